@@ -120,7 +120,7 @@ int trib_net_common_bits(const uint8_t a[16], const uint8_t b[16])
     return 128;
 }
 
-/* This host -------------------------------------------------------------------------- */
+/* This host ------------------------------------------------------------------------ */
 
 bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16])
 {
@@ -141,7 +141,8 @@ static int ones(const struct sockaddr *mask, int family)
     if (!mask)
         return 128;
     memcpy(&as, mask,
-           family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+           family == AF_INET ? sizeof(struct sockaddr_in)
+                             : sizeof(struct sockaddr_in6));
     memcpy(bytes, all, sizeof(bytes));
     if (family == AF_INET)
         memcpy(bytes + 12, &((struct sockaddr_in *)&as)->sin_addr, 4);
@@ -233,7 +234,7 @@ void trib_net_met_by(int fd, struct trib_net_met *out)
     trib_net_ip((struct sockaddr *)&root, out->root);
 }
 
-/* What is chosen --------------------------------------------------------------------- */
+/* What is chosen ------------------------------------------------------------------- */
 
 /* "10.0.0.0/8", "fd77::/64" or an address alone. */
 static bool read_network(const char *text, uint8_t ip[16], int *prefix)
@@ -267,7 +268,8 @@ static bool is_link_name(const char *text)
            strspn(text, "0123456789.") != len;
 }
 
-bool trib_net_chosen(const struct trib_net_choice *choice, const struct trib_own_ip *own)
+bool trib_net_chosen(const struct trib_net_choice *choice,
+                     const struct trib_own_ip *own)
 {
     uint8_t wire[16];
 
@@ -283,7 +285,8 @@ bool trib_net_chosen(const struct trib_net_choice *choice, const struct trib_own
 }
 
 /* "eth0 10.0.0.1/24, ib0 10.1.0.1/16" */
-static void list_networks(const struct trib_own_ip *own, int n, char *text, size_t bytes)
+static void list_networks(const struct trib_own_ip *own, int n, char *text,
+                          size_t bytes)
 {
     char ip[TRIB_IP_TEXT_BYTES];
 
@@ -293,13 +296,15 @@ static void list_networks(const struct trib_own_ip *own, int n, char *text, size
         memcpy(wire, own[i].ip, sizeof(wire));
         trib_net_set_link(wire, 0);
         trib_net_text(wire, ip, sizeof(ip));
-        if (!trib_text_append(text, bytes, "%s%s %s/%d", text[0] ? ", " : "", own[i].name,
-                              ip, own[i].prefix - (trib_net_is_v4(wire) ? 96 : 0)))
+        if (!trib_text_append(text, bytes, "%s%s %s/%d", text[0] ? ", " : "",
+                              own[i].name, ip,
+                              own[i].prefix - (trib_net_is_v4(wire) ? 96 : 0)))
             break;
     }
 }
 
-static trib_status_t none_matches(const char *owner, const struct trib_net_choice *choice,
+static trib_status_t none_matches(const char *owner,
+                                  const struct trib_net_choice *choice,
                                   struct trib_error *err)
 {
     struct trib_own_ip own[TRIB_OWN_IPS_MAX];
@@ -327,8 +332,9 @@ trib_status_t trib_net_choose(const char *owner, const char *text,
     while (*text) {
         size_t len = strcspn(text, ",");
         if (out->n == TRIB_NET_CHOICES)
-            return trib_fail(err, TRIB_ERR_CONFIG, "%s: net=%s names more than %d networks",
-                             owner, out->text, TRIB_NET_CHOICES);
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "%s: net=%s names more than %d networks", owner, out->text,
+                             TRIB_NET_CHOICES);
         snprintf(item, sizeof(item), "%.*s", (int)len, text);
         bool network = len < sizeof(item) &&
                        read_network(item, out->of[out->n].ip, &out->of[out->n].prefix);

@@ -2,9 +2,9 @@
 /*
  * IP addresses of this host, and which of them a user has chosen.
  *
- * An address has 16 bytes: an IPv4 address is mapped into IPv6. A link-local IPv6 address
- * means something on one link only, so here it carries the number of that interface in its
- * bytes 4 to 7, which are zero on the wire.
+ * An address has 16 bytes: an IPv4 address is mapped into IPv6. A link-local IPv6
+ * address means something on one link only, so here it carries the number of that
+ * interface in its bytes 4 to 7, which are zero on the wire.
  */
 #ifndef BASE_ADDRESSES_H
 #define BASE_ADDRESSES_H
@@ -18,7 +18,8 @@
 #include <tributary/status.h>
 
 #define TRIB_IP_TEXT_BYTES 64 /* "fe80::1%eth0" with its zero */
-#define TRIB_OWN_IPS_MAX 256 /* that are looked at; hosts of many containers have most */
+#define TRIB_OWN_IPS_MAX 256 /* that are looked at; hosts of many containers have
+                              * most */
 #define TRIB_NET_CHOICES 8
 #define TRIB_NET_TEXT_BYTES 256
 
@@ -49,7 +50,8 @@ bool trib_net_is_loopback(const uint8_t ip[16]);
 /** trib_net_is_set - true unless all bytes are zero, which stands for "not known". */
 bool trib_net_is_set(const uint8_t ip[16]);
 
-/** trib_net_set_link - the interface of a link-local address; 0: none, as on the wire. */
+/** trib_net_set_link - the interface of a link-local address; 0: none, as on the
+ * wire. */
 void trib_net_set_link(uint8_t ip[16], uint32_t link);
 
 /** trib_net_text - "10.0.0.1" or "fe80::1%eth0"; TRIB_IP_TEXT_BYTES hold each. */
@@ -67,26 +69,26 @@ struct trib_own_ip {
 };
 
 /**
- * trib_own_ips - all addresses of this host, by their use to others: IPv4, IPv6, link-local
- * IPv6, loopback; each kind in the kernel's order.
+ * trib_own_ips - all addresses of this host, by their use to others: IPv4, IPv6,
+ * link-local IPv6, loopback; each kind in the kernel's order.
  *
  * returns  how many were written, at most max
  */
 int trib_own_ips(struct trib_own_ip *out, int max);
 
-/** trib_net_usable - true if peers may use this address of `family` of this host: neither
- * loopback nor link-local, on an interface that is up. */
+/** trib_net_usable - true if peers may use this address of `family` of this host:
+ * neither loopback nor link-local, on an interface that is up. */
 bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16]);
 
-/** trib_net_own - the addresses under which peers may find this host, at most max of them;
- * IPv4 first, neither loopback nor link-local. */
+/** trib_net_own - the addresses under which peers may find this host, at most max of
+ * them; IPv4 first, neither loopback nor link-local. */
 int trib_net_own(uint8_t (*ip_out)[16], int max);
 
 /** trib_net_loopback_up - false if the interface "lo" of this name space is down. */
 bool trib_net_loopback_up(void);
 
-/* Where the ranks met: the local address of the connection, and the address of the other
- * end. All zero: not known. */
+/* Where the ranks met: the local address of the connection, and the address of the
+ * other end. All zero: not known. */
 struct trib_net_met {
     uint8_t own[16];
     uint8_t root[16];
@@ -118,6 +120,7 @@ trib_status_t trib_net_choose(const char *owner, const char *text,
                               struct trib_net_choice *out, struct trib_error *err);
 
 /** trib_net_chosen - true if an address of this host is of a chosen network. */
-bool trib_net_chosen(const struct trib_net_choice *choice, const struct trib_own_ip *own);
+bool trib_net_chosen(const struct trib_net_choice *choice,
+                     const struct trib_own_ip *own);
 
 #endif

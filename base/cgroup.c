@@ -10,7 +10,8 @@
 #include "base/file.h"
 
 #define NO_LIMIT UINT64_MAX
-#define HUGE_LIMIT (UINT64_C(1) << 62) /* version 1 writes "none" as a number above this */
+#define HUGE_LIMIT (UINT64_C(1) << 62) /* version 1 writes "none" as a number above
+                                        * this */
 
 /* Where the group of this process is in the file system, for one controller. */
 struct place {
@@ -109,14 +110,15 @@ static const char *below(const char *group, const char *top)
 }
 
 /*
- * A name space of control groups shows paths from its own root, or "/..", and a mount of
- * an older container shows those of the host: where the two do not fit, the mount is the
- * process's own group.
+ * A name space of control groups shows paths from its own root, or "/..", and a mount
+ * of an older container shows those of the host: where the two do not fit, the mount is
+ * the process's own group.
  */
 static bool put_place(const struct mount *mount, const char *group, struct place *out)
 {
     const char *rest = strncmp(group, "/..", 3) == 0 ? NULL : below(group, mount->top);
-    const int n = snprintf(out->path, sizeof(out->path), "%s%s", mount->where, rest ? rest : "");
+    const int n =
+        snprintf(out->path, sizeof(out->path), "%s%s", mount->where, rest ? rest : "");
 
     out->mount_len = strlen(mount->where);
     return n > 0 && (size_t)n < sizeof(out->path);
@@ -147,7 +149,8 @@ static bool find_place(const char *root, const char *controller, struct place *o
 }
 
 /* The group and all above it, as far as they are mounted. */
-static void look_upwards(const char *root, const char *controller, look_fn look, void *out)
+static void look_upwards(const char *root, const char *controller, look_fn look,
+                         void *out)
 {
     struct place *at = malloc(sizeof(*at));
     bool more = at && find_place(root, controller, at);
@@ -164,12 +167,14 @@ static void look_upwards(const char *root, const char *controller, look_fn look,
 
 /* Reading files ------------------------------------------------------------------- */
 
-static bool read_line(const struct place *at, const char *name, char *text, size_t bytes)
+static bool read_line(const struct place *at, const char *name, char *text,
+                      size_t bytes)
 {
     char path[PATH_MAX];
     const int n = snprintf(path, sizeof(path), "%s/%s", at->path, name);
 
-    return n > 0 && (size_t)n < sizeof(path) && trib_file_line(at->root, path, text, bytes);
+    return n > 0 && (size_t)n < sizeof(path) &&
+           trib_file_line(at->root, path, text, bytes);
 }
 
 /* "max", and what version 1 writes for it, is NO_LIMIT; so is what is not there. */
@@ -211,12 +216,14 @@ static uint64_t minus(uint64_t a, uint64_t b)
 static uint64_t read_cache(const struct place *at)
 {
     return at->second ? read_stat(at, "inactive_file") + read_stat(at, "active_file")
-                      : read_stat(at, "total_inactive_file") + read_stat(at, "total_active_file");
+                      : read_stat(at, "total_inactive_file") +
+                            read_stat(at, "total_active_file");
 }
 
 static uint64_t left_of(uint64_t limit, uint64_t used, uint64_t cache)
 {
-    return limit == NO_LIMIT ? NO_LIMIT : minus(limit, used == NO_LIMIT ? 0 : minus(used, cache));
+    return limit == NO_LIMIT ? NO_LIMIT
+                             : minus(limit, used == NO_LIMIT ? 0 : minus(used, cache));
 }
 
 static uint64_t read_swap_left(const struct place *at, uint64_t left, uint64_t cache)
@@ -224,12 +231,14 @@ static uint64_t read_swap_left(const struct place *at, uint64_t left, uint64_t c
     if (at->second)
         return left_of(read_number(at, "memory.swap.max"),
                        read_number(at, "memory.swap.current"), 0);
-    const uint64_t both = left_of(read_number(at, "memory.memsw.limit_in_bytes"),
-                                  read_number(at, "memory.memsw.usage_in_bytes"), cache);
+    const uint64_t both =
+        left_of(read_number(at, "memory.memsw.limit_in_bytes"),
+                read_number(at, "memory.memsw.usage_in_bytes"), cache);
     return both == NO_LIMIT || left == NO_LIMIT ? NO_LIMIT : minus(both, left);
 }
 
-/* At memory.high the kernel slows the group down until it stands still: a limit, too. */
+/* At memory.high the kernel slows the group down until it stands still: a limit,
+ * too. */
 static void look_at_memory(void *arg, const struct place *at)
 {
     struct trib_cgroup_memory *out = arg;
@@ -274,7 +283,8 @@ static double read_cpus(const struct place *at)
     if (!at->second) {
         const uint64_t us = read_number(at, "cpu.cfs_quota_us");
         const uint64_t of = read_number(at, "cpu.cfs_period_us");
-        return us == NO_LIMIT || of == NO_LIMIT || of == 0 ? 0 : (double)us / (double)of;
+        return us == NO_LIMIT || of == NO_LIMIT || of == 0 ? 0
+                                                           : (double)us / (double)of;
     }
     if (!read_line(at, "cpu.max", text, sizeof(text)) ||
         sscanf(text, "%lf %lf", &quota, &period) != 2 || quota <= 0 || period <= 0)

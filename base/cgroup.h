@@ -3,9 +3,10 @@
  * What the control groups of this process allow it: memory and processor time.
  *
  * Containers, Slurm and systemd set these limits; /proc/meminfo and the number of
- * processors do not show them. Both versions of control groups are read, also where some
- * controllers are of version 1 and others of version 2. A group is limited by all groups
- * above it, too, as far as they are mounted here: a container sees its own alone.
+ * processors do not show them. Both versions of control groups are read, also where
+ * some controllers are of version 1 and others of version 2. A group is limited by all
+ * groups above it, too, as far as they are mounted here: a container sees its own
+ * alone.
  */
 #ifndef BASE_CGROUP_H
 #define BASE_CGROUP_H
@@ -21,7 +22,8 @@ struct trib_cgroup_memory {
     uint64_t limit;
     uint64_t left; /* file pages that the kernel can take back count as free */
     uint64_t swap_left; /* beside `left`, if the host has swap; UINT64_MAX: no limit */
-    char file[TRIB_CGROUP_FILE_BYTES]; /* which sets the limit, as this process sees it */
+    char file[TRIB_CGROUP_FILE_BYTES]; /* which sets the limit, as this process sees
+                                        * it */
 };
 
 /* Processor time; of the group on the way to the root that gives least. */

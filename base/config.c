@@ -15,9 +15,11 @@
 
 #define PREFIX "TRIB_"
 #define FILE_VARIABLE "TRIB_CONFIG_FILE"
-#define KEY_VARIABLE "TRIB_KEY" /* base/secret.c reads it: no setting, for settings are shown */
+#define KEY_VARIABLE \
+    "TRIB_KEY" /* base/secret.c reads it: no setting, for settings are shown */
 #define NAME_BYTES 48  /* of a setting or variable name, with its zero */
-#define VARIABLE_BYTES (2 * NAME_BYTES) /* of any variable; a longer one is none of ours */
+#define VARIABLE_BYTES (2 * NAME_BYTES) /* of any variable; a longer one is none of
+                                         * ours */
 #define RANGE_BYTES 64 /* of "4K..16M" or the choices of an ENUM */
 
 extern char **environ;
@@ -239,7 +241,7 @@ static const char *row_unit(const struct row *row)
     return row->type == ENUM ? "" : row->unit;
 }
 
-/* ---- sentences -------------------------------------------------------------------- */
+/* ---- sentences ------------------------------------------------------------------- */
 
 static void allowed_text(const struct row *row, char *text, size_t bytes)
 {
@@ -272,8 +274,9 @@ static trib_status_t fail_value(const struct source *src, const struct row *row,
     variable_name(row, variable);
     switch (src->origin) {
     case TRIB_ORIGIN_ENVIRONMENT:
-        return trib_fail(src->err, TRIB_ERR_CONFIG, "%s=%.80s in the environment: must be %s",
-                         variable, value, allowed);
+        return trib_fail(src->err, TRIB_ERR_CONFIG,
+                         "%s=%.80s in the environment: must be %s", variable, value,
+                         allowed);
     case TRIB_ORIGIN_FILE:
         return trib_fail(src->err, TRIB_ERR_CONFIG, "%s = %.80s in %s: must be %s",
                          row->name, value, src->file, allowed);
@@ -295,11 +298,11 @@ static trib_status_t fail_name(const struct source *src, const char *name)
                          name, where, nearest);
     if (src->origin == TRIB_ORIGIN_API)
         hint = "; separate settings by \";\" where a value has a comma";
-    return trib_fail(src->err, TRIB_ERR_CONFIG, "no setting is called \"%.40s\" in %s%s",
-                     name, where, hint);
+    return trib_fail(src->err, TRIB_ERR_CONFIG,
+                     "no setting is called \"%.40s\" in %s%s", name, where, hint);
 }
 
-/* ---- sources ---------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------- */
 
 /* Where all settings are examined, a fault is noted and ends nothing. */
 static trib_status_t judge(struct source *src, char *sentence, trib_status_t status)
@@ -354,7 +357,8 @@ static void load_defaults(struct trib_config *cfg)
     for (size_t i = 0; i < TRIB_CONFIG_ROWS; i++) {
         bool valid = parse_value(&rows[i], rows[i].def, cfg);
         if (!valid)
-            abort(); /* config.def contradicts itself; tests/base/test_config.c sees it */
+            abort(); /* config.def contradicts itself; tests/base/test_config.c sees
+                      * it */
     }
 }
 
@@ -371,7 +375,8 @@ const char *trib_config_environment(const char *variable)
     return getenv(variable);
 }
 
-bool trib_config_environment_name(size_t at, const char *prefix, char *text, size_t bytes)
+bool trib_config_environment_name(size_t at, const char *prefix, char *text,
+                                  size_t bytes)
 {
     if (!environ || !environ[at])
         return false;
@@ -422,7 +427,8 @@ static const struct row *row_of_variable(const char *variable)
     return NULL;
 }
 
-/* Is an entry of the environment ours? Then its name is in variable; returns its value. */
+/* Is an entry of the environment ours? Then its name is in variable; returns its
+ * value. */
 static const char *our_entry(const char *entry, char variable[VARIABLE_BYTES])
 {
     const char *equals = strchr(entry, '=');
@@ -464,14 +470,16 @@ static trib_status_t load_override(struct source *src, const char *text, size_t 
     const char *equals = memchr(text, '=', len);
 
     if (!equals)
-        return trib_fail(src->err, TRIB_ERR_CONFIG,
-                         "setting \"%.*s\" is not name=value; separate settings by \";\" "
-                         "where a value has a comma",
-                         (int)(len < 80 ? len : 80), text);
+        return trib_fail(
+            src->err, TRIB_ERR_CONFIG,
+            "setting \"%.*s\" is not name=value; separate settings by \";\" "
+            "where a value has a comma",
+            (int)(len < 80 ? len : 80), text);
     size_t name_len = (size_t)(equals - text);
     size_t value_len = len - name_len - 1;
     if (value_len >= sizeof(value))
-        return trib_fail(src->err, TRIB_ERR_CONFIG, "setting %.*s is longer than %zu bytes",
+        return trib_fail(src->err, TRIB_ERR_CONFIG,
+                         "setting %.*s is longer than %zu bytes",
                          (int)(name_len < 40 ? name_len : 40), text, sizeof(value) - 1);
     snprintf(name, sizeof(name), "%.*s", (int)name_len, text);
     memcpy(value, equals + 1, value_len);
@@ -499,7 +507,8 @@ static trib_status_t load_overrides(struct source *src, const char *text)
 trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
                                const struct trib_log *log, struct trib_error *err)
 {
-    struct source file = {.cfg = cfg, .log = log, .err = err, .origin = TRIB_ORIGIN_FILE};
+    struct source file = {
+        .cfg = cfg, .log = log, .err = err, .origin = TRIB_ORIGIN_FILE};
     struct source env = {
         .cfg = cfg, .log = log, .err = err, .origin = TRIB_ORIGIN_ENVIRONMENT};
     struct source api = {.cfg = cfg, .log = log, .err = err, .origin = TRIB_ORIGIN_API};
@@ -548,7 +557,7 @@ const char *trib_config_variable(const char *name)
     return value && value[0] ? value : NULL;
 }
 
-/* ---- asking ----------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------- */
 
 void trib_config_each(const struct trib_config *cfg, trib_config_fn fn, void *arg)
 {
@@ -595,7 +604,8 @@ void trib_config_unknown(trib_config_unknown_fn fn, void *arg)
 bool trib_config_is_same(const char *name, size_t len)
 {
     for (size_t i = 0; i < TRIB_CONFIG_ROWS; i++)
-        if (rows[i].same && strlen(rows[i].name) == len && !memcmp(rows[i].name, name, len))
+        if (rows[i].same && strlen(rows[i].name) == len &&
+            !memcmp(rows[i].name, name, len))
             return true;
     return false;
 }

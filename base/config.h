@@ -7,7 +7,8 @@
  *   2. the file that TRIB_CONFIG_FILE names; base/ini.h has its rules
  *   3. TRIB_<NAME> in the environment
  *   4. the text that a program gives to the API: "name=value,name=value"; where a value
- *      has a comma, separate the settings by ";" ("codec=qsgd:bits=4,bucket=512;window=4")
+ *      has a comma, separate the settings by ";"
+ *      ("codec=qsgd:bits=4,bucket=512;window=4")
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -60,19 +61,23 @@ struct trib_config {
     uint8_t origin[TRIB_CONFIG_ROWS]; /* enum trib_config_origin */
 };
 
-/** trib_config_environment - a variable of the environment, or NULL: the one place that reads it. */
+/** trib_config_environment - a variable of the environment, or NULL: the one place that
+ * reads it. */
 const char *trib_config_environment(const char *variable);
 
-/** trib_config_environment_name - does entry `at` of the environment, from 0, begin with prefix?
- * Then its name is in text, else it is ""; false: there is no such entry. */
-bool trib_config_environment_name(size_t at, const char *prefix, char *text, size_t bytes);
+/** trib_config_environment_name - does entry `at` of the environment, from 0, begin
+ * with prefix? Then its name is in text, else it is ""; false: there is no such
+ * entry. */
+bool trib_config_environment_name(size_t at, const char *prefix, char *text,
+                                  size_t bytes);
 
 /**
  * trib_config_load - read all sources.
  *
  * overrides  the API's text; NULL for none
  * log        receives a warning for each unknown TRIB_* variable, with the nearest name
- * err        a sentence that names the setting, its origin, its value and what is allowed
+ * err        a sentence that names the setting, its origin, its value and what is
+ *            allowed
  * thread     any, as long as no other changes the environment
  * errors     TRIB_ERR_CONFIG: an impossible value, an unknown name in the file or in
  *            overrides, a file that cannot be read. *cfg is then not to be used.
@@ -85,8 +90,10 @@ trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
 /* Why settings cannot be used: sentences, "" where all is well. */
 struct trib_config_faults {
     char row[TRIB_CONFIG_ROWS][TRIB_CONFIG_FAULT_BYTES];
-    bool unread[TRIB_CONFIG_ROWS]; /* what was given is no value: the default stands in */
-    char other[TRIB_CONFIG_FAULT_BYTES]; /* of no row: an unknown name, a missing file */
+    bool unread[TRIB_CONFIG_ROWS]; /* what was given is no value: the default stands
+                                    * in */
+    char other[TRIB_CONFIG_FAULT_BYTES]; /* of no row: an unknown name, a missing
+                                          * file */
 };
 
 /**
@@ -98,7 +105,8 @@ struct trib_config_faults {
 void trib_config_examine(struct trib_config *cfg, const char *overrides,
                          struct trib_config_faults *faults);
 
-/** trib_config_set - one setting by name, as the API does it, while cfg is being made. */
+/** trib_config_set - one setting by name, as the API does it, while cfg is being
+ * made. */
 trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
                               const char *value, struct trib_error *err);
 
@@ -138,8 +146,8 @@ bool trib_config_is_same(const char *name, size_t len);
 uint64_t trib_config_digest(const struct trib_config *cfg);
 
 /**
- * trib_config_same_text - "algorithm=auto codec=none …": the settings behind the digest,
- * so that ranks that disagree can be told in what.
+ * trib_config_same_text - "algorithm=auto codec=none …": the settings behind the
+ * digest, so that ranks that disagree can be told in what.
  *
  * returns  bytes that the whole text needs, with its zero; at most `bytes` are written
  */

@@ -10,8 +10,8 @@
 
 #define TRIB_CACHE_LINE 64
 
-/* Those of this architecture, rising: each level contains those before it. Names: "c", "avx2",
- * "avx512", "neon". */
+/* Those of this architecture, rising: each level contains those before it. Names: "c",
+ * "avx2", "avx512", "neon". */
 enum trib_cpu_level {
     TRIB_CPU_C,
 #if defined(__aarch64__)
@@ -33,7 +33,8 @@ enum trib_cpu_level trib_cpu_best(void);
  */
 bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out);
 
-/** trib_cpu_features - the vector features found, such as "avx2 fma f16c" or "neon", for trib-info. */
+/** trib_cpu_features - the vector features found, such as "avx2 fma f16c" or "neon",
+ * for trib-info. */
 size_t trib_cpu_features(char *text, size_t bytes);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TCP connections to a process that has several addresses, of which some may lead nowhere.
+ * TCP connections to a process that has several addresses, of which some may lead
+ * nowhere.
  *
  * The attempts begin a little after one another and go on side by side; the first that
- * succeeds is the connection, and the others end. So an address that never answers costs
- * one short step, not the whole time of an attempt.
+ * succeeds is the connection, and the others end. So an address that never answers
+ * costs one short step, not the whole time of an attempt.
  */
 #ifndef BASE_DIAL_H
 #define BASE_DIAL_H
@@ -28,7 +29,8 @@ struct trib_dial {
     int n;                   /* at most TRIB_DIAL_MAX */
     int attempt_ms;          /* 0: TRIB_DIAL_ATTEMPT_MS */
     uint64_t deadline;       /* of all, on the clock of trib_now_ns; 0: none */
-    bool reuse;   /* SO_REUSEADDR, lest the socket keep somebody from listening at its port */
+    bool reuse;   /* SO_REUSEADDR, lest the socket keep somebody from listening at its
+                   * port */
     int segment;  /* TCP_MAXSEG; 0: the kernel's */
 };
 
@@ -36,8 +38,8 @@ struct trib_dial {
  * trib_dial - the first connection that comes about; signals do not end it early.
  *
  * which_out  the address that it leads to; -1: none
- * returns    a non-blocking socket, or -1 with the errno of the last attempt that ended:
- *            ETIMEDOUT, ECONNREFUSED, …; EADDRNOTAVAIL where there is no address
+ * returns    a non-blocking socket, or -1 with the errno of the last attempt that
+ *            ended: ETIMEDOUT, ECONNREFUSED, …; EADDRNOTAVAIL where there is no address
  */
 int trib_dial(const struct trib_dial *dial, int *which_out);
 

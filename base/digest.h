@@ -10,7 +10,8 @@
 
 #include <xxhash.h>
 
-/** trib_digest - 64 bits of the bytes; the same on every machine of equal byte order. */
+/** trib_digest - 64 bits of the bytes; the same on every machine of equal byte
+ * order. */
 static inline uint64_t trib_digest(const void *bytes, size_t len)
 {
     return XXH3_64bits(bytes, len);

@@ -21,8 +21,8 @@ struct trib_error {
  * The first error wins: it is the cause, what follows are consequences. They are
  * dropped until trib_error_clear.
  * err      may be NULL
- * fmt      printf's, with %m; a sentence that names what was wrong, where, and the cure. Much of it
- *          may come from strangers: the text is plain (base/plain.h)
+ * fmt      printf's, with %m; a sentence that names what was wrong, where, and the
+ *          cure. Much of it may come from strangers: the text is plain (base/plain.h)
  */
 trib_status_t trib_fail(struct trib_error *err, trib_status_t status, const char *fmt,
                         ...) __attribute__((format(printf, 3, 4)));
@@ -36,8 +36,8 @@ const char *trib_error_text(const struct trib_error *err);
 /**
  * trib_status_of_peer - a status out of a number that a peer has sent.
  *
- * returns  TRIB_OK of 0, an error that this version knows; TRIB_ERR_PROTOCOL of anything
- *          else
+ * returns  TRIB_OK of 0, an error that this version knows; TRIB_ERR_PROTOCOL of
+ *          anything else
  */
 trib_status_t trib_status_of_peer(int64_t number);
 

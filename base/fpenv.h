@@ -2,17 +2,17 @@
 /*
  * The modes in which floating-point instructions round.
  *
- * All ranks must get the same bits, whichever thread does the arithmetic. An application may
- * set modes in its threads (flush to zero, another rounding direction, traps), and may do so
- * on one rank alone. So the library computes in the modes in which a C program begins, and
- * gives a thread of the application its own modes back. Modes belong to a thread, and a new
- * thread inherits those of its maker.
+ * All ranks must get the same bits, whichever thread does the arithmetic. An
+ * application may set modes in its threads (flush to zero, another rounding direction,
+ * traps), and may do so on one rank alone. So the library computes in the modes in
+ * which a C program begins, and gives a thread of the application its own modes back.
+ * Modes belong to a thread, and a new thread inherits those of its maker.
  *
  *     modes = trib_fpenv_enter();   … arithmetic …   trib_fpenv_leave(modes);
  *
- * The two take a few cycles where the thread has the usual modes. They set the modes of vector
- * instructions only, with which all kernels work. trib_fpenv_enter_all also sets what the C
- * library looks at, for reading numbers, and costs more.
+ * The two take a few cycles where the thread has the usual modes. They set the modes of
+ * vector instructions only, with which all kernels work. trib_fpenv_enter_all also sets
+ * what the C library looks at, for reading numbers, and costs more.
  */
 #ifndef BASE_FPENV_H
 #define BASE_FPENV_H
@@ -38,7 +38,8 @@ static inline void trib_fpenv_write(uint64_t modes)
 
 #elif defined(__aarch64__)
 
-/* FPCR: AHP, DN, FZ, RMode, FZ16 and the traps; its other bits do not change how A64 rounds. */
+/* FPCR: AHP, DN, FZ, RMode, FZ16 and the traps; its other bits do not change how A64
+ * rounds. */
 #define TRIB_FPENV_MODES 0x07c89f00u
 #define TRIB_FPENV_USUAL 0u
 
@@ -72,7 +73,8 @@ static inline void trib_fpenv_write(uint64_t modes)
 
 #endif
 
-/** trib_fpenv_enter - the usual modes from here on; the thread's own, for trib_fpenv_leave. */
+/** trib_fpenv_enter - the usual modes from here on; the thread's own, for
+ * trib_fpenv_leave. */
 static inline uint64_t trib_fpenv_enter(void)
 {
     const uint64_t own = trib_fpenv_read();
@@ -89,7 +91,8 @@ static inline void trib_fpenv_leave(uint64_t own)
         trib_fpenv_write(own);
 }
 
-/** trib_fpenv_enter_all, trib_fpenv_leave_all - the same, and for the C library, too. */
+/** trib_fpenv_enter_all, trib_fpenv_leave_all - the same, and for the C library,
+ * too. */
 static inline void trib_fpenv_enter_all(fenv_t *own_out)
 {
     (void)fegetenv(own_out);

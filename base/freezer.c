@@ -32,7 +32,8 @@ static bool frozen_v1(const char *group)
     return read_file(path, text, sizeof(text)) && strncmp(text, "FR", 2) == 0;
 }
 
-/* Version 2, also where a group above is. Beside version 1 it is mounted a folder below. */
+/* Version 2, also where a group above is. Beside version 1 it is mounted a folder
+ * below. */
 static bool frozen_v2(const char *group)
 {
     char path[GROUP_MAX + 64], text[256];
@@ -69,7 +70,8 @@ static bool line_frozen(const char *line)
     controllers++;
     if (group == controllers)
         return frozen_v2(group + 1);
-    return has_freezer(controllers, (size_t)(group - controllers)) && frozen_v1(group + 1);
+    return has_freezer(controllers, (size_t)(group - controllers)) &&
+           frozen_v1(group + 1);
 }
 
 bool trib_frozen(int pid)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is a process of this host frozen by its control group (docker pause, systemctl freeze)?
+ * Is a process of this host frozen by its control group (docker pause, systemctl
+ * freeze)?
  *
  * /proc/PID/stat does not tell: a frozen process shows as one that sleeps.
  */
@@ -14,8 +15,8 @@
  * about to?
  *
  * pid      as /proc shows it
- * returns  false also where /sys/fs/cgroup does not show its group, as in a container that
- *          has a cgroup namespace of its own. Takes some 20 microseconds
+ * returns  false also where /sys/fs/cgroup does not show its group, as in a container
+ *          that has a cgroup namespace of its own. Takes some 20 microseconds
  */
 bool trib_frozen(int pid);
 

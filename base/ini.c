@@ -43,7 +43,8 @@ static char *next_line(char *text, int bytes, void *arg)
         return NULL;
     r->number++;
     cut_comment(r->line);
-    if (strlen(r->line) >= (size_t)bytes || strlen(r->line) > TRIB_INI_LINE_CHARACTERS + 1) {
+    if (strlen(r->line) >= (size_t)bytes ||
+        strlen(r->line) > TRIB_INI_LINE_CHARACTERS + 1) {
         r->too_long = true;
         return NULL;
     }
@@ -59,8 +60,8 @@ static int take(void *arg, const char *section, const char *name, const char *va
     return !r->refused;
 }
 
-static trib_status_t read_all(struct reader *r, const char *path, struct trib_error *err,
-                              int *line_out)
+static trib_status_t read_all(struct reader *r, const char *path,
+                              struct trib_error *err, int *line_out)
 {
     errno = 0;
     const int line = ini_parse_stream(next_line, r, take, r);
@@ -73,12 +74,13 @@ static trib_status_t read_all(struct reader *r, const char *path, struct trib_er
         return TRIB_OK;
     }
     if (r->too_long)
-        return trib_fail(err, TRIB_ERR_CONFIG,
-                         "%.200s line %d is longer than %d characters, without its comment",
-                         path, r->number, TRIB_INI_LINE_CHARACTERS);
+        return trib_fail(
+            err, TRIB_ERR_CONFIG,
+            "%.200s line %d is longer than %d characters, without its comment", path,
+            r->number, TRIB_INI_LINE_CHARACTERS);
     if (line)
-        return trib_fail(err, TRIB_ERR_CONFIG, "%.200s line %d is not \"name = value\"", path,
-                         line);
+        return trib_fail(err, TRIB_ERR_CONFIG, "%.200s line %d is not \"name = value\"",
+                         path, line);
     return TRIB_OK;
 }
 

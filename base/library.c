@@ -31,8 +31,8 @@ static void *open_uncaught(const char *file)
     return handle;
 }
 
-/* UCX copies the host's name into 64 bytes while it is loaded, and ends the process where
- * that is too long. */
+/* UCX copies the host's name into 64 bytes while it is loaded, and ends the process
+ * where that is too long. */
 static bool would_abort(const char *file)
 {
     char host[TRIB_HOST_BYTES];
@@ -45,10 +45,11 @@ bool trib_library_open(const char *file, const struct trib_symbol *symbols, size
                        void *table, char *why, size_t bytes)
 {
     if (would_abort(file)) {
-        snprintf(why, bytes,
-                 "%s ends a process on a host whose name has 64 characters: give the host a "
-                 "shorter one, or use another transport",
-                 file);
+        snprintf(
+            why, bytes,
+            "%s ends a process on a host whose name has 64 characters: give the host a "
+            "shorter one, or use another transport",
+            file);
         return false;
     }
     trib_fd_guard();

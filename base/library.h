@@ -21,7 +21,8 @@ struct trib_symbol {
  *
  * file     such as "libibverbs.so.1"
  * symbols  n of them, with NULL and 0 the library is opened and that is all
- * table    a struct of function pointers, to which symbols[].at refer; unused where n is 0
+ * table    a struct of function pointers, to which symbols[].at refer; unused where n
+ *          is 0
  * why      receives a clause when it does not work, such as "libx.so: cannot open …"
  * owner    the library stays open until the process ends: it may have threads. Handlers
  *          that it sets for the signals of a crash are undone

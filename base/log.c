@@ -82,7 +82,10 @@ static void drop_half_character(char *line)
     if (n <= tail)
         return;
     const unsigned char lead = (unsigned char)line[n - 1 - tail];
-    const size_t wants_tail = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
+    const size_t wants_tail = lead >= 0xf0   ? 3
+                              : lead >= 0xe0 ? 2
+                              : lead >= 0xc0 ? 1
+                                             : 0;
     if (wants_tail > tail)
         line[n - 1 - tail] = 0;
 }
@@ -97,8 +100,8 @@ static void format_json(char line[LINE_MAX_BYTES], const struct trib_log *log,
         snprintf(rank, sizeof(rank), "\"rank\":%d,", log->rank);
     (void)trib_plain(text, plain, sizeof(plain));
     snprintf(line, LINE_MAX_BYTES,
-             "{\"time\":\"%s\",\"level\":\"%s\",%s\"component\":\"%.40s\",\"text\":\"", stamp,
-             level_names[level], rank, component);
+             "{\"time\":\"%s\",\"level\":\"%s\",%s\"component\":\"%.40s\",\"text\":\"",
+             stamp, level_names[level], rank, component);
     append_string(line, LINE_MAX_BYTES, plain);
     drop_half_character(line);
     strcat(line, "\"}");
@@ -114,8 +117,8 @@ static void write_line(const char *line)
     trib_quiet_end(&quiet);
 }
 
-static void show(const struct trib_log *log, trib_log_level_t level, const char *component,
-                 const char *text)
+static void show(const struct trib_log *log, trib_log_level_t level,
+                 const char *component, const char *text)
 {
     char line[LINE_MAX_BYTES];
 
@@ -135,8 +138,9 @@ static void show_more(const struct trib_log *log, const struct trib_log_more *mo
 
     if (!more->lines)
         return;
-    snprintf(text, sizeof(text), "%" PRIu64 " more like this in the last %" PRIu64 " s: %s",
-             more->lines, (more->ns + 999999999) / 1000000000, more->sample);
+    snprintf(text, sizeof(text),
+             "%" PRIu64 " more like this in the last %" PRIu64 " s: %s", more->lines,
+             (more->ns + 999999999) / 1000000000, more->sample);
     show(log, more->level, more->component, text);
 }
 
@@ -148,7 +152,8 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
     int saved_errno = errno;
     char text[LINE_MAX_BYTES];
 
-    if (!wants(log, level) || !trib_log_pace_take_mt(pace, level, component, fmt, &more)) {
+    if (!wants(log, level) ||
+        !trib_log_pace_take_mt(pace, level, component, fmt, &more)) {
         errno = saved_errno;
         return;
     }
@@ -165,7 +170,8 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
 
 void trib_log_tell(const struct trib_log *log, bool all)
 {
-    const uint64_t since_ns = trib_now_ns() - (all ? 0 : TRIB_LOG_WARNING_MS * UINT64_C(1000000));
+    const uint64_t since_ns =
+        trib_now_ns() - (all ? 0 : TRIB_LOG_WARNING_MS * UINT64_C(1000000));
     const int saved_errno = errno;
     struct trib_log_more more;
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Log lines for people: rare, never on the data path (that is what base/trace.h is for).
+ * Log lines for people: rare, never on the data path (that is what base/trace.h is
+ * for).
  *
  *     tributary: rank 2: warning: shm: text
  *     2026-01-31T09:05:00.123Z tributary: info: tribd: text
- *     {"time":"2026-01-31T09:05:00.123Z","level":"info","component":"tribd","text":"text"}
+ *     {"time":"2026-01-31T09:05:00.123Z","level":"info","component":"tribd",
+ *      "text":"text"}
  *
- * Whatever a line is made of, it is one line of plain text (base/plain.h): much of it comes from
- * strangers.
+ * Whatever a line is made of, it is one line of plain text (base/plain.h): much of it
+ * comes from strangers.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -18,7 +20,8 @@
 
 struct trib_log_pace;
 
-/* Owned by a context and constant once its rank is known; hence readable by any thread. */
+/* Owned by a context and constant once its rank is known; hence readable by any
+ * thread. */
 struct trib_log {
     trib_log_level_t level; /* lines above it are dropped */
     trib_log_fn fn;         /* NULL: standard error */
@@ -26,11 +29,12 @@ struct trib_log {
     int rank;               /* -1: not known, not printed */
     bool stamps;            /* lines begin with the time of day, UTC */
     bool json;              /* lines are objects */
-    struct trib_log_pace *pace; /* of the context: lines of one kind are not too many; or NULL */
+    struct trib_log_pace *pace; /* of the context: lines of one kind are not too many;
+                                 * or NULL */
 };
 
-/** trib_log_init - fn NULL writes to standard error; the rank is not known yet, lines are text
- * without a time, as many as there are. */
+/** trib_log_init - fn NULL writes to standard error; the rank is not known yet, lines
+ * are text without a time, as many as there are. */
 void trib_log_init(struct trib_log *log, trib_log_level_t level, trib_log_fn fn,
                    void *arg);
 
@@ -42,16 +46,19 @@ void trib_log_set_rank(struct trib_log *log, int rank);
  *
  * log        NULL: warnings and errors, to standard error
  * component  the folder or backend that speaks, such as "shm"; a literal
- * fmt        printf's, with %m; lower case, no line feed; a literal. Longer than 900 bytes is cut
+ * fmt        printf's, with %m; lower case, no line feed; a literal. Longer than 900
+ *            bytes is cut
  * thread     any; errno is kept
  */
 void trib_log(const struct trib_log *log, trib_log_level_t level, const char *component,
               const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /**
- * trib_log_tell - how many lines its pace has held back, if that began a second ago, or of all.
+ * trib_log_tell - how many lines its pace has held back, if that began a second ago, or
+ * of all.
  *
- * Now and then, and at the end: the next line of that kind, which says so too, may never come.
+ * Now and then, and at the end: the next line of that kind, which says so too, may
+ * never come.
  */
 void trib_log_tell(const struct trib_log *log, bool all);
 

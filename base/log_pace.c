@@ -29,7 +29,8 @@ static struct trib_log_kind *find(struct trib_log_pace *pace, const char *format
 static bool take(struct trib_log_kind *k, uint64_t now_ns)
 {
     return k->level == TRIB_LOG_WARN
-               ? trib_pace_take(&k->used_until_ns, now_ns, TRIB_LOG_WARNING_MS * NS_PER_MS,
+               ? trib_pace_take(&k->used_until_ns, now_ns,
+                                TRIB_LOG_WARNING_MS * NS_PER_MS,
                                 TRIB_LOG_WARNINGS_AT_ONCE)
                : trib_pace_take(&k->used_until_ns, now_ns, TRIB_LOG_INFO_MS * NS_PER_MS,
                                 TRIB_LOG_INFOS_AT_ONCE);
@@ -52,7 +53,8 @@ bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
     const uint64_t now_ns = trib_now_ns();
 
     more->lines = 0;
-    /* Not waited for: the copy of a forked child may be held by a thread that it has not. */
+    /* Not waited for: the copy of a forked child may be held by a thread that it has
+     * not. */
     if (!pace || (level != TRIB_LOG_WARN && level != TRIB_LOG_INFO) ||
         pthread_mutex_trylock(&pace->mutex) != 0)
         return true;
@@ -74,7 +76,8 @@ bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
     return may;
 }
 
-void trib_log_pace_note_mt(struct trib_log_pace *pace, const char *format, const char *text)
+void trib_log_pace_note_mt(struct trib_log_pace *pace, const char *format,
+                           const char *text)
 {
     if (!pace || pthread_mutex_trylock(&pace->mutex) != 0)
         return;

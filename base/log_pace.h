@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines of one kind, such as a warning about each stranger that connects, come at the pace of
- * whoever causes them: a few at once, then one a second, and how many more there were. A kind is
- * one place of the code, which its format tells.
+ * Lines of one kind, such as a warning about each stranger that connects, come at the
+ * pace of whoever causes them: a few at once, then one a second, and how many more
+ * there were. A kind is one place of the code, which its format tells.
  */
 #ifndef BASE_LOG_PACE_H
 #define BASE_LOG_PACE_H
@@ -53,9 +53,11 @@ struct trib_log_more {
 void trib_log_pace_init(struct trib_log_pace *pace);
 
 /**
- * trib_log_pace_take_mt - may a line of that kind be shown? Then also what was held back before.
+ * trib_log_pace_take_mt - may a line of that kind be shown? Then also what was held
+ * back before.
  *
- * pace       NULL: always; and so are errors, and lines for which there is no place left
+ * pace       NULL: always; and so are errors, and lines for which there is no place
+ *            left
  * format, component  literals
  */
 bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
@@ -63,9 +65,11 @@ bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
                            struct trib_log_more *more);
 
 /** trib_log_pace_note_mt - how a line that was shown begins. */
-void trib_log_pace_note_mt(struct trib_log_pace *pace, const char *format, const char *text);
+void trib_log_pace_note_mt(struct trib_log_pace *pace, const char *format,
+                           const char *text);
 
-/** trib_log_pace_next_mt - lines that were held back since that moment or before; false: none. */
+/** trib_log_pace_next_mt - lines that were held back since that moment or before;
+ * false: none. */
 bool trib_log_pace_next_mt(struct trib_log_pace *pace, uint64_t since_ns,
                            struct trib_log_more *more);
 

@@ -52,7 +52,8 @@ static const char *cure(int error)
     case EPERM:
     case EACCES:
     case ENOSYS:
-        return " (a seccomp filter of the container, or the kernel, bars it: let it pass)";
+        return " (a seccomp filter of the container, or the kernel, bars it: let it "
+               "pass)";
     default:
         return "";
     }

@@ -34,8 +34,8 @@ void trib_meminfo_read(const char *root, struct trib_meminfo *out)
     out->host = (kib + swap_kib) * 1024;
     trib_cgroup_read_memory(root, &out->group);
     const uint64_t swap = swap_kib * 1024;
-    out->group_left =
-        plus(out->group.left, swap < out->group.swap_left ? swap : out->group.swap_left);
+    out->group_left = plus(out->group.left,
+                           swap < out->group.swap_left ? swap : out->group.swap_left);
 }
 
 bool trib_meminfo_of_group(const struct trib_meminfo *m)
@@ -61,12 +61,13 @@ trib_status_t trib_meminfo_check(size_t bytes, struct trib_error *err)
         return TRIB_OK;
     trib_meminfo_read("", &m);
     if (trib_meminfo_of_group(&m) && bytes > m.group_left)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                         "cannot allocate %.1f GiB: the control group of this process may have "
-                         "%.1f GiB (%s) and has %.1f GiB left: ask for less, or raise the limit "
-                         "(docker --memory, Slurm --mem, MemoryMax= of systemd)",
-                         (double)bytes / gib, (double)m.group.limit / gib, m.group.file,
-                         (double)m.group_left / gib);
+        return trib_fail(
+            err, TRIB_ERR_NO_MEMORY,
+            "cannot allocate %.1f GiB: the control group of this process may have "
+            "%.1f GiB (%s) and has %.1f GiB left: ask for less, or raise the limit "
+            "(docker --memory, Slurm --mem, MemoryMax= of systemd)",
+            (double)bytes / gib, (double)m.group.limit / gib, m.group.file,
+            (double)m.group_left / gib);
     if (!m.known || bytes <= m.host)
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_NO_MEMORY,

@@ -24,8 +24,8 @@ struct trib_meminfo {
 };
 
 /**
- * trib_meminfo_read - what the kernel can give or get back, of the host and of the control
- * group of this process.
+ * trib_meminfo_read - what the kernel can give or get back, of the host and of the
+ * control group of this process.
  *
  * root     "", or the folder in which /proc and /sys are looked for
  */
@@ -42,10 +42,11 @@ bool trib_meminfo_of_group(const struct trib_meminfo *m);
 bool trib_meminfo_free(const char *root, uint64_t *bytes_out);
 
 /**
- * trib_meminfo_check - has this process `bytes` free now? Asked from 64 MiB on: it takes
- * some 100 us.
+ * trib_meminfo_check - has this process `bytes` free now? Asked from 64 MiB on: it
+ * takes some 100 us.
  *
- * The kernel promises memory that it does not have, and ends processes when they touch it.
+ * The kernel promises memory that it does not have, and ends processes when they touch
+ * it.
  *
  * errors   TRIB_ERR_NO_MEMORY; TRIB_OK where the kernel does not say
  */

@@ -12,7 +12,8 @@
     "raise the limit of locked memory: ulimit -l unlimited; in a systemd unit " \
     "LimitMEMLOCK=infinity"
 
-/* In bytes, of the whole process: all its communicators and other libraries share it. */
+/* In bytes, of the whole process: all its communicators and other libraries share
+ * it. */
 struct trib_memlock {
     bool limited;
     size_t limit; /* RLIMIT_MEMLOCK */

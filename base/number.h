@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers in the texts of codecs and feedback: with a point, whatever the language of the
- * program. Between enter and leave printf and strtod of this thread do so.
+ * Numbers in the texts of codecs and feedback: with a point, whatever the language of
+ * the program. Between enter and leave printf and strtod of this thread do so.
  */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H

@@ -11,7 +11,11 @@
 static int decode(const uint8_t *at, uint32_t *out)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const int n = at[0] < 0x80 ? 1 : at[0] >> 5 == 6 ? 2 : at[0] >> 4 == 14 ? 3 : at[0] >> 3 == 30 ? 4 : 0;
+    const int n = at[0] < 0x80       ? 1
+                  : at[0] >> 5 == 6  ? 2
+                  : at[0] >> 4 == 14 ? 3
+                  : at[0] >> 3 == 30 ? 4
+                                     : 0;
 
     *out = n < 2 ? at[0] : at[0] & (0xffu >> (n + 1));
     for (int i = 1; i < n; i++) {
@@ -39,7 +43,8 @@ static bool is_plain(uint32_t c)
     return true;
 }
 
-/* The next piece of the text, at most 4 bytes of out and of text; its bytes of the text. */
+/* The next piece of the text, at most 4 bytes of out and of text; its bytes of the
+ * text. */
 static int take(const uint8_t *at, char piece[5])
 {
     uint32_t c;

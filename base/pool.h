@@ -37,7 +37,8 @@ trib_status_t trib_pool_create(struct trib_pool *pool, uint32_t n, size_t bytes)
 /** trib_pool_destroy - frees all objects, also those still in use. */
 void trib_pool_destroy(struct trib_pool *pool);
 
-/** trib_pool_get - an object with whatever its last user left in it; NULL if none is free. */
+/** trib_pool_get - an object with whatever its last user left in it; NULL if none is
+ * free. */
 static inline void *trib_pool_get(struct trib_pool *pool)
 {
     if (!pool->n_free)

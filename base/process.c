@@ -249,8 +249,9 @@ enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch
     if (read_stat(watch->stat_fd, &line))
         return TRIB_PROCESS_DEAD;
     enum trib_process_state state = judge(&line, watch->who.start);
-    return state == TRIB_PROCESS_RUNS && look_frozen(watch, &line) ? TRIB_PROCESS_STOPPED
-                                                                  : state;
+    return state == TRIB_PROCESS_RUNS && look_frozen(watch, &line)
+               ? TRIB_PROCESS_STOPPED
+               : state;
 }
 
 bool trib_process_watch_dead(const struct trib_process_watch *watch)

@@ -17,12 +17,14 @@ struct trib_process {
     int pid;        /* 0: not known */
     uint64_t start; /* clock ticks after the host's start; 0: not known */
     uint64_t space; /* inode of the pid name space in which pid counts; 0: not known */
-    uint64_t boot;  /* of the boot id: the same on one running kernel only; 0: not known */
+    uint64_t boot;  /* of the boot id: the same on one running kernel only; 0: not
+                     * known */
 };
 
 enum trib_process_state {
     TRIB_PROCESS_RUNS,
-    TRIB_PROCESS_STOPPED, /* by SIGSTOP, a terminal or the freezer of its control group; a
+    TRIB_PROCESS_STOPPED, /* by SIGSTOP, a terminal or the freezer of its control group;
+                           * a
                              debugger's stop counts as running */
     TRIB_PROCESS_DEAD,    /* ended, also where its parent has not reaped it yet */
 };
@@ -30,15 +32,16 @@ enum trib_process_state {
 /** trib_process_self - this process; what /proc does not show stays 0. */
 void trib_process_self(struct trib_process *out);
 
-/** trib_process_find - another process of this name space; start is 0 if it has gone, or
- * /proc does not show it. */
+/** trib_process_find - another process of this name space; start is 0 if it has gone,
+ * or /proc does not show it. */
 void trib_process_find(int pid, struct trib_process *out);
 
 /** trib_process_same - do both name one and the same process? */
 bool trib_process_same(const struct trib_process *a, const struct trib_process *b);
 
 /**
- * trib_process_number - the number under which /proc shows a process of this name space.
+ * trib_process_number - the number under which /proc shows a process of this name
+ * space.
  *
  * It is another than pid where /proc was mounted outside of the name space, as after
  * `unshare -p -f` without --mount-proc.

@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-const struct trib_ledger *trib_ledger_take_mt(struct trib_ledger *ledger, uint64_t bytes)
+const struct trib_ledger *trib_ledger_take_mt(struct trib_ledger *ledger,
+                                              uint64_t bytes)
 {
     for (struct trib_ledger *at = ledger; at; at = at->above) {
         const uint64_t most = atomic_load(&at->most);

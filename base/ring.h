@@ -7,13 +7,13 @@
  *                line 0              line 1              line 2 …
  *
  * Records [head, tail) are full. Both counters only grow (modulo 2^32); the record of
- * counter c is c & mask. Each side keeps a private copy of the other's counter and reads
- * the shared one only when the copy says full or empty, so that a cache line changes
- * owner once per batch, not per record.
+ * counter c is c & mask. Each side keeps a private copy of the other's counter and
+ * reads the shared one only when the copy says full or empty, so that a cache line
+ * changes owner once per batch, not per record.
  *
- * Ordering. The store-release of tail in trib_ring_commit pairs with the load-acquire in
- * trib_ring_peek: the record's bytes are visible before the counter that announces them.
- * The store-release of head in trib_ring_release pairs with the load-acquire in
+ * Ordering. The store-release of tail in trib_ring_commit pairs with the load-acquire
+ * in trib_ring_peek: the record's bytes are visible before the counter that announces
+ * them. The store-release of head in trib_ring_release pairs with the load-acquire in
  * trib_ring_reserve: the consumer has read a record before the producer overwrites it.
  *
  * A peer's memory is not trusted: size and mask are private to each side, so a wild
@@ -61,7 +61,8 @@ static inline void trib_ring_format(void *memory)
     atomic_store_explicit(&shared->head, 0, memory_order_release);
 }
 
-/** trib_ring_attach - become one side of a formatted ring; both give the same n, stride. */
+/** trib_ring_attach - become one side of a formatted ring; both give the same n,
+ * stride. */
 static inline void trib_ring_attach(struct trib_ring *ring, void *memory, uint32_t n,
                                     uint32_t stride)
 {
@@ -91,7 +92,8 @@ static inline void trib_ring_commit(struct trib_ring *ring)
     atomic_store_explicit(&ring->shared->tail, ++ring->mine, memory_order_release);
 }
 
-/** trib_ring_peek - consumer: the oldest record, in place; NULL if the ring is empty. */
+/** trib_ring_peek - consumer: the oldest record, in place; NULL if the ring is
+ * empty. */
 static inline const void *trib_ring_peek(struct trib_ring *ring)
 {
     if (ring->mine == ring->theirs) {

@@ -3,8 +3,8 @@
  * Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel
  * random numbers: as easy as 1, 2, 3", SC 2011).
  *
- * There is no state: the number at (seed, stream, step, index) is a function of these, so
- * every rank, thread and order of work draws the same, and a draw can be repeated.
+ * There is no state: the number at (seed, stream, step, index) is a function of these,
+ * so every rank, thread and order of work draws the same, and a draw can be repeated.
  *
  *     counter  = index / 4 (64 bits) | step (32) | stream (32)
  *     key      = seed (64)
@@ -26,15 +26,15 @@ struct trib_rng_block {
 };
 
 /** trib_rng_philox - the bare function: counter of four words, key of two. */
-static inline struct trib_rng_block trib_rng_philox(struct trib_rng_block c, uint32_t k0,
-                                                    uint32_t k1)
+static inline struct trib_rng_block trib_rng_philox(struct trib_rng_block c,
+                                                    uint32_t k0, uint32_t k1)
 {
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xd2511f53u * c.word[0];
         uint64_t p1 = (uint64_t)0xcd9e8d57u * c.word[2];
-        c = (struct trib_rng_block){{(uint32_t)(p1 >> 32) ^ c.word[1] ^ k0, (uint32_t)p1,
-                                     (uint32_t)(p0 >> 32) ^ c.word[3] ^ k1,
-                                     (uint32_t)p0}};
+        c = (struct trib_rng_block){
+            {(uint32_t)(p1 >> 32) ^ c.word[1] ^ k0, (uint32_t)p1,
+             (uint32_t)(p0 >> 32) ^ c.word[3] ^ k1, (uint32_t)p0}};
         k0 += 0x9e3779b9u;
         k1 += 0xbb67ae85u;
     }

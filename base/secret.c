@@ -69,12 +69,14 @@ trib_status_t trib_secret_given(struct trib_secret *out, struct trib_error *err)
     if (!text || trib_secret_parse(text, strlen(text), out))
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_CONFIG,
-                     TRIB_SECRET_VARIABLE " in the environment must be %d hexadecimal digits, "
+                     TRIB_SECRET_VARIABLE
+                     " in the environment must be %d hexadecimal digits, "
                      "the same for all ranks: make them with openssl rand -hex %d",
                      TRIB_SECRET_TEXT - 1, TRIB_SECRET_BYTES);
 }
 
-bool trib_secret_split(const char *text, char *root, size_t bytes, struct trib_secret *out)
+bool trib_secret_split(const char *text, char *root, size_t bytes,
+                       struct trib_secret *out)
 {
     size_t n = strcspn(text, "#");
 
@@ -101,8 +103,8 @@ void trib_secret_wipe(struct trib_secret *secret)
     secret->is_set = false;
 }
 
-void trib_secret_mac(const struct trib_secret *secret, const char *label, const void *bytes,
-                     size_t n, uint8_t out[TRIB_PROOF_BYTES])
+void trib_secret_mac(const struct trib_secret *secret, const char *label,
+                     const void *bytes, size_t n, uint8_t out[TRIB_PROOF_BYTES])
 {
     uint8_t all[LABEL_BYTES + MOST_BYTES];
 
@@ -114,8 +116,8 @@ void trib_secret_mac(const struct trib_secret *secret, const char *label, const 
     (void)secret->sodium.auth(out, all, LABEL_BYTES + n, secret->bytes);
 }
 
-void trib_secret_derive(const struct trib_secret *from, const char *label, const void *bytes,
-                        size_t n, struct trib_secret *out)
+void trib_secret_derive(const struct trib_secret *from, const char *label,
+                        const void *bytes, size_t n, struct trib_secret *out)
 {
     uint8_t mac[TRIB_PROOF_BYTES];
 
@@ -134,14 +136,15 @@ void trib_secret_mark(const struct trib_secret *secret, uint8_t out[8])
     memcpy(out, mac, 8);
 }
 
-/* Proofs ------------------------------------------------------------------------------ */
+/* Proofs --------------------------------------------------------------------------- */
 
 bool trib_nonce_make(uint8_t out[TRIB_NONCE_BYTES])
 {
     return getrandom(out, TRIB_NONCE_BYTES, 0) == TRIB_NONCE_BYTES;
 }
 
-/* Every part has its own place and length: two different things never give the same bytes. */
+/* Every part has its own place and length: two different things never give the same
+ * bytes. */
 struct claim {
     uint8_t nonce[TRIB_PROOF_SIDES][TRIB_NONCE_BYTES];
     uint64_t listener;

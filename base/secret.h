@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The secret of a job, which its ranks share and nobody else has, and proofs of having it.
+ * The secret of a job, which its ranks share and nobody else has, and proofs of having
+ * it.
  *
- * Whoever connects to a rank, and the rank, each send a nonce; then each sends a proof, a MAC
- * under the secret over the role, both nonces, both ranks and the number of the listening
- * side. A proof is worth nothing on another connection, at another port, for another rank, in
- * the other direction, or a second time. Before it holds, nothing else of the other side is
- * believed.
+ * Whoever connects to a rank, and the rank, each send a nonce; then each sends a proof,
+ * a MAC under the secret over the role, both nonces, both ranks and the number of the
+ * listening side. A proof is worth nothing on another connection, at another port, for
+ * another rank, in the other direction, or a second time. Before it holds, nothing else
+ * of the other side is believed.
  *
  * All functions may be called by any thread; none blocks.
  */
@@ -24,7 +25,8 @@
 struct trib_error;
 
 #define TRIB_SECRET_BYTES 32
-#define TRIB_SECRET_TEXT (2 * TRIB_SECRET_BYTES + 1) /* in hexadecimal digits, with its zero */
+#define TRIB_SECRET_TEXT (2 * TRIB_SECRET_BYTES + 1) /* in hexadecimal digits, with its
+                                                      * zero */
 #define TRIB_SECRET_VARIABLE "TRIB_KEY"
 #define TRIB_NONCE_BYTES 16
 #define TRIB_PROOF_BYTES 32
@@ -40,7 +42,8 @@ struct trib_secret {
 /** trib_secret_make - 32 bytes at random. TRIB_ERR_SYSTEM with a sentence. */
 trib_status_t trib_secret_make(struct trib_secret *out, struct trib_error *err);
 
-/** trib_secret_parse - 64 hexadecimal digits; false: the text, of n bytes, is something else. */
+/** trib_secret_parse - 64 hexadecimal digits; false: the text, of n bytes, is something
+ * else. */
 bool trib_secret_parse(const char *text, size_t n, struct trib_secret *out);
 
 /** trib_secret_format - as trib_secret_parse reads it. */
@@ -61,7 +64,8 @@ trib_status_t trib_secret_given(struct trib_secret *out, struct trib_error *err)
  * out      is set, unless the text has none
  * returns  false: what follows '#' is no secret
  */
-bool trib_secret_split(const char *text, char *root, size_t bytes, struct trib_secret *out);
+bool trib_secret_split(const char *text, char *root, size_t bytes,
+                       struct trib_secret *out);
 
 /**
  * trib_secret_arm - open what proofs need; before any function below.
@@ -72,17 +76,17 @@ bool trib_secret_split(const char *text, char *root, size_t bytes, struct trib_s
 bool trib_secret_arm(struct trib_secret *secret, char *why, size_t bytes);
 
 /** trib_secret_derive - another secret, which does not tell the first one. */
-void trib_secret_derive(const struct trib_secret *from, const char *label, const void *bytes,
-                        size_t n, struct trib_secret *out);
+void trib_secret_derive(const struct trib_secret *from, const char *label,
+                        const void *bytes, size_t n, struct trib_secret *out);
 
-/** trib_secret_mark - eight bytes that two secrets share only if they are the same one. Zero
- * where there is none. */
+/** trib_secret_mark - eight bytes that two secrets share only if they are the same one.
+ * Zero where there is none. */
 void trib_secret_mark(const struct trib_secret *secret, uint8_t out[8]);
 
 /** trib_secret_wipe - forget it. */
 void trib_secret_wipe(struct trib_secret *secret);
 
-/* Proofs ------------------------------------------------------------------------------ */
+/* Proofs --------------------------------------------------------------------------- */
 
 enum trib_proof_side { TRIB_PROOF_CALLER, TRIB_PROOF_LISTENER, TRIB_PROOF_SIDES };
 
@@ -103,8 +107,8 @@ void trib_proof_make(const struct trib_secret *secret, const struct trib_proof *
                      enum trib_proof_side side, uint8_t out[TRIB_PROOF_BYTES]);
 
 /**
- * trib_proof_holds - true if that side has the secret. Takes as long for a wrong proof as for
- * a right one.
+ * trib_proof_holds - true if that side has the secret. Takes as long for a wrong proof
+ * as for a right one.
  *
  * n        bytes of the proof: TRIB_PROOF_BYTES_LEAST or more
  */
@@ -112,7 +116,7 @@ bool trib_proof_holds(const struct trib_secret *secret, const struct trib_proof 
                       enum trib_proof_side side, const uint8_t *proof, size_t n);
 
 /** trib_secret_mac - of at most 2560 bytes under a label, which keeps uses apart. */
-void trib_secret_mac(const struct trib_secret *secret, const char *label, const void *bytes,
-                     size_t n, uint8_t out[TRIB_PROOF_BYTES]);
+void trib_secret_mac(const struct trib_secret *secret, const char *label,
+                     const void *bytes, size_t n, uint8_t out[TRIB_PROOF_BYTES]);
 
 #endif

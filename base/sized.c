@@ -24,14 +24,15 @@ trib_status_t trib_sized_fits(const struct trib_sized *kind, const void *theirs,
 
     if (size >= kind->least && size <= SIZE_MOST)
         return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_INVALID,
-                     "%s.size is %zu, it must be %zu, or %zu and more for programs of older "
-                     "releases: begin with %s",
-                     kind->name, size, kind->size, kind->least, kind->init);
+    return trib_fail(
+        err, TRIB_ERR_INVALID,
+        "%s.size is %zu, it must be %zu, or %zu and more for programs of older "
+        "releases: begin with %s",
+        kind->name, size, kind->size, kind->least, kind->init);
 }
 
-trib_status_t trib_sized_take(const struct trib_sized *kind, const void *theirs, void *ours,
-                              struct trib_error *err)
+trib_status_t trib_sized_take(const struct trib_sized *kind, const void *theirs,
+                              void *ours, struct trib_error *err)
 {
     const size_t size = size_of(theirs);
     const uint8_t *bytes = theirs;
@@ -41,11 +42,12 @@ trib_status_t trib_sized_take(const struct trib_sized *kind, const void *theirs,
         return st;
     for (size_t i = kind->size; i < size; i++)
         if (bytes[i])
-            return trib_fail(err, TRIB_ERR_INVALID,
-                             "%s.size is %zu, and its byte %zu is not 0, but this library knows "
-                             "%zu bytes: it is older than the header that the program was built "
-                             "with, and cannot do what the newer field asks for",
-                             kind->name, size, i, kind->size);
+            return trib_fail(
+                err, TRIB_ERR_INVALID,
+                "%s.size is %zu, and its byte %zu is not 0, but this library knows "
+                "%zu bytes: it is older than the header that the program was built "
+                "with, and cannot do what the newer field asks for",
+                kind->name, size, i, kind->size);
     memcpy(ours, theirs, size < kind->size ? size : kind->size);
     memcpy(ours, &kind->size, sizeof(kind->size));
     return TRIB_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Structs of the API that begin with their size, so that fields can be added at their end: a
- * program that was built with an older header gives a smaller one, and goes on to work.
+ * Structs of the API that begin with their size, so that fields can be added at their
+ * end: a program that was built with an older header gives a smaller one, and goes on
+ * to work.
  */
 #ifndef BASE_SIZED_H
 #define BASE_SIZED_H
@@ -19,20 +20,23 @@ struct trib_sized {
     size_t least;     /* of the first release's */
 };
 
-/* Bytes of a struct up to the end of a field: that field was the last one of the first release. */
-#define TRIB_SIZED_UP_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+/* Bytes of a struct up to the end of a field: that field was the last one of the first
+ * release. */
+#define TRIB_SIZED_UP_TO(type, field) \
+    (offsetof(type, field) + sizeof(((type *)0)->field))
 
 /**
  * trib_sized_take - copy the caller's struct over the defaults that `ours` holds.
  *
- * theirs   begins with its size. Fields behind its end keep their defaults. A larger one is taken
- *          where the bytes that this library does not know are 0
+ * theirs   begins with its size. Fields behind its end keep their defaults. A larger
+ *          one is taken where the bytes that this library does not know are 0
  * errors   TRIB_ERR_INVALID with a sentence in err; ours is then what it was
  */
-trib_status_t trib_sized_take(const struct trib_sized *kind, const void *theirs, void *ours,
-                              struct trib_error *err);
+trib_status_t trib_sized_take(const struct trib_sized *kind, const void *theirs,
+                              void *ours, struct trib_error *err);
 
-/** trib_sized_fits - may the library fill a struct of this size? Errors as trib_sized_take. */
+/** trib_sized_fits - may the library fill a struct of this size? Errors as
+ * trib_sized_take. */
 trib_status_t trib_sized_fits(const struct trib_sized *kind, const void *theirs,
                               struct trib_error *err);
 

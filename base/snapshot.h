@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/** trib_snapshot - copy `bytes` of such memory, each once; they may be of different times. */
+/** trib_snapshot - copy `bytes` of such memory, each once; they may be of different
+ * times. */
 static inline void trib_snapshot(void *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);

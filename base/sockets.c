@@ -80,7 +80,8 @@ const char *trib_tcp_root_from(const struct trib_tcp_root *root, char text[64])
 {
     if (!root->launcher)
         return "TRIB_ROOT";
-    snprintf(text, 64, "chosen by what %.20s says; TRIB_ROOT is not set", root->launcher);
+    snprintf(text, 64, "chosen by what %.20s says; TRIB_ROOT is not set",
+             root->launcher);
     return text;
 }
 
@@ -159,8 +160,8 @@ static bool resolve(const struct trib_tcp_root *root, uint64_t deadline,
 }
 
 /*
- * Small segments: the start needs no speed, and where the MTU of hosts and network do not
- * fit together the ranks still meet, and can find out and say so.
+ * Small segments: the start needs no speed, and where the MTU of hosts and network do
+ * not fit together the ranks still meet, and can find out and say so.
  */
 static void keep_segments_small(int fd)
 {
@@ -297,7 +298,8 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
 /* Connecting --------------------------------------------------------------------------
  */
 
-/* REUSEADDR, lest this socket, by chance at the very port, keep rank 0 from listening. */
+/* REUSEADDR, lest this socket, by chance at the very port, keep rank 0 from
+ * listening. */
 static int dial_list(struct trib_dial_to *to, int n, uint64_t deadline)
 {
     struct trib_dial dial = {

@@ -17,23 +17,26 @@ struct trib_error;
 
 struct trib_tcp_root {
     char host[256];
-    char also[768]; /* other names and addresses of the same host, with commas; "": none */
+    char also[768]; /* other names and addresses of the same host, with commas; "":
+                     * none */
     char port[8];
-    const char *launcher; /* which chose it, "Slurm"; NULL: the user did, by TRIB_ROOT */
+    const char *launcher; /* which chose it, "Slurm"; NULL: the user did, by
+                           * TRIB_ROOT */
 };
 
 /** trib_tcp_root_from - where the root comes from, for sentences: "TRIB_ROOT". */
 const char *trib_tcp_root_from(const struct trib_tcp_root *root, char text[64]);
 
-/** trib_tcp_root_parse - "host:port", "1.2.3.4:port", "[::1]:port", and of a host with several
- * addresses "host,1.2.3.4,[::1]:port"; false: not so. */
+/** trib_tcp_root_parse - "host:port", "1.2.3.4:port", "[::1]:port", and of a host with
+ * several addresses "host,1.2.3.4,[::1]:port"; false: not so. */
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out);
 
 /**
  * trib_tcp_bind - listen where the root says.
  *
  * A numeric address and "localhost" are listened at as they are. Other names mean every
- * address of this host, as do several, because /etc/hosts often maps a host's own name to 127.0.1.1.
+ * address of this host, as do several, because /etc/hosts often maps a host's own name
+ * to 127.0.1.1.
  *
  * fds_out   non-blocking; *n_out of them
  * returns   0, or the errno: EADDRINUSE, EADDRNOTAVAIL (no address of this host), …
@@ -50,9 +53,9 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
                               int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
 
 /**
- * trib_tcp_connect - one attempt at each address of the root; they begin 200 ms after one
- * another, and the first that succeeds counts. A name is looked up where no address of the
- * list leads to the host.
+ * trib_tcp_connect - one attempt at each address of the root; they begin 200 ms after
+ * one another, and the first that succeeds counts. A name is looked up where no address
+ * of the list leads to the host.
  *
  * deadline  on the clock of trib_now_ns, also for resolving a name; at most 2 s are
  *           spent on one address

@@ -24,8 +24,10 @@ bool trib_sodium_open(struct trib_sodium *out, char *why, size_t bytes)
          .at = offsetof(struct trib_sodium, xchacha_seal)},
         {.name = XCHACHA("decrypt_detached"),
          .at = offsetof(struct trib_sodium, xchacha_open)},
-        {.name = AES("is_available"), .at = offsetof(struct trib_sodium, aes_available)},
-        {.name = AES("statebytes"), .at = offsetof(struct trib_sodium, aes_state_bytes)},
+        {.name = AES("is_available"),
+         .at = offsetof(struct trib_sodium, aes_available)},
+        {.name = AES("statebytes"),
+         .at = offsetof(struct trib_sodium, aes_state_bytes)},
         {.name = AES("beforenm"), .at = offsetof(struct trib_sodium, aes_prepare)},
         {.name = AES("encrypt_detached_afternm"),
          .at = offsetof(struct trib_sodium, aes_seal)},
@@ -33,8 +35,8 @@ bool trib_sodium_open(struct trib_sodium *out, char *why, size_t bytes)
          .at = offsetof(struct trib_sodium, aes_open)},
     };
 
-    if (trib_library_open(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), out, why,
-                          bytes) &&
+    if (trib_library_open(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), out,
+                          why, bytes) &&
         out->init() >= 0)
         return true;
     if (out->init)

@@ -22,8 +22,8 @@ void trib_stranger_warn(struct trib_strangers *s, const struct trib_log *log,
     if (s->untold)
         snprintf(more, sizeof(more), "; %u more since the last such line", s->untold);
     trib_log(log, TRIB_LOG_WARN, component,
-             "a stranger connected to port %u from %s and was turned away: it %s%s", port, at,
-             what, more);
+             "a stranger connected to port %u from %s and was turned away: it %s%s",
+             port, at, what, more);
     s->untold = 0;
     s->next_ns = trib_deadline_ms(TRIB_STRANGER_PAUSE_MS);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Warnings of strangers at a port: the first at once, then one line now and then which says
- * how many there were, so that nobody fills a log by knocking.
+ * Warnings of strangers at a port: the first at once, then one line now and then which
+ * says how many there were, so that nobody fills a log by knocking.
  */
 #ifndef BASE_STRANGER_H
 #define BASE_STRANGER_H

@@ -30,7 +30,8 @@ static inline bool trib_deadline_passed(uint64_t deadline)
     return trib_now_ns() >= deadline;
 }
 
-/** trib_deadline_left_ms - milliseconds until `deadline`, rounded up; 0 if it has passed. */
+/** trib_deadline_left_ms - milliseconds until `deadline`, rounded up; 0 if it has
+ * passed. */
 static inline int trib_deadline_left_ms(uint64_t deadline)
 {
     uint64_t now = trib_now_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A binary ring of the newest events. Recording is one clock read and one 32-byte store;
- * formatting happens when a person asks. One thread records.
+ * A binary ring of the newest events. Recording is one clock read and one 32-byte
+ * store; formatting happens when a person asks. One thread records.
  */
 #ifndef BASE_TRACE_H
 #define BASE_TRACE_H
@@ -67,7 +67,8 @@ struct trib_trace {
 };
 
 /**
- * trib_trace_create - room for at least n events; n == 0 makes a trace that records nothing.
+ * trib_trace_create - room for at least n events; n == 0 makes a trace that records
+ * nothing.
  *
  * errors   TRIB_ERR_NO_MEMORY, TRIB_ERR_OVERFLOW
  */
@@ -83,19 +84,21 @@ static inline void trib_trace_add(struct trib_trace *trace,
 }
 
 /**
- * trib_trace_name - the number of a plan's name, from 1 on, for events of its operations.
+ * trib_trace_name - the number of a plan's name, from 1 on, for events of its
+ * operations.
  *
  * name     printable ASCII; copied, as the trace outlives plans
  * returns  0 where tracing is off, or there is no memory
  */
 uint32_t trib_trace_name(struct trib_trace *trace, const char *name);
 
-/** trib_trace_moment - record an event that happens now, and before it the end of a wait;
- * tracing is on. */
+/** trib_trace_moment - record an event that happens now, and before it the end of a
+ * wait; tracing is on. */
 void trib_trace_moment(struct trib_trace *trace, enum trib_trace_kind kind, int peer,
                        uint32_t chunk, uint64_t value);
 
-/** trib_trace_now - record an event that happens now; costs a branch when tracing is off. */
+/** trib_trace_now - record an event that happens now; costs a branch when tracing is
+ * off. */
 static inline void trib_trace_now(struct trib_trace *trace, enum trib_trace_kind kind,
                                   int peer, uint32_t chunk, uint64_t value)
 {

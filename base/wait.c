@@ -74,7 +74,8 @@ int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg)
 
 void trib_thread_give_way(void)
 {
-    enum { STEPS = 10 }; /* a tenth of a processor beside one thread that does not give way */
+    enum { STEPS = 10 }; /* a tenth of a processor beside one thread that does not give
+                          * way */
 
     (void)!nice(STEPS); /* of this thread alone, as Linux has it */
 }

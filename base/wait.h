@@ -25,11 +25,11 @@ bool trib_wait_fd(int fd, short events, uint64_t deadline);
 /**
  * trib_poll - poll(), where a failure neither spins nor leaves old results in revents.
  *
- * A signal is no failure. The kernel refuses n above the limit of open files (EINVAL), so
- * callers count open descriptors only.
+ * A signal is no failure. The kernel refuses n above the limit of open files (EINVAL),
+ * so callers count open descriptors only.
  *
- * returns   as poll() does: 0 for a signal, -1 and errno after 10 ms for a failure, which
- *           the caller says
+ * returns   as poll() does: 0 for a signal, -1 and errno after 10 ms for a failure,
+ *           which the caller says
  */
 int trib_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
 
@@ -39,23 +39,25 @@ void trib_cond_init(pthread_cond_t *cond);
 /** trib_cond_wait - until it is signalled or the deadline; false: the deadline. */
 bool trib_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline);
 
-/** trib_thread_start - a thread that no signal interrupts and that computes in the usual modes
- * (base/fpenv.h); 0 or an errno. */
+/** trib_thread_start - a thread that no signal interrupts and that computes in the
+ * usual modes (base/fpenv.h); 0 or an errno. */
 int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg);
 
 /**
- * trib_thread_give_way - have the calling thread run behind others where processors are few.
+ * trib_thread_give_way - have the calling thread run behind others where processors are
+ * few.
  *
- * It is for work that may take long while other threads have to answer at once. Threads that this
- * one starts inherit it, and nothing takes it back. Where the kernel refuses, nothing changes.
+ * It is for work that may take long while other threads have to answer at once. Threads
+ * that this one starts inherit it, and nothing takes it back. Where the kernel refuses,
+ * nothing changes.
  */
 void trib_thread_give_way(void);
 
 /**
  * trib_errand_run - work(arg) in a thread, for calls that may block for ever.
  *
- * owner    of arg: the caller when this returns; but with ETIMEDOUT the thread, which is
- *          left behind and calls discard(arg) should it ever end
+ * owner    of arg: the caller when this returns; but with ETIMEDOUT the thread, which
+ *          is left behind and calls discard(arg) should it ever end
  * returns  0 (work is done), ETIMEDOUT, or why no thread could be started
  */
 int trib_errand_run(void (*work)(void *arg), void (*discard)(void *arg), void *arg,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Why no wake-up is missed. A worker reads `roused`, then looks through the cells, then
- * sleeps if `roused` still is what it read. The owner posts, then counts `roused` up, then
- * looks for sleepers. Either the worker's look comes after the post, or it read `roused`
- * before it was counted up, and then the kernel does not let it sleep or the owner sees it
- * among the sleepers. With `awaited` it is the same the other way round: who asks sets it and
- * looks at the cell again; who is done sets the cell and looks at it.
+ * sleeps if `roused` still is what it read. The owner posts, then counts `roused` up,
+ * then looks for sleepers. Either the worker's look comes after the post, or it read
+ * `roused` before it was counted up, and then the kernel does not let it sleep or the
+ * owner sees it among the sleepers. With `awaited` it is the same the other way round:
+ * who asks sets it and looks at the cell again; who is done sets the cell and looks at
+ * it.
  */
 #include "base/workers.h"
 

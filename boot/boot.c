@@ -89,14 +89,15 @@ static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *r
 }
 
 /* The secret that was given, or that of the root, and the root without it. */
-static trib_status_t take_secret(const struct trib_boot_opts *opts, char *root, size_t bytes,
-                                 struct trib_secret *out)
+static trib_status_t take_secret(const struct trib_boot_opts *opts, char *root,
+                                 size_t bytes, struct trib_secret *out)
 {
     if (!trib_secret_split(opts->root ? opts->root : "", root, bytes, out))
-        return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                         "TRIB_ROOT is \"%s#…\": what follows # must be the secret that "
-                         "trib_root_create has put there, %d hexadecimal digits",
-                         root, TRIB_SECRET_TEXT - 1);
+        return trib_fail(
+            opts->err, TRIB_ERR_CONFIG,
+            "TRIB_ROOT is \"%s#…\": what follows # must be the secret that "
+            "trib_root_create has put there, %d hexadecimal digits",
+            root, TRIB_SECRET_TEXT - 1);
     if (opts->secret && opts->secret->is_set)
         *out = *opts->secret;
     return TRIB_OK;

@@ -25,8 +25,10 @@ struct trib_boot_opts {
     int rank;
     int size;
     const char *root; /* what trib_boots[].accepts said yes to; read in open only */
-    const char *launcher; /* that said where to meet, "Slurm"; NULL: root is the user's */
-    const struct trib_secret *secret; /* of the job, or NULL; copied in open. One in the text of
+    const char *launcher; /* that said where to meet, "Slurm"; NULL: root is the
+                           * user's */
+    const struct trib_secret *secret; /* of the job, or NULL; copied in open. One in the
+                                       * text of
                                          the root counts where there is none here */
     const struct trib_config *cfg; /* read in open only */
     const struct trib_log *log; /* may be NULL; outlives the boot */
@@ -76,7 +78,8 @@ extern const struct trib_boot_ops trib_boot_tcp;
 /** trib_boot_is_here - true if ranks of this host alone can meet at that root. */
 bool trib_boot_is_here(const char *root);
 
-/** trib_boot_arm - for those that open: ready a secret; where this host cannot, rank 0 warns. */
+/** trib_boot_arm - for those that open: ready a secret; where this host cannot, rank 0
+ * warns. */
 void trib_boot_arm(const struct trib_boot_opts *opts, struct trib_secret *secret);
 
 /**

@@ -22,8 +22,10 @@ void trib_boot_arm(const struct trib_boot_opts *opts, struct trib_secret *secret
 
     if (!secret->is_set || trib_secret_arm(secret, why, sizeof(why)) || opts->rank != 0)
         return;
-    trib_log(opts->log, trib_boot_is_here(opts->root) ? TRIB_LOG_INFO : TRIB_LOG_WARN, "boot",
-             "this job has a secret, but rank 0 cannot use it: %s; the ranks do not prove to "
-             "each other who they are: install libsodium23 on all hosts",
-             why);
+    trib_log(
+        opts->log, trib_boot_is_here(opts->root) ? TRIB_LOG_INFO : TRIB_LOG_WARN,
+        "boot",
+        "this job has a secret, but rank 0 cannot use it: %s; the ranks do not prove "
+        "to each other who they are: install libsodium23 on all hosts",
+        why);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launchers share this file: it reads numbers from the environment and offers a root of its own. */
+/* Launchers share this file: it reads numbers from the environment and offers a root of
+ * its own. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -4,10 +4,11 @@
  *
  *     node7,10.0.0.1,[fd77::1]:4711/BOOT-NET#SECRET
  *
- * The name comes first, for people. Hosts need not be able to look it up, and many hosts may
- * have the same: so the addresses follow, and the numbers of the running kernel and of its
- * network name space, in hexadecimal digits, which say whether two ranks are of one host.
- * Last comes the secret of the job (base/secret.h), unless rank 0 cannot use one.
+ * The name comes first, for people. Hosts need not be able to look it up, and many
+ * hosts may have the same: so the addresses follow, and the numbers of the running
+ * kernel and of its network name space, in hexadecimal digits, which say whether two
+ * ranks are of one host. Last comes the secret of the job (base/secret.h), unless rank
+ * 0 cannot use one.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -26,7 +27,8 @@
 #include "boot/rank_names.h"
 
 #define OFFER_BYTES 512 /* launchers pass on 1024, and some less */
-#define LINK_LOCALS 4 /* that are offered, where there is no other address: of each link one */
+#define LINK_LOCALS 4 /* that are offered, where there is no other address: of each link
+                       * one */
 #define LOOPBACK "127.0.0.1"
 
 /* Where a rank runs; 0: not known. */
@@ -112,7 +114,8 @@ void trib_launch_root_text(int port, char *text, size_t bytes)
     struct trib_secret secret;
     struct trib_who self;
 
-    assert(bytes > sizeof(self.host) + sizeof(LOOPBACK) + PORT_BYTES + TRIB_SECRET_TEXT);
+    assert(bytes >
+           sizeof(self.host) + sizeof(LOOPBACK) + PORT_BYTES + TRIB_SECRET_TEXT);
     trib_who_self(0, &self);
     list_hosts(&self, text, bytes - PORT_BYTES - TRIB_SECRET_TEXT);
     /* The name of a host alone need not lead anywhere. */
@@ -134,8 +137,8 @@ trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
     trib_who_self(0, &self);
     find_host(&here);
     list_hosts(&self, hosts, sizeof(hosts));
-    snprintf(launch->root, sizeof(launch->root), "%s:%d/%" PRIx64 "-%" PRIx64, hosts, port,
-             here.boot, here.net);
+    snprintf(launch->root, sizeof(launch->root), "%s:%d/%" PRIx64 "-%" PRIx64, hosts,
+             port, here.boot, here.net);
     make_secret(&launch->secret);
     append_secret(launch->root, sizeof(launch->root), &launch->secret);
     if (strcmp(hosts, LOOPBACK) == 0)
@@ -211,7 +214,8 @@ static void append_kind(const struct ways *w, const char *also, int kind, char *
     }
 }
 
-static void order(struct trib_launch *launch, const struct trib_tcp_root *root, bool apart)
+static void order(struct trib_launch *launch, const struct trib_tcp_root *root,
+                  bool apart)
 {
     struct ways *w = calloc(1, sizeof(*w));
     char hosts[TRIB_LAUNCH_ROOT_BYTES - sizeof(root->port) - 1];
@@ -234,7 +238,8 @@ trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
     struct trib_who self;
     struct host here, there = {0};
     const char *slash = strchr(text, '/');
-    bool sound = trib_secret_split(text, launch->root, sizeof(launch->root), &launch->secret);
+    bool sound =
+        trib_secret_split(text, launch->root, sizeof(launch->root), &launch->secret);
 
     trib_launch_strip(launch);
     if (!sound || !trib_tcp_root_parse(launch->root, &root) ||

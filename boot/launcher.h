@@ -3,7 +3,8 @@
  * Launchers: mpirun, mpiexec and srun know rank and size of what they start.
  *
  * They are asked for that, and to pass one text from rank 0 to all: where its TCP store
- * is. Everything after is boot/tcp/tcp_boot.c, which knows how to name a rank that has died.
+ * is. Everything after is boot/tcp/tcp_boot.c, which knows how to name a rank that has
+ * died.
  */
 #ifndef BOOT_LAUNCHER_H
 #define BOOT_LAUNCHER_H
@@ -25,7 +26,8 @@ struct trib_launch {
     char root[TRIB_LAUNCH_ROOT_BYTES]; /* "": only meet() can find out */
     struct trib_secret secret; /* of the job, made by rank 0; or not set */
     int hold; /* on rank 0, a socket that keeps the root's port for it; else -1 */
-    bool stays; /* after meet(): the launcher is still to be told that this process ends */
+    bool stays; /* after meet(): the launcher is still to be told that this process
+                 * ends */
 };
 
 struct trib_launcher {
@@ -41,9 +43,9 @@ struct trib_launcher {
     trib_status_t (*meet)(const struct trib_boot_opts *opts,
                           struct trib_launch *launch);
     /*
-     * Tell the launcher that this process ends; takes at most 2 s. MPI in the same process
-     * talks to the same launcher: had it been told at once, MPI_Init would find nobody.
-     * NULL where nothing is to be told.
+     * Tell the launcher that this process ends; takes at most 2 s. MPI in the same
+     * process talks to the same launcher: had it been told at once, MPI_Init would find
+     * nobody. NULL where nothing is to be told.
      */
     void (*leave)(void);
 };
@@ -87,13 +89,13 @@ trib_status_t trib_launch_number(const char *variable, int max, int *out,
  */
 int trib_launch_hold(int *port_out);
 
-/** trib_launch_offer - on rank 0, take a free port of this host: root and hold. The root is
- * the text to pass on, until trib_launch_strip. */
+/** trib_launch_offer - on rank 0, take a free port of this host: root and hold. The
+ * root is the text to pass on, until trib_launch_strip. */
 trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err);
 
 /**
- * trib_launch_root_text - this host and a port of it as a root: its name, then its addresses;
- * behind '#' the job's secret, where this host can use one.
+ * trib_launch_root_text - this host and a port of it as a root: its name, then its
+ * addresses; behind '#' the job's secret, where this host can use one.
  *
  * text     receives at most `bytes` bytes; what does not fit is left out
  */
@@ -103,8 +105,8 @@ void trib_launch_root_text(int port, char *text, size_t bytes);
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
                                   struct trib_error *err);
 
-/** trib_launch_strip - what is for trib_launch_accept alone goes: it remains a root without
- * the secret. */
+/** trib_launch_strip - what is for trib_launch_accept alone goes: it remains a root
+ * without the secret. */
 void trib_launch_strip(struct trib_launch *launch);
 
 /**

@@ -358,13 +358,13 @@ static void read_place(const char *root, struct place *out)
 static const char *barred_by(int error)
 {
     if (error == EACCES || error == EPERM)
-        return "; the rank runs as another user, or in a user namespace of its own, and "
-               "what has started it closed the descriptor that trib-run gave it: let the "
-               "ranks meet over TCP, by trib-run --root HOST:PORT";
+        return "; the rank runs as another user, or in a user namespace of its own, "
+               "and what has started it closed the descriptor that trib-run gave it: "
+               "let the ranks meet over TCP, by trib-run --root HOST:PORT";
     if (error == ENOENT)
-        return "; it lives as long as the process that made it, on that host. From another "
-               "pid namespace it is not seen: there the ranks can meet over TCP, by trib-run "
-               "--root HOST:PORT";
+        return "; it lives as long as the process that made it, on that host. From "
+               "another pid namespace it is not seen: there the ranks can meet over "
+               "TCP, by trib-run --root HOST:PORT";
     return "; it lives as long as the process that made it, on that host";
 }
 

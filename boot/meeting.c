@@ -21,7 +21,8 @@ struct trib_local {
     char root[80];
 };
 
-/* Programs and shells use low numbers as they like: those would close an inherited one. */
+/* Programs and shells use low numbers as they like: those would close an inherited
+ * one. */
 #define INHERITED_FROM 64
 
 static void move_up(struct trib_local *local)
@@ -55,8 +56,8 @@ trib_status_t trib_local_make(int ranks, trib_local_t **local_out,
     }
     move_up(local);
     /* The process' own number, not "self": threads, forks and programs that they
-     * execute, through any wrapper, all find the same file. The descriptor's number also
-     * stands for what a rank inherits; the key tells whether it did. */
+     * execute, through any wrapper, all find the same file. The descriptor's number
+     * also stands for what a rank inherits; the key tells whether it did. */
     int number = trib_process_number((int)getpid());
     snprintf(local->root, sizeof(local->root), "local:/proc/%d/fd/%d@%016" PRIx64,
              number ? number : (int)getpid(), local->fd, trib_board_key(&local->board));

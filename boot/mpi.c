@@ -25,7 +25,8 @@ static void find_in(void *handle, struct mpi *out)
     memcpy(&out->finalized, &finalized, sizeof(finalized));
 }
 
-/* A module of Python loads libmpi for itself alone: the default scope does not show it. */
+/* A module of Python loads libmpi for itself alone: the default scope does not show
+ * it. */
 static int find_loaded(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
     struct mpi *mpi = arg;

@@ -2,8 +2,9 @@
 /*
  * Is there an MPI library in this process, and what has it done so far?
  *
- * The library is never linked and never loaded here: only one that the program has loaded
- * counts. MPI and Tributary talk to the same launcher, through one socket or one library.
+ * The library is never linked and never loaded here: only one that the program has
+ * loaded counts. MPI and Tributary talk to the same launcher, through one socket or one
+ * library.
  */
 #ifndef BOOT_MPI_H
 #define BOOT_MPI_H

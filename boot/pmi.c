@@ -227,14 +227,16 @@ static trib_status_t pmi_look(struct trib_launch *out, struct trib_error *err)
     return status;
 }
 
-/* MPI_Finalize has closed the connection, and its number may be another file's by now. */
+/* MPI_Finalize has closed the connection, and its number may be another file's by
+ * now. */
 static trib_status_t mpi_has_ended(const struct trib_boot_opts *opts, int rank)
 {
-    return trib_fail(opts->err, TRIB_ERR_BOOT,
-                     "rank %d cannot ask mpiexec where to meet the others, as MPI_Finalize "
-                     "has closed the connection to it: call trib_init before that, or pass "
-                     "the text of trib_root_create to all ranks by MPI_Bcast",
-                     rank);
+    return trib_fail(
+        opts->err, TRIB_ERR_BOOT,
+        "rank %d cannot ask mpiexec where to meet the others, as MPI_Finalize "
+        "has closed the connection to it: call trib_init before that, or pass "
+        "the text of trib_root_create to all ranks by MPI_Bcast",
+        rank);
 }
 
 static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
@@ -260,8 +262,8 @@ static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
     return status;
 }
 
-/* mpiexec ends a job in which a rank that has greeted it does not say good-bye. Where MPI
- * runs or ran here, MPI_Finalize does, and the connection is not ours any more. */
+/* mpiexec ends a job in which a rank that has greeted it does not say good-bye. Where
+ * MPI runs or ran here, MPI_Finalize does, and the connection is not ours any more. */
 static void pmi_leave(void)
 {
     struct trib_error err = {0};

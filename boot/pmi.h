@@ -35,8 +35,8 @@ struct trib_pmi_opts {
 /**
  * trib_pmi_pass - rank 0's text to all ranks; each calls it, once.
  *
- * The launcher goes on to expect trib_pmi_leave, or the good-bye of an MPI library in this
- * process, which uses the same connection.
+ * The launcher goes on to expect trib_pmi_leave, or the good-bye of an MPI library in
+ * this process, which uses the same connection.
  *
  * text     on rank 0 what to pass, without spaces; on others, receives it
  * errors   TRIB_ERR_BOOT: the launcher has gone, answers with something else, or not

@@ -78,8 +78,8 @@ static bool open_library(struct library *lib)
     };
     char why[160];
 
-    return trib_library_open(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), lib,
-                             why, sizeof(why));
+    return trib_library_open(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]),
+                             lib, why, sizeof(why));
 }
 
 static pmix_status_t get_size(struct talk *t)
@@ -137,9 +137,10 @@ static pmix_status_t fence(struct talk *t)
 }
 
 /*
- * PMIx counts who opens it in a process, and MPI is another who does. The launcher takes
- * the last one's good-bye for the end of this rank, and gives no second greeting all it
- * needs: so PMIx stays open until the process ends, unless MPI has it open already.
+ * PMIx counts who opens it in a process, and MPI is another who does. The launcher
+ * takes the last one's good-bye for the end of this rank, and gives no second greeting
+ * all it needs: so PMIx stays open until the process ends, unless MPI has it open
+ * already.
  */
 static pmix_status_t converse(struct talk *t)
 {
@@ -245,7 +246,8 @@ static void pmix_leave(void)
     struct talk *t = calloc(1, sizeof(*t));
 
     if (t && (!open_library(&t->lib) ||
-              trib_errand_run(say_goodbye, free, t, trib_deadline_ms(LEAVE_MS)) != ETIMEDOUT))
+              trib_errand_run(say_goodbye, free, t, trib_deadline_ms(LEAVE_MS)) !=
+                  ETIMEDOUT))
         free(t);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_root_*: where ranks of several hosts meet, for programs that have a way of their own
- * to tell all ranks a text. They meet in boot/tcp/tcp_boot.c.
+ * trib_root_*: where ranks of several hosts meet, for programs that have a way of their
+ * own to tell all ranks a text. They meet in boot/tcp/tcp_boot.c.
  */
 #include <stdlib.h>
 #include <unistd.h>

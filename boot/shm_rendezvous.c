@@ -115,8 +115,8 @@ trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
 static bool is_board(const struct trib_board_head *head, size_t bytes)
 {
     return head->magic == BOARD_MAGIC && head->version == BOARD_VERSION &&
-           head->ranks > 0 && head->ranks <= TRIB_BOARD_RANKS_MAX && head->bytes == bytes &&
-           board_bytes((int)head->ranks) == bytes;
+           head->ranks > 0 && head->ranks <= TRIB_BOARD_RANKS_MAX &&
+           head->bytes == bytes && board_bytes((int)head->ranks) == bytes;
 }
 
 trib_status_t trib_board_map(int fd, uint64_t key, struct trib_board *out)

@@ -72,7 +72,8 @@ trib_status_t trib_board_open(const char *path, uint64_t key, struct trib_board 
 /** trib_board_key - the random number that tells a board from all others. */
 uint64_t trib_board_key(const struct trib_board *board);
 
-/** trib_board_secret - of the ranks that meet on it; whoever maps the board may know it. */
+/** trib_board_secret - of the ranks that meet on it; whoever maps the board may know
+ * it. */
 void trib_board_secret(const struct trib_board *board, struct trib_secret *out);
 
 /** trib_board_close - unmap. */

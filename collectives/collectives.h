@@ -14,12 +14,12 @@ struct trib_choice {
     bool load_store;     /* all peers are within load/store reach */
     bool near_load_store; /* those of a group are, of shape->groups */
     bool sparse;         /* the codec keeps few elements: merging grows them */
-    bool lossy;          /* code words are re-encoded at every hop that merges; not so those
-                          * that add without decoding */
+    bool lossy;          /* code words are re-encoded at every hop that merges; not so
+                          * those that add without decoding */
     bool oversubscribed; /* more ranks on this host than cores */
     bool one_host;       /* all ranks are of one */
-    double sharing;      /* ranks whose bytes to other hosts go through the device of their host
-                          * with a rank's own; 0: each has its own */
+    double sharing;      /* ranks whose bytes to other hosts go through the device of
+                          * their host with a rank's own; 0: each has its own */
     size_t slot_bytes;   /* payload of one slot */
     bool gathers;        /* only algorithms that gather will do: trib_algo_gathers */
 };
@@ -27,8 +27,8 @@ struct trib_choice {
 struct trib_algo {
     const char *name;
     const char *detail; /* one line: how, and what it is best for */
-    /* Whoever sums a chunk gets the contributions of all ranks to it: no partial sum travels. Not
-     * so in a tree of services. */
+    /* Whoever sums a chunk gets the contributions of all ranks to it: no partial sum
+     * travels. Not so in a tree of services. */
     bool gathers;
     uint32_t colls;     /* bit 1 << trib_coll_t for each collective that it builds */
     /* Can it build this shape? (such as a power of two) */

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hierarchical: groups of near ranks, such as those of a host. Leaders sum for their group, and
- * exchange sums with the leaders of the other groups, so that what crosses between groups
- * does not grow with their ranks.
+ * Hierarchical: groups of near ranks, such as those of a host. Leaders sum for their
+ * group, and exchange sums with the leaders of the other groups, so that what crosses
+ * between groups does not grow with their ranks.
  *
  *     groups {0 1} {2 3}, one leader each, chunk 0 of 2; * finishes it
  *
  *         up   1 -> 0* <- 2 <- 3          down   1 <- 0* -> 2 -> 3
  *
- * A round has a chunk for each group and each leader number: chunk c = g * leaders + l is summed
- * in every group by its leader l, and finished by leader l of group g.
+ * A round has a chunk for each group and each leader number: chunk c = g * leaders + l
+ * is summed in every group by its leader l, and finished by leader l of group g.
  *
- * Why it cannot dead-lock. Within a group, members and leaders go through the chunks in one order
- * that ends with the group's own; between two leaders there is one chunk a round each way.
- * A finisher, which is at the last place of its order, waits for sums from earlier places
- * of other orders; results come down behind all that goes up, and in one order again.
+ * Why it cannot dead-lock. Within a group, members and leaders go through the chunks in
+ * one order that ends with the group's own; between two leaders there is one chunk a
+ * round each way. A finisher, which is at the last place of its order, waits for sums
+ * from earlier places of other orders; results come down behind all that goes up, and
+ * in one order again.
  *
- * Sums are in the order of ranks of the group; a finisher takes the sums of other leaders in among
- * its own group's ranks, each by the leader's rank.
+ * Sums are in the order of ranks of the group; a finisher takes the sums of other
+ * leaders in among its own group's ranks, each by the leader's rank.
  *
- *     paper      N. T. Karonis et al., "Exploiting hierarchy in parallel computer networks to
- *                optimize collective operation performance", IPDPS 2000 (MPICH-G2: levels);
- *                A. Gibiansky, "Bringing HPC techniques to deep learning", 2017, and Horovod
- *                (in the host, between hosts, in the host)
+ *     paper      N. T. Karonis et al., "Exploiting hierarchy in parallel computer
+ *                networks to optimize collective operation performance", IPDPS 2000
+ *                (MPICH-G2: levels); A. Gibiansky, "Bringing HPC techniques to deep
+ *                learning", 2017, and Horovod (in the host, between hosts, in the host)
  */
 #include "collectives/builder.h"
 
@@ -58,7 +59,8 @@ static bool leaders_valid(const struct trib_shape *shape)
     for (int i = 0; i < groups->n * groups->leaders; i++) {
         int rank = groups->leader[i];
 
-        if (rank < 0 || rank >= shape->size || groups->of_rank[rank] != i / groups->leaders ||
+        if (rank < 0 || rank >= shape->size ||
+            groups->of_rank[rank] != i / groups->leaders ||
             lead_of(groups, rank) != i % groups->leaders)
             return false;
     }
@@ -93,8 +95,8 @@ static uint32_t leader_at(const struct place *p, int group, int l)
     return (uint32_t)leader_of(p->groups, group, l);
 }
 
-/* To each leader of the own group its chunks, beginning at another one than the neighbours do.
- * STABLE: the result that overwrites a chunk contains what was sent. */
+/* To each leader of the own group its chunks, beginning at another one than the
+ * neighbours do. STABLE: the result that overwrites a chunk contains what was sent. */
 static void contribute(const struct place *p, struct trib_schedule *s)
 {
     int leaders = p->groups->leaders;
@@ -110,8 +112,8 @@ static void contribute(const struct place *p, struct trib_schedule *s)
         }
 }
 
-/* Sum a chunk of all ranks of the group and, where it is finished here, of the other leaders:
- * one run, which the engine sums at once. */
+/* Sum a chunk of all ranks of the group and, where it is finished here, of the other
+ * leaders: one run, which the engine sums at once. */
 static uint32_t sum_chunk(const struct place *p, struct trib_schedule *s, int group)
 {
     uint32_t dep = TRIB_STEP_NO_DEP;
@@ -122,7 +124,8 @@ static uint32_t sum_chunk(const struct place *p, struct trib_schedule *s, int gr
         bool leader = group == p->group && leader_at(p, of, p->lead) == (uint32_t)r;
 
         if (r != p->shape->rank && (member || leader))
-            dep = trib_build_recv_reduce(s, (uint32_t)r, chunk_of(p, group, p->lead), dep);
+            dep = trib_build_recv_reduce(s, (uint32_t)r, chunk_of(p, group, p->lead),
+                                         dep);
     }
     return dep;
 }
@@ -164,8 +167,9 @@ static void lead_down(const struct place *p, struct trib_schedule *s, uint32_t d
                  (struct trib_step){.flags = TRIB_STEP_FINAL, .dep = done});
     for (int i = p->groups->n - 2; i >= 0; i--) {
         int group = group_at(p, i);
-        uint32_t got = trib_build_recv_copy(s, leader_at(p, group, p->lead),
-                                            chunk_of(p, group, p->lead), TRIB_STEP_NO_DEP);
+        uint32_t got =
+            trib_build_recv_copy(s, leader_at(p, group, p->lead),
+                                 chunk_of(p, group, p->lead), TRIB_STEP_NO_DEP);
 
         give_members(p, s, group,
                      (struct trib_step){.flags = TRIB_STEP_FINAL | TRIB_STEP_FORWARD,
@@ -173,7 +177,8 @@ static void lead_down(const struct place *p, struct trib_schedule *s, uint32_t d
     }
 }
 
-/* In the order in which leaders give: their own chunk, then from the last of the order on. */
+/* In the order in which leaders give: their own chunk, then from the last of the order
+ * on. */
 static void collect(const struct place *p, struct trib_schedule *s)
 {
     for (int i = p->groups->n - 1; i >= 0; i--)
@@ -201,13 +206,15 @@ static void build_reduce(const struct place *p, struct trib_schedule *s)
         uint32_t done = lead_up(p, s);
 
         if (p->shape->rank != p->shape->root)
-            trib_build_send(s, root, chunk_of(p, p->group, p->lead), TRIB_STEP_FINAL, done);
+            trib_build_send(s, root, chunk_of(p, p->group, p->lead), TRIB_STEP_FINAL,
+                            done);
     }
     if (p->shape->rank != p->shape->root)
         return;
     for (uint32_t c = 0; c < s->n_chunks; c++)
         if (p->groups->leader[c] != p->shape->root)
-            trib_build_recv_copy(s, (uint32_t)p->groups->leader[c], c, TRIB_STEP_NO_DEP);
+            trib_build_recv_copy(s, (uint32_t)p->groups->leader[c], c,
+                                 TRIB_STEP_NO_DEP);
 }
 
 static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
@@ -247,8 +254,8 @@ static int largest_group(const struct trib_shape *shape)
     return largest;
 }
 
-/* Leaders that share the device of a host for what they tell those of other hosts: a host
- * has several groups, where these are not hosts. */
+/* Leaders that share the device of a host for what they tell those of other hosts: a
+ * host has several groups, where these are not hosts. */
 static double sharing(const struct trib_shape *shape)
 {
     const struct trib_shape_groups *groups = shape->groups;
@@ -269,8 +276,9 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* In the group a leader takes a shard of each rank and gives it back; between groups it moves the
- * shard as in `direct`. The two are added: chunks overlap, but on the same cores. */
+/* In the group a leader takes a shard of each rank and gives it back; between groups it
+ * moves the shard as in `direct`. The two are added: chunks overlap, but on the same
+ * cores. */
 static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
 {
     const double groups = shape->groups->n, leaders = shape->groups->leaders;
@@ -306,7 +314,9 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
 
 const struct trib_algo trib_algo_hierarchical = {
     .name = "hierarchical",
-    .detail = "sums in each host (or NUMA node: TRIB_GROUPS), then between leaders of hosts; several ranks on each of several hosts",
+    .detail =
+        "sums in each host (or NUMA node: TRIB_GROUPS), then between leaders of hosts; "
+        "several ranks on each of several hosts",
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE),
     .can = can,
     .cost = cost,

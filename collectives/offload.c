@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Service: ranks send their contributions to nodes that have none, and get the result
- * from there. Each element goes up once and comes down once, whatever the number of ranks:
- * S bytes a rank, where a ring moves 2 S (p - 1) / p.
+ * from there. Each element goes up once and comes down once, whatever the number of
+ * ranks: S bytes a rank, where a ring moves 2 S (p - 1) / p.
  *
  *     chunk 1 of 2 shards:   0   1   2   3            0   1   2   3
  *                             \   \ /   /              \   \ /   /
  *                      up      -> p+1 <-       down   <- p+1 ->
  *
- * Between the root and the ranks may be more of them: a unit for each rack, say, which sends
- * the sum of what it gets up, and to those it got it from what comes down. Sums are in the
- * order of ranks, then of the units below.
+ * Between the root and the ranks may be more of them: a unit for each rack, say, which
+ * sends the sum of what it gets up, and to those it got it from what comes down. Sums
+ * are in the order of ranks, then of the units below.
  *
  *     paper      Sapio et al., "Scaling distributed machine learning with in-network
- *                aggregation", NSDI 2021 (one switch); Lao et al., "ATP", NSDI 2021 (racks)
+ *                aggregation", NSDI 2021 (one switch); Lao et al., "ATP", NSDI 2021
+ *                (racks)
  */
 #include "collectives/builder.h"
 
@@ -44,10 +45,12 @@ static uint32_t node_of(const struct trib_shape *shape, uint32_t chunk, int unit
     const int i = (int)(chunk % (uint32_t)services_of(shape, unit));
 
     return (uint32_t)(shape->size +
-                      (shape->tree ? shape->tree->services[shape->tree->first[unit] + i] : i));
+                      (shape->tree ? shape->tree->services[shape->tree->first[unit] + i]
+                                   : i));
 }
 
-/* As many chunks as make the services of each unit do the same, or as the largest has. */
+/* As many chunks as make the services of each unit do the same, or as the largest
+ * has. */
 static uint32_t chunks_of(const struct trib_shape *shape)
 {
     uint32_t largest = 1, common = 1;
@@ -139,7 +142,8 @@ static void build_rank(const struct trib_shape *shape, struct trib_schedule *s)
     const int leaf = leaf_of(shape, shape->rank);
 
     for (uint32_t k = 0; k < s->n_chunks; k++)
-        trib_build_send(s, node_of(shape, k, leaf), k, TRIB_STEP_STABLE, TRIB_STEP_NO_DEP);
+        trib_build_send(s, node_of(shape, k, leaf), k, TRIB_STEP_STABLE,
+                        TRIB_STEP_NO_DEP);
     for (uint32_t k = 0; gets_result(shape, shape->rank) && k < s->n_chunks; k++)
         trib_build_recv_copy(s, node_of(shape, k, leaf), k, k);
 }
@@ -175,7 +179,8 @@ static void send_down(const struct trib_shape *shape, struct trib_schedule *s,
             trib_build_send(s, (uint32_t)r, step.chunk, step.flags, step.dep);
     for (int u = 1; u < units_of(shape); u++)
         if (sends_here(shape, step.chunk, u) && wanted_below(shape, u))
-            trib_build_send(s, node_of(shape, step.chunk, u), step.chunk, step.flags, step.dep);
+            trib_build_send(s, node_of(shape, step.chunk, u), step.chunk, step.flags,
+                            step.dep);
 }
 
 /* The unit of which it has the chunk, the root before others; -1: none. */
@@ -187,7 +192,8 @@ static int unit_here(const struct trib_shape *shape, uint32_t chunk)
     return -1;
 }
 
-static void build_chunk(const struct trib_shape *shape, struct trib_schedule *s, uint32_t chunk)
+static void build_chunk(const struct trib_shape *shape, struct trib_schedule *s,
+                        uint32_t chunk)
 {
     const int unit = unit_here(shape, chunk);
     struct trib_step down = {.flags = TRIB_STEP_FINAL, .chunk = chunk};

@@ -134,11 +134,12 @@ static double chain_cost(const struct trib_shape *shape,
     return trib_choice_cost(choice, &work, shape->size - 1);
 }
 
-/* Edges that leave a host, of the one with the most: with hosts one behind the other a single
- * one, whatever the ranks of a host. */
+/* Edges that leave a host, of the one with the most: with hosts one behind the other a
+ * single one, whatever the ranks of a host. */
 static double leaving(const struct trib_shape *shape)
 {
-    const int *host = shape->groups->host ? shape->groups->host : shape->groups->of_rank;
+    const int *host =
+        shape->groups->host ? shape->groups->host : shape->groups->of_rank;
     int most = 1;
 
     for (int g = 0; g < shape->groups->n; g++) {

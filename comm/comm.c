@@ -57,7 +57,8 @@ void trib_comm_lock_slow(struct trib_comm *comm)
 void trib_comm_claim(struct trib_comm *comm)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    bool *own = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool *own =
+        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     comm->pid = getpid();
     if (own == MAP_FAILED)
@@ -72,16 +73,18 @@ void trib_comm_claim(struct trib_comm *comm)
 
 trib_status_t trib_comm_refuse_child(struct trib_comm *comm, const char *call)
 {
-    return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                          "%s: process %d is a forked child, and the communicator is that of "
-                          "process %d: a child makes its own with trib_init",
-                          call, (int)getpid(), (int)comm->pid);
+    return trib_comm_fail(
+        comm, TRIB_ERR_INVALID,
+        "%s: process %d is a forked child, and the communicator is that of "
+        "process %d: a child makes its own with trib_init",
+        call, (int)getpid(), (int)comm->pid);
 }
 
 trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
                              struct trib_error *err)
 {
-    static const struct trib_sized kind = {"trib_opts_t", "TRIB_OPTS_INIT", sizeof(*out),
+    static const struct trib_sized kind = {"trib_opts_t", "TRIB_OPTS_INIT",
+                                           sizeof(*out),
                                            TRIB_SIZED_UP_TO(trib_opts_t, log_arg)};
 
     *out = (trib_opts_t)TRIB_OPTS_INIT;

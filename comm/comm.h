@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of a communicator and of a plan, for the files of comm/ and of what is built on it.
+ * The inside of a communicator and of a plan, for the files of comm/ and of what is
+ * built on it.
  */
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
@@ -39,7 +40,8 @@ struct trib_plan {
     double squares;  /* of what this start has been fed, for TRIB_CHECK */
     bool has_quorum; /* if a service does it */
     bool plain; /* codec none, in words of the codec here: the service has a quorum */
-    char quorum[TRIB_QUORUM_TEXT_MAX]; /* of a channel's plan: its text; empty: all ranks */
+    char quorum[TRIB_QUORUM_TEXT_MAX]; /* of a channel's plan: its text; empty: all
+                                        * ranks */
     struct trib_identity identity;
     uint32_t starts; /* of this plan, on its communicator */
     uint32_t number; /* of a channel's plan */
@@ -87,8 +89,10 @@ struct trib_driver {
 struct trib_near;
 
 struct trib_comm {
-    const struct trib_comm_hooks *hooks; /* of what runs some of its operations; or NULL */
-    struct trib_service *service; /* that object, offload/ knows what is in it; or NULL */
+    const struct trib_comm_hooks *hooks; /* of what runs some of its operations; or
+                                          * NULL */
+    struct trib_service *service; /* that object, offload/ knows what is in it; or
+                                   * NULL */
     struct trib_aggregators *aggregators; /* behind the ranks; NULL: there are none */
     struct trib_guard *guard; /* of its transport, in the channel; or NULL */
     struct trib_config cfg;
@@ -100,22 +104,25 @@ struct trib_comm {
     _Atomic int lock; /* of engine */
     uint64_t fp_modes; /* of the thread that has the lock, from before it took it */
     pid_t pid;        /* whose it is: a forked child has a copy */
-    const bool *own;  /* true, and false in a forked child; NULL: the kernel has no such memory */
+    const bool *own;  /* true, and false in a forked child; NULL: the kernel has no such
+                       * memory */
     struct trib_driver driver;
     int n_plans; /* of the caller */
     uint64_t starts;   /* of plans and blocking calls: the same on all ranks */
     uint64_t identity; /* of a communicator that was split off another one; else 0 */
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
-    bool stands_in;     /* for a channel: its plans keep what those of the channel keep */
+    bool stands_in;     /* for a channel: its plans keep what those of the channel
+                         * keep */
     bool coded;         /* cfg.codec is not "none" */
     bool load_store;     /* each rank has load/store reach to all others … */
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
     bool one_host; /* all ranks are of this host */
     struct trib_near *near; /* ranks that are of one host; NULL: there are services */
-    bool uncompressed_told; /* the warning of a codec that compresses nothing was given */
-    size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or larger
-                         * over networks where nobody has set it */
+    bool uncompressed_told; /* the warning of a codec that compresses nothing was
+                             * given */
+    size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or
+                         * larger over networks where nobody has set it */
     bool chunk_given; /* somebody has set it */
     struct trib_net_met met; /* where the ranks of the first communicator met */
     struct trib_secret secret; /* by which its ranks know each other; or not set */
@@ -132,7 +139,8 @@ void trib_comm_claim(struct trib_comm *comm);
 /** trib_comm_refuse_child - TRIB_ERR_INVALID and a sentence. */
 trib_status_t trib_comm_refuse_child(struct trib_comm *comm, const char *call);
 
-/** trib_comm_in_child - is this a forked child's copy? One load, before Linux 4.14 a system call. */
+/** trib_comm_in_child - is this a forked child's copy? One load, before Linux 4.14 a
+ * system call. */
 static inline bool trib_comm_in_child(const struct trib_comm *comm)
 {
     return comm->own ? !*comm->own : getpid() != comm->pid;
@@ -141,17 +149,19 @@ static inline bool trib_comm_in_child(const struct trib_comm *comm)
 /**
  * trib_comm_ours - TRIB_OK, or TRIB_ERR_INVALID and a sentence in a forked child.
  *
- * A child has its parent's sockets, segments and devices: what it did with them it would do to
- * the parent. It may only free its copy.
+ * A child has its parent's sockets, segments and devices: what it did with them it
+ * would do to the parent. It may only free its copy.
  */
 static inline trib_status_t trib_comm_ours(struct trib_comm *comm, const char *call)
 {
     return trib_comm_in_child(comm) ? trib_comm_refuse_child(comm, call) : TRIB_OK;
 }
 
-/** trib_comm_fail - the sentence of an operation that was refused; nothing was harmed. */
+/** trib_comm_fail - the sentence of an operation that was refused; nothing was
+ * harmed. */
 trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
-                             const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+                             const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** trib_comm_cause - why an operation of the engine or the transport gave `st`. Call it
  * with the lock held, and trib_error_clear(&comm->cause) before the operation. */
@@ -166,14 +176,15 @@ const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st);
 trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
                              struct trib_error *err);
 
-/** trib_say_error - the sentence where there is no communicator: trib_last_error(NULL). */
+/** trib_say_error - the sentence where there is no communicator:
+ * trib_last_error(NULL). */
 void trib_say_error(const char *text);
 
 /* Waits for the driver to end its pass. */
 void trib_comm_lock_slow(struct trib_comm *comm);
 
-/* Whoever has the lock computes in the usual modes, so that ranks get the same bits in whatever
- * thread the engine runs: base/fpenv.h. */
+/* Whoever has the lock computes in the usual modes, so that ranks get the same bits in
+ * whatever thread the engine runs: base/fpenv.h. */
 static inline void trib_comm_lock(struct trib_comm *comm)
 {
     if (atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire))
@@ -200,8 +211,8 @@ static inline void trib_comm_unlock(struct trib_comm *comm)
 /** trib_driver_start - somebody has started a plan: see that it goes on. */
 trib_status_t trib_driver_start(struct trib_comm *comm);
 
-/** trib_driver_relieve - the calling thread drives in its place, until trib_driver_resume. Any thread,
- * without the lock. */
+/** trib_driver_relieve - the calling thread drives in its place, until
+ * trib_driver_resume. Any thread, without the lock. */
 void trib_driver_relieve(struct trib_comm *comm);
 void trib_driver_resume(struct trib_comm *comm);
 void trib_driver_stop(struct trib_comm *comm);
@@ -222,7 +233,8 @@ trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
 /**
  * trib_comm_join - find rank, size and the others, from opts, settings or the launcher.
  *
- * comm     cfg, log and err are there; the sentence of an error is in err. Receives the secret
+ * comm     cfg, log and err are there; the sentence of an error is in err. Receives the
+ *          secret
  * boot_out open; the caller closes it
  * rank, size   as far as they are known, also after an error
  */
@@ -249,12 +261,14 @@ struct trib_config_faults;
 bool trib_settings_check(const struct trib_config *cfg,
                          struct trib_config_faults *faults);
 
-/** trib_settings_kernels - those of TRIB_CPU; TRIB_ERR_CONFIG where this CPU lacks them. */
+/** trib_settings_kernels - those of TRIB_CPU; TRIB_ERR_CONFIG where this CPU lacks
+ * them. */
 trib_status_t trib_settings_kernels(const struct trib_config *cfg,
                                     const struct trib_kernels **out,
                                     struct trib_error *err);
 
-/** trib_settings_algorithm - TRIB_ERR_INVALID, and the nearest name, where it is none. */
+/** trib_settings_algorithm - TRIB_ERR_INVALID, and the nearest name, where it is
+ * none. */
 trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err);
 
 /** trib_meet_machine - the same on ranks within load/store reach of each other. */
@@ -264,21 +278,23 @@ uint64_t trib_meet_machine(void);
  * differ: x of a, y of b. */
 void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t bytes);
 
-/** trib_meet_bytes - what each rank gives to exchange 0, 1, … of trib_comm_meet; 0: that
- * was the last. */
+/** trib_meet_bytes - what each rank gives to exchange 0, 1, … of trib_comm_meet; 0:
+ * that was the last. */
 size_t trib_meet_bytes(int exchange);
 
 /** trib_comm_drop_copy - free a forked child's copy; nothing is said to anybody. */
 void trib_comm_drop_copy(struct trib_comm *comm);
 
-/** trib_comm_poll - the ranks may be waiting elsewhere for this one: comm/plan_ops.h. */
+/** trib_comm_poll - the ranks may be waiting elsewhere for this one:
+ * comm/plan_ops.h. */
 static inline void trib_comm_poll(struct trib_comm *comm)
 {
     if (comm->hooks)
         comm->hooks->poll(comm);
 }
 
-/** trib_comm_fail_all - the communicator fails with this sentence; the lock is not held. */
+/** trib_comm_fail_all - the communicator fails with this sentence; the lock is not
+ * held. */
 void trib_comm_fail_all(struct trib_comm *comm, trib_status_t status, const char *text);
 
 /** trib_comm_dispose - free all of it, in whatever state it is. */
@@ -287,8 +303,8 @@ void trib_comm_dispose(struct trib_comm *comm);
 /* The rows of trib_plan_own_ops that have files of their own. */
 trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **mask_out,
                                  size_t *sent_out);
-trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state, size_t bytes,
-                                       size_t *bytes_out);
+trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
+                                       size_t bytes, size_t *bytes_out);
 trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state,
                                        size_t bytes);
 
@@ -298,20 +314,23 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              struct trib_plan **plan_out);
 void trib_plan_destroy(struct trib_plan *plan);
 
-/** trib_plan_feedback - what the plan is to do about what its codec loses: run.desc.feedback.
+/** trib_plan_feedback - what the plan is to do about what its codec loses:
+ * run.desc.feedback.
  *
  * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED with a sentence
  */
 trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc);
 
-/** trib_plan_idle - may its state be touched? TRIB_ERR_BUSY and a sentence while it runs. */
+/** trib_plan_idle - may its state be touched? TRIB_ERR_BUSY and a sentence while it
+ * runs. */
 trib_status_t trib_plan_idle(struct trib_plan *plan, const char *call);
 
 /**
- * trib_plan_make_model - the model of a plan whose codec has one; the vector has been cut.
+ * trib_plan_make_model - the model of a plan whose codec has one; the vector has been
+ * cut.
  *
- * If ranks exchange what it learns, plan->exchanged is the vector of that exchange, for which
- * trib_plan_make makes a second plan as trib_plan_describe_exchange says.
+ * If ranks exchange what it learns, plan->exchanged is the vector of that exchange, for
+ * which trib_plan_make makes a second plan as trib_plan_describe_exchange says.
  */
 trib_status_t trib_plan_make_model(struct trib_plan *plan);
 void trib_plan_describe_exchange(const struct trib_plan *plan, trib_desc_t *desc);
@@ -332,14 +351,16 @@ trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const voi
                              size_t bytes, void *out);
 
 /**
- * trib_comm_again - all ranks in another communicator, with other settings: as trib_split.
+ * trib_comm_again - all ranks in another communicator, with other settings: as
+ * trib_split.
  *
  * cfg      copied; the same on all ranks where they must agree
  */
 trib_status_t trib_comm_again(struct trib_comm *comm, const struct trib_config *cfg,
                               struct trib_comm **out);
 
-/** trib_cache_clear - destroy the plans of the blocking calls, trib_named_clear those with names. */
+/** trib_cache_clear - destroy the plans of the blocking calls, trib_named_clear those
+ * with names. */
 void trib_cache_clear(struct trib_comm *comm);
 void trib_named_clear(struct trib_comm *comm);
 

@@ -68,8 +68,9 @@ static void keep_peer(struct trib_transport *t, int peer)
     (void)peer;
 }
 
-/* The copy of a forked child: memory is freed, nothing is said to anybody. The close() of a
- * transport knows of children; what else the engine calls as it closes must do nothing. */
+/* The copy of a forked child: memory is freed, nothing is said to anybody. The close()
+ * of a transport knows of children; what else the engine calls as it closes must do
+ * nothing. */
 void trib_comm_drop_copy(struct trib_comm *comm)
 {
     static const struct trib_transport_ops nothing = {
@@ -165,9 +166,9 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
     if (!comm)
         return TRIB_OK;
     if (comm->n_plans) {
-        trib_status_t st = trib_comm_fail(comm, TRIB_ERR_BUSY,
-                                          "%d plan%s not freed: trib_plan_free comes first",
-                                          comm->n_plans, comm->n_plans == 1 ? " is" : "s are");
+        trib_status_t st = trib_comm_fail(
+            comm, TRIB_ERR_BUSY, "%d plan%s not freed: trib_plan_free comes first",
+            comm->n_plans, comm->n_plans == 1 ? " is" : "s are");
         trib_say_error(trib_last_error(comm));
         return st;
     }

@@ -23,7 +23,8 @@ bool trib_configured_for(trib_coll_t coll, const trib_desc_t *d);
 
 /** trib_codec_of - the codec's text: of the description, or the configuration's, or
  * "none". */
-const char *trib_codec_of(const struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *d);
+const char *trib_codec_of(const struct trib_comm *comm, trib_coll_t coll,
+                          const trib_desc_t *d);
 
 /**
  * trib_configured_call - may a blocking call without a name do this?

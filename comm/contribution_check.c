@@ -47,7 +47,8 @@ static trib_status_t look(struct trib_plan *plan, const char *x, size_t first, s
     return fail_all(plan, text);
 }
 
-trib_status_t trib_check_start(struct trib_plan *plan, const void *send, const void *recv)
+trib_status_t trib_check_start(struct trib_plan *plan, const void *send,
+                               const void *recv)
 {
     const struct trib_run_desc *d = &plan->run.desc;
 

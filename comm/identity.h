@@ -74,6 +74,7 @@ void trib_identity_take(struct trib_plan *plan, const struct trib_plan *from);
 void trib_identity_loaded(struct trib_plan *plan);
 
 /** trib_identity_split - of a communicator that ranks split off another one's. */
-uint64_t trib_identity_split(const struct trib_comm *parent, uint64_t starts, int color);
+uint64_t trib_identity_split(const struct trib_comm *parent, uint64_t starts,
+                             int color);
 
 #endif

@@ -33,8 +33,8 @@ static const char *kind_of(const struct trib_comm *comm)
     return names[comm->cfg.groups];
 }
 
-/* Is it worth the time that hwloc takes? Groups are made of places, leaders of hosts chosen by
- * them. A plan may name the algorithm that TRIB_ALGORITHM does not. */
+/* Is it worth the time that hwloc takes? Groups are made of places, leaders of hosts
+ * chosen by them. A plan may name the algorithm that TRIB_ALGORITHM does not. */
 static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
 {
     const char *algorithm = comm->cfg.algorithm;
@@ -54,8 +54,8 @@ static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
     return devices > 1;
 }
 
-/* What may be wrong is not known: of several nodes, where nobody but /sys was asked; of several
- * devices, where the rank may run on any core. */
+/* What may be wrong is not known: of several nodes, where nobody but /sys was asked; of
+ * several devices, where the rank may run on any core. */
 static void forget_guesses(const struct trib_layout *layout, bool bound,
                            struct trib_rank_place *place)
 {
@@ -88,14 +88,15 @@ void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ou
     memcpy(fact->nic, place.nic, sizeof(fact->nic));
 }
 
-static void describe(struct trib_near *near, const struct trib_near_fact *facts, int size)
+static void describe(struct trib_near *near, const struct trib_near_fact *facts,
+                     int size)
 {
     near->maps = true;
     for (int r = 0; r < size; r++) {
         struct trib_rank_place *place = &near->places[r];
 
-        /* The number of a host's lowest rank is its name: two may be called the same, and one
-         * may pass for two. */
+        /* The number of a host's lowest rank is its name: two may be called the same,
+         * and one may pass for two. */
         snprintf(place->host, sizeof(place->host), "%d", (int)facts[r].first);
         snprintf(place->nic, sizeof(place->nic), "%.31s", facts[r].nic);
         place->package = facts[r].package;
@@ -108,7 +109,8 @@ static void describe(struct trib_near *near, const struct trib_near_fact *facts,
 }
 
 /* All ranks come to the same; rank 0 says why it is not what was asked for. */
-static trib_status_t make_groups(struct trib_comm *comm, struct trib_near *near, int size)
+static trib_status_t make_groups(struct trib_comm *comm, struct trib_near *near,
+                                 int size)
 {
     const char *kind = kind_of(comm);
     const bool numa = comm->cfg.groups == TRIB_GROUPS_NUMA;
@@ -121,16 +123,19 @@ static trib_status_t make_groups(struct trib_comm *comm, struct trib_near *near,
     if (rank >= 0)
         kind = "host";
     if (rank >= 0 && comm->engine.rank == 0)
-        trib_log(&comm->log, TRIB_LOG_WARN, "core",
-                 "TRIB_GROUPS=%s: rank %d (host %.64s) does not know %s, so hosts are the "
-                 "groups; bind each rank to cores of one (trib-run --bind core), with a library "
-                 "that has hwloc, or set TRIB_GROUPS=host; trib-info --topo there shows them",
-                 kind_of(comm), rank, comm->engine.peers[rank].host,
-                 numa ? "its NUMA node" : "a network device near it");
+        trib_log(
+            &comm->log, TRIB_LOG_WARN, "core",
+            "TRIB_GROUPS=%s: rank %d (host %.64s) does not know %s, so hosts are the "
+            "groups; bind each rank to cores of one (trib-run --bind core), with a "
+            "library that has hwloc, or set TRIB_GROUPS=host; trib-info --topo there "
+            "shows them",
+            kind_of(comm), rank, comm->engine.peers[rank].host,
+            numa ? "its NUMA node" : "a network device near it");
     return trib_groups_make(near->places, size, kind, &comm->err, &near->groups);
 }
 
-/* A group has its part of the cores of its host. Groups of one host exchange by its memory. */
+/* A group has its part of the cores of its host. Groups of one host exchange by its
+ * memory. */
 static void prepare_ask(struct trib_near *near)
 {
     const int cores = near->ask.cores;
@@ -153,7 +158,8 @@ trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact
     if (near)
         near->places = calloc((size_t)size, sizeof(*near->places));
     if (!near || !near->places)
-        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", size);
+        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                         size);
     describe(near, facts, size);
     trib_status_t st = make_groups(comm, near, size);
     if (st == TRIB_OK)
@@ -206,8 +212,8 @@ void trib_near_ungroup(struct trib_near_groups *groups)
     trib_leaders_free(&groups->leaders);
 }
 
-/* Of a rank's bytes to all others those to other hosts share the device with what its neighbours
- * send. Hosts that are made out of one have no device. */
+/* Of a rank's bytes to all others those to other hosts share the device with what its
+ * neighbours send. Hosts that are made out of one have no device. */
 void trib_near_tell(const struct trib_comm *comm, struct trib_choice *choice)
 {
     const struct trib_near *near = comm->near;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ranks of a communicator are of one host, or of one NUMA node or near to one device, if
- * TRIB_GROUPS says so; and who leads them.
+ * Which ranks of a communicator are of one host, or of one NUMA node or near to one
+ * device, if TRIB_GROUPS says so; and who leads them.
  */
 #ifndef COMM_LOCALITY_H
 #define COMM_LOCALITY_H
@@ -19,18 +19,19 @@ struct trib_near;
 struct trib_near_fact {
     int32_t first; /* the lowest rank that its transport takes for one of its host */
     int32_t cores; /* that the ranks of its host may run on */
-    uint32_t maps; /* ranks of its host have load/store reach, as far as it can have any */
+    uint32_t maps; /* ranks of its host have load/store reach, as far as it can have
+                    * any */
     int32_t package, numa, l3; /* of struct trib_rank_place: -1: not known */
     char nic[32];
 };
 
 /**
- * trib_near_place - where this rank runs and which device is near, as far as groups are made
- * or leaders are chosen by it; else nothing is known.
+ * trib_near_place - where this rank runs and which device is near, as far as groups are
+ * made or leaders are chosen by it; else nothing is known.
  *
- * It takes hwloc a good while to look. So only where there are other ranks of this host, and
- * TRIB_GROUPS wants it; or where there are several devices and other hosts, too, and the
- * rank is bound to some of the cores.
+ * It takes hwloc a good while to look. So only where there are other ranks of this
+ * host, and TRIB_GROUPS wants it; or where there are several devices and other hosts,
+ * too, and the rank is bound to some of the cores.
  * cpus     on which it may run
  * ours     ranks of this host, as its transport sees it
  */
@@ -40,9 +41,11 @@ void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ou
 /**
  * trib_near_make - comm->near, from what each rank says, which is the same on all.
  *
- * Where a rank does not know what TRIB_GROUPS wants, hosts are the groups, and rank 0 warns.
+ * Where a rank does not know what TRIB_GROUPS wants, hosts are the groups, and rank 0
+ * warns.
  */
-trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact *facts);
+trib_status_t trib_near_make(struct trib_comm *comm,
+                             const struct trib_near_fact *facts);
 void trib_near_free(struct trib_near *near);
 
 /* Groups as a shape points to them. */
@@ -53,8 +56,8 @@ struct trib_near_groups {
 };
 
 /**
- * trib_near_group - the groups, with as many leaders as cfg.leaders says, or as are best for
- * a vector of so many bytes; never more than the smallest group has ranks.
+ * trib_near_group - the groups, with as many leaders as cfg.leaders says, or as are
+ * best for a vector of so many bytes; never more than the smallest group has ranks.
  *
  * The groups of *shape point into *out and comm. Without hosts nothing is done.
  * owner    trib_near_ungroup, also after an error

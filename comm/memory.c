@@ -84,13 +84,14 @@ trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t offset, voi
     if (!comm)
         return TRIB_ERR_INVALID;
     if (fcntl(fd, F_GETFD) < 0)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: descriptor %d is not open", call,
-                              fd);
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: descriptor %d is not open",
+                              call, fd);
     if (bytes == 0 || !ptr || !is_mapped(ptr, bytes))
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "%s: %zu bytes at %p are not mapped: the processor makes the "
-                              "sums, so map the dma-buf, or copy to memory that is",
-                              call, bytes, ptr);
+        return trib_comm_fail(
+            comm, TRIB_ERR_INVALID,
+            "%s: %zu bytes at %p are not mapped: the processor makes the "
+            "sums, so map the dma-buf, or copy to memory that is",
+            call, bytes, ptr);
     trib_status_t st = trib_comm_ours(comm, call);
     if (st != TRIB_OK)
         return st;
@@ -115,14 +116,17 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
         st = comm->hooks->deregister(comm, ptr);
     trib_comm_lock(comm);
     struct trib_engine *e = &comm->engine;
-    /* After a failure a peer may be in the middle of an operation that this rank left. */
+    /* After a failure a peer may be in the middle of an operation that this rank
+     * left. */
     if (e->failed)
         trib_engine_part(e);
-    st = e->head || st != TRIB_OK ? TRIB_ERR_BUSY
-                 : trib_memory_remove(&e->memories, ptr, allocated, e->failed != TRIB_OK);
+    st = e->head || st != TRIB_OK
+             ? TRIB_ERR_BUSY
+             : trib_memory_remove(&e->memories, ptr, allocated, e->failed != TRIB_OK);
     trib_comm_unlock(comm);
     if (st == TRIB_ERR_BUSY)
-        return trib_comm_fail(comm, st, "%s while a plan runs: wait for it first", call);
+        return trib_comm_fail(comm, st, "%s while a plan runs: wait for it first",
+                              call);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s: %p did not come from %s of this "
                               "communicator", call, ptr, maker);

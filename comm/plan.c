@@ -16,7 +16,8 @@
 trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                                const trib_desc_t *desc, trib_plan_t **plan_out)
 {
-    static const struct trib_sized kind = {"trib_desc_t", "TRIB_DESC_INIT", sizeof(*desc),
+    static const struct trib_sized kind = {"trib_desc_t", "TRIB_DESC_INIT",
+                                           sizeof(*desc),
                                            TRIB_SIZED_UP_TO(trib_desc_t, quorum)};
     trib_desc_t ours = TRIB_DESC_INIT;
     struct trib_error err = {0};
@@ -72,15 +73,16 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
                               "%s: send (%zu bytes at %p) and recv (%zu bytes at %p) "
                               "overlap; for in place give the same pointer, or block "
                               "`rank` of the longer buffer as the other one",
-                              trib_coll_name(r->op.coll), plan->lengths[0] * bytes, send,
-                              plan->lengths[1] * bytes, recv);
+                              trib_coll_name(r->op.coll), plan->lengths[0] * bytes,
+                              send, plan->lengths[1] * bytes, recv);
     return TRIB_OK;
 }
 
 /*
- * Users of MPI and NCCL say "in place" by a pointer to block `rank` of the longer buffer: as send
- * of an all-gather, as recv of a reduce-scatter. Here that becomes send == NULL and recv, the
- * longer buffer, in which a reduce-scatter leaves its result at block `rank` as well.
+ * Users of MPI and NCCL say "in place" by a pointer to block `rank` of the longer
+ * buffer: as send of an all-gather, as recv of a reduce-scatter. Here that becomes send
+ * == NULL and recv, the longer buffer, in which a reduce-scatter leaves its result at
+ * block `rank` as well.
  */
 static void normalise(const struct trib_plan *plan, const void **send, void **recv)
 {
@@ -145,8 +147,9 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
     if (st != TRIB_OK)
         return st;
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
-        return trib_comm_fail(comm, TRIB_ERR_BUSY,
-                              "the plan was started before and is not done: wait first");
+        return trib_comm_fail(
+            comm, TRIB_ERR_BUSY,
+            "the plan was started before and is not done: wait first");
     normalise(plan, &send, &recv);
     st = check_buffers(plan, send, recv);
     if (st == TRIB_OK)
@@ -202,7 +205,7 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
     return st;
 }
 
-/* The calls that do not start one --------------------------------------------------------- */
+/* The calls that do not start one -------------------------------------------------- */
 
 trib_status_t trib_plan_free(trib_plan_t *plan)
 {
@@ -212,8 +215,8 @@ trib_status_t trib_plan_free(trib_plan_t *plan)
     if (!in_child && plan->ops->busy(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before trib_plan_free");
-    /* It may be seen done by its failure while a pass of the progress thread still has it
-     * in hand: that pass holds the lock. */
+    /* It may be seen done by its failure while a pass of the progress thread still has
+     * it in hand: that pass holds the lock. */
     if (!in_child) {
         struct trib_comm *by = plan->ops->computing(plan)->comm;
         trib_comm_lock(by);
@@ -229,15 +232,17 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
     if (!plan)
         return TRIB_ERR_INVALID;
     if (!elements_out)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "trib_plan_absent needs a place for a number of each rank, "
-                              "elements_out is NULL");
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_INVALID,
+            "trib_plan_absent needs a place for a number of each rank, "
+            "elements_out is NULL");
     trib_status_t st = trib_plan_idle(plan, "trib_plan_absent");
     if (st != TRIB_OK)
         return st;
     if (plan->ops->busy(plan))
-        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                              "the plan still runs: wait for it before trib_plan_absent");
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_BUSY,
+            "the plan still runs: wait for it before trib_plan_absent");
     memset(elements_out, 0, (size_t)plan->comm->engine.ranks * sizeof(*elements_out));
     plan->ops->absent(plan, elements_out);
     return TRIB_OK;
@@ -245,7 +250,8 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
 
 /* Behind codec none, where the configuration has one. */
 #define EXEMPT \
-    ": TRIB_CODEC is for all-reduces of sum or mean, of f32, f16 or bf16, of 1024 or more elements"
+    ": TRIB_CODEC is for all-reduces of sum or mean, of f32, f16 or bf16, of 1024 or " \
+    "more elements"
 
 trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a plan does about what its codec loses: which text counts, and what is refused; and
- * what it sent.
+ * What a plan does about what its codec loses: which text counts, and what is refused;
+ * and what it sent.
  */
 #include <string.h>
 
@@ -41,17 +41,18 @@ static trib_status_t check(struct trib_plan *plan)
     if (rule->kind != TRIB_FEEDBACK_EF21)
         return TRIB_OK;
     if (r->op.coll != TRIB_ALLREDUCE)
-        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "feedback %s is for allreduce, where every rank keeps the "
-                              "sum, not for %s: use ef14",
-                              rule->text, trib_coll_name(r->op.coll));
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "feedback %s is for allreduce, where every rank keeps the "
+            "sum, not for %s: use ef14",
+            rule->text, trib_coll_name(r->op.coll));
     if (!sums_whole(plan))
-        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "feedback %s: codec %s loses something of sums, too, by "
-                              "algorithm %s, and ef21 would drift: use algorithm flat, a "
-                              "codec that selects, or ef14",
-                              rule->text, trib_codec_info(plan->codec)->text,
-                              plan->run.name);
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "feedback %s: codec %s loses something of sums, too, by "
+            "algorithm %s, and ef21 would drift: use algorithm flat, a "
+            "codec that selects, or ef14",
+            rule->text, trib_codec_info(plan->codec)->text, plan->run.name);
     return TRIB_OK;
 }
 
@@ -118,18 +119,20 @@ trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **m
                                  size_t *sent_out)
 {
     if (!mask_out)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "trib_plan_sent needs a place for the mask, mask_out is NULL");
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_INVALID,
+            "trib_plan_sent needs a place for the mask, mask_out is NULL");
     trib_status_t st = trib_plan_idle(plan, "trib_plan_sent");
     if (st != TRIB_OK)
         return st;
     const uint8_t *mask = plan->run.feedback.sent;
     if (!mask)
-        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "%s with codec %s sends every element: trib_plan_sent is of "
-                              "sums by a codec that selects",
-                              trib_coll_name(plan->run.desc.op.coll),
-                              plan->codec ? trib_codec_info(plan->codec)->text : "none");
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "%s with codec %s sends every element: trib_plan_sent is of "
+            "sums by a codec that selects",
+            trib_coll_name(plan->run.desc.op.coll),
+            plan->codec ? trib_codec_info(plan->codec)->text : "none");
     *mask_out = mask;
     if (!sent_out)
         return TRIB_OK;

@@ -19,11 +19,13 @@
 #include "pipeline/payload/partial.h"
 
 enum {
-    /* Of a vector, so that a pipeline over a network has little filling and draining; on one
-     * host there is no wire that would rest: what moves data is this host's cores. */
+    /* Of a vector, so that a pipeline over a network has little filling and draining;
+     * on one host there is no wire that would rest: what moves data is this host's
+     * cores. */
     ROUNDS_GOOD = 8,
     ROUNDS_GOOD_NEAR = 2,
-    ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it saves */
+    ZERO_COPY_MIN = 16384, /* bytes of a chunk: below, an OPEN costs more than it
+                            * saves */
     PLACE_MIN = 262144,    /* bytes of a vector: the same where an OPEN is a message */
     AHEAD_ROUNDS = 8,      /* that ranks agree on at once: a window of them */
     AHEAD_CHUNKS = 64,     /* of these: a program is not to be long */
@@ -47,20 +49,23 @@ static bool has_root(trib_coll_t coll)
 }
 
 /*
- * The most bytes that a chunk may have. Words of a codec are shorter than their elements: on a
- * channel a chunk of them may be several slots large, and its word fits into one. Elements that go
- * as they are have a slot and no more. A stranger may have announced the plan there.
+ * The most bytes that a chunk may have. Words of a codec are shorter than their
+ * elements: on a channel a chunk of them may be several slots large, and its word fits
+ * into one. Elements that go as they are have a slot and no more. A stranger may have
+ * announced the plan there.
  */
 static size_t chunk_most(const struct trib_comm *comm, bool coded)
 {
-    const size_t own = comm->cfg.chunk > comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
+    const size_t own =
+        comm->cfg.chunk > comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
 
     if (!comm->aggregators)
         return comm->chunk_asked;
     return coded ? TRIB_CHANNEL_CHUNKS_OF_WORD * own : own;
 }
 
-static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *d)
+static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll,
+                                 const trib_desc_t *d)
 {
     const bool coded = strcmp(trib_codec_of(comm, coll, d), "none") != 0;
     const size_t most = chunk_most(comm, coded);
@@ -71,7 +76,8 @@ static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll, const
                           "chunk is %zu bytes, it must be 64 to %zu, the size of %s "
                           "(raise TRIB_CHUNK)",
                           d->chunk, most,
-                          comm->aggregators && coded ? "the slots that it may take" : "a slot");
+                          comm->aggregators && coded ? "the slots that it may take"
+                                                     : "a slot");
 }
 
 /* Operators that need all contributions at once have parameters of their own. */
@@ -84,15 +90,19 @@ static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
                               "op %s is of f32, f64, f16 and bf16, dtype is %s", op,
                               trib_dtype_name(d->dtype));
     if (d->op == TRIB_TRIMMED_MEAN && !(d->parameter >= 0 && d->parameter < 0.5))
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "op %s leaves out the part trib_desc_t.parameter at each end: it is "
-                              "%g, it must be 0 (for 0.1) to below 0.5",
-                              op, d->parameter);
-    if (d->op == TRIB_CLIPPED_MEAN && !(d->parameter > 0 && d->parameter <= (d->dtype == TRIB_F64 ? DBL_MAX : (double)FLT_MAX)))
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "op %s cuts elements to trib_desc_t.parameter: it is %g, it must be "
-                              "above 0 and finite",
-                              op, d->parameter);
+        return trib_comm_fail(
+            comm, TRIB_ERR_INVALID,
+            "op %s leaves out the part trib_desc_t.parameter at each end: it is "
+            "%g, it must be 0 (for 0.1) to below 0.5",
+            op, d->parameter);
+    if (d->op == TRIB_CLIPPED_MEAN &&
+        !(d->parameter > 0 &&
+          d->parameter <= (d->dtype == TRIB_F64 ? DBL_MAX : (double)FLT_MAX)))
+        return trib_comm_fail(
+            comm, TRIB_ERR_INVALID,
+            "op %s cuts elements to trib_desc_t.parameter: it is %g, it must be "
+            "above 0 and finite",
+            op, d->parameter);
     return TRIB_OK;
 }
 
@@ -162,10 +172,11 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
     if (info->flags & TRIB_CODEC_IDENTITY)
         return drop_codec(plan);
     if (info->flags & TRIB_CODEC_MODEL && sums(coll) && coll != TRIB_ALLREDUCE)
-        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec %s learns from sums that all ranks get, which %s does "
-                              "not give: use allreduce, or another codec",
-                              info->text, trib_coll_name(coll));
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "codec %s learns from sums that all ranks get, which %s does "
+            "not give: use allreduce, or another codec",
+            info->text, trib_coll_name(coll));
     if (d->dtype > TRIB_BF16)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "codec %s is for floating-point elements, dtype is %s: "
@@ -173,10 +184,10 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
                               info->text, trib_dtype_name(d->dtype));
     if (sums(coll) && d->op != TRIB_SUM && d->op != TRIB_MEAN &&
         (!(info->flags & TRIB_CODEC_ANY_OP) || trib_robust_is(d->op)))
-        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec %s is for sum and mean, op is %s: use codec none%s",
-                              info->text, trib_op_name(d->op),
-                              trib_robust_is(d->op) ? "" : ", f16 or bf16");
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "codec %s is for sum and mean, op is %s: use codec none%s", info->text,
+            trib_op_name(d->op), trib_robust_is(d->op) ? "" : ", f16 or bf16");
     if (info->flags & TRIB_CODEC_MODEL && !sums(coll))
         return drop_codec(plan);
     return TRIB_OK;
@@ -190,24 +201,27 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
     struct trib_error err = {0};
 
     const bool fits = a && (a->colls >> shape->coll & 1) && a->can(shape);
-    if (fits && sums(shape->coll) && trib_robust_is(shape->op) && !trib_algo_gathers(a, shape))
-        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "op %s needs all contributions at one place, and algorithm %s%s "
-                              "passes on sums of some: %s",
-                              trib_op_name(shape->op), name, shape->tree ? ", a tree," : "",
-                              shape->tree ? "name services of one unit in TRIB_SERVICE"
-                                          : "use direct, flat or auto");
+    if (fits && sums(shape->coll) && trib_robust_is(shape->op) &&
+        !trib_algo_gathers(a, shape))
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "op %s needs all contributions at one place, and algorithm %s%s "
+            "passes on sums of some: %s",
+            trib_op_name(shape->op), name, shape->tree ? ", a tree," : "",
+            shape->tree ? "name services of one unit in TRIB_SERVICE"
+                        : "use direct, flat or auto");
     if (fits) {
         snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
         *algo_out = a;
         return TRIB_OK;
     }
     if (a)
-        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "algorithm %s cannot do %s with %d rank%s (trib-info lists "
-                              "what each can do)",
-                              name, trib_coll_name(shape->coll), shape->size,
-                              shape->size == 1 ? "" : "s");
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "algorithm %s cannot do %s with %d rank%s (trib-info lists "
+            "what each can do)",
+            name, trib_coll_name(shape->coll), shape->size,
+            shape->size == 1 ? "" : "s");
     trib_status_t st = trib_settings_algorithm(name, &err);
     return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
 }
@@ -220,7 +234,8 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
                        : d->algorithm ? d->algorithm
                                       : comm->cfg.algorithm;
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
-    bool merged = sums(shape->coll) && flags & TRIB_CODEC_LINEAR; /* never encoded anew */
+    bool merged = sums(shape->coll) && flags & TRIB_CODEC_LINEAR; /* never encoded
+                                                                   * anew */
     struct trib_choice choice = {
         .bytes = d->count * trib_dtype_size(d->dtype),
         .load_store = comm->load_store,
@@ -250,12 +265,13 @@ static bool sums_in_place(const struct trib_plan *plan)
 {
     const struct trib_comm *comm = plan->comm;
 
-    return comm->aggregators && comm->load_store && comm->cfg.zero_copy && !comm->aggregators->tree &&
-           trib_coded_linear(&plan->run);
+    return comm->aggregators && comm->load_store && comm->cfg.zero_copy &&
+           !comm->aggregators->tree && trib_coded_linear(&plan->run);
 }
 
 /* With a quorum a bitmap of the ranks stands behind the word. */
-static size_t piece_max(const struct trib_plan *plan, size_t chunk, size_t element_bytes)
+static size_t piece_max(const struct trib_plan *plan, size_t chunk,
+                        size_t element_bytes)
 {
     size_t (*bound)(const struct trib_codec *, size_t) =
         sums_in_place(plan)              ? trib_codec_own_bound
@@ -269,7 +285,8 @@ static size_t piece_max(const struct trib_plan *plan, size_t chunk, size_t eleme
 
     if (!plan->codec)
         return chunk / element_bytes;
-    return trib_codec_cut(plan->codec, plan->run.desc.count, chunk > mask ? chunk - mask : 1,
+    return trib_codec_cut(plan->codec, plan->run.desc.count,
+                          chunk > mask ? chunk - mask : 1,
                           slot > mask ? slot - mask : 1, bound);
 }
 
@@ -279,10 +296,10 @@ static size_t divide_up(size_t a, size_t b)
 }
 
 /*
- * n elements or a few more, so that chunks begin with a cache line, and with a bucket where
- * the codec has such: where a chunk begins then does not show in what becomes of the
- * elements, and short vectors rather leave chunks empty. A unit larger than a chunk may be
- * is cut.
+ * n elements or a few more, so that chunks begin with a cache line, and with a bucket
+ * where the codec has such: where a chunk begins then does not show in what becomes of
+ * the elements, and short vectors rather leave chunks empty. A unit larger than a chunk
+ * may be is cut.
  */
 static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size_t line)
 {
@@ -294,8 +311,9 @@ static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size
     return whole <= most && (n > line || plan->codec) ? whole : n;
 }
 
-/* A code word is of as many elements everywhere: what is lost does not depend on the way. Where a
- * chunk is larger than a slot, as on a channel only, its words fit into one. */
+/* A code word is of as many elements everywhere: what is lost does not depend on the
+ * way. Where a chunk is larger than a slot, as on a channel only, its words fit into
+ * one. */
 static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
 {
     const struct trib_comm *comm = plan->comm;
@@ -306,8 +324,8 @@ static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
     return d->chunk && (d->chunk < slot || plan->codec) ? d->chunk : slot;
 }
 
-/* Of a chunk as peers may read it in place: as elements, and sums of words that add at a service.
- * Other words, and those of ranks, are made in slots. */
+/* Of a chunk as peers may read it in place: as elements, and sums of words that add at
+ * a service. Other words, and those of ranks, are made in slots. */
 static size_t shared_bytes(const struct trib_plan *plan)
 {
     const struct trib_run *run = &plan->run;
@@ -340,9 +358,11 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
         size_t more = divide_up(d->count, parts * piece_max(plan, usual, size));
         rounds = more < good ? more : good;
     }
-    r->piece = piece_of(plan, divide_up(d->count, parts * (rounds ? rounds : 1)), most, 64 / size);
+    r->piece = piece_of(plan, divide_up(d->count, parts * (rounds ? rounds : 1)), most,
+                        64 / size);
     parts = blocked(r->op.coll) ? 1 : r->n_chunks;
-    rounds = r->piece ? divide_up(d->count, parts * r->piece) : 1; /* none without elements */
+    rounds = r->piece ? divide_up(d->count, parts * r->piece) : 1; /* none without
+                                                                    * elements */
     if (rounds * r->n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
                               "%zu elements are more chunks of %zu bytes than can be "
@@ -378,17 +398,18 @@ static trib_status_t build(struct trib_plan *plan, const struct trib_algo *algo,
 }
 
 /*
- * Ranks agree on a round while the one before moves. Across a network an agreement takes the
- * time of all that stands in queues before it, up to a window of chunks: so a round becomes as
- * many of the schedule's as that, but not so many that the link rests while the first is
- * measured. Those of a vector that is fed piecewise begin only when they are fed, and stay a small
- * part of it. Within load/store reach an agreement is near, and what was measured is still in the
- * cache when it is encoded.
+ * Ranks agree on a round while the one before moves. Across a network an agreement
+ * takes the time of all that stands in queues before it, up to a window of chunks: so a
+ * round becomes as many of the schedule's as that, but not so many that the link rests
+ * while the first is measured. Those of a vector that is fed piecewise begin only when
+ * they are fed, and stay a small part of it. Within load/store reach an agreement is
+ * near, and what was measured is still in the cache when it is encoded.
  */
 static void join_rounds(struct trib_plan *plan, struct trib_schedule *s)
 {
     struct trib_run_desc *r = &plan->run.desc;
-    uint32_t most = r->op.feed == TRIB_FEED_WHOLE ? AHEAD_ROUNDS : r->rounds / FED_PARTS;
+    uint32_t most =
+        r->op.feed == TRIB_FEED_WHOLE ? AHEAD_ROUNDS : r->rounds / FED_PARTS;
     struct trib_schedule joined = {0};
 
     if (most > AHEAD_CHUNKS / r->n_chunks)
@@ -416,7 +437,8 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
     size_t slot = plan->comm->cfg.chunk / sizeof(float);
 
     join_rounds(plan, s);
-    size_t used = r->cut == TRIB_CUT_BLOCKED ? r->n_chunks : divide_up(r->total, r->piece);
+    size_t used =
+        r->cut == TRIB_CUT_BLOCKED ? r->n_chunks : divide_up(r->total, r->piece);
     /* Of a round: chunks that have elements. */
     size_t floats = trib_codec_share_floats(plan->codec, r->piece) *
                     (used < r->n_chunks ? used : r->n_chunks);
@@ -440,7 +462,8 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
     trib_near_tell(plan->comm, &choice);
     trib_status_t st = trib_near_group(plan->comm, choice.bytes, &near, &shape);
     if (st == TRIB_OK)
-        st = build(plan, trib_algo_choose(&shape, &choice, why, sizeof(why)), &shape, &share);
+        st = build(plan, trib_algo_choose(&shape, &choice, why, sizeof(why)), &shape,
+                   &share);
     trib_near_ungroup(&near);
     if (st != TRIB_OK)
         return st;
@@ -461,8 +484,9 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
 
 static uint64_t parameter_digest(const struct trib_run_desc *r)
 {
-    return trib_robust_is(r->op.op) ? (uint64_t)trib_digest32(&r->parameter, sizeof(r->parameter))
-                                    : 0;
+    return trib_robust_is(r->op.op)
+               ? (uint64_t)trib_digest32(&r->parameter, sizeof(r->parameter))
+               : 0;
 }
 
 /* What frames of the plan carry of codec, feedback, algorithm, chunk. */
@@ -470,9 +494,9 @@ static uint32_t digest_of(const struct trib_plan *plan)
 {
     const char *algorithm = plan->run.name;
     uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
-    const uint64_t cut[2] = {plan->run.desc.piece ^ parameter_digest(&plan->run.desc),
-                             plan->quorum[0] ? trib_digest32(plan->quorum, strlen(plan->quorum))
-                                             : 0};
+    const uint64_t cut[2] = {
+        plan->run.desc.piece ^ parameter_digest(&plan->run.desc),
+        plan->quorum[0] ? trib_digest32(plan->quorum, strlen(plan->quorum)) : 0};
     uint32_t chunk = trib_digest32(cut, plan->quorum[0] ? sizeof(cut) : sizeof(cut[0]));
     if (plan->numbered)
         return trib_frame_digest_of_plan(codec, plan->number, chunk);
@@ -492,10 +516,12 @@ static void tell_leaders(struct trib_plan *plan, const struct trib_algo *algo,
     if (!near->kind || strcmp(algo->name, "hierarchical") != 0)
         return;
     if (strcmp(near->kind, "host") == 0)
-        snprintf(end, sizeof(plan->why) - n, "; leaders of a host: %d", near->groups.leaders);
+        snprintf(end, sizeof(plan->why) - n, "; leaders of a host: %d",
+                 near->groups.leaders);
     else
         snprintf(end, sizeof(plan->why) - n, "; %d group%s by %s, leaders of each: %d",
-                 near->groups.n, near->groups.n == 1 ? "" : "s", near->kind, near->groups.leaders);
+                 near->groups.n, near->groups.n == 1 ? "" : "s", near->kind,
+                 near->groups.leaders);
 }
 
 static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool leaving)
@@ -513,8 +539,8 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     struct trib_near_groups near;
 
     const struct trib_algo *algo = NULL;
-    trib_status_t st =
-        trib_near_group(plan->comm, d->count * trib_dtype_size(d->dtype), &near, &shape);
+    trib_status_t st = trib_near_group(plan->comm, d->count * trib_dtype_size(d->dtype),
+                                       &near, &shape);
     if (st == TRIB_OK)
         st = choose(plan, &shape, d, &algo);
     if (st == TRIB_OK)
@@ -565,8 +591,9 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
     return st;
 }
 
-static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *desc,
-                          bool leaving, struct trib_plan **plan_out);
+static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
+                          const trib_desc_t *desc, bool leaving,
+                          struct trib_plan **plan_out);
 
 /* The plan by which ranks exchange what a model learns. */
 static trib_status_t make_exchange(struct trib_plan *plan)
@@ -579,8 +606,9 @@ static trib_status_t make_exchange(struct trib_plan *plan)
     return make(plan->comm, TRIB_ALLREDUCE, &desc, false, &plan->exchange);
 }
 
-static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *desc,
-                          bool leaving, struct trib_plan **plan_out)
+static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
+                          const trib_desc_t *desc, bool leaving,
+                          struct trib_plan **plan_out)
 {
     trib_status_t st = trib_comm_ours(comm, "a plan");
 
@@ -599,7 +627,9 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll, const trib_d
     plan->run.desc.count = desc->count;
     plan->run.desc.element = trib_dtype_size(desc->dtype);
     plan->run.desc.parameter = desc->parameter;
-    (void)trib_check_parse(comm->cfg.check, NULL, &plan->run.desc.check); /* it was looked at */
+    (void)trib_check_parse(comm->cfg.check, NULL, &plan->run.desc.check); /* it was
+                                                                           * looked
+                                                                           * at */
     if (desc->op == TRIB_TRIMMED_MEAN && desc->parameter <= 0)
         plan->run.desc.parameter = TRIB_TRIMMED_USUAL;
     plan->run.desc.op = (struct trib_frame_op){

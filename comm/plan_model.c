@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan whose codec has a model: the model, and the plan by which ranks exchange what it
- * learns between two starts. An exchange is queued before the start that it is for, so the
- * engine runs it before; the model takes its sum when that start begins.
+ * A plan whose codec has a model: the model, and the plan by which ranks exchange what
+ * it learns between two starts. An exchange is queued before the start that it is for,
+ * so the engine runs it before; the model takes its sum when that start begins.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,8 @@
 
 enum { TELL_FROM = 16384 }; /* bytes of a vector: below, there is little to compress */
 
-/* Nobody would look at the bytes of a codec that was asked for, and find that there are as many. */
+/* Nobody would look at the bytes of a codec that was asked for, and find that there are
+ * as many. */
 static void tell_uncompressed(struct trib_plan *plan)
 {
     struct trib_comm *comm = plan->comm;
@@ -24,11 +25,13 @@ static void tell_uncompressed(struct trib_plan *plan)
         trib_model_taught_bytes(plan->codec, r->piece) < plain)
         return;
     comm->uncompressed_told = true;
-    trib_log(&comm->log, TRIB_LOG_WARN, "codec",
-             "codec %s does not compress a vector of %zu elements: in chunks of %zu elements it "
-             "sends as many bytes as there are (a matrix of more rows and columns than the rank, "
-             "by columns=N, or a larger TRIB_CHUNK, which is %zu, is compressed)",
-             trib_codec_info(plan->codec)->text, r->total, r->piece, comm->cfg.chunk);
+    trib_log(
+        &comm->log, TRIB_LOG_WARN, "codec",
+        "codec %s does not compress a vector of %zu elements: in chunks of %zu "
+        "elements it sends as many bytes as there are (a matrix of more rows and "
+        "columns than the rank, by columns=N, or a larger TRIB_CHUNK, which is %zu, is "
+        "compressed)",
+        trib_codec_info(plan->codec)->text, r->total, r->piece, comm->cfg.chunk);
 }
 
 trib_status_t trib_plan_make_model(struct trib_plan *plan)
@@ -46,7 +49,8 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan)
     struct trib_error err = {0};
 
     if (!(trib_codec_info(plan->codec)->flags & TRIB_CODEC_MODEL) ||
-        r->op.coll != TRIB_ALLREDUCE || r->total == 0 || trib_engine_serves(&comm->engine))
+        r->op.coll != TRIB_ALLREDUCE || r->total == 0 ||
+        trib_engine_serves(&comm->engine))
         return TRIB_OK;
     trib_status_t st = trib_model_create(plan->codec, &opts, &err, &r->model);
     if (st != TRIB_OK)

@@ -3,17 +3,20 @@
  * The state of a plan as bytes, little-endian:
  *
  *     byte 0-7    "TRIBPLAN"
- *     byte 8      u32 version, u32 number of sections, u64 bytes of the whole, u64 checksum
+ *     byte 8      u32 version, u32 number of sections, u64 bytes of the whole, u64
+ *                 checksum
  *     byte 32     u64 count, u32 ranks, rank, collective, dtype, op, root
- *     then        sections: name, 16 bytes with zeros behind it; u64 length; so many bytes,
- *                 and zeros up to a multiple of 8
+ *     then        sections: name, 16 bytes with zeros behind it; u64 length; so many
+ *                 bytes, and zeros up to a multiple of 8
  *
- * What a residual holds is of this rank's contribution, whatever the algorithm, the chunk and who
- * else sums: so these may be others where a state is loaded. (Of version 1 it was not.)
+ * What a residual holds is of this rank's contribution, whatever the algorithm, the
+ * chunk and who else sums: so these may be others where a state is loaded. (Of version
+ * 1 it was not.)
  *
- * The checksum is XXH3 of all else. A plan has a fixed list of sections (sections_of), each of
- * a length that follows from its description: a state fits if it has these and no others. The
- * sections "codec" and "feedback" are their texts. What a codec comes to keep gets a section.
+ * The checksum is XXH3 of all else. A plan has a fixed list of sections (sections_of),
+ * each of a length that follows from its description: a state fits if it has these and
+ * no others. The sections "codec" and "feedback" are their texts. What a codec comes to
+ * keep gets a section.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -151,11 +154,12 @@ static void write_sections(const struct sections *s, uint8_t *at)
 trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
                                    size_t *bytes_out)
 {
-    return plan ? plan->ops->state_save(plan, state, bytes, bytes_out) : TRIB_ERR_INVALID;
+    return plan ? plan->ops->state_save(plan, state, bytes, bytes_out)
+                : TRIB_ERR_INVALID;
 }
 
-trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state, size_t bytes,
-                                       size_t *bytes_out)
+trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
+                                       size_t bytes, size_t *bytes_out)
 {
     struct sections s;
 
@@ -175,7 +179,8 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state, size
         return TRIB_OK;
     if (bytes < h.bytes)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
-                              "the state of the plan has %" PRIu64 " bytes, there is room "
+                              "the state of the plan has %" PRIu64
+                              " bytes, there is room "
                               "for %zu",
                               h.bytes, bytes);
     write_sections(&s, (uint8_t *)state + sizeof(h));
@@ -186,12 +191,12 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state, size
 
 /* ---- load ------------------------------------------------------------------------ */
 
-static trib_status_t refuse(struct trib_plan *plan, const char *what, const char *theirs,
-                            const char *ours)
+static trib_status_t refuse(struct trib_plan *plan, const char *what,
+                            const char *theirs, const char *ours)
 {
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "the state is of a plan with %s %s, this one has %s", what, theirs,
-                          ours);
+                          "the state is of a plan with %s %s, this one has %s", what,
+                          theirs, ours);
 }
 
 static trib_status_t compare(struct trib_plan *plan, const char *what, uint64_t theirs,
@@ -206,8 +211,8 @@ static trib_status_t compare(struct trib_plan *plan, const char *what, uint64_t 
     return refuse(plan, what, a, b);
 }
 
-static trib_status_t check_whole(struct trib_plan *plan, const uint8_t *state, size_t bytes,
-                                 struct head *h_out)
+static trib_status_t check_whole(struct trib_plan *plan, const uint8_t *state,
+                                 size_t bytes, struct head *h_out)
 {
     if (bytes < sizeof(*h_out) || memcmp(state, magic, sizeof(magic)) != 0)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
@@ -291,7 +296,8 @@ static trib_status_t check_section(struct trib_plan *plan, const struct sections
     if (h->bytes == ours->bytes)
         return TRIB_OK;
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "section \"%s\" of the state has %" PRIu64 " bytes, the plan's "
+                          "section \"%s\" of the state has %" PRIu64
+                          " bytes, the plan's "
                           "%zu",
                           name, h->bytes, ours->bytes);
 }
@@ -335,8 +341,8 @@ static trib_status_t read_models(struct trib_plan *plan, const struct sections *
         const trib_status_t st =
             x->model ? trib_model_read(x->model, found[i], x->bytes, &err) : TRIB_OK;
         if (st != TRIB_OK)
-            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "section \"%s\": %s", x->name,
-                                  trib_error_text(&err));
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "section \"%s\": %s",
+                                  x->name, trib_error_text(&err));
     }
     return TRIB_OK;
 }

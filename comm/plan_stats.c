@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A look at each result, by the thread that has waited for it, before that gets it: so no buffer is
- * read that the caller may write to, and the engine knows nothing of it.
+ * A look at each result, by the thread that has waited for it, before that gets it: so
+ * no buffer is read that the caller may write to, and the engine knows nothing of it.
  */
 #include "comm/plan_stats.h"
 
@@ -13,7 +13,8 @@
 #include "compress/vector_stats.h"
 
 struct trib_plan_looks {
-    const uint8_t *result; /* of the start that runs; NULL: none, or it is not of this rank */
+    const uint8_t *result; /* of the start that runs; NULL: none, or it is not of this
+                            * rank */
     struct trib_numbers newest;
     uint64_t starts;
     double norms; /* sum of those of all starts */
@@ -44,7 +45,8 @@ void trib_plan_stats_free(struct trib_plan *plan)
 
     if (l && l->starts && !trib_comm_in_child(plan->comm))
         trib_log(&plan->comm->log, TRIB_LOG_INFO, "stats",
-                 "\"%s\": %" PRIu64 " results, norm %.6g in the mean and %.6g in the last, "
+                 "\"%s\": %" PRIu64
+                 " results, norm %.6g in the mean and %.6g in the last, "
                  "%" PRIu64 " NaN or Inf in all",
                  plan->identity.name, l->starts, l->norms / (double)l->starts,
                  sqrt(l->newest.squares), l->not_finite);
@@ -78,7 +80,8 @@ void trib_plan_stats_end(struct trib_plan *plan, trib_status_t st)
     if (st != TRIB_OK)
         return;
     l->newest = (struct trib_numbers){.elements = 0};
-    trib_numbers_add(plan->comm->engine.kernels, d->op.dtype, result, d->count, &l->newest);
+    trib_numbers_add(plan->comm->engine.kernels, d->op.dtype, result, d->count,
+                     &l->newest);
     l->starts++;
     l->norms += sqrt(l->newest.squares);
     l->not_finite += l->newest.not_finite;
@@ -94,14 +97,17 @@ trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *stats)
     if (!plan)
         return TRIB_ERR_INVALID;
     if (!stats)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "trib_plan_stats: stats is NULL");
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_stats: stats is NULL");
     if (trib_sized_fits(&kind, stats, &err) != TRIB_OK)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "%s",
+                              trib_error_text(&err));
     const struct trib_plan_looks *l = plan->looks;
     if (!l)
-        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "nobody looks at the results of this plan: set TRIB_STATS=1 before "
-                              "trib_init, and give the plan a name; it must sum");
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "nobody looks at the results of this plan: set TRIB_STATS=1 before "
+            "trib_init, and give the plan a name; it must sum");
     const trib_plan_stats_t ours = {
         .size = sizeof(ours),
         .results = l->starts,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress thread. It exists only once a plan has been started, works only while one
- * is active, and sleeps while a caller waits, because that one drives, too.
+ * The progress thread. It exists only once a plan has been started, works only while
+ * one is active, and sleeps while a caller waits, because that one drives, too.
  */
 #include <errno.h>
 #include <sched.h>
@@ -82,8 +82,8 @@ void trib_driver_relieve(struct trib_comm *comm)
     atomic_fetch_add(&comm->driver.callers, 1);
 }
 
-/* Whoever takes `callers` to 0 behind a plan that is not done wakes it; a driver that has just seen
- * a caller holds the mutex until it waits. */
+/* Whoever takes `callers` to 0 behind a plan that is not done wakes it; a driver that
+ * has just seen a caller holds the mutex until it waits. */
 void trib_driver_resume(struct trib_comm *comm)
 {
     struct trib_driver *d = &comm->driver;

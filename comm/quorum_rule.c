@@ -21,19 +21,22 @@ static trib_status_t check(struct trib_plan *plan, const char *text)
     char why[300];
 
     if (plan->codec && trib_codec_info(plan->codec)->flags & agreed) {
-        snprintf(why, sizeof(why),
-                 "with codec %.100s ranks agree on something first, or are counted in its "
-                 "sums: use none, or one that each decodes alone, such as topk or qsgd:ef=1",
-                 trib_codec_info(plan->codec)->text);
+        snprintf(
+            why, sizeof(why),
+            "with codec %.100s ranks agree on something first, or are counted in its "
+            "sums: use none, or one that each decodes alone, such as topk or qsgd:ef=1",
+            trib_codec_info(plan->codec)->text);
         return refuse(plan, text, why);
     }
     if (comm->aggregators && comm->aggregators->tree)
-        return refuse(plan, text,
-                      "a tree of services passes on sums that do not say who is in them: name "
-                      "services of one unit in TRIB_SERVICE, or leave the quorum out");
+        return refuse(
+            plan, text,
+            "a tree of services passes on sums that do not say who is in them: name "
+            "services of one unit in TRIB_SERVICE, or leave the quorum out");
     if (trib_quorum_mask_bytes(comm->engine.ranks) > comm->cfg.chunk / 2)
-        return refuse(plan, text,
-                      "the names of so many ranks leave no room in a slot: raise TRIB_CHUNK");
+        return refuse(
+            plan, text,
+            "the names of so many ranks leave no room in a slot: raise TRIB_CHUNK");
     return TRIB_OK;
 }
 
@@ -45,8 +48,8 @@ static trib_status_t make_plain(struct trib_plan *plan)
     struct trib_comm *comm = plan->comm;
     struct trib_error err = {0};
 
-    const trib_status_t st = trib_codec_create(codecs[plan->run.desc.op.dtype],
-                                               comm->engine.kernels, &err, &plan->codec);
+    const trib_status_t st = trib_codec_create(
+        codecs[plan->run.desc.op.dtype], comm->engine.kernels, &err, &plan->codec);
     plan->plain = st == TRIB_OK;
     return st == TRIB_OK ? st : trib_comm_fail(comm, st, "%s", trib_error_text(&err));
 }
@@ -67,15 +70,17 @@ trib_status_t trib_plan_quorum(struct trib_plan *plan, const trib_desc_t *desc)
     if (wish.part <= 0)
         return TRIB_OK;
     if (!trib_configured_kind(r->op.coll, r->op.dtype, r->op.op))
-        return refuse(plan, text,
-                      "it is for all-reduce, op sum or mean, dtype f32, f16 or bf16: leave it "
-                      "out, or say all");
+        return refuse(
+            plan, text,
+            "it is for all-reduce, op sum or mean, dtype f32, f16 or bf16: leave it "
+            "out, or say all");
     st = check(plan, text);
     if (st != TRIB_OK)
         return st;
     const uint32_t need = trib_quorum_need(&wish, comm->engine.ranks);
     plan->has_quorum = true;
-    if ((!comm->aggregators && !comm->stands_in) || need >= (uint32_t)comm->engine.ranks)
+    if ((!comm->aggregators && !comm->stands_in) ||
+        need >= (uint32_t)comm->engine.ranks)
         return TRIB_OK;
     if (comm->aggregators) {
         r->quorum.need = need;
@@ -96,8 +101,9 @@ trib_status_t trib_plan_quorum_feedback(struct trib_plan *plan)
         rule->kind = TRIB_FEEDBACK_EF14;
     if (!plan->codec || rule->kind == TRIB_FEEDBACK_EF14)
         return TRIB_OK;
-    return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                          "a quorum needs a residual for what comes late, and feedback %s of "
-                          "codec %s has none: use feedback ef14, codec none, or no quorum",
-                          rule->text, trib_codec_info(plan->codec)->text);
+    return trib_comm_fail(
+        plan->comm, TRIB_ERR_UNSUPPORTED,
+        "a quorum needs a residual for what comes late, and feedback %s of "
+        "codec %s has none: use feedback ef14, codec none, or no quorum",
+        rule->text, trib_codec_info(plan->codec)->text);
 }

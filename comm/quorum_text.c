@@ -24,7 +24,8 @@ static uint64_t time_of(char *text)
         if (strcmp(text + digits, units[i].name) == 0)
             ns = units[i].ns;
     text[digits] = '\0';
-    if (ns <= 0 || !trib_number_read(text, &n) || !(n * ns >= 1) || n * ns > LONGEST_S * 1e9)
+    if (ns <= 0 || !trib_number_read(text, &n) || !(n * ns >= 1) ||
+        n * ns > LONGEST_S * 1e9)
         return 0;
     return (uint64_t)(n * ns);
 }
@@ -38,21 +39,24 @@ static trib_status_t parse(char *copy, const char *text, struct trib_error *err,
     if (rest)
         *rest++ = '\0';
     if (!trib_number_read(copy, &out->part) || !(out->part > 0 && out->part <= 1))
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "quorum \"%s\": \"%s\" is no part of the ranks: it must be above 0, at "
-                         "most 1, as in 0.9,deadline=20ms; or all",
-                         text, copy);
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "quorum \"%s\": \"%s\" is no part of the ranks: it must be above 0, at "
+            "most 1, as in 0.9,deadline=20ms; or all",
+            text, copy);
     if (!rest || strncmp(rest, key, sizeof(key) - 1) != 0)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "quorum \"%s\": behind the part of the ranks must stand their time, as "
-                         "in 0.9,deadline=20ms",
-                         text);
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "quorum \"%s\": behind the part of the ranks must stand their time, as "
+            "in 0.9,deadline=20ms",
+            text);
     out->deadline_ns = time_of(rest + sizeof(key) - 1);
     if (!out->deadline_ns)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "quorum \"%s\": deadline must be a number with us, ms or s behind it, "
-                         "above 0, at most %d s",
-                         text, LONGEST_S);
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "quorum \"%s\": deadline must be a number with us, ms or s behind it, "
+            "above 0, at most %d s",
+            text, LONGEST_S);
     return TRIB_OK;
 }
 
@@ -66,8 +70,9 @@ trib_status_t trib_quorum_parse(const char *text, struct trib_error *err,
     if (strcmp(text, "all") == 0 || text[0] == '\0')
         return TRIB_OK;
     if (strlen(text) >= sizeof(copy))
-        return trib_fail(err, TRIB_ERR_INVALID, "quorum \"%.20s…\" has more than %zu characters",
-                         text, sizeof(copy) - 1);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "quorum \"%.20s…\" has more than %zu characters", text,
+                         sizeof(copy) - 1);
     snprintf(copy, sizeof(copy), "%s", text);
     const locale_t before = trib_number_enter(&plain);
     const trib_status_t st = parse(copy, text, err, out);

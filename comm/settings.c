@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings whose values are names: of codecs, algorithms, transports, vector instructions.
+ * Settings whose values are names: of codecs, algorithms, transports, vector
+ * instructions.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +20,8 @@ trib_status_t trib_settings_kernels(const struct trib_config *cfg,
 
     *out = trib_kernels_get(isas[cfg->cpu]);
     return *out ? TRIB_OK
-                : trib_fail(err, TRIB_ERR_CONFIG, "TRIB_CPU=%s: this CPU does not have it",
-                            isas[cfg->cpu]);
+                : trib_fail(err, TRIB_ERR_CONFIG,
+                            "TRIB_CPU=%s: this CPU does not have it", isas[cfg->cpu]);
 }
 
 trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err)
@@ -33,8 +34,8 @@ trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err)
     for (; trib_algos[n] && n < 32; n++)
         names[n] = trib_algos[n]->name;
     const char *near = trib_text_nearest(name, names, n);
-    return trib_fail(err, TRIB_ERR_INVALID, "algorithm \"%s\" does not exist%s%s%s", name,
-                     near ? ": did you mean \"" : " (trib-info lists them)",
+    return trib_fail(err, TRIB_ERR_INVALID, "algorithm \"%s\" does not exist%s%s%s",
+                     name, near ? ": did you mean \"" : " (trib-info lists them)",
                      near ? near : "", near ? "\"?" : "");
 }
 
@@ -57,8 +58,8 @@ static trib_status_t check_feedback(const struct trib_config *cfg,
     struct trib_feedback_rule rule;
     trib_status_t st = trib_feedback_parse(cfg->feedback, err, &rule);
 
-    /* A codec that is wrong is its own fault; with none, feedback is for plans that have
-     * a codec. */
+    /* A codec that is wrong is its own fault; with none, feedback is for plans that
+     * have a codec. */
     if (st != TRIB_OK || strcmp(cfg->codec, "none") == 0 ||
         trib_codec_create(cfg->codec, NULL, NULL, &codec) != TRIB_OK)
         return st;

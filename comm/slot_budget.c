@@ -23,8 +23,8 @@ static uint32_t smaller(uint32_t window)
     return w;
 }
 
-/* First the window, which costs nothing while credits are near; then the chunks, each of
- * which costs a message; at last the overlap. */
+/* First the window, which costs nothing while credits are near; then the chunks, each
+ * of which costs a message; at last the overlap. */
 struct trib_window trib_window_fit(struct trib_window asked, size_t room, int size)
 {
     struct trib_window w = asked;

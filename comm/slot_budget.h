@@ -28,8 +28,8 @@ struct trib_window trib_window_fit(struct trib_window asked, size_t room, int si
 /**
  * trib_window_spare - would such slots for all edges leave half of the room?
  *
- * Then they may be registered as edges come into use. Where room is scarce they are taken
- * at the start: a communicator that begins can go on.
+ * Then they may be registered as edges come into use. Where room is scarce they are
+ * taken at the start: a communicator that begins can go on.
  */
 bool trib_window_spare(struct trib_window w, size_t room, int size);
 

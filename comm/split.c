@@ -89,7 +89,8 @@ static trib_status_t stand_by(struct trib_comm *parent, int first)
     size_t bytes;
 
     for (int i = first; st == TRIB_OK && (bytes = trib_meet_bytes(i)) > 0; i++) {
-        char *none = calloc(1, bytes), *all = malloc(bytes * (size_t)parent->engine.size);
+        char *none = calloc(1, bytes),
+             *all = malloc(bytes * (size_t)parent->engine.size);
         st = none && all ? trib_comm_tell(parent, TRIB_ALLGATHER, none, bytes, all)
                          : TRIB_ERR_NO_MEMORY;
         free(none);
@@ -104,7 +105,8 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     struct trib_comm *child = calloc(1, sizeof(*child));
 
     if (!child)
-        return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY, "no memory for a communicator");
+        return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY,
+                              "no memory for a communicator");
     trib_comm_claim(child);
     child->cfg = *m->cfg;
     child->met = parent->met;
@@ -127,17 +129,20 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
 }
 
 /* Nobody keeps a communicator that another member could not join. */
-static trib_status_t agree(struct members *m, trib_status_t mine, trib_comm_t **comm_out)
+static trib_status_t agree(struct members *m, trib_status_t mine,
+                           trib_comm_t **comm_out)
 {
     struct trib_comm *parent = m->parent;
     int32_t status = mine, *all = calloc((size_t)parent->engine.size, sizeof(*all));
-    trib_status_t st = all ? trib_comm_tell(parent, TRIB_ALLGATHER, &status, sizeof(status), all)
-                           : TRIB_ERR_NO_MEMORY;
+    trib_status_t st =
+        all ? trib_comm_tell(parent, TRIB_ALLGATHER, &status, sizeof(status), all)
+            : TRIB_ERR_NO_MEMORY;
 
     for (int i = 0; st == TRIB_OK && mine == TRIB_OK && i < m->size; i++) {
         trib_status_t theirs = trib_status_of_peer(all[m->ranks[i]]);
         if (theirs != TRIB_OK)
-            st = trib_comm_fail(parent, theirs, "trib_split: rank %d could not join: %s; "
+            st = trib_comm_fail(parent, theirs,
+                                "trib_split: rank %d could not join: %s; "
                                 "its own trib_last_error says why",
                                 m->ranks[i], trib_status_str(theirs));
     }

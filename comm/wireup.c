@@ -44,7 +44,8 @@ struct hello {
 _Static_assert(sizeof(struct hello) <= TRIB_BOOT_BLOB_MAX, "a hello fits a boot blob");
 
 /* … and then, what it has made of that. The facts are the same for all ranks once each
- * has all of them: the choice of an algorithm may rest on those, and on nothing local. */
+ * has all of them: the choice of an algorithm may rest on those, and on nothing
+ * local. */
 struct facts {
     uint32_t transport;      /* of survey() */
     uint32_t oversubscribed; /* the ranks of its host have fewer cores than they are */
@@ -123,11 +124,12 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
                          rank, h->host, h->pid, h->library, first->host,
                          first->library);
     if (memcmp(h->secret_mark, first->secret_mark, sizeof(h->secret_mark)) != 0)
-        return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
-                         "rank %d (host %.64s, process %d) has another secret than rank 0 (host "
-                         "%.64s), or only one of them has one: give all ranks the same TRIB_KEY, "
-                         "or none, and all hosts libsodium",
-                         rank, h->host, h->pid, first->host);
+        return trib_fail(
+            &comm->err, TRIB_ERR_MISMATCH,
+            "rank %d (host %.64s, process %d) has another secret than rank 0 (host "
+            "%.64s), or only one of them has one: give all ranks the same TRIB_KEY, "
+            "or none, and all hosts libsodium",
+            rank, h->host, h->pid, first->host);
     if (h->settings == first->settings)
         return TRIB_OK;
     trib_meet_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
@@ -236,22 +238,24 @@ static int compare_processes(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static int list_limited(const struct hello *all, int size, bool near, struct limited *out)
+static int list_limited(const struct hello *all, int size, bool near,
+                        struct limited *out)
 {
     int n = 0;
 
     for (int r = 0; r < size; r++)
         if (all[r].room[near] < SIZE_MAX)
-            out[n++] = (struct limited){all[r].machine, all[r].room[near], all[r].pid, r};
+            out[n++] =
+                (struct limited){all[r].machine, all[r].room[near], all[r].pid, r};
     return n;
 }
 
 /*
- * The rank that can register least, and how much that is: SIZE_MAX where nobody has a limit. A
- * sort finds who shares a process: a job may have tens of thousands of ranks.
+ * The rank that can register least, and how much that is: SIZE_MAX where nobody has a
+ * limit. A sort finds who shares a process: a job may have tens of thousands of ranks.
  */
-static trib_status_t least_room(struct trib_comm *comm, const struct hello *all, size_t *least,
-                                int *whose)
+static trib_status_t least_room(struct trib_comm *comm, const struct hello *all,
+                                size_t *least, int *whose)
 {
     const int size = comm->engine.size;
     struct limited *list = malloc((size_t)size * sizeof(*list));
@@ -259,7 +263,8 @@ static trib_status_t least_room(struct trib_comm *comm, const struct hello *all,
     *least = SIZE_MAX;
     *whose = 0;
     if (!list)
-        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", size);
+        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                         size);
     const int n = list_limited(all, size, comm->one_host, list);
     qsort(list, (size_t)n, sizeof(*list), compare_processes);
     for (int first = 0, end; first < n; first = end) {
@@ -279,14 +284,16 @@ static trib_status_t least_room(struct trib_comm *comm, const struct hello *all,
 }
 
 /*
- * Without load/store reach a message costs more, and most where it is the kernel's: larger
- * chunks. Only where there is memory in plenty, and nobody has asked for chunks of a size.
+ * Without load/store reach a message costs more, and most where it is the kernel's:
+ * larger chunks. Only where there is memory in plenty, and nobody has asked for chunks
+ * of a size.
  */
-static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all, bool near,
-                          size_t room)
+static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all,
+                          bool near, size_t room)
 {
     const struct trib_engine *e = &comm->engine;
-    size_t chunk = comm->cfg.chunk < comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
+    size_t chunk =
+        comm->cfg.chunk < comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
     struct trib_window far = {(uint32_t)comm->cfg.window, CHUNK_OF_NETWORKS};
     bool maps = near;
 
@@ -328,11 +335,13 @@ static trib_status_t fit_window(struct trib_comm *comm, const struct trib_room *
     if (whose != e->rank || (w.window == asked.window && w.chunk == asked.chunk))
         return TRIB_OK;
     char was[24], is[24];
-    trib_log(&comm->log, TRIB_LOG_WARN, "core",
-             "%s: all ranks have %u slot%s of %s instead of %u of %s for each peer, which "
-             "slows large vectors; %s",
-             rooms[near].why, w.window, w.window == 1 ? "" : "s", trib_size_format(w.chunk, is), asked.window,
-             trib_size_format(asked.chunk, was), rooms[near].cure);
+    trib_log(
+        &comm->log, TRIB_LOG_WARN, "core",
+        "%s: all ranks have %u slot%s of %s instead of %u of %s for each peer, which "
+        "slows large vectors; %s",
+        rooms[near].why, w.window, w.window == 1 ? "" : "s",
+        trib_size_format(w.chunk, is), asked.window, trib_size_format(asked.chunk, was),
+        rooms[near].cure);
     return TRIB_OK;
 }
 
@@ -377,7 +386,8 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
     trib_status_t st = TRIB_OK;
 
     if (!transport || !near)
-        st = trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", e->size);
+        st = trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                       e->size);
     comm->load_store = true;
     for (int r = 0; st == TRIB_OK && r < e->size; r++) {
         if (!all[r].arena.blob.len) /* it had nothing to say but that */

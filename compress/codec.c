@@ -27,7 +27,9 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec)
 double trib_codec_ratio(const struct trib_codec *codec)
 {
     const bool selects = codec->stages.select->params & TRIB_PARAM_BIT(RATIO);
-    return selects && codec->param[TRIB_PARAM_RATIO] > 0 ? codec->param[TRIB_PARAM_RATIO] : 0;
+    return selects && codec->param[TRIB_PARAM_RATIO] > 0
+               ? codec->param[TRIB_PARAM_RATIO]
+               : 0;
 }
 
 void trib_codec_set_ratio(struct trib_codec *codec, double ratio)
@@ -41,7 +43,8 @@ size_t trib_codec_cut(const struct trib_codec *codec, size_t count, size_t chunk
                       size_t (*bound)(const struct trib_codec *, size_t))
 {
     const size_t wished = trib_codec_piece(codec);
-    size_t unit = trib_codec_unit(codec), room = wished ? wished : chunk / sizeof(float);
+    size_t unit = trib_codec_unit(codec),
+           room = wished ? wished : chunk / sizeof(float);
 
     if (trib_codec_undivided(codec) && (count + unit - 1) / unit < room / unit)
         room = (count + unit - 1) / unit * unit; /* no longer than the vector */
@@ -67,16 +70,16 @@ size_t trib_codec_unit(const struct trib_codec *codec)
     return n / common * LINE;
 }
 
-/* Feedback around what is no contraction grows without bound (Stich & Karimireddy 2020).
- * Norms of the largest magnitude are let through: they contract on what gradients are
- * like, if not in the worst case. */
+/* Feedback around what is no contraction grows without bound (Stich & Karimireddy
+ * 2020). Norms of the largest magnitude are let through: they contract on what
+ * gradients are like, if not in the worst case. */
 bool trib_codec_feedback_grows(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;
     if (c->param[TRIB_PARAM_UNBIASED] > 0)
         return true;
-    const bool of_largest =
-        (q->params & TRIB_PARAM_BIT(NORM)) && c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;
+    const bool of_largest = (q->params & TRIB_PARAM_BIT(NORM)) &&
+                            c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;
     return q->grows || (q->bucketing && q->delta(c) == 0 && !of_largest);
 }
 
@@ -85,14 +88,16 @@ static const struct trib_model_kind *model_of(const struct trib_codec *c)
     return c->stages.transform->model;
 }
 
-trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks, struct trib_error *err)
+trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks,
+                                   struct trib_error *err)
 {
     if (codec->stages.quantise->lanes && !codec->stages.select->sparse &&
         !trib_lanes_fit(codec, ranks))
-        return trib_fail(err, TRIB_ERR_CODEC,
-                         "codec \"%s\": the sum of %d ranks does not fit into 32 bits; use "
-                         "fewer bits",
-                         codec->text, ranks);
+        return trib_fail(
+            err, TRIB_ERR_CODEC,
+            "codec \"%s\": the sum of %d ranks does not fit into 32 bits; use "
+            "fewer bits",
+            codec->text, ranks);
     codec->ranks = (uint32_t)ranks;
     if (codec->coefficients)
         return trib_codec_for_ranks(codec->coefficients, ranks, err);
@@ -125,8 +130,8 @@ void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
     codec->ops->share(codec, x, n, share_out);
 }
 
-void trib_codec_share_added(const struct trib_codec *codec, const float *x, float *residual,
-                            size_t n, float *share_out)
+void trib_codec_share_added(const struct trib_codec *codec, const float *x,
+                            float *residual, size_t n, float *share_out)
 {
     if (trib_codec_share_floats(codec, n))
         codec->ops->share_added(codec, x, residual, n, share_out);
@@ -134,8 +139,9 @@ void trib_codec_share_added(const struct trib_codec *codec, const float *x, floa
         trib_codec_only_added(codec, x, residual, n, share_out);
 }
 
-trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib_merge *m,
-                               uint8_t *dst, size_t *len_out)
+trib_status_t trib_codec_merge(const struct trib_codec *codec,
+                               const struct trib_merge *m, uint8_t *dst,
+                               size_t *len_out)
 {
     return codec->ops->merge(codec, m, dst, len_out);
 }
@@ -185,21 +191,22 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
     return codec->ops->decode(codec, &d);
 }
 
-size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_encode *in,
-                              float *residual, uint8_t *dst)
+size_t trib_codec_encode_kept(const struct trib_codec *codec,
+                              const struct trib_encode *in, float *residual,
+                              uint8_t *dst)
 {
     assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
     return codec->ops->encode_kept(codec, in, residual, dst);
 }
 
-size_t trib_codec_encode_ef(const struct trib_codec *codec, const struct trib_encode *in,
-                            float *residual, uint8_t *dst)
+size_t trib_codec_encode_ef(const struct trib_codec *codec,
+                            const struct trib_encode *in, float *residual, uint8_t *dst)
 {
     assert(in->mode == TRIB_ENCODE_CONTRIBUTION);
     return codec->ops->encode_ef(codec, in, residual, dst);
 }
 
-/* Rows of kinds in which an operation has nothing to do of its own ------------------------ */
+/* Rows of kinds in which an operation has nothing to do of its own ----------------- */
 
 size_t trib_codec_no_scratch(const struct trib_codec *c, size_t n)
 {
@@ -232,15 +239,16 @@ void trib_codec_nothing_shared(const struct trib_codec *c, const float *x, size_
     (void)share_out;
 }
 
-void trib_codec_only_added(const struct trib_codec *c, const float *x, float *residual, size_t n,
-                           float *share_out)
+void trib_codec_only_added(const struct trib_codec *c, const float *x, float *residual,
+                           size_t n, float *share_out)
 {
     (void)share_out;
     c->kernels->axpy_f32(residual, x, 1.0f, n);
 }
 
-trib_status_t trib_codec_no_merge(const struct trib_codec *c, const struct trib_merge *m,
-                                  uint8_t *dst, size_t *len_out)
+trib_status_t trib_codec_no_merge(const struct trib_codec *c,
+                                  const struct trib_merge *m, uint8_t *dst,
+                                  size_t *len_out)
 {
     (void)c;
     (void)m;
@@ -249,8 +257,9 @@ trib_status_t trib_codec_no_merge(const struct trib_codec *c, const struct trib_
     return TRIB_ERR_CODEC;
 }
 
-size_t trib_codec_kept_by_decode(const struct trib_codec *c, const struct trib_encode *in,
-                                 float *residual, uint8_t *dst)
+size_t trib_codec_kept_by_decode(const struct trib_codec *c,
+                                 const struct trib_encode *in, float *residual,
+                                 uint8_t *dst)
 {
     const size_t len = c->ops->encode(c, in, dst);
     const struct trib_decode d = {dst, len, residual, in->n, -1.0f, false};

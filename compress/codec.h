@@ -36,8 +36,8 @@ enum {
     TRIB_CODEC_FEEDBACK = 16, /* error feedback is on (a row's default, or ef=0/1) */
     TRIB_CODEC_ANY_OP = 32, /* also for min, max, prod (value-wise conversions) */
     TRIB_CODEC_SHARED = 64, /* the ranks agree on scales first: trib_codec_share */
-    TRIB_CODEC_MODEL = 256, /* an all-reduce has a model (model.h); other collectives send
-                             * elements as they are */
+    TRIB_CODEC_MODEL = 256, /* an all-reduce has a model (model.h); other collectives
+                             * send elements as they are */
     TRIB_CODEC_VOTE = 128, /* a sum is a vote: -1, 0 or 1 come out, not x */
 };
 
@@ -88,7 +88,8 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec);
 trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks,
                                    struct trib_error *err);
 
-/** trib_codec_ratio - the part of the elements that it selects; 0: it has no such parameter. */
+/** trib_codec_ratio - the part of the elements that it selects; 0: it has no such
+ * parameter. */
 double trib_codec_ratio(const struct trib_codec *codec);
 
 /**
@@ -99,7 +100,8 @@ double trib_codec_ratio(const struct trib_codec *codec);
  */
 void trib_codec_set_ratio(struct trib_codec *codec, double ratio);
 
-/** trib_codec_feedback_grows - would error feedback let its error grow without bound? */
+/** trib_codec_feedback_grows - would error feedback let its error grow without
+ * bound? */
 bool trib_codec_feedback_grows(const struct trib_codec *codec);
 
 /**
@@ -109,22 +111,24 @@ bool trib_codec_feedback_grows(const struct trib_codec *codec);
  */
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n);
 
-/** trib_codec_sum_bound - the same of the words that a plan of a sum sends, of ranks and of sums:
- * a codec that learns may send no plain elements there. */
+/** trib_codec_sum_bound - the same of the words that a plan of a sum sends, of ranks
+ * and of sums: a codec that learns may send no plain elements there. */
 size_t trib_codec_sum_bound(const struct trib_codec *codec, size_t n);
 
-/** trib_codec_star_bound - the longest of a contribution and of a finished sum: of all words that
- * travel where contributions meet at one place. */
+/** trib_codec_star_bound - the longest of a contribution and of a finished sum: of all
+ * words that travel where contributions meet at one place. */
 size_t trib_codec_star_bound(const struct trib_codec *codec, size_t n);
 
-/** trib_codec_own_bound - that of one rank's elements alone: a sum of words may be wider. */
+/** trib_codec_own_bound - that of one rank's elements alone: a sum of words may be
+ * wider. */
 size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n);
 
-/** trib_codec_piece - elements that a chunk should have at most; 0: as many as a slot takes,
- * SIZE_MAX: the whole vector. */
+/** trib_codec_piece - elements that a chunk should have at most; 0: as many as a slot
+ * takes, SIZE_MAX: the whole vector. */
 size_t trib_codec_piece(const struct trib_codec *codec);
 
-/** trib_codec_undivided - should a chunk have so many, rather than each rank a chunk? */
+/** trib_codec_undivided - should a chunk have so many, rather than each rank a
+ * chunk? */
 bool trib_codec_undivided(const struct trib_codec *codec);
 
 /**
@@ -140,9 +144,9 @@ size_t trib_codec_cut(const struct trib_codec *codec, size_t count, size_t chunk
                       size_t (*bound)(const struct trib_codec *, size_t));
 
 /**
- * trib_codec_unit - of how many elements a chunk should hold whole numbers: a multiple of 64,
- * and of what the codec handles together (a bucket, a rotated block, a bin), which begins
- * with the chunk.
+ * trib_codec_unit - of how many elements a chunk should hold whole numbers: a multiple
+ * of 64, and of what the codec handles together (a bucket, a rotated block, a bin),
+ * which begins with the chunk.
  *
  * Chunks of such sizes give what the whole vector would, where elements do not compete.
  */
@@ -154,7 +158,8 @@ size_t trib_codec_scratch(const struct trib_codec *codec, size_t n);
 
 /* Which elements an encode of a sparse codec selected. */
 struct trib_sent {
-    uint8_t *mask; /* element i is bit (first + i) % 8 of byte (first + i) / 8: set if sent */
+    uint8_t *mask; /* element i is bit (first + i) % 8 of byte (first + i) / 8: set if
+                    * sent */
     size_t first;
     float *clear; /* NULL, or n floats that become 0 where sent */
 };
@@ -165,12 +170,13 @@ void trib_sent_mark_all(const struct trib_sent *sent, size_t n);
 struct trib_encode {
     const float *x; /* n elements, any alignment of 4 */
     size_t n; /* 0 is allowed */
-    size_t total; /* elements of the whole vector, of which k=N selects; 0: it is x alone */
+    size_t total; /* elements of the whole vector, of which k=N selects; 0: it is x
+                   * alone */
     enum trib_encode_mode mode;
     struct trib_encode_key key;
     void *scratch; /* trib_codec_scratch(n) bytes */
-    const float *share; /* TRIB_CODEC_SHARED: what the ranks agreed on; NULL: nothing, then
-                         * the word does not add to those of others */
+    const float *share; /* TRIB_CODEC_SHARED: what the ranks agreed on; NULL: nothing,
+                         * then the word does not add to those of others */
     const struct trib_sent *sent; /* NULL: nobody asks; sparse codecs only */
     struct trib_model *model; /* TRIB_CODEC_MODEL; NULL: there is none */
 };
@@ -199,10 +205,10 @@ trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_
 /**
  * trib_codec_encode_ef - encode with error feedback (EF14).
  *
- * p = x + residual; m = C(p); residual = p - decode(m); adacomp's choice looks at x, too.
- * In CONTRIBUTION mode only; conserves sum(m) + residual = sum(x) to rounding. What was
- * sent and leaves a residual of NaN or Inf leaves 0, and with it all NaN and Inf of x that a
- * selection has left out, so that one bad gradient does not stay.
+ * p = x + residual; m = C(p); residual = p - decode(m); adacomp's choice looks at x,
+ * too. In CONTRIBUTION mode only; conserves sum(m) + residual = sum(x) to rounding.
+ * What was sent and leaves a residual of NaN or Inf leaves 0, and with it all NaN and
+ * Inf of x that a selection has left out, so that one bad gradient does not stay.
  *
  * residual n elements, updated
  */
@@ -211,15 +217,16 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec,
                             uint8_t *dst);
 
 /**
- * trib_codec_encode_kept - of codecs that do not select: encode with error feedback where
- * in->x == residual already is p, the sum of both; otherwise as encode_ef.
+ * trib_codec_encode_kept - of codecs that do not select: encode with error feedback
+ * where in->x == residual already is p, the sum of both; otherwise as encode_ef.
  */
-size_t trib_codec_encode_kept(const struct trib_codec *codec, const struct trib_encode *in,
-                              float *residual, uint8_t *dst);
+size_t trib_codec_encode_kept(const struct trib_codec *codec,
+                              const struct trib_encode *in, float *residual,
+                              uint8_t *dst);
 
 /**
- * trib_codec_share_floats - how much ranks agree on before n elements are encoded; 0 but
- * for TRIB_CODEC_SHARED.
+ * trib_codec_share_floats - how much ranks agree on before n elements are encoded; 0
+ * but for TRIB_CODEC_SHARED.
  *
  * With a model: before a chunk of any length where a whole one has n elements.
  */
@@ -229,8 +236,8 @@ size_t trib_codec_share_floats(const struct trib_codec *codec, size_t n);
 trib_op_t trib_codec_share_op(const struct trib_codec *codec);
 
 /**
- * trib_codec_share - what this rank's n elements want; the largest of all ranks, float by
- * float, is what each encodes with. Codecs without a model.
+ * trib_codec_share - what this rank's n elements want; the largest of all ranks, float
+ * by float, is what each encodes with. Codecs without a model.
  *
  * share_out  trib_codec_share_floats(n) floats
  */
@@ -238,8 +245,8 @@ void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
                       float *share_out);
 
 /** trib_codec_share_added - residual += x, and trib_codec_share of that. */
-void trib_codec_share_added(const struct trib_codec *codec, const float *x, float *residual,
-                            size_t n, float *share_out);
+void trib_codec_share_added(const struct trib_codec *codec, const float *x,
+                            float *residual, size_t n, float *share_out);
 
 struct trib_word {
     const uint8_t *src;
@@ -251,25 +258,27 @@ struct trib_merge {
     size_t n_words; /* at least 1 */
     size_t n;       /* elements of each */
     size_t piece;   /* TRIB_CODEC_MODEL: elements of a whole chunk */
-    bool of_plan;   /* TRIB_CODEC_MODEL: dst has room for trib_codec_sum_bound(n) alone */
+    bool of_plan;   /* TRIB_CODEC_MODEL: dst has room for trib_codec_sum_bound(n)
+                     * alone */
     bool final;     /* nothing is added to the sum any more */
     uint32_t ranks; /* to divide by (mean), with final; 0: by nothing */
-    struct trib_encode_key key; /* of the sum, with final: for codecs that quantise it anew;
-                                 * the same on all ranks that make it */
+    struct trib_encode_key key; /* of the sum, with final: for codecs that quantise it
+                                 * anew; the same on all ranks that make it */
 };
 
 /**
  * trib_codec_merge - the word of a sum, of words of TRIB_CODEC_LINEAR.
  *
- * decode(merge(a, b)) = decode(a) + decode(b), to rounding of the decoding alone; the order
- * does not matter. signsgd: with final, which sign most contributions have;
+ * decode(merge(a, b)) = decode(a) + decode(b), to rounding of the decoding alone; the
+ * order does not matter. signsgd: with final, which sign most contributions have;
  * result=requantised: with final, rounded once more.
  * dst      trib_codec_bound(n) bytes, none of the words
  * errors   TRIB_ERR_CODEC: a word is not one of n elements, has other scales, or more
  *          contributions are in them than trib_codec_for_ranks allows
  */
-trib_status_t trib_codec_merge(const struct trib_codec *codec, const struct trib_merge *m,
-                               uint8_t *dst, size_t *len_out);
+trib_status_t trib_codec_merge(const struct trib_codec *codec,
+                               const struct trib_merge *m, uint8_t *dst,
+                               size_t *len_out);
 
 /* A row of the table of codecs, for trib-info. */
 struct trib_codec_row_info {

@@ -10,9 +10,9 @@
 #include "compress/transform/rotated.h"
 
 /*
- * A selection of δ1 then a quantiser of δ2 leave |x|^2 - |y|^2, y being what was selected,
- * and (1 - 1/δ2) |y|^2 of it, at other elements: together |x|^2 - |y|^2 / δ2, and |y|^2 is
- * at least |x|^2 / δ1.
+ * A selection of δ1 then a quantiser of δ2 leave |x|^2 - |y|^2, y being what was
+ * selected, and (1 - 1/δ2) |y|^2 of it, at other elements: together |x|^2 - |y|^2 / δ2,
+ * and |y|^2 is at least |x|^2 / δ1.
  */
 static double delta_of(const struct trib_codec *c)
 {
@@ -22,7 +22,8 @@ static double delta_of(const struct trib_codec *c)
 }
 
 
-/* True if the selection scales its values so that their mean is right, and the quantiser keeps it. */
+/* True if the selection scales its values so that their mean is right, and the
+ * quantiser keeps it. */
 static bool selects_unbiased(const struct trib_codec *c)
 {
     return c->stages.select->unbiased(c) &&
@@ -109,10 +110,11 @@ static const struct trib_codec_ops *kind_of(const struct trib_codec *c)
 }
 
 /* The codec by which a model's coefficients are written. */
-static trib_status_t make_coefficients(struct trib_codec *c, const char *inner, const char *text,
-                                       struct trib_error *err)
+static trib_status_t make_coefficients(struct trib_codec *c, const char *inner,
+                                       const char *text, struct trib_error *err)
 {
-    const trib_status_t status = trib_codec_create(inner, c->kernels, err, &c->coefficients);
+    const trib_status_t status =
+        trib_codec_create(inner, c->kernels, err, &c->coefficients);
     if (status != TRIB_OK)
         return status;
     const uint32_t flags = trib_codec_info(c->coefficients)->flags;
@@ -150,7 +152,8 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
     c->info.delta = delta_of(c);
     if ((c->info.flags & TRIB_CODEC_FEEDBACK) && trib_codec_feedback_grows(c)) {
         trib_fail(err, TRIB_ERR_CODEC,
-                  "codec \"%s\": ef=1 would let the error grow without bound; use %s", c->text,
+                  "codec \"%s\": ef=1 would let the error grow without bound; use %s",
+                  c->text,
                   c->param[TRIB_PARAM_UNBIASED] > 0 ? "unbiased=0 or ef=0"
                   : c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
                       ? "norm=max, more bits or a smaller bucket"

@@ -26,22 +26,28 @@ struct note {
 
 static const struct note notes[] = {
     {"none", "", "", "none"},
-    {"exact", "Kulisch & Miranker 1981, Computer Arithmetic in Theory and Practice", "", "exact"},
+    {"exact", "Kulisch & Miranker 1981, Computer Arithmetic in Theory and Practice", "",
+     "exact"},
     {"f16", "IEEE 754-2008, binary16", "", "f16:round=random"},
     {"bf16", "Kalamkar et al. 2019, arXiv 1905.12322", "", "bf16:ef=1"},
-    {"f8", "Micikevicius et al. 2022, arXiv 2209.05433", "", "f8:format=e5m2,bucket=32"},
-    {"topk", "Aji & Heafield 2017, arXiv 1704.05021; Stich et al. 2018, arXiv 1809.07599", "",
+    {"f8", "Micikevicius et al. 2022, arXiv 2209.05433", "",
+     "f8:format=e5m2,bucket=32"},
+    {"topk",
+     "Aji & Heafield 2017, arXiv 1704.05021; Stich et al. 2018, arXiv 1809.07599", "",
      "topk:ratio=0.001+natural"},
     {"dgc", "Lin et al. 2017, arXiv 1712.01887", "", "dgc:ratio=0.001+f16"},
     {"threshold", "Strom 2015, Interspeech", "", "threshold:at=1e-3"},
-    {"randomk", "Stich et al. 2018, arXiv 1809.07599; Konečný et al. 2016, arXiv 1610.05492",
+    {"randomk",
+     "Stich et al. 2018, arXiv 1809.07599; Konečný et al. 2016, arXiv 1610.05492",
      "seed of what is drawn", "randomk:ratio=0.01+bf16"},
-    {"blocks", "Fei et al. 2021 (OmniReduce), SIGCOMM", "", "blocks:ratio=0.1,block=64"},
+    {"blocks", "Fei et al. 2021 (OmniReduce), SIGCOMM", "",
+     "blocks:ratio=0.1,block=64"},
     {"adacomp", "Chen et al. 2017, arXiv 1712.02679", "", "adacomp:bin=500"},
     {"qsgd", "Alistarh et al. 2017, arXiv 1610.02132", "norms of the buckets",
      "qsgd:bits=2,pack=entropy"},
     {"natural", "Horváth et al. 2019, arXiv 1905.10988", "", "natural:pack=entropy"},
-    {"dither", "Horváth et al. 2019, arXiv 1905.10988; Beznosikov et al. 2020, arXiv 2002.12410",
+    {"dither",
+     "Horváth et al. 2019, arXiv 1905.10988; Beznosikov et al. 2020, arXiv 2002.12410",
      "", "dither:bits=3,norm=l2"},
     {"terngrad", "Wen et al. 2017, arXiv 1705.07878", "norms of the buckets",
      "terngrad:shared=1"},
@@ -52,22 +58,26 @@ static const struct note notes[] = {
      "int4:round=nearest,ef=1"},
     {"int8", "Li et al. 2018 (Pipe-SGD), arXiv 1811.03619", "norms of the buckets",
      "int8:bucket=128"},
-    {"int16", "Alistarh et al. 2017, arXiv 1610.02132", "norms of the buckets", "int16"},
+    {"int16", "Alistarh et al. 2017, arXiv 1610.02132", "norms of the buckets",
+     "int16"},
     {"uniform-thc", "Li et al. 2023 (THC), arXiv 2302.08545", "ranges of the buckets",
      "uniform-thc:bits=8"},
-    {"hadamard", "Suresh et al. 2017, arXiv 1611.00429", "scales of the rotated buckets",
-     "hadamard:block=4096+int8"},
+    {"hadamard", "Suresh et al. 2017, arXiv 1611.00429",
+     "scales of the rotated buckets", "hadamard:block=4096+int8"},
     {"thc", "Li et al. 2023 (THC), arXiv 2302.08545", "norms of the rotated blocks",
      "thc:block=4096,p=1/512"},
     {"gradiveq", "Yu et al. 2018, arXiv 1811.03617", "basis of the slices", "gradiveq"},
-    {"powersgd", "Vogels et al. 2019, arXiv 1905.13727", "factors of the matrices", "powersgd"},
+    {"powersgd", "Vogels et al. 2019, arXiv 1905.13727", "factors of the matrices",
+     "powersgd"},
     {"lgc", "Abrahamyan et al. 2021, arXiv 2103.08870", "weights and positions", "lgc"},
-    {"lgc-ps", "Abrahamyan et al. 2021, arXiv 2103.08870", "weights and positions", "lgc-ps"},
+    {"lgc-ps", "Abrahamyan et al. 2021, arXiv 2103.08870", "weights and positions",
+     "lgc-ps"},
 };
 
 static const char *const meanings[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_RATIO] = "the part of the elements that is sent",
-    [TRIB_PARAM_K] = "how many elements of the whole vector are sent, in place of ratio",
+    [TRIB_PARAM_K] =
+        "how many elements of the whole vector are sent, in place of ratio",
     [TRIB_PARAM_AT] = "the least magnitude that is sent",
     [TRIB_PARAM_UNBIASED] = "1: what is sent is scaled so that its mean is right",
     [TRIB_PARAM_BLOCK] = "elements of a block",
@@ -79,14 +89,16 @@ static const char *const meanings[TRIB_PARAM_COUNT] = {
     [TRIB_PARAM_BUCKET] = "elements with a scale of their own",
     [TRIB_PARAM_NORM] = "what the levels are parts of",
     [TRIB_PARAM_ROUND] = "random is unbiased, nearest errs less",
-    [TRIB_PARAM_RESULT] = "sums in as many bits as they need, or rounded anew to those of a word",
+    [TRIB_PARAM_RESULT] =
+        "sums in as many bits as they need, or rounded anew to those of a word",
     [TRIB_PARAM_CLIP] = "the norm is at most so many root mean squares",
     [TRIB_PARAM_ROTATION] = "elements that are rotated together",
     [TRIB_PARAM_TAIL] = "the part that is cut off",
     [TRIB_PARAM_SHARED] = "1: the norms are those of all ranks, words add",
     [TRIB_PARAM_PACK] = "fixed width, or as few bits as codes need",
     [TRIB_PARAM_RANK] = "columns of a factor",
-    [TRIB_PARAM_COLUMNS] = "of the matrix that a chunk is; without it about as many as rows",
+    [TRIB_PARAM_COLUMNS] =
+        "of the matrix that a chunk is; without it about as many as rows",
     [TRIB_PARAM_SLICE] = "elements that are projected together",
     [TRIB_PARAM_KEPT] = "coefficients of a slice, at most slice",
     [TRIB_PARAM_TRAIN] = "starts by which it learns",
@@ -124,7 +136,8 @@ static const char *shared_of(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->row->stages.quantise;
     const bool may_add = q->lanes || q->shared;
-    return may_add && !(c->info.flags & TRIB_CODEC_SHARED) ? "" : note_of(c->row)->shared;
+    return may_add && !(c->info.flags & TRIB_CODEC_SHARED) ? ""
+                                                           : note_of(c->row)->shared;
 }
 
 /* ---- parameters ------------------------------------------------------------------ */
@@ -142,18 +155,20 @@ static void names_print(const struct trib_sheet *s, const struct trib_param_text
         trib_text_append(out, TRIB_CODEC_TEXT_MAX, "%s%s%s", i ? "+" : "", names[i],
                          off ? ":ef=0" : "");
         if (here)
-            trib_text_append(out, TRIB_CODEC_TEXT_MAX, "%s%s=%s", off ? "," : ":", p->key,
-                             value);
+            trib_text_append(out, TRIB_CODEC_TEXT_MAX, "%s%s=%s", off ? "," : ":",
+                             p->key, value);
     }
 }
 
 /* Is there a codec with these names and a value of one parameter? */
-static bool takes(const struct trib_sheet *s, const struct trib_param_text *p, const char *value)
+static bool takes(const struct trib_sheet *s, const struct trib_param_text *p,
+                  const char *value)
 {
     char text[TRIB_CODEC_TEXT_MAX];
     struct trib_codec *other = NULL;
     names_print(s, p, value, text);
-    const bool good = trib_codec_create(text, s->codec->kernels, NULL, &other) == TRIB_OK;
+    const bool good =
+        trib_codec_create(text, s->codec->kernels, NULL, &other) == TRIB_OK;
     if (good)
         trib_codec_destroy(other);
     return good;
@@ -177,7 +192,8 @@ static void values_print(const struct trib_sheet *s, const struct trib_param_tex
                          good[i]);
 }
 
-/* By names alone. Those that select have error feedback then, which not all values go with. */
+/* By names alone. Those that select have error feedback then, which not all values go
+ * with. */
 static trib_status_t plain_create(struct trib_sheet *s, struct trib_error *err,
                                   struct trib_codec **out)
 {
@@ -222,7 +238,7 @@ static trib_status_t params_fill(struct trib_sheet *s, struct trib_error *err)
     return TRIB_OK;
 }
 
-/* ---- bytes ------------------------------------------------------------------------ */
+/* ---- bytes ----------------------------------------------------------------------- */
 
 /* By Box and Muller, from (0, 1]. */
 static void fill_normal(float *x, size_t n)
@@ -237,11 +253,12 @@ static void fill_normal(float *x, size_t n)
     }
 }
 
-/* Once it has learned, and with what ranks share first; of a vector of LEARNED elements, in
- * chunks as plans have them. */
+/* Once it has learned, and with what ranks share first; of a vector of LEARNED
+ * elements, in chunks as plans have them. */
 static void bytes_of_model(struct trib_sheet *s, size_t chunk)
 {
-    const size_t n = trib_codec_cut(s->codec, LEARNED, chunk, chunk, trib_codec_sum_bound);
+    const size_t n =
+        trib_codec_cut(s->codec, LEARNED, chunk, chunk, trib_codec_sum_bound);
     const double most = (double)trib_codec_bound(s->codec, n) / (double)n;
     s->sheet.bytes = (double)trib_model_taught_bytes(s->codec, n) / (double)n;
     s->sheet.bytes_most = fmax(s->sheet.bytes, most);
@@ -265,10 +282,11 @@ static trib_status_t bytes_measure(struct trib_sheet *s, struct trib_error *err)
     free(x);
     free(word);
     free(work);
-    return room ? TRIB_OK : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a codec's word");
+    return room ? TRIB_OK
+                : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a codec's word");
 }
 
-/* ---- the whole --------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------- */
 
 static void properties_fill(struct trib_sheet *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All that there is to know about a codec, for trib-info: from the tables that the parser
- * and the stages go by, and what its words take.
+ * All that there is to know about a codec, for trib-info: from the tables that the
+ * parser and the stages go by, and what its words take.
  */
 #ifndef COMPRESS_CODEC_INFO_H
 #define COMPRESS_CODEC_INFO_H
@@ -15,7 +15,8 @@ struct trib_sheet; /* a sheet and its texts */
 /**
  * trib_sheet_create - of a codec text.
  *
- * chunk    bytes: TRIB_CHUNK, which says how large the words are that a codec that learns may have
+ * chunk    bytes: TRIB_CHUNK, which says how large the words are that a codec that
+ *          learns may have
  * errors   those of trib_codec_create
  * owner    trib_sheet_destroy
  */

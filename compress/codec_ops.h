@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a codec does, by its kind: codec.c calls through this table and asks for no kind.
+ * What a codec does, by its kind: codec.c calls through this table and asks for no
+ * kind.
  *
  *     dense     the bytes of its quantiser, of a length that follows from n
  *     packed    integers on a grid that ranks share, which add (quantise/packed_ints.h)
@@ -10,8 +11,8 @@
  *     rotated   of either of the first two, behind a transform (transform/rotated.h)
  *     model     what was learned (models/model.h)
  *
- * codec_create.c chooses the kind. The functions are those of codec.h without "trib_codec_";
- * arguments have been checked there.
+ * codec_create.c chooses the kind. The functions are those of codec.h without
+ * "trib_codec_"; arguments have been checked there.
  */
 #ifndef COMPRESS_CODEC_OPS_H
 #define COMPRESS_CODEC_OPS_H
@@ -27,12 +28,14 @@ struct trib_codec_ops {
     size_t (*star_bound)(const struct trib_codec *c, size_t n);
     size_t (*sum_bound)(const struct trib_codec *c, size_t n);
     size_t (*share_floats)(const struct trib_codec *c, size_t n);
-    void (*share)(const struct trib_codec *c, const float *x, size_t n, float *share_out);
-    void (*share_added)(const struct trib_codec *c, const float *x, float *residual, size_t n,
-                        float *share_out);
-    trib_status_t (*merge)(const struct trib_codec *c, const struct trib_merge *m, uint8_t *dst,
-                           size_t *len_out);
-    size_t (*encode)(const struct trib_codec *c, const struct trib_encode *in, uint8_t *dst);
+    void (*share)(const struct trib_codec *c, const float *x, size_t n,
+                  float *share_out);
+    void (*share_added)(const struct trib_codec *c, const float *x, float *residual,
+                        size_t n, float *share_out);
+    trib_status_t (*merge)(const struct trib_codec *c, const struct trib_merge *m,
+                           uint8_t *dst, size_t *len_out);
+    size_t (*encode)(const struct trib_codec *c, const struct trib_encode *in,
+                     uint8_t *dst);
     size_t (*encode_kept)(const struct trib_codec *c, const struct trib_encode *in,
                           float *residual, uint8_t *dst);
     size_t (*encode_ef)(const struct trib_codec *c, const struct trib_encode *in,
@@ -52,17 +55,20 @@ extern const struct trib_codec_ops trib_codec_model;
 /* Rows of kinds in which an operation has nothing to do of its own: codec.c. */
 size_t trib_codec_no_scratch(const struct trib_codec *c, size_t n);
 size_t trib_codec_same_bound(const struct trib_codec *c, size_t n); /* that of sums */
-size_t trib_codec_same_sum_bound(const struct trib_codec *c, size_t n); /* that of words */
+size_t trib_codec_same_sum_bound(const struct trib_codec *c, size_t n); /* that of
+                                                                         * words */
 size_t trib_codec_no_share(const struct trib_codec *c, size_t n);
 void trib_codec_nothing_shared(const struct trib_codec *c, const float *x, size_t n,
                                float *share_out);
-void trib_codec_only_added(const struct trib_codec *c, const float *x, float *residual, size_t n,
-                           float *share_out);
-trib_status_t trib_codec_no_merge(const struct trib_codec *c, const struct trib_merge *m,
-                                  uint8_t *dst, size_t *len_out);
+void trib_codec_only_added(const struct trib_codec *c, const float *x, float *residual,
+                           size_t n, float *share_out);
+trib_status_t trib_codec_no_merge(const struct trib_codec *c,
+                                  const struct trib_merge *m, uint8_t *dst,
+                                  size_t *len_out);
 /* encode_kept by a decode of what was encoded, encode_ef by a sum before encode_kept */
-size_t trib_codec_kept_by_decode(const struct trib_codec *c, const struct trib_encode *in,
-                                 float *residual, uint8_t *dst);
+size_t trib_codec_kept_by_decode(const struct trib_codec *c,
+                                 const struct trib_encode *in, float *residual,
+                                 uint8_t *dst);
 size_t trib_codec_ef_by_sum(const struct trib_codec *c, const struct trib_encode *in,
                             float *residual, uint8_t *dst);
 

@@ -7,12 +7,14 @@
 #define ROWS(X) \
     X("none", "none", "elements as they are, any dtype", \
       none, all, f32, raw, \
-      TRIB_CODEC_IDENTITY | TRIB_CODEC_LINEAR | TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP) \
+      TRIB_CODEC_IDENTITY | TRIB_CODEC_LINEAR | TRIB_CODEC_UNBIASED | \
+      TRIB_CODEC_ANY_OP) \
     X("f16", "f16[:round=nearest|random][,ef=0|1]", "IEEE half precision", \
       none, all, f16, raw, TRIB_CODEC_ANY_OP) \
     X("bf16", "bf16[:round=nearest|random][,ef=0|1]", "upper half of float32", \
       none, all, bf16, raw, TRIB_CODEC_ANY_OP) \
-    X("f8", "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,pack=P][,ef=0|1]", \
+    X("f8", \
+      "f8[:format=e4m3|e5m2][,bucket=N][,round=nearest|random][,pack=P][,ef=0|1]", \
       "8-bit floats, a power of two per bucket", \
       none, all, f8, bits, 0) \
     X("topk", "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
@@ -32,13 +34,15 @@
     X("adacomp", "adacomp[:bin=N][,factor=F][,ef=0|1]", \
       "what nears the largest of a bin, as a sign", \
       none, adacomp, magnitude, gaps, TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK) \
-    X("qsgd", "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,pack=P][,ef=0|1]", \
+    X("qsgd", \
+      "qsgd[:bits=2..8][,bucket=N][,norm=max|l2][,shared=0|1][,pack=P][,ef=0|1]", \
       "random rounding to levels of a norm", \
       none, all, levels, bits, TRIB_CODEC_UNBIASED) \
     X("natural", "natural[:bucket=N][,round=random|nearest][,pack=P][,ef=0|1]", \
       "rounding to powers of two, 8 bits", \
       none, all, natural, bits, TRIB_CODEC_UNBIASED) \
-    X("dither", "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,pack=P][,ef=0|1]", \
+    X("dither", \
+      "dither[:base=B][,bits=2..8][,bucket=N][,norm=max|l2][,pack=P][,ef=0|1]", \
       "random rounding to 1, 1/base … of a norm", \
       none, all, dither, bits, TRIB_CODEC_UNBIASED) \
     X("terngrad", "terngrad[:bucket=N][,clip=C][,shared=0|1][,pack=P][,ef=0]", \
@@ -53,19 +57,23 @@
     X("signsgd", "signsgd[:ef=0]", \
       "the sign that most ranks have, else 0", \
       none, all, vote, bits, TRIB_CODEC_LINEAR | TRIB_CODEC_VOTE) \
-    X("int4", "int4[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
+    X("int4", \
+      "int4[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
       "integers up to 7; summed as integers", \
       none, all, int4, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
-    X("int8", "int8[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
+    X("int8", \
+      "int8[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
       "integers up to 127; summed as integers", \
       none, all, int8, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
-    X("int16", "int16[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
+    X("int16", \
+      "int16[:bucket=N][,round=random|nearest][,result=sums|requantised][,ef=0|1]", \
       "integers up to 32767; summed as integers", \
       none, all, int16, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
-    X("uniform-thc", "uniform-thc[:bits=2..8][,bucket=N][,round=random|nearest][,ef=0|1]", \
+    X("uniform-thc", \
+      "uniform-thc[:bits=2..8][,bucket=N][,round=random|nearest][,ef=0|1]", \
       "integers from the least to the largest", \
       none, all, range, bits, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_UNBIASED) \
@@ -83,14 +91,18 @@
       "low-rank factors of matrices, iterated", \
       powersgd, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
-    X("gradiveq", "gradiveq[:slice=N][,kept=N][,train=N][,coded=N][,centre=0|1][,ef=0|1][+VALUES]", \
+    X("gradiveq", \
+      "gradiveq[:slice=N][,kept=N][,train=N][,coded=N][,centre=0|1]" \
+      "[,ef=0|1][+VALUES]", \
       "principal components of slices, learned", \
-      gradiveq, all, f32, raw, TRIB_CODEC_LINEAR | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
+      gradiveq, all, f32, raw, TRIB_CODEC_LINEAR | TRIB_CODEC_MODEL | \
+      TRIB_CODEC_FEEDBACK) \
     X("lgc", "lgc[:ratio=R][,dense=N][,train=N][,rate=R][,ef=0|1]", \
       "a learned code of one rank's top k", \
       lgc, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK) \
-    X("lgc-ps", "lgc-ps[:ratio=R][,dense=N][,train=N][,rate=R][,innovation=R][,ef=0|1]", \
+    X("lgc-ps", \
+      "lgc-ps[:ratio=R][,dense=N][,train=N][,rate=R][,innovation=R][,ef=0|1]", \
       "as lgc, with a decoder for each rank", \
       lgc_ps, all, f32, raw, \
       TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_FEEDBACK)

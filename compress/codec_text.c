@@ -5,9 +5,9 @@
  *     text    = segment *("+" segment)
  *     segment = name [":" key "=" value *("," key "=" value)]
  *
- * The first name is that of a row. Where this selects or rotates, another row's name may
- * follow, one that quantises: so are the values then written. A key stands in the segment of
- * the stage that reads it.
+ * The first name is that of a row. Where this selects or rotates, another row's name
+ * may follow, one that quantises: so are the values then written. A key stands in the
+ * segment of the stage that reads it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -89,7 +89,8 @@ struct parsing {
     struct segment segments[SEGMENTS_MAX];
     size_t n_segments;
     uint32_t given; /* TRIB_PARAM_BITs */
-    char *inner; /* [TRIB_CODEC_TEXT_MAX] the codec of a model's coefficients; "": none */
+    char *inner; /* [TRIB_CODEC_TEXT_MAX] the codec of a model's coefficients; "":
+                  * none */
 };
 
 /* ---- segments and the row ------------------------------------------------------ */
@@ -143,7 +144,8 @@ static void join_names(char *out, size_t bytes, const char *const *names, size_t
 static bool quantises(const struct trib_codec_row *row)
 {
     return !row->stages.select->sparse &&
-           row->stages.transform == &trib_transform_none && !row->stages.quantise->exact &&
+           row->stages.transform == &trib_transform_none &&
+           !row->stages.quantise->exact &&
            !(row->flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_VOTE));
 }
 
@@ -200,7 +202,8 @@ static trib_status_t fail_name(struct parsing *p, const char *name,
 /* Rows whose words add, once ranks share what they measure with. */
 static bool adds(const struct trib_codec_row *row)
 {
-    return quantises(row) && (row->stages.quantise->lanes || row->stages.quantise->shared);
+    return quantises(row) &&
+           (row->stages.quantise->lanes || row->stages.quantise->shared);
 }
 
 static bool is_model(const struct trib_codec_row *row)
@@ -219,15 +222,16 @@ static trib_status_t find_coefficients(struct parsing *p)
         return fail_name(p, s->name, adds);
     join_names(all, sizeof all, names, names_of(adds, names), ", ");
     if (!adds(row))
-        return trib_fail(p->err, TRIB_ERR_CODEC,
-                         "codec \"%s\": words of \"%s\" do not add up to coefficients; behind "
-                         "\"+\" comes one of %s",
-                         p->text, s->name, all);
+        return trib_fail(
+            p->err, TRIB_ERR_CODEC,
+            "codec \"%s\": words of \"%s\" do not add up to coefficients; behind "
+            "\"+\" comes one of %s",
+            p->text, s->name, all);
     const bool named = s->params && strstr(s->params, "shared=");
     const bool share = row->stages.quantise->shared && !named;
-    snprintf(p->inner, TRIB_CODEC_TEXT_MAX, "%s%s%s%s%s", s->name, s->params || share ? ":" : "",
-             s->params ? s->params : "", s->params && share ? "," : "",
-             share ? "shared=1" : "");
+    snprintf(p->inner, TRIB_CODEC_TEXT_MAX, "%s%s%s%s%s", s->name,
+             s->params || share ? ":" : "", s->params ? s->params : "",
+             s->params && share ? "," : "", share ? "shared=1" : "");
     return TRIB_OK;
 }
 
@@ -245,16 +249,18 @@ static const char *why_no_values(const struct trib_codec_row *first,
 static trib_status_t find_values(struct parsing *p)
 {
     const struct trib_codec_row *first = p->codec->row;
-    if (is_model(first) && first->stages.transform->model->quantised && p->n_segments == 2)
+    if (is_model(first) && first->stages.transform->model->quantised &&
+        p->n_segments == 2)
         return find_coefficients(p);
     const char *name = p->segments[1].name, *names[NAMES_MAX];
     char all[512];
     const struct trib_codec_row *row = row_find(name);
     if (!takes_values(first) || (p->n_segments > 2 && (!row || quantises(row))))
-        return trib_fail(p->err, TRIB_ERR_CODEC,
-                         "codec \"%s\": nothing can follow \"%s\", which says how values "
-                         "are written",
-                         p->text, takes_values(first) ? name : p->segments[0].name);
+        return trib_fail(
+            p->err, TRIB_ERR_CODEC,
+            "codec \"%s\": nothing can follow \"%s\", which says how values "
+            "are written",
+            p->text, takes_values(first) ? name : p->segments[0].name);
     p->codec->values = row;
     if (!row)
         return fail_name(p, name, quantises);
@@ -262,8 +268,8 @@ static trib_status_t find_values(struct parsing *p)
         return TRIB_OK;
     join_names(all, sizeof all, names, names_of(quantises, names), ", ");
     return trib_fail(p->err, TRIB_ERR_CODEC,
-                     "codec \"%s\": \"%s\" %s; behind \"+\" comes one of %s", p->text, name,
-                     why_no_values(first, row), all);
+                     "codec \"%s\": \"%s\" %s; behind \"+\" comes one of %s", p->text,
+                     name, why_no_values(first, row), all);
 }
 
 static trib_status_t find_rows(struct parsing *p)
@@ -290,14 +296,18 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
 {
     if (c->row->flags & TRIB_CODEC_IDENTITY)
         return 0;
-    if (segment == 1 && c->stages.select->sparse) /* positions differ from rank to rank */
+    if (segment == 1 && c->stages.select->sparse) /* positions differ from rank to
+                                                   * rank */
         return c->stages.quantise->params &
                ~(TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(RESULT));
     if (segment == 1)
         return c->stages.quantise->params;
     const struct trib_model_kind *model = c->stages.transform->model;
-    const uint32_t own = model ? model->params : c->values ? 0 : c->stages.quantise->params;
-    return c->stages.transform->params | c->stages.select->params | TRIB_PARAM_BIT(EF) | own;
+    const uint32_t own = model       ? model->params
+                         : c->values ? 0
+                                     : c->stages.quantise->params;
+    return c->stages.transform->params | c->stages.select->params | TRIB_PARAM_BIT(EF) |
+           own;
 }
 
 /* ---- values --------------------------------------------------------------------- */
@@ -325,10 +335,11 @@ static trib_status_t fail_value(struct parsing *p, const struct param *param,
                          param->key, value, names);
     }
     if (param->multiple == POWER_OF_TWO)
-        return trib_fail(p->err, TRIB_ERR_CODEC,
-                         "codec \"%s\": %s is \"%s\", it must be a power of two from %.10g "
-                         "to %.10g",
-                         p->text, param->key, value, param->lowest, param->highest);
+        return trib_fail(
+            p->err, TRIB_ERR_CODEC,
+            "codec \"%s\": %s is \"%s\", it must be a power of two from %.10g "
+            "to %.10g",
+            p->text, param->key, value, param->lowest, param->highest);
     if (param->multiple > 1)
         return trib_fail(
             p->err, TRIB_ERR_CODEC,
@@ -356,8 +367,9 @@ static bool value_parse(const struct param *param, const char *value, double *ou
     double v;
     if (!trib_number_read(value, &v) || !(v >= param->lowest) || !(v <= param->highest))
         return false;
-    if (param->multiple == POWER_OF_TWO ? exp2(round(log2(v))) != v
-                                        : param->multiple && fmod(v, param->multiple) != 0.0)
+    if (param->multiple == POWER_OF_TWO
+            ? exp2(round(log2(v))) != v
+            : param->multiple && fmod(v, param->multiple) != 0.0)
         return false;
     *out = v;
     return true;
@@ -477,7 +489,8 @@ static trib_status_t parse(struct parsing *p)
     return TRIB_OK;
 }
 
-trib_status_t trib_codec_parse(struct trib_codec *c, const char *text, struct trib_error *err,
+trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
+                               struct trib_error *err,
                                char inner_out[TRIB_CODEC_TEXT_MAX])
 {
     struct parsing p = {.codec = c, .err = err, .text = text, .inner = inner_out};
@@ -527,7 +540,8 @@ void trib_codec_print(struct trib_codec *c)
     const locale_t before = trib_number_enter(&plain);
     size_t len = 0;
     for (size_t i = 0; i < 2 && names[i]; i++) {
-        len += (size_t)snprintf(c->text + len, bytes - len, "%s%s", i ? "+" : "", names[i]);
+        len += (size_t)snprintf(c->text + len, bytes - len, "%s%s", i ? "+" : "",
+                                names[i]);
         len += segment_print(c, segment_params(c, i), c->text + len, bytes - len);
     }
     if (c->coefficients)
@@ -535,7 +549,7 @@ void trib_codec_print(struct trib_codec *c)
     trib_number_leave(plain, before);
 }
 
-/* ---- what trib-info shows ---------------------------------------------------------- */
+/* ---- what trib-info shows -------------------------------------------------------- */
 
 static void range_print(const struct param *param, char *out, size_t bytes)
 {

@@ -36,7 +36,8 @@ static const struct {
     [MOMENTUM] = {"momentum", 1e-6, 1, false, "a number above 0, below 1"},
     [NESTEROV] = {"nesterov", 0, 1, true, "0 or 1"},
     [MASKING] = {"masking", 0, 1, true, "0 or 1"},
-    [CLIP] = {"clip", (double)FLT_MIN, (double)FLT_MAX, false, "a number above 0 that float32 has"},
+    [CLIP] = {"clip", (double)FLT_MIN, (double)FLT_MAX, false,
+              "a number above 0 that float32 has"},
     [WARMUP] = {"warmup", 1, UINT32_MAX, true, "a whole number of steps from 1"},
     [STAGES] = {"stages", 1, UINT32_MAX, true, "a whole number from 1"},
 };
@@ -105,11 +106,11 @@ static trib_status_t parse_key(struct parsing *p, char *key)
     p->given |= BIT(k);
     if (trib_number_read(value, &p->value[k]) && value_fits(p, k, p->value[k]))
         return TRIB_OK;
-    return trib_fail(p->err, TRIB_ERR_INVALID,
-                     "feedback \"%s\": %s is \"%s\", it must be %s", p->text, key, value,
-                     k == MOMENTUM && p->kind == TRIB_FEEDBACK_EF21
-                         ? "a number above 0, at most 1"
-                         : keys[k].must);
+    return trib_fail(
+        p->err, TRIB_ERR_INVALID, "feedback \"%s\": %s is \"%s\", it must be %s",
+        p->text, key, value,
+        k == MOMENTUM && p->kind == TRIB_FEEDBACK_EF21 ? "a number above 0, at most 1"
+                                                       : keys[k].must);
 }
 
 static trib_status_t parse_kind(struct parsing *p, const char *name)
@@ -122,9 +123,10 @@ static trib_status_t parse_kind(struct parsing *p, const char *name)
     }
     const char *nearest = trib_text_nearest(name, kind_names, SIZE_MAX);
     return trib_fail(p->err, TRIB_ERR_INVALID,
-                     nearest ? "feedback \"%s\": there is no \"%s\"; did you mean \"%s\"?"
-                             : "feedback \"%s\": there is no \"%s\", only codec, none, "
-                               "ef14, ef21",
+                     nearest
+                         ? "feedback \"%s\": there is no \"%s\"; did you mean \"%s\"?"
+                         : "feedback \"%s\": there is no \"%s\", only codec, none, "
+                           "ef14, ef21",
                      p->text, name, nearest);
 }
 
@@ -142,13 +144,15 @@ static trib_status_t check_together(const struct parsing *p)
         lone = STAGES;
     if (lone >= 0)
         return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%s\": %s is about the %s, and none is given", p->text,
-                         keys[lone].name, lone == STAGES ? "warmup" : "momentum");
+                         "feedback \"%s\": %s is about the %s, and none is given",
+                         p->text, keys[lone].name,
+                         lone == STAGES ? "warmup" : "momentum");
     if (p->value[STAGES] > p->value[WARMUP])
-        return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%s\": %.0f stages do not fit into a warmup of %.0f "
-                         "steps",
-                         p->text, p->value[STAGES], p->value[WARMUP]);
+        return trib_fail(
+            p->err, TRIB_ERR_INVALID,
+            "feedback \"%s\": %.0f stages do not fit into a warmup of %.0f "
+            "steps",
+            p->text, p->value[STAGES], p->value[WARMUP]);
     return TRIB_OK;
 }
 
@@ -159,8 +163,8 @@ static trib_status_t parse(struct parsing *p)
 
     if (len >= sizeof(copy))
         return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%.40s…\" has %zu characters, the limit is %zu", p->text,
-                         len, sizeof(copy) - 1);
+                         "feedback \"%.40s…\" has %zu characters, the limit is %zu",
+                         p->text, len, sizeof(copy) - 1);
     memcpy(copy, p->text, len + 1);
     char *at = strchr(copy, ':');
     if (at)
@@ -238,18 +242,20 @@ static trib_status_t fail_fit(const struct trib_feedback_rule *rule,
                               const struct trib_codec *codec, struct trib_error *err,
                               const char *why)
 {
-    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "feedback %s with codec %s: %s", rule->text,
-                     codec ? trib_codec_info(codec)->text : "none", why);
+    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "feedback %s with codec %s: %s",
+                     rule->text, codec ? trib_codec_info(codec)->text : "none", why);
 }
 
-static trib_status_t fit_to_none(struct trib_feedback_rule *rule, struct trib_error *err)
+static trib_status_t fit_to_none(struct trib_feedback_rule *rule,
+                                 struct trib_error *err)
 {
     if (rule->kind == TRIB_FEEDBACK_CODEC)
         rule->kind = TRIB_FEEDBACK_NONE;
     if (rule->kind != TRIB_FEEDBACK_NONE || !trib_feedback_plain(rule))
-        return fail_fit(rule, NULL, err,
-                        "feedback goes with a codec that loses something; choose one, or "
-                        "feedback none");
+        return fail_fit(
+            rule, NULL, err,
+            "feedback goes with a codec that loses something; choose one, or "
+            "feedback none");
     print(rule);
     return TRIB_OK;
 }
@@ -262,23 +268,28 @@ trib_status_t trib_feedback_fit(struct trib_feedback_rule *rule,
     if (flags & TRIB_CODEC_IDENTITY)
         return fit_to_none(rule, err);
     if (rule->kind == TRIB_FEEDBACK_CODEC)
-        rule->kind = flags & TRIB_CODEC_FEEDBACK ? TRIB_FEEDBACK_EF14 : TRIB_FEEDBACK_NONE;
+        rule->kind =
+            flags & TRIB_CODEC_FEEDBACK ? TRIB_FEEDBACK_EF14 : TRIB_FEEDBACK_NONE;
     if (rule->kind == TRIB_FEEDBACK_EF14 && trib_codec_feedback_grows(codec))
-        return fail_fit(rule, codec, err,
-                        "the error would grow without bound; use other parameters of the "
-                        "codec, or feedback none");
+        return fail_fit(
+            rule, codec, err,
+            "the error would grow without bound; use other parameters of the "
+            "codec, or feedback none");
     if (rule->kind == TRIB_FEEDBACK_EF21 && !(trib_codec_info(codec)->delta > 0))
-        return fail_fit(rule, codec, err,
-                        "ef21 is for contractions, |C(x)-x|^2 <= (1-1/delta)|x|^2, and this "
-                        "codec promises no delta; use another, such as topk, or ef14");
+        return fail_fit(
+            rule, codec, err,
+            "ef21 is for contractions, |C(x)-x|^2 <= (1-1/delta)|x|^2, and this "
+            "codec promises no delta; use another, such as topk, or ef14");
     if (rule->masking && !(flags & TRIB_CODEC_SPARSE))
-        return fail_fit(rule, codec, err,
-                        "masking clears the momentum of what was selected, and this codec "
-                        "sends all; use masking=0, or a codec such as topk");
+        return fail_fit(
+            rule, codec, err,
+            "masking clears the momentum of what was selected, and this codec "
+            "sends all; use masking=0, or a codec such as topk");
     if (rule->warmup && !(trib_codec_ratio(codec) > 0))
-        return fail_fit(rule, codec, err,
-                        "warmup is of a ratio, and this codec has none; leave it out, or use "
-                        "a codec with ratio=");
+        return fail_fit(
+            rule, codec, err,
+            "warmup is of a ratio, and this codec has none; leave it out, or use "
+            "a codec with ratio=");
     if (rule->kind == TRIB_FEEDBACK_EF14 && rule->momentum > 0 && !rule->masking_given)
         rule->masking = flags & TRIB_CODEC_SPARSE;
     print(rule);
@@ -287,8 +298,8 @@ trib_status_t trib_feedback_fit(struct trib_feedback_rule *rule,
 
 bool trib_feedback_plain(const struct trib_feedback_rule *rule)
 {
-    return rule->kind != TRIB_FEEDBACK_EF21 && !(rule->momentum > 0) && !(rule->clip > 0) &&
-           !rule->warmup;
+    return rule->kind != TRIB_FEEDBACK_EF21 && !(rule->momentum > 0) &&
+           !(rule->clip > 0) && !rule->warmup;
 }
 
 double trib_feedback_ratio(const struct trib_feedback_rule *rule, double ratio,

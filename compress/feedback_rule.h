@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a plan does about what its codec loses, and with its contribution before: as a text
- * and as numbers. The state is in pipeline/payload/error_feedback.h.
+ * What a plan does about what its codec loses, and with its contribution before: as a
+ * text and as numbers. The state is in pipeline/payload/error_feedback.h.
  *
  *     codec            what the codec's ef= says
  *     none[:KEYS]      what is lost is lost
  *     ef14[:KEYS]      e: p = x + e; send C(p); e = p - C(p)
- *     ef21[:KEYS]      h: c = C(x - h); send c; h += c; the result is the sum, or mean, of h
+ *     ef21[:KEYS]      h: c = C(x - h); send c; h += c; the result is the sum, or mean,
+ *                      of h
  *     KEYS             clip=T,warmup=STEPS,stages=E of all three,
- *                      momentum=M,nesterov=0|1,masking=0|1 of ef14, momentum=ETA of ef21
+ *                      momentum=M,nesterov=0|1,masking=0|1 of ef14, momentum=ETA of
+ *                      ef21
  *
  * x is the gradient g of this rank, after, in this order,
  *
@@ -16,10 +18,11 @@
  *     momentum  ef14: u = M u + g; x = u; nesterov: u = M (u + g); x = u + g
  *               ef21: v = (1 - ETA) v + ETA g, at first v = g; x = v
  *
- *     papers    EF14: Seide et al., Interspeech 2014; Stich, Cordonnier, Jaggi, NeurIPS 2018
- *               momentum correction, masking, clipping, warm-up: Lin et al. (DGC), ICLR 2018
- *               EF21: Richtarik, Sokolov, Fatkhullin, NeurIPS 2021 (Algorithm 1)
- *               EF21 with momentum (SGDM): Fatkhullin, Tyurin, Richtarik, NeurIPS 2023
+ *     papers    EF14: Seide et al., Interspeech 2014; Stich, Cordonnier, Jaggi, NeurIPS
+ *               2018 momentum correction, masking, clipping, warm-up: Lin et al. (DGC),
+ *               ICLR 2018 EF21: Richtarik, Sokolov, Fatkhullin, NeurIPS 2021 (Algorithm
+ *               1) EF21 with momentum (SGDM): Fatkhullin, Tyurin, Richtarik, NeurIPS
+ *                  2023
  */
 #ifndef COMPRESS_FEEDBACK_RULE_H
 #define COMPRESS_FEEDBACK_RULE_H
@@ -34,7 +37,8 @@ struct trib_codec;
 struct trib_error;
 
 enum trib_feedback_kind {
-    TRIB_FEEDBACK_CODEC, /* not resolved yet; in a plan of its own making: as the codec says */
+    TRIB_FEEDBACK_CODEC, /* not resolved yet; in a plan of its own making: as the codec
+                          * says */
     TRIB_FEEDBACK_NONE,
     TRIB_FEEDBACK_EF14,
     TRIB_FEEDBACK_EF21,
@@ -58,7 +62,8 @@ struct trib_feedback_rule {
 /**
  * trib_feedback_parse - a rule from its text, still as it was written.
  *
- * errors   TRIB_ERR_INVALID with a sentence in err: what, where, the nearest name, the range
+ * errors   TRIB_ERR_INVALID with a sentence in err: what, where, the nearest name, the
+ *          range
  */
 trib_status_t trib_feedback_parse(const char *text, struct trib_error *err,
                                   struct trib_feedback_rule *rule_out);
@@ -78,7 +83,8 @@ bool trib_feedback_plain(const struct trib_feedback_rule *rule);
 /**
  * trib_feedback_ratio - what a codec of this ratio selects in a step, from 0 on.
  *
- * max(ratio^((e + 1) / (stages + 1)), ratio) in stage e of the warm-up (DGC), then ratio.
+ * max(ratio^((e + 1) / (stages + 1)), ratio) in stage e of the warm-up (DGC), then
+ * ratio.
  */
 double trib_feedback_ratio(const struct trib_feedback_rule *rule, double ratio,
                            uint32_t step);

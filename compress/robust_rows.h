@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of the contributions to a block of elements: robust.c has them in float32, robust_f64.c
- * in float64. Each includes this once, and says which by ROBUST_REAL.
+ * Rows of the contributions to a block of elements: robust.c has them in float32,
+ * robust_f64.c in float64. Each includes this once, and says which by ROBUST_REAL.
  */
 #ifndef COMPRESS_ROBUST_ROWS_H
 #define COMPRESS_ROBUST_ROWS_H
@@ -19,7 +19,8 @@ typedef ROBUST_REAL real;
 
 enum { BLOCK = TRIB_ROBUST_BLOCK };
 
-static void read_row(const struct trib_robust *robust, real *row, const uint8_t *src, size_t n)
+static void read_row(const struct trib_robust *robust, real *row, const uint8_t *src,
+                     size_t n)
 {
     if (robust->dtype == TRIB_F64)
         memcpy(row, src, n * sizeof(*row));
@@ -27,7 +28,8 @@ static void read_row(const struct trib_robust *robust, real *row, const uint8_t 
         robust->kernels->to_f32[robust->dtype]((void *)row, src, n);
 }
 
-static void write_row(const struct trib_robust *robust, uint8_t *dst, const real *row, size_t n)
+static void write_row(const struct trib_robust *robust, uint8_t *dst, const real *row,
+                      size_t n)
 {
     if (robust->dtype == TRIB_F64)
         memcpy(dst, row, n * sizeof(*row));
@@ -35,10 +37,10 @@ static void write_row(const struct trib_robust *robust, uint8_t *dst, const real
         robust->kernels->from_f32[robust->dtype](dst, (const void *)row, n);
 }
 
-/* Reads a block of all sources. NaN is not counted, and becomes what is sorted behind all others,
- * or adds nothing. */
-static void read_rows(const struct trib_robust *robust, const uint8_t *const *src, int n_src,
-                      size_t first, size_t n, unsigned counted[BLOCK])
+/* Reads a block of all sources. NaN is not counted, and becomes what is sorted behind
+ * all others, or adds nothing. */
+static void read_rows(const struct trib_robust *robust, const uint8_t *const *src,
+                      int n_src, size_t first, size_t n, unsigned counted[BLOCK])
 {
     const size_t element = trib_dtype_size(robust->dtype);
     const real nothing = robust->op == TRIB_CLIPPED_MEAN ? 0 : (real)INFINITY;
@@ -66,8 +68,8 @@ static void exchange(real *restrict low, real *restrict high)
     }
 }
 
-/* Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M): the same exchanges whatever the
- * numbers, so a block of elements is sorted at once. */
+/* Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M): the same exchanges
+ * whatever the numbers, so a block of elements is sorted at once. */
 static void sort_rows(real *rows, int n_src)
 {
     const unsigned n = (unsigned)n_src;
@@ -101,7 +103,8 @@ static real median(const real *rows, unsigned m, size_t i)
         return rows[(size_t)(m / 2) * BLOCK + i];
     const double sum = sum_of(rows, m / 2 - 1, m / 2 + 1, i);
     if (isinf(sum)) /* of two large float64 */
-        return rows[(size_t)(m / 2 - 1) * BLOCK + i] / 2 + rows[(size_t)(m / 2) * BLOCK + i] / 2;
+        return rows[(size_t)(m / 2 - 1) * BLOCK + i] / 2 +
+               rows[(size_t)(m / 2) * BLOCK + i] / 2;
     return (real)(sum / 2);
 }
 
@@ -142,8 +145,8 @@ static void reduce_block(const struct trib_robust *robust, int n_src,
     }
 }
 
-static void reduce_rows(const struct trib_robust *robust, const uint8_t *const *src, int n_src,
-                        const struct trib_reduce *r)
+static void reduce_rows(const struct trib_robust *robust, const uint8_t *const *src,
+                        int n_src, const struct trib_reduce *r)
 {
     const size_t element = trib_dtype_size(robust->dtype);
     unsigned counted[BLOCK];

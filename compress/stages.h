@@ -62,9 +62,9 @@ enum { TRIB_PACK_BITS, TRIB_PACK_OMEGA, TRIB_PACK_ENTROPY }; /* of TRIB_PARAM_PA
 #define TRIB_PARAM_BIT(id) (1u << TRIB_PARAM_##id)
 
 /*
- * A range of quantised values. src comes from the wire: any bytes, the right length. A peer that
- * shares memory may change them meanwhile: where a byte says how many follow, it is read once, or
- * what it says is held against the length each time.
+ * A range of quantised values. src comes from the wire: any bytes, the right length. A
+ * peer that shares memory may change them meanwhile: where a byte says how many follow,
+ * it is read once, or what it says is held against the length each time.
  */
 struct trib_code {
     const uint8_t *src;
@@ -74,14 +74,16 @@ struct trib_code {
     size_t count;
 };
 
-/* A range of values to be quantised; whole buckets are before it, and in it but at the end. */
+/* A range of values to be quantised; whole buckets are before it, and in it but at the
+ * end. */
 struct trib_values {
     const float *x; /* those of the range */
     size_t n; /* values of the word */
     size_t first; /* range */
     size_t count;
     struct trib_encode_key key; /* of value 0 of the word */
-    const float *share; /* of words that add: the heads of the range's buckets; NULL: of x */
+    const float *share; /* of words that add: the heads of the range's buckets; NULL: of
+                         * x */
     float *kept; /* NULL, or x if trib_lanes_keeps: it becomes what is left */
     float *told; /* of words that add; NULL, or x: it becomes what the word says */
 };
@@ -103,7 +105,8 @@ struct trib_transform {
     const char *name;
     uint32_t params; /* TRIB_PARAM_BITs it reads */
     bool rotates; /* the values that are quantised are those of rotated.h */
-    /* what it learns in a plan: then model.c makes the words, no other stage. Or NULL */
+    /* what it learns in a plan: then model.c makes the words, no other stage. Or
+     * NULL */
     const struct trib_model_kind *model;
 };
 
@@ -116,7 +119,8 @@ struct trib_select {
     bool sparse;
     bool fixed; /* what is not chosen may not be sent either: never dense */
     bool drawn; /* positions are those of trib_strata_of */
-    /* elements of a unit, of which positions are the numbers; the last may be shorter */
+    /* elements of a unit, of which positions are the numbers; the last may be
+     * shorter */
     size_t (*unit)(const struct trib_codec *c);
     /* Positions of the selected units; returns how many. */
     size_t (*choose)(const struct trib_codec *c, struct trib_selection *s);
@@ -133,16 +137,19 @@ struct trib_quantise {
     bool nearest; /* the default of TRIB_PARAM_ROUND */
     bool counts; /* its codes are levels, small ones the likely ones */
     size_t (*bytes)(const struct trib_codec *c, size_t n); /* exact, for n values */
-    void (*encode)(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst);
+    void (*encode)(const struct trib_codec *c, const struct trib_values *v,
+                   uint8_t *dst);
     void (*decode)(const struct trib_codec *c, const struct trib_code *code, float *x);
     void (*decode_add)(const struct trib_codec *c, const struct trib_code *code,
                        float weight, float *acc);
     double (*delta)(const struct trib_codec *c);
-    /* The quantiser for these parameters, its tables in c made; or a reason why there is
-     * none. NULL: this one. */
-    const struct trib_quantise *(*resolve)(struct trib_codec *c, const char **refusal_out);
+    /* The quantiser for these parameters, its tables in c made; or a reason why there
+     * is none. NULL: this one. */
+    const struct trib_quantise *(*resolve)(struct trib_codec *c,
+                                           const char **refusal_out);
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
-    const struct trib_lane_rule *lanes; /* of packed_ints.h; NULL: its words do not add */
+    const struct trib_lane_rule *lanes; /* of packed_ints.h; NULL: its words do not
+                                         * add */
     bool exact; /* words are those of exact.h, of no fixed length */
     bool grows; /* no contraction: error feedback around it would grow without bound */
     const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
@@ -174,9 +181,10 @@ enum { TRIB_CODEC_TEXT_MAX = 160, TRIB_LEVELS_MAX = 128 };
 struct trib_codec {
     const struct trib_codec_ops *ops; /* of its kind */
     const struct trib_codec_row *row;
-    const struct trib_codec_row *values; /* whose quantiser takes the row's place: what stands
-                                          * behind a "+"; or NULL */
-    struct trib_codec *coefficients; /* a model's, where they are not written as f32; or NULL */
+    const struct trib_codec_row *values; /* whose quantiser takes the row's place: what
+                                          * stands behind a "+"; or NULL */
+    struct trib_codec *coefficients; /* a model's, where they are not written as f32; or
+                                      * NULL */
     struct trib_stages stages;
     const struct trib_kernels *kernels;
     double param[TRIB_PARAM_COUNT];
@@ -235,9 +243,10 @@ extern const struct trib_pack trib_pack_entropy;
 extern const struct trib_codec_row trib_codecs[];
 extern const size_t trib_codecs_count;
 
-/* codec_text.c: row and parameters from a text; the canonical text of a codec. inner_out: the
- * text of the codec of a model's coefficients; "": it has none */
-trib_status_t trib_codec_parse(struct trib_codec *c, const char *text, struct trib_error *err,
+/* codec_text.c: row and parameters from a text; the canonical text of a codec.
+ * inner_out: the text of the codec of a model's coefficients; "": it has none */
+trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
+                               struct trib_error *err,
                                char inner_out[TRIB_CODEC_TEXT_MAX]);
 void trib_codec_print(struct trib_codec *c);
 
@@ -253,7 +262,8 @@ struct trib_param_text {
 
 enum { TRIB_PARAM_TEXTS_MAX = 2 * TRIB_PARAM_COUNT };
 
-/** trib_codec_params - all of them, in the order of the canonical text; their number. */
+/** trib_codec_params - all of them, in the order of the canonical text; their
+ * number. */
 size_t trib_codec_params(const struct trib_codec *c,
                          struct trib_param_text params_out[TRIB_PARAM_TEXTS_MAX]);
 

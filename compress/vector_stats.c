@@ -25,8 +25,8 @@ static void add_f64(const void *x, size_t n, struct trib_numbers *out)
     out->elements += n;
 }
 
-void trib_numbers_add(const struct trib_kernels *kernels, trib_dtype_t dtype, const void *x,
-                      size_t n, struct trib_numbers *out)
+void trib_numbers_add(const struct trib_kernels *kernels, trib_dtype_t dtype,
+                      const void *x, size_t n, struct trib_numbers *out)
 {
     const size_t element = trib_dtype_size(dtype);
     float part[BLOCK];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Statistics of a vector: its norm, its largest magnitude, and how much of it is no number.
+ * Statistics of a vector: its norm, its largest magnitude, and how much of it is no
+ * number.
  */
 #ifndef COMPRESS_VECTOR_STATS_H
 #define COMPRESS_VECTOR_STATS_H
@@ -25,7 +26,7 @@ struct trib_numbers {
  *
  * x        any alignment. Integers, f16 and bf16 are looked at as float32
  */
-void trib_numbers_add(const struct trib_kernels *kernels, trib_dtype_t dtype, const void *x,
-                      size_t n, struct trib_numbers *out);
+void trib_numbers_add(const struct trib_kernels *kernels, trib_dtype_t dtype,
+                      const void *x, size_t n, struct trib_numbers *out);
 
 #endif

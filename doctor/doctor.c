@@ -53,10 +53,11 @@ static void fill_card(struct trib_doctor *d, struct trib_card *card)
     if (!trib_host_name(card->host))
         snprintf(card->host, sizeof(card->host), "unknown");
     trib_doctor_links(d->folder, card->links, sizeof(card->links));
-    trib_config_same_text(&d->comm.cfg, card->settings_text, sizeof(card->settings_text));
+    trib_config_same_text(&d->comm.cfg, card->settings_text,
+                          sizeof(card->settings_text));
 }
 
-/* Clocks ------------------------------------------------------------------------------ */
+/* Clocks --------------------------------------------------------------------------- */
 
 static double wall_clock(void)
 {
@@ -92,7 +93,7 @@ static trib_status_t compare_clocks(struct trib_doctor *d)
     return st;
 }
 
-/* The whole --------------------------------------------------------------------------- */
+/* The whole ------------------------------------------------------------------------ */
 
 /* Each setting with which trib_init or a collective would fail. */
 static void judge_settings(struct trib_doctor *d, const char *overrides)
@@ -126,7 +127,8 @@ static trib_status_t examine_all(struct trib_doctor *d)
     struct trib_card mine;
 
     fill_card(d, &mine);
-    trib_status_t st = d->x->allgather(d->x->arg, "card", &mine, sizeof(mine), d->cards);
+    trib_status_t st =
+        d->x->allgather(d->x->arg, "card", &mine, sizeof(mine), d->cards);
     if (st != TRIB_OK)
         return st;
     for (int r = 0; r < d->size; r++)
@@ -163,8 +165,8 @@ static trib_status_t collect(struct trib_doctor *d, struct trib_report *merged)
     return st;
 }
 
-static void tell(const struct trib_report *report, trib_verdict_t least, trib_finding_fn fn,
-                 void *arg)
+static void tell(const struct trib_report *report, trib_verdict_t least,
+                 trib_finding_fn fn, void *arg)
 {
     trib_finding_t f;
 
@@ -216,8 +218,8 @@ static trib_verdict_t examine(struct trib_doctor *d, const trib_opts_t *opts,
     d->x = &x;
     d->cards = calloc((size_t)d->size, sizeof(*d->cards));
     st = d->cards ? examine_all(d)
-                  : trib_fail(&d->comm.err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
-                              d->size);
+                  : trib_fail(&d->comm.err, TRIB_ERR_NO_MEMORY,
+                              "no memory for %d ranks", d->size);
     if (st == TRIB_OK)
         st = collect(d, &merged);
     if (st != TRIB_OK) {
@@ -235,9 +237,9 @@ static trib_verdict_t examine(struct trib_doctor *d, const trib_opts_t *opts,
 trib_status_t trib_doctor(const trib_doctor_opts_t *opts, trib_finding_fn fn, void *arg,
                           trib_verdict_t *worst_out)
 {
-    static const struct trib_sized kind = {"trib_doctor_opts_t", "TRIB_DOCTOR_OPTS_INIT",
-                                           sizeof(*opts),
-                                           TRIB_SIZED_UP_TO(trib_doctor_opts_t, folder)};
+    static const struct trib_sized kind = {
+        "trib_doctor_opts_t", "TRIB_DOCTOR_OPTS_INIT", sizeof(*opts),
+        TRIB_SIZED_UP_TO(trib_doctor_opts_t, folder)};
     trib_doctor_opts_t ours = TRIB_DOCTOR_OPTS_INIT;
     struct trib_error err = {0};
     trib_opts_t join;

@@ -38,7 +38,8 @@ struct trib_doctor {
     struct trib_card *cards; /* by rank; [1] while alone */
 };
 
-/** trib_doctor_first - the first rank on the same host as `rank`: it speaks for its host. */
+/** trib_doctor_first - the first rank on the same host as `rank`: it speaks for its
+ * host. */
 int trib_doctor_first(const struct trib_doctor *d, int rank);
 
 /** trib_doctor_compare - hosts, versions, settings, containers, CPUs, by the cards. */

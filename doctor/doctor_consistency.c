@@ -39,11 +39,12 @@ static void compare_versions(struct trib_doctor *d)
             continue;
         trib_report_say(&d->report, FAIL, "versions",
                         "install the same version on all hosts",
-                        "rank %d (%.64s) has Tributary %.11s, rank 0 (%.64s) has %.11s", r,
-                        c->host, c->library, first->host, first->library);
+                        "rank %d (%.64s) has Tributary %.11s, rank 0 (%.64s) has %.11s",
+                        r, c->host, c->library, first->host, first->library);
         return;
     }
-    trib_report_say(&d->report, OK, "versions", "", "%.11s on all ranks", first->library);
+    trib_report_say(&d->report, OK, "versions", "", "%.11s on all ranks",
+                    first->library);
 }
 
 static void compare_settings(struct trib_doctor *d)
@@ -79,7 +80,8 @@ static void list_hosts(struct trib_doctor *d)
         for (int i = 0; i < d->size; i++)
             here[i] = d->cards[i].machine == d->cards[r].machine;
         size_t n = strlen(list);
-        snprintf(list + n, sizeof(list) - n, "%s%.64s (%s)", n ? ", " : "", d->cards[r].host,
+        snprintf(list + n, sizeof(list) - n, "%s%.64s (%s)", n ? ", " : "",
+                 d->cards[r].host,
                  trib_ranks_format(here, d->size, ranks, sizeof(ranks)));
     }
     free(here);
@@ -93,18 +95,20 @@ static void compare_hosts(struct trib_doctor *d)
         for (int i = 0; first_of_host(d, r) && i < r; i++) {
             const struct trib_card *a = &d->cards[i], *b = &d->cards[r];
             if (a->boot == b->boot && a->boot)
-                trib_report_say(&d->report, WARN, "containers",
-                                "start their containers with --pid=host --ipc=host, or "
-                                "all ranks of a host in one",
-                                "ranks %d and %d run on one kernel (%.64s) in different "
-                                "containers: they do not share memory",
-                                i, r, b->host);
+                trib_report_say(
+                    &d->report, WARN, "containers",
+                    "start their containers with --pid=host --ipc=host, or "
+                    "all ranks of a host in one",
+                    "ranks %d and %d run on one kernel (%.64s) in different "
+                    "containers: they do not share memory",
+                    i, r, b->host);
             else if (strcmp(a->host, b->host) == 0)
-                trib_report_say(&d->report, WARN, "host names",
-                                "give each host a name of its own (hostnamectl)",
-                                "the hosts of rank %d and of rank %d are both called %.64s: "
-                                "errors cannot tell them apart",
-                                i, r, b->host);
+                trib_report_say(
+                    &d->report, WARN, "host names",
+                    "give each host a name of its own (hostnamectl)",
+                    "the hosts of rank %d and of rank %d are both called %.64s: "
+                    "errors cannot tell them apart",
+                    i, r, b->host);
             else
                 continue;
             return;
@@ -119,11 +123,12 @@ static void compare_networks(struct trib_doctor *d)
         int first = trib_doctor_first(d, r);
         if (d->cards[r].network == d->cards[first].network)
             continue;
-        trib_report_say(&d->report, WARN, "networks",
-                        "start their containers with one network (--network=host)",
-                        "ranks %d and %d of %.64s share memory and have different network "
-                        "name spaces: tcp between them needs a route",
-                        first, r, d->cards[r].host);
+        trib_report_say(
+            &d->report, WARN, "networks",
+            "start their containers with one network (--network=host)",
+            "ranks %d and %d of %.64s share memory and have different network "
+            "name spaces: tcp between them needs a route",
+            first, r, d->cards[r].host);
         return;
     }
 }
@@ -139,12 +144,13 @@ static void compare_cpus(struct trib_doctor *d)
         }
         const int cpus = trib_cpus_count(&sum);
         if (sum.processes > cpus)
-            trib_report_say(&d->report, WARN, "cpus",
-                            "start fewer ranks there, or let them have more CPUs (binding of "
-                            "the launcher, cpuset and quota of the container)",
-                            "%d ranks of %.64s share %d hardware thread%s: they wait for each "
-                            "other's turn",
-                            sum.processes, d->cards[r].host, cpus, cpus == 1 ? "" : "s");
+            trib_report_say(
+                &d->report, WARN, "cpus",
+                "start fewer ranks there, or let them have more CPUs (binding of "
+                "the launcher, cpuset and quota of the container)",
+                "%d ranks of %.64s share %d hardware thread%s: they wait for each "
+                "other's turn",
+                sum.processes, d->cards[r].host, cpus, cpus == 1 ? "" : "s");
     }
 }
 
@@ -169,12 +175,12 @@ void trib_doctor_judge_clocks(struct trib_doctor *d, const double *apart)
             worst = r;
     double s = apart[worst] < 0 ? -apart[worst] : apart[worst];
     if (s > CLOCK_WARN_S)
-        trib_report_say(&d->report, WARN, "clocks",
-                        "run chrony or another NTP client on all hosts",
-                        "that of rank %d (%.64s) is %.1f s %s rank 0's (%.64s): logs of two "
-                        "hosts do not fit together",
-                        worst, d->cards[worst].host, s,
-                        apart[worst] < 0 ? "behind" : "ahead of", d->cards[0].host);
+        trib_report_say(
+            &d->report, WARN, "clocks", "run chrony or another NTP client on all hosts",
+            "that of rank %d (%.64s) is %.1f s %s rank 0's (%.64s): logs of two "
+            "hosts do not fit together",
+            worst, d->cards[worst].host, s, apart[worst] < 0 ? "behind" : "ahead of",
+            d->cards[0].host);
     else
         trib_report_say(&d->report, OK, "clocks", "", "at most %.0f ms apart",
                         s * 1e3 < 1 ? 1 : s * 1e3);

@@ -27,7 +27,8 @@
 #define FILE_MIN (2 * MIB + 4096) /* what the transport shm asks for when it opens */
 #define SHM_MIN (256 * MIB)
 #define MEMORY_MIN (256 * MIB)
-#define INITIAL_PID_SPACE "pid:[4026531836]" /* a constant of Linux: not a container's */
+#define INITIAL_PID_SPACE \
+    "pid:[4026531836]" /* a constant of Linux: not a container's */
 
 static void check_version(struct trib_doctor *d)
 {
@@ -38,7 +39,7 @@ static void check_version(struct trib_doctor *d)
                         trib_version(), u.sysname, u.release, u.machine);
 }
 
-/* RDMA -------------------------------------------------------------------------------- */
+/* RDMA ----------------------------------------------------------------------------- */
 
 struct rdma {
     struct trib_doctor *d;
@@ -59,11 +60,11 @@ static const char *cure_of_state(const struct trib_rdma_port *p)
 static void check_file(struct trib_doctor *d, const struct trib_rdma_port *p)
 {
     if (!p->file_there)
-        trib_report_say(&d->report, FAIL, "rdma",
-                        "load the module ib_uverbs; a container needs its devices passed "
-                        "(--device=/dev/infiniband)",
-                        "%s has no device file%s%s", p->device, p->file[0] ? " " : "",
-                        p->file);
+        trib_report_say(
+            &d->report, FAIL, "rdma",
+            "load the module ib_uverbs; a container needs its devices passed "
+            "(--device=/dev/infiniband)",
+            "%s has no device file%s%s", p->device, p->file[0] ? " " : "", p->file);
     else if (!p->file_open)
         trib_report_say(&d->report, FAIL, "rdma",
                         "give this user permission to read and write it (udev rules of "
@@ -76,19 +77,22 @@ static void check_roce(struct trib_doctor *d, const struct trib_rdma_port *p)
     if (p->gids == 0)
         trib_report_say(&d->report, FAIL, "rdma",
                         "give its network device an address and set it up",
-                        "%s port %d has no GID: nobody can address it", p->device, p->port);
+                        "%s port %d has no GID: nobody can address it", p->device,
+                        p->port);
     else if (p->gids_v2 == 0)
-        trib_report_say(&d->report, WARN, "rdma",
-                        "give its network device an IP address, and choose RoCE v2",
-                        "%s port %d has GIDs of RoCE v1 only, which no router passes on",
-                        p->device, p->port);
+        trib_report_say(
+            &d->report, WARN, "rdma",
+            "give its network device an IP address, and choose RoCE v2",
+            "%s port %d has GIDs of RoCE v1 only, which no router passes on", p->device,
+            p->port);
     if (p->netdev_mtu && p->active_mtu < 4096)
-        trib_report_say(&d->report, WARN, "rdma",
-                        "where all switches on the way allow it: ip link set DEVICE mtu "
-                        "9000, on all hosts",
-                        "%s port %d: frames of %d bytes (MTU of %s) carry RDMA packets of "
-                        "%d, where 4096 are possible",
-                        p->device, p->port, p->netdev_mtu, p->netdev, p->active_mtu);
+        trib_report_say(
+            &d->report, WARN, "rdma",
+            "where all switches on the way allow it: ip link set DEVICE mtu "
+            "9000, on all hosts",
+            "%s port %d: frames of %d bytes (MTU of %s) carry RDMA packets of "
+            "%d, where 4096 are possible",
+            p->device, p->port, p->netdev_mtu, p->netdev, p->active_mtu);
 }
 
 static void check_port(void *arg, const struct trib_rdma_port *p)
@@ -101,11 +105,11 @@ static void check_port(void *arg, const struct trib_rdma_port *p)
     rdma->active += active;
     if (p->active_mtu)
         snprintf(mtu, sizeof(mtu), ", active MTU %d", p->active_mtu);
-    trib_report_say(&d->report, active ? OK : WARN, "rdma", active ? "" : cure_of_state(p),
-                    "%s port %d: %s, %s%s%s, %s, %d GID%s%s", p->device, p->port,
-                    p->link_layer, p->state, p->physical[0] ? "/" : "", p->physical,
-                    p->rate[0] ? p->rate : "rate not known", p->gids,
-                    p->gids == 1 ? "" : "s", mtu);
+    trib_report_say(
+        &d->report, active ? OK : WARN, "rdma", active ? "" : cure_of_state(p),
+        "%s port %d: %s, %s%s%s, %s, %d GID%s%s", p->device, p->port, p->link_layer,
+        p->state, p->physical[0] ? "/" : "", p->physical,
+        p->rate[0] ? p->rate : "rate not known", p->gids, p->gids == 1 ? "" : "s", mtu);
     if (p->port == 1)
         check_file(d, p);
     if (active && strcmp(p->link_layer, "Ethernet") == 0)
@@ -120,8 +124,8 @@ static bool opens(const char *library)
     return trib_library_open(library, NULL, 0, NULL, why, sizeof(why));
 }
 
-static void check_library(struct trib_doctor *d, const char *library, const char *package,
-                          bool needed)
+static void check_library(struct trib_doctor *d, const char *library,
+                          const char *package, bool needed)
 {
     char cure[64];
 
@@ -145,8 +149,9 @@ static void check_rdma(struct trib_doctor *d)
                         "none of the %d RDMA ports is active", ports);
     const char *cure = trib_transport_absent("verbs");
     if (cure && ports > 0)
-        trib_report_say(&d->report, WARN, "rdma", cure,
-                        "there are RDMA ports, and this build of Tributary is without verbs");
+        trib_report_say(
+            &d->report, WARN, "rdma", cure,
+            "there are RDMA ports, and this build of Tributary is without verbs");
     if (!cure) {
         check_library(d, "libibverbs.so.1", "libibverbs1", ports > 0);
         check_library(d, "librdmacm.so.1", "librdmacm1", ports > 0);
@@ -156,10 +161,10 @@ static void check_rdma(struct trib_doctor *d)
     check_library(d, "libpmix.so.2", "libpmix2", false);
 }
 
-/* Links ------------------------------------------------------------------------------- */
+/* Links ---------------------------------------------------------------------------- */
 
-static bool link_line(const char *folder, const char *link, const char *name, char *text,
-                      size_t bytes)
+static bool link_line(const char *folder, const char *link, const char *name,
+                      char *text, size_t bytes)
 {
     char path[320];
 
@@ -190,7 +195,8 @@ static void each_link(const struct links *links)
     for (int i = 0; i < n; i++) {
         /* Files such as bonding_masters are no links. */
         if (link_line(links->folder, list[i]->d_name, "mtu", mtu, sizeof(mtu))) {
-            link_line(links->folder, list[i]->d_name, "operstate", state, sizeof(state));
+            link_line(links->folder, list[i]->d_name, "operstate", state,
+                      sizeof(state));
             links->fn(links->arg, list[i]->d_name, state, mtu);
         }
         free(list[i]);
@@ -239,14 +245,15 @@ static void check_links(struct trib_doctor *d)
                         "no network link is up: other hosts cannot be reached");
 }
 
-/* Limits ------------------------------------------------------------------------------ */
+/* Limits --------------------------------------------------------------------------- */
 
 /* The soft limit of this process by its name in /proc/self/limits; UINT64_MAX: none. */
 static bool read_limit(const struct trib_doctor *d, const char *name, uint64_t *out)
 {
     char text[128];
 
-    if (!trib_file_field(d->folder, "/proc/self/limits", name, false, text, sizeof(text)))
+    if (!trib_file_field(d->folder, "/proc/self/limits", name, false, text,
+                         sizeof(text)))
         return false;
     *out = strncmp(text, "unlimited", 9) == 0 ? UINT64_MAX : strtoull(text, NULL, 10);
     return true;
@@ -341,18 +348,18 @@ static void check_shm(struct trib_doctor *d)
         return;
     }
     uint64_t bytes = (uint64_t)s.f_blocks * s.f_frsize;
-    trib_report_say(&d->report, bytes < SHM_MIN ? WARN : OK, "/dev/shm",
-                    bytes < SHM_MIN
-                        ? "mount -o remount,size=1g /dev/shm; for a container --shm-size=1g"
-                        : "",
-                    "%llu MiB%s", (unsigned long long)(bytes / MIB),
-                    bytes < SHM_MIN
-                        ? ", which other libraries of a rank may soon exceed (this one "
+    trib_report_say(
+        &d->report, bytes < SHM_MIN ? WARN : OK, "/dev/shm",
+        bytes < SHM_MIN
+            ? "mount -o remount,size=1g /dev/shm; for a container --shm-size=1g"
+            : "",
+        "%llu MiB%s", (unsigned long long)(bytes / MIB),
+        bytes < SHM_MIN ? ", which other libraries of a rank may soon exceed (this one "
                           "takes memory elsewhere)"
                         : "");
 }
 
-/* Where it runs ----------------------------------------------------------------------- */
+/* Where it runs -------------------------------------------------------------------- */
 
 static bool exists(const struct trib_doctor *d, const char *path)
 {
@@ -377,12 +384,14 @@ static void check_container(struct trib_doctor *d)
     if (!sign && n <= 0)
         return;
     if (!sign && !own)
-        trib_report_say(&d->report, OK, "container", "", "none: the host's own name spaces");
-    else
         trib_report_say(&d->report, OK, "container", "",
-                        "%s%s: ranks share memory with those of the same container only",
-                        sign ? sign : "a process name space of its own",
-                        sign && own ? ", with a process name space of its own" : "");
+                        "none: the host's own name spaces");
+    else
+        trib_report_say(
+            &d->report, OK, "container", "",
+            "%s%s: ranks share memory with those of the same container only",
+            sign ? sign : "a process name space of its own",
+            sign && own ? ", with a process name space of its own" : "");
 }
 
 static void check_memory(struct trib_doctor *d)
@@ -392,18 +401,20 @@ static void check_memory(struct trib_doctor *d)
 
     trib_meminfo_read(d->folder, &m);
     if (m.group.limited)
-        trib_report_say(&d->report, m.group_left < MEMORY_MIN ? WARN : OK, "memory",
-                        m.group_left < MEMORY_MIN
-                            ? "raise the limit: docker --memory, Slurm --mem, MemoryMax= of "
-                              "systemd"
-                            : "",
-                        "the control group of this process may have %.1f GiB (%s), and has "
-                        "%.1f GiB left",
-                        (double)m.group.limit / gib, m.group.file, (double)m.group_left / gib);
+        trib_report_say(
+            &d->report, m.group_left < MEMORY_MIN ? WARN : OK, "memory",
+            m.group_left < MEMORY_MIN
+                ? "raise the limit: docker --memory, Slurm --mem, MemoryMax= of "
+                  "systemd"
+                : "",
+            "the control group of this process may have %.1f GiB (%s), and has "
+            "%.1f GiB left",
+            (double)m.group.limit / gib, m.group.file, (double)m.group_left / gib);
     if (m.known)
         trib_report_say(&d->report, m.host < MEMORY_MIN ? WARN : OK, "memory",
                         m.host < MEMORY_MIN ? "end what holds it" : "",
-                        "%.1f GiB of the host are free, with swap", (double)m.host / gib);
+                        "%.1f GiB of the host are free, with swap",
+                        (double)m.host / gib);
 }
 
 static void check_quota(struct trib_doctor *d)
@@ -413,11 +424,12 @@ static void check_quota(struct trib_doctor *d)
     trib_cgroup_read_cpu(d->folder, &quota);
     if (quota.cpus <= 0)
         return;
-    trib_report_say(&d->report, WARN, "cpu quota",
-                    "give the container whole CPUs: --cpuset-cpus instead of --cpus",
-                    "%.3g CPU%s in the mean (%s): a rank that has used them up stands still, "
-                    "and all others wait for it",
-                    quota.cpus, quota.cpus == 1 ? "" : "s", quota.file);
+    trib_report_say(
+        &d->report, WARN, "cpu quota",
+        "give the container whole CPUs: --cpuset-cpus instead of --cpus",
+        "%.3g CPU%s in the mean (%s): a rank that has used them up stands still, "
+        "and all others wait for it",
+        quota.cpus, quota.cpus == 1 ? "" : "s", quota.file);
 }
 
 static void check_binding(struct trib_doctor *d)
@@ -427,29 +439,30 @@ static void check_binding(struct trib_doctor *d)
     if (d->folder[0])
         return; /* a copy tells nothing of this process */
     trib_machine_read_sysfs("", &machine);
-    trib_report_say(&d->report, OK, "cpus", "",
-                    "%d of %d hardware threads, %d of %d cores are allowed to this process",
-                    machine.cpus_allowed, machine.cpus, machine.cores_allowed,
-                    machine.cores);
+    trib_report_say(
+        &d->report, OK, "cpus", "",
+        "%d of %d hardware threads, %d of %d cores are allowed to this process",
+        machine.cpus_allowed, machine.cpus, machine.cores_allowed, machine.cores);
 }
 
 static void check_clock(struct trib_doctor *d)
 {
     char source[64];
 
-    if (!trib_file_line(d->folder,
-                        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                        source, sizeof(source)))
+    if (!trib_file_line(
+            d->folder,
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+            sizeof(source)))
         return;
     bool slow = strcmp(source, "hpet") == 0 || strcmp(source, "acpi_pm") == 0 ||
                 strcmp(source, "jiffies") == 0 || strncmp(source, "xen", 3) == 0;
-    trib_report_say(&d->report, slow ? WARN : OK, "clock",
-                    slow ? "let the kernel use the processor's: clocksource=tsc tsc=reliable "
-                           "on its command line, if dmesg does not say why not"
-                         : "",
-                    "%s%s", source,
-                    slow ? ": each look at it is a slow call of the kernel or the device"
-                         : "");
+    trib_report_say(
+        &d->report, slow ? WARN : OK, "clock",
+        slow ? "let the kernel use the processor's: clocksource=tsc tsc=reliable "
+               "on its command line, if dmesg does not say why not"
+             : "",
+        "%s%s", source,
+        slow ? ": each look at it is a slow call of the kernel or the device" : "");
 }
 
 void trib_doctor_host(struct trib_doctor *d)

@@ -2,10 +2,10 @@
 /*
  * trib_doctor between ranks: does a write get from each to each?
  *
- * All transports are tried, one after the other. In each round every rank has one partner:
- * both connect, both write little, then much, and each says what has arrived. A network
- * that lets small frames pass and drops large ones shows there; a firewall shows when they
- * connect, and one that drops heartbeats by their silence.
+ * All transports are tried, one after the other. In each round every rank has one
+ * partner: both connect, both write little, then much, and each says what has arrived.
+ * A network that lets small frames pass and drops large ones shows there; a firewall
+ * shows when they connect, and one that drops heartbeats by their silence.
  */
 #include "doctor/doctor.h"
 
@@ -58,7 +58,7 @@ struct probe {
     char lost[TRIB_WHY_MAX + 32]; /* why the partner is lost */
 };
 
-/* Pairs ------------------------------------------------------------------------------- */
+/* Pairs ---------------------------------------------------------------------------- */
 
 int trib_doctor_rounds(int size)
 {
@@ -66,8 +66,8 @@ int trib_doctor_rounds(int size)
 }
 
 /*
- * The ranks 0 to m-1 (m odd) sit round a table: in round k those meet whose numbers add up
- * to k. Who would meet itself meets rank m, if there is one.
+ * The ranks 0 to m-1 (m odd) sit round a table: in round k those meet whose numbers add
+ * up to k. Who would meet itself meets rank m, if there is one.
  */
 int trib_doctor_partner(int rank, int size, int round)
 {
@@ -85,8 +85,8 @@ int trib_doctor_partner(int rank, int size, int round)
 static void pair_text(const struct trib_doctor *d, int from, int to, char *text,
                       size_t bytes)
 {
-    snprintf(text, bytes, "rank %d (%.64s) → rank %d (%.64s)", from, d->cards[from].host, to,
-             d->cards[to].host);
+    snprintf(text, bytes, "rank %d (%.64s) → rank %d (%.64s)", from,
+             d->cards[from].host, to, d->cards[to].host);
 }
 
 struct way {
@@ -106,7 +106,7 @@ static void say_pair(struct probe *p, trib_verdict_t verdict, struct way way,
                                                      .cure = cure});
 }
 
-/* Doors ------------------------------------------------------------------------------- */
+/* Doors ---------------------------------------------------------------------------- */
 
 /* A number among the parameters of a transport's text. */
 static int parameter(const char *text, const char *name, int otherwise)
@@ -121,8 +121,9 @@ static int parameter(const char *text, const char *name, int otherwise)
     return otherwise;
 }
 
-/* "net=10.0.0.0/8,ib0" among the parameters of a transport's text, with the comma that joins
- * it to what is in front; "": there is none. The list ends before the next name. */
+/* "net=10.0.0.0/8,ib0" among the parameters of a transport's text, with the comma that
+ * joins it to what is in front; "": there is none. The list ends before the next
+ * name. */
 static void networks(const char *text, char *out, size_t bytes)
 {
     const char *at = strchr(text, ':');
@@ -151,8 +152,8 @@ static bool takes_ports(const char *name)
     return false;
 }
 
-/* What is configured, where it is this transport, or the ports and networks of auto: they
- * may be the only open ones. */
+/* What is configured, where it is this transport, or the ports and networks of auto:
+ * they may be the only open ones. */
 static void choose_text(struct probe *p)
 {
     const char *wanted = p->d->comm.cfg.transport;
@@ -163,12 +164,14 @@ static void choose_text(struct probe *p)
 
     networks(wanted, net, sizeof(net));
     if (!same && strncmp(wanted, "auto:", 5) == 0 && takes_ports(p->name))
-        snprintf(p->text, sizeof(p->text), "%s:port=%d,ports=%d%s", p->name, port, ports, net);
+        snprintf(p->text, sizeof(p->text), "%s:port=%d,ports=%d%s", p->name, port,
+                 ports, net);
     else
         snprintf(p->text, sizeof(p->text), "%s", same ? wanted : p->name);
 }
 
-/* Heartbeats that can be asked whether they come. A transport that gets none has its own. */
+/* Heartbeats that can be asked whether they come. A transport that gets none has its
+ * own. */
 static void open_pulse(struct probe *p, struct trib_transport_opts *opts)
 {
     struct trib_error err = {0};
@@ -245,16 +248,16 @@ static void compare_doors(struct probe *p)
         return;
     bool wanted = strncmp(d->comm.cfg.transport, p->name, strlen(p->name)) == 0;
     if (open == 0)
-        trib_report_say(&d->report, wanted ? FAIL : OK, p->name, "", "is not used: %.399s",
-                        why_not(p, first));
+        trib_report_say(&d->report, wanted ? FAIL : OK, p->name, "",
+                        "is not used: %.399s", why_not(p, first));
     else
         trib_report_say(&d->report, wanted ? FAIL : WARN, p->name,
                         "make the hosts alike, or ranks there use a slower transport",
-                        "opens on %d of %d ranks, and not on rank %d (%.64s): %.399s", open,
-                        d->size, first, d->cards[first].host, why_not(p, first));
+                        "opens on %d of %d ranks, and not on rank %d (%.64s): %.399s",
+                        open, d->size, first, d->cards[first].host, why_not(p, first));
 }
 
-/* Writes ------------------------------------------------------------------------------ */
+/* Writes --------------------------------------------------------------------------- */
 
 static uint8_t pattern(int from, size_t i)
 {
@@ -331,14 +334,16 @@ static void await_heartbeat(struct probe *p, int peer)
         pause_for_events(p, peer);
     if (trib_pulse_heard(p->pulse, peer))
         return;
-    snprintf(why, sizeof(why),
-             "no heartbeat (UDP) arrives within %d s: a process that stops or a host that "
-             "fails shows only after TRIB_TIMEOUT_MS",
-             ARRIVAL_MS / 1000);
-    say_pair(p, WARN, (struct way){peer, p->d->rank},
-             "a firewall drops UDP: allow it between all hosts, to the ports that TCP has "
-             "(TRIB_TRANSPORT=tcp:port=N,ports=N)",
-             why);
+    snprintf(
+        why, sizeof(why),
+        "no heartbeat (UDP) arrives within %d s: a process that stops or a host that "
+        "fails shows only after TRIB_TIMEOUT_MS",
+        ARRIVAL_MS / 1000);
+    say_pair(
+        p, WARN, (struct way){peer, p->d->rank},
+        "a firewall drops UDP: allow it between all hosts, to the ports that TCP has "
+        "(TRIB_TRANSPORT=tcp:port=N,ports=N)",
+        why);
 }
 
 /* What has come from the partner: this rank is the one who knows. */
@@ -351,29 +356,32 @@ static void judge(struct probe *p, int peer, bool little, bool much)
     if (little && much) {
         p->good++;
     } else if (p->lost[0]) {
-        say_pair(p, FAIL, (struct way){peer, p->d->rank}, "look at the log of that rank and of its host",
-                 p->lost);
+        say_pair(p, FAIL, (struct way){peer, p->d->rank},
+                 "look at the log of that rank and of its host", p->lost);
     } else if (!little) {
-        snprintf(why, sizeof(why), "connected, but %d bytes do not arrive within %d s", LITTLE,
-                 ARRIVAL_MS / 1000);
-        say_pair(p, FAIL, (struct way){peer, p->d->rank},
-                 "a firewall that lets connections begin drops what follows: allow it, both "
-                 "ways",
-                 why);
+        snprintf(why, sizeof(why), "connected, but %d bytes do not arrive within %d s",
+                 LITTLE, ARRIVAL_MS / 1000);
+        say_pair(
+            p, FAIL, (struct way){peer, p->d->rank},
+            "a firewall that lets connections begin drops what follows: allow it, both "
+            "ways",
+            why);
     } else {
-        snprintf(why, sizeof(why),
-                 "%d bytes arrive, %d KiB do not within %d s: large frames are lost on the "
-                 "way (MTU of %.64s: %.95s; of %.64s: %.95s)",
-                 LITTLE, MUCH >> 10, ARRIVAL_MS / 1000, from->host, from->links, to->host,
-                 to->links);
-        say_pair(p, FAIL, (struct way){peer, p->d->rank},
-                 "give all links and switches on the way the MTU of the hosts, or the hosts "
-                 "a smaller one (ip link set NAME mtu 1500); tracepath -n finds where",
-                 why);
+        snprintf(
+            why, sizeof(why),
+            "%d bytes arrive, %d KiB do not within %d s: large frames are lost on the "
+            "way (MTU of %.64s: %.95s; of %.64s: %.95s)",
+            LITTLE, MUCH >> 10, ARRIVAL_MS / 1000, from->host, from->links, to->host,
+            to->links);
+        say_pair(
+            p, FAIL, (struct way){peer, p->d->rank},
+            "give all links and switches on the way the MTU of the hosts, or the hosts "
+            "a smaller one (ip link set NAME mtu 1500); tracepath -n finds where",
+            why);
     }
 }
 
-/* Rounds ------------------------------------------------------------------------------ */
+/* Rounds --------------------------------------------------------------------------- */
 
 /* Shared memory ends with the host; whatever else opens on both may try. */
 static bool is_pair(const struct probe *p, int a, int b)
@@ -390,9 +398,10 @@ static const char *cure_of_connect(const struct probe *p, int peer)
         strcmp(p->name, "shm") != 0 && !trib_net_loopback_up())
         return "ip link set lo up on that host";
     if (strcmp(p->name, "shm") == 0)
-        return "the ranks' containers need a process name space in common, and the same user";
-    return "a firewall, or no route: open the ports of the ranks between all hosts, and "
-           "choose them with TRIB_TRANSPORT=tcp:port=N,ports=N";
+        return "the ranks' containers need a process name space in common, and the "
+               "same user";
+    return "a firewall, or no route: open the ports of the ranks between all hosts, "
+           "and choose them with TRIB_TRANSPORT=tcp:port=N,ports=N";
 }
 
 static uint8_t connect_to(struct probe *p, int peer)
@@ -404,8 +413,8 @@ static uint8_t connect_to(struct probe *p, int peer)
     p->remote = NULL;
     const struct trib_transport_ops *ops = p->t->ops;
     if (ops->connect(p->t, peer, &p->doors[peer].address) == TRIB_OK &&
-        trib_transport_import(p->t, peer, &p->doors[peer].region, 2 * MUCH, &p->remote) ==
-            TRIB_OK)
+        trib_transport_import(p->t, peer, &p->doors[peer].region, 2 * MUCH,
+                              &p->remote) == TRIB_OK)
         return CONNECTED;
     p->tried++;
     say_pair(p, FAIL, (struct way){p->d->rank, peer}, cure_of_connect(p, peer),
@@ -419,8 +428,8 @@ static bool write_and_await(struct probe *p, int peer, size_t bytes, uint32_t im
     return write_to(p, peer, bytes, imm) && await(p, peer, bytes, imm);
 }
 
-/* The exchanges keep the partners in step: neither leaves, or writes much, before the other
- * has said what became of the little. */
+/* The exchanges keep the partners in step: neither leaves, or writes much, before the
+ * other has said what became of the little. */
 static trib_status_t run_round(struct probe *p, int round)
 {
     const struct trib_exchange *x = p->d->x;
@@ -457,7 +466,8 @@ static trib_status_t sum_up(struct probe *p)
     int64_t(*all)[2] = calloc((size_t)d->size, sizeof(*all));
     trib_status_t st =
         all ? d->x->allgather(d->x->arg, "reached", mine, sizeof(mine), all)
-            : trib_fail(&d->comm.err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", d->size);
+            : trib_fail(&d->comm.err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                        d->size);
 
     for (int r = 0; st == TRIB_OK && r < d->size; r++) {
         good += all[r][0];
@@ -483,9 +493,11 @@ static trib_status_t run_probe(struct probe *p)
         snprintf(door.why, sizeof(door.why), "%s", trib_error_text(&p->err));
     for (size_t i = 0; opened == TRIB_OK && i < MUCH; i++)
         p->memory[i] = pattern(d->rank, i);
-    trib_status_t st = d->x->allgather(d->x->arg, "door", &door, sizeof(door), p->doors);
+    trib_status_t st =
+        d->x->allgather(d->x->arg, "door", &door, sizeof(door), p->doors);
     for (int r = 0; st == TRIB_OK && r < d->size; r++)
-        p->doors[r].why[sizeof(door.why) - 1] = 0; /* what others send may have no end */
+        p->doors[r].why[sizeof(door.why) - 1] = 0; /* what others send may have no
+                                                    * end */
     if (st == TRIB_OK && d->rank == 0)
         compare_doors(p);
     for (int k = 0; st == TRIB_OK && k < trib_doctor_rounds(d->size); k++)

@@ -34,7 +34,8 @@ static bool make_room(struct trib_report *r, size_t more)
         room *= 2;
     if (room == r->room && more <= REPORT_MAX)
         return true;
-    char *bytes = more <= REPORT_MAX && room <= REPORT_MAX ? realloc(r->bytes, room) : NULL;
+    char *bytes =
+        more <= REPORT_MAX && room <= REPORT_MAX ? realloc(r->bytes, room) : NULL;
     r->lacks_memory |= !bytes;
     if (!bytes)
         return false;
@@ -71,9 +72,11 @@ void trib_report_say(struct trib_report *r, trib_verdict_t verdict, const char *
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    trib_report_add(
-        r, &(trib_finding_t){
-               .verdict = verdict, .where = r->where, .topic = topic, .text = text, .cure = cure});
+    trib_report_add(r, &(trib_finding_t){.verdict = verdict,
+                                         .where = r->where,
+                                         .topic = topic,
+                                         .text = text,
+                                         .cure = cure});
 }
 
 bool trib_report_next(const struct trib_report *r, size_t *at, trib_finding_t *out)
@@ -143,7 +146,8 @@ trib_status_t trib_report_gather(const struct trib_report *mine,
         for (int r = 0; status == TRIB_OK && r < size; r++) {
             uint64_t left = lens[r] > at ? lens[r] - at : 0;
             size_t n = left < TRIB_BOOT_BLOB_MAX ? (size_t)left : TRIB_BOOT_BLOB_MAX;
-            memcpy(all[r].bytes + all[r].len, pieces + (size_t)r * TRIB_BOOT_BLOB_MAX, n);
+            memcpy(all[r].bytes + all[r].len, pieces + (size_t)r * TRIB_BOOT_BLOB_MAX,
+                   n);
             all[r].len += n;
         }
     }
@@ -173,8 +177,9 @@ static bool has(const struct trib_report *r, const trib_finding_t *wanted)
 }
 
 /* Has any of the ranks below `end` of rank r's host found it? */
-static bool host_has(const struct trib_report *all, const struct trib_report_place *places,
-                     int r, int end, const trib_finding_t *f)
+static bool host_has(const struct trib_report *all,
+                     const struct trib_report_place *places, int r, int end,
+                     const trib_finding_t *f)
 {
     for (int i = places[r].first; i < end; i++)
         if (places[i].first == places[r].first && has(&all[i], f))
@@ -208,7 +213,8 @@ static const char *who_found(const struct trib_report *all,
     return everywhere ? "" : text;
 }
 
-static bool said_before(const struct trib_report *all, int rank, const trib_finding_t *f)
+static bool said_before(const struct trib_report *all, int rank,
+                        const trib_finding_t *f)
 {
     for (int r = 0; r < rank; r++)
         if (has(&all[r], f))

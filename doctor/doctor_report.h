@@ -12,11 +12,12 @@
 
 struct trib_exchange;
 
-/* Findings one after the other: a byte of verdict, then where, topic, text and cure, each
- * with its zero. */
+/* Findings one after the other: a byte of verdict, then where, topic, text and cure,
+ * each with its zero. */
 struct trib_report {
     pthread_mutex_t lock; /* threads of boot and transports warn, too */
-    const char *where;    /* what trib_report_say gives: "", this host; "*", all ranks */
+    const char *where;    /* what trib_report_say gives: "", this host; "*", all
+                           * ranks */
     char *bytes;
     size_t len;
     size_t room;
@@ -65,7 +66,8 @@ struct trib_report_place {
 };
 
 /**
- * trib_report_merge - what several hosts found alike, once; places as readers know them.
+ * trib_report_merge - what several hosts found alike, once; places as readers know
+ * them.
  *
  * all, places   by rank
  */

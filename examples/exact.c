@@ -4,10 +4,10 @@
  *
  *     trib-run -n 4 -- exact [--shift N] [--elements N] [--codec TEXT]
  *
- * Three vectors of very different numbers are summed, one of rank N, one of the rank behind it,
- * and one of the next; all other ranks give zeros. Rank 0 prints a hash of the sum and what a
- * sum takes. With the codec "exact" the hash is the same for any algorithm, number of ranks,
- * services and N; with "none" it is not.
+ * Three vectors of very different numbers are summed, one of rank N, one of the rank
+ * behind it, and one of the next; all other ranks give zeros. Rank 0 prints a hash of
+ * the sum and what a sum takes. With the codec "exact" the hash is the same for any
+ * algorithm, number of ranks, services and N; with "none" it is not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +67,8 @@ static struct options read_options(int argc, char **argv)
     return o;
 }
 
-static trib_status_t sum(trib_comm_t *comm, const struct options *o, const float *x, float *y)
+static trib_status_t sum(trib_comm_t *comm, const struct options *o, const float *x,
+                         float *y)
 {
     trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
@@ -101,8 +102,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", trib_last_error(NULL));
         return 1;
     }
-    const int size = trib_size(comm), vector = (trib_rank(comm) + size - o.shift % size) % size;
-    float *x = calloc(o.elements + 1, sizeof *x), *y = calloc(o.elements + 1, sizeof *y);
+    const int size = trib_size(comm),
+              vector = (trib_rank(comm) + size - o.shift % size) % size;
+    float *x = calloc(o.elements + 1, sizeof *x),
+          *y = calloc(o.elements + 1, sizeof *y);
     for (size_t i = 0; x && vector < VECTORS && i < o.elements; i++)
         x[i] = number(vector, i);
     trib_status_t st = x && y ? sum(comm, &o, x, y) : TRIB_ERR_NO_MEMORY;

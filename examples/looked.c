@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is summed is looked at: damage on the way (TRIB_CHECK=sum), and statistics (TRIB_STATS=1).
+/* What is summed is looked at: damage on the way (TRIB_CHECK=sum), and statistics
+ * (TRIB_STATS=1).
  *
  *     TRIB_CHECK=sum TRIB_STATS=1 trib-run -n 3 -- looked */
 #include <stdio.h>
@@ -26,10 +27,13 @@ int main(void)
         st = trib_plan_start(plan);
         if (st == TRIB_OK)
             st = trib_plan_wait(plan);
-        if (st == TRIB_OK && trib_rank(comm) == 0 && trib_plan_stats(plan, &s) == TRIB_OK)
-            printf("step %d: norm %g, mean norm %g, largest %g, %llu zeros, %llu NaN or Inf\n",
-                   step, s.norm, s.mean_norm, s.largest, (unsigned long long)s.zeros,
-                   (unsigned long long)s.not_finite);
+        if (st == TRIB_OK && trib_rank(comm) == 0 &&
+            trib_plan_stats(plan, &s) == TRIB_OK)
+            printf(
+                "step %d: norm %g, mean norm %g, largest %g, %llu zeros, %llu NaN or "
+                "Inf\n",
+                step, s.norm, s.mean_norm, s.largest, (unsigned long long)s.zeros,
+                (unsigned long long)s.not_finite);
     }
     if (st != TRIB_OK)
         fprintf(stderr, "%s\n", trib_last_error(comm));

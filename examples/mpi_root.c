@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Beside MPI: rank 0 makes a meeting place, and MPI tells all ranks where that is. So it
- * goes with any MPI and launcher.
+ * Beside MPI: rank 0 makes a meeting place, and MPI tells all ranks where that is. So
+ * it goes with any MPI and launcher.
  *
  *     mpicc mpi_root.c $(pkg-config --cflags --libs tributary) -o mpi_root
  *     mpirun -n 4 ./mpi_root

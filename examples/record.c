@@ -30,7 +30,8 @@ int record_open(struct record *record, const char *folder, size_t n, char *error
     return 0;
 }
 
-void record_piece(struct record *record, const float *gradient, size_t first, size_t count)
+void record_piece(struct record *record, const float *gradient, size_t first,
+                  size_t count)
 {
     if (record->gradient != NULL)
         memcpy(record->gradient + first, gradient + first, count * sizeof(float));

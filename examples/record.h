@@ -2,8 +2,8 @@
 /*
  * Gradients kept in files, as one rank computed them: before any sum, before any codec.
  *
- * A file is named gradient-STEP.f32 and holds the whole vector as float32, little-endian, in
- * the order of mlp.h.
+ * A file is named gradient-STEP.f32 and holds the whole vector as float32,
+ * little-endian, in the order of mlp.h.
  */
 #ifndef TRIB_EXAMPLES_RECORD_H
 #define TRIB_EXAMPLES_RECORD_H
@@ -26,9 +26,11 @@ int record_open(struct record *record, const char *folder, size_t n, char *error
                 size_t bytes);
 
 /** record_piece - elements [first, first + count) of the gradient are final. */
-void record_piece(struct record *record, const float *gradient, size_t first, size_t count);
+void record_piece(struct record *record, const float *gradient, size_t first,
+                  size_t count);
 
-/** record_write - the file of a step, whose pieces were all given; -1 after a sentence. */
+/** record_write - the file of a step, whose pieces were all given; -1 after a
+ * sentence. */
 int record_write(const struct record *record, size_t step);
 
 void record_close(struct record *record);

@@ -4,9 +4,10 @@
  *
  *     trib-run -n 5 -- robust [mean|median|trimmed-mean|clipped-mean]
  *
- * Each rank has noisy samples of one linear function, and all fit its weights by gradient
- * descent. The last rank sends a hundred times the negated gradient, with a NaN in it. Rank 0
- * prints how far the weights are from the function's, and what summing a gradient takes.
+ * Each rank has noisy samples of one linear function, and all fit its weights by
+ * gradient descent. The last rank sends a hundred times the negated gradient, with a
+ * NaN in it. Rank 0 prints how far the weights are from the function's, and what
+ * summing a gradient takes.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -85,8 +86,10 @@ static trib_status_t train(trib_comm_t *comm, trib_op_t op)
             w[i] -= 0.1f * g[i];
     }
     if (st == TRIB_OK && rank == 0)
-        printf("%s: the weights of %d ranks, one of which lies, are %.3g off; %.0f us a sum\n",
-               trib_op_name(op), size, distance(w), spent / STEPS * 1e6);
+        printf(
+            "%s: the weights of %d ranks, one of which lies, are %.3g off; %.0f us a "
+            "sum\n",
+            trib_op_name(op), size, distance(w), spent / STEPS * 1e6);
     trib_plan_free(plan);
     return st;
 }

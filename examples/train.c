@@ -333,11 +333,10 @@ static int set_up(struct train *t)
                trib_broadcast(t->comm, t->mlp->params, t->mlp->n_params, TRIB_F32, 0)))
         return -1;
 
-    int opened =
-        t->rank != 0 ||
-        (report_open(&t->report, &t->options, error, ERROR_BYTES) == 0 &&
-         record_open(&t->record, t->options.record, t->mlp->n_params, error, ERROR_BYTES) ==
-             0);
+    int opened = t->rank != 0 ||
+                 (report_open(&t->report, &t->options, error, ERROR_BYTES) == 0 &&
+                  record_open(&t->record, t->options.record, t->mlp->n_params, error,
+                              ERROR_BYTES) == 0);
 
     return all_good(t, opened, error) ? make_plan(t) : -1;
 }

@@ -20,7 +20,8 @@ static const char usage[] =
     "  --seed N         of the first weights and the order of images [1]\n"
     "  --data FOLDER    of the data set [/usr/share/datasets/fashion-mnist]\n"
     "  --csv FILE       write accuracy over bytes sent\n"
-    "  --record FOLDER  write rank 0's gradients of steps 1, 2, 4, 7, 11, … and the last\n"
+    "  --record FOLDER  write rank 0's gradients of steps 1, 2, 4, 7, 11, … and the "
+    "last\n"
     "  --summary FILE   write the result as lines \"name<TAB>value\"\n"
     "  --progress HOW   rewrite one line, lines, none or auto [auto]\n"
     "  --help\n";

@@ -29,7 +29,8 @@ struct sink {
 /* What is left out is "", and never NULL. */
 static void give_item(const struct sink *s, trib_item_t item)
 {
-    const char **texts[] = {&item.value, &item.detail, &item.origin, &item.unit, &item.fault};
+    const char **texts[] = {&item.value, &item.detail, &item.origin, &item.unit,
+                            &item.fault};
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (!*texts[i])
@@ -163,12 +164,13 @@ static void list_edge(const struct sink *s, const struct trib_config *cfg, bool 
     if (cfg)
         snprintf(value, sizeof(value), "%zu",
                  trib_edge_bytes((uint32_t)cfg->window, cfg->chunk, mapped) / 1024);
-    give_item(s, (trib_item_t){
-                     .name = name,
-                     .value = value,
-                     .detail = cfg ? detail
-                                   : "not known: TRIB_CHUNK or TRIB_WINDOW is impossible",
-                     .unit = cfg ? "KiB" : ""});
+    give_item(s,
+              (trib_item_t){
+                  .name = name,
+                  .value = value,
+                  .detail = cfg ? detail
+                                : "not known: TRIB_CHUNK or TRIB_WINDOW is impossible",
+                  .unit = cfg ? "KiB" : ""});
 }
 
 static void list_free_memory(const struct sink *s)
@@ -181,15 +183,17 @@ static void list_free_memory(const struct sink *s)
     if (known)
         snprintf(value, sizeof(value), "%llu",
                  (unsigned long long)(group ? m.group_left : m.host) / 1024);
-    give_item(s, (trib_item_t){.name = "memory free",
-                               .value = value,
-                               .detail = group   ? "of the control group of this process now, "
-                                                   "with swap"
-                                         : known ? "of this host now, with swap"
-                                                 : "not known: there is no /proc/meminfo",
-                               .unit = known ? "KiB" : ""});
+    give_item(
+        s, (trib_item_t){.name = "memory free",
+                         .value = value,
+                         .detail = group ? "of the control group of this process now, "
+                                           "with swap"
+                                   : known ? "of this host now, with swap"
+                                           : "not known: there is no /proc/meminfo",
+                         .unit = known ? "KiB" : ""});
     if (m.group.limited) {
-        snprintf(limit, sizeof(limit), "%llu", (unsigned long long)m.group.limit / 1024);
+        snprintf(limit, sizeof(limit), "%llu",
+                 (unsigned long long)m.group.limit / 1024);
         snprintf(detail, sizeof(detail), "of the control group, by %s", m.group.file);
     }
     give_item(s, (trib_item_t){.name = "memory limit",
@@ -210,7 +214,8 @@ static void list_memory(const struct sink *s)
     trib_config_examine(&cfg, NULL, &faults);
     if (faults.unread[TRIB_CONFIG_ROW_chunk] || faults.unread[TRIB_CONFIG_ROW_window])
         known = NULL;
-    list_edge(s, known, true, "slots of an edge", "within a host, on each side, at most");
+    list_edge(s, known, true, "slots of an edge",
+              "within a host, on each side, at most");
     list_edge(s, known, false, "to another host", "on each side, at most");
     list_free_memory(s);
 }
@@ -233,8 +238,8 @@ static void list_quota(const struct sink *s)
     if (quota.cpus <= 0)
         return;
     snprintf(value, sizeof(value), "%.2f", quota.cpus);
-    snprintf(detail, sizeof(detail), "CPUs in the mean, which the control group gives, by %s",
-             quota.file);
+    snprintf(detail, sizeof(detail),
+             "CPUs in the mean, which the control group gives, by %s", quota.file);
     give(s, "cpu quota", value, detail);
 }
 

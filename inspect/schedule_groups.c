@@ -71,10 +71,11 @@ static trib_status_t divide(const trib_schedule_opts_t *opts, struct trib_error 
         return st;
     const int rank = trib_groups_unplaced(&d->hosts, d->places, kind);
     if (rank >= 0)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "groups by %s: rank %d of %s, with its part of the cores, belongs to none, "
-                         "or to several; take as many ranks a host as there are, or a multiple",
-                         kind, rank, d->places[rank].host);
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "groups by %s: rank %d of %s, with its part of the cores, belongs to none, "
+            "or to several; take as many ranks a host as there are, or a multiple",
+            kind, rank, d->places[rank].host);
     return TRIB_OK;
 }
 

@@ -20,14 +20,15 @@ struct trib_drawn {
 };
 
 /**
- * trib_drawn_per_host - ranks of a host, where opts says nothing: all; `several`: so many that
- * hosts are as many as each has ranks, or somewhat fewer.
+ * trib_drawn_per_host - ranks of a host, where opts says nothing: all; `several`: so
+ * many that hosts are as many as each has ranks, or somewhat fewer.
  */
 int trib_drawn_per_host(const trib_schedule_opts_t *opts, bool several);
 
 /**
- * trib_drawn_make - hosts one behind the other, of which the last may have fewer ranks. Where
- * opts has groups or a machine, each rank is bound to its part of the cores of its host.
+ * trib_drawn_make - hosts one behind the other, of which the last may have fewer ranks.
+ * Where opts has groups or a machine, each rank is bound to its part of the cores of
+ * its host.
  *
  * owner    trib_drawn_free, also after an error
  */

@@ -51,7 +51,8 @@ static void say(const struct picture *p, const char *fmt, ...)
     va_start(args, fmt);
     int n = vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
-    while (n > 0 && n < LINE_BYTES && line[n - 1] == ' ') /* of columns that are empty */
+    while (n > 0 && n < LINE_BYTES &&
+           line[n - 1] == ' ') /* of columns that are empty */
         line[--n] = '\0';
     p->fn(p->arg, line);
 }
@@ -73,8 +74,8 @@ static const struct trib_algo *find_algo(const char *name)
     return n == 1 ? found : NULL;
 }
 
-static trib_status_t check(const trib_schedule_opts_t *opts, const struct trib_algo *algo,
-                           struct trib_error *err)
+static trib_status_t check(const trib_schedule_opts_t *opts,
+                           const struct trib_algo *algo, struct trib_error *err)
 {
     if (!algo)
         return trib_settings_algorithm(opts->algorithm, err);
@@ -82,8 +83,9 @@ static trib_status_t check(const trib_schedule_opts_t *opts, const struct trib_a
         return trib_fail(err, TRIB_ERR_INVALID, "%d ranks: draw 1 to %d", opts->ranks,
                          RANKS_MOST);
     if (opts->ranks_per_host < 0 || opts->leaders < 0)
-        return trib_fail(err, TRIB_ERR_INVALID, "%d ranks a host, %d leaders: 0 or more",
-                         opts->ranks_per_host, opts->leaders);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "%d ranks a host, %d leaders: 0 or more", opts->ranks_per_host,
+                         opts->leaders);
     return TRIB_OK;
 }
 
@@ -102,7 +104,8 @@ static trib_status_t make_groups(struct picture *p, struct trib_error *err)
         return st;
     p->shape.groups = &p->drawn.shape;
     for (int r = 0; r < p->n; r++)
-        p->host_of[r] = r < ranks ? p->drawn.hosts.of_rank[r] : p->drawn.hosts.n + r - ranks;
+        p->host_of[r] =
+            r < ranks ? p->drawn.hosts.of_rank[r] : p->drawn.hosts.n + r - ranks;
     return TRIB_OK;
 }
 
@@ -127,15 +130,17 @@ static trib_status_t lay_services(struct picture *p, struct trib_error *err)
     if (!p->opts->service)
         return TRIB_OK;
     if (strlen(p->opts->service) >= sizeof(cfg.service))
-        return trib_fail(err, TRIB_ERR_INVALID, "the list of services has more than %zu bytes",
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "the list of services has more than %zu bytes",
                          sizeof(cfg.service) - 1);
     snprintf(cfg.service, sizeof(cfg.service), "%s", p->opts->service);
     trib_log_init(&log, TRIB_LOG_WARN, NULL, NULL);
     char(*names)[16] = calloc((size_t)ranks, sizeof(*names));
     const char **hosts = calloc((size_t)ranks, sizeof(*hosts));
-    trib_status_t st = names && hosts ? TRIB_OK
-                                      : trib_fail(err, TRIB_ERR_NO_MEMORY,
-                                                  "no memory for the hosts of %d ranks", ranks);
+    trib_status_t st = names && hosts
+                           ? TRIB_OK
+                           : trib_fail(err, TRIB_ERR_NO_MEMORY,
+                                       "no memory for the hosts of %d ranks", ranks);
     for (int r = 0; st == TRIB_OK && r < ranks; r++) {
         snprintf(names[r], sizeof(names[r]), "host%d", r / p->per_host);
         hosts[r] = names[r];
@@ -163,8 +168,9 @@ static trib_status_t make_lists(struct picture *p, struct trib_error *err)
     if (st != TRIB_OK)
         return st;
     if (room && !p->algo->can(&p->shape))
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED, "algorithm %s cannot do %s with %d rank%s %s",
-                         p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "algorithm %s cannot do %s with %d rank%s %s", p->algo->name,
+                         trib_coll_name(p->shape.coll), p->opts->ranks,
                          p->opts->ranks == 1 ? "" : "s",
                          p->opts->service ? "and services" : "alone");
     for (int r = 0; room && r < p->n; r++) {
@@ -172,8 +178,8 @@ static trib_status_t make_lists(struct picture *p, struct trib_error *err)
         room = p->algo->build(&p->shape, &p->lists[r]) == TRIB_OK;
     }
     return room ? TRIB_OK
-                : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the schedules of %d ranks",
-                            p->opts->ranks);
+                : trib_fail(err, TRIB_ERR_NO_MEMORY,
+                            "no memory for the schedules of %d ranks", p->opts->ranks);
 }
 
 /* The first chunks are a byte larger, where it does not come out even. */
@@ -207,26 +213,31 @@ static const char *name_of(const struct picture *p, uint32_t i, char name[20])
 {
     const uint32_t ranks = (uint32_t)p->opts->ranks;
 
-    snprintf(name, 20, "%s %" PRIu32, i < ranks ? "rank" : "tribd", i < ranks ? i : i - ranks);
+    snprintf(name, 20, "%s %" PRIu32, i < ranks ? "rank" : "tribd",
+             i < ranks ? i : i - ranks);
     return name;
 }
 
 static void say_step(const struct picture *p, const struct trib_schedule *s, uint32_t i)
 {
-    static const char *const ops[] = {
-        [TRIB_STEP_SEND] = "send", [TRIB_STEP_RECV_REDUCE] = "recv, sum",
-        [TRIB_STEP_RECV_COPY] = "recv", [TRIB_STEP_SCALE] = "scale", [TRIB_STEP_COPY] = "copy"};
+    static const char *const ops[] = {[TRIB_STEP_SEND] = "send",
+                                      [TRIB_STEP_RECV_REDUCE] = "recv, sum",
+                                      [TRIB_STEP_RECV_COPY] = "recv",
+                                      [TRIB_STEP_SCALE] = "scale",
+                                      [TRIB_STEP_COPY] = "copy"};
     const struct trib_step *step = &s->steps[i];
     bool send = step->op == TRIB_STEP_SEND;
     char name[20], peer[40] = "", after[24] = "";
 
     if (step->op < TRIB_STEP_SCALE)
         snprintf(peer, sizeof(peer), " %s %-9s %s", send ? "to  " : "from",
-                 name_of(p, step->peer, name), step->lane == TRIB_LANE_UP ? "up  " : "down");
+                 name_of(p, step->peer, name),
+                 step->lane == TRIB_LANE_UP ? "up  " : "down");
     if (step->dep != TRIB_STEP_NO_DEP)
         snprintf(after, sizeof(after), "  after %" PRIu32, step->dep);
-    say(p, "  %4" PRIu32 "  %-9s chunk %-4" PRIu32 "%s%s%s", i, ops[step->op], step->chunk, peer,
-        after, step->flags & TRIB_STEP_FORWARD ? ", as it came" : "");
+    say(p, "  %4" PRIu32 "  %-9s chunk %-4" PRIu32 "%s%s%s", i, ops[step->op],
+        step->chunk, peer, after,
+        step->flags & TRIB_STEP_FORWARD ? ", as it came" : "");
 }
 
 /* A link for each peer to which r sends. */
@@ -244,8 +255,8 @@ static void say_links(const struct picture *p, int r, uint64_t *all, uint64_t *f
         *far += near ? 0 : bytes;
         if (link->messages)
             say(p, "  %9s -> %-9s  %8" PRIu32 "  %14" PRIu64 "  %14" PRIu64 "%s",
-                name_of(p, (uint32_t)r, from), name_of(p, (uint32_t)i, to), link->messages,
-                link->bytes[TRIB_LANE_UP], link->bytes[TRIB_LANE_DOWN],
+                name_of(p, (uint32_t)r, from), name_of(p, (uint32_t)i, to),
+                link->messages, link->bytes[TRIB_LANE_UP], link->bytes[TRIB_LANE_DOWN],
                 near ? "" : "  to another host");
     }
 }
@@ -258,7 +269,8 @@ static void draw_text(const struct picture *p)
     for (int r = 0; r < p->n; r++) {
         const struct trib_schedule *s = &p->lists[r];
         if (r < p->opts->ranks && p->opts->groups)
-            say(p, "rank %d, host %d, group %d", r, p->host_of[r], p->drawn.groups.of_rank[r]);
+            say(p, "rank %d, host %d, group %d", r, p->host_of[r],
+                p->drawn.groups.of_rank[r]);
         else if (r < p->opts->ranks)
             say(p, "rank %d, host %d", r, p->host_of[r]);
         else
@@ -267,7 +279,8 @@ static void draw_text(const struct picture *p)
         for (uint32_t i = 0; i < s->n_steps; i++)
             say_step(p, s, i);
     }
-    say(p, "  %9s -> %-9s  %8s  %14s  %14s", "from", "to", "messages", "bytes up", "bytes down");
+    say(p, "  %9s -> %-9s  %8s  %14s  %14s", "from", "to", "messages", "bytes up",
+        "bytes down");
     for (int r = 0; r < p->n; r++)
         say_links(p, r, &all, &far);
     say(p, "sent: %" PRIu64 " bytes, of these %" PRIu64 " to other hosts", all, far);
@@ -279,7 +292,8 @@ static void say_nodes(const struct picture *p)
 
     for (int r = 0; r < p->opts->ranks; r++) {
         if (r == 0 || p->host_of[r] != p->host_of[r - 1])
-            say(p, "  subgraph cluster_%d { label=\"host %d\";", p->host_of[r], p->host_of[r]);
+            say(p, "  subgraph cluster_%d { label=\"host %d\";", p->host_of[r],
+                p->host_of[r]);
         say(p, "    %d;", r);
         if (r + 1 == p->opts->ranks || p->host_of[r] != p->host_of[r + 1])
             say(p, "  }");
@@ -298,8 +312,10 @@ static void draw_dot(const struct picture *p)
         count_links(p, r);
         for (int to = 0; to < p->n; to++)
             if (p->links[to].messages)
-                say(p, "  %d -> %d [label=\"up %" PRIu64 " B\\ndown %" PRIu64 " B\"%s];", r, to,
-                    p->links[to].bytes[TRIB_LANE_UP], p->links[to].bytes[TRIB_LANE_DOWN],
+                say(p,
+                    "  %d -> %d [label=\"up %" PRIu64 " B\\ndown %" PRIu64 " B\"%s];",
+                    r, to, p->links[to].bytes[TRIB_LANE_UP],
+                    p->links[to].bytes[TRIB_LANE_DOWN],
                     p->host_of[r] == p->host_of[to] ? "" : ", penwidth=2");
     }
     say(p, "}");
@@ -316,11 +332,12 @@ static void say_groups(const struct picture *p, const char *line)
     const struct trib_groups *groups = &p->drawn.groups;
 
     if (wants_hosts(p->algo) && !p->opts->ranks_per_host && p->drawn.hosts.n > 1)
-        say(p, "%s%d rank%s a host, as nothing else is asked for (--per-host)", line, p->per_host,
-            plural(p->per_host));
+        say(p, "%s%d rank%s a host, as nothing else is asked for (--per-host)", line,
+            p->per_host, plural(p->per_host));
     if (p->opts->groups)
-        say(p, "%s%d group%s by %s, %d leader%s of each", line, groups->n, plural(groups->n),
-            groups->kind->name, p->drawn.shape.leaders, plural(p->drawn.shape.leaders));
+        say(p, "%s%d group%s by %s, %d leader%s of each", line, groups->n,
+            plural(groups->n), groups->kind->name, p->drawn.shape.leaders,
+            plural(p->drawn.shape.leaders));
 }
 
 static void draw(const struct picture *p)
@@ -331,10 +348,13 @@ static void draw(const struct picture *p)
 
     if (p->opts->service)
         snprintf(services, sizeof(services), ", %d tribd", p->services.n);
-    say(p, "%s%s %s, %d rank%s on %d host%s%s, %zu bytes%s: %" PRIu32 " chunk%s a round", line,
-        p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks, plural(p->opts->ranks), hosts,
-        plural(hosts), services, p->opts->bytes,
-        p->shape.coll == TRIB_ALLGATHER || p->shape.coll == TRIB_REDUCE_SCATTER ? " each" : "",
+    say(p,
+        "%s%s %s, %d rank%s on %d host%s%s, %zu bytes%s: %" PRIu32 " chunk%s a round",
+        line, p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
+        plural(p->opts->ranks), hosts, plural(hosts), services, p->opts->bytes,
+        p->shape.coll == TRIB_ALLGATHER || p->shape.coll == TRIB_REDUCE_SCATTER
+            ? " each"
+            : "",
         p->lists[0].n_chunks, p->lists[0].n_chunks == 1 ? "" : "s");
     say_groups(p, line);
     if (p->opts->dot)
@@ -343,7 +363,8 @@ static void draw(const struct picture *p)
         draw_text(p);
 }
 
-trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn fn, void *arg)
+trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn fn,
+                                 void *arg)
 {
     static const struct trib_sized kind = {
         "trib_schedule_opts_t", "TRIB_SCHEDULE_OPTS_INIT", sizeof(*opts),

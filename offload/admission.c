@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the ranks of a job come to nodes of services, at first and again. Rank 0 asks each tribd,
- * over a control connection (control_link.h); then ranks and nodes meet as ranks do, what nodes have
- * to say coming through rank 0; then all ranks tell each other whether it went well. What goes
- * wrong before that end, goes wrong on all ranks, which then have no channel.
+ * How the ranks of a job come to nodes of services, at first and again. Rank 0 asks
+ * each tribd, over a control connection (control_link.h); then ranks and nodes meet as
+ * ranks do, what nodes have to say coming through rank 0; then all ranks tell each
+ * other whether it went well. What goes wrong before that end, goes wrong on all ranks,
+ * which then have no channel.
  */
 #include <pwd.h>
 #include <stdio.h>
@@ -23,14 +24,16 @@ enum {
     AT_ONCE_MS = 10,
 };
 
-/* A rank's way to services: struct trib_service_way. Rank 0 has all of it, others the tree. */
+/* A rank's way to services: struct trib_service_way. Rank 0 has all of it, others the
+ * tree. */
 struct way {
     struct trib_comm *home;
     int retry_ms; /* 0: once */
     struct trib_secret secret; /* of ranks and nodes; not that of the ranks */
     struct trib_sponsor_job job;
     struct trib_sponsor *sponsor; /* of the channel */
-    struct trib_scout *scout;     /* there is no channel, or one of some services alone */
+    struct trib_scout *scout;     /* there is no channel, or one of some services
+                                   * alone */
     int pause_ms;                 /* of the next search */
     bool more; /* the channel is left for one of more services */
     bool stays; /* services could be had, but for a plan that cannot come along */
@@ -58,7 +61,7 @@ struct meeting {
     char why[WHY_MAX];
 };
 
-/* Rank 0 asks ----------------------------------------------------------------------------- */
+/* Rank 0 asks ---------------------------------------------------------------------- */
 
 static void name_job(const struct trib_comm *home, struct trib_sponsor_job *job)
 {
@@ -68,8 +71,9 @@ static void name_job(const struct trib_comm *home, struct trib_sponsor_job *job)
     if (home->cfg.service_job[0])
         snprintf(job->name, sizeof(job->name), "%.64s", home->cfg.service_job);
     else
-        snprintf(job->name, sizeof(job->name), "%.20s@%.30s:%d", user ? user->pw_name : "job",
-                 home->engine.peers[0].host, (int)getpid());
+        snprintf(job->name, sizeof(job->name), "%.20s@%.30s:%d",
+                 user ? user->pw_name : "job", home->engine.peers[0].host,
+                 (int)getpid());
 }
 
 /* Slots are for all with whom a node exchanges anything. */
@@ -79,7 +83,8 @@ static trib_status_t count_peers(const struct trib_service_layout *layout,
     for (int i = 0; i < layout->n; i++) {
         bool *peer = calloc((size_t)(job->ranks + layout->n), sizeof(*peer));
         const int peers =
-            peer ? trib_service_tree_peers(layout->tree, job->ranks, layout->n, i, peer) : -1;
+            peer ? trib_service_tree_peers(layout->tree, job->ranks, layout->n, i, peer)
+                 : -1;
         free(peer);
         if (peers < 0)
             return TRIB_ERR_NO_MEMORY;
@@ -99,7 +104,8 @@ static trib_status_t take_layout(const struct trib_service_layout *layout,
                                               sizeof(job->tree), &bytes);
     job->tree_bytes = (uint32_t)bytes;
     if (st == TRIB_ERR_OVERFLOW)
-        return trib_fail(err, st, "racks change too often from rank to rank for a tree of "
+        return trib_fail(err, st,
+                         "racks change too often from rank to rank for a tree of "
                          "services: number the ranks rack by rack");
     return st == TRIB_OK ? count_peers(layout, job) : st;
 }
@@ -113,9 +119,9 @@ static trib_status_t lay(const struct trib_comm *home, struct trib_sponsor_job *
 
     for (int r = 0; hosts && r < job->ranks; r++)
         hosts[r] = home->engine.peers[r].host;
-    trib_status_t st =
-        hosts ? trib_service_lay(&home->cfg, hosts, job->ranks, &home->log, err, &layout)
-              : TRIB_ERR_NO_MEMORY;
+    trib_status_t st = hosts ? trib_service_lay(&home->cfg, hosts, job->ranks,
+                                                &home->log, err, &layout)
+                             : TRIB_ERR_NO_MEMORY;
     free(hosts);
     if (st == TRIB_OK)
         st = take_layout(&layout, job, err);
@@ -124,15 +130,16 @@ static trib_status_t lay(const struct trib_comm *home, struct trib_sponsor_job *
 }
 
 /*
- * A secret for ranks and nodes, of which a service learns nothing about the ranks' own. Where
- * they have none it is what rank 0 has told them.
+ * A secret for ranks and nodes, of which a service learns nothing about the ranks' own.
+ * Where they have none it is what rank 0 has told them.
  */
 static void make_secret(struct way *w, const uint8_t salt[TRIB_SECRET_BYTES])
 {
     char why[160];
 
     if (w->home->secret.is_set) {
-        trib_secret_derive(&w->home->secret, "service", salt, TRIB_SECRET_BYTES, &w->secret);
+        trib_secret_derive(&w->home->secret, "service", salt, TRIB_SECRET_BYTES,
+                           &w->secret);
         return;
     }
     w->secret = (struct trib_secret){.is_set = true};
@@ -140,8 +147,8 @@ static void make_secret(struct way *w, const uint8_t salt[TRIB_SECRET_BYTES])
     (void)trib_secret_arm(&w->secret, why, sizeof(why));
 }
 
-static trib_status_t describe_job(const struct trib_comm *home, struct trib_sponsor_job *job,
-                                  struct trib_error *err)
+static trib_status_t describe_job(const struct trib_comm *home,
+                                  struct trib_sponsor_job *job, struct trib_error *err)
 {
     job->cfg = home->cfg;
     job->ranks = home->engine.ranks;
@@ -182,10 +189,11 @@ static void search(struct way *w, uint64_t taken, int pause_ms)
         return;
     const trib_status_t st = trib_scout_open(&opts, &w->scout);
     if (st != TRIB_OK)
-        trib_log(&w->home->log, TRIB_LOG_WARN, "service",
-                 "no search for services: %s; the job does not come to them before it starts "
-                 "anew",
-                 trib_status_str(st));
+        trib_log(
+            &w->home->log, TRIB_LOG_WARN, "service",
+            "no search for services: %s; the job does not come to them before it "
+            "starts anew",
+            trib_status_str(st));
 }
 
 static void search_later(struct way *w)
@@ -196,7 +204,7 @@ static void search_later(struct way *w)
     search(w, 0, pause_ms);
 }
 
-/* Meeting --------------------------------------------------------------------------------- */
+/* Meeting -------------------------------------------------------------------------- */
 
 static trib_status_t send_blobs(struct trib_session *session, uint64_t until,
                                 struct trib_control_blobs b, const uint8_t *all)
@@ -207,7 +215,8 @@ static trib_status_t send_blobs(struct trib_session *session, uint64_t until,
     for (b.first = 0; b.first < b.total && st == TRIB_OK; b.first += b.count) {
         struct trib_control m = {.kind = TRIB_CONTROL_BLOBS};
         b.count = b.total - b.first < most ? b.total - b.first : most;
-        b.data = (struct trib_control_bytes){all + (size_t)b.first * b.each, b.count * b.each};
+        b.data = (struct trib_control_bytes){all + (size_t)b.first * b.each,
+                                             b.count * b.each};
         m.blobs = b;
         st = trib_session_send_wait(session, until, &m);
     }
@@ -235,10 +244,12 @@ static trib_status_t exchange_with_nodes(struct meeting *m, uint8_t *all, size_t
                            address_of(s, i));
         if (st != TRIB_OK)
             break;
-        if (c.kind != TRIB_CONTROL_BLOBS || c.blobs.each != bytes || c.blobs.count != 1 ||
-            c.blobs.first != ranks + (uint32_t)i)
-            return trib_fail(&s->err, TRIB_ERR_PROTOCOL, "%s gives something else than what "
-                             "it is to be reached by", address_of(s, i));
+        if (c.kind != TRIB_CONTROL_BLOBS || c.blobs.each != bytes ||
+            c.blobs.count != 1 || c.blobs.first != ranks + (uint32_t)i)
+            return trib_fail(&s->err, TRIB_ERR_PROTOCOL,
+                             "%s gives something else than what "
+                             "it is to be reached by",
+                             address_of(s, i));
         memcpy(all + (ranks + (size_t)i) * bytes, c.blobs.data.at, bytes);
     }
     const struct trib_control_blobs b = {.exchange = (uint32_t)m->exchanges,
@@ -249,8 +260,8 @@ static trib_status_t exchange_with_nodes(struct meeting *m, uint8_t *all, size_t
     return st;
 }
 
-static trib_status_t meet_nodes(void *arg, const char *phase, const void *in, size_t bytes,
-                                void *out)
+static trib_status_t meet_nodes(void *arg, const char *phase, const void *in,
+                                size_t bytes, void *out)
 {
     struct meeting *m = arg;
     const size_t ranks = (size_t)m->home->engine.ranks, nodes = (size_t)m->services;
@@ -270,7 +281,8 @@ static trib_status_t meet_nodes(void *arg, const char *phase, const void *in, si
     }
     m->exchanges++;
     if (st == TRIB_OK)
-        st = trib_comm_tell(m->by, TRIB_BROADCAST, NULL, sizeof(v) + nodes * bytes, told);
+        st = trib_comm_tell(m->by, TRIB_BROADCAST, NULL, sizeof(v) + nodes * bytes,
+                            told);
     memcpy(&v, told, sizeof(v));
     memcpy(all + ranks * bytes, told + sizeof(v), nodes * bytes);
     free(told);
@@ -281,7 +293,8 @@ static trib_status_t meet_nodes(void *arg, const char *phase, const void *in, si
     return st;
 }
 
-/* A rank that could not go on takes part in what is left, so that others need not wait. */
+/* A rank that could not go on takes part in what is left, so that others need not
+ * wait. */
 static void stand_by(struct meeting *m)
 {
     size_t bytes;
@@ -302,7 +315,8 @@ static void stand_by(struct meeting *m)
 /* Did all ranks do well? The first sentence of those that did not, on all ranks. */
 static trib_status_t agree(struct trib_comm *by, trib_status_t mine, char why[WHY_MAX])
 {
-    struct verdict v = {.status = mine}, *all = calloc((size_t)by->engine.ranks, sizeof(v));
+    struct verdict v = {.status = mine},
+                   *all = calloc((size_t)by->engine.ranks, sizeof(v));
 
     if (!all)
         return TRIB_ERR_NO_MEMORY;
@@ -318,11 +332,11 @@ static trib_status_t agree(struct trib_comm *by, trib_status_t mine, char why[WH
     return st;
 }
 
-/* Control connections, once there is a channel -------------------------------------------- */
+/* Control connections, once there is a channel ------------------------------------- */
 
 /*
- * They are kept alive; who ends one, or is silent, does not sum any more. The home's lock may be
- * held, and other threads may hold the channel's.
+ * They are kept alive; who ends one, or is silent, does not sum any more. The home's
+ * lock may be held, and other threads may hold the channel's.
  */
 static void look(void *arg)
 {
@@ -367,7 +381,7 @@ static trib_status_t announce(void *arg, uint32_t number, const char *text,
     return st;
 }
 
-/* All of it ------------------------------------------------------------------------------- */
+/* All of it ------------------------------------------------------------------------ */
 
 static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
 {
@@ -400,8 +414,8 @@ static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
 }
 
 /* With the sponsor that rank 0 has; the same on all ranks. */
-static trib_status_t meet(struct way *w, struct trib_comm *by, int services, char why[WHY_MAX],
-                          struct trib_comm **out)
+static trib_status_t meet(struct way *w, struct trib_comm *by, int services,
+                          char why[WHY_MAX], struct trib_comm **out)
 {
     struct meeting m = {.home = w->home, .by = by, .way = w, .services = services};
 
@@ -437,17 +451,19 @@ static void opened(struct way *w, char *text, size_t bytes)
         search(w, taken, w->retry_ms);
 }
 
-/* A tree has no quorum (quorum.c): a plan that has one, of a time without services, would end the
- * channel with its next start. So nobody goes there while there is such a plan. */
+/* A tree has no quorum (quorum.c): a plan that has one, of a time without services,
+ * would end the channel with its next start. So nobody goes there while there is such a
+ * plan. */
 static bool must_stay(struct way *w)
 {
     const bool stays = w->job.tree_bytes && trib_served_any_quorum(w->home->service);
 
     if (stays && !w->stays)
-        trib_log(&w->home->log, TRIB_LOG_WARN, "service",
-                 "services would have the job, as a tree, which has no quorum; a plan has one: "
-                 "the ranks go on by themselves while there is such a plan (name services of one "
-                 "unit in TRIB_SERVICE, or leave the quorum out)");
+        trib_log(
+            &w->home->log, TRIB_LOG_WARN, "service",
+            "services would have the job, as a tree, which has no quorum; a plan has "
+            "one: the ranks go on by themselves while there is such a plan (name "
+            "services of one unit in TRIB_SERVICE, or leave the quorum out)");
     w->stays = stays;
     return stays;
 }
@@ -467,20 +483,23 @@ static trib_status_t check_verdict(struct trib_comm *by, struct verdict *v)
 {
     v->why[sizeof(v->why) - 1] = 0;
     v->retry_ms = v->retry_ms > 0 ? v->retry_ms : 0;
-    if (v->services >= (v->status == TRIB_OK) && v->services <= TRIB_CONTROL_NODES_MAX &&
-        v->tree_bytes <= TRIB_CONTROL_TREE_MAX)
+    if (v->services >= (v->status == TRIB_OK) &&
+        v->services <= TRIB_CONTROL_NODES_MAX && v->tree_bytes <= TRIB_CONTROL_TREE_MAX)
         return TRIB_OK;
-    return trib_comm_fail(by, TRIB_ERR_PROTOCOL,
-                          "rank 0 says that %d services have the job, in a tree of %u bytes, "
-                          "which cannot be: do all ranks run one version?",
-                          (int)v->services, (unsigned)v->tree_bytes);
+    return trib_comm_fail(
+        by, TRIB_ERR_PROTOCOL,
+        "rank 0 says that %d services have the job, in a tree of %u bytes, "
+        "which cannot be: do all ranks run one version?",
+        (int)v->services, (unsigned)v->tree_bytes);
 }
 
-static trib_status_t come_again(void *arg, struct trib_comm **out, char *text, size_t bytes)
+static trib_status_t come_again(void *arg, struct trib_comm **out, char *text,
+                                size_t bytes)
 {
     struct way *w = arg;
     struct trib_comm *by = w->home->service->council;
-    struct verdict v = {.status = TRIB_ERR_NO_RESOURCE, .why = "no service would have the job"};
+    struct verdict v = {.status = TRIB_ERR_NO_RESOURCE,
+                        .why = "no service would have the job"};
 
     if (w->scout) {
         w->sponsor = trib_scout_take(w->scout);
@@ -543,7 +562,8 @@ static void free_way(void *arg)
     free(w);
 }
 
-/* Of rank 0, and the others hear of it: does it begin with services, and may it come later? */
+/* Of rank 0, and the others hear of it: does it begin with services, and may it come
+ * later? */
 static trib_status_t begin(struct way *w, struct verdict *v)
 {
     struct trib_comm *comm = w->home;
@@ -569,8 +589,9 @@ static trib_status_t begin(struct way *w, struct verdict *v)
     make_secret(w, v->salt);
     w->retry_ms = w->pause_ms = v->retry_ms;
     w->job.tree_bytes = v->tree_bytes;
-    return v->tree_bytes ? trib_comm_tell(comm, TRIB_BROADCAST, NULL, v->tree_bytes, w->job.tree)
-                         : TRIB_OK;
+    return v->tree_bytes
+               ? trib_comm_tell(comm, TRIB_BROADCAST, NULL, v->tree_bytes, w->job.tree)
+               : TRIB_OK;
 }
 
 static trib_status_t attach(struct way *w, struct verdict *v)
@@ -614,7 +635,8 @@ trib_status_t trib_service_join(struct trib_comm *comm)
         st = attach(w, &v);
     const bool serves = comm->service && comm->service->channel;
     if (st == TRIB_OK && !serves && comm->engine.rank == 0) {
-        trib_log(&comm->log, TRIB_LOG_WARN, "service", "%s; the ranks sum without a service",
+        trib_log(&comm->log, TRIB_LOG_WARN, "service",
+                 "%s; the ranks sum without a service",
                  v.why[0] ? v.why : "no service");
         trib_sponsor_free(w->sponsor);
         w->sponsor = NULL;

@@ -30,9 +30,11 @@ static struct block *make_block(int units, int services, int ranks)
     return b;
 }
 
-struct trib_service_tree *trib_service_tree_copy(const struct trib_service_tree *tree, int ranks)
+struct trib_service_tree *trib_service_tree_copy(const struct trib_service_tree *tree,
+                                                 int ranks)
 {
-    const size_t units = (size_t)tree->units, services = (size_t)tree->first[tree->units];
+    const size_t units = (size_t)tree->units,
+                 services = (size_t)tree->first[tree->units];
     struct block *b = make_block(tree->units, (int)services, ranks);
 
     if (!b)
@@ -45,7 +47,7 @@ struct trib_service_tree *trib_service_tree_copy(const struct trib_service_tree 
     return &b->tree;
 }
 
-/* Bytes ----------------------------------------------------------------------------------- */
+/* Bytes ---------------------------------------------------------------------------- */
 
 struct writer {
     uint8_t *out;
@@ -77,7 +79,8 @@ trib_status_t trib_service_tree_pack(const struct trib_service_tree *tree, int r
             put(&w, tree->services[i]);
     }
     for (int r = 0, n; r < ranks; r += n) {
-        for (n = 1; n < RUN_MOST && r + n < ranks && tree->leaf_of[r + n] == tree->leaf_of[r];)
+        for (n = 1;
+             n < RUN_MOST && r + n < ranks && tree->leaf_of[r + n] == tree->leaf_of[r];)
             n++;
         put(&w, n - 1);
         put(&w, tree->leaf_of[r]);
@@ -166,8 +169,9 @@ static struct block *read_tree(struct reader *r, int ranks, int services)
     return b;
 }
 
-trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks, int services,
-                                       struct trib_error *err, struct trib_service_tree **out)
+trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
+                                       int services, struct trib_error *err,
+                                       struct trib_service_tree **out)
 {
     struct reader r = {bytes, n, true};
 
@@ -187,14 +191,16 @@ trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks
         return TRIB_OK;
     }
     free(b);
-    return trib_fail(err, TRIB_ERR_PROTOCOL, "what is said of %d services above %d ranks is no "
-                     "tree", services, ranks);
+    return trib_fail(err, TRIB_ERR_PROTOCOL,
+                     "what is said of %d services above %d ranks is no "
+                     "tree",
+                     services, ranks);
 }
 
-/* Neighbours ------------------------------------------------------------------------------ */
+/* Neighbours ----------------------------------------------------------------------- */
 
-int trib_service_tree_peers(const struct trib_service_tree *tree, int ranks, int services,
-                            int node, bool *peer)
+int trib_service_tree_peers(const struct trib_service_tree *tree, int ranks,
+                            int services, int node, bool *peer)
 {
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                      .rank = ranks + node,

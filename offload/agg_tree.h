@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which services a job has, and how they stand above its ranks (schedule/schedule.h, "How
- * services stand"). Rank 0 lays it out; the other ranks and the services get it as bytes:
+ * Which services a job has, and how they stand above its ranks (schedule/schedule.h,
+ * "How services stand"). Rank 0 lays it out; the other ranks and the services get it as
+ * bytes:
  *
- *     units · of each: its parent, how many services, these · how many ranks, less one, and
- *     the unit to which they send · …
+ *     units · of each: its parent, how many services, these · how many ranks, less one,
+ *     and the unit to which they send · …
  *
  * Numbers of two bytes, the lower first, until all ranks have their unit.
  */
@@ -35,9 +36,10 @@ struct trib_service_layout {
  *     TRIB_SERVICE = unit { "+" unit }
  *     unit         = host:port { "," host:port } [ "=" name { "," name } ]
  *
- * A name is a host, or a service of a unit below; names and addresses may be lists such as
- * n[01-16]. A unit without names is of the root. Where no unit has names, and there is a file
- * of racks, services stand in the racks of their hosts (topo/racks/services.h).
+ * A name is a host, or a service of a unit below; names and addresses may be lists such
+ * as n[01-16]. A unit without names is of the root. Where no unit has names, and there
+ * is a file of racks, services stand in the racks of their hosts
+ * (topo/racks/services.h).
  *
  * hosts    of each rank
  * log      says, for info, what was laid out; and warns of names that no rank has
@@ -45,17 +47,19 @@ struct trib_service_layout {
  * errors   TRIB_ERR_CONFIG with a sentence; TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_service_lay(const struct trib_config *cfg, const char *const *hosts,
-                               int ranks, const struct trib_log *log, struct trib_error *err,
-                               struct trib_service_layout *out);
+                               int ranks, const struct trib_log *log,
+                               struct trib_error *err, struct trib_service_layout *out);
 void trib_service_layout_free(struct trib_service_layout *layout);
 
 /** trib_service_tree_copy - in one piece, for free(); NULL: no memory. */
-struct trib_service_tree *trib_service_tree_copy(const struct trib_service_tree *tree, int ranks);
+struct trib_service_tree *trib_service_tree_copy(const struct trib_service_tree *tree,
+                                                 int ranks);
 
 /**
  * trib_service_tree_pack - as bytes; NULL is none.
  *
- * errors   TRIB_ERR_OVERFLOW: there are too few; not where each rack's ranks are in a row
+ * errors   TRIB_ERR_OVERFLOW: there are too few; not where each rack's ranks are in a
+ *          row
  */
 trib_status_t trib_service_tree_pack(const struct trib_service_tree *tree, int ranks,
                                      uint8_t *out, size_t bytes, size_t *n_out);
@@ -67,8 +71,9 @@ trib_status_t trib_service_tree_pack(const struct trib_service_tree *tree, int r
  * owner    free()
  * errors   TRIB_ERR_PROTOCOL, TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks, int services,
-                                       struct trib_error *err, struct trib_service_tree **out);
+trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
+                                       int services, struct trib_error *err,
+                                       struct trib_service_tree **out);
 
 /**
  * trib_service_tree_peers - with whom a node exchanges anything.
@@ -77,7 +82,7 @@ trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks
  * peer     [ranks + services] set for each
  * returns  how many; -1: no memory
  */
-int trib_service_tree_peers(const struct trib_service_tree *tree, int ranks, int services,
-                            int node, bool *peer);
+int trib_service_tree_peers(const struct trib_service_tree *tree, int ranks,
+                            int services, int node, bool *peer);
 
 #endif

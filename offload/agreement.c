@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What ranks agree on beside their data: the largest of a few numbers of each, over a
- * communicator that carries nothing else. So an agreement waits for no start, whatever its user
- * has yet to do for that.
+ * communicator that carries nothing else. So an agreement waits for no start, whatever
+ * its user has yet to do for that.
  */
 #include "offload/offload_plan.h"
 
@@ -27,7 +27,8 @@ static trib_status_t say(struct trib_service *v, const int64_t words[TRIB_SAY_WO
     return v->agreement ? TRIB_OK : make(v);
 }
 
-trib_status_t trib_council_ask(struct trib_service *v, const int64_t words[TRIB_SAY_WORDS])
+trib_status_t trib_council_ask(struct trib_service *v,
+                               const int64_t words[TRIB_SAY_WORDS])
 {
     const trib_status_t st = say(v, words);
 
@@ -39,7 +40,8 @@ trib_status_t trib_council_hear(struct trib_service *v)
     return trib_plan_wait(v->agreement);
 }
 
-trib_status_t trib_council_meet(struct trib_service *v, const int64_t words[TRIB_SAY_WORDS])
+trib_status_t trib_council_meet(struct trib_service *v,
+                                const int64_t words[TRIB_SAY_WORDS])
 {
     const trib_status_t st = say(v, words);
 
@@ -52,7 +54,8 @@ void trib_council_close(struct trib_service *v)
 
     trib_driver_stop(council);
     if (council->engine.head)
-        trib_engine_fail(&council->engine, TRIB_ERR_ABORTED, "the communicator has failed");
+        trib_engine_fail(&council->engine, TRIB_ERR_ABORTED,
+                         "the communicator has failed");
     trib_plan_destroy(v->agreement);
     v->agreement = NULL;
 }

@@ -12,15 +12,16 @@
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/partial.h"
 
-/* Opening --------------------------------------------------------------------------------- */
+/* Opening -------------------------------------------------------------------------- */
 
 static bool list_peers(struct trib_channel *c, const struct trib_channel_opts *opts)
 {
     const int size = opts->ranks + opts->services;
     bool *is_peer = calloc((size_t)size, sizeof(*is_peer));
-    const int n = is_peer ? trib_service_tree_peers(c->tree, opts->ranks, opts->services,
-                                                    opts->rank - opts->ranks, is_peer)
-                          : -1;
+    const int n = is_peer
+                      ? trib_service_tree_peers(c->tree, opts->ranks, opts->services,
+                                                opts->rank - opts->ranks, is_peer)
+                      : -1;
 
     c->peers = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(*c->peers));
     for (int r = 0; c->peers && r < size; r++)
@@ -30,8 +31,8 @@ static bool list_peers(struct trib_channel *c, const struct trib_channel_opts *o
     return c->peers;
 }
 
-static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc, bool leaving,
-                              uint32_t *number_out);
+static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
+                              bool leaving, uint32_t *number_out);
 static void free_plan(struct trib_plan *plan);
 
 static void free_channel(struct trib_aggregators *a)
@@ -46,7 +47,8 @@ static void free_channel(struct trib_aggregators *a)
     free(c);
 }
 
-trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib_log *log,
+trib_status_t trib_channel_open(const struct trib_config *cfg,
+                                const struct trib_log *log,
                                 const struct trib_channel_opts *opts,
                                 const struct trib_exchange *x, struct trib_error *err,
                                 struct trib_comm **out)
@@ -64,7 +66,8 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
         (node && !list_peers(c, opts))) {
         free_channel(c ? &c->base : NULL);
         free(comm);
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a channel to services");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for a channel to services");
     }
     c->base = (struct trib_aggregators){.n = opts->services,
                                         .tree = c->tree,
@@ -86,8 +89,10 @@ trib_status_t trib_channel_open(const struct trib_config *cfg, const struct trib
     comm->cfg.service[0] = 0; /* it is the way there */
     comm->log = *log;
     comm->aggregators = &c->base;
-    snprintf(comm->label, sizeof(comm->label), node ? "node%d" : "%d-service", opts->rank);
-    trib_status_t st = trib_comm_meet(comm, opts->rank, opts->ranks + opts->services, x);
+    snprintf(comm->label, sizeof(comm->label), node ? "node%d" : "%d-service",
+             opts->rank);
+    trib_status_t st =
+        trib_comm_meet(comm, opts->rank, opts->ranks + opts->services, x);
     if (st != TRIB_OK) {
         (void)trib_fail(err, st, "%s", trib_last_error(comm));
         trib_channel_dispose(comm);
@@ -112,7 +117,7 @@ void trib_channel_dispose(struct trib_comm *comm)
     trib_comm_dispose(comm);
 }
 
-/* Memory of a node's plans ---------------------------------------------------------------- */
+/* Memory of a node's plans --------------------------------------------------------- */
 
 static char *kib(uint64_t bytes, char text[24])
 {
@@ -122,21 +127,21 @@ static char *kib(uint64_t bytes, char text[24])
 static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
                                    const struct trib_ledger *in_the_way)
 {
-    static const char *const whose[] = {"a job", "all jobs of one user", "all jobs together"};
+    static const char *const whose[] = {"a job", "all jobs of one user",
+                                        "all jobs together"};
     const struct trib_ledger *at = trib_channel_of(plan->comm)->ledger;
     char wanted[24], most[24], held[24];
     int level = 0;
 
     for (; at != in_the_way && level < 2; at = at->above)
         level++;
-    return trib_comm_fail(plan->comm, TRIB_ERR_NO_RESOURCE,
-                          "%zu elements by codec %.60s take %s bytes here; %s may have %s bytes, "
-                          "and %s are held",
-                          plan->run.desc.count,
-                          plan->codec ? trib_codec_info(plan->codec)->text : "none",
-                          kib(bytes, wanted), whose[level],
-                          kib(in_the_way->most, most),
-                          kib(trib_ledger_held_mt(in_the_way), held));
+    return trib_comm_fail(
+        plan->comm, TRIB_ERR_NO_RESOURCE,
+        "%zu elements by codec %.60s take %s bytes here; %s may have %s bytes, "
+        "and %s are held",
+        plan->run.desc.count, plan->codec ? trib_codec_info(plan->codec)->text : "none",
+        kib(bytes, wanted), whose[level], kib(in_the_way->most, most),
+        kib(trib_ledger_held_mt(in_the_way), held));
 }
 
 /* Before it is allocated. */
@@ -145,7 +150,8 @@ static trib_status_t charge(struct trib_plan *plan)
     struct trib_channel *c = trib_channel_of(plan->comm);
     uint64_t values;
 
-    plan->charged = sizeof(*plan) + trib_run_bytes(&plan->comm->engine, &plan->run, &values);
+    plan->charged =
+        sizeof(*plan) + trib_run_bytes(&plan->comm->engine, &plan->run, &values);
     if (!c->ledger)
         return TRIB_OK;
     const struct trib_ledger *in_the_way =
@@ -156,7 +162,7 @@ static trib_status_t charge(struct trib_plan *plan)
     return TRIB_OK;
 }
 
-/* Announcing ------------------------------------------------------------------------------ */
+/* Announcing ----------------------------------------------------------------------- */
 
 /* The same whatever the locale. */
 static uint64_t bits_of(double x)
@@ -167,27 +173,29 @@ static uint64_t bits_of(double x)
     return bits;
 }
 
-/* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=… quorum=… codec=… */
-static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving, char *text,
-                 size_t bytes)
+/* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=…
+ * quorum=… codec=… */
+static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving,
+                 char *text, size_t bytes)
 {
     const struct trib_run_desc *r = &plan->run.desc;
     const char *check = plan->comm->cfg.check;
     char more[48 + TRIB_CHECK_TEXT_MAX] = "";
 
     if (trib_robust_is(r->op.op))
-        snprintf(more, sizeof(more), "parameter=%016" PRIx64 " ", bits_of(d->parameter));
+        snprintf(more, sizeof(more), "parameter=%016" PRIx64 " ",
+                 bits_of(d->parameter));
     if (r->check.finite || r->check.sum)
         trib_text_append(more, sizeof(more), "check=%s ", check);
-    return snprintf(text, bytes,
-                    "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d %s"
-                    "feedback=%s quorum=%s codec=%s",
-                    trib_coll_name(r->op.coll), d->count, trib_dtype_name(r->op.dtype),
-                    trib_op_name(r->op.op), r->op.root == TRIB_ROOT_NONE ? 0 : d->root,
-                    (int)r->op.feed, d->chunk, leaving, more,
-                    plan->codec ? r->feedback.text : "none",
-                    plan->quorum[0] ? plan->quorum : "all",
-                    plan->codec ? trib_codec_info(plan->codec)->text : "none");
+    return snprintf(
+        text, bytes,
+        "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d %s"
+        "feedback=%s quorum=%s codec=%s",
+        trib_coll_name(r->op.coll), d->count, trib_dtype_name(r->op.dtype),
+        trib_op_name(r->op.op), r->op.root == TRIB_ROOT_NONE ? 0 : d->root,
+        (int)r->op.feed, d->chunk, leaving, more,
+        plan->codec ? r->feedback.text : "none", plan->quorum[0] ? plan->quorum : "all",
+        plan->codec ? trib_codec_info(plan->codec)->text : "none");
 }
 
 /* Numbers of plans that were freed come round again, as late as can be. */
@@ -205,8 +213,8 @@ static bool take_number(struct trib_channel *c, uint32_t *out)
     return false;
 }
 
-static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc, bool leaving,
-                              uint32_t *number_out)
+static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
+                              bool leaving, uint32_t *number_out)
 {
     struct trib_comm *comm = plan->comm;
     struct trib_channel *c = trib_channel_of(comm);
@@ -219,10 +227,11 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc, b
         return charge(plan);
     }
     if (print(plan, desc, leaving, text, sizeof(text)) >= (int)sizeof(text))
-        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec and feedback have more than %d characters: too many for "
-                              "a service",
-                              TRIB_CHANNEL_TEXT_MAX - 1);
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "codec and feedback have more than %d characters: too many for "
+            "a service",
+            TRIB_CHANNEL_TEXT_MAX - 1);
     if (!take_number(c, number_out))
         return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
                               "%d plans use the service: free some (trib_plan_free)",
@@ -252,13 +261,15 @@ static void free_plan(struct trib_plan *plan)
         trib_comm_in_child(plan->comm)) /* or it is a copy */
         return;
     snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->starts);
-    (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* it has failed */
+    (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* it has
+                                                                          * failed */
 }
 
-/* A node's plans -------------------------------------------------------------------------- */
+/* A node's plans ------------------------------------------------------------------- */
 
 /* What stands behind name=, up to the next blank; the last one up to the end. */
-static bool take_word(const char **at, const char *name, bool last, char *out, size_t bytes)
+static bool take_word(const char **at, const char *name, bool last, char *out,
+                      size_t bytes)
 {
     const size_t n = strlen(name);
     const char *p = *at;
@@ -275,19 +286,21 @@ static bool take_word(const char **at, const char *name, bool last, char *out, s
     return true;
 }
 
-static bool take_number_of(const char **at, const char *name, uint64_t most, uint64_t *out)
+static bool take_number_of(const char **at, const char *name, uint64_t most,
+                           uint64_t *out)
 {
     char word[24], *end;
 
-    if (!take_word(at, name, false, word, sizeof(word)) || word[0] < '0' || word[0] > '9')
+    if (!take_word(at, name, false, word, sizeof(word)) || word[0] < '0' ||
+        word[0] > '9')
         return false;
     *out = strtoull(word, &end, 10);
     return !*end && *out <= most;
 }
 
 /* The item of a list whose name that is. */
-static bool take_name(const char **at, const char *name, int n, const char *(*name_of)(int),
-                      int *out)
+static bool take_name(const char **at, const char *name, int n,
+                      const char *(*name_of)(int), int *out)
 {
     char word[32];
 
@@ -383,7 +396,8 @@ static bool parse(const char *text, struct announcement *a)
     return true;
 }
 
-/* It lasts until the node, too, has done with that many starts: others are behind rank 0. */
+/* It lasts until the node, too, has done with that many starts: others are behind rank
+ * 0. */
 static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
 {
     struct trib_channel *c = trib_channel_of(comm);
@@ -396,7 +410,8 @@ static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
     return true;
 }
 
-trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const char *text)
+trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number,
+                                const char *text)
 {
     struct trib_channel *c = trib_channel_of(comm);
     struct announcement a;
@@ -407,23 +422,28 @@ trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number, const c
         return drop(comm, number, (uint32_t)starts)
                    ? TRIB_OK
                    : trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
-                                    "rank 0 has freed plan %" PRIu32 ", which there is none of",
+                                    "rank 0 has freed plan %" PRIu32
+                                    ", which there is none of",
                                     number);
     if (number >= TRIB_CHANNEL_PLANS || c->plans[number] || !parse(text, &a))
         return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
-                              "rank 0 announced plan %" PRIu32 ": \"%.200s\", which is none",
+                              "rank 0 announced plan %" PRIu32
+                              ": \"%.200s\", which is none",
                               number, text);
-    /* What is kept for a codec: agreements twice, what its results lose, and the words and
-     * values of a round, which of a short vector is all of it; with a quorum all results. */
+    /* What is kept for a codec: agreements twice, what its results lose, and the words
+     * and values of a round, which of a short vector is all of it; with a quorum all
+     * results. */
     const bool kept = strcmp(a.codec, "none") != 0 || strcmp(a.quorum, "all") != 0;
     if (c->memory && kept && a.desc.count > c->memory / (5 * sizeof(float)))
-        return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
-                              "a plan of %zu elements by codec %.60s may need more than the %zu "
-                              "MiB that a plan may have here",
-                              a.desc.count, a.codec, c->memory >> 20);
+        return trib_comm_fail(
+            comm, TRIB_ERR_NO_RESOURCE,
+            "a plan of %zu elements by codec %.60s may need more than the %zu "
+            "MiB that a plan may have here",
+            a.desc.count, a.codec, c->memory >> 20);
     c->announced = number;
     snprintf(comm->cfg.check, sizeof(comm->cfg.check), "%s", a.check);
-    return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving, &c->plans[number]);
+    return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving,
+                          &c->plans[number]);
 }
 
 static bool is_done(const struct trib_plan *plan)
@@ -446,7 +466,7 @@ static void destroy_dropped(struct trib_channel *c)
     }
 }
 
-/* Progress -------------------------------------------------------------------------------- */
+/* Progress ------------------------------------------------------------------------- */
 
 /* The first frame of the next operation, of whoever is first; NULL: none has come. */
 static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out)
@@ -495,15 +515,17 @@ static bool start_next(struct trib_comm *comm)
     mine.seq = e->seq + 1;
     if (!trib_frame_same(&mine, &f)) {
         char text[400];
-        trib_status_t st = trib_frame_check(&mine, &f, e->rank, peer, text, sizeof(text));
+        trib_status_t st =
+            trib_frame_check(&mine, &f, e->rank, peer, text, sizeof(text));
         trib_engine_fail(e, st, text);
         return false;
     }
     const int left = left_peer(e, &plan->run.program);
     if (left >= 0) {
         char text[200];
-        snprintf(text, sizeof(text), "rank %d (host %.64s, process %d) has left, others go on",
-                 left, e->peers[left].host, e->peers[left].pid);
+        snprintf(text, sizeof(text),
+                 "rank %d (host %.64s, process %d) has left, others go on", left,
+                 e->peers[left].host, e->peers[left].pid);
         trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
         return false;
     }

@@ -16,7 +16,8 @@ enum {
     ALIVES = 3, /* a tribd that lives says so each second: so many may be late */
 };
 
-/* A tribd is lost when a rank would be, that is stopped or of another host and silent. */
+/* A tribd is lost when a rank would be, that is stopped or of another host and
+ * silent. */
 static int silent_ms(const struct trib_config *cfg)
 {
     const int least = ALIVES * TRIB_SESSION_ALIVE_MS;
@@ -36,8 +37,9 @@ static size_t find_user(const char *name, uid_t *out)
     return 1;
 }
 
-trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job, const struct trib_log *log,
-                               struct trib_error *err, struct trib_sponsor **out)
+trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job,
+                               const struct trib_log *log, struct trib_error *err,
+                               struct trib_sponsor **out)
 {
     struct trib_auth_opts auth = {.method = job->cfg.service_auth,
                                   .key_file = job->cfg.service_key};
@@ -48,7 +50,8 @@ trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job, const struct 
     auth.users = &user;
     auth.n_users = find_user(job->cfg.service_user, &user);
     if (!s)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for connections to services");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for connections to services");
     s->job = job;
     s->log = log;
     s->wait_ms = job->cfg.service_wait_ms;
@@ -70,21 +73,24 @@ void trib_sponsor_free(struct trib_sponsor *s)
         return;
     for (int i = 0; i < s->n; i++) {
         if (trib_session_ready(s->sessions[i]))
-            (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100), &goodbye);
+            (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100),
+                                         &goodbye);
         trib_session_free(s->sessions[i]);
     }
     trib_auth_free(s->auth);
     free(s);
 }
 
-static trib_status_t connect_to(struct trib_sponsor *s, const char *address, int *fd_out)
+static trib_status_t connect_to(struct trib_sponsor *s, const char *address,
+                                int *fd_out)
 {
     struct trib_tcp_root at;
     char why[160];
 
     if (!trib_tcp_root_parse(address, &at))
         return trib_fail(&s->err, TRIB_ERR_CONFIG,
-                         "TRIB_SERVICE: \"%s\" is not host:port, such as agg0:4700", address);
+                         "TRIB_SERVICE: \"%s\" is not host:port, such as agg0:4700",
+                         address);
     *fd_out = trib_tcp_connect(&at, trib_deadline_ms(HANDSHAKE_MS), why, sizeof(why));
     if (*fd_out >= 0)
         return TRIB_OK;
@@ -93,14 +99,16 @@ static trib_status_t connect_to(struct trib_sponsor *s, const char *address, int
 }
 
 /* With a sentence, whatever it was. */
-static trib_status_t answered(struct trib_sponsor *s, const char *address, trib_status_t st)
+static trib_status_t answered(struct trib_sponsor *s, const char *address,
+                              trib_status_t st)
 {
     if (st == TRIB_OK)
         return TRIB_OK;
-    return s->err.status ? st
-                         : trib_fail(&s->err, st == TRIB_INPROGRESS ? TRIB_ERR_TIMEOUT : st,
-                                     "%s: %s", address,
-                                     st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
+    return s->err.status
+               ? st
+               : trib_fail(&s->err, st == TRIB_INPROGRESS ? TRIB_ERR_TIMEOUT : st,
+                           "%s: %s", address,
+                           st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
 }
 
 trib_status_t trib_sponsor_reach(struct trib_sponsor *s, int which, bool prove)
@@ -153,21 +161,24 @@ static void fill_join(const struct trib_sponsor *s, int node, struct trib_contro
         trib_secret_format(&s->job->secret, digits);
         snprintf(key, sizeof(key), "key=%s ", digits);
     }
-    int at = snprintf(j->settings, sizeof(j->settings), "%stransport=%s ", key, cfg->transport);
+    int at = snprintf(j->settings, sizeof(j->settings), "%stransport=%s ", key,
+                      cfg->transport);
     trib_config_same_text(cfg, j->settings + at, sizeof(j->settings) - (size_t)at);
     j->tree = (struct trib_control_bytes){s->job->tree, s->job->tree_bytes};
 }
 
 /* A key that was sent in clear protects nothing. */
-static trib_status_t check_sealed(struct trib_sponsor *s, const struct trib_session *session,
+static trib_status_t check_sealed(struct trib_sponsor *s,
+                                  const struct trib_session *session,
                                   const char *address)
 {
     if (!s->job->cfg.seal || trib_session_is_sealed(session))
         return TRIB_OK;
-    return trib_fail(&s->err, TRIB_ERR_UNSUPPORTED,
-                     "%s: by auth none the key for TRIB_SEAL=1 would go to the service in clear: "
-                     "take key or munge (auth of tribd, TRIB_SERVICE_AUTH), or no service",
-                     address);
+    return trib_fail(
+        &s->err, TRIB_ERR_UNSUPPORTED,
+        "%s: by auth none the key for TRIB_SEAL=1 would go to the service in clear: "
+        "take key or munge (auth of tribd, TRIB_SERVICE_AUTH), or no service",
+        address);
 }
 
 trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i)
@@ -193,10 +204,11 @@ trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i)
             return TRIB_OK;
         if (m.kind != TRIB_CONTROL_QUEUED)
             return trib_fail(&s->err, TRIB_ERR_NO_RESOURCE, "%s refuses: %s", address,
-                             m.kind == TRIB_CONTROL_REFUSED ? m.said.text : "no answer");
+                             m.kind == TRIB_CONTROL_REFUSED ? m.said.text
+                                                            : "no answer");
         if (s->log)
-            trib_log(s->log, TRIB_LOG_INFO, "service", "%s: place %u in the queue: %s", address,
-                     m.queued.position, m.queued.text);
+            trib_log(s->log, TRIB_LOG_INFO, "service", "%s: place %u in the queue: %s",
+                     address, m.queued.position, m.queued.text);
     }
     return answered(s, address, st);
 }
@@ -221,7 +233,8 @@ bool trib_sponsor_whole(const struct trib_sponsor *s)
     struct pollfd ends[TRIB_SERVICES_MAX];
 
     for (int i = 0; i < s->n; i++)
-        ends[i] = (struct pollfd){.fd = trib_session_fd(s->sessions[i]), .events = POLLRDHUP};
+        ends[i] =
+            (struct pollfd){.fd = trib_session_fd(s->sessions[i]), .events = POLLRDHUP};
     /* Where poll() fails nothing is known: what is sent next tells. */
     return poll(ends, (nfds_t)s->n, 0) <= 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rank 0's control connections to the services of a job (agg/protocol/session.h), and its search for
- * services while the job has none, or not all that it names.
+ * Rank 0's control connections to the services of a job (agg/protocol/session.h), and
+ * its search for services while the job has none, or not all that it names.
  */
 #ifndef OFFLOAD_CONTROL_LINK_H
 #define OFFLOAD_CONTROL_LINK_H
@@ -40,29 +40,33 @@ struct trib_sponsor {
 };
 
 /** trib_sponsor_new - without connections; job and log outlive it. */
-trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job, const struct trib_log *log,
-                               struct trib_error *err, struct trib_sponsor **out);
+trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job,
+                               const struct trib_log *log, struct trib_error *err,
+                               struct trib_sponsor **out);
 
 /** trib_sponsor_free - says goodbye. NULL is allowed. */
 void trib_sponsor_free(struct trib_sponsor *s);
 
-/** trib_sponsor_reach - connect to that address of the job. Blocks for some seconds at most.
+/** trib_sponsor_reach - connect to that address of the job. Blocks for some seconds at
+ * most.
  *
  * prove    wait until each side knows who the other is
  */
 trib_status_t trib_sponsor_reach(struct trib_sponsor *s, int which, bool prove);
 
-/** trib_sponsor_ask - connection i asks for room; as node i of as many as there are by now. */
+/** trib_sponsor_ask - connection i asks for room; as node i of as many as there are by
+ * now. */
 trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i);
 
-/** trib_sponsor_step - keep them alive, once the ranks have met the nodes: what they say is
- * dropped. An error if one has ended. */
+/** trib_sponsor_step - keep them alive, once the ranks have met the nodes: what they
+ * say is dropped. An error if one has ended. */
 trib_status_t trib_sponsor_step(struct trib_sponsor *s);
 
 /** trib_sponsor_whole - has none been closed by the other side? Reads nothing. */
 bool trib_sponsor_whole(const struct trib_sponsor *s);
 
-/* The search: a thread of rank 0's process, which calls nothing of its communicators. -------- */
+/* The search: a thread of rank 0's process, which calls nothing of its communicators.
+ * -------- */
 
 struct trib_scout;
 
@@ -70,10 +74,12 @@ struct trib_scout_opts {
     const struct trib_sponsor_job *job; /* copied */
     uint64_t taken; /* bit i: address i is not looked for */
     bool look_only; /* whether they would have the job; else a place there is kept */
-    int pause_ms;   /* before the first try, doubled after each that fails, up to a minute */
+    int pause_ms;   /* before the first try, doubled after each that fails, up to a
+                     * minute */
 };
 
-trib_status_t trib_scout_open(const struct trib_scout_opts *opts, struct trib_scout **out);
+trib_status_t trib_scout_open(const struct trib_scout_opts *opts,
+                              struct trib_scout **out);
 
 /** trib_scout_found - has it any of them? All of them, if they are a tree. */
 bool trib_scout_found(const struct trib_scout *scout);
@@ -81,7 +87,8 @@ bool trib_scout_found(const struct trib_scout *scout);
 /**
  * trib_scout_take - all that would have the job, admitted: NULL if none would any more.
  *
- * May take seconds where they have changed their minds. The caller sets job and log anew.
+ * May take seconds where they have changed their minds. The caller sets job and log
+ * anew.
  */
 struct trib_sponsor *trib_scout_take(struct trib_scout *scout);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search for services. Its thread connects, proves who it is and asks for room; all of that
- * may take seconds, which no start waits for. What it has got it keeps for a while, until
- * the ranks are at a place where they can go there; after that it gives the room back, and
- * asks anew when they come.
+ * The search for services. Its thread connects, proves who it is and asks for room; all
+ * of that may take seconds, which no start waits for. What it has got it keeps for a
+ * while, until the ranks are at a place where they can go there; after that it gives
+ * the room back, and asks anew when they come.
  *
- * The thread frees it all, so that who closes it need not wait: it may be in a call that does
- * not return soon.
+ * The thread frees it all, so that who closes it need not wait: it may be in a call
+ * that does not return soon.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,8 +47,10 @@ static void scout_free(struct trib_scout *s)
     free(s);
 }
 
-/* Those that would have the job, but for `out`, where a refusal is noted; NULL: none. */
-static struct trib_sponsor *try_without(const struct trib_scout *s, uint64_t *out, bool *again)
+/* Those that would have the job, but for `out`, where a refusal is noted; NULL:
+ * none. */
+static struct trib_sponsor *try_without(const struct trib_scout *s, uint64_t *out,
+                                        bool *again)
 {
     struct trib_error err = {0};
     struct trib_sponsor *got;
@@ -93,8 +95,8 @@ static void pause_until(struct trib_scout *s, uint64_t moment)
 }
 
 /*
- * With the mutex: what was admitted is kept, for a while; false: it is lost. Nothing is read, for
- * what nodes say first is for the ranks.
+ * With the mutex: what was admitted is kept, for a while; false: it is lost. Nothing is
+ * read, for what nodes say first is for the ranks.
  */
 static bool keep(struct trib_scout *s)
 {
@@ -139,7 +141,8 @@ static void *scout_main(void *arg)
 
     pthread_mutex_lock(&s->mutex);
     for (;;) {
-        pause_until(s, trib_scout_found(s) ? UINT64_MAX : trib_deadline_ms(s->pause_ms));
+        pause_until(s,
+                    trib_scout_found(s) ? UINT64_MAX : trib_deadline_ms(s->pause_ms));
         if (s->closed)
             break;
         search(s);
@@ -150,7 +153,8 @@ static void *scout_main(void *arg)
     return NULL;
 }
 
-trib_status_t trib_scout_open(const struct trib_scout_opts *opts, struct trib_scout **out)
+trib_status_t trib_scout_open(const struct trib_scout_opts *opts,
+                              struct trib_scout **out)
 {
     struct trib_scout *s = calloc(1, sizeof(*s));
     pthread_t thread;

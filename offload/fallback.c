@@ -9,7 +9,8 @@
 #include "offload/offload_plan.h"
 #include "pipeline/payload/undo_log.h"
 
-/* Barriers that are under way come to nothing; of a rank that goes on none is awaited any more. */
+/* Barriers that are under way come to nothing; of a rank that goes on none is awaited
+ * any more. */
 static void stop_confirms(struct trib_service *v)
 {
     struct trib_comm *confirms = v->confirms;
@@ -58,7 +59,7 @@ void trib_service_drop(struct trib_comm *comm)
     forget(v);
 }
 
-/* Recovery -------------------------------------------------------------------------------- */
+/* Recovery ------------------------------------------------------------------------- */
 
 /* How far all ranks are, and have all done; said has more. */
 static trib_status_t agree(struct trib_service *v)
@@ -75,7 +76,8 @@ static trib_status_t agree(struct trib_service *v)
 }
 
 /* That failed as well: a rank is lost, and the communicator with it. */
-void trib_service_give_up(struct trib_service *v, const struct trib_comm *by, trib_status_t st)
+void trib_service_give_up(struct trib_service *v, const struct trib_comm *by,
+                          trib_status_t st)
 {
     char text[sizeof(v->home->err.text)];
 
@@ -107,7 +109,8 @@ static trib_status_t move_to_spare(struct trib_service *v, uint64_t done)
     v->confirmed = done;
     trib_quorum_forget(v, true);
     for (struct trib_served *s = v->first; s && st == TRIB_OK; s = s->next)
-        if (!s->now || s->now->comm != v->spare) /* it may not have come to the channel */
+        if (!s->now || s->now->comm != v->spare) /* it may not have come to the
+                                                  * channel */
             st = trib_served_move(s, v->spare);
     for (struct trib_served *s = v->oldest; s && st == TRIB_OK; s = s->newer)
         st = trib_served_again(s);
@@ -121,10 +124,11 @@ static void say_what_happened(const struct trib_service *v, uint64_t done)
     for (struct trib_served *s = v->oldest; s; s = s->newer)
         pending += s->ordinal > done;
     if (v->said[TRIB_SAY_LEAVING])
-        trib_log(&v->home->log, TRIB_LOG_INFO, "service",
-                 "more services can be had: the ranks leave these after operation %" PRIu64
-                 ", %" PRIu64 " operation%s of this one %s done again",
-                 done, pending, pending == 1 ? "" : "s", pending == 1 ? "is" : "are");
+        trib_log(
+            &v->home->log, TRIB_LOG_INFO, "service",
+            "more services can be had: the ranks leave these after operation %" PRIu64
+            ", %" PRIu64 " operation%s of this one %s done again",
+            done, pending, pending == 1 ? "" : "s", pending == 1 ? "is" : "are");
     else
         trib_log(&v->home->log, TRIB_LOG_WARN, "service",
                  "%s; the ranks go on without the service, %" PRIu64
@@ -133,7 +137,8 @@ static void say_what_happened(const struct trib_service *v, uint64_t done)
 }
 
 /* What ranks have said of the channel that some, or all, have lost. */
-static trib_status_t settle(struct trib_service *v, uint64_t *done_out, struct trib_comm **by_out)
+static trib_status_t settle(struct trib_service *v, uint64_t *done_out,
+                            struct trib_comm **by_out)
 {
     const uint64_t done = (uint64_t)v->said[TRIB_SAY_CONFIRMED];
     const uint64_t ended = (uint64_t)v->said[TRIB_SAY_ENDED];
@@ -166,7 +171,8 @@ void trib_service_recover(struct trib_service *v)
     }
     v->leaving = false;
     v->recovering = false;
-    if (st != TRIB_OK) { /* plans that have not left the channel are there until they are freed */
+    if (st != TRIB_OK) { /* plans that have not left the channel are there until they
+                          * are freed */
         trib_service_give_up(v, by, st);
         return;
     }
@@ -184,9 +190,9 @@ void trib_service_leave(struct trib_service *v)
 }
 
 /*
- * One agreement, whether the channel failed or not: a rank that is here may be awaited by
- * ranks for whom it failed, and what all ranks say to the council must be the same. It may have
- * results that they have not.
+ * One agreement, whether the channel failed or not: a rank that is here may be awaited
+ * by ranks for whom it failed, and what all ranks say to the council must be the same.
+ * It may have results that they have not.
  */
 trib_status_t trib_service_detach(struct trib_comm *comm)
 {

@@ -1,33 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A communicator's service: nodes of tribd that sum its all-reduces, what happens when they
- * are lost, and how the ranks come to others.
+ * A communicator's service: nodes of tribd that sum its all-reduces, what happens when
+ * they are lost, and how the ranks come to others.
  *
- * There are three communicators beside the user's: the channel (channel.h), a spare one of the
- * ranks alone, and a small one, the council, on which they agree. A plan that is served has a
- * plan of the channel, and behind each of its starts comes a barrier of the channel's: who has
- * left it knows that all ranks have their results. So when the channel fails
+ * There are three communicators beside the user's: the channel (channel.h), a spare one
+ * of the ranks alone, and a small one, the council, on which they agree. A plan that is
+ * served has a plan of the channel, and behind each of its starts comes a barrier of
+ * the channel's: who has left it knows that all ranks have their results. So when the
+ * channel fails
  *
- *   - the ranks tell each other, over the council, up to which start number each has left the
- *     barrier; all starts up to the largest of these are done, on every rank;
- *   - each later one is undone (pipeline/payload/undo_log.h) and started anew over the spare, in the same
- *     order on all ranks: nothing is lost and nothing is counted twice;
+ *   - the ranks tell each other, over the council, up to which start number each has
+ *     left the barrier; all starts up to the largest of these are done, on every rank;
+ *   - each later one is undone (pipeline/payload/undo_log.h) and started anew over the
+ *     spare, in the same order on all ranks: nothing is lost and nothing is counted
+ *     twice;
  *   - from then on the spare does what the channel did.
  *
- * A rank that is not in a call meets the others at its next one: ranks that wait for each
- * other in whatever operation of the user's communicator look after the channel meanwhile.
+ * A rank that is not in a call meets the others at its next one: ranks that wait for
+ * each other in whatever operation of the user's communicator look after the channel
+ * meanwhile.
  *
- * While there is no channel the ranks ask each other now and then, at start numbers on which
- * they have agreed, whether rank 0 knows of services that would take the job; then they open a
- * channel, and each plan goes to it with its next start (rejoin.c). A channel of
- * fewer services than are to be had is left as if it had failed, and the ranks come to more.
+ * While there is no channel the ranks ask each other now and then, at start numbers on
+ * which they have agreed, whether rank 0 knows of services that would take the job;
+ * then they open a channel, and each plan goes to it with its next start (rejoin.c). A
+ * channel of fewer services than are to be had is left as if it had failed, and the
+ * ranks come to more.
  *
- * With a quorum (pipeline/payload/partial.h) the barrier is of another communicator, of the ranks, and its
- * end is awaited before the plan's next start: so it holds up no other plan, and a rank may be late
- * by one start of each. A user may then have a result that is not confirmed. It is not
- * undone, but given to the ranks that have not got it: offload_partial.c.
+ * With a quorum (pipeline/payload/partial.h) the barrier is of another communicator, of
+ * the ranks, and its end is awaited before the plan's next start: so it holds up no
+ * other plan, and a rank may be late by one start of each. A user may then have a
+ * result that is not confirmed. It is not undone, but given to the ranks that have not
+ * got it: offload_partial.c.
  *
- * None of this uses the user's communicator, whose operations have an order of their own.
+ * None of this uses the user's communicator, whose operations have an order of their
+ * own.
  */
 #ifndef OFFLOAD_FALLBACK_H
 #define OFFLOAD_FALLBACK_H
@@ -40,7 +46,8 @@ struct trib_served;
 enum trib_council_word {
     TRIB_SAY_CONFIRMED, /* starts that all ranks have done, as far as this one knows */
     TRIB_SAY_STARTED,
-    TRIB_SAY_LEAVING, /* rank 0: the channel did not fail, it is left for a better one */
+    TRIB_SAY_LEAVING, /* rank 0: the channel did not fail, it is left for a better
+                       * one */
     TRIB_SAY_GO,      /* rank 0: there are services */
     TRIB_SAY_NEXT,    /* rank 0: so many starts from here to the next question */
     TRIB_SAY_BUSY,    /* a start cannot end before the user has done more */
@@ -52,14 +59,19 @@ enum trib_council_word {
 
 /* How ranks come to services. Calls are of a user's thread, on one rank at a time. */
 struct trib_service_way {
-    void (*look)(void *arg);  /* rank 0, now and then, while there is a channel; or NULL */
-    bool (*found)(void *arg); /* rank 0: could there be a better channel than now? Cheap */
+    void (*look)(void *arg);  /* rank 0, now and then, while there is a channel; or
+                               * NULL */
+    bool (*found)(void *arg); /* rank 0: could there be a better channel than now?
+                               * Cheap */
     /*
-     * All ranks at once: open a channel; the same status on all of them. NULL: they never
-     * come back. text receives who serves, or why nobody does; council is theirs meanwhile
+     * All ranks at once: open a channel; the same status on all of them. NULL: they
+     * never come back. text receives who serves, or why nobody does; council is theirs
+     * meanwhile
      */
-    trib_status_t (*open)(void *arg, struct trib_comm **channel_out, char *text, size_t bytes);
-    void (*lost)(void *arg); /* the channel is no more, or all of it has failed; or NULL */
+    trib_status_t (*open)(void *arg, struct trib_comm **channel_out, char *text,
+                          size_t bytes);
+    void (*lost)(void *arg); /* the channel is no more, or all of it has failed; or
+                              * NULL */
     void (*free)(void *arg); /* at the end; or NULL */
     void *arg;
 };
@@ -69,7 +81,8 @@ struct trib_service {
     struct trib_comm *channel; /* NULL: there is none, the spare serves */
     struct trib_comm *spare;
     struct trib_comm *council;
-    struct trib_comm *confirms; /* of the ranks: barriers behind starts with a quorum; or NULL */
+    struct trib_comm *confirms; /* of the ranks: barriers behind starts with a quorum;
+                                 * or NULL */
     struct trib_plan *agreement; /* of the council; NULL: not yet needed */
     int64_t said[TRIB_SAY_WORDS];
     struct trib_served *first; /* all plans that are served */
@@ -79,15 +92,18 @@ struct trib_service {
     uint64_t ended;     /* newest start with a quorum whose result the user may have */
     uint64_t served;    /* starts that the channel has done */
     struct trib_known *freed; /* results not confirmed, of plans that are freed */
-    struct trib_known *ahead; /* of starts that this rank has not begun; the others have ended */
+    struct trib_known *ahead; /* of starts that this rank has not begun; the others have
+                               * ended */
     uint64_t ask_at;    /* before this start the ranks ask; 0: they do not */
-    uint64_t asked_ns;  /* rank 0: when they did last, and how many starts come between */
+    uint64_t asked_ns;  /* rank 0: when they did last, and how many starts come
+                         * between */
     uint64_t stride;
     bool asking;        /* the question of ask_at is under way */
     bool recovering;
     bool leaving; /* rank 0 gave the channel up on purpose */
     bool in_home; /* called from where the home is locked */
-    trib_status_t broken; /* spare or council failed, too; the sentence is the home's failure */
+    trib_status_t broken; /* spare or council failed, too; the sentence is the home's
+                           * failure */
     struct trib_service_way way;
 };
 
@@ -97,7 +113,8 @@ extern const struct trib_comm_hooks trib_service_hooks;
 /**
  * trib_service_attach - let a service sum comm's all-reduces; for now the spare.
  *
- * All ranks at once. The caller then sets way, and channel, which comm owns from then on.
+ * All ranks at once. The caller then sets way, and channel, which comm owns from then
+ * on.
  * errors   as trib_split, the same on all ranks
  */
 trib_status_t trib_service_attach(struct trib_comm *comm);
@@ -105,12 +122,13 @@ trib_status_t trib_service_attach(struct trib_comm *comm);
 /**
  * trib_service_join - of trib_init: join the services of TRIB_SERVICE, if any.
  *
- * A service that cannot be had is no error: rank 0 warns, and the ranks sum by themselves, until
- * there is one.
+ * A service that cannot be had is no error: rank 0 warns, and the ranks sum by
+ * themselves, until there is one.
  */
 trib_status_t trib_service_join(struct trib_comm *comm);
 
-/** trib_service_detach - leave all three; before the home leaves. Errors as trib_free_comm. */
+/** trib_service_detach - leave all three; before the home leaves. Errors as
+ * trib_free_comm. */
 trib_status_t trib_service_detach(struct trib_comm *comm);
 
 /** trib_service_drop - free them without a word: the communicator has failed. */
@@ -119,12 +137,13 @@ void trib_service_drop(struct trib_comm *comm);
 /** trib_service_forget_in_child - free a forked child's copy of it. */
 void trib_service_forget_in_child(struct trib_comm *comm);
 
-/** trib_service_look - while ranks wait for each other elsewhere: meet those for whom the
- * channel failed. */
+/** trib_service_look - while ranks wait for each other elsewhere: meet those for whom
+ * the channel failed. */
 void trib_service_look(struct trib_comm *comm);
 
 /**
- * trib_service_register - the home can reach this memory: so shall the channel and the spare.
+ * trib_service_register - the home can reach this memory: so shall the channel and the
+ * spare.
  *
  * Where one cannot, its vectors go through slots.
  */
@@ -139,7 +158,8 @@ trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr);
 /** trib_service_stats - add what channel and spare have counted. */
 void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats);
 
-/** trib_served_any_quorum - would a service have to close chunks of a plan without the late ones? */
+/** trib_served_any_quorum - would a service have to close chunks of a plan without the
+ * late ones? */
 bool trib_served_any_quorum(const struct trib_service *v);
 
 #endif

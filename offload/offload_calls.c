@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables by which comm/ reaches offloaded plans (comm/plan_ops.h), and what attaches them.
+ * The tables by which comm/ reaches offloaded plans (comm/plan_ops.h), and what
+ * attaches them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,8 @@ static void unlink_served(struct trib_served *s)
         *at = s->next;
 }
 
-static bool takes(const struct trib_comm *comm, trib_coll_t coll, const trib_desc_t *desc,
-                  bool leaving)
+static bool takes(const struct trib_comm *comm, trib_coll_t coll,
+                  const trib_desc_t *desc, bool leaving)
 {
     const char *algorithm = desc->algorithm ? desc->algorithm : comm->cfg.algorithm;
 
@@ -44,7 +45,8 @@ static bool takes(const struct trib_comm *comm, trib_coll_t coll, const trib_des
            (strcmp(algorithm, "auto") == 0 || strcmp(algorithm, "service") == 0);
 }
 
-static trib_status_t make(struct trib_plan *plan, trib_coll_t coll, const trib_desc_t *desc)
+static trib_status_t make(struct trib_plan *plan, trib_coll_t coll,
+                          const trib_desc_t *desc)
 {
     struct trib_service *v = plan->comm->service;
     struct trib_served *s = calloc(1, sizeof(*s));
@@ -106,7 +108,8 @@ static struct trib_plan *computing(struct trib_plan *plan)
     return plan->served->now;
 }
 
-/* Which channel there is, and with it the plan, before a start: the same on all ranks. */
+/* Which channel there is, and with it the plan, before a start: the same on all
+ * ranks. */
 static void find_way(struct trib_served *s)
 {
     struct trib_service *v = s->service;
@@ -137,8 +140,9 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
     struct trib_service *v = s->service;
 
     if (s->open)
-        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                              "the plan was started before and is not done: wait first");
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_BUSY,
+            "the plan was started before and is not done: wait first");
     find_way(s);
     while (!v->broken && trib_quorum_unconfirmed(s)) {
         trib_quorum_fence(s);
@@ -152,7 +156,8 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
     s->of_calls = plan->identity.of_calls;
     s->n_fed = 0;
     memset(s->absent, 0, (size_t)v->home->engine.ranks * sizeof(*s->absent));
-    trib_served_number(s); /* also of a first start that the others have ended: its number is in the key */
+    trib_served_number(s); /* also of a first start that the others have ended: its
+                            * number is in the key */
     if (trib_quorum_start_known(s))
         return TRIB_OK;
     s->step_before = s->now->run.step;
@@ -174,8 +179,9 @@ static trib_status_t note_fed(struct trib_served *s, size_t first, size_t count)
         const size_t room = s->room_fed ? 2 * s->room_fed : 16;
         struct trib_fed *fed = realloc(s->fed, room * sizeof(*fed));
         if (!fed)
-            return trib_comm_fail(s->service->home, TRIB_ERR_NO_MEMORY,
-                                  "no memory to note what was named by trib_plan_ready");
+            return trib_comm_fail(
+                s->service->home, TRIB_ERR_NO_MEMORY,
+                "no memory to note what was named by trib_plan_ready");
         s->fed = fed;
         s->room_fed = room;
     }
@@ -219,9 +225,10 @@ static trib_status_t wait(struct trib_plan *plan)
 
     while (s->open) {
         if (s->due && trib_served_waits(s))
-            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                                  "the plan waits for elements that trib_plan_ready has not "
-                                  "named");
+            return trib_comm_fail(
+                plan->comm, TRIB_ERR_INVALID,
+                "the plan waits for elements that trib_plan_ready has not "
+                "named");
         trib_served_wait_for(s);
     }
     return s->status;
@@ -249,7 +256,9 @@ static trib_status_t idle(struct trib_plan *plan, const char *call)
 
 static trib_status_t answer(struct trib_plan *plan, trib_status_t st)
 {
-    return st == TRIB_OK ? st : trib_served_refused(plan->served, plan->served->now->comm, st);
+    return st == TRIB_OK
+               ? st
+               : trib_served_refused(plan->served, plan->served->now->comm, st);
 }
 
 static trib_status_t state_save(struct trib_plan *plan, void *state, size_t bytes,
@@ -258,8 +267,8 @@ static trib_status_t state_save(struct trib_plan *plan, void *state, size_t byte
     trib_status_t st = idle(plan, "trib_plan_state_save");
 
     return st != TRIB_OK ? st
-                         : answer(plan, trib_plan_state_save(plan->served->now, state, bytes,
-                                                             bytes_out));
+                         : answer(plan, trib_plan_state_save(plan->served->now, state,
+                                                             bytes, bytes_out));
 }
 
 static trib_status_t state_load(struct trib_plan *plan, const void *state, size_t bytes)
@@ -295,7 +304,8 @@ static const void *input(const struct trib_plan *plan)
     return !s->open ? NULL : s->send ? s->send : s->recv;
 }
 
-/* What aggregators have under way ends, too, and the ranks are not to do it again by themselves. */
+/* What aggregators have under way ends, too, and the ranks are not to do it again by
+ * themselves. */
 static void fail(struct trib_plan *plan, trib_status_t status, const char *text)
 {
     const struct trib_service *v = plan->served->service;

@@ -38,7 +38,8 @@ static void deregister_in(struct trib_comm *comm, void *ptr)
     trib_comm_lock(comm);
     if (comm->engine.failed)
         trib_engine_part(&comm->engine);
-    (void)trib_memory_remove(&comm->engine.memories, ptr, false, comm->engine.failed != TRIB_OK);
+    (void)trib_memory_remove(&comm->engine.memories, ptr, false,
+                             comm->engine.failed != TRIB_OK);
     trib_comm_unlock(comm);
 }
 

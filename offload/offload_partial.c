@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans that are served with a quorum: results that a user has before all ranks have them.
+ * Plans that are served with a quorum: results that a user has before all ranks have
+ * them.
  *
- * Starts of the channel have one order, in which each rank ends them. So of a rank that has
- * ended start n all before it are ended, too, and of those that are not confirmed it has a copy:
- * each plan has room for one, since its next start waits until the last is confirmed.
+ * Starts of the channel have one order, in which each rank ends them. So of a rank that
+ * has ended start n all before it are ended, too, and of those that are not confirmed
+ * it has a copy: each plan has room for one, since its next start waits until the last
+ * is confirmed.
  */
 #include "offload/offload_plan.h"
 
@@ -32,7 +34,7 @@ bool trib_served_any_quorum(const struct trib_service *v)
     return false;
 }
 
-/* Results that are kept ----------------------------------------------------------------- */
+/* Results that are kept ------------------------------------------------------------ */
 
 static void free_known(struct trib_known *k)
 {
@@ -45,7 +47,8 @@ static void free_known(struct trib_known *k)
 
 static bool is_running(const struct trib_plan *plan)
 {
-    const int state = plan ? atomic_load_explicit(&plan->run.state, memory_order_acquire) : 0;
+    const int state =
+        plan ? atomic_load_explicit(&plan->run.state, memory_order_acquire) : 0;
 
     return state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
 }
@@ -75,9 +78,10 @@ trib_status_t trib_quorum_make(struct trib_served *s)
     if (!trib_served_has_quorum(s))
         return TRIB_OK;
     s->known = make_known(trib_quorum_room(&s->now->run));
-    return s->known ? TRIB_OK
-                    : trib_comm_fail(s->now->comm, TRIB_ERR_NO_MEMORY,
-                                     "no memory for the result of a plan with a quorum");
+    return s->known
+               ? TRIB_OK
+               : trib_comm_fail(s->now->comm, TRIB_ERR_NO_MEMORY,
+                                "no memory for the result of a plan with a quorum");
 }
 
 void trib_quorum_free(struct trib_served *s)
@@ -120,7 +124,8 @@ void trib_quorum_drop(struct trib_service *v)
 static void count_freed(struct trib_service *v)
 {
     for (const struct trib_known *k = v->freed; k; k = k->next)
-        if (k->confirm && trib_served_done_well(k->confirm) && k->start->number > v->confirmed)
+        if (k->confirm && trib_served_done_well(k->confirm) &&
+            k->start->number > v->confirmed)
             v->confirmed = k->start->number;
 }
 
@@ -138,7 +143,7 @@ void trib_quorum_forget(struct trib_service *v, bool all)
     }
 }
 
-/* Starts -------------------------------------------------------------------------------- */
+/* Starts --------------------------------------------------------------------------- */
 
 /* Who is missing in the newest start, whose run is done. */
 static void note(struct trib_served *s)
@@ -161,7 +166,8 @@ static void end(struct trib_served *s)
     const trib_status_t st = trib_plan_start(s->confirm);
     if (st == TRIB_OK)
         return;
-    trib_comm_lock(v->confirms); /* the others wait for it in vain: the fence ends the channel */
+    trib_comm_lock(v->confirms); /* the others wait for it in vain: the fence ends the
+                                  * channel */
     trib_engine_fail(&v->confirms->engine, st, trib_last_error(v->confirms));
     trib_comm_unlock(v->confirms);
 }
@@ -169,13 +175,13 @@ static void end(struct trib_served *s)
 void trib_quorum_end_all(struct trib_service *v)
 {
     for (struct trib_served *s = v->oldest; s; s = s->newer)
-        if (s->open && trib_served_has_quorum(s) && s->now->run.step != s->step_before &&
-            trib_served_done_well(s->now))
+        if (s->open && trib_served_has_quorum(s) &&
+            s->now->run.step != s->step_before && trib_served_done_well(s->now))
             end(s);
 }
 
-/* While a rank waits for a barrier: others may have left the channel, and wait for it. With the
- * lock of the barriers' engine. */
+/* While a rank waits for a barrier: others may have left the channel, and wait for it.
+ * With the lock of the barriers' engine. */
 static void look_at_channel(void *arg)
 {
     struct trib_service *v = arg;
@@ -192,8 +198,8 @@ static void look_at_channel(void *arg)
         trib_engine_fail(&v->confirms->engine, TRIB_ERR_ABORTED, "the service is lost");
 }
 
-/* A later start of another plan may have shown that all ranks have ended this one: its barrier
- * still is to be left. */
+/* A later start of another plan may have shown that all ranks have ended this one: its
+ * barrier still is to be left. */
 bool trib_quorum_unconfirmed(const struct trib_served *s)
 {
     return s->pending || is_running(s->confirm);
@@ -220,7 +226,7 @@ void trib_quorum_fence(struct trib_served *s)
     trib_comm_unlock(v->channel);
 }
 
-/* Without the channel ------------------------------------------------------------------- */
+/* Without the channel -------------------------------------------------------------- */
 
 /* From one rank to all, over the spare. */
 static trib_status_t spread(struct trib_service *v, int root, void *bytes, size_t n)
@@ -273,12 +279,14 @@ static trib_status_t exchange(struct trib_service *v, int root, uint64_t number,
 
     trib_status_t st = spread(v, root, &bytes, sizeof(bytes));
     if (st == TRIB_OK && bytes < sizeof(*start))
-        st = trib_comm_fail(v->spare, TRIB_ERR_PROTOCOL,
-                            "rank %d does not have the result of a sum that it has ended", root);
+        st = trib_comm_fail(
+            v->spare, TRIB_ERR_PROTOCOL,
+            "rank %d does not have the result of a sum that it has ended", root);
     if (st == TRIB_OK && !mine)
         start = malloc(bytes);
     if (st == TRIB_OK && !start)
-        st = trib_comm_fail(v->spare, TRIB_ERR_NO_MEMORY, "no memory for the result of a sum");
+        st = trib_comm_fail(v->spare, TRIB_ERR_NO_MEMORY,
+                            "no memory for the result of a sum");
     if (st == TRIB_OK)
         st = spread(v, root, start, bytes);
     if (st == TRIB_OK && !trib_quorum_valid(start, bytes, ranks_of(v)))
@@ -325,7 +333,8 @@ trib_status_t trib_quorum_settle(struct trib_service *v, uint64_t done, uint64_t
                                  struct trib_comm **by_out)
 {
     const int size = ranks_of(v), rank = v->home->engine.rank;
-    const int64_t say[TRIB_SAY_WORDS] = {[TRIB_SAY_HAS] = v->ended == ended ? size - rank : 0};
+    const int64_t say[TRIB_SAY_WORDS] = {[TRIB_SAY_HAS] =
+                                             v->ended == ended ? size - rank : 0};
 
     *by_out = v->council;
     trib_status_t st = trib_council_meet(v, say);
@@ -369,14 +378,15 @@ void trib_quorum_deliver_due(struct trib_served *s)
     trib_status_t st = TRIB_OK;
 
     if (fits(s))
-        trib_quorum_deliver(&s->now->comm->engine, &s->now->run, s->due, s->send, s->recv,
-                            s->begun);
+        trib_quorum_deliver(&s->now->comm->engine, &s->now->run, s->due, s->send,
+                            s->recv, s->begun);
     else
-        st = trib_comm_fail(v->home, TRIB_ERR_MISMATCH,
-                            "ranks disagree on operation %llu of the service: the others have "
-                            "summed %llu elements, this rank started a plan of %zu",
-                            (unsigned long long)s->ordinal, (unsigned long long)s->due->count,
-                            s->desc.count);
+        st = trib_comm_fail(
+            v->home, TRIB_ERR_MISMATCH,
+            "ranks disagree on operation %llu of the service: the others have "
+            "summed %llu elements, this rank started a plan of %zu",
+            (unsigned long long)s->ordinal, (unsigned long long)s->due->count,
+            s->desc.count);
     if (st == TRIB_OK)
         trib_quorum_absent(s->due, ranks_of(v), s->absent);
     free(s->due);

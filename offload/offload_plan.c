@@ -11,12 +11,13 @@
 #include "pipeline/payload/undo_log.h"
 
 enum {
-    CHUNK_LEAST = 32 << 10, /* of dense vectors on a channel, unless somebody asks for less */
+    CHUNK_LEAST = 32 << 10, /* of dense vectors on a channel, unless somebody asks for
+                             * less */
     WORD_MOST = 48 << 10,
     CHANNEL_ROUNDS_GOOD = 192,
 };
 
-/* Making ---------------------------------------------------------------------------------- */
+/* Making --------------------------------------------------------------------------- */
 
 trib_status_t trib_served_refused(struct trib_served *s, const struct trib_comm *by,
                              trib_status_t st)
@@ -31,15 +32,16 @@ static bool by_buckets(const struct trib_codec_info *codec)
 }
 
 /*
- * The chunks of all ranks meet at a service, and a sum ends a trip after the last of them is up:
- * over networks dense vectors have chunks of 32 KiB, so that less is on the way then, or larger
- * ones where these are rounds enough and save messages; words of integers are of 48 KiB at most.
- * Within load/store reach dense chunks are as large as stays in a cache, and as many bytes of
- * integers cost as much to pass on: these are of more elements.
- * Other code words stay as they are: what is lost does not depend on the way, and sparse ones
- * cost by their number, however short.
+ * The chunks of all ranks meet at a service, and a sum ends a trip after the last of
+ * them is up: over networks dense vectors have chunks of 32 KiB, so that less is on the
+ * way then, or larger ones where these are rounds enough and save messages; words of
+ * integers are of 48 KiB at most. Within load/store reach dense chunks are as large as
+ * stays in a cache, and as many bytes of integers cost as much to pass on: these are of
+ * more elements. Other code words stay as they are: what is lost does not depend on the
+ * way, and sparse ones cost by their number, however short.
  */
-static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most, bool near)
+static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most,
+                       bool near)
 {
     const struct trib_codec_info *info = trib_codec_info(codec);
     const size_t least = most < CHUNK_LEAST ? most : CHUNK_LEAST;
@@ -65,7 +67,8 @@ static size_t chunk_on(const struct trib_served *s, const struct trib_comm *chan
     struct trib_codec *codec;
 
     if (s->desc.chunk || s->service->home->chunk_given ||
-        trib_codec_create(text, NULL, NULL, &codec) != TRIB_OK) /* as the plan will tell */
+        trib_codec_create(text, NULL, NULL, &codec) != TRIB_OK) /* as the plan will
+                                                                 * tell */
         return s->desc.chunk;
     const size_t chunk = chunk_by(codec, good, channel->cfg.chunk, channel->load_store);
     trib_codec_destroy(codec);
@@ -87,8 +90,9 @@ trib_status_t trib_served_make_on(struct trib_served *s, struct trib_comm *comm,
 }
 
 /* The barrier behind each start of a plan of the channel. */
-trib_status_t trib_served_make_confirm(const struct trib_service *v, const struct trib_plan *plan,
-                                  struct trib_plan **out)
+trib_status_t trib_served_make_confirm(const struct trib_service *v,
+                                       const struct trib_plan *plan,
+                                       struct trib_plan **out)
 {
     struct trib_comm *by = plan->run.desc.quorum.need ? v->confirms : plan->comm;
     trib_desc_t desc = TRIB_DESC_INIT;
@@ -97,7 +101,7 @@ trib_status_t trib_served_make_confirm(const struct trib_service *v, const struc
     return trib_plan_make(by, TRIB_BARRIER, &desc, false, out);
 }
 
-/* Starts under way ------------------------------------------------------------------------ */
+/* Starts under way ----------------------------------------------------------------- */
 
 void trib_served_number(struct trib_served *s)
 {
@@ -164,5 +168,5 @@ bool trib_served_waits(const struct trib_served *s)
     return s->desc.feed != TRIB_FEED_WHOLE && named < s->desc.count;
 }
 
-/* The public calls ------------------------------------------------------------------------ */
+/* The public calls ----------------------------------------------------------------- */
 

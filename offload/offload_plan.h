@@ -13,7 +13,8 @@ struct trib_fed {
 struct trib_known {
     struct trib_known *next;
     struct trib_quorum_start *start;
-    struct trib_plan *confirm; /* of a plan that is freed: it may be under way; or NULL */
+    struct trib_plan *confirm; /* of a plan that is freed: it may be under way; or
+                                * NULL */
 };
 
 struct trib_served {
@@ -26,9 +27,11 @@ struct trib_served {
     struct trib_served *newer; /* behind service->oldest */
     bool pending;              /* in that list: not known to be done by all ranks */
     bool open;                 /* started, and the user does not know its end */
-    uint64_t covers;           /* the newest start of confirm is behind so many starts */
+    uint64_t covers;           /* the newest start of confirm is behind so many
+                                * starts */
     struct trib_known *known;  /* with a quorum: room for the newest start, or NULL */
-    struct trib_quorum_start *due; /* others have ended the newest start, this rank not; or NULL */
+    struct trib_quorum_start *due; /* others have ended the newest start, this rank not;
+                                    * or NULL */
     bool begun;                /* this rank had begun it */
     size_t *absent;            /* [ranks] elements of the newest start; NULL: 0 */
     uint64_t ordinal;          /* of the newest start */
@@ -47,7 +50,8 @@ void trib_service_recover(struct trib_service *v);
 bool trib_service_lost(const struct trib_service *v);
 
 /**
- * trib_service_turn - before each start, while there is no channel: ask, or go to services.
+ * trib_service_turn - before each start, while there is no channel: ask, or go to
+ * services.
  *
  * s        the plan that is to be started; all ranks come here with the same starts
  */
@@ -56,29 +60,37 @@ void trib_service_turn(struct trib_service *v, const struct trib_served *s);
 /** trib_service_leave - rank 0: as if the channel had failed, for a better one. */
 void trib_service_leave(struct trib_service *v);
 
-/** trib_service_give_up - by has failed: a rank is lost, and with it the communicator. */
-void trib_service_give_up(struct trib_service *v, const struct trib_comm *by, trib_status_t st);
+/** trib_service_give_up - by has failed: a rank is lost, and with it the
+ * communicator. */
+void trib_service_give_up(struct trib_service *v, const struct trib_comm *by,
+                          trib_status_t st);
 
 /**
- * trib_council_ask, _hear - an agreement, and its end: what all say of it is in v->said.
+ * trib_council_ask, _hear - an agreement, and its end: what all say of it is in
+ * v->said.
  *
- * One at a time, the same ones in the same order on all ranks. trib_council_meet is both.
+ * One at a time, the same ones in the same order on all ranks. trib_council_meet is
+ * both.
  * errors   the council has failed
  */
-trib_status_t trib_council_ask(struct trib_service *v, const int64_t say[TRIB_SAY_WORDS]);
+trib_status_t trib_council_ask(struct trib_service *v,
+                               const int64_t say[TRIB_SAY_WORDS]);
 trib_status_t trib_council_hear(struct trib_service *v);
-trib_status_t trib_council_meet(struct trib_service *v, const int64_t say[TRIB_SAY_WORDS]);
+trib_status_t trib_council_meet(struct trib_service *v,
+                                const int64_t say[TRIB_SAY_WORDS]);
 
 /** trib_council_close - before the council is freed. */
 void trib_council_close(struct trib_service *v);
 
-/** trib_served_count - starts whose barrier this rank has left; the rest stays in the list. */
+/** trib_served_count - starts whose barrier this rank has left; the rest stays in the
+ * list. */
 void trib_served_count(struct trib_service *v);
 
 /** trib_served_drop - out of the list of pending starts. */
 void trib_served_drop(struct trib_served *s);
 
-/** trib_served_done_well - has the newest start of a plan of channel or spare succeeded? */
+/** trib_served_done_well - has the newest start of a plan of channel or spare
+ * succeeded? */
 bool trib_served_done_well(const struct trib_plan *plan);
 
 /** trib_served_push - a start, as the newest one under way. */
@@ -95,20 +107,25 @@ trib_status_t trib_served_refused(struct trib_served *s, const struct trib_comm 
 trib_status_t trib_served_make_on(struct trib_served *s, struct trib_comm *comm,
                                   struct trib_plan **out);
 
-/** trib_served_make_confirm - the barrier behind each start of a plan of the channel. */
+/** trib_served_make_confirm - the barrier behind each start of a plan of the
+ * channel. */
 trib_status_t trib_served_make_confirm(const struct trib_service *v,
-                                       const struct trib_plan *plan, struct trib_plan **out);
+                                       const struct trib_plan *plan,
+                                       struct trib_plan **out);
 
 /** trib_served_number - by which number of the home its next start draws its noise. */
 void trib_served_number(struct trib_served *s);
 
-/** trib_served_start_both - the plan, and the barrier behind it. ordinal: of this start. */
+/** trib_served_start_both - the plan, and the barrier behind it. ordinal: of this
+ * start. */
 trib_status_t trib_served_start_both(struct trib_served *s, uint64_t ordinal);
 
-/** trib_served_advance - look once at an open start: is it done, or has the channel failed? */
+/** trib_served_advance - look once at an open start: is it done, or has the channel
+ * failed? */
 void trib_served_advance(struct trib_served *s);
 
-/** trib_served_wait_for - drive until an open start is done, or the channel has failed. */
+/** trib_served_wait_for - drive until an open start is done, or the channel has
+ * failed. */
 void trib_served_wait_for(struct trib_served *s);
 
 /** trib_served_close - tell the user of an open start how it ended. */
@@ -130,23 +147,26 @@ trib_status_t trib_served_again(struct trib_served *s);
 /** trib_served_waits - can it not end before the user names more of its elements? */
 bool trib_served_waits(const struct trib_served *s);
 
-/* With a quorum: offload_partial.c ------------------------------------------------------------ */
+/* With a quorum: offload_partial.c ------------------------------------------------- */
 
-/** trib_served_has_quorum - does the channel close the plan's chunks without the late ones? */
+/** trib_served_has_quorum - does the channel close the plan's chunks without the late
+ * ones? */
 bool trib_served_has_quorum(const struct trib_served *s);
 
 /** trib_quorum_make - what such a plan of the channel keeps; TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_quorum_make(struct trib_served *s);
 void trib_quorum_free(struct trib_served *s);
 
-/** trib_quorum_end_all - of pending starts whose own operation is done the user may have the
- * result. */
+/** trib_quorum_end_all - of pending starts whose own operation is done the user may
+ * have the result. */
 void trib_quorum_end_all(struct trib_service *v);
 
-/** trib_quorum_forget - results of starts up to v->confirmed; all: of all that are ended. */
+/** trib_quorum_forget - results of starts up to v->confirmed; all: of all that are
+ * ended. */
 void trib_quorum_forget(struct trib_service *v, bool all);
 
-/** trib_quorum_drop_barriers - of plans that are freed; their communicator has stopped. */
+/** trib_quorum_drop_barriers - of plans that are freed; their communicator has
+ * stopped. */
 void trib_quorum_drop_barriers(struct trib_service *v);
 
 /** trib_quorum_drop - all that is known. */
@@ -155,18 +175,21 @@ void trib_quorum_drop(struct trib_service *v);
 /** trib_quorum_unconfirmed - may the plan not be started again, or its memory freed? */
 bool trib_quorum_unconfirmed(const struct trib_served *s);
 
-/** trib_quorum_fence - see that the plan's last start is confirmed, or the channel lost. */
+/** trib_quorum_fence - see that the plan's last start is confirmed, or the channel
+ * lost. */
 void trib_quorum_fence(struct trib_served *s);
 
 /**
- * trib_quorum_settle - all ranks, after the channel: starts done + 1 to ended, which some have ended.
+ * trib_quorum_settle - all ranks, after the channel: starts done + 1 to ended, which
+ * some have ended.
  *
  * by_out   whose failure an error is
  */
 trib_status_t trib_quorum_settle(struct trib_service *v, uint64_t done, uint64_t ended,
                                  struct trib_comm **by_out);
 
-/** trib_quorum_start_known - a start that the others have ended; false: it is another one. */
+/** trib_quorum_start_known - a start that the others have ended; false: it is another
+ * one. */
 bool trib_quorum_start_known(struct trib_served *s);
 
 /** trib_quorum_deliver_due - end s->due, of which all is fed. */

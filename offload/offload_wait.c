@@ -11,8 +11,9 @@ static struct trib_plan *last_of(const struct trib_served *s)
 }
 
 /*
- * While ranks wait at the channel, with its lock: the services tell that a rank is lost, but for
- * how long it was stopped before counts for those who then agree without it, too.
+ * While ranks wait at the channel, with its lock: the services tell that a rank is
+ * lost, but for how long it was stopped before counts for those who then agree without
+ * it, too.
  */
 static void look_at_ranks(void *arg)
 {

@@ -2,12 +2,12 @@
 /*
  * How the ranks come to services while they sum by themselves.
  *
- * Starts have the same numbers on all ranks. Before start number ask_at each of them says to
- * the council what it knows, and goes on; the answer is due before the first later start of a
- * plan which has been started since then. That such a plan is done means that all ranks have
- * come past ask_at, so nobody has to wait for one that is behind; and it is the same start on
- * all ranks. When rank 0 has found services, the ranks end what is under way before that start
- * and open the channel.
+ * Starts have the same numbers on all ranks. Before start number ask_at each of them
+ * says to the council what it knows, and goes on; the answer is due before the first
+ * later start of a plan which has been started since then. That such a plan is done
+ * means that all ranks have come past ask_at, so nobody has to wait for one that is
+ * behind; and it is the same start on all ranks. When rank 0 has found services, the
+ * ranks end what is under way before that start and open the channel.
  */
 #include <inttypes.h>
 
@@ -15,8 +15,10 @@
 #include "offload/offload_plan.h"
 
 enum {
-    STARTS_MOST = 2048, /* from one question to the next: starts may become slow meanwhile */
-    ANSWER_MOST = 64,  /* starts until the answer is due, where no plan is started again */
+    STARTS_MOST = 2048, /* from one question to the next: starts may become slow
+                         * meanwhile */
+    ANSWER_MOST = 64,  /* starts until the answer is due, where no plan is started
+                        * again */
     ASK_NS = 1000000000,
 };
 
@@ -70,8 +72,8 @@ static void open_channel(struct trib_service *v)
     if (v->home->engine.rank != 0)
         return;
     if (st == TRIB_OK)
-        trib_log(&v->home->log, TRIB_LOG_INFO, "service", "%s from operation %" PRIu64 " on",
-                 text, v->started + 1);
+        trib_log(&v->home->log, TRIB_LOG_INFO, "service",
+                 "%s from operation %" PRIu64 " on", text, v->started + 1);
     else
         trib_log(&v->home->log, TRIB_LOG_INFO, "service",
                  "%s; the ranks go on without a service", text);
@@ -90,7 +92,8 @@ static trib_status_t go(struct trib_service *v)
     }
     trib_served_finish(v);
     if (!v->broken && !v->confirms) {
-        const trib_status_t made = trib_comm_again(v->council, &v->council->cfg, &v->confirms);
+        const trib_status_t made =
+            trib_comm_again(v->council, &v->council->cfg, &v->confirms);
         if (made != TRIB_OK)
             return made;
     }
@@ -100,7 +103,8 @@ static trib_status_t go(struct trib_service *v)
 }
 
 /* Is the answer due, which the ranks have by now? */
-static bool is_due(const struct trib_service *v, const struct trib_served *s, uint64_t start)
+static bool is_due(const struct trib_service *v, const struct trib_served *s,
+                   uint64_t start)
 {
     return s->ordinal >= v->ask_at || start >= v->ask_at + ANSWER_MOST;
 }

@@ -58,7 +58,8 @@ void trib_served_pop(struct trib_service *v, trib_status_t status)
 
 bool trib_served_done_well(const struct trib_plan *plan)
 {
-    return atomic_load_explicit(&plan->run.state, memory_order_acquire) == TRIB_RUN_DONE &&
+    return atomic_load_explicit(&plan->run.state, memory_order_acquire) ==
+               TRIB_RUN_DONE &&
            plan->run.status == TRIB_OK;
 }
 

@@ -51,7 +51,7 @@ static void wrong(struct text *t, trib_status_t st, const char *fmt, ...)
     t->status = trib_fail(t->err, st, "TRIB_SERVICE: %s", why);
 }
 
-/* Addresses ------------------------------------------------------------------------------- */
+/* Addresses ------------------------------------------------------------------------ */
 
 static int find_service(const struct text *t, const char *address)
 {
@@ -71,7 +71,8 @@ static void add_address(void *arg, const char *address)
     if (!trib_tcp_root_parse(address, &at))
         wrong(t, TRIB_ERR_CONFIG, "\"%.80s\" is not host:port", address);
     else if (t->services == TRIB_SERVICES_MAX)
-        wrong(t, TRIB_ERR_CONFIG, "there are more than 64 services, from %.80s on", address);
+        wrong(t, TRIB_ERR_CONFIG, "there are more than 64 services, from %.80s on",
+              address);
     else if (twin >= 0 && t->unit_of[twin] != t->unit)
         wrong(t, TRIB_ERR_CONFIG, "%.80s stands in two units", address);
     if (t->status != TRIB_OK)
@@ -97,9 +98,10 @@ static void read_addresses(struct text *t, char *list)
         more = *end != '\0';
         *end = '\0';
         /* [::1]:4700 is no list */
-        const char *why = list[0] == '[' ? NULL
-                                         : trib_hostlist_each(list, TRIB_SERVICES_MAX + 1,
-                                                              add_address, t);
+        const char *why =
+            list[0] == '['
+                ? NULL
+                : trib_hostlist_each(list, TRIB_SERVICES_MAX + 1, add_address, t);
         if (list[0] == '[')
             add_address(t, list);
         if (why)
@@ -132,7 +134,7 @@ static void read_units(struct text *t)
     }
 }
 
-/* Names ----------------------------------------------------------------------------------- */
+/* Names ---------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -141,17 +143,19 @@ static int compare_names(const void *a, const void *b)
 
 static void add_below(struct text *t, const char *address)
 {
-    const int child = find_service(t, address), unit = child < 0 ? -1 : t->unit_of[child];
+    const int child = find_service(t, address),
+              unit = child < 0 ? -1 : t->unit_of[child];
 
     if (child < 0) {
-        wrong(t, TRIB_ERR_CONFIG, "%.80s stands below %.80s, but is no service of the list",
-              address, t->addresses[t->leader[t->unit]]);
-    } else if (unit < 0) {
-        wrong(t, TRIB_ERR_CONFIG, "%.80s has nobody to sum: write %.80s=host1,host2", address,
-              address);
-    } else if (t->places.above[unit] >= 0 && t->places.above[unit] != t->unit) {
-        wrong(t, TRIB_ERR_CONFIG, "%.80s stands below %.80s, and below another unit", address,
+        wrong(t, TRIB_ERR_CONFIG,
+              "%.80s stands below %.80s, but is no service of the list", address,
               t->addresses[t->leader[t->unit]]);
+    } else if (unit < 0) {
+        wrong(t, TRIB_ERR_CONFIG, "%.80s has nobody to sum: write %.80s=host1,host2",
+              address, address);
+    } else if (t->places.above[unit] >= 0 && t->places.above[unit] != t->unit) {
+        wrong(t, TRIB_ERR_CONFIG, "%.80s stands below %.80s, and below another unit",
+              address, t->addresses[t->leader[t->unit]]);
     } else {
         t->places.above[unit] = t->unit;
     }
@@ -166,7 +170,8 @@ static void add_name(void *arg, const char *name)
         return;
     }
     if (t->n_hosts % 256 == 0) {
-        struct name *more = realloc(t->hosts, ((size_t)t->n_hosts + 256) * sizeof(*more));
+        struct name *more =
+            realloc(t->hosts, ((size_t)t->n_hosts + 256) * sizeof(*more));
         if (!more) {
             wrong(t, TRIB_ERR_NO_MEMORY, "no memory for %.80s", name);
             return;
@@ -193,7 +198,8 @@ static void check_circles(struct text *t)
 static void read_names(struct text *t)
 {
     for (t->unit = 0; t->unit < t->units && t->status == TRIB_OK; t->unit++) {
-        const char *why = trib_hostlist_each(t->names[t->unit], NAMES_MOST, add_name, t);
+        const char *why =
+            trib_hostlist_each(t->names[t->unit], NAMES_MOST, add_name, t);
         if (why)
             wrong(t, TRIB_ERR_CONFIG, "the list \"%.80s\" %s", t->names[t->unit], why);
     }
@@ -203,7 +209,8 @@ static void read_names(struct text *t)
     for (int i = 1; i < t->n_hosts; i++)
         if (t->hosts[i].unit != t->hosts[i - 1].unit &&
             strcmp(t->hosts[i].host, t->hosts[i - 1].host) == 0)
-            wrong(t, TRIB_ERR_CONFIG, "host %.80s stands in two units, one of them that of %.80s",
+            wrong(t, TRIB_ERR_CONFIG,
+                  "host %.80s stands in two units, one of them that of %.80s",
                   t->hosts[i].host, t->addresses[t->leader[t->hosts[i].unit]]);
 }
 
@@ -221,7 +228,7 @@ static int unit_of_host(const struct text *t, const char *host)
     return found ? found->unit : -1;
 }
 
-/* Laying out ------------------------------------------------------------------------------ */
+/* Laying out ----------------------------------------------------------------------- */
 
 static void place_by_names(struct text *t, const char *const *hosts, int ranks,
                            const struct trib_log *log)
@@ -240,11 +247,12 @@ static void place_by_names(struct text *t, const char *const *hosts, int ranks,
     }
     if (t->status == TRIB_OK && !any)
         trib_log(log, TRIB_LOG_WARN, "service",
-                 "no rank is on a host that TRIB_SERVICE names; rank 0 is on %.64s", hosts[0]);
+                 "no rank is on a host that TRIB_SERVICE names; rank 0 is on %.64s",
+                 hosts[0]);
 }
 
-static void place_by_racks(struct text *t, const char *file, const char *const *hosts, int ranks,
-                           const struct trib_log *log)
+static void place_by_racks(struct text *t, const char *file, const char *const *hosts,
+                           int ranks, const struct trib_log *log)
 {
     const char *services[TRIB_SERVICES_MAX];
     struct trib_tcp_root at[TRIB_SERVICES_MAX];
@@ -258,17 +266,21 @@ static void place_by_racks(struct text *t, const char *file, const char *const *
         (void)trib_tcp_root_parse(t->addresses[i], &at[i]);
         services[i] = at[i].host;
     }
-    t->status = trib_places_of_racks(racks, services, t->services, hosts, ranks, &t->places);
+    t->status =
+        trib_places_of_racks(racks, services, t->services, hosts, ranks, &t->places);
     for (int i = 0; t->status == TRIB_OK && i < t->services; i++)
         any |= t->places.of_service[i] >= 0;
     if (t->status == TRIB_OK && !any)
-        trib_log(log, TRIB_LOG_WARN, "service",
-                 "no service is in a rack of %.200s: name it in TRIB_SERVICE as it is named "
-                 "there, not by an address", file);
+        trib_log(
+            log, TRIB_LOG_WARN, "service",
+            "no service is in a rack of %.200s: name it in TRIB_SERVICE as it is named "
+            "there, not by an address",
+            file);
     trib_racks_free(racks);
 }
 
-/* The services that have a part, numbered anew; a tree, if there is more than one unit. */
+/* The services that have a part, numbered anew; a tree, if there is more than one
+ * unit. */
 static trib_status_t take_units(const struct text *t, struct trib_units *u,
                                 struct trib_service_layout *out)
 {
@@ -297,7 +309,8 @@ static trib_status_t take_units(const struct text *t, struct trib_units *u,
     return out->tree ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-static void tell(const struct trib_service_layout *l, int ranks, const struct trib_log *log)
+static void tell(const struct trib_service_layout *l, int ranks,
+                 const struct trib_log *log)
 {
     const struct trib_service_tree *tree = l->tree;
 
@@ -306,15 +319,16 @@ static void tell(const struct trib_service_layout *l, int ranks, const struct tr
         for (int r = 0; r < ranks; r++)
             n += tree->leaf_of[r] == u;
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
-            trib_log(log, TRIB_LOG_INFO, "service", "unit %d%s: %s, for %d rank%s; it sends to %d",
-                     u, u ? "" : " (root)", l->addresses[tree->services[i]], n, n == 1 ? "" : "s",
-                     u ? tree->parent[u] : 0);
+            trib_log(log, TRIB_LOG_INFO, "service",
+                     "unit %d%s: %s, for %d rank%s; it sends to %d", u,
+                     u ? "" : " (root)", l->addresses[tree->services[i]], n,
+                     n == 1 ? "" : "s", u ? tree->parent[u] : 0);
     }
 }
 
 trib_status_t trib_service_lay(const struct trib_config *cfg, const char *const *hosts,
-                               int ranks, const struct trib_log *log, struct trib_error *err,
-                               struct trib_service_layout *out)
+                               int ranks, const struct trib_log *log,
+                               struct trib_error *err, struct trib_service_layout *out)
 {
     struct text *t = calloc(1, sizeof(*t));
     struct trib_units units = {0};

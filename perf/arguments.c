@@ -42,7 +42,8 @@ static bool set_dtype(const struct perf_option *option, void *to, const char *va
 /* What stands behind the name of an operator that has a parameter. */
 static bool set_parameter(struct perf_args *args, const char *value, FILE *err)
 {
-    const bool trims = args->op == TRIB_TRIMMED_MEAN, clips = args->op == TRIB_CLIPPED_MEAN;
+    const bool trims = args->op == TRIB_TRIMMED_MEAN,
+               clips = args->op == TRIB_CLIPPED_MEAN;
     char *end = "";
 
     args->parameter = trims ? 0.1 : clips ? 1 : 0;
@@ -53,10 +54,11 @@ static bool set_parameter(struct perf_args *args, const char *value, FILE *err)
     if (*end == '\0' && !(trims && !(args->parameter > 0 && args->parameter < 0.5)) &&
         !(clips && !(args->parameter > 0)))
         return true;
-    fprintf(err, "trib-perf: --op: %s\n",
-            trims   ? "trimmed-mean:P leaves out a part P above 0 and below 0.5 at each end."
-            : clips ? "clipped-mean:B cuts elements to a bound B above 0."
-                    : "this operator has no parameter.");
+    fprintf(
+        err, "trib-perf: --op: %s\n",
+        trims ? "trimmed-mean:P leaves out a part P above 0 and below 0.5 at each end."
+        : clips ? "clipped-mean:B cuts elements to a bound B above 0."
+                : "this operator has no parameter.");
     return false;
 }
 
@@ -70,7 +72,8 @@ static bool set_op(const struct perf_option *option, void *to, const char *value
 
     (void)option;
     args->op_named = true;
-    snprintf(name, sizeof(name), "%.*s", (int)(n < LONGEST_NAME ? n : LONGEST_NAME), value);
+    snprintf(name, sizeof(name), "%.*s", (int)(n < LONGEST_NAME ? n : LONGEST_NAME),
+             value);
     if (trib_op_parse(name, &args->op) == TRIB_OK)
         return set_parameter(args, value + n, err);
     for (int i = 0; i < TRIB_OP_COUNT; i++)
@@ -87,8 +90,10 @@ static bool take_word(void *to, const char *value, FILE *err)
         return false;
     }
     args->named = true;
-    if (strcmp(value, "agg") == 0 || strcmp(value, "put") == 0 || strcmp(value, "codec") == 0) {
-        fprintf(err, "trib-perf: %s stands first: trib-perf %s [OPTION]….\n", value, value);
+    if (strcmp(value, "agg") == 0 || strcmp(value, "put") == 0 ||
+        strcmp(value, "codec") == 0) {
+        fprintf(err, "trib-perf: %s stands first: trib-perf %s [OPTION]….\n", value,
+                value);
         return false;
     }
     if (trib_coll_parse(value, &args->coll) == TRIB_OK)
@@ -165,10 +170,11 @@ bool perf_set_density(const struct perf_option *option, void *to, const char *va
     if (end != value && (*end == '\0' || args->same_blocks) && args->density > 0 &&
         args->density <= 1)
         return true;
-    fprintf(err,
-            "trib-perf: --density '%s' is not a part above 0 and up to 1, such as 0.01 or "
-            "0.01,same.\n",
-            value);
+    fprintf(
+        err,
+        "trib-perf: --density '%s' is not a part above 0 and up to 1, such as 0.01 or "
+        "0.01,same.\n",
+        value);
     return false;
 }
 
@@ -201,7 +207,8 @@ static const struct perf_option options[] = {
     {"--op", "NAME", set_op, 0, 0,
      "sum mean min max prod median trimmed-mean[:0.1] clipped-mean[:1] [sum]"},
     {"--density", "D[,same]", perf_set_density, 0, 0,
-     "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks [1]"},
+     "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks "
+     "[1]"},
     {"--root", "RANK", perf_set_int, AT(root), 0, "of reduce and broadcast [0]"},
     {"--codec", "TEXT", perf_set_codec, 0, 0,
      "such as topk:ratio=0.01; trib-info --codecs lists them"},
@@ -217,7 +224,8 @@ static const struct perf_option options[] = {
     {"--in-place", NULL, perf_set_switch, AT(in_place), 0,
      "input and result share a buffer"},
     {"--call", "KIND", set_call, AT(call), 0,
-     "blocking, plan, auto: plan if op has a parameter, or codec, feedback, quorum, algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM [auto]"},
+     "blocking, plan, auto: plan if op has a parameter, or codec, feedback, quorum, "
+     "algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM [auto]"},
     {"--iters", "N", perf_set_long, AT(iters), 1,
      "samples a size [as many as fit 0.5 s, 20 to 1000]"},
     {"--sample", "TIME", set_sample, 0, 0,
@@ -245,16 +253,19 @@ static const struct perf_command command = {
     .usage =
         "usage: trib-perf COLLECTIVE [OPTION]…\n"
         "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
-        "       trib-perf put [OPTION]…             writes over a transport: see put --help\n"
+        "       trib-perf put [OPTION]…             writes over a transport: see put "
+        "--help\n"
         "       trib-perf codec [CODEC]… [OPTION]…  codecs alone: see codec --help\n"
-        "       trib-perf agg [OPTION]…             jobs that a service sums: see agg --help\n"
+        "       trib-perf agg [OPTION]…             jobs that a service sums: see agg "
+        "--help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter\n"
         "or barrier. A size is that of the whole vector, also for allgather and\n"
         "reduce-scatter. A sample counts as long as the slowest rank took. Times\n"
         "are in µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as\n"
         "nccl-tests define it. wire is what a rank sends in one operation, in bytes,\n"
-        "mean over ranks. nmse is the squared error over the squared expected values.\n",
+        "mean over ranks. nmse is the squared error over the squared expected "
+        "values.\n",
     .ending =
         "example: trib-perf allreduce -n 2 --sizes 8,64K,16M --bind core --check\n"
         "exit code: 0 done; 1 wrong result or failed; 2 wrong arguments",
@@ -320,15 +331,17 @@ static bool check_applies(struct perf_args *args, FILE *err)
     const char *name = trib_coll_name(coll);
     bool rooted = coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
     bool data = args->sizes.n != 0 || args->codec != NULL || args->feedback != NULL ||
-                args->quorum != NULL || args->algorithm != NULL || args->chunk != 0 || args->dtype_named || args->op_named ||
+                args->quorum != NULL || args->algorithm != NULL || args->chunk != 0 ||
+                args->dtype_named || args->op_named ||
                 args->memory != PERF_MEMORY_ALLOC || args->in_place || args->rewrite ||
                 args->density < 1;
 
     if (coll == TRIB_BARRIER && data) {
-        fputs("trib-perf: a barrier moves no data: leave out --sizes, --dtype, --op, "
-              "--density, --codec, --feedback, --quorum, --algorithm, --chunk, --memory, --in-place "
-              "and --rewrite.\n",
-              err);
+        fputs(
+            "trib-perf: a barrier moves no data: leave out --sizes, --dtype, --op, "
+            "--density, --codec, --feedback, --quorum, --algorithm, --chunk, --memory, "
+            "--in-place and --rewrite.\n",
+            err);
         return false;
     }
     if (args->op_named && (coll == TRIB_BROADCAST || coll == TRIB_ALLGATHER)) {
@@ -374,8 +387,8 @@ static bool has_configured(const struct perf_args *args)
 static bool check_together(struct perf_args *args, FILE *err)
 {
     bool plan_only = args->codec != NULL || args->feedback != NULL ||
-                     args->quorum != NULL || args->algorithm != NULL || args->chunk != 0 ||
-                     args->parameter > 0;
+                     args->quorum != NULL || args->algorithm != NULL ||
+                     args->chunk != 0 || args->parameter > 0;
     bool barrier = args->coll == TRIB_BARRIER;
 
     if (!args->named) {
@@ -387,9 +400,11 @@ static bool check_together(struct perf_args *args, FILE *err)
     if (!check_applies(args, err) || !check_feedback(args, err))
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
-        fputs("trib-perf: blocking calls take codec, feedback, quorum, algorithm and chunk from "
-              "the configuration, and no parameter of an op: set TRIB_* or use --call plan.\n",
-              err);
+        fputs(
+            "trib-perf: blocking calls take codec, feedback, quorum, algorithm and "
+            "chunk from the configuration, and no parameter of an op: set TRIB_* or "
+            "use --call plan.\n",
+            err);
         return false;
     }
     if (args->call == PERF_CALL_AUTO)

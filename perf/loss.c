@@ -39,7 +39,8 @@ static double integer_levels(const char *codec)
     return strstr(codec, "int4") ? 7 : strstr(codec, "int8") ? 127 : 32767;
 }
 
-/* w of E|C(x) - x|^2 <= w |x|^2 of values that are far from what they stand for; else 0. */
+/* w of E|C(x) - x|^2 <= w |x|^2 of values that are far from what they stand for; else
+ * 0. */
 static double variance_of(const char *codec)
 {
     double levels = exp2(number_of(codec, "bits", 4) - 1) - 1;
@@ -97,14 +98,16 @@ static bool feeds_back(const char *codec)
 {
     if (number_of(codec, "unbiased", 0) > 0)
         return false;
-    if (begins(codec, "adacomp") || begins(codec, "thc") || is_model(codec) || is_lgc(codec))
+    if (begins(codec, "adacomp") || begins(codec, "thc") || is_model(codec) ||
+        is_lgc(codec))
         return true;
     if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
         return true;
     return selects(codec);
 }
 
-/* What is known to be selected of a block: nothing of a threshold; and with randomk no rank
+/* What is known to be selected of a block: nothing of a threshold; and with randomk no
+ * rank
    has elements of its own. */
 static void set_share(const char *codec, struct perf_loss *loss)
 {
@@ -113,10 +116,12 @@ static void set_share(const char *codec, struct perf_loss *loss)
     if (!dgc && !begins(codec, "topk") && !begins(codec, "blocks"))
         return;
     loss->k = part * number_of(codec, "k", 0);
-    loss->ratio = loss->k > 0 ? 0 : part * number_of(codec, "ratio", dgc ? 0.001 : 0.01);
+    loss->ratio =
+        loss->k > 0 ? 0 : part * number_of(codec, "ratio", dgc ? 0.001 : 0.01);
 }
 
-/* Elements drawn at random, the same by all ranks, and scaled: w = n/k - 1, rounded up. */
+/* Elements drawn at random, the same by all ranks, and scaled: w = n/k - 1, rounded
+ * up. */
 static double variance_of_draws(const char *codec)
 {
     bool known = number_of(codec, "unbiased", 0) > 0 && number_of(codec, "k", 0) == 0;
@@ -154,7 +159,8 @@ struct perf_loss perf_loss_of(const char *codec)
     } else if (begins(codec, "signsgd")) {
         loss.kind = PERF_LOSS_VOTE;
     } else if (is_model(codec) || (is_lgc(codec) && loss.feedback)) {
-        loss.kind = PERF_LOSS_PROJECTED; /* lgc: its first starts send what they select */
+        loss.kind = PERF_LOSS_PROJECTED; /* lgc: its first starts send what they
+                                          * select */
     } else if (begins(codec, "f16") || begins(codec, "bf16")) {
         loss.kind = PERF_LOSS_ROUNDED;
     } else if (begins(codec, "blocks") && !selects(codec)) {

@@ -6,13 +6,14 @@
  *
  *     rounded    each element lies within the roundings that it may have seen
  *     selected   no element exceeds the sum of the magnitudes; the whole error is below
- *                what the selections leave out and their values are off; and each rank has
- *                its share of elements that nobody else has sent. With values of random
- *                error the error as a whole alone is looked at
+ *                what the selections leave out and their values are off; and each rank
+ *                has its share of elements that nobody else has sent. With values of
+ *                random error the error as a whole alone is looked at
  *     random     the whole error is below what the variance bound allows; and it has
  *                nothing in common with any rank's input, as it would if that were
  *                missing or there twice
- *     projected  what comes out is a projection of the sum: the whole error is no larger
+ *     projected  what comes out is a projection of the sum: the whole error is no
+ *                larger
  */
 #ifndef PERF_LOSS_H
 #define PERF_LOSS_H
@@ -25,9 +26,10 @@ enum perf_loss_kind {
     PERF_LOSS_ROUNDED, /* f16, bf16, natural:round=nearest, blocks */
     PERF_LOSS_SELECTED, /* topk, dgc, threshold, randomk, blocks:ratio=R */
     PERF_LOSS_RANDOM, /* qsgd, natural, dither, int8, uniform-thc, randomk:unbiased=1 */
-    PERF_LOSS_BIASED, /* terngrad, onebit, efsign, thc, adacomp, hadamard+f16: as random, but no
-                       * rank is looked for */
-    PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the whole error is no larger than what was put in */
+    PERF_LOSS_BIASED, /* terngrad, onebit, efsign, thc, adacomp, hadamard+f16: as
+                       * random, but no rank is looked for */
+    PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the whole error is no larger than what
+                          * was put in */
     PERF_LOSS_VOTE, /* signsgd: which sign most ranks have comes out, exactly */
     PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */
 };
@@ -38,7 +40,8 @@ struct perf_loss {
     double rounding; /* of the values that are sent, relative; 0: sent as f32 */
     double ratio; /* selected: of the elements; 0: k says how many */
     double k; /* 0 too: nothing is known of how many */
-    double variance; /* w of E|C(x) - x|^2 <= w |x|^2 of random values; 0: they are not */
+    double variance; /* w of E|C(x) - x|^2 <= w |x|^2 of random values; 0: they are
+                      * not */
 };
 
 /** perf_loss_of - of a codec text that trib_codec_check accepts. */
@@ -71,7 +74,8 @@ void perf_part_add(const struct perf_passage *p, struct perf_part *part, double 
 bool perf_element_wrong(const struct perf_passage *p, double got, double want,
                         double magnitude);
 
-/** perf_element_most - how far an element may be from what is right; INFINITY: any number. */
+/** perf_element_most - how far an element may be from what is right; INFINITY: any
+ * number. */
 double perf_element_most(const struct perf_passage *p, double magnitude);
 
 struct perf_whole {

@@ -229,8 +229,8 @@ int main(int argc, char **argv)
         return 2;
     }
     if (argc == 3 && (cores < 1 || cores > all)) {
-        fprintf(stderr, "membw: '%s': this process may use at most %d of its cores.\n", argv[2],
-                all);
+        fprintf(stderr, "membw: '%s': this process may use at most %d of its cores.\n",
+                argv[2], all);
         perf_sizes_free(&sizes);
         return 2;
     }

@@ -78,9 +78,11 @@ static void read_rank(void *arg, const trib_item_t *item)
         return;
     l->yes = true;
     if (strcmp(item->origin, "launcher") == 0)
-        snprintf(l->by, l->bytes, "rank %s by SLURM_PROCID, PMIX_RANK or PMI_RANK", item->value);
+        snprintf(l->by, l->bytes, "rank %s by SLURM_PROCID, PMIX_RANK or PMI_RANK",
+                 item->value);
     else
-        snprintf(l->by, l->bytes, "rank %s by TRIB_RANK (%s)", item->value, item->origin);
+        snprintf(l->by, l->bytes, "rank %s by TRIB_RANK (%s)", item->value,
+                 item->origin);
 }
 
 bool perf_launched(char *by, size_t bytes)

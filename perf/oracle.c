@@ -250,8 +250,8 @@ static union number combine(const struct perf_oracle *o, union number a, union n
     return out;
 }
 
-/* Wraps a 64-bit sum to the dtype, then divides it where the op is a mean; of a vote, which
- * sign most have. */
+/* Wraps a 64-bit sum to the dtype, then divides it where the op is a mean; of a vote,
+ * which sign most have. */
 static union number finish(const struct perf_oracle *o, union number sum)
 {
     if (o->loss.kind == PERF_LOSS_VOTE)

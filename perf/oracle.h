@@ -38,7 +38,8 @@ struct perf_verdict {
     double error2_limit; /* of what the codec may lose; INFINITY: none is known */
     uint64_t wrong; /* elements, ranks that are lost, an error2 above its limit */
     uint64_t wrong_elements; /* of these, the elements */
-    size_t first; /* of them; what it is, what it must be, and how far it may be from that */
+    size_t first; /* of them; what it is, what it must be, and how far it may be from
+                   * that */
     double got, want, tolerance;
     uint64_t lost; /* ranks whose inputs are not in the result as they must be */
     uint64_t hash; /* of the result's bytes */

@@ -56,7 +56,8 @@ static bool is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-/* No open() here: it would wait for the reader of a pipe, and end with its first writer. */
+/* No open() here: it would wait for the reader of a pipe, and end with its first
+ * writer. */
 static bool special_try(const char *path)
 {
     struct stat st;

@@ -92,8 +92,9 @@ void perf_args_free(struct perf_args *args);
 /** perf_args_init - what holds where nothing is said; the configuration's texts. */
 void perf_args_init(struct perf_args *args, int argc, char **argv);
 
-/** perf_codec_text, _feedback_text, _algorithm_text - as asked for, else the configuration's, where
- * that is for such operations. _of: of vectors of so many elements. */
+/** perf_codec_text, _feedback_text, _algorithm_text - as asked for, else the
+ * configuration's, where that is for such operations. _of: of vectors of so many
+ * elements. */
 const char *perf_codec_text_of(const struct perf_args *args, size_t count);
 const char *perf_feedback_text(const struct perf_args *args);
 const char *perf_codec_text(const struct perf_args *args);
@@ -107,7 +108,8 @@ const char *perf_name_nearest(const char *text, const char *const *names, size_t
 /** perf_setting - copy the value of "TRIB_CODEC"; false: none such, or its default. */
 bool perf_setting(const char *name, char *value, size_t bytes);
 
-/** perf_launched - true if a launcher has started this process; by: which variable says so. */
+/** perf_launched - true if a launcher has started this process; by: which variable says
+ * so. */
 bool perf_launched(char *by, size_t bytes);
 
 /* --- sizes.c --- */
@@ -194,7 +196,8 @@ void perf_operation_zero(struct perf_operation *op);
 /** perf_operation_judge_later - results hold what earlier operations kept back. */
 void perf_operation_judge_later(struct perf_operation *op);
 
-/** perf_operation_judge_absent - so is the newest result, if a quorum has left a rank out. */
+/** perf_operation_judge_absent - so is the newest result, if a quorum has left a rank
+ * out. */
 trib_status_t perf_operation_judge_absent(struct perf_operation *op);
 
 /** perf_operation_keep - copy the input away. */
@@ -211,7 +214,8 @@ trib_status_t perf_combine(trib_comm_t *comm, trib_op_t op, double *values, size
 
 /* --- wrong.c --- */
 
-/** perf_say_wrong - on standard error, what a check has found of this rank's own result. */
+/** perf_say_wrong - on standard error, what a check has found of this rank's own
+ * result. */
 void perf_say_wrong(const struct perf_operation *op, const struct perf_verdict *verdict,
                     bool guards_damaged, bool input_changed);
 

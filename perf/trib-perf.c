@@ -90,8 +90,8 @@ static int finish(struct run *run)
         return 1;
     }
     if (run->wrong > 0 && trib_rank(run->comm) == 0)
-        fprintf(stderr, "trib-perf: the check found %.0f mistake%s, as told above.\n", run->wrong,
-                run->wrong > 1 ? "s" : "");
+        fprintf(stderr, "trib-perf: the check found %.0f mistake%s, as told above.\n",
+                run->wrong, run->wrong > 1 ? "s" : "");
     return run->wrong > 0;
 }
 
@@ -146,14 +146,15 @@ static int collective_main(int argc, char **argv)
 {
     struct perf_args args;
     char by[96];
-    /* Each rank speaks of wrong arguments: variables of a launcher may be left over in a
-     * shell, and then no other rank would. */
+    /* Each rank speaks of wrong arguments: variables of a launcher may be left over in
+     * a shell, and then no other rank would. */
     int code = perf_args_parse(argc, argv, stderr, &args);
     if (code < 0 && args.ranks > 0 && perf_launched(by, sizeof(by))) {
-        fprintf(stderr,
-                "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave out -n, "
-                "or unset that.\n",
-                by);
+        fprintf(
+            stderr,
+            "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave out "
+            "-n, or unset that.\n",
+            by);
         perf_args_free(&args);
         code = 2;
     }

@@ -52,7 +52,8 @@ static void table_open(const struct perf_writer *w)
                perf_algorithm_text(args), memory_text(args),
                args->in_place ? "in place" : "out of place");
     if (args->density < 1)
-        printf(", density %g%s", args->density, args->same_blocks ? " (same blocks)" : "");
+        printf(", density %g%s", args->density,
+               args->same_blocks ? " (same blocks)" : "");
     printf(", %s, %d rank%s, tributary %s\n",
            args->call == PERF_CALL_PLAN ? "plan" : "blocking calls", w->ranks,
            w->ranks == 1 ? "" : "s", trib_version());
@@ -156,12 +157,11 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
 {
     const struct perf_args *args = w->args;
     json_t *run = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b, s:b, s:f, s:b}", "collective",
-        trib_coll_name(args->coll), "dtype", trib_dtype_name(args->dtype), "op",
-        op_text(args), "codec", perf_codec_text(args), "feedback",
-        perf_feedback_text(args), "algorithm",
-        perf_algorithm_text(args), "ranks", w->ranks, "memory", memory_text(args),
-        "in_place", args->in_place, "call",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b, s:b, s:f, s:b}",
+        "collective", trib_coll_name(args->coll), "dtype", trib_dtype_name(args->dtype),
+        "op", op_text(args), "codec", perf_codec_text(args), "feedback",
+        perf_feedback_text(args), "algorithm", perf_algorithm_text(args), "ranks",
+        w->ranks, "memory", memory_text(args), "in_place", args->in_place, "call",
         args->call == PERF_CALL_PLAN ? "plan" : "blocking", "sync", args->sync,
         "rewrite", args->rewrite, "density", args->density, "same_blocks",
         args->same_blocks);
@@ -214,11 +214,12 @@ bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *
 {
     char shared[32], slots[32];
     if (w->out.table)
-        printf("memory of rank 0: %s shared or pinned, of it %s slots; connected to %llu of "
-               "%d peers\n",
-               perf_size_text(stats->shared_bytes, shared, sizeof(shared)),
-               perf_size_text(stats->slot_bytes, slots, sizeof(slots)),
-               (unsigned long long)stats->peers, w->ranks - 1);
+        printf(
+            "memory of rank 0: %s shared or pinned, of it %s slots; connected to %llu "
+            "of %d peers\n",
+            perf_size_text(stats->shared_bytes, shared, sizeof(shared)),
+            perf_size_text(stats->slot_bytes, slots, sizeof(slots)),
+            (unsigned long long)stats->peers, w->ranks - 1);
     json_t *all = w->out.results == NULL ? NULL : json_all(w, stats);
     return perf_output_finish(&w->out, all, why, why_bytes);
 }

@@ -19,7 +19,8 @@ __attribute__((format(printf, 2, 3))) static void say(const struct perf_operatio
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    fprintf(stderr, "trib-perf: %s: %s.\n", perf_size_text(op->bytes, size, sizeof(size)), text);
+    fprintf(stderr, "trib-perf: %s: %s.\n",
+            perf_size_text(op->bytes, size, sizeof(size)), text);
 }
 
 void perf_say_wrong(const struct perf_operation *op, const struct perf_verdict *verdict,
@@ -29,17 +30,19 @@ void perf_say_wrong(const struct perf_operation *op, const struct perf_verdict *
 
     if (verdict->wrong_elements)
         say(op,
-            "the result of rank %d is wrong: element %zu is %.9g, expected was %.9g within %.3g "
-            "(%llu of %zu elements are wrong)",
+            "the result of rank %d is wrong: element %zu is %.9g, expected was %.9g "
+            "within %.3g (%llu of %zu elements are wrong)",
             rank, verdict->first, verdict->got, verdict->want, verdict->tolerance,
-            (unsigned long long)verdict->wrong_elements, perf_oracle_outputs(&op->oracle));
+            (unsigned long long)verdict->wrong_elements,
+            perf_oracle_outputs(&op->oracle));
     if (guards_damaged)
         say(op, "rank %d: bytes behind a buffer were overwritten", rank);
     if (input_changed)
         say(op, "rank %d: the send buffer was changed", rank);
 }
 
-/* The first element of which two results have different bytes, and how many there are. */
+/* The first element of which two results have different bytes, and how many there
+ * are. */
 static size_t compare(const unsigned char *mine, const unsigned char *theirs, size_t n,
                       size_t element, size_t *first_out)
 {
@@ -54,7 +57,8 @@ static size_t compare(const unsigned char *mine, const unsigned char *theirs, si
     return different;
 }
 
-static void say_bits(const struct perf_operation *op, const unsigned char *theirs, size_t n)
+static void say_bits(const struct perf_operation *op, const unsigned char *theirs,
+                     size_t n)
 {
     const trib_dtype_t dtype = op->oracle.dtype;
     const size_t element = trib_dtype_size(dtype);
@@ -65,8 +69,8 @@ static void say_bits(const struct perf_operation *op, const unsigned char *their
     if (different == 0)
         return;
     say(op,
-        "ranks 0 and %d have different results: element %zu is %.9g on rank 0 and %.9g on rank %d "
-        "(%zu of %zu elements differ)",
+        "ranks 0 and %d have different results: element %zu is %.9g on rank 0 and %.9g "
+        "on rank %d (%zu of %zu elements differ)",
         trib_rank(op->comm), first, perf_oracle_number(dtype, theirs, first),
         perf_oracle_number(dtype, mine, first), trib_rank(op->comm), different, n);
 }

@@ -143,7 +143,8 @@ static void mark_finishers(struct trib_program *p)
 }
 
 trib_status_t trib_program_create(const struct trib_schedule *schedule,
-                                  const struct trib_shape *shape, struct trib_program *out)
+                                  const struct trib_shape *shape,
+                                  struct trib_program *out)
 {
     uint32_t n = schedule->n_steps ? schedule->n_steps : 1;
     int size = shape->size + shape->services;

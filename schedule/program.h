@@ -2,9 +2,10 @@
 /*
  * A schedule, lowered to what the engine runs: tasks, and the edges that they use.
  *
- * Lowering joins a run of RECV_REDUCE (and the SCALE behind it) to one k-ary task, finds
- * out whether a SEND takes the own contribution or the value that was made of it, and
- * numbers the frames of each (peer, lane) so that the engine knows whose turn it is.
+ * Lowering joins a run of RECV_REDUCE (and the SCALE behind it) to one k-ary task,
+ * finds out whether a SEND takes the own contribution or the value that was made of it,
+ * and numbers the frames of each (peer, lane) so that the engine knows whose turn it
+ * is.
  */
 #ifndef SCHEDULE_PROGRAM_H
 #define SCHEDULE_PROGRAM_H
@@ -30,7 +31,8 @@ enum {
     TRIB_TASK_FINISH = 32,    /* REDUCE: makes the finished result of its chunk */
     TRIB_TASK_RELAYED = 64,   /* COPY_IN: its bytes are sent on by FORWARDs */
     TRIB_TASK_STORED = 256,   /* SEND: its code word comes from the chunk's store */
-    TRIB_TASK_EMPTY = 512,    /* REDUCE: of a service; there is no value before its members' */
+    TRIB_TASK_EMPTY = 512,    /* REDUCE: of a service; there is no value before its
+                               * members' */
     TRIB_TASK_OWN_SENT = 128, /* REDUCE: the own contribution goes to others as well, so
                                * it counts here as they decode it */
 };
@@ -48,8 +50,8 @@ struct trib_task {
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
     uint32_t done;    /* rounds finished in this operation */
     uint32_t in_slot; /* SEND: rounds whose elements already are in the next slot */
-    /* SEND: bit r % 64 says that the elements of round r, of those from `done` on, already
-     * are in the peer's buffer. */
+    /* SEND: bit r % 64 says that the elements of round r, of those from `done` on,
+     * already are in the peer's buffer. */
     uint64_t placed;
 };
 
@@ -77,7 +79,8 @@ struct trib_edge {
     int peer;
     uint32_t sends[TRIB_LANES]; /* frames of one round */
     uint32_t recvs[TRIB_LANES];
-    /* Of these, the ones of what ranks agree on first (payload_agree.h): the first of a round. */
+    /* Of these, the ones of what ranks agree on first (payload_agree.h): the first of a
+     * round. */
     uint32_t share_sends[TRIB_LANES];
     uint32_t share_recvs[TRIB_LANES];
     /* of the running operation */
@@ -96,7 +99,8 @@ struct trib_program {
     uint32_t n_tasks;
     uint32_t n_members;
     uint32_t n_edges;
-    uint32_t share_rounds; /* in which ranks agree on something first, from 0 on; or 0 */
+    uint32_t share_rounds; /* in which ranks agree on something first, from 0 on; or
+                            * 0 */
     struct trib_task *tasks;
     struct trib_member *members;
     struct trib_edge *edges;
@@ -106,11 +110,12 @@ struct trib_program {
  * trib_turn - how many frames of an operation a lane carries before one.
  *
  * all      frames of a round
- * share    of these, of what ranks agree on first: the last round has none of them, and where
- *          there are such the first round has no others
+ * share    of these, of what ranks agree on first: the last round has none of them, and
+ *          where there are such the first round has no others
  */
-static inline uint32_t trib_turn(uint32_t all, uint32_t share, const struct trib_program *p,
-                                 uint32_t round, uint32_t ordinal)
+static inline uint32_t trib_turn(uint32_t all, uint32_t share,
+                                 const struct trib_program *p, uint32_t round,
+                                 uint32_t ordinal)
 {
     uint32_t turn = round * all + ordinal;
 
@@ -128,8 +133,8 @@ static inline uint32_t trib_send_turn(const struct trib_program *p,
     const struct trib_edge *edge = &p->edges[send->edge];
     int lane = send->lane;
 
-    return edge->send_base[lane] +
-           trib_turn(edge->sends[lane], edge->share_sends[lane], p, round, send->ordinal);
+    return edge->send_base[lane] + trib_turn(edge->sends[lane], edge->share_sends[lane],
+                                             p, round, send->ordinal);
 }
 
 /**
@@ -138,7 +143,8 @@ static inline uint32_t trib_send_turn(const struct trib_program *p,
  * errors   TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_program_create(const struct trib_schedule *schedule,
-                                  const struct trib_shape *shape, struct trib_program *out);
+                                  const struct trib_shape *shape,
+                                  struct trib_program *out);
 void trib_program_free(struct trib_program *p);
 
 #endif

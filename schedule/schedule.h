@@ -10,10 +10,11 @@
  * contribution (if it has one).
  *   SEND         send the value of `chunk` to `peer`
  *   RECV_REDUCE  value = value op what `peer` sent
- *   RECV_COPY    value = what `peer` sent (always a finished result or a gathered block)
+ *   RECV_COPY    value = what `peer` sent (always a finished result or a gathered
+ *                block)
  *   SCALE        value = value / ranks (op mean; the finisher of a chunk does it once)
- *   COPY         value stays the own contribution and becomes the result here (root of a
- *                broadcast, own block of an all-gather)
+ *   COPY         value stays the own contribution and becomes the result here (root of
+ *                a broadcast, own block of an all-gather)
  *
  * Order. Between two ranks, on one lane, the k-th SEND meets the k-th RECV_*: a pair of
  * ranks must list them in the same order. A step may run once the step `dep` of this
@@ -47,9 +48,10 @@ enum trib_step_op {
 
 enum {
     TRIB_STEP_FINAL = 1,   /* SEND, RECV_COPY: the value is finished (out-tree) */
-    TRIB_STEP_FORWARD = 2, /* SEND: relay the very bytes that RECV_COPY of this chunk got */
-    TRIB_STEP_STABLE = 4,  /* SEND: no later step of this list writes the chunk before the
-                            * receiver has read it, so it may be read in place; the
+    TRIB_STEP_FORWARD = 2, /* SEND: relay the very bytes that RECV_COPY of this chunk
+                            * got */
+    TRIB_STEP_STABLE = 4,  /* SEND: no later step of this list writes the chunk before
+                            * the receiver has read it, so it may be read in place; the
                             * operation stays open until it has been read */
 };
 
@@ -68,15 +70,16 @@ struct trib_step {
 };
 
 /*
- * How services stand above the ranks, in units, each of which sums what its ranks and the
- * units below it send: chunk c of a unit with n services is at its service number c mod n.
- * Units come behind their parents; unit 0 is the root. A service is of one unit, or of the
- * root and of a unit right below it.
+ * How services stand above the ranks, in units, each of which sums what its ranks and
+ * the units below it send: chunk c of a unit with n services is at its service number c
+ * mod n. Units come behind their parents; unit 0 is the root. A service is of one unit,
+ * or of the root and of a unit right below it.
  */
 struct trib_service_tree {
     int units;
     const int *parent;   /* [units] of a unit; not read for unit 0 */
-    const int *first;    /* [units + 1] unit u has services[first[u]] up to first[u + 1] */
+    const int *first;    /* [units + 1] unit u has services[first[u]] up to first[u +
+                          * 1] */
     const int *services; /* each from 0 */
     const int *leaf_of;  /* [ranks] the unit to which a rank sends */
 };
@@ -90,7 +93,8 @@ struct trib_shape_groups {
     int leaders;        /* of each group */
     const int *of_rank; /* [ranks] the group of a rank */
     const int *leader;  /* [n * leaders] */
-    const int *host;    /* [ranks] the host of a rank, each less than n; NULL: groups are hosts */
+    const int *host;    /* [ranks] the host of a rank, each less than n; NULL: groups
+                         * are hosts */
 };
 
 /* What a builder is asked for. */
@@ -125,7 +129,8 @@ void trib_schedule_free(struct trib_schedule *s);
 /** trib_schedule_add - append a step; its index, to be used as a dep. */
 uint32_t trib_schedule_add(struct trib_schedule *s, struct trib_step step);
 
-/** trib_schedule_append - all steps of another schedule, whose chunk 0 is first_chunk here. */
+/** trib_schedule_append - all steps of another schedule, whose chunk 0 is first_chunk
+ * here. */
 void trib_schedule_append(struct trib_schedule *s, const struct trib_schedule *other,
                           uint32_t first_chunk);
 

@@ -39,7 +39,8 @@ static void print_upper(const char *text)
         putchar(toupper((unsigned char)*text));
 }
 
-/* Texts of the table hold "|", which ends a cell, and "-", which is a hyphen to roff. */
+/* Texts of the table hold "|", which ends a cell, and "-", which is a hyphen to
+ * roff. */
 static void print_escaped(const char *text, char special, const char *instead)
 {
     for (; *text; text++) {

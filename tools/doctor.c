@@ -12,21 +12,23 @@
 
 static void print_help(void)
 {
-    puts("usage: trib-info doctor [--folder FOLDER]\n"
-         "\n"
-         "Tests what a cluster needs. Alone: this host's devices, links, libraries and\n"
-         "limits. On several ranks, such as below trib-run, mpirun or srun: all hosts,\n"
-         "what the ranks must have alike, and writes between each two of them.\n"
-         "\n"
-         "  ok            it is well\n"
-         "  warn          it works, but not well, or not everywhere\n"
-         "  FAIL          it does not work; behind the cause stands the cure\n"
-         "\n"
-         "  --folder FOLDER   look at a copy of a host's /sys, /proc and /dev in FOLDER\n"
-         "  --help\n"
-         "\n"
-         "example: mpirun -N 1 trib-info doctor\n"
-         "exit code: 0 nothing has failed; 1 something has; 2 wrong arguments");
+    puts(
+        "usage: trib-info doctor [--folder FOLDER]\n"
+        "\n"
+        "Tests what a cluster needs. Alone: this host's devices, links, libraries and\n"
+        "limits. On several ranks, such as below trib-run, mpirun or srun: all hosts,\n"
+        "what the ranks must have alike, and writes between each two of them.\n"
+        "\n"
+        "  ok            it is well\n"
+        "  warn          it works, but not well, or not everywhere\n"
+        "  FAIL          it does not work; behind the cause stands the cure\n"
+        "\n"
+        "  --folder FOLDER   look at a copy of a host's /sys, /proc and /dev in "
+        "FOLDER\n"
+        "  --help\n"
+        "\n"
+        "example: mpirun -N 1 trib-info doctor\n"
+        "exit code: 0 nothing has failed; 1 something has; 2 wrong arguments");
 }
 
 struct counts {
@@ -54,7 +56,8 @@ static int read_options(int argc, char **argv, trib_doctor_opts_t *opts)
         } else if (strcmp(argv[i], "--folder") == 0 && i + 1 < argc) {
             opts->folder = argv[++i];
         } else {
-            fprintf(stderr, "trib-info doctor: %s '%s'; trib-info doctor --help tells more.\n",
+            fprintf(stderr,
+                    "trib-info doctor: %s '%s'; trib-info doctor --help tells more.\n",
                     strcmp(argv[i], "--folder") == 0 ? "a folder must follow"
                                                      : "there is no option",
                     argv[i]);

@@ -17,7 +17,8 @@
  */
 int info_reach(bool json);
 
-/** info_codecs - print the table below its title, or, unless codec is NULL, its sheet. */
+/** info_codecs - print the table below its title, or, unless codec is NULL, its
+ * sheet. */
 trib_status_t info_codecs(const char *title, const char *codec);
 
 /** info_codecs_json - append the sheet of each row, or that of a codec. */
@@ -26,7 +27,8 @@ trib_status_t info_codecs_json(json_t *list, const char *codec);
 /** info_is_topo - "--topo", or an option that only goes with it. */
 bool info_is_topo(const char *option);
 
-/** info_topo - the options of --topo, all of argv behind the first; returns the exit code. */
+/** info_topo - the options of --topo, all of argv behind the first; returns the exit
+ * code. */
 int info_topo(int argc, char **argv);
 
 /** info_schedule - all of argv, which has --schedule; returns the exit code. */

@@ -92,7 +92,9 @@ static trib_status_t print_table(const char *title)
     printf("%-*s   B/elem  linear  unbiased  delta  %-*s\n", table.row + 2, title,
            table.shared, "shared");
     status = trib_codec_describe(NULL, print_row, &table);
-    puts("  B/elem: bytes an element, of 65536 normal values. trib-info --codecs NAME says more.");
+    puts(
+        "  B/elem: bytes an element, of 65536 normal values. trib-info --codecs NAME "
+        "says more.");
     return status;
 }
 
@@ -113,7 +115,8 @@ static const char *or_dash(const char *text)
 /* Where all values are the default, they are shown once. */
 static void print_params(const trib_codec_sheet_t *sheet)
 {
-    int value = 0, fallback = (int)strlen("default"), range = (int)strlen("range"), key = 10;
+    int value = 0, fallback = (int)strlen("default"), range = (int)strlen("range"),
+        key = 10;
     const char *row = sheet->row;
     for (size_t i = 0; i < sheet->n_params; i++) {
         if (strcmp(sheet->params[i].value, sheet->params[i].fallback) != 0)
@@ -134,8 +137,8 @@ static void print_params(const trib_codec_sheet_t *sheet)
             printf("  +%s\n", p->row);
         row = p->row;
         printf("    %-*s  %-*s%-*s  %-*s  %s\n", key - 2, p->key, value,
-               value > 0 ? or_dash(p->value) : "", fallback, or_dash(p->fallback), range,
-               p->range, p->meaning);
+               value > 0 ? or_dash(p->value) : "", fallback, or_dash(p->fallback),
+               range, p->range, p->meaning);
     }
 }
 
@@ -150,14 +153,16 @@ static void print_sheet(void *arg, const trib_codec_sheet_t *sheet)
     printf("  %-10s  transform %s, select %s, quantise %s, pack %s\n", "stages",
            sheet->stages[0], sheet->stages[1], sheet->stages[2], sheet->stages[3]);
     printf("  %-10s  %s\n", "linear",
-           sheet->linear ? "yes: words add without decoding" : "no: what is decoded is added");
+           sheet->linear ? "yes: words add without decoding"
+                         : "no: what is decoded is added");
     printf("  %-10s  %s\n", "unbiased", sheet->unbiased ? "yes: E C(x) = x" : "no");
     if (sheet->delta > 0)
         printf("  %-10s  %s: E|C(x) - x|^2 <= (1 - 1/delta) |x|^2\n", "delta",
                number_text(sheet->delta, delta));
     else
         printf("  %-10s  none is claimed\n", "delta");
-    printf("  %-10s  %s\n", "shared", sheet->shared[0] != '\0' ? sheet->shared : "nothing");
+    printf("  %-10s  %s\n", "shared",
+           sheet->shared[0] != '\0' ? sheet->shared : "nothing");
     printf("  %-10s  %s an element %s; at most %s\n", "bytes",
            number_text(sheet->bytes, bytes),
            sheet->learns ? "once it has learned, what is shared first included"
@@ -170,7 +175,8 @@ static void print_sheet(void *arg, const trib_codec_sheet_t *sheet)
 
 trib_status_t info_codecs(const char *title, const char *codec)
 {
-    return codec != NULL ? trib_codec_describe(codec, print_sheet, NULL) : print_table(title);
+    return codec != NULL ? trib_codec_describe(codec, print_sheet, NULL)
+                         : print_table(title);
 }
 
 /* --- json --- */
@@ -180,10 +186,10 @@ static json_t *params_json(const trib_codec_sheet_t *sheet)
     json_t *params = json_array();
     for (size_t i = 0; i < sheet->n_params; i++) {
         const trib_codec_param_t *p = &sheet->params[i];
-        json_array_append_new(params, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "row", p->row,
-                                                "name", p->key, "value", p->value, "default",
-                                                p->fallback, "range", p->range, "meaning",
-                                                p->meaning));
+        json_array_append_new(
+            params, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "row", p->row, "name",
+                              p->key, "value", p->value, "default", p->fallback,
+                              "range", p->range, "meaning", p->meaning));
     }
     return params;
 }
@@ -201,7 +207,8 @@ static void add_sheet(void *arg, const trib_codec_sheet_t *sheet)
     json_object_set_new(o, "sparse", json_boolean(sheet->sparse));
     json_object_set_new(o, "feedback", json_boolean(sheet->feedback));
     json_object_set_new(o, "learns", json_boolean(sheet->learns));
-    json_object_set_new(o, "delta", sheet->delta > 0 ? json_real(sheet->delta) : json_null());
+    json_object_set_new(o, "delta",
+                        sheet->delta > 0 ? json_real(sheet->delta) : json_null());
     json_object_set_new(o, "shared", json_string(sheet->shared));
     json_object_set_new(o, "bytes_per_element", json_real(sheet->bytes));
     json_object_set_new(o, "bytes_per_element_most", json_real(sheet->bytes_most));

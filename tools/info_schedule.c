@@ -26,7 +26,8 @@ static bool read_number(const char *name, const char *text, unsigned long long m
     unsigned long long unit = 1;
 
     errno = 0;
-    unsigned long long n = text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
+    unsigned long long n =
+        text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
     const char *at = end && *end ? strchr(units, *end) : NULL;
     if (at) {
         unit <<= 10 * (at - units + 1);
@@ -69,10 +70,12 @@ static bool read_options(int argc, char **argv, trib_schedule_opts_t *opts)
         } else if (text && i + 1 < argc) {
             *text = argv[++i];
         } else {
-            fprintf(stderr,
-                    "trib-info: '%s' does not go with --schedule, which has --per-host RANKS, "
-                    "--leaders RANKS, --groups KIND, --xml FILE, --service SERVICES and --dot\n",
-                    argv[i]);
+            fprintf(
+                stderr,
+                "trib-info: '%s' does not go with --schedule, which has --per-host "
+                "RANKS, --leaders RANKS, --groups KIND, --xml FILE, --service SERVICES "
+                "and --dot\n",
+                argv[i]);
             return false;
         }
     }
@@ -85,8 +88,10 @@ int info_schedule(int argc, char **argv)
     unsigned long long ranks, bytes;
 
     if (argc < 5 || strcmp(argv[1], "--schedule") != 0) {
-        fprintf(stderr, "trib-info: it is trib-info --schedule ALGORITHM RANKS BYTES, then options; "
-                        "trib-info --algorithms lists them\n");
+        fprintf(
+            stderr,
+            "trib-info: it is trib-info --schedule ALGORITHM RANKS BYTES, then "
+            "options; trib-info --algorithms lists them\n");
         return 2;
     }
     opts.algorithm = argv[2];

@@ -67,8 +67,8 @@ static bool read_options(int argc, char **argv, trib_topology_opts_t *opts)
         } else {
             fprintf(
                 stderr,
-                "trib-info: '%s' does not go with --topo, which has --xml FILE, --racks "
-                "FILE, --format NAME and --dot\n",
+                "trib-info: '%s' does not go with --topo, which has --xml FILE, "
+                "--racks FILE, --format NAME and --dot\n",
                 argv[i]);
             return false;
         }

@@ -82,7 +82,8 @@ static void bind_rank(int rank)
 /* A call has failed for which a descriptor was needed; errno says why. */
 static void say_no_descriptor(const char *what)
 {
-    const char *cure = errno == EMFILE   ? ": raise ulimit -n, also the hard limit (ulimit -Hn)"
+    const char *cure = errno == EMFILE
+                           ? ": raise ulimit -n, also the hard limit (ulimit -Hn)"
                        : errno == ENFILE ? ": raise sysctl fs.file-max"
                                          : "";
 
@@ -106,9 +107,10 @@ static void warn_shared_cores(int ranks)
     nth_core(0, &set, &cores);
     (void)trib_list_each(TRIB_LIST_TOPOLOGY, note_quota, &quota);
     if (quota > 0 && quota < cores && ranks > quota)
-        run_say("%d rank%s with a quota of %g CPU%s (the control group's): ranks wait for "
-                "each other",
-                ranks, ranks_end, quota, quota == 1 ? "" : "s");
+        run_say(
+            "%d rank%s with a quota of %g CPU%s (the control group's): ranks wait for "
+            "each other",
+            ranks, ranks_end, quota, quota == 1 ? "" : "s");
     else if (ranks > cores)
         run_say("%d rank%s on %d core%s: ranks share cores", ranks, ranks_end, cores,
                 cores == 1 ? "" : "s");

@@ -29,8 +29,8 @@ void tool_signals(void);
 /**
  * tool_open_files - raise the soft limit of open files to the hard one.
  *
- * before_out  the limits as they were, for programs of the user that are started; may be
- *             NULL
+ * before_out  the limits as they were, for programs of the user that are started; may
+ *             be NULL
  */
 void tool_open_files(struct rlimit *before_out);
 

@@ -32,7 +32,8 @@ static const struct section sections[] = {
      "and their collectives"},
     {TRIB_LIST_CODECS, "--codecs", "codecs", BRIEF,
      "what each costs and promises; with a codec behind it, all about this one"},
-    {TRIB_LIST_MEMORY, "--memory", "memory", FULL, "what each peer costs, by the settings"},
+    {TRIB_LIST_MEMORY, "--memory", "memory", FULL,
+     "what each peer costs, by the settings"},
     {TRIB_LIST_CONFIG, "--config", "settings", NONE,
      "every setting: value, unit, origin, meaning"},
 };
@@ -43,28 +44,39 @@ static const struct section sections[] = {
 
 static void print_help(void)
 {
-    puts("usage: trib-info [OPTION]…\n"
-         "       trib-info --topo [--xml FILE] [--racks FILE [--format NAME]] [--dot]\n"
-         "       trib-info --schedule ALGORITHM RANKS BYTES [--per-host RANKS] [--leaders RANKS]\n"
-         "                 [--groups KIND] [--xml FILE] [--service SERVICES] [--dot]\n"
-         "       trib-info doctor [--folder FOLDER]\n"
-         "\n"
-         "Shows what this build of Tributary and this machine can do: a summary, or\n"
-         "the parts asked for. The doctor tests what a cluster needs.\n");
+    puts(
+        "usage: trib-info [OPTION]…\n"
+        "       trib-info --topo [--xml FILE] [--racks FILE [--format NAME]] [--dot]\n"
+        "       trib-info --schedule ALGORITHM RANKS BYTES [--per-host RANKS] "
+        "[--leaders RANKS]\n"
+        "                 [--groups KIND] [--xml FILE] [--service SERVICES] [--dot]\n"
+        "       trib-info doctor [--folder FOLDER]\n"
+        "\n"
+        "Shows what this build of Tributary and this machine can do: a summary, or\n"
+        "the parts asked for. The doctor tests what a cluster needs.\n");
     for (size_t i = 0; i < N_SECTIONS; i++)
         printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
                sections[i].help);
     puts(
-        "  --reach       by what each rank of a job reaches each, and why: start it under\n"
+        "  --reach       by what each rank of a job reaches each, and why: start it "
+        "under\n"
         "                trib-run, mpirun, mpiexec or srun\n"
-        "  --topo        where cores, caches, NUMA nodes and network devices are, as a tree;\n"
-        "                with --xml FILE those of a machine that lstopo has written, with\n"
-        "                --racks FILE the switches, too (Slurm's topology.conf, ibnetdiscover, or\n"
-        "                \"rack1: host1 host2\"; --format names it), with --dot for Graphviz\n"
-        "  --schedule    what each of so many ranks does in an algorithm, step by step, and the bytes\n"
-        "                of each link; --per-host RANKS makes hosts, --leaders RANKS of each sum\n"
-        "                for it, or of each group: --groups numa, nic or auto, the hosts being like\n"
-        "                this machine or that of --xml FILE; --service SERVICES, as TRIB_SERVICE, for algorithm service, the\n"
+        "  --topo        where cores, caches, NUMA nodes and network devices are, as a "
+        "tree;\n"
+        "                with --xml FILE those of a machine that lstopo has written, "
+        "with\n"
+        "                --racks FILE the switches, too (Slurm's topology.conf, "
+        "ibnetdiscover, or\n"
+        "                \"rack1: host1 host2\"; --format names it), with --dot for "
+        "Graphviz\n"
+        "  --schedule    what each of so many ranks does in an algorithm, step by "
+        "step, and the bytes\n"
+        "                of each link; --per-host RANKS makes hosts, --leaders RANKS "
+        "of each sum\n"
+        "                for it, or of each group: --groups numa, nic or auto, the "
+        "hosts being like\n"
+        "                this machine or that of --xml FILE; --service SERVICES, as "
+        "TRIB_SERVICE, for algorithm service, the\n"
         "                hosts being host0, host1, …; with --dot for Graphviz\n"
         "  --json        the same as json\n"
         "  --help, --version\n"
@@ -235,8 +247,9 @@ static trib_status_t show_text(const struct request *request)
     if (!request->any)
         return print_summary();
     for (size_t i = 0; i < N_SECTIONS; i++) {
-        trib_status_t one =
-            request->wanted[i] ? print_section(&sections[i], false, request->codec) : TRIB_OK;
+        trib_status_t one = request->wanted[i]
+                                ? print_section(&sections[i], false, request->codec)
+                                : TRIB_OK;
         status = status == TRIB_OK ? one : status;
     }
     return status;
@@ -248,7 +261,8 @@ static trib_status_t show_json(const struct request *request)
     json_t *all = json_pack("{s:s}", "tributary", trib_version());
     for (size_t i = 0; i < N_SECTIONS; i++) {
         bool wanted = request->wanted[i] || !request->any;
-        trib_status_t one = wanted ? add_section(all, &sections[i], request->codec) : TRIB_OK;
+        trib_status_t one =
+            wanted ? add_section(all, &sections[i], request->codec) : TRIB_OK;
         status = status == TRIB_OK ? one : status;
     }
     char *text = json_dumps(all, JSON_INDENT(2)); /* whole, with what is wrong in it */

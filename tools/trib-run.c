@@ -35,17 +35,21 @@ static const char help[] =
     "  -o, --output DIR     write DIR/rank-N.out and DIR/rank-N.err instead\n"
     "      --bind core      give each rank a core of its own, in turn; default: none\n"
     "      --timeout S      end all ranks after S seconds; exit code 124\n"
-    "      --grace S        once a rank has failed, the others have S seconds; default 10\n"
+    "      --grace S        once a rank has failed, the others have S seconds; default "
+    "10\n"
     "      --root HOST:PORT meet over TCP there, not in shared memory\n"
     "  -h, --help           this text\n"
     "  -V, --version        the version\n"
     "\n"
-    "Each rank finds TRIB_RANK, TRIB_SIZE, TRIB_ROOT and TRIB_KEY, a secret made for this job\n"
+    "Each rank finds TRIB_RANK, TRIB_SIZE, TRIB_ROOT and TRIB_KEY, a secret made for "
+    "this job\n"
     "unless it is set, in its environment. Rank 0 reads\n"
-    "standard input. Signals are passed on; a second SIGINT or SIGTERM kills. The exit\n"
+    "standard input. Signals are passed on; a second SIGINT or SIGTERM kills. The "
+    "exit\n"
     "code is that of the rank that failed first, 128 + N if signal N ended it; of\n"
     "trib-run itself 2: wrong arguments; 124: the time is up; 125: ranks could not be\n"
-    "started, or their output not be written; 126: the program cannot be executed; 127:\n"
+    "started, or their output not be written; 126: the program cannot be executed; "
+    "127:\n"
     "there is no such program; 141: nobody reads the output any more.\n";
 
 static char program_name[] = "trib-run";
@@ -481,8 +485,8 @@ static void pass_input(struct supervisor *s)
     }
 }
 
-/* Fixed places in s->polls; the streams that are open follow, at most two for each rank.
- * The kernel refuses more entries than files may be open. */
+/* Fixed places in s->polls; the streams that are open follow, at most two for each
+ * rank. The kernel refuses more entries than files may be open. */
 enum { POLL_SIGNALS, POLL_SINK0, POLL_SINK1, POLL_INPUT, POLL_STREAMS };
 
 static int fill_polls(struct supervisor *s)

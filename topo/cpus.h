@@ -30,13 +30,15 @@ struct trib_cpus_sum {
     uint64_t milli; /* of all groups */
 };
 
-/** trib_cpus_self - of the calling thread; nothing is set where the kernel does not say. */
+/** trib_cpus_self - of the calling thread; nothing is set where the kernel does not
+ * say. */
 void trib_cpus_self(struct trib_cpus *out);
 
 /** trib_cpus_add - one more process of the host. */
 void trib_cpus_add(struct trib_cpus_sum *sum, const struct trib_cpus *one);
 
-/** trib_cpus_count - hardware threads that all can use at once; a quota below 1 counts as 1. */
+/** trib_cpus_count - hardware threads that all can use at once; a quota below 1 counts
+ * as 1. */
 int trib_cpus_count(const struct trib_cpus_sum *sum);
 
 /** trib_cpus_usable - by this process; at least 1. */

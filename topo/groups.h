@@ -68,8 +68,8 @@ trib_status_t trib_groups_make(const struct trib_rank_place *places, int size,
                                struct trib_groups *out);
 
 /**
- * trib_groups_unplaced - the first rank that does not know what groups of a kind are made
- * of, though others of its host could be in another group; -1: there is none.
+ * trib_groups_unplaced - the first rank that does not know what groups of a kind are
+ * made of, though others of its host could be in another group; -1: there is none.
  *
  * hosts    the same ranks by host
  * kind     "auto" wants nothing

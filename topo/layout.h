@@ -91,10 +91,11 @@ void trib_layout_place(const struct trib_layout *layout, int core,
                        struct trib_rank_place *out);
 
 /**
- * trib_layout_bound - what a rank that is bound to some hardware threads says of itself.
+ * trib_layout_bound - what a rank that is bound to some hardware threads says of
+ * itself.
  *
- * What differs among the cores whose first threads these are is not known; the device is
- * that of the first core, if all are of one package.
+ * What differs among the cores whose first threads these are is not known; the device
+ * is that of the first core, if all are of one package.
  */
 void trib_layout_bound(const struct trib_layout *layout, const cpu_set_t *cpus,
                        struct trib_rank_place *out);

@@ -52,8 +52,8 @@ static double inside_us(const struct trib_leaders_ask *ask, int leaders, int tur
 }
 
 /* Each leader finishes its part of the shard for the other groups' leaders. `sharing`:
- * leaders of one device. On shared cores a message is the switch to who waits for it, too:
- * short vectors are better off with few leaders. */
+ * leaders of one device. On shared cores a message is the switch to who waits for it,
+ * too: short vectors are better off with few leaders. */
 static double between_us(const struct trib_leaders_ask *ask, int leaders, int turns,
                          int sharing)
 {

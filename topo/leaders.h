@@ -21,8 +21,8 @@ struct trib_leaders_ask {
     size_t bytes; /* of the vector that is summed */
     const struct trib_cost_model *inside; /* NULL: loads and stores */
     const struct trib_cost_model
-        *between; /* NULL: a network, of cores that ranks share where `cores` are fewer; its
-                   * rate is of one device */
+        *between; /* NULL: a network, of cores that ranks share where `cores` are fewer;
+                   * its rate is of one device */
 };
 
 /* Leader l of group g is rank[g * n + l]. */

@@ -73,8 +73,9 @@ void trib_hwloc_machine(hwloc_topology_t topology, struct trib_machine *out)
 }
 
 /*
- * Network cards. Linux itself lists them; libpciaccess would first read the names of all
- * devices of the world and keep them, and the libraries of graphics cards, start these.
+ * Network cards. Linux itself lists them; libpciaccess would first read the names of
+ * all devices of the world and keep them, and the libraries of graphics cards, start
+ * these.
  */
 static void look_for_devices(hwloc_topology_t topology)
 {

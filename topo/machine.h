@@ -52,8 +52,8 @@ void trib_machine_read_sysfs(const char *root, struct trib_machine *out);
 trib_status_t trib_machine_read_synthetic(const char *text, struct trib_machine *out);
 
 /**
- * trib_machine_read_xml - a machine from a file that hwloc's lstopo has written; all of it is
- * allowed. NULL: this machine.
+ * trib_machine_read_xml - a machine from a file that hwloc's lstopo has written; all of
+ * it is allowed. NULL: this machine.
  *
  * errors   as above; a file that cannot be read is invalid
  */

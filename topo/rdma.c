@@ -12,8 +12,8 @@
 #define CLASS "/sys/class/infiniband"
 #define GIDS_MAX 256
 #define PORTS_MAX 255
-/* Of a RoCE packet, all that may stand around its payload: GRH or IP, UDP, BTH, the largest
- * extended headers, checksum. The kernel reserves as much. */
+/* Of a RoCE packet, all that may stand around its payload: GRH or IP, UDP, BTH, the
+ * largest extended headers, checksum. The kernel reserves as much. */
 #define ROCE_HEADERS 96
 
 int trib_rdma_roce_mtu(int mtu)
@@ -29,7 +29,8 @@ static bool read_port(const char *root, const struct trib_rdma_port *port,
 {
     char path[256];
 
-    snprintf(path, sizeof(path), CLASS "/%s/ports/%d/%s", port->device, port->port, name);
+    snprintf(path, sizeof(path), CLASS "/%s/ports/%d/%s", port->device, port->port,
+             name);
     if (!trib_file_line(root, path, out, bytes))
         out[0] = '\0';
     return out[0] != '\0';

@@ -19,7 +19,8 @@ struct trib_rdma_port {
     int gids_v2;         /* of these, of RoCE v2 */
     char netdev[32];     /* RoCE: the network device below */
     int netdev_mtu;
-    int active_mtu; /* RoCE: largest RDMA packet that fits a frame of netdev; 0: none does,
+    int active_mtu; /* RoCE: largest RDMA packet that fits a frame of netdev; 0: none
+                     * does,
                        or not known */
     char file[64];  /* "/dev/infiniband/uverbs0" */
     bool file_there;
@@ -36,7 +37,8 @@ typedef void (*trib_rdma_fn)(void *arg, const struct trib_rdma_port *port);
  */
 int trib_rdma_each(const char *root, trib_rdma_fn fn, void *arg);
 
-/** trib_rdma_roce_mtu - 256 to 4096: what a frame of `mtu` bytes carries; 0: nothing. */
+/** trib_rdma_roce_mtu - 256 to 4096: what a frame of `mtu` bytes carries; 0:
+ * nothing. */
 int trib_rdma_roce_mtu(int mtu);
 
 #endif

@@ -95,7 +95,8 @@ static void read_cache(struct reader *r, int cpu, int index)
     if (!trib_file_line(r->root, path, level, sizeof(level)))
         return;
     snprintf(path, sizeof(path), "%s/type", name);
-    if (!trib_file_line(r->root, path, type, sizeof(type)) || strcmp(type, "Instruction") == 0)
+    if (!trib_file_line(r->root, path, type, sizeof(type)) ||
+        strcmp(type, "Instruction") == 0)
         return;
     snprintf(path, sizeof(path), "%s/size", name);
     if (!trib_file_line(r->root, path, size, sizeof(size)))
@@ -157,7 +158,8 @@ void trib_machine_read_sysfs(const char *root, struct trib_machine *out)
     if (out->cpus_allowed == 0)
         out->cpus = out->cores = out->cpus_allowed = out->cores_allowed = 1;
     read_nodes(&r);
-    if (trib_file_field(root, "/proc/meminfo", "MemTotal", true, memory, sizeof(memory)))
+    if (trib_file_field(root, "/proc/meminfo", "MemTotal", true, memory,
+                        sizeof(memory)))
         out->memory_bytes = strtoull(memory, NULL, 10) << 10;
     trib_file_field(root, "/proc/cpuinfo", "model name", true, out->model,
                     sizeof(out->model));

@@ -22,8 +22,8 @@ struct trib_candidate {
     bool maps; /* within one host only, by load and store */
     bool ports; /* takes port=N,ports=N */
     bool watch; /* takes watch=N: look for peers of this host in /proc */
-    bool cheap; /* registering memory costs nothing: done where it might be needed, and it
-                 * does not fail but for want of memory */
+    bool cheap; /* registering memory costs nothing: done where it might be needed, and
+                 * it does not fail but for want of memory */
     const char *more; /* further parameters, such as ",depth=8"; NULL for none */
 };
 

@@ -56,7 +56,11 @@ const struct trib_candidate trib_candidates[] = {
     {.ops = &trib_shm_ops, .id = 1, .maps = true},
 #if HAVE_VERBS
     /* Who does not answer within 4 s is reached by another way. */
-    {.ops = &trib_verbs_ops, .id = 2, .ports = true, .watch = true, .more = ",reach_ms=4000"},
+    {.ops = &trib_verbs_ops,
+     .id = 2,
+     .ports = true,
+     .watch = true,
+     .more = ",reach_ms=4000"},
 #endif
     {.ops = &trib_tcp_ops, .id = 3, .ports = true, .watch = true, .cheap = true},
     {.ops = NULL},
@@ -85,7 +89,8 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
 
     if (cure)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "this build of Tributary is without %s: %s, or use tcp", name, cure);
+                         "this build of Tributary is without %s: %s, or use tcp", name,
+                         cure);
     if (nearest)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "no %s is called \"%s\"; is \"%s\" meant?", what, name,
@@ -140,10 +145,11 @@ static trib_status_t open_backend(const char *name,
 
     with.candidates = trib_candidates;
     if (status == TRIB_OK && ops->bare && opts->cfg && opts->cfg->seal)
-        return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                         "TRIB_SEAL=1: %s cannot encrypt what it sends; use tcp, or auto, which "
-                         "takes tcp between hosts then, or leave TRIB_SEAL out",
-                         name);
+        return trib_fail(
+            opts->err, TRIB_ERR_CONFIG,
+            "TRIB_SEAL=1: %s cannot encrypt what it sends; use tcp, or auto, which "
+            "takes tcp between hosts then, or leave TRIB_SEAL out",
+            name);
     return status == TRIB_OK ? ops->open(&with, out) : status;
 }
 

@@ -14,8 +14,9 @@
  *   - a dead peer becomes one PEER_LOST event within about 100 ms of a clean death and
  *     stop_timeout_ms of a stop, for every connected peer, also when nothing is posted
  *   - an address outside its region is refused with TRIB_ERR_RANGE
- *   - what comes from outside counts once its sender has proved that it has the job's secret,
- *     if there is one. So the first write to a peer may wait until that peer polls
+ *   - what comes from outside counts once its sender has proved that it has the job's
+ *     secret, if there is one. So the first write to a peer may wait until that peer
+ *     polls
  *
  * Threads: one thread at a time uses a transport; but wait() may go on while another
  * thread uses it, and wake() may be called by any.
@@ -46,7 +47,8 @@ struct trib_secret;
 /* The one immediate that no caller's write has: a transport's own words. */
 #define TRIB_IMM_OWN UINT32_C(0xffffffff)
 
-/* How to connect to a transport, to be carried to peers as it is; once for each rank. */
+/* How to connect to a transport, to be carried to peers as it is; once for each
+ * rank. */
 struct trib_address {
     uint16_t len;
     uint8_t bytes[TRIB_ADDRESS_MAX];
@@ -80,19 +82,21 @@ struct trib_transport_opts {
     int self;
     int size;
     const char *params;             /* text after "name:", "" for none */
-    const struct trib_candidate *candidates; /* for a backend that chooses among others; set by
-                                              * trib_transport_open */
+    const struct trib_candidate *candidates; /* for a backend that chooses among others;
+                                              * set by trib_transport_open */
     const struct trib_config *cfg;  /* outlives the transport */
     const struct trib_log *log;     /* may be NULL */
     struct trib_error *err;         /* receives sentences; may be NULL */
     struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
                                      * them has its own */
-    const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in open */
-    struct trib_guard *guard; /* against peers of another user (transport/common/guard.h), which it
-                               * outlives; NULL: all peers are of this user's own job */
-    const struct trib_secret *secret; /* by which peers know each other, armed; NULL or not set:
-                                       * anybody who knows the address is believed. Outlives
-                                       * the transport */
+    const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in
+                                     * open */
+    struct trib_guard *guard; /* against peers of another user
+                               * (transport/common/guard.h), which it outlives; NULL:
+                               * all peers are of this user's own job */
+    const struct trib_secret *secret; /* by which peers know each other, armed; NULL or
+                                       * not set: anybody who knows the address is
+                                       * believed. Outlives the transport */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */
@@ -108,10 +112,11 @@ struct trib_write {
     size_t local_off;
     const struct trib_remote *remote;
     size_t remote_off;
-    size_t len;     /* 0 is allowed: only the event; local and remote may then be NULL */
+    size_t len;     /* 0 is allowed: only the event; local and remote may then be
+                     * NULL */
     uint32_t imm;   /* any but TRIB_IMM_OWN */
-    bool quiet;     /* no ARRIVED event at the target; may go out with the next write to it, or
-                     * at the next poll */
+    bool quiet;     /* no ARRIVED event at the target; may go out with the next write to
+                     * it, or at the next poll */
     bool signal;    /* wants a WRITE_DONE event with `token` */
     uint64_t token;
 };
@@ -163,30 +168,33 @@ struct trib_route {
  *            they do anyway can leave both out
  * route      by what a peer is, or would be, reached, and why by that
  * connect    make `peer` reachable; idempotent; cheap when done before
- * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left, too
- * leave      disconnect all peers whose entry in which[size] is true, NULL: all. The farewells
- *            go out together, under one deadline: peers that answer nothing cost no more
- *            time than one of them
+ * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left,
+ * too
+ * leave      disconnect all peers whose entry in which[size] is true, NULL: all. The
+ *            farewells go out together, under one deadline: peers that answer nothing
+ *            cost no more time than one of them
  * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
  * alloc_user the same for the user's data, which can be copied on its way to peers that
  *            cannot reach it: none of them is reached another way for its sake
  * reg        register memory of the caller
- * reg_dmabuf the same for memory that a device has exported as a dma-buf, and that is mapped
+ * reg_dmabuf the same for memory that a device has exported as a dma-buf, and that is
+ * mapped
  *            at ptr; fd may be closed afterwards. Who needs the mapping alone takes reg
  * discard    give the pages of memory of alloc back now, though peers still map them:
  *            nobody reads it any more; dereg follows. Not called, dereg gives them back
  *            once the last peer has released them
  * export     describe a region; the blob is valid while the region is
- * import     make a peer's exported region a target; connect(peer) came before. How long
- *            the region is the peer alone says: see trib_transport_import
- * length     bytes of a remote region, as its peer has said; a write beyond is refused, and
- *            where it is mapped they were found to be there
+ * import     make a peer's exported region a target; connect(peer) came before. How
+ *            long the region is the peer alone says: see trib_transport_import
+ * length     bytes of a remote region, as its peer has said; a write beyond is refused,
+ *            and where it is mapped they were found to be there
  * stale      has the peer freed this memory? May be false though it has
- * map        load/store reach: a pointer to the remote's first byte, or NULL; len_out, if
- *            not NULL, becomes the bytes there, which were found to be there
+ * map        load/store reach: a pointer to the remote's first byte, or NULL; len_out,
+ *            if not NULL, becomes the bytes there, which were found to be there
  * write      post a write; returns at once
  * poll       harvest up to max events, never blocks; also where liveness is looked at
- * descriptor of this transport: once armed it is readable when a wait would end, so that
+ * descriptor of this transport: once armed it is readable when a wait would end, so
+ * that
  *            one sleep can wait for several; -1: there is none. wait(0) then ends what
  *            arm began. Asked once, before the first arm
  * arm, wait  sleep: arm(), look once more for work, then wait(timeout); wait returns at
@@ -252,7 +260,8 @@ trib_status_t trib_no_survey(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *facts_out);
 void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
-trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t,
+                                     const struct trib_dmabuf *d,
                                      struct trib_region **out);
 void trib_no_discard(struct trib_transport *t, struct trib_region *region);
 bool trib_no_stale(struct trib_transport *t, const struct trib_remote *remote);
@@ -277,12 +286,13 @@ struct trib_absent {
 /** trib_absents - such backends, a NULL name at the end. */
 extern const struct trib_absent trib_absents[];
 
-/** trib_transport_absent - the cure of a backend that this build is without; else NULL. */
+/** trib_transport_absent - the cure of a backend that this build is without; else
+ * NULL. */
 const char *trib_transport_absent(const char *name);
 
 /**
- * trib_transport_check - does trib_transport_open know all names and parameters in a text?
- * Nothing is opened.
+ * trib_transport_check - does trib_transport_open know all names and parameters in a
+ * text? Nothing is opened.
  *
  * errors   those of trib_transport_open for unknown names and parameters
  */
@@ -291,22 +301,25 @@ trib_status_t trib_transport_check(const char *text, struct trib_error *err);
 /**
  * trib_transport_open - open a backend, wrapped by decorators, from its text.
  *
- * text     "shm", "loop", "shm+trace", "loop:depth=8+delay:us=50+kill:after=3,signal=9";
- *          "auto" chooses for each peer
+ * text     "shm", "loop", "shm+trace",
+ *          "loop:depth=8+delay:us=50+kill:after=3,signal=9"; "auto" chooses for each
+ *          peer
  * errors   TRIB_ERR_CONFIG with a sentence in opts->err for unknown names or parameters
  */
-trib_status_t trib_transport_open(const char *text, const struct trib_transport_opts *opts,
+trib_status_t trib_transport_open(const char *text,
+                                  const struct trib_transport_opts *opts,
                                   struct trib_transport **out);
 
 /**
- * trib_transport_import - import a region of a peer in which this rank will address `least`
- * bytes.
+ * trib_transport_import - import a region of a peer in which this rank will address
+ * `least` bytes.
  *
- * All who compute offsets into a peer's memory by themselves import it by this call, and
- * none by the slot `import`: a peer can say that its region is shorter than it has to be.
+ * All who compute offsets into a peer's memory by themselves import it by this call,
+ * and none by the slot `import`: a peer can say that its region is shorter than it has
+ * to be.
  *
- * errors   those of import; TRIB_ERR_RANGE: it is shorter, with a sentence that names the
- *          peer. In each case *out is not changed
+ * errors   those of import; TRIB_ERR_RANGE: it is shorter, with a sentence that names
+ *          the peer. In each case *out is not changed
  */
 trib_status_t trib_transport_import(struct trib_transport *t, int peer,
                                     const struct trib_blob *blob, size_t least,

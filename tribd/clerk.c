@@ -88,13 +88,15 @@ trib_status_t clerk_start(int wake_fd, struct trib_error *err, struct clerk **ou
 
     *out = NULL;
     if (!clerk)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a thread that asks munged");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for a thread that asks munged");
     clerk->wake_fd = wake_fd;
     pthread_mutex_init(&clerk->mutex, NULL);
     pthread_cond_init(&clerk->wake, NULL);
     errno = trib_thread_start(&clerk->thread, run, clerk);
     if (errno) {
-        (void)trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread that asks munged: %m");
+        (void)trib_fail(err, TRIB_ERR_SYSTEM,
+                        "cannot start a thread that asks munged: %m");
         dispose(clerk);
         return TRIB_ERR_SYSTEM;
     }

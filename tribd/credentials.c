@@ -17,7 +17,8 @@ static trib_status_t find_users(const char *names, uid_t *users, size_t *n_out,
 
     *n_out = 0;
     snprintf(list, sizeof(list), "%s", names);
-    for (char *name = strtok_r(list, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+    for (char *name = strtok_r(list, ", ", &rest); name;
+         name = strtok_r(NULL, ", ", &rest)) {
         const struct passwd *user = getpwnam(name);
         if (!user)
             return trib_fail(err, TRIB_ERR_CONFIG, "users: there is no user %s", name);

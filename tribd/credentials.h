@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whom tribd takes: its method, key and list of users, which may be changed while it runs.
- * Each connection holds the one by which it began, until it ends. The server's thread alone.
+ * Whom tribd takes: its method, key and list of users, which may be changed while it
+ * runs. Each connection holds the one by which it began, until it ends. The server's
+ * thread alone.
  */
 #ifndef TRIBD_CREDENTIALS_H
 #define TRIBD_CREDENTIALS_H

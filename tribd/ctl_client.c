@@ -37,10 +37,11 @@ static trib_status_t wait_for(const struct talk *t, short events)
         n = poll(&fd, 1, trib_deadline_left_ms(t->until));
     while (n < 0 && errno == EINTR);
     if (n < 0)
-        return trib_fail(t->err, TRIB_ERR_SYSTEM, "cannot wait for %s (poll): %m", t->with);
+        return trib_fail(t->err, TRIB_ERR_SYSTEM, "cannot wait for %s (poll): %m",
+                         t->with);
     return n > 0 ? TRIB_OK
-                 : trib_fail(t->err, TRIB_ERR_TIMEOUT, "%s did not answer within %d s", t->with,
-                             PATIENCE_MS / 1000);
+                 : trib_fail(t->err, TRIB_ERR_TIMEOUT, "%s did not answer within %d s",
+                             t->with, PATIENCE_MS / 1000);
 }
 
 static trib_status_t say(const struct talk *t, const char *text)
@@ -101,26 +102,29 @@ static const char *body_of(const char *answer)
 {
     const char *body = strstr(answer, "\r\n\r\n");
 
-    if (!body || strncmp(answer, "HTTP/1.", 7) != 0 || strncmp(answer + 8, " 200 ", 5) != 0)
+    if (!body || strncmp(answer, "HTTP/1.", 7) != 0 ||
+        strncmp(answer + 8, " 200 ", 5) != 0)
         return NULL;
     return body + 4;
 }
 
 trib_status_t ask_status(const char *address, struct trib_error *err, char **out)
 {
-    struct talk t = {.until = trib_deadline_ms(PATIENCE_MS), .with = address, .err = err};
+    struct talk t = {
+        .until = trib_deadline_ms(PATIENCE_MS), .with = address, .err = err};
     struct trib_tcp_root at;
     char why[160], *answer = NULL;
 
     *out = NULL;
     if (!trib_tcp_root_parse(address, &at))
-        return trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port", address);
+        return trib_fail(err, TRIB_ERR_CONFIG, "http: \"%s\" is not host:port",
+                         address);
     if (strcmp(at.host, "*") == 0) /* all addresses of this host */
         snprintf(at.host, sizeof(at.host), "localhost");
     t.fd = trib_tcp_connect(&at, t.until, why, sizeof(why));
     if (t.fd < 0)
-        return trib_fail(err, TRIB_ERR_PEER_LOST, "no tribd shows itself at %s: %s", address,
-                         why);
+        return trib_fail(err, TRIB_ERR_PEER_LOST, "no tribd shows itself at %s: %s",
+                         address, why);
     /* 1.0: the answer comes in one piece, and ends with the connection. */
     trib_status_t st = say(&t, "GET /status HTTP/1.0\r\nHost: localhost\r\n\r\n");
     if (st == TRIB_OK)
@@ -133,8 +137,10 @@ trib_status_t ask_status(const char *address, struct trib_error *err, char **out
         *out = strdup(body);
     free(answer);
     if (!body)
-        return trib_fail(err, TRIB_ERR_PEER_LOST, "what answers at %s is no tribd", address);
-    return *out ? TRIB_OK : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for an answer");
+        return trib_fail(err, TRIB_ERR_PEER_LOST, "what answers at %s is no tribd",
+                         address);
+    return *out ? TRIB_OK
+                : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for an answer");
 }
 
 static int connect_to(const char *path)
@@ -161,15 +167,16 @@ static int connect_to(const char *path)
     return -1;
 }
 
-trib_status_t ask_to(const char *path, const char *line, struct trib_error *err, char *answer,
-                     size_t bytes, bool *done_out)
+trib_status_t ask_to(const char *path, const char *line, struct trib_error *err,
+                     char *answer, size_t bytes, bool *done_out)
 {
     struct talk t = {.with = path, .err = err};
     char *text = NULL;
 
     t.fd = connect_to(path);
     if (t.fd < 0)
-        return trib_fail(err, TRIB_ERR_PEER_LOST, "no tribd can be told at %s: %m", path);
+        return trib_fail(err, TRIB_ERR_PEER_LOST, "no tribd can be told at %s: %m",
+                         path);
     t.until = trib_deadline_ms(PATIENCE_MS);
     trib_status_t st = say(&t, line);
     if (st == TRIB_OK)

@@ -27,7 +27,7 @@ trib_status_t ask_status(const char *address, struct trib_error *err, char **out
  * done_out  was it done?
  * errors    as ask_status
  */
-trib_status_t ask_to(const char *path, const char *line, struct trib_error *err, char *answer,
-                     size_t bytes, bool *done_out);
+trib_status_t ask_to(const char *path, const char *line, struct trib_error *err,
+                     char *answer, size_t bytes, bool *done_out);
 
 #endif

@@ -33,15 +33,15 @@ struct manage {
     struct client clients[MANAGE_CLIENTS];
 };
 
-/* Opening --------------------------------------------------------------------------------- */
+/* Opening -------------------------------------------------------------------------- */
 
 static bool answers(const struct sockaddr_un *address)
 {
     const int fd =
         trib_fd_keep(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const bool yes =
-        fd >= 0 &&
-        (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN);
+    const bool yes = fd >= 0 && (connect(fd, (const struct sockaddr *)address,
+                                         sizeof(*address)) == 0 ||
+                                 errno == EAGAIN);
 
     if (fd >= 0)
         close(fd);
@@ -49,16 +49,18 @@ static bool answers(const struct sockaddr_un *address)
 }
 
 /* Only what is a socket, and dead. */
-static trib_status_t remove_stale(const struct sockaddr_un *address, struct trib_error *err)
+static trib_status_t remove_stale(const struct sockaddr_un *address,
+                                  struct trib_error *err)
 {
     struct stat st;
 
     if (lstat(address->sun_path, &st) != 0)
         return TRIB_OK; /* bind says what is wrong, if anything is */
     if (!S_ISSOCK(st.st_mode))
-        return trib_fail(err, TRIB_ERR_CONFIG,
-                         "socket: %s is there already, and no socket: choose another path",
-                         address->sun_path);
+        return trib_fail(
+            err, TRIB_ERR_CONFIG,
+            "socket: %s is there already, and no socket: choose another path",
+            address->sun_path);
     if (answers(address))
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "socket: another tribd listens at %s: give each its own path",
@@ -78,8 +80,9 @@ static trib_status_t listen_at(struct manage *m, struct trib_error *err)
     /* Before it has a name: at no moment can another open it. */
     if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
         bind(fd, (const struct sockaddr *)&m->address, sizeof(m->address)) != 0) {
-        const char *cure = errno == ENOENT   ? ": make its folder"
-                           : errno == EROFS  ? ": tribd.service may write in /run/tribd alone"
+        const char *cure = errno == ENOENT ? ": make its folder"
+                           : errno == EROFS
+                               ? ": tribd.service may write in /run/tribd alone"
                            : errno == EACCES ? ": choose a folder of tribd's user"
                                              : "";
         st = trib_fail(err, TRIB_ERR_BOOT, "socket: cannot listen at %s: %m%s",
@@ -110,9 +113,10 @@ trib_status_t manage_open(const char *path, const struct manage_ops *ops,
     m->address.sun_family = AF_UNIX;
     trib_status_t st = TRIB_OK;
     if (path[0] != '/' || strlen(path) >= sizeof(m->address.sun_path))
-        st = trib_fail(err, TRIB_ERR_CONFIG,
-                       "socket: \"%.120s\" must begin with / and have at most %zu characters",
-                       path, sizeof(m->address.sun_path) - 1);
+        st = trib_fail(
+            err, TRIB_ERR_CONFIG,
+            "socket: \"%.120s\" must begin with / and have at most %zu characters",
+            path, sizeof(m->address.sun_path) - 1);
     else
         strcpy(m->address.sun_path, path);
     if (st == TRIB_OK)
@@ -145,7 +149,7 @@ void manage_close(struct manage *m)
     free(m);
 }
 
-/* Serving --------------------------------------------------------------------------------- */
+/* Serving -------------------------------------------------------------------------- */
 
 static struct client *free_place(struct manage *m)
 {
@@ -189,17 +193,21 @@ static void act(const struct manage *m, struct client *c)
     struct ucred by = {.uid = UINT32_MAX};
     socklen_t bytes = sizeof(by);
     (void)getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &by, &bytes);
-    const struct manage_request request = {
-        .verb = c->line, .what = what ? what : "", .uid = by.uid, .pid = (uint32_t)by.pid};
+    const struct manage_request request = {.verb = c->line,
+                                           .what = what ? what : "",
+                                           .uid = by.uid,
+                                           .pid = (uint32_t)by.pid};
     const bool done = m->ops.act(m->ops.arg, &request, say, sizeof(say));
-    const int n = snprintf(answer, sizeof(answer), "%s: %s\n", done ? "ok" : "error", say);
+    const int n =
+        snprintf(answer, sizeof(answer), "%s: %s\n", done ? "ok" : "error", say);
     (void)send(c->fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
     hang_up(c);
 }
 
 static void step(const struct manage *m, struct client *c)
 {
-    const ssize_t n = recv(c->fd, c->line + c->n, sizeof(c->line) - 1 - c->n, MSG_DONTWAIT);
+    const ssize_t n =
+        recv(c->fd, c->line + c->n, sizeof(c->line) - 1 - c->n, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (trib_deadline_passed(c->until))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way in for who runs the service (tribctl): a unix socket, which its owner alone may open.
+ * The way in for who runs the service (tribctl): a unix socket, which its owner alone
+ * may open.
  *
  *     client: one line, "drain" or "kick JOB"
  *     server: one line, "ok: …" or "error: …", and the end
@@ -38,7 +39,8 @@ struct manage_request {
 /* What is to be done by one who is asked. */
 struct manage_ops {
     /* false: it cannot be; a sentence in either case. */
-    bool (*act)(void *arg, const struct manage_request *request, char *say, size_t bytes);
+    bool (*act)(void *arg, const struct manage_request *request, char *say,
+                size_t bytes);
     void *arg;
     const struct trib_log *log;
 };
@@ -58,7 +60,8 @@ void manage_close(struct manage *m);
 /** manage_poll - what to wait for: at most MANAGE_FDS are filled, and counted. */
 int manage_poll(const struct manage *m, struct pollfd *fds);
 
-/** manage_due - when manage_step wants to be called, without an event; UINT64_MAX: never. */
+/** manage_due - when manage_step wants to be called, without an event; UINT64_MAX:
+ * never. */
 uint64_t manage_due(const struct manage *m);
 
 /** manage_step - take what is there, and answer. */

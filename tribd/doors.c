@@ -2,11 +2,12 @@
 /*
  * How connections come in, so that strangers do not keep jobs out.
  *
- * A stranger is a connection that has not proved who it is. There may be STRANGERS_MAX of them:
- * the next one takes the place of the oldest among those of the address that has most, so whoever
- * comes in a flood pushes out his own. An address has STRANGERS_OF_SOURCE without question;
- * beyond these its oldest leaves once it has had STRANGER_MS, which is many times what a proof
- * takes. A job that proves who it is has its place from then on.
+ * A stranger is a connection that has not proved who it is. There may be STRANGERS_MAX
+ * of them: the next one takes the place of the oldest among those of the address that
+ * has most, so whoever comes in a flood pushes out his own. An address has
+ * STRANGERS_OF_SOURCE without question; beyond these its oldest leaves once it has had
+ * STRANGER_MS, which is many times what a proof takes. A job that proves who it is has
+ * its place from then on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,8 @@
 enum {
     STRANGERS_OF_SOURCE = 64,
     STRANGER_MS = 500,
-    ACCEPTS_AT_ONCE = 128, /* of a listener in a pass: between two, what they say is heard */
+    ACCEPTS_AT_ONCE = 128, /* of a listener in a pass: between two, what they say is
+                            * heard */
     CROWDS = 1024,
     SAY_AT_ONCE = 20, /* lines of the log about strangers, and one more each so often */
     SAY_MS = 500,
@@ -44,7 +46,8 @@ static bool is_idle(const struct client *c)
     return c->session && c->proven && !c->asked;
 }
 
-/* Of an IPv6 network all addresses are one: a host chooses the lower half of its own as it likes. */
+/* Of an IPv6 network all addresses are one: a host chooses the lower half of its own as
+ * it likes. */
 static uint64_t source_of(const struct server *s, const struct sockaddr_storage *from)
 {
     uint8_t bytes[sizeof(s->seed) + sizeof(struct in6_addr)] = {0};
@@ -52,7 +55,8 @@ static uint64_t source_of(const struct server *s, const struct sockaddr_storage 
 
     memcpy(bytes, &s->seed, sizeof(s->seed));
     if (from->ss_family == AF_INET) {
-        memcpy(at, &((const struct sockaddr_in *)from)->sin_addr, sizeof(struct in_addr));
+        memcpy(at, &((const struct sockaddr_in *)from)->sin_addr,
+               sizeof(struct in_addr));
     } else if (from->ss_family == AF_INET6) {
         const struct in6_addr *a = &((const struct sockaddr_in6 *)from)->sin6_addr;
         if (IN6_IS_ADDR_V4MAPPED(a)) /* as it comes to a listener of both */
@@ -80,8 +84,8 @@ static int oldest_of(const struct server *s, uint64_t source, int *n_out)
     return oldest;
 }
 
-/* Who gives up a place first: of the largest crowd of strangers the oldest, else the oldest of
- * those who ask for nothing; -1: all others have jobs. */
+/* Who gives up a place first: of the largest crowd of strangers the oldest, else the
+ * oldest of those who ask for nothing; -1: all others have jobs. */
 static int first_to_leave(const struct server *s)
 {
     uint16_t crowds[CROWDS] = {0}; /* by a digest with a seed: few sources share one */
@@ -96,7 +100,8 @@ static int first_to_leave(const struct server *s)
         const int most = before ? crowds[before->source % CROWDS] : 0;
         if (is_idle(c) && (idle < 0 || c->came_ns < s->clients[idle]->came_ns))
             idle = i;
-        if (is_stranger(c) && (crowd > most || (crowd == most && c->came_ns < before->came_ns)))
+        if (is_stranger(c) &&
+            (crowd > most || (crowd == most && c->came_ns < before->came_ns)))
             best = i;
     }
     return best < 0 ? idle : best;
@@ -115,12 +120,14 @@ void door_say_end(struct server *s, struct client *c)
         if (!trib_pace_take(&s->said_until_ns, trib_now_ns(), each_ns, SAY_AT_ONCE))
             return;
         if (s->strangers_left > 1)
-            snprintf(others, sizeof(others), " (and %" PRIu64 " others that are not named here)",
+            snprintf(others, sizeof(others),
+                     " (and %" PRIu64 " others that are not named here)",
                      s->strangers_left - 1);
         s->strangers_left = 0;
     }
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s (from %s)%s", named ? "job " : "",
-             c->join.job, named ? ": " : "", trib_error_text(&c->err), server_from(c), others);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s (from %s)%s",
+             named ? "job " : "", c->join.job, named ? ": " : "",
+             trib_error_text(&c->err), server_from(c), others);
 }
 
 static void send_away(struct server *s, int i)
@@ -128,10 +135,11 @@ static void send_away(struct server *s, int i)
     struct client *c = s->clients[i];
 
     server_event(s, TRIB_SERVICE_COUNTS_EVICTED);
-    (void)trib_session_end(c->session, TRIB_ERR_NO_RESOURCE,
-                           "too many connections wait here; this one made place for another, as "
-                           "the oldest that %s",
-                           c->proven ? "had asked for nothing" : "had not proved who it is");
+    (void)trib_session_end(
+        c->session, TRIB_ERR_NO_RESOURCE,
+        "too many connections wait here; this one made place for another, as "
+        "the oldest that %s",
+        c->proven ? "had asked for nothing" : "had not proved who it is");
     door_say_end(s, c);
     server_hang_up(s, c);
     server_free_client(s, i);
@@ -183,7 +191,8 @@ static void take(struct server *s, int fd, const struct sockaddr_storage *from)
     server_event(s, TRIB_SERVICE_COUNTS_CONNECTIONS);
     if (!fits) {
         (void)trib_session_end(c->session, TRIB_ERR_NO_RESOURCE,
-                               "all %d places for jobs are taken here", s->n_clients_max);
+                               "all %d places for jobs are taken here",
+                               s->n_clients_max);
         trib_session_free(c->session);
         free(c);
         return;
@@ -194,15 +203,17 @@ static void take(struct server *s, int fd, const struct sockaddr_storage *from)
     s->clients[s->n_clients++] = c;
 }
 
-/* accept() has failed. Without a descriptor, that of a stranger is freed, or the spare one is
- * used, so that the caller is told at once that nobody serves it. true: try again now. */
+/* accept() has failed. Without a descriptor, that of a stranger is freed, or the spare
+ * one is used, so that the caller is told at once that nobody serves it. true: try
+ * again now. */
 static bool find_descriptor(struct server *s, int listener, int error)
 {
     if (trib_accept_failed(&s->pause, error))
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
-                 "no more connections of jobs can be taken: %s; %s; strangers give up theirs, "
-                 "and tribd tries again every %d ms",
-                 strerror(error), trib_accept_cure(error), TRIB_ACCEPT_PAUSE_MS);
+        trib_log(
+            &s->log, TRIB_LOG_WARN, "tribd",
+            "no more connections of jobs can be taken: %s; %s; strangers give up "
+            "theirs, and tribd tries again every %d ms",
+            strerror(error), trib_accept_cure(error), TRIB_ACCEPT_PAUSE_MS);
     if (!trib_accept_paused(&s->pause))
         return true; /* it concerned this one caller */
     const int leaves = first_to_leave(s);
@@ -213,7 +224,8 @@ static bool find_descriptor(struct server *s, int listener, int error)
     }
     if (s->spare_fd >= 0)
         close(s->spare_fd);
-    const int fd = trib_fd_keep(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const int fd =
+        trib_fd_keep(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd >= 0)
         close(fd);
     s->spare_fd = trib_fd_keep(open("/dev/null", O_RDONLY | O_CLOEXEC));

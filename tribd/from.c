@@ -15,9 +15,10 @@ const char *server_from(struct client *c)
     if (c->from[0] || !c->session)
         return c->from[0] ? c->from : "a closed connection";
     if (getpeername(trib_session_fd(c->session), (struct sockaddr *)&at, &bytes) != 0 ||
-        getnameinfo((const struct sockaddr *)&at, bytes, host, sizeof(host), port, sizeof(port),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        getnameinfo((const struct sockaddr *)&at, bytes, host, sizeof(host), port,
+                    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return "a closed connection";
-    snprintf(c->from, sizeof(c->from), at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+    snprintf(c->from, sizeof(c->from), at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s",
+             host, port);
     return c->from;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is the service alive, and does it take jobs? The control thread notes what it does; any thread
- * may ask, such as that of HTTP for /healthz and /readyz.
+ * Is the service alive, and does it take jobs? The control thread notes what it does;
+ * any thread may ask, such as that of HTTP for /healthz and /readyz.
  */
 #ifndef TRIBD_HEALTH_H
 #define TRIBD_HEALTH_H
@@ -22,9 +22,11 @@ struct health {
     _Atomic uint64_t passes;
 };
 
-enum { HEALTH_LATE_MS = 10000 }; /* a control thread that turns less often is not healthy */
+enum { HEALTH_LATE_MS = 10000 }; /* a control thread that turns less often is not
+                                  * healthy */
 
-/** health_awake - the control thread has slept, and begins a pass; the moment, for health_done. */
+/** health_awake - the control thread has slept, and begins a pass; the moment, for
+ * health_done. */
 uint64_t health_awake(struct health *h);
 
 /** health_done - the pass that began then is over. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What sessions of clients ask munged and the database of users: tasks of the clerk, so that a
- * munged that is stopped keeps nobody but those who come by it.
+ * What sessions of clients ask munged and the database of users: tasks of the clerk, so
+ * that a munged that is stopped keeps nobody but those who come by it.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,8 @@ static void work(struct clerk_task *task)
     trib_question_answer(((struct inquiry *)task)->question);
 }
 
-/* A session whose question was not worked on has had its time: it ends by its own clock. */
+/* A session whose question was not worked on has had its time: it ends by its own
+ * clock. */
 static void done(struct clerk_task *task)
 {
     struct inquiry *q = (struct inquiry *)task;
@@ -27,7 +28,8 @@ static void done(struct clerk_task *task)
     if (q->client)
         q->client->inquiry = NULL;
     if (q->client && task->worked) {
-        (void)trib_session_answer(q->client->session, q->question); /* a step has the error, too */
+        (void)trib_session_answer(q->client->session, q->question); /* a step has the
+                                                                     * error, too */
         q->client->ready = true;
     } else {
         trib_question_free(q->question);
@@ -45,7 +47,8 @@ trib_status_t inquiry_begin(struct server *s, struct client *c)
         return TRIB_INPROGRESS;
     if (!q) {
         trib_question_free(question);
-        return trib_session_end(c->session, TRIB_ERR_NO_MEMORY, "no memory for a credential");
+        return trib_session_end(c->session, TRIB_ERR_NO_MEMORY,
+                                "no memory for a credential");
     }
     q->task = (struct clerk_task){
         .until = trib_session_due(c->session), .work = work, .done = done};

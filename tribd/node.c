@@ -16,11 +16,13 @@
 #include "offload/agg_tree.h"
 #include "tribd/worker.h"
 
-/* A stopped peer is lost after so long, unless TRIB_STOP_TIMEOUT_MS says otherwise: what it has
- * here shall be free in 5 s, also on a busy machine, which sees late that it is stopped. */
+/* A stopped peer is lost after so long, unless TRIB_STOP_TIMEOUT_MS says otherwise:
+ * what it has here shall be free in 5 s, also on a busy machine, which sees late that
+ * it is stopped. */
 enum { STOP_MS = 2000 };
 
-/* Announcements that wait for the lane: behind so many no more are read until few are left. */
+/* Announcements that wait for the lane: behind so many no more are read until few are
+ * left. */
 enum { BEHIND = 64, CAUGHT_UP = 16 };
 
 /* Plans made or freed: so many at once, and one more each so often. */
@@ -33,8 +35,8 @@ static void wake_server(int fd)
     (void)!write(fd, &one, sizeof(one));
 }
 
-/* Once it is GONE the server may free it, and end: nothing of either is used behind the store.
- * Without a descriptor to spare the server sees it at its next tick. */
+/* Once it is GONE the server may free it, and end: nothing of either is used behind the
+ * store. Without a descriptor to spare the server sees it at its next tick. */
 static void set_state(struct node *n, enum node_state state)
 {
     const int fd = fcntl(n->wake_fd, F_DUPFD_CLOEXEC, 3);
@@ -46,12 +48,13 @@ static void set_state(struct node *n, enum node_state state)
     close(fd);
 }
 
-/* Settings of strangers ------------------------------------------------------------------- */
+/* Settings of strangers ------------------------------------------------------------ */
 
-/* Names of backends alone: decorators and parameters are for tests and for one's own ranks. And
- * of backends those that bear a hostile peer, or for which the operator answers. */
-static trib_status_t check_transport(const char *text, size_t len, const char *transports,
-                                     struct trib_error *err)
+/* Names of backends alone: decorators and parameters are for tests and for one's own
+ * ranks. And of backends those that bear a hostile peer, or for which the operator
+ * answers. */
+static trib_status_t check_transport(const char *text, size_t len,
+                                     const char *transports, struct trib_error *err)
 {
     char name[32];
     bool plain = len > 0;
@@ -66,10 +69,11 @@ static trib_status_t check_transport(const char *text, size_t len, const char *t
     snprintf(name, sizeof(name), "%.*s", (int)len, text);
     if (len < sizeof(name) && trib_guard_lists(transports, name))
         return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_CONFIG,
-                     "transport %s is not taken from a job: the setting transports of this tribd "
-                     "has %s",
-                     name, transports);
+    return trib_fail(
+        err, TRIB_ERR_CONFIG,
+        "transport %s is not taken from a job: the setting transports of this tribd "
+        "has %s",
+        name, transports);
 }
 
 static const char *usual(const char *transports)
@@ -83,25 +87,29 @@ bool node_transports(const char *list, struct trib_error *err)
     char copy[sizeof(((struct node *)0)->transports)], *rest;
 
     if (strlen(list) >= sizeof(copy) || !list[strspn(list, ", ")])
-        return trib_fail(err, TRIB_ERR_CONFIG,
-                         "transports is %s: no job could use this service; the usual is %s",
-                         list[0] ? "too long, or commas alone" : "empty", NODE_TRANSPORTS) ==
-               TRIB_OK;
+        return trib_fail(
+                   err, TRIB_ERR_CONFIG,
+                   "transports is %s: no job could use this service; the usual is %s",
+                   list[0] ? "too long, or commas alone" : "empty",
+                   NODE_TRANSPORTS) == TRIB_OK;
     snprintf(copy, sizeof(copy), "%s", list);
-    for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+    for (char *name = strtok_r(copy, ", ", &rest); name;
+         name = strtok_r(NULL, ", ", &rest)) {
         bool found = false;
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
             found |= strcmp(name, known[i]) == 0;
         if (!found)
-            return trib_fail(err, TRIB_ERR_CONFIG,
-                             "transports: %s is none that jobs may have; there are auto, shm, "
-                             "tcp, verbs and ucx",
-                             name) == TRIB_OK;
+            return trib_fail(
+                       err, TRIB_ERR_CONFIG,
+                       "transports: %s is none that jobs may have; there are auto, "
+                       "shm, tcp, verbs and ucx",
+                       name) == TRIB_OK;
     }
     return true;
 }
 
-/* Where this process has a transport of its own, that of the job's settings is not used. */
+/* Where this process has a transport of its own, that of the job's settings is not
+ * used. */
 bool node_takes(const char *settings, const char *transports, struct trib_error *err)
 {
     const char *own = trib_config_environment("TRIB_TRANSPORT");
@@ -128,30 +136,34 @@ static bool takes_setting(const char *word, size_t len)
 }
 
 /* "key=SECRET " in front of the settings: by which ranks and nodes know each other. */
-static trib_status_t load_secret(struct node *n, const char **text, struct trib_error *err)
+static trib_status_t load_secret(struct node *n, const char **text,
+                                 struct trib_error *err)
 {
     const size_t digits = TRIB_SECRET_TEXT - 1;
     char why[160];
 
     if (strncmp(*text, "key=", 4) != 0)
         return TRIB_OK;
-    if (strcspn(*text + 4, " ") != digits || !trib_secret_parse(*text + 4, digits, &n->secret))
+    if (strcspn(*text + 4, " ") != digits ||
+        !trib_secret_parse(*text + 4, digits, &n->secret))
         return trib_fail(err, TRIB_ERR_PROTOCOL, "the job's key is no secret");
     if (!trib_secret_arm(&n->secret, why, sizeof(why)))
-        return trib_fail(err, TRIB_ERR_CONFIG,
-                         "the job's ranks prove that they have its secret, which this service "
-                         "cannot: %s; install libsodium23",
-                         why);
+        return trib_fail(
+            err, TRIB_ERR_CONFIG,
+            "the job's ranks prove that they have its secret, which this service "
+            "cannot: %s; install libsodium23",
+            why);
     *text += 4 + digits;
     *text += strspn(*text, " ");
     return TRIB_OK;
 }
 
 /*
- * "transport=tcp algorithm=auto codec=…": the ranks' transport where this service has none of
- * its own, and what ranks must agree on. Other settings are this service's own.
+ * "transport=tcp algorithm=auto codec=…": the ranks' transport where this service has
+ * none of its own, and what ranks must agree on. Other settings are this service's own.
  */
-static trib_status_t load_settings(struct node *n, const char *text, struct trib_error *err)
+static trib_status_t load_settings(struct node *n, const char *text,
+                                   struct trib_error *err)
 {
     char list[TRIB_CONTROL_SETTINGS_MAX + 64], own[TRIB_CONFIG_TEXT_BYTES];
     size_t at = 0;
@@ -171,7 +183,8 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
             return trib_fail(err, TRIB_ERR_CONFIG,
                              "\"%.*s\" is no setting that a service takes from a job",
                              (int)(len < 60 ? len : 60), text);
-        if (len && at + len + 2 < sizeof(list) && !(transport && strcmp(own, "auto") != 0) &&
+        if (len && at + len + 2 < sizeof(list) &&
+            !(transport && strcmp(own, "auto") != 0) &&
             strncmp(text, "service=", 8) != 0) {
             memcpy(list + at, text, len);
             at += len;
@@ -181,15 +194,17 @@ static trib_status_t load_settings(struct node *n, const char *text, struct trib
     }
     list[at] = 0;
     st = trib_config_load(&n->cfg, list, &n->log, err);
-    /* Slots are counted by it: a job that does not name it has what this service would take, and
-     * the ranks' meeting makes no larger ones of that, as it may where nobody has asked for any. */
+    /* Slots are counted by it: a job that does not name it has what this service would
+     * take, and the ranks' meeting makes no larger ones of that, as it may where nobody
+     * has asked for any. */
     n->cfg.origin[TRIB_CONFIG_ROW_chunk] = TRIB_ORIGIN_API;
     if (n->cfg.origin[TRIB_CONFIG_ROW_stop_timeout_ms] == TRIB_ORIGIN_DEFAULT)
         n->cfg.stop_timeout_ms = STOP_MS;
     return st;
 }
 
-/* Data ports are where `listen` is, unless TRIB_TRANSPORT of this service says where. */
+/* Data ports are where `listen` is, unless TRIB_TRANSPORT of this service says
+ * where. */
 static void keep_to(struct node *n, const char *net)
 {
     static const char *const names[] = {"auto", "tcp", "verbs", "ucx"};
@@ -199,10 +214,11 @@ static void keep_to(struct node *n, const char *net)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         takes |= strlen(names[i]) == len && strncmp(names[i], transport, len) == 0;
-    if (!net || !net[0] || !takes || strchr(transport, '+') || strstr(transport, "net="))
+    if (!net || !net[0] || !takes || strchr(transport, '+') ||
+        strstr(transport, "net="))
         return;
-    if (snprintf(text, sizeof(text), "%s%snet=%s", transport, transport[len] ? "," : ":", net) <
-        (int)sizeof(text))
+    if (snprintf(text, sizeof(text), "%s%snet=%s", transport,
+                 transport[len] ? "," : ":", net) < (int)sizeof(text))
         memcpy(transport, text, sizeof(text));
 }
 
@@ -210,20 +226,23 @@ static void keep_to(struct node *n, const char *net)
 static trib_status_t load_tree(struct node *n, const struct trib_control_bytes *bytes,
                                struct trib_error *err)
 {
-    trib_status_t st = trib_service_tree_unpack(bytes->at, bytes->n, n->ranks, n->services, err,
-                                                &n->tree);
+    trib_status_t st = trib_service_tree_unpack(bytes->at, bytes->n, n->ranks,
+                                                n->services, err, &n->tree);
 
     if (st != TRIB_OK)
         return st;
     n->peers = calloc((size_t)(n->ranks + n->services), sizeof(*n->peers));
-    n->n_peers = n->peers ? trib_service_tree_peers(n->tree, n->ranks, n->services, n->index,
-                                                    n->peers)
+    n->n_peers = n->peers ? trib_service_tree_peers(n->tree, n->ranks, n->services,
+                                                    n->index, n->peers)
                           : -1;
-    return n->n_peers < 0 ? trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job") : TRIB_OK;
+    return n->n_peers < 0 ? trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job")
+                          : TRIB_OK;
 }
 
-/* What it was admitted with bounds what its settings may take: the slots of all its peers. */
-static trib_status_t fits_grant(const struct node *n, const struct trib_control_join *join,
+/* What it was admitted with bounds what its settings may take: the slots of all its
+ * peers. */
+static trib_status_t fits_grant(const struct node *n,
+                                const struct trib_control_join *join,
                                 struct trib_error *err)
 {
     const uint64_t slots = (uint64_t)n->n_peers * (uint64_t)n->cfg.window * TRIB_LANES;
@@ -231,21 +250,24 @@ static trib_status_t fits_grant(const struct node *n, const struct trib_control_
 
     if (slots > join->slots)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%d peer%s with window %d %s %" PRIu64 " slots; the job asked for "
+                         "%d peer%s with window %d %s %" PRIu64
+                         " slots; the job asked for "
                          "%" PRIu32,
                          n->n_peers, n->n_peers == 1 ? "" : "s", n->cfg.window,
                          n->n_peers == 1 ? "needs" : "need", slots, join->slots);
     if (bytes > join->bytes)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%" PRIu64 " slots of %zu bytes need %" PRIu64 " bytes; the job asked "
+                         "%" PRIu64 " slots of %zu bytes need %" PRIu64
+                         " bytes; the job asked "
                          "for %" PRIu64,
                          slots, n->cfg.chunk, bytes, join->bytes);
     return TRIB_OK;
 }
 
-/* Meeting --------------------------------------------------------------------------------- */
+/* Meeting -------------------------------------------------------------------------- */
 
-static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
+                          void *out)
 {
     struct node *n = arg;
     const uint32_t total = (uint32_t)(n->ranks + n->services);
@@ -299,8 +321,8 @@ bool node_give(struct node *n, const struct trib_control_blobs *b)
 
     pthread_mutex_lock(&n->mutex);
     const bool fits = n->blobs && n->sent && b->exchange == n->exchange &&
-                      b->total == total && b->each == n->each && b->first == n->n_given &&
-                      b->count <= total - b->first;
+                      b->total == total && b->each == n->each &&
+                      b->first == n->n_given && b->count <= total - b->first;
     if (fits) {
         memcpy(n->blobs + (size_t)b->first * n->each, b->data.at, b->data.n);
         n->n_given += b->count;
@@ -322,15 +344,18 @@ static trib_status_t connect_peers(struct node *n, struct trib_error *err)
             st = trib_engine_connect(e, r, "its service");
     if (st != TRIB_OK)
         (void)trib_fail(err, st, "%s",
-                        e->failed ? trib_error_text(&e->failure) : trib_error_text(e->err));
+                        e->failed ? trib_error_text(&e->failure)
+                                  : trib_error_text(e->err));
     return st;
 }
 
 static void *meet_ranks(void *arg)
 {
     struct node *n = arg;
-    const struct trib_guard guard = {
-        .serves = true, .ranks = n->ranks, .transports = n->transports, .user = n->user};
+    const struct trib_guard guard = {.serves = true,
+                                     .ranks = n->ranks,
+                                     .transports = n->transports,
+                                     .user = n->user};
     struct trib_channel_opts opts = {
         .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
         .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger, .guard = &guard,
@@ -338,7 +363,8 @@ static void *meet_ranks(void *arg)
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
-    trib_thread_give_way(); /* some jobs have ten thousands of ranks, and lanes are at work */
+    trib_thread_give_way(); /* some jobs have ten thousands of ranks, and lanes are at
+                             * work */
     trib_status_t st =
         trib_channel_open(&n->cfg, &n->log, &opts, &x, &err, &n->channel);
     if (st == TRIB_OK)
@@ -361,9 +387,10 @@ static void *meet_ranks(void *arg)
     return NULL;
 }
 
-/* Life ------------------------------------------------------------------------------------ */
+/* Life ----------------------------------------------------------------------------- */
 
-trib_status_t node_open(const struct node_opts *opts, struct trib_error *err, struct node **out)
+trib_status_t node_open(const struct node_opts *opts, struct trib_error *err,
+                        struct node **out)
 {
     const struct trib_control_join *join = opts->join;
     struct node *n = calloc(1, sizeof(*n));
@@ -491,7 +518,7 @@ void node_drain(struct node *n)
     lane_wake(n->lane);
 }
 
-/* On its lane ----------------------------------------------------------------------------- */
+/* On its lane ---------------------------------------------------------------------- */
 
 static struct node_announcement *take_announcement(struct node *n)
 {
@@ -514,7 +541,8 @@ static struct node_announcement *take_announcement(struct node *n)
     return a;
 }
 
-/* A job has its plans at once, and then some each second: to make them takes the time of others. */
+/* A job has its plans at once, and then some each second: to make them takes the time
+ * of others. */
 static bool may_take(struct node *n)
 {
     return trib_pace_take(&n->plans_paid, trib_now_ns(), PLAN_NS, PLANS_AT_ONCE);
@@ -560,14 +588,15 @@ bool node_step(struct node *n)
     return true;
 }
 
-/* To all ranks: of what rank 0 hears on its control connection the others hear nothing. */
+/* To all ranks: of what rank 0 hears on its control connection the others hear
+ * nothing. */
 static void tell_ranks(struct node *n, const char *why)
 {
     struct trib_engine *e = &n->channel->engine;
     char text[400];
 
-    snprintf(text, sizeof(text), "the service on host %.64s: %.300s", e->peers[e->rank].host,
-             why);
+    snprintf(text, sizeof(text), "the service on host %.64s: %.300s",
+             e->peers[e->rank].host, why);
     trib_engine_fail(e, TRIB_ERR_ABORTED, text);
 }
 

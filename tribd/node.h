@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a job has in this process: one node of its channel (offload/channel.h), with an engine, a
- * transport and slots of its own, so that nothing of it is within another job's reach.
+ * What a job has in this process: one node of its channel (offload/channel.h), with an
+ * engine, a transport and slots of its own, so that nothing of it is within another
+ * job's reach.
  *
  *     server's thread                  node                      a thread that sums
  *      JOIN ──────────────▶ node_open: a thread meets the ranks
  *      BLOBS ◀──▶ node_sent, node_give (trib_comm_meet)
  *                           … and gives the node to ──────────▶ lane_add: steps it
  *      PLAN ──────────────▶ node_announce ────────────────────▶ makes the plan
- *      GOODBYE ───────────▶ node_end ─────────────────────────▶ has a thread dispose of it:
+ *      GOODBYE ───────────▶ node_end ─────────────────────────▶ has a thread dispose of
+ *      it:
  *                                                              NODE_GONE
  */
 #ifndef TRIBD_NODE_H
@@ -30,14 +32,15 @@ struct lane;
 #define NODE_TRANSPORTS "auto,shm,tcp,verbs"
 
 /*
- * What a node keeps for each rank that its job declares, at most, beside slots and plans: what ranks
- * say of themselves as they meet, and tables of links and transports. Measured: 5.5 KiB over tcp
- * alone, 12.5 KiB by auto with shm and tcp (tests/tribd/test_node.c holds it to this).
+ * What a node keeps for each rank that its job declares, at most, beside slots and
+ * plans: what ranks say of themselves as they meet, and tables of links and transports.
+ * Measured: 5.5 KiB over tcp alone, 12.5 KiB by auto with shm and tcp
+ * (tests/tribd/test_node.c holds it to this).
  */
 #define NODE_RANK_BYTES 16384
 
-/* Announcements that wait for the lane at most: those of all plans that a channel may have, and
- * that they are no more. */
+/* Announcements that wait for the lane at most: those of all plans that a channel may
+ * have, and that they are no more. */
 enum { NODE_WAITING_MAX = 2 * TRIB_CHANNEL_PLANS };
 
 enum node_state {
@@ -58,7 +61,8 @@ struct node {
     struct lane *lane;
     struct trib_turns_member share;
     _Atomic uint32_t weight; /* of share, as the server wants it */
-    _Atomic uint64_t moved_ns; /* by its lane: when something last moved; 0: nothing has */
+    _Atomic uint64_t moved_ns; /* by its lane: when something last moved; 0: nothing
+                                * has */
     struct watch *watch;     /* of its lane */
     int ranks, services, index;
     struct trib_service_tree *tree; /* or NULL */
@@ -68,7 +72,8 @@ struct node {
     struct trib_config cfg;
     struct trib_log log;
     char transports[256]; /* of node_opts */
-    int64_t user; /* whose the ranks' processes must be; TRIB_GUARD_ANYBODY: not known */
+    int64_t user; /* whose the ranks' processes must be; TRIB_GUARD_ANYBODY: not
+                   * known */
     int wake_fd; /* an eventfd of the server: something for it to look at */
     size_t plan_memory;
     uint64_t plans_taken; /* of its lane: announcements so far */
@@ -97,33 +102,36 @@ struct node {
 };
 
 struct node_opts {
-    const struct trib_control_join *join; /* its settings are any text, its tree any bytes */
+    const struct trib_control_join *join; /* its settings are any text, its tree any
+                                           * bytes */
     struct lane *lane;
     int wake_fd; /* an eventfd of the server */
     const struct trib_log *log;
     const char *net; /* of its data ports, as net= of a transport; "": everywhere */
     size_t plan_memory; /* bytes that a plan may take beside its slots */
     struct trib_ledger *ledger; /* and all of them; or NULL. It outlives the node */
-    const char *transports; /* that jobs may use, with commas between them; NULL: the usual */
+    const char *transports; /* that jobs may use, with commas between them; NULL: the
+                             * usual */
     const uid_t *user; /* who has proved to be the job's; NULL: a key does not tell */
 };
 
 /**
  * node_open - of a job that was admitted; its thread begins to meet the ranks.
  *
- * errors    TRIB_ERR_CONFIG: settings that a service does not take; TRIB_ERR_PROTOCOL: more
- *           than it asked for, or a tree that is none; TRIB_ERR_NO_MEMORY,
+ * errors    TRIB_ERR_CONFIG: settings that a service does not take; TRIB_ERR_PROTOCOL:
+ *           more than it asked for, or a tree that is none; TRIB_ERR_NO_MEMORY,
  *           TRIB_ERR_SYSTEM; the sentence is in err
  */
 trib_status_t node_open(const struct node_opts *opts, struct trib_error *err,
                         struct node **out);
 
-/** node_transports - true if the setting `transports` is a list of what jobs may have; else why
- * not, in err. */
+/** node_transports - true if the setting `transports` is a list of what jobs may have;
+ * else why not, in err. */
 bool node_transports(const char *list, struct trib_error *err);
 
 /**
- * node_takes - true if a job may ask for these settings' transport, before it is admitted.
+ * node_takes - true if a job may ask for these settings' transport, before it is
+ * admitted.
  *
  * transports  as of node_opts
  * errors      the sentence is in err
@@ -137,7 +145,8 @@ bool node_takes(const char *settings, const char *transports, struct trib_error 
  */
 void node_watch(struct node *n, struct trib_metrics *metrics, uint64_t id);
 
-/** node_weigh - its weight among those of its lane, from its next turn on; 0: as it is. */
+/** node_weigh - its weight among those of its lane, from its next turn on; 0: as it
+ * is. */
 void node_weigh(struct node *n, uint32_t weight);
 
 /** node_free - one that is gone. */
@@ -152,13 +161,13 @@ bool node_give(struct node *n, const struct trib_control_blobs *blobs);
 /**
  * node_announce - a plan of rank 0's.
  *
- * errors    TRIB_ERR_NO_RESOURCE: NODE_WAITING_MAX wait already, or have come in vain since the
- *           node has failed; TRIB_ERR_NO_MEMORY
+ * errors    TRIB_ERR_NO_RESOURCE: NODE_WAITING_MAX wait already, or have come in vain
+ *           since the node has failed; TRIB_ERR_NO_MEMORY
  */
 trib_status_t node_announce(struct node *n, uint32_t number, const char *text);
 
-/** node_is_behind - so many plans wait for its lane that no more should come now: the server is
- * woken when it has caught up. */
+/** node_is_behind - so many plans wait for its lane that no more should come now: the
+ * server is woken when it has caught up. */
 bool node_is_behind(struct node *n);
 
 /**
@@ -175,7 +184,8 @@ void node_drain(struct node *n);
 bool node_step(struct node *n);
 
 /**
- * node_dispose - it is ending, or has failed, and its lane steps it no more; then it is GONE.
+ * node_dispose - it is ending, or has failed, and its lane steps it no more; then it is
+ * GONE.
  *
  * May take as long as the transport gives peers to hear of it: a fraction of a second.
  * thread   any one, but not that of a lane with other nodes

@@ -10,7 +10,8 @@
 
 enum {
     SLOTS_NS = 100000000, /* between two counts of the slots in use: they are many */
-    AWAITED_NS = 1000000, /* between two looks for the one rank that is awaited, of many */
+    AWAITED_NS = 1000000, /* between two looks for the one rank that is awaited, of
+                           * many */
 };
 
 /* A rank's frame that was seen last. */
@@ -73,7 +74,7 @@ void watch_close(struct watch *w)
     free(w);
 }
 
-/* Who is late ----------------------------------------------------------------------------- */
+/* Who is late ---------------------------------------------------------------------- */
 
 static bool is_up(const struct trib_link *l)
 {
@@ -103,11 +104,12 @@ void watch_before(struct watch *w, const struct trib_engine *e)
     }
 }
 
-/* When the first frame of a rank that was used since the sum before was seen; now, if it has come
- * since the rank was looked at. */
+/* When the first frame of a rank that was used since the sum before was seen; now, if
+ * it has come since the rank was looked at. */
 static uint64_t came_at(const struct arrival *a, uint64_t now)
 {
-    const bool used = a->position - a->before < a->summed - a->before; /* both wrap around */
+    const bool used = a->position - a->before < a->summed - a->before; /* both wrap
+                                                                        * around */
 
     return a->seen_ns && used ? a->seen_ns : now;
 }
@@ -193,7 +195,7 @@ static int32_t awaited(const struct watch *w, const struct trib_engine *e)
     return one;
 }
 
-/* Who is where ---------------------------------------------------------------------------- */
+/* Who is where --------------------------------------------------------------------- */
 
 static void place_rank(struct trib_job_place *p, const char *host)
 {
@@ -212,7 +214,8 @@ static void place_rank(struct trib_job_place *p, const char *host)
 
 static void add_transport(struct trib_job_place *p, const char *name)
 {
-    if (!strstr(p->transports, name) && strlen(p->transports) + strlen(name) + 2 < sizeof(p->transports))
+    if (!strstr(p->transports, name) &&
+        strlen(p->transports) + strlen(name) + 2 < sizeof(p->transports))
         (void)trib_text_append(p->transports, sizeof(p->transports), "%s%s",
                                p->transports[0] ? " " : "", name);
 }
@@ -234,15 +237,17 @@ void watch_met(struct watch *w, const struct trib_engine *e)
     free(p);
 }
 
-/* Counters -------------------------------------------------------------------------------- */
+/* Counters ------------------------------------------------------------------------- */
 
 /* Frames on their way to a rank, and frames of it that wait here. */
-static uint32_t slots_of(const struct trib_engine *e, const struct trib_link *l, int lane)
+static uint32_t slots_of(const struct trib_engine *e, const struct trib_link *l,
+                         int lane)
 {
     const struct trib_send_lane *s = &l->send[lane];
     const struct trib_recv_lane *r = &l->recv[lane];
     const uint32_t most = e->arena.window;
-    uint32_t n = s->next - atomic_load_explicit(&l->my_credits[lane], memory_order_relaxed);
+    uint32_t n =
+        s->next - atomic_load_explicit(&l->my_credits[lane], memory_order_relaxed);
 
     n = n < most ? n : most; /* credits are a stranger's */
     if (!l->mapped) {
@@ -252,7 +257,8 @@ static uint32_t slots_of(const struct trib_engine *e, const struct trib_link *l,
     for (uint32_t i = 0; i < most; i++) {
         const uint32_t position = r->next + i;
         const struct trib_cell *c =
-            (const struct trib_cell *)(r->slots + trib_slot_off(l, &e->arena, position));
+            (const struct trib_cell *)(r->slots +
+                                       trib_slot_off(l, &e->arena, position));
         n += atomic_load_explicit(&c->position, memory_order_relaxed) == position + 1;
     }
     return n;
@@ -277,15 +283,18 @@ static void count(struct watch *w, const struct trib_engine *e)
 {
     const struct trib_engine_stats *s = &e->stats, *l = &w->last;
 
-    trib_metrics_count(w->writer, TRIB_JOB_COUNTS_RECEIVED, s->received_bytes - l->received_bytes);
+    trib_metrics_count(w->writer, TRIB_JOB_COUNTS_RECEIVED,
+                       s->received_bytes - l->received_bytes);
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_SENT, s->wire_bytes - l->wire_bytes);
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_DENSE,
                        s->dense_bytes - l->dense_bytes + s->received_dense_bytes -
                            l->received_dense_bytes);
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_CHUNKS, s->sums - l->sums);
     trib_metrics_count(w->writer, TRIB_JOB_COUNTS_SHORT, s->short_sums - l->short_sums);
-    trib_metrics_count(w->writer, TRIB_JOB_COUNTS_OPERATIONS, s->operations - l->operations);
-    trib_metrics_count(w->writer, TRIB_JOB_COUNTS_DROPPED, s->late_frames - l->late_frames);
+    trib_metrics_count(w->writer, TRIB_JOB_COUNTS_OPERATIONS,
+                       s->operations - l->operations);
+    trib_metrics_count(w->writer, TRIB_JOB_COUNTS_DROPPED,
+                       s->late_frames - l->late_frames);
     w->last = *s;
     if (e->failed == TRIB_ERR_PROTOCOL && !w->failed)
         trib_metrics_count(w->writer, TRIB_JOB_COUNTS_DROPPED, 1);
@@ -294,8 +303,10 @@ static void count(struct watch *w, const struct trib_engine *e)
 
 static void show_operation(struct watch *w, const struct trib_engine *e, uint64_t at_ns)
 {
-    struct trib_operation now = {
-        .number = e->seq, .phase = TRIB_PHASE_IDLE, .moved_ns = w->moved_ns, .waits_for = -1};
+    struct trib_operation now = {.number = e->seq,
+                                 .phase = TRIB_PHASE_IDLE,
+                                 .moved_ns = w->moved_ns,
+                                 .waits_for = -1};
 
     if (e->head && !e->failed) {
         now.phase = e->head->moved ? TRIB_PHASE_TRANSFER : TRIB_PHASE_START;
@@ -308,7 +319,8 @@ static void show_operation(struct watch *w, const struct trib_engine *e, uint64_
     trib_metrics_operation(w->writer, now);
 }
 
-void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, uint64_t end_ns)
+void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns,
+                uint64_t end_ns)
 {
     if (!w)
         return;

@@ -27,8 +27,10 @@ static struct client *named(struct server *s, const char *what, char *say, size_
         }
     }
     if (n > 1)
-        snprintf(say, bytes, "%d jobs have the name %.64s: say the number of one, as tribctl jobs "
-                             "shows it", n, what);
+        snprintf(say, bytes,
+                 "%d jobs have the name %.64s: say the number of one, as tribctl jobs "
+                 "shows it",
+                 n, what);
     else if (n == 0)
         snprintf(say, bytes, "there is no job %.64s", what);
     return n == 1 ? found : NULL;
@@ -47,18 +49,22 @@ static bool kick(struct server *s, const struct manage_request *request, char *s
     struct client *c = named(s, name, say, bytes);
     if (!c)
         return false;
-    snprintf(say, bytes, "job %s was ended; its ranks go on without the service", c->join.job);
-    snprintf(text, sizeof(text), "its operator has ended the job there (tribctl kick)%s%s",
+    snprintf(say, bytes, "job %s was ended; its ranks go on without the service",
+             c->join.job);
+    snprintf(text, sizeof(text),
+             "its operator has ended the job there (tribctl kick)%s%s",
              why[0] ? ": " : "", why);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is kicked%s%s (by uid %u, process %u)",
-             c->join.job, why[0] ? ": " : "", why, request->uid, request->pid);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd",
+             "job %s is kicked%s%s (by uid %u, process %u)", c->join.job,
+             why[0] ? ": " : "", why, request->uid, request->pid);
     (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
     c->lost = TRIB_LOST_FOR_KICKED;
     server_hang_up_saying(s, c, text);
     return true;
 }
 
-bool server_manage(void *arg, const struct manage_request *request, char *say, size_t bytes)
+bool server_manage(void *arg, const struct manage_request *request, char *say,
+                   size_t bytes)
 {
     struct server *s = arg;
 
@@ -71,7 +77,8 @@ bool server_manage(void *arg, const struct manage_request *request, char *say, s
     }
     if (!s->draining)
         server_drain(s, request->uid, request->pid);
-    snprintf(say, bytes, "tribd takes no more jobs, and ends within %d ms; jobs that run: %u",
+    snprintf(say, bytes,
+             "tribd takes no more jobs, and ends within %d ms; jobs that run: %u",
              trib_deadline_left_ms(s->drain_until), trib_jobs_view(s->jobs).held.jobs);
     return true;
 }

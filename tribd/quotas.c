@@ -33,17 +33,20 @@ static bool is_named(const struct quotas *q, const char *name)
     return false;
 }
 
-static trib_status_t read_weights(const char *text, struct trib_error *err, struct quotas *q)
+static trib_status_t read_weights(const char *text, struct trib_error *err,
+                                  struct quotas *q)
 {
     char list[SETTINGS_TEXT_BYTES], *rest;
 
     snprintf(list, sizeof(list), "%s", text);
-    for (char *word = strtok_r(list, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
+    for (char *word = strtok_r(list, ", ", &rest); word;
+         word = strtok_r(NULL, ", ", &rest)) {
         struct quota_user *user = &q->users[q->n_users];
         if (!parse_user(word, user))
-            return trib_fail(err, TRIB_ERR_CONFIG,
-                             "weights: \"%s\" is not user:weight, with a weight of 1 to %d",
-                             word, TRIB_JOB_WEIGHT_MAX);
+            return trib_fail(
+                err, TRIB_ERR_CONFIG,
+                "weights: \"%s\" is not user:weight, with a weight of 1 to %d", word,
+                TRIB_JOB_WEIGHT_MAX);
         if (is_named(q, user->name))
             return trib_fail(err, TRIB_ERR_CONFIG, "weights: user %s is named twice",
                              user->name);
@@ -56,10 +59,11 @@ trib_status_t quotas_read(const struct settings *settings, struct trib_error *er
                           struct quotas *out)
 {
     memset(out, 0, sizeof(*out));
-    out->unnamed = (struct trib_jobs_limits){.slots = settings->user_slots,
-                                             .jobs = settings->user_jobs,
-                                             .queued = settings->user_queue,
-                                             .bytes = (uint64_t)settings->user_memory << 20};
+    out->unnamed =
+        (struct trib_jobs_limits){.slots = settings->user_slots,
+                                  .jobs = settings->user_jobs,
+                                  .queued = settings->user_queue,
+                                  .bytes = (uint64_t)settings->user_memory << 20};
     out->user = out->unnamed;
     if (!out->user.jobs)
         out->user.jobs = (settings->jobs + 1) / 2;

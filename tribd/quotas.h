@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What users and jobs may have of a service: the weights and limits among its settings. */
+/* What users and jobs may have of a service: the weights and limits among its
+ * settings. */
 #ifndef TRIBD_QUOTAS_H
 #define TRIBD_QUOTAS_H
 
@@ -15,7 +16,8 @@ struct quota_user {
 
 struct quotas {
     struct trib_jobs_limits user, job;
-    struct trib_jobs_limits unnamed; /* of all who come by a method that names no users */
+    struct trib_jobs_limits unnamed; /* of all who come by a method that names no
+                                      * users */
     struct quota_user users[QUOTAS_USERS_MAX];
     int n_users;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which clients have anything to say: a set of epoll, so that the others are not read in vain. */
+/* Which clients have anything to say: a set of epoll, so that the others are not read
+ * in vain. */
 #include <errno.h>
 #include <sys/epoll.h>
 
@@ -7,14 +8,16 @@
 
 enum { EVENTS_AT_ONCE = 256 }; /* further ones are there in the next pass */
 
-/* All clients are looked at instead: the server goes on, if slowly, and says what keeps it. */
+/* All clients are looked at instead: the server goes on, if slowly, and says what keeps
+ * it. */
 void ready_blind(struct server *s, const char *what)
 {
     if (!s->said_blind)
-        trib_log(&s->log, TRIB_LOG_ERROR, "tribd",
-                 "cannot wait for jobs (%s): %m; it looks every %d ms: raise ulimit -n, or "
-                 "give the host memory",
-                 what, BLIND_MS);
+        trib_log(
+            &s->log, TRIB_LOG_ERROR, "tribd",
+            "cannot wait for jobs (%s): %m; it looks every %d ms: raise ulimit -n, or "
+            "give the host memory",
+            what, BLIND_MS);
     s->said_blind = s->blind = true;
     for (int i = 0; i < s->n_clients; i++)
         s->clients[i]->ready = true;
@@ -34,9 +37,11 @@ void ready_watch(struct server *s, struct client *c)
     const short wanted =
         !c->session || server_holds(c) ? 0 : trib_session_events(c->session);
     struct epoll_event e = {.events = (uint32_t)wanted, .data.ptr = c};
-    /* A member of the set of which nothing is wanted would still tell, in each pass, that its
-     * other side has hung up. */
-    const int how = !wanted ? EPOLL_CTL_DEL : c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    /* A member of the set of which nothing is wanted would still tell, in each pass,
+     * that its other side has hung up. */
+    const int how = !wanted      ? EPOLL_CTL_DEL
+                    : c->watched ? EPOLL_CTL_MOD
+                                 : EPOLL_CTL_ADD;
 
     if (wanted == c->watched)
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SIGHUP: the settings are read again. What names users and asks munged is the clerk's: jobs go
- * on meanwhile, by the settings as they were.
+ * SIGHUP: the settings are read again. What names users and asks munged is the clerk's:
+ * jobs go on meanwhile, by the settings as they were.
  */
 #include <stdlib.h>
 
@@ -22,7 +22,8 @@ struct reload {
 static void end(struct server *s, const char *why)
 {
     if (why)
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are as before: %s", why);
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are as before: %s",
+                 why);
     if (s->reload)
         who_drop(s->reload->who);
     free(s->reload);
@@ -46,7 +47,8 @@ static void apply(struct server *s, struct reload *r)
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
     server_warn(s);
     if (kept[0])
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that", kept);
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that",
+                 kept);
 }
 
 static void work(struct clerk_task *task)
@@ -64,8 +66,9 @@ static void done(struct clerk_task *task)
 
     if (task->worked && !s->draining && r->status == TRIB_OK)
         apply(s, r);
-    end(s, task->worked && !s->draining && r->status != TRIB_OK ? trib_error_text(&r->err)
-                                                                : NULL);
+    end(s, task->worked && !s->draining && r->status != TRIB_OK
+               ? trib_error_text(&r->err)
+               : NULL);
     if (again && task->worked && !s->draining)
         reload_begin(s, s->reload_again);
 }

@@ -18,7 +18,7 @@
 #include "tribd/server_parts.h"
 #include "tribd/systemd.h"
 
-/* Clients --------------------------------------------------------------------------------- */
+/* Clients -------------------------------------------------------------------------- */
 
 void server_event(struct server *s, enum trib_service_counter c)
 {
@@ -30,7 +30,8 @@ void server_publish(struct server *s)
     (void)trib_metrics_publish(s->metrics, s->jobs, trib_now_ns());
     for (int i = 0; i < s->n_clients; i++)
         if (s->clients[i]->node && s->clients[i]->job)
-            node_weigh(s->clients[i]->node, trib_jobs_weight(s->jobs, s->clients[i]->job));
+            node_weigh(s->clients[i]->node,
+                       trib_jobs_weight(s->jobs, s->clients[i]->job));
 }
 
 /* The end of the conversation; the node, if any, ends, and then the client is gone. */
@@ -42,7 +43,8 @@ void server_hang_up_saying(struct server *s, struct client *c, const char *say)
     c->session = NULL;
     c->watched = 0;
     if (c->job && !c->left && !s->draining)
-        trib_metrics_reason_mt(s->metrics, c->lost ? c->lost : TRIB_LOST_FOR_CONNECTION);
+        trib_metrics_reason_mt(s->metrics,
+                               c->lost ? c->lost : TRIB_LOST_FOR_CONNECTION);
     c->left = true;
     if (c->node)
         node_end(c->node, say);
@@ -66,17 +68,19 @@ static void refuse(struct server *s, struct client *c, enum trib_service_reason 
     trib_metrics_reason_mt(s->metrics, reason);
     c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
-    /* This thread waits for nobody: a job that reads what is sent to it has room for this. */
+    /* This thread waits for nobody: a job that reads what is sent to it has room for
+     * this. */
     (void)trib_session_send(c->session, &m);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s (from %s)", c->join.job, why,
-             server_from(c));
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s (from %s)",
+             c->join.job, why, server_from(c));
     server_hang_up(s, c);
 }
 
 static void admit(struct server *s, struct client *c, uint32_t slots)
 {
-    const struct trib_control m = {.kind = TRIB_CONTROL_ADMITTED,
-                                   .admitted = {.slots = slots, .bytes = c->join.bytes}};
+    const struct trib_control m = {
+        .kind = TRIB_CONTROL_ADMITTED,
+        .admitted = {.slots = slots, .bytes = c->join.bytes}};
     const struct trib_auth_peer peer = trib_session_peer(c->session);
     const struct node_opts opts = {.join = &c->join,
                                    .lane = lane_idlest(s->lanes, s->n_lanes),
@@ -85,7 +89,8 @@ static void admit(struct server *s, struct client *c, uint32_t slots)
                                    .transports = s->settings.transports,
                                    .user = peer.has_user ? &peer.uid : NULL,
                                    .net = s->net,
-                                   .plan_memory = server_memory(&s->settings) / PLAN_SHARE,
+                                   .plan_memory =
+                                       server_memory(&s->settings) / PLAN_SHARE,
                                    .ledger = &c->ledger};
     struct trib_error err = {0};
 
@@ -122,7 +127,8 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
         [TRIB_JOB_BY_WAIT] = TRIB_REFUSED_FOR_WAIT,
         [TRIB_JOB_BY_DRAIN] = TRIB_REFUSED_FOR_DRAINING,
     };
-    struct trib_control m = {.kind = TRIB_CONTROL_QUEUED, .queued.position = a->position};
+    struct trib_control m = {.kind = TRIB_CONTROL_QUEUED,
+                             .queued.position = a->position};
 
     switch (a->verdict) {
     case TRIB_JOB_ADMIT:
@@ -212,7 +218,8 @@ static uint64_t *turns_of(struct server *s, const struct client *c)
     return &s->join_paid_ns[trib_digest(user, strlen(user)) % JOIN_USERS];
 }
 
-static void ask(struct server *s, struct client *c, const struct trib_control_join *join)
+static void ask(struct server *s, struct client *c,
+                const struct trib_control_join *join)
 {
     if (c->asked) {
         c->lost = TRIB_LOST_FOR_PROTOCOL;
@@ -256,12 +263,14 @@ static void let_in(struct server *s)
 }
 
 /* Also where there is no room for it: then the connection has ended, which says so. */
-static bool announce(struct server *s, struct client *c, const struct trib_control_plan *plan)
+static bool announce(struct server *s, struct client *c,
+                     const struct trib_control_plan *plan)
 {
     const trib_status_t st = node_announce(c->node, plan->number, plan->text);
 
     if (st == TRIB_ERR_NO_RESOURCE)
-        (void)trib_session_end(c->session, st, "%d plans wait here already", NODE_WAITING_MAX);
+        (void)trib_session_end(c->session, st, "%d plans wait here already",
+                               NODE_WAITING_MAX);
     if (st == TRIB_ERR_NO_RESOURCE) {
         c->lost = TRIB_LOST_FOR_PROTOCOL;
         server_hang_up(s, c);
@@ -269,7 +278,8 @@ static bool announce(struct server *s, struct client *c, const struct trib_contr
     return st == TRIB_OK || st == TRIB_ERR_NO_RESOURCE;
 }
 
-static void take_message(struct server *s, struct client *c, const struct trib_control *m)
+static void take_message(struct server *s, struct client *c,
+                         const struct trib_control *m)
 {
     c->proven = true;
     switch (m->kind) {
@@ -299,7 +309,8 @@ static void take_message(struct server *s, struct client *c, const struct trib_c
     server_hang_up(s, c);
 }
 
-/* It has proved who it is, and keeps its place among those who may connect for nothing. */
+/* It has proved who it is, and keeps its place among those who may connect for
+ * nothing. */
 static bool asks_for_nothing(struct client *c)
 {
     if (!c->proven || c->asked)
@@ -325,14 +336,16 @@ static void step_client(struct server *s, struct client *c)
     if (c->session && st == TRIB_INPROGRESS)
         st = inquiry_begin(s, c);
     if (c->session && st == TRIB_INPROGRESS && asks_for_nothing(c))
-        st = trib_session_end(c->session, TRIB_ERR_TIMEOUT, "no JOIN has come within %d ms", IDLE_MS);
+        st = trib_session_end(c->session, TRIB_ERR_TIMEOUT,
+                              "no JOIN has come within %d ms", IDLE_MS);
     if (!c->session || st >= TRIB_OK)
         return;
     door_say_end(s, c);
     server_hang_up(s, c);
 }
 
-/* Has anything come for it, or time? Who is held is looked at when its lane has caught up. */
+/* Has anything come for it, or time? Who is held is looked at when its lane has caught
+ * up. */
 static void look_at(struct server *s, struct client *c, uint64_t now_ns)
 {
     const bool due = c->ready || c->more || now_ns >= trib_session_due(c->session) ||
@@ -355,21 +368,24 @@ static void free_slots(struct server *s, struct client *c)
     server_publish(s);
 }
 
-/* A job of which nothing moves has no chunks under way: others may have as many meanwhile. */
+/* A job of which nothing moves has no chunks under way: others may have as many
+ * meanwhile. */
 static void lend_slots(struct server *s, struct client *c)
 {
     const uint64_t lend_ns = (uint64_t)s->settings.lend_s * 1000000000;
-    const uint64_t moved_ns = atomic_load_explicit(&c->node->moved_ns, memory_order_relaxed);
+    const uint64_t moved_ns =
+        atomic_load_explicit(&c->node->moved_ns, memory_order_relaxed);
     const uint64_t now_ns = trib_now_ns();
-    const bool idle = lend_ns && atomic_load(&c->node->state) == NODE_SERVES && moved_ns &&
-                      now_ns > moved_ns && now_ns - moved_ns >= lend_ns;
+    const bool idle = lend_ns && atomic_load(&c->node->state) == NODE_SERVES &&
+                      moved_ns && now_ns > moved_ns && now_ns - moved_ns >= lend_ns;
 
     if (idle == c->lends)
         return;
     c->lends = idle;
     trib_jobs_lend(s->jobs, c->job, idle);
     trib_log(&s->log, TRIB_LOG_DEBUG, "tribd", "job %s %s", c->join.job,
-             idle ? "is idle: its slots are counted as free" : "sums again: its slots count");
+             idle ? "is idle: its slots are counted as free"
+                  : "sums again: its slots count");
     server_publish(s);
 }
 
@@ -383,8 +399,10 @@ static void step_node(struct server *s, struct client *c)
         server_hang_up(s, c);
     const int state = atomic_load(&c->node->state);
     const bool told = s->draining && state == NODE_GONE;
-    if (told && c->node->why[0] && !c->said) { /* its job may have left by now: it was told, too */
-        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s", c->join.job, c->node->why);
+    if (told && c->node->why[0] && !c->said) { /* its job may have left by now: it was
+                                                * told, too */
+        trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s", c->join.job,
+                 c->node->why);
         c->said = true;
     }
     if (!c->session || (state != NODE_FAILED && state != NODE_GONE))
@@ -395,8 +413,8 @@ static void step_node(struct server *s, struct client *c)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
     if (told || trib_deadline_passed(c->over_by)) {
         if (!told)
-            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s (from %s)", c->join.job,
-                     c->node->why, server_from(c));
+            trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s (from %s)",
+                     c->join.job, c->node->why, server_from(c));
         c->said = true;
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
         c->lost = TRIB_LOST_FOR_FAILED;
@@ -409,13 +427,14 @@ static bool is_gone(const struct client *c)
     return !c->session && (!c->node || atomic_load(&c->node->state) == NODE_GONE);
 }
 
-/* A job whose node has failed may leave before that is said to it: so it is said here. */
+/* A job whose node has failed may leave before that is said to it: so it is said
+ * here. */
 static void say_gone(struct server *s, struct client *c)
 {
     const char *why = c->node && !c->said ? c->node->why : "";
 
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone (from %s)%s%s", c->join.job,
-             server_from(c), why[0] ? ": " : "", why);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone (from %s)%s%s",
+             c->join.job, server_from(c), why[0] ? ": " : "", why);
 }
 
 void server_free_client(struct server *s, int i)
@@ -456,12 +475,13 @@ static void sweep_clients(struct server *s)
         server_publish(s);
 }
 
-/* Running --------------------------------------------------------------------------------- */
+/* Running -------------------------------------------------------------------------- */
 
 void server_drain(struct server *s, uint32_t uid, uint32_t pid)
 {
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "draining: %d job%s (by uid %u, process %u)",
-             s->n_clients, s->n_clients == 1 ? "" : "s", uid, pid);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd",
+             "draining: %d job%s (by uid %u, process %u)", s->n_clients,
+             s->n_clients == 1 ? "" : "s", uid, pid);
     systemd_notify("STOPPING=1");
     s->draining = true;
     atomic_store(&s->health.state, HEALTH_DRAINING);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server: listens for jobs, lets them in, and lets them go. One thread, which waits for
- * sockets; what may take long is done by nodes (node.h).
+ * The server: listens for jobs, lets them in, and lets them go. One thread, which waits
+ * for sockets; what may take long is done by nodes (node.h).
  */
 #ifndef TRIBD_SERVER_H
 #define TRIBD_SERVER_H
@@ -12,7 +12,8 @@
 
 struct server;
 
-/** server_check - would server_open take these, as far as can be told without opening? */
+/** server_check - would server_open take these, as far as can be told without
+ * opening? */
 trib_status_t server_check(const struct settings *settings, struct trib_error *err);
 
 /** server_open - listen, start the threads that sum; errors as configured, in err. */

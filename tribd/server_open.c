@@ -22,8 +22,8 @@
 #include "tribd/server_parts.h"
 
 static trib_status_t parse_addresses(const struct settings *t,
-                                     struct trib_tcp_root roots[LISTENERS_MAX], int *n_out,
-                                     struct trib_error *err)
+                                     struct trib_tcp_root roots[LISTENERS_MAX],
+                                     int *n_out, struct trib_error *err)
 {
     char list[SETTINGS_TEXT_BYTES], *rest;
     int n = 0;
@@ -34,7 +34,8 @@ static trib_status_t parse_addresses(const struct settings *t,
             return trib_fail(err, TRIB_ERR_CONFIG, "listen: more than %d addresses",
                              LISTENERS_MAX);
         if (!trib_tcp_root_parse(a, &roots[n++]))
-            return trib_fail(err, TRIB_ERR_CONFIG, "listen: \"%s\" is not host:port, such as *:4700, with "
+            return trib_fail(err, TRIB_ERR_CONFIG,
+                             "listen: \"%s\" is not host:port, such as *:4700, with "
                              "a port of 1 to 65535",
                              a);
     }
@@ -46,14 +47,16 @@ static trib_status_t parse_addresses(const struct settings *t,
 
 static const char *cure_of(int error)
 {
-    return error == EADDRINUSE      ? ": another program has that port (ss -ltnp shows which)"
-           : error == EADDRNOTAVAIL ? ": it is none of this host's (ip address shows these)"
-           : error == EACCES        ? ": ports below 1024 are for root"
-                                    : "";
+    return error == EADDRINUSE
+               ? ": another program has that port (ss -ltnp shows which)"
+           : error == EADDRNOTAVAIL
+               ? ": it is none of this host's (ip address shows these)"
+           : error == EACCES ? ": ports below 1024 are for root"
+                             : "";
 }
 
-/* Addresses of a name, and no others: the ranks' own way (trib_tcp_bind) takes all of the host,
- * as an operator who names a network does not want. */
+/* Addresses of a name, and no others: the ranks' own way (trib_tcp_bind) takes all of
+ * the host, as an operator who names a network does not want. */
 static trib_status_t resolve(const struct trib_tcp_root *root, struct trib_error *err,
                              struct addrinfo **out)
 {
@@ -62,10 +65,11 @@ static trib_status_t resolve(const struct trib_tcp_root *root, struct trib_error
                                    .ai_flags = AI_NUMERICSERV};
     const int failed = getaddrinfo(root->host, root->port, &hints, out);
 
-    return failed ? trib_fail(err, failed == EAI_AGAIN ? TRIB_ERR_SYSTEM : TRIB_ERR_CONFIG,
-                              "listen: %s cannot be resolved: %s",
-                              root->host, gai_strerror(failed))
-                  : TRIB_OK;
+    return failed
+               ? trib_fail(err, failed == EAI_AGAIN ? TRIB_ERR_SYSTEM : TRIB_ERR_CONFIG,
+                           "listen: %s cannot be resolved: %s", root->host,
+                           gai_strerror(failed))
+               : TRIB_OK;
 }
 
 static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *root,
@@ -75,8 +79,8 @@ static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *roo
 
     const int error = trib_tcp_bind(root, fds, &n);
     if (error)
-        return trib_fail(err, TRIB_ERR_BOOT, "listen: cannot listen at %s:%s: %s%s", root->host,
-                         root->port, strerror(error), cure_of(error));
+        return trib_fail(err, TRIB_ERR_BOOT, "listen: cannot listen at %s:%s: %s%s",
+                         root->host, root->port, strerror(error), cure_of(error));
     for (int i = 0; i < n; i++) {
         if (s->n_listeners < LISTENERS_MAX)
             s->listeners[s->n_listeners++] = fds[i];
@@ -114,14 +118,16 @@ static trib_status_t listen_by_name(struct server *s, const struct trib_tcp_root
     }
     freeaddrinfo(list);
     if (st == TRIB_OK && !reached)
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
-                 "listen: %s is an address of the loopback interface here (/etc/hosts?): jobs of "
-                 "other hosts do not find it; write an address, or *",
-                 root->host);
+        trib_log(
+            &s->log, TRIB_LOG_WARN, "tribd",
+            "listen: %s is an address of the loopback interface here (/etc/hosts?): "
+            "jobs of other hosts do not find it; write an address, or *",
+            root->host);
     return st;
 }
 
-/* Jobs' data ports are to be where `listen` is. More networks than net= takes: everywhere. */
+/* Jobs' data ports are to be where `listen` is. More networks than net= takes:
+ * everywhere. */
 static void note_networks(struct server *s)
 {
     struct sockaddr_storage at;
@@ -203,7 +209,8 @@ static trib_status_t view(void *arg, struct trib_service_view *out)
     if (st != TRIB_OK)
         return st;
     trib_process_view(&out->process);
-    const int n_lanes = atomic_load(&s->health.state) == HEALTH_OPENING ? 0 : s->n_lanes;
+    const int n_lanes =
+        atomic_load(&s->health.state) == HEALTH_OPENING ? 0 : s->n_lanes;
     out->threads = calloc(1 + (size_t)n_lanes, sizeof(*out->threads));
     if (!out->threads)
         return TRIB_OK; /* all else is there */
@@ -230,22 +237,26 @@ static trib_status_t parse_http(const struct settings *t, struct trib_tcp_root *
 
     if (!trib_tcp_root_parse(t->http, out))
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "http: \"%s\" is not host:port, such as 127.0.0.1:4780", t->http);
+                         "http: \"%s\" is not host:port, such as 127.0.0.1:4780",
+                         t->http);
     return trib_http_address(out->host, (uint16_t)atoi(out->port), err, &address);
 }
 
 void server_warn(const struct server *s)
 {
     if (s->http && !trib_http_is_loopback(s->http))
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
-                 "http: whoever reaches %s sees the names of all jobs and users, without a proof "
-                 "of who asks: keep strangers from it by a firewall",
-                 s->settings.http);
+        trib_log(
+            &s->log, TRIB_LOG_WARN, "tribd",
+            "http: whoever reaches %s sees the names of all jobs and users, without a "
+            "proof of who asks: keep strangers from it by a firewall",
+            s->settings.http);
     if (geteuid() == 0)
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
-                 "this tribd runs as root, whose rights it does not need, and jobs of all users "
-                 "reach it: start it as a user of its own, as tribd.service does with the user tribd "
-                 "(by hand: setpriv --reuid=tribd --regid=tribd --clear-groups tribd)");
+        trib_log(
+            &s->log, TRIB_LOG_WARN, "tribd",
+            "this tribd runs as root, whose rights it does not need, and jobs of all "
+            "users reach it: start it as a user of its own, as tribd.service does with "
+            "the user tribd (by hand: setpriv --reuid=tribd --regid=tribd "
+            "--clear-groups tribd)");
     if (s->reached && strcmp(s->settings.auth, "none") == 0)
         trib_log(&s->log, TRIB_LOG_WARN, "tribd",
                  "auth = none: whoever reaches %s may use this service, in any name",
@@ -261,9 +272,12 @@ static trib_status_t open_http(struct server *s, struct trib_error *err)
     const trib_status_t st = parse_http(&s->settings, &at, err);
     if (st != TRIB_OK)
         return st;
-    const struct trib_http_opts opts = {
-        .address = at.host, .port = (uint16_t)atoi(at.port), .view = view, .well = is_well,
-        .arg = s, .log = &s->log};
+    const struct trib_http_opts opts = {.address = at.host,
+                                        .port = (uint16_t)atoi(at.port),
+                                        .view = view,
+                                        .well = is_well,
+                                        .arg = s,
+                                        .log = &s->log};
     return trib_http_start(&opts, err, &s->http);
 }
 
@@ -345,8 +359,9 @@ static trib_status_t open_manage(struct server *s, struct trib_error *err)
 {
     const struct manage_ops ops = {.act = server_manage, .arg = s, .log = &s->log};
 
-    return s->settings.socket[0] ? manage_open(s->settings.socket, &ops, err, &s->manage)
-                                 : TRIB_OK;
+    return s->settings.socket[0]
+               ? manage_open(s->settings.socket, &ops, err, &s->manage)
+               : TRIB_OK;
 }
 
 /* How the server's thread waits, and for whom. */

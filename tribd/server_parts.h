@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a server is made of: for server*.c, and its parts doors.c, inquiries.c, ready.c, reload.c. */
+/* What a server is made of: for server*.c, and its parts doors.c, inquiries.c, ready.c,
+ * reload.c. */
 #ifndef TRIBD_SERVER_PARTS_H
 #define TRIBD_SERVER_PARTS_H
 
@@ -19,24 +20,29 @@
 #include "tribd/credentials.h"
 
 enum {
-    STRANGERS_MAX = 512, /* places for those who have not proved who they are: see doors.c */
+    STRANGERS_MAX = 512, /* places for those who have not proved who they are: see
+                          * doors.c */
     LISTENERS_MAX = 32,
     HANDSHAKE_MS = 5000,
-    GOODBYE_MS = 300, /* by which a goodbye may come after the ranks have left the node */
+    GOODBYE_MS = 300, /* by which a goodbye may come after the ranks have left the
+                       * node */
     PATIENCE_MS = 2000,
-    GATE_MS = 600000, /* how long a job that is next, and too large, keeps slots free at first */
+    GATE_MS = 600000, /* how long a job that is next, and too large, keeps slots free at
+                       * first */
     RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
     STUCK_MS = 10000,
     TICK_MS = 1000,
     BLIND_MS = 10, /* between two looks at all clients where the kernel cannot tell */
     IDLE_MS = 10000, /* of one that has proved who it is, until it asks for anything */
     UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
-    /* JOINs of a user: so many at once, and one more each so often. To meet the ranks of a job takes
-     * milliseconds of a core, of which who comes and goes without end would else have all. */
+    /* JOINs of a user: so many at once, and one more each so often. To meet the ranks
+     * of a job takes milliseconds of a core, of which who comes and goes without end
+     * would else have all. */
     JOINS_AT_ONCE = 128,
     JOIN_MS = 50,
     JOIN_USERS = 64,
-    MESSAGES_MOST = 32, /* of one client in a pass: who never stops talking keeps nobody waiting */
+    MESSAGES_MOST = 32, /* of one client in a pass: who never stops talking keeps nobody
+                         * waiting */
     PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
 };
 
@@ -89,7 +95,8 @@ struct server {
     struct watchdog watchdog;
     int wake_fd;
     int epoll_fd; /* of the clients that may say something */
-    int spare_fd; /* to be closed where there is no other descriptor; -1: there was none */
+    int spare_fd; /* to be closed where there is no other descriptor; -1: there was
+                   * none */
     uint64_t seed; /* of sources: nobody else knows which of them look alike */
     int listeners[LISTENERS_MAX];
     int n_listeners;
@@ -99,17 +106,20 @@ struct server {
     uint64_t said_until_ns;   /* pace of what the log says of strangers */
     uint64_t strangers_left;  /* that were not named in the log */
     bool reached; /* other hosts reach one of these */
-    char net[128]; /* where `listen` is, as net= of a transport takes it; "": everywhere */
+    char net[128]; /* where `listen` is, as net= of a transport takes it; "":
+                    * everywhere */
     struct client **clients; /* [n_clients_max], in no order */
     int n_clients;
     int n_clients_max;
-    uint64_t join_paid_ns[JOIN_USERS]; /* of users by a hash: until when their JOINs are used up */
+    uint64_t join_paid_ns[JOIN_USERS]; /* of users by a hash: until when their JOINs are
+                                        * used up */
     struct health health;
     bool draining, drained; /* told to; and its time is up */
     uint64_t drain_until;
 };
 
-/** server_holds - what a client says while its lane has enough of it lies in its socket. */
+/** server_holds - what a client says while its lane has enough of it lies in its
+ * socket. */
 static inline bool server_holds(const struct client *c)
 {
     return c->node && node_is_behind(c->node);
@@ -118,10 +128,12 @@ static inline bool server_holds(const struct client *c)
 /** server_event - count it. */
 void server_event(struct server *s, enum trib_service_counter c);
 
-/** server_publish - what has changed: for those who look, and among those who share a thread. */
+/** server_publish - what has changed: for those who look, and among those who share a
+ * thread. */
 void server_publish(struct server *s);
 
-/** server_hang_up - end the conversation; the node, if any, ends, and then the client is gone. */
+/** server_hang_up - end the conversation; the node, if any, ends, and then the client
+ * is gone. */
 void server_hang_up(struct server *s, struct client *c);
 
 /** server_free_client - of clients[i], which is gone; the last one takes its place. */
@@ -152,7 +164,8 @@ trib_status_t inquiry_begin(struct server *s, struct client *c);
 /** inquiry_abandon - nobody waits for its answer any more. */
 void inquiry_abandon(struct server *s, struct client *c);
 
-/** reload_begin - read the settings again; they hold once the clerk has found whom they name. */
+/** reload_begin - read the settings again; they hold once the clerk has found whom they
+ * name. */
 void reload_begin(struct server *s, const struct server_ear *ear);
 
 /** server_memory - behind all slots, in bytes, as the settings say. */
@@ -162,15 +175,18 @@ uint64_t server_memory(const struct settings *t);
 void server_warn(const struct server *s);
 
 /** server_manage - what tribctl wants done; of struct manage_ops. */
-bool server_manage(void *arg, const struct manage_request *request, char *say, size_t bytes);
+bool server_manage(void *arg, const struct manage_request *request, char *say,
+                   size_t bytes);
 
 /** server_drain - no more jobs, and an end; whose word that was. */
 void server_drain(struct server *s, uint32_t uid, uint32_t pid);
 
-/** server_hang_up_saying - end a job's connection and its node, whose ranks hear `say` or nothing. */
+/** server_hang_up_saying - end a job's connection and its node, whose ranks hear `say`
+ * or nothing. */
 void server_hang_up_saying(struct server *s, struct client *c, const char *say);
 
-/** server_from - the address of its connection: "10.1.2.3:45678"; lasts as long as the client. */
+/** server_from - the address of its connection: "10.1.2.3:45678"; lasts as long as the
+ * client. */
 const char *server_from(struct client *c);
 
 #endif

@@ -22,17 +22,20 @@ void systemd_notify(const char *state)
     const char *name = trib_config_environment("NOTIFY_SOCKET");
     struct sockaddr_un to = {.sun_family = AF_UNIX};
 
-    if (!name || (name[0] != '/' && name[0] != '@') || strlen(name) >= sizeof(to.sun_path))
+    if (!name || (name[0] != '/' && name[0] != '@') ||
+        strlen(name) >= sizeof(to.sun_path))
         return;
     memcpy(to.sun_path, name, strlen(name));
-    const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+    const socklen_t bytes =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
     if (name[0] == '@')
         to.sun_path[0] = 0;
     const int fd =
         trib_fd_keep(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0)
         return;
-    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to, bytes);
+    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+                 bytes);
     close(fd);
 }
 
@@ -61,7 +64,9 @@ uint64_t systemd_watchdog_ns(void)
 
     if (read_number("WATCHDOG_PID", &pid) && pid != (uintmax_t)getpid())
         return 0;
-    return read_number("WATCHDOG_USEC", &us) && us <= UINT64_MAX / 1000 ? (uint64_t)us * 1000 : 0;
+    return read_number("WATCHDOG_USEC", &us) && us <= UINT64_MAX / 1000
+               ? (uint64_t)us * 1000
+               : 0;
 }
 
 static void write_line(void *arg, trib_log_level_t level, const char *line)

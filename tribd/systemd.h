@@ -13,12 +13,12 @@ void systemd_notify(const char *state);
 /** systemd_reloading - "RELOADING=1", and when; READY=1 is its end. */
 void systemd_reloading(void);
 
-/** systemd_watchdog_ns - within which systemd wants "WATCHDOG=1", again and again; 0: it does not,
- * or it wants that of another process. */
+/** systemd_watchdog_ns - within which systemd wants "WATCHDOG=1", again and again; 0:
+ * it does not, or it wants that of another process. */
 uint64_t systemd_watchdog_ns(void);
 
-/** systemd_log - for trib_log_init: lines with the priority of sd-daemon(3), if standard
- * error is the journal's; else NULL. */
+/** systemd_log - for trib_log_init: lines with the priority of sd-daemon(3), if
+ * standard error is the journal's; else NULL. */
 trib_log_fn systemd_log(void);
 
 #endif

@@ -20,25 +20,30 @@ enum { FAILED = 1, WRONG = 2 };
 
 static void print_help(void)
 {
-    puts("usage: tribctl [--config FILE] status|jobs|drain|kick JOB [WHY]\n"
-         "\n"
-         "Shows what the tribd of this host does, and tells it what to do.\n"
-         "\n"
-         "  status    what it holds, has summed, and what became of its jobs\n"
-         "  jobs      a line for each job\n"
-         "  drain     no new jobs; it ends when those that run have left, drain_ms at most\n"
-         "  kick JOB [WHY]\n"
-         "            end a job there, by name or number; its ranks are told so, and why, and go\n"
-         "            on without the service\n"
-         "\n"
-         "  --config FILE  that of tribd: status and jobs ask at its setting http, drain and\n"
-         "                 kick at its socket. TRIBD_HTTP and TRIBD_SOCKET go before it\n"
-         "  --help, --version\n"
-         "\n"
-         "exit code: 0 done; 1 not done; 2 wrong arguments or settings");
+    puts(
+        "usage: tribctl [--config FILE] status|jobs|drain|kick JOB [WHY]\n"
+        "\n"
+        "Shows what the tribd of this host does, and tells it what to do.\n"
+        "\n"
+        "  status    what it holds, has summed, and what became of its jobs\n"
+        "  jobs      a line for each job\n"
+        "  drain     no new jobs; it ends when those that run have left, drain_ms at "
+        "most\n"
+        "  kick JOB [WHY]\n"
+        "            end a job there, by name or number; its ranks are told so, and "
+        "why, and go\n"
+        "            on without the service\n"
+        "\n"
+        "  --config FILE  that of tribd: status and jobs ask at its setting http, "
+        "drain and\n"
+        "                 kick at its socket. TRIBD_HTTP and TRIBD_SOCKET go before "
+        "it\n"
+        "  --help, --version\n"
+        "\n"
+        "exit code: 0 done; 1 not done; 2 wrong arguments or settings");
 }
 
-/* Text ------------------------------------------------------------------------------------ */
+/* Text ----------------------------------------------------------------------------- */
 
 /* "1.5 GiB", into text. */
 static const char *bytes_text(double bytes, char text[24])
@@ -90,7 +95,7 @@ static const char *word(const json_t *o, const char *name, char text[80])
     return text;
 }
 
-/* What is printed ------------------------------------------------------------------------- */
+/* What is printed ------------------------------------------------------------------ */
 
 /* "jobs 2 of 256": a limit of 0 is none. */
 static void print_held(const char *what, const char *name, const json_t *held,
@@ -104,20 +109,24 @@ static void print_held(const char *what, const char *name, const json_t *held,
 
 static void print_status(const json_t *o)
 {
-    const json_t *held = json_object_get(o, "held"), *limits = json_object_get(o, "limits");
-    const json_t *total = json_object_get(o, "total"), *events = json_object_get(o, "events");
+    const json_t *held = json_object_get(o, "held"),
+                 *limits = json_object_get(o, "limits");
+    const json_t *total = json_object_get(o, "total"),
+                 *events = json_object_get(o, "events");
     char a[24], b[24], version[80];
 
     printf("tribd %s, up for %s%s\n", word(o, "version", version),
            time_text(seconds(o, "uptime_s"), a),
-           json_is_true(json_object_get(o, "draining")) ? ", draining: takes no more jobs" : "");
+           json_is_true(json_object_get(o, "draining"))
+               ? ", draining: takes no more jobs"
+               : "");
     print_held("jobs", "jobs", held, limits);
     print_held("queue", "queued", held, limits);
     print_held("slots", "slots", held, limits);
     printf("%-10s %s of %s\n", "memory", bytes_text(seconds(held, "bytes"), a),
            bytes_text(seconds(limits, "bytes"), b));
-    printf("%-10s %s received, %s sent, %" JSON_INTEGER_FORMAT " operations\n", "in all",
-           bytes_text(seconds(total, "received_bytes"), a),
+    printf("%-10s %s received, %s sent, %" JSON_INTEGER_FORMAT " operations\n",
+           "in all", bytes_text(seconds(total, "received_bytes"), a),
            bytes_text(seconds(total, "sent_bytes"), b), number(total, "operations"));
     printf("%-10s %" JSON_INTEGER_FORMAT " admitted, %" JSON_INTEGER_FORMAT
            " queued, %" JSON_INTEGER_FORMAT " refused, %" JSON_INTEGER_FORMAT " lost\n",
@@ -144,7 +153,8 @@ static void print_now(const json_t *job)
         return;
     }
     printf("operation %" JSON_INTEGER_FORMAT " %s, %s", number(op, "number"),
-           json_is_true(json_object_get(op, "stuck")) ? "is stuck" : word(op, "phase", phase),
+           json_is_true(json_object_get(op, "stuck")) ? "is stuck"
+                                                      : word(op, "phase", phase),
            time_text(seconds(op, "age_s"), age));
     if (json_is_integer(waits))
         printf(", waits for rank %" JSON_INTEGER_FORMAT, json_integer_value(waits));
@@ -156,8 +166,8 @@ static void print_jobs(const json_t *o)
     char a[24], b[24], name[80], user[80], state[80];
     size_t i;
 
-    printf("%5s %-24s %-10s %-9s %5s %8s %10s %10s %10s  %s\n", "job", "name", "user", "state",
-           "ranks", "slots", "operations", "received", "sent", "now");
+    printf("%5s %-24s %-10s %-9s %5s %8s %10s %10s %10s  %s\n", "job", "name", "user",
+           "state", "ranks", "slots", "operations", "received", "sent", "now");
     json_array_foreach(jobs, i, job) {
         printf("%5" JSON_INTEGER_FORMAT " %-24s %-10s %-9s %5" JSON_INTEGER_FORMAT
                " %8" JSON_INTEGER_FORMAT " %10" JSON_INTEGER_FORMAT " %10s %10s  ",
@@ -170,7 +180,7 @@ static void print_jobs(const json_t *o)
     }
 }
 
-/* Commands -------------------------------------------------------------------------------- */
+/* Commands ------------------------------------------------------------------------- */
 
 static int fail(const struct trib_error *err)
 {
@@ -185,7 +195,8 @@ static int show(const struct settings *s, void (*print)(const json_t *status))
     char *text;
 
     if (!s->http[0]) {
-        fputs("tribctl: the setting http is empty, so this tribd shows nothing\n", stderr);
+        fputs("tribctl: the setting http is empty, so this tribd shows nothing\n",
+              stderr);
         return WRONG;
     }
     if (ask_status(s->http, &err, &text) != TRIB_OK)
@@ -203,25 +214,28 @@ static int show(const struct settings *s, void (*print)(const json_t *status))
 }
 
 /* The line "VERB WHAT WHY". */
-static int tell(const struct settings *s, const char *verb, const char *what, const char *why)
+static int tell(const struct settings *s, const char *verb, const char *what,
+                const char *why)
 {
     struct trib_error err = {0};
     char line[MANAGE_LINE], answer[MANAGE_LINE + 16];
     bool done = false;
 
     if (!s->socket[0]) {
-        fprintf(stderr,
-                "tribctl: %s needs tribd's socket: write \"socket = /run/tribd/socket\" into the "
-                "file of both, or set TRIBD_SOCKET\n",
-                verb);
+        fprintf(
+            stderr,
+            "tribctl: %s needs tribd's socket: write \"socket = /run/tribd/socket\" "
+            "into the file of both, or set TRIBD_SOCKET\n",
+            verb);
         return WRONG;
     }
     if (snprintf(line, sizeof(line), "%s%s%s%s%s", verb, what[0] ? " " : "", what,
                  why[0] ? " " : "", why) >= (int)sizeof(line) - 1 ||
         strchr(line, '\n')) {
-        fprintf(stderr,
-                "tribctl: JOB and WHY must be one line of at most %d characters together\n",
-                MANAGE_LINE - 8);
+        fprintf(
+            stderr,
+            "tribctl: JOB and WHY must be one line of at most %d characters together\n",
+            MANAGE_LINE - 8);
         return WRONG;
     }
     if (ask_to(s->socket, line, &err, answer, sizeof(answer), &done) != TRIB_OK)
@@ -246,11 +260,15 @@ static int run(const struct settings *s, int argc, char **argv)
     if (!argc)
         fputs("tribctl: say what: status, jobs, drain or kick JOB\n", stderr);
     else if (kick)
-        fputs("tribctl: kick takes one job, by name or number, and why, in quotes\n", stderr);
+        fputs("tribctl: kick takes one job, by name or number, and why, in quotes\n",
+              stderr);
     else if (argc == 1)
-        fprintf(stderr, "tribctl: there is no command '%s'; tribctl --help lists them.\n", verb);
+        fprintf(stderr,
+                "tribctl: there is no command '%s'; tribctl --help lists them.\n",
+                verb);
     else
-        fprintf(stderr, "tribctl: too much behind '%s'; tribctl --help says what it takes.\n",
+        fprintf(stderr,
+                "tribctl: too much behind '%s'; tribctl --help says what it takes.\n",
                 verb);
     return WRONG;
 }
@@ -275,7 +293,8 @@ static int tribctl_main(int argc, char **argv)
             file = argv[++at];
             continue;
         }
-        fprintf(stderr, "tribctl: there is no option '%s'; tribctl --help lists them.\n",
+        fprintf(stderr,
+                "tribctl: there is no option '%s'; tribctl --help lists them.\n",
                 argv[at]);
         return WRONG;
     }

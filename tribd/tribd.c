@@ -35,16 +35,20 @@ struct arguments {
 
 static void print_help(void)
 {
-    puts("usage: tribd [--config FILE] [--check-config]\n"
-         "\n"
-         "Sums the all-reduces of jobs that name it in TRIB_SERVICE: each contribution goes\n"
-         "up once and each result comes down once.\n"
-         "\n"
-         "  --config FILE   \"name = value\" lines; TRIBD_<NAME> variables go before them\n"
-         "  --check-config  say what is wrong with the settings, or print them, and end\n"
-         "  --help, --version\n"
-         "\n"
-         "settings, with [default]; SIGHUP has those with * read again:");
+    puts(
+        "usage: tribd [--config FILE] [--check-config]\n"
+        "\n"
+        "Sums the all-reduces of jobs that name it in TRIB_SERVICE: each contribution "
+        "goes\n"
+        "up once and each result comes down once.\n"
+        "\n"
+        "  --config FILE   \"name = value\" lines; TRIBD_<NAME> variables go before "
+        "them\n"
+        "  --check-config  say what is wrong with the settings, or print them, and "
+        "end\n"
+        "  --help, --version\n"
+        "\n"
+        "settings, with [default]; SIGHUP has those with * read again:");
     settings_help();
     puts("\n"
          "SIGTERM ends it between two operations of each job.\n"
@@ -71,7 +75,8 @@ static int parse(int argc, char **argv, struct arguments *a)
             fputs("tribd: --config needs a FILE; tribd --help has more.\n", stderr);
             return 2;
         } else {
-            fprintf(stderr, "tribd: there is no option '%s'; tribd --help lists them.\n",
+            fprintf(stderr,
+                    "tribd: there is no option '%s'; tribd --help lists them.\n",
                     argv[i]);
             return 2;
         }
@@ -86,18 +91,19 @@ static trib_status_t load(void *arg, struct settings *out, struct trib_error *er
     trib_log_level_t level;
 
     trib_status_t st = settings_load(a->file, out, err);
-    if (st == TRIB_OK && strcmp(out->log_format, "text") != 0 && strcmp(out->log_format, "json") != 0)
-        return trib_fail(err, TRIB_ERR_CONFIG, "log_format is %s, it must be text or json",
-                         out->log_format);
-    if (st == TRIB_OK && strcmp(out->log_time, "auto") != 0 && strcmp(out->log_time, "yes") != 0 &&
-        strcmp(out->log_time, "no") != 0)
-        return trib_fail(err, TRIB_ERR_CONFIG, "log_time is %s, it must be auto, yes or no",
-                         out->log_time);
+    if (st == TRIB_OK && strcmp(out->log_format, "text") != 0 &&
+        strcmp(out->log_format, "json") != 0)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "log_format is %s, it must be text or json", out->log_format);
+    if (st == TRIB_OK && strcmp(out->log_time, "auto") != 0 &&
+        strcmp(out->log_time, "yes") != 0 && strcmp(out->log_time, "no") != 0)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "log_time is %s, it must be auto, yes or no", out->log_time);
     if (st == TRIB_OK && !node_transports(out->transports, err))
         st = TRIB_ERR_CONFIG;
     if (st == TRIB_OK && !settings_level(out, &level))
-        return trib_fail(err, TRIB_ERR_CONFIG, "log is %s, it must be error, warn, info or debug",
-                         out->log);
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "log is %s, it must be error, warn, info or debug", out->log);
     return st;
 }
 
@@ -126,15 +132,17 @@ static void say_open_files(const struct trib_log *log, const struct rlimit *befo
                  "open files: the soft limit is raised from %ju to %ju, the hard one",
                  (uintmax_t)before->rlim_cur, (uintmax_t)files.rlim_cur);
     else if (files.rlim_cur < FILES_FEW)
-        trib_log(log, TRIB_LOG_WARN, "tribd",
-                 "open files: the limit is %ju, which connections of strangers alone can use up: "
-                 "raise the hard limit (ulimit -Hn, LimitNOFILE= in a systemd unit)",
-                 (uintmax_t)files.rlim_cur);
+        trib_log(
+            log, TRIB_LOG_WARN, "tribd",
+            "open files: the limit is %ju, which connections of strangers alone can "
+            "use up: raise the hard limit (ulimit -Hn, LimitNOFILE= in a systemd unit)",
+            (uintmax_t)files.rlim_cur);
 }
 
 /*
- * Large blocks go back to the kernel when they are freed. By itself glibc would keep ever larger ones
- * in the heaps of its threads: after some jobs of many ranks hundreds of MiB that no job holds.
+ * Large blocks go back to the kernel when they are freed. By itself glibc would keep
+ * ever larger ones in the heaps of its threads: after some jobs of many ranks hundreds
+ * of MiB that no job holds.
  */
 static void return_large_blocks(void)
 {

@@ -65,8 +65,10 @@ static bool set(struct settings *s, const struct row *r, const char *value, char
     char *end;
     errno = 0;
     const unsigned long n = strtoul(value, &end, 10);
-    if (!isdigit((unsigned char)value[0]) || *end || errno || n < r->min || n > r->max) {
-        snprintf(why, bytes, "must be a number, %lu to %lu %s", r->min, r->max, r->unit);
+    if (!isdigit((unsigned char)value[0]) || *end || errno || n < r->min ||
+        n > r->max) {
+        snprintf(why, bytes, "must be a number, %lu to %lu %s", r->min, r->max,
+                 r->unit);
         return false;
     }
     *(uint32_t *)field(s, r) = (uint32_t)n;
@@ -98,9 +100,11 @@ static bool take_line(void *arg, const char *name, const char *value)
 
     if (!r) {
         const char *near = nearest(name);
-        snprintf(src->wrong, sizeof(src->wrong), "there is no setting \"%.60s\"%s%s%s", name,
-                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    } else if (src->seen[r - rows]) { /* which a line that begins with a space is, too */
+        snprintf(src->wrong, sizeof(src->wrong), "there is no setting \"%.60s\"%s%s%s",
+                 name, near ? "; did you mean " : "", near ? near : "",
+                 near ? "?" : "");
+    } else if (src->seen[r - rows]) { /* which a line that begins with a space is,
+                                       * too */
         snprintf(src->wrong, sizeof(src->wrong), "%s is set twice", name);
     } else if (!set(src->settings, r, value, why, sizeof(why))) {
         snprintf(src->wrong, sizeof(src->wrong), "%s = %.60s: it %s", name, value, why);
@@ -139,14 +143,17 @@ void settings_unknown(void)
         variable_of(&rows[i], names[i]);
         list[i] = names[i];
     }
-    for (size_t at = 0; trib_config_environment_name(at, PREFIX, name, sizeof(name)); at++) {
+    for (size_t at = 0; trib_config_environment_name(at, PREFIX, name, sizeof(name));
+         at++) {
         bool known = !name[0];
         for (int i = 0; i < ROWS; i++)
             known |= strcmp(name, names[i]) == 0;
         const char *near = known ? NULL : trib_text_nearest(name, list, ROWS);
         if (!known)
-            fprintf(stderr, "tribd: warning: environment variable %s has no meaning%s%s%s\n", name,
-                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+            fprintf(stderr,
+                    "tribd: warning: environment variable %s has no meaning%s%s%s\n",
+                    name, near ? "; did you mean " : "", near ? near : "",
+                    near ? "?" : "");
     }
 }
 
@@ -157,12 +164,14 @@ static trib_status_t load_variables(struct source *src)
         variable_of(&rows[i], variable);
         const char *value = trib_config_environment(variable);
         if (value && !set(src->settings, &rows[i], value, why, sizeof(why)))
-            return trib_fail(src->err, TRIB_ERR_CONFIG, "%s=%.60s: it %s", variable, value, why);
+            return trib_fail(src->err, TRIB_ERR_CONFIG, "%s=%.60s: it %s", variable,
+                             value, why);
     }
     return TRIB_OK;
 }
 
-trib_status_t settings_load(const char *file, struct settings *out, struct trib_error *err)
+trib_status_t settings_load(const char *file, struct settings *out,
+                            struct trib_error *err)
 {
     struct source src = {.settings = out, .err = err, .file = file};
     char why[120];
@@ -184,14 +193,16 @@ static size_t bytes_of(const struct row *r)
     return r->type == TEXT ? SETTINGS_TEXT_BYTES : sizeof(uint32_t);
 }
 
-void settings_renew(struct settings *s, const struct settings *from, char *kept, size_t bytes)
+void settings_renew(struct settings *s, const struct settings *from, char *kept,
+                    size_t bytes)
 {
     kept[0] = 0;
     for (int i = 0; i < ROWS; i++) {
         void *to = field(s, &rows[i]);
         const void *at = (const char *)from + rows[i].offset;
-        const bool same = rows[i].type == TEXT ? strcmp(to, at) == 0
-                                               : *(uint32_t *)to == *(const uint32_t *)at;
+        const bool same = rows[i].type == TEXT
+                              ? strcmp(to, at) == 0
+                              : *(uint32_t *)to == *(const uint32_t *)at;
         if (rows[i].when == LIVE)
             memcpy(to, at, bytes_of(&rows[i]));
         else if (!same)

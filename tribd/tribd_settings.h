@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tribd is told: by its file, then by TRIBD_* variables. Read at its start, and by SIGHUP. */
+/* What tribd is told: by its file, then by TRIBD_* variables. Read at its start, and by
+ * SIGHUP. */
 #ifndef TRIBD_TRIBD_SETTINGS_H
 #define TRIBD_TRIBD_SETTINGS_H
 
@@ -28,19 +29,22 @@ struct settings {
  * file     NULL: none
  * errors   TRIB_ERR_CONFIG: which line or variable is wrong, and how
  */
-trib_status_t settings_load(const char *file, struct settings *out, struct trib_error *err);
+trib_status_t settings_load(const char *file, struct settings *out,
+                            struct trib_error *err);
 
 /**
  * settings_renew - take from `from` what may change while tribd runs.
  *
  * kept  receives the names of the others that differ: "slots, jobs", or nothing
  */
-void settings_renew(struct settings *s, const struct settings *from, char *kept, size_t bytes);
+void settings_renew(struct settings *s, const struct settings *from, char *kept,
+                    size_t bytes);
 
 /** settings_level - of `log`; false: there is no such level. */
 bool settings_level(const struct settings *s, trib_log_level_t *out);
 
-/** settings_unknown - say on standard error which TRIBD_* variables are none of these. */
+/** settings_unknown - say on standard error which TRIBD_* variables are none of
+ * these. */
 void settings_unknown(void);
 
 /** settings_help - a line for each, to standard output. */

@@ -33,10 +33,11 @@ void watchdog_step(struct watchdog *w, struct lane *const *lanes, int n,
         systemd_notify("WATCHDOG=1");
         w->told = false;
     } else if (!w->told) {
-        trib_log(log, TRIB_LOG_ERROR, "tribd",
-                 "a thread that sums has not come back for %.1f s: systemd will start this "
-                 "tribd again",
-                 (double)(w->limit_ns / 2) / 1e9);
+        trib_log(
+            log, TRIB_LOG_ERROR, "tribd",
+            "a thread that sums has not come back for %.1f s: systemd will start this "
+            "tribd again",
+            (double)(w->limit_ns / 2) / 1e9);
         w->told = true;
     }
 }

@@ -15,11 +15,13 @@
 
 enum {
     TURN_BYTES = 1 << 20,
-    /* What else takes time, as bytes: who moves little at each step, or makes plans, would else have
-     * a turn as long as it likes. Of the order of what is summed meanwhile. */
+    /* What else takes time, as bytes: who moves little at each step, or makes plans,
+     * would else have a turn as long as it likes. Of the order of what is summed
+     * meanwhile. */
     STEP_BYTES = 4096,
     PLAN_BYTES = TURN_BYTES,
-    /* It looks for something to do for so long before it sleeps: longer where that is hard. */
+    /* It looks for something to do for so long before it sleeps: longer where that is
+     * hard. */
     SPIN_NS = 20000,
     SPIN_BLIND_NS = 200000,
     SLEEP_MS = 1, /* of transports that cannot wake it: shared memory */
@@ -69,8 +71,9 @@ static void *dispose(void *arg)
     return NULL;
 }
 
-/* The node's peers have some time to take its goodbye, which is no time of the lane's: other jobs
- * are at work here. Without a thread to spare they wait for that long, once. */
+/* The node's peers have some time to take its goodbye, which is no time of the lane's:
+ * other jobs are at work here. Without a thread to spare they wait for that long,
+ * once. */
 static void dispose_aside(struct node *n)
 {
     pthread_t thread;
@@ -121,7 +124,8 @@ static bool serve(struct lane *lane)
     int turns = 0;
 
     for (struct node *n = lane->nodes; n; n = n->next, turns++) {
-        trib_turns_weigh(&n->share, atomic_load_explicit(&n->weight, memory_order_relaxed));
+        trib_turns_weigh(&n->share,
+                         atomic_load_explicit(&n->weight, memory_order_relaxed));
         trib_turns_want(&lane->share, &n->share);
     }
     while (turns-- > 0 && (member = trib_turns_next(&lane->share, &budget))) {

@@ -8,7 +8,8 @@
 
 void trib_turns_init(struct trib_turns *share, uint64_t turn_bytes)
 {
-    assert(turn_bytes && turn_bytes < (uint64_t)1 << 40); /* × any weight fits 64 bits */
+    assert(turn_bytes && turn_bytes < (uint64_t)1 << 40); /* × any weight fits 64
+                                                           * bits */
     *share = (struct trib_turns){.turn_bytes = turn_bytes};
 }
 
@@ -18,7 +19,8 @@ void trib_turns_weigh(struct trib_turns_member *member, uint32_t weight)
     member->weight = weight;
 }
 
-static int64_t quantum(const struct trib_turns *share, const struct trib_turns_member *member)
+static int64_t quantum(const struct trib_turns *share,
+                       const struct trib_turns_member *member)
 {
     uint64_t bytes = share->turn_bytes * member->weight / TRIB_TURNS_WEIGHT_ONE;
 
@@ -83,7 +85,8 @@ static struct trib_turns_member *first_able(const struct trib_turns *share)
     }
 }
 
-struct trib_turns_member *trib_turns_next(struct trib_turns *share, uint64_t *budget_out)
+struct trib_turns_member *trib_turns_next(struct trib_turns *share,
+                                          uint64_t *budget_out)
 {
     struct trib_turns_member *member = share->head;
 

@@ -2,25 +2,30 @@
 /*
  * Which of the jobs on one thread is served next, and for how many bytes.
  *
- * Deficit round robin (Shreedhar, Varghese: "Efficient fair queuing using deficit round-robin",
- * SIGCOMM 1995). Those that want service are in a ring; the head has its turn:
+ * Deficit round robin (Shreedhar, Varghese: "Efficient fair queuing using deficit
+ * round-robin", SIGCOMM 1995). Those that want service are in a ring; the head has its
+ * turn:
  *
- *     ring   [ head ] → [ … ] → [ tail ]      next  gives the head its quantum, if its deficit
- *                                                   is used up, and says what it may use
- *                                             used  takes off what it used; the head becomes the
- *                                                   tail, or leaves the ring if it wants no more
+ *     ring   [ head ] → [ … ] → [ tail ]      next  gives the head its quantum, if its
+ *            deficit
+ *                                                   is used up, and says what it may
+ *                                                   use
+ *                                             used  takes off what it used; the head
+ *                                                   becomes the tail, or leaves the
+ *                                                   ring if it wants no more
  *
  *     quantum of a job = bytes of a turn × weight / TRIB_TURNS_WEIGHT_ONE
  *
- * A job cannot stop in the middle of a chunk, so it may use more than it was told: it owes that,
- * and sits out turns until its quanta have paid for it. Who leaves the ring loses what it has
- * left and keeps what it owes, so that neither idling nor leaving and coming back is worth
- * anything. Over any time in which two jobs want service, what each used per weight differs
- * by at most a turn and a chunk of each: also where one always wants more than it is told.
+ * A job cannot stop in the middle of a chunk, so it may use more than it was told: it
+ * owes that, and sits out turns until its quanta have paid for it. Who leaves the ring
+ * loses what it has left and keeps what it owes, so that neither idling nor leaving and
+ * coming back is worth anything. Over any time in which two jobs want service, what
+ * each used per weight differs by at most a turn and a chunk of each: also where one
+ * always wants more than it is told.
  *
- * Cost: O(1) where a quantum is no less than a chunk. Else each turn that is sat out was paid for
- * by a quantum of bytes that were used, so O(1) for each quantum, and never more than three looks
- * at each member. It works with any unit.
+ * Cost: O(1) where a quantum is no less than a chunk. Else each turn that is sat out
+ * was paid for by a quantum of bytes that were used, so O(1) for each quantum, and
+ * never more than three looks at each member. It works with any unit.
  *
  * Thread: one. Nothing allocates.
  */
@@ -46,7 +51,8 @@ struct trib_turns {
     bool turn; /* between next and used */
 };
 
-/** trib_turns_init - a turn of a member with weight TRIB_TURNS_WEIGHT_ONE has turn_bytes. */
+/** trib_turns_init - a turn of a member with weight TRIB_TURNS_WEIGHT_ONE has
+ * turn_bytes. */
 void trib_turns_init(struct trib_turns *share, uint64_t turn_bytes);
 
 /** trib_turns_weigh - at first, and when the weight changes: at least 1. */
@@ -61,12 +67,14 @@ void trib_turns_want(struct trib_turns *share, struct trib_turns_member *member)
  * budget_out   how many bytes it may use, at least 1
  * returns      NULL: nobody wants service
  */
-struct trib_turns_member *trib_turns_next(struct trib_turns *share, uint64_t *budget_out);
+struct trib_turns_member *trib_turns_next(struct trib_turns *share,
+                                          uint64_t *budget_out);
 
 /** trib_turns_used - the end of the turn: how much was used, and does it want more? */
 void trib_turns_used(struct trib_turns *share, uint64_t bytes, bool more);
 
-/** trib_turns_leave - it wants no service, and may be freed; not between next and used. */
+/** trib_turns_leave - it wants no service, and may be freed; not between next and
+ * used. */
 void trib_turns_leave(struct trib_turns *share, struct trib_turns_member *member);
 
 #endif

@@ -23,8 +23,8 @@ const char *trib_job_state_name(enum trib_job_state state)
 
 /* --- the table --- */
 
-trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_error *err,
-                               struct trib_jobs **out)
+trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
+                               struct trib_error *err, struct trib_jobs **out)
 {
     const struct trib_jobs_limits *all = &opts->service;
 
@@ -45,7 +45,8 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_er
     jobs->opts = *opts;
     jobs->n_max = all->jobs + all->queued;
     jobs->ledger.most = all->bytes;
-    /* Those that are named, one a job, and of jobs that are gone and slow to give back. */
+    /* Those that are named, one a job, and of jobs that are gone and slow to give
+     * back. */
     jobs->n_accounts_max = 2 * TRIB_JOBS_MAX + jobs->n_max;
     jobs->entries = calloc(jobs->n_max + 1, sizeof(*jobs->entries));
     jobs->accounts = calloc(jobs->n_accounts_max, sizeof(*jobs->accounts));
@@ -57,7 +58,8 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_er
 
 err_memory:
     trib_jobs_destroy(jobs);
-    return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a table of %" PRIu32 " jobs",
+    return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                     "no memory for a table of %" PRIu32 " jobs",
                      all->jobs + all->queued);
 }
 
@@ -97,7 +99,8 @@ static struct trib_jobs_entry *find(const struct trib_jobs *jobs, uint64_t id)
 
 /* --- accounts --- */
 
-/* A place for a new user: unused, else that of the idle user who has been given least. */
+/* A place for a new user: unused, else that of the idle user who has been given
+ * least. */
 static struct trib_jobs_account *free_account(struct trib_jobs *jobs)
 {
     struct trib_jobs_account *idle = NULL;
@@ -107,7 +110,8 @@ static struct trib_jobs_account *free_account(struct trib_jobs *jobs)
     for (uint32_t i = 0; i < jobs->n_accounts; i++) {
         struct trib_jobs_account *account = &jobs->accounts[i];
         if (!account->named && !account->held.jobs && !account->held.queued &&
-            !trib_ledger_held_mt(&account->ledger) && (!idle || account->served < idle->served))
+            !trib_ledger_held_mt(&account->ledger) &&
+            (!idle || account->served < idle->served))
             idle = account;
     }
     assert(idle); /* there are more accounts than names and jobs */
@@ -142,7 +146,8 @@ void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user
 }
 
 trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t weight,
-                             const struct trib_jobs_limits *limits, struct trib_error *err)
+                             const struct trib_jobs_limits *limits,
+                             struct trib_error *err)
 {
     uint32_t named = 0;
 
@@ -155,8 +160,8 @@ trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t 
     for (uint32_t i = 0; i < jobs->n_accounts; i++)
         named += jobs->accounts[i].named && strcmp(jobs->accounts[i].name, name) != 0;
     if (named >= TRIB_JOBS_MAX)
-        return trib_fail(err, TRIB_ERR_OVERFLOW, "user %s is one too many: at most %d", name,
-                         TRIB_JOBS_MAX);
+        return trib_fail(err, TRIB_ERR_OVERFLOW, "user %s is one too many: at most %d",
+                         name, TRIB_JOBS_MAX);
     struct trib_jobs_account *account = account_of(jobs, name);
     account->named = true;
     account->weight = weight;
@@ -179,7 +184,8 @@ static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint64_t now
     }
     e->job.state = TRIB_JOB_ADMITTED;
     e->job.slots = slots;
-    trib_ledger_add_mt(&jobs->accounts[e->account].ledger, trib_job_fixed_bytes(&e->job));
+    trib_ledger_add_mt(&jobs->accounts[e->account].ledger,
+                       trib_job_fixed_bytes(&e->job));
     e->job.deadline_ns = 0;
     e->job.position = 0;
     e->job.since_ns = e->admitted_ns = now_ns;
@@ -197,7 +203,8 @@ static void lend(struct trib_jobs *jobs, struct trib_jobs_entry *e, bool idle)
     e->job.lends = idle;
 }
 
-static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entry *e)
+static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns,
+                         struct trib_jobs_entry *e)
 {
     struct trib_jobs_limits *both[] = {&jobs->held, &jobs->accounts[e->account].held};
     bool queued = e->job.state == TRIB_JOB_QUEUED;
@@ -212,7 +219,8 @@ static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jo
         both[i]->jobs -= !queued;
         both[i]->slots -= e->job.slots;
     }
-    trib_ledger_give_mt(&jobs->accounts[e->account].ledger, trib_job_fixed_bytes(&e->job));
+    trib_ledger_give_mt(&jobs->accounts[e->account].ledger,
+                        trib_job_fixed_bytes(&e->job));
     jobs->n--;
     memmove(e, e + 1, (size_t)(&jobs->entries[jobs->n] - e) * sizeof(*e));
 }
@@ -237,8 +245,8 @@ static bool is_draining(const struct trib_jobs *jobs, char *text)
 }
 
 /* Is there no place for one that has to wait? It is not in the queue yet. */
-static bool queue_is_full(const struct trib_jobs *jobs, const struct trib_jobs_account *account,
-                          char *text)
+static bool queue_is_full(const struct trib_jobs *jobs,
+                          const struct trib_jobs_account *account, char *text)
 {
     const struct trib_jobs_limits *own = &account->limits;
 
@@ -264,20 +272,21 @@ static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now
 {
     struct trib_jobs_entry *e = &jobs->entries[jobs->n++];
 
-    *e = (struct trib_jobs_entry){
-        .account = (uint32_t)(account - jobs->accounts),
-        .job = {
-            .id = ++jobs->ids,
-            .state = TRIB_JOB_QUEUED,
-            .weight = r->weight,
-            .ranks = r->ranks,
-            .slots_wanted = r->slots,
-            .slot_bytes = r->slot_bytes,
-            .ranks_bytes = r->ranks * r->rank_bytes,
-            .asked_ns = now_ns,
-            .since_ns = now_ns,
-            .deadline_ns = r->wait_ns < UINT64_MAX - now_ns ? now_ns + r->wait_ns : UINT64_MAX,
-        }};
+    *e = (struct trib_jobs_entry){.account = (uint32_t)(account - jobs->accounts),
+                                  .job = {
+                                      .id = ++jobs->ids,
+                                      .state = TRIB_JOB_QUEUED,
+                                      .weight = r->weight,
+                                      .ranks = r->ranks,
+                                      .slots_wanted = r->slots,
+                                      .slot_bytes = r->slot_bytes,
+                                      .ranks_bytes = r->ranks * r->rank_bytes,
+                                      .asked_ns = now_ns,
+                                      .since_ns = now_ns,
+                                      .deadline_ns = r->wait_ns < UINT64_MAX - now_ns
+                                                         ? now_ns + r->wait_ns
+                                                         : UINT64_MAX,
+                                  }};
     memcpy(e->job.name, r->name, strlen(r->name) + 1);
     memcpy(e->job.user, account->name, sizeof(account->name));
     jobs->held.queued++;
@@ -291,8 +300,9 @@ static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entr
     hold(jobs, e, now_ns);
     *out = (struct trib_job_answer){
         .verdict = TRIB_JOB_ADMIT, .id = e->job.id, .slots = e->job.slots};
-    trib_text_append(out->text, sizeof(out->text), "job %s of user %s has %" PRIu32 " slot%s",
-                     e->job.name, e->job.user, e->job.slots, e->job.slots == 1 ? "" : "s");
+    trib_text_append(out->text, sizeof(out->text),
+                     "job %s of user %s has %" PRIu32 " slot%s", e->job.name,
+                     e->job.user, e->job.slots, e->job.slots == 1 ? "" : "s");
 }
 
 /* By tags; of equals the one that asked first. */
@@ -331,8 +341,8 @@ static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_en
     trib_text_append(out->text, sizeof(out->text), "job %s of user %s ", e->job.name,
                      e->job.user);
     if (waits)
-        trib_text_append(out->text, sizeof(out->text), "waits at position %" PRIu32 ": ",
-                         e->job.position);
+        trib_text_append(out->text, sizeof(out->text),
+                         "waits at position %" PRIu32 ": ", e->job.position);
     else
         trib_text_append(out->text, sizeof(out->text), "cannot have slots now: ");
     trib_jobs_why(jobs, now_ns, e, out->text);
@@ -375,8 +385,10 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
 
 /* --- what changes without a question --- */
 
-/* A draining job whose time is over; a queued one whose wait is, or that is sent away. */
-static bool next_end(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_answer *out)
+/* A draining job whose time is over; a queued one whose wait is, or that is sent
+ * away. */
+static bool next_end(struct trib_jobs *jobs, uint64_t now_ns,
+                     struct trib_job_answer *out)
 {
     for (uint32_t i = 0; i < jobs->n; i++) {
         struct trib_jobs_entry *e = &jobs->entries[i];
@@ -386,18 +398,21 @@ static bool next_end(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_an
             (now_ns < e->job.deadline_ns && !(queued && jobs->draining)))
             continue;
         *out = (struct trib_job_answer){.verdict = TRIB_JOB_FREED, .id = e->job.id};
-        trib_text_append(out->text, sizeof(out->text), "job %s of user %s ", e->job.name,
-                         e->job.user);
+        trib_text_append(out->text, sizeof(out->text), "job %s of user %s ",
+                         e->job.name, e->job.user);
         if (queued) {
-            refuse(out, e->job.id, jobs->draining ? TRIB_JOB_BY_DRAIN : TRIB_JOB_BY_WAIT);
+            refuse(out, e->job.id,
+                   jobs->draining ? TRIB_JOB_BY_DRAIN : TRIB_JOB_BY_WAIT);
             trib_text_append(out->text, sizeof(out->text),
-                             jobs->draining ? "is sent away, for the service is draining"
-                                            : "has waited as long as it would: ");
+                             jobs->draining
+                                 ? "is sent away, for the service is draining"
+                                 : "has waited as long as it would: ");
             if (!jobs->draining)
                 trib_jobs_why(jobs, now_ns, e, out->text);
         } else {
             trib_text_append(out->text, sizeof(out->text),
-                             "has not let go in time: its %" PRIu32 " slots are free again",
+                             "has not let go in time: its %" PRIu32
+                             " slots are free again",
                              e->job.slots);
         }
         remove_entry(jobs, now_ns, e);
@@ -406,7 +421,8 @@ static bool next_end(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_an
     return false;
 }
 
-bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_answer *out)
+bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns,
+                    struct trib_job_answer *out)
 {
     assert(now_ns);
     if (next_end(jobs, now_ns, out))
@@ -502,6 +518,7 @@ uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id)
             sum += jobs->entries[i].job.weight;
     assert(sum);
     /* In 1/1024, so that the smallest of many is not rounded to nothing. */
-    uint64_t weight = (uint64_t)jobs->accounts[e->account].weight * e->job.weight * 1024 / sum;
+    uint64_t weight =
+        (uint64_t)jobs->accounts[e->account].weight * e->job.weight * 1024 / sum;
     return weight ? (uint32_t)weight : 1;
 }

@@ -7,17 +7,18 @@
  *      ▼         ▼                                  ▼
  *   refused   refused                             gone
  *
- * What is shared is slots and the memory behind them. A job keeps what it was given until it
- * ends, so fairness is a matter of who comes next: start-time fair queuing (Goyal, Vin, Cheng:
- * "Start-time fair queueing", SIGCOMM 1996) over what users hold × time; agg/jobs/jobs_fair.c has
- * the rule and why it is that one. Within a user it is first in, first out. A job that fits now is
- * admitted whether there is room in the queue or not.
+ * What is shared is slots and the memory behind them. A job keeps what it was given
+ * until it ends, so fairness is a matter of who comes next: start-time fair queuing
+ * (Goyal, Vin, Cheng: "Start-time fair queueing", SIGCOMM 1996) over what users hold ×
+ * time; agg/jobs/jobs_fair.c has the rule and why it is that one. Within a user it is
+ * first in, first out. A job that fits now is admitted whether there is room in the
+ * queue or not.
  *
- * A job that is idle lends the number of its slots, which bounds the chunks that are under way,
- * and not their memory, which stays registered for it.
+ * A job that is idle lends the number of its slots, which bounds the chunks that are
+ * under way, and not their memory, which stays registered for it.
  *
- * Pure: no I/O, no clock, no lock. Moments are the caller's, in nanoseconds of one clock that
- * does not go backwards, and never 0. Thread: one at a time.
+ * Pure: no I/O, no clock, no lock. Moments are the caller's, in nanoseconds of one
+ * clock that does not go backwards, and never 0. Thread: one at a time.
  */
 #ifndef AGG_JOBS_JOBS_H
 #define AGG_JOBS_JOBS_H
@@ -40,7 +41,8 @@ struct trib_ledger;
 enum trib_job_state {
     TRIB_JOB_QUEUED,   /* waits for slots, or for its deadline */
     TRIB_JOB_ADMITTED, /* holds slots */
-    TRIB_JOB_DRAINING, /* has ended, or was ended; holds slots until leave or its deadline */
+    TRIB_JOB_DRAINING, /* has ended, or was ended; holds slots until leave or its
+                        * deadline */
 };
 
 /* 0: no limit, except where it says so. */
@@ -53,10 +55,13 @@ struct trib_jobs_limits {
 
 struct trib_jobs_opts {
     struct trib_jobs_limits service; /* slots, jobs and queued: at least 1 */
-    struct trib_jobs_limits user;    /* of users for whom trib_jobs_user was not called */
+    struct trib_jobs_limits user;    /* of users for whom trib_jobs_user was not
+                                      * called */
     struct trib_jobs_limits job;
-    uint64_t patience_ns; /* how long others may pass the next job while it does not fit */
-    uint64_t gate_ns; /* how long nobody may pass it then, the first time; 0: until it fits */
+    uint64_t patience_ns; /* how long others may pass the next job while it does not
+                           * fit */
+    uint64_t gate_ns; /* how long nobody may pass it then, the first time; 0: until it
+                       * fits */
 };
 
 struct trib_job_request {
@@ -64,7 +69,8 @@ struct trib_job_request {
     const char *user; /* the same; from the authentication, never from the job */
     uint32_t weight;  /* among the jobs of its user: 1 to TRIB_JOB_WEIGHT_MAX */
     uint32_t ranks;
-    uint32_t slots;      /* it is given so many, or none: its ranks have cut their vectors for them */
+    uint32_t slots;      /* it is given so many, or none: its ranks have cut their
+                          * vectors for them */
     uint64_t slot_bytes; /* behind one slot */
     uint64_t wait_ns;    /* refuse it rather than let it wait longer; 0: now or never */
     uint64_t rank_bytes; /* that are kept for each of its ranks, beside the slots */
@@ -89,7 +95,12 @@ struct trib_job {
     uint32_t position;    /* queued: from 1, as of trib_jobs_positions; else 0 */
 };
 
-enum trib_job_verdict { TRIB_JOB_ADMIT, TRIB_JOB_QUEUE, TRIB_JOB_REFUSE, TRIB_JOB_FREED };
+enum trib_job_verdict {
+    TRIB_JOB_ADMIT,
+    TRIB_JOB_QUEUE,
+    TRIB_JOB_REFUSE,
+    TRIB_JOB_FREED
+};
 
 /* Why a job was refused. */
 enum trib_job_cause {
@@ -116,8 +127,8 @@ struct trib_job_answer {
  * errors   TRIB_ERR_CONFIG: limits that admit nothing, or more jobs than TRIB_JOBS_MAX;
  *          TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts, struct trib_error *err,
-                               struct trib_jobs **out);
+trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
+                               struct trib_error *err, struct trib_jobs **out);
 
 /** trib_jobs_destroy - NULL is allowed. */
 void trib_jobs_destroy(struct trib_jobs *jobs);
@@ -126,9 +137,11 @@ void trib_jobs_destroy(struct trib_jobs *jobs);
 bool trib_jobs_name_ok(const char *name);
 
 /**
- * trib_jobs_limit - opts.user and opts.job, from now on; what trib_jobs_user said is forgotten.
+ * trib_jobs_limit - opts.user and opts.job, from now on; what trib_jobs_user said is
+ * forgotten.
  *
- * What jobs hold they keep; those that wait are measured by the new limits of their users.
+ * What jobs hold they keep; those that wait are measured by the new limits of their
+ * users.
  */
 void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user,
                      const struct trib_jobs_limits *job);
@@ -141,7 +154,8 @@ void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user
  * errors   TRIB_ERR_CONFIG; TRIB_ERR_OVERFLOW: more users than TRIB_JOBS_MAX
  */
 trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t weight,
-                             const struct trib_jobs_limits *limits, struct trib_error *err);
+                             const struct trib_jobs_limits *limits,
+                             struct trib_error *err);
 
 /**
  * trib_jobs_ask - a new job: admitted, queued or refused.
@@ -154,17 +168,19 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
 /**
  * trib_jobs_next - what time, and the slots that others gave back, have changed.
  *
- * One job at a time: a queued one is admitted or refused, a draining one is freed. Call it
- * until it says false, after every other call, at trib_jobs_wake_ns, and every second or so:
- * who is next also changes as those who run go on.
+ * One job at a time: a queued one is admitted or refused, a draining one is freed. Call
+ * it until it says false, after every other call, at trib_jobs_wake_ns, and every
+ * second or so: who is next also changes as those who run go on.
  */
-bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns, struct trib_job_answer *out);
+bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns,
+                    struct trib_job_answer *out);
 
 /**
- * trib_jobs_ledger - make a job's ledger, from which its plans take memory beside its slots.
+ * trib_jobs_ledger - make a job's ledger, from which its plans take memory beside its
+ * slots.
  *
- * It has what is behind the slots, and for the ranks, already, and the limit that jobs have at this moment; above it
- * are those of its user and of all.
+ * It has what is behind the slots, and for the ranks, already, and the limit that jobs
+ * have at this moment; above it are those of its user and of all.
  * id      of a job that was admitted
  * owner   the caller: until the job has left, and all that was taken is given back
  * thread  this call as all others; the ledger is of all threads
@@ -174,15 +190,17 @@ void trib_jobs_ledger(struct trib_jobs *jobs, uint64_t id, struct trib_ledger *o
 /**
  * trib_jobs_lend - an admitted job is idle, or is so no longer.
  *
- * While it is, its slots are not counted against the service's, so that others are admitted in
- * their place, with memory of their own. When it sums again its slots count at once: it waits for
- * nobody, those who were admitted meanwhile stay, and nobody else comes until the sum fits again.
- * No more than the service's slots are lent at a time, so twice as many are held at most. What its
- * user may hold is counted as before. Nothing happens to a job that is not admitted.
+ * While it is, its slots are not counted against the service's, so that others are
+ * admitted in their place, with memory of their own. When it sums again its slots count
+ * at once: it waits for nobody, those who were admitted meanwhile stay, and nobody else
+ * comes until the sum fits again. No more than the service's slots are lent at a time,
+ * so twice as many are held at most. What its user may hold is counted as before.
+ * Nothing happens to a job that is not admitted.
  */
 void trib_jobs_lend(struct trib_jobs *jobs, uint64_t id, bool idle);
 
-/** trib_jobs_wake_ns - the next deadline, of a wait or of a job that drains; 0: there is none. */
+/** trib_jobs_wake_ns - the next deadline, of a wait or of a job that drains; 0: there
+ * is none. */
 uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs);
 
 /** trib_jobs_leave - a job is gone and has let go of everything; false: no such job. */
@@ -191,14 +209,15 @@ bool trib_jobs_leave(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id);
 /**
  * trib_jobs_end - a job has died, or is kicked: it has until deadline_ns to let go.
  *
- * Its slots are free at the deadline, or when it leaves. A queued job is gone at once. A job
- * that is draining keeps the earlier deadline.
+ * Its slots are free at the deadline, or when it leaves. A queued job is gone at once.
+ * A job that is draining keeps the earlier deadline.
  * returns  false: no such job
  */
 bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
                    uint64_t deadline_ns);
 
-/** trib_jobs_drain - from now on (or no longer) every new job is refused, and every queued one. */
+/** trib_jobs_drain - from now on (or no longer) every new job is refused, and every
+ * queued one. */
 void trib_jobs_drain(struct trib_jobs *jobs, bool drain);
 
 /** trib_jobs_positions - write into each queued job where it stands; O(n log n). */
@@ -207,8 +226,8 @@ void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns);
 /**
  * trib_jobs_weight - of a job among all that share a thread (agg/jobs/drr.h).
  *
- * The user's weight, divided among its jobs by their weights: a user has no more of a thread
- * for having split its work. 0: it is not admitted.
+ * The user's weight, divided among its jobs by their weights: a user has no more of a
+ * thread for having split its work. 0: it is not admitted.
  */
 uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id);
 
@@ -233,13 +252,15 @@ static inline const struct trib_job *trib_jobs_at(const struct trib_jobs_view *v
     return (const struct trib_job *)((const char *)view->jobs + i * view->stride);
 }
 
-/** trib_job_fixed_bytes - what a job holds from its admission on: its slots' and its ranks'. */
+/** trib_job_fixed_bytes - what a job holds from its admission on: its slots' and its
+ * ranks'. */
 static inline uint64_t trib_job_fixed_bytes(const struct trib_job *job)
 {
     return job->slots ? job->slots * job->slot_bytes + job->ranks_bytes : 0;
 }
 
-/** trib_job_bytes - what a job holds, behind its slots, for its ranks and for its plans. */
+/** trib_job_bytes - what a job holds, behind its slots, for its ranks and for its
+ * plans. */
 static inline uint64_t trib_job_bytes(const struct trib_job *job)
 {
     return trib_job_fixed_bytes(job) + job->plan_bytes;

@@ -2,40 +2,44 @@
 /*
  * Whose job is next.
  *
- * Users are served by start-time fair queuing. A user's account is what its jobs have held:
+ * Users are served by start-time fair queuing. A user's account is what its jobs have
+ * held:
  *
  *     charge of a job  =  dominant share × seconds held / weight of the user
  *     dominant share   =  the larger of slots / all slots and bytes / all bytes
  *
  * A queued job's tag is its user's account plus what its user's earlier queued jobs are
- * expected to add; the smallest tag is next. A job is charged for the mean time of its user's
- * jobs as soon as it is admitted, else all that becomes free at one moment would go to one
- * user, and for what it really held once that is known. Virtual time is the tag of the job
- * admitted last; a user who begins to wait starts no earlier than that, so that idleness saves
- * nothing up.
+ * expected to add; the smallest tag is next. A job is charged for the mean time of its
+ * user's jobs as soon as it is admitted, else all that becomes free at one moment would
+ * go to one user, and for what it really held once that is known. Virtual time is the
+ * tag of the job admitted last; a user who begins to wait starts no earlier than that,
+ * so that idleness saves nothing up.
  *
- * Why not deficit round robin: it needs the size of a job before it serves it, which is slots
- * × a time that nobody knows, and knows no order of all jobs, so it could tell nobody a
- * position in the queue. The dominant share is that of DRF (Ghodsi et al., NSDI 2011): who
- * takes little of the slots and most of the memory pays for memory.
+ * Why not deficit round robin: it needs the size of a job before it serves it, which is
+ * slots × a time that nobody knows, and knows no order of all jobs, so it could tell
+ * nobody a position in the queue. The dominant share is that of DRF (Ghodsi et al.,
+ * NSDI 2011): who takes little of the slots and most of the memory pays for memory.
  *
- * Why nobody starves. The tag of a waiting job only grows by what its own user's running jobs
- * hold beyond the expected; the tags of users who are served grow without bound, and those who
- * begin to wait start at virtual time, which grows with the smallest. So every job becomes
- * next. One that is next and does not fit lets others pass for patience_ns; from then on
- * nobody is admitted before it, so it is admitted when enough of what runs has ended. One that
- * its own user's limits stop is not next, but that is up to its user.
+ * Why nobody starves. The tag of a waiting job only grows by what its own user's
+ * running jobs hold beyond the expected; the tags of users who are served grow without
+ * bound, and those who begin to wait start at virtual time, which grows with the
+ * smallest. So every job becomes next. One that is next and does not fit lets others
+ * pass for patience_ns; from then on nobody is admitted before it, so it is admitted
+ * when enough of what runs has ended. One that its own user's limits stop is not next,
+ * but that is up to its user.
  *
- * What runs may go on for weeks, and slots that are free would be of no use to anybody as long.
- * So the gate that is shut before all others opens after gate_ns, for as long as it was shut; it
- * is shut again for twice as long, and so on. If jobs last D at most, one of these times is
- * longer than D, and a job that nobody could pass then has been admitted: it waits for some 4 D.
- * Others have half of the time, also if they meet a user who asks for too much again and again:
- * whatever shuts the gate, it is open for as long afterwards.
+ * What runs may go on for weeks, and slots that are free would be of no use to anybody
+ * as long. So the gate that is shut before all others opens after gate_ns, for as long
+ * as it was shut; it is shut again for twice as long, and so on. If jobs last D at
+ * most, one of these times is longer than D, and a job that nobody could pass then has
+ * been admitted: it waits for some 4 D. Others have half of the time, also if they meet
+ * a user who asks for too much again and again: whatever shuts the gate, it is open for
+ * as long afterwards.
  *
- * Who passes may be ahead by no more than lead(): small jobs always fit, and would else have
- * all of every wait for a large one. In simulation (tests/agg/jobs/test_jobs_fair.c) that lifts
- * Jain's index from 0.64 to 0.99 with jobs of any size.
+ * Who passes may be ahead by no more than lead(): small jobs always fit, and would else
+ * have all of every wait for a large one. In simulation
+ * (tests/agg/jobs/test_jobs_fair.c) that lifts Jain's index from 0.64 to 0.99 with jobs
+ * of any size.
  */
 #include <assert.h>
 #include <math.h>
@@ -55,7 +59,8 @@ static double dominant_share(const struct trib_jobs *jobs, const struct trib_job
 {
     const struct trib_jobs_limits *all = &jobs->opts.service;
     double of_slots = (double)slots / all->slots;
-    const double bytes = (double)slots * (double)job->slot_bytes + (double)job->ranks_bytes;
+    const double bytes =
+        (double)slots * (double)job->slot_bytes + (double)job->ranks_bytes;
     double of_bytes = all->bytes ? bytes / (double)all->bytes : 0;
 
     return of_slots > of_bytes ? of_slots : of_bytes;
@@ -92,9 +97,10 @@ static void settle_accounts(struct trib_jobs *jobs, uint64_t now_ns)
     }
 }
 
-/* The first queued job of a user: may it be next? Who begins to wait has saved nothing up. */
-static bool meet_account(const struct trib_jobs *jobs, struct trib_jobs_account *account,
-                         const struct trib_job *job)
+/* The first queued job of a user: may it be next? Who begins to wait has saved nothing
+ * up. */
+static bool meet_account(const struct trib_jobs *jobs,
+                         struct trib_jobs_account *account, const struct trib_job *job)
 {
     bool able =
         trib_jobs_room(&account->limits, &account->held, job) >= job->slots_wanted;
@@ -204,7 +210,8 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
     return NULL;
 }
 
-/* By how much others may be ahead of who is next: what each gets of `patience` of the service. */
+/* By how much others may be ahead of who is next: what each gets of `patience` of the
+ * service. */
 static double lead(const struct trib_jobs *jobs)
 {
     return (double)jobs->opts.patience_ns * 1e-9 / jobs->waiting_weights;

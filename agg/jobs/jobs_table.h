@@ -29,7 +29,8 @@ struct trib_jobs_entry {
     uint32_t account;
     struct trib_ledger *ledger; /* the caller's; NULL: it has none yet */
     uint64_t admitted_ns;
-    uint64_t blocked_ns; /* since when it is next, or was, and does not fit; 0: it was not */
+    uint64_t blocked_ns; /* since when it is next, or was, and does not fit; 0: it was
+                          * not */
     /* Of one look at the queue: */
     double tag; /* its place in the order of all */
     bool able;  /* it is the first of its user's, whose limits allow it */
@@ -52,7 +53,8 @@ struct trib_jobs {
     double hold_s; /* as of an account, of all */
     uint32_t n;
     uint32_t n_max;
-    struct trib_jobs_entry *entries; /* [n_max + 1: who asks], in the order in which they asked */
+    struct trib_jobs_entry *entries; /* [n_max + 1: who asks], in the order in which
+                                      * they asked */
     uint32_t n_accounts;
     uint32_t n_accounts_max;
     struct trib_jobs_account *accounts;
@@ -66,11 +68,13 @@ struct trib_jobs {
 };
 
 /**
- * trib_jobs_room - how many more slots limits allow, of the size of a job that holds nothing yet,
- * whose ranks take their part of the memory first; 0 also where jobs are full.
+ * trib_jobs_room - how many more slots limits allow, of the size of a job that holds
+ * nothing yet, whose ranks take their part of the memory first; 0 also where jobs are
+ * full.
  */
 uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
-                        const struct trib_jobs_limits *held, const struct trib_job *job);
+                        const struct trib_jobs_limits *held,
+                        const struct trib_job *job);
 
 /** trib_jobs_taken - what is held of the service, without the slots that are lent. */
 struct trib_jobs_limits trib_jobs_taken(const struct trib_jobs *jobs);
@@ -101,9 +105,9 @@ void trib_jobs_why(const struct trib_jobs *jobs, uint64_t now_ns,
  *
  * account   of the user; NULL: the name of the user is not valid
  */
-bool trib_jobs_never(const struct trib_jobs *jobs, const struct trib_job_request *request,
+bool trib_jobs_never(const struct trib_jobs *jobs,
+                     const struct trib_job_request *request,
                      const struct trib_jobs_account *account,
                      char text[TRIB_JOB_TEXT_BYTES]);
-
 
 #endif

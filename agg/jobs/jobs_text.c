@@ -10,7 +10,8 @@
 #include "base/text.h"
 
 #define HOLDERS_NAMED 3
-#define JOB_BYTES_MAX ((uint64_t)1 << 50) /* TRIB_JOBS_MAX times that is far from 2^64 */
+#define JOB_BYTES_MAX ((uint64_t)1 << 50) /* TRIB_JOBS_MAX times that is far from
+                                           * 2^64 */
 
 struct age {
     uint64_t n;
@@ -35,7 +36,8 @@ static struct age age_of(uint64_t since_ns, uint64_t now_ns)
 enum lack { LACK_NOTHING, LACK_JOBS, LACK_SLOTS, LACK_BYTES };
 
 static enum lack lack_of(const struct trib_jobs_limits *limits,
-                         const struct trib_jobs_limits *held, const struct trib_job *job)
+                         const struct trib_jobs_limits *held,
+                         const struct trib_job *job)
 {
     struct trib_jobs_limits only = *limits;
 
@@ -44,7 +46,8 @@ static enum lack lack_of(const struct trib_jobs_limits *limits,
     only.bytes = 0;
     if (trib_jobs_room(&only, held, job) < job->slots_wanted)
         return LACK_SLOTS;
-    return trib_jobs_room(limits, held, job) < job->slots_wanted ? LACK_BYTES : LACK_NOTHING;
+    return trib_jobs_room(limits, held, job) < job->slots_wanted ? LACK_BYTES
+                                                                 : LACK_NOTHING;
 }
 
 static uint64_t held_of(const struct trib_job *job, enum lack what)
@@ -60,7 +63,8 @@ static void append_bytes(char *text, uint64_t bytes)
 
     if (bytes > FEW)
         bytes = (bytes + 1023) / 1024 * 1024;
-    trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%s bytes", trib_size_format(bytes, size));
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%s bytes",
+                     trib_size_format(bytes, size));
 }
 
 /* "job train-7 of user ana holds 384 of 512 slots since 12 min" */
@@ -69,7 +73,8 @@ static void append_holder(char *text, const struct trib_job *job, enum lack what
 {
     struct age age = age_of(job->since_ns, now_ns);
 
-    trib_text_append(text, TRIB_JOB_TEXT_BYTES, "job %s of user %s %s ", job->name, job->user,
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES, "job %s of user %s %s ", job->name,
+                     job->user,
                      job->state == TRIB_JOB_DRAINING ? "is ending and holds" : "holds");
     if (what == LACK_BYTES) {
         append_bytes(text, trib_job_bytes(job));
@@ -82,12 +87,13 @@ static void append_holder(char *text, const struct trib_job *job, enum lack what
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%" PRIu32 " slot%s", job->slots,
                          job->slots == 1 ? "" : "s");
     }
-    trib_text_append(text, TRIB_JOB_TEXT_BYTES, " since %" PRIu64 " %s", age.n, age.unit);
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES, " since %" PRIu64 " %s", age.n,
+                     age.unit);
 }
 
 /* Those that hold most; account UINT32_MAX: of all users. */
-static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns, uint32_t account,
-                           enum lack what, char *text)
+static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns,
+                           uint32_t account, enum lack what, char *text)
 {
     const struct trib_jobs_limits *limits =
         account == UINT32_MAX ? &jobs->opts.service : &jobs->accounts[account].limits;
@@ -103,7 +109,8 @@ static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns, uint32
 
             if (!e->job.slots || (account != UINT32_MAX && e->account != account))
                 continue;
-            /* In falling order, and of equals the older first: behind the last one named. */
+            /* In falling order, and of equals the older first: behind the last one
+             * named. */
             if (last && (held > held_of(&last->job, what) ||
                          (held == held_of(&last->job, what) && e <= last)))
                 continue;
@@ -119,8 +126,9 @@ static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns, uint32
     uint32_t holders =
         account == UINT32_MAX ? jobs->held.jobs : jobs->accounts[account].held.jobs;
     if (holders > named)
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ", and %" PRIu32 " more job%s the rest",
-                         holders - named, holders - named == 1 ? " holds" : "s hold");
+        trib_text_append(text, TRIB_JOB_TEXT_BYTES,
+                         ", and %" PRIu32 " more job%s the rest", holders - named,
+                         holders - named == 1 ? " holds" : "s hold");
 }
 
 /* A limit may have been lowered, and plans take memory at any moment. */
@@ -135,13 +143,16 @@ static void append_lack(const struct trib_jobs_limits *limits,
 {
     switch (what) {
     case LACK_JOBS:
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES, "%" PRIu32 " of %" PRIu32 " jobs run",
-                         held->jobs, limits->jobs);
+        trib_text_append(text, TRIB_JOB_TEXT_BYTES,
+                         "%" PRIu32 " of %" PRIu32 " jobs run", held->jobs,
+                         limits->jobs);
         return;
     case LACK_SLOTS:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "it needs %" PRIu32 " slot%s and %" PRIu64 " of %" PRIu32 " are free",
-                         job->slots_wanted, job->slots_wanted == 1 ? "" : "s", left(limits->slots, held->slots), limits->slots);
+                         "it needs %" PRIu32 " slot%s and %" PRIu64 " of %" PRIu32
+                         " are free",
+                         job->slots_wanted, job->slots_wanted == 1 ? "" : "s",
+                         left(limits->slots, held->slots), limits->slots);
         return;
     case LACK_BYTES:
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "it needs ");
@@ -194,14 +205,16 @@ static void append_cure(char *text, const struct trib_job_request *r, uint64_t o
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": ask for fewer or smaller slots");
         return;
     }
-    trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": its %" PRIu32 " ranks take ", r->ranks);
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": its %" PRIu32 " ranks take ",
+                     r->ranks);
     append_bytes(text, of_ranks);
-    trib_text_append(text, TRIB_JOB_TEXT_BYTES, " of these; have fewer ranks, or raise the limit");
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES,
+                     " of these; have fewer ranks, or raise the limit");
 }
 
 /* Is what is asked for more than somebody may hold? */
-static bool too_much(const struct trib_job_request *r, const struct trib_jobs_limits *limits,
-                     const char *who, char *text)
+static bool too_much(const struct trib_job_request *r,
+                     const struct trib_jobs_limits *limits, const char *who, char *text)
 {
     const uint32_t slots = r->slots;
 
@@ -250,7 +263,8 @@ bool trib_jobs_never(const struct trib_jobs *jobs, const struct trib_job_request
                          r->weight, TRIB_JOB_WEIGHT_MAX);
         return true;
     }
-    if (r->slot_bytes > JOB_BYTES_MAX / r->slots || r->rank_bytes > JOB_BYTES_MAX / r->ranks) {
+    if (r->slot_bytes > JOB_BYTES_MAX / r->slots ||
+        r->rank_bytes > JOB_BYTES_MAX / r->ranks) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
                          "job %s wants %" PRIu32 " slots of %" PRIu64
                          " bytes: more than any memory has",

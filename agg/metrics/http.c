@@ -24,7 +24,8 @@ static const char page[] =
 #include "agg/metrics/page.inc"
     ;
 
-/* Beyond opts.connections, for those that make place: MHD closes them a moment later. */
+/* Beyond opts.connections, for those that make place: MHD closes them a moment
+ * later. */
 #define LEAVING_MAX 16
 
 struct open {
@@ -50,13 +51,15 @@ struct trib_http {
 struct route {
     const char *path;
     const char *type;
-    char *(*render)(const struct trib_service_view *view); /* NULL: the page, or a probe */
+    char *(*render)(const struct trib_service_view *view); /* NULL: the page, or a
+                                                            * probe */
     enum { NO_PROBE, IS_HEALTHY, IS_READY } probe;
 };
 
 static const struct route routes[] = {
     {"/", "text/html; charset=utf-8", NULL, NO_PROBE},
-    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", trib_metrics_text, NO_PROBE},
+    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", trib_metrics_text,
+     NO_PROBE},
     {"/status", "application/json", trib_metrics_json, NO_PROBE},
     {"/healthz", "text/plain; charset=utf-8", NULL, IS_HEALTHY},
     {"/readyz", "text/plain; charset=utf-8", NULL, IS_READY},
@@ -72,8 +75,10 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code,
         {"X-Content-Type-Options", "nosniff"},
         {"Referrer-Policy", "no-referrer"},
         {"Content-Security-Policy",
-         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src "
+         "'unsafe-inline'; "
+         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
+         "'none'"},
     };
     enum MHD_Result result = MHD_NO;
 
@@ -92,27 +97,33 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code,
 
 static struct MHD_Response *constant(const char *text)
 {
-    return MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT);
+    return MHD_create_response_from_buffer(strlen(text), (void *)text,
+                                           MHD_RESPMEM_PERSISTENT);
 }
 
-static enum MHD_Result say(struct MHD_Connection *connection, unsigned code, const char *text)
+static enum MHD_Result say(struct MHD_Connection *connection, unsigned code,
+                           const char *text)
 {
     return reply(connection, code, "text/plain; charset=utf-8", constant(text));
 }
 
-static enum MHD_Result probe(const struct trib_http *http, struct MHD_Connection *connection,
+static enum MHD_Result probe(const struct trib_http *http,
+                             struct MHD_Connection *connection,
                              const struct route *route)
 {
     char text[200] = "";
-    const bool well = !http->opts.well || http->opts.well(http->opts.arg, route->probe == IS_READY,
-                                                          text, sizeof(text) - 1);
+    const bool well =
+        !http->opts.well || http->opts.well(http->opts.arg, route->probe == IS_READY,
+                                            text, sizeof(text) - 1);
 
     strcat(text, "\n");
-    return reply(connection, well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, route->type,
-                 MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_COPY));
+    return reply(
+        connection, well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, route->type,
+        MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_COPY));
 }
 
-static enum MHD_Result show(const struct trib_http *http, struct MHD_Connection *connection,
+static enum MHD_Result show(const struct trib_http *http,
+                            struct MHD_Connection *connection,
                             const struct route *route)
 {
     struct trib_service_view view;
@@ -165,35 +176,40 @@ static void note_request(struct trib_http *http, struct MHD_Connection *connecti
     pthread_mutex_unlock(&http->mutex);
 }
 
-static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *path,
-                              const char *method, const char *version, const char *upload,
-                              size_t *upload_bytes, void **state)
+static enum MHD_Result answer(void *arg, struct MHD_Connection *connection,
+                              const char *path, const char *method, const char *version,
+                              const char *upload, size_t *upload_bytes, void **state)
 {
     struct trib_http *http = arg;
 
     (void)version, (void)upload, (void)upload_bytes, (void)state;
     note_request(http, connection);
-    /* At once, before any body: MHD then closes the connection rather than read that. */
-    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+    /* At once, before any body: MHD then closes the connection rather than read
+     * that. */
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
+        strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
                    "GET and HEAD alone are answered: nothing can be changed here\n");
     if (http->loopback &&
         !names_this_host(MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
                                                      MHD_HTTP_HEADER_HOST)))
-        return say(connection, MHD_HTTP_FORBIDDEN,
-                   "at loopback there is no host but localhost: ask for that, or have the "
-                   "service listen at another address\n");
+        return say(
+            connection, MHD_HTTP_FORBIDDEN,
+            "at loopback there is no host but localhost: ask for that, or have the "
+            "service listen at another address\n");
     for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
         if (strcmp(path, routes[i].path) == 0)
             return show(http, connection, &routes[i]);
-    return say(connection, MHD_HTTP_NOT_FOUND,
-               "nothing is here: there are /, /metrics, /status, /healthz and /readyz\n");
+    return say(
+        connection, MHD_HTTP_NOT_FOUND,
+        "nothing is here: there are /, /metrics, /status, /healthz and /readyz\n");
 }
 
 /* --- beginning and end --- */
 
-/* Whoever comes has a place at once, and not when somebody who idles has had his time: the oldest
- * connection that has asked nothing leaves, else the oldest. Under the mutex. */
+/* Whoever comes has a place at once, and not when somebody who idles has had his time:
+ * the oldest connection that has asked nothing leaves, else the oldest. Under the
+ * mutex. */
 static void make_place(struct trib_http *http)
 {
     struct open *first = NULL;
@@ -214,8 +230,10 @@ static void make_place(struct trib_http *http)
     (void)shutdown(first->fd, SHUT_RDWR); /* MHD closes it, and says so */
 }
 
-/* Slots of connections, by the socket of each: all that moves on one may be a byte now and then. */
-static void note_connection(void *arg, struct MHD_Connection *connection, void **socket_context,
+/* Slots of connections, by the socket of each: all that moves on one may be a byte now
+ * and then. */
+static void note_connection(void *arg, struct MHD_Connection *connection,
+                            void **socket_context,
                             enum MHD_ConnectionNotificationCode what)
 {
     struct trib_http *http = arg;
@@ -228,7 +246,8 @@ static void note_connection(void *arg, struct MHD_Connection *connection, void *
         o->until = 0;
     if (what == MHD_CONNECTION_NOTIFY_STARTED)
         make_place(http);
-    for (uint32_t i = 0; info && what == MHD_CONNECTION_NOTIFY_STARTED && i < http->places; i++) {
+    for (uint32_t i = 0;
+         info && what == MHD_CONNECTION_NOTIFY_STARTED && i < http->places; i++) {
         if (http->open[i].until)
             continue;
         http->open[i] =
@@ -247,13 +266,14 @@ void trib_http_tend_mt(struct trib_http *http)
     pthread_mutex_lock(&http->mutex);
     for (uint32_t i = 0; i < http->places; i++)
         if (http->open[i].until && trib_deadline_passed(http->open[i].until))
-            (void)shutdown(http->open[i].fd, SHUT_RDWR); /* MHD closes it, and says so */
+            (void)shutdown(http->open[i].fd, SHUT_RDWR); /* MHD closes it, and says
+                                                          * so */
     pthread_mutex_unlock(&http->mutex);
 }
 
 /*
- * MHD complains in its thread where accept() has no descriptor, and tries again at once as long
- * as it has no connection: the pause is here.
+ * MHD complains in its thread where accept() has no descriptor, and tries again at once
+ * as long as it has no connection: the pause is here.
  */
 static void hear_complaint(void *arg, const char *format, va_list args)
 {
@@ -264,7 +284,8 @@ static void hear_complaint(void *arg, const char *format, va_list args)
     (void)args;
     if (!strstr(format, "resource limit"))
         return;
-    const int cause = error == ENFILE || error == ENOMEM || error == ENOBUFS ? error : EMFILE;
+    const int cause =
+        error == ENFILE || error == ENOMEM || error == ENOBUFS ? error : EMFILE;
     if (trib_accept_failed(&http->pause, cause) && http->opts.log)
         trib_log(http->opts.log, TRIB_LOG_WARN, "tribd",
                  "no more connections over HTTP can be taken: %s; %s", strerror(cause),
@@ -297,7 +318,8 @@ static struct MHD_Daemon *start_daemon(struct trib_http *http,
     return daemon;
 }
 
-static trib_status_t listen_at(struct trib_http *http, const char *text, struct trib_error *err)
+static trib_status_t listen_at(struct trib_http *http, const char *text,
+                               struct trib_error *err)
 {
     struct trib_http_address address;
 
@@ -310,11 +332,12 @@ static trib_status_t listen_at(struct trib_http *http, const char *text, struct 
         (void)trib_http_address("0.0.0.0", http->opts.port, err, &address);
         http->daemon = start_daemon(http, &address);
     }
-    return http->daemon ? TRIB_OK
-                        : trib_fail(err, TRIB_ERR_BOOT,
-                                    "cannot listen for HTTP at %s, port %u: %m: choose another "
-                                    "port or address",
-                                    text, http->opts.port);
+    return http->daemon
+               ? TRIB_OK
+               : trib_fail(err, TRIB_ERR_BOOT,
+                           "cannot listen for HTTP at %s, port %u: %m: choose another "
+                           "port or address",
+                           text, http->opts.port);
 }
 
 trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_error *err,

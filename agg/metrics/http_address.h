@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where an HTTP server may listen: "*", "localhost" or a numeric address. Nobody is asked. */
+/* Where an HTTP server may listen: "*", "localhost" or a numeric address. Nobody is
+ * asked. */
 #ifndef AGG_METRICS_HTTP_ADDRESS_H
 #define AGG_METRICS_HTTP_ADDRESS_H
 

@@ -178,15 +178,18 @@ void trib_metrics_place_mt(struct trib_metrics *m, uint64_t id,
 void trib_metrics_reason_mt(struct trib_metrics *m, enum trib_service_reason reason)
 {
     atomic_fetch_add_explicit(&m->reasons[reason], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&m->events[reasons[reason].counter], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->events[reasons[reason].counter], 1,
+                              memory_order_relaxed);
 }
 
-void trib_metrics_event_mt(struct trib_metrics *m, enum trib_service_counter c, uint64_t n)
+void trib_metrics_event_mt(struct trib_metrics *m, enum trib_service_counter c,
+                           uint64_t n)
 {
     atomic_fetch_add_explicit(&m->events[c], n, memory_order_relaxed);
 }
 
-/* Room for n jobs. The lock is not needed: the thread that publishes alone changes these. */
+/* Room for n jobs. The lock is not needed: the thread that publishes alone changes
+ * these. */
 static bool make_room(struct trib_metrics *m, uint32_t n)
 {
     if (n <= m->n_max)
@@ -241,11 +244,13 @@ static void add_rank(struct trib_job_view *view, struct trib_rank_lag lag)
 }
 
 /* The operation that has not moved for longest is the one to look at. */
-static void add_operation(struct trib_job_view *view, const struct trib_metrics_writer *w)
+static void add_operation(struct trib_job_view *view,
+                          const struct trib_metrics_writer *w)
 {
     struct trib_operation o = {
         .number = load(&w->number),
-        .phase = (enum trib_job_phase)atomic_load_explicit(&w->phase, memory_order_relaxed),
+        .phase =
+            (enum trib_job_phase)atomic_load_explicit(&w->phase, memory_order_relaxed),
         .moved_ns = load(&w->moved_ns),
         .waits_for = atomic_load_explicit(&w->waits_for, memory_order_relaxed),
     };
@@ -263,14 +268,15 @@ static void add_writer(struct trib_job_view *view, const struct trib_metrics_wri
     view->ranks += w->ranks;
     for (uint32_t r = 0; r < w->ranks; r++)
         if (load(&w->lag[r].count))
-            add_rank(view, (struct trib_rank_lag){w->lag[r].rank, load(&w->lag[r].count),
-                                                  load(&w->lag[r].sum_ns)});
+            add_rank(view,
+                     (struct trib_rank_lag){w->lag[r].rank, load(&w->lag[r].count),
+                                            load(&w->lag[r].sum_ns)});
     view->slots_used += load(&w->slots_used);
     add_operation(view, w);
 }
 
-static bool view_job(const struct trib_metrics *m, const struct trib_job *job, uint64_t now_ns,
-                     struct trib_job_view *out)
+static bool view_job(const struct trib_metrics *m, const struct trib_job *job,
+                     uint64_t now_ns, struct trib_job_view *out)
 {
     const struct place *p = m->places;
 
@@ -278,7 +284,8 @@ static bool view_job(const struct trib_metrics *m, const struct trib_job *job, u
     for (const struct trib_metrics_writer *w = m->writers; w; w = w->next)
         if (w->id == job->id)
             add_writer(out, w);
-    out->stuck = out->operation.phase != TRIB_PHASE_IDLE && now_ns > out->operation.moved_ns &&
+    out->stuck = out->operation.phase != TRIB_PHASE_IDLE &&
+                 now_ns > out->operation.moved_ns &&
                  now_ns - out->operation.moved_ns >= m->opts.stuck_ns;
     while (p && p->id != job->id)
         p = p->next;
@@ -291,7 +298,8 @@ static bool view_job(const struct trib_metrics *m, const struct trib_job *job, u
 }
 
 /* With the lock. */
-static bool view_all(struct trib_metrics *m, uint64_t now_ns, struct trib_service_view *out)
+static bool view_all(struct trib_metrics *m, uint64_t now_ns,
+                     struct trib_service_view *out)
 {
     out->limits = m->limits;
     out->held = m->held;

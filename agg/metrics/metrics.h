@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the service knows of itself: counters of jobs and of the service, and what jobs hold.
+ * What the service knows of itself: counters of jobs and of the service, and what jobs
+ * hold.
  *
- *     threads that sum   ──▶ writers: a block for each thread and job, relaxed atomics ─┐
- *     thread of control  ──▶ counters of the service; publish: the table of jobs        ├─▶ view
- *                            open, close: writers come and go, under a lock ────────────┘
+ *     threads that sum   ──▶ writers: a block for each thread and job, relaxed atomics
+ *                        ─┐
+ *     thread of control  ──▶ counters of the service; publish: the table of jobs
+ *                        ├─▶ view
+ *                            open, close: writers come and go, under a lock
+ *                            ────────────┘
  *
- * Nobody who sums takes a lock or waits. A view adds up all blocks; what it shows of one block
- * may be of moments some nanoseconds apart. Totals of the service count jobs that are gone too.
+ * Nobody who sums takes a lock or waits. A view adds up all blocks; what it shows of
+ * one block may be of moments some nanoseconds apart. Totals of the service count jobs
+ * that are gone too.
  */
 #ifndef AGG_METRICS_METRICS_H
 #define AGG_METRICS_METRICS_H
@@ -56,7 +61,8 @@ struct trib_histogram {
     uint64_t sum_ns;
 };
 
-/* Ranks that are shown by themselves: those whose contributions came latest on the whole. */
+/* Ranks that are shown by themselves: those whose contributions came latest on the
+ * whole. */
 #define TRIB_RANKS_SHOWN 8
 
 struct trib_rank_lag {
@@ -108,13 +114,14 @@ struct trib_metrics_writer {
 /* One writer: no read-modify-write is needed, nor paid for. */
 static inline void trib_metrics_raise(_Atomic uint64_t *counter, uint64_t n)
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+    atomic_store_explicit(counter,
+                          atomic_load_explicit(counter, memory_order_relaxed) + n,
                           memory_order_relaxed);
 }
 
 /** trib_metrics_count - n more. */
-static inline void trib_metrics_count(struct trib_metrics_writer *w, enum trib_job_counter c,
-                                      uint64_t n)
+static inline void trib_metrics_count(struct trib_metrics_writer *w,
+                                      enum trib_job_counter c, uint64_t n)
 {
     trib_metrics_raise(&w->count[c], n);
 }
@@ -137,9 +144,10 @@ static inline void trib_metrics_time(struct trib_metrics_writer *w, enum trib_ti
     trib_metrics_raise(&w->times[kind].sum_ns, ns);
 }
 
-/** trib_metrics_lag - a contribution of the i-th rank of the writer came so long after the first
- * to its chunk. */
-static inline void trib_metrics_lag(struct trib_metrics_writer *w, uint32_t i, uint64_t ns)
+/** trib_metrics_lag - a contribution of the i-th rank of the writer came so long after
+ * the first to its chunk. */
+static inline void trib_metrics_lag(struct trib_metrics_writer *w, uint32_t i,
+                                    uint64_t ns)
 {
     assert(i < w->ranks);
     trib_metrics_time(w, TRIB_TIME_LAG, ns);
@@ -147,7 +155,8 @@ static inline void trib_metrics_lag(struct trib_metrics_writer *w, uint32_t i, u
     trib_metrics_raise(&w->lag[i].sum_ns, ns);
 }
 
-/** trib_metrics_operation - where the job's operation is, and when something moved in it. */
+/** trib_metrics_operation - where the job's operation is, and when something moved in
+ * it. */
 static inline void trib_metrics_operation(struct trib_metrics_writer *w,
                                           struct trib_operation now)
 {
@@ -190,14 +199,15 @@ void trib_metrics_destroy(struct trib_metrics *metrics);
 /**
  * trib_metrics_open_mt - a writer of a job for one thread.
  *
- * ranks    how many the thread hears of: numbers 0 to ranks - 1, unless the caller writes others
- *          into lag[].rank before anything is counted. Writers of one job share no rank
+ * ranks    how many the thread hears of: numbers 0 to ranks - 1, unless the caller
+ *          writes others into lag[].rank before anything is counted. Writers of one job
+ *          share no rank
  * owner    metrics, until trib_metrics_close_mt
  * thread   any
  * errors   TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_metrics_open_mt(struct trib_metrics *metrics, uint64_t id, uint32_t ranks,
-                                   struct trib_metrics_writer **out);
+trib_status_t trib_metrics_open_mt(struct trib_metrics *metrics, uint64_t id,
+                                   uint32_t ranks, struct trib_metrics_writer **out);
 
 /** trib_metrics_close_mt - all writers of a job, which nobody uses any more. */
 void trib_metrics_close_mt(struct trib_metrics *metrics, uint64_t id);
@@ -207,14 +217,15 @@ void trib_metrics_event_mt(struct trib_metrics *metrics, enum trib_service_count
                            uint64_t n);
 
 /** trib_metrics_reason_mt - one more of the counter that has this reason. */
-void trib_metrics_reason_mt(struct trib_metrics *metrics, enum trib_service_reason reason);
+void trib_metrics_reason_mt(struct trib_metrics *metrics,
+                            enum trib_service_reason reason);
 
 /**
- * trib_metrics_place_mt - by which transports a job's ranks are reached, and on which hosts they
- * are; its place is copied.
+ * trib_metrics_place_mt - by which transports a job's ranks are reached, and on which
+ * hosts they are; its place is copied.
  *
- * Before the first call, and after trib_metrics_close_mt, neither is known. Without memory for a
- * copy it stays so.
+ * Before the first call, and after trib_metrics_close_mt, neither is known. Without
+ * memory for a copy it stays so.
  */
 void trib_metrics_place_mt(struct trib_metrics *metrics, uint64_t id,
                            const struct trib_job_place *place);
@@ -222,7 +233,8 @@ void trib_metrics_place_mt(struct trib_metrics *metrics, uint64_t id,
 /**
  * trib_metrics_publish - the table of jobs as it is now, for views to come.
  *
- * Copies what there is of every job: after changes, and not more than some times a second.
+ * Copies what there is of every job: after changes, and not more than some times a
+ * second.
  * thread   that of the table; waits while a view is being made
  * errors   TRIB_ERR_NO_MEMORY: views show the jobs as they were
  */
@@ -235,7 +247,8 @@ struct trib_job_view {
     struct trib_job job;
     uint64_t count[TRIB_JOB_COUNTERS];
     uint64_t slots_used;
-    struct trib_operation operation; /* of several, the one that has not moved for longest */
+    struct trib_operation operation; /* of several, the one that has not moved for
+                                      * longest */
     bool stuck;
     struct trib_histogram times[TRIB_TIMES];
     uint32_t ranks;  /* that have a lag: 0 where the job has no writer */
@@ -291,7 +304,8 @@ trib_status_t trib_metrics_view_mt(struct trib_metrics *metrics, uint64_t now_ns
 /** trib_process_view - of this process, now; some system calls. */
 void trib_process_view(struct trib_process_view *out);
 
-/** trib_reason_counter, trib_reason_label - of a reason: the counter that it splits, its name. */
+/** trib_reason_counter, trib_reason_label - of a reason: the counter that it splits,
+ * its name. */
 enum trib_service_counter trib_reason_counter(enum trib_service_reason reason);
 const char *trib_reason_label(enum trib_service_reason reason);
 
@@ -307,8 +321,8 @@ char *trib_metrics_text(const struct trib_service_view *view);
 char *trib_metrics_json(const struct trib_service_view *view);
 
 /**
- * trib_metrics_name - a name in which every byte but those of printable ASCII and line feeds
- * became "?": those formats know UTF-8 alone.
+ * trib_metrics_name - a name in which every byte but those of printable ASCII and line
+ * feeds became "?": those formats know UTF-8 alone.
  */
 void trib_metrics_name(const char *name, char out[TRIB_JOB_NAME_BYTES]);
 

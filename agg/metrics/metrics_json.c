@@ -131,13 +131,15 @@ static json_t *hosts_json(const struct trib_job_place *place)
 
 static void put_place(json_t *o, const struct trib_job_place *place)
 {
-    json_object_set_new(o, "transport", place ? name_json(place->transports) : json_null());
+    json_object_set_new(o, "transport",
+                        place ? name_json(place->transports) : json_null());
     json_object_set_new(o, "hosts", place ? hosts_json(place) : json_null());
     json_object_set_new(o, "ranks_elsewhere",
                         place ? count_json(place->ranks_elsewhere) : json_null());
 }
 
-static json_t *reasons_json(const struct trib_service_view *view, enum trib_service_counter c)
+static json_t *reasons_json(const struct trib_service_view *view,
+                            enum trib_service_counter c)
 {
     json_t *o = json_object();
 
@@ -178,7 +180,8 @@ static json_t *process_json(const struct trib_process_view *p)
 static json_t *job_json(const struct trib_job_view *view, uint64_t now_ns)
 {
     const struct trib_job *job = &view->job;
-    uint64_t wire = view->count[TRIB_JOB_COUNTS_RECEIVED] + view->count[TRIB_JOB_COUNTS_SENT];
+    uint64_t wire =
+        view->count[TRIB_JOB_COUNTS_RECEIVED] + view->count[TRIB_JOB_COUNTS_SENT];
     json_t *o = json_object();
 
     json_object_set_new(o, "id", count_json(job->id));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The text format of Prometheus. Samples of a metric stand together, so each metric goes over
- * all jobs. Numbers are put together from integers: a locale may have a decimal comma.
+ * The text format of Prometheus. Samples of a metric stand together, so each metric
+ * goes over all jobs. Numbers are put together from integers: a locale may have a
+ * decimal comma.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,7 +53,8 @@ static void put_job(FILE *to, const char *name, const struct trib_job *job)
     fputc('"', to);
 }
 
-/* The lines of one histogram behind its labels: "name{id="7"" for a job, "name" for the service. */
+/* The lines of one histogram behind its labels: "name{id="7"" for a job, "name" for the
+ * service. */
 static void put_times(FILE *to, const char *name, const struct trib_job *job,
                       const struct trib_histogram *h)
 {
@@ -115,8 +117,8 @@ static void put_states(FILE *to, const struct trib_service_view *view)
 }
 
 /* A counter of the service: by its reasons, if it has any. */
-static void put_event(FILE *to, const struct trib_service_view *v, enum trib_service_counter c,
-                      const char *name, const char *help)
+static void put_event(FILE *to, const struct trib_service_view *v,
+                      enum trib_service_counter c, const char *name, const char *help)
 {
     bool split = false;
 
@@ -139,8 +141,9 @@ static void put_threads(FILE *to, const struct trib_service_view *v)
 
     if (!v->n_threads)
         return;
-    put_help(to, busy, "counter", "Time in which the thread had something to do: its rate is the "
-                                  "share of a core that it needs.");
+    put_help(to, busy, "counter",
+             "Time in which the thread had something to do: its rate is the "
+             "share of a core that it needs.");
     for (uint32_t i = 0; i < v->n_threads; i++) {
         fprintf(to, "%s{thread=\"%s\"} ", busy, v->threads[i].name);
         put_number(to, v->threads[i].busy_ns, NS);
@@ -160,26 +163,29 @@ static void put_process(FILE *to, const struct trib_process_view *p)
     put_gauge(to, "process_resident_memory_bytes", "Resident memory size in bytes.",
               p->resident_bytes, 1);
     put_gauge(to, "process_open_fds", "Number of open file descriptors.", p->fds, 1);
-    put_gauge(to, "process_max_fds", "Maximum number of open file descriptors.", p->fds_max, 1);
-    put_total(to, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
-              p->cpu_ns, NS);
+    put_gauge(to, "process_max_fds", "Maximum number of open file descriptors.",
+              p->fds_max, 1);
+    put_total(to, "process_cpu_seconds_total",
+              "Total user and system CPU time spent in seconds.", p->cpu_ns, NS);
     put_gauge(to, "process_start_time_seconds",
-              "Start time of the process since unix epoch in seconds.", p->start_ns, NS);
+              "Start time of the process since unix epoch in seconds.", p->start_ns,
+              NS);
 }
 
 static void put_service(FILE *to, const struct trib_service_view *v)
 {
     put_help(to, "tribd_build_info", "gauge", "The version, as a label.");
     fprintf(to, "tribd_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
-    put_gauge(to, "tribd_uptime_seconds", "Time since the service began.", v->uptime_ns, NS);
+    put_gauge(to, "tribd_uptime_seconds", "Time since the service began.", v->uptime_ns,
+              NS);
     put_gauge(to, "tribd_draining", "1: no new jobs are taken.", v->draining, 1);
     put_states(to, v);
     put_gauge(to, "tribd_jobs_limit", "Jobs that may hold slots.", v->limits.jobs, 1);
     put_gauge(to, "tribd_queue_limit", "Jobs that may wait.", v->limits.queued, 1);
     put_gauge(to, "tribd_slots", "Slots of the service.", v->limits.slots, 1);
     put_gauge(to, "tribd_slots_held", "Slots that jobs hold.", v->held.slots, 1);
-    put_gauge(to, "tribd_slots_lent", "Of these, slots of idle jobs, which count as free.", v->lent,
-              1);
+    put_gauge(to, "tribd_slots_lent",
+              "Of these, slots of idle jobs, which count as free.", v->lent, 1);
     if (v->limits.bytes)
         put_gauge(to, "tribd_memory_limit_bytes", "Memory behind the slots, at most.",
                   v->limits.bytes, 1);
@@ -201,8 +207,8 @@ static void put_service(FILE *to, const struct trib_service_view *v)
 
 /* --- jobs --- */
 
-static void put_counters(FILE *to, const struct trib_service_view *view, const char *name,
-                         enum trib_job_counter c, uint32_t per)
+static void put_counters(FILE *to, const struct trib_service_view *view,
+                         const char *name, enum trib_job_counter c, uint32_t per)
 {
     for (uint32_t i = 0; i < view->n; i++) {
         put_job(to, name, &view->jobs[i].job);
@@ -274,8 +280,9 @@ static uint64_t state_age(const struct trib_job_view *job, uint64_t now_ns)
 
 static uint64_t operation_age(const struct trib_job_view *job, uint64_t now_ns)
 {
-    return job->operation.phase == TRIB_PHASE_IDLE ? 0
-                                                   : since(job->operation.moved_ns, now_ns);
+    return job->operation.phase == TRIB_PHASE_IDLE
+               ? 0
+               : since(job->operation.moved_ns, now_ns);
 }
 
 static uint64_t is_stuck(const struct trib_job_view *job, uint64_t now_ns)
@@ -291,10 +298,11 @@ static const struct gauge gauges[] = {
     {"tribd_job_memory_held_bytes", "Memory behind the slots.", 1, memory_held},
     {"tribd_job_ranks", "Ranks of the job.", 1, ranks},
     {"tribd_job_weight", "Weight among the jobs of its user.", 1, weight},
-    {"tribd_job_queue_position", "Place in the queue; 0: it does not wait.", 1, position},
+    {"tribd_job_queue_position", "Place in the queue; 0: it does not wait.", 1,
+     position},
     {"tribd_job_state_age_seconds", "Time in this state.", NS, state_age},
-    {"tribd_job_operation_age_seconds", "Time since something moved in the operation.", NS,
-     operation_age},
+    {"tribd_job_operation_age_seconds", "Time since something moved in the operation.",
+     NS, operation_age},
     {"tribd_job_stuck", "1: nothing has moved for too long.", 1, is_stuck},
 };
 
@@ -302,17 +310,19 @@ static void put_job_states(FILE *to, const struct trib_service_view *view)
 {
     static const char name[] = "tribd_job_info";
 
-    put_help(to, name, "gauge", "The state of a job, and the phase of its operation, as labels.");
+    put_help(to, name, "gauge",
+             "The state of a job, and the phase of its operation, as labels.");
     for (uint32_t i = 0; i < view->n; i++) {
         const struct trib_job_view *job = &view->jobs[i];
         put_job(to, name, &job->job);
-        fprintf(to, ",state=\"%s\",phase=\"%s\"} 1\n", trib_job_state_name(job->job.state),
+        fprintf(to, ",state=\"%s\",phase=\"%s\"} 1\n",
+                trib_job_state_name(job->job.state),
                 trib_job_phase_name(job->operation.phase));
     }
 }
 
-static void put_job_times(FILE *to, const struct trib_service_view *view, const char *name,
-                          enum trib_time kind)
+static void put_job_times(FILE *to, const struct trib_service_view *view,
+                          const char *name, enum trib_time kind)
 {
     for (uint32_t i = 0; i < view->n; i++)
         put_times(to, name, &view->jobs[i].job, &view->jobs[i].times[kind]);
@@ -333,7 +343,8 @@ static void put_late_ranks(FILE *to, const struct trib_service_view *view)
             for (int count = 0; count < 2; count++) {
                 put_job(to, parts[count], &job->job);
                 fprintf(to, ",rank=\"%" PRIu32 "\"} ", job->late[k].rank);
-                put_number(to, count ? job->late[k].count : job->late[k].sum_ns, count ? 1 : NS);
+                put_number(to, count ? job->late[k].count : job->late[k].sum_ns,
+                           count ? 1 : NS);
                 fputc('\n', to);
             }
         }

@@ -48,7 +48,8 @@ static uint64_t of_clock(clockid_t clock)
     return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
 }
 
-/* The 22nd word is the start in ticks since the boot; the second is a name with any signs. */
+/* The 22nd word is the start in ticks since the boot; the second is a name with any
+ * signs. */
 static bool start(uint64_t *out)
 {
     FILE *file = fopen("/proc/self/stat", "re");
@@ -61,9 +62,11 @@ static bool start(uint64_t *out)
     text[n] = 0;
     const char *at = strrchr(text, ')');
     unsigned long long ticks;
-    if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
-                              "%*d %*d %*d %llu",
-                      &ticks) != 1)
+    if (!at ||
+        sscanf(at + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+               "%*d %*d %*d %llu",
+               &ticks) != 1)
         return false;
     *out = of_clock(CLOCK_REALTIME) - of_clock(CLOCK_BOOTTIME) +
            ticks * (SECOND / (uint64_t)sysconf(_SC_CLK_TCK));

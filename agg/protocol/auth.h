@@ -57,8 +57,8 @@ struct trib_auth_peer {
     bool has_user; /* munge knows; a key only says that its holder is there */
     uid_t uid;
     gid_t gid;
-    /* The user's name on the aggregator's host, "uid N" where that host knows none. Empty
-     * without has_user, and on the side of the job, which does not look it up. */
+    /* The user's name on the aggregator's host, "uid N" where that host knows none.
+     * Empty without has_user, and on the side of the job, which does not look it up. */
     char user[TRIB_CONTROL_USER_MAX + 1];
 };
 
@@ -114,10 +114,11 @@ trib_status_t trib_handshake_take(struct trib_handshake *hs,
                                   size_t *reply_n);
 
 /**
- * trib_handshake_asks - will trib_handshake_take ask other programs about the next frame?
+ * trib_handshake_asks - will trib_handshake_take ask other programs about the next
+ * frame?
  *
- * These are munged and the database of users, which may take seconds. A thread that must not
- * wait has another one make that call (trib_session_question).
+ * These are munged and the database of users, which may take seconds. A thread that
+ * must not wait has another one make that call (trib_session_question).
  */
 bool trib_handshake_asks(const struct trib_handshake *hs);
 

@@ -159,10 +159,11 @@ static trib_status_t ask(const struct trib_munge *munge, struct question **q,
     int error = trib_errand_run(question_ask, question_free, asked,
                                 trib_deadline_ms(MUNGED_MS));
     if (error == ETIMEDOUT)
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "munged does not answer at %s within %d ms: is it stopped, or the host "
-                         "overloaded? (systemctl status munge)",
-                         place_of(munge), MUNGED_MS);
+        return trib_fail(
+            err, TRIB_ERR_UNSUPPORTED,
+            "munged does not answer at %s within %d ms: is it stopped, or the host "
+            "overloaded? (systemctl status munge)",
+            place_of(munge), MUNGED_MS);
     if (error || asked->error == EMUNGE_SOCKET) {
         const char *why = error ? strerror(error) : munge->munge_strerror(asked->error);
         trib_status_t status = no_answer(munge, why, err);
@@ -245,7 +246,8 @@ static bool trusted(const struct trib_auth *auth, uid_t uid)
     return false;
 }
 
-/* The database of users may be a directory on another host: this takes as long as that does. */
+/* The database of users may be a directory on another host: this takes as long as that
+ * does. */
 static void find_user(uid_t uid, char name[TRIB_CONTROL_USER_MAX + 1])
 {
     struct passwd entry, *found = NULL;
@@ -258,10 +260,11 @@ static void find_user(uid_t uid, char name[TRIB_CONTROL_USER_MAX + 1])
 
 static trib_status_t not_a_user(const char *name, struct trib_error *err)
 {
-    return trib_fail(err, TRIB_ERR_CONFIG,
-                     "user %.32s may not use this aggregator: root, its own user and those of "
-                     "its setting users may",
-                     name);
+    return trib_fail(
+        err, TRIB_ERR_CONFIG,
+        "user %.32s may not use this aggregator: root, its own user and those of "
+        "its setting users may",
+        name);
 }
 
 static trib_status_t judge(struct trib_handshake *hs, const struct question *q,
@@ -283,8 +286,8 @@ static trib_status_t judge(struct trib_handshake *hs, const struct question *q,
     if (!trusted(hs->auth, q->uid) && hs->role == TRIB_CONTROL_JOB)
         return trib_fail(
             err, TRIB_ERR_CONFIG,
-            "the aggregator is run by user %u, whom this job does not trust: it trusts root, "
-            "user %u, and the user whom TRIB_SERVICE_USER names",
+            "the aggregator is run by user %u, whom this job does not trust: it trusts "
+            "root, user %u, and the user whom TRIB_SERVICE_USER names",
             (unsigned)q->uid, (unsigned)geteuid());
     if (hs->role == TRIB_CONTROL_AGGREGATOR)
         find_user(q->uid, hs->peer.user);

@@ -9,10 +9,10 @@
  *     +-------+---------+------+-----+--------+---------
  *
  * Numbers are little-endian. What a payload holds, and within which limits, is a table
- * in agg/protocol/control.c, by which messages are both written and read: no message can be
- * written that is refused when read. Once both sides are authenticated, payloads are
- * sealed (agg/protocol/crypt.h), which makes each TRIB_CONTROL_SEAL_BYTES longer; the head is
- * sealed with its payload, but stays legible.
+ * in agg/protocol/control.c, by which messages are both written and read: no message
+ * can be written that is refused when read. Once both sides are authenticated, payloads
+ * are sealed (agg/protocol/crypt.h), which makes each TRIB_CONTROL_SEAL_BYTES longer;
+ * the head is sealed with its payload, but stays legible.
  */
 #ifndef AGG_PROTOCOL_CONTROL_H
 #define AGG_PROTOCOL_CONTROL_H
@@ -121,7 +121,8 @@ struct trib_control_join {
     uint64_t bytes; /* of memory that is wanted */
     uint32_t deadline_ms; /* how long the job is willing to wait in the queue */
     char settings[TRIB_CONTROL_SETTINGS_MAX + 1];
-    struct trib_control_bytes tree; /* how the nodes stand above the ranks; none: all alike */
+    struct trib_control_bytes tree; /* how the nodes stand above the ranks; none: all
+                                     * alike */
 };
 
 struct trib_control_admitted {

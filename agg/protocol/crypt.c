@@ -15,13 +15,20 @@
 #define STREAM_STATE crypto_secretstream_xchacha20poly1305_state
 
 _Static_assert(TRIB_SEAL_BYTES == STREAM(ABYTES), "as agg/protocol/crypt.h says");
-_Static_assert(TRIB_SEAL_HEADER_BYTES == STREAM(HEADERBYTES), "as agg/protocol/crypt.h says");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == STREAM(KEYBYTES), "as agg/protocol/crypt.h says");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kdf_KEYBYTES, "as agg/protocol/crypt.h says");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_auth_KEYBYTES, "as agg/protocol/crypt.h says");
-_Static_assert(TRIB_CRYPT_PROOF_BYTES == crypto_auth_BYTES, "as agg/protocol/crypt.h says");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kx_PUBLICKEYBYTES, "as agg/protocol/crypt.h says");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kx_SECRETKEYBYTES, "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_SEAL_HEADER_BYTES == STREAM(HEADERBYTES),
+               "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_CRYPT_KEY_BYTES == STREAM(KEYBYTES),
+               "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kdf_KEYBYTES,
+               "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_auth_KEYBYTES,
+               "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_CRYPT_PROOF_BYTES == crypto_auth_BYTES,
+               "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kx_PUBLICKEYBYTES,
+               "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kx_SECRETKEYBYTES,
+               "as agg/protocol/crypt.h says");
 _Static_assert(TRIB_CRYPT_SHARED_BYTES == 2 * crypto_kx_SESSIONKEYBYTES,
                "as agg/protocol/crypt.h says");
 _Static_assert(TRIB_CRYPT_SHARED_BYTES <= crypto_generichash_KEYBYTES_MAX,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The cryptography on which authentication rests. It is libsodium's, opened at run time
- * (agg/protocol/crypt.c); without it there is agg/protocol/crypt_absent.c, where opening fails.
+ * (agg/protocol/crypt.c); without it there is agg/protocol/crypt_absent.c, where
+ * opening fails.
  *
  *     transcript   BLAKE2b over all frames of a handshake so far
  *     keys         of one connection: from a secret and a transcript, by BLAKE2b; one

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In the place of agg/protocol/crypt.c where libsodium's headers were missing when this was
- * built: opening fails and says so, hence the rest is never called.
+ * In the place of agg/protocol/crypt.c where libsodium's headers were missing when this
+ * was built: opening fails and says so, hence the rest is never called.
  */
 #include "agg/protocol/crypt.h"
 
@@ -37,10 +37,11 @@ NEVER(struct trib_transcript *, trib_transcript_new, const struct trib_crypt *c,
 NEVER(void, trib_transcript_add, struct trib_transcript *t, const void *b, size_t n)
 NEVER(void, trib_transcript_digest, const struct trib_transcript *t,
       uint8_t out[TRIB_CRYPT_DIGEST_BYTES])
-NEVER(void, trib_crypt_pair_make, const struct trib_crypt *c, struct trib_crypt_pair *out)
-NEVER(bool, trib_crypt_share, const struct trib_crypt *c, const struct trib_crypt_pair *p,
-      int side, const uint8_t other[TRIB_CRYPT_KEY_BYTES],
-      uint8_t out[TRIB_CRYPT_SHARED_BYTES])
+NEVER(void, trib_crypt_pair_make, const struct trib_crypt *c,
+      struct trib_crypt_pair *out)
+NEVER(bool, trib_crypt_share, const struct trib_crypt *c,
+      const struct trib_crypt_pair *p, int side,
+      const uint8_t other[TRIB_CRYPT_KEY_BYTES], uint8_t out[TRIB_CRYPT_SHARED_BYTES])
 NEVER(void, trib_crypt_keys, const struct trib_crypt *c, const uint8_t *s, size_t n,
       const uint8_t d[TRIB_CRYPT_DIGEST_BYTES], struct trib_crypt_keys *out)
 NEVER(void, trib_crypt_prove, const struct trib_crypt *c,
@@ -50,7 +51,8 @@ NEVER(struct trib_seal *, trib_seal_new, const struct trib_crypt *c)
 NEVER(void, trib_seal_begin, struct trib_seal *s,
       const uint8_t k[TRIB_CRYPT_KEY_BYTES], uint8_t header[TRIB_SEAL_HEADER_BYTES])
 NEVER(void, trib_seal_follow, struct trib_seal *s,
-      const uint8_t k[TRIB_CRYPT_KEY_BYTES], const uint8_t header[TRIB_SEAL_HEADER_BYTES])
+      const uint8_t k[TRIB_CRYPT_KEY_BYTES],
+      const uint8_t header[TRIB_SEAL_HEADER_BYTES])
 NEVER(void, trib_seal_close, struct trib_seal *s, const struct trib_seal_message *m,
       uint8_t *out)
 NEVER(bool, trib_seal_open, struct trib_seal *s, const struct trib_seal_message *m,

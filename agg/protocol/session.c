@@ -20,7 +20,8 @@
 /* In one step: who never stops talking does not keep others waiting. */
 #define READS_MAX 4
 
-_Static_assert(TRIB_CONTROL_SEAL_BYTES == TRIB_SEAL_BYTES, "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_CONTROL_SEAL_BYTES == TRIB_SEAL_BYTES,
+               "as agg/protocol/crypt.h says");
 
 enum state {
     HANDSHAKE, /* waits for the other side's part of it */
@@ -45,7 +46,8 @@ struct trib_session {
     uint8_t out[TRIB_CONTROL_FRAME_BYTES]; /* a frame that is not sealed yet */
 };
 
-/* What is judged elsewhere: the handshake goes with its frame, and comes back with a reply. */
+/* What is judged elsewhere: the handshake goes with its frame, and comes back with a
+ * reply. */
 struct trib_question {
     struct trib_handshake *handshake;
     enum trib_control_role from;
@@ -158,7 +160,8 @@ static trib_status_t no_frame(struct trib_session *s, trib_status_t status)
     return end_telling(
         s, status,
         status == TRIB_ERR_UNSUPPORTED
-            ? "it speaks another version of the control protocol: install the same release"
+            ? "it speaks another version of the control protocol: install the same "
+              "release"
             : "what came is no message of the control protocol: is the other side a "
               "program of the library at all?");
 }
@@ -171,8 +174,9 @@ static trib_status_t go_on(struct trib_session *s, enum trib_control_kind kind,
                            trib_status_t status, const struct trib_error *why)
 {
     if (status < 0)
-        return kind == TRIB_CONTROL_ERROR ? end(s, status, trib_error_text(why))
-                                          : end_telling(s, status, trib_error_text(why));
+        return kind == TRIB_CONTROL_ERROR
+                   ? end(s, status, trib_error_text(why))
+                   : end_telling(s, status, trib_error_text(why));
     if (status == TRIB_OK) {
         s->seal = trib_handshake_seal(s->handshake);
         s->state = READY;
@@ -180,7 +184,8 @@ static trib_status_t go_on(struct trib_session *s, enum trib_control_kind kind,
     return TRIB_INPROGRESS;
 }
 
-static trib_status_t lend(struct trib_session *s, const struct trib_control_frame *frame)
+static trib_status_t lend(struct trib_session *s,
+                          const struct trib_control_frame *frame)
 {
     struct trib_question *q = calloc(1, sizeof(*q));
 
@@ -305,9 +310,10 @@ static trib_status_t check_times(struct trib_session *s)
 
     if (s->state == HANDSHAKE && s->now >= s->deadline) {
         snprintf(text, sizeof(text),
-                 s->handshake ? "it has not proved who it is within %d ms"
-                              : "its credential could not be judged within %d ms: munged or "
-                                "the database of users does not answer there",
+                 s->handshake
+                     ? "it has not proved who it is within %d ms"
+                     : "its credential could not be judged within %d ms: munged or "
+                       "the database of users does not answer there",
                  s->opts.handshake_ms);
         return end_telling(s, TRIB_ERR_TIMEOUT, text);
     }
@@ -353,8 +359,8 @@ void trib_question_answer(struct trib_question *question)
 {
     struct trib_control_frame frame;
 
-    question->status = trib_control_parse(question->frame, question->n, 0, question->from,
-                                          &frame);
+    question->status =
+        trib_control_parse(question->frame, question->n, 0, question->from, &frame);
     assert(question->status == TRIB_OK); /* as it was when it came */
     question->status = trib_handshake_take(question->handshake, &frame, &question->err,
                                            question->reply, &question->reply_n);

@@ -48,13 +48,13 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
 /** trib_session_free - close it. NULL is allowed. What is not written yet is lost. */
 void trib_session_free(struct trib_session *session);
 
-/** trib_session_fd, _events - for which poll() or epoll is to wait; 0: for nothing now, not
- * even for the end of the connection. */
+/** trib_session_fd, _events - for which poll() or epoll is to wait; 0: for nothing now,
+ * not even for the end of the connection. */
 int trib_session_fd(const struct trib_session *session);
 short trib_session_events(const struct trib_session *session);
 
-/** trib_session_is_sealed - true if each message is encrypted: after the handshake, unless by
- * method none. */
+/** trib_session_is_sealed - true if each message is encrypted: after the handshake,
+ * unless by method none. */
 bool trib_session_is_sealed(const struct trib_session *session);
 
 /** trib_session_due - when to call trib_session_step at the latest; trib_now_ns's
@@ -78,15 +78,16 @@ trib_status_t trib_session_step(struct trib_session *session, struct trib_contro
 /**
  * trib_session_question - take the question that the session cannot go on without.
  *
- * It exists only with opts.lends, after a step, and is given out once. Until it is answered the
- * session takes no frame, and its handshake may end by its deadline.
+ * It exists only with opts.lends, after a step, and is given out once. Until it is
+ * answered the session takes no frame, and its handshake may end by its deadline.
  * owner    the caller, until trib_session_answer or trib_question_free
  * returns  NULL: there is none
  */
 struct trib_question *trib_session_question(struct trib_session *session);
 
-/** trib_question_answer - ask munged and the database of users: this takes seconds where they do
- * not answer. Thread: any one; it uses nothing of the session but its auth. */
+/** trib_question_answer - ask munged and the database of users: this takes seconds
+ * where they do not answer. Thread: any one; it uses nothing of the session but its
+ * auth. */
 void trib_question_answer(struct trib_question *question);
 
 /**

@@ -2,8 +2,8 @@
 /*
  * Ranks meet over TCP at host:port of rank 0, in any order of start.
  *
- * Every rank is a client of the server in boot/tcp/tcp_server.c, rank 0 through a pair of
- * sockets. A small thread of each client sends a TICK now and then while no exchange
+ * Every rank is a client of the server in boot/tcp/tcp_server.c, rank 0 through a pair
+ * of sockets. A small thread of each client sends a TICK now and then while no exchange
  * runs: so silence means a stopped process or a lost host, and a rank that merely takes
  * its time between two exchanges is not mistaken for one.
  */
@@ -51,7 +51,8 @@ struct tcp {
     const struct trib_log *log;
     struct trib_error *err;
     uint32_t exchange;
-    bool proved; /* the server has the secret of the job, and this rank has told that it has */
+    bool proved; /* the server has the secret of the job, and this rank has told that it
+                  * has */
     bool welcome; /* the server has taken our hello */
     bool said_failure; /* fail() has been called */
     uint64_t heard; /* when rank 0 was last heard; since the connection */
@@ -243,7 +244,8 @@ static trib_status_t connect_root(struct tcp *t, bool again)
     t->out_len = 0;
     t->proved = false;
     if (t->hello.has_secret && !trib_nonce_make(t->hello.nonce))
-        return trib_fail(t->err, TRIB_ERR_SYSTEM, "rank %d has no random bytes: getrandom: %m",
+        return trib_fail(t->err, TRIB_ERR_SYSTEM,
+                         "rank %d has no random bytes: getrandom: %m",
                          t->hello.who.rank);
     put_hello(t);
     flush_out(t);
@@ -294,10 +296,11 @@ static trib_status_t take_challenge(struct tcp *t, const struct trib_tcp_frame *
     trib_tcp_claim(&t->hello, challenge.nonce, &claim);
     if (!trib_proof_holds(&t->boot.secret, &claim, TRIB_PROOF_LISTENER, challenge.proof,
                           sizeof(challenge.proof)))
-        return trib_fail(t->err, TRIB_ERR_MISMATCH,
-                         "what answers at %s port %s has another secret than rank %d, or none: "
-                         "give all ranks of the job the same TRIB_KEY",
-                         t->root.host, t->root.port, t->hello.who.rank);
+        return trib_fail(
+            t->err, TRIB_ERR_MISMATCH,
+            "what answers at %s port %s has another secret than rank %d, or none: "
+            "give all ranks of the job the same TRIB_KEY",
+            t->root.host, t->root.port, t->hello.who.rank);
     trib_proof_make(&t->boot.secret, &claim, TRIB_PROOF_CALLER, proof);
     t->out_len += trib_tcp_put_proof(out_end(t, TRIB_TCP_SMALL_BYTES), proof);
     t->proved = true;
@@ -306,7 +309,8 @@ static trib_status_t take_challenge(struct tcp *t, const struct trib_tcp_frame *
     return TRIB_OK;
 }
 
-/* Until rank 0 has proved who it is, it may only do that, refuse, or say that it is there. */
+/* Until rank 0 has proved who it is, it may only do that, refuse, or say that it is
+ * there. */
 static bool too_early(const struct tcp *t, enum trib_tcp_kind kind)
 {
     return t->hello.has_secret && !t->proved && kind != TRIB_TCP_CHALLENGE &&
@@ -490,7 +494,8 @@ static trib_status_t reserve_in(struct tcp *t, size_t result)
     return TRIB_OK;
 }
 
-/* Before this rank says anything of use to others. A rank 0 that is there answers at once. */
+/* Before this rank says anything of use to others. A rank 0 that is there answers at
+ * once. */
 static trib_status_t prove(struct tcp *t)
 {
     struct quest q = {.phase = "join", .proves = true};
@@ -580,11 +585,12 @@ static void tcp_close(struct trib_boot *b)
 static void warn_unproved(const struct tcp *t, const char *root)
 {
     if (!t->boot.secret.is_set && t->hello.size > 1 && !trib_boot_is_here(root))
-        trib_log(t->log, TRIB_LOG_WARN, "boot",
-                 "this job has no secret, so that whoever reaches port %s may take the place "
-                 "of a rank: set TRIB_KEY to the same 64 hexadecimal digits for all ranks "
-                 "(openssl rand -hex 32)",
-                 t->root.port);
+        trib_log(
+            t->log, TRIB_LOG_WARN, "boot",
+            "this job has no secret, so that whoever reaches port %s may take the "
+            "place of a rank: set TRIB_KEY to the same 64 hexadecimal digits for all "
+            "ranks (openssl rand -hex 32)",
+            t->root.port);
 }
 
 static trib_status_t open_server(struct tcp *t, const char *root)
@@ -641,7 +647,8 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->now = trib_now_ns();
     t->deadline = trib_deadline_ms(t->boot_timeout_ms);
     t->jitter = (t->now ^ (uint64_t)t->hello.who.pid << 32) | 1;
-    trib_status_t status = opts->rank == 0 ? open_server(t, opts->root) : connect_root(t, false);
+    trib_status_t status =
+        opts->rank == 0 ? open_server(t, opts->root) : connect_root(t, false);
     if (status == TRIB_OK && t->hello.has_secret && !t->server)
         status = prove(t);
     if (status != TRIB_OK)

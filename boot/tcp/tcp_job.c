@@ -53,7 +53,8 @@ void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool 
     if (known)
         trib_net_text(c->ip, ip, sizeof(ip));
     if (notable)
-        snprintf(s->note, sizeof(s->note), "; one that connected from %.60s %.80s", ip, what);
+        snprintf(s->note, sizeof(s->note), "; one that connected from %.60s %.80s", ip,
+                 what);
     trib_stranger_warn(&s->strangers, s->opts.log, "boot", known ? c->ip : NULL,
                        s->opts.port, what);
     trib_tcp_drop(c);
@@ -82,7 +83,8 @@ static bool is_member(const struct trib_tcp_server *s, const struct trib_tcp_con
     return c->hello && c->who.rank < s->size && s->ranks[c->who.rank] == c;
 }
 
-static const char unproved[] = "did not prove that it has the secret of this job (TRIB_KEY)";
+static const char unproved[] =
+    "did not prove that it has the secret of this job (TRIB_KEY)";
 
 void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
@@ -251,8 +253,8 @@ static void seat(struct trib_tcp_server *s, struct trib_tcp_conn *c,
         trib_tcp_close_listeners(s);
 }
 
-/* One side has a secret and the other has none. Strangers can say so, too: nobody else is
- * told. */
+/* One side has a secret and the other has none. Strangers can say so, too: nobody else
+ * is told. */
 static void refuse_secret(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                           const struct trib_tcp_hello *hello)
 {
@@ -261,11 +263,12 @@ static void refuse_secret(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 
     trib_who_format(&hello->who, who);
     trib_who_format(&s->opts.self.who, self);
-    snprintf(failure.text, sizeof(failure.text),
-             "%s has %s, and %s has %s: give all ranks the same TRIB_KEY, or none, and all "
-             "hosts libsodium",
-             who, hello->has_secret ? "a secret" : "no secret", self,
-             hello->has_secret ? "none" : "one");
+    snprintf(
+        failure.text, sizeof(failure.text),
+        "%s has %s, and %s has %s: give all ranks the same TRIB_KEY, or none, and all "
+        "hosts libsodium",
+        who, hello->has_secret ? "a secret" : "no secret", self,
+        hello->has_secret ? "none" : "one");
     refuse(s, c, &failure,
            hello->has_secret ? "has a secret (TRIB_KEY), where this job has none"
                              : "has no secret, where this job has one (TRIB_KEY)");
@@ -279,7 +282,8 @@ static void challenge(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     if (c->challenged)
         c->tell = TRIB_TELL_CHALLENGE;
     else
-        trib_tcp_fail_all(s, TRIB_ERR_SYSTEM, "rank 0 has no random bytes: getrandom: %m");
+        trib_tcp_fail_all(s, TRIB_ERR_SYSTEM,
+                          "rank 0 has no random bytes: getrandom: %m");
 }
 
 static void take_hello(struct trib_tcp_server *s, struct trib_tcp_conn *c,
@@ -322,7 +326,8 @@ static void take_early(struct trib_tcp_server *s, struct trib_tcp_conn *c,
         take_proof(s, c, frame);
     else if (frame->kind != TRIB_TCP_TICK || !c->challenged)
         trib_tcp_stranger(s, c, c->challenged,
-                          c->challenged ? unproved : "began with something else than HELLO");
+                          c->challenged ? unproved
+                                        : "began with something else than HELLO");
 }
 
 static void take_failure(struct trib_tcp_server *s, struct trib_tcp_conn *c,
@@ -370,12 +375,13 @@ static void refuse_version(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
     char who[TRIB_WHO_BYTES], what[80];
 
-    snprintf(what, sizeof(what), "speaks version %d of the start's protocol, not %d", c->in[4],
-             TRIB_TCP_VERSION);
-    snprintf(failure.text, sizeof(failure.text),
-             "a rank %s, which is that of %s: install the same version of Tributary on all "
-             "hosts",
-             what, trib_who_format(&s->opts.self.who, who));
+    snprintf(what, sizeof(what), "speaks version %d of the start's protocol, not %d",
+             c->in[4], TRIB_TCP_VERSION);
+    snprintf(
+        failure.text, sizeof(failure.text),
+        "a rank %s, which is that of %s: install the same version of Tributary on all "
+        "hosts",
+        what, trib_who_format(&s->opts.self.who, who));
     refuse(s, c, &failure, what);
 }
 

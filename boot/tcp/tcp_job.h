@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The job that meets at a TCP server: who has joined, what they exchange, who is to
- * blame. Private to boot/tcp/tcp_job.c, which judges, and boot/tcp/tcp_server.c, which has the
- * sockets and the clock.
+ * blame. Private to boot/tcp/tcp_job.c, which judges, and boot/tcp/tcp_server.c, which
+ * has the sockets and the clock.
  */
 #ifndef BOOT_TCP_TCP_JOB_H
 #define BOOT_TCP_TCP_JOB_H
@@ -67,7 +67,8 @@ struct trib_tcp_server {
     int n_polled_listeners; /* which come first */
     struct trib_accept_pause pause; /* of the listeners */
     struct trib_strangers strangers; /* that have come to the listeners */
-    char note[192]; /* what one of them did that a rank may have meant well; "": nothing */
+    char note[192]; /* what one of them did that a rank may have meant well; "":
+                     * nothing */
 
     uint32_t exchange; /* the present one */
     int contributed; /* ranks that have, to the present one */
@@ -111,10 +112,12 @@ void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c);
 
 /**
- * trib_tcp_stranger - warn of a connection that does not belong to the job, and close it.
+ * trib_tcp_stranger - warn of a connection that does not belong to the job, and close
+ * it.
  *
  * what     a clause about it
- * notable  perhaps a rank with wrong settings: said again where ranks do not come in time
+ * notable  perhaps a rank with wrong settings: said again where ranks do not come in
+ *          time
  */
 void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
                        const char *what);

@@ -219,8 +219,8 @@ size_t trib_tcp_put_proof(uint8_t out[TRIB_TCP_SMALL_BYTES],
     return TRIB_TCP_HEAD_BYTES + TRIB_PROOF_BYTES;
 }
 
-void trib_tcp_claim(const struct trib_tcp_hello *hello, const uint8_t nonce[TRIB_NONCE_BYTES],
-                    struct trib_proof *out)
+void trib_tcp_claim(const struct trib_tcp_hello *hello,
+                    const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out)
 {
     *out = (struct trib_proof){.label = TRIB_TCP_PROOF_LABEL,
                                .rank = {hello->who.rank, 0},

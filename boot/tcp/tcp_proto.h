@@ -8,12 +8,12 @@
  *     +-------+------+------+--------+----------+----------+---------
  *
  * Numbers are little-endian. `exchange` counts the all-gathers from 1; 0 where it has
- * no meaning. Who connects sends a HELLO, and is answered by a WELCOME or a FAIL. Where the
- * job has a secret (base/secret.h), the answer is a CHALLENGE with the server's nonce and
- * proof; the WELCOME follows the client's PROOF.
+ * no meaning. Who connects sends a HELLO, and is answered by a WELCOME or a FAIL. Where
+ * the job has a secret (base/secret.h), the answer is a CHALLENGE with the server's
+ * nonce and proof; the WELCOME follows the client's PROOF.
  *
- *     HELLO, WELCOME   size 4, rank 4, pid 4, host 65, library version 24, has a secret 4,
- *                      nonce 16
+ *     HELLO, WELCOME   size 4, rank 4, pid 4, host 65, library version 24, has a secret
+ *                      4, nonce 16
  *     CHALLENGE        nonce 16, proof 32
  *     PROOF            proof 32
  *     GATHER           phase 24, bytes of one rank
@@ -115,10 +115,10 @@ trib_status_t trib_tcp_parse_challenge(const struct trib_tcp_frame *frame,
 trib_status_t trib_tcp_parse_fail(const struct trib_tcp_frame *frame,
                                   struct trib_tcp_failure *out);
 
-/** trib_tcp_claim - what both sides of a start prove, after that HELLO and that nonce of the
- * server. */
-void trib_tcp_claim(const struct trib_tcp_hello *hello, const uint8_t nonce[TRIB_NONCE_BYTES],
-                    struct trib_proof *out);
+/** trib_tcp_claim - what both sides of a start prove, after that HELLO and that nonce
+ * of the server. */
+void trib_tcp_claim(const struct trib_tcp_hello *hello,
+                    const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out);
 
 /** trib_tcp_put_head - write a head; returns TRIB_TCP_HEAD_BYTES. */
 size_t trib_tcp_put_head(uint8_t *out, enum trib_tcp_kind kind, uint32_t exchange,

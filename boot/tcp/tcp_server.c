@@ -151,11 +151,12 @@ static void fail_full(struct trib_tcp_server *s, int error)
 
     trib_who_format(&s->opts.self.who, who);
     if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        trib_tcp_fail_all(s, TRIB_ERR_SYSTEM,
-                          "%s may open %llu files, which is too few for the %d ranks that "
-                          "meet there: raise its limit (ulimit -n, or LimitNOFILE= of a "
-                          "service) above the number of ranks",
-                          who, (unsigned long long)limit.rlim_cur, s->size);
+        trib_tcp_fail_all(
+            s, TRIB_ERR_SYSTEM,
+            "%s may open %llu files, which is too few for the %d ranks that "
+            "meet there: raise its limit (ulimit -n, or LimitNOFILE= of a "
+            "service) above the number of ranks",
+            who, (unsigned long long)limit.rlim_cur, s->size);
         return;
     }
     errno = error;
@@ -299,12 +300,15 @@ static int fill_polls(struct trib_tcp_server *s)
 /* What cannot be waited for is looked at anyway, so that all ranks are told. */
 static void wait_for_ranks(struct trib_tcp_server *s, int n)
 {
-    const int ms = s->leaving ? 5 : s->pause.until ? TRIB_ACCEPT_PAUSE_MS : TRIB_TCP_TICK_MS / 2;
+    const int ms = s->leaving       ? 5
+                   : s->pause.until ? TRIB_ACCEPT_PAUSE_MS
+                                    : TRIB_TCP_TICK_MS / 2;
 
     if (trib_poll(s->polls, (nfds_t)n, ms) >= 0)
         return;
-    trib_tcp_fail_all(s, TRIB_ERR_SYSTEM,
-                      "rank 0 cannot wait for the connections of the others: poll of %d: %m", n);
+    trib_tcp_fail_all(
+        s, TRIB_ERR_SYSTEM,
+        "rank 0 cannot wait for the connections of the others: poll of %d: %m", n);
     for (int i = 0; i < n; i++)
         s->polls[i].revents = s->polls[i].events;
 }
@@ -366,7 +370,8 @@ static bool server_alloc(struct trib_tcp_server *s)
     s->polled = calloc(conns + TRIB_TCP_LISTENERS_MAX, sizeof(*s->polled));
     for (size_t i = 0; s->conns && i < conns; i++)
         s->conns[i].fd = -1;
-    return s->conns && s->ranks && s->gone && s->told && s->missing && s->polls && s->polled;
+    return s->conns && s->ranks && s->gone && s->told && s->missing && s->polls &&
+           s->polled;
 }
 
 trib_status_t trib_tcp_server_start(const struct trib_tcp_server_opts *opts,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Vector kernels: one struct of function pointers. kernels_c.c is the reference and the
- * specification; kernels_avx2.c, kernels_avx512.c and kernels_neon.c overwrite what they do
- * faster.
+ * specification; kernels_avx2.c, kernels_avx512.c and kernels_neon.c overwrite what
+ * they do faster.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_H
 #define COMPRESS_KERNELS_KERNELS_H
@@ -23,10 +23,10 @@
  * buffers may be unaligned. f16 and bf16 accumulate in f32 and round once, to nearest
  * even. ranks: 0 for none, else the number to divide by after the sum (mean): floats
  * divide once in the accumulator's precision, integers divide towards zero.
- * weight, of sums of f32, f16 and bf16 alone: NULL, or src[k] counts weight[k] times, rounded
- * after each product, and the sum is divided by divisor, unless that is 0, in the place of ranks.
- * stream: use non-temporal stores (and fence them) where they can help: the destination
- * will not be read soon.
+ * weight, of sums of f32, f16 and bf16 alone: NULL, or src[k] counts weight[k] times,
+ * rounded after each product, and the sum is divided by divisor, unless that is 0, in
+ * the place of ranks. stream: use non-temporal stores (and fence them) where they can
+ * help: the destination will not be read soon.
  */
 struct trib_reduce {
     const void *src[TRIB_REDUCE_MAX_SRC];
@@ -88,12 +88,12 @@ struct trib_octaves {
 };
 
 /*
- * Integers on an even grid. With h as above, h = (h & noise) | fixed, u in [0, 1) its upper
- * 24 bits, the symbol is
+ * Integers on an even grid. With h as above, h = (h & noise) | fixed, u in [0, 1) its
+ * upper 24 bits, the symbol is
  *     floor(x * scale + shift + u), at least low, at most high, plus offset
  * and low for a NaN. A lane, which is a symbol or the sum of several, becomes
- * (lane - middle) * unit + base, for integers_add times weight after that. low, high: whole
- * numbers; low + offset >= 0.
+ * (lane - middle) * unit + base, for integers_add times weight after that. low, high:
+ * whole numbers; low + offset >= 0.
  */
 struct trib_integers {
     float scale;
@@ -111,13 +111,14 @@ struct trib_integers {
 };
 
 /*
- * Random rounding to levels of a table: level[0] = 0, rising to level[highest], each at least
- * 1.07 times the one below. With y = |x| * scale, at most about level[highest] = 1, level k is
- * the highest that is not above y; the number of y's bits times factor, plus offset, cut off,
- * is k or k - 1, or below 0. The code is
+ * Random rounding to levels of a table: level[0] = 0, rising to level[highest], each at
+ * least
+ * 1.07 times the one below. With y = |x| * scale, at most about level[highest] = 1,
+ * level k is the highest that is not above y; the number of y's bits times factor, plus
+ * offset, cut off, is k or k - 1, or below 0. The code is
  *     min(floor((y - level[k]) * per_gap[k] + u), 1) + k | (x negative ? sign : 0)
- * with u as above, and becomes its level times norm; for powers_add times weight after that.
- * Both tables have room for TRIB_LEVELS_MAX.
+ * with u as above, and becomes its level times norm; for powers_add times weight after
+ * that. Both tables have room for TRIB_LEVELS_MAX.
  */
 struct trib_powers {
     const float *level;
@@ -133,11 +134,11 @@ struct trib_powers {
 };
 
 /*
- * Floats of 8 bits, the sign above exponent and mantissa: OCP FP8 E4M3 (bias 7, no Inf, NaN
- * 0x7f, largest 448) or E5M2 (bias 15, largest 57344). |x| * scale is rounded to nearest
- * even or, with h as above, at random between its two neighbours so that the mean is right;
- * above the largest it becomes that. x is finite. A code becomes its value times norm; for
- * f8_add times weight after that.
+ * Floats of 8 bits, the sign above exponent and mantissa: OCP FP8 E4M3 (bias 7, no Inf,
+ * NaN 0x7f, largest 448) or E5M2 (bias 15, largest 57344). |x| * scale is rounded to
+ * nearest even or, with h as above, at random between its two neighbours so that the
+ * mean is right; above the largest it becomes that. x is finite. A code becomes its
+ * value times norm; for f8_add times weight after that.
  */
 struct trib_f8 {
     float scale;
@@ -182,8 +183,8 @@ enum { TRIB_HADAMARD_LOG2_MAX = 15 };
  * One block of the randomised Hadamard transform, n = 2^log2_n floats.
  *     forward  z = scale * (H (s o y))        inverse  z = s o (scale * (H y))
  * H[i][j] is -1 where i & j has an odd number of bits, else 1. Butterflies
- * (a, b) -> (a + b, a - b) run from distance n / 2 down to 1, then comes the scale. With
- * scale = 2^(-log2_n / 2) both are orthonormal, each undoes the other to rounding.
+ * (a, b) -> (a + b, a - b) run from distance n / 2 down to 1, then comes the scale.
+ * With scale = 2^(-log2_n / 2) both are orthonormal, each undoes the other to rounding.
  * s is -1 where bit (first + i) % 32 of h is set, h the hash of the counter
  * c = (first + i) / 32, its lower 32 bits:
  *     h = c * 0x9e3779b9 + key[0];  h ^= h >> 16;  h *= 0x7feb352d;  h ^= h >> 15;
@@ -203,9 +204,9 @@ enum { TRIB_GRID_SYMBOLS = 16, TRIB_GRID_POINTS_MAX = 31 };
  * Random rounding to some of the points 0 … highest of an even grid, those in value[],
  * which rise from value[0] = 0 to value[15] = highest. x lies at
  *     p = min(max(x * scale + middle, 0), highest)        (NaN: at 0)
- * With value[j] <= p < value[j + 1] the symbol is j + 1 if u * (value[j + 1] - value[j])
- * is below p - value[j], else j; u as for struct trib_levels. So the mean of value[symbol]
- * is p, and a point of value[] is hit exactly.
+ * With value[j] <= p < value[j + 1] the symbol is j + 1 if u * (value[j + 1] -
+ * value[j]) is below p - value[j], else j; u as for struct trib_levels. So the mean of
+ * value[symbol] is p, and a point of value[] is hit exactly.
  */
 struct trib_grid {
     float scale;
@@ -225,8 +226,8 @@ enum { TRIB_GEMM_SCRATCH = 640 << 10 }; /* bytes, aligned to 64 */
  * a[j * lda + i]; B likewise; that of C is at c[i * ldc + j]. C overlaps nothing else.
  *
  * An element of C is s = 0, or where add what it was, then s = fma(A[i][p], B[p][j], s)
- * for p = 0, 1 … k - 1: one rounding a term, so that all instruction sets, and hence all
- * ranks, get the same bits.
+ * for p = 0, 1 … k - 1: one rounding a term, so that all instruction sets, and hence
+ * all ranks, get the same bits.
  */
 struct trib_gemm {
     size_t m, n, k;
@@ -280,11 +281,13 @@ struct trib_kernels {
     /* Those of stratified.h, in strata first … first + count - 1 of s->k */
     void (*strata_positions)(const struct trib_strata *s, size_t first, size_t count,
                              uint32_t *positions_out);
-    /* Bytes that the gaps between rising positions (compress/pack/index_gaps.h) take beyond one each */
+    /* Bytes that the gaps between rising positions (compress/pack/index_gaps.h) take
+     * beyond one each */
     size_t (*gaps_long)(const uint32_t *positions, size_t m);
-    /* Numbers of the blocks of `block` elements, the last maybe shorter, in which not all
-     * magnitudes are 0, rising; returns how many. Room for all. */
-    size_t (*blocks_nonzero)(const float *x, size_t n, size_t block, uint32_t *numbers_out);
+    /* Numbers of the blocks of `block` elements, the last maybe shorter, in which not
+     * all magnitudes are 0, rising; returns how many. Room for all. */
+    size_t (*blocks_nonzero)(const float *x, size_t n, size_t block,
+                             uint32_t *numbers_out);
     /* elements that are NaN or Inf become 0 */
     void (*drop_not_finite)(float *x, size_t n);
     /* one code a byte, from n elements, and back */
@@ -307,9 +310,10 @@ struct trib_kernels {
                         const struct trib_integers *g);
     void (*integers_encode_u16)(uint8_t *symbols, const float *x, size_t n,
                             const struct trib_integers *g);
-    /* The same, and x becomes what that leaves of it: x - value of its symbol, 0 for what is
-     * not finite. */
-    void (*integers_keep)(uint8_t *symbols, float *x, size_t n, const struct trib_integers *g);
+    /* The same, and x becomes what that leaves of it: x - value of its symbol, 0 for
+     * what is not finite. */
+    void (*integers_keep)(uint8_t *symbols, float *x, size_t n,
+                          const struct trib_integers *g);
     void (*integers_keep_u16)(uint8_t *symbols, float *x, size_t n,
                               const struct trib_integers *g);
     void (*integers_decode)(float *x, const uint8_t *lanes, size_t n,
@@ -343,14 +347,17 @@ struct trib_kernels {
                           const struct trib_powers *p);
     void (*powers_add)(float *acc, const uint8_t *codes, size_t n,
                        const struct trib_powers *p);
-    /* To one of the two neighbours, so that the mean is right, by the hash above. Beyond the
-     * largest finite number as from_f32. */
+    /* To one of the two neighbours, so that the mean is right, by the hash above.
+     * Beyond the largest finite number as from_f32. */
     void (*f16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
     void (*bf16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
-    void (*f8_encode)(uint8_t *codes, const float *x, size_t n, const struct trib_f8 *f);
-    void (*f8_decode)(float *x, const uint8_t *codes, size_t n, const struct trib_f8 *f);
+    void (*f8_encode)(uint8_t *codes, const float *x, size_t n,
+                      const struct trib_f8 *f);
+    void (*f8_decode)(float *x, const uint8_t *codes, size_t n,
+                      const struct trib_f8 *f);
     void (*f8_add)(float *acc, const uint8_t *codes, size_t n, const struct trib_f8 *f);
-    /* compress/pack/bitpack.h: codes has room for n rounded up to 8 and is changed there */
+    /* compress/pack/bitpack.h: codes has room for n rounded up to 8 and is changed
+     * there */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
     void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);
     /* z may be y */
@@ -362,15 +369,17 @@ struct trib_kernels {
     void (*grid_points)(uint8_t *points, const uint8_t *symbols, size_t n,
                         const uint8_t value[TRIB_GRID_SYMBOLS]);
     void (*gemm)(const struct trib_gemm *g);
-    /* exact.h; all of TRIB_EXACT_BLOCK numbers. Bits of x without signs of zeros and payloads of
-     * NaN, and the range of what is finite. */
-    void (*exact_scan)(const float *x, uint32_t *bits_out, struct trib_exact_range *range_out);
+    /* exact.h; all of TRIB_EXACT_BLOCK numbers. Bits of x without signs of zeros and
+     * payloads of NaN, and the range of what is finite. */
+    void (*exact_scan)(const float *x, uint32_t *bits_out,
+                       struct trib_exact_range *range_out);
     void (*exact_add_floats)(double *acc, const float *x);
     void (*exact_add_doubles)(double *acc, const double *x);
     void (*exact_round)(float *x, const double *acc);
     /* x = acc / divisor; true: some may not be the nearest float32 */
     bool (*exact_divide)(float *x, const double *acc, double divisor);
-    /* CRC-32C (Castagnoli) of bytes behind others whose sum is crc; 0: of nothing. Any alignment */
+    /* CRC-32C (Castagnoli) of bytes behind others whose sum is crc; 0: of nothing. Any
+     * alignment */
     uint32_t (*crc32c)(uint32_t crc, const void *src, size_t bytes);
     /* vector_stats.h */
     void (*numbers_add)(const float *x, size_t n, struct trib_numbers *out);

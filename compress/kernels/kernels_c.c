@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The reference table: kernels_scalar.h as it stands. Used where the CPU has nothing
- * better, and as the judge of the vector tables (tests/compress/kernels/check_kernels.c).
+ * better, and as the judge of the vector tables
+ * (tests/compress/kernels/check_kernels.c).
  */
 #include "compress/kernels/kernels_scalar.h"
 #include "compress/kernels/kernels_scalar_codec.h"
@@ -97,7 +98,8 @@ static size_t gaps_long(const uint32_t *positions, size_t m)
     return gaps_long_scalar(positions, 0, m);
 }
 
-static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *numbers_out)
+static size_t blocks_nonzero(const float *x, size_t n, size_t block,
+                             uint32_t *numbers_out)
 {
     return blocks_nonzero_scalar(x, n, block, numbers_out);
 }
@@ -160,7 +162,8 @@ static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
     integers_encode_u16_scalar(symbols, x, n, 0, g);
 }
 
-static void integers_keep(uint8_t *symbols, float *x, size_t n, const struct trib_integers *g)
+static void integers_keep(uint8_t *symbols, float *x, size_t n,
+                          const struct trib_integers *g)
 {
     integers_keep_scalar(symbols, x, n, 0, g);
 }

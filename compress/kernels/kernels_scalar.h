@@ -80,9 +80,16 @@ KERNEL uint16_t float_to_f16(float v)
 /* clang-format off */
 #define SCALAR_ACCESS(name, type, value, from_value, to_value) \
     KERNEL value load_##name(const void *p, size_t i) \
-    { type t; memcpy(&t, (const char *)p + i * sizeof t, sizeof t); return to_value(t); } \
+    { \
+        type t; \
+        memcpy(&t, (const char *)p + i * sizeof t, sizeof t); \
+        return to_value(t); \
+    } \
     KERNEL void save_##name(void *p, size_t i, value v) \
-    { const type t = from_value(v); memcpy((char *)p + i * sizeof t, &t, sizeof t); }
+    { \
+        const type t = from_value(v); \
+        memcpy((char *)p + i * sizeof t, &t, sizeof t); \
+    }
 
 SCALAR_ACCESS(f32, float, float, , )
 SCALAR_ACCESS(f16, uint16_t, float, float_to_f16, f16_to_float)
@@ -106,8 +113,14 @@ KERNEL double min_double(double a, double b) { return a < b || a != a ? a : b; }
 KERNEL double max_double(double a, double b) { return a > b || a != a ? a : b; }
 
 /* Narrow integers run in 64 bits: wrapping at the store gives the same low bits. */
-KERNEL int64_t add_int(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-KERNEL int64_t mul_int(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+KERNEL int64_t add_int(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+KERNEL int64_t mul_int(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
 KERNEL int64_t min_int(int64_t a, int64_t b) { return a < b ? a : b; }
 KERNEL int64_t max_int(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -158,7 +158,8 @@ KERNEL uint8_t octave_code(float x, uint32_t i, const struct trib_octaves *o)
     return (uint8_t)((uint32_t)level | (bits_of(x) >> 31 ? o->sign : 0u));
 }
 
-/* Whatever the code and the base are: an exponent that does not fit loses its upper bits. */
+/* Whatever the code and the base are: an exponent that does not fit loses its upper
+ * bits. */
 KERNEL float octave_value(uint8_t code, const struct trib_octaves *o)
 {
     const uint32_t level = code & (o->sign - 1u);
@@ -167,8 +168,8 @@ KERNEL float octave_value(uint8_t code, const struct trib_octaves *o)
     return float_of(bits_of(v) ^ (code & o->sign ? 0x80000000u : 0u));
 }
 
-KERNEL void octaves_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
-                                  const struct trib_octaves *o)
+KERNEL void octaves_encode_scalar(uint8_t *codes, const float *x, size_t n,
+                                  size_t first, const struct trib_octaves *o)
 {
     for (size_t i = first; i < n; i++)
         codes[i] = octave_code(x[i], (uint32_t)i, o);

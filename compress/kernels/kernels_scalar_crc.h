@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CRC-32C: the polynomial of Castagnoli, bits of a byte from the lowest up, as iSCSI and the
- * instructions of CPUs have it.
+ * CRC-32C: the polynomial of Castagnoli, bits of a byte from the lowest up, as iSCSI
+ * and the instructions of CPUs have it.
  *
- * The register after a byte is linear in the register and the byte. So four bytes at a time are
- * xored into the register, and each of its eight nibbles is looked up by itself.
+ * The register after a byte is linear in the register and the byte. So four bytes at a
+ * time are xored into the register, and each of its eight nibbles is looked up by
+ * itself.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_CRC_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_CRC_H
@@ -45,7 +46,8 @@ static uint32_t crc32c(uint32_t crc, const void *src, size_t bytes)
     uint32_t r = ~crc;
 
     for (; bytes >= sizeof r; bytes -= sizeof r, p += sizeof r) {
-        r ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+        r ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+             (uint32_t)p[3] << 24;
         uint32_t next = 0;
         for (int j = 0; j < 8; j++)
             next ^= crc_nibbles[7 - j][r >> 4 * j & 15];

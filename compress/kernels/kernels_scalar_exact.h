@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels of exact sums (exact.h). Plain C with fixed trip counts: the compiler makes vectors of
- * it for each table. All are of whole blocks; a short one is filled up with zeros.
+ * Kernels of exact sums (exact.h). Plain C with fixed trip counts: the compiler makes
+ * vectors of it for each table. All are of whole blocks; a short one is filled up with
+ * zeros.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_EXACT_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_EXACT_H
@@ -59,8 +60,8 @@ static void exact_round(float *restrict x, const double *restrict acc)
         x[i] = (float)acc[i];
 }
 
-/* A quotient that float64 has rounded to the middle between two of float32, or that is below
- * the normal numbers of float32, may be off after the second rounding. */
+/* A quotient that float64 has rounded to the middle between two of float32, or that is
+ * below the normal numbers of float32, may be off after the second rounding. */
 static bool exact_divide(float *restrict x, const double *restrict acc, double divisor)
 {
     uint64_t doubtful = 0;

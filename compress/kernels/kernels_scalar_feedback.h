@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Third part of kernels_scalar.h: what feedback makes of a contribution (pipeline/payload/error_feedback.h).
+ * Third part of kernels_scalar.h: what feedback makes of a contribution
+ * (pipeline/payload/error_feedback.h).
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_FEEDBACK_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_FEEDBACK_H

@@ -30,15 +30,15 @@ KERNEL uint32_t integers_symbol(float x, uint32_t i, const struct trib_integers 
     return (uint32_t)(int32_t)(above < g->high ? above : g->high) + g->offset;
 }
 
-KERNEL void integers_encode_scalar(uint8_t *symbols, const float *x, size_t n, size_t first,
-                               const struct trib_integers *g)
+KERNEL void integers_encode_scalar(uint8_t *symbols, const float *x, size_t n,
+                                   size_t first, const struct trib_integers *g)
 {
     for (size_t i = first; i < n; i++)
         symbols[i] = (uint8_t)integers_symbol(x[i], (uint32_t)i, g);
 }
 
-KERNEL void integers_encode_u16_scalar(uint8_t *symbols, const float *x, size_t n, size_t first,
-                                   const struct trib_integers *g)
+KERNEL void integers_encode_u16_scalar(uint8_t *symbols, const float *x, size_t n,
+                                       size_t first, const struct trib_integers *g)
 {
     for (size_t i = first; i < n; i++) {
         const uint16_t symbol = (uint16_t)integers_symbol(x[i], (uint32_t)i, g);
@@ -119,7 +119,8 @@ KERNEL void lanes_add_u8_scalar(uint16_t *sum, const uint8_t *lanes, size_t n)
 }
 
 /* From lane `first` on. */
-KERNEL void lanes_sum_u8_scalar(uint8_t *sum, const struct trib_lanes_sum *s, size_t first)
+KERNEL void lanes_sum_u8_scalar(uint8_t *sum, const struct trib_lanes_sum *s,
+                                size_t first)
 {
     for (size_t i = first; i < s->n; i++) {
         uint16_t all = 0;

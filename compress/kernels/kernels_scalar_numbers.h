@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a vector has (vector_stats.h). Plain C with fixed trip counts: the compiler makes vectors of it
- * for each table. Squares are summed in float64, in 16 lanes that are added by halves, so that all
- * tables have the same bits.
+ * What a vector has (vector_stats.h). Plain C with fixed trip counts: the compiler
+ * makes vectors of it for each table. Squares are summed in float64, in 16 lanes that
+ * are added by halves, so that all tables have the same bits.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_NUMBERS_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_NUMBERS_H

@@ -15,7 +15,8 @@ struct narrow {
     uint32_t normal; /* the bits of its least normal number */
     float steps; /* below that: 1 / the distance between two numbers */
     uint32_t most; /* the bits of its largest number */
-    uint32_t top; /* the code above that: of Inf, or where it saturates of the largest */
+    uint32_t top; /* the code above that: of Inf, or where it saturates of the
+                   * largest */
     uint32_t quiet; /* what NaN has more than the top */
 };
 
@@ -76,9 +77,9 @@ KERNEL void f8_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t fi
     const struct narrow format = f->e5m2 ? narrow_e5m2 : narrow_e4m3;
     for (size_t i = first; i < n; i++) {
         const float y = float_of(magnitude_of(x[i])) * f->scale;
-        const uint32_t code = f->random
-                                  ? narrow_random(y, level_hash((uint32_t)i, f->key), format)
-                                  : narrow_nearest(y, format);
+        const uint32_t code =
+            f->random ? narrow_random(y, level_hash((uint32_t)i, f->key), format)
+                      : narrow_nearest(y, format);
         codes[i] = (uint8_t)(code | (has_sign(x[i]) ? 0x80u : 0u));
     }
 }

@@ -7,8 +7,8 @@
 
 #include "compress/kernels/kernels_scalar_codec.h"
 
-KERNEL size_t add_select_scalar(float *acc, const float *x, size_t n, uint32_t threshold,
-                                uint32_t *positions_out)
+KERNEL size_t add_select_scalar(float *acc, const float *x, size_t n,
+                                uint32_t threshold, uint32_t *positions_out)
 {
     size_t m = 0;
     for (size_t i = 0; i < n; i++) {

@@ -32,8 +32,8 @@ KERNEL uint64_t strata_next_size(struct strata_cursor *c, const struct trib_stra
     return size;
 }
 
-KERNEL void strata_positions_scalar(const struct trib_strata *s, size_t first, size_t count,
-                                    uint32_t *positions_out)
+KERNEL void strata_positions_scalar(const struct trib_strata *s, size_t first,
+                                    size_t count, uint32_t *positions_out)
 {
     const struct strata_cursor stride = strata_cursor_at(s, 1);
     struct strata_cursor c = strata_cursor_at(s, first);

@@ -81,8 +81,8 @@ KERNEL vec v_hash(vec h, vec key1)
     return v_mul_i32(v_add_i32(h, key1), v_set_i32(0x846ca68bu));
 }
 
-/* y + u, u being the upper 24 bits of h as a number of [0, 1). That product is exact, so one
- * rounding is what two would be. */
+/* y + u, u being the upper 24 bits of h as a number of [0, 1). That product is exact,
+ * so one rounding is what two would be. */
 KERNEL vec v_add_uniform(vec y, vec h)
 {
     return v_fma_f32(v_to_f32(v_shr_i32(h, 8)), v_set_f32(0x1p-24f), y);
@@ -107,7 +107,8 @@ static void levels_encode(uint8_t *codes, const float *x, size_t n,
     for (; i + 4 * L <= n; i += 4 * L) {
         const vec a = v_level_code(v_load(x + i), h, &v), h1 = v_add_i32(h, step);
         const vec b = v_level_code(v_load(x + i + L), h1, &v), h2 = v_add_i32(h1, step);
-        const vec c = v_level_code(v_load(x + i + 2 * L), h2, &v), h3 = v_add_i32(h2, step);
+        const vec c = v_level_code(v_load(x + i + 2 * L), h2, &v),
+                  h3 = v_add_i32(h2, step);
         v_store_u8x4(codes + i, a, b, c, v_level_code(v_load(x + i + 3 * L), h3, &v));
         h = v_add_i32(h3, step);
     }
@@ -163,7 +164,8 @@ static void levels_add(float *acc, const uint8_t *codes, size_t n,
 }
 
 struct octave_vecs {
-    vec scale, steps, base, above_base, minus_base, highest, sign, noise, fixed, unit, key1;
+    vec scale, steps, base, above_base, minus_base, highest, sign, noise, fixed, unit,
+        key1;
     vec below_octaves; /* a number is in the octaves if its bits are above */
 };
 
@@ -221,11 +223,13 @@ KERNEL void octaves_encode_as(uint8_t *codes, const float *x, size_t n,
     vec h = v_counters(o->key[0]);
     size_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
-        const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step), h3 = v_add_i32(h2, step);
+        const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step),
+                  h3 = v_add_i32(h2, step);
         const vec a = v_octave_code(v_load(x + i), h, &v, plain);
         const vec b = v_octave_code(v_load(x + i + L), h1, &v, plain);
         const vec c = v_octave_code(v_load(x + i + 2 * L), h2, &v, plain);
-        v_store_u8x4(codes + i, a, b, c, v_octave_code(v_load(x + i + 3 * L), h3, &v, plain));
+        v_store_u8x4(codes + i, a, b, c,
+                     v_octave_code(v_load(x + i + 3 * L), h3, &v, plain));
         h = v_add_i32(h3, step);
     }
     for (; i + L <= n; i += L, h = v_add_i32(h, step))
@@ -330,9 +334,9 @@ static void signs_encode(uint8_t *codes, const float *x, size_t n)
     enum { L = VEC_LANES };
     size_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L)
-        v_store_u8x4(codes + i, v_shr_i32(v_load(x + i), 31),
-                     v_shr_i32(v_load(x + i + L), 31), v_shr_i32(v_load(x + i + 2 * L), 31),
-                     v_shr_i32(v_load(x + i + 3 * L), 31));
+        v_store_u8x4(
+            codes + i, v_shr_i32(v_load(x + i), 31), v_shr_i32(v_load(x + i + L), 31),
+            v_shr_i32(v_load(x + i + 2 * L), 31), v_shr_i32(v_load(x + i + 3 * L), 31));
     signs_encode_scalar(codes + i, x + i, n - i);
 }
 
@@ -360,8 +364,9 @@ static void pair_add(float *acc, const uint8_t *codes, size_t n,
     const vec change = v_xor(first, v_set_f32(pair->value[1]));
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(acc + i, v_add_f32(v_load(acc + i),
-                                   v_mul_f32(weight, v_pair_value(codes + i, first, change))));
+        v_store(acc + i,
+                v_add_f32(v_load(acc + i),
+                          v_mul_f32(weight, v_pair_value(codes + i, first, change))));
     pair_add_scalar(acc + i, codes + i, n - i, pair);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: the product of matrices. A tile of C, V_TILE_ROWS by two vecs, stays
- * in registers over GEMM_DEPTH terms: a row of the tile needs one element of A, its columns two
- * vecs of B, both packed so that they are read in order. Between two such runs C itself
- * holds the sums, so the terms of an element come in their order.
+ * Part of kernels_vec.h: the product of matrices. A tile of C, V_TILE_ROWS by two vecs,
+ * stays in registers over GEMM_DEPTH terms: a row of the tile needs one element of A,
+ * its columns two vecs of B, both packed so that they are read in order. Between two
+ * such runs C itself holds the sums, so the terms of an element come in their order.
  *
  * Where C has fewer columns than a tile, its transpose is computed: C' = B' A'.
  */
@@ -27,7 +27,8 @@ struct gemm_side {
     size_t ld;
     size_t count;
     bool
-        terms_together; /* (at, term) is at p[at * ld + term], else at p[term * ld + at] */
+        terms_together; /* (at, term) is at p[at * ld + term], else at p[term * ld +
+                         * at] */
 };
 
 /* C' = rows x cols, element (i, j) at c[i * row + j * col] */
@@ -50,8 +51,8 @@ KERNEL size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* VEC_LANES terms of `count` rows to dst[term * width + row]; a whole vec is written for
- * each term. */
+/* VEC_LANES terms of `count` rows to dst[term * width + row]; a whole vec is written
+ * for each term. */
 KERNEL void pack_square(float *dst, size_t width, const float *src, size_t ld,
                         size_t count)
 {
@@ -65,8 +66,8 @@ KERNEL void pack_square(float *dst, size_t width, const float *src, size_t ld,
         v_store(dst + r * width, t[r]);
 }
 
-/* `depth` terms of rows or columns first … first + width - 1, those behind the last being 0,
- * to dst[term * width + row]. Writes up to a vec beyond. */
+/* `depth` terms of rows or columns first … first + width - 1, those behind the last
+ * being 0, to dst[term * width + row]. Writes up to a vec beyond. */
 KERNEL void pack(float *dst, size_t width, const struct gemm_side *s, size_t first,
                  size_t term, size_t depth)
 {

@@ -17,7 +17,8 @@ KERNEL vec v_grid_symbol(vec x, vec h, const struct grid_vecs *g)
     const vec cell = v_look_up32(&g->cells, v_truncate(p));
     const vec below = v_to_f32(v_and(v_shr_i32(cell, 8), g->byte));
     const vec gap = v_to_f32(v_shr_i32(cell, 16));
-    return v_count_less_f32(v_and(cell, g->byte), v_mul_f32(u, gap), v_sub_f32(p, below));
+    return v_count_less_f32(v_and(cell, g->byte), v_mul_f32(u, gap),
+                            v_sub_f32(p, below));
 }
 
 static void grid_encode(uint8_t *symbols, const float *x, size_t n,

@@ -51,8 +51,8 @@ KERNEL vec v_integers_value(vec lane, const struct integers_vecs *g)
     return v_add_f32(v_mul_f32(v_to_f32(v_sub_i32(lane, g->middle)), g->unit), g->base);
 }
 
-/* Random rounding on a grid around 0, of symbols of one rank: what is left out then changes
- * nothing. Of -0 the symbol is that of 0, and a symbol of 0 has the value 0. */
+/* Random rounding on a grid around 0, of symbols of one rank: what is left out then
+ * changes nothing. Of -0 the symbol is that of 0, and a symbol of 0 has the value 0. */
 KERNEL bool integers_plain(const struct trib_integers *g)
 {
     return g->noise == UINT32_MAX && g->fixed == 0 && g->shift == 0 && g->base == 0 &&
@@ -66,7 +66,8 @@ struct integers_way {
     int bytes; /* of a symbol */
 };
 
-/* The symbols of a vec; low and high are whole, so it may be clamped before the floor. */
+/* The symbols of a vec; low and high are whole, so it may be clamped before the
+ * floor. */
 KERNEL vec v_integers_symbol(float *x, vec h, const struct integers_vecs *g,
                              const struct integers_way way)
 {
@@ -89,7 +90,8 @@ KERNEL vec v_integers_symbol(float *x, vec h, const struct integers_vecs *g,
 
 /* x is written if way.keep says so, only. Returns how many are done. */
 KERNEL size_t integers_encode_way(uint8_t *symbols, float *x, size_t n,
-                                  const struct trib_integers *g, const struct integers_way way)
+                                  const struct trib_integers *g,
+                                  const struct integers_way way)
 {
     enum { L = VEC_LANES };
     const struct integers_vecs v = integers_vecs_of(g);
@@ -101,7 +103,8 @@ KERNEL size_t integers_encode_way(uint8_t *symbols, float *x, size_t n,
         const vec a = v_integers_symbol(x + i, h, &v, way);
         const vec b = v_integers_symbol(x + i + L, h1, &v, way);
         const vec c = v_integers_symbol(x + i + 2 * L, h2, &v, way);
-        v_store_u8x4(symbols + i, a, b, c, v_integers_symbol(x + i + 3 * L, h3, &v, way));
+        v_store_u8x4(symbols + i, a, b, c,
+                     v_integers_symbol(x + i + 3 * L, h3, &v, way));
         h = v_add_i32(h3, v.step);
     }
     for (; i + L <= n; i += L, h = v_add_i32(h, v.step)) {
@@ -125,18 +128,21 @@ KERNEL size_t integers_encode_any(uint8_t *symbols, float *x, size_t n,
 static void integers_encode(uint8_t *symbols, const float *x, size_t n,
                             const struct trib_integers *g)
 {
-    const size_t i = integers_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 1);
+    const size_t i =
+        integers_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 1);
     integers_encode_scalar(symbols, x, n, i, g);
 }
 
 static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
                                 const struct trib_integers *g)
 {
-    const size_t i = integers_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 2);
+    const size_t i =
+        integers_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 2);
     integers_encode_u16_scalar(symbols, x, n, i, g);
 }
 
-static void integers_keep(uint8_t *symbols, float *x, size_t n, const struct trib_integers *g)
+static void integers_keep(uint8_t *symbols, float *x, size_t n,
+                          const struct trib_integers *g)
 {
     const size_t i = integers_encode_any(symbols, x, n, g, true, 1);
     integers_keep_scalar(symbols, x, n, i, g);
@@ -237,7 +243,8 @@ static void lanes_sum_u8(uint8_t *sum, const struct trib_lanes_sum *s)
         for (size_t k = 1; k < s->n_src; k++) {
             p = s->src[k] + i;
             a = v_add_i16(a, v_load_u8_u16(p)), b = v_add_i16(b, v_load_u8_u16(p + L));
-            c = v_add_i16(c, v_load_u8_u16(p + 2 * L)), d = v_add_i16(d, v_load_u8_u16(p + 3 * L));
+            c = v_add_i16(c, v_load_u8_u16(p + 2 * L)),
+            d = v_add_i16(d, v_load_u8_u16(p + 3 * L));
         }
         uint8_t *to = sum + 2 * i;
         v_store(to, a), v_store(to + VEC_BYTES, b);
@@ -249,7 +256,8 @@ static void lanes_sum_u8(uint8_t *sum, const struct trib_lanes_sum *s)
 KERNEL vec v_vote(const uint8_t *lanes, vec more, vec tie)
 {
     const vec lane = v_load_u8(lanes); /* reached: the difference is negative */
-    return v_add_i32(v_shr_i32(v_sub_i32(more, lane), 31), v_shr_i32(v_sub_i32(tie, lane), 31));
+    return v_add_i32(v_shr_i32(v_sub_i32(more, lane), 31),
+                     v_shr_i32(v_sub_i32(tie, lane), 31));
 }
 
 static void lanes_vote(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)

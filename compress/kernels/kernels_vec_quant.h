@@ -13,7 +13,8 @@ KERNEL vec v_narrow(vec u, const vec *h, const struct narrow f)
         add = v_or(v_keep_below_i32(v_shr_any_i32(*h, 32 - f.drop), u,
                                     v_set_i32(f.most + 1)),
                    v_keep_below_i32(half, v_set_i32(f.most), u));
-    const vec code = v_add_i32(v_shr_any_i32(v_add_i32(u, add), f.drop), v_set_i32(-f.rebias));
+    const vec code =
+        v_add_i32(v_shr_any_i32(v_add_i32(u, add), f.drop), v_set_i32(-f.rebias));
     vec r = v_min_i32(code, v_set_i32(f.top));
     if (f.quiet)
         r = v_or(r, v_keep_below_i32(v_set_i32(f.quiet), v_set_i32(0x7f800000u), u));
@@ -63,8 +64,8 @@ KERNEL vec v_f8_code(vec x, const vec *h, vec scale, const struct narrow f)
     return v_or(code, v_shl_i32(v_shr_i32(x, 31), 7));
 }
 
-KERNEL void f8_encode_as(uint8_t *codes, const float *x, size_t n, const struct trib_f8 *p,
-                         bool random, const struct narrow f)
+KERNEL void f8_encode_as(uint8_t *codes, const float *x, size_t n,
+                         const struct trib_f8 *p, bool random, const struct narrow f)
 {
     enum { L = VEC_LANES };
     const vec scale = v_set_f32(p->scale), key1 = v_set_i32(p->key[1]);
@@ -97,13 +98,14 @@ KERNEL vec v_f8_value(const uint8_t *codes, vec norm, const struct narrow f)
     const vec inf = v_keep_below_i32(v_set_i32(0x7f800000u), v_set_i32(f.top), c);
     const vec bits = v_shl_any_i32(v_add_i32(c, v_set_i32(f.rebias)), f.drop);
     const vec small = v_mul_f32(v_to_f32(c), v_set_f32(1.0f / f.steps));
-    const vec large = v_keep_below_i32(v_or(bits, inf), v_add_i32(least, v_set_i32(-1u)), c);
+    const vec large =
+        v_keep_below_i32(v_or(bits, inf), v_add_i32(least, v_set_i32(-1u)), c);
     const vec v = v_mul_f32(v_or(v_keep_below_i32(small, c, least), large), norm);
     return v_xor(v, v_shl_i32(v_shr_i32(code, 7), 31));
 }
 
-KERNEL void f8_decode_as(float *x, const uint8_t *codes, size_t n, const struct trib_f8 *p,
-                         const struct narrow f)
+KERNEL void f8_decode_as(float *x, const uint8_t *codes, size_t n,
+                         const struct trib_f8 *p, const struct narrow f)
 {
     const vec norm = v_set_f32(p->norm);
     size_t i = 0;
@@ -120,8 +122,8 @@ static void f8_decode(float *x, const uint8_t *codes, size_t n, const struct tri
         f8_decode_as(x, codes, n, f, narrow_e4m3);
 }
 
-KERNEL void f8_add_as(float *acc, const uint8_t *codes, size_t n, const struct trib_f8 *p,
-                      const struct narrow f)
+KERNEL void f8_add_as(float *acc, const uint8_t *codes, size_t n,
+                      const struct trib_f8 *p, const struct narrow f)
 {
     const vec norm = v_set_f32(p->norm), weight = v_set_f32(p->weight);
     size_t i = 0;
@@ -185,7 +187,8 @@ KERNEL void powers_encode_as(uint8_t *codes, const float *x, size_t n,
     vec counter = v_counters(p->key[0]);
     size_t i = 0;
     for (; i + L <= n; i += L, counter = v_add_i32(counter, step))
-        v_store_u8(codes + i, v_power_code(v_load(x + i), counter, p, &level, &per_gap));
+        v_store_u8(codes + i,
+                   v_power_code(v_load(x + i), counter, p, &level, &per_gap));
     powers_encode_scalar(codes, x, n, i, p);
 }
 

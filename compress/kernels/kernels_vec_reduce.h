@@ -151,7 +151,8 @@ KERNEL void reduce_vec4(const struct operands *o, size_t at, const struct vec_fo
 {
     const char *s = source(o, 0, at);
     vec a = f.weigh(o, 0, f.load(s)), b = f.weigh(o, 0, f.load(s + f.step));
-    vec c = f.weigh(o, 0, f.load(s + 2 * f.step)), d = f.weigh(o, 0, f.load(s + 3 * f.step));
+    vec c = f.weigh(o, 0, f.load(s + 2 * f.step)),
+        d = f.weigh(o, 0, f.load(s + 3 * f.step));
     for (int k = 1; k < o->n_src; k++) {
         s = source(o, k, at);
         a = op(a, f.weigh(o, k, f.load(s)));

@@ -85,7 +85,8 @@ KERNEL bool any_nonzero(const float *x, size_t n)
     return any_nonzero_scalar(x + i, n - i);
 }
 
-static size_t blocks_nonzero(const float *x, size_t n, size_t block, uint32_t *numbers_out)
+static size_t blocks_nonzero(const float *x, size_t n, size_t block,
+                             uint32_t *numbers_out)
 {
     size_t m = 0, number = 0;
     for (size_t at = 0; at < n; at += block, number++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: see kernels_scalar_strata.h. Every lane has a cursor of its own, which
- * goes VEC_LANES strata at a time.
+ * Part of kernels_vec.h: see kernels_scalar_strata.h. Every lane has a cursor of its
+ * own, which goes VEC_LANES strata at a time.
  */
 #include "compress/kernels/kernels_scalar_strata.h"
 
@@ -12,9 +12,11 @@ static void strata_positions(const struct trib_strata *s, size_t first, size_t c
                              uint32_t *positions_out)
 {
     enum { L = VEC_LANES };
-    const struct strata_cursor one = strata_cursor_at(s, 1), all = strata_cursor_at(s, L);
+    const struct strata_cursor one = strata_cursor_at(s, 1),
+                               all = strata_cursor_at(s, L);
     const vec whole = v_set_i32((uint32_t)one.at), rest = v_set_i32((uint32_t)one.left);
-    const vec whole_all = v_set_i32((uint32_t)all.at), rest_all = v_set_i32((uint32_t)all.left);
+    const vec whole_all = v_set_i32((uint32_t)all.at),
+              rest_all = v_set_i32((uint32_t)all.left);
     const vec k = v_set_i32((uint32_t)s->k), last = v_set_i32((uint32_t)s->k - 1);
     const vec key1 = v_set_i32(s->keys[1]), step = v_set_i32(L * 0x9e3779b9u);
     uint32_t starts[2][L];
@@ -36,7 +38,8 @@ static void strata_positions(const struct trib_strata *s, size_t first, size_t c
         h = v_xor(h, v_shr_i32(h, 16));
         /* of strata that have an element more, all ones */
         const vec more = v_sign_i32(v_sub_i32(last, v_add_i32(left, rest)));
-        v_store(positions_out + i, v_add_i32(at, v_mul_high_u32(h, v_sub_i32(whole, more))));
+        v_store(positions_out + i,
+                v_add_i32(at, v_mul_high_u32(h, v_sub_i32(whole, more))));
         left = v_add_i32(left, rest_all);
         const vec carry = v_sign_i32(v_sub_i32(last, left));
         left = v_sub_i32(left, v_and(k, carry));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels_scalar_crc.h by the instruction of SSE4.2, which takes 8 bytes a cycle and has its
- * result after three. So three parts of a long input are taken side by side; the register of a
- * part is then moved behind the zeros that stand for the next one, which is linear: by nibbles.
+ * kernels_scalar_crc.h by the instruction of SSE4.2, which takes 8 bytes a cycle and
+ * has its result after three. So three parts of a long input are taken side by side;
+ * the register of a part is then moved behind the zeros that stand for the next one,
+ * which is linear: by nibbles.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_X86_CRC_H
 #define COMPRESS_KERNELS_KERNELS_X86_CRC_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The 128-bit vector that kernels_vec.h is written in: NEON of AArch64, which every such CPU
- * has. vec256.h and vec512.h have the same names. A vec is 16 bytes without a type; the
- * suffix of a function says what it takes them for.
+ * The 128-bit vector that kernels_vec.h is written in: NEON of AArch64, which every
+ * such CPU has. vec256.h and vec512.h have the same names. A vec is 16 bytes without a
+ * type; the suffix of a function says what it takes them for.
  */
 #ifndef COMPRESS_KERNELS_VEC128_H
 #define COMPRESS_KERNELS_VEC128_H
@@ -155,7 +155,8 @@ VEC vec v_load1_f16(const void *p)
 {
     uint16_t h;
     memcpy(&h, p, sizeof h);
-    return of_ps(vcvt_f32_f16(vreinterpret_f16_u16(vset_lane_u16(h, vdup_n_u16(0), 0))));
+    return of_ps(
+        vcvt_f32_f16(vreinterpret_f16_u16(vset_lane_u16(h, vdup_n_u16(0), 0))));
 }
 
 VEC vec v_load1_bf16(const void *p)
@@ -188,7 +189,8 @@ VEC vec v_sub_i32(vec a, vec b) { return vsubq_u32(a, b); }
 
 VEC vec v_add_i16(vec a, vec b)
 {
-    return vreinterpretq_u32_u16(vaddq_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)));
+    return vreinterpretq_u32_u16(
+        vaddq_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)));
 }
 
 /* lanes of a table; of one in memory */

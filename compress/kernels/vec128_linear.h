@@ -21,11 +21,12 @@ VEC vec v_flip_signs(vec v, uint32_t bits)
     return veorq_u32(v, vandq_u32(minus, vdupq_n_u32(0x80000000u)));
 }
 
-/* (a, b) -> (a + b, a - b) of lanes 2, then 1 apart. A product with 1 or -1 is exact, so
- * the sum alone is rounded. */
+/* (a, b) -> (a + b, a - b) of lanes 2, then 1 apart. A product with 1 or -1 is exact,
+ * so the sum alone is rounded. */
 VEC vec v_butterfly_lanes(vec v)
 {
-    static const float far[VEC_LANES] = {1, 1, -1, -1}, near[VEC_LANES] = {1, -1, 1, -1};
+    static const float far[VEC_LANES] = {1, 1, -1, -1},
+                       near[VEC_LANES] = {1, -1, 1, -1};
     float32x4_t x = ps(v);
     x = vfmaq_f32(vextq_f32(x, x, 2), x, vld1q_f32(far));
     x = vfmaq_f32(vrev64q_f32(x), x, vld1q_f32(near));
@@ -88,7 +89,8 @@ VEC vec v_table16(const uint8_t *bytes) { return v_load(bytes); }
 
 VEC vec v_look_up16(vec table, vec i)
 {
-    return vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(table), vreinterpretq_u8_u32(i)));
+    return vreinterpretq_u32_u8(
+        vqtbl1q_u8(vreinterpretq_u8_u32(table), vreinterpretq_u8_u32(i)));
 }
 
 #endif

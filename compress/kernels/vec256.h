@@ -186,7 +186,10 @@ VEC vec v_add_i16(vec a, vec b) { return _mm256_add_epi16(a, b); }
 VEC vec v_sub_f32(vec a, vec b) { return of_ps(_mm256_sub_ps(ps(a), ps(b))); }
 /* lanes of a table; of one in memory */
 VEC vec v_pick_f32(vec table, vec i) { return _mm256_permutevar8x32_epi32(table, i); }
-VEC vec v_gather_f32(const float *p, vec i) { return of_ps(_mm256_i32gather_ps(p, i, 4)); }
+VEC vec v_gather_f32(const float *p, vec i)
+{
+    return of_ps(_mm256_i32gather_ps(p, i, 4));
+}
 VEC vec v_to_f32(vec v) { return of_ps(_mm256_cvtepi32_ps(v)); }
 VEC vec v_truncate(vec v) { return _mm256_cvttps_epi32(ps(v)); }
 /* all ones where negative */
@@ -212,7 +215,8 @@ VEC void v_store_u16(void *p, vec v)
 /* the largest of the lanes, signed */
 VEC uint32_t v_max_lane_i32(vec v)
 {
-    __m128i h = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    __m128i h =
+        _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     h = _mm_max_epi32(h, _mm_shuffle_epi32(h, 0x4e));
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(h, _mm_shuffle_epi32(h, 0xb1)));
 }
@@ -258,7 +262,8 @@ VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
 /* of one; VEC_LANES bytes */
 VEC void v_store_u8(uint8_t *p, vec v)
 {
-    const __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
+    const __m128i low = _mm256_castsi256_si128(v),
+                  high = _mm256_extracti128_si256(v, 1);
     const __m128i words = _mm_packus_epi32(low, high);
     _mm_storel_epi64((void *)p, _mm_packus_epi16(words, words));
 }
@@ -312,7 +317,8 @@ VEC vec v_load_u16(const uint8_t *p)
 /* the lower bytes of 16-bit lanes, whose upper ones are 0; VEC_BYTES / 2 of them */
 VEC void v_store_u16_u8(uint8_t *p, vec v)
 {
-    const __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
+    const __m128i low = _mm256_castsi256_si128(v),
+                  high = _mm256_extracti128_si256(v, 1);
     _mm_storeu_si128((void *)p, _mm_packus_epi16(low, high));
 }
 

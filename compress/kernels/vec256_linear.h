@@ -13,7 +13,10 @@
 /* clang-format off */
 
 /* a * b + c, rounded once */
-VEC vec v_fma_f32(vec a, vec b, vec c) { return of_ps(_mm256_fmadd_ps(ps(a), ps(b), ps(c))); }
+VEC vec v_fma_f32(vec a, vec b, vec c)
+{
+    return of_ps(_mm256_fmadd_ps(ps(a), ps(b), ps(c)));
+}
 
 /* lane j gets a minus where bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
@@ -52,7 +55,8 @@ VEC void v_transpose(vec t[8])
     for (int i = 0; i < 8; i += 4) {
 #pragma GCC unroll 2
         for (int j = 0; j < 2; j++) {
-            const __m256d low = _mm256_castps_pd(a[i + j]), high = _mm256_castps_pd(a[i + j + 2]);
+            const __m256d low = _mm256_castps_pd(a[i + j]),
+                          high = _mm256_castps_pd(a[i + j + 2]);
             b[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(low, high));
             b[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low, high));
         }
@@ -68,7 +72,8 @@ VEC void v_transpose(vec t[8])
 VEC vec v_mul_high_u32(vec a, vec b)
 {
     const vec even = _mm256_srli_epi64(_mm256_mul_epu32(a, b), 32);
-    const vec odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    const vec odd =
+        _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
     return _mm256_blend_epi32(even, odd, 0xaa);
 }
 
@@ -93,10 +98,12 @@ VEC struct vec_table32 v_table32(const uint32_t *words)
 VEC vec v_look_up32(const struct vec_table32 *t, vec i)
 {
     const __m256 bit3 = ps(v_shl_i32(i, 28)), bit4 = ps(v_shl_i32(i, 27));
-    const __m256 low = _mm256_blendv_ps(ps(_mm256_permutevar8x32_epi32(t->part[0], i)),
-                                        ps(_mm256_permutevar8x32_epi32(t->part[1], i)), bit3);
-    const __m256 high = _mm256_blendv_ps(ps(_mm256_permutevar8x32_epi32(t->part[2], i)),
-                                         ps(_mm256_permutevar8x32_epi32(t->part[3], i)), bit3);
+    const __m256 low =
+        _mm256_blendv_ps(ps(_mm256_permutevar8x32_epi32(t->part[0], i)),
+                         ps(_mm256_permutevar8x32_epi32(t->part[1], i)), bit3);
+    const __m256 high =
+        _mm256_blendv_ps(ps(_mm256_permutevar8x32_epi32(t->part[2], i)),
+                         ps(_mm256_permutevar8x32_epi32(t->part[3], i)), bit3);
     return of_ps(_mm256_blendv_ps(low, high, bit4));
 }
 

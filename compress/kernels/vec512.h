@@ -180,7 +180,10 @@ VEC vec v_add_i16(vec a, vec b) { return _mm512_add_epi16(a, b); }
 VEC vec v_sub_f32(vec a, vec b) { return of_ps(_mm512_sub_ps(ps(a), ps(b))); }
 /* lanes of a table; of one in memory */
 VEC vec v_pick_f32(vec table, vec i) { return _mm512_permutexvar_epi32(i, table); }
-VEC vec v_gather_f32(const float *p, vec i) { return of_ps(_mm512_i32gather_ps(i, p, 4)); }
+VEC vec v_gather_f32(const float *p, vec i)
+{
+    return of_ps(_mm512_i32gather_ps(i, p, 4));
+}
 VEC vec v_to_f32(vec v) { return of_ps(_mm512_cvtepi32_ps(v)); }
 VEC vec v_truncate(vec v) { return _mm512_cvttps_epi32(ps(v)); }
 /* all ones where negative */

@@ -13,7 +13,10 @@
 /* clang-format off */
 
 /* a * b + c, rounded once */
-VEC vec v_fma_f32(vec a, vec b, vec c) { return of_ps(_mm512_fmadd_ps(ps(a), ps(b), ps(c))); }
+VEC vec v_fma_f32(vec a, vec b, vec c)
+{
+    return of_ps(_mm512_fmadd_ps(ps(a), ps(b), ps(c)));
+}
 
 /* lane j gets a minus where bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
@@ -54,7 +57,8 @@ VEC void v_transpose(vec t[16])
     for (int i = 0; i < 16; i += 4) {
 #pragma GCC unroll 2
         for (int j = 0; j < 2; j++) {
-            const __m512d low = _mm512_castps_pd(a[i + j]), high = _mm512_castps_pd(a[i + j + 2]);
+            const __m512d low = _mm512_castps_pd(a[i + j]),
+                          high = _mm512_castps_pd(a[i + j + 2]);
             b[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
             b[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
         }
@@ -76,7 +80,8 @@ VEC void v_transpose(vec t[16])
 VEC vec v_mul_high_u32(vec a, vec b)
 {
     const vec even = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
-    const vec odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+    const vec odd =
+        _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
     return _mm512_mask_mov_epi32(even, 0xaaaa, odd);
 }
 

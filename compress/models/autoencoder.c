@@ -162,8 +162,8 @@ static bool allocate(struct trib_autoencoder *ae)
            ae->dlatents && ae->target && ae->result && ae->dresult && ae->scratch;
 }
 
-/* n weights from number `at` on, uniform, so that a sum of `terms` products has the variance of
- * one factor behind f (He et al., ICCV 2015, eq. 14) */
+/* n weights from number `at` on, uniform, so that a sum of `terms` products has the
+ * variance of one factor behind f (He et al., ICCV 2015, eq. 14) */
 static void draw(struct trib_autoencoder *ae, size_t at, size_t n, double terms,
                  float slope)
 {
@@ -310,7 +310,8 @@ static void encode_backward(struct trib_autoencoder *ae, const float *v,
     backward(ae, 0, LATENT, 0, v, NULL);
 }
 
-float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae, size_t decoder)
+float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae,
+                                         size_t decoder)
 {
     assert(ae->opts.innovation && decoder < ae->opts.decoders);
     return ae->weights[decoder_at(ae, decoder) + ae->decoder_weights - 1];
@@ -418,10 +419,10 @@ static void scale(float *x, float factor, size_t n)
         x[i] *= factor;
 }
 
-/* What the means alone say: the loss and, if that is finite, the derivatives in the decoder
- * and, to dlatents, in the latent of one of n nodes. */
-static double decoder_part(struct trib_autoencoder *ae, const float *mean, const float *latent,
-                           size_t n)
+/* What the means alone say: the loss and, if that is finite, the derivatives in the
+ * decoder and, to dlatents, in the latent of one of n nodes. */
+static double decoder_part(struct trib_autoencoder *ae, const float *mean,
+                           const float *latent, size_t n)
 {
     trib_autoencoder_decode(ae, 0, latent, NULL, ae->result);
     const double loss = compare(ae, mean, 1.0f);
@@ -489,8 +490,8 @@ bool trib_autoencoder_step(struct trib_autoencoder *ae, size_t vectors)
     return step(ae);
 }
 
-/* lambda2 times the sum over ordered pairs of latents of their MSE; its derivatives are added
- * to dlatents. */
+/* lambda2 times the sum over ordered pairs of latents of their MSE; its derivatives are
+ * added to dlatents. */
 static double latents_apart(struct trib_autoencoder *ae, size_t n)
 {
     const size_t latent = trib_autoencoder_latent(ae);

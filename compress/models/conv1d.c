@@ -23,8 +23,8 @@ size_t trib_layer_weights(const struct trib_layer *l)
 }
 
 /*
- * The side with the longer signal becomes a matrix of columns: row (c, t) is channel c from
- * sample t on, every stride-th sample, `count` of them.
+ * The side with the longer signal becomes a matrix of columns: row (c, t) is channel c
+ * from sample t on, every stride-th sample, `count` of them.
  */
 struct columns {
     size_t channels, taps, stride;
@@ -173,7 +173,8 @@ static void backward_transposed(const struct trib_layer_run *r, const struct col
     r->kernels->gemm(&g);
 }
 
-void trib_layer_backward(const struct trib_layer_run *r, float *dy, float *dx, float *dweights)
+void trib_layer_backward(const struct trib_layer_run *r, float *dy, float *dx,
+                         float *dweights)
 {
     const struct trib_layer *l = r->layer;
     const struct columns c = columns_of(l, r->length);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Layers of one-dimensional convolutions, forward and backward, as products of matrices.
+ * Layers of one-dimensional convolutions, forward and backward, as products of
+ * matrices.
  *
- * Signals are channels x length floats, row-major. With taps T and stride S, no padding:
+ * Signals are channels x length floats, row-major. With taps T and stride S, no
+ * padding:
  *     convolution   y[o][i] = f(bias[o] + sum over c, t of w[o][c][t] x[c][S i + t]),
  *                   of length floor((length - T) / S) + 1
- *     transposed    y[o][S i + t] = f(bias[o] + sum over c, i, t of w[c][o][t] x[c][i]),
- *                   of length S (length - 1) + T
- *     f(v) = v above 0, else slope * v                       (LeakyReLU; slope 1: linear)
+ *     transposed    y[o][S i + t] = f(bias[o] + sum over c, i, t of w[c][o][t]
+ *                   x[c][i]), of length S (length - 1) + T
+ *     f(v) = v above 0, else slope * v                       (LeakyReLU; slope 1:
+ *     linear)
  * Weights are w, row-major, and behind it bias.
  *
- * All of it has the same bits in every instruction set. NaN and Inf go where the sums carry
- * them. No state; functions do not allocate.
+ * All of it has the same bits in every instruction set. NaN and Inf go where the sums
+ * carry them. No state; functions do not allocate.
  */
 #ifndef COMPRESS_MODELS_CONV1D_H
 #define COMPRESS_MODELS_CONV1D_H
@@ -62,9 +65,9 @@ void trib_layer_backward(const struct trib_layer_run *r, float *dy, float *dx,
                          float *dweights);
 
 /**
- * trib_resize_forward - `to` samples of a signal of `from`, linear between the two nearest;
- * sample i lies at (i + 1/2) from / to - 1/2, not outside of the first and the last.
- * trib_resize_backward - the derivatives in x, overwritten, from those in y.
+ * trib_resize_forward - `to` samples of a signal of `from`, linear between the two
+ * nearest; sample i lies at (i + 1/2) from / to - 1/2, not outside of the first and the
+ * last. trib_resize_backward - the derivatives in x, overwritten, from those in y.
  */
 void trib_resize_forward(const float *x, size_t from, float *y, size_t to);
 void trib_resize_backward(float *dx, size_t from, const float *dy, size_t to);

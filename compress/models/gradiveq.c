@@ -3,26 +3,27 @@
  * GradiVeQ (Yu et al.: "GradiVeQ: vector quantization for bandwidth-efficient gradient
  * aggregation in distributed CNN training", NeurIPS 2018; arXiv 1811.03617).
  *
- * A chunk is cut into slices of `slice` elements. In a cycle of the plan, `train` starts send
- * elements as they are, and rank 0 gathers the slices of the sums; before the next start it
- * fits their principal components (pca.h), and all ranks get them by an exchange. Then, for
- * `coded` starts, a slice x of rank w is its `kept` coefficients
+ * A chunk is cut into slices of `slice` elements. In a cycle of the plan, `train`
+ * starts send elements as they are, and rank 0 gathers the slices of the sums; before
+ * the next start it fits their principal components (pca.h), and all ranks get them by
+ * an exchange. Then, for `coded` starts, a slice x of rank w is its `kept` coefficients
  *
  *     c_w = U^T (x - mean of slices / ranks)
  *
- * which add; the sum of slices is U (sum of c_w) + mean of slices. Without centre=1 the mean is
- * taken to be 0, as the paper does.
+ * which add; the sum of slices is U (sum of c_w) + mean of slices. Without centre=1 the
+ * mean is taken to be 0, as the paper does.
  *
  * Coefficients are float32, or integers of a codec behind "+" whose words add.
  *
- * The epoch of words is the number of the basis. A basis stays while the next is trained, and
- * elements are sent as they are then. Error feedback keeps what lies outside of the basis; it
- * goes with the next training. How much that is follows from the gradients alone, so no delta
- * is claimed.
+ * The epoch of words is the number of the basis. A basis stays while the next is
+ * trained, and elements are sent as they are then. Error feedback keeps what lies
+ * outside of the basis; it goes with the next training. How much that is follows from
+ * the gradients alone, so no delta is claimed.
  *
- * NaN and Inf: slices with one are not gathered; coded, a slice with one comes out as NaN, others
- * do not notice, unless a codec behind "+" has coefficients of both in one bucket: then all of
- * that bucket's slices do. State: the sums of the slices gathered (of rank 0), the basis, the epoch.
+ * NaN and Inf: slices with one are not gathered; coded, a slice with one comes out as
+ * NaN, others do not notice, unless a codec behind "+" has coefficients of both in one
+ * bucket: then all of that bucket's slices do. State: the sums of the slices gathered
+ * (of rank 0), the basis, the epoch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +70,9 @@ static void destroy(struct trib_model *m)
     free(g);
 }
 
-static trib_status_t create(const struct trib_codec *c, const struct trib_model_opts *opts,
-                            struct trib_error *err, struct trib_model **out)
+static trib_status_t create(const struct trib_codec *c,
+                            const struct trib_model_opts *opts, struct trib_error *err,
+                            struct trib_model **out)
 {
     const struct trib_pca_opts pca = {.slice = slice_of(c),
                                       .kept = (size_t)c->param[TRIB_PARAM_KEPT],
@@ -78,7 +80,8 @@ static trib_status_t create(const struct trib_codec *c, const struct trib_model_
     struct gradiveq *g = calloc(1, sizeof *g);
 
     if (!g)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the basis of gradiveq");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for the basis of gradiveq");
     g->base.opts = *opts;
     g->train = (uint32_t)c->param[TRIB_PARAM_TRAIN];
     g->cycle = g->train + (uint32_t)c->param[TRIB_PARAM_CODED];
@@ -89,7 +92,8 @@ static trib_status_t create(const struct trib_codec *c, const struct trib_model_
         g->basis = calloc(1, trib_pca_bytes(g->pca));
         g->scratch = aligned_alloc(64, (trib_pca_scratch(g->pca) + 63) / 64 * 64);
         if (!g->basis || !g->scratch)
-            status = trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the basis of gradiveq");
+            status = trib_fail(err, TRIB_ERR_NO_MEMORY,
+                               "no memory for the basis of gradiveq");
     }
     if (status != TRIB_OK) {
         destroy(&g->base);
@@ -140,13 +144,15 @@ static bool exchange(struct trib_model *m, uint32_t step, float *own_out)
     return true;
 }
 
-static trib_status_t exchanged(struct trib_model *m, const float *sum, struct trib_error *err)
+static trib_status_t exchanged(struct trib_model *m, const float *sum,
+                               struct trib_error *err)
 {
     struct gradiveq *g = (struct gradiveq *)m;
 
     if (sum[0] != 1.0f)
-        return trib_fail(err, TRIB_ERR_CODEC,
-                         "gradiveq: rank 0 found no principal components of the gradients");
+        return trib_fail(
+            err, TRIB_ERR_CODEC,
+            "gradiveq: rank 0 found no principal components of the gradients");
     const trib_status_t status = trib_pca_set(g->pca, sum + 1, err);
     g->bases += status == TRIB_OK;
     return status;
@@ -165,22 +171,22 @@ static float mean_part(const struct trib_model *m, bool own)
     return own && !m->opts.mean ? 1.0f / (float)m->opts.ranks : 1.0f;
 }
 
-static void forward(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                    float *y_out)
+static void forward(struct trib_model *m, const struct trib_model_chunk *c,
+                    const float *x, float *y_out)
 {
     struct gradiveq *g = (struct gradiveq *)m;
     trib_pca_encode(g->pca, x, c->n, mean_part(m, true), y_out, g->scratch);
 }
 
-static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y, bool own,
-                    float *x_out)
+static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
+                    bool own, float *x_out)
 {
     struct gradiveq *g = (struct gradiveq *)m;
     trib_pca_decode(g->pca, y, c->n, mean_part(m, own), x_out, g->scratch);
 }
 
-static void learn(struct trib_model *m, const struct trib_model_chunk *c, const float *y,
-                  const float *x)
+static void learn(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *y, const float *x)
 {
     struct gradiveq *g = (struct gradiveq *)m;
 
@@ -210,7 +216,8 @@ static void write(const struct trib_model *m, uint8_t *out)
     trib_pca_sums_write(g->pca, out + HEAD + basis);
 }
 
-static trib_status_t read(struct trib_model *m, const uint8_t *src, struct trib_error *err)
+static trib_status_t read(struct trib_model *m, const uint8_t *src,
+                          struct trib_error *err)
 {
     struct gradiveq *g = (struct gradiveq *)m;
     const size_t basis = trib_pca_bytes(g->pca);

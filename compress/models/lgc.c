@@ -26,7 +26,7 @@ static const struct trib_lgc *const_lgc_of(const struct trib_model *m)
     return (const struct trib_lgc *)m;
 }
 
-/* ---- of a codec and the elements of a chunk --------------------------------------- */
+/* ---- of a codec and the elements of a chunk -------------------------------------- */
 
 size_t trib_lgc_kept(const struct trib_codec *c, size_t n)
 {
@@ -50,7 +50,7 @@ size_t trib_lgc_unit(const struct trib_codec *c)
     return 1;
 }
 
-/* ---- life --------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------ */
 
 /* Two digits, rounded up. */
 static double two_digits(double x)
@@ -59,26 +59,29 @@ static double two_digits(double x)
     return ceil(x / unit) * unit;
 }
 
-static trib_status_t check(const struct trib_codec *c, const struct trib_model_opts *opts,
-                           struct trib_error *err)
+static trib_status_t check(const struct trib_codec *c,
+                           const struct trib_model_opts *opts, struct trib_error *err)
 {
     const size_t n = opts->piece, length = trib_lgc_kept(c, n);
-    const double ratio = c->param[TRIB_PARAM_RATIO], least = TRIB_AUTOENCODER_LENGTH_MIN;
+    const double ratio = c->param[TRIB_PARAM_RATIO],
+                 least = TRIB_AUTOENCODER_LENGTH_MIN;
 
     if (length < TRIB_AUTOENCODER_LENGTH_MIN) {
         const double chunk = ceil(least / ratio);
-        return trib_fail(err, TRIB_ERR_CODEC,
-                         "codec \"%s\": of chunks of %zu elements it takes %zu values, and its "
-                         "autoencoder needs %.0f: give chunks of at least %.0f elements "
-                         "(%.0f bytes), or ratio=%.2g or more",
-                         c->info.text, n, length, least, chunk,
-                         chunk * (double)sizeof(float), two_digits(least / (double)n));
+        return trib_fail(
+            err, TRIB_ERR_CODEC,
+            "codec \"%s\": of chunks of %zu elements it takes %zu values, and its "
+            "autoencoder needs %.0f: give chunks of at least %.0f elements "
+            "(%.0f bytes), or ratio=%.2g or more",
+            c->info.text, n, length, least, chunk, chunk * (double)sizeof(float),
+            two_digits(least / (double)n));
     }
     if (length > TRIB_AUTOENCODER_LENGTH_MAX || n > POSITION_END)
-        return trib_fail(err, TRIB_ERR_CODEC,
-                         "codec \"%s\": chunks of %zu elements are too large, %d elements and "
-                         "%d values of them are the most: set a smaller chunk",
-                         c->info.text, n, POSITION_END, TRIB_AUTOENCODER_LENGTH_MAX);
+        return trib_fail(
+            err, TRIB_ERR_CODEC,
+            "codec \"%s\": chunks of %zu elements are too large, %d elements and "
+            "%d values of them are the most: set a smaller chunk",
+            c->info.text, n, POSITION_END, TRIB_AUTOENCODER_LENGTH_MAX);
     if (opts->ranks > TRIB_AUTOENCODER_DECODERS_MAX)
         return trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\" is for at most %d ranks",
                          c->info.text, TRIB_AUTOENCODER_DECODERS_MAX);
@@ -96,7 +99,8 @@ static bool allocate(struct trib_lgc *g, size_t piece)
     return g->records && g->values && g->coded && g->positions && g->work && g->keys;
 }
 
-trib_status_t trib_lgc_create(const struct trib_codec *c, const struct trib_model_opts *opts,
+trib_status_t trib_lgc_create(const struct trib_codec *c,
+                              const struct trib_model_opts *opts,
                               const struct trib_lgc_form *form, struct trib_error *err,
                               struct trib_lgc **out)
 {
@@ -180,7 +184,7 @@ bool trib_lgc_learns(const struct trib_lgc *g, uint32_t step)
     return step > 1 && stage_of(g, step - 1) == TRIB_LGC_TRAINING;
 }
 
-/* ---- chunks ------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------- */
 
 bool trib_lgc_whole(const struct trib_lgc *g, size_t n)
 {
@@ -224,8 +228,8 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c, const float *x,
-                    float *share_out)
+bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c,
+                    const float *x, float *share_out)
 {
     const size_t ranks = (size_t)g->base.opts.ranks;
     const size_t master = (g->step + trib_lgc_number(g, c)) % ranks;
@@ -239,8 +243,8 @@ bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c, const 
         share_out[TRIB_LGC_SCALE] = NAN;
     if (master != (size_t)g->base.opts.rank)
         return false;
-    const size_t n = trib_select_largest(codec->kernels, x, c->n, trib_lgc_kept(codec, c->n),
-                                         g->positions, g->work);
+    const size_t n = trib_select_largest(
+        codec->kernels, x, c->n, trib_lgc_kept(codec, c->n), g->positions, g->work);
     for (size_t i = 0; i < n; i++)
         g->keys[i] = key_of(x[g->positions[i]], g->positions[i]);
     qsort(g->keys, n, sizeof *g->keys, by_key);
@@ -267,7 +271,8 @@ static bool positions_valid(const struct trib_lgc *g, size_t n, const float *sha
     return valid;
 }
 
-void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c, float *share)
+void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c,
+                     float *share)
 {
     const struct trib_lgc *g = lgc_of(m);
     const float scale = share[TRIB_LGC_SCALE];
@@ -318,7 +323,7 @@ void trib_lgc_times(float *x, float factor, size_t n)
         x[i] *= factor;
 }
 
-/* ---- state -------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------- */
 
 static size_t records_bytes(const struct trib_lgc *g)
 {
@@ -339,8 +344,10 @@ void trib_lgc_write(const struct trib_model *m, uint8_t *out)
     memcpy(out + trib_autoencoder_save_bytes(g->ae), g->records, records_bytes(g));
 }
 
-/* Whatever floats there are to be learned from: those of a gradient may be NaN as well. */
-trib_status_t trib_lgc_read(struct trib_model *m, const uint8_t *src, struct trib_error *err)
+/* Whatever floats there are to be learned from: those of a gradient may be NaN as
+ * well. */
+trib_status_t trib_lgc_read(struct trib_model *m, const uint8_t *src,
+                            struct trib_error *err)
 {
     struct trib_lgc *g = lgc_of(m);
     const size_t weights = trib_autoencoder_save_bytes(g->ae);

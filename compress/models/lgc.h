@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * LGC, learned gradient compression (Abrahamyan, Chen, Bekoulis, Deligiannis: "Learned
- * gradient compression for distributed deep learning", TNNLS 2021; arXiv 2103.08870), as a
- * model of a plan, in two forms: lgc_ring.c and lgc_ps.c. Here is what they share.
+ * gradient compression for distributed deep learning", TNNLS 2021; arXiv 2103.08870),
+ * as a model of a plan, in two forms: lgc_ring.c and lgc_ps.c. Here is what they share.
  *
- * Of each chunk only `length` elements move, or fewer: those at the positions at which one
- * rank, the chunk's master in this start, has its k = ceil(ratio * n) largest in magnitude;
- * length is the k of a whole chunk. The master is rank (start + number of chunk) % ranks. It
- * shares the positions, in the order of its values, the largest first: so those are a smooth
- * curve, of which a latent holds more than of values in the order of positions; and the root
- * mean square of its values, by which all are divided before the autoencoder of
- * autoencoder.h, and multiplied behind it.
+ * Of each chunk only `length` elements move, or fewer: those at the positions at which
+ * one rank, the chunk's master in this start, has its k = ceil(ratio * n) largest in
+ * magnitude; length is the k of a whole chunk. The master is rank (start + number of
+ * chunk) % ranks. It shares the positions, in the order of its values, the largest
+ * first: so those are a smooth curve, of which a latent holds more than of values in
+ * the order of positions; and the root mean square of its values, by which all are
+ * divided before the autoencoder of autoencoder.h, and multiplied behind it.
  *
  *     share     | f32 scale | f32 number of positions | f32 position[length] | … |
  *               positions count from the chunk's first element and are below 2^24, so
@@ -23,21 +23,23 @@
  *     then                   what the form makes of them                       epoch 2
  * A chunk of no more elements than a latent has floats is always sent as it is.
  *
- * A choice of ours: the master changes from start to start. So does another: learning takes
- * Adam's steps, because few hundred of plain descent do not leave the mean (autoencoder.c).
+ * A choice of ours: the master changes from start to start. So does another: learning
+ * takes Adam's steps, because few hundred of plain descent do not leave the mean
+ * (autoencoder.c).
  *
- * Bias: biased, by as much as the autoencoder errs; no delta is claimed. Elements at other
- * positions come out as 0. With error feedback a rank keeps these, and at the positions what
- * its own contribution was minus what the decoder makes of it alone.
- * NaN and Inf: a rank that has one in a chunk, be it the master or not, shares a scale of NaN, so
- * the sum of the scales is NaN on all ranks. Then the chunk's k elements come out as NaN
- * everywhere, in epochs 1 and 2 alike (where the master has no element but zeros: the chunk's
- * first element), whatever the words say. Nobody learns from the chunk, and the next start knows
- * nothing of it: residuals are 0 where they would not be finite.
- * A share from the wire that is none (positions outside the chunk) is taken for an empty one.
+ * Bias: biased, by as much as the autoencoder errs; no delta is claimed. Elements at
+ * other positions come out as 0. With error feedback a rank keeps these, and at the
+ * positions what its own contribution was minus what the decoder makes of it alone.
+ * NaN and Inf: a rank that has one in a chunk, be it the master or not, shares a scale
+ * of NaN, so the sum of the scales is NaN on all ranks. Then the chunk's k elements
+ * come out as NaN everywhere, in epochs 1 and 2 alike (where the master has no element
+ * but zeros: the chunk's first element), whatever the words say. Nobody learns from the
+ * chunk, and the next start knows nothing of it: residuals are 0 where they would not
+ * be finite. A share from the wire that is none (positions outside the chunk) is taken
+ * for an empty one.
  *
- * State: the weights, what Adam remembers, and the vectors of the last start if they were
- * not learned from yet: | as trib_autoencoder_save | f32 record[chunks][floats] |.
+ * State: the weights, what Adam remembers, and the vectors of the last start if they
+ * were not learned from yet: | as trib_autoencoder_save | f32 record[chunks][floats] |.
  */
 #ifndef COMPRESS_MODELS_LGC_H
 #define COMPRESS_MODELS_LGC_H
@@ -64,7 +66,7 @@ struct trib_lgc {
     uint64_t *keys; /* of length */
 };
 
-/* ---- of a codec and the elements of a chunk --------------------------------------- */
+/* ---- of a codec and the elements of a chunk -------------------------------------- */
 
 /** trib_lgc_kept - positions of a chunk of n elements. */
 size_t trib_lgc_kept(const struct trib_codec *c, size_t n);
@@ -75,7 +77,7 @@ size_t trib_lgc_latent(const struct trib_codec *c, size_t n);
 size_t trib_lgc_piece(const struct trib_codec *c);
 size_t trib_lgc_unit(const struct trib_codec *c);
 
-/* ---- life --------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------ */
 
 /* What the forms want of their own. */
 struct trib_lgc_form {
@@ -85,7 +87,8 @@ struct trib_lgc_form {
     bool innovation;
 };
 
-trib_status_t trib_lgc_create(const struct trib_codec *c, const struct trib_model_opts *opts,
+trib_status_t trib_lgc_create(const struct trib_codec *c,
+                              const struct trib_model_opts *opts,
                               const struct trib_lgc_form *form, struct trib_error *err,
                               struct trib_lgc **out);
 void trib_lgc_destroy(struct trib_model *m);
@@ -97,7 +100,7 @@ bool trib_lgc_learning(const struct trib_model *m);
 /** trib_lgc_learns - is something learned before this start? */
 bool trib_lgc_learns(const struct trib_lgc *g, uint32_t step);
 
-/* ---- chunks ------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------- */
 
 /** trib_lgc_bad - had any rank NaN or Inf in the chunk of this settled share? */
 static inline bool trib_lgc_bad(const float *share)
@@ -110,11 +113,12 @@ bool trib_lgc_whole(const struct trib_lgc *g, size_t n);
 size_t trib_lgc_number(const struct trib_lgc *g, const struct trib_model_chunk *c);
 float *trib_lgc_record(struct trib_lgc *g, const struct trib_model_chunk *c);
 
-/** trib_lgc_share - scale and positions, if this rank is the master; is it? A scale of NaN, if
- * x is not finite, of any rank. */
-bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c, const float *x,
-                    float *share_out);
-void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c, float *share);
+/** trib_lgc_share - scale and positions, if this rank is the master; is it? A scale of
+ * NaN, if x is not finite, of any rank. */
+bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c,
+                    const float *x, float *share_out);
+void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c,
+                     float *share);
 
 /** trib_lgc_gather - the elements at the positions, then zeros; returns how many. */
 size_t trib_lgc_gather(const struct trib_lgc *g, const float *share, const float *x,
@@ -130,10 +134,11 @@ void trib_lgc_scaled(const struct trib_lgc *g, const float *share, const float *
 /** trib_lgc_times - x *= factor, n floats. */
 void trib_lgc_times(float *x, float factor, size_t n);
 
-/* ---- state -------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------- */
 
 size_t trib_lgc_bytes(const struct trib_model *m);
 void trib_lgc_write(const struct trib_model *m, uint8_t *out);
-trib_status_t trib_lgc_read(struct trib_model *m, const uint8_t *src, struct trib_error *err);
+trib_status_t trib_lgc_read(struct trib_model *m, const uint8_t *src,
+                            struct trib_error *err);
 
 #endif

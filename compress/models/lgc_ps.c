@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC with a parameter server's loss (lgc.h has the paper, the stages and what is common), in
- * which all ranks are the server: v_k are the values of rank k at the master's positions,
- * divided by the master's scale, E encoder, D_k the decoder for rank k.
+ * LGC with a parameter server's loss (lgc.h has the paper, the stages and what is
+ * common), in which all ranks are the server: v_k are the values of rank k at the
+ * master's positions, divided by the master's scale, E encoder, D_k the decoder for
+ * rank k.
  *
- *     epoch 2   the master shares its latent c = E(v). The word of rank k is its innovation s_k,
- *               its ceil(innovation * n) values largest in magnitude, times the weight w_k
- *               that D_k gives it: pairs of position and value. D_k is linear in s_k, so all
- *               ranks know the sum over k of D_k(c) + w_k s_k from c and the sum of words.
- *     epoch 1   words are the values. By the exchange all ranks get all v_k, and each makes
- *               the same steps, one a chunk, of trib_autoencoder_train_ps.
+ *     epoch 2   the master shares its latent c = E(v). The word of rank k is its
+ *               innovation s_k, its ceil(innovation * n) values largest in magnitude,
+ *               times the weight w_k that D_k gives it: pairs of position and value.
+ *               D_k is linear in s_k, so all ranks know the sum over k of D_k(c) + w_k
+ *               s_k from c and the sum of words.
+ *     epoch 1   words are the values. By the exchange all ranks get all v_k, and each
+ *               makes the same steps, one a chunk, of trib_autoencoder_train_ps.
  *
- * Time and memory of each rank grow with the number of ranks, as those of the paper's server
- * do: 43,682 weights and a decoding a chunk for each; the exchange is of all v_k.
+ * Time and memory of each rank grow with the number of ranks, as those of the paper's
+ * server do: 43,682 weights and a decoding a chunk for each; the exchange is of all
+ * v_k.
  */
 #include <assert.h>
 #include <math.h>
@@ -57,7 +60,7 @@ static float *latent_of(const struct trib_lgc *g, float *share)
     return share + TRIB_LGC_POSITIONS + g->length;
 }
 
-/* ---- life --------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------ */
 
 static void destroy(struct trib_model *m)
 {
@@ -69,8 +72,9 @@ static void destroy(struct trib_model *m)
     trib_lgc_destroy(m);
 }
 
-static trib_status_t create(const struct trib_codec *c, const struct trib_model_opts *opts,
-                            struct trib_error *err, struct trib_model **out)
+static trib_status_t create(const struct trib_codec *c,
+                            const struct trib_model_opts *opts, struct trib_error *err,
+                            struct trib_model **out)
 {
     const size_t ranks = (size_t)opts->ranks;
     const struct trib_lgc_form form = {.bytes = sizeof(struct ps),
@@ -94,7 +98,7 @@ static trib_status_t create(const struct trib_codec *c, const struct trib_model_
     return TRIB_OK;
 }
 
-/* ---- learning ----------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------- */
 
 /* The k values largest in magnitude, times weight; 0 elsewhere. */
 static void innovation(struct trib_lgc *g, const float *values, size_t k, float weight,
@@ -139,7 +143,8 @@ static size_t elements_of(const struct trib_lgc *g, size_t chunk)
     return left < piece ? left : piece;
 }
 
-static trib_status_t exchanged(struct trib_model *m, const float *sum, struct trib_error *err)
+static trib_status_t exchanged(struct trib_model *m, const float *sum,
+                               struct trib_error *err)
 {
     struct ps *p = (struct ps *)m;
     struct trib_lgc *g = &p->lgc;
@@ -167,10 +172,10 @@ static trib_status_t exchanged(struct trib_model *m, const float *sum, struct tr
     return TRIB_OK;
 }
 
-/* ---- chunks ------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------- */
 
-static void share(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                  float *share_out)
+static void share(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *x, float *share_out)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
 
@@ -187,8 +192,8 @@ static size_t length(const struct trib_model *m, size_t n)
     return trib_lgc_whole(g, n) ? n : g->length;
 }
 
-static void forward(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                    float *y_out)
+static void forward(struct trib_model *m, const struct trib_model_chunk *c,
+                    const float *x, float *y_out)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
 
@@ -203,13 +208,14 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c, cons
         trib_lgc_scaled(g, c->share, y_out, record + 1);
         return;
     }
-    const float weight = trib_autoencoder_innovation_weight(g->ae, (size_t)m->opts.rank);
+    const float weight =
+        trib_autoencoder_innovation_weight(g->ae, (size_t)m->opts.rank);
     memcpy(g->values, y_out, g->length * sizeof *y_out);
     innovation(g, g->values, innovation_of(m->codec, c->n), weight, y_out);
 }
 
-static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y, bool own,
-                    float *x_out)
+static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
+                    bool own, float *x_out)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
 
@@ -230,8 +236,8 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
     trib_lgc_scatter(c->share, y, x_out, c->n);
 }
 
-static void learn(struct trib_model *m, const struct trib_model_chunk *c, const float *y,
-                  const float *x)
+static void learn(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *y, const float *x)
 {
     (void)m, (void)c, (void)y, (void)x;
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC among ranks (lgc.h has the paper, the stages and what is common): v_k are the values of
- * rank k at the master's positions, divided by the master's scale, E encoder, D decoder, K ranks.
+ * LGC among ranks (lgc.h has the paper, the stages and what is common): v_k are the
+ * values of rank k at the master's positions, divided by the master's scale, E encoder,
+ * D decoder, K ranks.
  *
- *     epoch 2   y_k = E(v_k), about length / 4 floats; words add; the mean of the v_k is taken to
- *               be D(mean of the y_k), the same on all ranks
- *     epoch 1   y_k = the values themselves, then E(v_k): so all ranks get the means of both.
- *               Before the next start each goes back through D, and on through E with its own
- *               v_k; the derivatives of the encoder's weights, 172,996 floats, are summed by
- *               the exchange, and all ranks make the same step against
- *               MSE(mean of v_k, D(mean of E(v_k))), averaged over the chunks.
+ *     epoch 2   y_k = E(v_k), about length / 4 floats; words add; the mean of the v_k
+ *               is taken to be D(mean of the y_k), the same on all ranks
+ *     epoch 1   y_k = the values themselves, then E(v_k): so all ranks get the means of
+ *               both. Before the next start each goes back through D, and on through E
+ *               with its own v_k; the derivatives of the encoder's weights, 172,996
+ *               floats, are summed by the exchange, and all ranks make the same step
+ *               against MSE(mean of v_k, D(mean of E(v_k))), averaged over the chunks.
  *
- * That is the step that one rank with all v_k would make, and its cost does not grow with K.
- * It is made in the order of chunks, whatever order they came in.
+ * That is the step that one rank with all v_k would make, and its cost does not grow
+ * with K. It is made in the order of chunks, whatever order they came in.
  */
 #include <assert.h>
 #include <math.h>
@@ -47,8 +48,9 @@ static size_t share_floats(const struct trib_codec *c, size_t n)
     return TRIB_LGC_POSITIONS + trib_lgc_kept(c, n);
 }
 
-static trib_status_t create(const struct trib_codec *c, const struct trib_model_opts *opts,
-                            struct trib_error *err, struct trib_model **out)
+static trib_status_t create(const struct trib_codec *c,
+                            const struct trib_model_opts *opts, struct trib_error *err,
+                            struct trib_model **out)
 {
     const size_t n = opts->piece;
     const struct trib_lgc_form form = {
@@ -63,7 +65,7 @@ static trib_status_t create(const struct trib_codec *c, const struct trib_model_
     return status;
 }
 
-/* ---- learning ----------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------- */
 
 static size_t exchange_floats(const struct trib_model *m)
 {
@@ -89,11 +91,13 @@ static bool exchange(struct trib_model *m, uint32_t step, float *own_out)
         record[0] = 0.0f;
         g->learned += isfinite(trib_autoencoder_add_part(g->ae, &part));
     }
-    memcpy(own_out, trib_autoencoder_shared(g->ae), exchange_floats(m) * sizeof *own_out);
+    memcpy(own_out, trib_autoencoder_shared(g->ae),
+           exchange_floats(m) * sizeof *own_out);
     return true;
 }
 
-static trib_status_t exchanged(struct trib_model *m, const float *sum, struct trib_error *err)
+static trib_status_t exchanged(struct trib_model *m, const float *sum,
+                               struct trib_error *err)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
 
@@ -104,10 +108,10 @@ static trib_status_t exchanged(struct trib_model *m, const float *sum, struct tr
     return TRIB_OK;
 }
 
-/* ---- chunks ------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------- */
 
-static void share(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                  float *share_out)
+static void share(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *x, float *share_out)
 {
     (void)trib_lgc_share((struct trib_lgc *)m, c, x, share_out);
 }
@@ -127,8 +131,8 @@ static float part_of_sum(const struct trib_model *m)
     return m->opts.mean ? 1.0f : 1.0f / (float)m->opts.ranks;
 }
 
-static void forward(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                    float *y_out)
+static void forward(struct trib_model *m, const struct trib_model_chunk *c,
+                    const float *x, float *y_out)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
     const bool training = g->epoch == TRIB_LGC_TRAINING;
@@ -149,8 +153,8 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c, cons
     trib_autoencoder_encode(g->ae, g->coded, y_out);
 }
 
-static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y, bool own,
-                    float *x_out)
+static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
+                    bool own, float *x_out)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
 
@@ -169,8 +173,8 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
     trib_lgc_scatter(c->share, g->coded, x_out, c->n);
 }
 
-static void learn(struct trib_model *m, const struct trib_model_chunk *c, const float *y,
-                  const float *x)
+static void learn(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *y, const float *x)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
     const float part = part_of_sum(m);
@@ -219,4 +223,5 @@ const struct trib_model_kind trib_model_lgc = {
     .read = trib_lgc_read,
 };
 
-const struct trib_transform trib_transform_lgc = {.name = "lgc", .model = &trib_model_lgc};
+const struct trib_transform trib_transform_lgc = {.name = "lgc",
+                                                  .model = &trib_model_lgc};

@@ -25,8 +25,8 @@ static const struct trib_model_kind *kind_of(const struct trib_codec *c)
 /* ---- life ------------------------------------------------------------------------ */
 
 trib_status_t trib_model_create(const struct trib_codec *codec,
-                                const struct trib_model_opts *opts, struct trib_error *err,
-                                struct trib_model **out)
+                                const struct trib_model_opts *opts,
+                                struct trib_error *err, struct trib_model **out)
 {
     const struct trib_model_kind *kind = kind_of(codec);
     struct trib_model *m;
@@ -39,7 +39,8 @@ trib_status_t trib_model_create(const struct trib_codec *codec,
     m->opts = *opts;
     m->y = calloc(kind->most(codec, opts->piece) + 1, sizeof *m->y);
     m->x = calloc(opts->piece + 1, sizeof *m->x);
-    m->share = calloc(trib_codec_share_floats(codec, opts->piece) + 1, sizeof *m->share);
+    m->share =
+        calloc(trib_codec_share_floats(codec, opts->piece) + 1, sizeof *m->share);
     if (!m->y || !m->x || !m->share) {
         trib_model_destroy(m);
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the model of a codec");
@@ -112,28 +113,31 @@ trib_status_t trib_model_read(struct trib_model *m, const uint8_t *src, size_t l
     const size_t bytes = m->kind->bytes(m);
 
     if (len != bytes)
-        return trib_fail(err, TRIB_ERR_MISMATCH, "a model of %zu bytes, this one has %zu", len,
-                         bytes);
+        return trib_fail(err, TRIB_ERR_MISMATCH,
+                         "a model of %zu bytes, this one has %zu", len, bytes);
     return m->kind->read(m, src, err);
 }
 
 /* ---- what ranks share ------------------------------------------------------------ */
 
-void trib_model_share(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                      float *share_out)
+void trib_model_share(struct trib_model *m, const struct trib_model_chunk *c,
+                      const float *x, float *share_out)
 {
-    memset(share_out, 0, trib_codec_share_floats(m->codec, m->opts.piece) * sizeof *share_out);
+    memset(share_out, 0,
+           trib_codec_share_floats(m->codec, m->opts.piece) * sizeof *share_out);
     if (trib_model_epoch(m) == 0)
         return;
     if (m->codec->coefficients) {
         m->kind->forward(m, c, x, m->y);
-        trib_codec_share(m->codec->coefficients, m->y, m->kind->length(m, c->n), share_out);
+        trib_codec_share(m->codec->coefficients, m->y, m->kind->length(m, c->n),
+                         share_out);
     } else {
         m->kind->share(m, c, x, share_out);
     }
 }
 
-void trib_model_settle(struct trib_model *m, const struct trib_model_chunk *c, float *share)
+void trib_model_settle(struct trib_model *m, const struct trib_model_chunk *c,
+                       float *share)
 {
     if (trib_model_epoch(m) != 0 && !m->codec->coefficients)
         m->kind->settle(m, c, share);
@@ -155,13 +159,15 @@ static size_t coded_bound(const struct trib_codec *c, size_t n)
 {
     const size_t most = kind_of(c)->most(c, n);
 
-    return sizeof(struct word_head) + (c->coefficients ? trib_codec_bound(c->coefficients, most)
-                                                       : most * unit_of(c, 1));
+    return sizeof(struct word_head) + (c->coefficients
+                                           ? trib_codec_bound(c->coefficients, most)
+                                           : most * unit_of(c, 1));
 }
 
 size_t trib_model_word_bound(const struct trib_codec *c, size_t n)
 {
-    const size_t plain = sizeof(struct word_head) + n * sizeof(float), coded = coded_bound(c, n);
+    const size_t plain = sizeof(struct word_head) + n * sizeof(float),
+                 coded = coded_bound(c, n);
 
     return plain > coded ? plain : coded;
 }
@@ -177,7 +183,8 @@ size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n)
     const size_t word = c->coefficients ? trib_codec_bound(c->coefficients, taught)
                                         : taught * unit_of(c, 1);
 
-    return sizeof(struct word_head) + word + trib_codec_share_floats(c, n) * sizeof(float);
+    return sizeof(struct word_head) + word +
+           trib_codec_share_floats(c, n) * sizeof(float);
 }
 
 static bool head_read(const struct trib_codec *c, const uint8_t *src, size_t len,
@@ -234,8 +241,9 @@ static size_t pairs_write(const float *y, size_t n, uint8_t *dst)
     return len;
 }
 
-static size_t write_coefficients(const struct trib_codec *c, const struct trib_encode *in,
-                                 const float *y, size_t n, uint8_t *dst)
+static size_t write_coefficients(const struct trib_codec *c,
+                                 const struct trib_encode *in, const float *y, size_t n,
+                                 uint8_t *dst)
 {
     struct trib_encode of_y = *in;
 
@@ -290,8 +298,8 @@ static bool coefficients(struct trib_model *m, const uint8_t *src, size_t len, s
     if (!head_read(m->codec, src, len, &head) || head.epoch != trib_model_epoch(m))
         return false;
     if (m->codec->coefficients)
-        return trib_codec_decode(m->codec->coefficients, src + sizeof head, head.n, m->y,
-                                 length) == TRIB_OK;
+        return trib_codec_decode(m->codec->coefficients, src + sizeof head, head.n,
+                                 m->y, length) == TRIB_OK;
     if (!m->kind->sparse) {
         if (head.n == length)
             memcpy(m->y, src + sizeof head, length * sizeof(float));
@@ -325,7 +333,8 @@ void trib_model_add_own(const struct trib_codec *c, const struct trib_encode *in
     bool valid;
 
     if (!m || trib_model_epoch(m) == 0) {
-        valid = trib_model_plain_decode(c, src, len, weight, false, x, in->n) == TRIB_OK;
+        valid =
+            trib_model_plain_decode(c, src, len, weight, false, x, in->n) == TRIB_OK;
     } else {
         const struct trib_model_chunk own = {in->key.index, in->n, in->share};
         const struct trib_model_chunk k = with_share(m, &own);
@@ -338,8 +347,8 @@ void trib_model_add_own(const struct trib_codec *c, const struct trib_encode *in
 }
 
 trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t *src,
-                                      size_t len, float weight, bool overwrite, float *x,
-                                      size_t n)
+                                      size_t len, float weight, bool overwrite,
+                                      float *x, size_t n)
 {
     struct word_head head;
 
@@ -359,7 +368,8 @@ trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_ch
     const struct trib_model_chunk k = with_share(m, c);
 
     if (trib_model_epoch(m) == 0) {
-        if (trib_model_plain_decode(m->codec, src, len, 1.0f, true, x_out, c->n) != TRIB_OK)
+        if (trib_model_plain_decode(m->codec, src, len, 1.0f, true, x_out, c->n) !=
+            TRIB_OK)
             return TRIB_ERR_CODEC;
         m->kind->learn(m, &k, NULL, x_out);
         return TRIB_OK;
@@ -374,8 +384,8 @@ trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_ch
 /* ---- sums of words --------------------------------------------------------------- */
 
 /*
- * Words that add: of one epoch, and of one length where they are not pairs. first_out: the head
- * of the first, which a peer may change after this.
+ * Words that add: of one epoch, and of one length where they are not pairs. first_out:
+ * the head of the first, which a peer may change after this.
  */
 static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
                         struct word_head *first_out)
@@ -392,8 +402,8 @@ static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
             *first_out = head;
         if (head.epoch == 0 && m->of_plan && kind->coded_always)
             return false; /* it may be longer than there is room for */
-        if (head.epoch != first_out->epoch || (head.epoch == 0 ? head.n != m->n
-                                                               : !c->coefficients && head.n > most))
+        if (head.epoch != first_out->epoch ||
+            (head.epoch == 0 ? head.n != m->n : !c->coefficients && head.n > most))
             return false;
         if (head.epoch != 0 && c->coefficients)
             continue; /* their own codec looks at them */
@@ -452,7 +462,8 @@ static float share_of_mean(const struct trib_merge *m)
     return m->final && m->ranks ? 1.0f / (float)m->ranks : 1.0f;
 }
 
-static bool add_pairs(const struct trib_merge *m, size_t most, uint8_t *dst, uint32_t *n_out)
+static bool add_pairs(const struct trib_merge *m, size_t most, uint8_t *dst,
+                      uint32_t *n_out)
 {
     struct pair p = {0, 0.0f};
 
@@ -491,8 +502,9 @@ static void skip_heads(const struct trib_merge *m, ptrdiff_t bytes)
     }
 }
 
-static trib_status_t add_coefficients(const struct trib_codec *c, const struct trib_merge *m,
-                                      uint8_t *dst, uint32_t *n_out)
+static trib_status_t add_coefficients(const struct trib_codec *c,
+                                      const struct trib_merge *m, uint8_t *dst,
+                                      uint32_t *n_out)
 {
     struct trib_merge of_y = *m;
     size_t len;
@@ -580,7 +592,8 @@ void trib_model_no_share(struct trib_model *m, const struct trib_model_chunk *c,
     (void)m, (void)c, (void)x, (void)share_out;
 }
 
-void trib_model_settled(struct trib_model *m, const struct trib_model_chunk *c, float *share)
+void trib_model_settled(struct trib_model *m, const struct trib_model_chunk *c,
+                        float *share)
 {
     (void)m, (void)c, (void)share;
 }

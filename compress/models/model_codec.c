@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kind of codecs that learn, for words that a plan's model makes and for those without one. */
+/* The kind of codecs that learn, for words that a plan's model makes and for those
+ * without one. */
 #include "compress/codec_ops.h"
 #include "compress/models/model_ops.h"
 
@@ -28,7 +29,8 @@ static size_t encode_kept(const struct trib_codec *c, const struct trib_encode *
 
 static trib_status_t decode(const struct trib_codec *c, const struct trib_decode *d)
 {
-    return trib_model_plain_decode(c, d->src, d->len, d->weight, d->overwrite, d->x, d->n);
+    return trib_model_plain_decode(c, d->src, d->len, d->weight, d->overwrite, d->x,
+                                   d->n);
 }
 
 const struct trib_codec_ops trib_codec_model = {

@@ -4,10 +4,11 @@
  *
  * A model maps a chunk of n elements to coefficients, and back:
  *
- *     x --forward--> y of trib_model_kind.length floats --sum over ranks--> y --inverse--> x
+ *     x --forward--> y of trib_model_kind.length floats --sum over ranks--> y
+ *     --inverse--> x
  *
- * model.c has what they share: words, their sums, and the copy of elements in epoch 0, in
- * which neither is called.
+ * model.c has what they share: words, their sums, and the copy of elements in epoch 0,
+ * in which neither is called.
  */
 #ifndef COMPRESS_MODELS_MODEL_OPS_H
 #define COMPRESS_MODELS_MODEL_OPS_H
@@ -28,26 +29,29 @@ struct trib_model_kind {
     uint32_t params; /* TRIB_PARAM_BITs it reads */
     double ratio, train; /* defaults of these parameters; 0: those of codec_text.c */
     bool sparse; /* y has few that are not 0: words are pairs */
-    bool quantised; /* coefficients may be written by another codec, whose words add: then
-                     * it shares nothing itself, and a chunk of n has most(n) */
-    bool undivided; /* a chunk takes all of the vector that it can, whatever the ranks */
-    bool coded_always; /* in a plan: no start is of plain elements, words of which are larger */
+    bool quantised; /* coefficients may be written by another codec, whose words add:
+                     * then it shares nothing itself, and a chunk of n has most(n) */
+    bool undivided; /* a chunk takes all of the vector that it can, whatever the
+                     * ranks */
+    bool coded_always; /* in a plan: no start is of plain elements, words of which are
+                        * larger */
     /* Elements that chunks should have: 0: as many as a slot takes. */
     size_t (*piece)(const struct trib_codec *c);
     /* Elements of which chunks hold whole numbers, but for the last. */
     size_t (*unit)(const struct trib_codec *c);
     /* a reason why these parameters do not go together; NULL: they do */
     const char *(*refusal)(const struct trib_codec *c);
-    /* The most coefficients of a chunk where pieces have n elements; of sparse ones those of
-     * all ranks together. */
+    /* The most coefficients of a chunk where pieces have n elements; of sparse ones
+     * those of all ranks together. */
     size_t (*most)(const struct trib_codec *c, size_t n);
     /* Those of one rank, when it is not learning any more. */
     size_t (*taught)(const struct trib_codec *c, size_t n);
     /* Floats that ranks sum before such a chunk is encoded. */
     size_t (*share_floats)(const struct trib_codec *c, size_t n);
 
-    trib_status_t (*create)(const struct trib_codec *c, const struct trib_model_opts *opts,
-                            struct trib_error *err, struct trib_model **out);
+    trib_status_t (*create)(const struct trib_codec *c,
+                            const struct trib_model_opts *opts, struct trib_error *err,
+                            struct trib_model **out);
     void (*destroy)(struct trib_model *m); /* all but what model.c made */
     /* opts.seed is new; NULL: nothing was drawn by the one before */
     void (*seed)(struct trib_model *m);
@@ -59,23 +63,26 @@ struct trib_model_kind {
     trib_status_t (*exchanged)(struct trib_model *m, const float *sum,
                                struct trib_error *err);
 
-    void (*share)(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                  float *share_out); /* share_out is 0 before */
-    void (*settle)(struct trib_model *m, const struct trib_model_chunk *c, float *share);
+    void (*share)(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *x, float *share_out); /* share_out is 0 before */
+    void (*settle)(struct trib_model *m, const struct trib_model_chunk *c,
+                   float *share);
     /* coefficients of a chunk of n in this epoch; if sparse: numbers of positions */
     size_t (*length)(const struct trib_model *m, size_t n);
-    void (*forward)(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                    float *y_out);
-    /* own: y is what forward gave here; else the sum, or mean, of all ranks'. May change y. */
+    void (*forward)(struct trib_model *m, const struct trib_model_chunk *c,
+                    const float *x, float *y_out);
+    /* own: y is what forward gave here; else the sum, or mean, of all ranks'. May
+     * change y. */
     void (*inverse)(struct trib_model *m, const struct trib_model_chunk *c, float *y,
                     bool own, float *x_out);
     /* the result of a chunk; in epoch 0 y is NULL */
-    void (*learn)(struct trib_model *m, const struct trib_model_chunk *c, const float *y,
-                  const float *x);
+    void (*learn)(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *y, const float *x);
 
     size_t (*bytes)(const struct trib_model *m);
     void (*write)(const struct trib_model *m, uint8_t *out);
-    trib_status_t (*read)(struct trib_model *m, const uint8_t *src, struct trib_error *err);
+    trib_status_t (*read)(struct trib_model *m, const uint8_t *src,
+                          struct trib_error *err);
 };
 
 /* model.c, for codec.c: as the functions of codec.h without "model" */
@@ -88,8 +95,8 @@ void trib_model_add_own(const struct trib_codec *c, const struct trib_encode *in
                         const uint8_t *src, size_t len, float weight, float *x);
 /* of words of epoch 0: there is no model; overwrite: x is set, else x += weight * … */
 trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t *src,
-                                      size_t len, float weight, bool overwrite, float *x,
-                                      size_t n);
+                                      size_t len, float weight, bool overwrite,
+                                      float *x, size_t n);
 trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
 
@@ -104,7 +111,8 @@ trib_status_t trib_model_not_exchanged(struct trib_model *m, const float *sum,
                                        struct trib_error *err);
 void trib_model_no_share(struct trib_model *m, const struct trib_model_chunk *c,
                          const float *x, float *share_out);
-void trib_model_settled(struct trib_model *m, const struct trib_model_chunk *c, float *share);
+void trib_model_settled(struct trib_model *m, const struct trib_model_chunk *c,
+                        float *share);
 
 extern const struct trib_model_kind trib_model_powersgd;
 extern const struct trib_model_kind trib_model_gradiveq;

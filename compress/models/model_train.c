@@ -27,11 +27,12 @@ static trib_status_t take(struct lesson *l, uint32_t step)
     const size_t piece = l->m->opts.piece, pieces = (l->n + piece - 1) / piece;
     const size_t first = (step - 1) % pieces * piece;
     const size_t n = l->n - first < piece ? l->n - first : piece;
-    const struct trib_encode in = {.x = l->x + first,
-                                   .n = n,
-                                   .key = {.seed = l->m->opts.seed, .step = step, .index = first},
-                                   .scratch = l->scratch,
-                                   .model = l->m};
+    const struct trib_encode in = {
+        .x = l->x + first,
+        .n = n,
+        .key = {.seed = l->m->opts.seed, .step = step, .index = first},
+        .scratch = l->scratch,
+        .model = l->m};
     const size_t len = trib_codec_encode(l->m->codec, &in, l->word);
     const struct trib_model_chunk c = {.first = first, .n = n};
 

@@ -28,7 +28,8 @@ static void take_away(double *restrict column, const double *restrict unit, size
 {
     const double part = dot(column, unit, n);
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) /* a number of steps that the compiler knows: in vectors */
+    for (; i + 8 <= n; i += 8) /* a number of steps that the compiler knows: in
+                                * vectors */
         for (size_t j = 0; j < 8; j++)
             column[i + j] -= part * unit[i + j];
     for (; i < n; i++)

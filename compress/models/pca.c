@@ -13,7 +13,8 @@
 
 #define LIBRARY "libopenblas.so.0"
 
-enum { BATCH = 128 /* slices that are multiplied in float before they are added in double */ };
+enum { BATCH = 128 /* slices that are multiplied in float before they are added in
+                    * double */ };
 
 struct head {
     uint32_t slice;
@@ -47,7 +48,8 @@ struct trib_pca {
 
 /* ---- memory --------------------------------------------------------------------- */
 
-enum { BLOCKED_COLUMNS = 72 /* more than the 26 that dsyevr needs at least: blocked, so faster */ };
+enum { BLOCKED_COLUMNS = 72 /* more than the 26 that dsyevr needs at least: blocked, so
+                             * faster */ };
 
 static bool allocate(struct trib_pca *p)
 {
@@ -74,17 +76,18 @@ static bool allocate(struct trib_pca *p)
 }
 
 trib_status_t trib_pca_create(const struct trib_pca_opts *opts,
-                              const struct trib_kernels *kernels, struct trib_error *err,
-                              struct trib_pca **out)
+                              const struct trib_kernels *kernels,
+                              struct trib_error *err, struct trib_pca **out)
 {
     *out = NULL;
     if (opts->slice < 1 || opts->slice > TRIB_PCA_SLICE_MAX)
         return trib_fail(err, TRIB_ERR_INVALID, "slices have 1 to %d elements, not %zu",
                          TRIB_PCA_SLICE_MAX, opts->slice);
     if (opts->kept < 1 || opts->kept > opts->slice)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "of a slice of %zu elements 1 to %zu coefficients are kept, not %zu",
-                         opts->slice, opts->slice, opts->kept);
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "of a slice of %zu elements 1 to %zu coefficients are kept, not %zu",
+            opts->slice, opts->slice, opts->kept);
     struct trib_pca *p = calloc(1, sizeof *p);
     if (p) {
         p->head.slice = (uint32_t)opts->slice, p->head.kept = (uint32_t)opts->kept;
@@ -105,7 +108,8 @@ void trib_pca_destroy(struct trib_pca *pca)
 {
     if (!pca)
         return;
-    free(pca->mean), free(pca->products), free(pca->sum), free(pca->batch), free(pca->square);
+    free(pca->mean), free(pca->products), free(pca->sum), free(pca->batch),
+        free(pca->square);
     free(pca->matrix), free(pca->vectors), free(pca->values), free(pca->work);
     free(pca->iwork), free(pca->support), free(pca->scratch);
     free(pca);
@@ -189,9 +193,10 @@ void trib_pca_forget(struct trib_pca *pca)
 struct lapack {
     void (*dsyevr)(const char *jobz, const char *range, const char *uplo, const int *n,
                    double *a, const int *lda, const double *vl, const double *vu,
-                   const int *il, const int *iu, const double *abstol, int *found, double *w,
-                   double *z, const int *ldz, int *support, double *work, const int *lwork,
-                   int *iwork, const int *liwork, int *info, size_t, size_t, size_t);
+                   const int *il, const int *iu, const double *abstol, int *found,
+                   double *w, double *z, const int *ldz, int *support, double *work,
+                   const int *lwork, int *iwork, const int *liwork, int *info, size_t,
+                   size_t, size_t);
 };
 
 static trib_status_t open_lapack(struct lapack *lapack, struct trib_error *err)
@@ -202,7 +207,8 @@ static trib_status_t open_lapack(struct lapack *lapack, struct trib_error *err)
     if (trib_library_open(LIBRARY, symbols, 1, lapack, why, sizeof why))
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                     "principal components need OpenBLAS: %s; install libopenblas0", why);
+                     "principal components need OpenBLAS: %s; install libopenblas0",
+                     why);
 }
 
 /* All eigenvalues, rising, and eigenvectors, one behind the other, of matrix. */
@@ -211,9 +217,9 @@ static int eigen(struct trib_pca *p, const struct lapack *lapack)
     const int m = (int)p->head.slice, none = 0;
     const double zero = 0;
     int found = 0, info = 0;
-    lapack->dsyevr("V", "A", "U", &m, p->matrix, &m, &zero, &zero, &none, &none, &zero, &found,
-                   p->values, p->vectors, &m, p->support, p->work, &p->work_size, p->iwork,
-                   &p->iwork_size, &info, 1, 1, 1);
+    lapack->dsyevr("V", "A", "U", &m, p->matrix, &m, &zero, &zero, &none, &none, &zero,
+                   &found, p->values, p->vectors, &m, p->support, p->work,
+                   &p->work_size, p->iwork, &p->iwork_size, &info, 1, 1, 1);
     return info ? info : found == m ? 0 : -1;
 }
 
@@ -223,7 +229,8 @@ static void covariance(struct trib_pca *p)
     const double share = p->count ? 1 / (double)p->count : 0;
     for (size_t i = 0; i < m; i++) {
         for (size_t j = 0; j < m; j++) {
-            const double about = p->head.centre ? p->sum[i] * share * p->sum[j] * share : 0;
+            const double about =
+                p->head.centre ? p->sum[i] * share * p->sum[j] * share : 0;
             p->matrix[i * m + j] = p->products[i * m + j] * share - about;
         }
     }
@@ -281,8 +288,8 @@ trib_status_t trib_pca_fit(struct trib_pca *pca, struct trib_error *err)
     covariance(pca);
     const int info = eigen(pca, &lapack);
     if (info)
-        return trib_fail(err, TRIB_ERR_INVALID, "LAPACK's dsyevr finds no eigenvectors (info %d)",
-                         info);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "LAPACK's dsyevr finds no eigenvectors (info %d)", info);
     for (size_t i = 0; i < pca->head.slice; i++)
         pca->mean[i] = pca->head.centre && pca->count
                            ? (float)(pca->sum[i] / (double)pca->count)
@@ -322,8 +329,8 @@ static float *slice_in(void *scratch)
 }
 
 /* of `count` whole slices */
-static void encode_slices(const struct trib_pca *p, const float *x, size_t count, float share,
-                          float *c, void *scratch)
+static void encode_slices(const struct trib_pca *p, const float *x, size_t count,
+                          float share, float *c, void *scratch)
 {
     const size_t m = p->head.slice, k = p->head.kept;
     const struct trib_gemm g = {.m = count, .n = k, .k = m,
@@ -349,14 +356,22 @@ void trib_pca_encode(const struct trib_pca *pca, const float *x, size_t n, float
     encode_slices(pca, last, 1, share, c_out + whole * pca->head.kept, scratch);
 }
 
-static void decode_slices(const struct trib_pca *p, const float *c, size_t count, float share,
-                          float *x, void *scratch)
+static void decode_slices(const struct trib_pca *p, const float *c, size_t count,
+                          float share, float *x, void *scratch)
 {
     const size_t m = p->head.slice, k = p->head.kept;
-    const struct trib_gemm g = {.m = count, .n = m, .k = k,
-                                .a = c, .b = p->basis, .c = x,
-                                .lda = k, .ldb = k, .ldc = m,
-                                .b_transposed = true, .add = p->head.centre, .scratch = scratch};
+    const struct trib_gemm g = {.m = count,
+                                .n = m,
+                                .k = k,
+                                .a = c,
+                                .b = p->basis,
+                                .c = x,
+                                .lda = k,
+                                .ldb = k,
+                                .ldc = m,
+                                .b_transposed = true,
+                                .add = p->head.centre,
+                                .scratch = scratch};
     for (size_t i = 0; g.add && i < count; i++)
         for (size_t j = 0; j < m; j++)
             x[i * m + j] = share * p->mean[j];
@@ -371,7 +386,8 @@ void trib_pca_decode(const struct trib_pca *pca, const float *c, size_t n, float
     decode_slices(pca, c, whole, share, x_out, scratch);
     if (!rest)
         return;
-    decode_slices(pca, c + whole * pca->head.kept, 1, share, slice_in(scratch), scratch);
+    decode_slices(pca, c + whole * pca->head.kept, 1, share, slice_in(scratch),
+                  scratch);
     memcpy(x_out + whole * m, slice_in(scratch), rest * sizeof *x_out);
 }
 
@@ -414,10 +430,11 @@ trib_status_t trib_pca_import(struct trib_pca *pca, const uint8_t *bytes, size_t
     memcpy(&head, bytes, len < sizeof head ? len : sizeof head);
     if (len != trib_pca_bytes(pca) || head.slice != pca->head.slice ||
         head.kept != pca->head.kept || head.centre != pca->head.centre)
-        return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "%zu bytes are no basis of %u coefficients for slices of %u elements%s",
-                         len, pca->head.kept, pca->head.slice,
-                         pca->head.centre ? " about their mean" : "");
+        return trib_fail(
+            err, TRIB_ERR_MISMATCH,
+            "%zu bytes are no basis of %u coefficients for slices of %u elements%s",
+            len, pca->head.kept, pca->head.slice,
+            pca->head.centre ? " about their mean" : "");
     if (head.zero || !(head.dropped >= 0 && head.dropped <= 1) ||
         !all_finite(pca, bytes + sizeof head, floats_of(pca)))
         return trib_fail(err, TRIB_ERR_MISMATCH, "the bytes of a basis are damaged");
@@ -440,7 +457,8 @@ void trib_pca_get(const struct trib_pca *pca, float *floats_out)
     memcpy(floats_out + 1, pca->mean, floats_of(pca) * sizeof *floats_out);
 }
 
-trib_status_t trib_pca_set(struct trib_pca *pca, const float *floats, struct trib_error *err)
+trib_status_t trib_pca_set(struct trib_pca *pca, const float *floats,
+                           struct trib_error *err)
 {
     const uint8_t *basis = (const uint8_t *)(floats + 1);
     if (!(floats[0] >= 0 && floats[0] <= 1) || !all_finite(pca, basis, floats_of(pca)))

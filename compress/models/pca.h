@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The basis of GradiVeQ: principal components of slices of a gradient (Yu et al., "GradiVeQ:
- * vector quantization for bandwidth-efficient gradient aggregation in distributed CNN
- * training", NeurIPS 2018).
+ * The basis of GradiVeQ: principal components of slices of a gradient (Yu et al.,
+ * "GradiVeQ: vector quantization for bandwidth-efficient gradient aggregation in
+ * distributed CNN training", NeurIPS 2018).
  *
- * A gradient is cut into slices of `slice` floats, the last one filled up with zeros (which
- * decode to something else, that is dropped: a short slice comes out as a bit less than its
- * projection). Over
- * some steps, aggregated gradients are added (trib_pca_add), then the basis U, slice x kept,
- * is fitted: the eigenvectors of the slices' covariance with the largest eigenvalues. From
- * then on a slice x is the `kept` coefficients U^T (x - share * mean), and they become
- * U c + share * mean, the orthogonal projection of x. That is linear: coefficients may be
- * added, if shares are, too: n ranks encode with a share of 1 / n and decode their sum with 1.
+ * A gradient is cut into slices of `slice` floats, the last one filled up with zeros
+ * (which decode to something else, that is dropped: a short slice comes out as a bit
+ * less than its projection). Over
+ * some steps, aggregated gradients are added (trib_pca_add), then the basis U, slice x
+ * kept, is fitted: the eigenvectors of the slices' covariance with the largest
+ * eigenvalues. From then on a slice x is the `kept` coefficients U^T (x - share *
+ * mean), and they become U c + share * mean, the orthogonal projection of x. That is
+ * linear: coefficients may be added, if shares are, too: n ranks encode with a share of
+ * 1 / n and decode their sum with 1.
  *
  * Basis: of the same slices another machine, or another number of threads of the linear
- * algebra library, may make other last bits, and another basis where eigenvalues are equal.
- * So one rank fits, the others import what it exports; trib_pca_digest tells whether they
- * agree. Coefficients and their decoding have the same bits everywhere.
+ * algebra library, may make other last bits, and another basis where eigenvalues are
+ * equal. So one rank fits, the others import what it exports; trib_pca_digest tells
+ * whether they agree. Coefficients and their decoding have the same bits everywhere.
  *
- * Not finite: a slice with NaN or Inf is not added. Encoded, it has coefficients of NaN;
- * other slices do not notice. Denormals and FLT_MAX: added slices are scaled, so they do not
- * matter; coefficients overflow to Inf where |x| does in float32. No slices, or none but zeros:
- * the basis is some orthonormal one, and trib_pca_dropped is 0.
+ * Not finite: a slice with NaN or Inf is not added. Encoded, it has coefficients of
+ * NaN; other slices do not notice. Denormals and FLT_MAX: added slices are scaled, so
+ * they do not matter; coefficients overflow to Inf where |x| does in float32. No
+ * slices, or none but zeros: the basis is some orthonormal one, and trib_pca_dropped is
+ * 0.
  */
 #ifndef COMPRESS_MODELS_PCA_H
 #define COMPRESS_MODELS_PCA_H
@@ -66,17 +68,18 @@ void trib_pca_forget(struct trib_pca *pca);
 /**
  * trib_pca_fit - the basis from the slices added so far, which stay.
  *
- * LAPACK's dsyevr, of the OpenBLAS that is opened at run time here, the first time; its number
- * of threads is left as the program has it.
- * errors   TRIB_ERR_UNSUPPORTED (OpenBLAS is not installed), TRIB_ERR_INVALID (it found no
- *          eigenvectors)
+ * LAPACK's dsyevr, of the OpenBLAS that is opened at run time here, the first time; its
+ * number of threads is left as the program has it.
+ * errors   TRIB_ERR_UNSUPPORTED (OpenBLAS is not installed), TRIB_ERR_INVALID (it found
+ *          no eigenvectors)
  */
 trib_status_t trib_pca_fit(struct trib_pca *pca, struct trib_error *err);
 
 /** trib_pca_available - errors as trib_pca_fit's: OpenBLAS is not installed. */
 trib_status_t trib_pca_available(struct trib_error *err);
 
-/** trib_pca_dropped - share of the fitted slices' energy that lies outside of the basis. */
+/** trib_pca_dropped - share of the fitted slices' energy that lies outside of the
+ * basis. */
 double trib_pca_dropped(const struct trib_pca *pca);
 
 /** trib_pca_basis - U, slice x kept, row-major; NULL: no basis yet. */
@@ -89,7 +92,8 @@ size_t trib_pca_coefficients(const struct trib_pca *pca, size_t n);
 size_t trib_pca_scratch(const struct trib_pca *pca);
 
 /**
- * trib_pca_encode, trib_pca_decode - n floats to coefficients and back; there is a basis.
+ * trib_pca_encode, trib_pca_decode - n floats to coefficients and back; there is a
+ * basis.
  *
  * share    of the mean, as above; without `centre` it does not matter
  * x, c     do not overlap
@@ -106,8 +110,8 @@ void trib_pca_decode(const struct trib_pca *pca, const float *c, size_t n, float
  *     | f32 mean[slice] | f32 U[slice][kept] |
  *
  * bytes    trib_pca_bytes; there is a basis
- * errors   TRIB_ERR_MISMATCH where the bytes are no basis of these sizes; then the basis is
- *          what it was
+ * errors   TRIB_ERR_MISMATCH where the bytes are no basis of these sizes; then the
+ *          basis is what it was
  */
 size_t trib_pca_bytes(const struct trib_pca *pca);
 void trib_pca_export(const struct trib_pca *pca, uint8_t *bytes_out);
@@ -115,17 +119,19 @@ trib_status_t trib_pca_import(struct trib_pca *pca, const uint8_t *bytes, size_t
                               struct trib_error *err);
 
 /**
- * trib_pca_get, trib_pca_set - the basis as trib_pca_floats floats: share of energy dropped,
- * mean, U. For ranks of one job.
+ * trib_pca_get, trib_pca_set - the basis as trib_pca_floats floats: share of energy
+ * dropped, mean, U. For ranks of one job.
  *
  * errors   TRIB_ERR_MISMATCH: they are not finite; then the basis is what it was
  */
 size_t trib_pca_floats(const struct trib_pca *pca);
 void trib_pca_get(const struct trib_pca *pca, float *floats_out);
-trib_status_t trib_pca_set(struct trib_pca *pca, const float *floats, struct trib_error *err);
+trib_status_t trib_pca_set(struct trib_pca *pca, const float *floats,
+                           struct trib_error *err);
 
 /**
- * trib_pca_sums_write, trib_pca_sums_read - what was added so far, as bytes, to go on later.
+ * trib_pca_sums_write, trib_pca_sums_read - what was added so far, as bytes, to go on
+ * later.
  *
  * bytes    trib_pca_sums_bytes
  * check    TRIB_ERR_MISMATCH where they are not finite; reading does not look

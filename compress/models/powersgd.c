@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PowerSGD (Vogels, Karimireddy, Jaggi: "PowerSGD: practical low-rank gradient compression
- * for distributed optimization", NeurIPS 2019, algorithm 1; arXiv 1905.13727).
+ * PowerSGD (Vogels, Karimireddy, Jaggi: "PowerSGD: practical low-rank gradient
+ * compression for distributed optimization", NeurIPS 2019, algorithm 1; arXiv
+ * 1905.13727).
  *
- * A chunk is a matrix M of `columns` columns, row-major, its last row filled up with zeros; where
- * it has more columns than rows, M stands for its transpose. w is a rank, r the rank of the
- * approximation, Q has as many rows as M has columns, and r columns:
+ * A chunk is a matrix M of `columns` columns, row-major, its last row filled up with
+ * zeros; where it has more columns than rows, M stands for its transpose. w is a rank,
+ * r the rank of the approximation, Q has as many rows as M has columns, and r columns:
  *
- *     P = sum of M_w Q           what the ranks share; then its columns are orthonormalised
+ *     P = sum of M_w Q           what the ranks share; then its columns are
+ *     orthonormalised
  *     Q_w = M_w^T P              the word; words add
  *     M ~ P Q^T                  Q being the sum, or mean, of the Q_w
  *
- * So the word is the smaller factor, as it has to fit into a slot; what ranks share goes through as
- * many slots as it takes. The whole vector is one matrix if `columns` is given and the word fits.
+ * So the word is the smaller factor, as it has to fit into a slot; what ranks share
+ * goes through as many slots as it takes. The whole vector is one matrix if `columns`
+ * is given and the word fits.
  *
- * That is one step of subspace iteration: Q is kept from start to start. At first, and where a
- * column of it comes out as 0 or not finite, it is drawn anew, the same on all ranks. With
- * error feedback a rank keeps M_w - P Q_w^T.
+ * That is one step of subspace iteration: Q is kept from start to start. At first, and
+ * where a column of it comes out as 0 or not finite, it is drawn anew, the same on all
+ * ranks. With error feedback a rank keeps M_w - P Q_w^T.
  *
- * Where P and Q together would have no fewer floats than M, M itself is the word. That is so for
- * all chunks of a vector, or for none: ranks share nothing in a plan of such chunks.
+ * Where P and Q together would have no fewer floats than M, M itself is the word. That
+ * is so for all chunks of a vector, or for none: ranks share nothing in a plan of such
+ * chunks.
  *
- * Columns kept in Q are scaled by powers of two: only their span counts. Large: columns of M whose
- * norm, summed over ranks, is above FLT_MAX come out as NaN or Inf, since those of Q have it.
- * Small: where all elements are below 2^-120 the result may be 0. NaN and Inf: a row of
- * M that has one makes columns of P 0, a column of M that has one comes out as NaN on all
- * ranks; the next start knows nothing of it. State: Q of each chunk.
+ * Columns kept in Q are scaled by powers of two: only their span counts. Large: columns
+ * of M whose norm, summed over ranks, is above FLT_MAX come out as NaN or Inf, since
+ * those of Q have it. Small: where all elements are below 2^-120 the result may be 0.
+ * NaN and Inf: a row of M that has one makes columns of P 0, a column of M that has one
+ * comes out as NaN on all ranks; the next start knows nothing of it. State: Q of each
+ * chunk.
  */
 #include <math.h>
 #include <stdint.h>
@@ -37,7 +42,8 @@
 #include "compress/models/model_ops.h"
 #include "compress/models/orthonormal.h"
 
-enum { PIECE = 1 << 20 }; /* elements where no columns are given: a matrix of 1024 x 1024 */
+enum { PIECE = 1 << 20 }; /* elements where no columns are given: a matrix of 1024 x
+                           * 1024 */
 
 struct powersgd {
     struct trib_model base;
@@ -94,7 +100,8 @@ static struct shape shape_of(const struct trib_codec *c, size_t piece, size_t n)
     const size_t rank = (size_t)c->param[TRIB_PARAM_RANK];
     struct shape s = {.columns = wanted < piece || !piece ? wanted : piece};
 
-    const size_t all = rows_of(piece, s.columns), most = smaller(rank, smaller(all, s.columns));
+    const size_t all = rows_of(piece, s.columns),
+                 most = smaller(rank, smaller(all, s.columns));
     s.plain = all * s.columns <= (all + s.columns) * most;
     s.rows = rows_of(n, s.columns);
     s.turned = s.columns > s.rows;
@@ -140,13 +147,15 @@ static float *q_of(struct powersgd *p, const struct trib_model_chunk *c)
     return p->q + c->first / p->base.opts.piece * p->per_chunk;
 }
 
-/* How large elements of Q are. Their size does not count, and P = M Q must fit into float32: so
- * small that sums of a row of FLT_MAX by all ranks do, so large that M of 2^-120 leaves something. */
+/* How large elements of Q are. Their size does not count, and P = M Q must fit into
+ * float32: so small that sums of a row of FLT_MAX by all ranks do, so large that M of
+ * 2^-120 leaves something. */
 #define SPAN 0x1p-16f
 
-/* N(0, SPAN), nearly: the sum of four uniform numbers, which has the same bits everywhere. */
-static void draw_column(struct powersgd *p, const struct shape *s, size_t first, size_t column,
-                        float *q)
+/* N(0, SPAN), nearly: the sum of four uniform numbers, which has the same bits
+ * everywhere. */
+static void draw_column(struct powersgd *p, const struct shape *s, size_t first,
+                        size_t column, float *q)
 {
     const struct trib_rng rng = {p->base.opts.seed, UINT32_MAX, p->step};
 
@@ -160,9 +169,10 @@ static void draw_column(struct powersgd *p, const struct shape *s, size_t first,
     }
 }
 
-/* A column's largest magnitude becomes one of [SPAN, 2 SPAN); draw it anew where there is none. */
-static void keep_column(struct powersgd *p, const struct shape *s, size_t first, size_t column,
-                        float *q)
+/* A column's largest magnitude becomes one of [SPAN, 2 SPAN); draw it anew where there
+ * is none. */
+static void keep_column(struct powersgd *p, const struct shape *s, size_t first,
+                        size_t column, float *q)
 {
     float largest = 0.0f;
     bool finite = true;
@@ -204,14 +214,16 @@ static void draw_all(struct powersgd *p, const struct trib_codec *c)
     }
 }
 
-static trib_status_t create(const struct trib_codec *c, const struct trib_model_opts *opts,
-                            struct trib_error *err, struct trib_model **out)
+static trib_status_t create(const struct trib_codec *c,
+                            const struct trib_model_opts *opts, struct trib_error *err,
+                            struct trib_model **out)
 {
     struct powersgd *p = calloc(1, sizeof *p);
     const struct shape s = shape_of(c, opts->piece, opts->piece);
 
     if (!p)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the factors of powersgd");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for the factors of powersgd");
     p->base.opts = *opts;
     p->chunks = opts->piece ? (opts->total + opts->piece - 1) / opts->piece : 0;
     p->per_chunk = most(c, opts->piece);
@@ -221,7 +233,8 @@ static trib_status_t create(const struct trib_codec *c, const struct trib_model_
     p->scratch = aligned_alloc(64, TRIB_GEMM_SCRATCH);
     if (!p->q || !p->padded || !p->work || !p->scratch) {
         destroy(&p->base);
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the factors of powersgd");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for the factors of powersgd");
     }
     draw_all(p, c);
     *out = &p->base;
@@ -250,8 +263,8 @@ static const float *matrix_of(struct powersgd *p, const struct shape *s, const f
     return p->padded;
 }
 
-static void share(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                  float *share_out)
+static void share(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *x, float *share_out)
 {
     struct powersgd *p = (struct powersgd *)m;
     const struct shape s = shape_in(m, c->n);
@@ -281,8 +294,8 @@ static size_t length(const struct trib_model *m, size_t n)
     return floats_of(&s, n);
 }
 
-static void forward(struct trib_model *m, const struct trib_model_chunk *c, const float *x,
-                    float *y_out)
+static void forward(struct trib_model *m, const struct trib_model_chunk *c,
+                    const float *x, float *y_out)
 {
     struct powersgd *p = (struct powersgd *)m;
     const struct shape s = shape_in(m, c->n);
@@ -291,15 +304,22 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c, cons
         memcpy(y_out, x, c->n * sizeof *x);
         return;
     }
-    const struct trib_gemm g = {.m = shorter(&s), .n = s.rank, .k = longer(&s),
-                                .a = matrix_of(p, &s, x, c->n), .b = c->share, .c = y_out,
-                                .lda = s.columns, .ldb = s.rank, .ldc = s.rank,
-                                .a_transposed = !s.turned, .scratch = p->scratch};
+    const struct trib_gemm g = {.m = shorter(&s),
+                                .n = s.rank,
+                                .k = longer(&s),
+                                .a = matrix_of(p, &s, x, c->n),
+                                .b = c->share,
+                                .c = y_out,
+                                .lda = s.columns,
+                                .ldb = s.rank,
+                                .ldc = s.rank,
+                                .a_transposed = !s.turned,
+                                .scratch = p->scratch};
     m->codec->kernels->gemm(&g);
 }
 
-static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y, bool own,
-                    float *x_out)
+static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
+                    bool own, float *x_out)
 {
     struct powersgd *p = (struct powersgd *)m;
     const struct shape s = shape_in(m, c->n);
@@ -310,18 +330,24 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
         memcpy(x_out, y, c->n * sizeof *y);
         return;
     }
-    const struct trib_gemm g = {.m = s.rows, .n = s.columns, .k = s.rank,
-                                .a = s.turned ? y : c->share, .b = s.turned ? c->share : y,
+    const struct trib_gemm g = {.m = s.rows,
+                                .n = s.columns,
+                                .k = s.rank,
+                                .a = s.turned ? y : c->share,
+                                .b = s.turned ? c->share : y,
                                 .c = whole ? x_out : p->padded,
-                                .lda = s.rank, .ldb = s.rank, .ldc = s.columns,
-                                .b_transposed = true, .scratch = p->scratch};
+                                .lda = s.rank,
+                                .ldb = s.rank,
+                                .ldc = s.columns,
+                                .b_transposed = true,
+                                .scratch = p->scratch};
     m->codec->kernels->gemm(&g);
     if (!whole)
         memcpy(x_out, p->padded, c->n * sizeof *x_out);
 }
 
-static void learn(struct trib_model *m, const struct trib_model_chunk *c, const float *y,
-                  const float *x)
+static void learn(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *y, const float *x)
 {
     struct powersgd *p = (struct powersgd *)m;
     const struct shape s = shape_in(m, c->n);
@@ -347,7 +373,8 @@ static void write(const struct trib_model *m, uint8_t *out)
     memcpy(out, p->q, bytes(m));
 }
 
-static trib_status_t read(struct trib_model *m, const uint8_t *src, struct trib_error *err)
+static trib_status_t read(struct trib_model *m, const uint8_t *src,
+                          struct trib_error *err)
 {
     struct powersgd *p = (struct powersgd *)m;
 

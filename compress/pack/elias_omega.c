@@ -4,11 +4,13 @@
  *
  *     paper      Alistarh, Grubic, Li, Tomioka, Vojnovic, NeurIPS 2017, section 3.2 and
  *                appendix A: the sparse regime, the dense one
- *     wire       elias_omega.h, the highest bit of a byte first, zeros up to a whole byte
- *                gaps:  for each code that is not 0 omega(its place less that of the one
- *                       before it, the first less -1), its sign, omega(its level); at last
- *                       omega(n less the place of the last one)
- *                dense: for each code omega(its level + 1) and, where the level is not 0,
+ *     wire       elias_omega.h, the highest bit of a byte first, zeros up to a whole
+ *                byte
+ *                gaps:  for each code that is not 0 omega(its place less that of the
+ *                       one before it, the first less -1), its sign, omega(its level);
+ *                       at last omega(n less the place of the last one)
+ *                dense: for each code omega(its level + 1) and, where the level is not
+ *                0,
  *                       its sign
  *     choice     whichever is shorter; byte 0 of the block says which (varlen.h)
  *     state      none
@@ -46,7 +48,8 @@ static void table_make(struct table *t, int bits)
         for (unsigned level = 1; level < levels; level++) {
             t->dense[sign * levels + level] =
                 with_sign(trib_omega_of(level + 1), false, sign);
-            t->sparse[sign * levels + level] = with_sign(trib_omega_of(level), true, sign);
+            t->sparse[sign * levels + level] =
+                with_sign(trib_omega_of(level), true, sign);
         }
     }
 }
@@ -90,7 +93,8 @@ static size_t gaps_bits(const struct trib_codes *in, const struct table *t)
     return bits + (size_t)gap_of(t, in->n + 1 - before).bits;
 }
 
-static uint8_t *dense_write(const struct trib_codes *in, const struct table *t, uint8_t *dst)
+static uint8_t *dense_write(const struct trib_codes *in, const struct table *t,
+                            uint8_t *dst)
 {
     struct trib_bit_writer w = {.at = dst};
     for (size_t i = 0; i < in->n; i++)
@@ -98,7 +102,8 @@ static uint8_t *dense_write(const struct trib_codes *in, const struct table *t, 
     return trib_bits_end(&w);
 }
 
-static uint8_t *gaps_write(const struct trib_codes *in, const struct table *t, uint8_t *dst)
+static uint8_t *gaps_write(const struct trib_codes *in, const struct table *t,
+                           uint8_t *dst)
 {
     struct trib_bit_writer w = {.at = dst};
     size_t before = 0;
@@ -121,7 +126,8 @@ static size_t omega_write(const struct trib_codes *in, uint8_t *dst, size_t limi
     if (bytes >= limit)
         return 0;
     *kind_out = dense < gaps ? TRIB_CODES_DENSE : TRIB_CODES_GAPS;
-    const uint8_t *end = dense < gaps ? dense_write(in, &t, dst) : gaps_write(in, &t, dst);
+    const uint8_t *end =
+        dense < gaps ? dense_write(in, &t, dst) : gaps_write(in, &t, dst);
     return (size_t)(end - dst);
 }
 
@@ -150,8 +156,8 @@ bool trib_omega_dense_read(struct trib_code_reader *r, uint8_t *codes, size_t co
     return r->stream.at <= 8 * r->stream.len;
 }
 
-/* How many zeros come next, and what then. A window has 57 bits, a gap up to 43 of them, a
- * sign and a level up to 15. */
+/* How many zeros come next, and what then. A window has 57 bits, a gap up to 43 of
+ * them, a sign and a level up to 15. */
 static bool gap_read(struct trib_code_reader *r)
 {
     uint64_t w = trib_bits_peek(&r->stream), gap, level;

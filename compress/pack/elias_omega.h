@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elias omega codes (Elias, IEEE Transactions on Information Theory, 1975) in a stream of
- * bits, the highest of a byte first. The code of k >= 1: "0"; while k > 1, k in binary is put
- * before it and k becomes the number of those bits less 1. So 1 "0", 2 "100", 3 "110",
- * 4 "101000". A number below 2^32 has at most 43 bits.
+ * Elias omega codes (Elias, IEEE Transactions on Information Theory, 1975) in a stream
+ * of bits, the highest of a byte first. The code of k >= 1: "0"; while k > 1, k in
+ * binary is put before it and k becomes the number of those bits less 1. So 1 "0", 2
+ * "100", 3 "110", 4 "101000". A number below 2^32 has at most 43 bits.
  */
 #ifndef COMPRESS_PACK_ELIAS_OMEGA_H
 #define COMPRESS_PACK_ELIAS_OMEGA_H
@@ -41,7 +41,8 @@ static inline void trib_bits_put(struct trib_bit_writer *w, struct trib_omega o)
 {
     w->word = w->word << o.bits | o.code;
     for (w->filled += o.bits; w->filled > 16; w->filled -= 16) {
-        const uint16_t high = __builtin_bswap16((uint16_t)(w->word >> (w->filled - 16)));
+        const uint16_t high =
+            __builtin_bswap16((uint16_t)(w->word >> (w->filled - 16)));
         memcpy(w->at, &high, sizeof high);
         w->at += sizeof high;
     }
@@ -74,8 +75,8 @@ static inline uint64_t trib_bits_peek(const struct trib_bit_reader *r)
     return __builtin_bswap64(w) << r->at % 8;
 }
 
-/* The number whose code is the highest bits of *w; these go, *used_out of them. false: it is
- * none below 2^32. */
+/* The number whose code is the highest bits of *w; these go, *used_out of them. false:
+ * it is none below 2^32. */
 static inline bool trib_omega_take(uint64_t *w, size_t *used_out, uint64_t *k_out)
 {
     uint64_t k = 1, next;

@@ -2,15 +2,15 @@
 /*
  * The pack "entropy": codes at about the number of bits that their frequencies allow.
  *
- *     paper      Duda: "Asymmetric numeral systems", arXiv 1311.2540, as in htscodecs: static
- *                rANS of order 0, 4 states, 12-bit frequencies (CRAM 3.1 specification,
- *                "rANS Nx16")
- *     wire       groups of 16384 codes, the last one shorter: 2 bytes L, little-endian, then
- *                L bytes of htscodecs' stream with its size left out; L = 0: at their fixed
- *                width (bitpack.h)
- *     strangers  only such streams are given to the library: no transforms, so it allocates
- *                nothing and takes a time that the group bounds. It reads a copy that ends in
- *                zeros
+ *     paper      Duda: "Asymmetric numeral systems", arXiv 1311.2540, as in htscodecs:
+ *                static rANS of order 0, 4 states, 12-bit frequencies (CRAM 3.1
+ *                specification, "rANS Nx16")
+ *     wire       groups of 16384 codes, the last one shorter: 2 bytes L, little-endian,
+ *                then L bytes of htscodecs' stream with its size left out; L = 0: at
+ *                their fixed width (bitpack.h)
+ *     strangers  only such streams are given to the library: no transforms, so it
+ *                allocates nothing and takes a time that the group bounds. It reads a
+ *                copy that ends in zeros
  *     state      none
  */
 #include <string.h>

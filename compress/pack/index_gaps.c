@@ -6,9 +6,9 @@
 #include "compress/kernels/kernels.h"
 
 /*
- * Packing by hand, and not by the library of that name: Debian 12 builds it without vector
- * code, and then it branches on every length. Nothing here does: a gap is always moved as four
- * bytes, of which the next one overwrites those too many.
+ * Packing by hand, and not by the library of that name: Debian 12 builds it without
+ * vector code, and then it branches on every length. Nothing here does: a gap is always
+ * moved as four bytes, of which the next one overwrites those too many.
  */
 enum {
     GROUP = TRIB_GAPS_GROUP,
@@ -76,7 +76,8 @@ void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *
     const size_t words = n / 64;
     size_t i = 0;
     for (size_t w = 0; w < words; w++) {
-        /* in a register: bits that follow in one byte of memory would wait for each other */
+        /* in a register: bits that follow in one byte of memory would wait for each
+         * other */
         uint64_t word = 0;
         for (; i < m && positions[i] / 64 == w; i++)
             word |= UINT64_C(1) << positions[i] % 64;
@@ -113,8 +114,8 @@ static uint32_t gap_read(const uint8_t *data, uint32_t control)
     return gap & low_bytes[control & 3];
 }
 
-/* Positions of `count` gaps from `at` on; returns what may follow. The data have SLACK bytes
- * beyond them. 64 bits: 256 gaps of 32 bits cannot wrap. */
+/* Positions of `count` gaps from `at` on; returns what may follow. The data have SLACK
+ * bytes beyond them. 64 bits: 256 gaps of 32 bits cannot wrap. */
 static uint64_t group_decode(const uint8_t *controls, const uint8_t *data, size_t count,
                              uint64_t at, uint32_t out[GROUP])
 {
@@ -122,7 +123,8 @@ static uint64_t group_decode(const uint8_t *controls, const uint8_t *data, size_
     size_t j = 0;
     for (; j + 4 <= count; j += 4) {
         const uint32_t control = controls[j / 4];
-        const uint8_t *const b = a + (control & 3) + 1, *const c = b + (control >> 2 & 3) + 1;
+        const uint8_t *const b = a + (control & 3) + 1, *const c =
+                                                            b + (control >> 2 & 3) + 1;
         const uint8_t *const d = c + (control >> 4 & 3) + 1;
         const uint64_t at_a = at + gap_read(a, control);
         const uint64_t at_b = at_a + 1 + gap_read(b, control >> 2);

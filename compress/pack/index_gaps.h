@@ -26,7 +26,8 @@ struct trib_kernels;
 size_t trib_gaps_bytes(const struct trib_kernels *kernels, const uint32_t *positions,
                        size_t m);
 
-/** trib_gaps_encode - writes trib_gaps_bytes(positions, m) bytes and no more; that many. */
+/** trib_gaps_encode - writes trib_gaps_bytes(positions, m) bytes and no more; that
+ * many. */
 size_t trib_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst);
 
 /** trib_bitmap_encode - writes ceil(n / 8) bytes. */

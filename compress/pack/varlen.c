@@ -94,8 +94,8 @@ static const struct {
     [TRIB_CODES_GROUPS] = {trib_groups_read, groups_done},
 };
 
-static void reader_open(struct trib_code_reader *r, const uint8_t *src, size_t len, size_t n,
-                        int bits)
+static void reader_open(struct trib_code_reader *r, const uint8_t *src, size_t len,
+                        size_t n, int bits)
 {
     memset(r, 0, offsetof(struct trib_code_reader, group));
     r->stream.src = src;

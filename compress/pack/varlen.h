@@ -6,9 +6,9 @@
  *     then       the heads of the buckets
  *     then       the codes
  *
- * n = 0 is no bytes at all. Whatever the pack, codes that would not take fewer bytes than at
- * their fixed width are written so: at most 1 byte is lost. A code is a sign above a level,
- * and level 0 has none: minus zero becomes zero.
+ * n = 0 is no bytes at all. Whatever the pack, codes that would not take fewer bytes
+ * than at their fixed width are written so: at most 1 byte is lost. A code is a sign
+ * above a level, and level 0 has none: minus zero becomes zero.
  */
 #ifndef COMPRESS_PACK_VARLEN_H
 #define COMPRESS_PACK_VARLEN_H
@@ -45,7 +45,8 @@ struct trib_variable {
 extern const struct trib_variable trib_variable_omega;
 extern const struct trib_variable trib_variable_entropy;
 
-/* What reads codes in order, a piece at a time. All 0 but for the first four, and group. */
+/* What reads codes in order, a piece at a time. All 0 but for the first four, and
+ * group. */
 struct trib_code_reader {
     struct trib_bit_reader stream;
     size_t n;
@@ -59,8 +60,8 @@ struct trib_code_reader {
     uint8_t group[TRIB_GROUP + 8];
 };
 
-/* …_read: the next count codes, false: these are none. …_done: all n were read, and nothing
- * follows them. */
+/* …_read: the next count codes, false: these are none. …_done: all n were read, and
+ * nothing follows them. */
 bool trib_omega_gaps_read(struct trib_code_reader *r, uint8_t *codes, size_t count);
 bool trib_omega_gaps_done(struct trib_code_reader *r);
 bool trib_omega_dense_read(struct trib_code_reader *r, uint8_t *codes, size_t count);

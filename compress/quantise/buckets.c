@@ -41,8 +41,8 @@ size_t trib_buckets_bytes(const struct trib_codec *c, size_t n)
 
 /* One code a byte, of values of one bucket, from number `index` of the vector on. */
 static void quantise(const struct trib_codec *c, const float *x, size_t n,
-                     struct trib_noise *noise, uint64_t index, union trib_bucket_params *p,
-                     uint8_t *codes)
+                     struct trib_noise *noise, uint64_t index,
+                     union trib_bucket_params *p, uint8_t *codes)
 {
     uint32_t keys[2];
     for (size_t i = 0, same; i < n; i += same) {
@@ -68,7 +68,8 @@ static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
     }
 }
 
-void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v,
+                         uint8_t *dst)
 {
     const struct trib_bucketing *q = bucketing(c);
     const struct trib_buckets b = q->layout(c);
@@ -169,7 +170,8 @@ struct piece {
     uint8_t unpacked[PIECE + 8];
 };
 
-/* The piece behind p, its head opened; false: the range is done. p is all 0 at first. */
+/* The piece behind p, its head opened; false: the range is done. p is all 0 at
+ * first. */
 static bool next_piece(const struct trib_codec *c, const struct trib_buckets *b,
                        const struct trib_code *code, union trib_bucket_params *params,
                        struct piece *p)
@@ -190,7 +192,8 @@ static bool next_piece(const struct trib_codec *c, const struct trib_buckets *b,
     return true;
 }
 
-void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *code, float *x)
+void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *code,
+                         float *x)
 {
     const struct trib_bucketing *q = bucketing(c);
     const struct trib_buckets b = q->layout(c);
@@ -201,8 +204,8 @@ void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *cod
         q->decode(c->kernels, x + p.at, p.codes, p.count, &params);
 }
 
-void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, float weight,
-                      float *acc)
+void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code,
+                      float weight, float *acc)
 {
     const struct trib_bucketing *q = bucketing(c);
     const struct trib_buckets b = q->layout(c);
@@ -213,7 +216,8 @@ void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code, 
         q->add(c->kernels, acc + p.at, p.codes, p.count, weight, &params);
 }
 
-struct trib_dequantise trib_dequantise_open(const struct trib_codec *c, const uint8_t *heads)
+struct trib_dequantise trib_dequantise_open(const struct trib_codec *c,
+                                            const uint8_t *heads)
 {
     const struct trib_buckets b = trib_buckets_layout(c);
     return (struct trib_dequantise){.codec = c,
@@ -229,7 +233,8 @@ static void enter_bucket(struct trib_dequantise *d)
         bucketing(d->codec)->open(d->heads + d->at / d->bucket * d->head, &d->params);
 }
 
-void trib_dequantise(struct trib_dequantise *d, const uint8_t *codes, size_t count, float *x)
+void trib_dequantise(struct trib_dequantise *d, const uint8_t *codes, size_t count,
+                     float *x)
 {
     enter_bucket(d);
     bucketing(d->codec)->decode(d->codec->kernels, x, codes, count, &d->params);

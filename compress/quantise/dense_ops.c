@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dense kinds: the bytes of a quantiser, integers that add, and numbers that add exactly. */
+/* Dense kinds: the bytes of a quantiser, integers that add, and numbers that add
+ * exactly. */
 #include "compress/codec_ops.h"
 #include "compress/quantise/buckets.h"
 #include "compress/quantise/exact.h"
@@ -23,8 +24,8 @@ static size_t bytes_of(const struct trib_codec *c, size_t n)
 }
 
 /* kept: NULL, or in->x of words that add: it becomes what is left */
-static size_t encode(const struct trib_codec *c, const struct trib_encode *in, float *kept,
-                     uint8_t *dst)
+static size_t encode(const struct trib_codec *c, const struct trib_encode *in,
+                     float *kept, uint8_t *dst)
 {
     const struct trib_values v = {.x = in->x,
                                   .n = in->n,
@@ -36,7 +37,8 @@ static size_t encode(const struct trib_codec *c, const struct trib_encode *in, f
     return c->stages.quantise->bytes(c, in->n);
 }
 
-static size_t encode_all(const struct trib_codec *c, const struct trib_encode *in, uint8_t *dst)
+static size_t encode_all(const struct trib_codec *c, const struct trib_encode *in,
+                         uint8_t *dst)
 {
     return encode(c, in, NULL, dst);
 }
@@ -50,7 +52,8 @@ static void decode(const struct trib_codec *c, const struct trib_decode *d)
         c->stages.quantise->decode_add(c, &code, d->weight, d->x);
 }
 
-static trib_status_t dense_decode(const struct trib_codec *c, const struct trib_decode *d)
+static trib_status_t dense_decode(const struct trib_codec *c,
+                                  const struct trib_decode *d)
 {
     if (d->len != c->stages.quantise->bytes(c, d->n))
         return TRIB_ERR_CODEC;
@@ -75,7 +78,7 @@ const struct trib_codec_ops trib_codec_dense = {
     .decode = dense_decode,
 };
 
-/* Integers that add ------------------------------------------------------------------------ */
+/* Integers that add ---------------------------------------------------------------- */
 
 static size_t packed_kept(const struct trib_codec *c, const struct trib_encode *in,
                           float *residual, uint8_t *dst)
@@ -84,7 +87,8 @@ static size_t packed_kept(const struct trib_codec *c, const struct trib_encode *
                                : trib_codec_kept_by_decode(c, in, residual, dst);
 }
 
-static trib_status_t packed_decode(const struct trib_codec *c, const struct trib_decode *d)
+static trib_status_t packed_decode(const struct trib_codec *c,
+                                   const struct trib_decode *d)
 {
     if (!trib_lanes_valid(c, d->src, d->len, d->n))
         return TRIB_ERR_CODEC;
@@ -109,7 +113,7 @@ const struct trib_codec_ops trib_codec_packed = {
     .decode = packed_decode,
 };
 
-/* Numbers that add exactly ----------------------------------------------------------------- */
+/* Numbers that add exactly --------------------------------------------------------- */
 
 static size_t exact_own_bound(const struct trib_codec *c, size_t n)
 {
@@ -123,7 +127,8 @@ static size_t exact_encode(const struct trib_codec *c, const struct trib_encode 
     return trib_exact_encode(c, in->x, in->n, dst);
 }
 
-static trib_status_t exact_decode(const struct trib_codec *c, const struct trib_decode *d)
+static trib_status_t exact_decode(const struct trib_codec *c,
+                                  const struct trib_decode *d)
 {
     if (!trib_exact_valid(c, d->src, d->len, d->n))
         return TRIB_ERR_CODEC;

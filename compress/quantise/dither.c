@@ -4,11 +4,11 @@
  *
  *     paper      Beznosikov, Horváth, Richtárik, Safaryan: "On biased compression for
  *                distributed learning", arXiv 2002.12410
- *     equation   levels 0, b^(1-s), …, 1/b, 1 of the norm, b = base, s = 2^(bits-1) - 1;
- *                |x_i| / norm becomes one of the two levels around it, so that the mean is
- *                right
- *     wire       buckets.h; head: the norm, f32, l2 or max of the bucket; code: `bits` bits,
- *                the highest the sign, the others the level
+ *     equation   levels 0, b^(1-s), …, 1/b, 1 of the norm, b = base, s = 2^(bits-1) -
+ *                1; |x_i| / norm becomes one of the two levels around it, so that the
+ *                mean is right
+ *     wire       buckets.h; head: the norm, f32, l2 or max of the bucket; code: `bits`
+ *                bits, the highest the sign, the others the level
  *     bias       none (u is a multiple of 2^-24); E|C(x) - x|^2 <= w |x|^2,
  *                w = (b + 1/b - 2) / 4 + q min(1, q), q = sqrt(bucket) b^(1-s);
  *                delta = 1 / (1 - w) where w < 1
@@ -81,8 +81,8 @@ static bool measure(const struct trib_codec *c, const float *x, size_t n,
     return true;
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x, size_t n,
-                   const uint32_t keys[2], union trib_bucket_params *p)
+static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
+                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
 {
     memcpy(p->powers.key, keys, sizeof p->powers.key);
     k->powers_encode(codes, x, n, &p->powers);
@@ -93,14 +93,14 @@ static void open_head(const uint8_t *head, union trib_bucket_params *p)
     memcpy(&p->powers.norm, head, sizeof p->powers.norm);
 }
 
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes, size_t n,
-                   const union trib_bucket_params *p)
+static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
+                   size_t n, const union trib_bucket_params *p)
 {
     k->powers_decode(x, codes, n, &p->powers);
 }
 
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes, size_t n,
-                float weight, union trib_bucket_params *p)
+static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
+                size_t n, float weight, union trib_bucket_params *p)
 {
     p->powers.weight = weight;
     k->powers_add(acc, codes, n, &p->powers);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * exact
- *     paper      Kulisch and Miranker 1981: an accumulator that is as wide as the numbers
- *     equation   C(x) = x; sums are exact, and are rounded once, to nearest even, at the end
+ *     paper      Kulisch and Miranker 1981: an accumulator that is as wide as the
+ *                numbers
+ *     equation   C(x) = x; sums are exact, and are rounded once, to nearest even, at
+ *                the end
  *     wire       exact.h
  *     random     nothing
- *     NaN, Inf   as IEEE 754 adds them: NaN where any contribution is NaN or both infinities are
- *                there, else the infinity; the NaN is always 0x7fc00000
+ *     NaN, Inf   as IEEE 754 adds them: NaN where any contribution is NaN or both
+ *                infinities are there, else the infinity; the NaN is always 0x7fc00000
  *     large      partial sums beyond FLT_MAX are no matter; a finished one is Inf
  *     state      none
  */
@@ -79,7 +81,7 @@ size_t trib_exact_bound(const struct trib_codec *c, size_t n)
     return n ? numbers_at(n) + n * (TRIB_EXACT_LIMBS * sizeof(uint64_t) + 1) : 0;
 }
 
-/* ---- one contribution --------------------------------------------------------------- */
+/* ---- one contribution ------------------------------------------------------------ */
 
 /* A short block, filled up. */
 static const float *whole_block(const float *x, size_t m, float *room)
@@ -91,7 +93,8 @@ static const float *whole_block(const float *x, size_t m, float *room)
     return room;
 }
 
-size_t trib_exact_encode(const struct trib_codec *c, const float *x, size_t n, uint8_t *dst)
+size_t trib_exact_encode(const struct trib_codec *c, const float *x, size_t n,
+                         uint8_t *dst)
 {
     const struct header header = {.contributions = 1};
     size_t at = numbers_at(n);
@@ -118,15 +121,17 @@ size_t trib_exact_encode(const struct trib_codec *c, const float *x, size_t n, u
     return at;
 }
 
-/* ---- what a word says --------------------------------------------------------------- */
+/* ---- what a word says ------------------------------------------------------------ */
 
-/* A peer that shares memory may change a word at any time: each use reads a head once, and holds
- * it against the length. */
-static bool head_read(const struct trib_word *w, size_t n, size_t block, struct head *h_out)
+/* A peer that shares memory may change a word at any time: each use reads a head once,
+ * and holds it against the length. */
+static bool head_read(const struct trib_word *w, size_t n, size_t block,
+                      struct head *h_out)
 {
     memcpy(h_out, w->src + HEADER_BYTES + block * HEAD_BYTES, sizeof *h_out);
     return h_out->form < TRIB_EXACT_FORMS && h_out->low <= h_out->top &&
-           h_out->top <= TRIB_EXACT_TOP_MAX && h_out->marked <= 1 && h_out->at <= w->len &&
+           h_out->top <= TRIB_EXACT_TOP_MAX && h_out->marked <= 1 &&
+           h_out->at <= w->len &&
            block_bytes(h_out, block_length(n, block)) <= w->len - h_out->at;
 }
 
@@ -150,7 +155,7 @@ static bool word_valid(const struct trib_codec *c, const struct trib_word *w, si
     return at == w->len;
 }
 
-/* ---- sums of a block ---------------------------------------------------------------- */
+/* ---- sums of a block ------------------------------------------------------------- */
 
 /* A block of the sum of all words. */
 struct sum {
@@ -187,7 +192,8 @@ static bool form_of_sum(struct sum *s)
     low = some ? low : 0;
     const unsigned bits = top - low + 24 + bits_of(s->contributions);
     const unsigned limbs = (bits + 1 + 63) / 64;
-    s->head = (struct head){.low = (uint8_t)low, .top = (uint8_t)top, .marked = (uint8_t)marked};
+    s->head = (struct head){
+        .low = (uint8_t)low, .top = (uint8_t)top, .marked = (uint8_t)marked};
     if (!some && !marked)
         s->head.form = TRIB_EXACT_NOTHING;
     else if (!marked && bits <= TRIB_EXACT_DOUBLE_BITS)
@@ -230,7 +236,8 @@ static bool add_to_limbs(struct sum *s, const struct head *h, const uint8_t *src
     case TRIB_EXACT_DOUBLES:
         return trib_exact_limbs_add_doubles(&s->limbs, src, s->length);
     default:
-        return trib_exact_limbs_add_limbs(&s->limbs, src, s->length, range, limbs_of(h));
+        return trib_exact_limbs_add_limbs(&s->limbs, src, s->length, range,
+                                          limbs_of(h));
     }
 }
 
@@ -286,7 +293,7 @@ static void finish_block(struct sum *s, uint8_t *dst)
     s->head = (struct head){.form = TRIB_EXACT_FLOATS};
 }
 
-/* ---- merge -------------------------------------------------------------------------- */
+/* ---- merge ----------------------------------------------------------------------- */
 
 static bool merged_header(const struct trib_codec *c, const struct trib_merge *m,
                           struct header *header_out)
@@ -338,7 +345,7 @@ trib_status_t trib_exact_merge(const struct trib_codec *c, const struct trib_mer
     return TRIB_OK;
 }
 
-/* ---- decode ------------------------------------------------------------------------- */
+/* ---- decode ---------------------------------------------------------------------- */
 
 /* The block of one word, as what it sums to. */
 static bool open_block(struct sum *s, float *x)
@@ -360,8 +367,8 @@ static bool open_block(struct sum *s, float *x)
     return true;
 }
 
-/* Adds to x, or with overwrite sets it. A word that a peer has changed since it was found valid
- * ends it early. */
+/* Adds to x, or with overwrite sets it. A word that a peer has changed since it was
+ * found valid ends it early. */
 static void decode_blocks(const struct trib_codec *c, const struct trib_code *code,
                           const float *weight, float *x)
 {
@@ -381,14 +388,15 @@ static void decode_blocks(const struct trib_codec *c, const struct trib_code *co
     }
 }
 
-bool trib_exact_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n)
+bool trib_exact_valid(const struct trib_codec *c, const uint8_t *src, size_t len,
+                      size_t n)
 {
     const struct trib_word word = {src, len};
     struct header header;
     return n ? word_valid(c, &word, n, &header) : len == 0;
 }
 
-/* ---- the stage ---------------------------------------------------------------------- */
+/* ---- the stage ------------------------------------------------------------------- */
 
 static size_t bytes(const struct trib_codec *c, size_t n)
 {
@@ -396,7 +404,8 @@ static size_t bytes(const struct trib_codec *c, size_t n)
     return trib_exact_own_bound(n);
 }
 
-static void encode(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+static void encode(const struct trib_codec *c, const struct trib_values *v,
+                   uint8_t *dst)
 {
     assert(v->first == 0 && v->count == v->n);
     (void)trib_exact_encode(c, v->x, v->n, dst);
@@ -407,8 +416,8 @@ static void decode(const struct trib_codec *c, const struct trib_code *code, flo
     decode_blocks(c, code, NULL, x);
 }
 
-static void decode_add(const struct trib_codec *c, const struct trib_code *code, float weight,
-                       float *acc)
+static void decode_add(const struct trib_codec *c, const struct trib_code *code,
+                       float weight, float *acc)
 {
     decode_blocks(c, code, &weight, acc);
 }
@@ -419,10 +428,12 @@ static double delta(const struct trib_codec *c)
     return 1.0;
 }
 
-static const struct trib_quantise *resolve(struct trib_codec *c, const char **refusal_out)
+static const struct trib_quantise *resolve(struct trib_codec *c,
+                                           const char **refusal_out)
 {
     if (c->param[TRIB_PARAM_EF] > 0)
-        *refusal_out = "nothing is lost, so error feedback has nothing to add; use ef=0";
+        *refusal_out =
+            "nothing is lost, so error feedback has nothing to add; use ef=0";
     return c->stages.quantise;
 }
 

@@ -2,16 +2,18 @@
 /*
  * Sums without rounding: code words of the codec "exact", which add without any loss.
  *
- * Every float32 is a whole number of 2^-149. So a sum of them is a whole number, too, and an
- * integer that is wide enough holds it (Kulisch and Miranker, Computer Arithmetic in Theory and
- * Practice, 1981). Integers add in any order to the same value, and the finished value is
- * rounded once. Demmel and Nguyen (ARITH 2013; IEEE Trans. Computers 64(7), 2015) reach sums that
- * do not depend on the order in fewer bits, but not exact ones.
+ * Every float32 is a whole number of 2^-149. So a sum of them is a whole number, too,
+ * and an integer that is wide enough holds it (Kulisch and Miranker, Computer
+ * Arithmetic in Theory and Practice, 1981). Integers add in any order to the same
+ * value, and the finished value is rounded once. Demmel and Nguyen (ARITH 2013; IEEE
+ * Trans. Computers 64(7), 2015) reach sums that do not depend on the order in fewer
+ * bits, but not exact ones.
  *
  *     byte 0-3   contributions in it
  *     byte 4-7   1: the sum is finished, rounded, and nothing adds to it; else 0
  *     then       8 bytes for each block of 256 elements (the last one may be shorter)
- *                    byte 0-3   where its numbers begin, in bytes from the start of the word
+ *                    byte 0-3   where its numbers begin, in bytes from the start of the
+ *                               word
  *                    byte 4     form
  *                    byte 5     low: every contribution is a multiple of 2^(low - 149)
  *                    byte 6     top: every contribution is below 2^(top + 24 - 149)
@@ -22,19 +24,20 @@
  *     form 1     m float32: one contribution, or a finished sum
  *     form 2     m float64, which hold the sum exactly
  *     form 2 + L, L = 1 to 5
- *                m 64-bit limbs, the lowest of each element; then the next ones; the highest
- *                limb has the sign, as in two's complement. The unit is 2^(low - 149).
- *                With marks, m bytes follow: bit 0 NaN, bit 1 +Inf, bit 2 -Inf
+ *                m 64-bit limbs, the lowest of each element; then the next ones; the
+ *                highest limb has the sign, as in two's complement. The unit is 2^(low
+ *                - 149). With marks, m bytes follow: bit 0 NaN, bit 1 +Inf, bit 2 -Inf
  *
- * c contributions between low and top sum to at most top - low + 24 + ceil(log2 c) bits and a
- * sign. Up to 53 such bits a float64 has: additions of float64 are then exact, and vector units
- * have them. Wider sums, and marked ones, get as many limbs as they need; with 65536
- * contributions of any magnitude these are 5. Form, low and top follow from the set of
- * contributions alone, and so does each bit of a word.
+ * c contributions between low and top sum to at most top - low + 24 + ceil(log2 c) bits
+ * and a sign. Up to 53 such bits a float64 has: additions of float64 are then exact,
+ * and vector units have them. Wider sums, and marked ones, get as many limbs as they
+ * need; with 65536 contributions of any magnitude these are 5. Form, low and top follow
+ * from the set of contributions alone, and so does each bit of a word.
  *
- * A rank encodes -0 as 0 and any NaN as the one that 0x7fc00000 is. So a sum that is 0 is +0,
- * whatever the signs of its zeros. A mean is the exact sum divided by the number of ranks,
- * rounded once; one that is too small for float32 becomes a zero with its sign.
+ * A rank encodes -0 as 0 and any NaN as the one that 0x7fc00000 is. So a sum that is 0
+ * is +0, whatever the signs of its zeros. A mean is the exact sum divided by the number
+ * of ranks, rounded once; one that is too small for float32 becomes a zero with its
+ * sign.
  */
 #ifndef COMPRESS_QUANTISE_EXACT_H
 #define COMPRESS_QUANTISE_EXACT_H
@@ -76,19 +79,25 @@ struct trib_exact_limbs {
 void trib_exact_limbs_open(struct trib_exact_limbs *s, unsigned limbs, unsigned low);
 
 /**
- * trib_exact_limbs_add_floats and its like - add m numbers of a block of a word, at any address.
+ * trib_exact_limbs_add_floats and its like - add m numbers of a block of a word, at any
+ * address.
  *
  * s        its low is at most that of the numbers
- * returns  false if a number is no multiple of the unit or beyond the limbs: the word was wrong
+ * returns  false if a number is no multiple of the unit or beyond the limbs: the word
+ *          was wrong
  */
-bool trib_exact_limbs_add_floats(struct trib_exact_limbs *s, const uint8_t *src, size_t m);
-bool trib_exact_limbs_add_doubles(struct trib_exact_limbs *s, const uint8_t *src, size_t m);
-bool trib_exact_limbs_add_limbs(struct trib_exact_limbs *s, const uint8_t *src, size_t m,
-                                struct trib_exact_range range, unsigned limbs);
+bool trib_exact_limbs_add_floats(struct trib_exact_limbs *s, const uint8_t *src,
+                                 size_t m);
+bool trib_exact_limbs_add_doubles(struct trib_exact_limbs *s, const uint8_t *src,
+                                  size_t m);
+bool trib_exact_limbs_add_limbs(struct trib_exact_limbs *s, const uint8_t *src,
+                                size_t m, struct trib_exact_range range,
+                                unsigned limbs);
 
-/** trib_exact_limbs_round - to nearest even, divided by `divisor`, at least 1, before. */
-void trib_exact_limbs_round(const struct trib_exact_limbs *s, uint32_t divisor, float *x,
-                            size_t m);
+/** trib_exact_limbs_round - to nearest even, divided by `divisor`, at least 1,
+ * before. */
+void trib_exact_limbs_round(const struct trib_exact_limbs *s, uint32_t divisor,
+                            float *x, size_t m);
 
 /** trib_exact_round_double - the same of a float64 that is a multiple of 2^-149. */
 float trib_exact_round_double(double v, uint32_t divisor);
@@ -96,8 +105,10 @@ float trib_exact_round_double(double v, uint32_t divisor);
 /* The contract of codec.h. */
 size_t trib_exact_bound(const struct trib_codec *c, size_t n);
 size_t trib_exact_own_bound(size_t n);
-size_t trib_exact_encode(const struct trib_codec *c, const float *x, size_t n, uint8_t *dst);
-bool trib_exact_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n);
+size_t trib_exact_encode(const struct trib_codec *c, const float *x, size_t n,
+                         uint8_t *dst);
+bool trib_exact_valid(const struct trib_codec *c, const uint8_t *src, size_t len,
+                      size_t n);
 trib_status_t trib_exact_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
 

@@ -2,8 +2,8 @@
 /*
  * Integers of several limbs, of which a block of an exact sum is made (exact.h).
  *
- * Limbs of one place lie together. What is read may come from a stranger: whatever it says, no
- * limb beyond the array is touched.
+ * Limbs of one place lie together. What is read may come from a stranger: whatever it
+ * says, no limb beyond the array is touched.
  */
 #include "compress/quantise/exact.h"
 
@@ -25,7 +25,8 @@ void trib_exact_limbs_open(struct trib_exact_limbs *s, unsigned limbs, unsigned 
     memset(s->marks, 0, sizeof s->marks);
 }
 
-/* Element i += (negative: -=) magnitude * 2^shift; limbs beyond those in use are cut off. */
+/* Element i += (negative: -=) magnitude * 2^shift; limbs beyond those in use are cut
+ * off. */
 static inline void add_at(struct trib_exact_limbs *s, size_t i, uint64_t magnitude,
                           unsigned shift, bool negative)
 {
@@ -59,7 +60,8 @@ static uint8_t mark_of(uint32_t bits)
     return bits >> 31 ? TRIB_EXACT_MINUS_INF : TRIB_EXACT_PLUS_INF;
 }
 
-bool trib_exact_limbs_add_floats(struct trib_exact_limbs *s, const uint8_t *src, size_t m)
+bool trib_exact_limbs_add_floats(struct trib_exact_limbs *s, const uint8_t *src,
+                                 size_t m)
 {
     const unsigned room = s->limbs * LIMB_BITS;
 
@@ -77,12 +79,14 @@ bool trib_exact_limbs_add_floats(struct trib_exact_limbs *s, const uint8_t *src,
             continue;
         if (unit < s->low || unit - s->low + MANTISSA + 2 > room)
             return false;
-        add_at(s, i, exponent ? fraction | 1u << MANTISSA : fraction, unit - s->low, b >> 31);
+        add_at(s, i, exponent ? fraction | 1u << MANTISSA : fraction, unit - s->low,
+               b >> 31);
     }
     return true;
 }
 
-bool trib_exact_limbs_add_doubles(struct trib_exact_limbs *s, const uint8_t *src, size_t m)
+bool trib_exact_limbs_add_doubles(struct trib_exact_limbs *s, const uint8_t *src,
+                                  size_t m)
 {
     const int room = (int)s->limbs * LIMB_BITS;
 
@@ -90,7 +94,8 @@ bool trib_exact_limbs_add_doubles(struct trib_exact_limbs *s, const uint8_t *src
         uint64_t b;
         memcpy(&b, src + i * sizeof b, sizeof b);
         const int exponent = (int)(b >> DOUBLE_MANTISSA & DOUBLE_EXPONENT_ALL);
-        uint64_t mantissa = (b & ((1ull << DOUBLE_MANTISSA) - 1)) | 1ull << DOUBLE_MANTISSA;
+        uint64_t mantissa =
+            (b & ((1ull << DOUBLE_MANTISSA) - 1)) | 1ull << DOUBLE_MANTISSA;
         if (b << 1 == 0)
             continue;
         if (exponent == 0 || exponent == DOUBLE_EXPONENT_ALL)
@@ -105,8 +110,8 @@ bool trib_exact_limbs_add_doubles(struct trib_exact_limbs *s, const uint8_t *src
     return true;
 }
 
-bool trib_exact_limbs_add_limbs(struct trib_exact_limbs *s, const uint8_t *src, size_t m,
-                                struct trib_exact_range range, unsigned limbs)
+bool trib_exact_limbs_add_limbs(struct trib_exact_limbs *s, const uint8_t *src,
+                                size_t m, struct trib_exact_range range, unsigned limbs)
 {
     assert(limbs > 0 && limbs <= TRIB_EXACT_LIMBS);
     if (range.low < s->low || (range.low - s->low) / LIMB_BITS >= s->limbs)
@@ -184,7 +189,8 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* To nearest even, from integers alone: the modes of the floating-point unit do not matter. */
+/* To nearest even, from integers alone: the modes of the floating-point unit do not
+ * matter. */
 static float round_number(const struct number *v)
 {
     const uint32_t sign = (uint32_t)v->negative << 31;
@@ -216,7 +222,8 @@ static float round_wide(wide v, int unit, bool negative)
 {
     const uint32_t sign = (uint32_t)negative << 31;
     const uint64_t top = (uint64_t)(v >> LIMB_BITS);
-    const int high = top ? 127 - __builtin_clzll(top) : 63 - __builtin_clzll((uint64_t)v);
+    const int high =
+        top ? 127 - __builtin_clzll(top) : 63 - __builtin_clzll((uint64_t)v);
     const int exponent = high + unit, least = -UNIT;
     const int ulp = exponent - MANTISSA > least ? exponent - MANTISSA : least;
     const int drop = ulp - unit;
@@ -269,8 +276,8 @@ static float value_of_marks(uint8_t marks)
     return float_of(marks & TRIB_EXACT_MINUS_INF ? 0xff800000 : 0x7f800000);
 }
 
-void trib_exact_limbs_round(const struct trib_exact_limbs *s, uint32_t divisor, float *x,
-                            size_t m)
+void trib_exact_limbs_round(const struct trib_exact_limbs *s, uint32_t divisor,
+                            float *x, size_t m)
 {
     for (size_t i = 0; i < m; i++)
         x[i] = s->marks[i]                     ? value_of_marks(s->marks[i])

@@ -2,25 +2,30 @@
 /*
  * Floats of 8 bits with a scale per bucket, so that magnitudes do not matter.
  *
- *     paper      Micikevicius et al.: "FP8 formats for deep learning", arXiv 2209.05433; Open
- *                Compute Project: "8-bit floating point specification", 2023, and
- *                "Microscaling formats specification", 2023, whose scale this is
- *     equation   C(x)_i = 2^e r(x_i 2^-e); e the least for which the largest of the bucket is
- *                at most that of the format: 448 (e4m3) or 57344 (e5m2). r to nearest even;
- *                round=random: to one of the two neighbours so that the mean is right
- *     wire       buckets.h; head: e + 127, one byte; 255: one of the bucket is NaN or Inf;
- *                code: 8 bits, as OCP has them
+ *     paper      Micikevicius et al.: "FP8 formats for deep learning", arXiv
+ *                2209.05433; Open Compute Project: "8-bit floating point
+ *                specification", 2023, and "Microscaling formats specification", 2023,
+ *                whose scale this is
+ *     equation   C(x)_i = 2^e r(x_i 2^-e); e the least for which the largest of the
+ *                bucket is at most that of the format: 448 (e4m3) or 57344 (e5m2). r to
+ *                nearest even; round=random: to one of the two neighbours so that the
+ *                mean is right
+ *     wire       buckets.h; head: e + 127, one byte; 255: one of the bucket is NaN or
+ *                Inf; code: 8 bits, as OCP has them
  *     bias       random: none. With m bits of mantissa, 3 or 2, and r = 1 + 2^-m:
- *                random   E|C(x) - x|^2 <= w |x|^2, w = (r - 1)^2 / 4r + small, or 1/288, 1/80
- *                nearest  |C(x) - x|^2 <= w |x|^2, w = ((r - 1) / (r + 1))^2 + small, or 1/289,
- *                         1/81; biased
- *                small is what denormals add: bucket / 4 (their distance / half the largest)^2
- *                delta = 1 / (1 - w)
+ *                random   E|C(x) - x|^2 <= w |x|^2, w = (r - 1)^2 / 4r + small, or
+ *                         1/288, 1/80
+ *                nearest  |C(x) - x|^2 <= w |x|^2, w = ((r - 1) / (r + 1))^2 + small,
+ *                         or 1/289, 1/81; biased
+ *                small is what denormals add: bucket / 4 (their distance / half the
+ *                largest)^2 delta = 1 / (1 - w)
  *     default    e4m3, bucket 512: e5m2 has 4 times the error |C(x) - x|^2 of e4m3 at
- *                the same bytes, and a bucket of 32 has 3 % more bytes than one of 512 for the
- *                same error, as the largest of a bucket seldom is 2^14 times the others
+ *                the same bytes, and a bucket of 32 has 3 % more bytes than one of 512
+ *                for the same error, as the largest of a bucket seldom is 2^14 times
+ *                the others
  *     large      magnitudes above 1.75 2^127 become that
- *     small      e is at least -127: below it elements are multiples of 2^-136 (e4m3), 2^-143
+ *     small      e is at least -127: below it elements are multiples of 2^-136 (e4m3),
+ *                2^-143
  *     random     rng_keys.h gives the keys, kernels.h makes u of them
  *     NaN, Inf   a bucket with either decodes to NaN, whole
  *     state      none
@@ -74,21 +79,21 @@ static bool measure(const struct trib_codec *c, const float *x, size_t n,
     return magnitude && finite;
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x, size_t n,
-                   const uint32_t keys[2], union trib_bucket_params *p)
+static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
+                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
 {
     memcpy(p->f8.key, keys, sizeof p->f8.key);
     k->f8_encode(codes, x, n, &p->f8);
 }
 
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes, size_t n,
-                   const union trib_bucket_params *p)
+static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
+                   size_t n, const union trib_bucket_params *p)
 {
     k->f8_decode(x, codes, n, &p->f8);
 }
 
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes, size_t n,
-                float weight, union trib_bucket_params *p)
+static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
+                size_t n, float weight, union trib_bucket_params *p)
 {
     p->f8.weight = weight;
     k->f8_add(acc, codes, n, &p->f8);
@@ -99,7 +104,8 @@ static double delta(const struct trib_codec *c)
     const double r = is_e5m2(c) ? 1.25 : 1.125, step = is_e5m2(c) ? 0x1p-16 : 0x1p-9;
     const double half = is_e5m2(c) ? 28672 : 224;
     const double near = (r - 1) / (r + 1), random = (r - 1) * (r - 1) / (4 * r);
-    const double small = c->param[TRIB_PARAM_BUCKET] / 4 * (step / half) * (step / half);
+    const double small =
+        c->param[TRIB_PARAM_BUCKET] / 4 * (step / half) * (step / half);
     const bool is_random = c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_RANDOM;
     return 1 / (1 - (is_random ? random : near * near) - small);
 }

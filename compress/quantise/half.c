@@ -6,10 +6,11 @@
  *     error    f32 none; to nearest even: |C(x) - x| <= 2^-11 |x| (f16, from 2^-14 to
  *              65504; below 2^-25 to 0, from 65520 to Inf) and 2^-8 |x| (bf16);
  *              round=random, to one of the two neighbours: at most twice that, and
- *              E|C(x) - x|^2 <= 2^-22 |x|^2 (f16, from 2^-14 to 65504), 2^-16 |x|^2 (bf16)
- *     bias     nearest: deterministic, so not unbiased for a given x; symmetric. random:
- *              none up to the largest finite number, and as nearest above. f16: below
- *              2^-48 to 0, as the noise has 24 bits
+ *              E|C(x) - x|^2 <= 2^-22 |x|^2 (f16, from 2^-14 to 65504), 2^-16 |x|^2
+ *              (bf16)
+ *     bias     nearest: deterministic, so not unbiased for a given x; symmetric.
+ *              random: none up to the largest finite number, and as nearest above. f16:
+ *              below 2^-48 to 0, as the noise has 24 bits
  *     random   rng_keys.h gives the keys, kernels.h makes noise of them
  *     state    none. NaN stays NaN, Inf stays Inf
  */
@@ -28,7 +29,8 @@ static size_t bytes_half(const struct trib_codec *c, size_t n)
     return n * sizeof(uint16_t);
 }
 
-static void encode_f32(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+static void encode_f32(const struct trib_codec *c, const struct trib_values *v,
+                       uint8_t *dst)
 {
     c->kernels->from_f32[TRIB_F32](dst + v->first * sizeof(float), v->x, v->count);
 }
@@ -52,7 +54,8 @@ static bool is_random(const struct trib_codec *c)
     return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_RANDOM;
 }
 
-static void encode_f16(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+static void encode_f16(const struct trib_codec *c, const struct trib_values *v,
+                       uint8_t *dst)
 {
     uint8_t *to = dst + v->first * sizeof(uint16_t);
     if (is_random(c))
@@ -61,7 +64,8 @@ static void encode_f16(const struct trib_codec *c, const struct trib_values *v, 
         c->kernels->from_f32[TRIB_F16](to, v->x, v->count);
 }
 
-static void encode_bf16(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+static void encode_bf16(const struct trib_codec *c, const struct trib_values *v,
+                        uint8_t *dst)
 {
     uint8_t *to = dst + v->first * sizeof(uint16_t);
     if (is_random(c))

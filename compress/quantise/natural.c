@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Magnitudes to powers of two: natural compression and natural dithering. A code is a sign
- * and a level; level 0 is zero, and each level from the second on is twice the one below.
+ * Magnitudes to powers of two: natural compression and natural dithering. A code is a
+ * sign and a level; level 0 is zero, and each level from the second on is twice the one
+ * below.
  *
- *     paper      Horváth, Ho, Horváth, Sahu, Canini, Richtárik: "Natural compression for
- *                distributed deep learning", arXiv 1905.10988
+ *     paper      Horváth, Ho, Horváth, Sahu, Canini, Richtárik: "Natural compression
+ *                for distributed deep learning", arXiv 1905.10988
  *     wire       buckets.h; code: the highest bit the sign, the others the level
  *
  * natural
- *     equation   |x_i| from 2^e to 2^(e+1) becomes the upper with probability |x_i| 2^-e - 1,
- *                else the lower; round=nearest: the nearer
- *     code       8 bits; head: the biased exponent of level 127, one byte: one more than the
- *                largest of the bucket, at most 254; 0: all are zero; 255: one is NaN or Inf
+ *     equation   |x_i| from 2^e to 2^(e+1) becomes the upper with probability |x_i|
+ *                2^-e - 1, else the lower; round=nearest: the nearer
+ *     code       8 bits; head: the biased exponent of level 127, one byte: one more
+ *                than the largest of the bucket, at most 254; 0: all are zero; 255: one
+ *                is NaN or Inf
  *     bias       none; E|C(x) - x|^2 <= |x|^2 / 8, so delta = 8/7. Below 2^-125 of the
  *                bucket's largest an element becomes 0, above 2^127 it becomes that.
  *                round=nearest: |C(x) - x|^2 <= |x|^2 / 9, so delta = 9/8; biased
  * dither       of base 2; others: dither.c
- *     equation   levels 0, 2^(1-s), …, 1/2, 1 of the norm, s = 2^(bits-1) - 1; |x_i| / norm
- *                becomes one of the two levels around it, so that the mean is right
+ *     equation   levels 0, 2^(1-s), …, 1/2, 1 of the norm, s = 2^(bits-1) - 1; |x_i| /
+ *                norm becomes one of the two levels around it, so that the mean is
+ *                right
  *     code       `bits` bits; head: the norm, f32, l2 or max of the bucket
  *     bias       none; E|C(x) - x|^2 <= w |x|^2, w = 1/8 + q min(1, q),
  *                q = sqrt(bucket) 2^(1-s); delta = 1 / (1 - w) where w < 1
@@ -44,21 +47,21 @@ static struct trib_octaves octaves_of(int bits)
                                  .noise = UINT32_MAX};
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x, size_t n,
-                   const uint32_t keys[2], union trib_bucket_params *p)
+static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
+                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
 {
     memcpy(p->octaves.key, keys, sizeof p->octaves.key);
     k->octaves_encode(codes, x, n, &p->octaves);
 }
 
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes, size_t n,
-                   const union trib_bucket_params *p)
+static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
+                   size_t n, const union trib_bucket_params *p)
 {
     k->octaves_decode(x, codes, n, &p->octaves);
 }
 
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes, size_t n,
-                float weight, union trib_bucket_params *p)
+static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
+                size_t n, float weight, union trib_bucket_params *p)
 {
     p->octaves.weight = weight;
     k->octaves_add(acc, codes, n, &p->octaves);
@@ -152,7 +155,8 @@ static bool dither_measure(const struct trib_codec *c, const float *x, size_t n,
 {
     if (!trib_bucket_measure_norm(c, x, n, magnitude, &p->octaves.norm, head_out))
         return false;
-    p->octaves.scale = trib_bucket_scale(p->octaves.norm); /* the norm itself is level s */
+    p->octaves.scale = trib_bucket_scale(p->octaves.norm); /* the norm itself is level
+                                                            * s */
     return true;
 }
 

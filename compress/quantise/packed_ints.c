@@ -8,7 +8,7 @@
 #include "compress/pack/bitpack.h"
 #include "compress/quantise/rng_keys.h"
 
-enum { HEADER_BYTES = 12, PIECE = 1024 /* lanes in memory at a time; a multiple of 8 */ };
+enum { HEADER_BYTES = 12, PIECE = 1024 };
 enum { KIND_SYMBOLS, KIND_SUMS, KIND_VOTES, KINDS };
 
 struct header {
@@ -109,7 +109,8 @@ size_t trib_lanes_share_floats(const struct trib_codec *c, size_t n)
     return head_floats(&l, n);
 }
 
-void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n, float *share_out)
+void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n,
+                      float *share_out)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     for (size_t i = 0; l.heads && i < n; i += l.bucket, share_out += l.heads)
@@ -141,8 +142,9 @@ struct source {
 };
 
 /* What symbols of a width of up to 16 bits, one or two bytes each, say. */
-static void tell(const struct trib_codec *c, const struct trib_lanes *l, const uint8_t *symbols,
-                 size_t n, const struct trib_integers *g, float *x)
+static void tell(const struct trib_codec *c, const struct trib_lanes *l,
+                 const uint8_t *symbols, size_t n, const struct trib_integers *g,
+                 float *x)
 {
     uint8_t points[PIECE];
     if (l->bits > 8) {
@@ -179,7 +181,8 @@ static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *
 
 /* A bucket of symbols 0, and what they leave. */
 static void encode_nothing(const struct trib_codec *c, const struct trib_lanes *l,
-                           const struct source *s, struct trib_integers *g, uint8_t *dst)
+                           const struct source *s, struct trib_integers *g,
+                           uint8_t *dst)
 {
     static const uint8_t zeros[2 * PIECE];
     memset(dst, 0, lanes_bytes(s->n, l->bits));
@@ -198,7 +201,8 @@ bool trib_lanes_keeps(const struct trib_codec *c)
     return rule_of(c)->keep;
 }
 
-void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst)
+void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v,
+                       uint8_t *dst)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     const struct header h = {
@@ -236,7 +240,8 @@ void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v, 
 
 /* ---- decode --------------------------------------------------------------------- */
 
-bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n)
+bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len,
+                      size_t n)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     struct header h;
@@ -251,7 +256,8 @@ bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len
            len == word_bytes(&l, n, h.bits);
 }
 
-/* A piece of a word, within one bucket: its lanes as bytes, 16 or 32 bits, and its grid. */
+/* A piece of a word, within one bucket: its lanes as bytes, 16 or 32 bits, and its
+ * grid. */
 struct piece {
     struct header header; /* of the word */
     size_t at; /* in the range asked for */
@@ -263,8 +269,8 @@ struct piece {
 };
 
 /* Lanes [at, at + count) of a word, one to four bytes each; they may be in codes. */
-static const uint8_t *lanes_open(const struct trib_codec *c, const uint8_t *lanes, int bits,
-                                 size_t at, size_t count, uint8_t *codes)
+static const uint8_t *lanes_open(const struct trib_codec *c, const uint8_t *lanes,
+                                 int bits, size_t at, size_t count, uint8_t *codes)
 {
     if (bits >= 8)
         return lanes + at * (size_t)bits / 8;
@@ -273,8 +279,8 @@ static const uint8_t *lanes_open(const struct trib_codec *c, const uint8_t *lane
     return codes;
 }
 
-static void open_grid(const struct trib_codec *c, const struct header *h, const float *head,
-                      struct trib_integers *g)
+static void open_grid(const struct trib_codec *c, const struct header *h,
+                      const float *head, struct trib_integers *g)
 {
     if (h->kind == KIND_VOTES) {
         const bool tie = h->bits == 2;
@@ -291,13 +297,15 @@ static void open_grid(const struct trib_codec *c, const struct header *h, const 
 }
 
 /* A peer may have changed the header since the word was found valid. */
-static bool header_fits(const struct header *h, const struct trib_lanes *l, size_t n, size_t len)
+static bool header_fits(const struct header *h, const struct trib_lanes *l, size_t n,
+                        size_t len)
 {
     return word_bytes(l, n, h->bits) == len;
 }
 
 /* Before the first piece; false: none can be had. */
-static bool pieces_open(const struct trib_lanes *l, const struct trib_code *code, struct piece *p)
+static bool pieces_open(const struct trib_lanes *l, const struct trib_code *code,
+                        struct piece *p)
 {
     p->at = p->count = 0;
     if (code->len < HEADER_BYTES)
@@ -321,7 +329,8 @@ static bool next_piece(const struct trib_codec *c, const struct trib_lanes *l,
            l->heads * sizeof *head);
     open_grid(c, &h, head, &p->grid);
     p->bytes = h.bits > 8 ? h.bits / 8 : 1;
-    p->lanes = lanes_open(c, code->src + lanes_at(l, code->n), h.bits, at, p->count, p->codes);
+    p->lanes =
+        lanes_open(c, code->src + lanes_at(l, code->n), h.bits, at, p->count, p->codes);
     if (l->adds && h.kind == KIND_SYMBOLS)
         c->kernels->grid_points(p->codes, p->codes, p->count, l->adds);
     return true;
@@ -354,7 +363,8 @@ static void add_piece(const struct trib_codec *c, const struct piece *p, float *
         acc[i] += p->grid.weight * value_u32(p, i);
 }
 
-void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code, float *x)
+void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code,
+                       float *x)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     struct piece p;
@@ -365,8 +375,8 @@ void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code,
             decode_piece(c, &p, x + p.at);
 }
 
-void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, float weight,
-                    float *acc)
+void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code,
+                    float weight, float *acc)
 {
     const struct trib_lanes l = rule_of(c)->lanes(c);
     struct piece p;
@@ -408,7 +418,8 @@ static void add_wide(uint32_t *sum, const uint8_t *lanes, int bytes, size_t n)
     }
 }
 
-static void add_bytes(const struct trib_codec *c, uint8_t *sum, const uint8_t *lanes, size_t n)
+static void add_bytes(const struct trib_codec *c, uint8_t *sum, const uint8_t *lanes,
+                      size_t n)
 {
     const struct trib_reduce r = {
         .src = {sum, lanes}, .dst = {sum}, .n_src = 2, .n_dst = 1, .n = n};
@@ -416,8 +427,8 @@ static void add_bytes(const struct trib_codec *c, uint8_t *sum, const uint8_t *l
 }
 
 static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
-                     const struct trib_word *w, size_t n, size_t at, size_t count, int width,
-                     union sums *sums)
+                     const struct trib_word *w, size_t n, size_t at, size_t count,
+                     int width, union sums *sums)
 {
     uint8_t codes[PIECE + 8];
     struct header h;
@@ -425,7 +436,8 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
     if (!header_fits(&h, l, n, w->len))
         return;
     const int bytes = h.bits > 8 ? h.bits / 8 : 1;
-    const uint8_t *lanes = lanes_open(c, w->src + lanes_at(l, n), h.bits, at, count, codes);
+    const uint8_t *lanes =
+        lanes_open(c, w->src + lanes_at(l, n), h.bits, at, count, codes);
     if (l->adds && h.kind == KIND_SYMBOLS)
         c->kernels->grid_points(codes, codes, count, l->adds);
     if (width == 4)
@@ -438,23 +450,26 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
         c->kernels->lanes_add_u16(sums->narrow, lanes, count);
 }
 
-/* Symbols stand for a sign: 0 where less than half have one, the highest for more, between
- * them for a tie. */
-static void count_votes(const struct trib_codec *c, union sums *sums, int width, size_t count,
-                        uint32_t contributions)
+/* Symbols stand for a sign: 0 where less than half have one, the highest for more,
+ * between them for a tie. */
+static void count_votes(const struct trib_codec *c, union sums *sums, int width,
+                        size_t count, uint32_t contributions)
 {
     const uint32_t more = contributions / 2 + 1;
-    const uint32_t tie = contributions % 2 ? UINT32_MAX : contributions / 2; /* or never */
+    const uint32_t tie = contributions % 2 ? UINT32_MAX : contributions / 2; /* or
+                                                                              * never */
     if (width == 1)
-        c->kernels->lanes_vote(sums->codes, count, more, tie < more ? tie : more + UINT8_MAX);
+        c->kernels->lanes_vote(sums->codes, count, more,
+                               tie < more ? tie : more + UINT8_MAX);
     for (size_t i = 0; width > 1 && i < count; i++) {
         const uint32_t sum = width == 4 ? sums->wide[i] : sums->narrow[i];
-        sums->codes[i] = (uint8_t)((sum >= more) + (sum >= tie)); /* behind what is read */
+        sums->codes[i] = (uint8_t)((sum >= more) + (sum >= tie)); /* behind what is
+                                                                   * read */
     }
 }
 
-static void store_sums(const struct trib_codec *c, const struct header *h, union sums *sums,
-                       int width, size_t count, uint8_t *dst)
+static void store_sums(const struct trib_codec *c, const struct header *h,
+                       union sums *sums, int width, size_t count, uint8_t *dst)
 {
     if (h->kind == KIND_VOTES)
         count_votes(c, sums, width, count, h->contributions);
@@ -464,7 +479,8 @@ static void store_sums(const struct trib_codec *c, const struct header *h, union
         memcpy(dst, sums, lanes_bytes(count, h->bits));
 }
 
-static trib_status_t merged_header(const struct trib_codec *c, const struct trib_lanes *l,
+static trib_status_t merged_header(const struct trib_codec *c,
+                                   const struct trib_lanes *l,
                                    const struct trib_merge *m, struct header *h_out)
 {
     uint64_t contributions = 0;
@@ -492,10 +508,10 @@ static trib_status_t merged_header(const struct trib_codec *c, const struct trib
 
 enum { SOURCES_MOST = 32 };
 
-/* Where the lanes of each word are, from `at` on, if they are symbols of one byte that count for
- * themselves; false: some are not, or they are too many. */
-static bool symbols_of(const struct trib_lanes *l, const struct trib_merge *m, size_t at,
-                       const uint8_t **src_out)
+/* Where the lanes of each word are, from `at` on, if they are symbols of one byte that
+ * count for themselves; false: some are not, or they are too many. */
+static bool symbols_of(const struct trib_lanes *l, const struct trib_merge *m,
+                       size_t at, const uint8_t **src_out)
 {
     if (l->bits != 8 || l->adds || m->n_words > SOURCES_MOST)
         return false;
@@ -525,9 +541,10 @@ static void sum_lanes(const struct trib_codec *c, const struct trib_lanes *l,
         add_word(c, l, &m->words[i], m->n, at, count, width, sums);
 }
 
-/* ---- sums that are quantised anew -------------------------------------------------- */
+/* ---- sums that are quantised anew ------------------------------------------------ */
 
-/* What is to become of words of these lanes; h is what the header of the sum would be. */
+/* What is to become of words of these lanes; h is what the header of the sum would
+ * be. */
 struct renewal {
     const struct trib_codec *c;
     const struct trib_lanes *l;

@@ -10,13 +10,14 @@
  *     then       ceil(n / bucket) heads: the grid of each bucket, f32
  *     then       n lanes, no holes: up to 8 bits by bitpack.h, else little-endian
  *
- * A finished sum that was quantised anew is a word of one contribution, with heads of its own.
+ * A finished sum that was quantised anew is a word of one contribution, with heads of
+ * its own.
  *
- * n = 0 is no bytes at all. The heads are what trib_codec_share agreed on, so words of one
- * operation have the same ones and their lanes are of one unit. A symbol is at most `most`,
- * so the lanes of m contributions are at most m * most: the sum gets the narrowest lanes that
- * hold it, and never carries into its neighbour. trib_codec_for_ranks refuses more ranks than
- * 32 bits hold.
+ * n = 0 is no bytes at all. The heads are what trib_codec_share agreed on, so words of
+ * one operation have the same ones and their lanes are of one unit. A symbol is at most
+ * `most`, so the lanes of m contributions are at most m * most: the sum gets the
+ * narrowest lanes that hold it, and never carries into its neighbour.
+ * trib_codec_for_ranks refuses more ranks than 32 bits hold.
  */
 #ifndef COMPRESS_QUANTISE_PACKED_INTS_H
 #define COMPRESS_QUANTISE_PACKED_INTS_H
@@ -37,20 +38,22 @@ enum { TRIB_LANE_HEADS_MAX = 2 };
 struct trib_lane_rule {
     int bits; /* for the functions of several rows */
     struct trib_lanes (*lanes)(const struct trib_codec *c);
-    /* What n values want of their head: the largest over all ranks counts, so what should be
-     * small is negated. INFINITY throughout: not all are finite. */
-    void (*measure)(const struct trib_codec *c, const float *x, size_t n, float *head_out);
-    /* The same of x + more, which x becomes, in one pass; NULL: they are added before. */
-    void (*measure_added)(const struct trib_codec *c, float *x, const float *more, size_t n,
-                          float *head_out);
-    /* The grid of a head, which may be any floats: for encode, and what lanes of so many
-     * contributions stand for; false: all symbols are 0. */
+    /* What n values want of their head: the largest over all ranks counts, so what
+     * should be small is negated. INFINITY throughout: not all are finite. */
+    void (*measure)(const struct trib_codec *c, const float *x, size_t n,
+                    float *head_out);
+    /* The same of x + more, which x becomes, in one pass; NULL: they are added
+     * before. */
+    void (*measure_added)(const struct trib_codec *c, float *x, const float *more,
+                          size_t n, float *head_out);
+    /* The grid of a head, which may be any floats: for encode, and what lanes of so
+     * many contributions stand for; false: all symbols are 0. */
     bool (*grid)(const struct trib_codec *c, const float *head, uint32_t contributions,
                  struct trib_integers *g_out);
-    void (*encode)(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
-                   const struct trib_integers *g);
-    /* The same, and x becomes what the symbols leave of it, 0 for what is not finite; NULL:
-     * that is worked out from the word. */
+    void (*encode)(const struct trib_codec *c, uint8_t *symbols, const float *x,
+                   size_t n, const struct trib_integers *g);
+    /* The same, and x becomes what the symbols leave of it, 0 for what is not finite;
+     * NULL: that is worked out from the word. */
     void (*keep)(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
                  const struct trib_integers *g);
     bool measures_unrotated; /* with a transform that rotates: what was before it */
@@ -60,10 +63,12 @@ struct trib_lane_rule {
 
 /* The slots of such a quantiser. */
 size_t trib_lanes_bytes(const struct trib_codec *c, size_t n);
-void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v, uint8_t *dst);
-void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code, float *x);
-void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code, float weight,
-                    float *acc);
+void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v,
+                       uint8_t *dst);
+void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code,
+                       float *x);
+void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code,
+                    float weight, float *acc);
 
 /** trib_lanes_keeps - may encode write what is left of the values? */
 bool trib_lanes_keeps(const struct trib_codec *c);
@@ -74,12 +79,15 @@ size_t trib_lanes_bound(const struct trib_codec *c, size_t n);
 /** trib_lanes_fit - do 32 bits hold a lane of so many contributions? */
 bool trib_lanes_fit(const struct trib_codec *c, int ranks);
 
-/** trib_lanes_valid - is this the word of n values, of at most c->ranks contributions? */
-bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len, size_t n);
+/** trib_lanes_valid - is this the word of n values, of at most c->ranks
+ * contributions? */
+bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len,
+                      size_t n);
 
 /* codec.h's trib_codec_share, …_share_added, trib_codec_merge */
 size_t trib_lanes_share_floats(const struct trib_codec *c, size_t n);
-void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n, float *share_out);
+void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n,
+                      float *share_out);
 void trib_lanes_share_added(const struct trib_codec *c, const float *x, float *residual,
                             size_t n, float *share_out);
 trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_merge *m,

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Evenly spaced levels: QSGD and TernGrad. Each bucket is a norm and, per element, a sign and
- * one of s + 1 levels, chosen at random between the two neighbours so that the mean is right.
+ * Evenly spaced levels: QSGD and TernGrad. Each bucket is a norm and, per element, a
+ * sign and one of s + 1 levels, chosen at random between the two neighbours so that the
+ * mean is right.
  *
  * qsgd
  *     paper      Alistarh, Grubic, Li, Tomioka, Vojnovic, NeurIPS 2017, eq. (3.1)
  *     equation   y = |x_i| s / norm;  C(x)_i = sign(x_i) norm floor(y + u) / s,
- *                u uniform in [0, 1);  s = 2^(bits-1) - 1;  norm = l2 or max of the bucket
+ *                u uniform in [0, 1);  s = 2^(bits-1) - 1;  norm = l2 or max of the
+ *                bucket
  *     wire       buckets.h; head: the norm, f32;
  *                code: bits 0 … bits-2 the level, bit bits-1 the sign
  *     bias       none (u is a multiple of 2^-24: below 2^-24 of a level rounds down);
- *                E|C(x) - x|^2 <= w |x|^2 with w = min(bucket / 4s^2, sqrt(bucket) / s),
- *                for max only the first; delta = 1 / (1 - w) where w < 1
+ *                E|C(x) - x|^2 <= w |x|^2 with w = min(bucket / 4s^2, sqrt(bucket) /
+ *                s), for max only the first; delta = 1 / (1 - w) where w < 1
  *     small      norms below 2^-100 count as 2^-100: unbiased, but not within w
  * terngrad
  *     paper      Wen, Xu, Yan, Wu, Wang, Chen, Li, NeurIPS 2017
- *     equation   s = 1; the norm is the largest magnitude, but at most `clip` times the root
- *                mean square of the bucket (gradients have a mean near 0, so the paper's
- *                standard deviation is about that); what is larger becomes the norm
+ *     equation   s = 1; the norm is the largest magnitude, but at most `clip` times the
+ *                root mean square of the bucket (gradients have a mean near 0, so the
+ *                paper's standard deviation is about that); what is larger becomes the
+ *                norm
  *     wire       as qsgd of 2 bits
  *     bias       none but of what is clipped; E|C(x) - x|^2 <= norm |x|_1
  *
@@ -43,8 +46,8 @@ static union trib_bucket_params params_of(int bits)
     return (union trib_bucket_params){.levels = {.highest = sign - 1, .sign = sign}};
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x, size_t n,
-                   const uint32_t keys[2], union trib_bucket_params *p)
+static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
+                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
 {
     memcpy(p->levels.key, keys, sizeof p->levels.key);
     k->levels_encode(codes, x, n, &p->levels);
@@ -55,14 +58,14 @@ static void open_head(const uint8_t *head, union trib_bucket_params *p)
     memcpy(&p->levels.norm, head, sizeof p->levels.norm);
 }
 
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes, size_t n,
-                   const union trib_bucket_params *p)
+static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
+                   size_t n, const union trib_bucket_params *p)
 {
     k->levels_decode(x, codes, n, &p->levels);
 }
 
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes, size_t n,
-                float weight, union trib_bucket_params *p)
+static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
+                size_t n, float weight, union trib_bucket_params *p)
 {
     p->levels.weight = weight;
     k->levels_add(acc, codes, n, &p->levels);
@@ -92,7 +95,8 @@ static bool qsgd_measure(const struct trib_codec *c, const float *x, size_t n,
 
 static double qsgd_delta(const struct trib_codec *c)
 {
-    const double s = qsgd_params(c).levels.highest, bucket = c->param[TRIB_PARAM_BUCKET];
+    const double s = qsgd_params(c).levels.highest,
+                 bucket = c->param[TRIB_PARAM_BUCKET];
     double w = bucket / (4 * s * s);
     if (c->param[TRIB_PARAM_NORM] != TRIB_NORM_MAX)
         w = fmin(w, sqrt(bucket) / s);

@@ -1,40 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Integers on a grid that all ranks share: what they send adds without decoding (packed_ints.h).
+ * Integers on a grid that all ranks share: what they send adds without decoding
+ * (packed_ints.h).
  *
  * int4, int8, int16
- *     paper      Pipe-SGD (Li, Yu, Li, Avestimehr, Kim, Schwing, NeurIPS 2018) sums 8 bits so
+ *     paper      Pipe-SGD (Li, Yu, Li, Avestimehr, Kim, Schwing, NeurIPS 2018) sums 8
+ *                bits so
  *     equation   L = 2^(bits-1) - 1; M the largest magnitude of the bucket on any rank;
  *                q = floor(x L / M + u); C(x) = q M / L; u uniform in [0, 1), or 1/2
  *     wire       packed_ints.h; head: M; symbol: q + L
- *     result     requantised: the finished sum is y = q' M' / L, with M' its own largest
- *                magnitude and q' rounded like q, so it is as wide as a contribution; else it
- *                is as wide as sums are
+ *     result     requantised: the finished sum is y = q' M' / L, with M' its own
+ *                largest magnitude and q' rounded like q, so it is as wide as a
+ *                contribution; else it is as wide as sums are
  *     bias       none; round=nearest: at most M / 2L an element
  * qsgd and terngrad with shared=1
- *     equation   the same with their norms, the largest of any rank's; TernGrad's scaler
- *                sharing (Wen et al., NeurIPS 2017): L = 1, what is above the norm becomes it
+ *     equation   the same with their norms, the largest of any rank's; TernGrad's
+ *                scaler sharing (Wen et al., NeurIPS 2017): L = 1, what is above the
+ *                norm becomes it
  * uniform-thc
  *     paper      Li, Ben Basat, Vargaftik, Lao, Xu, Mitzenmacher, Yu, NSDI 2024: THC
  *     equation   m the least, M the largest element of the bucket on any rank;
  *                q = floor((x - m) (2^bits - 1) / (M - m) + u)
  *     wire       packed_ints.h; head: M, -m; symbol: q
  *     bias       none
- *     large      where M - m, or M or -m times the ranks, is above FLT_MAX / 2, all decodes
- *                to NaN
+ *     large      where M - m, or M or -m times the ranks, is above FLT_MAX / 2, all
+ *                decodes to NaN
  * signsgd
  *     paper      Bernstein, Wang, Azizzadenesheli, Anandkumar, ICML 2018, majority vote
- *     equation   sgn(sum over ranks of sgn(x)); sgn of 0 is 1 where one rank has it, and 0
- *                where as many ranks are for + as for -
+ *     equation   sgn(sum over ranks of sgn(x)); sgn of 0 is 1 where one rank has it,
+ *                and 0 where as many ranks are for + as for -
  *     wire       packed_ints.h; no head; symbol: 1 if the element has a sign (-0, too)
  *     bias       biased, and no contraction: error feedback is refused
  *
  *     random     rng_keys.h gives the keys, kernels.h makes u of them
- *     small      norms and ranges below 2^-100 count as 2^-100; uniform-thc: a bucket of which
- *                all elements of all ranks are below that decodes to zeros, unless they are
- *                all alike: else most would come out as the least of them
- *     NaN, Inf   a bucket where any rank has either decodes to NaN, whole; signsgd takes the
- *                sign of both
+ *     small      norms and ranges below 2^-100 count as 2^-100; uniform-thc: a bucket
+ *                of which all elements of all ranks are below that decodes to zeros,
+ *                unless they are all alike: else most would come out as the least of
+ *                them
+ *     NaN, Inf   a bucket where any rank has either decodes to NaN, whole; signsgd
+ *                takes the sign of both
  *     state      none
  */
 #include <float.h>
@@ -69,8 +73,8 @@ static bool grid_of_norm(const struct trib_codec *c, float norm, int32_t L,
     return finite && norm > 0;
 }
 
-static void head_of(const struct trib_codec *c, const float *x, size_t n, uint32_t magnitude,
-                    float *head_out)
+static void head_of(const struct trib_codec *c, const float *x, size_t n,
+                    uint32_t magnitude, float *head_out)
 {
     uint8_t head[sizeof *head_out];
     (void)trib_bucket_measure_norm(c, x, n, magnitude, head_out, head);
@@ -78,25 +82,26 @@ static void head_of(const struct trib_codec *c, const float *x, size_t n, uint32
         *head_out = INFINITY;
 }
 
-static void measure_norm(const struct trib_codec *c, const float *x, size_t n, float *head_out)
+static void measure_norm(const struct trib_codec *c, const float *x, size_t n,
+                         float *head_out)
 {
     head_of(c, x, n, c->kernels->max_magnitude(x, n), head_out);
 }
 
-static void measure_norm_added(const struct trib_codec *c, float *x, const float *more, size_t n,
-                               float *head_out)
+static void measure_norm_added(const struct trib_codec *c, float *x, const float *more,
+                               size_t n, float *head_out)
 {
     head_of(c, x, n, c->kernels->add_max(x, more, n), head_out);
 }
 
-static void encode_u8(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
-                      const struct trib_integers *g)
+static void encode_u8(const struct trib_codec *c, uint8_t *symbols, const float *x,
+                      size_t n, const struct trib_integers *g)
 {
     c->kernels->integers_encode(symbols, x, n, g);
 }
 
-static void encode_u16(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
-                       const struct trib_integers *g)
+static void encode_u16(const struct trib_codec *c, uint8_t *symbols, const float *x,
+                       size_t n, const struct trib_integers *g)
 {
     c->kernels->integers_encode_u16(symbols, x, n, g);
 }
@@ -129,8 +134,8 @@ static double delta_of(const struct trib_codec *c, double L)
 }
 
 #define SLOTS \
-    .bytes = trib_lanes_bytes, .encode = trib_lanes_encode, .decode = trib_lanes_decode, \
-    .decode_add = trib_lanes_add
+    .bytes = trib_lanes_bytes, .encode = trib_lanes_encode, \
+    .decode = trib_lanes_decode, .decode_add = trib_lanes_add
 
 /* ---- int4, int8, int16 ---------------------------------------------------------- */
 
@@ -144,8 +149,8 @@ static struct trib_lanes int_lanes(const struct trib_codec *c)
     return signed_lanes(c, bits_of(c));
 }
 
-static bool int_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
-                     struct trib_integers *g_out)
+static bool int_grid(const struct trib_codec *c, const float *head,
+                     uint32_t contributions, struct trib_integers *g_out)
 {
     return grid_of_norm(c, *head, (1 << (bits_of(c) - 1)) - 1, contributions, g_out);
 }
@@ -187,8 +192,8 @@ static struct trib_lanes qsgd_lanes(const struct trib_codec *c)
     return signed_lanes(c, (int)c->param[TRIB_PARAM_BITS]);
 }
 
-static bool qsgd_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
-                      struct trib_integers *g_out)
+static bool qsgd_grid(const struct trib_codec *c, const float *head,
+                      uint32_t contributions, struct trib_integers *g_out)
 {
     return grid_of_norm(c, *head, qsgd_levels(c), contributions, g_out);
 }
@@ -231,8 +236,8 @@ static void ternary_measure(const struct trib_codec *c, const float *x, size_t n
         *head_out = trib_bucket_clip(c, x, n, *head_out);
 }
 
-static bool ternary_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
-                         struct trib_integers *g_out)
+static bool ternary_grid(const struct trib_codec *c, const float *head,
+                         uint32_t contributions, struct trib_integers *g_out)
 {
     return grid_of_norm(c, *head, 1, contributions, g_out);
 }
@@ -280,13 +285,14 @@ static void range_measure(const struct trib_codec *c, const float *x, size_t n,
         head_out[0] = head_out[1] = INFINITY;
 }
 
-static bool range_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
-                       struct trib_integers *g)
+static bool range_grid(const struct trib_codec *c, const float *head,
+                       uint32_t contributions, struct trib_integers *g)
 {
     const double least = -(double)head[1], width = (double)head[0] - least;
     const double steps = (double)range_lanes(c).most;
     const double most = fmax(fabs((double)head[0]), fabs(least)) * c->ranks;
-    const bool finite = width >= 0 && width <= (double)FLT_MAX / 2 && most <= (double)FLT_MAX / 2;
+    const bool finite =
+        width >= 0 && width <= (double)FLT_MAX / 2 && most <= (double)FLT_MAX / 2;
     const double range = fmax(width, (double)TRIB_SMALLEST_NORM);
     const bool none = width > 0 && most < (double)TRIB_SMALLEST_NORM * c->ranks;
     set_rounding(c, g);
@@ -329,13 +335,14 @@ static struct trib_lanes vote_lanes(const struct trib_codec *c)
     return (struct trib_lanes){.bucket = 65536, .bits = 1, .most = 1};
 }
 
-static void vote_measure(const struct trib_codec *c, const float *x, size_t n, float *head_out)
+static void vote_measure(const struct trib_codec *c, const float *x, size_t n,
+                         float *head_out)
 {
     (void)c, (void)x, (void)n, (void)head_out;
 }
 
-static bool vote_grid(const struct trib_codec *c, const float *head, uint32_t contributions,
-                      struct trib_integers *g)
+static bool vote_grid(const struct trib_codec *c, const float *head,
+                      uint32_t contributions, struct trib_integers *g)
 {
     (void)c, (void)head;
     memset(g, 0, sizeof *g);
@@ -344,8 +351,8 @@ static bool vote_grid(const struct trib_codec *c, const float *head, uint32_t co
     return true;
 }
 
-static void vote_encode(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
-                        const struct trib_integers *g)
+static void vote_encode(const struct trib_codec *c, uint8_t *symbols, const float *x,
+                        size_t n, const struct trib_integers *g)
 {
     (void)g;
     c->kernels->signs_encode(symbols, x, n);

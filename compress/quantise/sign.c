@@ -6,20 +6,20 @@
  *
  * onebit         1-bit SGD
  *     paper      Seide, Fu, Droppo, Li, Yu, Interspeech 2014
- *     equation   the mean of the bucket's elements without a sign, or of those with one; 0
- *                where there are none. So sum C(x) = sum x in each bucket
+ *     equation   the mean of the bucket's elements without a sign, or of those with
+ *                one; 0 where there are none. So sum C(x) = sum x in each bucket
  *     head       both means, f32
  * efsign         EF-signSGD
  *     paper      Karimireddy, Rebjock, Stich, Jaggi, ICML 2019
  *     equation   C(x)_i = sign(x_i) |x|_1 / n, n the elements of the bucket
  *     head       |x|_1 / n, f32
  *
- * magnitude      of values that are all one magnitude with a sign: for selections that send
- *                no others (adacomp.c)
+ * magnitude      of values that are all one magnitude with a sign: for selections that
+ *                send no others (adacomp.c)
  *     head       the largest magnitude, f32; there is one bucket
  *
- *     bias       |C(x) - x|^2 <= |x|^2 - |x|_1^2 / n, for efsign equal, and |x|_1 >= |x|: so
- *                delta is at most the bucket
+ *     bias       |C(x) - x|^2 <= |x|^2 - |x|_1^2 / n, for efsign equal, and |x|_1 >=
+ *                |x|: so delta is at most the bucket
  *     NaN, Inf   a bucket with either decodes to NaN, whole
  *     state      none here; error feedback is on by default
  */
@@ -56,21 +56,21 @@ static void sums_of(const struct trib_kernels *k, const float *x, size_t n,
         *(signbit(x[i]) ? negative_out : positive_out) += (double)x[i];
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x, size_t n,
-                   const uint32_t keys[2], union trib_bucket_params *p)
+static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
+                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
 {
     (void)keys, (void)p;
     k->signs_encode(codes, x, n);
 }
 
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes, size_t n,
-                   const union trib_bucket_params *p)
+static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
+                   size_t n, const union trib_bucket_params *p)
 {
     k->pair_decode(x, codes, n, &p->pair);
 }
 
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes, size_t n,
-                float weight, union trib_bucket_params *p)
+static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
+                size_t n, float weight, union trib_bucket_params *p)
 {
     p->pair.weight = weight;
     k->pair_add(acc, codes, n, &p->pair);
@@ -190,7 +190,8 @@ const struct trib_quantise trib_quantise_sign = {
 static struct trib_buckets magnitude_layout(const struct trib_codec *c)
 {
     (void)c;
-    return (struct trib_buckets){.bucket = SIZE_MAX / 16 * 8, .head = sizeof(float), .bits = 1};
+    return (struct trib_buckets){
+        .bucket = SIZE_MAX / 16 * 8, .head = sizeof(float), .bits = 1};
 }
 
 static bool magnitude_measure(const struct trib_codec *c, const float *x, size_t n,

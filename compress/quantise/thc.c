@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * THC: blocks are rotated until their elements are about normally distributed, then rounded to
- * 16 points of a grid that lie where such elements are; the points of several ranks add.
+ * THC: blocks are rotated until their elements are about normally distributed, then
+ * rounded to 16 points of a grid that lie where such elements are; the points of
+ * several ranks add.
  *
  *     paper      Li, Ben Basat, Vargaftik, Lao, Xu, Mitzenmacher, Yu, NSDI 2024
  *     equation   z = R x; d the largest root mean square of the block on any rank;
- *                q = a random one of the two neighbours of z / d in the table, at most t away
- *                from 0; C(x) = R^-1 d q
+ *                q = a random one of the two neighbours of z / d in the table, at most
+ *                t away from 0; C(x) = R^-1 d q
  *     rotation   rotated.h
  *     wire       packed_ints.h; head: d; symbol: 4 bits, which add 0 … 30
- *     bias       none but of what is further than t from 0, which p of the elements are;
- *                error feedback, on by default, sends that later
- *     large      elements above FLT_MAX / 2^13 count as Inf: sums of a block have to fit
+ *     bias       none but of what is further than t from 0, which p of the elements
+ *                are; error feedback, on by default, sends that later
+ *     large      elements above FLT_MAX / 2^13 count as Inf: sums of a block have to
+ *                fit
  *     small      where d is below 2^-100 the block decodes to zeros
  *     NaN, Inf   a block where any rank has either decodes to NaN, whole
  *     state      none
@@ -41,7 +43,8 @@ static struct trib_lanes lanes(const struct trib_codec *c)
                                .adds = t->value};
 }
 
-static void measure(const struct trib_codec *c, const float *x, size_t n, float *head_out)
+static void measure(const struct trib_codec *c, const float *x, size_t n,
+                    float *head_out)
 {
     const float squares = c->kernels->sum_squares(x, n);
     if (squares > 0x1p-80f && squares <= FLT_MAX) { /* so is the largest */
@@ -57,13 +60,15 @@ static void measure(const struct trib_codec *c, const float *x, size_t n, float 
         *head_out = (float)((double)trib_bucket_l2(c, x, n) / sqrt((double)n));
 }
 
-/* The deviation is what encode wants, as scale. None of the 16 points is 0: so blocks of deviations
- * that are too small for the kernel decode to zeros, as those of zeros do. */
+/* The deviation is what encode wants, as scale. None of the 16 points is 0: so blocks
+ * of deviations that are too small for the kernel decode to zeros, as those of zeros
+ * do. */
 static bool grid(const struct trib_codec *c, const float *head, uint32_t contributions,
                  struct trib_integers *g)
 {
     const struct trib_thc_table *t = table_of(c);
-    const bool finite = *head >= 0 && *head <= FLT_MAX, none = *head < TRIB_SMALLEST_NORM;
+    const bool finite = *head >= 0 && *head <= FLT_MAX,
+               none = *head < TRIB_SMALLEST_NORM;
     g->scale = *head;
     g->middle = contributions * t->highest / 2;
     g->unit = !finite ? NAN : none ? 0 : trib_thc_step(t, *head);
@@ -71,8 +76,8 @@ static bool grid(const struct trib_codec *c, const float *head, uint32_t contrib
     return finite && !none;
 }
 
-static void encode(const struct trib_codec *c, uint8_t *symbols, const float *x, size_t n,
-                   const struct trib_integers *g)
+static void encode(const struct trib_codec *c, uint8_t *symbols, const float *x,
+                   size_t n, const struct trib_integers *g)
 {
     struct trib_grid points;
     trib_thc_grid(table_of(c), g->scale, g->key, &points);

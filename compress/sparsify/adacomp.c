@@ -3,20 +3,22 @@
  * AdaComp: the elements that could be the largest of their bin by the next step.
  *
  *     paper      Chen, Choi, Brand, Agrawal, Zhang, Gopalakrishnan, AAAI 2018
- *     equation   dW the gradient, R the residual:  G = R + dW,  H = G + (factor - 1) dW;
- *                in bins of `bin` elements, from the first that is encoded on (the last may be
- *                shorter), max_b = max |G_i|, scale = mean of the max_b of all bins;
- *                C_i = sign(G_i) scale where |H_i| >= max_b and G_i is not 0, else 0.
- *                Without error feedback R = 0
- *     wire       sparse_block.c, never dense; values: scale, f32, then a bit each (sign.c). Per
- *                element that is sent 1 bit and, in bins below 256, mostly 10 for its position;
- *                the paper's 8 bits have a bound of 64 on the bin and one word a bin besides
- *     bias       biased; no contraction: scale may be more than an element that is sent, so
- *                the residual may change its sign. scale^2 is at most the mean of max_b^2, so
- *                at most |x|^2 / bins: where R = 0, |C(x) - x|^2 <= (1 + bin) |x|^2
- *     bins       which elements of a bin are sent depends on that bin alone; bins that are
- *                all 0 send nothing. A bin of anything else sends at least one element unless
- *                dW has the other sign than R at its largest
+ *     equation   dW the gradient, R the residual:  G = R + dW,  H = G + (factor - 1)
+ *                dW; in bins of `bin` elements, from the first that is encoded on (the
+ *                last may be shorter), max_b = max |G_i|, scale = mean of the max_b of
+ *                all bins; C_i = sign(G_i) scale where |H_i| >= max_b and G_i is not 0,
+ *                else 0. Without error feedback R = 0
+ *     wire       sparse_block.c, never dense; values: scale, f32, then a bit each
+ *                (sign.c). Per element that is sent 1 bit and, in bins below 256,
+ *                mostly 10 for its position; the paper's 8 bits have a bound of 64 on
+ *                the bin and one word a bin besides
+ *     bias       biased; no contraction: scale may be more than an element that is
+ *                sent, so the residual may change its sign. scale^2 is at most the mean
+ *                of max_b^2, so at most |x|^2 / bins: where R = 0, |C(x) - x|^2 <= (1 +
+ *                bin) |x|^2
+ *     bins       which elements of a bin are sent depends on that bin alone; bins that
+ *                are all 0 send nothing. A bin of anything else sends at least one
+ *                element unless dW has the other sign than R at its largest
  *     NaN, Inf   always sent; the scale is NaN then, so all that this block sends is
  *     state      none here; error feedback is on by default and keeps G - C
  */
@@ -44,8 +46,9 @@ static size_t choose_adacomp(const struct trib_codec *c, struct trib_selection *
     for (size_t at = 0; at < s->n; at += bin, bins++) {
         const size_t n = s->n - at < bin ? s->n - at : bin;
         const float *g = s->residual ? s->residual + at : s->x + at;
-        const uint32_t largest = s->residual ? k->add_max(s->residual + at, s->x + at, n)
-                                             : k->max_magnitude(g, n);
+        const uint32_t largest = s->residual
+                                     ? k->add_max(s->residual + at, s->x + at, n)
+                                     : k->max_magnitude(g, n);
         if (largest == 0)
             continue;
         ahead.first = (uint32_t)at;

@@ -4,16 +4,20 @@
  *
  *     paper      Fei, Ho, Sahu, Canini, Sapio: OmniReduce, SIGCOMM 2021
  *     equation   ratio=1: every block that has an element which is not zero: C(x) = x.
- *                ratio<1: of the m blocks the ceil(ratio * m) with the largest l2 norm; ties:
- *                the first ones. Blocks count from the first element of what is encoded
- *     wire       sparse_block.c, whose units are blocks: their values, then their numbers as gaps or
- *                as a bitmap, whichever is smaller; all of x where that is smaller
- *     bias       ratio=1: none, and no error in f32. ratio<1: the blocks left out are the
- *                smallest of m, so |C(x) - x|^2 <= (1 - ratio) |x|^2: delta = 1 / ratio
- *     zeros      -0 is zero: a block of nothing else is not sent and comes out as 0. In a
- *                block that is sent everything keeps its bits
+ *                ratio<1: of the m blocks the ceil(ratio * m) with the largest l2 norm;
+ *                ties: the first ones. Blocks count from the first element of what is
+ *                encoded
+ *     wire       sparse_block.c, whose units are blocks: their values, then their
+ *                numbers as gaps or as a bitmap, whichever is smaller; all of x where
+ *                that is smaller
+ *     bias       ratio=1: none, and no error in f32. ratio<1: the blocks left out are
+ *                the smallest of m, so |C(x) - x|^2 <= (1 - ratio) |x|^2: delta = 1 /
+ *                ratio
+ *     zeros      -0 is zero: a block of nothing else is not sent and comes out as 0. In
+ *                a block that is sent everything keeps its bits
  *     NaN, Inf   not zero; a block with either has the largest norm of all
- *     sums       of blocks are blocks: results and partial sums are sent in the same way
+ *     sums       of blocks are blocks: results and partial sums are sent in the same
+ *                way
  *     state      none here; with ratio<1 error feedback is on by default
  */
 #include <float.h>
@@ -27,8 +31,8 @@ static size_t unit_blocks(const struct trib_codec *c)
     return (size_t)c->param[TRIB_PARAM_BLOCK];
 }
 
-/* Orders as the norm does, and is 0 for zeros alone: the squares are added again in double
- * where they leave the range of f32. */
+/* Orders as the norm does, and is 0 for zeros alone: the squares are added again in
+ * double where they leave the range of f32. */
 static float norm_of(const struct trib_codec *c, const float *x, size_t n)
 {
     const float squares = c->kernels->sum_squares(x, n);
@@ -56,8 +60,8 @@ static size_t choose_largest(const struct trib_codec *c, struct trib_selection *
             part.residual += i * block;
         norms[i] = norm_of(c, trib_selection_sum(c, &part), part.n);
     }
-    return trib_select_largest(c->kernels, norms, m, trib_selection_part(c, m), s->positions,
-                               s->work);
+    return trib_select_largest(c->kernels, norms, m, trib_selection_part(c, m),
+                               s->positions, s->work);
 }
 
 static size_t choose_blocks(const struct trib_codec *c, struct trib_selection *s)

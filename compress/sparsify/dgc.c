@@ -3,26 +3,28 @@
  * Deep gradient compression's selection: about the k largest, by a sampled threshold.
  *
  *     paper      Lin, Han, Mao, Wang, Dally, ICLR 2018
- *     equation   C(x)_i = x_i if |x_i| >= t, else 0; t is such that of a strided sample with
- *                random start the share `ratio` reaches it. Of the m elements that do:
+ *     equation   C(x)_i = x_i if |x_i| >= t, else 0; t is such that of a strided sample
+ *                with random start the share `ratio` reaches it. Of the m elements that
+ *                do:
  *                  m > k: the k largest of them, exactly, and never the first k
  *                  0.8 k <= m <= k: all of them
  *                  else: t becomes 0.8 t, ten times, then all that are not zero
  *                k as of topk
- *     sample     1 % of the elements, at least 2 n/k; at most 64 n/k, since more than 64
- *                above t say little more about it; four side by side, since what a sample
- *                costs is cache lines
+ *     sample     1 % of the elements, at least 2 n/k; at most 64 n/k, since more than
+ *                64 above t say little more about it; four side by side, since what a
+ *                sample costs is cache lines
  *     wire       sparse_block.c
  *     count      0.8 k to k elements, or all that are not zero where these are fewer
- *     bias       biased. What is sent is not smaller than anything that is not, so it is as
- *                top-k of 0.8 k or more: |C(x) - x|^2 <= (1 - 0.8 ratio) |x|^2,
+ *     bias       biased. What is sent is not smaller than anything that is not, so it
+ *                is as top-k of 0.8 k or more: |C(x) - x|^2 <= (1 - 0.8 ratio) |x|^2,
  *                delta = 1.25 / ratio
- *     random     where the sample begins: a function of seed, step, rank and the block's
- *                first element
+ *     random     where the sample begins: a function of seed, step, rank and the
+ *                block's first element
  *     ties       the lowest positions; zeros are never sent
  *     NaN, Inf   reach any threshold, and are the largest: sent before all else
  *     state      none here; error feedback (on by default) keeps what was not sent. The
- *                paper's momentum correction, masking, clipping and warm-up are the plan's
+ *                paper's momentum correction, masking, clipping and warm-up are the
+ *                plan's
  */
 #include <math.h>
 #include <string.h>
@@ -41,9 +43,10 @@ enum {
 /* Numbers at 2^62 and above are drawn for nothing else. */
 #define SAMPLE_INDEX (1ull << 62)
 
-/* `samples` magnitudes, a multiple of a run, or all. An odd stride meets no power of two in the
- * data; from a random start it goes round. */
-static void take_sample(const struct trib_selection *s, size_t samples, uint32_t *keys_out)
+/* `samples` magnitudes, a multiple of a run, or all. An odd stride meets no power of
+ * two in the data; from a random start it goes round. */
+static void take_sample(const struct trib_selection *s, size_t samples,
+                        uint32_t *keys_out)
 {
     const struct trib_rng rng = {s->key->seed, s->key->stream, s->key->step};
     const uint32_t draw = trib_rng_draw4(rng, SAMPLE_INDEX + s->key->index).word[0];

@@ -3,18 +3,18 @@
  * The k elements largest in magnitude, exactly, in about one pass over memory.
  *
  *   1. A sample of every eighth element, but of 2048 or one in 256 at most, gives
- *      a threshold that more than k elements are likely to reach: its rank in the sample
- *      is the expected one plus two standard deviations and three (the sampling of DGC,
- *      Lin et al., ICLR 2018; there the threshold decides, here it only saves work).
- *      It takes runs of four, for fewer cache lines.
+ *      a threshold that more than k elements are likely to reach: its rank in the
+ *      sample is the expected one plus two standard deviations and three (the sampling
+ *      of DGC, Lin et al., ICLR 2018; there the threshold decides, here it only saves
+ *      work). It takes runs of four, for fewer cache lines.
  *   2. One vector pass collects the positions that reach it.
  *   3. A radix select on the magnitudes of these finds the k-th largest; a last pass
  *      over the candidates keeps what is above it, and of its equals the first ones.
  *
- * Too few candidates (chance, or a sample misled by structure in the data): again with half
- * the threshold, twice, then with all non-zero elements as candidates. The result never
- * depends on the sample. With error feedback the sample is of x + residual, and the pass
- * makes that sum.
+ * Too few candidates (chance, or a sample misled by structure in the data): again with
+ * half the threshold, twice, then with all non-zero elements as candidates. The result
+ * never depends on the sample. With error feedback the sample is of x + residual, and
+ * the pass makes that sum.
  */
 #include <math.h>
 #include <string.h>
@@ -52,8 +52,8 @@ size_t trib_selection_part(const struct trib_codec *c, size_t n)
     return k < (double)n ? (size_t)k : n;
 }
 
-/* From 0 to 2^32 - 1, the same for all blocks of a start. Steps of the golden section visit the
- * range as evenly as any, so that no block waits for long. */
+/* From 0 to 2^32 - 1, the same for all blocks of a start. Steps of the golden section
+ * visit the range as evenly as any, so that no block waits for long. */
 static uint32_t turn_of(const struct trib_encode_key *key)
 {
     const uint32_t golden = 0x9e3779b9u;
@@ -61,7 +61,8 @@ static uint32_t turn_of(const struct trib_encode_key *key)
     return trib_rng_draw4(rng, TURN_INDEX).word[0] + key->step * golden;
 }
 
-/* Of the k elements those before number x of a vector of n: floor(k x / n + turn / 2^32). */
+/* Of the k elements those before number x of a vector of n: floor(k x / n + turn /
+ * 2^32). */
 static uint64_t part_before(uint64_t x, uint64_t k, uint64_t n, uint32_t turn)
 {
     const wide offset = (wide)n * turn >> 32;
@@ -93,7 +94,8 @@ double trib_selection_odds(const struct trib_codec *c, const struct trib_selecti
     return c->param[TRIB_PARAM_RATIO] > 0 || k >= 1 ? 1.0 : k;
 }
 
-size_t trib_selection_none(const struct trib_kernels *kernels, const struct trib_selection *s)
+size_t trib_selection_none(const struct trib_kernels *kernels,
+                           const struct trib_selection *s)
 {
     return trib_selection_at_least(kernels, s, INFINITE) > 0;
 }
@@ -103,16 +105,21 @@ uint32_t trib_selection_magnitude(const struct trib_selection *s, size_t i)
     return magnitude_of(s->residual ? s->residual[i] + s->x[i] : s->x[i]);
 }
 
-void trib_selection_run(const struct trib_selection *s, size_t i, uint32_t *magnitudes_out)
+void trib_selection_run(const struct trib_selection *s, size_t i,
+                        uint32_t *magnitudes_out)
 {
     for (size_t j = 0; j < TRIB_SAMPLE_RUN; j++)
         magnitudes_out[j] = trib_selection_magnitude(s, i + j);
 }
 
-const float *trib_selection_sum(const struct trib_codec *c, const struct trib_selection *s)
+const float *trib_selection_sum(const struct trib_codec *c,
+                                const struct trib_selection *s)
 {
-    const struct trib_reduce sum = {
-        .src = {s->residual, s->x}, .dst = {s->residual}, .n_src = 2, .n_dst = 1, .n = s->n};
+    const struct trib_reduce sum = {.src = {s->residual, s->x},
+                                    .dst = {s->residual},
+                                    .n_src = 2,
+                                    .n_dst = 1,
+                                    .n = s->n};
     if (!s->residual)
         return s->x;
     c->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
@@ -133,8 +140,8 @@ size_t trib_unit_one(const struct trib_codec *c)
     return 1;
 }
 
-void trib_adjust_none(const struct trib_codec *c, const struct trib_selection *s, size_t m,
-                      float *values)
+void trib_adjust_none(const struct trib_codec *c, const struct trib_selection *s,
+                      size_t m, float *values)
 {
     (void)c, (void)s, (void)m, (void)values;
 }
@@ -145,8 +152,8 @@ bool trib_unbiased_never(const struct trib_codec *c)
     return false;
 }
 
-/* The bin, counted down from one that nothing is above, in which the k-th largest lies; *k
- * becomes its rank within the bin. */
+/* The bin, counted down from one that nothing is above, in which the k-th largest lies;
+ * *k becomes its rank within the bin. */
 static uint32_t bin_of_rank(const uint32_t *bins, uint32_t bin, size_t *k)
 {
     size_t rank = *k;
@@ -202,7 +209,8 @@ static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
     for (size_t j = 0, at = 0; j < samples; j += TRIB_SAMPLE_RUN, at += stride) {
         jitter = jitter * 1664525u + 1013904223u;
         const size_t room = stride - TRIB_SAMPLE_RUN + 1;
-        trib_selection_run(s, at + (size_t)((uint64_t)jitter * room >> 32), s->work + j);
+        trib_selection_run(s, at + (size_t)((uint64_t)jitter * room >> 32),
+                           s->work + j);
     }
     const uint32_t threshold = trib_kth_largest(s->work, samples, rank, &rank);
     return threshold ? threshold : 1;

@@ -8,8 +8,8 @@
  *     byte 2-3   0
  *     byte 4-7   m, the number of elements that follow; dense: n
  *     then       m quantised values
- *     then       their positions (index_gaps.h); dense: nothing. Of a selection of whole
- *                units (blocks.c) these are the units' numbers
+ *     then       their positions (index_gaps.h); dense: nothing. Of a selection of
+ *                whole units (blocks.c) these are the units' numbers
  *
  *                strata (of selections that draw alone): the two keys, 4 bytes each, of
  *                which the m positions follow (stratified.h); m is at least 1
@@ -104,7 +104,8 @@ static void prefer_drawn(struct job *j)
     const struct trib_strata strata = trib_strata_of(j->c, &j->s);
     const size_t with = strata.k * sizeof(float) + KEYS_BYTES;
     if (strata.k == 0 || j->m > strata.k ||
-        with > j->m * sizeof(float) + trib_gaps_bytes(j->c->kernels, j->s.positions, j->m) ||
+        with > j->m * sizeof(float) +
+                   trib_gaps_bytes(j->c->kernels, j->s.positions, j->m) ||
         !all_drawn(j, &strata))
         return;
     j->m = strata.k;
@@ -190,8 +191,9 @@ static void gather(const struct job *j, float *values)
     }
 }
 
-/* Takes from the residual what was sent, as it is decoded. Of a bad gradient nothing stays: once
- * the receivers see that a block has NaN or Inf, those that were not selected are dropped, too. */
+/* Takes from the residual what was sent, as it is decoded. Of a bad gradient nothing
+ * stays: once the receivers see that a block has NaN or Inf, those that were not
+ * selected are dropped, too. */
 static void subtract(const struct job *j, const float *sent)
 {
     bool finite = true;
@@ -221,7 +223,8 @@ static void quantise(const struct job *j, const float *x, size_t n, uint8_t *dst
 
 static size_t encode_values(const struct job *j, uint8_t *dst)
 {
-    const struct trib_code code = {dst, j->q->bytes(j->c, j->count), j->count, 0, j->count};
+    const struct trib_code code = {dst, j->q->bytes(j->c, j->count), j->count, 0,
+                                   j->count};
     float *values = (float *)(void *)j->s.work; /* candidates are gone by then */
     gather(j, values);
     if (!j->exact)
@@ -357,8 +360,8 @@ static bool scatter_all_units(const struct trib_codec *c, const struct trib_quan
     return true;
 }
 
-/* The next positions; with fetch, what is at them is on its way into the second level of cache:
- * that holds more misses at a time than the first. */
+/* The next positions; with fetch, what is at them is on its way into the second level
+ * of cache: that holds more misses at a time than the first. */
 static size_t next_ahead(const struct trib_decode *d, struct trib_positions *p,
                          bool fetch, uint32_t positions_out[BATCH])
 {
@@ -368,8 +371,8 @@ static size_t next_ahead(const struct trib_decode *d, struct trib_positions *p,
     return m;
 }
 
-/* Elements far apart are a miss each: those of a batch come while the one before it is added.
- * What is overwritten was just set to 0, so it is in the cache. */
+/* Elements far apart are a miss each: those of a batch come while the one before it is
+ * added. What is overwritten was just set to 0, so it is in the cache. */
 static void scatter_elements(const struct trib_codec *c, const struct trib_quantise *q,
                              const struct trib_decode *d, struct trib_positions *p,
                              struct trib_code *code)
@@ -386,9 +389,9 @@ static void scatter_elements(const struct trib_codec *c, const struct trib_quant
     }
 }
 
-static trib_status_t decode_drawn(const struct trib_codec *c, const struct trib_quantise *q,
-                                  const struct trib_decode *d,
-                                  const struct header *h)
+static trib_status_t decode_drawn(const struct trib_codec *c,
+                                  const struct trib_quantise *q,
+                                  const struct trib_decode *d, const struct header *h)
 {
     const size_t bytes = q->bytes(c, h->count);
     struct trib_code code = {.src = d->src + HEADER_BYTES, .len = bytes, .n = h->count};

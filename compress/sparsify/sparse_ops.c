@@ -8,10 +8,12 @@
 static size_t together(const struct trib_codec *c)
 {
     const struct trib_select *s = c->stages.select;
-    return s->params & TRIB_PARAM_BIT(BIN) ? (size_t)c->param[TRIB_PARAM_BIN] : s->unit(c);
+    return s->params & TRIB_PARAM_BIT(BIN) ? (size_t)c->param[TRIB_PARAM_BIN]
+                                           : s->unit(c);
 }
 
-static size_t encode(const struct trib_codec *c, const struct trib_encode *in, uint8_t *dst)
+static size_t encode(const struct trib_codec *c, const struct trib_encode *in,
+                     uint8_t *dst)
 {
     return trib_sparse_encode(c, in, NULL, dst);
 }

@@ -10,7 +10,8 @@
 /* No rank's: these numbers belong to all of them. */
 #define STREAM_OF_ALL UINT32_MAX
 
-struct trib_strata trib_strata_of(const struct trib_codec *c, const struct trib_selection *s)
+struct trib_strata trib_strata_of(const struct trib_codec *c,
+                                  const struct trib_selection *s)
 {
     const struct trib_rng rng = {s->key->seed, STREAM_OF_ALL, s->key->step};
     const struct trib_rng_block r = trib_rng_draw4(rng, s->key->index);
@@ -18,8 +19,9 @@ struct trib_strata trib_strata_of(const struct trib_codec *c, const struct trib_
         .n = s->n, .k = trib_selection_k(c, s), .keys = {r.word[0], r.word[1]}};
 }
 
-void trib_strata_positions(const struct trib_kernels *kernels, const struct trib_strata *s,
-                           size_t first, size_t count, uint32_t *positions_out)
+void trib_strata_positions(const struct trib_kernels *kernels,
+                           const struct trib_strata *s, size_t first, size_t count,
+                           uint32_t *positions_out)
 {
     assert(s->k >= 1 && s->k <= s->n && s->n <= UINT32_MAX);
     kernels->strata_positions(s, first, count, positions_out);

@@ -6,9 +6,9 @@
  *     stratum j  positions floor(j n / k) … floor((j+1) n / k) - 1
  *     position   first + floor(h(j) size / 2^32), h the hash of kernels.h with the keys
  *
- * Distinct and rising by construction, one hash each and no division, whole numbers only: so
- * the same on every machine. Every element of a stratum of s elements is drawn with
- * probability 1/s, to 2^-32 s.
+ * Distinct and rising by construction, one hash each and no division, whole numbers
+ * only: so the same on every machine. Every element of a stratum of s elements is drawn
+ * with probability 1/s, to 2^-32 s.
  */
 #ifndef COMPRESS_SPARSIFY_STRATIFIED_H
 #define COMPRESS_SPARSIFY_STRATIFIED_H
@@ -27,13 +27,15 @@ struct trib_strata {
     uint32_t keys[2];
 };
 
-/** trib_strata_of - a block's: the keys are a function of seed, step and index, not of the
- * stream. */
-struct trib_strata trib_strata_of(const struct trib_codec *c, const struct trib_selection *s);
+/** trib_strata_of - a block's: the keys are a function of seed, step and index, not of
+ * the stream. */
+struct trib_strata trib_strata_of(const struct trib_codec *c,
+                                  const struct trib_selection *s);
 
 /** trib_strata_positions - of strata first … first + count - 1, all below k. */
-void trib_strata_positions(const struct trib_kernels *kernels, const struct trib_strata *s,
-                           size_t first, size_t count, uint32_t *positions_out);
+void trib_strata_positions(const struct trib_kernels *kernels,
+                           const struct trib_strata *s, size_t first, size_t count,
+                           uint32_t *positions_out);
 
 /** trib_strata_scale - values *= the sizes of their strata, from stratum 0 on. */
 void trib_strata_scale(const struct trib_strata *s, float *values);

@@ -16,7 +16,8 @@
 static size_t choose_topk(const struct trib_codec *c, struct trib_selection *s)
 {
     const size_t k = trib_selection_k(c, s);
-    return k ? trib_selection_largest(c->kernels, s, k) : trib_selection_none(c->kernels, s);
+    return k ? trib_selection_largest(c->kernels, s, k)
+             : trib_selection_none(c->kernels, s);
 }
 
 static double delta_topk(const struct trib_codec *c)

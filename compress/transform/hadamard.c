@@ -34,7 +34,8 @@ static struct trib_hadamard block_of(const struct trib_rht *t, size_t n)
 }
 
 /* The block that ends the vector, where blocks leave a rest. */
-static struct trib_hadamard last_of(const struct trib_rht *t, struct trib_hadamard h, size_t n)
+static struct trib_hadamard last_of(const struct trib_rht *t, struct trib_hadamard h,
+                                    size_t n)
 {
     h.first = t->first + n - ((size_t)1 << h.log2_n);
     memcpy(h.key, t->last_key, sizeof h.key);

@@ -36,8 +36,8 @@ const char *trib_rotated_refusal(const struct trib_codec *c)
     if (c->param[TRIB_PARAM_PACK] != TRIB_PACK_BITS)
         return "rotated values have a fixed width; use pack=bits";
     if (block % bucket != 0 && bucket % block != 0)
-        return "of bucket and block one must be a multiple of the other; use a bucket that is "
-               "a power of two";
+        return "of bucket and block one must be a multiple of the other; use a bucket "
+               "that is a power of two";
     return NULL;
 }
 
@@ -51,7 +51,8 @@ struct window {
 
 static struct window window_first(const struct trib_codec *c, size_t n)
 {
-    const size_t unit = trib_rotated_unit(c), length = TRIB_ROTATED_WINDOW / unit * unit;
+    const size_t unit = trib_rotated_unit(c),
+                 length = TRIB_ROTATED_WINDOW / unit * unit;
     return (struct window){.length = length, .count = min_size(length, n)};
 }
 
@@ -75,7 +76,8 @@ static void rotate(const struct trib_codec *c, const struct trib_rht *r, float *
         trib_rht_forward(c->kernels, r, z + i, x + i, min_size(block, n - i));
 }
 
-static void rotate_back(const struct trib_codec *c, const struct trib_rht *r, float *x, size_t n)
+static void rotate_back(const struct trib_codec *c, const struct trib_rht *r, float *x,
+                        size_t n)
 {
     const size_t block = block_of(c);
     for (size_t i = 0; i < n; i += block)
@@ -84,7 +86,8 @@ static void rotate_back(const struct trib_codec *c, const struct trib_rht *r, fl
 
 /* ---- encode --------------------------------------------------------------------- */
 
-void trib_rotated_share(const struct trib_codec *c, const float *x, size_t n, float *share_out)
+void trib_rotated_share(const struct trib_codec *c, const float *x, size_t n,
+                        float *share_out)
 {
     float z[TRIB_ROTATED_WINDOW];
     const struct trib_rht r = rotation(c);
@@ -98,8 +101,8 @@ void trib_rotated_share(const struct trib_codec *c, const float *x, size_t n, fl
     }
 }
 
-void trib_rotated_share_added(const struct trib_codec *c, const float *x, float *residual,
-                              size_t n, float *share_out)
+void trib_rotated_share_added(const struct trib_codec *c, const float *x,
+                              float *residual, size_t n, float *share_out)
 {
     for (struct window w = window_first(c, n); w.count; window_next(c, &w, n)) {
         c->kernels->axpy_f32(residual + w.at, x + w.at, 1.0f, w.count);
@@ -108,8 +111,8 @@ void trib_rotated_share_added(const struct trib_codec *c, const float *x, float 
 }
 
 /* residual -= R^-1 z, while both are in the cache. */
-static void take_off(const struct trib_codec *c, const struct trib_rht *r, float *residual,
-                     float *z, size_t n)
+static void take_off(const struct trib_codec *c, const struct trib_rht *r,
+                     float *residual, float *z, size_t n)
 {
     rotate_back(c, r, z, n);
     c->kernels->axpy_f32(residual, z, -1.0f, n);
@@ -146,7 +149,8 @@ static struct trib_code part_of(const struct trib_code *whole, const struct wind
     return (struct trib_code){whole->src, whole->len, whole->n, w->at, w->count};
 }
 
-void trib_rotated_decode(const struct trib_codec *c, const struct trib_code *whole, float *x)
+void trib_rotated_decode(const struct trib_codec *c, const struct trib_code *whole,
+                         float *x)
 {
     const struct trib_rht r = rotation(c);
     const size_t n = whole->n;
@@ -157,8 +161,8 @@ void trib_rotated_decode(const struct trib_codec *c, const struct trib_code *who
     }
 }
 
-void trib_rotated_add(const struct trib_codec *c, const struct trib_code *whole, float weight,
-                      float *acc)
+void trib_rotated_add(const struct trib_codec *c, const struct trib_code *whole,
+                      float weight, float *acc)
 {
     float x[TRIB_ROTATED_WINDOW];
     const struct trib_rht r = rotation(c);

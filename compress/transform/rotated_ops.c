@@ -9,7 +9,8 @@ static size_t bytes_of(const struct trib_codec *c, size_t n)
     return c->stages.quantise->bytes(c, n);
 }
 
-static size_t encode(const struct trib_codec *c, const struct trib_encode *in, uint8_t *dst)
+static size_t encode(const struct trib_codec *c, const struct trib_encode *in,
+                     uint8_t *dst)
 {
     trib_rotated_encode(c, in, NULL, dst);
     return bytes_of(c, in->n);
@@ -22,7 +23,8 @@ static size_t encode_kept(const struct trib_codec *c, const struct trib_encode *
     return bytes_of(c, in->n);
 }
 
-static trib_status_t decode_valid(const struct trib_codec *c, const struct trib_decode *d)
+static trib_status_t decode_valid(const struct trib_codec *c,
+                                  const struct trib_decode *d)
 {
     const struct trib_code code = {d->src, d->len, d->n, 0, d->n};
     if (d->overwrite)
@@ -37,9 +39,11 @@ static trib_status_t decode(const struct trib_codec *c, const struct trib_decode
     return d->len == bytes_of(c, d->n) ? decode_valid(c, d) : TRIB_ERR_CODEC;
 }
 
-static trib_status_t decode_packed(const struct trib_codec *c, const struct trib_decode *d)
+static trib_status_t decode_packed(const struct trib_codec *c,
+                                   const struct trib_decode *d)
 {
-    return trib_lanes_valid(c, d->src, d->len, d->n) ? decode_valid(c, d) : TRIB_ERR_CODEC;
+    return trib_lanes_valid(c, d->src, d->len, d->n) ? decode_valid(c, d)
+                                                     : TRIB_ERR_CODEC;
 }
 
 const struct trib_codec_ops trib_codec_rotated = {

@@ -27,7 +27,8 @@ extern "C" {
 typedef enum trib_feed {
     TRIB_FEED_WHOLE,    /* all of it is ready at trib_plan_start */
     TRIB_FEED_FORWARD,  /* piecewise, from the first element on */
-    TRIB_FEED_BACKWARD, /* piecewise, from the last element on, as back-propagation does */
+    TRIB_FEED_BACKWARD, /* piecewise, from the last element on, as back-propagation
+                         * does */
 } trib_feed_t;
 
 /*
@@ -43,8 +44,9 @@ typedef enum trib_feed {
  * send == NULL or send == recv means in place: the input is read from where the result
  * goes (all-gather: from block `rank` of recv; reduce-scatter: recv holds
  * count * ranks elements and block `rank` of it becomes the result). A pointer to block
- * `rank` of the longer buffer means the same, as in MPI and NCCL: send = recv + rank * count
- * elements of an all-gather, recv = send + rank * count elements of a reduce-scatter.
+ * `rank` of the longer buffer means the same, as in MPI and NCCL: send = recv + rank *
+ * count elements of an all-gather, recv = send + rank * count elements of a
+ * reduce-scatter.
  */
 #define TRIB_PLAN_NAME_MAX 63 /* characters */
 
@@ -57,26 +59,29 @@ typedef struct trib_desc {
     trib_op_t op;          /* ignored where nothing is summed */
     int root;              /* of reduce and broadcast */
     const char *codec;     /* NULL: the configuration's; "none", "topk:ratio=0.01", … */
-    const char *feedback;  /* NULL: the configuration's; "codec", "none", "ef14", "ef21",
-                            * with options as in docs/feedback.md: "ef14:momentum=0.9" */
+    const char *feedback;  /* NULL: the configuration's; "codec", "none", "ef14",
+                            * "ef21", with options as in docs/feedback.md:
+                            * "ef14:momentum=0.9" */
     const char *algorithm; /* NULL: the configuration's; "auto", "ring", "direct", … */
     size_t chunk;          /* bytes of a chunk; 0: the configuration's */
     trib_feed_t feed;
-    const char *quorum;    /* NULL: the configuration's; "all" or "": every rank is counted;
-                            * "0.9,deadline=20ms": services close a chunk when all are in, or
-                            * so long after the first, with that part of the ranks: see
-                            * trib_plan_absent. All-reduce, sum and mean, f32, f16, bf16; of
-                            * codecs those that share nothing, with ef14. Without a service
-                            * it changes nothing */
-    const char *name;      /* of the vector, such as "layer1.weight"; NULL: none. The same
-                            * on all ranks, 1 to TRIB_PLAN_NAME_MAX printable ASCII
-                            * characters. Sentences and trib_plan_explain show it. What is
-                            * drawn at random follows from it, and not from the order in
-                            * which plans are started. Two plans of one name draw alike */
+    const char *quorum;    /* NULL: the configuration's; "all" or "": every rank is
+                            * counted; "0.9,deadline=20ms": services close a chunk when
+                            * all are in, or so long after the first, with that part of
+                            * the ranks: see trib_plan_absent. All-reduce, sum and mean,
+                            * f32, f16, bf16; of codecs those that share nothing, with
+                            * ef14. Without a service it changes nothing */
+    const char *name;      /* of the vector, such as "layer1.weight"; NULL: none. The
+                            * same on all ranks, 1 to TRIB_PLAN_NAME_MAX printable ASCII
+                            * characters. Sentences and trib_plan_explain show it. What
+                            * is drawn at random follows from it, and not from the order
+                            * in which plans are started. Two plans of one name draw
+                            * alike */
     uint64_t seed;         /* of what is drawn at random; 0: the configuration's */
-    double parameter;      /* of op trimmed-mean: the part of the contributions that is left
-                            * out at each end, 0 (0.1) to below 0.5. Of op clipped-mean: the
-                            * largest magnitude of an element, above 0. The same on all ranks */
+    double parameter;      /* of op trimmed-mean: the part of the contributions that is
+                            * left out at each end, 0 (0.1) to below 0.5. Of op
+                            * clipped-mean: the largest magnitude of an element, above
+                            * 0. The same on all ranks */
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
@@ -143,7 +148,8 @@ TRIB_API trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
 TRIB_API trib_status_t trib_plan_allreduce(trib_comm_t *comm, const trib_desc_t *desc,
                                            trib_plan_t **plan_out);
 
-/** trib_plan_start - begin; the buffers belong to the library until the plan is done. */
+/** trib_plan_start - begin; the buffers belong to the library until the plan is
+ * done. */
 TRIB_API trib_status_t trib_plan_start(trib_plan_t *plan);
 
 /**
@@ -189,8 +195,8 @@ TRIB_API trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text,
 /**
  * trib_plan_sent - which elements of its vector this rank sent in the newest operation.
  *
- * Of plans that sum with a codec that selects. A sent element may have been rounded as the
- * codec does; what was not sent is kept back, or lost without error feedback.
+ * Of plans that sum with a codec that selects. A sent element may have been rounded as
+ * the codec does; what was not sent is kept back, or lost without error feedback.
  * mask_out element i of the vector is bit i % 8 of byte i / 8; count elements, of
  *          reduce-scatter count * ranks; all 0 before the first operation
  * sent_out how many; may be NULL
@@ -203,19 +209,22 @@ TRIB_API trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **m
 /**
  * trib_plan_absent - whose contributions the newest result lacks.
  *
- * Of plans with a quorum. A mean is over those that are in it. What is missing is in the
- * residual of its rank, and goes with that rank's next start; a start is late by no more than
- * one of its plan: the next one waits for it.
- * elements_out [ranks] how many elements lack the contribution of each rank: 0 where it is
+ * Of plans with a quorum. A mean is over those that are in it. What is missing is in
+ * the residual of its rank, and goes with that rank's next start; a start is late by no
+ * more than one of its plan: the next one waits for it.
+ * elements_out [ranks] how many elements lack the contribution of each rank: 0 where it
+ * is
  *          whole, and everywhere without a quorum; the same on all ranks
  * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_INVALID: elements_out is NULL
  */
 TRIB_API trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out);
 
-/* What the results of a plan were. NaN and Inf are counted, and left out of all else. */
+/* What the results of a plan were. NaN and Inf are counted, and left out of all
+ * else. */
 typedef struct trib_plan_stats {
     size_t size;                /* sizeof(trib_plan_stats_t) */
-    uint64_t results;           /* that were looked at: starts that this rank has waited for */
+    uint64_t results;           /* that were looked at: starts that this rank has waited
+                                 * for */
     uint64_t elements;          /* of the newest result on this rank, */
     uint64_t zeros;             /* of these */
     uint64_t not_finite;        /* the same: NaN and Inf */
@@ -228,9 +237,9 @@ typedef struct trib_plan_stats {
 /**
  * trib_plan_stats - statistics of what the plan has summed, as this rank has it.
  *
- * With TRIB_STATS=1, of plans that sum and have a name; of reduce on its root. Whoever waits for a
- * start, or tests it, looks at the result first: a pass over it. f16, bf16 and integers are
- * looked at as float32. A start that nobody waits for is not counted.
+ * With TRIB_STATS=1, of plans that sum and have a name; of reduce on its root. Whoever
+ * waits for a start, or tests it, looks at the result first: a pass over it. f16, bf16
+ * and integers are looked at as float32. A start that nobody waits for is not counted.
  * stats    size is set by the caller
  * thread   the communicator's
  * errors   TRIB_ERR_UNSUPPORTED: nobody looks at this plan
@@ -250,18 +259,19 @@ TRIB_API trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *sta
  * number of operations.
  * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
  * bytes    room at state
- * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_OVERFLOW: too little room; what ended the
- *          communicator, where an operation was cut short and with it the state
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_OVERFLOW: too little room; what ended
+ *          the communicator, where an operation was cut short and with it the state
  */
-TRIB_API trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
-                                            size_t *bytes_out);
+TRIB_API trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state,
+                                            size_t bytes, size_t *bytes_out);
 
 /**
  * trib_plan_state_load - go on from what trib_plan_state_save gave.
  *
- * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_INVALID, and nothing has changed: the bytes
- *          are damaged, or of a plan that differs: the sentence says in what. Ranks that
- *          load states of different steps get TRIB_ERR_MISMATCH from the next operation
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_INVALID, and nothing has changed: the
+ *          bytes are damaged, or of a plan that differs: the sentence says in what.
+ *          Ranks that load states of different steps get TRIB_ERR_MISMATCH from the
+ *          next operation
  */
 TRIB_API trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state,
                                             size_t bytes);

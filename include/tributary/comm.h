@@ -5,10 +5,10 @@
  * Threads: a communicator may be used by one thread at a time; its own progress
  * thread does not count. Two communicators know nothing of each other.
  *
- * Structs that begin with their size grow at their end. A program that was built with the header
- * of an older release gives a smaller size, and has the defaults of what came later; the library
- * fills no more of a struct than the size says. A larger size than the library's is taken where
- * all that the library does not know is 0.
+ * Structs that begin with their size grow at their end. A program that was built with
+ * the header of an older release gives a smaller size, and has the defaults of what
+ * came later; the library fills no more of a struct than the size says. A larger size
+ * than the library's is taken where all that the library does not know is 0.
  */
 #ifndef TRIBUTARY_COMM_H
 #define TRIBUTARY_COMM_H
@@ -26,8 +26,8 @@ typedef enum trib_log_level {
     TRIB_LOG_DEBUG,
 } trib_log_level_t;
 
-/* Receives a finished line without a line feed. The library's threads call it too, perhaps
- * at the same time as the caller's. */
+/* Receives a finished line without a line feed. The library's threads call it too,
+ * perhaps at the same time as the caller's. */
 typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line);
 
 /*
@@ -74,8 +74,8 @@ TRIB_API trib_status_t trib_split(trib_comm_t *comm, int color, int key,
  *
  * Waits until the peers need this rank no more, at most timeout_ms.
  * Plans of the communicator must be freed first: TRIB_ERR_BUSY says that one is not.
- * In a forked child it frees the child's copy, and nobody hears of it; that is all that a child
- * may do with its parent's communicator.
+ * In a forked child it frees the child's copy, and nobody hears of it; that is all that
+ * a child may do with its parent's communicator.
  */
 TRIB_API trib_status_t trib_free_comm(trib_comm_t *comm);
 
@@ -83,11 +83,12 @@ TRIB_API int trib_rank(const trib_comm_t *comm);
 TRIB_API int trib_size(const trib_comm_t *comm);
 
 /**
- * trib_last_error - the sentence of the last failed call: what was wrong, where, the cure.
+ * trib_last_error - the sentence of the last failed call: what was wrong, where, the
+ * cure.
  *
- * comm     NULL: of the last call of this thread that has no communicator to ask, or may have
- *          none any more: trib_init, trib_free_comm, trib_local_create, trib_list_each,
- *          trib_doctor, trib_topology_draw, trib_schedule_draw
+ * comm     NULL: of the last call of this thread that has no communicator to ask, or
+ *          may have none any more: trib_init, trib_free_comm, trib_local_create,
+ *          trib_list_each, trib_doctor, trib_topology_draw, trib_schedule_draw
  * owner    the library; valid until the next failing call on comm
  */
 TRIB_API const char *trib_last_error(const trib_comm_t *comm);
@@ -95,12 +96,13 @@ TRIB_API const char *trib_last_error(const trib_comm_t *comm);
 /**
  * trib_alloc - memory that the peers reach without a copy.
  *
- * Where one of several transports cannot register it, for want of locked memory say, it goes
- * through slots to the peers of that one, and a warning says why and what to do. So it does
- * within a host where ulimit -f bars shared memory of that size.
+ * Where one of several transports cannot register it, for want of locked memory say, it
+ * goes through slots to the peers of that one, and a warning says why and what to do.
+ * So it does within a host where ulimit -f bars shared memory of that size.
  *
  * bytes    at least 1; the result is aligned to 4096 bytes and zero
- * errors   TRIB_ERR_NO_MEMORY; shm from 64 MiB on also where this host has less free now
+ * errors   TRIB_ERR_NO_MEMORY; shm from 64 MiB on also where this host has less free
+ *          now
  * owner    free it with trib_free, at the latest trib_free_comm does
  */
 TRIB_API trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out);
@@ -109,10 +111,10 @@ TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
 /**
  * trib_register - tell the library of memory that will be used often.
  *
- * It must stay valid until trib_deregister. Peers that are reached by writes (tcp, verbs)
- * get chunks of 16 KiB and more straight out of it, and write results straight into it.
- * Where one of several transports cannot register it, it goes through slots as with
- * trib_alloc.
+ * It must stay valid until trib_deregister. Peers that are reached by writes (tcp,
+ * verbs) get chunks of 16 KiB and more straight out of it, and write results straight
+ * into it. Where one of several transports cannot register it, it goes through slots as
+ * with trib_alloc.
  *
  * Within load/store reach (shm) it goes through slots, as any other memory does: for a
  * path without copies there take trib_alloc, which is registered, too.
@@ -125,9 +127,9 @@ TRIB_API trib_status_t trib_deregister(trib_comm_t *comm, void *ptr);
  *
  * fd       of the dma-buf; may be closed afterwards
  * offset   of this part in the dma-buf, in bytes
- * ptr      where this part is mapped into this process, `bytes` of it: the processor makes
- *          the sums, so what it cannot reach, such as the inner memory of a GPU, is
- *          refused; copy from and to it, or export a mapping of it
+ * ptr      where this part is mapped into this process, `bytes` of it: the processor
+ *          makes the sums, so what it cannot reach, such as the inner memory of a GPU,
+ *          is refused; copy from and to it, or export a mapping of it
  * errors   TRIB_ERR_INVALID: not open, not mapped, offset and ptr differ within a page;
  *          TRIB_ERR_UNSUPPORTED: verbs on a device, kernel or library without dma-buf.
  *          tcp and shm use the mapping
@@ -162,20 +164,27 @@ TRIB_API trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *rea
 typedef struct trib_stats {
     size_t size;              /* sizeof(trib_stats_t), set by the caller */
     uint64_t operations;      /* finished collectives */
-    uint64_t wire_bytes;      /* frames and payloads sent to peers, also those read in place */
+    uint64_t wire_bytes;      /* frames and payloads sent to peers, also those read in
+                               * place */
     uint64_t payload_bytes;   /* of these, payloads */
     uint64_t dense_bytes;     /* what the payloads would be without a codec */
-    uint64_t copied_bytes;    /* copied beside sums and codecs: 0 where buffers are in reach */
+    uint64_t copied_bytes;    /* copied beside sums and codecs: 0 where buffers are in
+                               * reach */
     uint64_t messages;        /* frames sent */
     uint64_t shared_bytes;    /* memory of this rank now shared or pinned: slots and
-                                 trib_alloc; what it maps of a peer's is counted there */
-    uint64_t slot_bytes;      /* of these, slots: edges * lanes * window * slot, see trib-info;
+                                 trib_alloc; what it maps of a peer's is counted
+                               * there */
+    uint64_t slot_bytes;      /* of these, slots: edges * lanes * window * slot, see
+                               * trib-info;
                                  between hosts also 576 bytes for each rank */
-    uint64_t peers;           /* ranks to which this one is connected: whom its collectives
+    uint64_t peers;           /* ranks to which this one is connected: whom its
+                               * collectives
                                  needed so far */
     uint64_t wait_ns;         /* time spent in trib_plan_wait */
-    uint64_t encode_ns;       /* time in codecs, of all threads; 0 where the dense path ran */
-    uint64_t served;          /* all-reduces that services have summed; not those that were done
+    uint64_t encode_ns;       /* time in codecs, of all threads; 0 where the dense path
+                               * ran */
+    uint64_t served;          /* all-reduces that services have summed; not those that
+                               * were done
                                  again by the ranks */
 } trib_stats_t;
 
@@ -194,35 +203,41 @@ typedef struct trib_local trib_local_t;
  * TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM (open files, ulimit -f, memfd_create)
  */
 TRIB_API trib_status_t trib_local_create(int ranks, trib_local_t **local_out);
-/** trib_local_root - its text for trib_opts_t.root or TRIB_ROOT; valid until destroyed. */
+/** trib_local_root - its text for trib_opts_t.root or TRIB_ROOT; valid until
+ * destroyed. */
 TRIB_API const char *trib_local_root(const trib_local_t *local);
-/** trib_local_set_pid - name the process that is to become `rank`, so that its death before trib_init is seen. */
+/** trib_local_set_pid - name the process that is to become `rank`, so that its death
+ * before trib_init is seen. */
 TRIB_API void trib_local_set_pid(trib_local_t *local, int rank, int pid);
 /**
- * trib_local_inherit - in a forked child, before exec: the rank inherits the meeting place.
+ * trib_local_inherit - in a forked child, before exec: the rank inherits the meeting
+ * place.
  *
- * Without it a rank opens the place through /proc, which namespaces of users or processes bar
- * (containers without root). Safe between fork and exec.
+ * Without it a rank opens the place through /proc, which namespaces of users or
+ * processes bar (containers without root). Safe between fork and exec.
  */
 TRIB_API void trib_local_inherit(trib_local_t *local);
-/** trib_local_destroy - free it once no rank is in trib_init any more; NULL is allowed. */
+/** trib_local_destroy - free it once no rank is in trib_init any more; NULL is
+ * allowed. */
 TRIB_API void trib_local_destroy(trib_local_t *local);
 
 /*
- * Ranks of any hosts where no launcher tells them where to meet, but the program has a way
- * to tell all of them a text (MPI_Bcast, a file, a key-value store): rank 0 makes one, all
- * ranks give it to trib_init as trib_opts_t.root, with their rank and the number of ranks.
+ * Ranks of any hosts where no launcher tells them where to meet, but the program has a
+ * way to tell all of them a text (MPI_Bcast, a file, a key-value store): rank 0 makes
+ * one, all ranks give it to trib_init as trib_opts_t.root, with their rank and the
+ * number of ranks.
  */
 typedef struct trib_root trib_root_t;
 
 /**
- * trib_root_create - a meeting place at a free port of this host, where rank 0 is to run.
+ * trib_root_create - a meeting place at a free port of this host, where rank 0 is to
+ * run.
  *
  * The port stays reserved until trib_root_destroy. The text has the host's name and its
- * addresses, "node7,10.0.0.1,10.1.0.1:4711#SECRET"; the other ranks try them side by side, so
- * that nobody has to be able to look the name up. Behind '#' is a secret by which the ranks
- * know each other, where this host has libsodium: pass the text on by a way that strangers
- * do not read, and show it to nobody.
+ * addresses, "node7,10.0.0.1,10.1.0.1:4711#SECRET"; the other ranks try them side by
+ * side, so that nobody has to be able to look the name up. Behind '#' is a secret by
+ * which the ranks know each other, where this host has libsodium: pass the text on by a
+ * way that strangers do not read, and show it to nobody.
  *
  * owner    the caller: trib_root_destroy once trib_init has returned on rank 0
  * thread   any; does not block
@@ -235,7 +250,8 @@ TRIB_API const char *trib_root_text(const trib_root_t *root);
 /** trib_root_destroy - give the port back; NULL is allowed. */
 TRIB_API void trib_root_destroy(trib_root_t *root);
 
-/* Room for trib_root_text() with its zero: what a broadcast needs, and what TRIB_ROOT takes. */
+/* Room for trib_root_text() with its zero: what a broadcast needs, and what TRIB_ROOT
+ * takes. */
 #define TRIB_ROOT_TEXT_MAX 256
 
 #ifdef __cplusplus

@@ -31,7 +31,8 @@ typedef void (*trib_finding_fn)(void *arg, const trib_finding_t *finding);
 typedef struct trib_doctor_opts {
     size_t size;             /* sizeof(trib_doctor_opts_t) */
     const trib_opts_t *join; /* who takes part, as for trib_init; NULL: all defaults */
-    const char *folder;      /* with a copy of a host's /sys, /proc and /dev, to be looked
+    const char *folder;      /* with a copy of a host's /sys, /proc and /dev, to be
+                              * looked
                                 at instead of this one's; NULL or "": this host */
 } trib_doctor_opts_t;
 
@@ -40,9 +41,9 @@ typedef struct trib_doctor_opts {
 /**
  * trib_doctor - look at this host and, where there are several ranks, at all of them.
  *
- * A rank alone looks at its host: devices, links, libraries, limits. Several ranks look at
- * each host, compare versions, settings and clocks, and each pair writes to each other
- * over every transport that both have, little and much at once.
+ * A rank alone looks at its host: devices, links, libraries, limits. Several ranks look
+ * at each host, compare versions, settings and clocks, and each pair writes to each
+ * other over every transport that both have, little and much at once.
  *
  * fn       called on rank 0 for the findings of all ranks; on the others only where the
  *          ranks cannot meet, for their own

@@ -42,11 +42,11 @@ typedef enum trib_list {
  * trib_list_each - call fn for each item of a list, in order of preference.
  *
  * Transports that this build is without come last, with the cure in item->fault.
- * Of the settings, all are listed, then TRIB_* variables that are none; what is wrong with
- * one is in item->fault, and its value is "" where none could be read.
+ * Of the settings, all are listed, then TRIB_* variables that are none; what is wrong
+ * with one is in item->fault, and its value is "" where none could be read.
  *
- * errors   TRIB_ERR_CONFIG, after all items: trib_init or a collective would fail with one
- *          of the settings; trib_last_error(NULL) says why
+ * errors   TRIB_ERR_CONFIG, after all items: trib_init or a collective would fail with
+ *          one of the settings; trib_last_error(NULL) says why
  */
 TRIB_API trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg);
 
@@ -77,10 +77,13 @@ typedef struct trib_codec_sheet {
     int sparse;            /* it sends a selection of the elements */
     int feedback;          /* error feedback is on */
     int learns;            /* from the sums of a plan */
-    double delta; /* E|C(x) - x|^2 <= (1 - 1/delta) |x|^2; 0: no such bound is claimed */
-    const char *shared; /* what all ranks must have first: "norms of the buckets"; "": nothing */
-    /* of a word, an element: measured, of 65536 normal values; of a codec that learns, when it
-     * has, with what ranks share first, of a vector of 2^20 elements in chunks of TRIB_CHUNK */
+    double delta; /* E|C(x) - x|^2 <= (1 - 1/delta) |x|^2; 0: no such bound is
+                   * claimed */
+    const char *shared; /* what all ranks must have first: "norms of the buckets"; "":
+                         * nothing */
+    /* of a word, an element: measured, of 65536 normal values; of a codec that learns,
+     * when it has, with what ranks share first, of a vector of 2^20 elements in chunks
+     * of TRIB_CHUNK */
     double bytes;
     double bytes_most;  /* of any values, learned or not */
     const char *paper;
@@ -92,8 +95,8 @@ typedef struct trib_codec_sheet {
 typedef void (*trib_codec_sheet_fn)(void *arg, const trib_codec_sheet_t *sheet);
 
 /**
- * trib_codec_describe - call fn with the sheet of a codec; NULL: with that of each row of the
- * table with its defaults.
+ * trib_codec_describe - call fn with the sheet of a codec; NULL: with that of each row
+ * of the table with its defaults.
  *
  * errors   TRIB_ERR_CODEC: trib_last_error(NULL) says what is wrong with the text
  */
@@ -103,7 +106,8 @@ TRIB_API trib_status_t trib_codec_describe(const char *codec, trib_codec_sheet_f
 /**
  * trib_feedback_check - is a feedback text valid, and may it go with this codec?
  *
- * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED, TRIB_ERR_CODEC put a sentence into text
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED, TRIB_ERR_CODEC put a sentence into
+ *          text
  */
 TRIB_API trib_status_t trib_feedback_check(const char *feedback, const char *codec,
                                            char *text, size_t bytes);

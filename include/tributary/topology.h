@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a machine looks like, the racks around it, and what an algorithm does, as pictures.
+ * What a machine looks like, the racks around it, and what an algorithm does, as
+ * pictures.
  */
 #ifndef TRIBUTARY_TOPOLOGY_H
 #define TRIBUTARY_TOPOLOGY_H
@@ -47,18 +48,23 @@ TRIB_API trib_status_t trib_topology_draw(const trib_topology_opts_t *opts,
 
 typedef struct trib_schedule_opts {
     size_t size; /* sizeof(trib_schedule_opts_t) */
-    const char *algorithm; /* or how its name begins; drawn is its all-reduce, or the first
+    const char *algorithm; /* or how its name begins; drawn is its all-reduce, or the
+                            * first
                               collective that it has */
     int ranks; /* 1 to 1024 */
     size_t bytes; /* of a vector; of each rank for all-gather and reduce-scatter */
-    int ranks_per_host; /* 0: all are of one; of algorithm hierarchical several hosts, about
+    int ranks_per_host; /* 0: all are of one; of algorithm hierarchical several hosts,
+                         * about
                            as many as each has ranks */
-    int leaders; /* of a host or group, at most the ranks of the smallest; 0: by the bytes */
+    int leaders; /* of a host or group, at most the ranks of the smallest; 0: by the
+                  * bytes */
     int dot; /* for Graphviz, instead of lines that people read */
-    const char *service; /* of algorithm service: as TRIB_SERVICE, the hosts being host0,
+    const char *service; /* of algorithm service: as TRIB_SERVICE, the hosts being
+                          * host0,
                             host1, …; NULL: none */
     const char *groups; /* as TRIB_GROUPS: who sums together; NULL: hosts */
-    const char *xml; /* with or without groups: what each host is like, a file of lstopo; ranks
+    const char *xml; /* with or without groups: what each host is like, a file of
+                      * lstopo; ranks
                         share its cores evenly. NULL: with groups as this machine */
 } trib_schedule_opts_t;
 
@@ -68,16 +74,17 @@ typedef struct trib_schedule_opts {
     }
 
 /**
- * trib_schedule_draw - the steps of all ranks, and the messages and bytes of each link, for
- * a vector that fits into one round of chunks.
+ * trib_schedule_draw - the steps of all ranks, and the messages and bytes of each link,
+ * for a vector that fits into one round of chunks.
  *
  * fn       as above
  * thread   any
  * errors   TRIB_ERR_INVALID; TRIB_ERR_UNSUPPORTED: the algorithm needs more than ranks;
- * TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED: groups, xml; TRIB_ERR_CONFIG: service; TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was not called
+ * TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED: groups, xml; TRIB_ERR_CONFIG: service;
+ * TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was not called
  */
-TRIB_API trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn fn,
-                                          void *arg);
+TRIB_API trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts,
+                                          trib_line_fn fn, void *arg);
 
 #ifdef __cplusplus
 }

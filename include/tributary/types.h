@@ -20,9 +20,9 @@ typedef struct trib_plan trib_plan_t;
 
 /*
  * f16 is IEEE binary16, bf16 the upper half of binary32. A rank that reduces several
- * contributions of either does it in float32 and rounds once: flat and direct round once
- * in all. Ring, tree and halving-doubling pass partial sums on, which round, and may
- * overflow, at each hop.
+ * contributions of either does it in float32 and rounds once: flat and direct round
+ * once in all. Ring, tree and halving-doubling pass partial sums on, which round, and
+ * may overflow, at each hop.
  */
 typedef enum trib_dtype {
     TRIB_F32,
@@ -37,15 +37,17 @@ typedef enum trib_dtype {
 
 /*
  * Integer sums and products wrap. The mean of integers is the wrapped sum divided
- * by the number of ranks, rounded towards zero. The mean of f32 and f64 is the sum divided
- * once: Inf where the sum is beyond their range. A mean of f16 or bf16 is not Inf because the
- * sum is: sums are divided on their way. min and max give NaN where any input is NaN.
+ * by the number of ranks, rounded towards zero. The mean of f32 and f64 is the sum
+ * divided once: Inf where the sum is beyond their range. A mean of f16 or bf16 is not
+ * Inf because the sum is: sums are divided on their way. min and max give NaN where any
+ * input is NaN.
  *
- * median, trimmed-mean and clipped-mean are for a few ranks whose contributions are wrong, by a
- * fault or on purpose. They are of f32, f64, f16 and bf16, element by element, and leave out
- * NaN.
- * trim and clip go by trib_desc_t.parameter. Whoever sums needs all contributions at once, so
- * only the algorithms direct, flat and service (of one level) do it, without a codec.
+ * median, trimmed-mean and clipped-mean are for a few ranks whose contributions are
+ * wrong, by a fault or on purpose. They are of f32, f64, f16 and bf16, element by
+ * element, and leave out NaN.
+ * trim and clip go by trib_desc_t.parameter. Whoever sums needs all contributions at
+ * once, so only the algorithms direct, flat and service (of one level) do it, without a
+ * codec.
  */
 typedef enum trib_op {
     TRIB_SUM,
@@ -53,7 +55,8 @@ typedef enum trib_op {
     TRIB_MIN,
     TRIB_MAX,
     TRIB_PROD,
-    TRIB_MEDIAN,       /* the middle one; of an even number the mean of the two in the middle */
+    TRIB_MEDIAN,       /* the middle one; of an even number the mean of the two in the
+                        * middle */
     TRIB_TRIMMED_MEAN, /* the mean without the largest and the least */
     TRIB_CLIPPED_MEAN, /* the mean of elements that are cut to a bound */
     TRIB_OP_COUNT,
@@ -72,12 +75,14 @@ typedef enum trib_coll {
 /** trib_dtype_size - bytes of one element; 0 for a value that is no dtype. */
 TRIB_API size_t trib_dtype_size(trib_dtype_t dtype);
 
-/** trib_dtype_name, trib_op_name, trib_coll_name - "f32", "sum", "allreduce"; "?" if unknown. */
+/** trib_dtype_name, trib_op_name, trib_coll_name - "f32", "sum", "allreduce"; "?" if
+ * unknown. */
 TRIB_API const char *trib_dtype_name(trib_dtype_t dtype);
 TRIB_API const char *trib_op_name(trib_op_t op);
 TRIB_API const char *trib_coll_name(trib_coll_t coll);
 
-/** trib_dtype_parse and its like - the value of a name; TRIB_ERR_INVALID if there is none. */
+/** trib_dtype_parse and its like - the value of a name; TRIB_ERR_INVALID if there is
+ * none. */
 TRIB_API trib_status_t trib_dtype_parse(const char *name, trib_dtype_t *dtype_out);
 TRIB_API trib_status_t trib_op_parse(const char *name, trib_op_t *op_out);
 TRIB_API trib_status_t trib_coll_parse(const char *name, trib_coll_t *coll_out);

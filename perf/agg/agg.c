@@ -13,15 +13,19 @@ static int say_jobs(const struct agg_args *args, const struct agg_result *p)
         const struct agg_job_result *j = &p->jobs[i];
         const char *why = j->why[0] != '\0' ? j->why : "it did not say why";
         if (j->failed)
-            fprintf(stderr, "trib-perf: job %s (%s) has failed: %s.\n", j->name, j->codec, why);
+            fprintf(stderr, "trib-perf: job %s (%s) has failed: %s.\n", j->name,
+                    j->codec, why);
         else if (j->fell_back > 0)
-            fprintf(stderr,
-                    "trib-perf: job %s (%s) had no service for %llu of its %llu operations: %s.\n",
-                    j->name, j->codec, (unsigned long long)j->fell_back,
-                    (unsigned long long)j->operations, why);
+            fprintf(
+                stderr,
+                "trib-perf: job %s (%s) had no service for %llu of its %llu "
+                "operations: %s.\n",
+                j->name, j->codec, (unsigned long long)j->fell_back,
+                (unsigned long long)j->operations, why);
         if (j->wrong > 0)
             fprintf(stderr, "trib-perf: job %s (%s): %llu element%s wrong.\n", j->name,
-                    j->codec, (unsigned long long)j->wrong, j->wrong == 1 ? " is" : "s are");
+                    j->codec, (unsigned long long)j->wrong,
+                    j->wrong == 1 ? " is" : "s are");
         said += j->failed || j->fell_back > 0 || j->wrong > 0;
     }
     return said;
@@ -64,7 +68,8 @@ static int run(struct agg_crew *crew, struct agg_report *report)
     return code;
 }
 
-/* The service, if it is ours, lives from before the first worker until behind the last. */
+/* The service, if it is ours, lives from before the first worker until behind the
+ * last. */
 static int serve_and_run(const struct agg_args *args, struct agg_report *report)
 {
     struct agg_crew crew = {.args = args};
@@ -93,10 +98,11 @@ int agg_main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (perf_launched(by, sizeof(by))) {
-        fprintf(stderr,
-                "trib-perf: agg starts its own workers (this is %s): leave out the launcher, or "
-                "unset that.\n",
-                by);
+        fprintf(
+            stderr,
+            "trib-perf: agg starts its own workers (this is %s): leave out the "
+            "launcher, or unset that.\n",
+            by);
         agg_args_free(&args);
         return 2;
     }

@@ -10,12 +10,13 @@
  *     results.c      what the workers have noted -> struct agg_result
  *     aggreport.c  table, csv, json
  *
- * A worker notes what it does in memory that it shares with the parent, so that what it did
- * until it was killed counts. In a round all jobs begin at one moment and run for the same time,
- * or the same number of operations.
+ * A worker notes what it does in memory that it shares with the parent, so that what it
+ * did until it was killed counts. In a round all jobs begin at one moment and run for
+ * the same time, or the same number of operations.
  *
- * What a job puts in is its vector times its workers: GB/s (1e9 bytes) are of that, and so is
- * processor time per GB. An operation has fallen back that was not summed by the service.
+ * What a job puts in is its vector times its workers: GB/s (1e9 bytes) are of that, and
+ * so is processor time per GB. An operation has fallen back that was not summed by the
+ * service.
  */
 #ifndef PERF_AGG_AGG_H
 #define PERF_AGG_AGG_H
@@ -37,10 +38,12 @@ enum {
 
 /* The finished command line. Texts point into argv. */
 struct agg_args {
-    struct perf_args each; /* of a worker's operation; first, for the setters of arguments.c */
+    struct perf_args each; /* of a worker's operation; first, for the setters of
+                            * arguments.c */
     int jobs;
     int workers; /* of a job */
-    const char *codecs[AGG_CODECS_MAX]; /* jobs take them in turn; none: the configuration's */
+    const char *codecs[AGG_CODECS_MAX]; /* jobs take them in turn; none: the
+                                         * configuration's */
     int n_codecs;
     int weights[AGG_WEIGHTS_MAX]; /* likewise; none: 1 */
     int n_weights;
@@ -76,7 +79,8 @@ struct agg_daemon {
  * mask     the signals that it is to have blocked: none of ours
  * errors   false after a sentence on standard error; nothing to stop
  */
-bool agg_daemon_start(const char *program, const sigset_t *mask, struct agg_daemon *out);
+bool agg_daemon_start(const char *program, const sigset_t *mask,
+                      struct agg_daemon *out);
 
 /** agg_daemon_look - has it ended? True once, after a sentence. */
 bool agg_daemon_look(struct agg_daemon *daemon);
@@ -89,7 +93,8 @@ double agg_cpu_seconds(pid_t pid);
 
 /* --- load_workers.c --- */
 
-/* What a worker notes; the parent reads it between rounds, or when the worker has ended. */
+/* What a worker notes; the parent reads it between rounds, or when the worker has
+ * ended. */
 struct agg_worker {
     _Atomic uint64_t beats; /* changes while it gets on */
     _Atomic int ready; /* the round that it waits to begin */
@@ -117,7 +122,8 @@ struct agg_worker {
 struct agg_shared {
     _Atomic int round; /* that has begun; those who wait look at it */
     double begin;
-    _Atomic uint64_t last[AGG_WORKERS_MAX]; /* operation of each job's round; its worker 0 says */
+    _Atomic uint64_t last[AGG_WORKERS_MAX]; /* operation of each job's round; its worker
+                                             * 0 says */
     struct agg_worker workers[];
 };
 
@@ -130,7 +136,8 @@ struct agg_crew {
     int signalled; /* the one that tells this process to end */
 };
 
-static inline struct agg_worker *agg_worker_at(const struct agg_crew *crew, int job, int rank)
+static inline struct agg_worker *agg_worker_at(const struct agg_crew *crew, int job,
+                                               int rank)
 {
     return &crew->shared->workers[job * crew->args->workers + rank];
 }
@@ -176,10 +183,12 @@ struct agg_result {
     double seconds; /* of the round, until the last job had ended it */
     uint64_t operations; /* of all jobs */
     double GBps;
-    struct perf_summary us; /* of operations, each as long as the job's slowest worker took */
+    struct perf_summary us; /* of operations, each as long as the job's slowest worker
+                             * took */
     double workers_cpu; /* seconds per GB */
     double tribd_cpu; /* seconds per GB; NAN: not known */
-    double tribd_elements; /* summed in a second of its processor time; NAN: not known */
+    double tribd_elements; /* summed in a second of its processor time; NAN: not
+                            * known */
     double jain; /* of the jobs' GB/s, each by its weight */
     double jain_codec; /* the least among those of one codec */
     uint64_t fell_back;
@@ -192,18 +201,21 @@ struct agg_result {
 
 /** agg_tally - of a round that has ended.
  *
- * owner    jobs is the caller's [args->jobs]; the texts in it live as long as the crew */
+ * owner    jobs is the caller's [args->jobs]; the texts in it live as long as the
+ *          crew */
 void agg_tally(const struct agg_crew *crew, int round, double tribd_cpu_s,
                struct agg_job_result *jobs, struct agg_result *out);
 
-/** agg_jain - (sum x)^2 / (n sum x^2): 1 where all are the same, 1/n where one has it all. */
+/** agg_jain - (sum x)^2 / (n sum x^2): 1 where all are the same, 1/n where one has it
+ * all. */
 double agg_jain(const double *x, size_t n);
 
 /* --- aggreport.c --- */
 
 struct agg_report;
 
-struct agg_report *agg_report_open(const struct agg_args *args, char *why, size_t why_bytes);
+struct agg_report *agg_report_open(const struct agg_args *args, char *why,
+                                   size_t why_bytes);
 void agg_report_add(struct agg_report *r, const struct agg_result *result);
 bool agg_report_finish(struct agg_report *r, char *why, size_t why_bytes);
 void agg_report_free(struct agg_report *r); /* NULL is allowed */

@@ -12,12 +12,14 @@
 
 /* --- setters --- */
 
-static bool add_codec(const struct perf_option *option, void *to, const char *value, FILE *err)
+static bool add_codec(const struct perf_option *option, void *to, const char *value,
+                      FILE *err)
 {
     struct agg_args *args = to;
 
     if (args->n_codecs == AGG_CODECS_MAX) {
-        fprintf(err, "trib-perf: %s: more than %d codecs.\n", option->name, AGG_CODECS_MAX);
+        fprintf(err, "trib-perf: %s: more than %d codecs.\n", option->name,
+                AGG_CODECS_MAX);
         return false;
     }
     args->codecs[args->n_codecs++] = value;
@@ -34,7 +36,8 @@ static bool set_weights(const struct perf_option *option, void *to, const char *
     args->n_weights = 0;
     for (;; at = end + 1) {
         long weight = strtol(at, &end, 10);
-        if (end == at || weight < 1 || weight > 100 || args->n_weights == AGG_WEIGHTS_MAX)
+        if (end == at || weight < 1 || weight > 100 ||
+            args->n_weights == AGG_WEIGHTS_MAX)
             break;
         args->weights[args->n_weights++] = (int)weight;
         if (*end == '\0')
@@ -42,10 +45,11 @@ static bool set_weights(const struct perf_option *option, void *to, const char *
         if (*end != ',')
             break;
     }
-    fprintf(err,
-            "trib-perf: %s '%s' is not a list of at most %d whole numbers from 1 to 100, such as "
-            "1,1,4.\n",
-            option->name, value, AGG_WEIGHTS_MAX);
+    fprintf(
+        err,
+        "trib-perf: %s '%s' is not a list of at most %d whole numbers from 1 to 100, "
+        "such as 1,1,4.\n",
+        option->name, value, AGG_WEIGHTS_MAX);
     return false;
 }
 
@@ -63,7 +67,8 @@ static bool set_seconds(const struct perf_option *option, void *to, const char *
     return false;
 }
 
-static bool set_pid(const struct perf_option *option, void *to, const char *value, FILE *err)
+static bool set_pid(const struct perf_option *option, void *to, const char *value,
+                    FILE *err)
 {
     struct agg_args *args = to;
     char *end;
@@ -73,16 +78,19 @@ static bool set_pid(const struct perf_option *option, void *to, const char *valu
     if (end != value && *end == '\0' && pid > 0 && pid <= INT32_MAX &&
         !isnan(agg_cpu_seconds((pid_t)pid)))
         return true;
-    fprintf(err, "trib-perf: %s '%s' is not the id of a process of this host.\n", option->name,
-            value);
+    fprintf(err, "trib-perf: %s '%s' is not the id of a process of this host.\n",
+            option->name, value);
     return false;
 }
 
 static bool take_word(void *to, const char *value, FILE *err)
 {
     (void)to;
-    fprintf(err, "trib-perf: agg takes options alone, not '%s'; trib-perf agg --help lists them.\n",
-            value);
+    fprintf(
+        err,
+        "trib-perf: agg takes options alone, not '%s'; trib-perf agg --help lists "
+        "them.\n",
+        value);
     return false;
 }
 
@@ -99,7 +107,8 @@ static const struct perf_option options[] = {
      "of jobs at the service, which take them in turn, 1 to 100 [1]"},
     {"--chunk", "SIZE", perf_set_chunk, 0, 0, "bytes of a chunk"},
     {"--density", "D[,same]", perf_set_density, 0, 0,
-     "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks [1]"},
+     "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks "
+     "[1]"},
     {"--memory", "KIND", perf_set_memory, AT(each.memory), 0,
      "alloc (trib_alloc), malloc, register [alloc]"},
     {"--seconds", "S", set_seconds, 0, 0, "of a round [3]"},
@@ -130,16 +139,23 @@ static const struct perf_command command = {
     .usage =
         "usage: trib-perf agg [OPTION]…\n"
         "\n"
-        "Loads an aggregation service: J jobs of N workers each, all at once, sum vectors\n"
-        "one after the other. Without --service it starts a tribd of its own on loopback\n"
-        "(TRIBD_* variables hold for it) and ends it. GB/s (1e9 bytes) are of what all\n"
+        "Loads an aggregation service: J jobs of N workers each, all at once, sum "
+        "vectors\n"
+        "one after the other. Without --service it starts a tribd of its own on "
+        "loopback\n"
+        "(TRIBD_* variables hold for it) and ends it. GB/s (1e9 bytes) are of what "
+        "all\n"
         "workers of all jobs put in, and so are processor seconds per GB; jain is the\n"
-        "fairness of the jobs' GB/s, each by its weight: 1 where all have the same. An\n"
-        "operation that the service has not summed has fallen back to the ranks, and its\n"
+        "fairness of the jobs' GB/s, each by its weight: 1 where all have the same. "
+        "An\n"
+        "operation that the service has not summed has fallen back to the ranks, and "
+        "its\n"
         "job is named.\n",
     .ending =
-        "example: trib-perf agg --jobs 8 --workers 2 --codec none --codec int8 --check\n"
-        "exit code: 0 done; 1 wrong result, failed, or a job lost its service; 2 wrong\n"
+        "example: trib-perf agg --jobs 8 --workers 2 --codec none --codec int8 "
+        "--check\n"
+        "exit code: 0 done; 1 wrong result, failed, or a job lost its service; 2 "
+        "wrong\n"
         "arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
@@ -154,7 +170,8 @@ static bool check_sizes(const struct agg_args *args, FILE *err)
         size_t bytes = args->each.sizes.bytes[i];
         if (bytes >= sizeof(float) && bytes % sizeof(float) == 0)
             continue;
-        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n", bytes);
+        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n",
+                bytes);
         return false;
     }
     return true;
@@ -165,15 +182,20 @@ static bool check_service(struct agg_args *args, FILE *err)
     if (args->service == NULL && args->configured_service[0] != '\0')
         args->service = args->configured_service;
     if (args->service != NULL && args->tribd != NULL) {
-        fprintf(err,
-                "trib-perf: --tribd is of a service of its own, and there is one at %s: leave out "
-                "--tribd, or %s.\n",
-                args->service,
-                args->service == args->configured_service ? "unset TRIB_SERVICE" : "--service");
+        fprintf(
+            err,
+            "trib-perf: --tribd is of a service of its own, and there is one at %s: "
+            "leave out --tribd, or %s.\n",
+            args->service,
+            args->service == args->configured_service ? "unset TRIB_SERVICE"
+                                                      : "--service");
         return false;
     }
     if (args->service == NULL && args->tribd_pid > 0) {
-        fputs("trib-perf: --tribd-pid is of a service that runs: name it with --service.\n", err);
+        fputs(
+            "trib-perf: --tribd-pid is of a service that runs: name it with "
+            "--service.\n",
+            err);
         return false;
     }
     return true;
@@ -192,7 +214,8 @@ static bool check_together(struct agg_args *args, FILE *err)
         args->seconds = 3;
     if ((long)args->jobs * args->workers > AGG_WORKERS_MAX) {
         fprintf(err, "trib-perf: %d jobs of %d workers are %ld workers; at most %d.\n",
-                args->jobs, args->workers, (long)args->jobs * args->workers, AGG_WORKERS_MAX);
+                args->jobs, args->workers, (long)args->jobs * args->workers,
+                AGG_WORKERS_MAX);
         return false;
     }
     if (!perf_outputs_differ(args->each.csv, args->each.json, err) ||
@@ -206,7 +229,8 @@ static bool check_together(struct agg_args *args, FILE *err)
     return check_sizes(args, err);
 }
 
-/* As what perf_operation takes and the memory that all of them need is reckoned from. */
+/* As what perf_operation takes and the memory that all of them need is reckoned
+ * from. */
 static void describe_each(struct agg_args *args)
 {
     struct perf_args *each = &args->each;
@@ -240,7 +264,8 @@ int agg_args_parse(int argc, char **argv, FILE *err, struct agg_args *args_out)
     args->jobs = 4;
     args->workers = 2;
     perf_args_init(&args->each, argc, argv);
-    perf_setting("TRIB_SERVICE", args->configured_service, sizeof(args->configured_service));
+    perf_setting("TRIB_SERVICE", args->configured_service,
+                 sizeof(args->configured_service));
     int code = perf_command_parse(&command, argc - 1, argv + 1, args, err);
     if (code < 0 && !check_together(args, err))
         code = 2;

@@ -32,16 +32,18 @@ static void table_open(const struct agg_report *r)
 {
     const struct agg_args *args = r->args;
 
-    printf("agg, %d job%s of %d worker%s, codec %s", args->jobs, args->jobs == 1 ? "" : "s",
-           args->workers, args->workers == 1 ? "" : "s", r->codecs);
+    printf("agg, %d job%s of %d worker%s, codec %s", args->jobs,
+           args->jobs == 1 ? "" : "s", args->workers, args->workers == 1 ? "" : "s",
+           r->codecs);
     if (args->each.density < 1)
         printf(", density %g%s", args->each.density,
                args->each.same_blocks ? " (same blocks)" : "");
-    printf(", %s, tributary %s\n", args->service != NULL ? args->service : "a tribd of its own",
+    printf(", %s, tributary %s\n",
+           args->service != NULL ? args->service : "a tribd of its own",
            trib_version());
-    printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s %6s %9s%s\n", "size", "operations", "input",
-           "p50", "p95", "p99", "max", "workers", "tribd", "jain", "fell back",
-           args->each.check ? "     nmse      wrong" : "");
+    printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s %6s %9s%s\n", "size",
+           "operations", "input", "p50", "p95", "p99", "max", "workers", "tribd",
+           "jain", "fell back", args->each.check ? "     nmse      wrong" : "");
     printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s\n", "", "", "GB/s", "µs ", "µs ",
            "µs ", "µs ", "CPU s/GB", "CPU s/GB");
 }
@@ -71,10 +73,12 @@ static void table_row(const struct agg_report *r, const struct agg_result *p)
 
 static void csv_header(FILE *f)
 {
-    fputs("jobs,workers,codec,chunk,density,same_blocks,bytes,seconds,operations,GBps,samples,p50_us,p95_us,p99_us,"
-          "max_us,workers_cpu_s_per_GB,tribd_cpu_s_per_GB,tribd_elements_per_cpu_s,jain,"
-          "jain_codec,fell_back,jobs_lost,jobs_failed,nmse,wrong,version\n",
-          f);
+    fputs(
+        "jobs,workers,codec,chunk,density,same_blocks,bytes,seconds,operations,GBps,"
+        "samples,p50_us,p95_us,p99_us,"
+        "max_us,workers_cpu_s_per_GB,tribd_cpu_s_per_GB,tribd_elements_per_cpu_s,jain,"
+        "jain_codec,fell_back,jobs_lost,jobs_failed,nmse,wrong,version\n",
+        f);
 }
 
 /* What is not known is empty. */
@@ -90,9 +94,10 @@ static void csv_row(const struct agg_report *r, const struct agg_result *p)
     const struct agg_args *args = r->args;
     FILE *f = r->out.csv;
 
-    fprintf(f, "%d,%d,\"%s\",%zu,%g,%d,%zu,%.4f,%llu,%.6f,%zu", args->jobs, args->workers,
-            r->codecs, args->each.chunk, args->each.density, args->each.same_blocks, p->bytes, p->seconds, (unsigned long long)p->operations, p->GBps,
-            p->us.n);
+    fprintf(f, "%d,%d,\"%s\",%zu,%g,%d,%zu,%.4f,%llu,%.6f,%zu", args->jobs,
+            args->workers, r->codecs, args->each.chunk, args->each.density,
+            args->each.same_blocks, p->bytes, p->seconds,
+            (unsigned long long)p->operations, p->GBps, p->us.n);
     fprintf(f, ",%.2f,%.2f,%.2f,%.2f,%.6f", p->us.p50, p->us.p95, p->us.p99, p->us.max,
             p->workers_cpu);
     csv_number(f, "%.6f", p->tribd_cpu);
@@ -116,10 +121,11 @@ static json_t *json_number(double value)
 
 static json_t *json_job(const struct agg_job_result *j)
 {
-    return json_pack("{s:s, s:s, s:i, s:I, s:I, s:f, s:I, s:b, s:s}", "name", j->name, "codec",
-                     j->codec, "weight", j->weight, "operations", (json_int_t)j->operations,
-                     "fell_back", (json_int_t)j->fell_back, "GBps", j->GBps, "wrong",
-                     (json_int_t)j->wrong, "failed", j->failed, "why", j->why);
+    return json_pack("{s:s, s:s, s:i, s:I, s:I, s:f, s:I, s:b, s:s}", "name", j->name,
+                     "codec", j->codec, "weight", j->weight, "operations",
+                     (json_int_t)j->operations, "fell_back", (json_int_t)j->fell_back,
+                     "GBps", j->GBps, "wrong", (json_int_t)j->wrong, "failed",
+                     j->failed, "why", j->why);
 }
 
 static json_t *json_result(const struct agg_report *r, const struct agg_result *p)
@@ -127,14 +133,16 @@ static json_t *json_result(const struct agg_report *r, const struct agg_result *
     const struct perf_summary *us = &p->us;
     json_t *jobs = json_array();
     json_t *o = json_pack(
-        "{s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:I, s:i, s:i}",
+        "{s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:I, "
+        "s:i, s:i}",
         "bytes", (json_int_t)p->bytes, "seconds", p->seconds, "operations",
-        (json_int_t)p->operations, "GBps", p->GBps, "samples", (json_int_t)us->n, "p50_us",
-        us->p50, "p95_us", us->p95, "p99_us", us->p99, "max_us", us->max,
-        "workers_cpu_s_per_GB", p->workers_cpu, "tribd_cpu_s_per_GB", json_number(p->tribd_cpu),
-        "tribd_elements_per_cpu_s", json_number(p->tribd_elements), "jain", p->jain, "jain_codec",
-        p->jain_codec, "fell_back", (json_int_t)p->fell_back, "jobs_lost", p->lost,
-        "jobs_failed", p->failed);
+        (json_int_t)p->operations, "GBps", p->GBps, "samples", (json_int_t)us->n,
+        "p50_us", us->p50, "p95_us", us->p95, "p99_us", us->p99, "max_us", us->max,
+        "workers_cpu_s_per_GB", p->workers_cpu, "tribd_cpu_s_per_GB",
+        json_number(p->tribd_cpu), "tribd_elements_per_cpu_s",
+        json_number(p->tribd_elements), "jain", p->jain, "jain_codec", p->jain_codec,
+        "fell_back", (json_int_t)p->fell_back, "jobs_lost", p->lost, "jobs_failed",
+        p->failed);
 
     for (int job = 0; job < r->args->jobs; job++)
         json_array_append_new(jobs, json_job(&p->jobs[job]));
@@ -151,16 +159,18 @@ static json_t *json_run(const struct agg_report *r)
     const struct agg_args *args = r->args;
     const char *service = args->service != NULL ? args->service : "its own";
 
-    return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:b, s:s, s:f, s:I}", "command", "agg", "jobs",
-                     args->jobs, "workers", args->workers, "codec", r->codecs, "chunk_bytes",
-                     (json_int_t)args->each.chunk, "density", args->each.density,
-                     "same_blocks", args->each.same_blocks, "service", service, "seconds", args->seconds,
-                     "iters", (json_int_t)args->each.iters);
+    return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:b, s:s, s:f, s:I}", "command",
+                     "agg", "jobs", args->jobs, "workers", args->workers, "codec",
+                     r->codecs, "chunk_bytes", (json_int_t)args->each.chunk, "density",
+                     args->each.density, "same_blocks", args->each.same_blocks,
+                     "service", service, "seconds", args->seconds, "iters",
+                     (json_int_t)args->each.iters);
 }
 
 /* --- the whole --- */
 
-struct agg_report *agg_report_open(const struct agg_args *args, char *why, size_t why_bytes)
+struct agg_report *agg_report_open(const struct agg_args *args, char *why,
+                                   size_t why_bytes)
 {
     struct agg_report *r = calloc(1, sizeof(*r));
 
@@ -198,7 +208,8 @@ bool agg_report_finish(struct agg_report *r, char *why, size_t why_bytes)
     json_t *all = NULL;
 
     if (r->out.results != NULL)
-        all = perf_output_document(&r->out, r->args->each.argc, r->args->each.argv, json_run(r));
+        all = perf_output_document(&r->out, r->args->each.argc, r->args->each.argv,
+                                   json_run(r));
     return perf_output_finish(&r->out, all, why, why_bytes);
 }
 

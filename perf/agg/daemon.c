@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tribd on loopback for the jobs of one run: a key in a private folder, and a port that was
- * free a moment ago. What it says is in a file, of which the end is shown where it has failed.
+ * A tribd on loopback for the jobs of one run: a key in a private folder, and a port
+ * that was free a moment ago. What it says is in a file, of which the end is shown
+ * where it has failed.
  */
 #include "perf/agg/agg.h"
 
@@ -31,7 +32,7 @@ static void pause_ms(long ms)
     nanosleep(&t, NULL);
 }
 
-/* Its files --------------------------------------------------------------------------------- */
+/* Its files ------------------------------------------------------------------------ */
 
 static bool write_key(const char *path)
 {
@@ -59,7 +60,8 @@ static bool make_files(struct agg_daemon *d)
 {
     snprintf(d->folder, sizeof(d->folder), "/tmp/trib-perf-XXXXXX");
     if (mkdtemp(d->folder) == NULL) {
-        fprintf(stderr, "trib-perf: cannot make a folder %s: %s.\n", d->folder, strerror(errno));
+        fprintf(stderr, "trib-perf: cannot make a folder %s: %s.\n", d->folder,
+                strerror(errno));
         d->folder[0] = '\0';
         return false;
     }
@@ -67,12 +69,14 @@ static bool make_files(struct agg_daemon *d)
     snprintf(d->log, sizeof(d->log), "%s/log", d->folder);
     if (write_key(d->key))
         return true;
-    fprintf(stderr, "trib-perf: cannot write a key into %s: %s.\n", d->folder, strerror(errno));
+    fprintf(stderr, "trib-perf: cannot write a key into %s: %s.\n", d->folder,
+            strerror(errno));
     remove_files(d);
     return false;
 }
 
-/* The end of its log, and how much of it there is: enough for what it says before it ends. */
+/* The end of its log, and how much of it there is: enough for what it says before it
+ * ends. */
 static void read_log(const struct agg_daemon *d, char *text, size_t bytes)
 {
     FILE *f = fopen(d->log, "r");
@@ -95,7 +99,7 @@ static void show_log(const struct agg_daemon *d)
         fprintf(stderr, "%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
 }
 
-/* Its life ---------------------------------------------------------------------------------- */
+/* Its life ------------------------------------------------------------------------- */
 
 /* One that nobody listens at now; 0: none. */
 static int free_port(void)
@@ -113,8 +117,8 @@ static int free_port(void)
     return bound ? ntohs(at.sin_port) : 0;
 }
 
-/* From the folder of this program: as both are installed, and as both are built, where libtool
- * may have put this one a folder deeper. */
+/* From the folder of this program: as both are installed, and as both are built, where
+ * libtool may have put this one a folder deeper. */
 static const char *const places[] = {"tribd", "../tribd/tribd", "../../tribd/tribd"};
 
 /* The program that goes with this one; else by its name, of PATH. */
@@ -124,18 +128,19 @@ static void find_program(const char *asked, char *path, size_t bytes)
 
     path[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(path, '/');
-    for (size_t i = 0; asked == NULL && slash != NULL && i < sizeof(places) / sizeof(*places);
-         i++) {
+    for (size_t i = 0;
+         asked == NULL && slash != NULL && i < sizeof(places) / sizeof(*places); i++) {
         const size_t room = bytes - (size_t)(slash + 1 - path);
         struct stat st;
-        if (snprintf(slash + 1, room, "%s", places[i]) < (int)room && stat(path, &st) == 0 &&
-            S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+        if (snprintf(slash + 1, room, "%s", places[i]) < (int)room &&
+            stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
             return;
     }
     snprintf(path, bytes, "%s", asked != NULL ? asked : "tribd");
 }
 
-/* Never returns. Its own variables go before a user's, who has the rest: TRIBD_THREADS. */
+/* Never returns. Its own variables go before a user's, who has the rest:
+ * TRIBD_THREADS. */
 static void be_tribd(const struct agg_daemon *d, const char *path, const sigset_t *mask,
                      pid_t parent)
 {
@@ -155,8 +160,9 @@ static void be_tribd(const struct agg_daemon *d, const char *path, const sigset_
     setenv("TRIBD_LOG", "info", 1);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execlp(path, path, (char *)NULL);
-    fprintf(stderr, "cannot start %s: %s; name it with --tribd, or a service that runs with "
-                    "--service\n",
+    fprintf(stderr,
+            "cannot start %s: %s; name it with --tribd, or a service that runs with "
+            "--service\n",
             path, strerror(errno));
     _exit(127);
 }
@@ -168,7 +174,8 @@ static bool has_ended(struct agg_daemon *d, int *how)
     if (ended == 0 || (ended < 0 && errno == EINTR))
         return false;
     if (ended < 0) { /* how it has ended nobody can say: that is no success */
-        fprintf(stderr, "trib-perf: tribd cannot be waited for: %s.\n", strerror(errno));
+        fprintf(stderr, "trib-perf: tribd cannot be waited for: %s.\n",
+                strerror(errno));
         *how = W_EXITCODE(1, 0);
     }
     d->pid = 0;
@@ -253,10 +260,12 @@ bool agg_daemon_look(struct agg_daemon *d)
     if (!has_ended(d, &how))
         return false;
     if (WIFSIGNALED(how))
-        fprintf(stderr, "trib-perf: tribd was ended by signal %d (%s); what it said last:\n",
+        fprintf(stderr,
+                "trib-perf: tribd was ended by signal %d (%s); what it said last:\n",
                 WTERMSIG(how), strsignal(WTERMSIG(how)));
     else
-        fprintf(stderr, "trib-perf: tribd has ended with status %d; what it said last:\n",
+        fprintf(stderr,
+                "trib-perf: tribd has ended with status %d; what it said last:\n",
                 WEXITSTATUS(how));
     show_log(d);
     return true;
@@ -271,7 +280,8 @@ void agg_daemon_stop(struct agg_daemon *d)
         kill(d->pid, SIGTERM);
     while (d->pid > 0 && !has_ended(d, &how)) {
         if (perf_now() > until) {
-            fprintf(stderr, "trib-perf: tribd did not end within %d s of SIGTERM: killed.\n",
+            fprintf(stderr,
+                    "trib-perf: tribd did not end within %d s of SIGTERM: killed.\n",
                     STOP_SECONDS);
             kill(d->pid, SIGKILL);
             waitpid(d->pid, &how, 0);
@@ -295,8 +305,9 @@ double agg_cpu_seconds(pid_t pid)
     fclose(f);
     /* Behind the name, which may have any characters: fields 14 and 15. */
     const char *behind = strrchr(text, ')');
-    if (behind == NULL || sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-                                 &user, &system) != 2)
+    if (behind == NULL ||
+        sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+               &user, &system) != 2)
         return (double)NAN;
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }

@@ -2,8 +2,9 @@
 /*
  * A worker: sums one vector after the other, and notes how long each took.
  *
- * Which operation of a round is the last, worker 0 of its job says before it begins that one:
- * the others look once they have ended it, which they cannot before it has begun there.
+ * Which operation of a round is the last, worker 0 of its job says before it begins
+ * that one: the others look once they have ended it, which they cannot before it has
+ * begun there.
  */
 #include "perf/agg/agg.h"
 
@@ -24,9 +25,10 @@ struct load {
     double check_cpu_s; /* of this round: not the operations' */
 };
 
-/* What is said to it ------------------------------------------------------------------------ */
+/* What is said to it --------------------------------------------------------------- */
 
-/* The first sentence on the service is kept; other threads than this one call it, too. */
+/* The first sentence on the service is kept; other threads than this one call it,
+ * too. */
 static void hear(void *arg, trib_log_level_t level, const char *line)
 {
     struct agg_worker *w = arg;
@@ -62,7 +64,7 @@ static void set_environment(const struct load *l)
     setenv("TRIB_SERVICE_KEY", own->key, 1);
 }
 
-/* Checks ------------------------------------------------------------------------------------ */
+/* Checks --------------------------------------------------------------------------- */
 
 static double thread_cpu(void)
 {
@@ -82,13 +84,15 @@ static void new_input(struct load *l)
     l->check_cpu_s += thread_cpu() - before;
 }
 
-/* What all ranks have the same, bit by bit: that of the operation before, as this rank may be
+/* What all ranks have the same, bit by bit: that of the operation before, as this rank
+ * may be
    ahead of worker 0 in this one. */
 static uint64_t differs(const struct load *l, uint64_t i)
 {
     const struct agg_worker *first = agg_worker_at(l->crew, l->job, 0);
 
-    return i > 0 && l->notes->hash[(i - 1) % AGG_HASHES] != first->hash[(i - 1) % AGG_HASHES];
+    return i > 0 &&
+           l->notes->hash[(i - 1) % AGG_HASHES] != first->hash[(i - 1) % AGG_HASHES];
 }
 
 static void judge(struct load *l, uint64_t i)
@@ -109,7 +113,7 @@ static void judge(struct load *l, uint64_t i)
     l->check_cpu_s += thread_cpu() - before;
 }
 
-/* Rounds ------------------------------------------------------------------------------------ */
+/* Rounds --------------------------------------------------------------------------- */
 
 static void keep_sample(struct agg_worker *w, uint64_t i, double seconds)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers by fork. A job that fails is none of the others' business: they go on, and the round
- * has what it did until then.
+ * Workers by fork. A job that fails is none of the others' business: they go on, and
+ * the round has what it did until then.
  */
 #include "perf/agg/agg.h"
 
@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The library gives up an operation without progress after TRIB_TIMEOUT_MS, by default 120 s. */
+/* The library gives up an operation without progress after TRIB_TIMEOUT_MS, by default
+ * 120 s. */
 #define PATIENCE_SECONDS 180
 #define GRACE_SECONDS 10
 
@@ -38,8 +39,8 @@ bool agg_crew_open(struct agg_crew *crew)
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (crew->shared == MAP_FAILED) {
         crew->shared = NULL;
-        fprintf(stderr, "trib-perf: no memory for what %d workers note: %s.\n", workers_of(crew),
-                strerror(errno));
+        fprintf(stderr, "trib-perf: no memory for what %d workers note: %s.\n",
+                workers_of(crew), strerror(errno));
         return false;
     }
     sigemptyset(&crew->waited);
@@ -49,7 +50,7 @@ bool agg_crew_open(struct agg_crew *crew)
     return true;
 }
 
-/* Starting ---------------------------------------------------------------------------------- */
+/* Starting ------------------------------------------------------------------------- */
 
 /* Never returns. A worker ends with its parent, so that none is left behind. */
 static void be_worker(const struct agg_crew *crew, int job, int rank, const char *root,
@@ -79,7 +80,8 @@ static bool start_worker(struct agg_crew *crew, int job, int rank, trib_local_t 
     return true;
 }
 
-/* Its meeting place is kept until the workers have met: by the caller, until they end. */
+/* Its meeting place is kept until the workers have met: by the caller, until they
+ * end. */
 static bool start_job(struct agg_crew *crew, int job, trib_local_t **local)
 {
     if (trib_local_create(crew->args->workers, local) != TRIB_OK) {
@@ -92,7 +94,7 @@ static bool start_job(struct agg_crew *crew, int job, trib_local_t **local)
     return true;
 }
 
-/* Looking ----------------------------------------------------------------------------------- */
+/* Looking -------------------------------------------------------------------------- */
 
 static void note_end(struct agg_worker *w, int how)
 {
@@ -140,7 +142,8 @@ static void signal_all(const struct agg_crew *crew, int number)
             kill(crew->shared->workers[i].pid, number);
 }
 
-/* Sleeps until one ends, for a tenth of a second at most; false: this process is to end. */
+/* Sleeps until one ends, for a tenth of a second at most; false: this process is to
+ * end. */
 static bool look(struct agg_crew *crew, int *left)
 {
     const struct timespec tenth = {.tv_nsec = 100000000};
@@ -166,7 +169,8 @@ static void end_stuck(struct agg_crew *crew, uint64_t *beats, double *since)
         }
         if (w->pid == 0 || now - since[i] < PATIENCE_SECONDS)
             continue;
-        fprintf(stderr, "trib-perf: job %s.%d: worker %d has not got on for %d s: killed.\n",
+        fprintf(stderr,
+                "trib-perf: job %s.%d: worker %d has not got on for %d s: killed.\n",
                 crew->args->prefix, i / crew->args->workers, i % crew->args->workers,
                 PATIENCE_SECONDS);
         kill(w->pid, SIGKILL);
@@ -217,7 +221,7 @@ bool agg_crew_start(struct agg_crew *crew)
     return good;
 }
 
-/* Rounds ------------------------------------------------------------------------------------ */
+/* Rounds --------------------------------------------------------------------------- */
 
 static double tribd_cpu(const struct agg_crew *crew)
 {
@@ -255,8 +259,8 @@ void agg_crew_close(struct agg_crew *crew)
     while ((left = reap(crew)) > 0) {
         (void)look(crew, &left);
         if (left > 0 && perf_now() > until) {
-            fprintf(stderr, "trib-perf: %d worker%s did not end within %d s: killed.\n", left,
-                    left == 1 ? "" : "s", GRACE_SECONDS);
+            fprintf(stderr, "trib-perf: %d worker%s did not end within %d s: killed.\n",
+                    left, left == 1 ? "" : "s", GRACE_SECONDS);
             signal_all(crew, SIGKILL);
             until += GRACE_SECONDS;
         }

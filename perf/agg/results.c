@@ -16,9 +16,10 @@ double agg_jain(const double *x, size_t n)
     return squares > 0 ? sum * sum / ((double)n * squares) : 1;
 }
 
-/* Jobs -------------------------------------------------------------------------------------- */
+/* Jobs ----------------------------------------------------------------------------- */
 
-/* The last operation of workers that have all ended it: the others were compared at the time. */
+/* The last operation of workers that have all ended it: the others were compared at the
+ * time. */
 static uint64_t last_differs(const struct agg_worker *first, const struct agg_worker *w)
 {
     const uint64_t last = (first->operations - 1) % AGG_HASHES;
@@ -67,9 +68,10 @@ static void tally_job(const struct agg_crew *crew, int job, int round, size_t by
     }
 }
 
-/* Latencies --------------------------------------------------------------------------------- */
+/* Latencies ------------------------------------------------------------------------ */
 
-/* Microseconds of a job's operations, each as long as its slowest worker took; how many. */
+/* Microseconds of a job's operations, each as long as its slowest worker took; how
+ * many. */
 static size_t job_samples(const struct agg_crew *crew, int job, int round, double *us)
 {
     const struct agg_worker *first = agg_worker_at(crew, job, 0);
@@ -84,12 +86,14 @@ static size_t job_samples(const struct agg_crew *crew, int job, int round, doubl
     for (size_t i = 0; i < n; i++) {
         us[i] = 0;
         for (int rank = 0; rank < crew->args->workers; rank++)
-            us[i] = fmax(us[i], 1e6 * (double)agg_worker_at(crew, job, rank)->seconds[i]);
+            us[i] =
+                fmax(us[i], 1e6 * (double)agg_worker_at(crew, job, rank)->seconds[i]);
     }
     return n;
 }
 
-static void tally_latency(const struct agg_crew *crew, int round, struct perf_summary *out)
+static void tally_latency(const struct agg_crew *crew, int round,
+                          struct perf_summary *out)
 {
     size_t jobs = (size_t)crew->args->jobs, n = 0;
     double *us = calloc(jobs * AGG_SAMPLES, sizeof(*us));
@@ -100,7 +104,7 @@ static void tally_latency(const struct agg_crew *crew, int round, struct perf_su
     free(us);
 }
 
-/* Sums -------------------------------------------------------------------------------------- */
+/* Sums ----------------------------------------------------------------------------- */
 
 /* With codec NULL of all jobs, else of those with this one. */
 static double fairness(const struct agg_job_result *jobs, int n_jobs, const char *codec)
@@ -116,7 +120,8 @@ static double fairness(const struct agg_job_result *jobs, int n_jobs, const char
     return jain;
 }
 
-static void tally_workers(const struct agg_crew *crew, int round, struct agg_result *out)
+static void tally_workers(const struct agg_crew *crew, int round,
+                          struct agg_result *out)
 {
     const int n = crew->args->jobs * crew->args->workers;
 
@@ -158,7 +163,8 @@ void agg_tally(const struct agg_crew *crew, int round, double tribd_cpu_s,
     out->GBps = out->seconds > 0 ? GB / out->seconds : 0;
     out->workers_cpu = GB > 0 ? out->workers_cpu / GB : 0;
     out->tribd_cpu = GB > 0 ? tribd_cpu_s / GB : (double)NAN;
-    out->tribd_elements = tribd_cpu_s > 0 ? GB * 1e9 / sizeof(float) / tribd_cpu_s : (double)NAN;
+    out->tribd_elements =
+        tribd_cpu_s > 0 ? GB * 1e9 / sizeof(float) / tribd_cpu_s : (double)NAN;
     if (!args->each.check)
         out->nmse = (double)NAN;
 }

@@ -46,8 +46,9 @@ static bool make_codecs(const char *const *texts, size_t n, struct trib_codec **
     return true;
 }
 
-static bool measure_size(const struct codec_args *args, struct trib_codec *const *codecs,
-                         size_t n_codecs, size_t bytes, struct codec_report *report)
+static bool measure_size(const struct codec_args *args,
+                         struct trib_codec *const *codecs, size_t n_codecs,
+                         size_t bytes, struct codec_report *report)
 {
     const size_t n = bytes / sizeof(float);
     float *x = codec_input_new(args, n, stderr);

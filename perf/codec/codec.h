@@ -5,13 +5,14 @@
  *     codec.c      codecs x sizes x inputs
  *     codecargs.c  command line -> struct codec_args
  *     inputs.c     vectors to encode
- *     work.c       one codec's buffers, and a pass over a vector, by one or more threads
+ *     work.c       one codec's buffers, and a pass over a vector, by one or more
+ *                  threads
  *     rates.c      seconds of passes, beside memcpy; errors -> struct codec_result
  *     codecreport.c  table, csv, json
  *
- * A vector is encoded in chunks, as plans do. A rate is in GB/s (1e9 bytes) of the float32
- * vector, 4 bytes an element, whatever is moved besides; its ratio is to memcpy of that vector
- * by as many threads, taken in turns with it.
+ * A vector is encoded in chunks, as plans do. A rate is in GB/s (1e9 bytes) of the
+ * float32 vector, 4 bytes an element, whatever is moved besides; its ratio is to memcpy
+ * of that vector by as many threads, taken in turns with it.
  */
 #ifndef PERF_CODEC_CODEC_H
 #define PERF_CODEC_CODEC_H
@@ -60,7 +61,8 @@ float *codec_input_new(const struct codec_args *args, size_t n, FILE *err);
 
 enum codec_pass {
     PASS_MEMCPY,
-    PASS_ADD, /* y += x: 12 bytes an element move, the least that error feedback moves */
+    PASS_ADD, /* y += x: 12 bytes an element move, the least that error feedback
+               * moves */
     PASS_ENCODE,
     PASS_ENCODE_EF,
     PASS_DECODE,
@@ -75,11 +77,12 @@ struct codec_work;
  * codec_work_new - buffers for a vector, touched, and threads that wait.
  *
  * x        n floats, kept by the caller
- * errors   NULL and a sentence in err: no memory, no thread, or a vector that this codec has
- *          no model of
+ * errors   NULL and a sentence in err: no memory, no thread, or a vector that this
+ *          codec has no model of
  */
-struct codec_work *codec_work_new(const struct codec_args *args, struct trib_codec *codec,
-                                  const float *x, size_t n, struct trib_error *err);
+struct codec_work *codec_work_new(const struct codec_args *args,
+                                  struct trib_codec *codec, const float *x, size_t n,
+                                  struct trib_error *err);
 void codec_work_free(struct codec_work *w);
 
 /** codec_work_pass - seconds of one pass over the vector, as the mean of some. */

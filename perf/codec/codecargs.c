@@ -61,7 +61,8 @@ static bool set_chunk(const struct perf_option *option, void *to, const char *va
 static const struct perf_option options[] = {
     {"--sizes", "LIST", perf_set_sizes, AT(sizes), 0,
      "bytes of float32: in the cache and beyond it [256K,64M]"},
-    {"--chunk", "SIZE", set_chunk, 0, 0, "bytes of float32 that are encoded at once [256K]"},
+    {"--chunk", "SIZE", set_chunk, 0, 0,
+     "bytes of float32 that are encoded at once [256K]"},
     {"--threads", "N", perf_set_int, AT(threads), 1, "chunks go round among them [1]"},
     {"--input", "WHAT", set_input, 0, 0,
      "normal, laplace, student (3 degrees of freedom), or a file of float32 [normal]"},
@@ -78,11 +79,16 @@ static const struct perf_command command = {
     .usage =
         "usage: trib-perf codec [CODEC]… [OPTION]…   without a codec: one of each row\n"
         "\n"
-        "Times codecs on this host, without ranks. Rates are GB/s (1e9 bytes) of the float32\n"
-        "vector, 4 bytes an element, and behind each its ratio to memcpy of that vector, in\n"
-        "turns with it. add is y += x, which moves 12 bytes an element, as error feedback must\n"
-        "at least; encode_ef is with error feedback, merge the sum of two ranks' words that\n"
-        "need no decoding, nmse |C(x)-x|^2 / |x|^2, cosine that of the angle between C(x)\n"
+        "Times codecs on this host, without ranks. Rates are GB/s (1e9 bytes) of the "
+        "float32\n"
+        "vector, 4 bytes an element, and behind each its ratio to memcpy of that "
+        "vector, in\n"
+        "turns with it. add is y += x, which moves 12 bytes an element, as error "
+        "feedback must\n"
+        "at least; encode_ef is with error feedback, merge the sum of two ranks' words "
+        "that\n"
+        "need no decoding, nmse |C(x)-x|^2 / |x|^2, cosine that of the angle between "
+        "C(x)\n"
         "and x.\n",
     .ending =
         "example: trib-perf codec int8 topk:ratio=0.01 --threads 2 --csv codecs.csv\n"
@@ -113,7 +119,8 @@ static bool check_together(struct codec_args *args, FILE *err)
         size_t bytes = args->sizes.bytes[i];
         if (bytes >= sizeof(float) && bytes % sizeof(float) == 0)
             continue;
-        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n", bytes);
+        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n",
+                bytes);
         return false;
     }
     return true;
@@ -121,7 +128,8 @@ static bool check_together(struct codec_args *args, FILE *err)
 
 int codec_args_parse(int argc, char **argv, FILE *err, struct codec_args *args_out)
 {
-    struct codec_args args = {.argc = argc, .argv = argv, .threads = 1, .chunk = 256 << 10};
+    struct codec_args args = {
+        .argc = argc, .argv = argv, .threads = 1, .chunk = 256 << 10};
     int code = perf_command_parse(&command, argc - 1, argv + 1, &args, err);
 
     if (code < 0 && !check_together(&args, err))

@@ -63,8 +63,8 @@ static void csv_header(FILE *f)
 /* Texts of codecs have commas. What a codec has not is empty. */
 static void csv_row(FILE *f, const struct codec_result *p)
 {
-    fprintf(f, "\"%s\",%s,%zu,%d,%.6f,%.6g,%.8f", p->text, p->input, p->bytes, p->threads,
-            p->bytes_per_element, p->nmse, p->cosine);
+    fprintf(f, "\"%s\",%s,%zu,%d,%.6f,%.6g,%.8f", p->text, p->input, p->bytes,
+            p->threads, p->bytes_per_element, p->nmse, p->cosine);
     for (int pass = 0; pass < PASSES; pass++) {
         if (p->rate[pass].GBps > 0)
             fprintf(f, ",%.4f,%.4f", p->rate[pass].GBps, p->rate[pass].ratio);
@@ -78,16 +78,16 @@ static void csv_row(FILE *f, const struct codec_result *p)
 
 static json_t *json_result(const struct codec_result *p)
 {
-    json_t *o = json_pack("{s:s, s:s, s:I, s:i, s:f, s:f, s:f}", "codec", p->text, "input",
-                          p->input, "bytes", (json_int_t)p->bytes, "threads", p->threads,
-                          "bytes_per_element", p->bytes_per_element, "nmse", p->nmse, "cosine",
-                          p->cosine);
+    json_t *o = json_pack("{s:s, s:s, s:I, s:i, s:f, s:f, s:f}", "codec", p->text,
+                          "input", p->input, "bytes", (json_int_t)p->bytes, "threads",
+                          p->threads, "bytes_per_element", p->bytes_per_element, "nmse",
+                          p->nmse, "cosine", p->cosine);
 
     for (int pass = 0; pass < PASSES; pass++)
         if (p->rate[pass].GBps > 0)
             json_object_set_new(o, pass_names[pass],
-                                json_pack("{s:f, s:f}", "GBps", p->rate[pass].GBps, "ratio",
-                                          p->rate[pass].ratio));
+                                json_pack("{s:f, s:f}", "GBps", p->rate[pass].GBps,
+                                          "ratio", p->rate[pass].ratio));
     return o;
 }
 

@@ -4,11 +4,12 @@
  *
  *     handed [BYTES [WORKERS]]      a vector's bytes [1048576], vectors of a sum [2]
  *
- * The path of data through tribd over shared memory, without tribd. Core 0 sums vectors with the
- * library's add kernel, in chunks, into memory from which core 1 copies the result, once for
- * each worker; then core 1 writes the vectors anew. There are two sets of them, so that core 1
- * is at work on one while core 0 sums the other: cores may share more than memory. Prints 1e9
- * elements of vectors that core 0 takes in during a second of summing: median of 0.5 s.
+ * The path of data through tribd over shared memory, without tribd. Core 0 sums vectors
+ * with the library's add kernel, in chunks, into memory from which core 1 copies the
+ * result, once for each worker; then core 1 writes the vectors anew. There are two sets
+ * of them, so that core 1 is at work on one while core 0 sums the other: cores may
+ * share more than memory. Prints 1e9 elements of vectors that core 0 takes in during a
+ * second of summing: median of 0.5 s.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -101,7 +102,8 @@ static double measure(struct handed *h)
 
     if (seconds == NULL)
         return 0;
-    for (double end = perf_now() + SECONDS; n < SAMPLES_MOST && (n < 3 || perf_now() < end); n++)
+    for (double end = perf_now() + SECONDS;
+         n < SAMPLES_MOST && (n < 3 || perf_now() < end); n++)
         seconds[n] = sum_set(h, n);
     perf_summarise(seconds, n, &summary);
     free(seconds);
@@ -132,7 +134,8 @@ static bool open_set(const struct handed *h, struct set *s)
 
 int main(int argc, char **argv)
 {
-    struct handed h = {.kernels = trib_kernels_get(NULL), .bytes = 1 << 20, .workers = 2};
+    struct handed h = {
+        .kernels = trib_kernels_get(NULL), .bytes = 1 << 20, .workers = 2};
     pthread_t thread;
 
     if (argc > 1)
@@ -140,7 +143,8 @@ int main(int argc, char **argv)
     if (argc > 2)
         h.workers = atoi(argv[2]);
     if (argc > 3 || h.bytes == 0 || h.workers < 1 || h.workers > TRIB_REDUCE_MAX_SRC) {
-        fprintf(stderr, "usage: handed [BYTES [WORKERS]]: at least %d bytes, 1 to %d workers\n",
+        fprintf(stderr,
+                "usage: handed [BYTES [WORKERS]]: at least %d bytes, 1 to %d workers\n",
                 CHUNK_BYTES, TRIB_REDUCE_MAX_SRC);
         return 2;
     }

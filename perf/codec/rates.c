@@ -5,13 +5,14 @@
 #include "perf/codec/codec.h"
 
 #define AUTO_SECONDS 0.2
-#define SAMPLE_BYTES (4 << 20) /* a sample has at least so many: short ones are all clock */
+#define SAMPLE_BYTES (4 << 20) /* a sample has at least so many: short ones are all
+                                * clock */
 
 enum { LEAST = 5, MOST = 1000 };
 
 /* Medians of a pass and of memcpy, in turns. */
-static bool rate_of(struct codec_work *w, enum codec_pass pass, size_t bytes, long iters,
-                    struct codec_rate *out)
+static bool rate_of(struct codec_work *w, enum codec_pass pass, size_t bytes,
+                    long iters, struct codec_rate *out)
 {
     const long times = (long)((SAMPLE_BYTES + bytes - 1) / bytes);
     struct perf_summary here, copy;
@@ -72,10 +73,12 @@ bool codec_measure(const struct codec_args *args, struct trib_codec *codec,
                                  .threads = args->threads};
     errors_of(w, v->x, v->n, out);
     for (int pass = 0; ok && pass < PASSES; pass++) {
-        if (pass == PASS_DECODE) /* of the vector itself, as the other rank's words are */
+        if (pass == PASS_DECODE) /* of the vector itself, as the other rank's words
+                                  * are */
             (void)codec_work_pass(w, PASS_ENCODE, 1);
         if (codec_work_can(w, (enum codec_pass)pass))
-            ok = rate_of(w, (enum codec_pass)pass, bytes, args->iters, &out->rate[pass]);
+            ok =
+                rate_of(w, (enum codec_pass)pass, bytes, args->iters, &out->rate[pass]);
     }
     if (!ok)
         (void)trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for samples");

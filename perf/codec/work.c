@@ -26,7 +26,8 @@ struct worker {
     pthread_t thread;
     void *scratch;
     uint8_t *sum;
-    struct trib_model *model; /* of codecs that learn: taught, before anything is timed */
+    struct trib_model *model; /* of codecs that learn: taught, before anything is
+                               * timed */
 };
 
 struct codec_work {
@@ -88,7 +89,8 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
 
     if (!learns(w) && trib_codec_info(w->codec)->flags & TRIB_CODEC_SHARED) {
         in.share = c->share;
-        if (feedback) { /* as a plan does: the scales are of the sum of both, which stays */
+        if (feedback) { /* as a plan does: the scales are of the sum of both, which
+                         * stays */
             trib_codec_share_added(w->codec, in.x, residual, c->n, c->share);
             in.x = residual;
             return trib_codec_encode_kept(w->codec, &in, residual, dst);
@@ -217,7 +219,8 @@ static bool open_chunk(struct codec_work *w, struct chunk *c)
     return true;
 }
 
-static bool open_model(const struct codec_work *w, struct worker *k, struct trib_error *err)
+static bool open_model(const struct codec_work *w, struct worker *k,
+                       struct trib_error *err)
 {
     const struct trib_model_opts opts = {
         .total = w->n, .piece = w->piece, .ranks = 1, .seed = 1};
@@ -231,9 +234,11 @@ static bool open_worker(struct codec_work *w, struct worker *k, size_t piece,
 {
     k->work = w;
     k->number = (int)(k - w->workers);
-    k->scratch = aligned_alloc(64, (trib_codec_scratch(w->codec, piece) + 127) / 64 * 64);
+    k->scratch =
+        aligned_alloc(64, (trib_codec_scratch(w->codec, piece) + 127) / 64 * 64);
     k->sum = malloc(trib_codec_bound(w->codec, piece) + 1);
-    return k->scratch != NULL && k->sum != NULL && (!learns(w) || open_model(w, k, err));
+    return k->scratch != NULL && k->sum != NULL &&
+           (!learns(w) || open_model(w, k, err));
 }
 
 static bool open_all(struct codec_work *w, size_t piece, struct trib_error *err)
@@ -265,8 +270,9 @@ static bool open_all(struct codec_work *w, size_t piece, struct trib_error *err)
     return true;
 }
 
-struct codec_work *codec_work_new(const struct codec_args *args, struct trib_codec *codec,
-                                  const float *x, size_t n, struct trib_error *err)
+struct codec_work *codec_work_new(const struct codec_args *args,
+                                  struct trib_codec *codec, const float *x, size_t n,
+                                  struct trib_error *err)
 {
     const int threads = args->threads;
     struct codec_work *w = calloc(1, sizeof(*w));

@@ -33,7 +33,8 @@ enum put_word { PUT_DATA, PUT_GO, PUT_CONFIRM };
 struct put_side {
     bool server;
     const struct trib_config *cfg; /* outlives the side */
-    const struct trib_secret *secret; /* the same on both sides, armed; NULL: there is none */
+    const struct trib_secret *secret; /* the same on both sides, armed; NULL: there is
+                                       * none */
     const struct trib_log *log;
     struct trib_error err;
     struct put_wire wire;

@@ -90,8 +90,8 @@ static void rest(struct trib_accept_pause *pause, int error)
     const struct timespec nap = {0, TRIB_ACCEPT_PAUSE_MS * 1000000L};
 
     if (trib_accept_failed(pause, error))
-        fprintf(stderr, "trib-perf: a client cannot be let in: %s; %s.\n", strerror(error),
-                trib_accept_cure(error));
+        fprintf(stderr, "trib-perf: a client cannot be let in: %s; %s.\n",
+                strerror(error), trib_accept_cure(error));
     if (trib_accept_paused(pause))
         nanosleep(&nap, NULL);
 }
@@ -140,7 +140,8 @@ static trib_status_t await_client(struct put_side *side, const int *listeners, i
     for (;;) {
         int fd = next_guest(listeners, n, deadline, who, sizeof(who));
         if (fd < 0 && errno != ETIMEDOUT)
-            return trib_fail(&side->err, TRIB_ERR_SYSTEM, "cannot wait for a client (poll): %m");
+            return trib_fail(&side->err, TRIB_ERR_SYSTEM,
+                             "cannot wait for a client (poll): %m");
         if (fd < 0)
             return trib_fail(&side->err, TRIB_ERR_BOOT,
                              "no client came within %d ms: start \"trib-perf put "

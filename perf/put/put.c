@@ -197,7 +197,8 @@ static bool take_secret(struct both *both, bool here, struct trib_error *err)
     if (status == TRIB_OK && here && both->cfg->seal && !both->secret.is_set)
         status = trib_secret_make(&both->secret, err);
     if (status == TRIB_OK && both->secret.is_set)
-        (void)trib_secret_arm(&both->secret, why, sizeof(why)); /* to open tcp tells why not */
+        (void)trib_secret_arm(&both->secret, why, sizeof(why)); /* to open tcp tells why
+                                                                 * not */
     return status == TRIB_OK;
 }
 

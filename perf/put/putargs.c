@@ -63,9 +63,12 @@ static const struct perf_command command = {
         "       trib-perf put HOST:PORT [OPTION]…\n"
         "\n"
         "Times one-sided writes over a transport. Latency is half of a round trip, in\n"
-        "µs: a write there, and once it has arrived a write back. Bandwidth is in GB/s\n"
-        "(1e9 bytes), until the last write has arrived; messages are millions a second;\n"
-        "CPU s/GB is processor time of both sides. The sides wait as the library does:\n"
+        "µs: a write there, and once it has arrived a write back. Bandwidth is in "
+        "GB/s\n"
+        "(1e9 bytes), until the last write has arrived; messages are millions a "
+        "second;\n"
+        "CPU s/GB is processor time of both sides. The sides wait as the library "
+        "does:\n"
         "they spin for TRIB_SPIN_US, then yield, then sleep.\n",
     .ending =
         "example: trib-perf put --transport tcp --sizes 8,64K --depth 16 --check\n"

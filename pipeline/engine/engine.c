@@ -3,15 +3,15 @@
  * Why this cannot dead-lock. Take the one order of all steps of all ranks that
  * schedule.h demands, repeated round after round, and in it the first step that is not
  * done. Its dep is before it, so done. If it receives, its SEND is before it, so the
- * frame is there, and all earlier frames of its lane were taken. If it sends, the RECV of
- * the frame before it on its lane is before it, too, so all W >= 1 slots are free, and
- * their credits are on the way. A k-ary task waits for several RECVs at once: they
+ * frame is there, and all earlier frames of its lane were taken. If it sends, the RECV
+ * of the frame before it on its lane is before it, too, so all W >= 1 slots are free,
+ * and their credits are on the way. A k-ary task waits for several RECVs at once: they
  * stand next to each other in the list, and no SEND that they match depends on one of
  * them. So the first step that is not done can always run.
  * A service whose results are read in place waits, before it makes one, until that of W
- * rounds before was read: its RECV_COPYs are before it, and a REF's credit is given at once.
- * A user who feeds a vector piecewise only delays own contributions, which depend on
- * nothing; chunks are taken in the same order of rounds on all ranks.
+ * rounds before was read: its RECV_COPYs are before it, and a REF's credit is given at
+ * once. A user who feeds a vector piecewise only delays own contributions, which depend
+ * on nothing; chunks are taken in the same order of rounds on all ranks.
  */
 #include "pipeline/engine/engine.h"
 
@@ -161,7 +161,8 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
     return true;
 }
 
-static void count_sent(struct trib_engine *e, struct trib_run *run, const struct trib_frame *f)
+static void count_sent(struct trib_engine *e, struct trib_run *run,
+                       const struct trib_frame *f)
 {
     run->moved++;
     e->stats.messages++;
@@ -175,7 +176,8 @@ static void count_received(struct trib_engine *e, struct trib_run *run,
     e->stats.received_bytes += sizeof(*f) + f->bytes;
 }
 
-static bool send_open(struct trib_engine *e, struct trib_run *run, struct trib_edge *edge)
+static bool send_open(struct trib_engine *e, struct trib_run *run,
+                      struct trib_edge *edge)
 {
     struct trib_link *l = &e->links[edge->peer];
     const struct trib_open *open = l->mapped ? &run->open : &run->open_far;
@@ -197,12 +199,14 @@ static bool send_open(struct trib_engine *e, struct trib_run *run, struct trib_e
     return true;
 }
 
-static bool take_open(struct trib_engine *e, struct trib_run *run, struct trib_edge *edge)
+static bool take_open(struct trib_engine *e, struct trib_run *run,
+                      struct trib_edge *edge)
 {
     struct trib_link *l = &e->links[edge->peer];
     struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
 
-    if (!cell || l->recv[TRIB_LANE_UP].skip || frame_is_wrong(e, run, edge->peer, cell, 0) ||
+    if (!cell || l->recv[TRIB_LANE_UP].skip ||
+        frame_is_wrong(e, run, edge->peer, cell, 0) ||
         (run->desc.check.sum && trib_checksum_wrong_slot(e, l, TRIB_LANE_UP)))
         return false;
     size_t bytes = cell->frame.bytes;
@@ -226,10 +230,12 @@ static bool take_open(struct trib_engine *e, struct trib_run *run, struct trib_e
     return true;
 }
 
-/* Memory that the transport cannot reach will not be within its reach later: for want of
- * locked memory, say. The own goes through slots from now on; the peer's is an error. */
-static void carry_failed(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                         const struct trib_chunk *c, trib_status_t st)
+/* Memory that the transport cannot reach will not be within its reach later: for want
+ * of locked memory, say. The own goes through slots from now on; the peer's is an
+ * error. */
+static void carry_failed(struct trib_engine *e, struct trib_run *run,
+                         struct trib_task *t, const struct trib_chunk *c,
+                         trib_status_t st)
 {
     int peer = run->program.edges[t->edge].peer;
     const struct trib_carry *carry = &e->links[peer].carry[t->lane];
@@ -259,7 +265,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
         return false;
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
     struct trib_chunk c = ops->chunk(run, t);
-    if (!trib_link_can_send(l, t->lane, ops->room(e, run, t, &c)) || !ops->ready(e, run, t, &c))
+    if (!trib_link_can_send(l, t->lane, ops->room(e, run, t, &c)) ||
+        !ops->ready(e, run, t, &c))
         return false;
     struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
     if (!l->send[t->lane].filled) {
@@ -281,7 +288,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 }
 
 /* Are the contributions there? With a quorum, those without which it is not closed. */
-static bool members_due(struct trib_engine *e, struct trib_run *run, const struct trib_task *t)
+static bool members_due(struct trib_engine *e, struct trib_run *run,
+                        const struct trib_task *t)
 {
     if (run->quorum)
         return trib_quorum_due(e, run, t);
@@ -349,7 +357,8 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     return true;
 }
 
-static bool run_copy_in(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
+                        struct trib_task *t)
 {
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
     const struct trib_edge *edge = &run->program.edges[t->edge];
@@ -359,7 +368,8 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run, struct trib
     if (!cell)
         return false;
     struct trib_chunk c = ops->chunk(run, t);
-    if (!ops->ready(e, run, t, &c) || frame_is_wrong(e, run, edge->peer, cell, c.index) ||
+    if (!ops->ready(e, run, t, &c) ||
+        frame_is_wrong(e, run, edge->peer, cell, c.index) ||
         (run->desc.check.sum && trib_checksum_wrong(e, run, t, &from, &c)))
         return false;
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, edge->peer, c.index, c.n);
@@ -405,8 +415,8 @@ static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return false;
 }
 
-/* Not done before all OPENs are exchanged, which the next operation would find, peers have read
- * what REF frames named, and the transport what it writes out of. */
+/* Not done before all OPENs are exchanged, which the next operation would find, peers
+ * have read what REF frames named, and the transport what it writes out of. */
 static bool edges_pending(struct trib_engine *e, struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_edges; i++) {
@@ -486,7 +496,8 @@ static bool take_grants(struct trib_engine *e, const struct trib_run *run)
     return moved;
 }
 
-/* Credits and slots that the transport had no room for, or the peers would wait for ever. */
+/* Credits and slots that the transport had no room for, or the peers would wait for
+ * ever. */
 static void pay_credits(struct trib_engine *e, const struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {

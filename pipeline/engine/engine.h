@@ -38,13 +38,15 @@ void trib_engine_close(struct trib_engine *e);
  * operation  who needs it, for the sentence
  * errors   those of connecting; the communicator has then failed
  */
-trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation);
+trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
+                                  const char *operation);
 
 /** trib_engine_link - the same, but who fails only has its sentence in e->err. */
 trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 
 /**
- * trib_run_prepare - connect the edges of run->program and allocate what run->desc wants.
+ * trib_run_prepare - connect the edges of run->program and allocate what run->desc
+ * wants.
  *
  * run      zero but for desc, program and name
  * errors   TRIB_ERR_NO_MEMORY, and what connecting gives
@@ -52,7 +54,8 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_run_bytes - what trib_run_prepare will allocate for a service's run, or a little more.
+ * trib_run_bytes - what trib_run_prepare will allocate for a service's run, or a little
+ * more.
  *
  * run         as trib_run_prepare takes it
  * values_out  what memories grow by that stay when the run is gone (trib_values)
@@ -70,8 +73,8 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
 /** trib_run_open - which of them are registered, and what peers are told of that. */
 void trib_run_open(struct trib_engine *e, struct trib_run *run);
 
-/** trib_engine_view - where a peer's buffer is; none of it if it is not within reach, or
- * if the engine failed. */
+/** trib_engine_view - where a peer's buffer is; none of it if it is not within reach,
+ * or if the engine failed. */
 struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
                                   const struct trib_ref *ref);
 
@@ -99,9 +102,11 @@ bool trib_engine_progress(struct trib_engine *e);
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text);
 
 /**
- * trib_engine_end - after a failure: end all runs, and tell the peers that do not know of it.
+ * trib_engine_end - after a failure: end all runs, and tell the peers that do not know
+ * of it.
  *
- * The one place where a failure ends runs; nothing happens unless the engine has failed.
+ * The one place where a failure ends runs; nothing happens unless the engine has
+ * failed.
  * returns  true if it ended any
  */
 bool trib_engine_end(struct trib_engine *e);

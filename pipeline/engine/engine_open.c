@@ -68,9 +68,11 @@ void trib_engine_close(struct trib_engine *e)
     assert(!e->head);
     if (!e->links)
         return;
-    trib_workers_destroy(e->workers); /* before the transport by which they wake this thread */
+    trib_workers_destroy(e->workers); /* before the transport by which they wake this
+                                       * thread */
     e->workers = NULL;
-    e->transport->ops->leave(e->transport, NULL); /* together: some may answer nothing */
+    e->transport->ops->leave(e->transport, NULL); /* together: some may answer
+                                                   * nothing */
     for (int p = 0; p < e->size; p++)
         trib_link_close(&e->links[p], &e->arena);
     trib_memory_remove_all(&e->memories);
@@ -86,8 +88,8 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
 
     /* Of the arena's block for each peer those of connected ones alone are touched. */
     if (!l->opened)
-        st = trib_meminfo_check(trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true),
-                                e->err);
+        st = trib_meminfo_check(
+            trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true), e->err);
     if (st == TRIB_OK)
         st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
     if (st == TRIB_OK)
@@ -97,7 +99,8 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
     return st;
 }
 
-trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *operation)
+trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
+                                  const char *operation)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
@@ -121,10 +124,11 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer, const char *o
         sched_yield();
     } while (!trib_deadline_passed(until));
     char text[500];
-    snprintf(text, sizeof(text),
-             "rank %d (host %s, process %d) cannot be reached from rank %d, operation %s, "
-             "phase connect: %s",
-             peer, p->host, p->pid, e->rank, operation, why);
+    snprintf(
+        text, sizeof(text),
+        "rank %d (host %s, process %d) cannot be reached from rank %d, operation %s, "
+        "phase connect: %s",
+        peer, p->host, p->pid, e->rank, operation, why);
     trib_engine_fail(e, st, text);
     return st;
 }

@@ -14,15 +14,16 @@ enum {
     EVENTS = 16,
 };
 
-/* Has what an event tells of not been told before? By the cell's position: a frame that came twice
- * would else have the next one read before it is there. */
+/* Has what an event tells of not been told before? By the cell's position: a frame that
+ * came twice would else have the next one read before it is there. */
 static bool is_new(const struct trib_engine *e, const struct trib_event *event)
 {
     const struct trib_link *l = &e->links[event->peer];
     const uint32_t lane = event->imm & 0xffffff;
 
     if (event->kind != TRIB_EVENT_ARRIVED || event->imm >> 24 != TRIB_LINK_FRAME ||
-        lane >= TRIB_LANES || !l->recv[lane].slots) /* it may come before they are looked at */
+        lane >= TRIB_LANES || !l->recv[lane].slots) /* it may come before they are
+                                                     * looked at */
         return true;
     const struct trib_recv_lane *r = &l->recv[lane];
     const struct trib_cell *c =
@@ -83,8 +84,8 @@ static bool tell_untold(struct trib_engine *e, const struct trib_notice *n)
     return untold;
 }
 
-/* Beside services ranks have no links to each other: they hear of it from those, and a rank that
- * is stopped would not answer. */
+/* Beside services ranks have no links to each other: they hear of it from those, and a
+ * rank that is stopped would not answer. */
 static bool has_strangers(const struct trib_engine *e)
 {
     return e->size == e->ranks || trib_engine_serves(e);
@@ -94,7 +95,8 @@ static void tell_rest(struct trib_engine *e, const struct trib_notice *n)
 {
     uint64_t until = trib_deadline_ms(TELL_MS);
 
-    for (int p = 0; has_strangers(e) && p < e->size && !trib_deadline_passed(until); p++) {
+    for (int p = 0; has_strangers(e) && p < e->size && !trib_deadline_passed(until);
+         p++) {
         struct trib_link *l = &e->links[p];
         const struct trib_peer *peer = &e->peers[p];
         if (p == e->rank || l->lost || l->connected || host_is_lost(e, peer->host))

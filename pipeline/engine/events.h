@@ -11,13 +11,14 @@
 bool trib_engine_events(struct trib_engine *e);
 
 /**
- * trib_engine_tell_failure - tell the peers that do not know of a failure yet: those to which
- * there is no link, and those whose transport was full.
+ * trib_engine_tell_failure - tell the peers that do not know of a failure yet: those to
+ * which there is no link, and those whose transport was full.
  *
- * May take some 100 ms, and longer where such a peer must be connected to first. It goes on as
- * long as that takes no time: a host that does not answer costs seconds, and the caller waits.
- * A peer that is not reached hears of it from others. The engine does it at the end of its runs;
- * where it tells later (e->tells_later), its owner does, elsewhere.
+ * May take some 100 ms, and longer where such a peer must be connected to first. It
+ * goes on as long as that takes no time: a host that does not answer costs seconds, and
+ * the caller waits. A peer that is not reached hears of it from others. The engine does
+ * it at the end of its runs; where it tells later (e->tells_later), its owner does,
+ * elsewhere.
  */
 void trib_engine_tell_failure(struct trib_engine *e);
 

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text, size_t bytes)
+void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text,
+                           size_t bytes)
 {
     const struct trib_peer *p = &e->peers[rank];
 
@@ -79,7 +80,8 @@ void trib_engine_protocol(struct trib_engine *e, int peer, const char *what)
     trib_engine_mark(e, TRIB_ERR_PROTOCOL, text);
 }
 
-void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs, int peer)
+void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs,
+                        int peer)
 {
     char text[400];
     const trib_status_t st = trib_engine_compare(e, theirs, peer, text, sizeof(text));
@@ -98,13 +100,14 @@ void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
     trib_engine_name_rank(e, e->rank, me, sizeof(me));
     trib_engine_name_rank(e, peer, who, sizeof(who));
     trib_engine_describe(e, where, sizeof(where));
-    snprintf(text, sizeof(text), "%s cannot reach a buffer of %s in %s: %.200s", me, who,
-             where, why);
+    snprintf(text, sizeof(text), "%s cannot reach a buffer of %s in %s: %.200s", me,
+             who, where, why);
     trib_engine_mark(e, status, text);
 }
 
-/* In the last barrier a peer that has what it needs may leave before this rank. A service has
- * nothing to do between two operations of the ranks: at the next it sees who is missing. */
+/* In the last barrier a peer that has what it needs may leave before this rank. A
+ * service has nothing to do between two operations of the ranks: at the next it sees
+ * who is missing. */
 static bool may_leave(const struct trib_engine *e)
 {
     if (trib_engine_serves(e) && !e->head)
@@ -122,12 +125,13 @@ static void take_notice(struct trib_engine *e, int peer)
     const trib_status_t failed = trib_status_of_peer(n.status);
     if ((n.kind != TRIB_NOTICE_FAILED && n.kind != TRIB_NOTICE_WAITING) ||
         (n.kind == TRIB_NOTICE_FAILED && (failed == TRIB_OK || failed != n.status))) {
-        trib_engine_protocol(e, peer, "a notice of a kind or status that there is none of");
+        trib_engine_protocol(e, peer,
+                             "a notice of a kind or status that there is none of");
         return;
     }
     if (n.kind == TRIB_NOTICE_FAILED) {
-        trib_engine_mark(e, failed,
-                         n.text[0] ? n.text : "a peer has failed, and does not say why");
+        trib_engine_mark(
+            e, failed, n.text[0] ? n.text : "a peer has failed, and does not say why");
         return;
     }
     if (!e->head || n.frame.seq != e->head->frame.seq)
@@ -149,7 +153,8 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
 {
     char who[128], where[160], text[560];
 
-    /* Who fails tells its peers before it leaves: that is the cause, not the leaving. */
+    /* Who fails tells its peers before it leaves: that is the cause, not the
+     * leaving. */
     take_notice(e, peer);
     e->links[peer].lost = true;
     trib_trace_now(&e->trace, TRIB_TRACE_PEER_LOST, peer, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Failures of the engine: what went wrong becomes a sentence that names rank, host, operation and
- * phase, and a mark on the engine that ends its runs later.
+ * Failures of the engine: what went wrong becomes a sentence that names rank, host,
+ * operation and phase, and a mark on the engine that ends its runs later.
  */
 #ifndef PIPELINE_ENGINE_FAILURE_H
 #define PIPELINE_ENGINE_FAILURE_H
@@ -9,32 +9,39 @@
 #include "pipeline/engine/run.h"
 
 /**
- * trib_engine_mark - the communicator has failed: note it, and tell the peers with a link.
+ * trib_engine_mark - the communicator has failed: note it, and tell the peers with a
+ * link.
  *
- * The first failure wins; its sentence goes to e->failure, which any thread may read once it
- * has seen e->failed. It ends no run: a task may be in the middle of one. trib_engine_progress
- * does, and whoever fails the engine from outside of it calls trib_engine_fail (engine.h).
+ * The first failure wins; its sentence goes to e->failure, which any thread may read
+ * once it has seen e->failed. It ends no run: a task may be in the middle of one.
+ * trib_engine_progress does, and whoever fails the engine from outside of it calls
+ * trib_engine_fail (engine.h).
  */
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text);
 
 /**
- * trib_engine_compare - does a frame belong to the running operation? As trib_frame_check, with
- * the name of its plan.
+ * trib_engine_compare - does a frame belong to the running operation? As
+ * trib_frame_check, with the name of its plan.
  */
-trib_status_t trib_engine_compare(const struct trib_engine *e, const struct trib_frame *theirs,
-                                  int peer, char *text, size_t bytes);
+trib_status_t trib_engine_compare(const struct trib_engine *e,
+                                  const struct trib_frame *theirs, int peer, char *text,
+                                  size_t bytes);
 
-/** trib_engine_misfit - mark: a frame is none of the running operation, or not the one due. */
-void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs, int peer);
+/** trib_engine_misfit - mark: a frame is none of the running operation, or not the one
+ * due. */
+void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs,
+                        int peer);
 
 /** trib_engine_protocol - mark: a peer sent what does not fit the operation. */
 void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
 
-/** trib_engine_unable - mark: this rank cannot reach a peer's buffer; why is a clause. */
+/** trib_engine_unable - mark: this rank cannot reach a peer's buffer; why is a
+ * clause. */
 void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
                         const char *why);
 
-/** trib_engine_notices - look what peers have to say; one that failed marks this engine. */
+/** trib_engine_notices - look what peers have to say; one that failed marks this
+ * engine. */
 void trib_engine_notices(struct trib_engine *e);
 
 /**
@@ -45,12 +52,14 @@ void trib_engine_notices(struct trib_engine *e);
 void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why);
 
 /** trib_engine_name_rank - "rank 3 (host a, process 7)". */
-void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text, size_t bytes);
+void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text,
+                           size_t bytes);
 
 /** trib_engine_describe - the running operation and its phase. */
 void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes);
 
 /** trib_engine_tell - a notice for one peer, if there is a link to it; no waiting. */
-void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_notice *notice);
+void trib_engine_tell(struct trib_engine *e, int peer,
+                      const struct trib_notice *notice);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/engine/run.h"
 
-/* A buffer of which nothing is used may be NULL, to which C lets nothing be added, not even 0. */
+/* A buffer of which nothing is used may be NULL, to which C lets nothing be added, not
+ * even 0. */
 static uint8_t *place(uint8_t *buffer, size_t at)
 {
     return at ? buffer + at : buffer;
@@ -66,12 +67,14 @@ static bool was_read(const struct trib_engine *e, const struct trib_run *run,
     const uint32_t turn = trib_send_turn(&run->program, send, round);
 
     return !run->values_read || !l->mapped ||
-           (int32_t)(atomic_load_explicit(&l->my_credits[send->lane], memory_order_acquire) -
+           (int32_t)(atomic_load_explicit(&l->my_credits[send->lane],
+                                          memory_order_acquire) -
                      turn) > 0;
 }
 
-bool trib_run_value_free_at_service(const struct trib_engine *e, const struct trib_run *run,
-                       const struct trib_task *t)
+bool trib_run_value_free_at_service(const struct trib_engine *e,
+                                    const struct trib_run *run,
+                                    const struct trib_task *t)
 {
     const struct trib_program *p = &run->program;
     const uint32_t first = run->desc.share_piece != 0; /* of the vector */
@@ -116,7 +119,8 @@ int trib_quorum_bits(const uint8_t *mask, size_t bytes)
 
 int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run)
 {
-    return run->quorum ? trib_quorum_bits(run->quorum->counted, run->quorum->mask_bytes) : e->ranks;
+    return run->quorum ? trib_quorum_bits(run->quorum->counted, run->quorum->mask_bytes)
+                       : e->ranks;
 }
 
 bool trib_coded_linear(const struct trib_run *run)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a run is: an operation of a plan, prepared once and started often, and the engine that
- * runs it. The bottom of engine/ and payload/: nothing here starts, moves or ends anything.
+ * What a run is: an operation of a plan, prepared once and started often, and the
+ * engine that runs it. The bottom of engine/ and payload/: nothing here starts, moves
+ * or ends anything.
  */
 #ifndef PIPELINE_ENGINE_RUN_H
 #define PIPELINE_ENGINE_RUN_H
@@ -47,7 +48,8 @@ struct trib_run_desc {
     bool zero_copy; /* exchange OPEN frames; read and place in peers' memory */
     bool place;     /* the same with peers that are reached by writes: place only */
     bool stream;    /* results are too large for the cache */
-    bool stream_kept; /* what undo_log.h copies is too large for it, its copy included */
+    bool stream_kept; /* what undo_log.h copies is too large for it, its copy
+                       * included */
     const struct trib_codec *codec; /* NULL: raw elements */
     struct trib_model *model;       /* of the codec, or NULL */
     struct trib_feedback_rule feedback; /* of a codec */
@@ -60,7 +62,8 @@ struct trib_run_desc {
         uint32_t need; /* contributions of a chunk, at least; 0: of all ranks */
         uint64_t deadline_ns; /* after the first of them */
     } quorum; /* of a service: see quorum.h */
-    size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing is */
+    size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing
+                           * is */
 };
 
 /* A code word that is sent several times: of the chunk's result, or of the own
@@ -75,11 +78,15 @@ struct trib_store {
 struct trib_share {
     size_t floats;      /* of a chunk of `piece` elements */
     float *own;         /* [rounds * n_chunks * floats] what this rank wants */
-    float *value;       /* the same, of all ranks: what is sent on, so nothing changes it */
-    float *agreed;      /* the same, as the model settles it for this rank; NULL: no model */
-    float *kept;        /* [total] what is to be encoded, where nothing else has it; or NULL */
+    float *value;       /* the same, of all ranks: what is sent on, so nothing changes
+                         * it */
+    float *agreed;      /* the same, as the model settles it for this rank; NULL: no
+                         * model */
+    float *kept;        /* [total] what is to be encoded, where nothing else has it; or
+                         * NULL */
     uint32_t *measured; /* [rounds] the start in which own was measured last */
-    uint32_t *settled;  /* [rounds * n_chunks] the start in which a chunk's value was last */
+    uint32_t *settled;  /* [rounds * n_chunks] the start in which a chunk's value was
+                         * last */
     uint32_t step;      /* which start this is */
 };
 
@@ -88,9 +95,11 @@ struct trib_feedback {
     float *momentum; /* EF14: u; EF21: v */
     float *own;      /* EF21: h of this rank */
     float *sum;      /* EF21: h of all ranks, the same everywhere */
-    uint8_t *sent;   /* of the newest operation: bit i % 8 of byte i / 8; sparse sums only */
+    uint8_t *sent;   /* of the newest operation: bit i % 8 of byte i / 8; sparse sums
+                      * only */
     /* of the running operation */
-    float *partial; /* [total] EF21 of f16, bf16: sums on their way are not rounded to it */
+    float *partial; /* [total] EF21 of f16, bf16: sums on their way are not rounded to
+                     * it */
     float scale;    /* of the contribution: clipping */
     bool coded;     /* one rank alone encodes, too */
     struct trib_codec *codec; /* whose ratio warms up, or NULL */
@@ -108,21 +117,25 @@ struct trib_out {
 struct trib_quorum {
     size_t mask_bytes;
     /* of a node */
-    uint32_t *order;     /* [n_order] the REDUCEs of a round, in the order of their frames */
+    uint32_t *order;     /* [n_order] the REDUCEs of a round, in the order of their
+                          * frames */
     uint32_t n_order;
     uint32_t n_results;  /* of a start */
     uint32_t closed;     /* of these */
-    uint64_t opened_ns;  /* when the first contribution of the next one was seen; 0: none was */
+    uint64_t opened_ns;  /* when the first contribution of the next one was seen; 0:
+                          * none was */
     uint8_t *counted;    /* [mask_bytes] who is in the chunk that is closed */
     uint8_t *results;    /* [n_results * stride] */
-    float *sums;         /* [n_results * piece] where ranks get them, too: service_sum.h; or NULL */
+    float *sums;         /* [n_results * piece] where ranks get them, too:
+                          * service_sum.h; or NULL */
     size_t stride;
     uint32_t *bytes;     /* [n_results] */
     uint32_t *chunk;     /* [n_results] number of the chunk */
     size_t *elements;    /* [n_results] */
     struct trib_out *out; /* [edges] */
     /* of a rank */
-    uint8_t *masks; /* [chunks * mask_bytes] of the newest start, by the chunk's number */
+    uint8_t *masks; /* [chunks * mask_bytes] of the newest start, by the chunk's
+                     * number */
 };
 
 enum trib_run_state {
@@ -136,7 +149,8 @@ struct trib_payload_ops;
 
 struct trib_run {
     struct trib_run_desc desc;
-    /* What tasks move: those of the vector, and those of what ranks agree on (payload.h). */
+    /* What tasks move: those of the vector, and those of what ranks agree on
+     * (payload.h). */
     const struct trib_payload_ops *payload[2];
     struct trib_program program;
     const char *name;    /* of the algorithm, for sentences */
@@ -152,9 +166,12 @@ struct trib_run {
     size_t own_first;
     size_t recv_first;
     bool no_result; /* recv is not for this rank: values go to scratch_value */
-    bool serves;    /* it contributes nothing: values are in scratch_value, chunk by chunk */
-    bool values_read;      /* of a service: peers read them there, see struct trib_values */
-    uint32_t value_rounds; /* of a service: so many rounds have places in scratch_value */
+    bool serves;    /* it contributes nothing: values are in scratch_value, chunk by
+                     * chunk */
+    bool values_read;      /* of a service: peers read them there, see struct
+                            * trib_values */
+    uint32_t value_rounds; /* of a service: so many rounds have places in
+                            * scratch_value */
     size_t value_bytes;    /* of such a place: elements, or the sum of words that add */
     struct trib_frame frame; /* template */
     uint32_t step;           /* number of starts, for codecs */
@@ -165,35 +182,43 @@ struct trib_run {
     struct trib_place own_place; /* of own and recv, for writes out of them */
     struct trib_place recv_place;
 
-    const float *exchanged; /* what the ranks summed before this start, for the model; or NULL */
+    const float *exchanged; /* what the ranks summed before this start, for the model;
+                             * or NULL */
 
     /* state of the plan */
     struct trib_share share;
     struct trib_quorum *quorum; /* or NULL: everybody is counted */
     struct trib_keep *keep; /* what a start changed, as it was; or NULL */
     struct trib_store *stores;  /* [n_chunks], codec only */
-    size_t word_bytes;          /* of the longest code word: what a store has room for */
-    bool narrow;                /* a mean whose sums are divided on their way: narrow.h */
-    void *rows;                 /* of an op that needs all contributions at once, or NULL */
+    size_t word_bytes;          /* of the longest code word: what a store has room
+                                 * for */
+    bool narrow;                /* a mean whose sums are divided on their way:
+                                 * narrow.h */
+    void *rows;                 /* of an op that needs all contributions at once, or
+                                 * NULL */
     const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
     float *weights;             /* [the same] of a narrow mean's, or NULL */
-    uint8_t *scratch_value;     /* value of chunks that have no place in recv, or NULL */
+    uint8_t *scratch_value;     /* value of chunks that have no place in recv, or
+                                 * NULL */
     struct trib_service_sum *sum; /* of a service: see service_sum.h; or NULL */
     float *residual;            /* error feedback [total], of contributions; or NULL */
     struct trib_feedback feedback;
     float *acc;                 /* [piece] accumulator, codec only */
     float *stage;               /* [piece] elements as float32, codec only */
     uint8_t *word;              /* one code word, codec only */
-    struct trib_word *words;    /* [members of a reduction + 1], of its merge, or NULL */
+    struct trib_word *words;    /* [members of a reduction + 1], of its merge, or
+                                 * NULL */
     void *codec_scratch;
     struct trib_run_ahead *ahead;   /* chunks that workers encode, or NULL */
-    _Atomic uint32_t *unfed;    /* [rounds * n_chunks] elements not ready yet, or NULL */
+    _Atomic uint32_t *unfed;    /* [rounds * n_chunks] elements not ready yet, or
+                                 * NULL */
 };
 
 /*
- * Of a service: where results lie until all within load/store reach who get them have read
- * them. Operations of an engine run one after the other, and do not end before that: so all
- * runs have the same memory. It lasts as long as the engine, as peers may be behind.
+ * Of a service: where results lie until all within load/store reach who get them have
+ * read them. Operations of an engine run one after the other, and do not end before
+ * that: so all runs have the same memory. It lasts as long as the engine, as peers may
+ * be behind.
  */
 struct trib_values {
     uint8_t *base; /* of e->memories, or NULL */
@@ -236,7 +261,8 @@ struct trib_engine {
     struct trib_link *links; /* [size] */
     struct trib_peer *peers; /* [size] */
     bool *parted; /* [size] of trib_engine_part: peers that are left together */
-    struct trib_workers *workers; /* of cfg->encode_threads, or NULL: not wanted so far */
+    struct trib_workers *workers; /* of cfg->encode_threads, or NULL: not wanted so
+                                   * far */
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
     uint32_t seq;
@@ -249,9 +275,12 @@ struct trib_engine {
     uint64_t last_progress; /* ns; 0: not looked at since */
     uint64_t last_notice;   /* ns */
     uint64_t last_poll;
-    bool rest_untold; /* the engine has failed, and peers without a link do not know of it */
-    bool tells_later; /* a failure takes no time: trib_engine_tell_failure follows, elsewhere */
-    void (*aside)(void *arg); /* called now and then while trib_engine_wait waits, or NULL */
+    bool rest_untold; /* the engine has failed, and peers without a link do not know of
+                       * it */
+    bool tells_later; /* a failure takes no time: trib_engine_tell_failure follows,
+                       * elsewhere */
+    void (*aside)(void *arg); /* called now and then while trib_engine_wait waits, or
+                               * NULL */
     void *aside_arg;
     struct trib_engine_stats stats;
     struct trib_trace trace; /* cfg->trace events; the owner of the engine dumps it */
@@ -264,23 +293,26 @@ static inline bool trib_engine_serves(const struct trib_engine *e)
 }
 
 /** trib_share_task - is it one of the agreement? */
-static inline bool trib_share_task(const struct trib_run *run, const struct trib_task *t)
+static inline bool trib_share_task(const struct trib_run *run,
+                                   const struct trib_task *t)
 {
     return t->chunk >= run->desc.n_chunks;
 }
 
 /** trib_task_first - the first round of t: those of the vector begin one later than the
  * agreement's, where there is one. */
-static inline uint32_t trib_task_first(const struct trib_run *run, const struct trib_task *t)
+static inline uint32_t trib_task_first(const struct trib_run *run,
+                                       const struct trib_task *t)
 {
     return run->desc.share_piece && !trib_share_task(run, t);
 }
 
-/** trib_task_over - are all rounds of t done? Those of the agreement end one before the others,
- * which begin one later. */
+/** trib_task_over - are all rounds of t done? Those of the agreement end one before the
+ * others, which begin one later. */
 static inline bool trib_task_over(const struct trib_run *run, const struct trib_task *t)
 {
-    return t->done == run->desc.rounds - (run->desc.share_piece && trib_share_task(run, t));
+    return t->done ==
+           run->desc.rounds - (run->desc.share_piece && trib_share_task(run, t));
 }
 
 /* A chunk of one round. */
@@ -292,15 +324,16 @@ struct trib_chunk {
 
 #define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: of no place in the vector */
 
-/* Rounds of the vector; one less than the program's where ranks agree on something first. */
+/* Rounds of the vector; one less than the program's where ranks agree on something
+ * first. */
 static inline uint32_t trib_run_rounds(const struct trib_run *run)
 {
     return run->desc.rounds - (run->desc.share_piece != 0);
 }
 
 /* Chunk `chunk` of the round `round` of the vector. */
-static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run, uint32_t round,
-                                                  uint32_t chunk)
+static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run,
+                                                  uint32_t round, uint32_t chunk)
 {
     const struct trib_run_desc *d = &run->desc;
     size_t end = d->total;
@@ -321,8 +354,9 @@ static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run, ui
     return c;
 }
 
-/* The same for a round of the program, which comes one later where ranks agree on something
- * first: round 0 has none. Not for the chunks of that: see payload_agree.h. */
+/* The same for a round of the program, which comes one later where ranks agree on
+ * something first: round 0 has none. Not for the chunks of that: see
+ * payload_agree.h. */
 static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
                                                uint32_t round, uint32_t chunk)
 {
@@ -330,18 +364,20 @@ static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
 }
 
 /* Is all of this chunk's own contribution there? */
-static inline bool trib_chunk_fed(const struct trib_run *run, const struct trib_chunk *c)
+static inline bool trib_chunk_fed(const struct trib_run *run,
+                                  const struct trib_chunk *c)
 {
     return c->n == 0 || !run->unfed ||
            atomic_load_explicit(&run->unfed[c->index], memory_order_acquire) == 0;
 }
 
-/** trib_run_own, trib_run_value - where the own contribution and the value of a chunk are. */
+/** trib_run_own, trib_run_value - where the own contribution and the value of a chunk
+ * are. */
 const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c);
 uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_value_at - that of a chunk at a service which has opened the places of some rounds; NULL:
- * it has not. */
+/** trib_value_at - that of a chunk at a service which has opened the places of some
+ * rounds; NULL: it has not. */
 const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view *view,
                              const struct trib_chunk *c);
 
@@ -349,11 +385,13 @@ const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view 
 struct trib_cell *trib_run_due(struct trib_engine *e, struct trib_run *run,
                                const struct trib_member *m, uint32_t round);
 
-/** trib_run_value_free - may the place of t's value be written to? That of a service is also the
- * one of some round before, and peers may still read it. */
-bool trib_run_value_free_at_service(const struct trib_engine *e, const struct trib_run *run,
+/** trib_run_value_free - may the place of t's value be written to? That of a service is
+ * also the one of some round before, and peers may still read it. */
+bool trib_run_value_free_at_service(const struct trib_engine *e,
+                                    const struct trib_run *run,
                                     const struct trib_task *t);
-static inline bool trib_run_value_free(const struct trib_engine *e, const struct trib_run *run,
+static inline bool trib_run_value_free(const struct trib_engine *e,
+                                       const struct trib_run *run,
                                        const struct trib_task *t)
 {
     return !run->serves || trib_run_value_free_at_service(e, run, t);
@@ -393,7 +431,8 @@ int trib_quorum_bits(const uint8_t *mask, size_t bytes);
 /** trib_quorum_contributors - how many are in it. */
 int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run);
 
-/** trib_codec_flags - what the run's codec is, as in compress/codec.h; the run has one. */
+/** trib_codec_flags - what the run's codec is, as in compress/codec.h; the run has
+ * one. */
 static inline uint32_t trib_codec_flags(const struct trib_run *run)
 {
     return trib_codec_info(run->desc.codec)->flags;

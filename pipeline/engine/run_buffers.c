@@ -25,7 +25,8 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
         run->own_place.region = NULL;
         hi = run->value_rounds * d->n_chunks * run->value_bytes;
         if (run->values_read)
-            trib_memory_ref(&e->memories, run->scratch_value, 0, hi, true, &run->open.recv);
+            trib_memory_ref(&e->memories, run->scratch_value, 0, hi, true,
+                            &run->open.recv);
         return;
     }
     if (d->codec) { /* peers get words of it */
@@ -48,7 +49,8 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
 }
 
 /* Why a peer's buffer is not at hand. A peer that dies now cannot be looked into any
- * more: that is its loss. What it names may not exist. All else is trouble of this rank. */
+ * more: that is its loss. What it names may not exist. All else is trouble of this
+ * rank. */
 static void import_failed(struct trib_engine *e, int peer)
 {
     trib_status_t st = e->err->status;

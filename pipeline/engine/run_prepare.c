@@ -24,8 +24,8 @@ static bool same_word(const struct trib_task *u, bool linear)
            (linear && (u->kind == TRIB_TASK_REDUCE || u->kind == TRIB_TASK_COPY));
 }
 
-/* A SEND takes its word from the store if the same word has another use, as sums of words that
- * add have; else it is made where it is sent from. */
+/* A SEND takes its word from the store if the same word has another use, as sums of
+ * words that add have; else it is made where it is sent from. */
 static void mark_stored(struct trib_program *p, bool linear)
 {
     for (uint32_t i = 0; i < p->n_tasks; i++) {
@@ -36,7 +36,8 @@ static void mark_stored(struct trib_program *p, bool linear)
             (linear && !(t->flags & TRIB_TASK_OWN)))
             t->flags |= TRIB_TASK_STORED;
         if (!(t->flags & TRIB_TASK_OWN))
-            continue; /* all of a service's, which has thousands where there are many ranks */
+            continue; /* all of a service's, which has thousands where there are many
+                       * ranks */
         for (uint32_t j = 0; j < p->n_tasks; j++) {
             const struct trib_task *u = &p->tasks[j];
             if (i != j && u->chunk == t->chunk && same_word(u, linear))
@@ -45,7 +46,8 @@ static void mark_stored(struct trib_program *p, bool linear)
     }
 }
 
-/* A service that adds words never has the elements, which may be as many as the vector has. */
+/* A service that adds words never has the elements, which may be as many as the vector
+ * has. */
 static size_t elements_held(const struct trib_run *run, bool serves)
 {
     if (serves && trib_coded_linear(run))
@@ -89,8 +91,8 @@ static bool some_mapped(const struct trib_engine *e, const struct trib_run *run)
     return false;
 }
 
-/* Too small, they are made anew, at least twice as large; runs that have the old ones keep
- * them. Where there is no such memory results go through slots. */
+/* Too small, they are made anew, at least twice as large; runs that have the old ones
+ * keep them. Where there is no such memory results go through slots. */
 static void grow_values(struct trib_engine *e, size_t bytes)
 {
     size_t more = bytes > 2 * e->values.bytes ? bytes : 2 * e->values.bytes;
@@ -119,14 +121,15 @@ static size_t longest_sent(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
 
-    return d->gathers && trib_coded_linear(run) ? trib_codec_star_bound(d->codec, d->piece)
-                                                : trib_coded_bound(run);
+    return d->gathers && trib_coded_linear(run)
+               ? trib_codec_star_bound(d->codec, d->piece)
+               : trib_coded_bound(run);
 }
 
 /*
  * A service has a place for each chunk of a round, which the next round takes over: see
- * trib_run_value. Of large chunks, as elements or as words that add, it has a window of rounds,
- * where peers read them.
+ * trib_run_value. Of large chunks, as elements or as words that add, it has a window of
+ * rounds, where peers read them.
  */
 static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
 {
@@ -184,16 +187,18 @@ static trib_status_t prepare_sources(struct trib_run *run)
     const bool robust = trib_robust_is(run->desc.op.op);
     if (robust)
         run->rows = malloc(trib_robust_bytes(run->desc.op.dtype, (int)most + 1));
-    return run->sources && (run->words || !trib_coded_linear(run)) && (run->rows || !robust) &&
-                   (run->weights || !run->narrow)
+    return run->sources && (run->words || !trib_coded_linear(run)) &&
+                   (run->rows || !robust) && (run->weights || !run->narrow)
                ? TRIB_OK
                : TRIB_ERR_NO_MEMORY;
 }
 
-/* What memories of results grow by: they are all runs', and last as long as the engine. */
+/* What memories of results grow by: they are all runs', and last as long as the
+ * engine. */
 static uint64_t values_wanted(const struct trib_engine *e, const struct trib_run *run)
 {
-    const uint64_t bytes = (uint64_t)e->arena.window * run->desc.n_chunks * value_bytes(run);
+    const uint64_t bytes =
+        (uint64_t)e->arena.window * run->desc.n_chunks * value_bytes(run);
 
     if (bytes <= e->values.bytes)
         return 0;
@@ -205,9 +210,11 @@ static uint64_t codec_bytes(const struct trib_run *run, bool values_read)
     const struct trib_run_desc *d = &run->desc;
     const uint64_t bound = trib_coded_bound(run) + 1;
 
-    return 2 * elements_held(run, true) * sizeof(float) + trib_codec_scratch(d->codec, d->piece) +
-           bound * (values_read ? 1 : d->n_chunks + 1) + d->n_chunks * sizeof(*run->stores) +
-           trib_feedback_bytes(run) + trib_service_sum_bytes(run) + trib_share_bytes(run);
+    return 2 * elements_held(run, true) * sizeof(float) +
+           trib_codec_scratch(d->codec, d->piece) +
+           bound * (values_read ? 1 : d->n_chunks + 1) +
+           d->n_chunks * sizeof(*run->stores) + trib_feedback_bytes(run) +
+           trib_service_sum_bytes(run) + trib_share_bytes(run);
 }
 
 uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
@@ -236,7 +243,8 @@ static void choose_payload(struct trib_run *run)
 {
     run->payload[0] = &trib_payload_raw;
     if (run->desc.codec)
-        run->payload[0] = trib_coded_linear(run) ? &trib_payload_linear : &trib_payload_coded;
+        run->payload[0] =
+            trib_coded_linear(run) ? &trib_payload_linear : &trib_payload_coded;
     run->payload[1] = &trib_payload_agreement;
 }
 
@@ -269,7 +277,8 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     if (st == TRIB_OK)
         st = trib_keep_prepare(e->kernels, run);
     if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE && !run->serves) {
-        run->unfed = calloc((size_t)trib_run_rounds(run) * run->desc.n_chunks, sizeof(*run->unfed));
+        run->unfed = calloc((size_t)trib_run_rounds(run) * run->desc.n_chunks,
+                            sizeof(*run->unfed));
         if (!run->unfed)
             st = TRIB_ERR_NO_MEMORY;
     }
@@ -283,7 +292,8 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
 
 void trib_run_dispose(struct trib_run *run)
 {
-    for (uint32_t c = 0; run->stores && !run->values_read && c < run->desc.n_chunks; c++)
+    for (uint32_t c = 0; run->stores && !run->values_read && c < run->desc.n_chunks;
+         c++)
         free(run->stores[c].bytes);
     free(run->stores);
     free(run->acc);

@@ -15,7 +15,8 @@ enum {
     EAGER_NS = 8000,         /* and no longer than this: a look may be a system call */
     BUSY_PAUSES = 8,         /* before a yield, with more ranks than cores */
     LOOK_EVERY = 16,         /* yields between two looks at the clock */
-    POLL_NS = 5000000,       /* between two looks at a transport that need not be polled */
+    POLL_NS = 5000000,       /* between two looks at a transport that need not be
+                              * polled */
     SLEEP_AFTER_NS = 3000000, /* where peers' memory is looked at */
     SLEEP_US = 500,          /* a wake-up that is missed costs this much */
     NOTICE_NS = 100000000,
@@ -26,7 +27,8 @@ static void tell_waiting(struct trib_engine *e)
     struct trib_notice n = {.kind = TRIB_NOTICE_WAITING, .frame = e->head->frame};
 
     for (uint32_t i = 0; i < e->head->program.n_edges; i++)
-        (void)trib_link_notify(&e->links[e->head->program.edges[i].peer], &e->arena, &n);
+        (void)trib_link_notify(&e->links[e->head->program.edges[i].peer], &e->arena,
+                               &n);
 }
 
 /* The peer that the first unfinished task waits for, or -1: for the caller's data. */
@@ -107,7 +109,8 @@ bool trib_engine_look(struct trib_engine *e)
     }
     if (now - e->last_progress > (uint64_t)e->cfg->timeout_ms * 1000000u)
         time_out(e);
-    /* Each look at a network is a system call, or a bus, that others have to wait for. */
+    /* Each look at a network is a system call, or a bus, that others have to wait
+     * for. */
     return now - e->last_progress >
            (e->all_mapped ? SLEEP_AFTER_NS : (uint64_t)e->cfg->spin_us * 1000);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the engine does when nothing moves: wait cheaply, look after peers and deadlines.
+ * What the engine does when nothing moves: wait cheaply, look after peers and
+ * deadlines.
  */
 #ifndef PIPELINE_ENGINE_WAIT_H
 #define PIPELINE_ENGINE_WAIT_H

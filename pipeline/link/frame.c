@@ -84,14 +84,15 @@ static void say_digest(uint32_t mine, uint32_t theirs, char *text, size_t bytes)
                  at ? "" : "has another chunk size or quorum");
 }
 
-static void say_difference(const struct trib_frame *mine, const struct trib_frame *theirs,
-                           char *text, size_t bytes)
+static void say_difference(const struct trib_frame *mine,
+                           const struct trib_frame *theirs, char *text, size_t bytes)
 {
     struct trib_frame_op a = trib_frame_op(mine->signature);
     struct trib_frame_op b = trib_frame_op(theirs->signature);
 
     if (a.coll != b.coll || a.leaving != b.leaving)
-        snprintf(text, bytes, "is in %s, this rank in %s", call_name(&b), call_name(&a));
+        snprintf(text, bytes, "is in %s, this rank in %s", call_name(&b),
+                 call_name(&a));
     else if (trib_frame_count(mine) != trib_frame_count(theirs))
         snprintf(text, bytes, "has count %" PRIu64 ", this rank %" PRIu64,
                  trib_frame_count(theirs), trib_frame_count(mine));

@@ -25,7 +25,8 @@ enum trib_frame_kind {
     TRIB_FRAME_DATA = 1, /* payload follows: raw elements or a code word */
     TRIB_FRAME_OPEN,     /* payload (open.h): where the sender's buffers are */
     TRIB_FRAME_REF,      /* no payload: read the elements from the opened buffer */
-    TRIB_FRAME_PLACED,   /* no payload: the elements are already in the receive buffer */
+    TRIB_FRAME_PLACED,   /* no payload: the elements are already in the receive
+                          * buffer */
     TRIB_FRAME_SUM,      /* payload: a result as float32, see service_sum.h */
     TRIB_FRAME_KIND_END,
 };
@@ -33,15 +34,19 @@ enum trib_frame_kind {
 struct trib_frame {
     uint16_t magic;
     uint8_t kind;
-    uint8_t source; /* bit 0, REF: enum trib_source, which of the opened buffers; above it, of a
-                     * sum that is not finished: what it was divided by, see narrow.h */
+    uint8_t source; /* bit 0, REF: enum trib_source, which of the opened buffers; above
+                     * it, of a sum that is not finished: what it was divided by, see
+                     * narrow.h */
     uint32_t seq;       /* number of the operation on this communicator */
     uint32_t chunk;     /* number of the chunk in the whole vector */
     uint32_t bytes;     /* of payload */
-    uint64_t count;     /* elements, as in trib_desc_t (48 bits); above them the plan's step */
-    uint32_t signature; /* coll, dtype, op, feed, root, or which plan: trib_frame_signature */
-    uint32_t digest; /* codec (12 bits), feedback (6), algorithm (6), chunk size (8); with a
-                      * service the plan's number in place of the two in the middle */
+    uint64_t count;     /* elements, as in trib_desc_t (48 bits); above them the plan's
+                         * step */
+    uint32_t signature; /* coll, dtype, op, feed, root, or which plan:
+                         * trib_frame_signature */
+    uint32_t digest; /* codec (12 bits), feedback (6), algorithm (6), chunk size (8);
+                      * with a service the plan's number in place of the two in the
+                      * middle */
 };
 
 enum trib_source {
@@ -101,7 +106,8 @@ static inline uint32_t trib_frame_step(const struct trib_frame *f)
  */
 void trib_frame_stamp(struct trib_frame *f, uint32_t step, uint32_t plan);
 
-/** trib_frame_take_stamp - a service takes both from the first frame of an operation. */
+/** trib_frame_take_stamp - a service takes both from the first frame of an
+ * operation. */
 void trib_frame_take_stamp(struct trib_frame *mine, const struct trib_frame *theirs);
 
 uint32_t trib_frame_signature(const struct trib_frame_op *op);
@@ -111,8 +117,10 @@ struct trib_frame_op trib_frame_op(uint32_t signature);
 uint32_t trib_frame_digest(uint32_t codec, uint32_t feedback, uint32_t algorithm,
                            uint32_t chunk);
 
-/* The number of a plan of a service, 0 to 4095, takes the place of feedback and algorithm. */
-static inline uint32_t trib_frame_digest_of_plan(uint32_t codec, uint32_t plan, uint32_t chunk)
+/* The number of a plan of a service, 0 to 4095, takes the place of feedback and
+ * algorithm. */
+static inline uint32_t trib_frame_digest_of_plan(uint32_t codec, uint32_t plan,
+                                                 uint32_t chunk)
 {
     return trib_frame_digest(codec, plan >> 6, plan, chunk);
 }

@@ -100,7 +100,8 @@ static size_t blocks_bytes(const struct trib_arena *a)
 /* Of what rank `peer` writes, in the arena of this rank. */
 static size_t own_head_off(const struct trib_arena *a, int peer)
 {
-    return a->per_edge ? HEAD_BYTES * place_of(a->self, peer) : block_off(a, a->self, peer);
+    return a->per_edge ? HEAD_BYTES * place_of(a->self, peer)
+                       : block_off(a, a->self, peer);
 }
 
 /* Behind the heads: the notice of a failure to peers whose links were never open. */
@@ -156,11 +157,11 @@ void trib_arena_destroy(struct trib_arena *a)
 }
 
 /*
- * What is written to a peer beside frames. A transport may read a source until the write
- * is done, so each lies still that long: a credit has the entry of its position, which
- * comes round when the peer has sent a window more and so has seen this credit; a notice
- * of waiting is made when the last one is done; that of a failure and the grant are sent
- * once.
+ * What is written to a peer beside frames. A transport may read a source until the
+ * write is done, so each lies still that long: a credit has the entry of its position,
+ * which comes round when the peer has sent a window more and so has seen this credit; a
+ * notice of waiting is made when the last one is done; that of a failure and the grant
+ * are sent once.
  * _Atomic credits[TRIB_LANES][slots] follow.
  */
 struct sources {
@@ -194,7 +195,8 @@ size_t trib_arena_pinned(uint32_t window, size_t chunk, int size)
     return blocks_bytes(&a) + round_up(staging_bytes(&a), 4096);
 }
 
-/* Of one link: its slots, and without load/store reach a copy of the peer's and sources. */
+/* Of one link: its slots, and without load/store reach a copy of the peer's and
+ * sources. */
 static size_t edge_bytes(const struct trib_arena *a, bool mapped)
 {
     size_t lanes = lanes_bytes(a, mapped);
@@ -214,7 +216,8 @@ size_t trib_arena_bytes(const struct trib_arena *a)
 {
     if (a->per_edge)
         return trib_arena_heads(a->size) + a->edge_bytes;
-    return a->staging ? blocks_bytes(a) + round_up(staging_bytes(a), 4096) : a->edge_bytes;
+    return a->staging ? blocks_bytes(a) + round_up(staging_bytes(a), 4096)
+                      : a->edge_bytes;
 }
 
 static trib_status_t make_staging(struct trib_arena *a)
@@ -235,7 +238,8 @@ static void set_outbox(struct trib_link *l, const struct trib_arena *a,
 {
     l->outbox = outbox;
     for (int lane = 0; lane < TRIB_LANES; lane++)
-        l->send[lane].staging = outbox.base + outbox.staging_off + lane_off(a, lane, false);
+        l->send[lane].staging =
+            outbox.base + outbox.staging_off + lane_off(a, lane, false);
 }
 
 /* Of this rank's head in the arena of rank `peer`. */
@@ -246,11 +250,13 @@ static size_t their_head_off(const struct trib_arena *a, int peer,
                             : block_off(a, peer, a->self);
 }
 
-/* So much of the arena of rank `peer` this rank addresses: its own block is the end of it. */
+/* So much of the arena of rank `peer` this rank addresses: its own block is the end of
+ * it. */
 static size_t arena_addressed(const struct trib_arena *a, int peer,
                               const struct trib_arena_blob *theirs)
 {
-    return their_head_off(a, peer, theirs) + (theirs->per_edge ? HEAD_BYTES : a->block_bytes);
+    return their_head_off(a, peer, theirs) +
+           (theirs->per_edge ? HEAD_BYTES : a->block_bytes);
 }
 
 /* The head of the block that each has for the other. */
@@ -293,10 +299,11 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     uint8_t *remote = t->ops->map(t, l->arena, NULL);
     l->mapped = remote != NULL;
     if (!is_aligned(remote))
-        st = trib_fail(t->err, TRIB_ERR_INVALID,
-                       "rank %d has exported memory whose first byte is in the middle of a "
-                       "cache line: what it sent is not of this library",
-                       peer);
+        st = trib_fail(
+            t->err, TRIB_ERR_INVALID,
+            "rank %d has exported memory whose first byte is in the middle of a "
+            "cache line: what it sent is not of this library",
+            peer);
     else if (!l->mapped && !a->per_edge)
         st = make_staging(a);
     if (st != TRIB_OK) {
@@ -306,7 +313,8 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     l->small = small_bytes(a, l->mapped);
     l->stride = sizeof(struct trib_cell) + l->small;
     l->waits = arena->per_edge != 0;
-    l->give_back_after = a->to_services && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
+    l->give_back_after =
+        a->to_services && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
     lay_out_heads(l, a, arena, remote);
     if (a->staging)
         set_outbox(l, a,
@@ -327,14 +335,16 @@ static void set_recv(struct trib_link *l, const struct trib_arena *a, uint8_t *l
 static void set_send(struct trib_link *l, const struct trib_arena *a,
                      struct trib_remote *slots, size_t off)
 {
-    uint8_t *lanes = l->mapped ? a->transport->ops->map(a->transport, slots, NULL) : NULL;
+    uint8_t *lanes =
+        l->mapped ? a->transport->ops->map(a->transport, slots, NULL) : NULL;
 
     l->slots = slots;
     l->slots_off = off;
     for (int lane = 0; lanes && lane < TRIB_LANES; lane++)
         l->send[lane].remote = lanes + off + lane_off(a, lane, true);
     l->window[TRIB_LANE_DOWN] = a->window;
-    l->window[TRIB_LANE_UP] = a->to_services && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
+    l->window[TRIB_LANE_UP] =
+        a->to_services && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
 }
 
 /* The slots of one edge, and behind them what this rank writes over it. */
@@ -342,8 +352,8 @@ static trib_status_t make_edge(struct trib_link *l, struct trib_arena *a)
 {
     size_t lanes = lanes_bytes(a, l->mapped);
     void *base;
-    trib_status_t st = a->transport->ops->alloc(a->transport, edge_bytes(a, l->mapped), &base,
-                                                &a->edges[l->peer]);
+    trib_status_t st = a->transport->ops->alloc(a->transport, edge_bytes(a, l->mapped),
+                                                &base, &a->edges[l->peer]);
 
     if (st != TRIB_OK) {
         a->edges[l->peer] = NULL;
@@ -351,7 +361,8 @@ static trib_status_t make_edge(struct trib_link *l, struct trib_arena *a)
     }
     set_recv(l, a, base);
     if (!l->mapped)
-        set_outbox(l, a, (struct trib_outbox){a->edges[l->peer], base, lanes, 2 * lanes});
+        set_outbox(l, a,
+                   (struct trib_outbox){a->edges[l->peer], base, lanes, 2 * lanes});
     l->ungranted = true;
     return TRIB_OK;
 }
@@ -395,8 +406,8 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
     memset(l, 0, sizeof(*l));
 }
 
-/* From offset `from` of the source to the head of the block that the peer keeps for this
- * rank. */
+/* From offset `from` of the source to the head of the block that the peer keeps for
+ * this rank. */
 static trib_status_t write_head(struct trib_link *l, size_t from, size_t to, size_t len,
                                 uint32_t bits)
 {
@@ -463,9 +474,9 @@ trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a)
     return TRIB_OK;
 }
 
-/* Writes arrive in order: the payload is there before its cell. Memory of the caller is in
- * use until the write is done; a place in staging until the cell's credit is back. `slot`
- * is from the first slot of all lanes. */
+/* Writes arrive in order: the payload is there before its cell. Memory of the caller is
+ * in use until the write is done; a place in staging until the cell's credit is back.
+ * `slot` is from the first slot of all lanes. */
 static trib_status_t post_carry(struct trib_link *l, int lane, size_t slot)
 {
     struct trib_carry *c = &l->carry[lane];

@@ -11,11 +11,11 @@
  *     | credits 64 | notice 256 | grant 256 | lane 0: slot 0 … S-1 | lane 1: … |
  *   slot = | cell (64): frame, short payload, position | payload (slot_bytes) |
  *
- * Where not all peers are mapped the blocks have no lanes: those of an edge are a region of
- * their own, made when its owner first uses the edge. It grants them by a write that names
- * the region (trib_link_open); until that has come the peer's window is 0. Nobody waits for
- * it but who sends, and a rank opens its edges before its operation starts: the grant is
- * never further away than the operation itself.
+ * Where not all peers are mapped the blocks have no lanes: those of an edge are a
+ * region of their own, made when its owner first uses the edge. It grants them by a
+ * write that names the region (trib_link_open); until that has come the peer's window
+ * is 0. Nobody waits for it but who sends, and a rank opens its edges before its
+ * operation starts: the grant is never further away than the operation itself.
  *
  * A sender writes a slot and then its position: with load/store reach by plain stores
  * (the receiver polls the cell), else by one transport write whose immediate says
@@ -33,11 +33,12 @@
  * position n - W. The receiver writes the number of released positions into the
  * sender's arena.
  *
- * Beside services, over transport writes, contributions and the credits of results share the way
- * out. A link that is full of contributions keeps those credits for as long as it takes to empty,
- * and the service, without them, keeps results. So a sender of contributions has 5 / 8 W of them
- * under way, and credits return by quarters of a window. A sender that waits for any has at least
- * one that is not returned by itself: 5 / 8 W, rounded up, is never less than such a quarter.
+ * Beside services, over transport writes, contributions and the credits of results
+ * share the way out. A link that is full of contributions keeps those credits for as
+ * long as it takes to empty, and the service, without them, keeps results. So a sender
+ * of contributions has 5 / 8 W of them under way, and credits return by quarters of a
+ * window. A sender that waits for any has at least one that is not returned by itself:
+ * 5 / 8 W, rounded up, is never less than such a quarter.
  */
 #ifndef PIPELINE_LINK_LINK_H
 #define PIPELINE_LINK_LINK_H
@@ -77,7 +78,8 @@ enum trib_notice_kind {
     TRIB_NOTICE_FAILED,      /* "my communicator has failed, because of text" */
 };
 
-/* Written rarely, outside of any lane; needs no credit. version is odd during a write. */
+/* Written rarely, outside of any lane; needs no credit. version is odd during a
+ * write. */
 struct trib_notice {
     _Atomic uint32_t version;
     uint32_t kind;
@@ -90,7 +92,8 @@ struct trib_notice {
 };
 _Static_assert(sizeof(struct trib_notice) == 256, "a notice is four cache lines");
 
-/* Where a peer's slots are. ready is stored last; by transport writes, an event tells. */
+/* Where a peer's slots are. ready is stored last; by transport writes, an event
+ * tells. */
 struct trib_grant {
     struct trib_blob blob;
     _Atomic uint32_t ready;
@@ -134,9 +137,11 @@ struct trib_recv_lane {
     uint8_t *slots;
 };
 
-/* The payload of the next frame where it does not lie behind its cell: posted before it. */
+/* The payload of the next frame where it does not lie behind its cell: posted before
+ * it. */
 struct trib_carry {
-    const struct trib_region *from; /* the caller's memory; NULL: its place in staging */
+    const struct trib_region *from; /* the caller's memory; NULL: its place in
+                                     * staging */
     size_t from_off;
     const struct trib_remote *to; /* the peer's buffer; NULL: its place in the slot */
     size_t to_off;
@@ -169,11 +174,13 @@ struct trib_link {
     size_t head_off;           /* of this rank's credits and notice in it */
     struct trib_remote *slots; /* the peer's, for this rank; NULL: not granted yet */
     size_t slots_off;
-    uint32_t window[TRIB_LANES]; /* frames of a lane under way at most; 0: not granted yet */
+    uint32_t window[TRIB_LANES]; /* frames of a lane under way at most; 0: not granted
+                                  * yet */
     uint32_t give_back_after;    /* frames of a lane that are released */
     bool opened;               /* its own slots exist */
     bool granted;              /* an event told: the peer's grant is here */
-    bool ungranted;            /* the transport was full: the own grant is still to go */
+    bool ungranted;            /* the transport was full: the own grant is still to
+                                * go */
     bool waits;                /* the peer's arena is per edge: its grant is to come */
     struct trib_outbox outbox;
     struct trib_grant *grant_out; /* in the peer's arena, or NULL */
@@ -193,7 +200,8 @@ struct trib_link {
     uint64_t clock; /* of imports */
     int n_imports;
     struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */
-    struct trib_cell seen[TRIB_LANES]; /* copies of cells that are here, see trib_link_peek */
+    struct trib_cell seen[TRIB_LANES]; /* copies of cells that are here, see
+                                        * trib_link_peek */
 };
 
 /* What all links of an engine share. */
@@ -208,7 +216,8 @@ struct trib_arena {
     uint8_t *base;
     struct trib_region *region;
     bool per_edge;      /* set before create: a link's slots are a region of its own */
-    bool to_services;   /* the links are those between ranks and services, or services */
+    bool to_services;   /* the links are those between ranks and services, or
+                         * services */
     size_t edge_bytes;  /* of the links that are open */
     int awaited;        /* links that are open and not granted yet */
     struct trib_region **edges; /* [size], per_edge */
@@ -223,11 +232,12 @@ trib_status_t trib_arena_create(struct trib_arena *a);
 void trib_arena_destroy(struct trib_arena *a);
 
 /** trib_arena_export - what peers are to be told of it. */
-trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_blob *out);
+trib_status_t trib_arena_export(const struct trib_arena *a,
+                                struct trib_arena_blob *out);
 
 /**
- * trib_arena_pinned - what a transport without load/store reach registers for the slots of
- * `size` ranks, where not per edge.
+ * trib_arena_pinned - what a transport without load/store reach registers for the slots
+ * of `size` ranks, where not per edge.
  */
 size_t trib_arena_pinned(uint32_t window, size_t chunk, int size);
 
@@ -252,14 +262,15 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
                                 const struct trib_arena_blob *arena);
 
 /**
- * trib_link_open - then, for frames: make its slots and grant them; nothing happens when
- * that was done.
+ * trib_link_open - then, for frames: make its slots and grant them; nothing happens
+ * when that was done.
  *
  * errors   of registering the slots. A transport that is full is none: l->ungranted
  */
 trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a);
 
-/** trib_link_grant - grant the slots that were made, again after the transport was full. */
+/** trib_link_grant - grant the slots that were made, again after the transport was
+ * full. */
 trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a);
 
 /**
@@ -269,13 +280,15 @@ trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a);
  */
 trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a);
 
-/** trib_link_close - the slots last until trib_arena_destroy: writes may be under way. */
+/** trib_link_close - the slots last until trib_arena_destroy: writes may be under
+ * way. */
 void trib_link_close(struct trib_link *l, struct trib_arena *a);
 
 /**
  * trib_link_import - the peer's region of a blob, from the link's cache; NULL: none.
  *
- * err      says why not, or the transport does in its own; neither: such a blob cannot be
+ * err      says why not, or the transport does in its own; neither: such a blob cannot
+ *          be
  *
  * Valid for this call and the next one of this link. What the peer has freed is dropped
  * when another region of it comes.
@@ -308,8 +321,8 @@ static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t byte
 }
 
 /* Of the cell of a position, from the first slot of its lane. */
-static inline size_t trib_slot_off(const struct trib_link *l, const struct trib_arena *a,
-                                   uint32_t position)
+static inline size_t trib_slot_off(const struct trib_link *l,
+                                   const struct trib_arena *a, uint32_t position)
 {
     return (position & (a->slots - 1)) * l->stride;
 }
@@ -325,7 +338,8 @@ static inline struct trib_cell *trib_link_cell(struct trib_link *l,
 
 static inline uint8_t *trib_link_payload(const struct trib_link *l,
                                          const struct trib_arena *a, uint8_t *slots,
-                                         struct trib_cell *c, uint32_t place, size_t bytes)
+                                         struct trib_cell *c, uint32_t place,
+                                         size_t bytes)
 {
     if (bytes <= TRIB_CELL_PAYLOAD)
         return c->payload;
@@ -335,8 +349,9 @@ static inline uint8_t *trib_link_payload(const struct trib_link *l,
 }
 
 /** trib_link_to_send - where `bytes` of payload of the cell to fill begin. */
-static inline uint8_t *trib_link_to_send(struct trib_link *l, const struct trib_arena *a,
-                                         int lane, size_t bytes)
+static inline uint8_t *trib_link_to_send(struct trib_link *l,
+                                         const struct trib_arena *a, int lane,
+                                         size_t bytes)
 {
     struct trib_send_lane *s = &l->send[lane];
     uint8_t *slots = s->remote ? s->remote : s->staging;
@@ -345,8 +360,8 @@ static inline uint8_t *trib_link_to_send(struct trib_link *l, const struct trib_
 }
 
 /**
- * trib_link_post - publish by transport writes, where there is no load/store reach: first
- * what the lane's carry names, then the cell.
+ * trib_link_post - publish by transport writes, where there is no load/store reach:
+ * first what the lane's carry names, then the cell.
  */
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane);
 
@@ -387,9 +402,9 @@ static inline struct trib_cell *trib_link_slot(const struct trib_link *l,
 /**
  * trib_link_peek - the next received cell of a lane, or NULL.
  *
- * It is a copy, made when the cell is seen first and the same until trib_link_release: so
- * what was checked of a frame holds, whatever its sender writes there meanwhile, and a
- * frame that is there does not go away.
+ * It is a copy, made when the cell is seen first and the same until trib_link_release:
+ * so what was checked of a frame holds, whatever its sender writes there meanwhile, and
+ * a frame that is there does not go away.
  */
 static inline struct trib_cell *trib_link_peek(struct trib_link *l,
                                                const struct trib_arena *a, int lane)
@@ -399,8 +414,9 @@ static inline struct trib_cell *trib_link_peek(struct trib_link *l,
     if (r->taken)
         return &l->seen[lane];
     const struct trib_cell *c = trib_link_slot(l, a, lane);
-    if (l->mapped ? atomic_load_explicit(&c->position, memory_order_acquire) != r->next + 1
-                  : (int32_t)(r->arrived - r->next) <= 0)
+    if (l->mapped
+            ? atomic_load_explicit(&c->position, memory_order_acquire) != r->next + 1
+            : (int32_t)(r->arrived - r->next) <= 0)
         return NULL;
     trib_snapshot(&l->seen[lane], c, offsetof(struct trib_cell, position));
     r->taken = true;
@@ -408,27 +424,29 @@ static inline struct trib_cell *trib_link_peek(struct trib_link *l,
 }
 
 /** trib_link_received - where the payload of the cell that peek gave begins. Up to
- * TRIB_CELL_PAYLOAD bytes are in the copy; more of them the peer may go on writing to. */
+ * TRIB_CELL_PAYLOAD bytes are in the copy; more of them the peer may go on writing
+ * to. */
 static inline uint8_t *trib_link_received(const struct trib_link *l,
                                           const struct trib_arena *a, int lane,
                                           struct trib_cell *c)
 {
     if (c->frame.bytes <= TRIB_CELL_PAYLOAD)
         return c->payload;
-    return trib_link_payload(l, a, l->recv[lane].slots, trib_link_slot(l, a, lane), c->place,
-                             c->frame.bytes);
+    return trib_link_payload(l, a, l->recv[lane].slots, trib_link_slot(l, a, lane),
+                             c->place, c->frame.bytes);
 }
 
-/** trib_link_give_back - return all credits of a lane now; owed if the transport is full. */
+/** trib_link_give_back - return all credits of a lane now; owed if the transport is
+ * full. */
 void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane);
 
 /**
  * trib_link_release - the cell that peek gave is used up.
  *
- * A credit is a store to a line of the peer, or even a write, so half a window, or a quarter
- * (above), is returned at a time: a sender that waits gets one as long as the receiver goes on.
- * Frames that name the sender's memory, and those whose payload is in a place, are
- * returned at once: the sender may wait for that.
+ * A credit is a store to a line of the peer, or even a write, so half a window, or a
+ * quarter (above), is returned at a time: a sender that waits gets one as long as the
+ * receiver goes on. Frames that name the sender's memory, and those whose payload is in
+ * a place, are returned at once: the sender may wait for that.
  */
 static inline void trib_link_release(struct trib_link *l, const struct trib_arena *a,
                                      int lane)
@@ -446,9 +464,10 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
 /**
  * trib_link_notify - write a notice to the peer; its text is cut to fit.
  *
- * One of waiting is left out while the transport still holds the last: another comes soon.
- * returns  TRIB_OK also where there is nobody to tell; TRIB_ERR_NO_RESOURCE: the transport
- *          is full, notify again later; what else its write gives
+ * One of waiting is left out while the transport still holds the last: another comes
+ * soon.
+ * returns  TRIB_OK also where there is nobody to tell; TRIB_ERR_NO_RESOURCE: the
+ *          transport is full, notify again later; what else its write gives
  */
 trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
                                const struct trib_notice *notice);

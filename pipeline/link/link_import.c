@@ -32,9 +32,9 @@ static void import_drop(struct trib_link *l, struct trib_import **at)
 }
 
 /*
- * Make room for one more: drop what the peer has freed, and of a full cache the one that
- * was not used for longest. The newest stays: an operation looks two up, one after the
- * other.
+ * Make room for one more: drop what the peer has freed, and of a full cache the one
+ * that was not used for longest. The newest stays: an operation looks two up, one after
+ * the other.
  */
 static void imports_trim(struct trib_link *l)
 {

@@ -2,7 +2,8 @@
 /*
  * Payload: the send buffer's reference, the receive buffer's, each
  *
- *     | origin 8 | lo 8 | hi 8 | length of region 2 | mappable 2 | region, to a multiple of 8 |
+ *     | origin 8 | lo 8 | hi 8 | length of region 2 | mappable 2 | region, to a
+ *     multiple of 8 |
  *
  * SAME for the second length: the region of the first, which is not repeated.
  */

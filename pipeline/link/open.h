@@ -35,7 +35,8 @@ static inline void trib_ref_none(struct trib_ref *ref)
     ref->blob.len = ref->blob.mappable = 0;
 }
 
-/** trib_ref_fits - does it stay inside a region of `len` bytes? Peers may claim anything. */
+/** trib_ref_fits - does it stay inside a region of `len` bytes? Peers may claim
+ * anything. */
 static inline bool trib_ref_fits(const struct trib_ref *ref, size_t len)
 {
     int64_t first, end;
@@ -51,7 +52,8 @@ bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b);
 /** trib_blob_copy - without what is behind its end. */
 void trib_blob_copy(struct trib_blob *to, const struct trib_blob *from);
 
-/** trib_open_bytes - of its payload: of blobs only what is used, once if both are the same. */
+/** trib_open_bytes - of its payload: of blobs only what is used, once if both are the
+ * same. */
 size_t trib_open_bytes(const struct trib_open *open);
 
 /** trib_open_write - to trib_open_bytes of memory. */

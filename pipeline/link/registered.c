@@ -138,8 +138,8 @@ void trib_memory_copy(struct trib_memories *m, const struct trib_region *region)
         m->list[i].copied |= m->list[i].region == region;
 }
 
-void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo, size_t hi,
-                     bool mapped, struct trib_ref *out)
+void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo,
+                     size_t hi, bool mapped, struct trib_ref *out)
 {
     const struct trib_memory *e = find(m, ptr, hi - lo, mapped);
 

@@ -40,7 +40,8 @@ trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
  */
 trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated,
                                  bool in_use);
-/* A part of a vector in registered memory: vector byte v is at region byte origin + v. */
+/* A part of a vector in registered memory: vector byte v is at region byte origin +
+ * v. */
 struct trib_place {
     const struct trib_region *region; /* NULL: it is in none */
     int64_t origin;
@@ -49,8 +50,8 @@ struct trib_place {
 /** trib_memory_remove_all - at the end; peers that are behind may still read it. */
 void trib_memory_remove_all(struct trib_memories *m);
 
-/** trib_memory_place - where vector bytes [lo, hi) are to be written out of, if lo is at
- * ptr. */
+/** trib_memory_place - where vector bytes [lo, hi) are to be written out of, if lo is
+ * at ptr. */
 struct trib_place trib_memory_place(const struct trib_memories *m, const void *ptr,
                                     size_t lo, size_t hi);
 
@@ -64,7 +65,7 @@ void trib_memory_copy(struct trib_memories *m, const struct trib_region *region)
  * mapped   by load and store; else by writes
  * out      blob.len 0 if they cannot
  */
-void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo, size_t hi,
-                     bool mapped, struct trib_ref *out);
+void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo,
+                     size_t hi, bool mapped, struct trib_ref *out);
 
 #endif

@@ -31,7 +31,8 @@ static bool take_item(const char *item, size_t n, struct trib_check *out)
             trib_number_read(text + strlen(norm), &out->norm) && out->norm > 0);
 }
 
-trib_status_t trib_check_parse(const char *text, struct trib_error *err, struct trib_check *out)
+trib_status_t trib_check_parse(const char *text, struct trib_error *err,
+                               struct trib_check *out)
 {
     bool good = strlen(text) < TRIB_CHECK_TEXT_MAX;
     locale_t plain;
@@ -40,17 +41,19 @@ trib_status_t trib_check_parse(const char *text, struct trib_error *err, struct 
     if (strcmp(text, "none") == 0)
         return TRIB_OK;
     const locale_t before = trib_number_enter(&plain);
-    for (const char *at = text; good && at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+    for (const char *at = text; good && at;
+         at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
         good = take_item(at, strcspn(at, ","), out);
     trib_number_leave(plain, before);
     if (good)
         return TRIB_OK;
     *out = (struct trib_check){.finite = false};
-    return trib_fail(err, TRIB_ERR_CONFIG,
-                     "TRIB_CHECK is \"%.60s\", it must be none, finite, norm:X with a number X "
-                     "above 0, such as norm:1e6, sum, or sum and one of the others, such as "
-                     "finite,sum",
-                     text);
+    return trib_fail(
+        err, TRIB_ERR_CONFIG,
+        "TRIB_CHECK is \"%.60s\", it must be none, finite, norm:X with a number X "
+        "above 0, such as norm:1e6, sum, or sum and one of the others, such as "
+        "finite,sum",
+        text);
 }
 
 static size_t first_bad_double(const void *x, size_t n)
@@ -65,8 +68,8 @@ static size_t first_bad_double(const void *x, size_t n)
     return n;
 }
 
-size_t trib_check_first_bad(const struct trib_kernels *kernels, trib_dtype_t dtype, const void *x,
-                            size_t n)
+size_t trib_check_first_bad(const struct trib_kernels *kernels, trib_dtype_t dtype,
+                            const void *x, size_t n)
 {
     const size_t element = trib_dtype_size(dtype);
     float part[BLOCK];
@@ -87,8 +90,8 @@ size_t trib_check_first_bad(const struct trib_kernels *kernels, trib_dtype_t dty
     return n;
 }
 
-double trib_check_squares(trib_dtype_t dtype, const struct trib_kernels *kernels, const void *x,
-                          size_t n)
+double trib_check_squares(trib_dtype_t dtype, const struct trib_kernels *kernels,
+                          const void *x, size_t n)
 {
     const size_t element = trib_dtype_size(dtype);
     double sum = 0, v;
@@ -118,10 +121,11 @@ trib_status_t trib_check_peer(struct trib_engine *e, const struct trib_run *run,
     const size_t at = trib_check_first_bad(e->kernels, d->op.dtype, x, c->n);
     if (at == c->n)
         return TRIB_OK;
-    snprintf(text, sizeof(text),
-             "rank %d gave NaN or an infinity, element %zu%s%.40s%s, in %s (TRIB_CHECK)", peer,
-             c->first + at, run->label ? " of \"" : "", run->label ? run->label : "",
-             run->label ? "\"" : "", trib_coll_name(d->op.coll));
+    snprintf(
+        text, sizeof(text),
+        "rank %d gave NaN or an infinity, element %zu%s%.40s%s, in %s (TRIB_CHECK)",
+        peer, c->first + at, run->label ? " of \"" : "", run->label ? run->label : "",
+        run->label ? "\"" : "", trib_coll_name(d->op.coll));
     trib_engine_mark(e, TRIB_ERR_INVALID, text);
     return TRIB_ERR_INVALID;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A look at contributions before they are summed (TRIB_CHECK): one bad gradient ends the operation
- * with the name of the rank that gave it, in place of a sum that is wrong everywhere.
+ * A look at contributions before they are summed (TRIB_CHECK): one bad gradient ends
+ * the operation with the name of the rank that gave it, in place of a sum that is wrong
+ * everywhere.
  *
- * Each rank looks at its own. Whoever sums elements as they are, and gets contributions and not
- * sums of some (trib_run_desc.gathers), looks at those of all others as well: a rank may lie.
- * That look finds what is not finite; a norm is known to the sender alone, as whoever sums sees
- * chunks.
+ * Each rank looks at its own. Whoever sums elements as they are, and gets contributions
+ * and not sums of some (trib_run_desc.gathers), looks at those of all others as well: a
+ * rank may lie. That look finds what is not finite; a norm is known to the sender
+ * alone, as whoever sums sees chunks.
  */
 #ifndef PIPELINE_PAYLOAD_CHECK_H
 #define PIPELINE_PAYLOAD_CHECK_H
@@ -15,18 +16,19 @@
 
 enum { TRIB_CHECK_TEXT_MAX = 48 };
 
-/** trib_check_parse - of "none", or of some of "finite", "norm:X" and "sum" with commas between
- * them; TRIB_ERR_CONFIG with a sentence. */
+/** trib_check_parse - of "none", or of some of "finite", "norm:X" and "sum" with commas
+ * between them; TRIB_ERR_CONFIG with a sentence. */
 trib_status_t trib_check_parse(const char *text, struct trib_error *err,
                                struct trib_check *out);
 
-/** trib_check_first_bad - the first element that is NaN or Inf; n: none. Any alignment. */
-size_t trib_check_first_bad(const struct trib_kernels *kernels, trib_dtype_t dtype, const void *x,
-                            size_t n);
+/** trib_check_first_bad - the first element that is NaN or Inf; n: none. Any
+ * alignment. */
+size_t trib_check_first_bad(const struct trib_kernels *kernels, trib_dtype_t dtype,
+                            const void *x, size_t n);
 
 /** trib_check_squares - the sum of the squares of n elements, in float64. */
-double trib_check_squares(trib_dtype_t dtype, const struct trib_kernels *kernels, const void *x,
-                          size_t n);
+double trib_check_squares(trib_dtype_t dtype, const struct trib_kernels *kernels,
+                          const void *x, size_t n);
 
 /**
  * trib_check_peer - look at what a peer gave for a chunk, where that is asked for.

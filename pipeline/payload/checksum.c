@@ -7,14 +7,16 @@
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/payload.h"
 
-/* Where the sum is: a payload that does not fit the cell leaves its place in the cell free, and
- * one that does has no use for the number of a place. */
+/* Where the sum is: a payload that does not fit the cell leaves its place in the cell
+ * free, and one that does has no use for the number of a place. */
 static uint8_t *place_of(struct trib_cell *cell)
 {
-    return cell->frame.bytes <= TRIB_CELL_PAYLOAD ? (uint8_t *)&cell->place : cell->payload;
+    return cell->frame.bytes <= TRIB_CELL_PAYLOAD ? (uint8_t *)&cell->place
+                                                  : cell->payload;
 }
 
-static uint32_t sum_of(const struct trib_engine *e, const struct trib_frame *f, struct trib_bytes b)
+static uint32_t sum_of(const struct trib_engine *e, const struct trib_frame *f,
+                       struct trib_bytes b)
 {
     return e->kernels->crc32c(e->kernels->crc32c(0, f, sizeof(*f)), b.at, b.n);
 }
@@ -26,7 +28,8 @@ static void set(struct trib_engine *e, struct trib_cell *cell, struct trib_bytes
     memcpy(place_of(cell), &sum, sizeof(sum));
 }
 
-static struct trib_bytes slot_to_send(struct trib_engine *e, struct trib_link *l, int lane)
+static struct trib_bytes slot_to_send(struct trib_engine *e, struct trib_link *l,
+                                      int lane)
 {
     const size_t n = trib_link_cell(l, &e->arena, lane)->frame.bytes;
 
@@ -51,13 +54,15 @@ void trib_checksum_set(struct trib_engine *e, const struct trib_run *run,
     set(e, cell, b.at ? b : slot_to_send(e, l, t->lane));
 }
 
-static struct trib_bytes received_slot(struct trib_engine *e, struct trib_link *l, int lane)
+static struct trib_bytes received_slot(struct trib_engine *e, struct trib_link *l,
+                                       int lane)
 {
     struct trib_cell *cell = trib_link_peek(l, &e->arena, lane);
 
     if (cell->frame.bytes > e->arena.slot_bytes)
         return (struct trib_bytes){.at = NULL};
-    return (struct trib_bytes){trib_link_received(l, &e->arena, lane, cell), cell->frame.bytes};
+    return (struct trib_bytes){trib_link_received(l, &e->arena, lane, cell),
+                               cell->frame.bytes};
 }
 
 static struct trib_bytes received(struct trib_engine *e, const struct trib_run *run,
@@ -76,7 +81,8 @@ static struct trib_bytes received(struct trib_engine *e, const struct trib_run *
     return ops->received(e, run, t, from, c);
 }
 
-static bool is_wrong(struct trib_engine *e, int peer, struct trib_cell *cell, struct trib_bytes b)
+static bool is_wrong(struct trib_engine *e, int peer, struct trib_cell *cell,
+                     struct trib_bytes b)
 {
     uint32_t said, found;
     char what[160], chunk[32] = "buffers";
@@ -89,9 +95,10 @@ static bool is_wrong(struct trib_engine *e, int peer, struct trib_cell *cell, st
         return false;
     if (cell->frame.kind != TRIB_FRAME_OPEN)
         snprintf(chunk, sizeof(chunk), "chunk %u", cell->frame.chunk);
-    snprintf(what, sizeof(what),
-             "%s, damaged on its way (TRIB_CHECK=sum: CRC-32C %08x was sent, %08x came),", chunk,
-             said, found);
+    snprintf(
+        what, sizeof(what),
+        "%s, damaged on its way (TRIB_CHECK=sum: CRC-32C %08x was sent, %08x came),",
+        chunk, said, found);
     trib_engine_protocol(e, peer, what);
     return true;
 }
@@ -108,5 +115,6 @@ bool trib_checksum_wrong(struct trib_engine *e, const struct trib_run *run,
 
 bool trib_checksum_wrong_slot(struct trib_engine *e, struct trib_link *l, int lane)
 {
-    return is_wrong(e, l->peer, trib_link_peek(l, &e->arena, lane), received_slot(e, l, lane));
+    return is_wrong(e, l->peer, trib_link_peek(l, &e->arena, lane),
+                    received_slot(e, l, lane));
 }

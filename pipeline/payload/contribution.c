@@ -13,8 +13,9 @@ const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run
     return stage;
 }
 
-const float *trib_own_f32_staged(const struct trib_engine *e, const struct trib_run *run,
-                            const struct trib_chunk *c, float *stage)
+const float *trib_own_f32_staged(const struct trib_engine *e,
+                                 const struct trib_run *run, const struct trib_chunk *c,
+                                 float *stage)
 {
     const float *x = trib_as_f32(e, run, trib_run_own(run, c), c->n, stage);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contributions: the own one, as the plan's feedback wants it sent, and those of a REDUCE in the
- * order of ranks.
+ * Contributions: the own one, as the plan's feedback wants it sent, and those of a
+ * REDUCE in the order of ranks.
  */
 #ifndef PIPELINE_PAYLOAD_CONTRIBUTION_H
 #define PIPELINE_PAYLOAD_CONTRIBUTION_H
@@ -28,8 +28,8 @@ struct trib_contrib {
     struct trib_cell *cell;
 };
 
-/* A walk over the contributions of a REDUCE, in the order of ranks, mine in its place. Ranks that
- * a quorum closes the chunk without are left out. */
+/* A walk over the contributions of a REDUCE, in the order of ranks, mine in its place.
+ * Ranks that a quorum closes the chunk without are left out. */
 struct trib_contrib_walk {
     struct trib_engine *engine;
     const struct trib_run *run;
@@ -47,7 +47,8 @@ static inline struct trib_contrib_walk trib_contrib_begin(struct trib_engine *e,
 }
 
 /** trib_contrib_next - the next one; false: there is none left. */
-static inline bool trib_contrib_next(struct trib_contrib_walk *w, struct trib_contrib *out)
+static inline bool trib_contrib_next(struct trib_contrib_walk *w,
+                                     struct trib_contrib *out)
 {
     const struct trib_program *p = &w->run->program;
     const struct trib_task *t = w->task;
@@ -62,7 +63,8 @@ static inline bool trib_contrib_next(struct trib_contrib_walk *w, struct trib_co
         if (!trib_quorum_counts(w->run, edge->peer))
             continue;
         *out = (struct trib_contrib){
-            TRIB_BY_PEER, m, edge, trib_link_peek(&e->links[edge->peer], &e->arena, m->lane)};
+            TRIB_BY_PEER, m, edge,
+            trib_link_peek(&e->links[edge->peer], &e->arena, m->lane)};
         return true;
     }
     if (!w->mine)
@@ -76,21 +78,23 @@ static inline bool trib_contrib_next(struct trib_contrib_walk *w, struct trib_co
 static inline const uint8_t *trib_contrib_received(const struct trib_engine *e,
                                                    const struct trib_contrib *from)
 {
-    return trib_link_received(&e->links[from->edge->peer], &e->arena, from->member->lane,
-                              from->cell);
+    return trib_link_received(&e->links[from->edge->peer], &e->arena,
+                              from->member->lane, from->cell);
 }
 
-/** trib_as_f32 - n elements at p as float32: in place where they are that, else in stage. */
-const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run, const void *p,
-                         size_t n, float *stage);
+/** trib_as_f32 - n elements at p as float32: in place where they are that, else in
+ * stage. */
+const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
+                         const void *p, size_t n, float *stage);
 
-/** trib_own_f32 - the own contribution of a chunk, as the plan's feedback wants it sent: once
- * per operation. */
+/** trib_own_f32 - the own contribution of a chunk, as the plan's feedback wants it
+ * sent: once per operation. */
 const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
                           const struct trib_chunk *c);
 
 /** trib_own_f32_staged - the same by a worker, whose stage is given. */
-const float *trib_own_f32_staged(const struct trib_engine *e, const struct trib_run *run,
-                                 const struct trib_chunk *c, float *stage);
+const float *trib_own_f32_staged(const struct trib_engine *e,
+                                 const struct trib_run *run, const struct trib_chunk *c,
+                                 float *stage);
 
 #endif

@@ -6,7 +6,8 @@
 #include "pipeline/payload/undo_log.h"
 
 trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
-                               const struct trib_chunk *c, const uint8_t *word, size_t len)
+                               const struct trib_chunk *c, const uint8_t *word,
+                               size_t len)
 {
     if (run->serves)
         return TRIB_OK; /* nobody looks at it here */

@@ -9,6 +9,7 @@
 
 /** trib_coded_value - the chunk's value out of a code word. */
 trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
-                               const struct trib_chunk *c, const uint8_t *word, size_t len);
+                               const struct trib_chunk *c, const uint8_t *word,
+                               size_t len);
 
 #endif

@@ -7,22 +7,27 @@
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
 
-static void scale_residual(const struct trib_engine *e, float *residual, size_t n, float unit,
-                           bool divide)
+static void scale_residual(const struct trib_engine *e, float *residual, size_t n,
+                           float unit, bool divide)
 {
     const float one = 1.0f;
-    struct trib_reduce r = {.src = {residual}, .n_src = 1, .dst = {residual}, .n_dst = 1,
-                            .n = n, .weight = divide ? &one : &unit,
+    struct trib_reduce r = {.src = {residual},
+                            .n_src = 1,
+                            .dst = {residual},
+                            .n_dst = 1,
+                            .n = n,
+                            .weight = divide ? &one : &unit,
                             .divisor = divide ? unit : 0};
 
     if (unit > 1.0f)
         e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
 }
 
-/* Called by workers, too: nothing of the engine changes, and of the run only what is the
- * chunk's. */
+/* Called by workers, too: nothing of the engine changes, and of the run only what is
+ * the chunk's. */
 static uint32_t make_word(const struct trib_engine *e, const struct trib_run *run,
-                          const struct trib_chunk *c, const struct trib_word_source *s, uint8_t *dst)
+                          const struct trib_chunk *c, const struct trib_word_source *s,
+                          uint8_t *dst)
 {
     bool exact = s->exact, with_feedback = s->feedback;
     struct trib_encode in = {
@@ -63,7 +68,8 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
 }
 
 uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
-                       const struct trib_chunk *c, struct trib_word_source s, uint8_t *dst)
+                     const struct trib_chunk *c, struct trib_word_source s,
+                     uint8_t *dst)
 {
     s.scratch = run->codec_scratch;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
@@ -81,11 +87,12 @@ uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_ru
 {
     bool result = use == TRIB_OWN_RESULT;
     const float *kept = trib_share_kept(run, c);
-    struct trib_word_source s = {.x = kept ? kept : trib_own_f32_staged(e, run, c, bench->stage),
-                       .exact = result && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
-                       .feedback = !result,
-                       .unit = 1.0f,
-                       .scratch = bench->scratch};
+    struct trib_word_source s = {
+        .x = kept ? kept : trib_own_f32_staged(e, run, c, bench->stage),
+        .exact = result && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+        .feedback = !result,
+        .unit = 1.0f,
+        .scratch = bench->scratch};
 
     return make_word(e, run, c, &s, dst);
 }

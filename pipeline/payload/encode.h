@@ -18,8 +18,9 @@ struct trib_word_source {
 };
 
 /** trib_encode - by the engine; dst: trib_codec_bound(c->n) bytes; returns bytes. */
-uint32_t trib_encode(struct trib_engine *e, struct trib_run *run, const struct trib_chunk *c,
-                     struct trib_word_source s, uint8_t *dst);
+uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
+                     const struct trib_chunk *c, struct trib_word_source s,
+                     uint8_t *dst);
 
 /**
  * trib_coded_encode_own - the code word of the own contribution: once per operation.

@@ -107,7 +107,8 @@ static bool chunks_share_bytes(const struct trib_run *run)
 
 static trib_status_t make_benches(const struct trib_run *run, struct trib_run_ahead *a)
 {
-    size_t scratch = (trib_codec_scratch(run->desc.codec, run->desc.piece) + 64) / 64 * 64;
+    size_t scratch =
+        (trib_codec_scratch(run->desc.codec, run->desc.piece) + 64) / 64 * 64;
 
     a->benches = calloc(a->threads + 1, sizeof(*a->benches));
     if (!a->benches)
@@ -277,7 +278,8 @@ static struct word *given(struct trib_run *run, const struct trib_task *t)
     return NULL;
 }
 
-bool trib_ahead_ready(struct trib_engine *e, struct trib_run *run, const struct trib_task *t)
+bool trib_ahead_ready(struct trib_engine *e, struct trib_run *run,
+                      const struct trib_task *t)
 {
     struct trib_run_ahead *a = run->ahead;
     struct word *w = given(run, t);
@@ -305,7 +307,8 @@ bool trib_ahead_help(struct trib_engine *e, struct trib_run *run)
     return trib_workers_help(e->workers);
 }
 
-/* What a worker did, now that one of it may be recorded: it is not the engine's thread. */
+/* What a worker did, now that one of it may be recorded: it is not the engine's
+ * thread. */
 static void trace_word(struct trib_engine *e, const struct word *w, uint32_t chunk)
 {
     struct trib_trace_event event = {.time_ns = w->begin_ns,
@@ -324,8 +327,8 @@ static void trace_word(struct trib_engine *e, const struct word *w, uint32_t chu
     trib_trace_add(&e->trace, &event);
 }
 
-bool trib_ahead_take(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                     uint8_t **word, uint32_t *len_out)
+bool trib_ahead_take(struct trib_engine *e, struct trib_run *run,
+                     const struct trib_task *t, uint8_t **word, uint32_t *len_out)
 {
     struct trib_run_ahead *a = run->ahead;
     struct word *w = given(run, t);

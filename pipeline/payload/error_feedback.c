@@ -59,7 +59,8 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
 
     f->scale = 1.0f;
     f->coded = !trib_feedback_plain(rule);
-    if (!allocate(&run->residual, trib_feedback_feeds_back(run) && !run->serves, total) ||
+    if (!allocate(&run->residual, trib_feedback_feeds_back(run) && !run->serves,
+                  total) ||
         !allocate(&f->momentum, rule->momentum > 0, total) ||
         !allocate(&f->own, ef21, total) || !allocate(&f->sum, ef21, total) ||
         !allocate(&f->partial, ef21 && narrow(run), total))
@@ -118,7 +119,8 @@ void trib_feedback_clip(struct trib_engine *e, struct trib_run *run)
     if (rule->clip > 0 && run->desc.total && !run->serves) {
         const double most = rule->clip / sqrt(e->ranks), norm = norm_of(e, run);
         /* of NaN and Inf no part is left to scale: they go as they are, and are seen */
-        run->feedback.scale = norm > most && isfinite(norm) ? (float)(most / norm) : 1.0f;
+        run->feedback.scale =
+            norm > most && isfinite(norm) ? (float)(most / norm) : 1.0f;
     }
 }
 
@@ -163,8 +165,9 @@ static const float *moved(const struct trib_engine *e, const struct trib_run *ru
     return u;
 }
 
-const float *trib_feedback_apply(const struct trib_engine *e, const struct trib_run *run,
-                                 const struct trib_chunk *c, const float *x, float *stage)
+const float *trib_feedback_apply(const struct trib_engine *e,
+                                 const struct trib_run *run, const struct trib_chunk *c,
+                                 const float *x, float *stage)
 {
     const struct trib_feedback *f = &run->feedback;
     float scale = f->scale;

@@ -14,7 +14,8 @@ bool trib_narrow_is(const struct trib_run *run)
     const uint32_t flags = d->codec ? trib_codec_info(d->codec)->flags : 0;
     const bool words = flags & TRIB_CODEC_ANY_OP && !(flags & TRIB_CODEC_IDENTITY);
 
-    return d->op.op == TRIB_MEAN && !trib_coded_linear(run) && (words || is_half(d->op.dtype));
+    return d->op.op == TRIB_MEAN && !trib_coded_linear(run) &&
+           (words || is_half(d->op.dtype));
 }
 
 /* The value that t takes was made by the REDUCE of its chunk behind which it stands. */
@@ -48,11 +49,14 @@ struct trib_narrow trib_narrow_begin(struct trib_engine *e, struct trib_run *run
         all += trib_narrow_divisor(code);
     }
     const uint64_t most = (uint64_t)e->ranks;
-    t->divided = t->flags & TRIB_TASK_MEAN ? 0 : (trib_narrow_code(all < most ? all : most) & 127u);
+    t->divided = t->flags & TRIB_TASK_MEAN
+                     ? 0
+                     : (trib_narrow_code(all < most ? all : most) & 127u);
     for (uint64_t n = 1; n < all; n *= 2)
         sum.one *= 0.5f;
-    const uint32_t by = t->flags & TRIB_TASK_MEAN ? (uint32_t)trib_quorum_contributors(e, run)
-                                                  : trib_narrow_divisor(t->divided);
+    const uint32_t by = t->flags & TRIB_TASK_MEAN
+                            ? (uint32_t)trib_quorum_contributors(e, run)
+                            : trib_narrow_divisor(t->divided);
     sum.divisor = sum.one * (float)by;
     return sum;
 }

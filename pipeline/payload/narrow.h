@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Means whose sums may not fit: op mean of f16 or bf16, or by a codec whose words are such
- * numbers. The mean of 40000 and 40000 is a number of f16; their sum is none.
+ * Means whose sums may not fit: op mean of f16 or bf16, or by a codec whose words are
+ * such numbers. The mean of 40000 and 40000 is a number of f16; their sum is none.
  *
- * So a sum that is not finished is kept, and sent, divided by a power of two that is at least the
- * number of contributions in it: it is then no larger than they are, and has the bits that it
- * would have had, unless it becomes a denormal. Frames say by which power (frame.h). Whoever
- * sums weighs what comes with it:
+ * So a sum that is not finished is kept, and sent, divided by a power of two that is at
+ * least the number of contributions in it: it is then no larger than they are, and has
+ * the bits that it would have had, unless it becomes a denormal. Frames say by which
+ * power (frame.h). Whoever sums weighs what comes with it:
  *
  *     d' = d_0 + d_1 + … , rounded up to a power of two
  *     value = (d_0 x_0 + d_1 x_1 + …) / d'        a contribution has d = 1
  *     mean  = (d_0 x_0 + d_1 x_1 + …) / ranks
  *
- * In the sum itself, which is in float32, all weights are multiplied by a power of two that
- * keeps it from growing beyond its largest contribution.
+ * In the sum itself, which is in float32, all weights are multiplied by a power of two
+ * that keeps it from growing beyond its largest contribution.
  */
 #ifndef PIPELINE_PAYLOAD_NARROW_H
 #define PIPELINE_PAYLOAD_NARROW_H
@@ -39,7 +39,8 @@ static inline uint8_t trib_narrow_code(uint64_t n)
 /** trib_narrow_is - is a run's operation such a mean? Its codec is known. */
 bool trib_narrow_is(const struct trib_run *run);
 
-/* Of one sum: a contribution weighs `one`; the weighed sum is to be divided by divisor. */
+/* Of one sum: a contribution weighs `one`; the weighed sum is to be divided by
+ * divisor. */
 struct trib_narrow {
     float one;
     float divisor;
@@ -53,8 +54,8 @@ struct trib_narrow {
 struct trib_narrow trib_narrow_begin(struct trib_engine *e, struct trib_run *run,
                                      struct trib_task *t);
 
-/** trib_narrow_before - of what t takes as the value made so far, as in a frame; 0: it takes the
- * own contribution. */
+/** trib_narrow_before - of what t takes as the value made so far, as in a frame; 0: it
+ * takes the own contribution. */
 uint8_t trib_narrow_before(const struct trib_run *run, const struct trib_task *t);
 
 static inline float trib_narrow_weight(const struct trib_narrow *sum, uint8_t code)

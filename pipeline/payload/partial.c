@@ -25,10 +25,11 @@ int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *ru
 {
     const struct trib_quorum *q = run->quorum;
 
-    return q ? trib_quorum_bits(q->masks + c->index * q->mask_bytes, q->mask_bytes) : e->ranks;
+    return q ? trib_quorum_bits(q->masks + c->index * q->mask_bytes, q->mask_bytes)
+             : e->ranks;
 }
 
-/* Preparing ------------------------------------------------------------------------------- */
+/* Preparing ------------------------------------------------------------------------ */
 
 static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
 {
@@ -49,23 +50,25 @@ static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
         q->sums = malloc(q->n_results * run->desc.piece * sizeof(float) + 1);
     for (uint32_t i = 0; q->out && i < p->n_edges; i++)
         q->out[i].run = run;
-    return (q->sums || !run->sum) && q->order && q->out && q->results && q->bytes && q->chunk && q->elements;
+    return (q->sums || !run->sum) && q->order && q->out && q->results && q->bytes &&
+           q->chunk && q->elements;
 }
 
 uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_quorum *q = run->quorum;
     const struct trib_program *p = &run->program;
-    const uint64_t result = trib_codec_bound(run->desc.codec, run->desc.piece) +
-                            trib_quorum_mask_bytes(e->ranks) + sizeof(*q->bytes) +
-                            sizeof(*q->chunk) + sizeof(*q->elements) +
-                            (trib_service_sum_bytes(run) ? run->desc.piece * sizeof(float) : 0);
+    const uint64_t result =
+        trib_codec_bound(run->desc.codec, run->desc.piece) +
+        trib_quorum_mask_bytes(e->ranks) + sizeof(*q->bytes) + sizeof(*q->chunk) +
+        sizeof(*q->elements) +
+        (trib_service_sum_bytes(run) ? run->desc.piece * sizeof(float) : 0);
     uint64_t sums = 0;
 
     for (uint32_t i = 0; i < p->n_tasks; i++)
         sums += p->tasks[i].kind == TRIB_TASK_REDUCE;
-    return sizeof(*q) + p->n_tasks * sizeof(*q->order) + (p->n_edges + 1) * sizeof(*q->out) +
-           sums * run->desc.rounds * result;
+    return sizeof(*q) + p->n_tasks * sizeof(*q->order) +
+           (p->n_edges + 1) * sizeof(*q->out) + sums * run->desc.rounds * result;
 }
 
 trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run)
@@ -107,7 +110,7 @@ void trib_quorum_dispose(struct trib_run *run)
     run->quorum = NULL;
 }
 
-/* A node -------------------------------------------------------------------------------- */
+/* A node --------------------------------------------------------------------------- */
 
 static void queue_out(struct trib_engine *e, struct trib_link *l, struct trib_out *out)
 {
@@ -135,7 +138,8 @@ bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
     for (uint32_t i = 0; i < p->n_edges; i++) {
         const int peer = p->edges[i].peer;
         if (q->out[i].queued) {
-            trib_engine_protocol(e, peer, "a start before it had taken the last one's result");
+            trib_engine_protocol(e, peer,
+                                 "a start before it had taken the last one's result");
             return false;
         }
         queue_out(e, &e->links[peer], &q->out[i]);
@@ -150,8 +154,8 @@ bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
 }
 
 /* Who is there goes to q->counted; *behind_out: how many cannot be, yet. */
-static uint32_t gather(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                       uint32_t *behind_out)
+static uint32_t gather(struct trib_engine *e, struct trib_run *run,
+                       const struct trib_task *t, uint32_t *behind_out)
 {
     const struct trib_program *p = &run->program;
     struct trib_quorum *q = run->quorum;
@@ -172,7 +176,8 @@ static uint32_t gather(struct trib_engine *e, struct trib_run *run, const struct
     return n;
 }
 
-bool trib_quorum_due(struct trib_engine *e, struct trib_run *run, const struct trib_task *t)
+bool trib_quorum_due(struct trib_engine *e, struct trib_run *run,
+                     const struct trib_task *t)
 {
     struct trib_quorum *q = run->quorum;
     uint32_t behind;
@@ -189,7 +194,8 @@ bool trib_quorum_due(struct trib_engine *e, struct trib_run *run, const struct t
         q->opened_ns = now;
     if (n < run->desc.quorum.need)
         return false;
-    return n + behind == t->n_members || now - q->opened_ns >= run->desc.quorum.deadline_ns;
+    return n + behind == t->n_members ||
+           now - q->opened_ns >= run->desc.quorum.deadline_ns;
 }
 
 void trib_quorum_skip(struct trib_engine *e, struct trib_link *l, int lane)
@@ -198,15 +204,16 @@ void trib_quorum_skip(struct trib_engine *e, struct trib_link *l, int lane)
     e->owing = true;
 }
 
-void trib_quorum_closed(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                        const struct trib_chunk *c)
+void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
+                        const struct trib_task *t, const struct trib_chunk *c)
 {
     struct trib_quorum *q = run->quorum;
     const struct trib_store *s = &run->stores[t->chunk];
     const uint32_t i = q->closed;
     uint8_t *to = q->results + i * q->stride;
 
-    assert(i < q->n_results && s->round == t->done + 1 && s->len + q->mask_bytes <= q->stride);
+    assert(i < q->n_results && s->round == t->done + 1 &&
+           s->len + q->mask_bytes <= q->stride);
     memcpy(to, s->bytes, s->len);
     if (q->sums)
         memcpy(q->sums + i * run->desc.piece, trib_service_sum_at(run, t->chunk),
@@ -231,8 +238,8 @@ bool trib_quorum_idle(const struct trib_run *run)
     return idle;
 }
 
-/* A frame of a chunk that was closed without it. Its number of elements is as given: any
- * payload will do, but what is behind it must be at its place. */
+/* A frame of a chunk that was closed without it. Its number of elements is as given:
+ * any payload will do, but what is behind it must be at its place. */
 static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
@@ -258,7 +265,8 @@ static bool goes_as_sum(const struct trib_out *out)
 {
     const struct trib_quorum *q = out->run->quorum;
 
-    return q->sums && q->chunk[out->sent] % out->run->program.n_edges == (uint32_t)(out - q->out);
+    return q->sums &&
+           q->chunk[out->sent] % out->run->program.n_edges == (uint32_t)(out - q->out);
 }
 
 static uint32_t bytes_of(const struct trib_out *out)
@@ -319,7 +327,8 @@ static bool send_one(struct trib_engine *e, struct trib_link *l)
     return true;
 }
 
-/* Grants and credits, as for the links of the running operation; false: some are left. */
+/* Grants and credits, as for the links of the running operation; false: some are
+ * left. */
 static bool pay(struct trib_engine *e, struct trib_link *l)
 {
     bool owed = false;
@@ -352,7 +361,7 @@ bool trib_quorum_pump(struct trib_engine *e)
     return moved;
 }
 
-/* A rank -------------------------------------------------------------------------------- */
+/* A rank --------------------------------------------------------------------------- */
 
 static void clear_sent(struct trib_run *run, const struct trib_chunk *c)
 {
@@ -362,15 +371,18 @@ static void clear_sent(struct trib_run *run, const struct trib_chunk *c)
         sent[i / 8] &= (uint8_t)~(1u << i % 8);
 }
 
-/* The chunk's state is what it was: now as if the contribution had been made and not sent. */
-static void keep_back(struct trib_engine *e, struct trib_run *run, const struct trib_chunk *c)
+/* The chunk's state is what it was: now as if the contribution had been made and not
+ * sent. */
+static void keep_back(struct trib_engine *e, struct trib_run *run,
+                      const struct trib_chunk *c)
 {
     clear_sent(run, c);
     e->kernels->axpy_f32(run->residual + c->first, trib_own_f32(e, run, c), 1.0f, c->n);
 }
 
 /* p bits, and enough of them? */
-static bool valid(const struct trib_engine *e, const struct trib_run *run, const uint8_t *mask)
+static bool valid(const struct trib_engine *e, const struct trib_run *run,
+                  const uint8_t *mask)
 {
     const size_t bytes = run->quorum->mask_bytes;
 
@@ -399,7 +411,7 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* Without the service ------------------------------------------------------------------- */
+/* Without the service -------------------------------------------------------------- */
 
 static struct trib_quorum_start head_of(const struct trib_run *run)
 {
@@ -422,13 +434,15 @@ struct trib_quorum_start *trib_quorum_room(const struct trib_run *run)
     return s;
 }
 
-void trib_quorum_copy(const struct trib_run *run, uint64_t number, struct trib_quorum_start *out)
+void trib_quorum_copy(const struct trib_run *run, uint64_t number,
+                      struct trib_quorum_start *out)
 {
     *out = head_of(run);
     out->number = number;
     memcpy(out->bytes, run->quorum->masks, out->chunks * out->mask_bytes);
     if (out->count)
-        memcpy(out->bytes + out->chunks * out->mask_bytes, run->recv, out->count * out->element);
+        memcpy(out->bytes + out->chunks * out->mask_bytes, run->recv,
+               out->count * out->element);
 }
 
 bool trib_quorum_of_run(const struct trib_quorum_start *s, const struct trib_run *run)
@@ -438,8 +452,8 @@ bool trib_quorum_of_run(const struct trib_quorum_start *s, const struct trib_run
     if (!run->quorum)
         return false;
     head = head_of(run);
-    return s->count == head.count && s->element == head.element && s->piece == head.piece &&
-           s->chunks == head.chunks;
+    return s->count == head.count && s->element == head.element &&
+           s->piece == head.piece && s->chunks == head.chunks;
 }
 
 bool trib_quorum_valid(const struct trib_quorum_start *s, size_t bytes, int ranks)
@@ -484,8 +498,8 @@ void trib_quorum_undo(struct trib_engine *e, struct trib_run *run,
 }
 
 void trib_quorum_deliver(struct trib_engine *e, struct trib_run *run,
-                         const struct trib_quorum_start *s, const void *send, void *recv,
-                         bool begun)
+                         const struct trib_quorum_start *s, const void *send,
+                         void *recv, bool begun)
 {
     const uint64_t modes = trib_fpenv_enter();
 

@@ -2,27 +2,30 @@
 /*
  * Sums that a service closes without the late ones: run->desc.quorum.
  *
- * A node closes its chunks in their order. One is closed when all contributions are in, or when
- * its deadline, which runs from the first of them on, has passed and enough are. A rank that
- * missed one is behind, and not waited for, until the frames have come that are to be dropped:
- * recv[].skip counts them, for a link, and lasts from operation to operation.
+ * A node closes its chunks in their order. One is closed when all contributions are in,
+ * or when its deadline, which runs from the first of them on, has passed and enough
+ * are. A rank that missed one is behind, and not waited for, until the frames have come
+ * that are to be dropped: recv[].skip counts them, for a link, and lasts from operation
+ * to operation.
  *
  * A result is a code word, and behind it the bitmap of who is in it:
  *
  *     | code word | rank r is bit r % 8 of byte r / 8 |    frame.bytes is of both
  *
- * The node keeps all results of a start and sends them over each link as it has room there, by
- * trib_quorum_pump; SENDs of its program are not run. So the operation is over when its
- * chunks are closed, and a rank that takes no results holds up nobody. Frames of later operations
- * stand behind these: their turns count link->out_frames. A plan is not started again before
- * every rank has taken its last result; who does has broken the protocol.
+ * The node keeps all results of a start and sends them over each link as it has room
+ * there, by trib_quorum_pump; SENDs of its program are not run. So the operation is
+ * over when its chunks are closed, and a rank that takes no results holds up nobody.
+ * Frames of later operations stand behind these: their turns count link->out_frames. A
+ * plan is not started again before every rank has taken its last result; who does has
+ * broken the protocol.
  *
- * A rank sends all its contributions and receives all results. One that lacks its own: the chunk
- * was not sent, and what would have been is added to the residual that was there before.
+ * A rank sends all its contributions and receives all results. One that lacks its own:
+ * the chunk was not sent, and what would have been is added to the residual that was
+ * there before.
  *
- * Why this cannot dead-lock: frames to be dropped are taken whatever runs, so a rank can always
- * send; it takes a result when it has sent its own, and results wait for ranks, never ranks for
- * each other's results.
+ * Why this cannot dead-lock: frames to be dropped are taken whatever runs, so a rank
+ * can always send; it takes a result when it has sent its own, and results wait for
+ * ranks, never ranks for each other's results.
  */
 #ifndef PIPELINE_PAYLOAD_PARTIAL_H
 #define PIPELINE_PAYLOAD_PARTIAL_H
@@ -33,10 +36,12 @@
 int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_chunk *c);
 
-/** trib_quorum_bytes - what trib_quorum_prepare will allocate of a service, or a little more. */
+/** trib_quorum_bytes - what trib_quorum_prepare will allocate of a service, or a little
+ * more. */
 uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run);
 
-/** trib_quorum_prepare - of a run with a quorum, once its codec is; TRIB_ERR_NO_MEMORY. */
+/** trib_quorum_prepare - of a run with a quorum, once its codec is;
+ * TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run);
 void trib_quorum_dispose(struct trib_run *run);
 
@@ -44,14 +49,15 @@ void trib_quorum_dispose(struct trib_run *run);
 bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run);
 
 /** trib_quorum_due - is t the next REDUCE of a node, and may its chunk be closed? */
-bool trib_quorum_due(struct trib_engine *e, struct trib_run *run, const struct trib_task *t);
+bool trib_quorum_due(struct trib_engine *e, struct trib_run *run,
+                     const struct trib_task *t);
 
 /** trib_quorum_skip - the next frame of this lane that is awaited will be dropped. */
 void trib_quorum_skip(struct trib_engine *e, struct trib_link *l, int lane);
 
 /** trib_quorum_closed - the result of a chunk is in its store: keep it, to be sent. */
-void trib_quorum_closed(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                        const struct trib_chunk *c);
+void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
+                        const struct trib_task *t, const struct trib_chunk *c);
 
 /** trib_quorum_pump - drop what is late, send what is kept; true if anything moved. */
 bool trib_quorum_pump(struct trib_engine *e);
@@ -60,7 +66,8 @@ bool trib_quorum_pump(struct trib_engine *e);
 bool trib_quorum_idle(const struct trib_run *run);
 
 /**
- * trib_quorum_result - a rank takes the bitmap behind a result, and what it lacks of its own back.
+ * trib_quorum_result - a rank takes the bitmap behind a result, and what it lacks of
+ * its own back.
  *
  * len      in: of the payload, out: of its code word
  * errors   TRIB_ERR_PROTOCOL: that is no bitmap of enough ranks
@@ -75,7 +82,8 @@ struct trib_quorum_start {
     uint64_t count, element; /* elements, bytes of one */
     uint64_t piece, chunks;
     uint64_t mask_bytes;
-    uint8_t bytes[]; /* masks [chunks * mask_bytes], then the result [count * element] */
+    uint8_t bytes[]; /* masks [chunks * mask_bytes], then the result [count *
+                      * element] */
 };
 
 static inline size_t trib_quorum_start_bytes(const struct trib_quorum_start *s)
@@ -91,7 +99,8 @@ static inline const uint8_t *trib_quorum_values(const struct trib_quorum_start *
 /** trib_quorum_room - for a start of this run; owner: free. NULL: no memory. */
 struct trib_quorum_start *trib_quorum_room(const struct trib_run *run);
 
-/** trib_quorum_copy - the run's newest start, which is done, to memory of trib_quorum_room. */
+/** trib_quorum_copy - the run's newest start, which is done, to memory of
+ * trib_quorum_room. */
 void trib_quorum_copy(const struct trib_run *run, uint64_t number,
                       struct trib_quorum_start *out);
 
@@ -107,19 +116,21 @@ void trib_quorum_absent(const struct trib_quorum_start *s, int ranks, size_t *ou
 /**
  * trib_quorum_undo - of a start that was cut short undo what others do not count.
  *
- * Chunks in which they do were sent, and stay as they were encoded. What was in place is as it
- * was before. trib_quorum_deliver must follow, on this run or on one that has adopted it.
+ * Chunks in which they do were sent, and stay as they were encoded. What was in place
+ * is as it was before. trib_quorum_deliver must follow, on this run or on one that has
+ * adopted it.
  */
 void trib_quorum_undo(struct trib_engine *e, struct trib_run *run,
                       const struct trib_quorum_start *s);
 
 /**
- * trib_quorum_deliver - this rank's part of such a start: its result, and what is not in it.
+ * trib_quorum_deliver - this rank's part of such a start: its result, and what is not
+ * in it.
  *
  * All of the contribution is there. begun: run->step counts it
  */
 void trib_quorum_deliver(struct trib_engine *e, struct trib_run *run,
-                         const struct trib_quorum_start *s, const void *send, void *recv,
-                         bool begun);
+                         const struct trib_quorum_start *s, const void *send,
+                         void *recv, bool begun);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a task moves, as a table: raw elements, code words, words that add, or what ranks agree on
- * first. Chosen when a run is prepared; the engine calls through it and knows no kind.
+ * What a task moves, as a table: raw elements, code words, words that add, or what
+ * ranks agree on first. Chosen when a run is prepared; the engine calls through it and
+ * knows no kind.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_H
 #define PIPELINE_PAYLOAD_PAYLOAD_H
@@ -14,12 +15,13 @@ struct trib_bytes {
     size_t n;
 };
 
-/* A function that can fail returns an error if a peer's frame is not valid. An own trouble marks
- * the engine (failure.h) and is otherwise no error. */
+/* A function that can fail returns an error if a peer's frame is not valid. An own
+ * trouble marks the engine (failure.h) and is otherwise no error. */
 struct trib_payload_ops {
     const char *name;
 
-    /** begin - an operation begins, before its links are looked at; false: the engine has failed. */
+    /** begin - an operation begins, before its links are looked at; false: the engine
+     * has failed. */
     bool (*begin)(struct trib_engine *e, struct trib_run *run);
     /** end - an operation is over: nobody uses its memory any more. */
     void (*end)(struct trib_engine *e, struct trib_run *run);
@@ -30,23 +32,25 @@ struct trib_payload_ops {
     size_t (*room)(const struct trib_engine *e, const struct trib_run *run,
                    const struct trib_task *t, const struct trib_chunk *c);
     /** ready - may t run, all but its frames? The last question: then t runs now. */
-    bool (*ready)(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                  const struct trib_chunk *c);
+    bool (*ready)(struct trib_engine *e, struct trib_run *run,
+                  const struct trib_task *t, const struct trib_chunk *c);
 
     /** fill - make the frame of a SEND in its cell, all but the publishing. */
     void (*fill)(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                  const struct trib_chunk *c, struct trib_cell *cell);
-    /** copy_carry - copy what the frame was to be written out of, and the chunks after it: the
-     * transport cannot read it. NULL: frames are never written out of the caller's memory. */
+    /** copy_carry - copy what the frame was to be written out of, and the chunks after
+     * it: the transport cannot read it. NULL: frames are never written out of the
+     * caller's memory. */
     void (*copy_carry)(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                        const struct trib_chunk *c);
     /** reduce - the k-ary sum; all frames are there, and of this operation. */
-    trib_status_t (*reduce)(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                            const struct trib_chunk *c);
-    trib_status_t (*copy_in)(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                             const struct trib_chunk *c, struct trib_cell *cell);
-    trib_status_t (*copy)(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                          const struct trib_chunk *c);
+    trib_status_t (*reduce)(struct trib_engine *e, struct trib_run *run,
+                            struct trib_task *t, const struct trib_chunk *c);
+    trib_status_t (*copy_in)(struct trib_engine *e, struct trib_run *run,
+                             struct trib_task *t, const struct trib_chunk *c,
+                             struct trib_cell *cell);
+    trib_status_t (*copy)(struct trib_engine *e, struct trib_run *run,
+                          struct trib_task *t, const struct trib_chunk *c);
 
     /* For checksums. NULL: frames stand for what is in their slots. */
     /** sent - what the frame that fill made stands for. */
@@ -54,7 +58,8 @@ struct trib_payload_ops {
                               const struct trib_task *t, const struct trib_chunk *c);
     /** received - what the frame that t takes stands for; it is not in the slot. */
     struct trib_bytes (*received)(struct trib_engine *e, const struct trib_run *run,
-                                  const struct trib_task *t, const struct trib_member *from,
+                                  const struct trib_task *t,
+                                  const struct trib_member *from,
                                   const struct trib_chunk *c);
 };
 
@@ -71,7 +76,8 @@ static inline const struct trib_payload_ops *trib_payload_of(const struct trib_r
 }
 
 /** trib_payload_count_in - so many frames of the vector's elements are received. */
-static inline void trib_payload_count_in(struct trib_engine *e, const struct trib_run *run,
+static inline void trib_payload_count_in(struct trib_engine *e,
+                                         const struct trib_run *run,
                                          const struct trib_chunk *c, uint64_t frames)
 {
     e->stats.received_dense_bytes += frames * c->n * run->desc.element;

@@ -43,7 +43,8 @@ uint64_t trib_share_bytes(const struct trib_run *run)
 
     if (!d->share_piece)
         return 0;
-    return chunks * ((d->model ? 3 : 2) * sizeof(float) * trib_codec_share_floats(d->codec, d->piece) +
+    return chunks * ((d->model ? 3 : 2) * sizeof(float) *
+                         trib_codec_share_floats(d->codec, d->piece) +
                      sizeof(*run->share.measured) + sizeof(*run->share.settled)) +
            (keep ? (d->total + 1) * sizeof(float) : 0);
 }
@@ -85,7 +86,8 @@ void trib_share_begin(struct trib_run *run)
     run->share.step++;
 }
 
-/* Those of chunks that have elements: the others of a round are behind the end of the vector. */
+/* Those of chunks that have elements: the others of a round are behind the end of the
+ * vector. */
 static size_t floats_in(const struct trib_run *run, uint32_t round)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -101,7 +103,8 @@ static size_t floats_in(const struct trib_run *run, uint32_t round)
 }
 
 /* Of a round of the program; first and n count floats of that round. */
-static struct trib_chunk agree_chunk(const struct trib_run *run, const struct trib_task *t)
+static struct trib_chunk agree_chunk(const struct trib_run *run,
+                                     const struct trib_task *t)
 {
     const uint32_t round = t->done;
     size_t all = floats_in(run, round);
@@ -139,7 +142,8 @@ static size_t round_at(const struct trib_run *run, uint32_t round)
 /* In the arrays, where the floats of a chunk of the vector begin. */
 static size_t chunk_at(const struct trib_run *run, const struct trib_chunk *c)
 {
-    uint32_t chunk = c->index % run->desc.n_chunks, round = c->index / run->desc.n_chunks;
+    uint32_t chunk = c->index % run->desc.n_chunks,
+             round = c->index / run->desc.n_chunks;
 
     if (run->desc.op.feed == TRIB_FEED_BACKWARD)
         round = trib_run_rounds(run) - 1 - round;
@@ -171,8 +175,8 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
 
 /* What error feedback makes of a contribution is made once: with EF14 it stays in the
  * residual, with EF21 in a vector of its own. */
-static void keep(struct trib_engine *e, struct trib_run *run, const struct trib_chunk *c,
-                 const float *x)
+static void keep(struct trib_engine *e, struct trib_run *run,
+                 const struct trib_chunk *c, const float *x)
 {
     float *kept = run->residual ? run->residual + c->first : run->share.kept + c->first;
     struct trib_reduce sum = {
@@ -208,7 +212,8 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
             continue;
         const float *x = trib_own_f32(e, run, &c);
         if (run->residual && !run->desc.model) { /* keep and measure at once */
-            trib_codec_share_added(run->desc.codec, x, run->residual + c.first, c.n, out);
+            trib_codec_share_added(run->desc.codec, x, run->residual + c.first, c.n,
+                                   out);
             continue;
         }
         if (run->residual || s->kept) {
@@ -233,7 +238,8 @@ static const float *source_of(struct trib_engine *e, struct trib_run *run,
         return run->share.own;
     if (own)
         measure(e, run, t->done);
-    return (own ? run->share.own : run->share.value) + round_at(run, t->done) + c->first;
+    return (own ? run->share.own : run->share.value) + round_at(run, t->done) +
+           c->first;
 }
 
 static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
@@ -253,10 +259,12 @@ static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_
 }
 
 /* The floats that a frame brings; NULL: it is not valid. */
-static const uint8_t *received(const struct trib_engine *e, const struct trib_edge *edge,
-                               int lane, const struct trib_chunk *c, struct trib_cell *cell)
+static const uint8_t *received(const struct trib_engine *e,
+                               const struct trib_edge *edge, int lane,
+                               const struct trib_chunk *c, struct trib_cell *cell)
 {
-    if (cell->frame.kind != TRIB_FRAME_DATA || cell->frame.bytes != c->n * sizeof(float))
+    if (cell->frame.kind != TRIB_FRAME_DATA ||
+        cell->frame.bytes != c->n * sizeof(float))
         return NULL;
     return trib_link_received(&e->links[edge->peer], &e->arena, lane, cell);
 }
@@ -274,7 +282,8 @@ static void join(struct trib_engine *e, const struct trib_run *run, float *value
     e->kernels->reduce[TRIB_F32][trib_codec_share_op(run->desc.codec)](&r);
 }
 
-/* In the order of ranks, as all sums. The value made before is where the sum is made. */
+/* In the order of ranks, as all sums. The value made before is where the sum is
+ * made. */
 static trib_status_t agree_reduce(struct trib_engine *e, struct trib_run *run,
                                   struct trib_task *t, const struct trib_chunk *c)
 {
@@ -316,14 +325,14 @@ static trib_status_t agree_copy(struct trib_engine *e, struct trib_run *run,
                                 struct trib_task *t, const struct trib_chunk *c)
 {
     if (c->n)
-        memcpy(run->share.value + round_at(run, t->done) + c->first, source_of(e, run, t, c),
-               c->n * sizeof(float));
+        memcpy(run->share.value + round_at(run, t->done) + c->first,
+               source_of(e, run, t, c), c->n * sizeof(float));
     return TRIB_OK;
 }
 
 /* What is measured is of all chunks of the round. */
-static bool agree_ready(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                        const struct trib_chunk *c)
+static bool agree_ready(struct trib_engine *e, struct trib_run *run,
+                        const struct trib_task *t, const struct trib_chunk *c)
 {
     bool all = true;
 

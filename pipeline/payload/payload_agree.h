@@ -2,21 +2,21 @@
 /*
  * What ranks agree on before they encode: the scales of codecs whose words add.
  *
- * The floats that a round's chunks want (trib_codec_share) are one small vector, of which
- * the largest of all ranks, float by float, counts; with a model (trib_model_share) their
- * sum. That is an all-reduce of its own, whose steps stand in front of those of the vector in
- * one schedule. Its chunks are numbered from
- * desc.n_chunks on. They run one round ahead: in round r of the program the ranks agree on
- * what round r of the vector is encoded with, and move round r - 1 of the vector; so the
- * agreement on one round goes on beside the encoding, the wire and the sums of the one
- * before. Round 0 has no chunks of the vector, the last one none of the agreement. How much of
- * the vector a round is, so that an agreement is there when the chunks before it are gone: see
- * comm/plan_make.c.
+ * The floats that a round's chunks want (trib_codec_share) are one small vector, of
+ * which the largest of all ranks, float by float, counts; with a model
+ * (trib_model_share) their sum. That is an all-reduce of its own, whose steps stand in
+ * front of those of the vector in one schedule. Its chunks are numbered from
+ * desc.n_chunks on. They run one round ahead: in round r of the program the ranks agree
+ * on what round r of the vector is encoded with, and move round r - 1 of the vector; so
+ * the agreement on one round goes on beside the encoding, the wire and the sums of the
+ * one before. Round 0 has no chunks of the vector, the last one none of the agreement.
+ * How much of the vector a round is, so that an agreement is there when the chunks
+ * before it are gone: see comm/plan_make.c.
  *
- * Why this cannot dead-lock (the argument of engine.c, one order of all steps): the steps of
- * the agreement depend on none of the vector, and come first in each round. A step that
- * encodes waits, beyond its dep, for the agreement of the round before, which comes before
- * it in that order.
+ * Why this cannot dead-lock (the argument of engine.c, one order of all steps): the
+ * steps of the agreement depend on none of the vector, and come first in each round. A
+ * step that encodes waits, beyond its dep, for the agreement of the round before, which
+ * comes before it in that order.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_AGREE_H
 #define PIPELINE_PAYLOAD_PAYLOAD_AGREE_H
@@ -33,20 +33,23 @@ void trib_share_dispose(struct trib_run *run);
 /** trib_share_begin - a start begins. */
 void trib_share_begin(struct trib_run *run);
 
-/** trib_share_agreed - has this round of the program what its chunks are encoded with? */
+/** trib_share_agreed - has this round of the program what its chunks are encoded
+ * with? */
 bool trib_share_agreed(const struct trib_run *run, uint32_t round);
 
 /** trib_share_ready - may what t encodes be encoded? */
 bool trib_share_ready(const struct trib_run *run, const struct trib_task *t);
 
-/** trib_share_of - what the elements from c->first on are encoded with; NULL: nothing. */
+/** trib_share_of - what the elements from c->first on are encoded with; NULL:
+ * nothing. */
 const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_share_settle - it is agreed on: with a model, to be called before it is used. */
+/** trib_share_settle - it is agreed on: with a model, to be called before it is
+ * used. */
 void trib_share_settle(struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_share_kept - the elements of a chunk as their scales were measured: what is to be
- * encoded. NULL: nothing was measured, or the contribution is still as it was. */
+/** trib_share_kept - the elements of a chunk as their scales were measured: what is to
+ * be encoded. NULL: nothing was measured, or the contribution is still as it was. */
 const float *trib_share_kept(const struct trib_run *run, const struct trib_chunk *c);
 
 #endif

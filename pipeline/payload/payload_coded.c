@@ -10,10 +10,10 @@
  *     finisher, the result; the contribution of the finisher itself stays exact, except
  *     where others decode it, too (OWN_SENT): then it counts as they see it
  *   - words that add without decoding: payload_linear.c
- * What a residual keeps is of contributions, also where a mean of them, or a sum on its way
- * that is divided (narrow.h), is encoded: so another schedule may take it over.
- * What the plan's feedback makes of the own contribution (error_feedback.h) enters where it is
- * read: once per operation, too.
+ * What a residual keeps is of contributions, also where a mean of them, or a sum on its
+ * way that is divided (narrow.h), is encoded: so another schedule may take it over.
+ * What the plan's feedback makes of the own contribution (error_feedback.h) enters
+ * where it is read: once per operation, too.
  * The finisher decodes its own result word as all others do: the same bits everywhere.
  *
  * Contributions are added in the order of ranks, so a sum does not depend on arrival.
@@ -65,17 +65,19 @@ struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
     if (s->round == t->done + 1)
         return s;
     if (!trib_ahead_take(e, run, t, &s->bytes, &s->len)) {
-        const struct trib_word_source own = {.x = own_or_kept(e, run, c),
-                                   .exact = final && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
-                                   .feedback = !final,
-                                   .unit = 1.0f};
+        const struct trib_word_source own = {
+            .x = own_or_kept(e, run, c),
+            .exact = final && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+            .feedback = !final,
+            .unit = 1.0f};
         s->len = trib_encode(e, run, c, own, s->bytes);
     }
     s->round = t->done + 1;
     return s;
 }
 
-/* A peer that has this service's memory within reach gets the length of the word alone. */
+/* A peer that has this service's memory within reach gets the length of the word
+ * alone. */
 static bool read_in_place(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_edge *edge)
 {
@@ -83,9 +85,11 @@ static bool read_in_place(const struct trib_engine *e, const struct trib_run *ru
            run->open.recv.blob.len;
 }
 
-/* Sums of a service that peers read are as wide as they are, and may be wider than a slot. */
-static void fill_stored(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                        const struct trib_store *s, struct trib_cell *cell)
+/* Sums of a service that peers read are as wide as they are, and may be wider than a
+ * slot. */
+static void fill_stored(struct trib_engine *e, struct trib_run *run,
+                        struct trib_task *t, const struct trib_store *s,
+                        struct trib_cell *cell)
 {
     struct trib_edge *edge = &run->program.edges[t->edge];
     struct trib_link *l = &e->links[edge->peer];
@@ -103,7 +107,8 @@ static void fill_stored(struct trib_engine *e, struct trib_run *run, struct trib
     cell->frame.kind = TRIB_FRAME_REF;
     cell->frame.source |= TRIB_SOURCE_RECV;
     cell->frame.bytes = sizeof(s->len);
-    memcpy(trib_link_to_send(l, &e->arena, t->lane, sizeof(s->len)), &s->len, sizeof(s->len));
+    memcpy(trib_link_to_send(l, &e->arena, t->lane, sizeof(s->len)), &s->len,
+           sizeof(s->len));
     edge->ref_end[t->lane] = l->send[t->lane].next + 1;
     e->stats.wire_bytes += s->len;
 }
@@ -157,19 +162,20 @@ struct sum {
 };
 
 /* acc = acc op weight * what a code word says; the first one sets acc. */
-static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run, struct sum *sum,
-                                float weight, struct trib_word word)
+static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
+                                struct sum *sum, float weight, struct trib_word word)
 {
     const struct trib_codec *codec = run->desc.codec;
     trib_op_t op = run->desc.op.op;
-    struct trib_reduce r = {.src = {run->acc, run->stage}, .dst = {run->acc}, .n_dst = 1,
-                            .n = sum->n};
+    struct trib_reduce r = {
+        .src = {run->acc, run->stage}, .dst = {run->acc}, .n_dst = 1, .n = sum->n};
     trib_status_t st;
 
     if (!sum->first && (op == TRIB_SUM || op == TRIB_MEAN))
-        return trib_codec_decode_add(codec, word.src, word.len, weight, run->acc, sum->n);
-    st = trib_codec_decode(codec, word.src, word.len, sum->first ? run->acc : run->stage,
-                           sum->n);
+        return trib_codec_decode_add(codec, word.src, word.len, weight, run->acc,
+                                     sum->n);
+    st = trib_codec_decode(codec, word.src, word.len,
+                           sum->first ? run->acc : run->stage, sum->n);
     r.n_src = sum->first ? 1 : 2;
     r.weight = sum->first ? &weight : NULL;
     if (st == TRIB_OK && (!sum->first || weight < 1.0f || weight > 1.0f))
@@ -215,8 +221,9 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
     return merge_word(e, run, sum, weight, (struct trib_word){run->word, len});
 }
 
-static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run, struct sum *sum,
-                                 const struct trib_chunk *c, const struct trib_contrib *from)
+static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
+                                 struct sum *sum, const struct trib_chunk *c,
+                                 const struct trib_contrib *from)
 {
     const struct trib_frame *f = &from->cell->frame;
     const uint8_t *payload = trib_contrib_received(e, from);
@@ -257,8 +264,8 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
     return st;
 }
 
-/* Where nothing of a sum is encoded here that another schedule has encoded here, what is kept
- * of that goes into the sum. */
+/* Where nothing of a sum is encoded here that another schedule has encoded here, what
+ * is kept of that goes into the sum. */
 static void release_residual(struct trib_engine *e, struct trib_run *run,
                              const struct trib_chunk *c, float one)
 {
@@ -273,8 +280,13 @@ static void release_residual(struct trib_engine *e, struct trib_run *run,
 static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float divisor)
 {
     const float one = 1.0f;
-    struct trib_reduce r = {.src = {run->acc}, .n_src = 1, .dst = {run->acc}, .n_dst = 1,
-                            .n = n, .weight = &one, .divisor = divisor};
+    struct trib_reduce r = {.src = {run->acc},
+                            .n_src = 1,
+                            .dst = {run->acc},
+                            .n_dst = 1,
+                            .n = n,
+                            .weight = &one,
+                            .divisor = divisor};
 
     if (divisor < 1.0f || divisor > 1.0f)
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
@@ -296,7 +308,8 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     if (st != TRIB_OK)
         return st;
     e->stats.sums++;
-    if (finish && !encodes && run->residual && !sparse && !(t->flags & TRIB_TASK_OWN_SENT))
+    if (finish && !encodes && run->residual && !sparse &&
+        !(t->flags & TRIB_TASK_OWN_SENT))
         release_residual(e, run, c, sum.one);
     divide(e, run, c->n, sum.divisor);
     struct trib_store *s = &run->stores[t->chunk];
@@ -318,15 +331,17 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     if (run->feedback.partial)
         memcpy(run->feedback.partial + c->first, run->acc, c->n * sizeof(float));
     else
-        e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc, c->n);
+        e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc,
+                                                 c->n);
     return TRIB_OK;
 }
 
 /*
  * The code word that the frame of a COPY_IN brings, or names; NULL: not valid.
  *
- * One that is passed on goes to a store, which has room for what the codec makes of a chunk and
- * no more: nobody decodes it here, so nothing else would find that it is longer.
+ * One that is passed on goes to a store, which has room for what the codec makes of a
+ * chunk and no more: nobody decodes it here, so nothing else would find that it is
+ * longer.
  */
 static const uint8_t *coded_word(struct trib_engine *e, const struct trib_run *run,
                                  const struct trib_task *t, const struct trib_chunk *c,
@@ -358,7 +373,8 @@ static trib_status_t copy_in_sum(struct trib_engine *e, struct trib_run *run,
 {
     const int peer = run->program.edges[t->edge].peer;
     const size_t behind = run->quorum ? run->quorum->mask_bytes : 0;
-    const uint8_t *payload = trib_link_received(&e->links[peer], &e->arena, t->lane, cell);
+    const uint8_t *payload =
+        trib_link_received(&e->links[peer], &e->arena, t->lane, cell);
     uint32_t len = cell->frame.bytes;
     trib_status_t st = TRIB_OK;
 
@@ -402,8 +418,8 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
     return trib_coded_value(e, run, c, word, len);
 }
 
-/* Nobody else is there: nothing is lost, unless the plan has more than error feedback, whose
- * result then is what it would be with others. */
+/* Nobody else is there: nothing is lost, unless the plan has more than error feedback,
+ * whose result then is what it would be with others. */
 static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_chunk *c)
 {
@@ -471,7 +487,8 @@ void trib_coded_end(struct trib_engine *e, struct trib_run *run)
     trib_ahead_end(e, run);
 }
 
-struct trib_chunk trib_coded_chunk(const struct trib_run *run, const struct trib_task *t)
+struct trib_chunk trib_coded_chunk(const struct trib_run *run,
+                                   const struct trib_task *t)
 {
     return trib_run_chunk(run, t->done, t->chunk);
 }
@@ -485,8 +502,8 @@ size_t trib_coded_room(const struct trib_engine *e, const struct trib_run *run,
     return e->arena.slot_bytes; /* the word is not made yet */
 }
 
-bool trib_coded_ready(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                      const struct trib_chunk *c)
+bool trib_coded_ready(struct trib_engine *e, struct trib_run *run,
+                      const struct trib_task *t, const struct trib_chunk *c)
 {
     if (t->kind == TRIB_TASK_COPY_IN)
         return trib_run_value_free(e, run, t) &&
@@ -494,15 +511,16 @@ bool trib_coded_ready(struct trib_engine *e, struct trib_run *run, const struct 
                 trib_coded_store_free(run, t->chunk, t->done));
     if (!trib_run_fed(run, t, c) || !trib_share_ready(run, t))
         return false;
-    if (t->kind == TRIB_TASK_REDUCE
-            ? !trib_run_value_free(e, run, t) || !trib_coded_store_free(run, t->chunk, t->done)
-            : !trib_coded_store_ready(run, t))
+    if (t->kind == TRIB_TASK_REDUCE ? !trib_run_value_free(e, run, t) ||
+                                          !trib_coded_store_free(run, t->chunk, t->done)
+                                    : !trib_coded_store_ready(run, t))
         return false;
     return trib_ahead_ready(e, run, t);
 }
 
-struct trib_bytes trib_coded_sent(const struct trib_engine *e, const struct trib_run *run,
-                                  const struct trib_task *t, const struct trib_chunk *c)
+struct trib_bytes trib_coded_sent(const struct trib_engine *e,
+                                  const struct trib_run *run, const struct trib_task *t,
+                                  const struct trib_chunk *c)
 {
     struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
     const struct trib_store *s = &run->stores[t->chunk];
@@ -514,7 +532,8 @@ struct trib_bytes trib_coded_sent(const struct trib_engine *e, const struct trib
 }
 
 struct trib_bytes trib_coded_received(struct trib_engine *e, const struct trib_run *run,
-                                      const struct trib_task *t, const struct trib_member *from,
+                                      const struct trib_task *t,
+                                      const struct trib_member *from,
                                       const struct trib_chunk *c)
 {
     uint32_t len = 0;

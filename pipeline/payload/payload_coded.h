@@ -7,7 +7,8 @@
 
 #include "pipeline/payload/payload.h"
 
-/** trib_coded_own - the own contribution's code word, made by whoever needs it first. */
+/** trib_coded_own - the own contribution's code word, made by whoever needs it
+ * first. */
 struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, const struct trib_chunk *c,
                                   bool final);
@@ -20,20 +21,23 @@ trib_status_t trib_coded_copy_own(struct trib_engine *e, struct trib_run *run,
 /* Rows of payload.h. */
 bool trib_coded_begin(struct trib_engine *e, struct trib_run *run);
 void trib_coded_end(struct trib_engine *e, struct trib_run *run);
-struct trib_chunk trib_coded_chunk(const struct trib_run *run, const struct trib_task *t);
+struct trib_chunk trib_coded_chunk(const struct trib_run *run,
+                                   const struct trib_task *t);
 size_t trib_coded_room(const struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c);
-bool trib_coded_ready(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                      const struct trib_chunk *c);
+bool trib_coded_ready(struct trib_engine *e, struct trib_run *run,
+                      const struct trib_task *t, const struct trib_chunk *c);
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                      const struct trib_chunk *c, struct trib_cell *cell);
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c,
                                  struct trib_cell *cell);
-struct trib_bytes trib_coded_sent(const struct trib_engine *e, const struct trib_run *run,
-                                  const struct trib_task *t, const struct trib_chunk *c);
+struct trib_bytes trib_coded_sent(const struct trib_engine *e,
+                                  const struct trib_run *run, const struct trib_task *t,
+                                  const struct trib_chunk *c);
 struct trib_bytes trib_coded_received(struct trib_engine *e, const struct trib_run *run,
-                                      const struct trib_task *t, const struct trib_member *from,
+                                      const struct trib_task *t,
+                                      const struct trib_member *from,
                                       const struct trib_chunk *c);
 
 #endif

@@ -2,11 +2,11 @@
 /*
  * Chunks as code words that add without decoding.
  *
- * Every rank encodes its contribution once; from then on words are merged and relayed, and
- * each rank decodes the finished one. So a chunk's value is the word in its store: first that
- * of the own contribution, then that of the sum so far, at last that of the result. Who sends
- * the own contribution does so before the sum takes its place, as it does in place (STABLE in
- * schedule.h).
+ * Every rank encodes its contribution once; from then on words are merged and relayed,
+ * and each rank decodes the finished one. So a chunk's value is the word in its store:
+ * first that of the own contribution, then that of the sum so far, at last that of the
+ * result. Who sends the own contribution does so before the sum takes its place, as it
+ * does in place (STABLE in schedule.h).
  */
 #include <string.h>
 
@@ -36,7 +36,8 @@ static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* A sum that was made behind run->word becomes the store's; where peers read, it is there. */
+/* A sum that was made behind run->word becomes the store's; where peers read, it is
+ * there. */
 static void keep_sum(struct trib_run *run, struct trib_store *s, size_t len)
 {
     uint8_t *sum = run->word;

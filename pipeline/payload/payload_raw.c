@@ -31,8 +31,8 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
     return view->base + lo;
 }
 
-/* Where a result for this peer is to be stored: in its receive buffer. What a service opens
- * is its own results: below. */
+/* Where a result for this peer is to be stored: in its receive buffer. What a service
+ * opens is its own results: below. */
 static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_edge *edge, const struct trib_chunk *c)
 {
@@ -45,7 +45,8 @@ static bool takes_writes(const struct trib_run *run, const struct trib_view *vie
 {
     size_t lo = c->first * run->desc.element, bytes = c->n * run->desc.element;
 
-    return view->remote && bytes >= CARRY_MIN && lo >= view->lo && lo + bytes <= view->hi;
+    return view->remote && bytes >= CARRY_MIN && lo >= view->lo &&
+           lo + bytes <= view->hi;
 }
 
 /* The bytes that a received raw frame stands for; NULL: not valid. */
@@ -115,8 +116,8 @@ static size_t raw_room(const struct trib_engine *e, const struct trib_run *run,
     return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
 }
 
-/* Where a peer without load/store reach gets the elements from: out of registered memory
- * that stays as it is until they are there; false: they must be copied. */
+/* Where a peer without load/store reach gets the elements from: out of registered
+ * memory that stays as it is until they are there; false: they must be copied. */
 static bool carries(struct trib_engine *e, const struct trib_run *run,
                     const struct trib_task *t, const struct trib_chunk *c,
                     struct trib_carry *out)
@@ -146,8 +147,8 @@ static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
     e->stats.copied_bytes += bytes;
 }
 
-static void raw_copy_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                           const struct trib_chunk *c)
+static void raw_copy_carry(struct trib_engine *e, struct trib_run *run,
+                           struct trib_task *t, const struct trib_chunk *c)
 {
     struct trib_carry *carry =
         &e->links[run->program.edges[t->edge].peer].carry[t->lane];
@@ -184,8 +185,8 @@ static void fill_carry(struct trib_engine *e, struct trib_run *run, struct trib_
 }
 
 /* Frames that name memory stand for elements that crossed it. */
-static void count_named(uint64_t *bytes, const struct trib_run *run, const struct trib_frame *f,
-                        const struct trib_chunk *c)
+static void count_named(uint64_t *bytes, const struct trib_run *run,
+                        const struct trib_frame *f, const struct trib_chunk *c)
 {
     if (f->kind != TRIB_FRAME_DATA)
         *bytes += c->n * run->desc.element;
@@ -234,7 +235,8 @@ static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
  * one of the sources that are still to come.
  */
 static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
-                        const uint8_t *const *src, int n_src, const struct trib_reduce *all)
+                        const uint8_t *const *src, int n_src,
+                        const struct trib_reduce *all)
 {
     _Alignas(64) uint8_t partial[4096];
     size_t element = run->desc.element, step = sizeof(partial) / element;
@@ -279,7 +281,8 @@ static void reduce_many_halves(const struct trib_kernels *k, const struct trib_r
                 weight[row] = all->weight ? all->weight[used] : 1.0f;
                 k->to_f32[dtype](part[row], src[used] + first * element, n);
             }
-            struct trib_reduce r = {.n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};
+            struct trib_reduce r = {
+                .n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};
             for (int i = 0; i < row; i++)
                 r.src[i] = part[i];
             r.weight = all->weight ? weight : NULL;
@@ -293,7 +296,8 @@ static void reduce_many_halves(const struct trib_kernels *k, const struct trib_r
 }
 
 static void reduce_robust(struct trib_engine *e, struct trib_run *run,
-                          const uint8_t *const *src, int n_src, const struct trib_reduce *r)
+                          const uint8_t *const *src, int n_src,
+                          const struct trib_reduce *r)
 {
     const struct trib_robust robust = {.kernels = e->kernels,
                                        .op = run->desc.op.op,
@@ -335,7 +339,8 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
     const struct trib_edge *edge = &run->program.edges[send->edge];
     struct trib_link *l = &e->links[edge->peer];
 
-    bool read = run->open.recv.blob.len && (!run->serves || send->flags & TRIB_TASK_FINAL);
+    bool read =
+        run->open.recv.blob.len && (!run->serves || send->flags & TRIB_TASK_FINAL);
 
     if (!l->mapped || bytes <= TRIB_CELL_PAYLOAD || read ||
         l->send[send->lane].next != trib_send_turn(&run->program, send, round) ||
@@ -373,8 +378,9 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
 }
 
 /*
- * In place the lines were just read: storing around the cache costs twice. Those of a service's
- * results peers have read since they were written last: to have them back costs more than both.
+ * In place the lines were just read: storing around the cache costs twice. Those of a
+ * service's results peers have read since they were written last: to have them back
+ * costs more than both.
  */
 static bool goes_around_cache(const struct trib_run *run, const struct trib_task *t)
 {
@@ -389,7 +395,8 @@ struct gathered {
     struct trib_narrow sum;
 };
 
-/* The elements of all contributions go to run->sources, their weights to run->weights. */
+/* The elements of all contributions go to run->sources, their weights to
+ * run->weights. */
 static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, const struct trib_chunk *c,
                                   struct gathered *out)
@@ -487,8 +494,8 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
     e->stats.copied_bytes += c->n * run->desc.element;
 }
 
-static trib_status_t raw_copy(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                              const struct trib_chunk *c)
+static trib_status_t raw_copy(struct trib_engine *e, struct trib_run *run,
+                              struct trib_task *t, const struct trib_chunk *c)
 {
     (void)t;
     trib_raw_copy(e, run, c);
@@ -507,13 +514,14 @@ static void raw_end(struct trib_engine *e, struct trib_run *run)
     (void)run;
 }
 
-static struct trib_chunk raw_chunk(const struct trib_run *run, const struct trib_task *t)
+static struct trib_chunk raw_chunk(const struct trib_run *run,
+                                   const struct trib_task *t)
 {
     return trib_run_chunk(run, t->done, t->chunk);
 }
 
-static bool raw_ready(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
-                      const struct trib_chunk *c)
+static bool raw_ready(struct trib_engine *e, struct trib_run *run,
+                      const struct trib_task *t, const struct trib_chunk *c)
 {
     if (t->kind == TRIB_TASK_COPY_IN)
         return trib_run_value_free(e, run, t);
@@ -521,19 +529,22 @@ static bool raw_ready(struct trib_engine *e, struct trib_run *run, const struct 
            (t->kind != TRIB_TASK_REDUCE || trib_run_value_free(e, run, t));
 }
 
-static struct trib_bytes raw_sent(const struct trib_engine *e, const struct trib_run *run,
-                                  const struct trib_task *t, const struct trib_chunk *c)
+static struct trib_bytes raw_sent(const struct trib_engine *e,
+                                  const struct trib_run *run, const struct trib_task *t,
+                                  const struct trib_chunk *c)
 {
     (void)e;
     return (struct trib_bytes){sent_by(run, t, c), c->n * run->desc.element};
 }
 
 static struct trib_bytes raw_received(struct trib_engine *e, const struct trib_run *run,
-                                      const struct trib_task *t, const struct trib_member *from,
+                                      const struct trib_task *t,
+                                      const struct trib_member *from,
                                       const struct trib_chunk *c)
 {
     const struct trib_edge *edge = &run->program.edges[from->edge];
-    struct trib_cell *cell = trib_link_peek(&e->links[edge->peer], &e->arena, from->lane);
+    struct trib_cell *cell =
+        trib_link_peek(&e->links[edge->peer], &e->arena, from->lane);
     const size_t bytes = c->n * run->desc.element;
 
     if (cell->frame.kind == TRIB_FRAME_PLACED && t->kind == TRIB_TASK_COPY_IN &&

@@ -21,7 +21,8 @@ uint64_t trib_service_sum_bytes(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
 
-    return wanted(run) ? d->n_chunks * (d->piece * sizeof(float) + 2 * sizeof(uint32_t)) : 0;
+    return wanted(run) ? d->n_chunks * (d->piece * sizeof(float) + 2 * sizeof(uint32_t))
+                       : 0;
 }
 
 trib_status_t trib_service_sum_prepare(struct trib_run *run)
@@ -55,9 +56,10 @@ void trib_service_sum_dispose(struct trib_run *run)
     free(run->sum);
 }
 
-/* Random rounding goes by what service and ranks both know: the number of the operation. */
-static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c, const float *x,
-                          uint8_t *dst)
+/* Random rounding goes by what service and ranks both know: the number of the
+ * operation. */
+static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c,
+                          const float *x, uint8_t *dst)
 {
     const struct trib_encode in = {.x = x,
                                    .n = c->n,
@@ -87,7 +89,8 @@ bool trib_service_sum_goes(const struct trib_run *run, const struct trib_task *t
         return false;
     if (!(t->flags & TRIB_TASK_FINAL))
         return true;
-    return run->sum->has_result[t->chunk] && c->index % run->sum->finals[t->chunk] == t->member;
+    return run->sum->has_result[t->chunk] &&
+           c->index % run->sum->finals[t->chunk] == t->member;
 }
 
 uint32_t trib_service_sum_fill(const struct trib_run *run, const struct trib_task *t,
@@ -100,30 +103,33 @@ uint32_t trib_service_sum_fill(const struct trib_run *run, const struct trib_tas
     return cell->frame.bytes;
 }
 
-bool trib_service_sum_valid(const struct trib_engine *e, int peer, const struct trib_chunk *c,
-                            const struct trib_cell *cell, size_t behind)
+bool trib_service_sum_valid(const struct trib_engine *e, int peer,
+                            const struct trib_chunk *c, const struct trib_cell *cell,
+                            size_t behind)
 {
     return cell->frame.kind == TRIB_FRAME_SUM && peer >= e->ranks &&
            cell->frame.bytes == c->n * sizeof(float) + behind;
 }
 
 /* What the word leaves out of a result: of a mean it counts for all who are in it. */
-static void keep_rest(struct trib_engine *e, struct trib_run *run, const struct trib_chunk *c,
-                      uint32_t len, int ranks)
+static void keep_rest(struct trib_engine *e, struct trib_run *run,
+                      const struct trib_chunk *c, uint32_t len, int ranks)
 {
     const float times = run->desc.op.op == TRIB_MEAN ? (float)ranks : 1.0f;
 
     if (!run->residual)
         return;
     trib_keep_state(run, c);
-    (void)trib_codec_decode_add(run->desc.codec, run->word, len, -1.0f, run->stage, c->n);
+    (void)trib_codec_decode_add(run->desc.codec, run->word, len, -1.0f, run->stage,
+                                c->n);
     e->kernels->drop_not_finite(run->stage, c->n);
     e->kernels->axpy_f32(run->residual + c->first, run->stage, times, c->n);
 }
 
 trib_status_t trib_service_sum_take(struct trib_engine *e, struct trib_run *run,
-                                    const struct trib_task *t, const struct trib_chunk *c,
-                                    const uint8_t *payload, int ranks)
+                                    const struct trib_task *t,
+                                    const struct trib_chunk *c, const uint8_t *payload,
+                                    int ranks)
 {
     const size_t bytes = c->n * sizeof(float);
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums at a service by a codec that neither selects nor adds, in a plan with error feedback.
+ * Sums at a service by a codec that neither selects nor adds, in a plan with error
+ * feedback.
  *
- * What the code word of a result leaves out must come again, or results drift: so somebody keeps
- * it. Not the service, which may end, and which no rank can ask when it saves its state. One rank
- * gets the result as float32 in the place of the code word (TRIB_FRAME_SUM), makes the word that
- * the others get, which has the same bits, and adds what that leaves out to its own residual. So
- * a service has no state between two operations: what ranks save is all, and a service that is
- * killed takes nothing with it.
+ * What the code word of a result leaves out must come again, or results drift: so
+ * somebody keeps it. Not the service, which may end, and which no rank can ask when it
+ * saves its state. One rank gets the result as float32 in the place of the code word
+ * (TRIB_FRAME_SUM), makes the word that the others get, which has the same bits, and
+ * adds what that leaves out to its own residual. So a service has no state between two
+ * operations: what ranks save is all, and a service that is killed takes nothing with
+ * it.
  *
- * Which rank it is goes round with the chunks of the vector, and is the same in each operation.
- * Between services of a tree sums go up as float32, and come down so on the way to that rank.
- * With a quorum the bitmap stands behind the floats as behind a word.
+ * Which rank it is goes round with the chunks of the vector, and is the same in each
+ * operation. Between services of a tree sums go up as float32, and come down so on the
+ * way to that rank. With a quorum the bitmap stands behind the floats as behind a word.
  */
 #ifndef PIPELINE_PAYLOAD_SERVICE_SUM_H
 #define PIPELINE_PAYLOAD_SERVICE_SUM_H
@@ -24,7 +26,8 @@ struct trib_service_sum {
     bool *has_result; /* [n_chunks] floats has the newest result, not a part of it */
 };
 
-/** trib_service_sum_prepare - of a service's run, where it is such a plan; TRIB_ERR_NO_MEMORY. */
+/** trib_service_sum_prepare - of a service's run, where it is such a plan;
+ * TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_service_sum_prepare(struct trib_run *run);
 void trib_service_sum_dispose(struct trib_run *run);
 
@@ -37,30 +40,37 @@ static inline float *trib_service_sum_at(const struct trib_run *run, uint32_t ch
     return run->sum->floats + (size_t)chunk * run->desc.piece;
 }
 
-/** trib_service_sum_finish - the newest sum of t's chunk is its result: make the code word. */
+/** trib_service_sum_finish - the newest sum of t's chunk is its result: make the code
+ * word. */
 void trib_service_sum_finish(struct trib_run *run, const struct trib_task *t,
                              const struct trib_chunk *c);
 
-/** trib_service_sum_goes - does this SEND of a service carry floats in the place of a word? */
+/** trib_service_sum_goes - does this SEND of a service carry floats in the place of a
+ * word? */
 bool trib_service_sum_goes(const struct trib_run *run, const struct trib_task *t,
                            const struct trib_chunk *c);
 
-/** trib_service_sum_fill - the frame of such a SEND; payload: of its slot. Returns bytes. */
+/** trib_service_sum_fill - the frame of such a SEND; payload: of its slot. Returns
+ * bytes. */
 uint32_t trib_service_sum_fill(const struct trib_run *run, const struct trib_task *t,
                                const struct trib_chunk *c, uint8_t *payload,
                                struct trib_cell *cell);
 
-/** trib_service_sum_valid - is that a frame of c's floats, and `behind` bytes, from a service? */
-bool trib_service_sum_valid(const struct trib_engine *e, int peer, const struct trib_chunk *c,
-                            const struct trib_cell *cell, size_t behind);
+/** trib_service_sum_valid - is that a frame of c's floats, and `behind` bytes, from a
+ * service? */
+bool trib_service_sum_valid(const struct trib_engine *e, int peer,
+                            const struct trib_chunk *c, const struct trib_cell *cell,
+                            size_t behind);
 
 /**
- * trib_service_sum_take - COPY_IN of such a frame, which is valid: on a rank, or to be passed on.
+ * trib_service_sum_take - COPY_IN of such a frame, which is valid: on a rank, or to be
+ * passed on.
  *
  * ranks    that are in a mean
  */
 trib_status_t trib_service_sum_take(struct trib_engine *e, struct trib_run *run,
-                                    const struct trib_task *t, const struct trib_chunk *c,
-                                    const uint8_t *payload, int ranks);
+                                    const struct trib_task *t,
+                                    const struct trib_chunk *c, const uint8_t *payload,
+                                    int ranks);
 
 #endif

@@ -8,7 +8,8 @@
 enum { VECTORS = 4 };
 
 struct trib_keep {
-    uint32_t *state_of; /* [chunks] the step before whose change the state was kept last */
+    uint32_t *state_of; /* [chunks] the step before whose change the state was kept
+                         * last */
     uint32_t *input_of; /* [chunks] the same of the contribution */
     float *vector[VECTORS]; /* [total] each, or NULL: copies of vectors() */
     uint8_t *input;         /* [total] elements */
@@ -35,7 +36,8 @@ static void copy_cached(void *dst, const void *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
-trib_status_t trib_keep_prepare(const struct trib_kernels *kernels, struct trib_run *run)
+trib_status_t trib_keep_prepare(const struct trib_kernels *kernels,
+                                struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     float *live[VECTORS];
@@ -49,7 +51,8 @@ trib_status_t trib_keep_prepare(const struct trib_kernels *kernels, struct trib_
     k->copy = d->stream_kept ? kernels->copy_stream : copy_cached;
     k->state_of = calloc(chunks_of(run) + 1, sizeof(*k->state_of));
     k->input_of = calloc(chunks_of(run) + 1, sizeof(*k->input_of));
-    k->input = malloc(d->total * d->element + 1); /* touched by what is in place alone */
+    k->input = malloc(d->total * d->element + 1); /* touched by what is in place
+                                                   * alone */
     vectors(run, live);
     for (int i = 0; i < VECTORS; i++) {
         if (live[i])
@@ -88,8 +91,8 @@ void trib_keep_model(struct trib_run *run)
     k->model_of = run->step + 1;
 }
 
-static void copy(const struct trib_keep *k, float *const to[VECTORS], float *const from[VECTORS],
-                 const struct trib_chunk *c)
+static void copy(const struct trib_keep *k, float *const to[VECTORS],
+                 float *const from[VECTORS], const struct trib_chunk *c)
 {
     for (int i = 0; i < VECTORS; i++)
         if (from[i])
@@ -141,8 +144,8 @@ void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c)
     const size_t size = run->desc.element;
 
     if (c->n && k->input_of[c->index] == run->step)
-        memcpy(run->recv + (c->first - run->recv_first) * size, k->input + c->first * size,
-               c->n * size);
+        memcpy(run->recv + (c->first - run->recv_first) * size,
+               k->input + c->first * size, c->n * size);
 }
 
 void trib_keep_restore(struct trib_run *run)
@@ -158,8 +161,8 @@ void trib_keep_restore(struct trib_run *run)
         }
     }
     if (k->model && k->model_of == run->step) { /* its own bytes */
-        const trib_status_t st = trib_model_read(run->desc.model, k->model,
-                                                 trib_model_bytes(run->desc.model), NULL);
+        const trib_status_t st = trib_model_read(
+            run->desc.model, k->model, trib_model_bytes(run->desc.model), NULL);
         assert(st == TRIB_OK);
         (void)st;
     }

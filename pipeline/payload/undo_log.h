@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a start changes, kept as it was before: so that an operation that was cut short can be
- * done again as if it had never begun. Only for runs that were told to (run->desc.keep).
+ * What a start changes, kept as it was before: so that an operation that was cut short
+ * can be done again as if it had never begun. Only for runs that were told to
+ * (run->desc.keep).
  *
- * Kept chunk by chunk, at its first change in this start: the state of the feedback, and where
- * the vector is in place, the contribution that a result overwrites. A model is kept whole.
+ * Kept chunk by chunk, at its first change in this start: the state of the feedback,
+ * and where the vector is in place, the contribution that a result overwrites. A model
+ * is kept whole.
  */
 #ifndef PIPELINE_PAYLOAD_UNDO_LOG_H
 #define PIPELINE_PAYLOAD_UNDO_LOG_H
@@ -14,7 +16,8 @@
 struct trib_chunk;
 
 /** trib_keep_prepare - after trib_feedback_prepare; TRIB_ERR_NO_MEMORY. */
-trib_status_t trib_keep_prepare(const struct trib_kernels *kernels, struct trib_run *run);
+trib_status_t trib_keep_prepare(const struct trib_kernels *kernels,
+                                struct trib_run *run);
 void trib_keep_dispose(struct trib_run *run);
 
 /** trib_keep_model - before a start, and before the exchange that goes with it. */
@@ -26,8 +29,9 @@ void trib_keep_state(const struct trib_run *run, const struct trib_chunk *c);
 /** trib_keep_input - before a chunk's result is stored. */
 void trib_keep_input(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_keep_undo, trib_keep_undo_input - a chunk's state, or its contribution where a result
- * was stored over it, is what it was before the last start; of one chunk one thread. */
+/** trib_keep_undo, trib_keep_undo_input - a chunk's state, or its contribution where a
+ * result was stored over it, is what it was before the last start; of one chunk one
+ * thread. */
 void trib_keep_undo(struct trib_run *run, const struct trib_chunk *c);
 void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c);
 
@@ -35,7 +39,8 @@ void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c);
 void trib_keep_restore(struct trib_run *run);
 
 /**
- * trib_run_adopt - take over what another run of the same vector keeps between operations.
+ * trib_run_adopt - take over what another run of the same vector keeps between
+ * operations.
  *
  * Neither is under way; `from` is then only good to be disposed of. A model that is cut
  * otherwise begins anew.

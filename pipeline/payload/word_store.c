@@ -49,7 +49,8 @@ struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t
     return s;
 }
 
-enum trib_own_use trib_coded_own_use(const struct trib_run *run, const struct trib_task *t)
+enum trib_own_use trib_coded_own_use(const struct trib_run *run,
+                                     const struct trib_task *t)
 {
     bool linear = trib_coded_linear(run);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stores of code words: one for each chunk of a round, for a word that is used more than once.
+ * The stores of code words: one for each chunk of a round, for a word that is used more
+ * than once.
  */
 #ifndef PIPELINE_PAYLOAD_WORD_STORE_H
 #define PIPELINE_PAYLOAD_WORD_STORE_H
@@ -14,7 +15,8 @@ enum trib_own_use {
 };
 
 /** trib_coded_own_use - what does t make a code word of the own contribution for? */
-enum trib_own_use trib_coded_own_use(const struct trib_run *run, const struct trib_task *t);
+enum trib_own_use trib_coded_own_use(const struct trib_run *run,
+                                     const struct trib_task *t);
 
 /** trib_store_of - where the next word of t's chunk is to be made, or copied to. */
 struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t,
@@ -31,7 +33,8 @@ bool trib_store_is_sent(const struct trib_run *run, uint32_t chunk);
  */
 bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t round);
 
-/** trib_coded_store_ready - if t takes from the store: is its word there, or may it be made? */
+/** trib_coded_store_ready - if t takes from the store: is its word there, or may it be
+ * made? */
 bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *t);
 
 #endif

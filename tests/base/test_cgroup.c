@@ -10,8 +10,9 @@
 #define MIB ((uint64_t)1 << 20)
 #define NONE_OF_FIRST "9223372036854771712" /* what version 1 writes for no limit */
 
-static const char second_mount[] = "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 "
-                                   "cgroup2 rw,nsdelegate";
+static const char second_mount[] =
+    "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 "
+    "cgroup2 rw,nsdelegate";
 
 /* --- version 2 --- */
 
@@ -53,13 +54,16 @@ static void test_second_nested(void **state)
     fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/memory.current", "1048576");
     fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/cpu.max", "max 100000");
     fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/memory.max", "536870912");
-    fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/memory.current", "436207616");
-    fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/memory.stat",
-                   "anon 1\nfile 9\ninactive_file 33554432\nactive_file 1048576\nshmem 0");
+    fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/memory.current",
+                   "436207616");
+    fakeroot_write(
+        &root, "/sys/fs/cgroup/slurm.slice/job_7/memory.stat",
+        "anon 1\nfile 9\ninactive_file 33554432\nactive_file 1048576\nshmem 0");
     fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/cpu.max", "250000 100000");
     fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/step_0/memory.max", "max");
     fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/step_0/memory.high", "max");
-    fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/step_0/cpu.max", "400000 100000");
+    fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/job_7/step_0/cpu.max",
+                   "400000 100000");
     trib_cgroup_read_memory(root.path, &m);
     assert_true(m.limited);
     assert_int_equal(m.limit, 512 * MIB);
@@ -158,13 +162,17 @@ static void test_bind_mount(void **state)
 
     (void)state;
     fakeroot_make(&root);
-    fakeroot_write(&root, "/proc/self/cgroup",
-                   "11:cpu,cpuacct:/docker/4d3f\n4:memory:/docker/4d3f/in\n0::/docker/4d3f");
-    fakeroot_write(&root, "/proc/self/mountinfo",
-                   "30 23 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
-                   "35 31 0:32 /docker/4d3f /sys/fs/cg\\040roup/memory ro - cgroup cgroup rw,memory");
+    fakeroot_write(
+        &root, "/proc/self/cgroup",
+        "11:cpu,cpuacct:/docker/4d3f\n4:memory:/docker/4d3f/in\n0::/docker/4d3f");
+    fakeroot_write(
+        &root, "/proc/self/mountinfo",
+        "30 23 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+        "35 31 0:32 /docker/4d3f /sys/fs/cg\\040roup/memory ro - cgroup cgroup "
+        "rw,memory");
     fakeroot_write(&root, "/sys/fs/cg roup/memory/memory.limit_in_bytes", "268435456");
-    fakeroot_write(&root, "/sys/fs/cg roup/memory/in/memory.limit_in_bytes", "134217728");
+    fakeroot_write(&root, "/sys/fs/cg roup/memory/in/memory.limit_in_bytes",
+                   "134217728");
     trib_cgroup_read_memory(root.path, &m);
     assert_int_equal(m.limit, 128 * MIB);
     assert_string_equal(m.file, "/sys/fs/cg roup/memory/in/memory.limit_in_bytes");
@@ -183,14 +191,17 @@ static void test_first(void **state)
     fakeroot_make(&root);
     fakeroot_write(&root, "/proc/self/cgroup",
                    "9:name=systemd:/\n4:memory:/batch/job\n2:cpu,cpuacct:/batch\n0::/");
-    fakeroot_write(&root, "/proc/self/mountinfo",
-                   "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
-                   "33 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
-                   "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-                   "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw");
+    fakeroot_write(
+        &root, "/proc/self/mountinfo",
+        "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+        "33 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
+        "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+        "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw");
     fakeroot_write(&root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", NONE_OF_FIRST);
-    fakeroot_write(&root, "/sys/fs/cgroup/memory/batch/memory.limit_in_bytes", "1073741824");
-    fakeroot_write(&root, "/sys/fs/cgroup/memory/batch/memory.usage_in_bytes", "536870912");
+    fakeroot_write(&root, "/sys/fs/cgroup/memory/batch/memory.limit_in_bytes",
+                   "1073741824");
+    fakeroot_write(&root, "/sys/fs/cgroup/memory/batch/memory.usage_in_bytes",
+                   "536870912");
     fakeroot_write(&root, "/sys/fs/cgroup/memory/batch/memory.stat",
                    "cache 5\ninactive_file 7\ntotal_inactive_file 4194304\n"
                    "total_active_file 4194304");
@@ -201,7 +212,8 @@ static void test_first(void **state)
     fakeroot_write(&root, "/sys/fs/cgroup/memory/batch/job/memory.limit_in_bytes",
                    NONE_OF_FIRST);
     fakeroot_write(&root, "/sys/fs/cgroup/cpu,cpuacct/batch/cpu.cfs_quota_us", "50000");
-    fakeroot_write(&root, "/sys/fs/cgroup/cpu,cpuacct/batch/cpu.cfs_period_us", "100000");
+    fakeroot_write(&root, "/sys/fs/cgroup/cpu,cpuacct/batch/cpu.cfs_period_us",
+                   "100000");
     fakeroot_write(&root, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1");
     fakeroot_write(&root, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
     trib_cgroup_read_memory(root.path, &m);
@@ -282,7 +294,8 @@ static void test_live(void **state)
     for (size_t i = 0; i < 2; i++) {
         char folder[128];
         int status = 0;
-        snprintf(folder, sizeof(folder), "%s/tributary-test-%d", places[i][0], (int)getpid());
+        snprintf(folder, sizeof(folder), "%s/tributary-test-%d", places[i][0],
+                 (int)getpid());
         if (mkdir(folder, 0755) != 0)
             continue;
         if (!put(folder, places[i][1], "134217728")) {
@@ -307,10 +320,14 @@ static void test_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_groups),       cmocka_unit_test(test_second_nested),
-        cmocka_unit_test(test_second_least_left), cmocka_unit_test(test_second_high_and_swap),
-        cmocka_unit_test(test_second_name_space), cmocka_unit_test(test_bind_mount),
-        cmocka_unit_test(test_first),           cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_no_groups),
+        cmocka_unit_test(test_second_nested),
+        cmocka_unit_test(test_second_least_left),
+        cmocka_unit_test(test_second_high_and_swap),
+        cmocka_unit_test(test_second_name_space),
+        cmocka_unit_test(test_bind_mount),
+        cmocka_unit_test(test_first),
+        cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_live),
     };
 

@@ -78,7 +78,8 @@ static void test_later_sources_win(void **state)
     char path[64];
 
     (void)state;
-    write_file(path, "# all three\nchunk = 64K\nwindow = 3 ; two\n[any]\nspin_us = 7\n");
+    write_file(path,
+               "# all three\nchunk = 64K\nwindow = 3 ; two\n[any]\nspin_us = 7\n");
     setenv("TRIB_WINDOW", "4", 1);
     setenv("TRIB_SPIN_US", "8", 1);
     trib_status_t status = trib_config_load(&cfg, "spin_us=9", NULL, NULL);
@@ -92,20 +93,28 @@ static void test_later_sources_win(void **state)
     assert_int_equal(cfg.origin[TRIB_CONFIG_ROW_spin_us], TRIB_ORIGIN_API);
 }
 
-/* # and ; begin a comment at the beginning of a line and behind white space, as in tribd's file. */
+/* # and ; begin a comment at the beginning of a line and behind white space, as in
+ * tribd's file. */
 static void test_comments(void **state)
 {
     static const struct {
         const char *line;
         const char *codec;
     } cases[] = {
-        {"codec = topk:k=3 # x", "topk:k=3"},   {"codec = topk:k=3 ; x", "topk:k=3"},
-        {"codec = topk:k=3\t#x", "topk:k=3"},   {"codec = topk:k=3 ;x", "topk:k=3"},
-        {"codec = topk:k=3#x", "topk:k=3#x"},   {"codec = topk:k=3;x", "topk:k=3;x"},
-        {"codec =#x", "#x"},                    {"codec =;x", ";x"},
-        {"codec = # x", ""},                    {"codec = ; x", ""},
-        {" # codec = a\ncodec = b", "b"},       {"; codec = a\ncodec = b", "b"},
-        {"#codec = a\r\ncodec = b # x\r\n", "b"}, {"codec = b # one ; two # three", "b"},
+        {"codec = topk:k=3 # x", "topk:k=3"},
+        {"codec = topk:k=3 ; x", "topk:k=3"},
+        {"codec = topk:k=3\t#x", "topk:k=3"},
+        {"codec = topk:k=3 ;x", "topk:k=3"},
+        {"codec = topk:k=3#x", "topk:k=3#x"},
+        {"codec = topk:k=3;x", "topk:k=3;x"},
+        {"codec =#x", "#x"},
+        {"codec =;x", ";x"},
+        {"codec = # x", ""},
+        {"codec = ; x", ""},
+        {" # codec = a\ncodec = b", "b"},
+        {"; codec = a\ncodec = b", "b"},
+        {"#codec = a\r\ncodec = b # x\r\n", "b"},
+        {"codec = b # one ; two # three", "b"},
     };
     char path[64], text[1024] = "codec = f16 # ";
     struct trib_config cfg;
@@ -199,7 +208,8 @@ static void test_impossible_values(void **state)
     assert_fails("window", "is not name=value");
     assert_fails("window=3,window=4", "given twice");
     setenv("TRIB_CHUNK", "1", 1);
-    assert_fails(NULL, "TRIB_CHUNK=1 in the environment: must be a number in 4K..16M bytes");
+    assert_fails(NULL,
+                 "TRIB_CHUNK=1 in the environment: must be a number in 4K..16M bytes");
 }
 
 static void test_text_too_long(void **state)
@@ -268,8 +278,8 @@ static void test_same_text(void **state)
     size_t need = trib_config_same_text(&cfg, text, sizeof(text));
     assert_string_equal(
         text,
-        "algorithm=auto leaders=0 groups=host codec=none feedback=codec quorum=all seed=0 "
-        "chunk=64K window=8 service= zero_copy=1 check=none seal=0");
+        "algorithm=auto leaders=0 groups=host codec=none feedback=codec quorum=all "
+        "seed=0 chunk=64K window=8 service= zero_copy=1 check=none seal=0");
     assert_int_equal(need, strlen(text) + 1);
     assert_int_equal(trib_config_same_text(&cfg, small, sizeof(small)), need);
     assert_string_equal(small, "algorit");

@@ -24,7 +24,8 @@ static void test_first_error_wins(void **state)
 static void test_null_is_allowed(void **state)
 {
     (void)state;
-    assert_status(trib_fail(NULL, TRIB_ERR_BUSY, "%s", "nobody listens"), TRIB_ERR_BUSY);
+    assert_status(trib_fail(NULL, TRIB_ERR_BUSY, "%s", "nobody listens"),
+                  TRIB_ERR_BUSY);
     trib_error_clear(NULL);
 }
 

@@ -68,11 +68,18 @@ static void test_text_of_strangers(void **state)
     } cases[] = {
         {"n1\n<0>kernel: Out of memory", "n1\\x0a<0>kernel: Out of memory"},
         {"\x1b[31mroot\x1b[0m\r\t\x7f", "\\x1b[31mroot\\x1b[0m\\x0d\\x09\\x7f"},
-        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
-        {"\xc2\x9b" "31m", "\\xc2\\x9b31m"},             /* a control character of 8 bits */
-        {"a\xe2\x80\xae" "b", "a\\xe2\\x80\\xae" "b"}, /* turns the direction of writing */
-        {"\xff\xc3(\xc3", "\\xff\\xc3(\\xc3"},        /* no UTF-8 */
-        {"\xc0\x8a\xed\xa0\x80", "\\xc0\\x8a\\xed\\xa0\\x80"}, /* a line feed in 2, a surrogate */
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+         "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xc2\x9b"
+         "31m",
+         "\\xc2\\x9b31m"}, /* a control character of 8 bits */
+        {"a\xe2\x80\xae"
+         "b",
+         "a\\xe2\\x80\\xae"
+         "b"}, /* turns the direction of writing */
+        {"\xff\xc3(\xc3", "\\xff\\xc3(\\xc3"}, /* no UTF-8 */
+        {"\xc0\x8a\xed\xa0\x80",
+         "\\xc0\\x8a\\xed\\xa0\\x80"}, /* a line feed in 2, a surrogate */
         {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* above all characters */
     };
     struct trib_error err = {0};
@@ -83,16 +90,19 @@ static void test_text_of_strangers(void **state)
     trib_log_init(&log, TRIB_LOG_WARN, keep, line);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         trib_log(&log, TRIB_LOG_WARN, "x", "host %s", cases[i].said);
-        snprintf(wanted, sizeof(wanted), "tributary: warning: x: host %s", cases[i].shown);
+        snprintf(wanted, sizeof(wanted), "tributary: warning: x: host %s",
+                 cases[i].shown);
         assert_string_equal(line, wanted);
     }
-    (void)trib_fail(&err, TRIB_ERR_BOOT, "host %s", cases[0].said); /* so do sentences */
+    (void)trib_fail(&err, TRIB_ERR_BOOT, "host %s",
+                    cases[0].said); /* so do sentences */
     assert_string_equal(trib_error_text(&err), "host n1\\x0a<0>kernel: Out of memory");
     char many[1200];
     memset(many, '\n', sizeof(many) - 1);
     many[sizeof(many) - 1] = 0;
     trib_log(&log, TRIB_LOG_WARN, "x", "%s", many);
-    assert_true(strlen(line) < 1024 && strcmp(line + strlen(line) - 7, "\\x0a...") == 0);
+    assert_true(strlen(line) < 1024 &&
+                strcmp(line + strlen(line) - 7, "\\x0a...") == 0);
 }
 
 static void test_time_and_json(void **state)
@@ -104,7 +114,8 @@ static void test_time_and_json(void **state)
     trib_log_init(&log, TRIB_LOG_WARN, keep, line);
     log.stamps = true;
     trib_log(&log, TRIB_LOG_WARN, "x", "text");
-    assert_true(line[4] == '-' && line[10] == 'T' && line[19] == '.' && line[23] == 'Z');
+    assert_true(line[4] == '-' && line[10] == 'T' && line[19] == '.' &&
+                line[23] == 'Z');
     assert_string_equal(line + 24, " tributary: warning: x: text");
     log.json = true;
     trib_log_set_rank(&log, 3);
@@ -119,7 +130,8 @@ static void test_time_and_json(void **state)
         strcat(many, i % 7 ? "\xe2\x82\xac" : "\"");
     trib_log(&log, TRIB_LOG_ERROR, "x", "%s", many);
     const size_t n = strlen(line);
-    assert_true(n < 1024 && strcmp(line + n - 2, "\"}") == 0 && (n < 3 || line[n - 3] != '\\' || line[n - 4] == '\\'));
+    assert_true(n < 1024 && strcmp(line + n - 2, "\"}") == 0 &&
+                (n < 3 || line[n - 3] != '\\' || line[n - 4] == '\\'));
 }
 
 static int lines_shown;
@@ -157,7 +169,10 @@ static void test_pace(void **state)
     trib_log_tell(&log, true);
     assert_int_equal(lines_shown, before + 102);
     unsigned long more = 0;
-    assert_int_equal(sscanf(last_more, "tributary: warning: tcp: %lu more like this in the last", &more), 1);
+    assert_int_equal(sscanf(last_more,
+                            "tributary: warning: tcp: %lu more like this in the last",
+                            &more),
+                     1);
     assert_true(more >= 9000 && more < 10000);
     assert_non_null(strstr(last_more, " s: stranger "));
     trib_log_tell(&log, true); /* once */

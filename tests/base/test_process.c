@@ -95,7 +95,8 @@ static void test_frozen_v1(void **state)
     struct group group;
 
     (void)state;
-    if (!make_group("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED", &group))
+    if (!make_group("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED",
+                    &group))
         tribtest_skip("no freezer of control groups version 1 can be used here");
     freeze_child(&group);
 }
@@ -127,7 +128,8 @@ static int in_namespace(void)
         _exit(0);
     }
     trib_process_find(pid, &process);
-    if (!process.start || process.start < self.start || trib_process_number(pid) == pid ||
+    if (!process.start || process.start < self.start ||
+        trib_process_number(pid) == pid ||
         trib_process_look(&process) != TRIB_PROCESS_RUNS)
         return 2;
     kill(pid, SIGSTOP);

@@ -79,7 +79,8 @@ static const struct trib_proof about = {.label = "test 1",
                                         .nonce = {{1, 2, 3}, {4, 5, 6}},
                                         .more = 9};
 
-/* A proof holds for one side of one connection under one secret, and for nothing else. */
+/* A proof holds for one side of one connection under one secret, and for nothing
+ * else. */
 static void test_proofs(void **state)
 {
     struct trib_secret secret, other;
@@ -90,10 +91,12 @@ static void test_proofs(void **state)
     assert_true(trib_secret_parse(KEY, strlen(KEY), &secret));
     arm(&secret);
     trib_proof_make(&secret, &about, TRIB_PROOF_CALLER, proof);
-    assert_true(trib_proof_holds(&secret, &about, TRIB_PROOF_CALLER, proof, sizeof(proof)));
+    assert_true(
+        trib_proof_holds(&secret, &about, TRIB_PROOF_CALLER, proof, sizeof(proof)));
     assert_true(trib_proof_holds(&secret, &about, TRIB_PROOF_CALLER, proof,
                                  TRIB_PROOF_BYTES_LEAST));
-    assert_false(trib_proof_holds(&secret, &about, TRIB_PROOF_LISTENER, proof, sizeof(proof)));
+    assert_false(
+        trib_proof_holds(&secret, &about, TRIB_PROOF_LISTENER, proof, sizeof(proof)));
     for (size_t i = 0; i < sizeof(proof); i++) {
         proof[i] ^= 0x10;
         assert_false(
@@ -109,11 +112,13 @@ static void test_proofs(void **state)
         a.nonce[0][15] ^= change == 4;
         a.nonce[1][0] ^= change == 5;
         a.more += change == 6;
-        assert_false(trib_proof_holds(&secret, &a, TRIB_PROOF_CALLER, proof, sizeof(proof)));
+        assert_false(
+            trib_proof_holds(&secret, &a, TRIB_PROOF_CALLER, proof, sizeof(proof)));
     }
     other = secret;
     other.bytes[31] ^= 1;
-    assert_false(trib_proof_holds(&other, &about, TRIB_PROOF_CALLER, proof, sizeof(proof)));
+    assert_false(
+        trib_proof_holds(&other, &about, TRIB_PROOF_CALLER, proof, sizeof(proof)));
 }
 
 /* Secrets of secrets: each use has another. */

@@ -16,7 +16,8 @@ struct newer {
     size_t unknown;
 };
 
-static const struct trib_sized kind = {"options_t", "OPTIONS_INIT", sizeof(struct options),
+static const struct trib_sized kind = {"options_t", "OPTIONS_INIT",
+                                       sizeof(struct options),
                                        TRIB_SIZED_UP_TO(struct options, second)};
 
 static void test_takes_its_own(void **state)
@@ -30,7 +31,8 @@ static void test_takes_its_own(void **state)
     assert_memory_equal(&ours, &theirs, sizeof(ours));
 }
 
-/* What an older program does not know of keeps its default; nothing behind its struct is read. */
+/* What an older program does not know of keeps its default; nothing behind its struct
+ * is read. */
 static void test_takes_smaller_ones(void **state)
 {
     const size_t size = TRIB_SIZED_UP_TO(struct options, second);
@@ -65,8 +67,8 @@ static void test_takes_larger_ones_that_ask_for_nothing_new(void **state)
 
 static void test_refuses_what_is_no_size(void **state)
 {
-    const size_t sizes[] = {0, 1, sizeof(size_t), TRIB_SIZED_UP_TO(struct options, first),
-                            65537, SIZE_MAX};
+    const size_t sizes[] = {
+        0, 1, sizeof(size_t), TRIB_SIZED_UP_TO(struct options, first), 65537, SIZE_MAX};
     struct options ours = {0};
 
     (void)state;
@@ -82,7 +84,8 @@ static void test_refuses_what_is_no_size(void **state)
 static void test_gives_as_much_as_there_is_room_for(void **state)
 {
     const struct options ours = {sizeof(ours), 1, 2, "x"};
-    struct options smaller = {TRIB_SIZED_UP_TO(struct options, second), 0, 0, "untouched"};
+    struct options smaller = {TRIB_SIZED_UP_TO(struct options, second), 0, 0,
+                              "untouched"};
     struct newer larger = {.known = {.size = sizeof(larger)}, .unknown = 9};
     struct trib_error err = {0};
 

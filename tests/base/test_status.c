@@ -6,7 +6,8 @@ static void test_names_and_texts(void **state)
     (void)state;
     assert_string_equal(trib_status_name(TRIB_OK), "TRIB_OK");
     assert_string_equal(trib_status_name(TRIB_ERR_TIMEOUT), "TRIB_ERR_TIMEOUT");
-    assert_string_equal(trib_status_str(TRIB_ERR_TIMEOUT), "no progress before the deadline");
+    assert_string_equal(trib_status_str(TRIB_ERR_TIMEOUT),
+                        "no progress before the deadline");
     assert_int_equal(trib_status_scope(TRIB_ERR_TIMEOUT), TRIB_SCOPE_COMM);
     assert_int_equal(trib_status_scope(TRIB_ERR_OVERLAP), TRIB_SCOPE_OP);
     assert_int_equal(trib_status_scope(TRIB_OK), TRIB_SCOPE_NONE);

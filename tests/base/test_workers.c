@@ -19,7 +19,8 @@ struct desk {
     _Atomic int wakes;
     _Atomic bool busy[MOST + 1]; /* [worker] */
     _Atomic int clashes;
-    uint64_t of_cell[MOST];      /* written by the work, read by the test once it is done */
+    uint64_t of_cell[MOST];      /* written by the work, read by the test once it is
+                                  * done */
 };
 
 static void count_wake(void *arg)
@@ -120,7 +121,8 @@ static void test_does_all(void **state)
     }
 }
 
-/* What nobody has begun comes back, and then nobody looks at it; what was begun does not. */
+/* What nobody has begun comes back, and then nobody looks at it; what was begun does
+ * not. */
 static void test_retract(void **state)
 {
     struct desk d;

@@ -58,7 +58,8 @@ struct start {
     pid_t pids[BOOTTEST_RANKS];
     struct seen *seen;
     uint64_t *fault_at;
-    _Atomic bool *announced; /* the board knows the processes of this run, none of the last */
+    _Atomic bool *announced; /* the board knows the processes of this run, none of the
+                              * last */
 };
 
 static inline void boottest_sleep(int ms)

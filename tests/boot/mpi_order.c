@@ -2,7 +2,8 @@
 /*
  * mpi_order STEPS - a rank that calls MPI and Tributary in the order of the letters.
  *
- * m MPI_Init, b a barrier of MPI, M MPI_Finalize; t trib_init, s a sum, T trib_free_comm
+ * m MPI_Init, b a barrier of MPI, M MPI_Finalize; t trib_init, s a sum, T
+ * trib_free_comm
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start of a job that has a secret: whoever has it not takes no seat and ends nothing,
- * whatever it sends.
+ * The start of a job that has a secret: whoever has it not takes no seat and ends
+ * nothing, whatever it sends.
  */
 #include "tests/boot/boottest.h"
 
@@ -32,7 +32,8 @@ static void skip_without_proofs(void)
 
 static struct start new_start(int size, const char *key)
 {
-    struct start s = {.root = root_text, .size = size, .boot_ms = 30000, .stop_ms = 4000};
+    struct start s = {
+        .root = root_text, .size = size, .boot_ms = 30000, .stop_ms = 4000};
 
     snprintf(root_text, sizeof(root_text), "127.0.0.1:%d", boottest_port());
     for (int i = 0; i < BOOTTEST_RANKS; i++)
@@ -64,7 +65,8 @@ static int knock(void)
 }
 
 /* The next frame of the server; false: it has hung up. */
-static bool hear(int fd, uint8_t bytes[TRIB_TCP_SMALL_BYTES], struct trib_tcp_frame *out)
+static bool hear(int fd, uint8_t bytes[TRIB_TCP_SMALL_BYTES],
+                 struct trib_tcp_frame *out)
 {
     size_t have = 0, used;
 
@@ -119,7 +121,8 @@ static void say_proof(int fd, const uint8_t proof[TRIB_PROOF_BYTES])
 }
 
 /* Hello, the server's challenge, and what `answer` makes of it as proof. */
-static void try_proof(void (*answer)(const struct trib_tcp_challenge *c, uint8_t *proof))
+static void try_proof(void (*answer)(const struct trib_tcp_challenge *c,
+                                     uint8_t *proof))
 {
     uint8_t bytes[TRIB_TCP_SMALL_BYTES], proof[TRIB_PROOF_BYTES];
     struct trib_tcp_hello hello = hello_of(1, true);
@@ -187,12 +190,14 @@ static void strangers_with_proofs(void)
     try_proof(of_another_rank);
 }
 
-/* Five bytes of another version, a hello without a secret, a seat claimed without a proof. */
+/* Five bytes of another version, a hello without a secret, a seat claimed without a
+ * proof. */
 static void strangers_with_words(void)
 {
     struct trib_tcp_hello none = hello_of(1, false), some = hello_of(1, true);
     uint8_t gather[TRIB_TCP_SMALL_BYTES];
-    struct trib_tcp_gather mine = {.phase = "address", .bytes = 5, .blob = (const uint8_t *)"12345"};
+    struct trib_tcp_gather mine = {
+        .phase = "address", .bytes = 5, .blob = (const uint8_t *)"12345"};
     int fd = knock();
 
     (void)!send(fd, "Trib\7", 5, MSG_NOSIGNAL);
@@ -279,7 +284,8 @@ static void test_five_bytes(void **state)
     end_with(&s);
 }
 
-/* The rank is told at once; rank 0, which cannot know whether it was one, in the end. */
+/* The rank is told at once; rank 0, which cannot know whether it was one, in the
+ * end. */
 static void mismatched(const char *of_0, const char *of_1, const char *sentence,
                        const char *note)
 {
@@ -295,7 +301,8 @@ static void mismatched(const char *of_0, const char *of_1, const char *sentence,
     assert_status(s.seen[1].status, TRIB_ERR_MISMATCH);
     if (!strstr(s.seen[1].text, sentence))
         fail_msg("rank 1: \"%s\", not \"...%s...\"", s.seen[1].text, sentence);
-    if (!strstr(s.seen[0].text, "rank 1 of 2 did not come") || !strstr(s.seen[0].text, note))
+    if (!strstr(s.seen[0].text, "rank 1 of 2 did not come") ||
+        !strstr(s.seen[0].text, note))
         fail_msg("rank 0: \"%s\", not \"...%s...\"", s.seen[0].text, note);
     boottest_free(&s);
 }
@@ -304,8 +311,10 @@ static void test_mismatch(void **state)
 {
     (void)state;
     skip_without_proofs();
-    mismatched(KEY, OTHER, "another secret than rank 1", "did not prove that it has the secret");
-    mismatched(KEY, NULL, "has no secret, and rank 0", "has no secret, where this job has one");
+    mismatched(KEY, OTHER, "another secret than rank 1",
+               "did not prove that it has the secret");
+    mismatched(KEY, NULL, "has no secret, and rank 0",
+               "has no secret, where this job has one");
     mismatched(NULL, KEY, "has a secret, and rank 0", "has a secret (TRIB_KEY), where");
 }
 

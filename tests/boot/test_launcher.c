@@ -219,7 +219,8 @@ static void told(const char *text, const char *root)
     NEED(strcmp(g.launch.root, root) == 0);
 }
 
-/* One host is known by its kernel, not by its name; another one's addresses are tried. */
+/* One host is known by its kernel, not by its name; another one's addresses are
+ * tried. */
 static void accepted(void)
 {
     struct given g;

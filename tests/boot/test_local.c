@@ -277,7 +277,8 @@ static void test_public_functions(void **state)
     trib_local_destroy(local);
 }
 
-/* Whoever maps the board can write any number there: it becomes an error that there is. */
+/* Whoever maps the board can write any number there: it becomes an error that there
+ * is. */
 static void test_blame_of_no_kind(void **state)
 {
     static const int32_t wrong[] = {-12345, INT32_MIN};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A meeting place by text: its port is kept, ranks meet there, many can be had at once. */
+/* A meeting place by text: its port is kept, ranks meet there, many can be had at
+ * once. */
 #include "tests/harness/tribtest.h"
 
 #include <errno.h>
@@ -66,7 +67,8 @@ static void test_ranks_meet(void **state)
     (void)state;
     assert_status(trib_root_create(&root), TRIB_OK);
     assert_true(strlen(trib_root_text(root)) < TRIB_ROOT_TEXT_MAX);
-    assert_true(TRIB_ROOT_TEXT_MAX <= TRIB_CONFIG_TEXT_BYTES); /* the variable takes each */
+    assert_true(TRIB_ROOT_TEXT_MAX <= TRIB_CONFIG_TEXT_BYTES); /* the variable takes
+                                                                * each */
     meet_at(trib_root_text(root));
     meet_at(trib_root_text(root)); /* and again, as the port is still kept */
     trib_root_destroy(root);

@@ -18,12 +18,14 @@ uint64_t sweep_all(const struct trib_sim *sim)
 
 static void describe(const struct trib_sim *sim, const struct sweep *sweep)
 {
-    fail_msg("%s, collective %d, op %d, %d ranks, %d services, root %d, %zu elements, %u rounds, "
-             "%u slots, window %u%s%s%s, seed %llu: %s",
-             sweep->algo, (int)sweep->coll, (int)sim->shape.op, sim->shape.size,
-             sim->shape.services, sim->shape.root, sim->count, sim->rounds, sim->slots, sim->window,
-             sim->whole_runs ? ", whole runs" : "", sim->in_place ? ", in place" : "",
-             sim->real ? ", real" : "", (unsigned long long)sim->seed, sim->why);
+    fail_msg(
+        "%s, collective %d, op %d, %d ranks, %d services, root %d, %zu elements, %u "
+        "rounds, %u slots, window %u%s%s%s, seed %llu: %s",
+        sweep->algo, (int)sweep->coll, (int)sim->shape.op, sim->shape.size,
+        sim->shape.services, sim->shape.root, sim->count, sim->rounds, sim->slots,
+        sim->window, sim->whole_runs ? ", whole runs" : "",
+        sim->in_place ? ", in place" : "", sim->real ? ", real" : "",
+        (unsigned long long)sim->seed, sim->why);
 }
 
 static void check_bytes(struct trib_sim *sim, const struct sweep *sweep)

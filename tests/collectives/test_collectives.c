@@ -140,7 +140,8 @@ static void test_choice_oversubscribed(void **state)
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "flat");
 }
 
-/* ... but over a network's way on one host each message costs a switch: few messages. */
+/* ... but over a network's way on one host each message costs a switch: few
+ * messages. */
 static void test_choice_shared_cores(void **state)
 {
     struct trib_choice c = {.bytes = 8, .oversubscribed = true};
@@ -159,7 +160,8 @@ static void test_alone(void **state)
 {
     (void)state;
     for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
-        struct trib_shape shape = {.coll = (trib_coll_t)coll, .op = TRIB_MEAN, .size = 1};
+        struct trib_shape shape = {
+            .coll = (trib_coll_t)coll, .op = TRIB_MEAN, .size = 1};
         struct trib_choice choice = {.bytes = 64};
         const struct trib_algo *algo = trib_algo_choose(&shape, &choice, NULL, 0);
         struct trib_schedule s = {0};

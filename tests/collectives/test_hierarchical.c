@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hierarchical schedules: random groups, also of one rank or one alone, with one to four leaders. */
+/* Hierarchical schedules: random groups, also of one rank or one alone, with one to
+ * four leaders. */
 #include "tests/harness/tribtest.h"
 
 #include <string.h>
@@ -48,7 +49,8 @@ static void draw_leaders(int size, int leaders, uint64_t *seed)
         }
 }
 
-/* Every group has a rank; as many leaders as asked for, if the smallest group has so many. */
+/* Every group has a rank; as many leaders as asked for, if the smallest group has so
+ * many. */
 static void group(struct trib_shape *shape, int leaders)
 {
     uint64_t seed = (uint64_t)(shape->size * 8 + leaders);
@@ -58,7 +60,8 @@ static void group(struct trib_shape *shape, int leaders)
     made.groups = (struct trib_shape_groups){.n = 1 + below(&seed, most < 9 ? most : 9),
                                              .of_rank = made.of_rank,
                                              .leader = made.leader};
-    for (int r = 0; r < shape->size; r++) { /* the first have their leaders, others are anywhere */
+    for (int r = 0; r < shape->size; r++) { /* the first have their leaders, others are
+                                             * anywhere */
         made.of_rank[r] = r < made.groups.n * leaders ? r % made.groups.n
                                                       : below(&seed, made.groups.n);
         made.count[made.of_rank[r]]++;
@@ -74,7 +77,8 @@ static uint64_t crossing(const struct trib_sim *sim, int group)
     uint64_t n = 0;
 
     for (int r = 0; r < sim->shape.size; r++)
-        for (uint32_t i = 0; made.of_rank[r] == group && i < sim->lists[r].n_steps; i++) {
+        for (uint32_t i = 0; made.of_rank[r] == group && i < sim->lists[r].n_steps;
+             i++) {
             const struct trib_step *step = &sim->lists[r].steps[i];
 
             if (step->op == TRIB_STEP_SEND && made.of_rank[step->peer] != group)
@@ -110,11 +114,13 @@ static uint64_t shard(const struct trib_sim *sim, int l)
     return n;
 }
 
-/* A rank gives all but its shard to leaders, and of that what other groups finish to those. */
+/* A rank gives all but its shard to leaders, and of that what other groups finish to
+ * those. */
 static uint64_t up_of(const struct trib_sim *sim, uint32_t rank)
 {
     int group = made.of_rank[rank], l = led_by((int)rank);
-    uint64_t own = l < 0 ? 0 : trib_sim_chunk(sim, (uint32_t)(group * made.groups.leaders + l));
+    uint64_t own =
+        l < 0 ? 0 : trib_sim_chunk(sim, (uint32_t)(group * made.groups.leaders + l));
 
     return sweep_all(sim) - shard(sim, l) + (l < 0 ? 0 : shard(sim, l) - own);
 }
@@ -123,15 +129,18 @@ static void allreduce_elements(const struct trib_sim *sim, uint32_t rank, uint64
                                uint64_t *down)
 {
     int group = made.of_rank[rank], l = led_by((int)rank), n = made.groups.n;
-    uint64_t own = l < 0 ? 0 : trib_sim_chunk(sim, (uint32_t)(group * made.groups.leaders + l));
+    uint64_t own =
+        l < 0 ? 0 : trib_sim_chunk(sim, (uint32_t)(group * made.groups.leaders + l));
 
     *up = up_of(sim, rank);
     *down = (uint64_t)(made.count[group] - 1) * shard(sim, l) + (uint64_t)(n - 1) * own;
     /* Sums of what others finish, and the own results to each: 2 (n - 1) / n of all. */
-    uint64_t out = sweep_all(sim) - of_group(sim, group) + (uint64_t)(n - 1) * of_group(sim, group);
+    uint64_t out = sweep_all(sim) - of_group(sim, group) +
+                   (uint64_t)(n - 1) * of_group(sim, group);
     if (crossing(sim, group) != out)
         fail_msg("%llu elements leave group %d of %d, not %llu",
-                 (unsigned long long)crossing(sim, group), group, n, (unsigned long long)out);
+                 (unsigned long long)crossing(sim, group), group, n,
+                 (unsigned long long)out);
 }
 
 static void reduce_elements(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
@@ -142,27 +151,30 @@ static void reduce_elements(const struct trib_sim *sim, uint32_t rank, uint64_t 
     *up = up_of(sim, rank);
     *down = l < 0 || rank == (uint32_t)sim->shape.root
                 ? 0
-                : trib_sim_chunk(sim, (uint32_t)(made.of_rank[rank] * made.groups.leaders + l));
+                : trib_sim_chunk(
+                      sim, (uint32_t)(made.of_rank[rank] * made.groups.leaders + l));
 }
 
 static void test_allreduce(void **state)
 {
     (void)state;
     for (int leaders = 1; leaders <= LEADERS_MOST; leaders++)
-        sweep_served(&(struct sweep){"hierarchical", TRIB_ALLREDUCE, false, allreduce_elements},
-                     group, leaders);
+        sweep_served(
+            &(struct sweep){"hierarchical", TRIB_ALLREDUCE, false, allreduce_elements},
+            group, leaders);
 }
 
 static void test_reduce(void **state)
 {
     (void)state;
     for (int leaders = 1; leaders <= LEADERS_MOST; leaders++)
-        sweep_served(&(struct sweep){"hierarchical", TRIB_REDUCE, false, reduce_elements}, group,
-                     leaders);
+        sweep_served(
+            &(struct sweep){"hierarchical", TRIB_REDUCE, false, reduce_elements}, group,
+            leaders);
 }
 
-/* Of 16 ranks on 4 hosts a ring moves over each host's wire what all ranks' share of it is when
- * neighbours are hosts apart; the hierarchy moves a host's share. */
+/* Of 16 ranks on 4 hosts a ring moves over each host's wire what all ranks' share of it
+ * is when neighbours are hosts apart; the hierarchy moves a host's share. */
 static void test_less_than_a_ring(void **state)
 {
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 16};
@@ -200,7 +212,8 @@ static void test_what_it_cannot(void **state)
     assert_false(algo->can(&shape));
     shape.services = 0;
     leader[3] = 4;
-    assert_false(algo->can(&shape)); /* leads twice: more leaders than the group has ranks */
+    assert_false(algo->can(&shape)); /* leads twice: more leaders than the group has
+                                      * ranks */
     leader[3] = 1;
     assert_false(algo->can(&shape)); /* of another group */
     leader[3] = 5;
@@ -238,7 +251,8 @@ static void test_choice(void **state)
     assert_string_not_equal(chosen(&shape, choice), "hierarchical");
     shape.groups = &made.groups;
     choice.sharing = 8.0 * 24 / 31;
-    assert_string_equal(chosen(&shape, choice), "ring"); /* one leader sums for eight ranks */
+    assert_string_equal(chosen(&shape, choice),
+                        "ring"); /* one leader sums for eight ranks */
     made.groups.leaders = 4;
     for (int i = 0; i < 16; i++)
         leader[i] = i / 4 * 8 + i % 4;
@@ -254,14 +268,17 @@ static void test_choice(void **state)
     assert_string_not_equal(chosen(&shape, choice), "hierarchical");
 }
 
-/* Eight groups in two hosts: their leaders share two devices, and a ring that goes from group to
- * group in a host leaves it once. */
+/* Eight groups in two hosts: their leaders share two devices, and a ring that goes from
+ * group to group in a host leaves it once. */
 static void test_groups_of_a_host(void **state)
 {
-    const struct trib_algo *ring = trib_algo_find("ring"), *algo = trib_algo_find("hierarchical");
+    const struct trib_algo *ring = trib_algo_find("ring"),
+                           *algo = trib_algo_find("hierarchical");
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 32};
-    struct trib_choice choice = {
-        .bytes = 16 << 20, .near_load_store = true, .sharing = 16.0 * 16 / 31, .slot_bytes = 1 << 18};
+    struct trib_choice choice = {.bytes = 16 << 20,
+                                 .near_load_store = true,
+                                 .sharing = 16.0 * 16 / 31,
+                                 .slot_bytes = 1 << 18};
     int host[32], leader[8];
 
     (void)state;
@@ -283,9 +300,12 @@ static void test_groups_of_a_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allreduce),      cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_less_than_a_ring), cmocka_unit_test(test_what_it_cannot),
-        cmocka_unit_test(test_choice),           cmocka_unit_test(test_groups_of_a_host),
+        cmocka_unit_test(test_allreduce),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_less_than_a_ring),
+        cmocka_unit_test(test_what_it_cannot),
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_groups_of_a_host),
     };
 
     tribtest_deadline(180);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The service's schedules: stars of one to five services, and trees of units above the ranks. */
+/* The service's schedules: stars of one to five services, and trees of units above the
+ * ranks. */
 #include "tests/harness/tribtest.h"
 
 #include "tests/collectives/sweep.h"
@@ -36,15 +37,16 @@ static int begin(const struct trib_shape *shape)
 {
     int leaves = shape->size < 15 ? (shape->size + 2) / 3 : 5;
 
-    tree.tree = (struct trib_service_tree){0, tree.parent, tree.first, tree.services, tree.leaf_of};
+    tree.tree = (struct trib_service_tree){0, tree.parent, tree.first, tree.services,
+                                           tree.leaf_of};
     for (int r = 0; r < shape->size; r++)
         tree.leaf_of[r] = 1 + r % leaves;
     return leaves;
 }
 
-/* A root, under it as many leaves as there are racks of three ranks, five at most; the last one
- * below another leaf, so that ranks and leaves have the same parent. Leaves have other numbers
- * of services than the root. */
+/* A root, under it as many leaves as there are racks of three ranks, five at most; the
+ * last one below another leaf, so that ranks and leaves have the same parent. Leaves
+ * have other numbers of services than the root. */
 static void serve_tree(struct trib_shape *shape, int roots)
 {
     int leaves = begin(shape), next = 0;
@@ -56,7 +58,8 @@ static void serve_tree(struct trib_shape *shape, int roots)
     shape->services = next;
 }
 
-/* Services of racks alone, which are the root, too; a rank sends to it without a rack's. */
+/* Services of racks alone, which are the root, too; a rank sends to it without a
+ * rack's. */
 static void serve_racks(struct trib_shape *shape, int each)
 {
     int leaves = begin(shape), next = 0;
@@ -122,7 +125,8 @@ static int below(const struct trib_shape *shape, int service, uint32_t c)
 }
 
 /* Of all elements each goes up once and comes down once on every edge that needs it. */
-static void bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up, uint64_t *down)
+static void bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                  uint64_t *down)
 {
     const struct trib_shape *shape = &sim->shape;
     const int service = (int)rank - shape->size;
@@ -142,8 +146,10 @@ static void test_stars(void **state)
 {
     (void)state;
     for (int shards = 1; shards <= 5; shards += 2) {
-        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, true, bytes}, serve_star, shards);
-        sweep_served(&(struct sweep){"service", TRIB_REDUCE, true, bytes}, serve_star, shards);
+        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, true, bytes},
+                     serve_star, shards);
+        sweep_served(&(struct sweep){"service", TRIB_REDUCE, true, bytes}, serve_star,
+                     shards);
     }
 }
 
@@ -151,10 +157,14 @@ static void test_trees(void **state)
 {
     (void)state;
     for (int n = 1; n <= 2; n++) {
-        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes}, serve_tree, n);
-        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_tree, n);
-        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes}, serve_racks, n);
-        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_racks, n);
+        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
+                     serve_tree, n);
+        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_tree,
+                     n);
+        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
+                     serve_racks, n);
+        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_racks,
+                     n);
     }
 }
 
@@ -170,7 +180,9 @@ static void test_barrier(void **state)
             struct trib_sim sim = {.rounds = 1, .slots = 1, .window = 1};
             shape.size = p;
             shape.tree = NULL;
-            (with_tree == 2 ? serve_racks : with_tree ? serve_tree : serve_star)(&shape, 2);
+            (with_tree == 2 ? serve_racks
+             : with_tree    ? serve_tree
+                            : serve_star)(&shape, 2);
             assert_true(trib_sim_build(&sim, algo, &shape));
             if (!trib_sim_prove(&sim))
                 fail_msg("%d ranks: %s", p, sim.why);

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* For one element: how often it is encoded at most, and what its inputs sum to absolutely. */
+/* For one element: how often it is encoded at most, and what its inputs sum to
+ * absolutely. */
 struct matrix_element {
     double hops;
     double magnitude;
@@ -37,7 +38,8 @@ static inline double tolerance_bf16(const struct matrix_element *e)
 /* An eighth, or a step below the least normal number of what 448 stands for. */
 static inline double tolerance_f8(const struct matrix_element *e)
 {
-    return (pow(1.125, e->hops) - 1) * e->magnitude + e->hops * 0x1p-9 * 8 * e->ranks / 224;
+    return (pow(1.125, e->hops) - 1) * e->magnitude +
+           e->hops * 0x1p-9 * 8 * e->ranks / 224;
 }
 
 /* Each word is off by at most a bucket's norm / levels. */
@@ -46,7 +48,8 @@ static inline double tolerance_qsgd(const struct matrix_element *e)
     return e->hops * sqrt(512) * 8 * e->ranks / 127;
 }
 
-/* Each contribution is off by at most a norm, which may be 8 (f16) or more, / levels. */
+/* Each contribution is off by at most a norm, which may be 8 (f16) or more, /
+ * levels. */
 static inline double tolerance_int8(const struct matrix_element *e)
 {
     return 1.01 * 8 * e->ranks / 127;
@@ -57,7 +60,8 @@ static inline double tolerance_int16(const struct matrix_element *e)
     return 1.01 * 8 * e->ranks / 32767 + 1e-5 * e->magnitude;
 }
 
-/* Rotated elements are below 64, of 8 by 8; rotated back, the errors of 64 may be in one. */
+/* Rotated elements are below 64, of 8 by 8; rotated back, the errors of 64 may be in
+ * one. */
 static inline double tolerance_rotated(const struct matrix_element *e)
 {
     return 1.01 * 8 * 64 * e->ranks / 32767 + 1e-5 * e->magnitude;

@@ -81,8 +81,10 @@ static uint16_t shrink(double x, int fraction_bits, int exponent_max)
     if (e < 1 - exponent_max)
         e = 1 - exponent_max;
     double scaled = nearbyint(ldexp(x, fraction_bits - e));
-    /* A denormal has biased exponent 0; a carry out of the fraction is one exponent up. */
-    uint32_t bits = (uint32_t)scaled + ((uint32_t)(e + exponent_max - 1) << fraction_bits);
+    /* A denormal has biased exponent 0; a carry out of the fraction is one exponent
+     * up. */
+    uint32_t bits =
+        (uint32_t)scaled + ((uint32_t)(e + exponent_max - 1) << fraction_bits);
     return bits >= top ? sign | top : sign | (uint16_t)bits;
 }
 
@@ -97,7 +99,8 @@ static double grow(uint16_t bits, int fraction_bits, int exponent_max)
     else if (biased == 0)
         x = ldexp(fraction, 1 - exponent_max - fraction_bits);
     else
-        x = ldexp(fraction + (1 << fraction_bits), biased - exponent_max - fraction_bits);
+        x = ldexp(fraction + (1 << fraction_bits),
+                  biased - exponent_max - fraction_bits);
     return bits & 0x8000 ? -x : x;
 }
 
@@ -204,7 +207,8 @@ struct oracle_value oracle_input(const struct oracle *o, int rank, size_t i)
         return (struct oracle_value){.f = rounded(o->dtype, x)};
     }
     double x = o->op == TRIB_PROD ? factors[bits & 7] : (double)(bits % 17) - 8.0;
-    return (struct oracle_value){.f = o->kind == ORACLE_SPECIALS ? special(bits, x) : x};
+    return (struct oracle_value){.f =
+                                     o->kind == ORACLE_SPECIALS ? special(bits, x) : x};
 }
 
 void oracle_fill(const struct oracle *o, int rank, size_t first, size_t n, void *dst)
@@ -212,7 +216,8 @@ void oracle_fill(const struct oracle *o, int rank, size_t first, size_t n, void 
     size_t bytes = trib_dtype_size(o->dtype);
 
     for (size_t i = 0; i < n; i++)
-        oracle_store(o->dtype, oracle_input(o, rank, first + i), (char *)dst + i * bytes);
+        oracle_store(o->dtype, oracle_input(o, rank, first + i),
+                     (char *)dst + i * bytes);
 }
 
 static int64_t reduce_integers(const struct oracle *o, size_t i)

@@ -13,7 +13,8 @@
 #include <tributary.h>
 
 enum oracle_kind {
-    ORACLE_EXACT,    /* small integers in floats, any integer in integers: no rounding */
+    ORACLE_EXACT,    /* small integers in floats, any integer in integers: no
+                      * rounding */
     ORACLE_REALS,    /* floats in [-1, 1] */
     ORACLE_SPECIALS, /* as EXACT, with NaN and infinities here and there */
     ORACLE_KINDS,
@@ -51,7 +52,8 @@ uint64_t oracle_mix(uint64_t x);
 /** oracle_input - element i of rank's input, as the dtype can hold it. */
 struct oracle_value oracle_input(const struct oracle *o, int rank, size_t i);
 
-/** oracle_fill - elements first … first + n of rank's input to dst, of any alignment. */
+/** oracle_fill - elements first … first + n of rank's input to dst, of any
+ * alignment. */
 void oracle_fill(const struct oracle *o, int rank, size_t first, size_t n, void *dst);
 
 /** oracle_reduced - element i summed over all ranks, as the op says. */

@@ -22,7 +22,8 @@ static float *take(struct ranks_self *self, const struct placed *p, bool plain)
     return x;
 }
 
-static void give_back(struct ranks_self *self, const struct placed *p, bool plain, float *x)
+static void give_back(struct ranks_self *self, const struct placed *p, bool plain,
+                      float *x)
 {
     if (p->alloc && !plain) {
         ranks_ok(self, trib_free(self->comm, x));
@@ -80,9 +81,10 @@ int placed_run(struct ranks_self *self)
     }
     uint64_t n = copied(self) - before, all = ROUNDS * p->count * sizeof(float);
     if (n > (p->unregistered || p->near ? all : 0))
-        ranks_die(self, "%llu of %llu bytes were copied (%s%s%s)", (unsigned long long)n,
-                  (unsigned long long)all, p->alloc ? "alloc" : "registered",
-                  p->in_place ? " in place" : "", p->unregistered ? " recv only" : "");
+        ranks_die(self, "%llu of %llu bytes were copied (%s%s%s)",
+                  (unsigned long long)n, (unsigned long long)all,
+                  p->alloc ? "alloc" : "registered", p->in_place ? " in place" : "",
+                  p->unregistered ? " recv only" : "");
     ranks_ok(self, trib_plan_free(plan));
     if (!p->in_place)
         give_back(self, p, p->unregistered, send);
@@ -97,7 +99,8 @@ int placed_all(struct ranks_job job)
 
     job.fn = placed_run;
     for (int i = 0; i < 2 * 4; i++) {
-        /* Whole chunks for two to four ranks: no remainder is small enough to be copied. */
+        /* Whole chunks for two to four ranks: no remainder is small enough to be
+         * copied. */
         struct placed p = {.algorithm = algorithms[i / 4], .count = 12 * 16384};
         p.alloc = i % 4 == 0;
         p.in_place = i % 4 == 1;

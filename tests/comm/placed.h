@@ -20,8 +20,8 @@ struct placed {
 /** placed_run - of ranks_fn; arg is a struct placed. */
 int placed_run(struct ranks_self *self);
 
-/** placed_all - all kinds of memory and placement, with a job's transport and ranks; how
- * many failed. */
+/** placed_all - all kinds of memory and placement, with a job's transport and ranks;
+ * how many failed. */
 int placed_all(struct ranks_job job);
 
 #endif

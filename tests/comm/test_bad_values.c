@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A gradient that is NaN or Inf somewhere: what becomes of it by each codec is what the table of
- * docs/codecs.md says, on all ranks, whichever rank has it, whatever the algorithm, and where a
- * tribd sums; and the next start knows nothing of it.
+ * A gradient that is NaN or Inf somewhere: what becomes of it by each codec is what the
+ * table of docs/codecs.md says, on all ranks, whichever rank has it, whatever the
+ * algorithm, and where a tribd sums; and the next start knows nothing of it.
  */
 #include "tests/harness/tribtest.h"
 
@@ -105,8 +105,8 @@ static const struct row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static const char *const algorithms[] = {"direct", "ring", "flat", "tree", "halving-doubling",
-                                         "hierarchical"};
+static const char *const algorithms[] = {
+    "direct", "ring", "flat", "tree", "halving-doubling", "hierarchical"};
 enum { ALGORITHMS = 6 };
 
 struct scene {
@@ -137,7 +137,8 @@ static float number(uint32_t a, uint32_t b)
     return (float)(int32_t)h * 0x1p-31f;
 }
 
-/* One start; element `at` of one rank is `bad`, if that is not 0; EVERYWHERE: all of them. */
+/* One start; element `at` of one rank is `bad`, if that is not 0; EVERYWHERE: all of
+ * them. */
 static void start(struct job *j, int rank, size_t at, float bad)
 {
     float theirs[COUNT];
@@ -191,7 +192,8 @@ static bool as_claimed(const struct job *j, size_t at, float bad)
     const size_t span = r->span == A_CHUNK || r->span > piece ? piece : r->span;
     const size_t first = chunk + (at - chunk) / span * span;
     const size_t end = smaller(first + span, smaller(chunk + piece, COUNT));
-    const size_t all = not_finite(j->y, COUNT), here = not_finite(j->y + first, end - first);
+    const size_t all = not_finite(j->y, COUNT),
+                 here = not_finite(j->y + first, end - first);
 
     switch (r->claim) {
     case AS_IT_IS:
@@ -214,9 +216,9 @@ static void clean(struct job *j)
     for (int i = 0; i < 2; i++) {
         start(j, 0, 0, 0);
         if (not_finite(j->y, COUNT))
-            ranks_die(j->self, "%s, %s: in start %d behind a bad one %zu are not finite",
-                      j->scene->row->codec, way(j), i + 1,
-                      not_finite(j->y, COUNT));
+            ranks_die(j->self,
+                      "%s, %s: in start %d behind a bad one %zu are not finite",
+                      j->scene->row->codec, way(j), i + 1, not_finite(j->y, COUNT));
     }
 }
 
@@ -227,7 +229,8 @@ static void one(struct job *j, int rank, size_t at, float bad)
     start(j, rank, at, bad);
     bool seen = not_finite(j->y, COUNT);
     if (!as_claimed(j, at, bad))
-        ranks_die(j->self, "%s, %s: %g at %zu of rank %d: %zu are not finite, there is %g",
+        ranks_die(j->self,
+                  "%s, %s: %g at %zu of rank %d: %zu are not finite, there is %g",
                   j->scene->row->codec, way(j), (double)bad, at, rank,
                   not_finite(j->y, COUNT), (double)j->y[at]);
     for (int i = 0; drawn && !seen && i < 2000; i++) {
@@ -247,7 +250,8 @@ static void all(struct job *j, int rank, float bad)
     start(j, rank, EVERYWHERE, bad);
     for (size_t i = 0; i < COUNT && j->scene->row->claim != VOTE; i += piece)
         if (!not_finite(j->y + i, smaller(piece, COUNT - i)))
-            ranks_die(j->self, "%s, %s: all of rank %d is %g, and the chunk at %zu is finite",
+            ranks_die(j->self,
+                      "%s, %s: all of rank %d is %g, and the chunk at %zu is finite",
                       j->scene->row->codec, way(j), rank, (double)bad, i);
     clean(j);
 }

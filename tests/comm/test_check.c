@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TRIB_CHECK: a bad contribution ends the operation on all ranks, with the name of the rank that
- * gave it; also of a rank that does not look at its own, where contributions meet.
+ * TRIB_CHECK: a bad contribution ends the operation on all ranks, with the name of the
+ * rank that gave it; also of a rank that does not look at its own, where contributions
+ * meet.
  */
 #include "tests/harness/tribtest.h"
 
@@ -24,7 +25,8 @@ struct scene {
 
 static void put(const struct scene *s, uint8_t *x, size_t i, float v)
 {
-    trib_kernels_get(NULL)->from_f32[s->dtype](x + i * trib_dtype_size(s->dtype), &v, 1);
+    trib_kernels_get(NULL)->from_f32[s->dtype](x + i * trib_dtype_size(s->dtype), &v,
+                                               1);
 }
 
 static void feed(struct ranks_self *self, trib_plan_t *plan)
@@ -36,7 +38,8 @@ static void feed(struct ranks_self *self, trib_plan_t *plan)
         st = trib_plan_ready(plan, i, COUNT - i < 1000 ? COUNT - i : 1000);
 }
 
-static trib_status_t step(struct ranks_self *self, const struct scene *s, trib_plan_t *plan)
+static trib_status_t step(struct ranks_self *self, const struct scene *s,
+                          trib_plan_t *plan)
 {
     trib_status_t st = trib_plan_start(plan);
 
@@ -74,7 +77,8 @@ static void use(struct ranks_self *self, trib_comm_t *comm, const struct scene *
     if (bad && s->lies && st == TRIB_OK) /* it had all that it needs before it heard */
         st = step(self, s, plan);
     ranks_assert(self, st == TRIB_ERR_INVALID);
-    if (!strstr(trib_last_error(comm), s->says) || !strstr(trib_last_error(comm), "rank 1 gave"))
+    if (!strstr(trib_last_error(comm), s->says) ||
+        !strstr(trib_last_error(comm), "rank 1 gave"))
         ranks_die(self, "%s, not: %s", trib_last_error(comm), s->says);
     (void)trib_plan_free(plan);
     free(x);
@@ -112,16 +116,19 @@ static void test_ranks(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
-        run(&scenes[i], i % 2 ? "transport=tcp;check=finite" : "transport=shm;check=finite");
+        run(&scenes[i],
+            i % 2 ? "transport=tcp;check=finite" : "transport=shm;check=finite");
 }
 
 static void test_norms(void **state)
 {
     static const char says[] = "a vector of \"layer\" with norm 1000";
-    const struct scene whole = {"ring", TRIB_F32, TRIB_FEED_WHOLE, 1000, false, NULL, says};
+    const struct scene whole = {"ring", TRIB_F32, TRIB_FEED_WHOLE, 1000, false,
+                                NULL,   says};
     const struct scene fed = {"direct", TRIB_F16, TRIB_FEED_FORWARD, 1000, false, NULL,
                               "with norm 1000"};
-    const struct scene finite = {"direct", TRIB_F32, TRIB_FEED_WHOLE, NAN, false, NULL, AT};
+    const struct scene finite = {"direct", TRIB_F32, TRIB_FEED_WHOLE, NAN, false,
+                                 NULL,     AT};
     (void)state;
     run(&whole, "transport=shm;check=norm:999");
     run(&fed, "transport=shm;check=norm:999.5");
@@ -148,7 +155,8 @@ static int by_service(struct ranks_self *self)
         if (!trib_channel_step(channel))
             sched_yield();
     }
-    ranks_assert(self, strstr(trib_error_text(&channel->engine.failure), "rank 1 gave"));
+    ranks_assert(self,
+                 strstr(trib_error_text(&channel->engine.failure), "rank 1 gave"));
     trib_channel_dispose(channel);
     return 0;
 }
@@ -173,9 +181,10 @@ static void test_services(void **state)
 
 static void test_texts(void **state)
 {
-    static const char *const bad[] = {"", "norm", "norm:", "norm:0", "norm:-1", "norm:nan",
-                                      "norm:1x", "finit", "none ", "sum,", ",sum", "sum,sum",
-                                      "finite,norm:1", "none,sum", "sum none"};
+    static const char *const bad[] = {
+        "",         "norm",    "norm:",         "norm:0",   "norm:-1",
+        "norm:nan", "norm:1x", "finit",         "none ",    "sum,",
+        ",sum",     "sum,sum", "finite,norm:1", "none,sum", "sum none"};
     struct trib_error err = {0};
     struct trib_check c;
 

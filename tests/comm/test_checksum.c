@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TRIB_CHECK=sum: a byte that changes between a sender and a receiver ends the operation with the
- * names of the rank and the chunk. Without it the sum is wrong, and nobody is told.
+ * TRIB_CHECK=sum: a byte that changes between a sender and a receiver ends the
+ * operation with the names of the rank and the chunk. Without it the sum is wrong, and
+ * nobody is told.
  */
 #include "tests/harness/tribtest.h"
 
@@ -56,8 +57,8 @@ enum { SCENES = sizeof(scenes) / sizeof(*scenes) };
 
 static struct seen *share_memory(void)
 {
-    struct seen *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                          -1, 0);
+    struct seen *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(s != MAP_FAILED);
     return s;
 }
@@ -68,11 +69,16 @@ static float given(int rank, size_t i)
     return (float)((i * 7 + (size_t)rank * 13) % 32) - 8.0f;
 }
 
-static void note_failure(struct ranks_self *self, trib_comm_t *comm, const struct job *job)
+static void note_failure(struct ranks_self *self, trib_comm_t *comm,
+                         const struct job *job)
 {
     const char *text = trib_last_error(comm);
-    const char *const words[] = {"rank ", "damaged on its way", "CRC-32C", "TRIB_CHECK=sum",
-                                 job->nodes ? "to rank" : "layer", NULL};
+    const char *const words[] = {"rank ",
+                                 "damaged on its way",
+                                 "CRC-32C",
+                                 "TRIB_CHECK=sum",
+                                 job->nodes ? "to rank" : "layer",
+                                 NULL};
 
     if (ranks_has(text, words) && (strstr(text, "chunk ") || strstr(text, "buffers")))
         job->seen->named++;
@@ -81,7 +87,8 @@ static void note_failure(struct ranks_self *self, trib_comm_t *comm, const struc
     ranks_say(self, "%s", text);
 }
 
-static trib_status_t step(struct ranks_self *self, const struct scene *s, trib_plan_t *plan)
+static trib_status_t step(struct ranks_self *self, const struct scene *s,
+                          trib_plan_t *plan)
 {
     trib_status_t st = trib_plan_start(plan);
 
@@ -91,7 +98,8 @@ static trib_status_t step(struct ranks_self *self, const struct scene *s, trib_p
     return st == TRIB_OK ? trib_plan_wait(plan) : st;
 }
 
-/* Of codecs test_lossy and others tell; here their words must come as they were sent. */
+/* Of codecs test_lossy and others tell; here their words must come as they were
+ * sent. */
 static bool right(const struct scene *s, int ranks, int rank, const float *y)
 {
     const size_t n = COUNT;
@@ -104,7 +112,8 @@ static bool right(const struct scene *s, int ranks, int rank, const float *y)
             want = given(0, i);
         if (s->coll == TRIB_ALLGATHER) {
             for (int r = 0; r < ranks; r++)
-                if (y[(size_t)r * n + i] < given(r, i) || y[(size_t)r * n + i] > given(r, i))
+                if (y[(size_t)r * n + i] < given(r, i) ||
+                    y[(size_t)r * n + i] > given(r, i))
                     return false;
         } else if (y[i] < want || y[i] > want) {
             return false;
@@ -131,8 +140,8 @@ static void give_back(struct ranks_self *self, const struct scene *s, float *p)
         free(p);
 }
 
-/* Memory that goes bad: a byte changes when the first large chunk that came is looked at: in the
- * slots of this rank, or in the buffers of another one. */
+/* Memory that goes bad: a byte changes when the first large chunk that came is looked
+ * at: in the slots of this rank, or in the buffers of another one. */
 static struct {
     const struct trib_engine *engine;
     const struct trib_kernels *right;
@@ -173,7 +182,8 @@ static void spoil_memory(struct ranks_self *self)
     e->kernels = &memory.bad;
 }
 
-static void use(struct ranks_self *self, trib_comm_t *comm, const struct job *job, int ranks)
+static void use(struct ranks_self *self, trib_comm_t *comm, const struct job *job,
+                int ranks)
 {
     const struct scene *s = job->scene;
     const size_t n = COUNT * (size_t)ranks;
@@ -191,7 +201,8 @@ static void use(struct ranks_self *self, trib_comm_t *comm, const struct job *jo
     d.feed = s->fed ? TRIB_FEED_FORWARD : TRIB_FEED_WHOLE;
     d.chunk = CHUNK;
     d.name = "layer";
-    trib_status_t st = trib_plan_create(comm, s->coll, &d, &plan); /* others may be in it */
+    trib_status_t st = trib_plan_create(comm, s->coll, &d, &plan); /* others may be in
+                                                                    * it */
     if (st == TRIB_ERR_CODEC || st == TRIB_ERR_INVALID || st == TRIB_ERR_UNSUPPORTED)
         ranks_die(self, "%s", trib_last_error(comm));
     if (s->registered) {
@@ -218,15 +229,19 @@ static int by_ranks(struct ranks_self *self)
 
     if (self->rank == job->damaged)
         spoil_memory(self);
-    (void)trib_barrier(self->comm); /* all have been in trib_init: who is quick fails soon */
+    (void)trib_barrier(self->comm); /* all have been in trib_init: who is quick fails
+                                     * soon */
     use(self, self->comm, job, self->size);
     return 0;
 }
 
 static struct seen run(const struct job *job, const char *config, int size)
 {
-    struct ranks_job ranks = {.size = size, .fn = by_ranks, .arg = (void *)(uintptr_t)job,
-                              .config = config, .noisy = true};
+    struct ranks_job ranks = {.size = size,
+                              .fn = by_ranks,
+                              .arg = (void *)(uintptr_t)job,
+                              .config = config,
+                              .noisy = true};
     char text[300];
 
     snprintf(text, sizeof(text), "%s;timeout_ms=20000", config);
@@ -236,11 +251,12 @@ static struct seen run(const struct job *job, const char *config, int size)
     return *job->seen;
 }
 
-static void say(const char *what, const struct scene *s, const char *config, struct seen seen)
+static void say(const char *what, const struct scene *s, const char *config,
+                struct seen seen)
 {
     print_message("%s: %s by %s, codec %s, %s: %d wrong, %d named, %d others\n", what,
-                  trib_coll_name(s->coll), s->algorithm, s->codec ? s->codec : "none", config,
-                  seen.wrong, seen.named, seen.others);
+                  trib_coll_name(s->coll), s->algorithm, s->codec ? s->codec : "none",
+                  config, seen.wrong, seen.named, seen.others);
 }
 
 static const char *const networks[] = {"transport=tcp+corrupt:nth=3,least=512",
@@ -311,9 +327,9 @@ static void test_shared_memory(void **state)
 /* Nothing is damaged, and nothing is refused. */
 static void test_whole(void **state)
 {
-    static const char *const configs[] = {"transport=shm;check=sum", "transport=tcp;check=sum",
-                                          "transport=shm+nomap;check=norm:1e6,sum",
-                                          "transport=shm;check=sum;cpu=c"};
+    static const char *const configs[] = {
+        "transport=shm;check=sum", "transport=tcp;check=sum",
+        "transport=shm+nomap;check=norm:1e6,sum", "transport=shm;check=sum;cpu=c"};
     struct job job = {.seen = share_memory(), .damaged = -1};
 
     (void)state;
@@ -360,7 +376,10 @@ static void test_services(void **state)
         {.coll = TRIB_ALLREDUCE, .algorithm = "auto", .codec = "exact"},
         {.coll = TRIB_ALLREDUCE, .algorithm = "auto", .codec = "qsgd:bits=8,ef=1"},
         {.coll = TRIB_ALLREDUCE, .algorithm = "auto", .codec = "topk:ratio=0.5"},
-        {.coll = TRIB_ALLREDUCE, .algorithm = "auto", .codec = "topk:ratio=0.5", .quorum = "0.6,deadline=10s"},
+        {.coll = TRIB_ALLREDUCE,
+         .algorithm = "auto",
+         .codec = "topk:ratio=0.5",
+         .quorum = "0.6,deadline=10s"},
         {.coll = TRIB_ALLREDUCE, .algorithm = "auto", .codec = "int8", .fed = true},
     };
     struct job job = {.seen = share_memory(), .damaged = -1};

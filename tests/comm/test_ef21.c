@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * EF21, by whole plans: what all ranks hold is the mean of what each holds; at a fixed
- * gradient both converge to it geometrically; with nothing left out it is gradient descent.
- * And the example of Beznosikov et al. (arXiv 2002.12410) on which top-1 alone diverges.
+ * gradient both converge to it geometrically; with nothing left out it is gradient
+ * descent. And the example of Beznosikov et al. (arXiv 2002.12410) on which top-1 alone
+ * diverges.
  */
 #include "tests/harness/tribtest.h"
 
@@ -37,7 +38,8 @@ static void check_sum(struct fed *f)
         double got = fed_result(f, i);
         if (!(fabs((double)sum[i] - want) <= 2e-5) ||
             !(fabs(got - (double)sum[i]) <= 1e-6 + narrow * fabs(want)))
-            ranks_die(f->self, "%s %s: element %zu: ranks hold %.7f, sum %.7f, result %.7f",
+            ranks_die(f->self,
+                      "%s %s: element %zu: ranks hold %.7f, sum %.7f, result %.7f",
                       s->codec, s->algorithm, i, want, (double)sum[i], got);
     }
     fed_same_bits(f);
@@ -75,7 +77,8 @@ static void test_sum_of_own(void **state)
                 size);
     for (size_t a = 0; a < 5; a++) /* words that add lose nothing on the way */
         run(holds,
-            &(struct fed_scene){a % 2 ? "int4:bucket=8" : "qsgd:shared=1,bits=5,bucket=64",
+            &(struct fed_scene){a % 2 ? "int4:bucket=8"
+                                      : "qsgd:shared=1,bits=5,bucket=64",
                                 a % 2 ? "ef21" : "ef21:momentum=0.2", algorithms[a],
                                 dtypes[a % 4], a % 3 ? TRIB_SUM : TRIB_MEAN},
             1 + (int)a % 4);
@@ -173,8 +176,8 @@ static void test_ratio_1_is_gradient_descent(void **state)
                                 TRIB_MEAN},
             size);
         run(descends,
-            &(struct fed_scene){"topk:ratio=1", "ef21:momentum=0.25", algorithms[size - 1],
-                                TRIB_F32, TRIB_MEAN},
+            &(struct fed_scene){"topk:ratio=1", "ef21:momentum=0.25",
+                                algorithms[size - 1], TRIB_F32, TRIB_MEAN},
             size);
     }
 }
@@ -211,12 +214,12 @@ static void test_not_finite(void **state)
     for (int size = 1; size <= 4; size++)
         run(forgets,
             &(struct fed_scene){"topk:ratio=0.05",
-                                size % 2 ? "ef21" : "ef21:momentum=0.5", algorithms[size],
-                                TRIB_F32, TRIB_MEAN},
+                                size % 2 ? "ef21" : "ef21:momentum=0.5",
+                                algorithms[size], TRIB_F32, TRIB_MEAN},
             size);
 }
 
-/* ---- three ranks that pull in three directions ------------------------------------------- */
+/* ---- three ranks that pull in three directions ----------------------------------- */
 
 struct descent {
     float g[3], mean[3];
@@ -282,7 +285,8 @@ static int converges(struct ranks_self *self)
         step_down(self, &d, 0.01);
     const double norm = fabs(d.x[0]) + fabs(d.x[1]) + fabs(d.x[2]);
     /* what ef21 adds up was rounded when it was large */
-    const bool adds = strcmp(((const struct fed_scene *)self->arg)->feedback, "ef21") == 0;
+    const bool adds =
+        strcmp(((const struct fed_scene *)self->arg)->feedback, "ef21") == 0;
     ranks_say(self, "|x| is %g", norm);
     if (!(norm < (adds ? 1e-5 : 1e-15)))
         ranks_die(self, "|x| is %g", norm);
@@ -293,15 +297,17 @@ static int converges(struct ranks_self *self)
 static void test_top_1_alone_diverges(void **state)
 {
     (void)state;
-    run(diverges, &(struct fed_scene){"topk:k=1", "none", "flat", TRIB_F32, TRIB_MEAN}, 3);
-    run(diverges, &(struct fed_scene){"topk:k=1,ef=0", NULL, "tree", TRIB_F32, TRIB_MEAN},
+    run(diverges, &(struct fed_scene){"topk:k=1", "none", "flat", TRIB_F32, TRIB_MEAN},
         3);
+    run(diverges,
+        &(struct fed_scene){"topk:k=1,ef=0", NULL, "tree", TRIB_F32, TRIB_MEAN}, 3);
 }
 
 static void test_top_1_with_feedback_converges(void **state)
 {
     (void)state;
-    run(converges, &(struct fed_scene){"topk:k=1", "ef14", "flat", TRIB_F32, TRIB_MEAN}, 3);
+    run(converges, &(struct fed_scene){"topk:k=1", "ef14", "flat", TRIB_F32, TRIB_MEAN},
+        3);
     run(converges,
         &(struct fed_scene){"topk:ratio=0.33", "ef21", "tree", TRIB_F32, TRIB_MEAN}, 3);
 }

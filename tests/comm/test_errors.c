@@ -26,9 +26,10 @@ static void assert_words(const char *text, const char *const *words)
             fail_msg("\"%s\" is not in: %s", *words, text);
 }
 
-/* trib_init ---------------------------------------------------------------------------- */
+/* trib_init ------------------------------------------------------------------------ */
 
-static void refuse_init(trib_opts_t opts, trib_status_t expected, const char *const *words)
+static void refuse_init(trib_opts_t opts, trib_status_t expected,
+                        const char *const *words)
 {
     trib_comm_t *comm = (trib_comm_t *)&opts;
 
@@ -63,7 +64,8 @@ static void test_init_refuses(void **state)
     refuse_init(one_rank("progress=never"), TRIB_ERR_CONFIG,
                 WORDS("progress", "never", "thread", "caller"));
     refuse_init(one_rank("transport=shn"), TRIB_ERR_CONFIG, WORDS("shn", "shm"));
-    refuse_init(one_rank("transport=shm+nomad"), TRIB_ERR_CONFIG, WORDS("nomad", "nomap"));
+    refuse_init(one_rank("transport=shm+nomad"), TRIB_ERR_CONFIG,
+                WORDS("nomad", "nomap"));
     refuse_init(one_rank("transport=shm:rings=4"), TRIB_ERR_CONFIG, WORDS("ring"));
 }
 
@@ -104,7 +106,7 @@ static void test_unknown_variable_warns_once(void **state)
     unsetenv("TRIB_WINDOW");
 }
 
-/* Calls on a good communicator ---------------------------------------------------------- */
+/* Calls on a good communicator ----------------------------------------------------- */
 
 static void refused(const struct ranks_self *self, trib_status_t got,
                     trib_status_t expected, const char *const *words)
@@ -148,7 +150,8 @@ static void refuse_descs(struct ranks_self *self, float *x)
             TRIB_ERR_INVALID, WORDS("desc", "NULL"));
     refused(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, NULL),
             TRIB_ERR_INVALID, WORDS("plan_out", "NULL"));
-    ranks_assert(self, trib_plan_create(NULL, TRIB_ALLREDUCE, &d, &plan) == TRIB_ERR_INVALID);
+    ranks_assert(self,
+                 trib_plan_create(NULL, TRIB_ALLREDUCE, &d, &plan) == TRIB_ERR_INVALID);
     refuse_plan(self, (trib_coll_t)9, &d, TRIB_ERR_INVALID, WORDS("collective 9"));
     d.size = 8;
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID,
@@ -163,7 +166,8 @@ static void refuse_descs(struct ranks_self *self, float *x)
     refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("op 8"));
     d = good_desc(x);
     d.root = 2;
-    refuse_plan(self, TRIB_BROADCAST, &d, TRIB_ERR_INVALID, WORDS("root is 2", "0 to 1"));
+    refuse_plan(self, TRIB_BROADCAST, &d, TRIB_ERR_INVALID,
+                WORDS("root is 2", "0 to 1"));
     d.root = -1;
     refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("root is -1"));
     d = good_desc(x);
@@ -173,7 +177,8 @@ static void refuse_descs(struct ranks_self *self, float *x)
     refuse_plan(self, TRIB_BROADCAST, &d, TRIB_ERR_INVALID, WORDS("feed", "broadcast"));
     d = good_desc(x);
     d.count = SIZE_MAX / 2;
-    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW, WORDS("elements", "4 bytes"));
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_OVERFLOW,
+                WORDS("elements", "4 bytes"));
     d.count = SIZE_MAX / 8;
     refuse_plan(self, TRIB_ALLGATHER, &d, TRIB_ERR_OVERFLOW, WORDS("for each rank"));
     d.count = (size_t)1 << 47;
@@ -186,12 +191,14 @@ static void refuse_descs(struct ranks_self *self, float *x)
 static void refuse_chunks(struct ranks_self *self, float *x)
 {
     trib_desc_t d = good_desc(x);
-    static const char *const codecs[] = {"none", "bf16", "qsgd:bits=4", "topk:ratio=0.5"};
+    static const char *const codecs[] = {"none", "bf16", "qsgd:bits=4",
+                                         "topk:ratio=0.5"};
 
     d.chunk = 63;
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("63", "64"));
     d.chunk = 1 << 20;
-    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("1048576", "TRIB_CHUNK"));
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID,
+                WORDS("1048576", "TRIB_CHUNK"));
     /* Small chunks are either refused or work, with any codec. */
     for (size_t i = 0; i < sizeof(codecs) / sizeof(*codecs); i++) {
         for (size_t chunk = 64; chunk <= 256; chunk += 64) {
@@ -249,8 +256,8 @@ static void refuse_buffers(struct ranks_self *self, float *x)
 {
     trib_comm_t *c = self->comm;
 
-    refused(self, trib_allreduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
-            WORDS("allreduce", "recv", "NULL"));
+    refused(self, trib_allreduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM),
+            TRIB_ERR_INVALID, WORDS("allreduce", "recv", "NULL"));
     refused(self, trib_allreduce(c, x, x + 1, 4, TRIB_F32, TRIB_SUM), TRIB_ERR_OVERLAP,
             WORDS("allreduce", "overlap", "same pointer"));
     refused(self, trib_allreduce(c, x + 3, x, 4, TRIB_F32, TRIB_SUM), TRIB_ERR_OVERLAP,
@@ -261,13 +268,14 @@ static void refuse_buffers(struct ranks_self *self, float *x)
             TRIB_ERR_OVERLAP, WORDS("reduce-scatter", "overlap"));
     refused(self, trib_broadcast(c, NULL, 4, TRIB_F32, 0), TRIB_ERR_INVALID,
             WORDS("broadcast", "NULL"));
-    refused(self, trib_reduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM, 0), TRIB_ERR_INVALID,
-            WORDS("reduce", "NULL"));
+    refused(self, trib_reduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM, 0),
+            TRIB_ERR_INVALID, WORDS("reduce", "NULL"));
     refused(self, trib_reduce(c, NULL, x, 4, TRIB_F32, TRIB_SUM, 7), TRIB_ERR_INVALID,
             WORDS("root is 7"));
     refused(self, trib_allreduce(c, NULL, x, SIZE_MAX, TRIB_F32, TRIB_SUM),
             TRIB_ERR_OVERFLOW, WORDS("elements"));
-    ranks_assert(self, trib_allreduce(NULL, x, x, 1, TRIB_F32, TRIB_SUM) == TRIB_ERR_INVALID);
+    ranks_assert(self,
+                 trib_allreduce(NULL, x, x, 1, TRIB_F32, TRIB_SUM) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_barrier(NULL) == TRIB_ERR_INVALID);
     ranks_ok(self, trib_allreduce(c, NULL, NULL, 0, TRIB_F32, TRIB_SUM));
 }
@@ -278,7 +286,8 @@ static void refuse_memory(struct ranks_self *self, float *x)
     void *p;
     trib_stats_t stats = {.size = 3};
 
-    refused(self, trib_alloc(c, 0, &p), TRIB_ERR_INVALID, WORDS("trib_alloc", "0 bytes"));
+    refused(self, trib_alloc(c, 0, &p), TRIB_ERR_INVALID,
+            WORDS("trib_alloc", "0 bytes"));
     refused(self, trib_alloc(c, 4, NULL), TRIB_ERR_INVALID, WORDS("ptr_out"));
     trib_status_t st = trib_alloc(c, SIZE_MAX / 2, &p);
     ranks_assert(self, st == TRIB_ERR_NO_MEMORY || st == TRIB_ERR_OVERFLOW);
@@ -291,7 +300,8 @@ static void refuse_memory(struct ranks_self *self, float *x)
     ranks_assert(self, trib_stats(c, NULL) == TRIB_ERR_INVALID);
     refused(self, trib_split(c, 0, 0, NULL), TRIB_ERR_INVALID, WORDS("comm_out"));
     ranks_assert(self, trib_free(c, NULL) == TRIB_OK);
-    ranks_assert(self, trib_free_comm(NULL) == TRIB_OK && trib_plan_free(NULL) == TRIB_OK);
+    ranks_assert(self,
+                 trib_free_comm(NULL) == TRIB_OK && trib_plan_free(NULL) == TRIB_OK);
     ranks_assert(self, trib_rank(NULL) == -1 && trib_size(NULL) == 0);
 }
 
@@ -308,7 +318,8 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     ranks_assert(self, strstr(trib_last_error(NULL), "1 plan is not freed"));
     ranks_assert(self, trib_plan_explain(plan, NULL, 10) == TRIB_ERR_INVALID);
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
-    ranks_assert(self, strstr(text, "allreduce of 16 f32") && strstr(text, "algorithm"));
+    ranks_assert(self,
+                 strstr(text, "allreduce of 16 f32") && strstr(text, "algorithm"));
     ranks_ok(self, trib_plan_free(plan));
     d.feed = TRIB_FEED_FORWARD;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
@@ -317,17 +328,20 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     ranks_ok(self, trib_plan_start(plan));
     refused(self, trib_plan_start(plan), TRIB_ERR_BUSY, WORDS("wait"));
     refused(self, trib_plan_free(plan), TRIB_ERR_BUSY, WORDS("wait"));
-    refused(self, trib_plan_ready(plan, 10, 7), TRIB_ERR_INVALID, WORDS("10", "17", "16"));
+    refused(self, trib_plan_ready(plan, 10, 7), TRIB_ERR_INVALID,
+            WORDS("10", "17", "16"));
     refused(self, trib_plan_ready(plan, 17, 0), TRIB_ERR_INVALID, WORDS("17"));
     refused(self, trib_plan_ready(plan, 1, SIZE_MAX), TRIB_ERR_INVALID, WORDS("16"));
     void *p;
     ranks_ok(self, trib_alloc(self->comm, 64, &p));
     refused(self, trib_free(self->comm, p), TRIB_ERR_BUSY, WORDS("trib_free", "wait"));
     ranks_ok(self, trib_plan_ready(plan, 8, 8));
-    refused(self, trib_plan_ready(plan, 0, 9), TRIB_ERR_INVALID, WORDS("0 to 9", "once"));
+    refused(self, trib_plan_ready(plan, 0, 9), TRIB_ERR_INVALID,
+            WORDS("0 to 9", "once"));
     ranks_ok(self, trib_plan_ready(plan, 0, 8));
     ranks_ok(self, trib_plan_wait(plan));
-    refused(self, trib_plan_ready(plan, 0, 16), TRIB_ERR_INVALID, WORDS("trib_plan_start"));
+    refused(self, trib_plan_ready(plan, 0, 16), TRIB_ERR_INVALID,
+            WORDS("trib_plan_start"));
     ranks_ok(self, trib_free(self->comm, p));
     ranks_ok(self, trib_plan_free(plan));
     ranks_assert(self, trib_plan_start(NULL) == TRIB_ERR_INVALID);
@@ -370,8 +384,8 @@ static int refuse_small_chunks(struct ranks_self *self)
 static void test_small_chunks(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = refuse_small_chunks}),
-                     0);
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){.size = 2, .fn = refuse_small_chunks}), 0);
 }
 
 static int codec_of_configuration(struct ranks_self *self)
@@ -389,8 +403,9 @@ static int codec_of_configuration(struct ranks_self *self)
 static void test_bad_codec_of_configuration(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 2, .fn = codec_of_configuration, .config = "codec=nope"}),
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2,
+                                                   .fn = codec_of_configuration,
+                                                   .config = "codec=nope"}),
                      0);
 }
 
@@ -433,13 +448,15 @@ static void test_use_after_failure(void **state)
 {
     (void)state;
     assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = 2, .fn = init_and_fail, .bare = true}), 0);
+        ranks_run(&(struct ranks_job){.size = 2, .fn = init_and_fail, .bare = true}),
+        0);
 }
 
 /*
- * The progress thread finds that a peer differs, ends the run, and tells the peers to which
- * it has no link yet, with the run still in hand. The caller may see the end, but its plan
- * is not freed before the thread is through: the log line of a link says where that is.
+ * The progress thread finds that a peer differs, ends the run, and tells the peers to
+ * which it has no link yet, with the run still in hand. The caller may see the end, but
+ * its plan is not freed before the thread is through: the log line of a link says where
+ * that is.
  */
 static struct {
     pthread_t caller;
@@ -504,8 +521,8 @@ static void test_free_while_failing(void **state)
     }
 }
 
-/* A plan that is fed by halves: all ranks hear of it, though they tell each other all the
- * time that they wait. */
+/* A plan that is fed by halves: all ranks hear of it, though they tell each other all
+ * the time that they wait. */
 static int starve(struct ranks_self *self)
 {
     enum { COUNT = 1000 };
@@ -548,8 +565,8 @@ struct copy {
 /* A forked child may free its copy, no more; its parent goes on. */
 static int use_copy(const struct ranks_self *self, struct copy *copy)
 {
-    static const char *const words[] = {"is a forked child", "makes its own with trib_init",
-                                        NULL};
+    static const char *const words[] = {"is a forked child",
+                                        "makes its own with trib_init", NULL};
     trib_comm_t *comm = self->comm, *half = NULL;
     trib_reach_t reach = {.size = sizeof(reach)};
     trib_stats_t stats = {.size = sizeof(stats)};

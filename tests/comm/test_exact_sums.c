@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The same bits whatever the algorithm, the transport, the number of ranks and the rank that
- * gives a contribution: sums by the codec "exact" of hostile numbers.
+ * The same bits whatever the algorithm, the transport, the number of ranks and the rank
+ * that gives a contribution: sums by the codec "exact" of hostile numbers.
  */
 #include "tests/harness/tribtest.h"
 
@@ -25,7 +25,8 @@ struct scene {
 /* Any exponents, NaN and infinities, and pairs that cancel to little. */
 static float hostile(int giver, uint32_t step, size_t i)
 {
-    const uint64_t bits = oracle_mix(i * 64 + step + (i % 3 ? (uint64_t)giver << 40 : 0));
+    const uint64_t bits =
+        oracle_mix(i * 64 + step + (i % 3 ? (uint64_t)giver << 40 : 0));
     uint32_t b = (uint32_t)(bits >> 13);
     float x;
 
@@ -37,18 +38,21 @@ static float hostile(int giver, uint32_t step, size_t i)
     return i % 3 == 0 && giver % 2 ? -nextafterf(x, 1) : x;
 }
 
-static void fill(const struct ranks_self *self, const struct scene *s, int rank, uint32_t step,
-                 float *x)
+static void fill(const struct ranks_self *self, const struct scene *s, int rank,
+                 uint32_t step, float *x)
 {
     const int giver = (rank + self->size - s->shift % self->size) % self->size;
 
     for (size_t i = 0; i < COUNT; i++)
-        x[i] = s->mean || giver < GIVERS ? hostile(giver, step, i) : i % 2 ? 0.0f : -0.0f;
+        x[i] = s->mean || giver < GIVERS ? hostile(giver, step, i)
+               : i % 2                   ? 0.0f
+                                         : -0.0f;
 }
 
-/* What the codec alone makes of the contributions, which tests/compress/quantise/test_exact.c holds to
- * an oracle. */
-static void expect(struct ranks_self *self, const struct scene *s, uint32_t step, float *y)
+/* What the codec alone makes of the contributions, which
+ * tests/compress/quantise/test_exact.c holds to an oracle. */
+static void expect(struct ranks_self *self, const struct scene *s, uint32_t step,
+                   float *y)
 {
     const int n = s->mean ? self->size : GIVERS;
     struct trib_codec *codec;
@@ -66,7 +70,10 @@ static void expect(struct ranks_self *self, const struct scene *s, uint32_t step
         words[g] = (struct trib_word){word, trib_codec_encode(codec, &in, word)};
     }
     uint8_t *sum = malloc(trib_codec_bound(codec, COUNT));
-    const struct trib_merge m = {.words = words, .n_words = (size_t)n, .n = COUNT, .final = true,
+    const struct trib_merge m = {.words = words,
+                                 .n_words = (size_t)n,
+                                 .n = COUNT,
+                                 .final = true,
                                  .ranks = s->mean ? (uint32_t)n : 0};
     ranks_ok(self, trib_codec_merge(codec, &m, sum, &len));
     ranks_ok(self, trib_codec_decode(codec, sum, len, y, COUNT));
@@ -98,10 +105,12 @@ static int sums(struct ranks_self *self)
         ranks_ok(self, trib_plan_start(plan));
         ranks_ok(self, trib_plan_wait(plan));
         expect(self, s, step, expected);
-        for (size_t i = 0; (s->coll != TRIB_REDUCE || self->rank == 0) && i < COUNT; i++)
+        for (size_t i = 0; (s->coll != TRIB_REDUCE || self->rank == 0) && i < COUNT;
+             i++)
             if (memcmp(&y[i], &expected[i], sizeof(*y)) != 0)
-                ranks_die(self, "%s, %d ranks, step %u: element %zu is %a, not %a", s->algorithm,
-                          self->size, step, i, (double)y[i], (double)expected[i]);
+                ranks_die(self, "%s, %d ranks, step %u: element %zu is %a, not %a",
+                          s->algorithm, self->size, step, i, (double)y[i],
+                          (double)expected[i]);
     }
     ranks_ok(self, trib_plan_free(plan));
     free(x);
@@ -121,8 +130,9 @@ static void run(const struct scene *s, int size, const char *transport)
 
     if (hosts && size < 3)
         return;
-    snprintf(config, sizeof(config), hosts ? "transport=auto:near=%s,far=tcp,ranks_per_host=2;progress=thread"
-                                           : "transport=%s",
+    snprintf(config, sizeof(config),
+             hosts ? "transport=auto:near=%s,far=tcp,ranks_per_host=2;progress=thread"
+                   : "transport=%s",
              transport);
     const struct ranks_job job = {.size = size, .fn = sums, .arg = (void *)(uintptr_t)s,
                                   .config = config};
@@ -137,8 +147,8 @@ static void test_sums(void **state)
     for (size_t a = 0; a < ALGORITHMS; a++)
         for (int size = 2; size <= 5; size++)
             for (int t = 0; t < 2; t++) {
-                const struct scene s = {algorithms[a], size % 2 ? 65536 : 16384, size + t,
-                                        TRIB_ALLREDUCE, false};
+                const struct scene s = {algorithms[a], size % 2 ? 65536 : 16384,
+                                        size + t, TRIB_ALLREDUCE, false};
                 run(&s, size, transports[t]);
             }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EF14 with momentum correction, masking, clipping and warm-up, by whole plans: nothing is
- * lost, whatever the algorithm; what DGC promises (algorithm of compress/feedback_rule.h).
+ * EF14 with momentum correction, masking, clipping and warm-up, by whole plans: nothing
+ * is lost, whatever the algorithm; what DGC promises (algorithm of
+ * compress/feedback_rule.h).
  */
 #include "tests/harness/tribtest.h"
 
@@ -23,7 +24,7 @@ static void run(ranks_fn fn, const struct fed_scene *s, int size)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* ---- the sum of what was sent and is kept is the sum of the velocities ------------------ */
+/* ---- the sum of what was sent and is kept is the sum of the velocities ----------- */
 
 struct momentum {
     double m;
@@ -43,7 +44,8 @@ static double corrected(const struct momentum *m, double *u, double g)
 
 static int conserves(struct ranks_self *self)
 {
-    static double came[COUNT], u[RANKS_MAX][COUNT], kept[COUNT], sent[COUNT], most[COUNT];
+    static double came[COUNT], u[RANKS_MAX][COUNT], kept[COUNT], sent[COUNT],
+        most[COUNT];
     const struct fed_scene *s = self->arg;
     const struct momentum m = {.m = strstr(s->feedback, "momentum") ? 0.9 : 0,
                                .nesterov = strstr(s->feedback, "nesterov=1")};
@@ -68,7 +70,8 @@ static int conserves(struct ranks_self *self)
         double tolerance = most[i] * (1e-5 + narrow * self->size);
         if (!(fabs(sent[i] + kept[i] - came[i]) <= tolerance))
             ranks_die(self, "%s, %s, %s: of %.6f at %zu %.6f was sent and %.6f kept",
-                      s->codec, s->feedback, s->algorithm, came[i], i, sent[i], kept[i]);
+                      s->codec, s->feedback, s->algorithm, came[i], i, sent[i],
+                      kept[i]);
     }
     fed_close(&f);
     return 0;
@@ -87,16 +90,17 @@ static void test_conserves(void **state)
         for (size_t a = 0; a < 5; a++)
             for (size_t k = 0; k < 3; k++)
                 run(conserves,
-                    &(struct fed_scene){codecs[(a + k + (size_t)size) % 4], feedbacks[k],
-                                        algorithms[a], dtypes[(a + k) % 4], TRIB_SUM},
+                    &(struct fed_scene){codecs[(a + k + (size_t)size) % 4],
+                                        feedbacks[k], algorithms[a],
+                                        dtypes[(a + k) % 4], TRIB_SUM},
                     size);
 }
 
 /* Words that add are made of what was measured, once. */
 static void test_conserves_sums_of_words(void **state)
 {
-    static const char *const codecs[] = {"int8", "uniform-thc:bucket=64", "int4:bucket=16",
-                                         "qsgd:shared=1,bits=6"};
+    static const char *const codecs[] = {"int8", "uniform-thc:bucket=64",
+                                         "int4:bucket=16", "qsgd:shared=1,bits=6"};
     static const char *const feedbacks[] = {"ef14", "ef14:momentum=0.9,masking=0"};
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F64, TRIB_BF16};
 
@@ -113,9 +117,18 @@ static void test_conserves_sums_of_words(void **state)
 static void test_conserves_by_every_codec(void **state)
 {
     static const char *const codecs[] = {
-        "dgc:ratio=0.1",   "threshold:at=0.8", "randomk:ratio=0.1", "blocks:ratio=0.1,block=16",
-        "adacomp",         "f8",               "natural",           "dither:bits=5",
-        "onebit",          "int8",             "int16",             "uniform-thc:bits=6",
+        "dgc:ratio=0.1",
+        "threshold:at=0.8",
+        "randomk:ratio=0.1",
+        "blocks:ratio=0.1,block=16",
+        "adacomp",
+        "f8",
+        "natural",
+        "dither:bits=5",
+        "onebit",
+        "int8",
+        "int16",
+        "uniform-thc:bits=6",
         "qsgd:bits=8,shared=1",
     };
 
@@ -130,7 +143,7 @@ static void test_conserves_by_every_codec(void **state)
                 1 + (int)(c + 2 * k) % 4);
 }
 
-/* ---- masking ---------------------------------------------------------------------------- */
+/* ---- masking --------------------------------------------------------------------- */
 
 static int masks(struct ranks_self *self)
 {
@@ -149,8 +162,9 @@ static int masks(struct ranks_self *self)
         for (size_t i = 0; i < COUNT; i++) {
             bool was = fed_was_sent(&f, i);
             if (was != (u[i] == 0) || was != (v[i] == 0))
-                ranks_die(self, "%s: element %zu was %ssent, u is %g, v %g", s->algorithm,
-                          i, was ? "" : "not ", (double)u[i], (double)v[i]);
+                ranks_die(self, "%s: element %zu was %ssent, u is %g, v %g",
+                          s->algorithm, i, was ? "" : "not ", (double)u[i],
+                          (double)v[i]);
         }
     }
     fed_close(&f);
@@ -167,7 +181,7 @@ static void test_masking(void **state)
             1 + (int)a % 4);
 }
 
-/* ---- all of it sent: SGD with momentum ---------------------------------------------------- */
+/* ---- all of it sent: SGD with momentum ------------------------------------------- */
 
 static int dense_momentum(struct ranks_self *self)
 {
@@ -208,13 +222,14 @@ static void test_ratio_1_is_momentum_sgd(void **state)
                                 size % 2 ? "direct" : "flat", TRIB_F32, TRIB_SUM},
             size);
         run(dense_momentum,
-            &(struct fed_scene){"topk:ratio=1", "ef14:momentum=0.9,nesterov=1,masking=0",
+            &(struct fed_scene){"topk:ratio=1",
+                                "ef14:momentum=0.9,nesterov=1,masking=0",
                                 size % 2 ? "flat" : "direct", TRIB_F32, TRIB_SUM},
             size);
     }
 }
 
-/* ---- clipping --------------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------- */
 
 /* |x|^2 of the momentum after one step, which is the clipped gradient, of all ranks. */
 static double squares_of_step(struct fed *f)
@@ -300,12 +315,13 @@ static void test_clipping(void **state)
     (void)state;
     for (int size = 1; size <= 4; size++)
         run(clips,
-            &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.5,masking=0,clip=0.5",
+            &(struct fed_scene){"topk:ratio=0.1",
+                                "ef14:momentum=0.5,masking=0,clip=0.5",
                                 algorithms[size], dtypes[size - 1], TRIB_SUM},
             size);
     run(clips_nan,
-        &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9,masking=0,clip=0.5", "ring",
-                            TRIB_F32, TRIB_SUM},
+        &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9,masking=0,clip=0.5",
+                            "ring", TRIB_F32, TRIB_SUM},
         3);
     run(clips_nan,
         &(struct fed_scene){"qsgd:bits=8", "ef14:momentum=0.9,clip=0.5", "direct",
@@ -336,11 +352,12 @@ static void test_clipping_alone(void **state)
     (void)state;
     for (int size = 1; size <= 3; size++)
         run(clips_alone,
-            &(struct fed_scene){"bf16", "none:clip=3", algorithms[size], TRIB_F32, TRIB_SUM},
+            &(struct fed_scene){"bf16", "none:clip=3", algorithms[size], TRIB_F32,
+                                TRIB_SUM},
             size);
 }
 
-/* ---- warm-up ---------------------------------------------------------------------------- */
+/* ---- warm-up --------------------------------------------------------------------- */
 
 static int warms_up(struct ranks_self *self)
 {
@@ -356,8 +373,8 @@ static int warms_up(struct ranks_self *self)
         fed_run(&f);
         ranks_ok(self, trib_plan_sent(f.plan, &mask, &sent));
         double ratio = step < 12 ? pow(0.001, (double)(step / 3 + 1) / 5) : 0.001;
-        if ((double)sent < COUNT * ratio - 1e-6 || (double)sent > COUNT * ratio + chunks ||
-            sent > before)
+        if ((double)sent < COUNT * ratio - 1e-6 ||
+            (double)sent > COUNT * ratio + chunks || sent > before)
             ranks_die(self, "step %d sent %zu, before it %zu", (int)step, sent, before);
         before = sent;
     }
@@ -376,7 +393,7 @@ static void test_warm_up(void **state)
             size);
 }
 
-/* ---- other collectives, buffers and feeds ------------------------------------------------ */
+/* ---- other collectives, buffers and feeds ---------------------------------------- */
 
 /* One of several ways to do the same. */
 struct way {
@@ -518,13 +535,14 @@ static void test_conserves_elsewhere(void **state)
     (void)state;
     for (int size = 1; size <= 4; size++) {
         struct fed_scene s = {size % 2 ? "topk:ratio=0.1" : "qsgd:bits=6",
-                              "ef14:momentum=0.5,masking=0", "auto", TRIB_F32, TRIB_SUM};
+                              "ef14:momentum=0.5,masking=0", "auto", TRIB_F32,
+                              TRIB_SUM};
         run(conserves_by_reduce, &s, size);
         run(conserves_by_scatter, &s, size);
     }
 }
 
-/* ---- what is refused, and by which text --------------------------------------------------- */
+/* ---- what is refused, and by which text ------------------------------------------ */
 
 struct refusal {
     const char *codec, *feedback;
@@ -536,22 +554,38 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    {.codec = "none", .feedback = "ef14", .words = {"ef14", "codec none", "choose one"}},
+    {.codec = "none",
+     .feedback = "ef14",
+     .words = {"ef14", "codec none", "choose one"}},
     {.codec = "none", .feedback = "none:clip=1", .words = {"clip=1", "codec none"}},
     {.codec = "qsgd:bits=4,norm=l2",
      .feedback = "ef14",
      .words = {"ef14", "without bound"}},
-    {.codec = "qsgd:bits=4", .feedback = "ef21", .words = {"ef21", "contraction", "delta"}},
+    {.codec = "qsgd:bits=4",
+     .feedback = "ef21",
+     .words = {"ef21", "contraction", "delta"}},
     {.codec = "topk+qsgd:bits=4", .feedback = "ef21", .words = {"ef21", "contraction"}},
-    {.codec = "bf16", .feedback = "ef14:momentum=0.9,masking=1", .words = {"masking", "bf16"}},
+    {.codec = "bf16",
+     .feedback = "ef14:momentum=0.9,masking=1",
+     .words = {"masking", "bf16"}},
     {.codec = "qsgd:bits=4", .feedback = "none:warmup=5", .words = {"warmup", "ratio"}},
     {.codec = "topk:k=5", .feedback = "ef14:warmup=5", .words = {"warmup", "ratio="}},
-    {.codec = "topk", .feedback = "ef21", .coll = TRIB_REDUCE, .words = {"ef21", "allreduce"}},
-    {.codec = "topk", .feedback = "ef14:momentum=0.9", .coll = TRIB_ALLGATHER,
+    {.codec = "topk",
+     .feedback = "ef21",
+     .coll = TRIB_REDUCE,
+     .words = {"ef21", "allreduce"}},
+    {.codec = "topk",
+     .feedback = "ef14:momentum=0.9",
+     .coll = TRIB_ALLGATHER,
      .words = {"sums", "allgather"}},
-    {.codec = "efsign", .feedback = "ef21", .algorithm = "ring", .words = {"ring", "flat"}},
+    {.codec = "efsign",
+     .feedback = "ef21",
+     .algorithm = "ring",
+     .words = {"ring", "flat"}},
     {.codec = "f16", .feedback = "ef14:momentum=0.9", .op = TRIB_MAX, .words = {"max"}},
-    {.codec = "topk", .feedback = "ef14:clip=1", .feed = TRIB_FEED_BACKWARD,
+    {.codec = "topk",
+     .feedback = "ef14:clip=1",
+     .feed = TRIB_FEED_BACKWARD,
      .words = {"clip", "piecewise"}},
     {.codec = "topk", .feedback = "ef41", .words = {"ef41", "did you mean"}},
 };

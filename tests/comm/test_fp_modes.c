@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The same bits on all ranks, and those of a run without, whatever floating-point modes the
- * application has set in a thread of one rank; and it has these modes afterwards.
+ * The same bits on all ranks, and those of a run without, whatever floating-point modes
+ * the application has set in a thread of one rank; and it has these modes afterwards.
  */
 #include "tests/harness/tribtest.h"
 
@@ -22,7 +22,8 @@ enum modes {
     MODES,
 };
 
-static const char *const names[MODES] = {"usual", "flush to zero", "upward", "downward", "traps"};
+static const char *const names[MODES] = {"usual", "flush to zero", "upward", "downward",
+                                         "traps"};
 
 static bool set(enum modes modes)
 {
@@ -104,7 +105,8 @@ static uint64_t results(struct ranks_self *self, const struct scene *s, bool lat
     return hash;
 }
 
-static void compare(struct ranks_self *self, const struct scene *s, uint64_t usual, bool late)
+static void compare(struct ranks_self *self, const struct scene *s, uint64_t usual,
+                    bool late)
 {
     const uint64_t mine = results(self, s, late);
     uint64_t all[RANKS_MAX];
@@ -112,26 +114,31 @@ static void compare(struct ranks_self *self, const struct scene *s, uint64_t usu
     ranks_ok(self, trib_allgather(self->comm, &mine, all, sizeof(mine), TRIB_I8));
     for (int r = 0; r < self->size; r++)
         if (all[r] != usual)
-            ranks_die(self, "codec %s by %s, numbers about %g, %s on %s: rank %d has other bits",
-                      s->codec, s->algorithm, (double)s->scale, names[s->modes],
-                      s->modes == FLUSHED ? "all ranks" : "rank 1", r);
+            ranks_die(
+                self,
+                "codec %s by %s, numbers about %g, %s on %s: rank %d has other bits",
+                s->codec, s->algorithm, (double)s->scale, names[s->modes],
+                s->modes == FLUSHED ? "all ranks" : "rank 1", r);
 }
 
 static int same_bits(struct ranks_self *self)
 {
-    static const char *const codecs[] = {"none", "qsgd:bits=4", "int8", "powersgd:rank=2", "f8",
-                                         "onebit", "thc", "topk:ratio=0.1"};
+    static const char *const codecs[] = {
+        "none", "qsgd:bits=4", "int8", "powersgd:rank=2",
+        "f8",   "onebit",      "thc",  "topk:ratio=0.1"};
     static const char *const algorithms[] = {"flat", "direct", "tree", "ring",
                                              "halving-doubling", "hierarchical"};
 
     for (size_t k = 0; k < sizeof(codecs) / sizeof(codecs[0]); k++) {
         for (size_t a = 0; a < sizeof(algorithms) / sizeof(algorithms[0]); a++) {
-            struct scene s = {codecs[k], algorithms[a], (k + a) % 2 ? 1e-39f : 1.0f, USUAL};
+            struct scene s = {codecs[k], algorithms[a], (k + a) % 2 ? 1e-39f : 1.0f,
+                              USUAL};
             if (self->size < 3 && strcmp(s.algorithm, "hierarchical") == 0)
                 continue;
             const uint64_t usual = results(self, &s, true);
             for (int modes = FLUSHED; modes < MODES; modes++) {
-                s.modes = modes == FLUSHED || self->rank == 1 ? (enum modes)modes : USUAL;
+                s.modes =
+                    modes == FLUSHED || self->rank == 1 ? (enum modes)modes : USUAL;
                 compare(self, &s, usual, modes % 2);
                 compare(self, &s, usual, !(modes % 2));
             }
@@ -143,9 +150,10 @@ static int same_bits(struct ranks_self *self)
 static void test_same_bits(void **state)
 {
     for (int size = 2; size <= 3; size++)
-        assert_int_equal(ranks_run(&(struct ranks_job){
-                             .size = size, .fn = same_bits, .config = *state, .seconds = 200}),
-                         0);
+        assert_int_equal(
+            ranks_run(&(struct ranks_job){
+                .size = size, .fn = same_bits, .config = *state, .seconds = 200}),
+            0);
 }
 
 /* The blocking calls, and a communicator that is made in such modes. */
@@ -155,14 +163,16 @@ static int made_so(struct ranks_self *self)
     uint64_t mine[2], all[2 * RANKS_MAX];
 
     for (size_t i = 0; i < 2 * COUNT; i++) /* not in these modes: it would be trapped */
-        input[i % 2][i / 2] = (i % 2 ? 1e-39f : 0.1f) * (float)(1 + (i + (size_t)self->rank) % 9);
+        input[i % 2][i / 2] =
+            (i % 2 ? 1e-39f : 0.1f) * (float)(1 + (i + (size_t)self->rank) % 9);
     for (int modes = FLUSHED; modes < MODES; modes++) {
         trib_comm_t *comm;
         memcpy(x, input, sizeof(x));
         (void)set(modes == FLUSHED || self->rank == 1 ? (enum modes)modes : USUAL);
         ranks_ok(self, trib_split(self->comm, 0, self->rank, &comm));
         for (size_t k = 0; k < 2; k++) {
-            ranks_ok(self, trib_allreduce(comm, NULL, x[k], COUNT, TRIB_F32, TRIB_MEAN));
+            ranks_ok(self,
+                     trib_allreduce(comm, NULL, x[k], COUNT, TRIB_F32, TRIB_MEAN));
             mine[k] = oracle_hash(x[k], sizeof(x[k]));
         }
         (void)fesetenv(FE_DFL_ENV);
@@ -181,7 +191,9 @@ static void test_made_so(void **state)
         ranks_run(&(struct ranks_job){.size = 3, .fn = made_so, .config = *state}), 0);
 }
 
-#define ON(test, config) {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)(config)}
+#define ON(test, config) \
+    {#test " [" config "]", test, NULL, NULL, \
+     (char *)(uintptr_t)(config)}
 
 int main(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-reduces by LGC, from elements to latents: the same bits on all ranks, nothing lost under
- * error feedback while values are exact, few elements where they are not, and a state
- * that goes on where it was saved; over algorithms, transports, numbers of ranks.
+ * All-reduces by LGC, from elements to latents: the same bits on all ranks, nothing
+ * lost under error feedback while values are exact, few elements where they are not,
+ * and a state that goes on where it was saved; over algorithms, transports, numbers of
+ * ranks.
  */
 #include "tests/harness/tribtest.h"
 
@@ -34,7 +35,8 @@ static float number(uint32_t a, uint32_t b)
 /* What all ranks have in common, and a fifth of their own. */
 static float gradient(int rank, uint32_t step, size_t i)
 {
-    return number(step, (uint32_t)i) + 0.2f * number(1000 * (uint32_t)rank + step, (uint32_t)i);
+    return number(step, (uint32_t)i) +
+           0.2f * number(1000 * (uint32_t)rank + step, (uint32_t)i);
 }
 
 static double expected(const struct scene *s, int size, uint32_t step, size_t i)
@@ -92,8 +94,8 @@ static void check_support(struct job *j, uint32_t step)
         sent += j->x[i] != 0.0f;
     const bool all = step <= DENSE;
     if (all ? sent < COUNT - 9 : sent > COUNT / 4 || sent < COUNT / 9)
-        ranks_die(j->self, "%s %s, step %u: %zu of %d elements came out", j->scene->codec,
-                  j->scene->algorithm, step, sent, COUNT);
+        ranks_die(j->self, "%s %s, step %u: %zu of %d elements came out",
+                  j->scene->codec, j->scene->algorithm, step, sent, COUNT);
 }
 
 /* The residuals of all ranks are what is missing. */
@@ -102,12 +104,13 @@ static void check_mass(struct job *j, uint32_t step)
     float residual[COUNT];
 
     memcpy(residual, j->plan->run.residual, sizeof(residual));
-    ranks_ok(j->self,
-             trib_allreduce(j->self->comm, NULL, residual, COUNT, TRIB_F32, j->scene->op));
+    ranks_ok(j->self, trib_allreduce(j->self->comm, NULL, residual, COUNT, TRIB_F32,
+                                     j->scene->op));
     for (size_t i = 0; i < COUNT; i++)
         if (!(fabs((double)residual[i] - j->missing[i]) <= 1e-4))
-            ranks_die(j->self, "%s %s, step %u: of element %zu %.9g is missing, residuals have "
-                               "%.9g",
+            ranks_die(j->self,
+                      "%s %s, step %u: of element %zu %.9g is missing, residuals have "
+                      "%.9g",
                       j->scene->codec, j->scene->algorithm, step, i, j->missing[i],
                       (double)residual[i]);
 }
@@ -152,7 +155,10 @@ static int steps(struct ranks_self *self)
 
 static void run(const struct scene *s, int size, const char *config)
 {
-    struct ranks_job job = {.size = size, .fn = steps, .arg = (void *)s, .config = config,
+    struct ranks_job job = {.size = size,
+                            .fn = steps,
+                            .arg = (void *)s,
+                            .config = config,
                             .threads = strcmp(config, "transport=loop") == 0};
 
     assert_int_equal(ranks_run(&job), 0);
@@ -163,7 +169,8 @@ static const char *const codecs[] = {
     "lgc-ps:ratio=0.125,dense=1,train=3,innovation=0.01",
 };
 
-/* The ring's decoder is not linear, so what is lost in the last stage is in no residual. */
+/* The ring's decoder is not linear, so what is lost in the last stage is in no
+ * residual. */
 static uint32_t conserved_of(int form)
 {
     return form ? STEPS : DENSE + TRAIN;
@@ -226,8 +233,8 @@ static int resumed(struct ranks_self *self)
         for (uint32_t step = saved + 1; step <= STEPS && step <= saved + 2; step++) {
             run_step(j, step);
             if (memcmp(results + step * COUNT, j->x, sizeof(j->x)) != 0)
-                ranks_die(self, "%s: step %u differs after a load of step %u", j->scene->codec,
-                          step, saved);
+                ranks_die(self, "%s: step %u differs after a load of step %u",
+                          j->scene->codec, step, saved);
         }
         ranks_ok(self, trib_plan_free(j->plan));
     }
@@ -243,7 +250,8 @@ static void test_state(void **state)
     (void)state;
     for (int form = 0; form < 2; form++) {
         struct scene s = {.codec = codecs[form], .algorithm = "ring"};
-        struct ranks_job job = {.size = 2, .fn = resumed, .arg = &s, .config = "transport=shm"};
+        struct ranks_job job = {
+            .size = 2, .fn = resumed, .arg = &s, .config = "transport=shm"};
         assert_int_equal(ranks_run(&job), 0);
     }
 }
@@ -257,9 +265,10 @@ static int refused(struct ranks_self *self)
     d.send = d.recv = x;
     d.count = COUNT;
     d.codec = "lgc";
-    ranks_assert(self,
-                 trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan) == TRIB_ERR_CODEC);
-    ranks_assert(self, strstr(trib_last_error(self->comm), "chunks of at least 3100 elements"));
+    ranks_assert(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan) ==
+                           TRIB_ERR_CODEC);
+    ranks_assert(
+        self, strstr(trib_last_error(self->comm), "chunks of at least 3100 elements"));
     d.codec = "lgc:ratio=0.125";
     ranks_assert(self, trib_plan_create(self->comm, TRIB_REDUCE, &d, &plan) ==
                            TRIB_ERR_UNSUPPORTED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums of code words that are never decoded on the way: against what the codec alone makes
- * of all ranks' vectors, to the bit, over every algorithm, several steps, error feedback,
- * feeding in pieces, and the collectives that sum or only move.
+ * Sums of code words that are never decoded on the way: against what the codec alone
+ * makes of all ranks' vectors, to the bit, over every algorithm, several steps, error
+ * feedback, feeding in pieces, and the collectives that sum or only move.
  */
 #include "tests/harness/tribtest.h"
 
@@ -26,7 +26,7 @@ struct scene {
     size_t chunk;
 };
 
-/* ---- what the codec alone makes of it --------------------------------------------- */
+/* ---- what the codec alone makes of it -------------------------------------------- */
 
 struct offline {
     struct trib_codec *codec;
@@ -77,8 +77,8 @@ static void offline_close(struct offline *f, int size)
 }
 
 /* One step of all ranks: y is what each of them should get. */
-static void offline_step(struct ranks_self *self, struct offline *f, uint32_t step, bool mean,
-                         float *y)
+static void offline_step(struct ranks_self *self, struct offline *f, uint32_t step,
+                         bool mean, float *y)
 {
     int size = self->size;
     bool feedback = trib_codec_info(f->codec)->flags & TRIB_CODEC_FEEDBACK;
@@ -102,8 +102,9 @@ static void offline_step(struct ranks_self *self, struct offline *f, uint32_t st
             .n = f->n,
             .key = {.seed = f->seed, .step = step, .stream = (uint32_t)r},
             .share = floats ? f->share : NULL};
-        len = feedback ? trib_codec_encode_kept(f->codec, &in, f->residual[r], f->word[r])
-                       : trib_codec_encode(f->codec, &in, f->word[r]);
+        len = feedback
+                  ? trib_codec_encode_kept(f->codec, &in, f->residual[r], f->word[r])
+                  : trib_codec_encode(f->codec, &in, f->word[r]);
         words[r] = (struct trib_word){f->word[r], len};
     }
     struct trib_merge m = {
@@ -118,11 +119,11 @@ static void offline_step(struct ranks_self *self, struct offline *f, uint32_t st
     free(x);
 }
 
-/* ---- ranks ------------------------------------------------------------------------ */
+/* ---- ranks ----------------------------------------------------------------------- */
 
 /* The elements come in pieces, and are wrong before. */
-static void feed_backward(struct ranks_self *self, trib_plan_t *plan, uint32_t step, size_t n,
-                          float *x)
+static void feed_backward(struct ranks_self *self, trib_plan_t *plan, uint32_t step,
+                          size_t n, float *x)
 {
     float *late = malloc(n * sizeof(*late));
 
@@ -174,8 +175,9 @@ static int sums(struct ranks_self *self)
         offline_step(self, &f, step, s->op == TRIB_MEAN, expected);
         for (size_t i = 0; takes_result(self, s) && i < s->count; i++)
             if (memcmp(&y[i], &expected[mine + i], sizeof(*y)) != 0)
-                ranks_die(self, "%s %s, step %u: element %zu is %.9g, not %.9g", s->codec,
-                          s->algorithm, step, i, (double)y[i], (double)expected[mine + i]);
+                ranks_die(self, "%s %s, step %u: element %zu is %.9g, not %.9g",
+                          s->codec, s->algorithm, step, i, (double)y[i],
+                          (double)expected[mine + i]);
     }
     ranks_ok(self, trib_plan_free(plan));
     offline_close(&f, self->size);
@@ -187,7 +189,10 @@ static int sums(struct ranks_self *self)
 
 static void run(const struct scene *s, int size, const char *config)
 {
-    struct ranks_job job = {.size = size, .fn = sums, .arg = (void *)s, .config = config,
+    struct ranks_job job = {.size = size,
+                            .fn = sums,
+                            .arg = (void *)s,
+                            .config = config,
                             .threads = strcmp(config, "transport=loop") == 0};
 
     assert_int_equal(ranks_run(&job), 0);
@@ -215,15 +220,20 @@ static void test_allreduce(void **state)
     (void)state;
     for (size_t a = 0; a < ALGORITHMS; a++) {
         for (size_t c = 0; c < CODECS; c++) {
-            struct scene s = {codecs[c], algorithms[a], TRIB_ALLREDUCE,
-                              (a + c) % 2 ? TRIB_MEAN : TRIB_SUM, TRIB_FEED_WHOLE, COUNT, 4096};
+            struct scene s = {codecs[c],
+                              algorithms[a],
+                              TRIB_ALLREDUCE,
+                              (a + c) % 2 ? TRIB_MEAN : TRIB_SUM,
+                              TRIB_FEED_WHOLE,
+                              COUNT,
+                              4096};
             run(&s, 1 + (int)((a * 2 + c) % 6), "transport=shm");
         }
     }
 }
 
-/* Chunks hold whole buckets and blocks, whatever the length, so the results are those of the
- * vector in one piece. */
+/* Chunks hold whole buckets and blocks, whatever the length, so the results are those
+ * of the vector in one piece. */
 static void test_whole_buckets(void **state)
 {
     static const char *const wide[] = {"int8", "int4:bucket=40,ef=1",
@@ -231,15 +241,17 @@ static void test_whole_buckets(void **state)
                                        "qsgd:shared=1,bucket=1024"};
     (void)state;
     for (size_t a = 0; a < ALGORITHMS; a++) {
-        struct scene s = {wide[a], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM, TRIB_FEED_WHOLE,
-                          40007, a == 2 ? 32768 : 8192};
+        struct scene s = {
+            wide[a],         algorithms[a], TRIB_ALLREDUCE,       TRIB_SUM,
+            TRIB_FEED_WHOLE, 40007,         a == 2 ? 32768 : 8192};
         run(&s, 3 + (int)a, "transport=shm");
         s.codec = wide[(a + 1) % ALGORITHMS];
         s.count = 1100;
         s.chunk = 32768;
         run(&s, 4, "transport=shm");
-        s = (struct scene){wide[a], "direct", TRIB_REDUCE_SCATTER, TRIB_SUM, TRIB_FEED_WHOLE,
-                           128000, 32768};
+        s = (struct scene){wide[a],  "direct",        TRIB_REDUCE_SCATTER,
+                           TRIB_SUM, TRIB_FEED_WHOLE, 128000,
+                           32768};
         run(&s, 2, "transport=shm");
     }
 }
@@ -251,8 +263,12 @@ static void test_rotated(void **state)
     for (size_t a = 0; a < ALGORITHMS; a++) {
         for (int size = 1; size <= 4; size *= 2) {
             struct scene s = {size > 2 ? "thc:block=64,p=1/64" : "thc:block=512,ef=0",
-                              algorithms[a], TRIB_ALLREDUCE, a % 2 ? TRIB_MEAN : TRIB_SUM,
-                              TRIB_FEED_WHOLE, 8192, 4096};
+                              algorithms[a],
+                              TRIB_ALLREDUCE,
+                              a % 2 ? TRIB_MEAN : TRIB_SUM,
+                              TRIB_FEED_WHOLE,
+                              8192,
+                              4096};
             run(&s, size, "transport=shm");
         }
     }
@@ -278,8 +294,9 @@ static void test_many_rounds(void **state)
 {
     (void)state;
     for (size_t a = 0; a < ALGORITHMS; a++) {
-        struct scene s = {codecs[a], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM, TRIB_FEED_WHOLE,
-                          40000, 512};
+        struct scene s = {codecs[a], algorithms[a],   TRIB_ALLREDUCE,
+                          TRIB_SUM,  TRIB_FEED_WHOLE, 40000,
+                          512};
         run(&s, 4, "transport=shm");
         run(&s, 7, "transport=loop");
         s = (struct scene){a % 2 ? codecs[a] : "signsgd", "halving-doubling",
@@ -303,8 +320,9 @@ static void test_fed_backward(void **state)
 
 enum { ROUNDS = 32, PIECE = 1024 };
 
-/* Where agreements cross a network they are for many rounds of chunks at once: less than half a
- * frame a round is theirs. Chunks: one up and one down a round, for each of two ranks. */
+/* Where agreements cross a network they are for many rounds of chunks at once: less
+ * than half a frame a round is theirs. Chunks: one up and one down a round, for each of
+ * two ranks. */
 static int counts_frames(struct ranks_self *self)
 {
     static float x[2 * ROUNDS * PIECE];
@@ -364,10 +382,20 @@ static void test_short_vectors(void **state)
     static const size_t counts[] = {0, 1, 2, 15, 17, 70};
     (void)state;
     for (size_t k = 0; k < 6; k++) {
-        struct scene s = {"signsgd", algorithms[k % ALGORITHMS], TRIB_ALLREDUCE, TRIB_SUM,
-                          TRIB_FEED_WHOLE, counts[k], 4096};
-        struct scene t = {codecs[k], algorithms[(k + 1) % ALGORITHMS], TRIB_ALLREDUCE, TRIB_SUM, TRIB_FEED_WHOLE,
-                          counts[k], 4096};
+        struct scene s = {"signsgd",
+                          algorithms[k % ALGORITHMS],
+                          TRIB_ALLREDUCE,
+                          TRIB_SUM,
+                          TRIB_FEED_WHOLE,
+                          counts[k],
+                          4096};
+        struct scene t = {codecs[k],
+                          algorithms[(k + 1) % ALGORITHMS],
+                          TRIB_ALLREDUCE,
+                          TRIB_SUM,
+                          TRIB_FEED_WHOLE,
+                          counts[k],
+                          4096};
         run(&s, 4, "transport=shm");
         run(&t, 4, "transport=shm");
     }

@@ -38,8 +38,8 @@ static void check_groups(struct ranks_self *self, const struct expected *x)
     ranks_ok(self, trib_near_group(self->comm, COUNT * sizeof(int), &near, &shape));
     if (!shape.groups || shape.groups->n != n || shape.groups->leaders != x->leaders)
         ranks_die(self, "%d groups of %d leaders, not %d of %d",
-                   shape.groups ? shape.groups->n : 0, shape.groups ? shape.groups->leaders : 0,
-                   n, x->leaders);
+                  shape.groups ? shape.groups->n : 0,
+                  shape.groups ? shape.groups->leaders : 0, n, x->leaders);
     for (int r = 0; r < size; r++)
         if (shape.groups->of_rank[r] != group_of(x, r))
             ranks_die(self, "rank %d is of group %d", r, shape.groups->of_rank[r]);
@@ -60,8 +60,9 @@ static void check_said(struct ranks_self *self, const struct expected *x)
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     snprintf(expected, sizeof(expected), "; leaders of a host: %d\n", x->leaders);
     if (x->kind)
-        snprintf(expected, sizeof(expected), "; %d group%s by %s, leaders of each: %d\n",
-                 x->in_turn, x->in_turn == 1 ? "" : "s", x->kind, x->leaders);
+        snprintf(expected, sizeof(expected),
+                 "; %d group%s by %s, leaders of each: %d\n", x->in_turn,
+                 x->in_turn == 1 ? "" : "s", x->kind, x->leaders);
     if (!strstr(text, expected))
         ranks_die(self, "explained is: %s", text);
     ranks_ok(self, trib_plan_free(plan));
@@ -107,13 +108,14 @@ static void run(int size, const char *settings, struct expected x)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* What ranks of hosts like octo say that are bound to blocks of cores, those of the second host
- * the other way round. */
+/* What ranks of hosts like octo say that are bound to blocks of cores, those of the
+ * second host the other way round. */
 static struct trib_near_fact *octo_facts(int size, int per_host)
 {
     struct trib_near_fact *facts = calloc((size_t)size, sizeof(*facts));
     struct trib_layout layout;
-    const trib_status_t st = trib_layout_read(data_path("octo.xml").text, NULL, &layout);
+    const trib_status_t st =
+        trib_layout_read(data_path("octo.xml").text, NULL, &layout);
 
     if (st == TRIB_ERR_UNSUPPORTED)
         tribtest_skip("built without hwloc");
@@ -127,16 +129,20 @@ static struct trib_near_fact *octo_facts(int size, int per_host)
         for (int i = 0; i < cores; i++)
             CPU_SET(cores * block + i, &cpus);
         trib_layout_bound(&layout, &cpus, &place);
-        facts[r] = (struct trib_near_fact){.first = r / per_host * per_host, .cores = 64,
-                                           .package = place.package, .numa = place.numa,
-                                           .l3 = place.l3, .maps = 1};
+        facts[r] = (struct trib_near_fact){.first = r / per_host * per_host,
+                                           .cores = 64,
+                                           .package = place.package,
+                                           .numa = place.numa,
+                                           .l3 = place.l3,
+                                           .maps = 1};
         memcpy(facts[r].nic, place.nic, sizeof(place.nic));
     }
     trib_layout_free(&layout);
     return facts;
 }
 
-/* Two hosts of two packages with four devices each. Leaders are near to as many devices. */
+/* Two hosts of two packages with four devices each. Leaders are near to as many
+ * devices. */
 static void test_devices(void **state)
 {
     enum { PER_HOST = 8, SIZE = 2 * PER_HOST };
@@ -190,7 +196,8 @@ struct octos {
     int lost;
 };
 
-/* As many groups as that, of so many ranks that follow each other; the hosts beside them. */
+/* As many groups as that, of so many ranks that follow each other; the hosts beside
+ * them. */
 static void check_octos(struct octos o, const char *kind, int n, struct logged *log)
 {
     enum { PER_HOST = 16 };
@@ -206,7 +213,8 @@ static void check_octos(struct octos o, const char *kind, int n, struct logged *
     if (o.lost >= 0) {
         facts[o.lost].numa = -1;
         memset(facts[o.lost].nic, 0, sizeof(facts[o.lost].nic));
-        snprintf(comm->engine.peers[o.lost].host, sizeof(comm->engine.peers->host), "n7");
+        snprintf(comm->engine.peers[o.lost].host, sizeof(comm->engine.peers->host),
+                 "n7");
     }
     assert_status(trib_near_make(comm, facts), TRIB_OK);
     assert_status(trib_near_group(comm, 4 << 20, &near, &shape), TRIB_OK);
@@ -251,28 +259,37 @@ static void pretend_pair(void)
     struct trib_layout layout;
     cpu_set_t cpus;
 
-    if (trib_layout_read(data_path("pair.xml").text, NULL, &layout) == TRIB_ERR_UNSUPPORTED)
+    if (trib_layout_read(data_path("pair.xml").text, NULL, &layout) ==
+        TRIB_ERR_UNSUPPORTED)
         tribtest_skip("built without hwloc");
     trib_layout_free(&layout);
-    if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || sched_getaffinity(0, sizeof(cpus), &cpus) ||
-        !CPU_ISSET(0, &cpus) || !CPU_ISSET(1, &cpus))
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2 ||
+        sched_getaffinity(0, sizeof(cpus), &cpus) || !CPU_ISSET(0, &cpus) ||
+        !CPU_ISSET(1, &cpus))
         tribtest_skip("processors 0 and 1 are not for this test");
     setenv("HWLOC_XMLFILE", data_path("pair.xml").text, 1);
 }
 
-/* Ranks that are bound to cores in turn are of groups in turn, over shared memory and not. */
+/* Ranks that are bound to cores in turn are of groups in turn, over shared memory and
+ * not. */
 static void test_two_nodes(void **state)
 {
     (void)state;
     pretend_pair();
-    run(4, "transport=shm;groups=numa;leaders=2", (struct expected){2, 2, "numa", 2, true});
-    run(5, "transport=shm;groups=numa;leaders=1", (struct expected){2, 1, "numa", 2, true});
-    run(5, "transport=tcp;groups=nic;leaders=2", (struct expected){2, 2, "nic", 2, true});
-    run(6, "transport=shm;groups=auto;leaders=3", (struct expected){3, 3, "numa", 2, true});
-    run(4, "transport=shm;groups=host;leaders=2", (struct expected){4, 2, NULL, 0, true});
+    run(4, "transport=shm;groups=numa;leaders=2",
+        (struct expected){2, 2, "numa", 2, true});
+    run(5, "transport=shm;groups=numa;leaders=1",
+        (struct expected){2, 1, "numa", 2, true});
+    run(5, "transport=tcp;groups=nic;leaders=2",
+        (struct expected){2, 2, "nic", 2, true});
+    run(6, "transport=shm;groups=auto;leaders=3",
+        (struct expected){3, 3, "numa", 2, true});
+    run(4, "transport=shm;groups=host;leaders=2",
+        (struct expected){4, 2, NULL, 0, true});
 }
 
-/* Ranks that may run anywhere are of no node: rank 0 says that, and they sum by hosts. */
+/* Ranks that may run anywhere are of no node: rank 0 says that, and they sum by
+ * hosts. */
 static void test_not_bound(void **state)
 {
     struct expected x = {3, 2, NULL, 0, false};
@@ -302,10 +319,12 @@ static void test_here(void **state)
     assert_status(trib_layout_read(NULL, NULL, &layout), TRIB_OK);
     const int nodes = layout.n_numa;
     trib_layout_free(&layout);
-    run(3, "transport=shm;groups=host;leaders=2", (struct expected){3, 2, NULL, 0, false});
+    run(3, "transport=shm;groups=host;leaders=2",
+        (struct expected){3, 2, NULL, 0, false});
     if (nodes != 1)
         tribtest_skip("ranks of several NUMA nodes would have to be bound");
-    run(3, "transport=shm;groups=numa;leaders=2", (struct expected){3, 2, "numa", 1, false});
+    run(3, "transport=shm;groups=numa;leaders=2",
+        (struct expected){3, 2, "numa", 1, false});
 }
 
 static void test_two_hosts(void **state)

@@ -66,10 +66,12 @@ static double relative_error(const double *sum, const double *expected, double s
     return sqrt(error / signal);
 }
 
-/* The relative errors of the mean of the first 4 and of all 128 steps on the same input. */
+/* The relative errors of the mean of the first 4 and of all 128 steps on the same
+ * input. */
 static void run_steps(struct ranks_self *self, const struct scene *s, double errors[2])
 {
-    struct oracle o = {.kind = ORACLE_REALS, .seed = 11, .op = s->op, .size = self->size};
+    struct oracle o = {
+        .kind = ORACLE_REALS, .seed = 11, .op = s->op, .size = self->size};
     float *x = calloc(2 * COUNT, sizeof(*x));
     double *sum = calloc(COUNT, sizeof(*sum)), *expected = calloc(COUNT, sizeof(*sum));
     trib_plan_t *plan = make_plan(self, s, x, COUNT);
@@ -103,8 +105,8 @@ static int feedback(struct ranks_self *self)
     ranks_say(self, "%s %s: %.4f after 4 steps, %.4f after 128", s->codec, s->algorithm,
               e[0], e[1]);
     if (e[1] > e[0] / 8 || e[1] > 0.1)
-        ranks_die(self, "%s %s: mean error %.4f after 4 steps, %.4f after 128", s->codec,
-                  s->algorithm, e[0], e[1]);
+        ranks_die(self, "%s %s: mean error %.4f after 4 steps, %.4f after 128",
+                  s->codec, s->algorithm, e[0], e[1]);
     return 0;
 }
 
@@ -116,8 +118,8 @@ static int unbiased(struct ranks_self *self)
 
     run_steps(self, s, e);
     if (e[1] > e[0] / 3.5 || e[1] == 0)
-        ranks_die(self, "%s %s: mean error %.4f after 4 steps, %.4f after 128", s->codec,
-                  s->algorithm, e[0], e[1]);
+        ranks_die(self, "%s %s: mean error %.4f after 4 steps, %.4f after 128",
+                  s->codec, s->algorithm, e[0], e[1]);
     return 0;
 }
 
@@ -134,10 +136,10 @@ static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
 
 static void test_feedback_conserves(void **state)
 {
-    static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.1+natural",
-                                         "topk:ratio=0.05+bf16", "threshold:at=1", "dgc:ratio=0.1", "adacomp",
-                                         "randomk:ratio=0.2",
-                                         "blocks:block=8,ratio=0.2"};
+    static const char *const codecs[] = {
+        "topk:ratio=0.1",    "topk:ratio=0.1+natural",  "topk:ratio=0.05+bf16",
+        "threshold:at=1",    "dgc:ratio=0.1",           "adacomp",
+        "randomk:ratio=0.2", "blocks:block=8,ratio=0.2"};
 
     (void)state;
     for (size_t a = 0; a < 5; a++) {
@@ -155,9 +157,11 @@ static void test_feedback_of_quantisers(void **state)
 {
     (void)state;
     for (size_t a = 0; a < 5; a++) {
-        struct scene s = {"qsgd:bits=4,norm=max,ef=1", algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
+        struct scene s = {"qsgd:bits=4,norm=max,ef=1", algorithms[a], TRIB_ALLREDUCE,
+                          TRIB_SUM};
         struct scene b = {"bf16:ef=1", algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
-        struct scene o = {a % 2 ? "onebit" : "efsign", algorithms[a], TRIB_ALLREDUCE, TRIB_MEAN};
+        struct scene o = {a % 2 ? "onebit" : "efsign", algorithms[a], TRIB_ALLREDUCE,
+                          TRIB_MEAN};
         run(feedback, &s, 3, "transport=shm");
         run(feedback, &o, 2, "transport=shm");
         run(feedback, &b, 4, "transport=shm");
@@ -167,7 +171,8 @@ static void test_feedback_of_quantisers(void **state)
 static void test_unbiased(void **state)
 {
     static const char *const codecs[] = {"qsgd:bits=4", "natural", "dither:bits=3"};
-    const struct scene drawn = {"randomk:ratio=0.2,unbiased=1", "tree", TRIB_ALLREDUCE, TRIB_SUM};
+    const struct scene drawn = {"randomk:ratio=0.2,unbiased=1", "tree", TRIB_ALLREDUCE,
+                                TRIB_SUM};
 
     (void)state;
     for (size_t a = 0; a < 5; a++) {
@@ -304,8 +309,8 @@ static void test_roots(void **state)
                     size, a % 2 ? "transport=shm" : "transport=shm+nomap");
 }
 
-/* One rank alone: its result is its input, but by words that add it is what its word says, as
- * docs/feedback.md has it. */
+/* One rank alone: its result is its input, but by words that add it is what its word
+ * says, as docs/feedback.md has it. */
 static int alone(struct ranks_self *self)
 {
     const struct scene *s = self->arg;
@@ -318,12 +323,14 @@ static int alone(struct ranks_self *self)
     ranks_assert(self, x != NULL);
     oracle_fill(&o, 0, 0, COUNT, x);
     trib_plan_t *plan = make_plan(self, s, x, COUNT);
-    adds = s->coll == TRIB_ALLREDUCE && trib_codec_info(plan->codec)->flags & TRIB_CODEC_LINEAR;
+    adds = s->coll == TRIB_ALLREDUCE &&
+           trib_codec_info(plan->codec)->flags & TRIB_CODEC_LINEAR;
     step(self, plan);
     for (size_t i = 0; i < COUNT; i++)
         same += x[COUNT + i] == x[i];
     if (adds ? same > COUNT / 2 : same < COUNT)
-        ranks_die(self, "%s: %zu of %d elements are as they were", s->codec, same, COUNT);
+        ranks_die(self, "%s: %zu of %d elements are as they were", s->codec, same,
+                  COUNT);
     ranks_ok(self, trib_plan_free(plan));
     free(x);
     return 0;
@@ -331,10 +338,29 @@ static int alone(struct ranks_self *self)
 
 static void test_alone(void **state)
 {
-    static const char *const codecs[] = {
-        "f16", "bf16", "f8", "topk", "randomk", "adacomp", "qsgd", "natural", "terngrad", "onebit",
-        "efsign", "dither", "hadamard+efsign", "int4", "int8", "uniform-thc", "hadamard",
-        "hadamard+int8", "thc", "signsgd", "qsgd:shared=1", "terngrad:shared=1", "powersgd"};
+    static const char *const codecs[] = {"f16",
+                                         "bf16",
+                                         "f8",
+                                         "topk",
+                                         "randomk",
+                                         "adacomp",
+                                         "qsgd",
+                                         "natural",
+                                         "terngrad",
+                                         "onebit",
+                                         "efsign",
+                                         "dither",
+                                         "hadamard+efsign",
+                                         "int4",
+                                         "int8",
+                                         "uniform-thc",
+                                         "hadamard",
+                                         "hadamard+int8",
+                                         "thc",
+                                         "signsgd",
+                                         "qsgd:shared=1",
+                                         "terngrad:shared=1",
+                                         "powersgd"};
 
     (void)state;
     for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)

@@ -5,11 +5,14 @@
  *
  * test_matrix_verbs is the same program over verbs, with a device in memory.
  *
- *     test_matrix                       a sample, the same each time: --seed N for another
+ *     test_matrix                       a sample, the same each time: --seed N for
+ *                                       another
  *     test_matrix --long                the whole product
  *     test_matrix --every N             of either, about one case in N
- *     test_matrix --transport NAME --ranks P --case N    one of them, as a failure names it
- *     test_matrix --transport verbs     any of them; "sealed tcp" is tcp with TRIB_SEAL=1
+ *     test_matrix --transport NAME --ranks P --case N    one of them, as a failure
+ *     names it
+ *     test_matrix --transport verbs     any of them; "sealed tcp" is tcp with
+ *                                       TRIB_SEAL=1
  *
  * One job is one communicator; its ranks walk the same list of cases. A rank that finds
  * a wrong number dies with a sentence that names the case.
@@ -237,7 +240,9 @@ static void decode(const struct job *j, uint64_t number, struct one *c)
     if (lossy)
         c->oracle.kind = bits >> 32 & 1 ? ORACLE_EXACT : ORACLE_REALS;
     size_t element = trib_dtype_size(c->oracle.dtype);
-    c->offset = c->digit[AXIS_OFFSET] == 0 ? 0 : c->digit[AXIS_OFFSET] == 1 ? element : 1;
+    c->offset = c->digit[AXIS_OFFSET] == 0   ? 0
+                : c->digit[AXIS_OFFSET] == 1 ? element
+                                             : 1;
     c->blocking = !lossy && c->digit[AXIS_CHUNK] == 0 &&
                   strcmp(c->pair.algorithm, "auto") == 0 && (bits >> 50 & 1);
 }
@@ -329,7 +334,8 @@ static void prepare(struct rank *r, const struct one *c, struct call *k)
     oracle_fill(o, rank, 0, k->send_n, input);
     if (k->send)
         k->send_hash = oracle_hash(k->send, k->send_n * bytes);
-    if (!c->in_place && c->pair.coll == TRIB_REDUCE && rank != c->root && (c->number & 1))
+    if (!c->in_place && c->pair.coll == TRIB_REDUCE && rank != c->root &&
+        (c->number & 1))
         k->recv = NULL;
 }
 
@@ -337,15 +343,15 @@ static void die(const struct rank *r, const struct one *c, const char *what)
 {
     const struct oracle *o = &c->oracle;
 
-    ranks_die(r->self,
-              "%s --transport %s --ranks %d --seed %llu --case %llu: %s %s %s %s codec %s, "
-              "count %zu, %s, %s memory, offset %zu bytes, chunk %zu, root %d, kind %d",
-              what, r->job->transport, r->job->size, (unsigned long long)r->job->seed,
-              (unsigned long long)c->number, names_of_colls[c->pair.coll],
-              c->pair.algorithm, trib_dtype_name(o->dtype), trib_op_name(o->op), c->codec,
-              c->count, c->in_place ? "in place" : "out of place",
-              memory_names[c->digit[AXIS_MEMORY]], c->offset,
-              chunks[c->digit[AXIS_CHUNK]], c->root, (int)o->kind);
+    ranks_die(
+        r->self,
+        "%s --transport %s --ranks %d --seed %llu --case %llu: %s %s %s %s codec %s, "
+        "count %zu, %s, %s memory, offset %zu bytes, chunk %zu, root %d, kind %d",
+        what, r->job->transport, r->job->size, (unsigned long long)r->job->seed,
+        (unsigned long long)c->number, names_of_colls[c->pair.coll], c->pair.algorithm,
+        trib_dtype_name(o->dtype), trib_op_name(o->op), c->codec, c->count,
+        c->in_place ? "in place" : "out of place", memory_names[c->digit[AXIS_MEMORY]],
+        c->offset, chunks[c->digit[AXIS_CHUNK]], c->root, (int)o->kind);
 }
 
 static struct oracle_answer answer(const struct one *c, int rank, size_t i)
@@ -364,7 +370,8 @@ static struct oracle_answer answer(const struct one *c, int rank, size_t i)
     }
 }
 
-/* How far codes may be off, for one element whose inputs sum to `magnitude` absolutely. */
+/* How far codes may be off, for one element whose inputs sum to `magnitude`
+ * absolutely. */
 static double codec_tolerance(const struct one *c, double magnitude)
 {
     struct matrix_element e = {.hops = c->oracle.size + 1,
@@ -377,13 +384,15 @@ static double codec_tolerance(const struct one *c, double magnitude)
     return matrix_codecs[c->digit[AXIS_CODEC]].tolerance(&e);
 }
 
-/* Of a result whose bits are alike on all ranks, see check_alike, each looks at a part. */
+/* Of a result whose bits are alike on all ranks, see check_alike, each looks at a
+ * part. */
 static void check_result(struct rank *r, const struct one *c, const struct call *k,
                          bool alike)
 {
     size_t bytes = trib_dtype_size(c->oracle.dtype);
     const uint8_t *result = k->recv + k->result_first * bytes;
-    size_t p = alike ? (size_t)r->self->size : 1, at = alike ? (size_t)r->self->rank : 0;
+    size_t p = alike ? (size_t)r->self->size : 1,
+           at = alike ? (size_t)r->self->rank : 0;
     size_t first = k->result_n * at / p, end = k->result_n * (at + 1) / p;
     double error = 0, signal = 0;
 
@@ -454,7 +463,8 @@ static trib_status_t call_blocking(trib_comm_t *comm, const struct one *c,
 }
 
 /* TRIB_ERR_UNSUPPORTED: the algorithm cannot do this number of ranks. */
-static trib_status_t call_plan(struct rank *r, const struct one *c, const struct call *k)
+static trib_status_t call_plan(struct rank *r, const struct one *c,
+                               const struct call *k)
 {
     trib_comm_t *comm = r->self->comm;
     trib_desc_t d = TRIB_DESC_INIT;
@@ -490,7 +500,8 @@ static void run_case(struct rank *r, uint64_t number, uint64_t slot)
     c.in_place |= c.blocking && c.pair.coll == TRIB_BROADCAST;
     prepare(r, &c, &k);
     const struct call g = given(&c, k, r->self->rank);
-    trib_status_t st = c.blocking ? call_blocking(r->self->comm, &c, &g) : call_plan(r, &c, &g);
+    trib_status_t st =
+        c.blocking ? call_blocking(r->self->comm, &c, &g) : call_plan(r, &c, &g);
     if (st == TRIB_ERR_UNSUPPORTED && strcmp(c.pair.algorithm, "auto") != 0) {
         r->refused++;
         return;
@@ -571,10 +582,11 @@ static void check_alike(const struct job *j)
         const uint64_t *h = &j->hashes[s * RANKS_MOST];
         for (int r = 1; r < j->size; r++)
             if (h[r] != h[0])
-                fail_msg("%s, %d ranks, seed %llu: ranks 0 and %d have other bits after "
-                         "the %llu-th case",
-                         j->transport, j->size, (unsigned long long)j->seed, r,
-                         (unsigned long long)s + 1);
+                fail_msg(
+                    "%s, %d ranks, seed %llu: ranks 0 and %d have other bits after "
+                    "the %llu-th case",
+                    j->transport, j->size, (unsigned long long)j->seed, r,
+                    (unsigned long long)s + 1);
     }
 }
 
@@ -589,8 +601,9 @@ static void settings(const struct job *j, int at, char *text, size_t bytes)
     snprintf(text, bytes,
              "transport=%s;chunk=%s;window=%d;zero_copy=%d;progress=%s;cpu=%s;"
              "timeout_ms=%u;seal=%d",
-             j->transport + sealed * strlen(SEALED), at == 4 ? "4K" : "64K", windows[at], at != 4,
-             at % 2 ? "caller" : "thread", isas[at], 20000 * tribtest_slowness(), sealed);
+             j->transport + sealed * strlen(SEALED), at == 4 ? "4K" : "64K",
+             windows[at], at != 4, at % 2 ? "caller" : "thread", isas[at],
+             20000 * tribtest_slowness(), sealed);
 }
 
 static void run_job(struct job *j, int at)
@@ -622,7 +635,8 @@ static void run_transport(const char *transport)
                     .every = args.every, .whole = args.whole};
 
     size_t bytes = HASHES * RANKS_MOST * sizeof(*j.hashes);
-    j.hashes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    j.hashes =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j.hashes, MAP_FAILED);
     find_pairs(&j);
     for (int i = 0; i < (int)(sizeof(rank_counts) / sizeof(*rank_counts)); i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Means: sums that are no number of the type do not show in a mean that is, and equal numbers
- * have themselves as their mean, by every algorithm, transport and number of ranks.
+ * Means: sums that are no number of the type do not show in a mean that is, and equal
+ * numbers have themselves as their mean, by every algorithm, transport and number of
+ * ranks.
  */
 #include "tests/harness/tribtest.h"
 
@@ -10,8 +11,8 @@
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
-static const char *const algorithms[] = {"flat", "direct", "tree", "ring", "halving-doubling",
-                                         "hierarchical", "auto"};
+static const char *const algorithms[] = {
+    "flat", "direct", "tree", "ring", "halving-doubling", "hierarchical", "auto"};
 enum { ALGORITHMS = sizeof(algorithms) / sizeof(algorithms[0]) };
 
 static const size_t counts[] = {1, 5, 1000, 40000};
@@ -24,8 +25,9 @@ struct mean {
 };
 
 /* By an algorithm that cannot do it there is no plan. */
-static trib_plan_t *plan_of(struct ranks_self *self, const struct mean *m, const char *algorithm,
-                            trib_coll_t coll, size_t count, uint8_t *x)
+static trib_plan_t *plan_of(struct ranks_self *self, const struct mean *m,
+                            const char *algorithm, trib_coll_t coll, size_t count,
+                            uint8_t *x)
 {
     trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
@@ -43,8 +45,10 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct mean *m, const
     return plan;
 }
 
-/* How far a mean may be from the number: where a sum on its way is rounded to the type. */
-static bool near(const struct mean *m, int ranks, const uint8_t *got, const uint8_t *number)
+/* How far a mean may be from the number: where a sum on its way is rounded to the
+ * type. */
+static bool near(const struct mean *m, int ranks, const uint8_t *got,
+                 const uint8_t *number)
 {
     const double a = oracle_load(m->dtype, got).f, b = oracle_load(m->dtype, number).f;
     const double hops = m->rounded ? ranks : 0;
@@ -55,11 +59,14 @@ static bool near(const struct mean *m, int ranks, const uint8_t *got, const uint
     return fabs(a - b) <= fabs(b) * step * hops;
 }
 
-/* Numbers of float32 with 20 bits, of float64 with 49: some times them are still exact. */
+/* Numbers of float32 with 20 bits, of float64 with 49: some times them are still
+ * exact. */
 static double number(const struct mean *m, size_t i)
 {
     const double x = (double)(oracle_mix(i) >> 12) * 0x1p-52 + 0.5;
-    const double bits = m->dtype == TRIB_F32 ? 0x1p20 : m->dtype == TRIB_F64 ? 0x1p49 : 0x1p7;
+    const double bits = m->dtype == TRIB_F32   ? 0x1p20
+                        : m->dtype == TRIB_F64 ? 0x1p49
+                                               : 0x1p7;
 
     return m->value > 0 ? m->value : floor(x * bits) / bits * (i % 2 ? -1e-3 : 3e5);
 }
@@ -78,8 +85,8 @@ static void store(const struct mean *m, size_t i, uint8_t *x)
     oracle_store(m->dtype, (struct oracle_value){.f = v}, x);
 }
 
-static void equal_once(struct ranks_self *self, const struct mean *m, const char *algorithm,
-                       trib_coll_t coll, size_t count)
+static void equal_once(struct ranks_self *self, const struct mean *m,
+                       const char *algorithm, trib_coll_t coll, size_t count)
 {
     const size_t size = trib_dtype_size(m->dtype);
     uint8_t *x = malloc((count + 1) * size), *was = malloc((count + 1) * size);
@@ -92,12 +99,15 @@ static void equal_once(struct ranks_self *self, const struct mean *m, const char
         memcpy(was, x, count * size);
         ranks_ok(self, trib_plan_start(plan));
         ranks_ok(self, trib_plan_wait(plan));
-        for (size_t i = 0; i < count && (coll == TRIB_ALLREDUCE || self->rank == 0); i++)
+        for (size_t i = 0; i < count && (coll == TRIB_ALLREDUCE || self->rank == 0);
+             i++)
             if (!near(m, self->size, x + i * size, was + i * size))
-                ranks_die(self, "%s of %zu %s, codec %s, by %s: element %zu is %.17g, not %.17g",
-                          trib_coll_name(coll), count, trib_dtype_name(m->dtype),
-                          m->codec, algorithm, i, oracle_load(m->dtype, x + i * size).f,
-                          oracle_load(m->dtype, was + i * size).f);
+                ranks_die(
+                    self,
+                    "%s of %zu %s, codec %s, by %s: element %zu is %.17g, not %.17g",
+                    trib_coll_name(coll), count, trib_dtype_name(m->dtype), m->codec,
+                    algorithm, i, oracle_load(m->dtype, x + i * size).f,
+                    oracle_load(m->dtype, was + i * size).f);
     }
     ranks_ok(self, trib_plan_free(plan));
     free(x);
@@ -135,7 +145,8 @@ static void test_equal_numbers(void **state)
     }
 }
 
-/* Of numbers that differ the mean is as near as their type's rounding at each hop allows. */
+/* Of numbers that differ the mean is as near as their type's rounding at each hop
+ * allows. */
 static int unequal_numbers(struct ranks_self *self)
 {
     enum { COUNT = 3000 };
@@ -146,9 +157,13 @@ static int unequal_numbers(struct ranks_self *self)
         for (size_t a = 0; a < ALGORITHMS; a++) {
             const struct mean m = {dtypes[k], "none", 0, false};
             const size_t size = trib_dtype_size(m.dtype);
-            const struct oracle o = {.kind = ORACLE_REALS, .seed = a + k, .dtype = m.dtype,
-                                     .op = TRIB_MEAN, .size = self->size};
-            trib_plan_t *plan = plan_of(self, &m, algorithms[a], TRIB_ALLREDUCE, COUNT, x);
+            const struct oracle o = {.kind = ORACLE_REALS,
+                                     .seed = a + k,
+                                     .dtype = m.dtype,
+                                     .op = TRIB_MEAN,
+                                     .size = self->size};
+            trib_plan_t *plan =
+                plan_of(self, &m, algorithms[a], TRIB_ALLREDUCE, COUNT, x);
             if (!plan)
                 continue;
             oracle_fill(&o, self->rank, 0, COUNT, x);
@@ -160,7 +175,8 @@ static int unequal_numbers(struct ranks_self *self)
                 const double most = oracle_epsilon(m.dtype) * right.magnitude;
                 if (!(fabs(got - right.value.f) <= most))
                     ranks_die(self, "mean of %s by %s: element %zu is %.17g, not %.17g",
-                              trib_dtype_name(m.dtype), algorithms[a], i, got, right.value.f);
+                              trib_dtype_name(m.dtype), algorithms[a], i, got,
+                              right.value.f);
             }
             ranks_ok(self, trib_plan_free(plan));
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a communicator holds: shared memory within its bound and constant, open files and
- * resident memory that do not grow, nothing left in /dev/shm.
+ * What a communicator holds: shared memory within its bound and constant, open files
+ * and resident memory that do not grow, nothing left in /dev/shm.
  */
 #include "tests/harness/tribtest.h"
 
@@ -182,7 +182,8 @@ static void test_bounded(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* Between buffers that all ranks can reach, the sums store every result in its place. */
+/* Between buffers that all ranks can reach, the sums store every result in its
+ * place. */
 static int summed_in_place(struct ranks_self *self)
 {
     const size_t n = 1 << 20;
@@ -233,8 +234,8 @@ static void test_more_than_all(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* 8 GiB for each rank and peer are reserved, and only what is used of them is taken: a host
- * that has not 48 GiB free is no reason to refuse. */
+/* 8 GiB for each rank and peer are reserved, and only what is used of them is taken: a
+ * host that has not 48 GiB free is no reason to refuse. */
 static int sums_in_large_arena(struct ranks_self *self)
 {
     float x = 1;

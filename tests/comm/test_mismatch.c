@@ -34,7 +34,10 @@ static const struct difference differences[] = {
     {.name = "dtype", .words = {"dtype", "i32", "f32"}, .odd_dtype = TRIB_I32},
     {.name = "op", .words = {"op", "max", "sum"}, .odd_op = TRIB_MAX},
     {.name = "codec", .words = {"codec"}, .odd_codec = "bf16"},
-    {.name = "one of two codecs", .words = {"codec"}, .codec = "f16", .odd_codec = "bf16"},
+    {.name = "one of two codecs",
+     .words = {"codec"},
+     .codec = "f16",
+     .odd_codec = "bf16"},
     {.name = "parameter of a codec",
      .words = {"codec"},
      .codec = "topk:ratio=0.1",
@@ -112,7 +115,8 @@ static trib_status_t act(struct ranks_self *self, const struct scene *s)
     trib_desc_t desc = description(s, odd);
     trib_plan_t *plan;
 
-    ranks_ok(self, trib_plan_create(self->comm, odd ? d->odd_coll : d->coll, &desc, &plan));
+    ranks_ok(self,
+             trib_plan_create(self->comm, odd ? d->odd_coll : d->coll, &desc, &plan));
     trib_status_t st = trib_plan_start(plan);
     if (st == TRIB_OK && desc.feed)
         (void)trib_plan_ready(plan, 0, desc.count);
@@ -248,7 +252,8 @@ static void test_order_of_calls(void **state)
 {
     (void)state;
     for (int size = 2; size <= 4; size++)
-        assert_int_equal(ranks_run(&(struct ranks_job){.size = size, .fn = other_order}), 0);
+        assert_int_equal(
+            ranks_run(&(struct ranks_job){.size = size, .fn = other_order}), 0);
 }
 
 /* Settings that must agree are compared at the start. */
@@ -260,8 +265,8 @@ static int other_setting(struct ranks_self *self)
     double begin = ranks_seconds();
     trib_status_t st = trib_init(&self->opts, &self->comm);
     const char *text = trib_last_error(NULL);
-    if (st != TRIB_ERR_MISMATCH || !strstr(text, "rank 1") || !strstr(text, settings[2]) ||
-        !strstr(text, settings[3]))
+    if (st != TRIB_ERR_MISMATCH || !strstr(text, "rank 1") ||
+        !strstr(text, settings[2]) || !strstr(text, settings[3]))
         ranks_die(self, "%s: %s", trib_status_name(st), text);
     if (ranks_seconds() - begin > LIMIT_SECONDS)
         ranks_die(self, "took %.2f s", ranks_seconds() - begin);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-reduces by codecs that learn: what they promise of gradients that have the structure that
- * they look for, the same bits on all ranks, nothing lost under error feedback, and a state
- * that goes on where it was saved; over algorithms, transports, numbers of ranks.
+ * All-reduces by codecs that learn: what they promise of gradients that have the
+ * structure that they look for, the same bits on all ranks, nothing lost under error
+ * feedback, and a state that goes on where it was saved; over algorithms, transports,
+ * numbers of ranks.
  */
 #include "tests/harness/tribtest.h"
 
@@ -22,7 +23,8 @@ struct scene {
     size_t count;
     size_t chunk;
     uint32_t steps;
-    uint32_t exact_from; /* results are the sums, to rounding, from this step on; 0: never */
+    uint32_t exact_from; /* results are the sums, to rounding, from this step on; 0:
+                          * never */
     bool loose;          /* gradients have no structure */
 };
 
@@ -40,7 +42,8 @@ static float number(uint32_t a, uint32_t b)
     return (float)((int32_t)mixed(a, b)) * 0x1p-31f;
 }
 
-/* Rows of COLUMNS elements, which are combinations of DIRECTIONS vectors, the same for all. */
+/* Rows of COLUMNS elements, which are combinations of DIRECTIONS vectors, the same for
+ * all. */
 static void gradient(const struct scene *s, int rank, uint32_t step, float *x)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -70,7 +73,8 @@ static double expected(const struct scene *s, int size, uint32_t step, double *s
     return most;
 }
 
-/* Of a matrix, which it destroys: rows that are left after those before were projected out. */
+/* Of a matrix, which it destroys: rows that are left after those before were projected
+ * out. */
 static size_t rank_of(float *x, size_t rows, size_t columns)
 {
     enum { MOST = 80 };
@@ -99,7 +103,7 @@ static size_t rank_of(float *x, size_t rows, size_t columns)
     return rank;
 }
 
-/* ---- one job ---------------------------------------------------------------------- */
+/* ---- one job --------------------------------------------------------------------- */
 
 struct job {
     struct ranks_self *self;
@@ -202,8 +206,8 @@ static void run_step(struct job *j, uint32_t step)
         j->given[i] += j->sum[i] - (double)j->x[i];
         if (s->exact_from && step >= s->exact_from &&
             !(fabs((double)j->x[i] - j->sum[i]) <= slack * most))
-            ranks_die(j->self, "%s %s, step %u: element %zu is %.9g, not %.9g", s->codec,
-                      s->algorithm, step, i, (double)j->x[i], j->sum[i]);
+            ranks_die(j->self, "%s %s, step %u: element %zu is %.9g, not %.9g",
+                      s->codec, s->algorithm, step, i, (double)j->x[i], j->sum[i]);
     }
 }
 
@@ -219,10 +223,12 @@ static void check_mass(struct job *j)
         return;
     }
     memcpy(residual, j->plan->run.residual, j->n * sizeof(*residual));
-    ranks_ok(j->self, trib_allreduce(j->self->comm, NULL, residual, j->n, TRIB_F32, s->op));
+    ranks_ok(j->self,
+             trib_allreduce(j->self->comm, NULL, residual, j->n, TRIB_F32, s->op));
     for (size_t i = 0; i < j->n; i++)
         if (!(fabs((double)residual[i] - j->given[i]) <= 1e-5 * largest))
-            ranks_die(j->self, "%s %s: of element %zu %.9g is missing, residuals have %.9g",
+            ranks_die(j->self,
+                      "%s %s: of element %zu %.9g is missing, residuals have %.9g",
                       s->codec, s->algorithm, i, j->given[i], (double)residual[i]);
     free(residual);
 }
@@ -242,7 +248,10 @@ static int steps(struct ranks_self *self)
 
 static void run(const struct scene *s, int size, const char *config)
 {
-    struct ranks_job job = {.size = size, .fn = steps, .arg = (void *)s, .config = config,
+    struct ranks_job job = {.size = size,
+                            .fn = steps,
+                            .arg = (void *)s,
+                            .config = config,
                             .threads = strcmp(config, "transport=loop") == 0};
 
     assert_int_equal(ranks_run(&job), 0);
@@ -252,31 +261,36 @@ static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
                                          "halving-doubling"};
 enum { ALGORITHMS = 5 };
 
-/* Gradients of rank 3, approximated by rank 3 or more: exact after one iteration on what does
- * not change from then on. */
+/* Gradients of rank 3, approximated by rank 3 or more: exact after one iteration on
+ * what does not change from then on. */
 static void test_powersgd_of_low_rank(void **state)
 {
     (void)state;
     for (size_t a = 0; a < ALGORITHMS; a++) {
         struct scene s = {.codec = a % 2 ? "powersgd:rank=3,columns=48"
                                          : "powersgd:rank=5,columns=48,ef=0",
-                          .algorithm = algorithms[a], .op = a % 2 ? TRIB_MEAN : TRIB_SUM,
-                          .count = (size_t)COLUMNS * 300, .steps = 3, .exact_from = 1};
+                          .algorithm = algorithms[a],
+                          .op = a % 2 ? TRIB_MEAN : TRIB_SUM,
+                          .count = (size_t)COLUMNS * 300,
+                          .steps = 3,
+                          .exact_from = 1};
         run(&s, 1 + (int)a, "transport=shm");
         s.feed = TRIB_FEED_BACKWARD;
         run(&s, 4 - (int)(a % 3), a % 2 ? "transport=shm" : "transport=loop");
     }
 }
 
-/* ---- one matrix of the whole vector -------------------------------------------------- */
+/* ---- one matrix of the whole vector ---------------------------------------------- */
 
 struct layer {
     const char *codec, *algorithm;
-    size_t rows, columns, rank; /* 0 of rank: nothing is compressed, which rank 0 is told of */
+    size_t rows, columns, rank; /* 0 of rank: nothing is compressed, which rank 0 is
+                                 * told of */
     size_t matrices;            /* that the vector is cut into by rows */
 };
 
-/* Bytes of one start, of all ranks; rows of the result are combinations of `rank` vectors. */
+/* Bytes of one start, of all ranks; rows of the result are combinations of `rank`
+ * vectors. */
 static int sends_factors(struct ranks_self *self)
 {
     const struct layer *l = self->arg;
@@ -313,34 +327,41 @@ static int sends_factors(struct ranks_self *self)
         ranks_die(self, "%s %s: %.0f bytes were sent, %.0f are what it takes", l->codec,
                   l->algorithm, sent, least);
     if (l->rank && l->matrices == 1 && rank_of(x, l->rows, l->columns) != l->rank)
-        ranks_die(self, "%s: the result has rank %zu", l->codec, rank_of(x, l->rows, l->columns));
+        ranks_die(self, "%s: the result has rank %zu", l->codec,
+                  rank_of(x, l->rows, l->columns));
     free(x);
     return 0;
 }
 
 static void test_powersgd_sends_factors(void **state)
 {
-    static const char *const configs[] = {"transport=shm", "transport=tcp", "transport=shm+nomap"};
+    static const char *const configs[] = {"transport=shm", "transport=tcp",
+                                          "transport=shm+nomap"};
     static const struct layer layers[] = {
         {"powersgd:rank=4,columns=4608", "direct", 512, 4608, 4, 1},
         {"powersgd:rank=4,columns=512", "ring", 4608, 512, 4, 1},
         {"powersgd:rank=4,columns=1024", "auto", 1024, 1024, 4, 1},
         {"powersgd:rank=4", "direct", 1024, 1024, 4, 1},
-        {"powersgd:rank=64,columns=400", "direct", 500, 400, 64, 2}, /* 102 408 bytes a word */
+        {"powersgd:rank=64,columns=400", "direct", 500, 400, 64,
+         2}, /* 102 408 bytes a word */
         {"powersgd:rank=4,columns=4608", "direct", 4, 4608, 0, 1},
     };
 
     (void)state;
     for (size_t k = 0; k < sizeof(layers) / sizeof(*layers); k++) {
-        struct ranks_job job = {.size = 4, .fn = sends_factors, .arg = (void *)(uintptr_t)&layers[k],
-                                .config = configs[k % 3], .noisy = layers[k].rank == 0};
+        struct ranks_job job = {.size = 4,
+                                .fn = sends_factors,
+                                .arg = (void *)(uintptr_t)&layers[k],
+                                .config = configs[k % 3],
+                                .noisy = layers[k].rank == 0};
         struct ranks r;
         assert_true(ranks_start(&r, &job));
         ranks_wait(&r);
         assert_int_equal(ranks_failed(&r), 0);
         if (layers[k].rank == 0) {
             assert_int_equal(r.slots[0].warnings, 1);
-            assert_non_null(strstr(r.slots[0].warning, "does not compress a vector of 18432"));
+            assert_non_null(
+                strstr(r.slots[0].warning, "does not compress a vector of 18432"));
             assert_int_equal(r.slots[1].warnings, 0);
         }
         ranks_close(&r);
@@ -354,23 +375,31 @@ static void test_powersgd_keeps_the_rest(void **state)
     (void)state;
     for (size_t k = 0; k < 5; k++) {
         struct scene s = {.codec = k % 2 ? "powersgd" : "powersgd:rank=1,columns=40",
-                          .algorithm = algorithms[k], .op = k % 2 ? TRIB_SUM : TRIB_MEAN,
-                          .count = counts[k], .steps = 5, .loose = true};
+                          .algorithm = algorithms[k],
+                          .op = k % 2 ? TRIB_SUM : TRIB_MEAN,
+                          .count = counts[k],
+                          .steps = 5,
+                          .loose = true};
         run(&s, 3 + (int)(k % 2), k == 3 ? "transport=tcp" : "transport=shm");
         run(&s, 1, "transport=shm");
     }
 }
 
-/* A basis of as many vectors as the gradients' slices are made of: exact all the time. */
+/* A basis of as many vectors as the gradients' slices are made of: exact all the
+ * time. */
 static void test_gradiveq_of_a_subspace(void **state)
 {
     (void)state;
     for (size_t a = 0; a < ALGORITHMS; a++) {
-        struct scene s = {.codec = a % 2 ? "gradiveq:slice=48,kept=3,train=2,coded=3"
-                                         : "gradiveq:slice=48,kept=4,train=2,coded=3,centre=1",
-                          .algorithm = algorithms[a], .op = a % 2 ? TRIB_SUM : TRIB_MEAN,
-                          .count = (size_t)COLUMNS * 301, .chunk = 8192, .steps = 9,
-                          .exact_from = 1};
+        struct scene s = {
+            .codec = a % 2 ? "gradiveq:slice=48,kept=3,train=2,coded=3"
+                           : "gradiveq:slice=48,kept=4,train=2,coded=3,centre=1",
+            .algorithm = algorithms[a],
+            .op = a % 2 ? TRIB_SUM : TRIB_MEAN,
+            .count = (size_t)COLUMNS * 301,
+            .chunk = 8192,
+            .steps = 9,
+            .exact_from = 1};
         run(&s, 1 + (int)a, "transport=shm");
         s.feed = TRIB_FEED_BACKWARD;
         run(&s, 4 - (int)(a % 3), a % 2 ? "transport=shm" : "transport=loop");
@@ -382,8 +411,12 @@ static void test_gradiveq_keeps_the_rest(void **state)
     (void)state;
     for (size_t a = 0; a < ALGORITHMS; a++) {
         struct scene s = {.codec = "gradiveq:slice=64,kept=5,train=1,coded=4",
-                          .algorithm = algorithms[a], .op = a % 2 ? TRIB_SUM : TRIB_MEAN,
-                          .count = 9001, .chunk = 4096, .steps = 8, .loose = true};
+                          .algorithm = algorithms[a],
+                          .op = a % 2 ? TRIB_SUM : TRIB_MEAN,
+                          .count = 9001,
+                          .chunk = 4096,
+                          .steps = 8,
+                          .loose = true};
         run(&s, 2 + (int)a, a == 2 ? "transport=tcp" : "transport=shm");
     }
 }
@@ -398,9 +431,13 @@ static void test_gradiveq_quantised(void **state)
     };
     (void)state;
     for (size_t a = 0; a < ALGORITHMS; a++) {
-        struct scene s = {.codec = codecs[a % 3], .algorithm = algorithms[a],
-                          .op = a % 2 ? TRIB_SUM : TRIB_MEAN, .count = 9001, .chunk = 4096,
-                          .steps = 8, .loose = true};
+        struct scene s = {.codec = codecs[a % 3],
+                          .algorithm = algorithms[a],
+                          .op = a % 2 ? TRIB_SUM : TRIB_MEAN,
+                          .count = 9001,
+                          .chunk = 4096,
+                          .steps = 8,
+                          .loose = true};
         run(&s, 1 + (int)a, "transport=shm");
         s.feed = TRIB_FEED_BACKWARD;
         run(&s, 3, "transport=loop");
@@ -410,16 +447,20 @@ static void test_gradiveq_quantised(void **state)
 static void test_halves(void **state)
 {
     (void)state;
-    struct scene s = {.codec = "powersgd:rank=4,columns=48", .algorithm = "ring",
-                      .op = TRIB_SUM, .dtype = TRIB_BF16, .count = (size_t)COLUMNS * 100,
-                      .steps = 3, .exact_from = 1};
+    struct scene s = {.codec = "powersgd:rank=4,columns=48",
+                      .algorithm = "ring",
+                      .op = TRIB_SUM,
+                      .dtype = TRIB_BF16,
+                      .count = (size_t)COLUMNS * 100,
+                      .steps = 3,
+                      .exact_from = 1};
     run(&s, 3, "transport=shm");
     s.codec = "gradiveq:slice=48,kept=24,train=1,coded=9";
     s.dtype = TRIB_F16;
     run(&s, 2, "transport=shm");
 }
 
-/* ---- state ------------------------------------------------------------------------ */
+/* ---- state ----------------------------------------------------------------------- */
 
 /* Steps 1 to 8 in one go, and with a new plan from the state after step 4. */
 static int resumed(struct ranks_self *self)
@@ -456,18 +497,24 @@ static int resumed(struct ranks_self *self)
 
 static void test_state(void **state)
 {
-    static const char *const codecs[] = {"powersgd:rank=2", "gradiveq:slice=64,kept=6,train=3,coded=3",
+    static const char *const codecs[] = {"powersgd:rank=2",
+                                         "gradiveq:slice=64,kept=6,train=3,coded=3",
                                          "gradiveq:slice=64,kept=6,train=5,coded=3"};
     (void)state;
     for (size_t k = 0; k < 3; k++) {
-        struct scene s = {.codec = codecs[k], .algorithm = "ring", .count = 6000, .steps = 8,
-                          .chunk = 4096, .loose = true};
-        struct ranks_job job = {.size = 3, .fn = resumed, .arg = &s, .config = "transport=shm"};
+        struct scene s = {.codec = codecs[k],
+                          .algorithm = "ring",
+                          .count = 6000,
+                          .steps = 8,
+                          .chunk = 4096,
+                          .loose = true};
+        struct ranks_job job = {
+            .size = 3, .fn = resumed, .arg = &s, .config = "transport=shm"};
         assert_int_equal(ranks_run(&job), 0);
     }
 }
 
-/* ---- what is refused -------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------- */
 
 static int refused(struct ranks_self *self)
 {
@@ -483,12 +530,14 @@ static int refused(struct ranks_self *self)
                            TRIB_ERR_UNSUPPORTED);
     ranks_assert(self, strstr(trib_last_error(self->comm), "use allreduce"));
     d.feedback = "ef21";
-    ranks_assert(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK);
+    ranks_assert(self,
+                 trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK);
     d.feedback = NULL;
     d.codec = "gradiveq:slice=16,kept=17";
     ranks_assert(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan) ==
                            TRIB_ERR_CODEC);
-    ranks_assert(self, strstr(trib_last_error(self->comm), "kept is larger than slice"));
+    ranks_assert(self,
+                 strstr(trib_last_error(self->comm), "kept is larger than slice"));
     /* elsewhere elements go as they are */
     d.codec = "gradiveq+topk";
     ranks_assert(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan) ==

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that were built with the headers of the first release: their structs are smaller, and
- * do what they did. The layouts here are frozen: never change them with the headers.
+ * Programs that were built with the headers of the first release: their structs are
+ * smaller, and do what they did. The layouts here are frozen: never change them with
+ * the headers.
  */
 #include "tests/harness/tribtest.h"
 
@@ -128,8 +129,8 @@ static void ask(struct ranks_self *self, trib_comm_t *comm)
     ranks_assert(self, s.stats.size == sizeof(s.stats) && s.guard == GUARD);
     ranks_assert(self, s.stats.operations >= 1);
     r.reach.size = sizeof(size_t);
-    ranks_expect(self, trib_reach(comm, !self->rank, (trib_reach_t *)&r.reach), TRIB_ERR_INVALID,
-                 "a reach that is too small");
+    ranks_expect(self, trib_reach(comm, !self->rank, (trib_reach_t *)&r.reach),
+                 TRIB_ERR_INVALID, "a reach that is too small");
     ranks_assert(self, strstr(trib_last_error(comm), "trib_reach_t.size is 8"));
 }
 
@@ -165,14 +166,19 @@ static void count_line(void *arg, const char *line)
 static void test_pictures(void **state)
 {
     const struct topology_opts_1 t = {.size = sizeof(t)};
-    const struct schedule_opts_1 s = {.size = sizeof(s), .algorithm = "ring", .ranks = 4, .bytes = 4096};
+    const struct schedule_opts_1 s = {
+        .size = sizeof(s), .algorithm = "ring", .ranks = 4, .bytes = 4096};
     int lines = 0;
 
     (void)state;
-    assert_status(trib_topology_draw((const trib_topology_opts_t *)&t, count_line, &lines), TRIB_OK);
+    assert_status(
+        trib_topology_draw((const trib_topology_opts_t *)&t, count_line, &lines),
+        TRIB_OK);
     assert_true(lines > 0);
     lines = 0;
-    assert_status(trib_schedule_draw((const trib_schedule_opts_t *)&s, count_line, &lines), TRIB_OK);
+    assert_status(
+        trib_schedule_draw((const trib_schedule_opts_t *)&s, count_line, &lines),
+        TRIB_OK);
     assert_true(lines > 0);
 }
 
@@ -189,12 +195,14 @@ static void test_doctor(void **state)
     int findings = 0;
 
     (void)state;
-    assert_status(trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
-                  TRIB_OK);
+    assert_status(
+        trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
+        TRIB_OK);
     assert_true(findings > 0);
     d.size = 8;
-    assert_status(trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
-                  TRIB_ERR_INVALID);
+    assert_status(
+        trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
+        TRIB_ERR_INVALID);
     assert_non_null(strstr(trib_last_error(NULL), "trib_doctor_opts_t.size is 8"));
 }
 

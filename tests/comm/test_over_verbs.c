@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators over verbs, and the memory that they register: little of it may be locked,
- * and it is written out of and into. The device is one in memory, the limit the kernel's.
+ * Communicators over verbs, and the memory that they register: little of it may be
+ * locked, and it is written out of and into. The device is one in memory, the limit the
+ * kernel's.
  */
 #include "tests/harness/tribtest.h"
 
@@ -249,8 +250,8 @@ static void run_pins(const char *config, int size, uint64_t most)
     }
     assert_int_equal(p.pinned, sum);
     assert_int_equal(fake_verbs_pinned(), 0);
-    printf("# %d ranks have registered %zu KiB, %zu each; for all edges %zu each\n", size,
-           sum / 1024, sum / 1024 / (size_t)size,
+    printf("# %d ranks have registered %zu KiB, %zu each; for all edges %zu each\n",
+           size, sum / 1024, sum / 1024 / (size_t)size,
            trib_arena_pinned(EDGE_WINDOW, EDGE_CHUNK, size) / 1024);
     pthread_barrier_destroy(&p.step);
     trib_local_destroy(local);
@@ -263,23 +264,28 @@ static void test_pinned_by_edges(void **state)
     int ranks = tribtest_slowness() > 1 ? EDGE_RANKS / 4 : EDGE_RANKS;
 
     (void)state;
-    run_pins("transport=verbs,algorithm=ring,chunk=65536,window=8,boot_timeout_ms=100000,"
-             "timeout_ms=100000",
-             ranks, 2);
-    run_pins("transport=verbs,algorithm=tree,chunk=65536,window=8,boot_timeout_ms=100000,"
-             "timeout_ms=100000",
-             16, 5);
-    run_pins("transport=verbs,algorithm=direct,chunk=65536,window=8,boot_timeout_ms=100000,"
-             "timeout_ms=100000",
-             8, 7);
+    run_pins(
+        "transport=verbs,algorithm=ring,chunk=65536,window=8,boot_timeout_ms=100000,"
+        "timeout_ms=100000",
+        ranks, 2);
+    run_pins(
+        "transport=verbs,algorithm=tree,chunk=65536,window=8,boot_timeout_ms=100000,"
+        "timeout_ms=100000",
+        16, 5);
+    run_pins(
+        "transport=verbs,algorithm=direct,chunk=65536,window=8,boot_timeout_ms=100000,"
+        "timeout_ms=100000",
+        8, 7);
 }
 
 enum { DMABUF = 12 * 16384 * sizeof(float), BEFORE = 8192 };
 
-/* A dma-buf as udmabuf makes them: pages of a file in memory, of which a part is used. */
+/* A dma-buf as udmabuf makes them: pages of a file in memory, of which a part is
+ * used. */
 static int sum_dmabuf(struct ranks_self *self)
 {
-    static const char *const unmapped[] = {"are not mapped", "the processor makes", NULL};
+    static const char *const unmapped[] = {"are not mapped", "the processor makes",
+                                           NULL};
     static const char *const closed[] = {"descriptor 1000000 is not open", NULL};
     size_t n = DMABUF / sizeof(float);
     trib_stats_t s = {.size = sizeof(s)};
@@ -317,7 +323,10 @@ static int sum_dmabuf(struct ranks_self *self)
 static void test_dmabuf(void **state)
 {
     bool threads = true, processes = false;
-    struct ranks_job job = {.size = 3, .fn = sum_dmabuf, .arg = &threads, .threads = true,
+    struct ranks_job job = {.size = 3,
+                            .fn = sum_dmabuf,
+                            .arg = &threads,
+                            .threads = true,
                             .config = "transport=verbs"};
 
     (void)state;
@@ -382,7 +391,8 @@ static int run_unpinned(int rank, int size, void *arg)
     return run_short(&job, u->limit, 2, words);
 }
 
-/* Whatever the peers have seen first, one that a rank has not yet written to included. */
+/* Whatever the peers have seen first, one that a rank has not yet written to
+ * included. */
 static int broadcast_unpinned(struct ranks_self *self)
 {
     size_t n = *(size_t *)self->arg / sizeof(float) * 5 / 4;
@@ -401,7 +411,8 @@ static int broadcast_unpinned(struct ranks_self *self)
     for (int r = 0; r < self->size; r++) {
         ranks_ok(self, trib_reach(self->comm, r, &reach));
         if (r != self->rank && strcmp(reach.transport, "verbs") != 0)
-            ranks_die(self, "rank %d is reached by %s: %s", r, reach.transport, reach.why);
+            ranks_die(self, "rank %d is reached by %s: %s", r, reach.transport,
+                      reach.why);
     }
     ranks_ok(self, trib_free(self->comm, x));
     return 0;
@@ -409,10 +420,15 @@ static int broadcast_unpinned(struct ranks_self *self)
 
 static int run_broadcast(int rank, int size, void *arg)
 {
-    static const char *const words[] = {"registered memory is copied on its way over verbs",
-                                        "ulimit -l unlimited", NULL};
-    struct ranks_job job = {.size = 6, .fn = broadcast_unpinned, .arg = arg, .threads = true,
-                            .noisy = true, .seconds = 120,
+    static const char *const words[] = {
+        "registered memory is copied on its way over verbs", "ulimit -l unlimited",
+        NULL};
+    struct ranks_job job = {.size = 6,
+                            .fn = broadcast_unpinned,
+                            .arg = arg,
+                            .threads = true,
+                            .noisy = true,
+                            .seconds = 120,
                             .config = "transport=auto:ranks_per_host=1;algorithm=tree;"
                                       "window=1;chunk=4K"};
 
@@ -479,7 +495,10 @@ static void test_no_dmabuf(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) {
         struct refusal r = refusals[i];
-        struct ranks_job job = {.size = 2, .fn = is_no_dmabuf, .arg = &r, .threads = true,
+        struct ranks_job job = {.size = 2,
+                                .fn = is_no_dmabuf,
+                                .arg = &r,
+                                .threads = true,
                                 .config = "transport=verbs"};
         fake_verbs_reset()->dmabuf_errno = r.error;
         assert_int_equal(ranks_run(&job), 0);

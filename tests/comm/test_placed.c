@@ -44,8 +44,9 @@ static void test_two_hosts(void **state)
 
 enum { PART = 6 * 16384, AHEAD = 13, PARTS = 3 * PART + AHEAD };
 
-/* Two plans of one send buffer under way, in parts of registered memory that begin anywhere
- * and overlap; of every other rank nothing is registered. More is while they run. */
+/* Two plans of one send buffer under way, in parts of registered memory that begin
+ * anywhere and overlap; of every other rank nothing is registered. More is while they
+ * run. */
 static int sum_parts(struct ranks_self *self)
 {
     float *x = malloc(PARTS * sizeof(*x)), *send = x + AHEAD;

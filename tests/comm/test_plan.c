@@ -48,7 +48,8 @@ static void check(struct ranks_self *self, uint64_t seed, const float *x, size_t
     for (size_t i = 0; i < n; i++) {
         double expected = oracle_reduced(&o, i).value.f;
         if ((double)x[i] != expected)
-            ranks_die(self, "%s: element %zu is %g, not %g", what, i, (double)x[i], expected);
+            ranks_die(self, "%s: element %zu is %g, not %g", what, i, (double)x[i],
+                      expected);
     }
 }
 
@@ -72,7 +73,7 @@ static void drop(struct ranks_self *self, float *x, bool shared)
         free(x);
 }
 
-/* Several plans in flight, waited for in another order than started ----------------------- */
+/* Several plans in flight, waited for in another order than started ---------------- */
 
 static int several(struct ranks_self *self)
 {
@@ -105,7 +106,7 @@ static int several(struct ranks_self *self)
     return 0;
 }
 
-/* A blocking call while plans are under way comes after them ----------------------------- */
+/* A blocking call while plans are under way comes after them ----------------------- */
 
 static int blocking_between(struct ranks_self *self)
 {
@@ -126,7 +127,7 @@ static int blocking_between(struct ranks_self *self)
     return 0;
 }
 
-/* Without wait: the progress thread, or trib_progress, does it all ------------------------ */
+/* Without wait: the progress thread, or trib_progress, does it all ----------------- */
 
 static int tested_only(struct ranks_self *self)
 {
@@ -189,7 +190,8 @@ static int in_background(struct ranks_self *self)
     return 0;
 }
 
-/* Also once the caller has waited for another plan, and so driven, while this one was under way. */
+/* Also once the caller has waited for another plan, and so driven, while this one was
+ * under way. */
 static int in_background_behind_a_wait(struct ranks_self *self)
 {
     float *x = vector(self, COUNT, false), *y = vector(self, COUNT, false);
@@ -214,7 +216,7 @@ static int in_background_behind_a_wait(struct ranks_self *self)
     return 0;
 }
 
-/* Partitioned feeding ---------------------------------------------------------------------- */
+/* Partitioned feeding -------------------------------------------------------------- */
 
 enum order { ORDER_FORWARD, ORDER_BACKWARD, ORDER_RANDOM, ORDER_ONE_BY_ONE, ORDERS };
 
@@ -287,7 +289,8 @@ static int fed(struct ranks_self *self)
     return 0;
 }
 
-/* Elements become ready in another thread, one at a time: the communicator is its then. */
+/* Elements become ready in another thread, one at a time: the communicator is its
+ * then. */
 struct feeder {
     struct ranks_self *self;
     trib_plan_t *plan;
@@ -356,7 +359,7 @@ static int overlaps(struct ranks_self *self)
     return 0;
 }
 
-/* More keys than the cache of the blocking calls has places ------------------------------- */
+/* More keys than the cache of the blocking calls has places ------------------------ */
 
 static int evicts(struct ranks_self *self)
 {
@@ -366,7 +369,8 @@ static int evicts(struct ranks_self *self)
         for (size_t n = 1; n <= 150; n++) {
             size_t count = round % 2 ? 151 - n : n;
             fill(self, round + count, x, count);
-            ranks_ok(self, trib_allreduce(self->comm, NULL, x, count, TRIB_F32, TRIB_SUM));
+            ranks_ok(self,
+                     trib_allreduce(self->comm, NULL, x, count, TRIB_F32, TRIB_SUM));
             check(self, round + count, x, count, "evicted");
             if (n % 40 == 0)
                 ranks_ok(self, trib_barrier(self->comm));
@@ -388,8 +392,8 @@ static int explained(struct ranks_self *self)
     d.algorithm = "ring";
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
-    static const char *const words[] = {"allreduce of 40000 f32", "ring", "bf16", "chunks",
-                                        "bytes", NULL};
+    static const char *const words[] = {
+        "allreduce of 40000 f32", "ring", "bf16", "chunks", "bytes", NULL};
     if (!ranks_has(text, words))
         ranks_die(self, "not good: %s", text);
     ranks_ok(self, trib_plan_explain(plan, tiny, sizeof(tiny)));
@@ -399,7 +403,8 @@ static int explained(struct ranks_self *self)
     return 0;
 }
 
-static void expect_choice(struct ranks_self *self, const char *codec, const char *algorithm)
+static void expect_choice(struct ranks_self *self, const char *codec,
+                          const char *algorithm)
 {
     float *x = vector(self, 16, false);
     trib_desc_t d = TRIB_DESC_INIT;

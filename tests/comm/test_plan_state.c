@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a plan: saved and loaded, a run goes on with the same bits; what does not fit
- * is refused by a sentence that says why, and damaged bytes do no harm.
+ * The state of a plan: saved and loaded, a run goes on with the same bits; what does
+ * not fit is refused by a sentence that says why, and damaged bytes do no harm.
  */
 #include "tests/harness/tribtest.h"
 
@@ -83,8 +83,8 @@ static void test_goes_on(void **state)
         {"topk:ratio=0.1", NULL, "direct", TRIB_F32, TRIB_SUM},
         {"qsgd:bits=4", NULL, "ring", TRIB_F32, TRIB_MEAN},
         {"qsgd:bits=4", "ef14", "halving-doubling", TRIB_F64, TRIB_SUM},
-        {"topk:ratio=0.01", "ef14:momentum=0.9,nesterov=1,clip=2,warmup=6,stages=3", "tree",
-         TRIB_F32, TRIB_MEAN},
+        {"topk:ratio=0.01", "ef14:momentum=0.9,nesterov=1,clip=2,warmup=6,stages=3",
+         "tree", TRIB_F32, TRIB_MEAN},
         {"topk:ratio=0.1", "ef21", "flat", TRIB_F32, TRIB_SUM},
         {"topk:ratio=0.05+natural", "ef21:momentum=0.1", "ring", TRIB_F16, TRIB_MEAN},
         {"randomk:ratio=0.05", "ef14:momentum=0.9", "ring", TRIB_F32, TRIB_SUM},
@@ -105,7 +105,7 @@ static void test_goes_on(void **state)
     }
 }
 
-/* ---- states that do not fit ----------------------------------------------------------- */
+/* ---- states that do not fit ------------------------------------------------------ */
 
 /* What a sender of bad bytes would do: the checksum is right. */
 static void seal(struct saved *s)
@@ -124,7 +124,8 @@ static void put32(struct saved *s, size_t at, uint32_t value)
 }
 
 /* The state of another plan of this rank. */
-static struct saved state_of(struct ranks_self *self, const struct fed_scene *s, size_t count)
+static struct saved state_of(struct ranks_self *self, const struct fed_scene *s,
+                             size_t count)
 {
     struct fed f;
 
@@ -142,8 +143,8 @@ static void expect_refused(struct fed *f, struct saved s, const char *const *wor
     const char *text = trib_last_error(self->comm);
 
     if (st != TRIB_ERR_INVALID || !ranks_has(text, words))
-        ranks_die(self, "%s, not a sentence with \"%s\": %s", trib_status_name(st), words[0],
-                  text);
+        ranks_die(self, "%s, not a sentence with \"%s\": %s", trib_status_name(st),
+                  words[0], text);
     ranks_say(self, "%s", text);
     struct saved after = save(self, f->plan);
     ranks_assert(self, memcmp(before.bytes, after.bytes, before.n) == 0);
@@ -162,7 +163,8 @@ static int differs(struct ranks_self *self)
     fed_open(&f, self, mine, 500);
     expect_refused(&f, state_of(self, mine, 501), WORDS("count 501", "500"));
     other.codec = "topk:ratio=0.2";
-    expect_refused(&f, state_of(self, &other, 500), WORDS("codec", "ratio=0.2", "ratio=0.1"));
+    expect_refused(&f, state_of(self, &other, 500),
+                   WORDS("codec", "ratio=0.2", "ratio=0.1"));
     other = *mine;
     other.feedback = "ef21";
     expect_refused(&f, state_of(self, &other, 500), WORDS("feedback", "ef21", "ef14"));
@@ -266,7 +268,7 @@ static void test_hostile(void **state)
         1);
 }
 
-/* ---- when, and what for --------------------------------------------------------------- */
+/* ---- when, and what for ---------------------------------------------------------- */
 
 static int refuses_calls(struct ranks_self *self)
 {

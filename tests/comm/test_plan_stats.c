@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TRIB_STATS: what trib_plan_stats says of results is what they are, of every collective that sums,
- * in place and not, by wait, test and the call with a name; and who has none is told.
+ * TRIB_STATS: what trib_plan_stats says of results is what they are, of every
+ * collective that sums, in place and not, by wait, test and the call with a name; and
+ * who has none is told.
  */
 #include "tests/harness/tribtest.h"
 
@@ -20,7 +21,8 @@ static bool near(double a, double b)
 static void fill(double *x, size_t n, int step, int size)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = i == 7 && step == 2 ? (double)NAN : (double)(step * (int)(i % 10)) / size;
+        x[i] =
+            i == 7 && step == 2 ? (double)NAN : (double)(step * (int)(i % 10)) / size;
 }
 
 static void expect(struct ranks_self *self, trib_plan_t *plan, size_t first, int step)
@@ -37,11 +39,13 @@ static void expect(struct ranks_self *self, trib_plan_t *plan, size_t first, int
         zeros += i % 10 == 0;
         squares += i == 7 && step == 2 ? 0 : step * step * v * v;
     }
-    ranks_assert(self, s.results == (uint64_t)step && s.elements == COUNT && s.zeros == zeros);
+    ranks_assert(self, s.results == (uint64_t)step && s.elements == COUNT &&
+                           s.zeros == zeros);
     ranks_assert(self, near(s.norm, sqrt(squares)) && near(s.largest, 9.0 * step));
     ranks_assert(self, s.not_finite == bad && s.not_finite_in_all == bad);
-    ranks_assert(self, step == 1 ? near(s.mean_norm, s.norm)
-                                 : near(s.mean_norm, (sqrt(before) + sqrt(squares)) / 2));
+    ranks_assert(self, step == 1
+                           ? near(s.mean_norm, s.norm)
+                           : near(s.mean_norm, (sqrt(before) + sqrt(squares)) / 2));
 }
 
 static void use(struct ranks_self *self, trib_coll_t coll, bool in_place, bool test)
@@ -65,7 +69,8 @@ static void use(struct ranks_self *self, trib_coll_t coll, bool in_place, bool t
         ranks_ok(self, trib_plan_wait(plan));
         ranks_ok(self, trib_plan_wait(plan)); /* looks once */
         if (coll != TRIB_REDUCE || self->rank == 0)
-            expect(self, plan, coll == TRIB_REDUCE_SCATTER ? COUNT * (size_t)self->rank : 0, step);
+            expect(self, plan,
+                   coll == TRIB_REDUCE_SCATTER ? COUNT * (size_t)self->rank : 0, step);
     }
     ranks_ok(self, trib_plan_free(plan));
     free(x);
@@ -84,14 +89,16 @@ static void refused(struct ranks_self *self, const char *name, trib_coll_t coll)
     d.dtype = TRIB_F64;
     d.name = name;
     ranks_ok(self, trib_plan_create(self->comm, coll, &d, &plan));
-    ranks_expect(self, trib_plan_stats(plan, &s), TRIB_ERR_UNSUPPORTED, "statistics of no plan");
+    ranks_expect(self, trib_plan_stats(plan, &s), TRIB_ERR_UNSUPPORTED,
+                 "statistics of no plan");
     ranks_assert(self, strstr(trib_last_error(self->comm), "TRIB_STATS=1"));
     ranks_ok(self, trib_plan_free(plan));
 }
 
 static int with(struct ranks_self *self)
 {
-    static const trib_coll_t colls[] = {TRIB_ALLREDUCE, TRIB_REDUCE, TRIB_REDUCE_SCATTER};
+    static const trib_coll_t colls[] = {TRIB_ALLREDUCE, TRIB_REDUCE,
+                                        TRIB_REDUCE_SCATTER};
     trib_plan_stats_t small = {.size = 8};
     float x[100] = {0};
     trib_desc_t d = TRIB_DESC_INIT;
@@ -106,10 +113,12 @@ static int with(struct ranks_self *self)
     d.name = "other";
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     ranks_expect(self, trib_plan_stats(plan, NULL), TRIB_ERR_INVALID, "NULL");
-    ranks_expect(self, trib_plan_stats(plan, &small), TRIB_ERR_INVALID, "a small struct");
+    ranks_expect(self, trib_plan_stats(plan, &small), TRIB_ERR_INVALID,
+                 "a small struct");
     ranks_ok(self, trib_plan_free(plan));
     for (int i = 0; i < 3; i++) /* logged when the communicator is freed */
-        ranks_ok(self, trib_allreduce_named(self->comm, "named", NULL, x, 100, TRIB_F32, TRIB_SUM));
+        ranks_ok(self, trib_allreduce_named(self->comm, "named", NULL, x, 100, TRIB_F32,
+                                            TRIB_SUM));
     return 0;
 }
 
@@ -122,18 +131,22 @@ static int without(struct ranks_self *self)
 static void test_with(void **state)
 {
     (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){
+                         .size = 3, .fn = with, .config = "transport=shm;stats=1"}),
+                     0);
+    assert_int_equal(ranks_run(&(struct ranks_job){
+                         .size = 4, .fn = with, .config = "transport=tcp;stats=1"}),
+                     0);
     assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = 3, .fn = with, .config = "transport=shm;stats=1"}), 0);
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = 4, .fn = with, .config = "transport=tcp;stats=1"}), 0);
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 1, .fn = with, .config = "stats=1"}), 0);
+        ranks_run(&(struct ranks_job){.size = 1, .fn = with, .config = "stats=1"}), 0);
 }
 
 static void test_without(void **state)
 {
     (void)state;
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = 2, .fn = without, .config = "transport=shm"}), 0);
+    assert_int_equal(ranks_run(&(struct ranks_job){
+                         .size = 2, .fn = without, .config = "transport=shm"}),
+                     0);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan's k=N counts elements of its whole vector: each rank sends so many in each start, whatever
- * the algorithm, the chunks and the order in which the vector is fed.
+ * A plan's k=N counts elements of its whole vector: each rank sends so many in each
+ * start, whatever the algorithm, the chunks and the order in which the vector is fed.
  */
 #include "tests/harness/tribtest.h"
 
@@ -69,9 +69,11 @@ static int sends_k(struct ranks_self *self)
 
 static void test_plans(void **state)
 {
-    static const char *const algorithms[] = {"flat", "direct", "ring", "tree", "halving-doubling"};
+    static const char *const algorithms[] = {"flat", "direct", "ring", "tree",
+                                             "halving-doubling"};
     static const char *const codecs[] = {"topk:k=10", "dgc:k=10,ef=0", "randomk:k=10",
-                                         "topk:k=10+natural", "randomk:k=10,unbiased=1"};
+                                         "topk:k=10+natural",
+                                         "randomk:k=10,unbiased=1"};
     static const size_t chunks[] = {0, 65536, 1024};
 
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One write of each rank, and of each node, arrives twice: every sum is right, or it is refused
- * as a mistake of the transport. Nothing is counted twice. Each of the first writes is repeated
- * once: frames, what comes before and beside them, and credits.
+ * One write of each rank, and of each node, arrives twice: every sum is right, or it is
+ * refused as a mistake of the transport. Nothing is counted twice. Each of the first
+ * writes is repeated once: frames, what comes before and beside them, and credits.
  */
 #include "tests/harness/tribtest.h"
 
@@ -16,7 +16,8 @@ struct repeated {
     char transport[64]; /* of the channel */
 };
 
-/* The ranks' sums by a channel or by themselves; the status of the first that failed. */
+/* The ranks' sums by a channel or by themselves; the status of the first that
+ * failed. */
 static trib_status_t sum_all(struct ranks_self *self, trib_comm_t *comm)
 {
     static float x[COUNT];
@@ -25,7 +26,8 @@ static trib_status_t sum_all(struct ranks_self *self, trib_comm_t *comm)
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < COUNT; i++)
             x[i] = (float)((self->rank + 1) * (1 + (i + step) % 7));
-        const trib_status_t st = trib_allreduce(comm, NULL, x, COUNT, TRIB_F32, TRIB_SUM);
+        const trib_status_t st =
+            trib_allreduce(comm, NULL, x, COUNT, TRIB_F32, TRIB_SUM);
         if (st != TRIB_OK)
             return st;
         for (int i = 0; i < COUNT; i++)
@@ -58,7 +60,8 @@ static int by_ranks(struct ranks_self *self)
     return code;
 }
 
-static void serve(struct ranks_self *self, const struct nodes *nodes, struct trib_comm *channel)
+static void serve(struct ranks_self *self, const struct nodes *nodes,
+                  struct trib_comm *channel)
 {
     bool more = true;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory keys of two jobs at one service: those of one are worth nothing on a connection of the
- * other, and go with the job. The device is one in memory, which looks at protection domains
- * as a real one does.
+ * Memory keys of two jobs at one service: those of one are worth nothing on a
+ * connection of the other, and go with the job. The device is one in memory, which
+ * looks at protection domains as a real one does.
  */
 #include "tests/harness/tribtest.h"
 
@@ -57,7 +57,8 @@ static void sum_once(struct ranks_self *self, struct trib_comm *channel)
     ranks_assert(self, x[0] == one && x[COUNT - 1] == one);
 }
 
-static void serve(struct ranks_self *self, struct nodes *nodes, struct trib_comm *channel)
+static void serve(struct ranks_self *self, struct nodes *nodes,
+                  struct trib_comm *channel)
 {
     while (nodes_listen(self, nodes, channel))
         if (!trib_channel_step(channel))
@@ -71,12 +72,14 @@ static void are_apart(struct ranks_self *self, const struct both *b)
     ranks_assert(self, x->pd != y->pd);
     for (int i = 0; i < x->n; i++)
         for (int k = 0; k < y->n; k++)
-            ranks_assert(self, x->region[i].address + x->region[i].len <= y->region[k].address ||
+            ranks_assert(self, x->region[i].address + x->region[i].len <=
+                                       y->region[k].address ||
                                    y->region[k].address + y->region[k].len <=
                                        x->region[i].address);
 }
 
-/* A write of this job's rank to its node with the key and the address of another's memory. */
+/* A write of this job's rank to its node with the key and the address of another's
+ * memory. */
 static void trespass(struct ranks_self *self, struct trib_comm *channel,
                      const struct verbs_remote *target)
 {
@@ -94,7 +97,8 @@ static void trespass(struct ranks_self *self, struct trib_comm *channel,
     ranks_ok(self, t->ops->write(t, 1, &w));
     while (e.kind != TRIB_EVENT_PEER_LOST && ranks_seconds() < until)
         (void)t->ops->poll(t, &e, 1);
-    if (e.kind != TRIB_EVENT_PEER_LOST || !strstr(e.why, "not inside of its registered memory"))
+    if (e.kind != TRIB_EVENT_PEER_LOST ||
+        !strstr(e.why, "not inside of its registered memory"))
         ranks_die(self, "event %d: %s", (int)e.kind, e.why);
 }
 
@@ -159,13 +163,14 @@ static void test_keys_of_another_job(void **state)
         b.nodes[i] = (struct nodes){.ranks = 1, .services = 1};
         assert_true(nodes_open(&b.nodes[i]));
     }
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 4,
-                                                   .fn = two_jobs,
-                                                   .arg = &b,
-                                                   .threads = true,
-                                                   .noisy = true,
-                                                   .config = "transport=verbs:rails=1"}),
-                     0);
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){.size = 4,
+                                      .fn = two_jobs,
+                                      .arg = &b,
+                                      .threads = true,
+                                      .noisy = true,
+                                      .config = "transport=verbs:rails=1"}),
+        0);
     for (int i = 0; i < JOBS; i++)
         nodes_close(&b.nodes[i]);
     assert_int_equal(fake_verbs_live(), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operators that need all contributions at once, against a plain oracle: every algorithm that
- * gathers them, one service and two, in place and not, odd lengths, many rounds; and what is
- * refused.
+ * Operators that need all contributions at once, against a plain oracle: every
+ * algorithm that gathers them, one service and two, in place and not, odd lengths, many
+ * rounds; and what is refused.
  */
 #include "tests/harness/tribtest.h"
 
@@ -125,7 +125,8 @@ static double expected(const struct scene *s, double *x, int n)
         return NAN;
     if (s->op == TRIB_CLIPPED_MEAN) {
         for (int i = 0; i < m; i++)
-            x[i] = fmax(-rounded(kind, s->parameter), fmin(x[i], rounded(kind, s->parameter)));
+            x[i] = fmax(-rounded(kind, s->parameter),
+                        fmin(x[i], rounded(kind, s->parameter)));
         return mean_of(x, m);
     }
     qsort(x, (size_t)m, sizeof(*x), compare);
@@ -140,8 +141,8 @@ static bool same(double a, double b)
     return (isnan(a) && isnan(b)) || (a <= b && a >= b);
 }
 
-static void check(struct ranks_self *self, const struct scene *s, const trib_comm_t *comm,
-                  uint32_t step, const void *got)
+static void check(struct ranks_self *self, const struct scene *s,
+                  const trib_comm_t *comm, uint32_t step, const void *got)
 {
     const size_t size = trib_dtype_size(s->dtype);
     double x[RANKS_MAX];
@@ -152,9 +153,11 @@ static void check(struct ranks_self *self, const struct scene *s, const trib_com
         const double y = rounded(s->dtype, expected(s, x, trib_size(comm)));
         const double z = get(s->dtype, (const uint8_t *)got + i * size);
         if (!same(y, z))
-            ranks_die(self, "%s of %d ranks, %s, step %u: element %zu of %zu is %.17g, not %.17g",
-                      trib_op_name(s->op), trib_size(comm), trib_dtype_name(s->dtype), step, i,
-                      s->count, z, y);
+            ranks_die(
+                self,
+                "%s of %d ranks, %s, step %u: element %zu of %zu is %.17g, not %.17g",
+                trib_op_name(s->op), trib_size(comm), trib_dtype_name(s->dtype), step,
+                i, s->count, z, y);
     }
 }
 
@@ -177,7 +180,8 @@ static void use(struct ranks_self *self, trib_comm_t *comm, const struct scene *
     ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
     for (uint32_t step = 0; step < STEPS; step++) {
         for (size_t i = 0; i < s->count; i++)
-            put(s->dtype, (s->in_place ? out : in) + i * size, given(trib_rank(comm), step, i));
+            put(s->dtype, (s->in_place ? out : in) + i * size,
+                given(trib_rank(comm), step, i));
         ranks_ok(self, trib_plan_start(plan));
         ranks_ok(self, trib_plan_wait(plan));
         check(self, s, comm, step, out);
@@ -204,7 +208,7 @@ static void test_ranks(void **state)
                          0);
 }
 
-/* ---- services ---------------------------------------------------------------------- */
+/* ---- services -------------------------------------------------------------------- */
 
 static void serve(struct ranks_self *self, struct trib_comm *channel)
 {
@@ -253,7 +257,7 @@ static void test_services(void **state)
     }
 }
 
-/* ---- refusals ----------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------- */
 
 struct refusal {
     trib_op_t op;
@@ -263,15 +267,19 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    {TRIB_MEDIAN, 0, TRIB_I32, NULL, NULL, "op median is of f32, f64, f16 and bf16, dtype is i32"},
+    {TRIB_MEDIAN, 0, TRIB_I32, NULL, NULL,
+     "op median is of f32, f64, f16 and bf16, dtype is i32"},
     {TRIB_CLIPPED_MEAN, 1e300, TRIB_F32, NULL, NULL, "it is 1e+300"},
     {TRIB_MEDIAN, 0, TRIB_F32, "f16", NULL, "op is median: use codec none"},
     {TRIB_MEDIAN, 0, TRIB_F32, "exact", NULL, "op is median: use codec none"},
     {TRIB_MEDIAN, 0, TRIB_F32, NULL, "ring", "use direct, flat or auto"},
-    {TRIB_TRIMMED_MEAN, 0, TRIB_F32, NULL, "tree", "op trimmed-mean needs all contributions at"},
-    {TRIB_TRIMMED_MEAN, 0.5, TRIB_F32, NULL, NULL, "it is 0.5, it must be 0 (for 0.1) to below"},
+    {TRIB_TRIMMED_MEAN, 0, TRIB_F32, NULL, "tree",
+     "op trimmed-mean needs all contributions at"},
+    {TRIB_TRIMMED_MEAN, 0.5, TRIB_F32, NULL, NULL,
+     "it is 0.5, it must be 0 (for 0.1) to below"},
     {TRIB_TRIMMED_MEAN, -1, TRIB_F32, NULL, NULL, "it is -1"},
-    {TRIB_CLIPPED_MEAN, 0, TRIB_F32, NULL, NULL, "it is 0, it must be above 0 and finite"},
+    {TRIB_CLIPPED_MEAN, 0, TRIB_F32, NULL, NULL,
+     "it is 0, it must be above 0 and finite"},
     {TRIB_CLIPPED_MEAN, (double)NAN, TRIB_F32, NULL, NULL, "above 0 and finite"},
 };
 

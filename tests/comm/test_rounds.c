@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-reduces of many rounds of tiny chunks, with ranks that pause at random: every codec by
- * every algorithm. All ranks must get the same bits in every step, the first sum must be within
- * what the codec may lose (perf/oracle.h), and what error feedback holds back must be all that
- * is missing from the sums of all steps.
+ * All-reduces of many rounds of tiny chunks, with ranks that pause at random: every
+ * codec by every algorithm. All ranks must get the same bits in every step, the first
+ * sum must be within what the codec may lose (perf/oracle.h), and what error feedback
+ * holds back must be all that is missing from the sums of all steps.
  *
- *     test_rounds                     every codec by every algorithm once, with 64 rounds
- *     test_rounds --long              with 16, 64 and 200 rounds, 2 to 5 ranks, each transport
+ *     test_rounds                     every codec by every algorithm once, with 64
+ *                                     rounds
+ *     test_rounds --long              with 16, 64 and 200 rounds, 2 to 5 ranks, each
+ *                                     transport
  *     test_rounds --codec TEXT --algorithm NAME --transport NAME --ranks P --rounds N
  *                 --window W --seed N one or some of them, as a failure names it
  */
@@ -25,14 +27,15 @@ enum {
     RANKS_MOST = 5,
     STEPS = 4,
     CODECS_MOST = 64,
-    ELEMENTS_MOST = 1 << 18, /* of a vector: it has fewer rounds where it would have more */
+    ELEMENTS_MOST = 1 << 18, /* of a vector: it has fewer rounds where it would have
+                              * more */
 };
 
 struct row {
     const char *text;
     size_t chunk; /* bytes; 0: 512 */
-    /* What the residuals hold is not all that is missing: sums are rounded once more, or
-     * estimated. */
+    /* What the residuals hold is not all that is missing: sums are rounded once more,
+     * or estimated. */
     bool leaks;
     size_t most; /* elements where not --long, as it is slow; 0: ELEMENTS_MOST */
 };
@@ -76,8 +79,8 @@ static const struct row rows[] = {
 };
 enum { ROWS = sizeof(rows) / sizeof(*rows) };
 
-static const char *const algorithms[] = {"direct", "halving-doubling", "ring", "hierarchical",
-                                         "tree",   "flat",             "service"};
+static const char *const algorithms[] = {
+    "direct", "halving-doubling", "ring", "hierarchical", "tree", "flat", "service"};
 static const char *const transports[] = {"shm", "shm+nomap", "tcp"};
 enum {
     ALGORITHMS = sizeof(algorithms) / sizeof(*algorithms),
@@ -117,9 +120,11 @@ static void die(const struct rank *r, size_t row, const char *what)
 {
     const struct job *j = r->job;
 
-    ranks_die(r->self, "%s: --codec %s --algorithm %s --transport %s --ranks %d --rounds %d "
-                       "--window %d --seed %llu", what, rows[row].text, j->algorithm,
-              j->transport, j->ranks, j->rounds, j->window, (unsigned long long)args.seed);
+    ranks_die(r->self,
+              "%s: --codec %s --algorithm %s --transport %s --ranks %d --rounds %d "
+              "--window %d --seed %llu",
+              what, rows[row].text, j->algorithm, j->transport, j->ranks, j->rounds,
+              j->window, (unsigned long long)args.seed);
 }
 
 static void ok(const struct rank *r, size_t row, trib_status_t st)
@@ -128,7 +133,7 @@ static void ok(const struct rank *r, size_t row, trib_status_t st)
         die(r, row, trib_last_error(r->comm));
 }
 
-/* A plan of a codec ---------------------------------------------------------------------- */
+/* A plan of a codec ---------------------------------------------------------------- */
 
 struct work {
     size_t row;
@@ -156,13 +161,15 @@ static void make_plan(struct rank *r, struct work *w, size_t count)
     ok(r, w->row, trib_plan_allreduce(r->comm, &d, &w->plan));
 }
 
-/* So many elements that they are the rounds that are wished, the last of them shorter. */
+/* So many elements that they are the rounds that are wished, the last of them
+ * shorter. */
 static size_t count_of(struct rank *r, struct work *w)
 {
     make_plan(r, w, ELEMENTS_MOST);
     const struct trib_run_desc *d = &w->plan->run.desc;
     const size_t round = d->piece * d->n_chunks, rounds = (size_t)r->job->rounds;
-    const size_t most = rows[w->row].most && !args.whole ? rows[w->row].most : ELEMENTS_MOST;
+    const size_t most =
+        rows[w->row].most && !args.whole ? rows[w->row].most : ELEMENTS_MOST;
     size_t count = rounds * round < most ? rounds * round : most;
 
     count -= round > 70 ? 37 : 0;
@@ -221,7 +228,7 @@ static void start_and_wait(struct rank *r, const struct work *w)
     ok(r, w->row, st);
 }
 
-/* Checks --------------------------------------------------------------------------------- */
+/* Checks --------------------------------------------------------------------------- */
 
 /* What it may lose is reckoned for the first step: later ones have more in them. */
 static void check_sum(struct rank *r, const struct work *w)
@@ -232,8 +239,10 @@ static void check_sum(struct rank *r, const struct work *w)
     perf_oracle_compare(&w->oracle, w->y, &v);
     if (v.wrong == 0)
         return;
-    snprintf(text, sizeof(text), "%llu elements or ranks are wrong, of %zu elements (nmse %.3g)",
-             (unsigned long long)v.wrong, w->count, v.error2 / fmax(v.reference2, 1e-30));
+    snprintf(text, sizeof(text),
+             "%llu elements or ranks are wrong, of %zu elements (nmse %.3g)",
+             (unsigned long long)v.wrong, w->count,
+             v.error2 / fmax(v.reference2, 1e-30));
     die(r, w->row, text);
 }
 
@@ -252,8 +261,8 @@ static void add_missing(struct work *w)
     free(theirs);
 }
 
-/* Does everything that is missing have to be in residuals of ranks? A service has residuals of
- * its own, where it encodes results anew. */
+/* Does everything that is missing have to be in residuals of ranks? A service has
+ * residuals of its own, where it encodes results anew. */
 static bool conserves(const struct rank *r, const struct work *w)
 {
     const struct trib_codec *codec = w->plan->codec;
@@ -286,14 +295,16 @@ static void check_missing(struct rank *r, struct work *w, bool mine)
         char text[160];
         if (fabs(sum[i] - w->missing[i]) <= slack)
             continue;
-        snprintf(text, sizeof(text), "of element %zu %.9g is missing, the residuals have %.9g", i,
+        snprintf(text, sizeof(text),
+                 "of element %zu %.9g is missing, the residuals have %.9g", i,
                  w->missing[i], sum[i]);
         die(r, w->row, text);
     }
     free(sum);
 }
 
-/* One rank checks the sums, which the others have as well; each rank does so in its turn. */
+/* One rank checks the sums, which the others have as well; each rank does so in its
+ * turn. */
 static void run_row(struct rank *r, size_t row)
 {
     struct work w;
@@ -305,7 +316,8 @@ static void run_row(struct rank *r, size_t row)
         w.oracle.seed = oracle_mix(args.seed * 1000 + row * 10 + (uint64_t)step);
         perf_oracle_fill(&w.oracle, r->self->rank, 0, w.count, w.x);
         start_and_wait(r, &w);
-        *hash_at(r->job, row, step, r->self->rank) = oracle_hash(w.y, w.count * sizeof(*w.y));
+        *hash_at(r->job, row, step, r->self->rank) =
+            oracle_hash(w.y, w.count * sizeof(*w.y));
         if (mine && step == 0)
             check_sum(r, &w);
         if (mine && conserves(r, &w))
@@ -316,7 +328,7 @@ static void run_row(struct rank *r, size_t row)
     close_work(r, &w);
 }
 
-/* Ranks and services --------------------------------------------------------------------- */
+/* Ranks and services --------------------------------------------------------------- */
 
 static void serve(struct ranks_self *self, struct job *j, struct trib_comm *channel)
 {
@@ -367,7 +379,7 @@ static int by_ranks(struct ranks_self *self)
     return 0;
 }
 
-/* Jobs ----------------------------------------------------------------------------------- */
+/* Jobs ----------------------------------------------------------------------------- */
 
 static void check_bits(const struct job *j)
 {
@@ -377,10 +389,12 @@ static void check_bits(const struct job *j)
                 const uint64_t mine = *hash_at(j, row, step, rank);
                 if (mine && mine == *hash_at(j, row, step, 0))
                     continue;
-                fail_msg("ranks 0 and %d have other bits after step %d: --codec %s --algorithm "
-                         "%s --transport %s --ranks %d --rounds %d --window %d --seed %llu",
-                         rank, step + 1, rows[row].text, j->algorithm, j->transport, j->ranks,
-                         j->rounds, j->window, (unsigned long long)args.seed);
+                fail_msg(
+                    "ranks 0 and %d have other bits after step %d: --codec %s "
+                    "--algorithm %s --transport %s --ranks %d --rounds %d --window %d "
+                    "--seed %llu",
+                    rank, step + 1, rows[row].text, j->algorithm, j->transport,
+                    j->ranks, j->rounds, j->window, (unsigned long long)args.seed);
             }
         }
     }
@@ -395,8 +409,8 @@ static bool can(const struct job *j)
     return strcmp(j->algorithm, "hierarchical") != 0 || j->ranks > 2; /* of two hosts */
 }
 
-/* Hierarchical has hosts of two ranks each, and tcp between them; within them, too, if it is asked
- * for. */
+/* Hierarchical has hosts of two ranks each, and tcp between them; within them, too, if
+ * it is asked for. */
 static void name_transport(const struct job *j, char *text, size_t bytes)
 {
     if (strcmp(j->algorithm, "hierarchical") != 0)
@@ -422,13 +436,14 @@ static void run_job(struct job *j)
                                   .arg = j,
                                   .config = config,
                                   .seconds = args.whole ? 3600 : 300};
-    j->hashes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    j->hashes =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j->hashes, MAP_FAILED);
     assert_true(nodes_open(&j->nodes));
     double begin = ranks_seconds();
     assert_int_equal(ranks_run(&job), 0);
-    printf("# %s over %s, %d ranks, %d rounds, window %d: %.1f s\n", j->algorithm, j->transport,
-           j->ranks, j->rounds, j->window, ranks_seconds() - begin);
+    printf("# %s over %s, %d ranks, %d rounds, window %d: %.1f s\n", j->algorithm,
+           j->transport, j->ranks, j->rounds, j->window, ranks_seconds() - begin);
     fflush(stdout);
     nodes_close(&j->nodes);
     check_bits(j);
@@ -469,7 +484,8 @@ static void test_algorithm(void **state)
     for (int k = 0; k < 3; k++)
         for (int ranks = 2; ranks <= RANKS_MOST; ranks++)
             for (int t = 0; t < TRANSPORTS; t++)
-                run_one(algorithm, (k + ranks + at) % 4 * TRANSPORTS + t, ranks, rounds[k]);
+                run_one(algorithm, (k + ranks + at) % 4 * TRANSPORTS + t, ranks,
+                        rounds[k]);
 }
 
 /* Has the table every codec, and does its text begin with the name? */
@@ -524,11 +540,15 @@ static int parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct CMUnitTest tests[ALGORITHMS + 1] = {cmocka_unit_test(test_every_codec_is_here)};
+    struct CMUnitTest tests[ALGORITHMS + 1] = {
+        cmocka_unit_test(test_every_codec_is_here)};
 
     if (parse(argc, argv)) {
-        fprintf(stderr, "usage: %s [--long] [--codec TEXT] [--algorithm NAME] [--transport NAME] "
-                        "[--ranks P] [--rounds N] [--window W] [--seed N]\n", argv[0]);
+        fprintf(
+            stderr,
+            "usage: %s [--long] [--codec TEXT] [--algorithm NAME] [--transport NAME] "
+            "[--ranks P] [--rounds N] [--window W] [--seed N]\n",
+            argv[0]);
         return 2;
     }
     for (size_t i = 0; i < ALGORITHMS; i++) {

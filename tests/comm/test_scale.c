@@ -141,7 +141,8 @@ static void check_rank(const struct job *job, int rank, int size)
         in += job->edge[r][rank];
     }
     uint64_t others = rank == 0 ? (uint64_t)size : 0;
-    uint64_t bytes = trib_arena_heads(size) + out * trib_edge_bytes(WINDOW, CHUNK, false);
+    uint64_t bytes =
+        trib_arena_heads(size) + out * trib_edge_bytes(WINDOW, CHUNK, false);
     uint64_t kib = bytes / 1024 + (uint64_t)SLACK_KIB * tribtest_slowness();
     if (job->peers[rank] != out)
         fail_msg("rank %d is connected to %llu ranks, the schedule has %llu", rank,
@@ -178,8 +179,9 @@ static uint64_t run_job(const char *algorithm, int size)
         sum += job->peers[r];
         sockets += (uint64_t)job->sockets[r];
     }
-    printf("# %s, %d ranks: at most %llu peers, %.1f in the mean, %.1f sockets\n", algorithm,
-           size, (unsigned long long)most, (double)sum / size, (double)sockets / size);
+    printf("# %s, %d ranks: at most %llu peers, %.1f in the mean, %.1f sockets\n",
+           algorithm, size, (unsigned long long)most, (double)sum / size,
+           (double)sockets / size);
     trib_local_destroy(local);
     munmap(job, sizeof(*job));
     return most;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An operation over sealed connections (TRIB_SEAL) of which one record is changed on its way:
- * it ends on all ranks with a sentence that names the rank at the other end, and none waits.
+ * An operation over sealed connections (TRIB_SEAL) of which one record is changed on
+ * its way: it ends on all ranks with a sentence that names the rank at the other end,
+ * and none waits.
  */
 #include "tests/harness/tribtest.h"
 
@@ -63,7 +64,8 @@ static int sum_spoilt(struct ranks_self *self)
         st = trib_plan_start(plan);
     if (st == TRIB_OK)
         st = trib_plan_wait(plan);
-    if (st == TRIB_OK) /* a rank may have all that it needs before the others complain */
+    if (st == TRIB_OK) /* a rank may have all that it needs before the others
+                        * complain */
         st = trib_barrier(self->comm);
     const double seconds = ranks_seconds() - begin;
     const char *text = trib_last_error(self->comm);
@@ -79,7 +81,8 @@ static int sum_spoilt(struct ranks_self *self)
 static void test_changed_on_the_way(void **state)
 {
     static const char *const algorithms[] = {"ring", "direct", "tree"};
-    static const char *const rank_0[] = {"rank 0", "was changed, repeated, left out", NULL};
+    static const char *const rank_0[] = {"rank 0", "was changed, repeated, left out",
+                                         NULL};
 
     (void)state;
     for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A service keeps nothing between two operations: what ranks have put in has come out, or is
- * in what they keep and save, by codecs whose results are encoded anew; all have the same bits.
+ * A service keeps nothing between two operations: what ranks have put in has come out,
+ * or is in what they keep and save, by codecs whose results are encoded anew; all have
+ * the same bits.
  */
 #include "tests/harness/tribtest.h"
 
@@ -67,7 +68,8 @@ static void sum_up(struct ranks_self *self, trib_comm_t *comm, double *x, size_t
     ranks_ok(self, trib_plan_free(plan));
 }
 
-static void same_bits(struct ranks_self *self, trib_comm_t *channel, const void *x, size_t bytes)
+static void same_bits(struct ranks_self *self, trib_comm_t *channel, const void *x,
+                      size_t bytes)
 {
     const double mine = (double)(oracle_hash(x, bytes) & 0xffffffff);
     double sum = mine;
@@ -99,8 +101,11 @@ static void use(struct ranks_self *self, trib_comm_t *channel, const struct scen
     if (trib_plan_allreduce(channel, &d, &plan) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(channel));
     for (uint64_t step = 0; step < STEPS; step++) {
-        const struct oracle o = {
-            .kind = ORACLE_REALS, .seed = step, .dtype = s->dtype, .op = s->op, .size = ranks};
+        const struct oracle o = {.kind = ORACLE_REALS,
+                                 .seed = step,
+                                 .dtype = s->dtype,
+                                 .op = s->op,
+                                 .size = ranks};
         oracle_fill(&o, self->rank, 0, s->count, x);
         for (size_t i = 0; i < s->count; i++) {
             momentum[i] = beta * momentum[i] + oracle_load(s->dtype, x + i * size).f;
@@ -122,8 +127,9 @@ static void use(struct ranks_self *self, trib_comm_t *channel, const struct scen
     for (size_t i = 0; plan->run.residual && i < s->count; i++)
         if (!(fabs(came[i] - went[i]) <= most[i] * (1e-5 + oracle_epsilon(s->dtype))))
             ranks_die(self, "%s %s of %zu %s by %s: of %.6f at %zu there is %.6f",
-                      trib_op_name(s->op), s->feedback ? s->feedback : "codec", s->count,
-                      trib_dtype_name(s->dtype), s->codec, came[i], i, went[i]);
+                      trib_op_name(s->op), s->feedback ? s->feedback : "codec",
+                      s->count, trib_dtype_name(s->dtype), s->codec, came[i], i,
+                      went[i]);
     ranks_ok(self, trib_plan_free(plan));
     free(x);
 }
@@ -147,14 +153,16 @@ static int sums(struct ranks_self *self)
     return 0;
 }
 
-static void run(const char *config, int ranks, int services, const struct trib_service_tree *tree)
+static void run(const char *config, int ranks, int services,
+                const struct trib_service_tree *tree)
 {
     struct nodes s = {.ranks = ranks, .services = services, .tree = tree};
 
     assert_true(nodes_open(&s));
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = ranks + services, .fn = sums, .arg = &s, .config = config}),
-                     0);
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){
+            .size = ranks + services, .fn = sums, .arg = &s, .config = config}),
+        0);
     nodes_close(&s);
 }
 
@@ -168,8 +176,9 @@ static void test_star(void **state)
 
 static void test_tree(void **state)
 {
-    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3}, services[] = {0, 1, 2},
-                     leaf_of[] = {1, 2, 1, 2, 0}, deep[] = {0, 0, 1}, below[] = {2, 2, 1};
+    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
+                     services[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2, 0},
+                     deep[] = {0, 0, 1}, below[] = {2, 2, 1};
     static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
     static const struct trib_service_tree chain = {3, deep, first, services, below};
 
@@ -180,8 +189,8 @@ static void test_tree(void **state)
 
 static void test_racks(void **state)
 {
-    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6}, services[] = {0, 1, 2, 0, 1, 2},
-                     leaf_of[] = {1, 2, 1};
+    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
+                     services[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
     static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
 
     run(*state, 3, 3, &tree);

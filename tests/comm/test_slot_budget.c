@@ -17,11 +17,13 @@ static void test_enough(void **state)
     assert_true(same(trib_window_fit(asked, SIZE_MAX, 64), asked));
     assert_true(same(trib_window_fit(asked, (size_t)8 << 20, 2), asked));
     for (int size = 2; size <= 64; size++)
-        assert_true(same(trib_window_fit(
-                             asked, 2 * trib_arena_pinned(8, 65536, size), size), asked));
+        assert_true(
+            same(trib_window_fit(asked, 2 * trib_arena_pinned(8, 65536, size), size),
+                 asked));
 }
 
-/* What is left is never less than what is taken, as long as there is more than one slot. */
+/* What is left is never less than what is taken, as long as there is more than one
+ * slot. */
 static void test_little(void **state)
 {
     (void)state;

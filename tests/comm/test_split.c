@@ -17,7 +17,8 @@ static long sum(struct ranks_self *self, trib_comm_t *comm, long x)
     return (long)v;
 }
 
-static trib_comm_t *split(struct ranks_self *self, trib_comm_t *comm, int color, int key)
+static trib_comm_t *split(struct ranks_self *self, trib_comm_t *comm, int color,
+                          int key)
 {
     trib_comm_t *child = NULL;
 
@@ -92,7 +93,8 @@ static int nested(struct ranks_self *self)
     }
     for (; depth > 0; depth--) {
         ranks_ok(self, trib_free_comm(chain[depth]));
-        ranks_assert(self, sum(self, chain[depth - 1], 1) == trib_size(chain[depth - 1]));
+        ranks_assert(self,
+                     sum(self, chain[depth - 1], 1) == trib_size(chain[depth - 1]));
     }
     return 0;
 }
@@ -280,7 +282,8 @@ static void test_one_cannot(void **state)
 static void test_any_algorithm(void **state)
 {
     static const char *const configs[] = {"algorithm=tree", "algorithm=flat",
-                                          "algorithm=ring", "algorithm=tree,codec=bf16"};
+                                          "algorithm=ring",
+                                          "algorithm=tree,codec=bf16"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(configs) / sizeof(*configs); i++)

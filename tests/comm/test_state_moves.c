@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan's state may be loaded by a plan with another algorithm, chunk size or number of
- * leaders: what was put in before and after has come out, or is kept, by every codec that
- * feeds back and both forms of feedback.
+ * A plan's state may be loaded by a plan with another algorithm, chunk size or number
+ * of leaders: what was put in before and after has come out, or is kept, by every codec
+ * that feeds back and both forms of feedback.
  */
 #include "tests/harness/tribtest.h"
 
@@ -59,7 +59,8 @@ static bool make_plan(struct vector *v, const struct way *w)
     d.feedback = v->scene->feedback;
     d.algorithm = w->algorithm;
     d.chunk = w->chunk;
-    const trib_status_t st = trib_plan_create(v->self->comm, v->scene->coll, &d, &v->plan);
+    const trib_status_t st =
+        trib_plan_create(v->self->comm, v->scene->coll, &d, &v->plan);
     if (st != TRIB_OK && st != TRIB_ERR_UNSUPPORTED)
         ranks_die(v->self, "%s", trib_last_error(v->self->comm));
     return st == TRIB_OK;
@@ -125,13 +126,16 @@ static void check(struct vector *v, const struct way *from, const struct way *to
     sum_up(v, v->came);
     sum_up(v, v->went);
     for (size_t i = 0; i < v->total; i++)
-        if (!(fabs(v->came[i] - v->went[i]) <= 4e-5 * (1 + fabs(v->came[i])) * v->self->size))
-            ranks_die(v->self, "%s %s of %s, %s, saved by %s (chunk %zu), loaded by %s (%zu): of "
-                               "%.6f at %zu there is %.6f",
-                      trib_coll_name(v->scene->coll), trib_op_name(v->scene->op),
-                      v->scene->codec, v->scene->feedback ? v->scene->feedback : "codec",
-                      from->algorithm, from->chunk, to->algorithm, to->chunk, v->came[i], i,
-                      v->went[i]);
+        if (!(fabs(v->came[i] - v->went[i]) <=
+              4e-5 * (1 + fabs(v->came[i])) * v->self->size))
+            ranks_die(
+                v->self,
+                "%s %s of %s, %s, saved by %s (chunk %zu), loaded by %s (%zu): of "
+                "%.6f at %zu there is %.6f",
+                trib_coll_name(v->scene->coll), trib_op_name(v->scene->op),
+                v->scene->codec, v->scene->feedback ? v->scene->feedback : "codec",
+                from->algorithm, from->chunk, to->algorithm, to->chunk, v->came[i], i,
+                v->went[i]);
 }
 
 static void move(struct vector *v, const struct way *from, const struct way *to)
@@ -191,9 +195,18 @@ static void run(const struct scene *s, int size)
 
 /* All of a mean that are encoded anew on their way, and of the others some. */
 static const char *const codecs[] = {
-    "efsign", "onebit", "qsgd:bits=4,ef=1", "f8:ef=1", "natural:ef=1",
-    "hadamard+efsign", "dither:bits=5,ef=1", "int8:ef=1", "topk:ratio=0.1", "randomk:ratio=0.2",
-    "adacomp", "topk:ratio=0.1+natural",
+    "efsign",
+    "onebit",
+    "qsgd:bits=4,ef=1",
+    "f8:ef=1",
+    "natural:ef=1",
+    "hadamard+efsign",
+    "dither:bits=5,ef=1",
+    "int8:ef=1",
+    "topk:ratio=0.1",
+    "randomk:ratio=0.2",
+    "adacomp",
+    "topk:ratio=0.1+natural",
 };
 
 static void test_residuals(void **state)
@@ -212,7 +225,9 @@ static void test_ef21(void **state)
 {
     (void)state;
     run(&(struct scene){"topk:ratio=0.1", "ef21", TRIB_MEAN, TRIB_ALLREDUCE}, 3);
-    run(&(struct scene){"topk:ratio=0.1", "ef21:momentum=0.5", TRIB_SUM, TRIB_ALLREDUCE}, 3);
+    run(&(struct scene){"topk:ratio=0.1", "ef21:momentum=0.5", TRIB_SUM,
+                        TRIB_ALLREDUCE},
+        3);
     run(&(struct scene){"efsign", "ef21", TRIB_MEAN, TRIB_ALLREDUCE}, 3);
     run(&(struct scene){"int8", "ef21", TRIB_MEAN, TRIB_ALLREDUCE}, 3);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that encode ahead (TRIB_ENCODE_THREADS): results, what a plan keeps and what it
- * says was sent have the same bits for any number of them, and when an operation ends,
- * however it does, none of them touches its memory any more.
+ * Threads that encode ahead (TRIB_ENCODE_THREADS): results, what a plan keeps and what
+ * it says was sent have the same bits for any number of them, and when an operation
+ * ends, however it does, none of them touches its memory any more.
  */
 #include "tests/harness/tribtest.h"
 
@@ -51,7 +51,7 @@ static struct trib_run *run_of(trib_plan_t *plan)
     return &plan->run;
 }
 
-/* ---- whole runs ------------------------------------------------------------------- */
+/* ---- whole runs ------------------------------------------------------------------ */
 
 /* The progress thread is kept out meanwhile: what is posted the workers do. */
 static void workers_do_posted(struct ranks_self *self, trib_plan_t *plan)
@@ -197,7 +197,8 @@ static uint64_t compare(const struct scene *s)
     struct job job = {.scene = *s};
     uint64_t ahead = 0;
 
-    job.outcomes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    job.outcomes =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(job.outcomes != MAP_FAILED);
     for (int v = 0; v < VARIANTS; v++) {
         char config[100];
@@ -250,7 +251,8 @@ static void test_fed(void **state)
         {.codec = "f16:round=random", .feedback = "none"},
         {.codec = "natural", .feedback = "ef14:momentum=0.9,masking=0"},
     };
-    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F32, TRIB_F64, TRIB_BF16};
+    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F32, TRIB_F64,
+                                          TRIB_BF16};
 
     (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
@@ -261,7 +263,8 @@ static void test_fed(void **state)
         s.feed = i % 2 ? TRIB_FEED_BACKWARD : TRIB_FEED_FORWARD;
         s.size = 2 + (int)(i % 3);
         uint64_t ahead = compare(&s);
-        if (!agrees_first(s.fed.codec)) /* which workers wait for, and chance is in it */
+        if (!agrees_first(s.fed.codec)) /* which workers wait for, and chance is in
+                                         * it */
             assert_true(ahead > 0);
     }
 }
@@ -286,7 +289,9 @@ static void test_whole(void **state)
                           .coll = TRIB_ALLREDUCE,
                           .count = COUNT,
                           .size = 1 + (int)(i % 4),
-                          .transport = i % 4 == 3 ? "tcp" : i % 4 == 2 ? "loop" : "shm"};
+                          .transport = i % 4 == 3   ? "tcp"
+                                       : i % 4 == 2 ? "loop"
+                                                    : "shm"};
         (void)compare(&s);
     }
 }
@@ -301,10 +306,11 @@ static void test_collectives(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++)
         for (size_t k = 0; k < 3; k++) {
-            struct scene s = {.fed = {.codec = codecs[k], .dtype = TRIB_F32, .op = TRIB_SUM},
-                              .coll = colls[i],
-                              .count = k ? COUNT : COUNT + 5, /* a multiple of 8 */
-                              .size = 3};
+            struct scene s = {
+                .fed = {.codec = codecs[k], .dtype = TRIB_F32, .op = TRIB_SUM},
+                .coll = colls[i],
+                .count = k ? COUNT : COUNT + 5, /* a multiple of 8 */
+                .size = 3};
             (void)compare(&s);
             if (k == 0 && colls[i] == TRIB_REDUCE_SCATTER) {
                 s.count = COUNT;
@@ -313,7 +319,7 @@ static void test_collectives(void **state)
         }
 }
 
-/* ---- operations that end early --------------------------------------------------------- */
+/* ---- operations that end early --------------------------------------------------- */
 
 struct under_way {
     trib_plan_t *plan;
@@ -333,8 +339,10 @@ static void begin(struct ranks_self *self, struct under_way *u)
     d.algorithm = "flat";
     d.feed = TRIB_FEED_FORWARD;
     u->bytes = d.count * sizeof(float);
-    u->send = mmap(NULL, u->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    u->recv = mmap(NULL, u->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    u->send = mmap(NULL, u->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                   -1, 0);
+    u->recv = mmap(NULL, u->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                   -1, 0);
     ranks_assert(self, u->send != MAP_FAILED && u->recv != MAP_FAILED);
     oracle_fill(&inputs, self->rank, 0, d.count, u->send);
     d.send = u->send;
@@ -444,8 +452,8 @@ static void wait_at_gate(void *arg, uint32_t cell, uint32_t worker)
         sched_yield();
 }
 
-/* A child has no workers, also where its parent's are at work: it frees its copy of a plan
- * that runs, and its parent goes on. */
+/* A child has no workers, also where its parent's are at work: it frees its copy of a
+ * plan that runs, and its parent goes on. */
 static int forks(struct ranks_self *self)
 {
     struct gate gate = {false, false};
@@ -463,8 +471,9 @@ static int forks(struct ranks_self *self)
         sched_yield();
     pid_t pid = self->rank == 0 ? fork() : -1;
     if (pid == 0)
-        _exit(trib_plan_free(u.plan) == TRIB_OK && trib_free_comm(self->comm) == TRIB_OK ? 0
-                                                                                         : 3);
+        _exit(trib_plan_free(u.plan) == TRIB_OK && trib_free_comm(self->comm) == TRIB_OK
+                  ? 0
+                  : 3);
     if (self->rank == 0)
         ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
     atomic_store(&gate.open, true);
@@ -489,7 +498,7 @@ static void test_forked_child(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* ---- what is encoded where it is due -------------------------------------------------------- */
+/* ---- what is encoded where it is due --------------------------------------------- */
 
 /* One chunk, or small ones, are not worth a thread; a model is the engine's. */
 static int stays_here(struct ranks_self *self)

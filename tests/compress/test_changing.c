@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words that change while they are read, as a hostile rank can change those in memory that it
- * shares with a service. What comes out may be wrong, but nothing beyond the word, the result or
- * the vector is touched: a page without access follows each.
+ * Words that change while they are read, as a hostile rank can change those in memory
+ * that it shares with a service. What comes out may be wrong, but nothing beyond the
+ * word, the result or the vector is touched: a page without access follows each.
  */
 #include "tests/compress/guarded.h"
 #include "tests/compress/vectors.h"
@@ -12,7 +12,8 @@
 
 enum { N = 1500, CHANGES = 100000 /* of each word */, RANKS = 9 };
 
-/* Somebody who changes bytes of a word, those at its begin above all, and puts them back. */
+/* Somebody who changes bytes of a word, those at its begin above all, and puts them
+ * back. */
 struct stranger {
     pthread_t thread;
     volatile uint8_t *word;

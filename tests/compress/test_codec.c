@@ -15,8 +15,9 @@ static void test_rows(void **state)
         struct trib_codec *c = codec_new(rows[i].name, NULL);
         const struct trib_codec_info *info = trib_codec_info(c);
         assert_string_equal(rows[i].name, row->name);
-        const char *const stages[] = {row->stages.transform->name, row->stages.select->name,
-                                      row->stages.quantise->name, row->stages.pack->name};
+        const char *const stages[] = {
+            row->stages.transform->name, row->stages.select->name,
+            row->stages.quantise->name, row->stages.pack->name};
         for (int s = 0; s < 4; s++) {
             assert_string_equal(rows[i].stages[s], stages[s]);
             assert_string_equal(info->stages[s], stages[s]);
@@ -76,7 +77,8 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("hadamard+bf16:round=random"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("hadamard+efsign"), TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("hadamard+qsgd"), TRIB_CODEC_UNBIASED);
-    assert_int_equal(flags_of("hadamard+terngrad:shared=1"), TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED);
+    assert_int_equal(flags_of("hadamard+terngrad:shared=1"),
+                     TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED);
     assert_int_equal(flags_of("hadamard:ef=1+int8:round=nearest"),
                      TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
@@ -84,15 +86,19 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("dgc"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("threshold"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("randomk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
-    assert_int_equal(flags_of("randomk:unbiased=1"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("randomk:unbiased=1"),
+                     TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("randomk:unbiased=1+qsgd"),
                      TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
-    assert_int_equal(flags_of("randomk:unbiased=1+natural:round=nearest"), TRIB_CODEC_SPARSE);
+    assert_int_equal(flags_of("randomk:unbiased=1+natural:round=nearest"),
+                     TRIB_CODEC_SPARSE);
     assert_int_equal(flags_of("randomk:unbiased=1+f16"), TRIB_CODEC_SPARSE);
     assert_int_equal(flags_of("blocks"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
-    assert_int_equal(flags_of("blocks+natural"), TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
+    assert_int_equal(flags_of("blocks+natural"),
+                     TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("blocks+bf16"), TRIB_CODEC_SPARSE);
-    assert_int_equal(flags_of("blocks:ratio=0.5"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
+    assert_int_equal(flags_of("blocks:ratio=0.5"),
+                     TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("adacomp"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("qsgd"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("natural"), TRIB_CODEC_UNBIASED);
@@ -126,7 +132,8 @@ static void test_delta(void **state)
     assert_true(fabs(delta_of("topk:ratio=0.01+natural") - 100 * 8.0 / 7) < 1e-9);
     assert_true(delta_of("topk:ratio=0.01+qsgd:bits=4") == 0.0);
     assert_true(fabs(delta_of("f8:bucket=32") - 289.0 / 288) < 1e-9);
-    assert_true(fabs(delta_of("f8:bucket=32,round=random,format=e5m2") - 80.0 / 79) < 1e-9);
+    assert_true(fabs(delta_of("f8:bucket=32,round=random,format=e5m2") - 80.0 / 79) <
+                1e-9);
     assert_true(delta_of("dither:bits=2") == 0.0);
     assert_true(delta_of("terngrad") == 0.0);
     assert_true(delta_of("onebit:bucket=64") == 64.0);
@@ -165,7 +172,8 @@ static void test_unit(void **state)
     assert_int_equal(unit_of("f16"), 64);
     assert_int_equal(unit_of("topk"), 64);
     assert_int_equal(unit_of("randomk"), 64);
-    assert_int_equal(unit_of("topk+qsgd:bucket=1024"), 64); /* buckets of what is selected */
+    assert_int_equal(unit_of("topk+qsgd:bucket=1024"),
+                     64); /* buckets of what is selected */
     assert_int_equal(unit_of("signsgd"), 64);
     assert_int_equal(unit_of("qsgd"), 512);
     assert_int_equal(unit_of("qsgd:bucket=8"), 64);

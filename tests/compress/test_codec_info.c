@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sheets of codecs against the parser and the codecs themselves: what is shown is what
- * is taken, and nothing is missing.
+ * The sheets of codecs against the parser and the codecs themselves: what is shown is
+ * what is taken, and nothing is missing.
  */
 #include "tests/harness/tribtest.h"
 
@@ -34,19 +34,20 @@ static bool creates(const char *text, struct trib_error *err)
 }
 
 /* "topk:ratio=0.1" or, of what stands behind the "+", "topk+natural:bucket=8" */
-static const char *with(char out[TEXT], const char *const names[2], bool second, const char *key,
-                        const char *value)
+static const char *with(char out[TEXT], const char *const names[2], bool second,
+                        const char *key, const char *value)
 {
     snprintf(out, TEXT, "%s%s%s%s%s%s%s%s%s%s%s", names[0], second ? "" : ":",
-             second ? "" : key, second ? "" : "=", second ? "" : value, names[1] ? "+" : "",
-             names[1] ? names[1] : "", second ? ":" : "", second ? key : "", second ? "=" : "",
-             second ? value : "");
+             second ? "" : key, second ? "" : "=", second ? "" : value,
+             names[1] ? "+" : "", names[1] ? names[1] : "", second ? ":" : "",
+             second ? key : "", second ? "=" : "", second ? value : "");
     return out;
 }
 
-/* ---- parameters ------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------ */
 
-/* Ends of a range that go only with other values of other parameters than the defaults. */
+/* Ends of a range that go only with other values of other parameters than the
+ * defaults. */
 static const char *instead_of(const char *text)
 {
     static const char *const instead[][2] = {
@@ -64,20 +65,21 @@ static const char *instead_of(const char *text)
     return NULL;
 }
 
-static void check_end(const char *const names[2], const trib_codec_param_t *p, bool second,
-                      const char *value)
+static void check_end(const char *const names[2], const trib_codec_param_t *p,
+                      bool second, const char *value)
 {
     char text[TEXT];
     struct trib_error err;
     with(text, names, second, p->key, value);
     if (creates(text, &err))
         return;
-    if (!instead_of(text) || strstr(err.text, "must be") || !creates(instead_of(text), &err))
+    if (!instead_of(text) || strstr(err.text, "must be") ||
+        !creates(instead_of(text), &err))
         fail_msg("%s, an end of %s: %s", text, p->range, err.text);
 }
 
-static void check_beyond(const char *const names[2], const trib_codec_param_t *p, bool second,
-                         double value)
+static void check_beyond(const char *const names[2], const trib_codec_param_t *p,
+                         bool second, double value)
 {
     char text[TEXT], number[40];
     struct trib_error err;
@@ -90,7 +92,8 @@ static void check_beyond(const char *const names[2], const trib_codec_param_t *p
         fail_msg("%s, beyond %s: %s", text, p->range, err.text);
 }
 
-static void check_numbers(const char *const names[2], const trib_codec_param_t *p, bool second)
+static void check_numbers(const char *const names[2], const trib_codec_param_t *p,
+                          bool second)
 {
     double lowest, highest;
     unsigned multiple = 0;
@@ -108,8 +111,10 @@ static void check_numbers(const char *const names[2], const trib_codec_param_t *
     if (strstr(p->range, ", whole"))
         multiple = 1;
     else if (strstr(p->range, ", a multiple of "))
-        assert_int_equal(sscanf(strchr(p->range, ','), ", a multiple of %u", &multiple), 1);
-    check_beyond(names, p, second, lowest - (multiple ? multiple : lowest / 100 + 1e-12));
+        assert_int_equal(sscanf(strchr(p->range, ','), ", a multiple of %u", &multiple),
+                         1);
+    check_beyond(names, p, second,
+                 lowest - (multiple ? multiple : lowest / 100 + 1e-12));
     check_beyond(names, p, second, highest + (multiple ? multiple : highest / 100));
     if (multiple)
         check_beyond(names, p, second, lowest + multiple / 2.0);
@@ -125,8 +130,8 @@ static bool in_list(const char *list, const char *name)
     return false;
 }
 
-static void check_values(const char *const names[2], const trib_codec_param_t *p, bool second,
-                         const char *const *values)
+static void check_values(const char *const names[2], const trib_codec_param_t *p,
+                         bool second, const char *const *values)
 {
     char text[TEXT];
     struct trib_error err;
@@ -135,13 +140,14 @@ static void check_values(const char *const names[2], const trib_codec_param_t *p
         if (creates(with(text, names, second, p->key, *values), &err) !=
             in_list(p->range, *values))
             fail_msg("%s, and its values are %s: %s", text, p->range, err.text);
-    if (creates(with(text, names, second, p->key, "such"), &err) || !strstr(err.text, "must be"))
+    if (creates(with(text, names, second, p->key, "such"), &err) ||
+        !strstr(err.text, "must be"))
         fail_msg("%s: %s", text, err.text);
 }
 
 /* The canonical text stays the same. */
-static void check_default(const char *const names[2], const trib_codec_param_t *p, bool second,
-                          const char *canonical)
+static void check_default(const char *const names[2], const trib_codec_param_t *p,
+                          bool second, const char *canonical)
 {
     char text[TEXT];
     struct trib_sheet *s = sheet_new(with(text, names, second, p->key, p->fallback));
@@ -150,12 +156,13 @@ static void check_default(const char *const names[2], const trib_codec_param_t *
 }
 
 /* Keys that the parser takes in a segment are those of the sheet. */
-static void check_keys(const char *const names[2], const trib_codec_sheet_t *sheet, bool second)
+static void check_keys(const char *const names[2], const trib_codec_sheet_t *sheet,
+                       bool second)
 {
-    static const char *const keys[] = {"ratio",  "k",    "at",  "unbiased", "block", "format",
-                                       "base",   "bin",  "factor", "bits",  "bucket", "norm",
-                                       "round",  "clip", "p",   "shared",   "pack",  "ef",
-                                       "nothing"};
+    static const char *const keys[] = {"ratio",  "k",    "at",    "unbiased", "block",
+                                       "format", "base", "bin",   "factor",   "bits",
+                                       "bucket", "norm", "round", "clip",     "p",
+                                       "shared", "pack", "ef",    "nothing"};
     char text[TEXT];
     struct trib_error err;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -176,7 +183,8 @@ static void check_sheet(const char *first, const char *behind)
     char text[TEXT];
     struct trib_param_text params[TRIB_PARAM_TEXTS_MAX];
     struct trib_codec *c;
-    snprintf(text, sizeof text, "%s%s%s", first, behind ? "+" : "", behind ? behind : "");
+    snprintf(text, sizeof text, "%s%s%s", first, behind ? "+" : "",
+             behind ? behind : "");
     struct trib_sheet *s = sheet_new(text);
     const trib_codec_sheet_t *sheet = trib_sheet_get(s);
     assert_int_equal(trib_codec_create(text, NULL, NULL, &c), TRIB_OK);
@@ -206,7 +214,8 @@ static void test_parameters(void **state)
     (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         struct trib_codec *c;
-        assert_int_equal(trib_codec_create(trib_codecs[i].name, NULL, NULL, &c), TRIB_OK);
+        assert_int_equal(trib_codec_create(trib_codecs[i].name, NULL, NULL, &c),
+                         TRIB_OK);
         check_sheet(trib_codecs[i].name, c->values ? c->values->name : NULL);
         trib_codec_destroy(c);
     }
@@ -267,7 +276,7 @@ static void test_values_of_a_text(void **state)
     trib_sheet_destroy(s);
 }
 
-/* ---- properties ------------------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------------ */
 
 static void check_properties(const char *text)
 {
@@ -303,7 +312,8 @@ static void test_properties(void **state)
         const bool none = trib_codecs[i].flags & TRIB_CODEC_IDENTITY;
         assert_string_equal(sheet->row, trib_codecs[i].name);
         if ((!sheet->paper[0] && !none) || !sheet->example[0])
-            fail_msg("%s has no paper or no example in compress/codec_info.c", sheet->row);
+            fail_msg("%s has no paper or no example in compress/codec_info.c",
+                     sheet->row);
         check_properties(sheet->row);
         check_properties(sheet->example);
         assert_memory_equal(sheet->example, sheet->row, strlen(sheet->row));
@@ -361,8 +371,8 @@ static void test_no_codec(void **state)
     trib_sheet_destroy(s);
 }
 
-/* The figure is of the chunks that plans would have: a matrix whose word does not fit into a chunk
- * is cut by rows, each part of which has factors of its own. */
+/* The figure is of the chunks that plans would have: a matrix whose word does not fit
+ * into a chunk is cut by rows, each part of which has factors of its own. */
 static void test_bytes_follow_the_chunk(void **state)
 {
     static const struct {
@@ -377,8 +387,9 @@ static void test_bytes_follow_the_chunk(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trib_sheet *s = NULL;
         struct trib_error err = {0};
-        assert_int_equal(trib_sheet_create("powersgd:rank=4,columns=4096", cases[i].chunk, &err, &s),
-                         TRIB_OK);
+        assert_int_equal(
+            trib_sheet_create("powersgd:rank=4,columns=4096", cases[i].chunk, &err, &s),
+            TRIB_OK);
         assert_float_equal(trib_sheet_get(s)->bytes, cases[i].bytes, 1e-4);
         trib_sheet_destroy(s);
     }

@@ -239,8 +239,8 @@ static void test_feedback_conserves(void **state)
     }
 }
 
-/* What is encoded is the sum, and what is kept is that without what was sent: so in one pass
- * as in three. */
+/* What is encoded is the sum, and what is kept is that without what was sent: so in one
+ * pass as in three. */
 static void test_feedback_is_of_the_sum(void **state)
 {
     enum { N = 9001 };
@@ -249,7 +249,8 @@ static void test_feedback_is_of_the_sum(void **state)
         if (strncmp(codec_texts[t], "adacomp", 7) == 0)
             continue; /* it looks at the summands, too: test_adacomp.c */
         struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
-        float *residual = vector_new(VECTOR_POWER_LAW, 6, N), *y = malloc(N * sizeof *y);
+        float *residual = vector_new(VECTOR_POWER_LAW, 6, N),
+              *y = malloc(N * sizeof *y);
         float *x = vector_new(VECTOR_NORMAL, 5, N), *sum = malloc(N * sizeof *sum);
         uint8_t *code = malloc(trib_codec_bound(b.codec, N));
         const struct trib_encode in = {.x = x, .n = N, .scratch = b.scratch};
@@ -277,7 +278,8 @@ static void test_marks_what_it_sends(void **state)
         for (int l = 0; l < LENGTHS; l++) {
             const size_t n = lengths[l];
             struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
-            float *x = vector_new(VECTOR_NORMAL, 8, n), *y = malloc((n + 1) * sizeof *y);
+            float *x = vector_new(VECTOR_NORMAL, 8, n),
+                  *y = malloc((n + 1) * sizeof *y);
             float *u = malloc((n + 1) * sizeof *u);
             uint8_t *mask = calloc(n / 8 + 3, 1);
             const struct trib_sent sent = {mask, FIRST, u};

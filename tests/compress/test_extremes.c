@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements at the far ends of float32: denormals, and such whose norm is above FLT_MAX. What is
- * finite comes out finite and no further off than docs/codecs.md says, by every codec and on every
- * instruction set.
+ * Elements at the far ends of float32: denormals, and such whose norm is above FLT_MAX.
+ * What is finite comes out finite and no further off than docs/codecs.md says, by every
+ * codec and on every instruction set.
  */
 #include "tests/compress/vectors.h"
 
@@ -32,7 +32,8 @@ static double shape_at(enum shape shape, size_t i)
     }
 }
 
-/* Where a codec promises nothing any more, from this magnitude on: as docs/codecs.md has it. */
+/* Where a codec promises nothing any more, from this magnitude on: as docs/codecs.md
+ * has it. */
 static float most_of(const char *text)
 {
     if (strstr(text, "+f16") || strncmp(text, "f16", 3) == 0)
@@ -43,12 +44,14 @@ static float most_of(const char *text)
         return 0x1.fep127f;
     if (strstr(text, "uniform-thc"))
         return FLT_MAX / 4;
-    if (strstr(text, "unbiased=1")) /* it sends so many times an element as it leaves out */
+    if (strstr(text,
+               "unbiased=1")) /* it sends so many times an element as it leaves out */
         return FLT_MAX / 128;
     return FLT_MAX;
 }
 
-/* Of one element, whatever the bound is otherwise; errors of up to 64 rotated ones add up. */
+/* Of one element, whatever the bound is otherwise; errors of up to 64 rotated ones add
+ * up. */
 static double floor_of(const char *text)
 {
     if (strncmp(text, "hadamard", 8) == 0)
@@ -122,14 +125,15 @@ static void check(const char *text, enum shape shape, double scale, double usual
     }
     /* an eighth may be lost where a power of two above 2^127 would be needed */
     if (!o.finite || (o.error > 1.5 * usual + 0.26 && o.worst > floor_of(text)))
-        fail_msg("%s, shape %d times %g: %s, error %g instead of %g, of an element %g", text,
-                 shape, scale, o.finite ? "finite" : "not finite", o.error, usual, o.worst);
+        fail_msg("%s, shape %d times %g: %s, error %g instead of %g, of an element %g",
+                 text, shape, scale, o.finite ? "finite" : "not finite", o.error, usual,
+                 o.worst);
 }
 
 static void test_codecs(void **state)
 {
-    static const double scales[] = {1e38, 2.5e37, 1e34, 1e30, 0x1p-90, 0x1p-110, 0x1p-126,
-                                    1e-39, 1e-42, 1e-45};
+    static const double scales[] = {1e38,     2.5e37,   1e34,  1e30,  0x1p-90,
+                                    0x1p-110, 0x1p-126, 1e-39, 1e-42, 1e-45};
 
     (void)state;
     for (size_t t = 0; t < sizeof codec_texts / sizeof *codec_texts; t++) {
@@ -151,10 +155,11 @@ static void test_codecs(void **state)
 /* Nothing is made larger than it is: denormals come out as what they are, or near 0. */
 static void test_small_stay_small(void **state)
 {
-    static const char *const texts[] = {"uniform-thc",  "uniform-thc:bits=8,round=nearest",
-                                        "hadamard",     "hadamard+uniform-thc:bits=8",
-                                        "thc",          "thc:block=64,p=1/512",
-                                        "topk",         "efsign"};
+    static const char *const texts[] = {
+        "uniform-thc", "uniform-thc:bits=8,round=nearest",
+        "hadamard",    "hadamard+uniform-thc:bits=8",
+        "thc",         "thc:block=64,p=1/512",
+        "topk",        "efsign"};
     static const double scales[] = {0x1p-110, 0x1p-126, 1e-39, 1e-42, 1e-45};
 
     (void)state;
@@ -168,8 +173,8 @@ static void test_small_stay_small(void **state)
                 const struct outcome o = outcome_of(texts[t], x, scales[s],
                                                     NULL, &digest);
                 if (!(o.error <= 1.001))
-                    fail_msg("%s, shape %d times %g: error %g", texts[t], shape, scales[s],
-                             o.error);
+                    fail_msg("%s, shape %d times %g: error %g", texts[t], shape,
+                             scales[s], o.error);
             }
         }
     }
@@ -222,7 +227,8 @@ static void test_powersgd(void **state)
                  {0x1p-100, 1e-9}, {1e-37, 1e-3},  {1e-39, 0.3}};
     (void)state;
     for (int k = 0; k < ISAS; k++) {
-        for (size_t t = 0; trib_kernels_get(isas[k]) && t < sizeof cases / sizeof *cases; t++) {
+        for (size_t t = 0;
+             trib_kernels_get(isas[k]) && t < sizeof cases / sizeof *cases; t++) {
             const double error = error_of_powersgd(cases[t].scale, isas[k]);
             if (!(error <= cases[t].most))
                 fail_msg("powersgd by %s, times %g: error %g", isas[k], cases[t].scale,

@@ -67,7 +67,8 @@ static void test_sentences(void **state)
         {"ef15", "did you mean \"ef14\""},
         {"momentum=0.9", "only codec, none, ef14, ef21"},
         {"codec:clip=1", "codec has no parameters"},
-        {"none:momentum=0.9", "none has no parameter \"momentum\", only clip, warmup, stages"},
+        {"none:momentum=0.9",
+         "none has no parameter \"momentum\", only clip, warmup, stages"},
         {"ef21:masking=1", "ef21 has no parameter \"masking\""},
         {"ef14:momentun=0.9", "did you mean \"momentum\""},
         {"ef14:momentum", "momentum has no value"},
@@ -124,13 +125,14 @@ static void test_schedule(void **state)
     assert_true(trib_feedback_ratio(&rule, 1, 0) == 1);
 }
 
-/* ---- kernels ---------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------- */
 
 enum { MOST = 200 };
 
 static void fill(float *x, size_t n, uint64_t *seed)
 {
-    static const float odd[] = {NAN, INFINITY, -INFINITY, 0x1p-140f, 0x1.fffffep127f, -0.0f};
+    static const float odd[] = {NAN,       INFINITY,        -INFINITY,
+                                0x1p-140f, 0x1.fffffep127f, -0.0f};
 
     for (size_t i = 0; i < n; i++) {
         const uint64_t r = *seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -142,7 +144,8 @@ static void same(const float *a, const float *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (memcmp(a + i, b + i, sizeof(*a)) != 0 && !(isnan(a[i]) && isnan(b[i])))
-            fail_msg("element %zu of %zu: %a, not %a", i, n, (double)b[i], (double)a[i]);
+            fail_msg("element %zu of %zu: %a, not %a", i, n, (double)b[i],
+                     (double)a[i]);
 }
 
 static void test_kernels(void **state)
@@ -179,7 +182,7 @@ static void test_kernels(void **state)
     assert_true(u[0] == 3 && u[1] == 6 && u[2] == 13 && isnan(u[3]));
 }
 
-/* ---- the mask of what was sent ---------------------------------------------------------- */
+/* ---- the mask of what was sent --------------------------------------------------- */
 
 static void test_marks(void **state)
 {

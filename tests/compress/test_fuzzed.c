@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the fuzzers begin with: each row is one of fuzz_codec's texts, and each parameter
- * stands in a text of fuzz_codec_text's corpus that is a codec.
+ * What the fuzzers begin with: each row is one of fuzz_codec's texts, and each
+ * parameter stands in a text of fuzz_codec_text's corpus that is a codec.
  */
 #include "tests/harness/tribtest.h"
 
@@ -64,7 +64,8 @@ static bool gives(const char *text, size_t segment, const char *key)
     const size_t len = strlen(key);
     if (!from)
         return false;
-    for (const char *at = strpbrk(from, ":,"); at && at < to; at = strpbrk(at + 1, ":,"))
+    for (const char *at = strpbrk(from, ":,"); at && at < to;
+         at = strpbrk(at + 1, ":,"))
         if (strncmp(at + 1, key, len) == 0 && at[1 + len] == '=')
             return true;
     return false;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a byte of gradient buys on an ill-conditioned problem (Beznosikov et al., arXiv
- * 2002.12410): ridge regression f(x) = |Ax - b|^2 / 2m + l |x|^2 / 2, condition number 10 000,
- * rows dealt to four ranks. Rows are sparse, and feature j is about 1/j as frequent as the
- * first, like words of a language: so are the sizes of a gradient's elements.
+ * 2002.12410): ridge regression f(x) = |Ax - b|^2 / 2m + l |x|^2 / 2, condition number
+ * 10 000, rows dealt to four ranks. Rows are sparse, and feature j is about 1/j as
+ * frequent as the first, like words of a language: so are the sizes of a gradient's
+ * elements.
  *
  *     x <- x - mean over ranks of C(step / L * gradient of the rank)
  *
- * with error feedback where it is the codec's default, until a rank has sent BUDGET bytes. Every
- * codec has the step of STEPS that suits it best. tests/regress/ill_conditioned.csv has the loss on
- * the way, (f(x) - min f) / (f(0) - min f), for docs/ill-conditioned.svg. After a wanted change:
+ * with error feedback where it is the codec's default, until a rank has sent BUDGET
+ * bytes. Every codec has the step of STEPS that suits it best.
+ * tests/regress/ill_conditioned.csv has the loss on the way, (f(x) - min f) / (f(0) -
+ * min f), for docs/ill-conditioned.svg. After a wanted change:
  *
  *     test_ill_conditioned --write tests/regress/ill_conditioned.csv
  */
@@ -180,9 +182,10 @@ static size_t train_step(struct run *run, int number)
                                        .n = D,
                                        .key = {1, (uint32_t)number, rank, 0},
                                        .scratch = run->b.scratch};
-        run->b.len = run->feedback ? trib_codec_encode_ef(run->b.codec, &in,
-                                                          run->residual[rank], run->b.code)
-                                   : trib_codec_encode(run->b.codec, &in, run->b.code);
+        run->b.len = run->feedback
+                         ? trib_codec_encode_ef(run->b.codec, &in, run->residual[rank],
+                                                run->b.code)
+                         : trib_codec_encode(run->b.codec, &in, run->b.code);
         bytes += run->b.len;
         decode(&run->b, y);
         for (int j = 0; j < D; j++)
@@ -199,7 +202,8 @@ static double mark_bytes(int mark)
     return BUDGET / 16.0 * (1 << mark / 2) * (mark % 2 ? sqrt(2.0) : 1.0);
 }
 
-static void train(const struct problem *p, const char *text, double step, struct mark *marks)
+static void train(const struct problem *p, const char *text, double step,
+                  struct mark *marks)
 {
     struct run *run = calloc(1, sizeof *run);
     run->p = p;
@@ -210,7 +214,8 @@ static void train(const struct problem *p, const char *text, double step, struct
     for (int mark = 0, number = 0; mark < MARKS; number++) {
         bytes += train_step(run, number);
         while (mark < MARKS && (double)bytes / RANKS >= mark_bytes(mark)) {
-            const double loss = (value_of(p, run->x) - p->least) / (p->first - p->least);
+            const double loss =
+                (value_of(p, run->x) - p->least) / (p->first - p->least);
             marks[mark++] = (struct mark){bytes / RANKS, number + 1, loss};
         }
     }
@@ -256,7 +261,8 @@ static void read_table(struct entry *table)
 {
     char path[4096], line[LINE];
     const char *top = getenv("abs_top_srcdir");
-    snprintf(path, sizeof path, "%s/tests/regress/ill_conditioned.csv", top ? top : ".");
+    snprintf(path, sizeof path, "%s/tests/regress/ill_conditioned.csv",
+             top ? top : ".");
     FILE *f = fopen(path, "r");
     if (!f)
         fail_msg("%s cannot be read", path);
@@ -276,7 +282,8 @@ static void read_table(struct entry *table)
     fclose(f);
 }
 
-/* Other compilers may contract sums otherwise, and a tie of top-k then goes the other way. */
+/* Other compilers may contract sums otherwise, and a tie of top-k then goes the other
+ * way. */
 static bool close_to(double a, double b)
 {
     return fabs(a - b) <= 0.03 * b;
@@ -296,15 +303,16 @@ static void test_table(void **state)
             const struct mark *old = &table[t].marks[m];
             if (!close_to(marks[m].loss, old->loss) ||
                 !close_to((double)marks[m].bytes, (double)old->bytes))
-                fail_msg("%s: now %zu bytes, loss %.4e; the table has %zu bytes, loss %.4e",
-                         texts[t], marks[m].bytes, marks[m].loss, old->bytes, old->loss);
+                fail_msg(
+                    "%s: now %zu bytes, loss %.4e; the table has %zu bytes, loss %.4e",
+                    texts[t], marks[m].bytes, marks[m].loss, old->bytes, old->loss);
         }
     }
     free(p);
 }
 
-/* The paper's finding, by a factor of 2: top-k with natural compression of what it selects
- * beats either alone, and the others, at the same bytes. */
+/* The paper's finding, by a factor of 2: top-k with natural compression of what it
+ * selects beats either alone, and the others, at the same bytes. */
 static void test_composition_wins(void **state)
 {
     struct entry table[TEXTS];
@@ -313,8 +321,8 @@ static void test_composition_wins(void **state)
     for (int t = 1; t < COMPARED; t++) {
         const double loss = table[t].marks[MARKS - 1].loss;
         if (!(2 * table[0].marks[MARKS - 1].loss < loss))
-            fail_msg("%s has loss %.4e, %s %.4e", texts[0], table[0].marks[MARKS - 1].loss,
-                     texts[t], loss);
+            fail_msg("%s has loss %.4e, %s %.4e", texts[0],
+                     table[0].marks[MARKS - 1].loss, texts[t], loss);
     }
 }
 

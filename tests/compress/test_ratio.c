@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes and error of every codec on fixed gradients, drawn and recorded, against
- * tests/regress/ratio.csv, so that a change of either shows in a diff. After a wanted change:
+ * tests/regress/ratio.csv, so that a change of either shows in a diff. After a wanted
+ * change:
  *
  *     test_ratio --write tests/regress/ratio.csv
  */
@@ -150,8 +151,8 @@ struct row {
     double nmse;
 };
 
-/* What codecs that learn make of a gradient that they have seen: of starts of one rank alone,
- * the last one. What ranks share is among the bytes. */
+/* What codecs that learn make of a gradient that they have seen: of starts of one rank
+ * alone, the last one. What ranks share is among the bytes. */
 static size_t learned(const char *text, const float *x, size_t n, float *y)
 {
     const struct trib_model_opts opts = {.total = n, .piece = n, .ranks = 1, .seed = 1};
@@ -215,7 +216,8 @@ static int write_rows(const char *path)
     for (int t = 0; t < TEXTS; t++) {
         for (int g = 0; g < GRADIENTS; g++) {
             const struct row r = measure(texts[t], (enum gradient)g);
-            fprintf(f, "%s;%s;%zu;%zu;%.5e\n", r.codec, r.gradient, r.n, r.bytes, r.nmse);
+            fprintf(f, "%s;%s;%zu;%zu;%.5e\n", r.codec, r.gradient, r.n, r.bytes,
+                    r.nmse);
         }
     }
     return fclose(f) ? 1 : 0;
@@ -228,7 +230,8 @@ static void test_table(void **state)
     FILE *f = open_file("regress/ratio.csv");
     assert_non_null(fgets(line, sizeof line, f));
     for (int i = 0; i < GRADIENTS * TEXTS; i++) {
-        const struct row r = measure(texts[i / GRADIENTS], (enum gradient)(i % GRADIENTS));
+        const struct row r =
+            measure(texts[i / GRADIENTS], (enum gradient)(i % GRADIENTS));
         char expected[LINE];
         snprintf(expected, sizeof expected, "%s;%s;%zu;", r.codec, r.gradient, r.n);
         assert_non_null(fgets(line, sizeof line, f));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Statistics of a vector against their definition, in every instruction set, with the same bits.
+ * Statistics of a vector against their definition, in every instruction set, with the
+ * same bits.
  *
  *     test_numbers --bench     GB/s of each instruction set
  */

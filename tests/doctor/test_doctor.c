@@ -67,8 +67,8 @@ static void make_host(struct fakeroot *root)
 {
     fakeroot_make(root);
     fakeroot_rdma(root, "mlx5_0", "Ethernet", "4: ACTIVE");
-    fakeroot_gid(root, "mlx5_0", 0, "0000:0000:0000:0000:0000:ffff:0a4d:0001", "RoCE v2",
-                 "eth2");
+    fakeroot_gid(root, "mlx5_0", 0, "0000:0000:0000:0000:0000:ffff:0a4d:0001",
+                 "RoCE v2", "eth2");
     fakeroot_write(root, "/sys/class/net/eth2/mtu", "9000");
     fakeroot_write(root, "/sys/class/net/eth2/operstate", "up");
     fakeroot_write(root,
@@ -97,7 +97,8 @@ static void test_good_host(void **state)
     (void)state;
     make_host(&root);
     assert_int_not_equal(look(&root, &lines), TRIB_VERDICT_FAIL);
-    assert_int_equal(count(&lines, "ok||rdma|", "mlx5_0 port 1: Ethernet, ACTIVE/LinkUp"), 1);
+    assert_int_equal(
+        count(&lines, "ok||rdma|", "mlx5_0 port 1: Ethernet, ACTIVE/LinkUp"), 1);
     assert_int_equal(count(&lines, "ok||rdma|", "active MTU 4096"), 1);
     assert_int_equal(count(&lines, "ok||links|", "eth2 9000"), 1);
     assert_int_equal(count(&lines, "ok||memlock|", "unlimited"), 1);
@@ -114,7 +115,8 @@ static void test_bad_host(void **state)
 
     (void)state;
     make_host(&root);
-    fakeroot_rdma(&root, "mlx5_1", "Ethernet", "4: ACTIVE"); /* no GID, no network device */
+    fakeroot_rdma(&root, "mlx5_1", "Ethernet",
+                  "4: ACTIVE"); /* no GID, no network device */
     fakeroot_rdma(&root, "mlx5_2", "InfiniBand", "2: INIT");
     fakeroot_delete(&root, "/dev/infiniband/uverbs2");
     fakeroot_write(&root, "/sys/class/net/eth2/mtu", "1500");
@@ -134,16 +136,20 @@ static void test_bad_host(void **state)
     assert_int_equal(count(&lines, "warn||rdma|mlx5_2 port 1", "opensm"), 1);
     assert_int_equal(count(&lines, "warn||rdma|", "RDMA packets of 1024"), 1);
     assert_int_equal(count(&lines, "warn||links|", "ip link set"), 1);
-    assert_int_equal(count(&lines, "FAIL||memlock|64 KiB may be locked, ", "ulimit -l unlimited"), 1);
+    assert_int_equal(
+        count(&lines, "FAIL||memlock|64 KiB may be locked, ", "ulimit -l unlimited"),
+        1);
     assert_int_equal(count(&lines, "FAIL||open files|20 files", "ulimit -n"), 1);
     assert_int_equal(
         count(&lines, "warn||file size|files may have 1024 KiB", "ulimit -f"), 1);
     assert_int_equal(count(&lines, "ok||container|Podman", ""), 1);
     assert_int_equal(count(&lines, "warn||cpu quota|1.5 CPUs", ""), 1);
-    assert_int_equal(count(&lines, "warn||memory|the control group of this process may have 0.1 GiB "
-                                   "(/sys/fs/cgroup/memory.max), and has 0.1 GiB left",
-                           "raise the limit"),
-                     1);
+    assert_int_equal(
+        count(&lines,
+              "warn||memory|the control group of this process may have 0.1 GiB "
+              "(/sys/fs/cgroup/memory.max), and has 0.1 GiB left",
+              "raise the limit"),
+        1);
     assert_int_equal(count(&lines, "ok||memory|8.0 GiB of the host", ""), 1);
     assert_int_equal(count(&lines, "warn||clock|hpet", "clocksource=tsc"), 1);
     fakeroot_remove(&root);
@@ -217,7 +223,8 @@ static void test_merge(void **state)
         trib_report_init(&all[r]);
         trib_report_say(&all[r], TRIB_VERDICT_OK, "same", "", "as %s", "everywhere");
     }
-    trib_report_say(&all[1], TRIB_VERDICT_WARN, "second", "mend it", "rank 1 of host a");
+    trib_report_say(&all[1], TRIB_VERDICT_WARN, "second", "mend it",
+                    "rank 1 of host a");
     trib_report_say(&all[2], TRIB_VERDICT_FAIL, "other", "", "host b alone");
     all[0].where = "*";
     trib_report_say(&all[0], TRIB_VERDICT_OK, "job", "", "all agree");
@@ -307,18 +314,22 @@ static void test_agreement(void **state)
     make_job(&d, cards);
     snprintf(cards[3].library, sizeof(cards[3].library), "0.2.0");
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_FAIL);
-    assert_int_equal(count(&lines, "FAIL|*|versions|rank 3 (c) has Tributary 0.2.0, rank 0 (a)",
+    assert_int_equal(count(&lines,
+                           "FAIL|*|versions|rank 3 (c) has Tributary 0.2.0, rank 0 (a)",
                            "install the same version"),
                      1);
 
     make_job(&d, cards);
     cards[2].settings = 2;
-    snprintf(cards[2].settings_text, sizeof(cards[2].settings_text), "chunk=64K window=9");
+    snprintf(cards[2].settings_text, sizeof(cards[2].settings_text),
+             "chunk=64K window=9");
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_FAIL);
-    assert_int_equal(count(&lines, "FAIL|*|settings|rank 2 (b) has window=9", "window=8"), 1);
+    assert_int_equal(
+        count(&lines, "FAIL|*|settings|rank 2 (b) has window=9", "window=8"), 1);
 }
 
-/* Containers: of one kernel, but not of one memory; of one memory, but not of one network. */
+/* Containers: of one kernel, but not of one memory; of one memory, but not of one
+ * network. */
 static void test_name_spaces(void **state)
 {
     static struct trib_card cards[4];
@@ -362,7 +373,8 @@ static void test_clocks(void **state)
     make_job(&d, cards);
     trib_doctor_judge_clocks(&d, (double[]){0, 1.5, -70, 0.1});
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
-    assert_int_equal(count(&lines, "warn|*|clocks|that of rank 2 (b) is 70.0 s behind rank 0's",
+    assert_int_equal(count(&lines,
+                           "warn|*|clocks|that of rank 2 (b) is 70.0 s behind rank 0's",
                            "chrony"),
                      1);
 }
@@ -392,7 +404,8 @@ static int rank_main(int rank, int size, void *root)
     return !(count(&lines, "ok||ranks|5 on 1 host", "") == 1 &&
              count(&lines, "ok||shm|20 of 20 ways", "") == 1 &&
              count(&lines, "ok||tcp|20 of 20 ways", "") == 1 &&
-             count(&lines, "ok||settings|", "") == 1 && count(&lines, "ok||clocks|", "") == 1);
+             count(&lines, "ok||settings|", "") == 1 &&
+             count(&lines, "ok||clocks|", "") == 1);
 }
 
 static int examine(void)
@@ -406,8 +419,8 @@ static int examine(void)
     return failed;
 }
 
-/* The doctor gives 64 KiB three seconds, which on a busy machine five ranks of two cores may
- * need: once more, then. */
+/* The doctor gives 64 KiB three seconds, which on a busy machine five ranks of two
+ * cores may need: once more, then. */
 static void test_five_ranks(void **state)
 {
     (void)state;

@@ -49,7 +49,9 @@ struct job {
 /* What a rank gives: small whole numbers. */
 static double number(uint64_t seed, int rank, uint64_t step, size_t i)
 {
-    return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^ step << 40) % 17) -
+    return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^
+                               step << 40) %
+                    17) -
            8;
 }
 
@@ -82,28 +84,32 @@ static uint64_t key(uint64_t step, int p)
     return step * PLANS + (uint64_t)p + 1;
 }
 
-/* The shot ------------------------------------------------------------------------------ */
+/* The shot ------------------------------------------------------------------------- */
 
 static int phase(const struct job *j)
 {
     return atomic_load(&j->self->slot->phase);
 }
 
-/* The marker says that the job is there, and waits for the shot, or, hit, for its end. */
+/* The marker says that the job is there, and waits for the shot, or, hit, for its
+ * end. */
 static void mark(const struct job *j, enum place place, bool waits)
 {
     const double until = ranks_seconds() + SHOT_S * (double)tribtest_slowness();
 
-    if (j->what->place != place || j->self->rank != j->what->marker || phase(j) != JOB_COMES)
+    if (j->what->place != place || j->self->rank != j->what->marker ||
+        phase(j) != JOB_COMES)
         return;
     atomic_store(&j->self->slot->phase, JOB_THERE);
-    while (waits && (j->what->hit || (phase(j) != JOB_FIRED && ranks_seconds() < until)))
+    while (waits &&
+           (j->what->hit || (phase(j) != JOB_FIRED && ranks_seconds() < until)))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (waits) /* what has happened becomes known to the others, or not */
-        nanosleep(&(struct timespec){.tv_nsec = (long)(j->what->seed % 30) * 1000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)(j->what->seed % 30) * 1000000},
+                  NULL);
 }
 
-/* Steps --------------------------------------------------------------------------------- */
+/* Steps ---------------------------------------------------------------------------- */
 
 static trib_status_t make(struct job *j)
 {
@@ -195,7 +201,8 @@ static trib_status_t drain(struct job *j)
     }
     for (size_t i = 0; i < n && st == TRIB_OK; i++)
         if (j->got[i] != j->given[i])
-            ranks_die(j->self, "element %zu of the sparse sums: %g came out, %g went in", i,
+            ranks_die(j->self,
+                      "element %zu of the sparse sums: %g came out, %g went in", i,
                       j->got[i], j->given[i]);
     return st;
 }
@@ -296,7 +303,8 @@ int served_act(struct ranks_self *self)
     atomic_store(&self->slot->count, (uint64_t)-st);
     if (self->comm) {
         drop(&j);
-        /* A plan that was never made has not failed its communicator: leaving may be what meets the loss. */
+        /* A plan that was never made has not failed its communicator: leaving may be
+         * what meets the loss. */
         const trib_status_t left = trib_free_comm(self->comm);
         if (left != st)
             ranks_ok(self, left);

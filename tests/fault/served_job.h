@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank does while one rank or one tribd of its job is killed, stopped or started again:
- * steps of several plans, each of them checked. In the end what the plan with error feedback
- * gave is all that was given to it.
+ * What a rank does while one rank or one tribd of its job is killed, stopped or started
+ * again: steps of several plans, each of them checked. In the end what the plan with
+ * error feedback gave is all that was given to it.
  */
 #ifndef TESTS_FAULT_SERVED_JOB_H
 #define TESTS_FAULT_SERVED_JOB_H
@@ -29,7 +29,8 @@ enum {
 struct served_job {
     uint64_t seed;
     enum place place;
-    int marker;   /* the rank that says where the job is, and waits there for the shot */
+    int marker;   /* the rank that says where the job is, and waits there for the
+                   * shot */
     bool hit;     /* the marker is it, and waits longer */
     bool returns; /* it is to sum with a service again before it ends */
 };
@@ -37,9 +38,10 @@ struct served_job {
 /**
  * served_act - of ranks_job.fn with arg a struct served_job, bare and noisy.
  *
- * Returns 0; slot->begin is when the job ended or had its error, slot->count its status,
- * negated, and slot->text its sentence; where it is TRIB_OK, "longest wait %f s" of those after
- * the shot. A wrong sum, and a service that is not seen again, end the rank: ranks_die.
+ * Returns 0; slot->begin is when the job ended or had its error, slot->count its
+ * status, negated, and slot->text its sentence; where it is TRIB_OK, "longest wait %f
+ * s" of those after the shot. A wrong sum, and a service that is not seen again, end
+ * the rank: ranks_die.
  */
 int served_act(struct ranks_self *self);
 

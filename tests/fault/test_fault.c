@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The fault sweep: one rank is killed or stopped, anywhere between its first call and
- * its last. Every survivor gets an error in time, in a sentence that names the rank, its
- * host, the operation and the phase; nothing hangs, nothing is left behind.
+ * its last. Every survivor gets an error in time, in a sentence that names the rank,
+ * its host, the operation and the phase; nothing hangs, nothing is left behind.
  *
  *     test_fault            a sample
  *     test_fault --long     every victim, algorithm and transport in every phase
@@ -40,8 +40,8 @@ enum phase {
     PHASES,
 };
 
-static const char *const phase_names[] = {"start",   "connect",     "operation", "transfer",
-                                          "between", "before free", "free"};
+static const char *const phase_names[] = {
+    "start", "connect", "operation", "transfer", "between", "before free", "free"};
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree"};
 static const char *const transports[] = {"shm", "shm+nomap", "tcp",
 #if HAVE_UCX
@@ -95,7 +95,7 @@ static void nap(int ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* What a rank does ---------------------------------------------------------------------- */
+/* What a rank does ----------------------------------------------------------------- */
 
 /* The victim says that it is where it is to be hit, and stays there, or goes on. */
 static void mark(struct ranks_self *self, bool stay)
@@ -211,19 +211,20 @@ static int act(struct ranks_self *self)
     return 0;
 }
 
-/* What the test makes of it --------------------------------------------------------------- */
+/* What the test makes of it -------------------------------------------------------- */
 
 static void complain(const struct flight *f, int rank, const char *what, double seconds)
 {
     const struct shot *s = &f->shot;
 
     sweep.bad++;
-    fprintf(stderr,
-            "# rank %d %s (%.2f s) after rank %d of %d was %s, phase %s, %s, %s%s: %s\n",
-            rank, what, seconds, s->victim, s->size,
-            s->signal == SIGKILL ? "killed" : "stopped", phase_names[s->phase],
-            s->algorithm, f->config, s->shared ? ", shared memory" : "",
-            f->ranks.slots[rank].text);
+    fprintf(
+        stderr,
+        "# rank %d %s (%.2f s) after rank %d of %d was %s, phase %s, %s, %s%s: %s\n",
+        rank, what, seconds, s->victim, s->size,
+        s->signal == SIGKILL ? "killed" : "stopped", phase_names[s->phase],
+        s->algorithm, f->config, s->shared ? ", shared memory" : "",
+        f->ranks.slots[rank].text);
 }
 
 static bool good_sentence(const struct shot *s, const char *text)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fault sweep of jobs with services: a tribd is killed, stopped, or killed and started
- * again, or a rank is killed or stopped, anywhere between its first call and its last.
+ * The fault sweep of jobs with services: a tribd is killed, stopped, or killed and
+ * started again, or a rank is killed or stopped, anywhere between its first call and
+ * its last.
  *
- * Who loses a tribd goes on within the time in which a death is named, every sum is right, and
- * the job sums with a service again where there is one. Who loses a rank gets an error in time,
- * which names it, its host and what was under way. Whatever happens, each tribd that is left
- * holds nothing 5 s later, and ends well.
+ * Who loses a tribd goes on within the time in which a death is named, every sum is
+ * right, and the job sums with a service again where there is one. Who loses a rank
+ * gets an error in time, which names it, its host and what was under way. Whatever
+ * happens, each tribd that is left holds nothing 5 s later, and ends well.
  *
  *     test_tribd_faults [--seed S] [--transport T] [--only I,…] [--long]
  *
- * Moments are drawn from the seed. --only takes the shots of these numbers, --long draws ten
- * times as many. A shot that was only late is fired twice more, alone: a machine may be
- * busy, and a promise that does not hold is late each time.
+ * Moments are drawn from the seed. --only takes the shots of these numbers, --long
+ * draws ten times as many. A shot that was only late is fired twice more, alone: a
+ * machine may be busy, and a promise that does not hold is late each time.
  */
 #include "tests/harness/tribtest.h"
 
@@ -24,7 +25,8 @@
 enum {
     AT_ONCE = 4,
     SERVICES = 2,
-    STOP_MS = 500, /* stop_timeout_ms of most shots; of the others it is what users have */
+    STOP_MS = 500, /* stop_timeout_ms of most shots; of the others it is what users
+                    * have */
     SHOTS_MOST = 2000,
     ROUNDS = 10,
     MORE_TRIES = 2,
@@ -36,14 +38,21 @@ enum {
 #define EMPTY_SECONDS 5.0
 #define UP_SECONDS 20.0
 
-enum kind { TRIBD_KILLED, TRIBD_STOPPED, TRIBD_RESTARTED, RANK_KILLED, RANK_STOPPED, KINDS };
+enum kind {
+    TRIBD_KILLED,
+    TRIBD_STOPPED,
+    TRIBD_RESTARTED,
+    RANK_KILLED,
+    RANK_STOPPED,
+    KINDS
+};
 
 static const char *const kind_names[KINDS] = {"a tribd is killed", "a tribd is stopped",
                                               "a tribd is killed and started again",
                                               "a rank is killed", "a rank is stopped"};
-static const char *const place_names[PLACES] = {"in trib_init", "in the first operation",
-                                                "in sums", "with several plans under way",
-                                                "in trib_free_comm"};
+static const char *const place_names[PLACES] = {
+    "in trib_init", "in the first operation", "in sums", "with several plans under way",
+    "in trib_free_comm"};
 
 struct shot {
     int index;
@@ -103,10 +112,11 @@ static double limit_of(const struct shot *s)
 {
     if (!stops(s))
         return patience(KILL_SECONDS);
-    return s->stop_ms ? s->stop_ms / 1e3 + patience(STOP_MARGIN) : patience(STOP_SECONDS);
+    return s->stop_ms ? s->stop_ms / 1e3 + patience(STOP_MARGIN)
+                      : patience(STOP_SECONDS);
 }
 
-/* What is made of it --------------------------------------------------------------------- */
+/* What is made of it --------------------------------------------------------------- */
 
 static void complain(struct flight *f, const char *who, int number, const char *what,
                      double seconds)
@@ -114,13 +124,16 @@ static void complain(struct flight *f, const char *who, int number, const char *
     const struct shot *s = &f->shot;
 
     if (f->bad++ == 0)
-        fprintf(stderr,
-                "# --seed %llu%s%s --only %d: %s (number %d) %s, over %s; %d ranks, %d services\n",
-                (unsigned long long)sweep.seed, sweep.transport ? " --transport " : "",
-                sweep.transport ? sweep.transport : "", s->index, kind_names[s->kind],
-                s->victim, place_names[s->job.place], s->transport, s->size, s->services);
+        fprintf(
+            stderr,
+            "# --seed %llu%s%s --only %d: %s (number %d) %s, over %s; %d ranks, %d "
+            "services\n",
+            (unsigned long long)sweep.seed, sweep.transport ? " --transport " : "",
+            sweep.transport ? sweep.transport : "", s->index, kind_names[s->kind],
+            s->victim, place_names[s->job.place], s->transport, s->size, s->services);
     fprintf(stderr, "#   %s %d %s (%.2f s)%s%s\n", who, number, what, seconds,
-            who[0] == 'r' ? ": " : "", who[0] == 'r' ? f->ranks.slots[number].text : "");
+            who[0] == 'r' ? ": " : "",
+            who[0] == 'r' ? f->ranks.slots[number].text : "");
 }
 
 static void note(const struct flight *f, double took)
@@ -163,7 +176,8 @@ static void judge_server_loss(struct flight *f, int rank)
     if (slot->count != 0)
         complain(f, "rank", rank, "saw an error", slot->end - f->fired);
     else if (sscanf(slot->text, "longest wait %lf", &longest) == 1)
-        judge_time(f, rank, f->shot.job.place == AT_LEAVING ? slot->begin - f->fired : longest);
+        judge_time(f, rank,
+                   f->shot.job.place == AT_LEAVING ? slot->begin - f->fired : longest);
 }
 
 static bool good_sentence(const struct shot *s, const char *text)
@@ -201,7 +215,7 @@ static void judge(struct flight *f)
         (hits_rank(s) ? judge_rank_loss : judge_server_loss)(f, r);
 }
 
-/* A shot from its start to its end ------------------------------------------------------- */
+/* A shot from its start to its end ------------------------------------------------- */
 
 static bool start_flight(struct flight *f, const struct shot *s)
 {
@@ -230,8 +244,8 @@ static void start_ranks(struct flight *f)
                                   .seconds = 60,
                                   .config = f->config};
     int n = snprintf(f->config, sizeof(f->config),
-                     "transport=%s;service_retry_ms=100;service=127.0.0.1:%d", s->transport,
-                     f->daemons[0].port);
+                     "transport=%s;service_retry_ms=100;service=127.0.0.1:%d",
+                     s->transport, f->daemons[0].port);
 
     if (s->services > 1)
         n += snprintf(f->config + n, sizeof(f->config) - (size_t)n, ",127.0.0.1:%d",
@@ -359,7 +373,8 @@ static void await_end(struct flight *f, double now)
         if (f->bad)
             daemon_show(&f->daemons[i]);
         daemon_signal(&f->daemons[i], SIGKILL);
-        for (int status; f->daemons[i].pid > 0 && !daemon_ended(&f->daemons[i], &status);)
+        for (int status;
+             f->daemons[i].pid > 0 && !daemon_ended(&f->daemons[i], &status);)
             usleep(1000);
     }
     ranks_close(&f->ranks);
@@ -408,7 +423,7 @@ static void fire_all(const struct shot *shots, int n, int at_once)
     }
 }
 
-/* The shots ------------------------------------------------------------------------------ */
+/* The shots ------------------------------------------------------------------------ */
 
 static double uniform(uint64_t *random)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An input as edits of a valid structure. Random bytes end at the first magic number; an edit
- * changes one field of what is otherwise right, and so gets behind the checks that come first.
+ * An input as edits of a valid structure. Random bytes end at the first magic number;
+ * an edit changes one field of what is otherwise right, and so gets behind the checks
+ * that come first.
  *
  * An edit has 4 bytes and then, by its kind, a value:
  *
@@ -38,9 +39,12 @@ enum edit_kind {
     EDIT_U32,
     EDIT_U64,
     EDIT_ADD,     /* adds a signed byte to a 32-bit number */
-    EDIT_COPY,    /* 8 bytes from elsewhere in the structure: the value's 2 bytes say where */
-    EDIT_SPECIAL, /* 8 bytes of a number that means something here: the value's byte says which */
-    EDIT_FILL,    /* many bytes of one value: the value is that byte, and a fourth of their number */
+    EDIT_COPY,    /* 8 bytes from elsewhere in the structure: the value's 2 bytes say
+                   * where */
+    EDIT_SPECIAL, /* 8 bytes of a number that means something here: the value's byte
+                   * says which */
+    EDIT_FILL,    /* many bytes of one value: the value is that byte, and a fourth of
+                   * their number */
     EDIT_KINDS,
 };
 
@@ -93,8 +97,8 @@ static inline size_t edit_width(enum edit_kind kind)
 }
 
 /** edit_apply - to `n` bytes that are valid so far; false: it does not fit in there. */
-static inline bool edit_apply(const struct edits *all, const struct edit *e, void *bytes,
-                              size_t n)
+static inline bool edit_apply(const struct edits *all, const struct edit *e,
+                              void *bytes, size_t n)
 {
     const size_t width = edit_width(e->kind);
     uint8_t *to = bytes;
@@ -111,7 +115,8 @@ static inline bool edit_apply(const struct edits *all, const struct edit *e, voi
         return true;
     }
     if (e->kind == EDIT_FILL) {
-        const size_t most = (size_t)((uint8_t *)bytes + n - to), many = 4 * (1 + (value >> 8));
+        const size_t most = (size_t)((uint8_t *)bytes + n - to),
+                     many = 4 * (1 + (value >> 8));
         memset(to, (int)(value & 0xff), many < most ? many : most);
         return true;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as the plans that rank 0 of a job announces to a node: the node has a plan of it, or a
- * sentence why not, and no more memory than a plan may have. A line is an announcement, its first
- * character the number of the plan.
+ * Any text as the plans that rank 0 of a job announces to a node: the node has a plan
+ * of it, or a sentence why not, and no more memory than a plan may have. A line is an
+ * announcement, its first character the number of the plan.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -38,7 +38,8 @@ static struct {
 } meeting;
 
 /* arg: one's own place in it. */
-static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
+                          void *out)
 {
     (void)phase;
     memcpy(arg, in, bytes);
@@ -99,8 +100,10 @@ static void open_all(void)
 static bool take(const char *line)
 {
     struct trib_channel *c = trib_channel_of(node);
-    const uint32_t number = (uint8_t)line[0] == 0xff ? UINT32_MAX : (uint8_t)line[0] % 16;
-    const struct trib_plan *before = number < TRIB_CHANNEL_PLANS ? c->plans[number] : NULL;
+    const uint32_t number =
+        (uint8_t)line[0] == 0xff ? UINT32_MAX : (uint8_t)line[0] % 16;
+    const struct trib_plan *before =
+        number < TRIB_CHANNEL_PLANS ? c->plans[number] : NULL;
 
     trib_error_clear(&node->err);
     const trib_status_t st = trib_channel_take(node, number, line + 1);
@@ -136,7 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         open_all();
     memcpy(text, data, size);
     text[size] = '\0';
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(text, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
         char *exact = strdup(line); /* so that ASan sees its end */
         if (exact)
             all &= take(exact);

@@ -60,11 +60,13 @@ static void check_frame(const struct trib_tcp_frame *frame)
     struct trib_tcp_challenge challenge;
     if (trib_tcp_parse_challenge(frame, &challenge) == TRIB_OK) {
         fuzz_reached++;
-        need(trib_tcp_put_challenge(bytes, &challenge) == TRIB_TCP_HEAD_BYTES + frame->length);
+        need(trib_tcp_put_challenge(bytes, &challenge) ==
+             TRIB_TCP_HEAD_BYTES + frame->length);
     }
     if (frame->kind == TRIB_TCP_PROOF) {
         fuzz_reached++;
-        need(trib_tcp_put_proof(bytes, frame->payload) == TRIB_TCP_HEAD_BYTES + frame->length);
+        need(trib_tcp_put_proof(bytes, frame->payload) ==
+             TRIB_TCP_HEAD_BYTES + frame->length);
     }
     if (trib_tcp_parse_fail(frame, &failure) == TRIB_OK) {
         fuzz_reached++;
@@ -102,7 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char place[64];
     struct trib_secret secret;
     bool split = trib_secret_split((const char *)bytes, place, sizeof(place), &secret);
-    need(strlen(place) < sizeof(place) && !strchr(place, '#') && (split || !secret.is_set));
+    need(strlen(place) < sizeof(place) && !strchr(place, '#') &&
+         (split || !secret.is_set));
     free(bytes);
     return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte 0 chooses a codec, bytes 1-2 the length and the instruction set; the rest is first
- * decoded as it is (any bytes give a status), then taken as floats, encoded and decoded (never
- * fails). Of words that add, the bytes are merged with one that is valid, and are scales that
- * ranks agreed on.
+ * Byte 0 chooses a codec, bytes 1-2 the length and the instruction set; the rest is
+ * first decoded as it is (any bytes give a status), then taken as floats, encoded and
+ * decoded (never fails). Of words that add, the bytes are merged with one that is
+ * valid, and are scales that ranks agreed on.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -69,7 +69,8 @@ static const char *const texts[] = {
     "hadamard:block=1024+f16",
     "exact",
 };
-static const char *const isas[] = {"auto", "c", "avx2", "neon"}; /* auto for those not here */
+static const char *const isas[] = {"auto", "c", "avx2",
+                                   "neon"}; /* auto for those not here */
 enum {
     TEXTS = sizeof texts / sizeof *texts,
     ISAS = sizeof isas / sizeof *isas,
@@ -83,7 +84,8 @@ static struct trib_codec *codecs[TEXTS][ISAS];
 static const struct trib_codec *codec_get(size_t text, size_t isa)
 {
     struct trib_codec **c = &codecs[text][isa];
-    if (!*c && (trib_codec_create(texts[text], trib_kernels_get(isas[isa]), NULL, c) != TRIB_OK ||
+    if (!*c && (trib_codec_create(texts[text], trib_kernels_get(isas[isa]), NULL, c) !=
+                    TRIB_OK ||
                 trib_codec_for_ranks(*c, RANKS, NULL) != TRIB_OK))
         abort();
     return *c;

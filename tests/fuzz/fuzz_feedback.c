@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as feedback, with codecs of each kind: a rule whose canonical text is its own
- * canonical text, or a sentence.
+ * Any text as feedback, with codecs of each kind: a rule whose canonical text is its
+ * own canonical text, or a sentence.
  */
 #include <stdint.h>
 #include <stdlib.h>

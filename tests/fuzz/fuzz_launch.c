@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What launchers say. A first byte that is not 0 is the room for an answer, and any bytes as a line
- * of PMI and as Slurm's node list follow. Behind a 0 comes a byte that says of which valid text the
- * edits (edits.h) behind it change a few characters: a root, a node list, a conversation over PMI.
+ * What launchers say. A first byte that is not 0 is the room for an answer, and any
+ * bytes as a line of PMI and as Slurm's node list follow. Behind a 0 comes a byte that
+ * says of which valid text the edits (edits.h) behind it change a few characters: a
+ * root, a node list, a conversation over PMI.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -124,7 +125,8 @@ static void run_pmi(struct edits *all, int rank)
     const uint64_t which = edits_number(all, 1);
     int fds[2];
 
-    need(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
+    need(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) ==
+         0);
     for (int i = 0; i < 6; i++) {
         struct edits none = {.at = NULL};
         char *line = edit_text(answers[i], which >> i & 1 ? all : &none);
@@ -150,7 +152,8 @@ static void run_pmi(struct edits *all, int rank)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t special[] = {UINT64_C(0x5d5b2c3a2f2d5b5d), 0,
-                                       UINT64_C(0x3939393939393939)}; /* "][-/:,[]", "99999999" */
+                                       UINT64_C(0x3939393939393939)}; /* "][-/:,[]",
+                                                                       * "99999999" */
     struct edits all = {.special = special, .n_special = 3};
 
     if (size == 0)

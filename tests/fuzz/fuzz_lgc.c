@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte 0 chooses a form of LGC and byte 1 what strangers give its model: a share and a word of a
- * chunk, a word that is to be added to a valid one, a state, or what was exchanged. Any bytes
- * give a status; a model that refuses is what it was.
+ * Byte 0 chooses a form of LGC and byte 1 what strangers give its model: a share and a
+ * word of a chunk, a word that is to be added to a valid one, a state, or what was
+ * exchanged. Any bytes give a status; a model that refuses is what it was.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,7 +17,13 @@ static const char *const texts[] = {
     "lgc:ratio=0.2,dense=0,train=1",
     "lgc-ps:ratio=0.2,dense=0,train=1,innovation=0.02",
 };
-enum { TEXTS = sizeof texts / sizeof *texts, PIECE = 200, SHORT = 90, RANKS = 2, WORD = 64 };
+enum {
+    TEXTS = sizeof texts / sizeof *texts,
+    PIECE = 200,
+    SHORT = 90,
+    RANKS = 2,
+    WORD = 64
+};
 
 enum gift { RESULT, TRAINING, MERGE, STATE, EXCHANGED, GIFTS };
 
@@ -68,7 +74,8 @@ static void teach(struct taught *t, const char *text)
     trib_model_write(t->model, t->state);
 }
 
-/* Bytes behind the first are the share and, from WORD on, the word of one of two chunks. */
+/* Bytes behind the first are the share and, from WORD on, the word of one of two
+ * chunks. */
 static void take_result(struct taught *t, const uint8_t *data, size_t size)
 {
     const size_t bytes = t->share * sizeof(float), word = size < WORD ? size : WORD;
@@ -78,7 +85,8 @@ static void take_result(struct taught *t, const uint8_t *data, size_t size)
 
     if (size && data[0] & 1)
         c.first = PIECE, c.n = SHORT;
-    for (size_t i = 1; i < word && i <= t->share; i++) /* mostly whole numbers: else nothing gets further */
+    for (size_t i = 1; i < word && i <= t->share; i++) /* mostly whole numbers: else
+                                                        * nothing gets further */
         share[i - 1] = (float)data[i];
     if (size && data[0] & 2)
         memcpy(share, data, word);
@@ -112,8 +120,12 @@ static void merge(struct taught *t, const uint8_t *data, size_t size)
     struct trib_word words[] = {{t->word, t->len}, {src, size}};
 
     for (size_t count = 1; count <= 2; count++) {
-        const struct trib_merge m = {.words = words + 2 - count, .n_words = count, .n = PIECE,
-                                     .piece = PIECE, .final = true, .ranks = RANKS};
+        const struct trib_merge m = {.words = words + 2 - count,
+                                     .n_words = count,
+                                     .n = PIECE,
+                                     .piece = PIECE,
+                                     .final = true,
+                                     .ranks = RANKS};
         size_t len = 0;
         if (trib_codec_merge(t->codec, &m, sum, &len) == TRIB_OK &&
             len > trib_codec_bound(t->codec, PIECE))
@@ -163,7 +175,8 @@ static void take_exchanged(struct taught *t, const uint8_t *data, size_t size)
     trib_model_begin(t->model, 2);
     t->len = 0;
     free(sum);
-    if (trib_model_read(t->model, t->state, trib_model_bytes(t->model), NULL) != TRIB_OK)
+    if (trib_model_read(t->model, t->state, trib_model_bytes(t->model), NULL) !=
+        TRIB_OK)
         abort();
 }
 
@@ -178,8 +191,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         teach(t, texts[data[0] % TEXTS]);
     if (!t->len)
         take_result(t, (const uint8_t[]){0, 1, 3, 5, 9, 70}, 6);
-    static void (*const give[GIFTS])(struct taught *t, const uint8_t *data, size_t size) = {
-        take_result, take_training, merge, read_state, take_exchanged};
+    static void (*const give[GIFTS])(struct taught * t, const uint8_t *data,
+                                     size_t size) = {take_result, take_training, merge,
+                                                     read_state, take_exchanged};
     give[data[1] % GIFTS](t, data + 2, size - 2);
     return 0;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ranks of one process that sum, driven by hand, and a few fields changed between two passes in
- * what they share: frames and payloads in slots, credits, notices, grants, the control segment of
- * shm and its rings, trailers. An operation ends right, or with an error and a sentence; where no
- * frame or payload was changed, or where frames have checksums, a sum that is wrong is an error, too.
+ * Two ranks of one process that sum, driven by hand, and a few fields changed between
+ * two passes in what they share: frames and payloads in slots, credits, notices,
+ * grants, the control segment of shm and its rings, trailers. An operation ends right,
+ * or with an error and a sentence; where no frame or payload was changed, or where
+ * frames have checksums, a sum that is wrong is an error, too.
  *
- * The first byte says which transport, the second which codec, how memory lies and whether frames
- * have checksums; then come
- * edits (edits.h), each of which waits for as many passes as the upper bits of its place say.
+ * The first byte says which transport, the second which codec, how memory lies and
+ * whether frames have checksums; then come
+ * edits (edits.h), each of which waits for as many passes as the upper bits of its
+ * place say.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,7 +43,8 @@ enum place {
 };
 
 static const char *const transports[] = {"shm", "shm+nomap", "loop"};
-static const char *const codecs[] = {NULL, "topk:ratio=0.25", "f8", "qsgd:bits=8,bucket=64"};
+static const char *const codecs[] = {NULL, "topk:ratio=0.25", "f8",
+                                     "qsgd:bits=8,bucket=64"};
 enum { TRANSPORTS = 3, CODECS = 4 };
 
 struct side {
@@ -93,22 +96,24 @@ static void introduce(struct trib_engine *to, const struct trib_engine *e)
 static void prepare(struct two *t, struct side *s)
 {
     struct trib_engine *e = &s->engine;
-    const struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .rank = e->rank, .size = 2};
+    const struct trib_shape shape = {
+        .coll = TRIB_ALLREDUCE, .rank = e->rank, .size = 2};
     struct trib_schedule schedule = {0};
 
     need(trib_algo_find("direct")->build(&shape, &schedule) == TRIB_OK);
     need(trib_program_create(&schedule, &shape, &s->run.program) == TRIB_OK);
     trib_schedule_free(&schedule);
-    s->run.desc = (struct trib_run_desc){.op = {.coll = TRIB_ALLREDUCE, .root = TRIB_ROOT_NONE},
-                                         .element = sizeof(float),
-                                         .count = COUNT,
-                                         .total = COUNT,
-                                         .piece = CHUNK / sizeof(float),
-                                         .n_chunks = 2,
-                                         .rounds = 3,
-                                         .zero_copy = !t->codec,
-                                         .check.sum = t->sums,
-                                         .codec = t->codec};
+    s->run.desc =
+        (struct trib_run_desc){.op = {.coll = TRIB_ALLREDUCE, .root = TRIB_ROOT_NONE},
+                               .element = sizeof(float),
+                               .count = COUNT,
+                               .total = COUNT,
+                               .piece = CHUNK / sizeof(float),
+                               .n_chunks = 2,
+                               .rounds = 3,
+                               .zero_copy = !t->codec,
+                               .check.sum = t->sums,
+                               .codec = t->codec};
     s->run.name = "direct";
     need(trib_run_prepare(e, &s->run) == TRIB_OK);
 }
@@ -132,7 +137,8 @@ static void close_two(struct two *t)
 {
     for (int i = 0; i < 2; i++)
         if (t->side[i].engine.head)
-            trib_engine_fail(&t->side[i].engine, TRIB_ERR_TIMEOUT, "the fuzzer ends it");
+            trib_engine_fail(&t->side[i].engine, TRIB_ERR_TIMEOUT,
+                             "the fuzzer ends it");
     for (int i = 0; i < 2; i++) {
         struct side *s = &t->side[i];
         trib_run_dispose(&s->run);
@@ -142,7 +148,7 @@ static void close_two(struct two *t)
     trib_codec_destroy(t->codec);
 }
 
-/* Edits ------------------------------------------------------------------------------------------ */
+/* Edits ---------------------------------------------------------------------------- */
 
 static bool edit_control(const struct edits *all, const struct edit *e, struct shm *shm)
 {
@@ -151,7 +157,8 @@ static bool edit_control(const struct edits *all, const struct edit *e, struct s
             e->offset & 1 && shm->owned ? &shm->owned->seg : &shm->control;
         return edit_apply(all, e, seg->base + seg->map_len - 4096, 64);
     }
-    /* Not the descriptor of a pipe: it may be the one where the fuzzer's own words go. */
+    /* Not the descriptor of a pipe: it may be the one where the fuzzer's own words
+     * go. */
     const int32_t pipe = atomic_load(&shm->header->pipe);
     struct trib_shm_ring *ring =
         trib_shm_ring_at(shm->header, e->offset >> 15 & 1, shm->ring_slots);
@@ -164,7 +171,8 @@ static bool edit_control(const struct edits *all, const struct edit *e, struct s
 }
 
 /* As pipeline/link/link.c writes it: whole, and then its version. */
-static void put_notice(const struct edits *all, const struct edit *e, struct trib_engine *engine)
+static void put_notice(const struct edits *all, const struct edit *e,
+                       struct trib_engine *engine)
 {
     struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = TRIB_ERR_ABORTED};
     struct trib_notice *at =
@@ -182,19 +190,21 @@ static void put_notice(const struct edits *all, const struct edit *e, struct tri
     atomic_store(&at->version, version);
 }
 
-static void put_grant(const struct edits *all, const struct edit *e, struct trib_engine *engine,
-                      const struct trib_engine *other)
+static void put_grant(const struct edits *all, const struct edit *e,
+                      struct trib_engine *engine, const struct trib_engine *other)
 {
     struct trib_region *const *edges = other->arena.edges;
     struct trib_grant g = {.ready = 1};
     const struct trib_region *region =
         edges && edges[engine->rank] ? edges[engine->rank] : other->arena.region;
 
-    if (other->transport->ops->export_region(other->transport, region, &g.blob) != TRIB_OK)
+    if (other->transport->ops->export_region(other->transport, region, &g.blob) !=
+        TRIB_OK)
         return;
     (void)edit_apply(all, e, &g.blob, sizeof(g.blob));
-    memcpy(engine->arena.base + sizeof(struct trib_credits) + sizeof(struct trib_notice), &g,
-           sizeof(g));
+    memcpy(engine->arena.base + sizeof(struct trib_credits) +
+               sizeof(struct trib_notice),
+           &g, sizeof(g));
 }
 
 /* What the other side may write to, in the memory of this one. */
@@ -234,7 +244,7 @@ static void edit_side(struct two *t, const struct edits *all, const struct edit 
     }
 }
 
-/* Running ---------------------------------------------------------------------------------------- */
+/* Running -------------------------------------------------------------------------- */
 
 static bool is_known(trib_status_t st)
 {
@@ -292,16 +302,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     if (!cfg.chunk)
-        need(trib_config_load(&cfg, "chunk=4K;window=4;timeout_ms=2000", NULL, NULL) == TRIB_OK);
+        need(trib_config_load(&cfg, "chunk=4K;window=4;timeout_ms=2000", NULL, NULL) ==
+             TRIB_OK);
     all.special = special;
     all.n_special = sizeof(special) / sizeof(*special);
     open_two(&t, data[0], data[1]);
-    for (int start = 0; start < STARTS && !t.side[0].engine.failed && !t.side[1].engine.failed;
+    for (int start = 0;
+         start < STARTS && !t.side[0].engine.failed && !t.side[1].engine.failed;
          start++) {
         for (int i = 0; i < 2; i++) {
             for (int k = 0; k < COUNT; k++)
                 t.side[i].x[k] = (float)(i + 1);
-            if (t.side[i].run.state != TRIB_RUN_QUEUED && t.side[i].run.state != TRIB_RUN_ACTIVE)
+            if (t.side[i].run.state != TRIB_RUN_QUEUED &&
+                t.side[i].run.state != TRIB_RUN_ACTIVE)
                 trib_run_start(&t.side[i].engine, &t.side[i].run, NULL, t.side[i].x);
         }
         drive(&t, &all);

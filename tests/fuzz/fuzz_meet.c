@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What rank 0 of a job tells a node of its ranks: valid hellos and facts of ranks in another
- * process, a few fields of which were changed, or that of one given as another's. The node meets
- * them, connects, takes a plan and fails, which it tells them: a write to each. It answers with a
- * sentence or writes where the ranks have room for it, and nowhere else, in its own memory or theirs.
+ * What rank 0 of a job tells a node of its ranks: valid hellos and facts of ranks in
+ * another process, a few fields of which were changed, or that of one given as
+ * another's. The node meets them, connects, takes a plan and fails, which it tells
+ * them: a write to each. It answers with a sentence or writes where the ranks have room
+ * for it, and nowhere else, in its own memory or theirs.
  *
- * The first byte says which transport; then come edits (edits.h). A further one is for what a rank
- * makes of the facts of others: who is of one host, and who leads it; the second says by what.
+ * The first byte says which transport; then come edits (edits.h). A further one is for
+ * what a rank makes of the facts of others: who is of one host, and who leads it; the
+ * second says by what.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +33,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* nodes with links to all ranks, and groups of ranks */
 
-enum { RANKS = 2, ALL = RANKS + 1, EXCHANGES = 2, WAYS = 2, EDITS_MOST = 32, PAGE = 4096, NEAR = 8 };
+enum {
+    RANKS = 2,
+    ALL = RANKS + 1,
+    EXCHANGES = 2,
+    WAYS = 2,
+    EDITS_MOST = 32,
+    PAGE = 4096,
+    NEAR = 8
+};
 enum place { AT_HELLO, AT_FACTS, AT_WHOLE, AT_PLACES };
 
 static const char *const configs[WAYS] = {"transport=shm", "transport=auto"};
@@ -41,7 +51,8 @@ struct tenancy {
     pthread_barrier_t all;
     size_t bytes[EXCHANGES];
     uint8_t said[EXCHANGES][ALL][TRIB_BOOT_BLOB_MAX];
-    _Alignas(PAGE) uint8_t untouched[PAGE]; /* of the ranks' process: nobody exports it */
+    _Alignas(PAGE) uint8_t untouched[PAGE]; /* of the ranks' process: nobody exports
+                                             * it */
 };
 
 static struct tenancy *tenancies[WAYS];
@@ -54,7 +65,7 @@ static void quiet(void *arg, trib_log_level_t level, const char *line)
     (void)arg, (void)level, (void)line;
 }
 
-/* The meeting that is recorded ---------------------------------------------------------------- */
+/* The meeting that is recorded ----------------------------------------------------- */
 
 struct member {
     struct tenancy *t;
@@ -63,7 +74,8 @@ struct member {
     struct trib_comm *comm;
 };
 
-static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
+                          void *out)
 {
     struct member *m = arg;
 
@@ -84,8 +96,11 @@ static trib_status_t join(int rank, const char *config, const struct trib_exchan
 {
     const struct trib_guard guard = {
         .serves = rank >= RANKS, .ranks = RANKS, .user = TRIB_GUARD_ANYBODY};
-    const struct trib_channel_opts opts = {
-        .rank = rank, .ranks = RANKS, .services = 1, .memory = 1 << 20, .guard = &guard};
+    const struct trib_channel_opts opts = {.rank = rank,
+                                           .ranks = RANKS,
+                                           .services = 1,
+                                           .memory = 1 << 20,
+                                           .guard = &guard};
     struct trib_config cfg;
     struct trib_log log;
 
@@ -159,7 +174,7 @@ static void close_all(void)
     }
 }
 
-/* The meeting of an input --------------------------------------------------------------------- */
+/* The meeting of an input ---------------------------------------------------------- */
 
 struct told {
     const struct tenancy *t;
@@ -167,7 +182,8 @@ struct told {
     int exchange;
 };
 
-static trib_status_t hear(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+static trib_status_t hear(void *arg, const char *phase, const void *in, size_t bytes,
+                          void *out)
 {
     struct told *told = arg;
     const struct tenancy *t = told->t;
@@ -191,13 +207,15 @@ static trib_status_t hear(void *arg, const char *phase, const void *in, size_t b
     return TRIB_OK;
 }
 
-/* Is all that will be addressed in a peer's memory within what the peer has exported? */
+/* Is all that will be addressed in a peer's memory within what the peer has
+ * exported? */
 static bool has_room(struct trib_engine *e, const struct trib_link *l)
 {
     const struct trib_transport_ops *ops = e->transport->ops;
     const size_t head = sizeof(struct trib_credits) + sizeof(struct trib_notice) +
                         sizeof(struct trib_grant);
-    const size_t places = l->small < e->arena.slot_bytes ? TRIB_PLACES * e->arena.slot_bytes : 0;
+    const size_t places =
+        l->small < e->arena.slot_bytes ? TRIB_PLACES * e->arena.slot_bytes : 0;
     const size_t lanes = TRIB_LANES * (l->stride * e->arena.slots + places);
     size_t len = 0;
 
@@ -254,7 +272,8 @@ static void run_near(const char *by, struct edits *all)
     if (trib_near_make(&comm, facts) == TRIB_OK) {
         if (trib_near_group(&comm, 1 << 20, &near, &shape) == TRIB_OK) {
             for (int r = 0; shape.groups && r < NEAR; r++)
-                need(near.groups.of_rank[r] >= 0 && near.groups.of_rank[r] < near.groups.n);
+                need(near.groups.of_rank[r] >= 0 &&
+                     near.groups.of_rank[r] < near.groups.n);
             fuzz_reached++;
         }
         trib_near_ungroup(&near);
@@ -267,14 +286,17 @@ static void run_near(const char *by, struct edits *all)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const groups[] = {"groups=host", "groups=numa", "groups=nic", "groups=auto"};
+    static const char *const groups[] = {"groups=host", "groups=numa", "groups=nic",
+                                         "groups=auto"};
     const int way = size ? data[0] % (WAYS + 1) : 0;
     struct trib_error err = {0};
     struct trib_comm *node;
 
     if (size > 1 && way == WAYS) {
-        static const uint64_t numbers[] = {0, 1, NEAR, INT32_MAX, UINT32_MAX, UINT64_MAX};
-        struct edits all = {data + 2, size - 2, numbers, sizeof(numbers) / sizeof(*numbers)};
+        static const uint64_t numbers[] = {0,         1,          NEAR,
+                                           INT32_MAX, UINT32_MAX, UINT64_MAX};
+        struct edits all = {data + 2, size - 2, numbers,
+                            sizeof(numbers) / sizeof(*numbers)};
         run_near(groups[data[1] % 4], &all);
         return 0;
     }
@@ -285,9 +307,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         atexit(close_all);
     }
     struct tenancy *t = tenancies[way];
-    const uint64_t special[] = {(uintptr_t)untouched, (uintptr_t)t->untouched,
-                                (uint64_t)getpid(), (uint64_t)pids[way], 1, 2, 3, 64, 4096, 8192,
-                                UINT64_C(1) << 40, INT64_MAX, UINT64_MAX, 0};
+    const uint64_t special[] = {(uintptr_t)untouched,
+                                (uintptr_t)t->untouched,
+                                (uint64_t)getpid(),
+                                (uint64_t)pids[way],
+                                1,
+                                2,
+                                3,
+                                64,
+                                4096,
+                                8192,
+                                UINT64_C(1) << 40,
+                                INT64_MAX,
+                                UINT64_MAX,
+                                0};
     struct told told = {.t = t,
                         .edits = {.at = data + 1,
                                   .left = size - 1,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte 0 chooses a codec, byte 1 what strangers give its model: a word as the result of a chunk,
- * a word that is to be added to a valid one, a state, or what was exchanged. Any bytes give a
- * status; a model that refuses is what it was.
+ * Byte 0 chooses a codec, byte 1 what strangers give its model: a word as the result of
+ * a chunk, a word that is to be added to a valid one, a state, or what was exchanged.
+ * Any bytes give a status; a model that refuses is what it was.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -71,7 +71,8 @@ static void teach(struct taught *t, const char *text)
     trib_model_share(t->model, &c, x, t->share);
     trib_model_settle(t->model, &c, t->share);
     t->word = room(trib_codec_bound(t->codec, N));
-    const struct trib_encode in = {.x = x, .n = N, .share = t->share, .model = t->model};
+    const struct trib_encode in = {
+        .x = x, .n = N, .share = t->share, .model = t->model};
     t->len = trib_codec_encode(t->codec, &in, t->word);
     t->state = room(trib_model_bytes(t->model));
     trib_model_write(t->model, t->state);
@@ -87,7 +88,8 @@ static void take_result(struct taught *t, const uint8_t *data, size_t size)
     if (st != TRIB_OK && st != TRIB_ERR_CODEC)
         abort();
     fuzz_reached += st == TRIB_OK;
-    if (trib_codec_decode(t->codec, src, size, y, N) == TRIB_OK && size != 8 + N * sizeof(float))
+    if (trib_codec_decode(t->codec, src, size, y, N) == TRIB_OK &&
+        size != 8 + N * sizeof(float))
         abort();
     free(src);
     free(y);
@@ -99,8 +101,12 @@ static void merge(struct taught *t, const uint8_t *data, size_t size)
     struct trib_word words[] = {{t->word, t->len}, {src, size}};
 
     for (size_t count = 1; count <= 2; count++) {
-        const struct trib_merge m = {.words = words + 2 - count, .n_words = count, .n = N,
-                                     .piece = N, .final = true, .ranks = RANKS};
+        const struct trib_merge m = {.words = words + 2 - count,
+                                     .n_words = count,
+                                     .n = N,
+                                     .piece = N,
+                                     .final = true,
+                                     .ranks = RANKS};
         size_t len = 0;
         const trib_status_t st = trib_codec_merge(t->codec, &m, sum, &len);
         if (st == TRIB_OK && len > trib_codec_bound(t->codec, N))
@@ -111,7 +117,8 @@ static void merge(struct taught *t, const uint8_t *data, size_t size)
     free(sum);
 }
 
-/* Cut or filled up with what it had: so that not all of it is refused for its length. */
+/* Cut or filled up with what it had: so that not all of it is refused for its
+ * length. */
 static void read_state(struct taught *t, const uint8_t *data, size_t size)
 {
     const size_t bytes = trib_model_bytes(t->model);
@@ -155,10 +162,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct taught *t = &taught[data[0] % TEXTS];
     if (!t->codec)
         teach(t, texts[data[0] % TEXTS]);
-    static void (*const give[GIFTS])(struct taught *t, const uint8_t *data, size_t size) = {
-        take_result, merge, read_state, take_exchanged};
+    static void (*const give[GIFTS])(struct taught * t, const uint8_t *data,
+                                     size_t size) = {take_result, merge, read_state,
+                                                     take_exchanged};
     give[data[1] % GIFTS](t, data + 2, size - 2);
-    if (trib_model_read(t->model, t->state, trib_model_bytes(t->model), NULL) != TRIB_OK)
+    if (trib_model_read(t->model, t->state, trib_model_bytes(t->model), NULL) !=
+        TRIB_OK)
         abort();
     return 0;
 }

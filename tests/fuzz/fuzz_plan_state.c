@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as the state of a plan, as they come and with the length and the checksum that
- * they ought to have: the plan has it, or a sentence why not. Behind a first byte of 0 come one
- * that says which plan's state is taken, and edits of that (edits.h).
+ * Any bytes as the state of a plan, as they come and with the length and the checksum
+ * that they ought to have: the plan has it, or a sentence why not. Behind a first byte
+ * of 0 come one that says which plan's state is taken, and edits of that (edits.h).
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -142,7 +142,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t special[] = {0, 1, 8, 24, 40, 160, UINT64_MAX, INT64_MAX,
                                        UINT64_MAX - 7, UINT64_C(1) << 32};
-    struct edits all = {.special = special, .n_special = sizeof(special) / sizeof(*special)};
+    struct edits all = {.special = special,
+                        .n_special = sizeof(special) / sizeof(*special)};
 
     if (!comm)
         open_all();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Valid addresses and exported regions of each transport, a few fields of which were changed on
- * their way: what is imported lies within what the peer has exported, and a write goes there or is
- * refused. Two ends in one process; the first byte says which transport, the second how the memory
- * was made, then come edits (edits.h).
+ * Valid addresses and exported regions of each transport, a few fields of which were
+ * changed on their way: what is imported lies within what the peer has exported, and a
+ * write goes there or is refused. Two ends in one process; the first byte says which
+ * transport, the second how the memory was made, then come edits (edits.h).
  *
  * Those of ucx and verbs, which need a device to connect, are read without one.
  */
@@ -40,9 +40,15 @@ enum { LEN = 8192, AROUND = 4096, POLLS = 8, EDITS_MOST = 24 };
 enum place { AT_BLOB, AT_ADDRESS, AT_CONTROL, AT_TRAILER, AT_PLACES };
 
 /* Of the backend's name: the rest of a text has parameters. */
-static const char *const names[] = {"shm", "loop", "tcp", "auto", "auto:ranks_per_host=1",
-                                    "rails:over=tcp,n=2", "rails:over=loop,n=2",
-                                    "ucx", "verbs"};
+static const char *const names[] = {"shm",
+                                    "loop",
+                                    "tcp",
+                                    "auto",
+                                    "auto:ranks_per_host=1",
+                                    "rails:over=tcp,n=2",
+                                    "rails:over=loop,n=2",
+                                    "ucx",
+                                    "verbs"};
 enum { NAMES = sizeof(names) / sizeof(*names) };
 
 static struct trib_config cfg;
@@ -62,7 +68,8 @@ struct pair {
     struct trib_address address[2];
     struct trib_blob blob;
     uint8_t *around; /* of memory that was registered: AROUND on both sides */
-    bool near_only;  /* a changed address may be connected to: it leads to this host alone */
+    bool near_only;  /* a changed address may be connected to: it leads to this host
+                      * alone */
 };
 
 static void say_nothing(void *arg, trib_log_level_t level, const char *line)
@@ -72,8 +79,12 @@ static void say_nothing(void *arg, trib_log_level_t level, const char *line)
 
 static void open_end(struct end *e, const char *name, int self)
 {
-    const struct trib_transport_opts opts = {
-        .self = self, .size = 2, .params = "", .cfg = &cfg, .log = &quiet, .err = &e->err};
+    const struct trib_transport_opts opts = {.self = self,
+                                             .size = 2,
+                                             .params = "",
+                                             .cfg = &cfg,
+                                             .log = &quiet,
+                                             .err = &e->err};
 
     need(trib_transport_open(name, &opts, &e->t) == TRIB_OK);
 }
@@ -144,8 +155,9 @@ static bool edit_shared(const struct edits *all, const struct edit *e, struct pa
         if (e->offset & 1 && shm->owned) /* of memory instead */
             seg = &shm->owned->seg;
         if (e->place % AT_PLACES == AT_CONTROL)
-            return edit_apply(all, e, shm->control.base,
-                              trib_shm_control_len((uint32_t)shm->size, shm->ring_slots));
+            return edit_apply(
+                all, e, shm->control.base,
+                trib_shm_control_len((uint32_t)shm->size, shm->ring_slots));
     }
     return seg && edit_apply(all, e, seg->base + seg->map_len - 4096, 64);
 }
@@ -163,7 +175,8 @@ static bool edit_all(struct edits *all, struct pair *p)
             break;
         case AT_ADDRESS:
             (void)edit_apply(all, &e, &p->address[1],
-                             offsetof(struct trib_address, bytes) + p->address[1].len % 1024);
+                             offsetof(struct trib_address, bytes) +
+                                 p->address[1].len % 1024);
             readdressed = true;
             break;
         default:
@@ -179,7 +192,8 @@ static bool is_in(const struct trib_segment *seg, const uint8_t *at, size_t len)
            (size_t)(at - seg->base) <= seg->map_len - len;
 }
 
-/* Whether the bytes are memory that b gives to its peers, as segments or as it registered it. */
+/* Whether the bytes are memory that b gives to its peers, as segments or as it
+ * registered it. */
 static bool is_given(const struct pair *p, const uint8_t *at, size_t len)
 {
     const struct shm *shm = shm_in(p->b.t);
@@ -191,8 +205,10 @@ static bool is_given(const struct pair *p, const uint8_t *at, size_t len)
         return at >= p->b.mem && len <= LEN && (size_t)(at - p->b.mem) <= LEN - len;
     if (is_in(&shm->control, at, len))
         return true;
-    /* Of what passes for another process, mapped once more: whole, so that is where it ends. */
-    for (const struct shm_attached *x = shm_in(p->a.t)->peers[1].attached; x; x = x->next)
+    /* Of what passes for another process, mapped once more: whole, so that is where it
+     * ends. */
+    for (const struct shm_attached *x = shm_in(p->a.t)->peers[1].attached; x;
+         x = x->next)
         if (is_in(&x->seg, at, len))
             return true;
     for (const struct shm_owned *o = shm->owned; o; o = o->next)
@@ -204,8 +220,11 @@ static bool is_given(const struct pair *p, const uint8_t *at, size_t len)
 static void write_at(struct pair *p, struct trib_remote *remote, size_t off, size_t len)
 {
     struct trib_event events[8];
-    const struct trib_write w = {
-        .local = p->a.region, .remote = remote, .remote_off = off, .len = len, .imm = 7};
+    const struct trib_write w = {.local = p->a.region,
+                                 .remote = remote,
+                                 .remote_off = off,
+                                 .len = len,
+                                 .imm = 7};
 
     (void)p->a.t->ops->write(p->a.t, 1, &w);
     for (int i = 0; i < POLLS; i++) {
@@ -214,7 +233,8 @@ static void write_at(struct pair *p, struct trib_remote *remote, size_t off, siz
     }
 }
 
-/* Its edges, as the blob has them and as they are, and the 4 GiB that a lane's offset could be. */
+/* Its edges, as the blob has them and as they are, and the 4 GiB that a lane's offset
+ * could be. */
 static void write_all(struct pair *p, struct trib_remote *remote)
 {
     static const size_t offsets[] = {0, LEN - 1, LEN, LEN + AROUND, 65536, UINT32_MAX};
@@ -252,16 +272,28 @@ static void run_pair(const char *name, int how, struct edits *all)
     uint32_t facts;
 
     open_pair(&p, name, how);
-    const uint64_t special[] = {(uintptr_t)untouched, (uintptr_t)&cfg, (uintptr_t)p.b.mem,
-                                (uintptr_t)p.a.mem, (uint64_t)getpid(), 1, 2, LEN, LEN - 1,
-                                LEN + 1, UINT64_MAX, INT64_MAX, UINT64_C(1) << 40, 4096};
+    const uint64_t special[] = {(uintptr_t)untouched,
+                                (uintptr_t)&cfg,
+                                (uintptr_t)p.b.mem,
+                                (uintptr_t)p.a.mem,
+                                (uint64_t)getpid(),
+                                1,
+                                2,
+                                LEN,
+                                LEN - 1,
+                                LEN + 1,
+                                UINT64_MAX,
+                                INT64_MAX,
+                                UINT64_C(1) << 40,
+                                4096};
     all->special = special;
     all->n_special = sizeof(special) / sizeof(*special);
     real = p.address[1];
     const bool readdressed = edit_all(all, &p);
     (void)p.a.t->ops->reach(p.a.t, 1, &p.address[1]);
     (void)p.a.t->ops->survey(p.a.t, p.address, &facts);
-    if (readdressed && !p.near_only) { /* it may lead anywhere: it was looked at, and that is all */
+    if (readdressed && !p.near_only) { /* it may lead anywhere: it was looked at, and
+                                        * that is all */
         close_pair(&p);
         open_pair(&p, name, how);
         real = p.address[1];
@@ -272,14 +304,15 @@ static void run_pair(const char *name, int how, struct edits *all)
     close_pair(&p);
 }
 
-/* Parts of a rank that need no device ------------------------------------------------------- */
+/* Parts of a rank that need no device ---------------------------------------------- */
 
 #if HAVE_UCX
 static void run_ucx(struct edits *all)
 {
     struct trib_error err = {0};
     struct ucx u = {.size = 2, .err = &err, .table = {.owner = "ucx"}};
-    struct trib_table_export x = {.magic = UCX_MAGIC, .region = 1, .key = 5, .len = LEN};
+    struct trib_table_export x = {
+        .magic = UCX_MAGIC, .region = 1, .key = 5, .len = LEN};
     struct ucx_address a = {.magic = UCX_MAGIC, .version = UCX_VERSION, .port = 1};
     struct trib_address address = {.len = sizeof(a)};
     struct trib_blob blob = {.len = sizeof(x)};
@@ -322,7 +355,8 @@ static void make_verbs(struct trib_address *address, struct trib_blob *blob)
 {
     const struct rails_address head = {.magic = RAILS_MAGIC, .n = 2};
     const struct verbs_address a = {.magic = VERBS_MAGIC, .port = 1, .n = 1, .more = 1};
-    const struct verbs_export x = {.magic = VERBS_MAGIC, .rkey = 3, .key = 5, .len = LEN};
+    const struct verbs_export x = {
+        .magic = VERBS_MAGIC, .rkey = 3, .key = 5, .len = LEN};
     const uint32_t magic = RAILS_MAGIC;
 
     memcpy(address->bytes, &head, sizeof(head));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as all that a job says to a tribd: by trib_session, which takes the handshake (with
- * nothing to prove), then JOIN, blobs and plans as tribd gives them to a node. The ranks are not
- * there: the node meets nobody but by these bytes, and ends with the input.
+ * Any bytes as all that a job says to a tribd: by trib_session, which takes the
+ * handshake (with nothing to prove), then JOIN, blobs and plans as tribd gives them to
+ * a node. The ranks are not there: the node meets nobody but by these bytes, and ends
+ * with the input.
  *
- * Behind a first byte of 0 come messages that are valid but for a few edits (edits.h), where what
- * the ranks say is what the node itself has said:
+ * Behind a first byte of 0 come messages that are valid but for a few edits (edits.h),
+ * where what the ranks say is what the node itself has said:
  *
  *     | kind 1 | edits 1, at most 7 | edits … |
  */
@@ -64,8 +65,11 @@ static bool take(struct node **node, const struct trib_control *m)
     struct trib_error err = {0};
 
     if (m->kind == TRIB_CONTROL_JOIN && !*node) {
-        const struct node_opts opts = {.join = &m->join, .lane = lane, .wake_fd = wake_fd,
-                                       .log = &quiet, .plan_memory = MEMORY};
+        const struct node_opts opts = {.join = &m->join,
+                                       .lane = lane,
+                                       .wake_fd = wake_fd,
+                                       .log = &quiet,
+                                       .plan_memory = MEMORY};
         if (m->join.ranks > 64 || m->join.nodes > 8 || m->join.slots > 4096 ||
             m->join.bytes > MEMORY)
             return false; /* no quota has that */
@@ -106,7 +110,7 @@ static void converse(struct trib_session *session)
     end(node);
 }
 
-/* Messages that are valid but for edits -------------------------------------------------------- */
+/* Messages that are valid but for edits -------------------------------------------- */
 
 struct talk {
     struct trib_session *session;
@@ -140,8 +144,9 @@ static void make_join(struct trib_control *m)
     j->nodes = j->weight = 1;
     j->slots = RANKS * 8 * 2;
     j->bytes = (uint64_t)j->slots * 65536;
-    strcpy(j->settings, "transport=shm algorithm=auto leaders=0 groups=host codec=none "
-                        "feedback=codec quorum=all chunk=64K window=8 service= zero_copy=1");
+    strcpy(j->settings,
+           "transport=shm algorithm=auto leaders=0 groups=host codec=none "
+           "feedback=codec quorum=all chunk=64K window=8 service= zero_copy=1");
 }
 
 /* The node's own for all: as poor a copy of a rank as there can be, but valid. */
@@ -184,8 +189,9 @@ static void make_message(struct talk *t, unsigned kind, struct trib_control *m)
     case 3:
         m->kind = TRIB_CONTROL_PLAN;
         m->plan.number = t->plans++;
-        strcpy(m->plan.text, "coll=allreduce count=5000 dtype=f32 op=sum root=0 feed=0 chunk=0 "
-                             "leaving=0 feedback=none quorum=all codec=none");
+        strcpy(m->plan.text,
+               "coll=allreduce count=5000 dtype=f32 op=sum root=0 feed=0 chunk=0 "
+               "leaving=0 feedback=none quorum=all codec=none");
         return;
     case 4:
         m->kind = TRIB_CONTROL_PLAN;
@@ -220,7 +226,8 @@ static void say(struct talk *t, struct edits *all, unsigned kind, int edits)
     if (!m.kind || trib_control_put(&m, bytes, sizeof(bytes), &n) != TRIB_OK)
         return;
     for (int i = 0; i < edits && edits_next(all, &e); i++) {
-        const size_t head = e.place & 1 ? 0 : TRIB_CONTROL_HEAD_BYTES; /* or of the payload */
+        const size_t head = e.place & 1 ? 0 : TRIB_CONTROL_HEAD_BYTES; /* or of the
+                                                                        * payload */
         (void)edit_apply(all, &e, bytes + head, n - head);
     }
     if (write(t->fd, bytes, n) == (ssize_t)n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server of the TCP start and what comes to it over real connections: valid messages of the
- * ranks, in any order, a few fields of which were changed. Whatever happens it answers with frames
- * that are valid, and ends.
+ * The server of the TCP start and what comes to it over real connections: valid
+ * messages of the ranks, in any order, a few fields of which were changed. Whatever
+ * happens it answers with frames that are valid, and ends.
  *
  * A message has 3 bytes and then edits (edits.h):
  *
@@ -54,8 +54,10 @@ static struct trib_tcp_hello hello_of(int rank)
 
 static void open_start(struct start *s)
 {
-    struct trib_tcp_server_opts opts = {
-        .self = hello_of(0), .n_listeners = 1, .boot_timeout_ms = 5000, .stop_timeout_ms = 1};
+    struct trib_tcp_server_opts opts = {.self = hello_of(0),
+                                        .n_listeners = 1,
+                                        .boot_timeout_ms = 5000,
+                                        .stop_timeout_ms = 1};
     struct trib_error err = {0};
     int pair[2];
 
@@ -82,7 +84,8 @@ static bool hear(struct start *s, int c)
     ssize_t n = 1;
 
     while (n > 0 && s->heard[c] < HEARD) {
-        n = recv(s->fd[c], s->bytes[c] + s->heard[c], HEARD - s->heard[c], MSG_DONTWAIT);
+        n = recv(s->fd[c], s->bytes[c] + s->heard[c], HEARD - s->heard[c],
+                 MSG_DONTWAIT);
         s->heard[c] += n > 0 ? (size_t)n : 0;
     }
     return n != 0;
@@ -129,7 +132,8 @@ static size_t make(struct start *s, int c, enum message kind, uint8_t *out)
     switch (kind) {
     case HELLO:
     case WELCOME:
-        return trib_tcp_put_hello(out, kind == HELLO ? TRIB_TCP_HELLO : TRIB_TCP_WELCOME, &hello);
+        return trib_tcp_put_hello(
+            out, kind == HELLO ? TRIB_TCP_HELLO : TRIB_TCP_WELCOME, &hello);
     case GATHER:
         return trib_tcp_put_gather(out, ++s->exchange[c], &gather);
     case FAIL:
@@ -182,13 +186,13 @@ static void check(const struct start *s, int c)
             return;
         fuzz_reached += c == 0 && frame.kind == TRIB_TCP_RESULT;
         if (frame.kind == TRIB_TCP_FAIL)
-            need(trib_tcp_parse_fail(&frame, &failure) == TRIB_OK && failure.status < 0 &&
-                 failure.text[0]);
+            need(trib_tcp_parse_fail(&frame, &failure) == TRIB_OK &&
+                 failure.status < 0 && failure.text[0]);
     }
 }
 
-/* Ranks that come to hear that the start has failed: the server waits for them, or for its
- * second of farewell, which would be all that is done here. */
+/* Ranks that come to hear that the start has failed: the server waits for them, or for
+ * its second of farewell, which would be all that is done here. */
 static void be_told(struct start *s)
 {
     uint8_t bytes[TRIB_TCP_SMALL_BYTES];
@@ -199,7 +203,8 @@ static void be_told(struct start *s)
         if (!come(s, rank))
             continue;
         say(s, rank, bytes, make(s, rank, HELLO, bytes));
-        for (int i = 0; i < 20 && s->fd[rank] >= 0 && !s->heard[rank] && hear(s, rank); i++)
+        for (int i = 0; i < 20 && s->fd[rank] >= 0 && !s->heard[rank] && hear(s, rank);
+             i++)
             (void)poll(&(struct pollfd){s->fd[rank], POLLIN, 0}, 1, 10);
     }
 }

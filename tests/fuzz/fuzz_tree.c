@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as TRIB_SERVICE, and any bytes as a tree of services: a sentence, or a tree for
- * which the schedules of all ranks and services can be built. The first byte says which.
+ * Any text as TRIB_SERVICE, and any bytes as a tree of services: a sentence, or a tree
+ * for which the schedules of all ranks and services can be built. The first byte says
+ * which.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -86,7 +87,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!exact)
         return 0;
     memcpy(exact, data + 1, size - 1);
-    if (trib_service_tree_unpack(exact, size - 1, ranks, services, NULL, &tree) == TRIB_OK && tree) {
+    if (trib_service_tree_unpack(exact, size - 1, ranks, services, NULL, &tree) ==
+            TRIB_OK &&
+        tree) {
         check_tree(tree, ranks, services);
         fuzz_reached++;
     }

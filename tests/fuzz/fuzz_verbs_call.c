@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what is said at the door of the verbs transport, in two parts: a verdict,
- * and a call only of values that can be, for which a pair of GIDs is found or is not.
+ * Any bytes as what is said at the door of the verbs transport, in two parts: a
+ * verdict, and a call only of values that can be, for which a pair of GIDs is found or
+ * is not.
  */
 #include <stdint.h>
 #include <stdlib.h>

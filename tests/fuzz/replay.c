@@ -139,7 +139,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         good &= run_path(argv[i]);
     if (argc < 2 && &fuzz_reached && !good_inputs)
-        good = printf("# none of its inputs has a name that begins with \"good\"\n") < 0;
+        good =
+            printf("# none of its inputs has a name that begins with \"good\"\n") < 0;
     printf("1..1\n%s 1 - %s: %d inputs, %d damaged copies of each\n",
            good && inputs ? "ok" : "not ok", base, inputs, DAMAGED_COPIES);
     return good && inputs ? 0 : 1;

@@ -103,7 +103,8 @@ static void say_where(const struct daemon_process *d)
     setenv("TRIBD_THREADS", text, 1);
     setenv("TRIBD_AUTH", AUTH, 1);
     setenv("TRIBD_KEY", getenv("TRIB_SERVICE_KEY"), 1);
-    setenv("TRIBD_TRANSPORTS", "auto,shm,tcp,verbs,ucx", 1); /* an operator has to ask for the last */
+    setenv("TRIBD_TRANSPORTS", "auto,shm,tcp,verbs,ucx",
+           1); /* an operator has to ask for the last */
 }
 
 static void become(const struct daemon_process *d)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tribd of a test's own, on loopback: started, killed, stopped, started again at its port,
- * and asked what it holds.
+ * A tribd of a test's own, on loopback: started, killed, stopped, started again at its
+ * port, and asked what it holds.
  */
 #ifndef TESTS_HARNESS_DAEMON_H
 #define TESTS_HARNESS_DAEMON_H
@@ -31,7 +31,8 @@ bool daemon_folder(char folder[DAEMON_PATH - 40]);
 /** daemon_remove - the folder and what is in it. */
 void daemon_remove(const char *folder);
 
-/** daemon_start - begin: port 0 takes one that is free. daemon_up says when it listens. */
+/** daemon_start - begin: port 0 takes one that is free. daemon_up says when it
+ * listens. */
 bool daemon_start(struct daemon_process *d);
 
 /** daemon_said - true if its log has these words, early on. */

@@ -39,7 +39,8 @@ struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t addre
 /** fake_memory - where an address of a region's is. */
 void *fake_memory(const struct ibv_mr *mr, uint64_t address);
 bool fake_writable(const struct ibv_mr *mr);
-bool fake_path_is_right(const struct ibv_context *context, const struct ibv_ah_attr *path);
+bool fake_path_is_right(const struct ibv_context *context,
+                        const struct ibv_ah_attr *path);
 int fake_device_of(const struct ibv_context *context);
 bool fake_port_is_up(const struct ibv_context *context, int port);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);

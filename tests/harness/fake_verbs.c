@@ -300,7 +300,8 @@ static bool has_gid(int device, int port, const struct ibv_gid_entry *own,
 }
 
 /* Somebody has that GID, of the same type as the own one; or that LID. */
-bool fake_path_is_right(const struct ibv_context *context, const struct ibv_ah_attr *path)
+bool fake_path_is_right(const struct ibv_context *context,
+                        const struct ibv_ah_attr *path)
 {
     const struct ibv_gid_entry *own;
     bool right = false;
@@ -383,8 +384,8 @@ static void memlock(struct trib_memlock *out)
 }
 
 /* As the kernel: both lie alike in a page. */
-static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len, uint64_t iova,
-                                  int access)
+static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
+                                  uint64_t iova, int access)
 {
     if (fake_opts.reg_errno || len == 0 || iova % 4096 != (uintptr_t)ptr % 4096) {
         errno = len && fake_opts.reg_errno ? fake_opts.reg_errno : EINVAL;
@@ -434,15 +435,17 @@ static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t l
         return NULL;
     }
     const uint64_t from = offset / 4096 * 4096;
-    uint8_t *map = mmap(NULL, length + (offset - from), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                        (off_t)from);
+    uint8_t *map = mmap(NULL, length + (offset - from), PROT_READ | PROT_WRITE,
+                        MAP_SHARED, fd, (off_t)from);
     if (map == MAP_FAILED)
         return NULL;
     struct mr *mr = calloc(1, sizeof(*mr));
     mr->mapped = map;
     mr->map_len = length + (offset - from);
-    mr->base = (struct ibv_mr){
-        .context = pd->context, .pd = pd, .addr = map + (offset - from), .length = length};
+    mr->base = (struct ibv_mr){.context = pd->context,
+                               .pd = pd,
+                               .addr = map + (offset - from),
+                               .length = length};
     mr->iova = iova;
     mr->access = access;
     fake_lock();

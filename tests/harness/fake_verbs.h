@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libibverbs and librdmacm in memory: queue pairs between the transports of one process,
- * a connection manager, and errors on demand. It has another trib_verbs_load, so a test
- * that is linked with it has the transport "verbs" on any machine.
+ * libibverbs and librdmacm in memory: queue pairs between the transports of one
+ * process, a connection manager, and errors on demand. It has another trib_verbs_load,
+ * so a test that is linked with it has the transport "verbs" on any machine.
  *
- * What a device would punish by a hang or by memory overwritten is counted as a mistake:
- * a queue that overflows, a state that is skipped, an event that is not acknowledged.
- * It reaches what no healthy device shows; it does not replace one (tests/rxe).
+ * What a device would punish by a hang or by memory overwritten is counted as a
+ * mistake: a queue that overflows, a state that is skipped, an event that is not
+ * acknowledged. It reaches what no healthy device shows; it does not replace one
+ * (tests/rxe).
  */
 #ifndef TESTS_HARNESS_FAKE_VERBS_H
 #define TESTS_HARNESS_FAKE_VERBS_H
@@ -19,8 +20,8 @@
 struct fake_verbs_opts {
     bool no_library;
     bool no_connection_manager;
-    int devices;         /* fake0, fake1, … port P of N with one IPv4 address: 127.9.N.P,
-                          * to which real UDP gets, too */
+    int devices;         /* fake0, fake1, … port P of N with one IPv4 address:
+                          * 127.9.N.P, to which real UDP gets, too */
     int ports;           /* of each device */
     bool port_down;
     bool address_less;   /* the addresses lead to no device */
@@ -28,7 +29,8 @@ struct fake_verbs_opts {
     bool other_device;   /* peers are reached over the last device */
     bool other_port;     /* … over its last port */
     bool deaf;           /* requests for connections are not answered */
-    _Atomic bool late_ends; /* what is under way when a queue pair is stopped ends well */
+    _Atomic bool late_ends; /* what is under way when a queue pair is stopped ends
+                             * well */
     bool half_way;       /* what is answered cannot be established */
     int reject;          /* connections are rejected for this reason; 0: they are not */
     int reg_errno;       /* of ibv_reg_mr; 0: it works */
@@ -36,7 +38,8 @@ struct fake_verbs_opts {
     int dmabuf_errno;    /* of ibv_reg_dmabuf_mr; 0: it works; -1: an old library */
     int cq_errno;        /* of ibv_create_cq */
     int qp_errno;        /* of ibv_create_qp */
-    bool memlock;        /* memory counts against this process's limit of locked memory */
+    bool memlock;        /* memory counts against this process's limit of locked
+                          * memory */
     uint32_t inline_max;
     uint32_t message_max;
     int max_cqe;
@@ -48,8 +51,8 @@ struct fake_verbs_opts {
     bool no_gid_query;   /* a library without ibv_query_gid_table */
     bool no_rdmacm;      /* no librdmacm.so.1 */
     bool infiniband;     /* the ports' link layer; else Ethernet */
-    int lid;             /* of the first device, which the others count on from; 0: none.
-                          * The next ports' begin FAKE_PORT_LIDS above */
+    int lid;             /* of the first device, which the others count on from; 0:
+                          * none. The next ports' begin FAKE_PORT_LIDS above */
 };
 
 #define FAKE_GIDS 16
@@ -65,8 +68,8 @@ void fake_verbs_fail(enum ibv_wc_status status);
 void fake_verbs_hold(bool hold);
 
 /**
- * fake_verbs_port - from now on a port is down, or up: nothing gets through it, and every
- * context of its device is told.
+ * fake_verbs_port - from now on a port is down, or up: nothing gets through it, and
+ * every context of its device is told.
  *
  * Nothing that waits ends by itself, as on a device whose retries take long.
  */
@@ -81,7 +84,8 @@ bool fake_verbs_async_waits(int context);
 /**
  * fake_verbs_gid - set the nth entry of the table of GIDs of a device's first port.
  *
- * Port P of a new device N has fe80::P:N+1 and 10.9.N.P, both first of RoCE v1 and then of v2.
+ * Port P of a new device N has fe80::P:N+1 and 10.9.N.P, both first of RoCE v1 and then
+ * of v2.
  * address  IPv4 or IPv6; NULL: a hole
  */
 void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type type);
@@ -89,7 +93,8 @@ void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type ty
 /** fake_verbs_cut - all connections end, as if both processes had died. */
 void fake_verbs_cut(void);
 
-/** fake_verbs_unplug - the connection manager loses the way to every peer; it may return. */
+/** fake_verbs_unplug - the connection manager loses the way to every peer; it may
+ * return. */
 void fake_verbs_unplug(void);
 
 /** fake_verbs_remove - the connection manager says that all devices were removed. */
@@ -107,7 +112,8 @@ int fake_verbs_regions(const struct ibv_pd *pd);
 /** fake_verbs_pinned - bytes of all pages that are registered. */
 size_t fake_verbs_pinned(void);
 
-/** fake_verbs_posted - requests posted, and those of them that were inline or signalled. */
+/** fake_verbs_posted - requests posted, and those of them that were inline or
+ * signalled. */
 struct fake_verbs_counts {
     int sends, inlined, signalled;
 };

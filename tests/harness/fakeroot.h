@@ -79,8 +79,9 @@ static inline void fakeroot_rdma(struct fakeroot *root, const char *device,
     fakeroot_write(root, path, "");
 }
 
-static inline void fakeroot_gid(const struct fakeroot *root, const char *device, int index,
-                                const char *gid, const char *type, const char *netdev)
+static inline void fakeroot_gid(const struct fakeroot *root, const char *device,
+                                int index, const char *gid, const char *type,
+                                const char *netdev)
 {
     const char *const lines[][2] = {
         {"gids", gid}, {"gid_attrs/types", type}, {"gid_attrs/ndevs", netdev}};

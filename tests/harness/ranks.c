@@ -156,7 +156,8 @@ bool ranks_start(struct ranks *r, const struct ranks_job *job)
 
     memset(r, 0, sizeof(*r));
     r->job = *job;
-    r->slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    r->slots =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (r->slots == MAP_FAILED || trib_local_create(job->size, &r->local) != TRIB_OK) {
         fprintf(stderr, "ranks_start: %m\n");
         return false;
@@ -232,8 +233,8 @@ int ranks_failed(const struct ranks *r)
         if (s->status == 0 && r->wait_status[p] == 0 && quiet)
             continue;
         failed++;
-        fprintf(stderr, "# rank %d of %d (%s)%s: process status 0x%x, result %d: %s\n", i,
-                r->job.size, r->job.config ? r->job.config : "",
+        fprintf(stderr, "# rank %d of %d (%s)%s: process status 0x%x, result %d: %s\n",
+                i, r->job.size, r->job.config ? r->job.config : "",
                 r->hung ? " ended by the watchdog" : "", (unsigned)r->wait_status[p],
                 s->status, s->text);
         if (!quiet)

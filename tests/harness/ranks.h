@@ -71,7 +71,8 @@ struct ranks {
     double deadline;
 };
 
-/** ranks_start - begin; false: the machine refuses (the reason is on standard error). */
+/** ranks_start - begin; false: the machine refuses (the reason is on standard
+ * error). */
 bool ranks_start(struct ranks *r, const struct ranks_job *job);
 
 /** ranks_poll - look once; true when all processes have ended and were waited for. */

@@ -122,7 +122,8 @@ static bool prove_rank(const struct order *o, int rank)
     return true;
 }
 
-/* r leaves when all of its steps are done: one that comes after the first of q suffices. */
+/* r leaves when all of its steps are done: one that comes after the first of q
+ * suffices. */
 static bool waits_for(const struct order *o, int r, int q)
 {
     const uint32_t *base = o->g.base;

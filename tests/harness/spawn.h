@@ -79,8 +79,9 @@ pid_t spawn_pid(const struct spawn *s, int rank);
 bool spawn_expired(const struct spawn *s);
 
 /**
- * spawn_rest - once in each turn of a loop that waits, turns from 0 on: yield, then sleep.
- * Ranks that only yield hold up the one they wait for where there are more than cores.
+ * spawn_rest - once in each turn of a loop that waits, turns from 0 on: yield, then
+ * sleep. Ranks that only yield hold up the one they wait for where there are more than
+ * cores.
  */
 void spawn_rest(unsigned *turns);
 

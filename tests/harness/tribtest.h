@@ -37,8 +37,8 @@
 #define assert_status(status, expected) \
     assert_string_equal(trib_status_name(status), trib_status_name(expected))
 
-/* Whoever starts the tests may have ignored SIGCHLD, or blocked signals: both are inherited,
- * and then the exit statuses of ranks would be lost. */
+/* Whoever starts the tests may have ignored SIGCHLD, or blocked signals: both are
+ * inherited, and then the exit statuses of ranks would be lost. */
 __attribute__((constructor)) static void tribtest_signals(void)
 {
     sigset_t none;
@@ -57,7 +57,8 @@ static inline unsigned tribtest_slowness(void)
     return times < 1 ? 1 : times > 100 ? 100 : (unsigned)times;
 }
 
-/* The longest wait for what is sure to come: far more than it takes on a busy machine. */
+/* The longest wait for what is sure to come: far more than it takes on a busy
+ * machine. */
 static inline int tribtest_patience_ms(void)
 {
     return 60000 * (int)tribtest_slowness();
@@ -106,7 +107,8 @@ static inline int tribtest_threads(int size, tribtest_rank_fn fn, void *arg)
     assert_in_range(size, 1, TRIBTEST_RANKS_MAX);
     for (int i = 0; i < size; i++) {
         threads[i] = (struct tribtest_thread){fn, i, size, arg, -1};
-        assert_int_equal(pthread_create(&ids[i], NULL, tribtest_thread_main, &threads[i]), 0);
+        assert_int_equal(
+            pthread_create(&ids[i], NULL, tribtest_thread_main, &threads[i]), 0);
     }
     for (int i = 0; i < size; i++) {
         pthread_join(ids[i], NULL);
@@ -116,7 +118,8 @@ static inline int tribtest_threads(int size, tribtest_rank_fn fn, void *arg)
 }
 
 /* Runs fn as `size` child processes, each with a deadline; the number that failed. */
-static inline int tribtest_forks(int size, unsigned seconds, tribtest_rank_fn fn, void *arg)
+static inline int tribtest_forks(int size, unsigned seconds, tribtest_rank_fn fn,
+                                 void *arg)
 {
     pid_t pids[TRIBTEST_RANKS_MAX];
     int failed = 0;

@@ -8,11 +8,13 @@
 
 struct units_text {
     int units, ranks;
-    const int *parent, *first, *services, *of_rank; /* as struct trib_service_tree has them */
+    const int *parent, *first, *services, *of_rank; /* as struct trib_service_tree has
+                                                     * them */
     const char *const *names;                       /* of the services */
 };
 
-/* "a,b:1 (c:2)": the services of a unit and how many ranks it has, and the units below. */
+/* "a,b:1 (c:2)": the services of a unit and how many ranks it has, and the units
+ * below. */
 static inline void units_append(const struct units_text *u, int unit, char *text)
 {
     int n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks and the nodes of their channel as the processes of one job, by whose communicator
- * they meet. What rank 0 announces goes through pipes.
+ * Ranks and the nodes of their channel as the processes of one job, by whose
+ * communicator they meet. What rank 0 announces goes through pipes.
  */
 #ifndef TESTS_OFFLOAD_NODES_H
 #define TESTS_OFFLOAD_NODES_H
@@ -49,7 +49,8 @@ static inline void nodes_close(struct nodes *s)
 }
 
 /* Are all ranks done, or has one failed? */
-static inline bool nodes_over(const struct ranks_self *self, const struct nodes *s, int n_done)
+static inline bool nodes_over(const struct ranks_self *self, const struct nodes *s,
+                              int n_done)
 {
     for (int r = 0; r < s->ranks; r++) {
         const int status = self->slot[r - self->rank].status;
@@ -88,8 +89,10 @@ static inline trib_status_t nodes_meet(void *arg, const char *phase, const void 
 static inline struct trib_comm *nodes_join(struct ranks_self *self, struct nodes *s,
                                            trib_comm_t *comm)
 {
-    struct trib_channel_opts opts = {
-        .rank = self->rank, .ranks = s->ranks, .services = s->services, .tree = s->tree};
+    struct trib_channel_opts opts = {.rank = self->rank,
+                                     .ranks = s->ranks,
+                                     .services = s->services,
+                                     .tree = s->tree};
     struct trib_exchange x = {nodes_meet, comm};
     struct trib_error err = {0};
     struct trib_comm *channel;
@@ -112,19 +115,22 @@ static inline size_t nodes_allocated(void)
 #endif
 }
 
-/* What a node charges for a plan is what it takes, but for its codec and the allocator's own. */
-static inline void nodes_check_charge(struct ranks_self *self, const struct trib_plan *plan,
-                                      size_t before)
+/* What a node charges for a plan is what it takes, but for its codec and the
+ * allocator's own. */
+static inline void nodes_check_charge(struct ranks_self *self,
+                                      const struct trib_plan *plan, size_t before)
 {
     enum { SLACK = 32768 };
     const size_t after = nodes_allocated();
     const uint64_t used = after > before ? after - before : 0;
 
     if (used > plan->charged + SLACK || (after && plan->charged > 2 * used + SLACK))
-        ranks_die(self, "a plan of %zu elements by codec %s takes %llu bytes, charged were %llu",
-                  plan->run.desc.count,
-                  plan->codec ? trib_codec_info(plan->codec)->text : "none",
-                  (unsigned long long)used, (unsigned long long)plan->charged);
+        ranks_die(
+            self,
+            "a plan of %zu elements by codec %s takes %llu bytes, charged were %llu",
+            plan->run.desc.count,
+            plan->codec ? trib_codec_info(plan->codec)->text : "none",
+            (unsigned long long)used, (unsigned long long)plan->charged);
 }
 
 /* Of a node; false: rank 0 has said goodbye. */
@@ -133,8 +139,8 @@ static inline bool nodes_listen(struct ranks_self *self, const struct nodes *s,
 {
     struct nodes_message m;
 
-    while (recv(s->pipes[channel->engine.rank - s->ranks][0], &m, sizeof(m), MSG_DONTWAIT) ==
-           sizeof(m)) {
+    while (recv(s->pipes[channel->engine.rank - s->ranks][0], &m, sizeof(m),
+                MSG_DONTWAIT) == sizeof(m)) {
         if (m.number == NODES_GOODBYE)
             return false;
         const size_t before = nodes_allocated();

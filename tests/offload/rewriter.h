@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process that rewrites all memory which a rank shares with one peer, a node above all, while
- * that works with it: what the peer has given the rank to write to, and what is the rank's own
- * and the peer looks at. Fields are aimed at as well as any bytes; most are put back at once, so
- * that what was checked is another thing when it is used.
+ * A process that rewrites all memory which a rank shares with one peer, a node above
+ * all, while that works with it: what the peer has given the rank to write to, and what
+ * is the rank's own and the peer looks at. Fields are aimed at as well as any bytes;
+ * most are put back at once, so that what was checked is another thing when it is used.
  */
 #ifndef TESTS_OFFLOAD_REWRITER_H
 #define TESTS_OFFLOAD_REWRITER_H
@@ -21,7 +21,8 @@
 
 enum { REWRITER_AREAS = 32 };
 
-/* Memory of records of `stride` bytes, whose fields are aimed at; stride 0: any bytes of it. */
+/* Memory of records of `stride` bytes, whose fields are aimed at; stride 0: any bytes
+ * of it. */
 struct rewriter_area {
     volatile uint8_t *at;
     size_t n, stride;
@@ -42,7 +43,8 @@ static inline void rewriter_add(struct rewriter *w, void *at, size_t n, size_t s
 }
 
 /* Slots of the peer's for this rank: the fields of their cells, and their payloads. */
-static inline void rewriter_add_slots(struct rewriter *w, struct trib_engine *e, int peer)
+static inline void rewriter_add_slots(struct rewriter *w, struct trib_engine *e,
+                                      int peer)
 {
     static const uint8_t cell[] = {0, 4, 8, 12, 16, 24, 28, 56, 60, 12, 60, 0xff};
     struct trib_link *l = &e->links[peer];
@@ -55,10 +57,10 @@ static inline void rewriter_add_slots(struct rewriter *w, struct trib_engine *e,
     }
 }
 
-/* Control segments: header, then rings. The descriptor of a pipe is left alone: it may be the
- * one to which a test writes. */
-static inline void rewriter_add_control(struct rewriter *w, uint8_t *base, uint32_t size,
-                                        uint32_t slots)
+/* Control segments: header, then rings. The descriptor of a pipe is left alone: it may
+ * be the one to which a test writes. */
+static inline void rewriter_add_control(struct rewriter *w, uint8_t *base,
+                                        uint32_t size, uint32_t slots)
 {
     static const uint8_t header[] = {0, 8, 12, 16, 20, 128, 0xff};
     static const uint8_t entry[] = {0, 4, 8, 12, 0xff}, one[] = {0, 0xff};
@@ -70,8 +72,10 @@ static inline void rewriter_add_control(struct rewriter *w, uint8_t *base, uint3
     rewriter_add(w, &h->doorbell, 4, 4, one);
     for (uint32_t i = 0; i < size; i++) {
         struct trib_shm_ring *r = trib_shm_ring_at(h, i, slots);
-        rewriter_add(w, r->entries, slots * sizeof(r->entries[0]), sizeof(r->entries[0]), entry);
-        rewriter_add(w, r, offsetof(struct trib_shm_ring, entries), TRIB_SHM_APART, one);
+        rewriter_add(w, r->entries, slots * sizeof(r->entries[0]),
+                     sizeof(r->entries[0]), entry);
+        rewriter_add(w, r, offsetof(struct trib_shm_ring, entries), TRIB_SHM_APART,
+                     one);
     }
 }
 
@@ -95,7 +99,8 @@ static inline void rewriter_find(struct rewriter *w, struct trib_engine *e, int 
     if (e->transport->ops != &trib_shm_ops)
         return;
     const struct trib_segment *control = &shm->peers[peer].control;
-    rewriter_add_control(w, control->base, (uint32_t)shm->size, shm->peers[peer].out_slots);
+    rewriter_add_control(w, control->base, (uint32_t)shm->size,
+                         shm->peers[peer].out_slots);
     rewriter_add(w, control->base + control->len, 64, 0, NULL); /* the trailer */
     rewriter_add(w, shm->control.base + shm->control.len, 64, 0, NULL);
     rewriter_add(w, &shm->header->state, 4, 4, NULL);
@@ -111,8 +116,8 @@ static inline uint64_t rewriter_draw(struct rewriter *w)
 
 static inline uint32_t rewriter_value(struct rewriter *w, uint32_t was)
 {
-    static const uint32_t values[] = {0, 1, 4, 28, 64, 4096, 65536, 0x7fffffff, 0x80000000,
-                                      UINT32_MAX};
+    static const uint32_t values[] = {0,    1,     4,          28,         64,
+                                      4096, 65536, 0x7fffffff, 0x80000000, UINT32_MAX};
     const uint64_t r = rewriter_draw(w);
 
     switch (r % 4) {

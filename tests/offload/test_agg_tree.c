@@ -52,7 +52,8 @@ static void append_tree(const struct trib_service_layout *l, int ranks, char *te
 }
 
 /* What ranks and services make of the bytes is the same tree. */
-static void check_bytes(const struct trib_service_layout *l, int ranks, const char *expected)
+static void check_bytes(const struct trib_service_layout *l, int ranks,
+                        const char *expected)
 {
     struct trib_service_layout again = {.n = l->n};
     struct trib_error err = {0};
@@ -61,21 +62,27 @@ static void check_bytes(const struct trib_service_layout *l, int ranks, const ch
     size_t n, less;
 
     memcpy(again.addresses, l->addresses, sizeof(l->addresses));
-    assert_status(trib_service_tree_pack(l->tree, ranks, bytes, sizeof(bytes), &n), TRIB_OK);
-    assert_status(trib_service_tree_pack(l->tree, ranks, bytes, n - 1, &less), TRIB_ERR_OVERFLOW);
-    assert_status(trib_service_tree_unpack(bytes, n, ranks, l->n, &err, &again.tree), TRIB_OK);
+    assert_status(trib_service_tree_pack(l->tree, ranks, bytes, sizeof(bytes), &n),
+                  TRIB_OK);
+    assert_status(trib_service_tree_pack(l->tree, ranks, bytes, n - 1, &less),
+                  TRIB_ERR_OVERFLOW);
+    assert_status(trib_service_tree_unpack(bytes, n, ranks, l->n, &err, &again.tree),
+                  TRIB_OK);
     append_tree(&again, ranks, text);
     assert_string_equal(text, expected);
     trib_service_layout_free(&again);
     for (size_t cut = 1; cut < n; cut++) {
-        assert_status(trib_service_tree_unpack(bytes, cut, ranks, l->n, NULL, &again.tree),
-                      TRIB_ERR_PROTOCOL);
+        assert_status(
+            trib_service_tree_unpack(bytes, cut, ranks, l->n, NULL, &again.tree),
+            TRIB_ERR_PROTOCOL);
         assert_null(again.tree);
     }
-    assert_status(trib_service_tree_unpack(bytes, n, ranks + 1, l->n, NULL, &again.tree),
-                  TRIB_ERR_PROTOCOL);
-    assert_status(trib_service_tree_unpack(bytes, n, ranks, l->n + 1, NULL, &again.tree),
-                  TRIB_ERR_PROTOCOL);
+    assert_status(
+        trib_service_tree_unpack(bytes, n, ranks + 1, l->n, NULL, &again.tree),
+        TRIB_ERR_PROTOCOL);
+    assert_status(
+        trib_service_tree_unpack(bytes, n, ranks, l->n + 1, NULL, &again.tree),
+        TRIB_ERR_PROTOCOL);
 }
 
 static void check(const char *service, const char *ranks, const char *expected)
@@ -119,7 +126,8 @@ static void test_trees(void **state)
     check("c:1=x+d:1=y+a:1", "x.cluster y", "a:1 (c:1:1) (d:1:1)");
     check("c:1=x+d:1=x.cluster+a:1", "x.cluster x.other", "a:1 (c:1:1) (d:1:1)");
     check("c:1=x+d:1=y", "x y", "c:1,d:1 (c:1:1) (d:1:1)");
-    check("t:1+m:1=c:1,d:1+c:1=x+d:1=y+e:1=z", "x y z", "t:1 (m:1 (c:1:1) (d:1:1)) (e:1:1)");
+    check("t:1+m:1=c:1,d:1+c:1=x+d:1=y+e:1=z", "x y z",
+          "t:1 (m:1 (c:1:1) (d:1:1)) (e:1:1)");
     check("t:1+m:1=c:1,d:1,q+c:1=x+d:1=y+e:1=z", "x y q", "m:1:1 (c:1:1) (d:1:1)");
     check("t:1+c:1=x+d:1=y", "x x", "c:1");
 }
@@ -155,9 +163,12 @@ static void test_mistakes(void **state)
         struct trib_service_layout l;
         struct trib_error err = {0};
         struct heard heard;
-        assert_status(lay(rows[i].service, "", "x y", &err, &heard, &l), TRIB_ERR_CONFIG);
-        if (strncmp(err.text, "TRIB_SERVICE: ", 14) != 0 || !strstr(err.text, rows[i].why))
-            fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].service, err.text, rows[i].why);
+        assert_status(lay(rows[i].service, "", "x y", &err, &heard, &l),
+                      TRIB_ERR_CONFIG);
+        if (strncmp(err.text, "TRIB_SERVICE: ", 14) != 0 ||
+            !strstr(err.text, rows[i].why))
+            fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].service, err.text,
+                     rows[i].why);
         trib_service_layout_free(&l);
     }
 }
@@ -190,11 +201,13 @@ static void test_warnings(void **state)
     assert_non_null(strstr(err.text, path));
 }
 
-/* Ranks in a row are a few bytes, whoever many they are; ranks by turns are too many. */
+/* Ranks in a row are a few bytes, whoever many they are; ranks by turns are too
+ * many. */
 static void test_many_ranks(void **state)
 {
     enum { RANKS = 65536 };
-    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3}, services[] = {0, 1, 2};
+    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
+                     services[] = {0, 1, 2};
     static int leaf_of[RANKS];
     const struct trib_service_tree t = {3, parent, first, services, leaf_of};
     struct trib_service_tree *got;
@@ -204,7 +217,8 @@ static void test_many_ranks(void **state)
     (void)state;
     for (int r = 0; r < RANKS; r++)
         leaf_of[r] = 1 + r % 2;
-    assert_status(trib_service_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n), TRIB_ERR_OVERFLOW);
+    assert_status(trib_service_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n),
+                  TRIB_ERR_OVERFLOW);
     for (int r = 0; r < RANKS; r++)
         leaf_of[r] = r < 10 ? 2 : 1;
     assert_status(trib_service_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n), TRIB_OK);
@@ -216,15 +230,16 @@ static void test_many_ranks(void **state)
 
 static void test_peers(void **state)
 {
-    static const int parent[] = {0, 0, 0}, first[] = {0, 2, 3, 4}, services[] = {0, 1, 2, 3},
-                     leaf_of[] = {1, 1, 2};
+    static const int parent[] = {0, 0, 0}, first[] = {0, 2, 3, 4},
+                     services[] = {0, 1, 2, 3}, leaf_of[] = {1, 1, 2};
     const struct trib_service_tree t = {3, parent, first, services, leaf_of};
     bool peer[7];
 
     (void)state;
     assert_int_equal(trib_service_tree_peers(&t, 3, 4, 0, peer), 2); /* both leaves */
     assert_true(peer[5] && peer[6]);
-    assert_int_equal(trib_service_tree_peers(&t, 3, 4, 2, peer), 4); /* ranks 0 and 1, roots */
+    assert_int_equal(trib_service_tree_peers(&t, 3, 4, 2, peer), 4); /* ranks 0 and 1,
+                                                                      * roots */
     assert_true(peer[0] && peer[1] && peer[3] && peer[4]);
     assert_int_equal(trib_service_tree_peers(NULL, 3, 4, 2, peer), 3);
     assert_true(peer[0] && peer[1] && peer[2]);

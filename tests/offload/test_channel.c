@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks whose vectors nodes sum: the channel of offload/channel.h, its nodes driven here, over
- * all transports, against a plain sum.
+ * Ranks whose vectors nodes sum: the channel of offload/channel.h, its nodes driven
+ * here, over all transports, against a plain sum.
  */
 #include "tests/harness/tribtest.h"
 
@@ -31,12 +31,13 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
     }
 }
 
-/* What a stranger may have rank 0 announce: chunks larger than words ever have. They end as fast as
- * any other plan: a lane has other jobs. */
+/* What a stranger may have rank 0 announce: chunks larger than words ever have. They
+ * end as fast as any other plan: a lane has other jobs. */
 static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
 {
-    const size_t slot = channel->cfg.chunk > channel->chunk_asked ? channel->cfg.chunk
-                                                                  : channel->chunk_asked;
+    const size_t slot = channel->cfg.chunk > channel->chunk_asked
+                            ? channel->cfg.chunk
+                            : channel->chunk_asked;
     const size_t most = TRIB_CHANNEL_CHUNKS_OF_WORD * slot;
     const struct {
         size_t chunk;
@@ -47,26 +48,30 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
         {most + 1, "topk:ratio=0.01", false},
         {(size_t)1 << 40, "topk:ratio=0.01", false},
         {SIZE_MAX, "topk:ratio=0.01", false},
-        {slot, "none", true}, /* elements as they are have the slots that the job asked for */
+        {slot, "none",
+         true}, /* elements as they are have the slots that the job asked for */
         {slot + 1, "none", false},
         {most, "none", false},
     };
 
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[TRIB_CHANNEL_TEXT_MAX];
-        snprintf(text, sizeof(text),
-                 "coll=allreduce count=1000000 dtype=f32 op=sum root=0 feed=0 chunk=%zu leaving=0 "
-                 "feedback=none quorum=all codec=%s",
-                 cases[i].chunk, cases[i].codec);
-        const trib_status_t st = trib_channel_take(channel, TRIB_CHANNEL_PLANS - 1 - i, text);
-        if ((st == TRIB_OK) != cases[i].good || (!cases[i].good && st != TRIB_ERR_INVALID))
-            ranks_die(self, "a chunk of %zu bytes, codec %s: %s", cases[i].chunk, cases[i].codec,
-                      trib_status_name(st));
+        snprintf(
+            text, sizeof(text),
+            "coll=allreduce count=1000000 dtype=f32 op=sum root=0 feed=0 chunk=%zu "
+            "leaving=0 feedback=none quorum=all codec=%s",
+            cases[i].chunk, cases[i].codec);
+        const trib_status_t st =
+            trib_channel_take(channel, TRIB_CHANNEL_PLANS - 1 - i, text);
+        if ((st == TRIB_OK) != cases[i].good ||
+            (!cases[i].good && st != TRIB_ERR_INVALID))
+            ranks_die(self, "a chunk of %zu bytes, codec %s: %s", cases[i].chunk,
+                      cases[i].codec, trib_status_name(st));
     }
     trib_error_clear(&channel->err);
 }
 
-/* Ranks --------------------------------------------------------------------------------- */
+/* Ranks ---------------------------------------------------------------------------- */
 
 struct one {
     struct oracle o;
@@ -90,19 +95,22 @@ static void check(struct ranks_self *self, const struct one *c, const uint8_t *g
         if (c->codec->tolerance)
             a.tolerance += c->codec->tolerance(&e);
         if (!oracle_equal(c->o.dtype, &a, v))
-            ranks_die(self, "seed %llu, %d ranks, %s %s %s of %zu%s, chunk %zu: element %zu "
-                            "is %.9g (%lld), not %.9g (%lld) within %.3g",
-                      (unsigned long long)c->o.seed, c->o.size, trib_dtype_name(c->o.dtype),
-                      trib_op_name(c->o.op), c->codec->text, c->count,
-                      c->in_place ? " in place" : "", c->chunk, i, v.f, (long long)v.i,
-                      a.value.f, (long long)a.value.i, a.tolerance);
+            ranks_die(self,
+                      "seed %llu, %d ranks, %s %s %s of %zu%s, chunk %zu: element %zu "
+                      "is %.9g (%lld), not %.9g (%lld) within %.3g",
+                      (unsigned long long)c->o.seed, c->o.size,
+                      trib_dtype_name(c->o.dtype), trib_op_name(c->o.op),
+                      c->codec->text, c->count, c->in_place ? " in place" : "",
+                      c->chunk, i, v.f, (long long)v.i, a.value.f, (long long)a.value.i,
+                      a.tolerance);
     }
 }
 
 static void draw(const struct served *s, uint64_t n, struct one *c)
 {
     static const size_t counts[] = {0, 1, 2, 17, 1023, 4097, 30000, LONGEST};
-    static const size_t chunks[] = {0, 256, 4096, 16384, 262144 /* more than a slot: of words */};
+    static const size_t chunks[] = {0, 256, 4096, 16384, 262144 /* more than a slot: of
+                                                                 * words */};
     uint64_t bits = oracle_mix(n ^ oracle_mix(s->seed));
 
     *c = (struct one){
@@ -128,8 +136,8 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
         c->o.op = bits >> 40 & 1 ? TRIB_SUM : TRIB_MEAN;
 }
 
-static void run_one(struct ranks_self *self, struct trib_comm *channel, const struct one *c,
-                    uint8_t *const buffers[2])
+static void run_one(struct ranks_self *self, struct trib_comm *channel,
+                    const struct one *c, uint8_t *const buffers[2])
 {
     trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
@@ -161,7 +169,8 @@ static void use(struct ranks_self *self, struct trib_comm *channel)
     const struct served *s = self->arg;
     uint8_t *buffers[2] = {malloc(LONGEST * 8), malloc(LONGEST * 8)};
 
-    ranks_assert(self, trib_size(channel) == s->nodes.ranks && trib_rank(channel) == self->rank);
+    ranks_assert(self, trib_size(channel) == s->nodes.ranks &&
+                           trib_rank(channel) == self->rank);
     for (uint64_t n = 0; n < 120; n++) {
         struct one c;
         draw(s, n, &c);
@@ -214,8 +223,8 @@ static void test_star(void **state)
 
 static void test_tree(void **state)
 {
-    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3}, services[] = {0, 1, 2},
-                     leaf_of[] = {1, 2, 1, 2};
+    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
+                     services[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2};
     static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
 
     run(*state, 4, 3, &tree);
@@ -224,8 +233,8 @@ static void test_tree(void **state)
 /* The services of two racks are the root, too; one has two of them. */
 static void test_racks(void **state)
 {
-    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6}, services[] = {0, 1, 2, 0, 1, 2},
-                     leaf_of[] = {1, 2, 1};
+    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
+                     services[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
     static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
 
     run(*state, 3, 3, &tree);
@@ -237,9 +246,15 @@ static void test_racks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON(test_star, "shm"), ON(test_tree, "shm"), ON(test_star, "shm+nomap"),
-        ON(test_star, "shm;window=1"), ON(test_racks, "shm;window=3"),
-        ON(test_star, "tcp"), ON(test_tree, "tcp"), ON(test_racks, "tcp"), ON(test_racks, "shm"),
+        ON(test_star, "shm"),
+        ON(test_tree, "shm"),
+        ON(test_star, "shm+nomap"),
+        ON(test_star, "shm;window=1"),
+        ON(test_racks, "shm;window=3"),
+        ON(test_star, "tcp"),
+        ON(test_tree, "tcp"),
+        ON(test_racks, "tcp"),
+        ON(test_racks, "shm"),
 #if HAVE_UCX
         ON(test_star, "ucx"),
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that lose their service in any phase: killed, stopped, or never; that come to another
- * one, and may lose that, too. Whatever happens, each sum is the plain one, and what a codec
- * holds back is neither lost nor sent twice.
+ * Ranks that lose their service in any phase: killed, stopped, or never; that come to
+ * another one, and may lose that, too. Whatever happens, each sum is the plain one, and
+ * what a codec holds back is neither lost nor sent twice.
  *
- * A node counts what it has moved and ends itself at a number that the test draws. Values are
- * small integers, so all sums are exact.
+ * A node counts what it has moved and ends itself at a number that the test draws.
+ * Values are small integers, so all sums are exact.
  */
 #include "tests/harness/tribtest.h"
 
@@ -39,7 +39,8 @@ static const struct kind {
     int drain;       /* steps with nothing to add, at the end */
     double momentum; /* of what goes in */
     double rounding; /* of float32, an element of all steps */
-    double lost;     /* with each service that ends: what it held back of its last results */
+    double lost;     /* with each service that ends: what it held back of its last
+                      * results */
 } kinds[] = {
     {"topk:ratio=0.25", NULL, ALL_CAME_OUT, 12, 0, 0, 0},
     {"topk:ratio=0.25", "ef14:momentum=0.5,masking=0", NOTHING_LOST, 4, 0.5, 0, 0},
@@ -63,7 +64,8 @@ struct lossy_job {
     uint64_t seed;
     const struct kind *kind;
     int signal; /* 0: none */
-    uint64_t after[2]; /* so many steps of node 0 of each that moved something; 0: never */
+    uint64_t after[2]; /* so many steps of node 0 of each that moved something; 0:
+                        * never */
     bool leaves; /* for the later ones, which are better, though nothing has failed */
     struct shared *shared;
 };
@@ -71,7 +73,9 @@ struct lossy_job {
 /* What a rank sums of: small whole numbers. */
 static double number(uint64_t seed, int rank, uint64_t step, size_t i)
 {
-    return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^ step << 40) % 17) -
+    return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^
+                               step << 40) %
+                    17) -
            8;
 }
 
@@ -84,7 +88,7 @@ static double sum_of(uint64_t seed, int ranks, uint64_t step, size_t i)
     return sum;
 }
 
-/* Nodes --------------------------------------------------------------------------------- */
+/* Nodes ---------------------------------------------------------------------------- */
 
 static bool is_over(const struct ranks_self *self)
 {
@@ -93,7 +97,8 @@ static bool is_over(const struct ranks_self *self)
     return nodes_over(self, &j->nodes, atomic_load(&j->shared->n_done));
 }
 
-static void serve(struct ranks_self *self, struct nodes *nodes, struct trib_comm *channel)
+static void serve(struct ranks_self *self, struct nodes *nodes,
+                  struct trib_comm *channel)
 {
     struct lossy_job *j = self->arg;
     const bool late = nodes == &j->later, first = channel->engine.rank == nodes->ranks;
@@ -132,8 +137,8 @@ struct later_node {
     int fd;
 };
 
-static trib_status_t meet_later(void *arg, const char *phase, const void *in, size_t bytes,
-                                void *out)
+static trib_status_t meet_later(void *arg, const char *phase, const void *in,
+                                size_t bytes, void *out)
 {
     const struct later_node *n = arg;
     const struct lossy_job *j = n->self->arg;
@@ -149,7 +154,8 @@ static trib_status_t meet_later(void *arg, const char *phase, const void *in, si
 static void serve_later(struct ranks_self *self, trib_comm_t *all)
 {
     struct lossy_job *j = self->arg;
-    struct later_node n = {.self = self, .index = self->rank - j->nodes.ranks - j->nodes.services};
+    struct later_node n = {.self = self,
+                           .index = self->rank - j->nodes.ranks - j->nodes.services};
     struct trib_exchange x = {meet_later, &n};
     struct trib_error err = {0};
     struct trib_comm *channel;
@@ -169,7 +175,7 @@ static void serve_later(struct ranks_self *self, trib_comm_t *all)
     serve(self, &j->later, channel);
 }
 
-/* The way to them ----------------------------------------------------------------------- */
+/* The way to them ------------------------------------------------------------------ */
 
 struct way {
     struct ranks_self *self;
@@ -190,8 +196,8 @@ static bool found(void *arg)
     return !w->home->service->channel || (j->leaves && w->step >= 2);
 }
 
-static trib_status_t meet_ranks(void *arg, const char *phase, const void *in, size_t bytes,
-                                void *out)
+static trib_status_t meet_ranks(void *arg, const char *phase, const void *in,
+                                size_t bytes, void *out)
 {
     struct way *w = arg;
     const struct lossy_job *j = w->self->arg;
@@ -202,14 +208,17 @@ static trib_status_t meet_ranks(void *arg, const char *phase, const void *in, si
     (void)phase;
     ranks_ok(w->self, trib_comm_tell(council, TRIB_ALLGATHER, in, bytes, all));
     for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
-        ranks_assert(w->self, hear(w->self, j->later.pipes[i][1], all + (ranks + i) * bytes, bytes));
+        ranks_assert(w->self, hear(w->self, j->later.pipes[i][1],
+                                   all + (ranks + i) * bytes, bytes));
     for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
-        ranks_assert(w->self, send(j->later.pipes[i][1], all, (ranks + nodes) * bytes, 0) ==
-                                  (ssize_t)((ranks + nodes) * bytes));
-    return trib_comm_tell(council, TRIB_BROADCAST, NULL, nodes * bytes, all + ranks * bytes);
+        ranks_assert(w->self, send(j->later.pipes[i][1], all, (ranks + nodes) * bytes,
+                                   0) == (ssize_t)((ranks + nodes) * bytes));
+    return trib_comm_tell(council, TRIB_BROADCAST, NULL, nodes * bytes,
+                          all + ranks * bytes);
 }
 
-static trib_status_t open_later(void *arg, struct trib_comm **out, char *text, size_t bytes)
+static trib_status_t open_later(void *arg, struct trib_comm **out, char *text,
+                                size_t bytes)
 {
     struct way *w = arg;
     struct lossy_job *j = w->self->arg;
@@ -228,7 +237,7 @@ static trib_status_t open_later(void *arg, struct trib_comm **out, char *text, s
     return trib_channel_open(&w->home->cfg, &w->home->log, &opts, &x, &err, out);
 }
 
-/* Ranks --------------------------------------------------------------------------------- */
+/* Ranks ---------------------------------------------------------------------------- */
 
 struct plans {
     trib_plan_t *dense, *whole, *coded;
@@ -305,10 +314,12 @@ static void check_dense(struct ranks_self *self, const struct plans *p, uint64_t
 
     for (size_t i = 0; i < LONG; i++)
         if ((double)p->x[i] != sum_of(j->seed, j->nodes.ranks, step, i))
-            ranks_die(self, "seed %llu, after %llu: dense element %zu of step %llu is %g, not %g",
-                      (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
-                      (unsigned long long)step, (double)p->x[i],
-                      sum_of(j->seed, j->nodes.ranks, step, i));
+            ranks_die(
+                self,
+                "seed %llu, after %llu: dense element %zu of step %llu is %g, not %g",
+                (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
+                (unsigned long long)step, (double)p->x[i],
+                sum_of(j->seed, j->nodes.ranks, step, i));
 }
 
 static void check_whole(struct ranks_self *self, const struct plans *p, uint64_t step)
@@ -317,7 +328,8 @@ static void check_whole(struct ranks_self *self, const struct plans *p, uint64_t
 
     for (size_t i = 0; i < SHORT; i++)
         if ((double)p->out[i] != sum_of(j->seed, j->nodes.ranks, step, i))
-            ranks_die(self, "seed %llu, after %llu: integer %zu of step %llu is %lld, not %g",
+            ranks_die(self,
+                      "seed %llu, after %llu: integer %zu of step %llu is %lld, not %g",
                       (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
                       (unsigned long long)step, (long long)p->out[i],
                       sum_of(j->seed, j->nodes.ranks, step, i));
@@ -331,7 +343,8 @@ static double coded_number(const struct lossy_job *j, int rank, uint64_t step, s
     return j->kind->law == CAUGHT_UP ? number(j->seed, rank, STEPS, i) : 0;
 }
 
-static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *p, uint64_t step)
+static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *p,
+                      uint64_t step)
 {
     float *y =
         (step + (uint64_t)self->rank) % 3 ? p->elsewhere : p->y; /* the same vector */
@@ -346,8 +359,10 @@ static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *
     p->y = y;
 }
 
-/* Several starts under way, waited for in another order, and other operations among them. */
-static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p, uint64_t step)
+/* Several starts under way, waited for in another order, and other operations among
+ * them. */
+static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p,
+                     uint64_t step)
 {
     const struct lossy_job *j = self->arg;
     double mine[2] = {1, 2};
@@ -388,7 +403,8 @@ static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
     WELL(self, comm, trib_barrier(comm));
 }
 
-/* What the codec of one rank was given for element i, in all steps, or in the last one. */
+/* What the codec of one rank was given for element i, in all steps, or in the last
+ * one. */
 static double given(const struct lossy_job *j, int rank, size_t i)
 {
     double sum = 0, u = 0;
@@ -416,10 +432,12 @@ static void check_coded(struct ranks_self *self, const struct plans *p)
         }
         const double out = k->law == CAUGHT_UP ? (double)p->y[i] : p->total[i];
         if (!(fabs(out + held - in) <= most))
-            ranks_die(self, "seed %llu, after %llu: codec %s %s: of element %zu %g went in, %g "
-                            "came out, %g is held",
-                      (unsigned long long)j->seed, (unsigned long long)j->after[0], k->codec,
-                      k->feedback ? k->feedback : "", i, in, out, held);
+            ranks_die(
+                self,
+                "seed %llu, after %llu: codec %s %s: of element %zu %g went in, %g "
+                "came out, %g is held",
+                (unsigned long long)j->seed, (unsigned long long)j->after[0], k->codec,
+                k->feedback ? k->feedback : "", i, in, out, held);
     }
 }
 
@@ -432,14 +450,16 @@ static void fork_child(struct ranks_self *self, trib_comm_t *home, struct plans 
     if (pid == 0) {
         bool ok = trib_plan_free(p->dense) == TRIB_OK &&
                   trib_plan_free(p->whole) == TRIB_OK &&
-                  trib_plan_free(p->coded) == TRIB_OK && trib_free_comm(home) == TRIB_OK;
+                  trib_plan_free(p->coded) == TRIB_OK &&
+                  trib_free_comm(home) == TRIB_OK;
         _exit(!ok);
     }
     ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
 /* A plan that is made where the job has no service, perhaps, and goes where it goes. */
-static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **more, int64_t *x)
+static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **more,
+                     int64_t *x)
 {
     trib_desc_t d = TRIB_DESC_INIT;
 
@@ -480,9 +500,8 @@ static trib_comm_t *come(struct ranks_self *self, struct way *way)
     ranks_ok(self, trib_service_attach(home));
     home->service->channel = channel;
     home->service->ask_at = channel ? 0 : 1;
-    home->service->way = (struct trib_service_way){.found = self->rank == 0 ? found : NULL,
-                                                   .open = open_later,
-                                                   .arg = way};
+    home->service->way = (struct trib_service_way){
+        .found = self->rank == 0 ? found : NULL, .open = open_later, .arg = way};
     return home;
 }
 
@@ -529,22 +548,23 @@ static int run_rank(struct ranks_self *self)
     return 0;
 }
 
-/* Runs ---------------------------------------------------------------------------------- */
+/* Runs ----------------------------------------------------------------------------- */
 
 /* Did the ranks come to the later nodes? */
 static bool run(const char *transport, struct lossy_job *j)
 {
     char config[200];
 
-    snprintf(config, sizeof(config), "transport=%s;stop_timeout_ms=300;timeout_ms=%u", transport,
-             20000 * tribtest_slowness());
+    snprintf(config, sizeof(config), "transport=%s;stop_timeout_ms=300;timeout_ms=%u",
+             transport, 20000 * tribtest_slowness());
     j->shared = mmap(NULL, sizeof(*j->shared), PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j->shared, MAP_FAILED);
     j->later.ranks = j->nodes.ranks;
     j->kind = j->kind ? j->kind : &kinds[0];
     assert_true(nodes_open(&j->nodes) && nodes_open(&j->later));
-    struct ranks_job job = {.size = j->nodes.ranks + j->nodes.services + j->later.services,
+    struct ranks_job job = {.size =
+                                j->nodes.ranks + j->nodes.services + j->later.services,
                             .fn = run_rank,
                             .arg = j,
                             .config = config,
@@ -576,8 +596,9 @@ static void test_leaves(void **state)
 
 static void test_comes_later(void **state)
 {
-    assert_true(run(*state, &(struct lossy_job){
-                                .nodes = {.ranks = 3}, .later = {.services = 1}, .seed = 3}));
+    assert_true(run(*state, &(struct lossy_job){.nodes = {.ranks = 3},
+                                                .later = {.services = 1},
+                                                .seed = 3}));
 }
 
 static int sweep(const char *transport, int sig, int draws, const struct kind *kind)
@@ -608,8 +629,9 @@ static void test_killed(void **state)
 static void test_states(void **state)
 {
     for (int k = 1; k < KINDS; k++) {
-        run(*state, &(struct lossy_job){
-                        .nodes = {.ranks = 3, .services = 1}, .kind = &kinds[k], .seed = 4});
+        run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 1},
+                                        .kind = &kinds[k],
+                                        .seed = 4});
         assert_true(sweep(*state, SIGKILL, 5, &kinds[k]) > 0);
     }
 }
@@ -619,15 +641,17 @@ static void test_stopped(void **state)
     assert_true(sweep(*state, SIGSTOP, 3, &kinds[0]) > 0);
 }
 
-#define ON(test, transport) {#test " [" transport "]", test, NULL, NULL, (char *)(uintptr_t)transport}
+#define ON(test, transport) \
+    {#test " [" transport "]", test, NULL, NULL, \
+     (char *)(uintptr_t)transport}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON(test_never, "shm"),       ON(test_leaves, "shm"),  ON(test_comes_later, "shm"),
-        ON(test_killed, "shm"),      ON(test_stopped, "shm"), ON(test_states, "shm"),
-        ON(test_never, "tcp"),       ON(test_leaves, "tcp"),  ON(test_comes_later, "tcp"),
-        ON(test_killed, "tcp"),      ON(test_stopped, "tcp"), ON(test_states, "tcp"),
+        ON(test_never, "shm"),  ON(test_leaves, "shm"),  ON(test_comes_later, "shm"),
+        ON(test_killed, "shm"), ON(test_stopped, "shm"), ON(test_states, "shm"),
+        ON(test_never, "tcp"),  ON(test_leaves, "tcp"),  ON(test_comes_later, "tcp"),
+        ON(test_killed, "tcp"), ON(test_stopped, "tcp"), ON(test_states, "tcp"),
     };
 
     tribtest_deadline(300);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that nodes close without late ranks: nothing is lost, nothing is counted twice, all ranks
- * have the same bits, and the loss of the nodes at any moment changes none of that.
+ * Sums that nodes close without late ranks: nothing is lost, nothing is counted twice,
+ * all ranks have the same bits, and the loss of the nodes at any moment changes none of
+ * that.
  *
- * Values are small integers: what came out and what ranks still hold is exactly what went in.
+ * Values are small integers: what came out and what ranks still hold is exactly what
+ * went in.
  */
 #include "tests/harness/tribtest.h"
 
@@ -66,10 +68,13 @@ struct job {
 
 static double number(uint64_t seed, int rank, uint64_t step, size_t i)
 {
-    return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^ step << 40) % 9) - 4;
+    return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^
+                               step << 40) %
+                    9) -
+           4;
 }
 
-/* Nodes --------------------------------------------------------------------------------- */
+/* Nodes ---------------------------------------------------------------------------- */
 
 static bool is_over(const struct ranks_self *self)
 {
@@ -99,13 +104,14 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
     trib_channel_dispose(channel);
 }
 
-/* Ranks --------------------------------------------------------------------------------- */
+/* Ranks ---------------------------------------------------------------------------- */
 
 struct user {
     struct ranks_self *self;
     trib_comm_t *comm;
     trib_plan_t *plan[PLANS];
-    trib_plan_t *last; /* of a step, without a quorum: whoever ends it knows that all ended those */
+    trib_plan_t *last; /* of a step, without a quorum: whoever ends it knows that all
+                        * ended those */
     float sum;
     void *send[PLANS], *recv[PLANS];
     double *out[PLANS]; /* all that came out, times those that were in a mean */
@@ -225,7 +231,8 @@ static void one_step(struct user *u, int step, bool zero)
             struct oracle_value v = {.f = 0};
             if (!zero)
                 v.f = number(j->seed + (uint64_t)p, u->self->rank, (uint64_t)step, i);
-            oracle_store(k->dtype, v, (char *)u->send[p] + i * trib_dtype_size(k->dtype));
+            oracle_store(k->dtype, v,
+                         (char *)u->send[p] + i * trib_dtype_size(k->dtype));
         }
     }
     if (late && bits & 64 && !j->strikes)
@@ -251,8 +258,8 @@ static void one_step(struct user *u, int step, bool zero)
         wait_for_last(u);
 }
 
-/* As parts of contributions. A rank that has left the service alone, in the last start, holds a
- * part of each mean that it would finish itself: a third, of three ranks. */
+/* As parts of contributions. A rank that has left the service alone, in the last start,
+ * holds a part of each mean that it would finish itself: a third, of three ranks. */
 static void note_held(struct user *u)
 {
     const struct job *j = u->self->arg;
@@ -283,12 +290,13 @@ static void check_mass(struct user *u)
             }
             const double off = fabs(u->out[p][i] + held - in);
             if (off > (j->kind[p].exact ? 0 : 1))
-                ranks_die(u->self,
-                          "seed %llu after %llu: plan %d (%s %s %s): element %zu: %g came out, "
-                          "%g is held, %g went in",
-                          (unsigned long long)j->seed, (unsigned long long)j->after, p,
-                          j->kind[p].codec, trib_dtype_name(j->kind[p].dtype),
-                          trib_op_name(j->kind[p].op), i, u->out[p][i], held, in);
+                ranks_die(
+                    u->self,
+                    "seed %llu after %llu: plan %d (%s %s %s): element %zu: %g came "
+                    "out, %g is held, %g went in",
+                    (unsigned long long)j->seed, (unsigned long long)j->after, p,
+                    j->kind[p].codec, trib_dtype_name(j->kind[p].dtype),
+                    trib_op_name(j->kind[p].op), i, u->out[p][i], held, in);
         }
     }
 }
@@ -302,10 +310,11 @@ static void check_same(struct user *u)
             for (int step = 0; step < STEPS + j->drain; step++)
                 if (memcmp(&j->shared->said[r][p][step], &j->shared->said[0][p][step],
                            sizeof(struct said)) != 0)
-                    ranks_die(u->self, "seed %llu after %llu: start %d of plan %d: rank %d has "
-                                       "another result than rank 0",
-                              (unsigned long long)j->seed, (unsigned long long)j->after, step,
-                              p, r);
+                    ranks_die(u->self,
+                              "seed %llu after %llu: start %d of plan %d: rank %d has "
+                              "another result than rank 0",
+                              (unsigned long long)j->seed, (unsigned long long)j->after,
+                              step, p, r);
 }
 
 static trib_comm_t *come(struct ranks_self *self, struct trib_comm **all_out)
@@ -368,7 +377,7 @@ static int run_rank(struct ranks_self *self)
     return 0;
 }
 
-/* Runs ---------------------------------------------------------------------------------- */
+/* Runs ----------------------------------------------------------------------------- */
 
 static void draw(struct kind *k, uint64_t bits, bool exact)
 {
@@ -395,13 +404,15 @@ static void draw(struct kind *k, uint64_t bits, bool exact)
         k->dtype = TRIB_F32;
 }
 
-/* Elements that some rank missed: none, on a machine so busy that the others are no sooner. */
+/* Elements that some rank missed: none, on a machine so busy that the others are no
+ * sooner. */
 static uint64_t run(const char *transport, struct job *j)
 {
     char config[200];
 
-    snprintf(config, sizeof(config), "transport=%s;stop_timeout_ms=%d;timeout_ms=%u;window=%d",
-             transport, j->signal == SIGSTOP ? 1000 : 20000, 20000 * tribtest_slowness(),
+    snprintf(config, sizeof(config),
+             "transport=%s;stop_timeout_ms=%d;timeout_ms=%u;window=%d", transport,
+             j->signal == SIGSTOP ? 1000 : 20000, 20000 * tribtest_slowness(),
              j->seed % 3 ? 2 : 8);
     j->shared = mmap(NULL, sizeof(*j->shared), PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -426,9 +437,10 @@ static uint64_t run(const char *transport, struct job *j)
 static struct job job_of(uint64_t n, bool exact)
 {
     const uint64_t bits = oracle_mix(n * 7 + 1);
-    struct job j = {.nodes = {.ranks = 3 + (int)(bits % 3), .services = 1 + (int)(bits >> 8) % 3},
-                    .seed = bits,
-                    .quorum = QUORUM};
+    struct job j = {
+        .nodes = {.ranks = 3 + (int)(bits % 3), .services = 1 + (int)(bits >> 8) % 3},
+        .seed = bits,
+        .quorum = QUORUM};
 
     if (j.nodes.services < 1)
         j.nodes.services = 1;
@@ -487,11 +499,22 @@ static void test_same(void **state)
 
 static void test_text(void **state)
 {
-    static const char *const wrong[] = {"0,deadline=1ms", "1.1,deadline=1ms", "0.9", "0.9,",
-                                        "-1,deadline=1ms", "0.9,deadline=0ms", "0.9,deadline=5",
-                                        "0.9,deadline=1h", "0.9,deadline=1ms,", "x,deadline=1s",
-                                        "0.9,dead=1ms", "0.9,deadline=-1ms", "nan,deadline=1s",
-                                        "0.9, deadline=1ms", "0.9,deadline=1e9s", "ALL"};
+    static const char *const wrong[] = {"0,deadline=1ms",
+                                        "1.1,deadline=1ms",
+                                        "0.9",
+                                        "0.9,",
+                                        "-1,deadline=1ms",
+                                        "0.9,deadline=0ms",
+                                        "0.9,deadline=5",
+                                        "0.9,deadline=1h",
+                                        "0.9,deadline=1ms,",
+                                        "x,deadline=1s",
+                                        "0.9,dead=1ms",
+                                        "0.9,deadline=-1ms",
+                                        "nan,deadline=1s",
+                                        "0.9, deadline=1ms",
+                                        "0.9,deadline=1e9s",
+                                        "ALL"};
     struct trib_quorum_wish w;
     struct trib_error err = {0};
 
@@ -534,7 +557,8 @@ static int refused(struct ranks_self *self)
         d.dtype = kinds[i].dtype;
         d.op = kinds[i].op;
         d.quorum = QUORUM;
-        ranks_assert(self, trib_plan_allreduce(self->comm, &d, &plan) == TRIB_ERR_UNSUPPORTED);
+        ranks_assert(self, trib_plan_allreduce(self->comm, &d, &plan) ==
+                               TRIB_ERR_UNSUPPORTED);
         ranks_assert(self, strstr(trib_last_error(self->comm), "quorum"));
     }
     return 0;
@@ -555,7 +579,9 @@ static void sweep(const char *transport, int sig, uint64_t draws)
                 j.kind[p] = (struct kind){.codec = "none", .count = 17, .op = TRIB_MEAN,
                                           .feed = j.kind[p].feed, .exact = true};
         j.signal = sig;
-        j.after = 1 + oracle_mix(j.seed + 5) % (n % 3 == 0 ? 60 : n % 3 == 1 ? 400 : 2000);
+        j.after = 1 + oracle_mix(j.seed + 5) % (n % 3 == 0   ? 60
+                                                : n % 3 == 1 ? 400
+                                                             : 2000);
         (void)run(transport, &j);
     }
 }

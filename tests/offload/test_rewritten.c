@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node of a job one of whose ranks rewrites all memory that the two share, again and again:
- * slots, heads of arenas, control segments, rings, trailers. The node's process lives, and another
- * job of it gets the right sums meanwhile. With --long for five minutes of each.
+ * A node of a job one of whose ranks rewrites all memory that the two share, again and
+ * again: slots, heads of arenas, control segments, rings, trailers. The node's process
+ * lives, and another job of it gets the right sums meanwhile. With --long for five
+ * minutes of each.
  */
 #include "tests/harness/tribtest.h"
 
@@ -27,7 +28,8 @@ static float value(int rank, int step, int i)
     return (float)((rank * 5 + step * 3 + i) % 17 - 8);
 }
 
-static trib_status_t sum(struct trib_comm *channel, trib_plan_t *plan, float *x, int step)
+static trib_status_t sum(struct trib_comm *channel, trib_plan_t *plan, float *x,
+                         int step)
 {
     for (int i = 0; i < COUNT; i++)
         x[i] = value(trib_rank(channel), step, i);
@@ -43,22 +45,25 @@ static trib_plan_t *make(struct trib_comm *channel, float *x, const char *codec)
     d.recv = x;
     d.count = COUNT;
     d.codec = codec;
-    return trib_plan_create(channel, TRIB_ALLREDUCE, &d, &plan) == TRIB_OK ? plan : NULL;
+    return trib_plan_create(channel, TRIB_ALLREDUCE, &d, &plan) == TRIB_OK ? plan
+                                                                           : NULL;
 }
 
 /* Whether the other job's sum is the plain one. */
-static void check_honest(struct ranks_self *self, struct trib_comm *channel, trib_plan_t *plan,
-                         float *x, int step)
+static void check_honest(struct ranks_self *self, struct trib_comm *channel,
+                         trib_plan_t *plan, float *x, int step)
 {
     if (sum(channel, plan, x, step) != TRIB_OK)
         ranks_die(self, "the other job: %s", trib_last_error(channel));
     for (int i = 0; i < COUNT; i++)
         if (x[i] != value(0, step, i) + value(1, step, i))
-            ranks_die(self, "the other job: element %d of step %d is %g", i, step, (double)x[i]);
+            ranks_die(self, "the other job: element %d of step %d is %g", i, step,
+                      (double)x[i]);
 }
 
 /* All three agree that there is another round. */
-static bool goes_on(struct ranks_self *self, const struct jobs *j, int round, double until)
+static bool goes_on(struct ranks_self *self, const struct jobs *j, int round,
+                    double until)
 {
     int32_t on = round < j->rounds && ranks_seconds() < until;
 
@@ -120,8 +125,8 @@ static void be_rank(struct ranks_self *self, struct jobs *j)
     free(x);
 }
 
-/* What rank 0 has to say of the attacked job; false: that it is over. A plan that comes too late is
- * dropped. */
+/* What rank 0 has to say of the attacked job; false: that it is over. A plan that comes
+ * too late is dropped. */
 static bool hear(struct nodes *s, struct trib_comm *channel)
 {
     struct nodes_message m;
@@ -135,7 +140,8 @@ static bool hear(struct nodes *s, struct trib_comm *channel)
     return true;
 }
 
-static void serve_attacked(struct ranks_self *self, struct jobs *j, struct trib_comm *honest)
+static void serve_attacked(struct ranks_self *self, struct jobs *j,
+                           struct trib_comm *honest)
 {
     struct trib_comm *channel = join_attacked(self, j);
 
@@ -153,7 +159,8 @@ static void serve_attacked(struct ranks_self *self, struct jobs *j, struct trib_
 }
 
 /* The sum of the other job that follows each round. */
-static void serve_honest(struct ranks_self *self, struct jobs *j, struct trib_comm *honest)
+static void serve_honest(struct ranks_self *self, struct jobs *j,
+                         struct trib_comm *honest)
 {
     const uint32_t done = honest->engine.seq;
 
@@ -197,8 +204,12 @@ static void test_rewritten(void **state)
                      .honest = {.ranks = RANKS, .services = 1},
                      .rounds = 1000,
                      .seconds = seconds};
-    struct ranks_job job = {.size = RANKS + 1, .fn = run_one, .arg = &j, .config = *state,
-                            .seconds = 100 + (unsigned)seconds, .noisy = true};
+    struct ranks_job job = {.size = RANKS + 1,
+                            .fn = run_one,
+                            .arg = &j,
+                            .config = *state,
+                            .seconds = 100 + (unsigned)seconds,
+                            .noisy = true};
     struct ranks r;
 
     assert_true(nodes_open(&j.attacked) && nodes_open(&j.honest));
@@ -209,14 +220,15 @@ static void test_rewritten(void **state)
     ranks_close(&r);
     nodes_close(&j.attacked);
     nodes_close(&j.honest);
-    printf("# %llu sums under attack, %llu jobs ended by it\n", (unsigned long long)sums,
-           (unsigned long long)broken);
+    printf("# %llu sums under attack, %llu jobs ended by it\n",
+           (unsigned long long)sums, (unsigned long long)broken);
     assert_int_equal(failed, 0);
     assert_true(sums > 0 && broken > 0);
 }
 
 #define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=shm;" config}
+    {#test " [" config "]", test, NULL, NULL, \
+     (char *)(uintptr_t) "transport=shm;" config}
 
 int main(int argc, char **argv)
 {

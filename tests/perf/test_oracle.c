@@ -69,7 +69,8 @@ static void test_damage_is_seen(void **state)
     assert_int_equal(damaged.wrong_elements, 3);
     assert_int_equal(damaged.first, 0); /* what the sentence says is of this one */
     assert_true(damaged.got == (double)result[0]);
-    assert_true(fabs(damaged.want + 0.001 - damaged.got) < 1e-5 && damaged.tolerance < 1e-4);
+    assert_true(fabs(damaged.want + 0.001 - damaged.got) < 1e-5 &&
+                damaged.tolerance < 1e-4);
     assert_true(damaged.hash != whole.hash);
     /* A codec of which nothing is known may be off, but not by infinity. */
     o.loss.kind = PERF_LOSS_UNKNOWN;
@@ -111,7 +112,8 @@ static void test_inputs(void **state)
     assert_true(sum2 > 50 && sum2 < 200);
 }
 
-/* Blocks that a sparse input has, of `blocks`; each is zeros, or as the dense one has it. */
+/* Blocks that a sparse input has, of `blocks`; each is zeros, or as the dense one has
+ * it. */
 static int blocks_left(const struct perf_oracle *o, int rank, int blocks, bool *left)
 {
     static double in[400 * PERF_ORACLE_BLOCK], dense_in[400 * PERF_ORACLE_BLOCK];

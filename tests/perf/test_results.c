@@ -10,7 +10,8 @@
 
 static void jain(void **state)
 {
-    const double same[] = {3, 3, 3}, one[] = {5, 0, 0, 0}, half[] = {1, 1, 0, 0}, two[] = {1, 3};
+    const double same[] = {3, 3, 3}, one[] = {5, 0, 0, 0}, half[] = {1, 1, 0, 0},
+                 two[] = {1, 3};
 
     (void)state;
     assert_true(agg_jain(same, 3) == 1);
@@ -43,7 +44,8 @@ static void rig_open(struct rig *r)
     r->args.weights[0] = 1;
     r->args.weights[1] = 3;
     r->crew.args = &r->args;
-    r->crew.shared = calloc(1, sizeof(struct agg_shared) + 4 * sizeof(struct agg_worker));
+    r->crew.shared =
+        calloc(1, sizeof(struct agg_shared) + 4 * sizeof(struct agg_worker));
     assert_non_null(r->crew.shared);
 }
 
@@ -82,7 +84,8 @@ static void sums_of_a_round(void **state)
     assert_true(fabs(r.result.tribd_cpu / (0.25 / GB) - 1) < 1e-9);
     assert_true(fabs(r.result.tribd_elements / (GB * 1e9 / 4 / 0.25) - 1) < 1e-9);
     assert_int_equal(r.result.us.n, 400);
-    assert_true(fabs(r.result.us.p50 - 2000) < 0.1 && fabs(r.result.us.max - 2000) < 0.1);
+    assert_true(fabs(r.result.us.p50 - 2000) < 0.1 &&
+                fabs(r.result.us.max - 2000) < 0.1);
     /* 100 in a second with weight 1, 150 with weight 3 */
     const double x[] = {100, 50};
     assert_true(fabs(r.result.jain - agg_jain(x, 2)) < 1e-9);
@@ -100,7 +103,8 @@ static void what_is_wrong_or_lost(void **state)
     rig_open(&r);
     note(&r, 0, 10, 1);
     note(&r, 1, 10, 1);
-    agg_worker_at(&r.crew, 0, 1)->hash[9 % AGG_HASHES] = 78; /* its last result differs */
+    agg_worker_at(&r.crew, 0, 1)->hash[9 % AGG_HASHES] = 78; /* its last result
+                                                              * differs */
     struct agg_worker *lost = agg_worker_at(&r.crew, 1, 0);
     lost->fell_back = 4;
     lost->wrong = 2;

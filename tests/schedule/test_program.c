@@ -12,7 +12,8 @@
 #define UP TRIB_LANE_UP
 #define DOWN TRIB_LANE_DOWN
 
-static struct trib_program lower(const struct trib_step *steps, uint32_t n, uint32_t chunks)
+static struct trib_program lower(const struct trib_step *steps, uint32_t n,
+                                 uint32_t chunks)
 {
     struct trib_schedule s = {
         .n_chunks = chunks, .n_steps = n, .steps = (struct trib_step *)steps};
@@ -45,7 +46,8 @@ static void test_joins_a_sum(void **state)
     assert_int_equal(p.n_members, 3);
     assert_int_equal(p.tasks[0].kind, TRIB_TASK_REDUCE);
     assert_int_equal(p.tasks[0].n_members, 3);
-    assert_int_equal(p.tasks[0].flags, TRIB_TASK_OWN | TRIB_TASK_MEAN | TRIB_TASK_FINISH);
+    assert_int_equal(p.tasks[0].flags,
+                     TRIB_TASK_OWN | TRIB_TASK_MEAN | TRIB_TASK_FINISH);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(p.edges[p.members[i].edge].peer, peers[i]);
     assert_int_equal(p.tasks[1].kind, TRIB_TASK_SEND);
@@ -140,7 +142,7 @@ static void test_nothing_to_do(void **state)
     trib_program_free(&p);
 }
 
-/* Every schedule that is built -------------------------------------------------------------- */
+/* Every schedule that is built ----------------------------------------------------- */
 
 #define RANKS_MOST 9
 
@@ -174,7 +176,8 @@ static void check_edges(const struct lowered *l)
 /* Ordinals count up on each edge, lane and direction; deps are earlier tasks. */
 static void check_order(const struct trib_program *p)
 {
-    uint32_t sends[RANKS_MOST][TRIB_LANES] = {{0}}, recvs[RANKS_MOST][TRIB_LANES] = {{0}};
+    uint32_t sends[RANKS_MOST][TRIB_LANES] = {{0}},
+             recvs[RANKS_MOST][TRIB_LANES] = {{0}};
     uint32_t members = 0;
 
     for (uint32_t i = 0; i < p->n_tasks; i++) {
@@ -269,7 +272,8 @@ static void test_every_algorithm(void **state)
                                               .op = TRIB_MEAN,
                                               .size = size,
                                               .root = size / 2};
-                if (!(trib_algos[a]->colls >> coll & 1) || !trib_algos[a]->can(&l.shape))
+                if (!(trib_algos[a]->colls >> coll & 1) ||
+                    !trib_algos[a]->can(&l.shape))
                     continue;
                 check_all_ranks(&l);
                 lowered++;

@@ -53,7 +53,8 @@ static void test_density(void **state)
     assert_refused("allreduce --density 1.5", "above 0 and up to 1");
     assert_refused("allreduce --density nan", "above 0 and up to 1");
     assert_refused("allreduce --density 0.5,sam", "above 0 and up to 1");
-    assert_refused("barrier --density 0.5", "leave out --sizes, --dtype, --op, --density");
+    assert_refused("barrier --density 0.5",
+                   "leave out --sizes, --dtype, --op, --density");
 }
 
 static void test_all(void **state)

@@ -32,10 +32,12 @@ static void test_terms(void **state)
     assert_us((struct trib_cost_work){.summed = 4000}, false, 1);
 }
 
-/* Of ranks that share cores the work of all counts; how long their chain is does so anyway. */
+/* Of ranks that share cores the work of all counts; how long their chain is does so
+ * anyway. */
 static void test_shared_cores(void **state)
 {
-    const struct trib_cost_work work = {.hops = 3, .messages = 4, .up = 4000, .mean = 0.5};
+    const struct trib_cost_work work = {
+        .hops = 3, .messages = 4, .up = 4000, .mean = 0.5};
     struct trib_cost_model shared = model;
 
     (void)state;

@@ -34,7 +34,8 @@ static void test_affinity(void **state)
 /* Ranks of one container share its quota; those of two have two. */
 static void test_quota(void **state)
 {
-    const struct trib_cpus one[] = {on(0, 8, 7, 1500), on(0, 8, 7, 1500), on(0, 8, 7, 1500)};
+    const struct trib_cpus one[] = {on(0, 8, 7, 1500), on(0, 8, 7, 1500),
+                                    on(0, 8, 7, 1500)};
     const struct trib_cpus two[] = {on(0, 8, 7, 1500), on(0, 8, 8, 1500)};
     const struct trib_cpus small[] = {on(0, 8, 7, 100), on(0, 8, 7, 100)};
     const struct trib_cpus large[] = {on(0, 2, 7, 64000)};
@@ -55,7 +56,8 @@ static void test_self(void **state)
     (void)state;
     trib_cpus_self(&self);
     assert_true(trib_cpus_usable() >= 1);
-    assert_true(CPU_COUNT(&self.set) == 0 || trib_cpus_usable() <= CPU_COUNT(&self.set));
+    assert_true(CPU_COUNT(&self.set) == 0 ||
+                trib_cpus_usable() <= CPU_COUNT(&self.set));
 }
 
 int main(void)

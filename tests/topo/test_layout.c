@@ -2,9 +2,9 @@
 /*
  * Layouts of machines that are not here: files of hwloc with a machine of two packages
  * and a device each (dual), one of two packages with four NUMA nodes and devices each
- * (octo), and one with two network cards without RDMA (mono); pair is for tests/core. Two
- * are recordings of real machines: two packages and a device (mirage), and 16 packages in
- * four NUMA nodes with two network cards each (bertha).
+ * (octo), and one with two network cards without RDMA (mono); pair is for tests/core.
+ * Two are recordings of real machines: two packages and a device (mirage), and 16
+ * packages in four NUMA nodes with two network cards each (bertha).
  */
 #include "tests/harness/tribtest.h"
 
@@ -104,7 +104,8 @@ static void test_bound(void **state)
     for (int i = 32; i < 64; i++)
         CPU_SET(i, &cpus);
     trib_layout_bound(&l, &cpus, &place);
-    assert_true(place.package == 1 && place.numa == -1 && place.l3 == -1 && place.nic[0]);
+    assert_true(place.package == 1 && place.numa == -1 && place.l3 == -1 &&
+                place.nic[0]);
     CPU_SET(0, &cpus);
     trib_layout_bound(&l, &cpus, &place);
     assert_true(place.package == -1 && !place.nic[0]);
@@ -308,9 +309,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_machine), cmocka_unit_test(test_dual),
-        cmocka_unit_test(test_octo), cmocka_unit_test(test_bound),    cmocka_unit_test(test_mono),
-        cmocka_unit_test(test_groups),  cmocka_unit_test(test_here),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_mirage), cmocka_unit_test(test_bertha),
+        cmocka_unit_test(test_octo),    cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_mono),    cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_here),    cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_mirage),  cmocka_unit_test(test_bertha),
     };
 
     tribtest_deadline(120);

@@ -215,7 +215,8 @@ static void test_choose_cores(void **state)
     assert_in_range(many, 2, 8);
 }
 
-/* Where more ranks than cores exchange short vectors, who is told has to be let onto a core. */
+/* Where more ranks than cores exchange short vectors, who is told has to be let onto a
+ * core. */
 static void test_choose_crowded(void **state)
 {
     struct trib_leaders_ask ask = {
@@ -228,7 +229,8 @@ static void test_choose_crowded(void **state)
     ask.bytes = 4 << 10; /* measured: each leader more takes 0.05 to 0.15 ms */
     assert_int_equal(trib_leaders_choose(&ask), 1);
     for (int n = 1; n < 4; n++)
-        assert_in_range(trib_leaders_us(&ask, n + 1) - trib_leaders_us(&ask, n), 50, 150);
+        assert_in_range(trib_leaders_us(&ask, n + 1) - trib_leaders_us(&ask, n), 50,
+                        150);
     ask.bytes = 64 << 20;
     assert_true(trib_leaders_choose(&ask) > 1);
 }

@@ -49,8 +49,8 @@ static void test_roce(void **state)
     fakeroot_rdma(&root, "mlx5_0", "Ethernet", "4: ACTIVE");
     fakeroot_gid(&root, "mlx5_0", 0, "fe80:0000:0000:0000:0000:0000:0000:0001",
                  "IB/RoCE v1", "eth2");
-    fakeroot_gid(&root, "mlx5_0", 1, "0000:0000:0000:0000:0000:ffff:0a4d:0001", "RoCE v2",
-                 "eth2");
+    fakeroot_gid(&root, "mlx5_0", 1, "0000:0000:0000:0000:0000:ffff:0a4d:0001",
+                 "RoCE v2", "eth2");
     fakeroot_gid(&root, "mlx5_0", 2, "0000:0000:0000:0000:0000:0000:0000:0000", "", "");
     fakeroot_write(&root, "/sys/class/net/eth2/mtu", "9000");
     assert_int_equal(look(&root, &found), 1);

@@ -32,7 +32,8 @@ enum {
     ROW_CMA = 16, /* foreign memory is reached as the kernel lets processes do it */
     ROW_REMOTE = 32, /* peers are watched by heartbeats, as those of other hosts */
     ROW_SEALED = 128, /* TRIB_SEAL=1 */
-    ROW_DEVICE = 64, /* to register memory takes milliseconds, at least an emulated one */
+    ROW_DEVICE = 64, /* to register memory takes milliseconds, at least an emulated
+                      * one */
 };
 
 struct row {

@@ -82,8 +82,8 @@ static void agree(struct rig *rig, uint32_t imm)
     SPAWN_CHECK(rig->s, told && heard);
 }
 
-/* Large and small ones by turns, both ways at once: a backend may bring the large ones by
- * another way, but what comes behind them waits. */
+/* Large and small ones by turns, both ways at once: a backend may bring the large ones
+ * by another way, but what comes behind them waits. */
 static void check_mixed(struct spawn *s, const struct row *row)
 {
     enum { LARGE = 200000, SMALL = 40, COUNT = 24, ROOM = COUNT / 2 * (LARGE + SMALL) };
@@ -93,7 +93,8 @@ static void check_mixed(struct spawn *s, const struct row *row)
     unsigned turns = 0;
     uint8_t *theirs = malloc(ROOM);
 
-    if (!rig_open_len(&rig, s, row, 2 * (size_t)ROOM) || !SPAWN_CHECK(s, theirs != NULL))
+    if (!rig_open_len(&rig, s, row, 2 * (size_t)ROOM) ||
+        !SPAWN_CHECK(s, theirs != NULL))
         goto out;
     fill(rig.mem, ROOM, (uint32_t)s->rank);
     fill(theirs, ROOM, (uint32_t)!s->rank);
@@ -202,9 +203,8 @@ out:
 static void check_sizes(struct spawn *s, const struct row *row)
 {
     /* clang-format off */
-    static const size_t sizes[] = {1,    2,     3,     7,     8,      63,      64,     65,
-                                   1000, 4095,  4096,  4097,  65535,  65536,   131073, 1 << 20,
-                                   (size_t)4 << 20};
+    static const size_t sizes[] = {1, 2, 3, 7, 8, 63, 64, 65, 1000, 4095, 4096,
+        4097, 65535, 65536, 131073, 1 << 20, (size_t)4 << 20};
     /* clang-format on */
     size_t room = ((size_t)4 << 20) + 256;
     struct rig rig;
@@ -448,8 +448,9 @@ static bool is_zero(const uint8_t *mem, size_t len)
     return true;
 }
 
-/* What a peer knows of a region is worth nothing once it was given back, though the same
- * memory is registered again: nothing is written, nothing arrives, and the pair is lost. */
+/* What a peer knows of a region is worth nothing once it was given back, though the
+ * same memory is registered again: nothing is written, nothing arrives, and the pair is
+ * lost. */
 static void check_given_back(struct spawn *s, const struct row *row)
 {
     enum { LEN = 8192 };
@@ -569,7 +570,8 @@ const struct check data_checks[] = {
     {"map", check_map, 2, ROW_MAPS, 0, false, false},
     {"no map", check_no_map, 2, 0, ROW_MAPS, false, false},
     {"foreign memory", check_foreign, 2, ROW_FOREIGN, 0, false, false},
-    {"memory given back", check_given_back, 2, ROW_FOREIGN, ROW_MAPS | ROW_DECORATED, false, false},
+    {"memory given back", check_given_back, 2, ROW_FOREIGN, ROW_MAPS | ROW_DECORATED,
+     false, false},
     {"signals", check_signals, 2, 0, 0, false, false},
     {"independent", check_independent, 2, 0, 0, false, false},
     {NULL, NULL, 0, 0, 0, false, false},

@@ -84,7 +84,8 @@ static void check_kill(struct spawn *s, const struct row *row)
 
     if (!rig_open(&rig, s, row))
         goto out;
-    /* A connection sends nothing before the proof of the secret: one note on each rail first. */
+    /* A connection sends nothing before the proof of the secret: one note on each rail
+     * first. */
     for (int i = 0; i < RAILS_AT_MOST; i++) {
         if (s->rank == victim)
             rig_note(&rig, 0, 76);
@@ -255,7 +256,8 @@ static void check_sleep(struct spawn *s, const struct row *row)
     if (!rig_open(&rig, s, row))
         goto out;
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        int waker = 1 + (int)i / 2 % 2; /* where hosts are made out to be, each of one */
+        int waker = 1 + (int)i / 2 % 2; /* where hosts are made out to be, each of
+                                         * one */
         if (!spawn_barrier(s))
             goto out;
         if (s->rank != 0 && s->rank != waker)
@@ -354,8 +356,8 @@ static bool maps_mention(const char *text)
     return found;
 }
 
-/* 10 000 times alloc, reg, export, dereg (1 000 on a device): no file more, no page each
- * time. */
+/* 10 000 times alloc, reg, export, dereg (1 000 on a device): no file more, no page
+ * each time. */
 static void check_no_growth(struct spawn *s, const struct row *row)
 {
     static const size_t lens[] = {100, 8192, 70000, (size_t)3 << 20};

@@ -148,8 +148,8 @@ static inline int pair_await(struct pair *pair, int side, struct trib_event *eve
     return pair_poll(pair, side, tribtest_patience_ms(), event);
 }
 
-/* Another descriptor of this process's socket with that UDP port: closed by its owner, the port
- * stays, and is silent as that of a process that is stopped. */
+/* Another descriptor of this process's socket with that UDP port: closed by its owner,
+ * the port stays, and is silent as that of a process that is stopped. */
 static inline int pair_keep_port(uint16_t port)
 {
     for (int fd = 0; fd < 1024; fd++) {

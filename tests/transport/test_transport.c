@@ -135,18 +135,18 @@ static void all_slots(const struct trib_transport_ops *ops)
                 ops->leave);
     assert_true(ops->room && ops->alloc && ops->reg && ops->reg_dmabuf);
     assert_true(ops->discard && ops->dereg);
-    assert_true(ops->export_region && ops->import_region && ops->release && ops->length &&
-                ops->stale && ops->map && ops->write && ops->poll);
+    assert_true(ops->export_region && ops->import_region && ops->release &&
+                ops->length && ops->stale && ops->map && ops->write && ops->poll);
     assert_true(ops->descriptor && ops->arm && ops->wait && ops->wake);
 }
 
-/* Of each backend: a region is as long as it was exported, and one that is shorter than what
- * is to be addressed is not taken. */
+/* Of each backend: a region is as long as it was exported, and one that is shorter than
+ * what is to be addressed is not taken. */
 static void test_lengths(void **state)
 {
     static const char *const texts[] = {
-        "shm", "loop", "tcp", "rails:over=tcp", "rails:over=loop", "auto", "auto:near=tcp",
-        "shm+nomap", "tcp+trace"};
+        "shm",  "loop",          "tcp",       "rails:over=tcp", "rails:over=loop",
+        "auto", "auto:near=tcp", "shm+nomap", "tcp+trace"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -156,14 +156,16 @@ static void test_lengths(void **state)
         struct trib_remote *remote = NULL;
         struct trib_blob blob, none = {.len = TRIB_BLOB_MAX + 1};
         assert_int_equal(t->ops->length(t, pair.remote[0]), PAIR_LEN);
-        assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob), TRIB_OK);
+        assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob),
+                      TRIB_OK);
         assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN + 1, &remote),
                       TRIB_ERR_RANGE);
         assert_null(remote);
-        assert_string_equal(pair.err.text,
-                            "rank 1 has exported memory of 4096 bytes where this rank has to "
-                            "address 4097: what it sent is not of this library, or its "
-                            "settings are not those that it told");
+        assert_string_equal(
+            pair.err.text,
+            "rank 1 has exported memory of 4096 bytes where this rank has to "
+            "address 4097: what it sent is not of this library, or its "
+            "settings are not those that it told");
         trib_error_clear(&pair.err);
         assert_status(trib_transport_import(t, 1, &none, 1, &remote), TRIB_ERR_INVALID);
         trib_error_clear(&pair.err);
@@ -184,7 +186,8 @@ static void test_loop_is_bounded(void **state)
 
     (void)state;
     pair_open(&pair, "loop", "loop");
-    assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob), TRIB_OK);
+    assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob),
+                  TRIB_OK);
     memcpy(&x, blob.bytes, sizeof(x));
     x.len = UINT64_C(1) << 40;
     memcpy(blob.bytes, &x, sizeof(x));

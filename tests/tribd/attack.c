@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attackers of a tribd who have its key, or none, one at a time. Each is valid in all but what it
- * attacks by, so that the check that is meant for it refuses it.
+ * Attackers of a tribd who have its key, or none, one at a time. Each is valid in all
+ * but what it attacks by, so that the check that is meant for it refuses it.
  *
  *     attack NAME             once; TRIB_SERVICE names the tribd
- *         cma         a rank shows a process of root as its own, by a socket that this process
- *                     listens at, and names that process' memory as its arena
+ *         cma         a rank shows a process of root as its own, by a socket that this
+ *                     process listens at, and names that process' memory as its arena
  *         pid         a rank gives the number of a process that is not its own
- *         foreign     rank 0 gives one node of the job the address of another one, which is in
- *                     tribd's own process, and any address there as an arena
+ *         foreign     rank 0 gives one node of the job the address of another one,
+ *                     which is in tribd's own process, and any address there as an
+ *                     arena
  *         short       a rank's arena is shorter than what tribd addresses in it
  *         unsealed    a rank's arena can be made shorter at any time
  *         loop        a job asks for the transport of tests
  *         ranks       jobs of 65536 ranks that do not exist
  *         stall       400 peers take connections and say nothing; then rank 0 goes away
- *         mute        the same, and the peers owe proofs that they have the job's secret
+ *         mute        the same, and the peers owe proofs that they have the job's
+ *                     secret
  *         log         a rank's host and version are lines of a log
  *         emfile      more connections of strangers than tribd has descriptors
  *     attack names            one a line
- *     attack beside FILE MS   a rank of a job that takes a step every MS ms: attack_beside.c
+ *     attack beside FILE MS   a rank of a job that takes a step every MS ms:
+ *     attack_beside.c
  *     attack longest FILE     what that job has measured since the last such call
  *
- * It prints the sentence by which it was refused behind "refused:", and behind "log:" words that
- * tribd's log must have. Exit code 1: it was not refused, or not by the check that is meant for
- * it, or it has done harm.
+ * It prints the sentence by which it was refused behind "refused:", and behind "log:"
+ * words that tribd's log must have. Exit code 1: it was not refused, or not by the
+ * check that is meant for it, or it has done harm.
  */
 #include "tests/tribd/attack.h"
 
@@ -42,7 +45,8 @@ bool attack_join(struct attack *a, const struct trib_control *join)
     if (caller_come(c, join->join.job, true) && caller_say(c, join) &&
         caller_hear(c, TRIB_CONTROL_ADMITTED))
         return true;
-    if (c->session && (c->m.kind == TRIB_CONTROL_REFUSED || c->m.kind == TRIB_CONTROL_QUEUED))
+    if (c->session &&
+        (c->m.kind == TRIB_CONTROL_REFUSED || c->m.kind == TRIB_CONTROL_QUEUED))
         snprintf(a->said, sizeof(a->said), "%s",
                  c->m.kind == TRIB_CONTROL_QUEUED ? c->m.queued.text : c->m.said.text);
     else
@@ -77,20 +81,22 @@ bool attack_secret(struct trib_control *join, struct trib_secret *secret)
     char digits[TRIB_SECRET_TEXT], why[160], rest[sizeof(join->join.settings)];
     struct trib_error err = {0};
 
-    if (trib_secret_make(secret, &err) != TRIB_OK || !trib_secret_arm(secret, why, sizeof(why)))
+    if (trib_secret_make(secret, &err) != TRIB_OK ||
+        !trib_secret_arm(secret, why, sizeof(why)))
         return false;
     trib_secret_format(secret, digits);
     memcpy(rest, join->join.settings, sizeof(rest));
-    return snprintf(join->join.settings, sizeof(join->join.settings), "key=%s %s", digits, rest) <
-           (int)sizeof(join->join.settings);
+    return snprintf(join->join.settings, sizeof(join->join.settings), "key=%s %s",
+                    digits, rest) < (int)sizeof(join->join.settings);
 }
 
-bool attack_give(struct caller *c, uint32_t exchange, const uint8_t *all, uint32_t total,
-                 uint32_t each)
+bool attack_give(struct caller *c, uint32_t exchange, const uint8_t *all,
+                 uint32_t total, uint32_t each)
 {
     const uint32_t most = TRIB_CONTROL_BLOBS_BYTES / each;
-    struct trib_control m = {.kind = TRIB_CONTROL_BLOBS,
-                             .blobs = {.exchange = exchange, .total = total, .each = each}};
+    struct trib_control m = {
+        .kind = TRIB_CONTROL_BLOBS,
+        .blobs = {.exchange = exchange, .total = total, .each = each}};
 
     for (uint32_t first = 0; first < total; first += m.blobs.count) {
         m.blobs.first = first;
@@ -103,27 +109,46 @@ bool attack_give(struct caller *c, uint32_t exchange, const uint8_t *all, uint32
     return true;
 }
 
-/* The words are of the checks that are meant for the attacks: another refusal would mean that an
- * attack does not get as far as it did. */
+/* The words are of the checks that are meant for the attacks: another refusal would
+ * mean that an attack does not get as far as it did. */
 static struct attack attacks[] = {
-    {.name = "cma", .run = attack_cma, .sentence = "names memory outside of a shared segment",
+    {.name = "cma",
+     .run = attack_cma,
+     .sentence = "names memory outside of a shared segment",
      .log = "warning: tribd: job cma: "},
-    {.name = "pid", .run = attack_pid, .sentence = "does not have the socket that its address names",
+    {.name = "pid",
+     .run = attack_pid,
+     .sentence = "does not have the socket that its address names",
      .log = "warning: tribd: job pid: "},
-    {.name = "foreign", .run = attack_foreign, .sentence = "says that it is this very process",
+    {.name = "foreign",
+     .run = attack_foreign,
+     .sentence = "says that it is this very process",
      .log = "warning: tribd: job foreign: "},
-    {.name = "short", .run = attack_short, .sentence = "64 bytes where this rank has to address",
+    {.name = "short",
+     .run = attack_short,
+     .sentence = "64 bytes where this rank has to address",
      .log = "warning: tribd: job short: "},
-    {.name = "unsealed", .run = attack_unsealed, .sentence = "its size is not sealed",
+    {.name = "unsealed",
+     .run = attack_unsealed,
+     .sentence = "its size is not sealed",
      .log = "warning: tribd: job unsealed: "},
-    {.name = "loop", .run = attack_loop, .sentence = "transport loop is not taken from a job",
+    {.name = "loop",
+     .run = attack_loop,
+     .sentence = "transport loop is not taken from a job",
      .log = "job loop is refused: transport loop is not taken"},
-    {.name = "ranks", .run = attack_ranks, .sentence = "needs", .log = "job ranks is refused: "},
+    {.name = "ranks",
+     .run = attack_ranks,
+     .sentence = "needs",
+     .log = "job ranks is refused: "},
     {.name = "stall", .run = attack_stall, .log = "job stall is gone"},
     {.name = "mute", .run = attack_mute, .log = "job mute is gone"},
-    {.name = "log", .run = attack_log, .sentence = "install the same version",
+    {.name = "log",
+     .run = attack_log,
+     .sentence = "install the same version",
      .log = "warning: tribd: job log: "},
-    {.name = "emfile", .run = attack_emfile, .sentence = "made place for another",
+    {.name = "emfile",
+     .run = attack_emfile,
+     .sentence = "made place for another",
      .log = "had not proved who it is"},
 };
 enum { ATTACKS = sizeof(attacks) / sizeof(*attacks) };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The job beside the attacks: each of its ranks takes steps with a pause before each, every one of
- * which is checked, and rank 0 notes how long the longest of them took.
+ * The job beside the attacks: each of its ranks takes steps with a pause before each,
+ * every one of which is checked, and rank 0 notes how long the longest of them took.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -61,8 +61,8 @@ static struct step take_step(trib_comm_t *comm, long number, bool ends)
             sum += value(r, number, i);
         if (x[i] == sum)
             continue;
-        fprintf(stderr, "step %ld, element %d: %g instead of %g\n", number, i, (double)x[i],
-                (double)sum);
+        fprintf(stderr, "step %ld, element %d: %g instead of %g\n", number, i,
+                (double)x[i], (double)sum);
         exit(1);
     }
     return (struct step){.took_ns = took, .last = x[COUNT] > 0};
@@ -72,7 +72,8 @@ static void note(struct measured *m, const trib_comm_t *comm, uint64_t took_ns)
 {
     uint64_t seen = atomic_load(&m->longest_ns);
 
-    while (took_ns > seen && !atomic_compare_exchange_weak(&m->longest_ns, &seen, took_ns))
+    while (took_ns > seen &&
+           !atomic_compare_exchange_weak(&m->longest_ns, &seen, took_ns))
         continue;
     atomic_fetch_add(&m->steps, 1);
     if (!comm->service || !comm->service->channel)
@@ -92,8 +93,9 @@ int attack_beside(const char *file, int pause_ms)
     const bool notes = trib_rank(comm) == 0;
     for (long number = 0; !step.last; number++) {
         usleep((useconds_t)pause_ms * 1000);
-        step = take_step(comm, number,
-                         notes && (atomic_load(&m->end) || trib_deadline_passed(until)));
+        step =
+            take_step(comm, number,
+                      notes && (atomic_load(&m->end) || trib_deadline_passed(until)));
         if (notes && number > 0)
             note(m, comm, step.took_ns);
     }

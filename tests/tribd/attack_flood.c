@@ -23,12 +23,14 @@ enum {
     BUSY_MOST = 50, /* percent of a core */
 };
 
-/* stall, mute ------------------------------------------------------------------------------ */
+/* stall, mute ---------------------------------------------------------------------- */
 
-/* A port of this host at which the kernel takes what comes, and nobody reads; 0: there is none. */
+/* A port of this host at which the kernel takes what comes, and nobody reads; 0: there
+ * is none. */
 static uint16_t listen_deaf(int type)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t bytes = sizeof(at);
     const int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
 
@@ -39,8 +41,8 @@ static uint16_t listen_deaf(int type)
     return ntohs(at.sin_port);
 }
 
-/* The node's own hello, with the address of a process of another pid name space that listens at the
- * port: tribd cannot see it in /proc. */
+/* The node's own hello, with the address of a process of another pid name space that
+ * listens at the port: tribd cannot see it in /proc. */
 static bool readdress(uint8_t *hello, uint32_t each, const uint16_t port[2])
 {
     static const uint8_t loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
@@ -59,7 +61,8 @@ static bool readdress(uint8_t *hello, uint32_t each, const uint16_t port[2])
     return good;
 }
 
-/* Of one exchange: all peers say what the node says; `port` is where they are, or NULL. */
+/* Of one exchange: all peers say what the node says; `port` is where they are, or
+ * NULL. */
 static bool give_peers(struct attack *a, uint32_t exchange, const uint16_t *port)
 {
     if (!caller_hear(&a->c, TRIB_CONTROL_BLOBS))
@@ -107,7 +110,7 @@ bool attack_mute(struct attack *a)
     return bring_silent_peers(a, true);
 }
 
-/* emfile ----------------------------------------------------------------------------------- */
+/* emfile --------------------------------------------------------------------------- */
 
 static bool find_service(const struct attack *a, struct sockaddr_in *out)
 {
@@ -124,14 +127,15 @@ static bool find_service(const struct attack *a, struct sockaddr_in *out)
 /* From one of the addresses of the loopback network; -1: tribd's queue is full. */
 static int connect_from(const struct sockaddr_in *to, uint32_t host)
 {
-    const struct sockaddr_in from = {.sin_family = AF_INET,
-                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + host)};
+    const struct sockaddr_in from = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + host)};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
         return -1;
     if (bind(fd, (const struct sockaddr *)&from, sizeof(from)) == 0 &&
-        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 || errno == EINPROGRESS))
+        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 ||
+         errno == EINPROGRESS))
         return fd;
     close(fd);
     return -1;
@@ -151,7 +155,8 @@ static long used_ms(const char *pid)
     if (f)
         fclose(f);
     if (!read_it || !behind ||
-        sscanf(behind, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &kernel) != 2)
+        sscanf(behind, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+               &kernel) != 2)
         return -1;
     return (long)((user + kernel) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK));
 }
@@ -165,7 +170,8 @@ static void hear_one(struct attack *a, int fd)
     if (got <= TRIB_CONTROL_HEAD_BYTES + 2 || a->said[0])
         return;
     room[got] = 0;
-    snprintf(a->said, sizeof(a->said), "%.590s", (const char *)room + TRIB_CONTROL_HEAD_BYTES + 2);
+    snprintf(a->said, sizeof(a->said), "%.590s",
+             (const char *)room + TRIB_CONTROL_HEAD_BYTES + 2);
 }
 
 bool attack_emfile(struct attack *a)
@@ -191,9 +197,12 @@ bool attack_emfile(struct attack *a)
     for (int i = 0; i < n; i++)
         hear_one(a, held[i]);
     if (before >= 0)
-        printf("%s: %d connections were made; then tribd used %ld ms of the processor in %d ms\n",
-               a->name, n, used, HOLD_MS);
+        printf(
+            "%s: %d connections were made; then tribd used %ld ms of the processor in "
+            "%d ms\n",
+            a->name, n, used, HOLD_MS);
     if (before >= 0 && used * 100 > (long)HOLD_MS * BUSY_MOST)
-        snprintf(a->harm, sizeof(a->harm), "tribd is busy with connections that say nothing");
+        snprintf(a->harm, sizeof(a->harm),
+                 "tribd is busy with connections that say nothing");
     return true;
 }

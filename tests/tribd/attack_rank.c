@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attacks by a rank of tribd's host. It is a rank of the library's, which shares memory as any
- * other does; but what rank 0 passes on of it to the node is edited on its way. Where the rank says
- * that it is another process, or hands over other memory, a socket of its own answers for it.
+ * Attacks by a rank of tribd's host. It is a rank of the library's, which shares memory
+ * as any other does; but what rank 0 passes on of it to the node is edited on its way.
+ * Where the rank says that it is another process, or hands over other memory, a socket
+ * of its own answers for it.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +29,8 @@ enum { NOBODY = 65534, DOOR_KEYS = 4, SETTLE_MS = 10000 };
 
 #define MARK "NOBODY-WAS-HERE"
 
-/* A socket that hands descriptors out to whoever asks, as transport/common/handout.c does. */
+/* A socket that hands descriptors out to whoever asks, as transport/common/handout.c
+ * does. */
 struct door {
     int fd;
     uint32_t name; /* as an address has it: 0 is none */
@@ -50,9 +52,10 @@ struct rank {
     int memory;     /* of the victim: a descriptor to read it; -1: none */
 };
 
-/* The door -------------------------------------------------------------------------------- */
+/* The door ------------------------------------------------------------------------- */
 
-/* Bound, and not listening: the process that calls listen() is the one that the kernel names. */
+/* Bound, and not listening: the process that calls listen() is the one that the kernel
+ * names. */
 static bool door_open(struct door *d)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -128,10 +131,11 @@ static bool door_start(struct door *d)
 {
     pthread_t thread;
 
-    return pthread_create(&thread, NULL, door_serve, d) == 0 && pthread_detach(thread) == 0;
+    return pthread_create(&thread, NULL, door_serve, d) == 0 &&
+           pthread_detach(thread) == 0;
 }
 
-/* The meeting ----------------------------------------------------------------------------- */
+/* The meeting ---------------------------------------------------------------------- */
 
 static void edit(struct rank *r, uint8_t *blob, uint32_t bytes)
 {
@@ -152,8 +156,10 @@ static void edit(struct rank *r, uint8_t *blob, uint32_t bytes)
     }
 }
 
-/* Struct trib_exchange of the one rank and the node: out has the rank's blob, then the node's. */
-static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes, void *out)
+/* Struct trib_exchange of the one rank and the node: out has the rank's blob, then the
+ * node's. */
+static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
+                          void *out)
 {
     struct rank *r = arg;
     struct caller *c = &r->a->c;
@@ -192,12 +198,13 @@ static bool be_rank(struct rank *r)
         snprintf(a->said, sizeof(a->said), "%s", trib_error_text(&err));
         return false;
     }
-    (void)caller_plan(&a->c, MARK); /* none is so: a node that takes it tells the ranks of it */
+    (void)caller_plan(&a->c, MARK); /* none is so: a node that takes it tells the ranks
+                                     * of it */
     attack_await_end(a, &a->c, SETTLE_MS);
     return true;
 }
 
-/* short, unsealed, pid ---------------------------------------------------------------------- */
+/* short, unsealed, pid ------------------------------------------------------------- */
 
 static void shorten(struct rank *r, struct trib_shm_export *arena)
 {
@@ -218,7 +225,8 @@ static void name_door(struct rank *r, struct trib_shm_address *address)
     address->handout = r->door.name;
 }
 
-/* A memfd of the right size, with the right trailer, that its owner can make shorter. */
+/* A memfd of the right size, with the right trailer, that its owner can make
+ * shorter. */
 static void name_unsealed(struct rank *r, struct trib_shm_export *arena)
 {
     const uint64_t trailer[] = {UINT64_C(0x7365676d54524942), arena->key};
@@ -233,7 +241,8 @@ bool attack_unsealed(struct attack *a)
 {
     struct rank r = {.a = a, .edit_address = name_door, .edit_arena = name_unsealed};
 
-    return door_open(&r.door) && listen(r.door.fd, 16) == 0 && door_start(&r.door) && be_rank(&r);
+    return door_open(&r.door) && listen(r.door.fd, 16) == 0 && door_start(&r.door) &&
+           be_rank(&r);
 }
 
 static void name_parent(struct rank *r, struct trib_shm_address *address)
@@ -253,16 +262,18 @@ bool attack_pid(struct attack *a)
     return be_rank(&r);
 }
 
-/* cma -------------------------------------------------------------------------------------- */
+/* cma ------------------------------------------------------------------------------ */
 
-/* A user's process that listens at the door and then becomes root's: su waits for a password. */
+/* A user's process that listens at the door and then becomes root's: su waits for a
+ * password. */
 static void become_victim(const struct door *d, const int input[2])
 {
     const bool root = geteuid() == 0;
 
     (void)setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (root && (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+    if (root &&
+        (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
         _exit(1);
     if (listen(d->fd, 16) || dup2(input[0], 0) < 0)
         _exit(1);
@@ -305,7 +316,8 @@ static bool sleeps(pid_t pid)
     if (f)
         fclose(f);
     name = strchr(line, '(');
-    return read_it && name && (strncmp(name, "(su) S", 6) == 0 || strncmp(name, "(sleep) S", 9) == 0);
+    return read_it && name &&
+           (strncmp(name, "(su) S", 6) == 0 || strncmp(name, "(sleep) S", 9) == 0);
 }
 
 static bool start_victim(struct rank *r)
@@ -357,7 +369,8 @@ static void look_for_harm(struct rank *r)
 
     const ssize_t got = pread(r->memory, page, sizeof(page), (off_t)r->place);
     if (got != (ssize_t)sizeof(page))
-        snprintf(r->a->harm, sizeof(r->a->harm), "the victim's memory cannot be read: is it gone?");
+        snprintf(r->a->harm, sizeof(r->a->harm),
+                 "the victim's memory cannot be read: is it gone?");
     else if (memmem(page, sizeof(page), MARK, strlen(MARK)))
         snprintf(r->a->harm, sizeof(r->a->harm), "tribd has written into process %d",
                  (int)r->victim);
@@ -365,7 +378,8 @@ static void look_for_harm(struct rank *r)
 
 bool attack_cma(struct attack *a)
 {
-    struct rank r = {.a = a, .edit_address = name_victim, .edit_arena = name_memory, .memory = -1};
+    struct rank r = {
+        .a = a, .edit_address = name_victim, .edit_arena = name_memory, .memory = -1};
     const bool root = geteuid() == 0;
 
     if (!start_victim(&r)) {
@@ -374,7 +388,8 @@ bool attack_cma(struct attack *a)
     }
     printf("%s: the victim is process %d%s\n", a->name, (int)r.victim,
            root ? ", which is root's, and the attacker is nobody" : "");
-    if (root && (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+    if (root &&
+        (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
         return false;
     prctl(PR_SET_DUMPABLE, 1); /* as a process that was started by that user is */
     const bool ran = door_start(&r.door) && be_rank(&r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attacks by what rank 0 says on the control connection: no rank of these jobs exists. */
+/* Attacks by what rank 0 says on the control connection: no rank of these jobs
+ * exists. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,14 @@
 
 enum {
     BLOB = TRIB_CONTROL_BLOB_MAX,
-    JOBS_MOST = 250, /* fewer than tribd admits at a time: its memory must be what refuses them */
+    JOBS_MOST = 250, /* fewer than tribd admits at a time: its memory must be what
+                      * refuses them */
     RANKS = 65536,
     PAGE_MOST = 1 << 20, /* of what Prometheus reads, whatever jobs say of themselves */
 };
 
-/* A unit of one service below another one; all ranks but `above` send to the lower one. */
+/* A unit of one service below another one; all ranks but `above` send to the lower
+ * one. */
 static uint32_t put_tree(uint16_t ranks, uint16_t above, uint16_t out[13])
 {
     const uint16_t head[] = {2, 0, 1, 0, 0, 1, 1};
@@ -37,10 +40,11 @@ static uint32_t put_tree(uint16_t ranks, uint16_t above, uint16_t out[13])
     return n * (uint32_t)sizeof(*out);
 }
 
-/* foreign ---------------------------------------------------------------------------------- */
+/* foreign -------------------------------------------------------------------------- */
 
 /* Two nodes of one job in one tribd, each with a connection of its own. */
-static bool join_both(struct attack *a, struct caller *other, const uint16_t *tree, uint32_t bytes)
+static bool join_both(struct attack *a, struct caller *other, const uint16_t *tree,
+                      uint32_t bytes)
 {
     struct trib_control join = caller_join(&a->c, a->name, 1, "shm");
 
@@ -67,8 +71,8 @@ static bool hear_both(struct caller *const c[2], uint8_t (*out)[BLOB], uint32_t 
 }
 
 /* The rank's blob, and those of both nodes. */
-static bool give_three(struct caller *c, uint32_t exchange, uint32_t each, const uint8_t *rank,
-                       uint8_t (*nodes)[BLOB])
+static bool give_three(struct caller *c, uint32_t exchange, uint32_t each,
+                       const uint8_t *rank, uint8_t (*nodes)[BLOB])
 {
     uint8_t all[3 * BLOB];
 
@@ -100,21 +104,23 @@ bool attack_foreign(struct attack *a)
     uint16_t tree[13];
     uint32_t each = 0;
 
-    if (!join_both(a, &other, tree, put_tree(1, 0, tree)) || !hear_both(c, hello, &each))
+    if (!join_both(a, &other, tree, put_tree(1, 0, tree)) ||
+        !hear_both(c, hello, &each))
         return false;
-    if (!give_three(c[0], 0, each, hello[1], hello) || !give_three(c[1], 0, each, hello[0], hello) ||
-        !hear_both(c, facts, &each))
+    if (!give_three(c[0], 0, each, hello[1], hello) ||
+        !give_three(c[1], 0, each, hello[0], hello) || !hear_both(c, facts, &each))
         return false;
     memcpy(forged, facts[0], each);
     name_memory(forged, each);
-    if (!give_three(c[0], 1, each, facts[0], facts) || !give_three(c[1], 1, each, forged, facts))
+    if (!give_three(c[0], 1, each, facts[0], facts) ||
+        !give_three(c[1], 1, each, forged, facts))
         return false;
     (void)caller_plan(c[1], "these words are to be written there");
     attack_await_end(a, c[1], CALLER_PATIENCE_MS);
     return true;
 }
 
-/* loop ------------------------------------------------------------------------------------- */
+/* loop ----------------------------------------------------------------------------- */
 
 bool attack_loop(struct attack *a)
 {
@@ -125,12 +131,13 @@ bool attack_loop(struct attack *a)
     return true;
 }
 
-/* log -------------------------------------------------------------------------------------- */
+/* log ------------------------------------------------------------------------------ */
 
 /* Both texts of a rank that end lines, begin others, and colour them. */
 static void forge_lines(uint8_t *hello, uint32_t each)
 {
-    static const char host[] = "n1\n<0>kernel: Out of memory\ntributary: info: job a is kicked\x1b[31m";
+    static const char host[] =
+        "n1\n<0>kernel: Out of memory\ntributary: info: job a is kicked\x1b[31m";
     static const char library[12] = "9.9\n<1>su:";
     char name[TRIB_HOST_BYTES] = "";
 
@@ -138,7 +145,8 @@ static void forge_lines(uint8_t *hello, uint32_t each)
         return;
     for (uint32_t at = 0; at + sizeof(host) <= each; at++) {
         if (memcmp(hello + at, name, strlen(name) + 1) == 0)
-            memcpy(hello + at, host, TRIB_HOST_BYTES < sizeof(host) ? TRIB_HOST_BYTES : sizeof(host));
+            memcpy(hello + at, host,
+                   TRIB_HOST_BYTES < sizeof(host) ? TRIB_HOST_BYTES : sizeof(host));
         if (memcmp(hello + at, trib_version(), strlen(trib_version()) + 1) == 0)
             memcpy(hello + at, library, sizeof(library));
     }
@@ -164,7 +172,7 @@ bool attack_log(struct attack *a)
     return true;
 }
 
-/* ranks ------------------------------------------------------------------------------------ */
+/* ranks ---------------------------------------------------------------------------- */
 
 /* Bytes of /metrics of the tribd at TRIBD_HTTP; -1: it does not answer. */
 static long metrics_bytes(void)
@@ -177,7 +185,8 @@ static long metrics_bytes(void)
 
     if (!http || !trib_tcp_root_parse(http, &at))
         return -1;
-    const int fd = trib_tcp_connect(&at, trib_deadline_ms(CALLER_PATIENCE_MS), why, sizeof(why));
+    const int fd =
+        trib_tcp_connect(&at, trib_deadline_ms(CALLER_PATIENCE_MS), why, sizeof(why));
     if (fd < 0)
         return -1;
     /* It does not block: connect has a deadline. */
@@ -208,9 +217,10 @@ bool attack_ranks(struct attack *a)
     while (n < JOBS_MOST && attack_join(a, &join))
         n++;
     const long bytes = metrics_bytes();
-    printf("%s: %d jobs of %d ranks were admitted; /metrics has %ld bytes\n", a->name, n, RANKS,
-           bytes);
+    printf("%s: %d jobs of %d ranks were admitted; /metrics has %ld bytes\n", a->name,
+           n, RANKS, bytes);
     if (bytes > PAGE_MOST)
-        snprintf(a->harm, sizeof(a->harm), "/metrics has %ld bytes, more than %d", bytes, PAGE_MOST);
+        snprintf(a->harm, sizeof(a->harm), "/metrics has %ld bytes, more than %d",
+                 bytes, PAGE_MOST);
     return true;
 }

@@ -9,7 +9,8 @@
 
 bool caller_prepare(struct caller *c)
 {
-    const struct trib_auth_opts auth = {.method = "key", .key_file = c->cfg.service_key};
+    const struct trib_auth_opts auth = {.method = "key",
+                                        .key_file = c->cfg.service_key};
 
     if (trib_config_load(&c->cfg, NULL, &c->log, &c->err) == TRIB_OK &&
         trib_auth_open(&auth, &c->err, &c->auth) == TRIB_OK)
@@ -33,23 +34,26 @@ bool caller_come(struct caller *c, const char *job, bool prove)
     trib_error_clear(&c->err);
     if (!trib_tcp_root_parse(c->cfg.service, &at))
         return false;
-    opts.fd = trib_tcp_connect(&at, trib_deadline_ms(CALLER_PATIENCE_MS), why, sizeof(why));
+    opts.fd =
+        trib_tcp_connect(&at, trib_deadline_ms(CALLER_PATIENCE_MS), why, sizeof(why));
     if (opts.fd < 0 || trib_session_open(&opts, &c->session) != TRIB_OK)
         return false;
-    return !prove || trib_session_meet_wait(c->session, trib_deadline_ms(CALLER_PATIENCE_MS)) ==
-                         TRIB_OK;
+    return !prove || trib_session_meet_wait(
+                         c->session, trib_deadline_ms(CALLER_PATIENCE_MS)) == TRIB_OK;
 }
 
 bool caller_say(struct caller *c, const struct trib_control *m)
 {
-    return trib_session_send_wait(c->session, trib_deadline_ms(CALLER_PATIENCE_MS), m) == TRIB_OK;
+    return trib_session_send_wait(c->session, trib_deadline_ms(CALLER_PATIENCE_MS),
+                                  m) == TRIB_OK;
 }
 
 bool caller_hear(struct caller *c, enum trib_control_kind kind)
 {
     const uint64_t until = trib_deadline_ms(CALLER_PATIENCE_MS);
 
-    return trib_session_take_wait(c->session, until, &c->m) == TRIB_OK && c->m.kind == kind;
+    return trib_session_take_wait(c->session, until, &c->m) == TRIB_OK &&
+           c->m.kind == kind;
 }
 
 struct trib_control caller_join(const struct caller *c, const char *job, uint32_t ranks,
@@ -64,7 +68,8 @@ struct trib_control caller_join(const struct caller *c, const char *job, uint32_
     j->weight = 1;
     j->slots = ranks * (uint32_t)c->cfg.window * TRIB_LANES;
     j->bytes = (uint64_t)j->slots * c->cfg.chunk;
-    const int at = snprintf(j->settings, sizeof(j->settings), "transport=%s ", transport);
+    const int at =
+        snprintf(j->settings, sizeof(j->settings), "transport=%s ", transport);
     trib_config_same_text(&c->cfg, j->settings + at, sizeof(j->settings) - (size_t)at);
     return m;
 }

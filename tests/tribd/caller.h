@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A control connection to the tribd of TRIB_SERVICE by a program that has the key and speaks for
- * itself, without a job behind it: for hostile and attack.
+ * A control connection to the tribd of TRIB_SERVICE by a program that has the key and
+ * speaks for itself, without a job behind it: for hostile and attack.
  */
 #ifndef TESTS_TRIBD_CALLER_H
 #define TESTS_TRIBD_CALLER_H
@@ -32,11 +32,13 @@ bool caller_prepare(struct caller *c);
  */
 bool caller_come(struct caller *c, const char *job, bool prove);
 
-/** caller_say, caller_hear - one message; false: it did not get there, or another one came. */
+/** caller_say, caller_hear - one message; false: it did not get there, or another one
+ * came. */
 bool caller_say(struct caller *c, const struct trib_control *m);
 bool caller_hear(struct caller *c, enum trib_control_kind kind);
 
-/** caller_join - a JOIN as rank 0 of a job with one node would send it, by the settings. */
+/** caller_join - a JOIN as rank 0 of a job with one node would send it, by the
+ * settings. */
 struct trib_control caller_join(const struct caller *c, const char *job, uint32_t ranks,
                                 const char *transport);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For jobs whose sums are exact: small integers, and an end with a sentence where a call fails.
+ * For jobs whose sums are exact: small integers, and an end with a sentence where a
+ * call fails.
  */
 #ifndef TESTS_TRIBD_EXACT_H
 #define TESTS_TRIBD_EXACT_H

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job that is let in by a tribd, and does it no good: for tests of what that costs others.
+ * A job that is let in by a tribd, and does it no good: for tests of what that costs
+ * others.
  *
- *     trib-run -n 2 -- hostile WAY FILE    until there is the file, or tribd has dropped it
+ *     trib-run -n 2 -- hostile WAY FILE    until there is the file, or tribd has
+ *     dropped it
  *         tiny     operations of one element, many at a time
  *         plans    rank 0 announces plans and takes them back, without end
  *         freed    rank 0 takes back plans that never were, without end
  *         garble   frames with wrong bytes
- *         rewrite  rank 1 has a process rewrite all that it shares with tribd, over shm, until
- *                  their job has ended of it
- *     hostile joins|messages FILE          alone, until there is the file: hostile_alone.c
+ *         rewrite  rank 1 has a process rewrite all that it shares with tribd, over
+ *                  shm, until their job has ended of it
+ *     hostile joins|messages FILE          alone, until there is the file:
+ *                                          hostile_alone.c
  *     hostile strangers|credentials FILE   without a key, until there is the file
  *
- * Rank 0, or who is alone, says in the end what it has done. Exit code 1: it could not even begin,
- * or tribd has kept a connection that it should have closed.
+ * Rank 0, or who is alone, says in the end what it has done. Exit code 1: it could not
+ * even begin, or tribd has kept a connection that it should have closed.
  */
 #include "tests/tribd/hostile.h"
 
@@ -31,7 +34,8 @@ enum { TINY = 32, LONGEST_S = 900 };
 
 bool hostile_goes_on(const char *file)
 {
-    static uint64_t until; /* of one process, which would else be left behind by a dead test */
+    static uint64_t until; /* of one process, which would else be left behind by a dead
+                            * test */
 
     if (!until)
         until = trib_deadline_ms(LONGEST_S * 1000);
@@ -120,7 +124,8 @@ static long announce(trib_comm_t *comm, const char *file, bool real)
         const int which = real ? (int)(n / 1000 % 2) : 1;
         if (trib_rank(comm) != 0)
             usleep(1000);
-        else if (to.plan(to.arg, (uint32_t)(n % 1000 + 100), text[which], &err) != TRIB_OK ||
+        else if (to.plan(to.arg, (uint32_t)(n % 1000 + 100), text[which], &err) !=
+                     TRIB_OK ||
                  is_dropped(comm, n))
             break;
     }
@@ -128,10 +133,12 @@ static long announce(trib_comm_t *comm, const char *file, bool real)
 }
 
 /* What this process has put into the slots, as the transport reads it. */
-static trib_status_t (*honest_write)(struct trib_transport *, int, const struct trib_write *);
+static trib_status_t (*honest_write)(struct trib_transport *, int,
+                                     const struct trib_write *);
 static struct trib_engine *engine;
 
-static trib_status_t garbled_write(struct trib_transport *t, int peer, const struct trib_write *w)
+static trib_status_t garbled_write(struct trib_transport *t, int peer,
+                                   const struct trib_write *w)
 {
     static unsigned n;
     const struct trib_outbox *box = &engine->links[peer].outbox;
@@ -213,8 +220,10 @@ static int member(const char *way, const char *file)
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fprintf(stderr, "usage: hostile tiny|plans|freed|garble|rewrite|joins|messages|strangers|"
-                        "credentials FILE\n");
+        fprintf(
+            stderr,
+            "usage: hostile tiny|plans|freed|garble|rewrite|joins|messages|strangers|"
+            "credentials FILE\n");
         return 1;
     }
     if (strcmp(argv[1], "joins") == 0 || strcmp(argv[1], "messages") == 0)

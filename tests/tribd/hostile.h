@@ -20,7 +20,8 @@ int hostile_strangers(const char *way, const char *file);
 /** hostile_noise - fill it with any bytes. */
 static inline void hostile_noise(void *to, size_t n)
 {
-    static uint64_t x = 88172645463325252u; /* xorshift: Marsaglia, J. Stat. Soft. 2003 */
+    static uint64_t x = 88172645463325252u; /* xorshift: Marsaglia, J. Stat. Soft.
+                                             * 2003 */
 
     for (size_t i = 0; i < n; i++) {
         x ^= x << 13;

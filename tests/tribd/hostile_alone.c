@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections to a tribd by one who has the key, and does not keep to the protocol: what is sent
- * after the proof is nonsense, or not due; or he leaves at each point of a JOIN.
+ * Connections to a tribd by one who has the key, and does not keep to the protocol:
+ * what is sent after the proof is nonsense, or not due; or he leaves at each point of a
+ * JOIN.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -46,15 +47,16 @@ static bool give(struct caller *s, uint32_t exchange, uint32_t first, uint32_t c
                                        .total = RANKS + 1,
                                        .first = first,
                                        .count = count,
-                                       .each = s->m.kind == TRIB_CONTROL_BLOBS ? s->m.blobs.each
-                                                                               : BLOB_BYTES}};
+                                       .each = s->m.kind == TRIB_CONTROL_BLOBS
+                                                   ? s->m.blobs.each
+                                                   : BLOB_BYTES}};
 
     hostile_noise(noise, sizeof(noise));
     m.blobs.data = (struct trib_control_bytes){noise, count * m.blobs.each};
     return caller_say(s, &m);
 }
 
-/* Steps of a JOIN, behind each of which he may leave ------------------------------------------ */
+/* Steps of a JOIN, behind each of which he may leave ------------------------------- */
 
 static void leave_at_once(struct caller *s)
 {
@@ -83,10 +85,11 @@ static void leave_meeting(struct caller *s)
 
 static void leave_half_met(struct caller *s)
 {
-    (void)(come(s, true) && is_admitted(s) && caller_hear(s, TRIB_CONTROL_BLOBS) && give(s, 0, 0, 1));
+    (void)(come(s, true) && is_admitted(s) && caller_hear(s, TRIB_CONTROL_BLOBS) &&
+           give(s, 0, 0, 1));
 }
 
-/* What is wrong, or not due; tribd is to end each ---------------------------------------------- */
+/* What is wrong, or not due; tribd is to end each ---------------------------------- */
 
 static void raw_noise(struct caller *s)
 {
@@ -108,7 +111,8 @@ static void unsealed(struct caller *s)
         return;
     trib_control_seal_head(bytes);
     hostile_noise(bytes + n, TRIB_CONTROL_SEAL_BYTES);
-    (void)!send(trib_session_fd(s->session), bytes, n + TRIB_CONTROL_SEAL_BYTES, MSG_NOSIGNAL);
+    (void)!send(trib_session_fd(s->session), bytes, n + TRIB_CONTROL_SEAL_BYTES,
+                MSG_NOSIGNAL);
 }
 
 static void plan_too_early(struct caller *s)
@@ -151,7 +155,8 @@ static void wrong_settings(struct caller *s)
 {
     struct trib_control m = join(s);
 
-    snprintf(m.join.settings, sizeof(m.join.settings), "transport=tcp+kill:after=1 log=debug");
+    snprintf(m.join.settings, sizeof(m.join.settings),
+             "transport=tcp+kill:after=1 log=debug");
     (void)(come(s, true) && caller_say(s, &m));
 }
 
@@ -239,7 +244,8 @@ int hostile_alone(const char *way, const char *file)
     struct caller *s = calloc(1, sizeof(*s));
     const bool ends = strcmp(way, "messages") == 0;
     const struct act *acts = ends ? wrong : leaving;
-    const size_t n_acts = ends ? sizeof(wrong) / sizeof(*wrong) : sizeof(leaving) / sizeof(*leaving);
+    const size_t n_acts =
+        ends ? sizeof(wrong) / sizeof(*wrong) : sizeof(leaving) / sizeof(*leaving);
     bool good = true;
     size_t n = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections to a tribd by strangers, who have neither key nor munged: from eight addresses of
- * the loopback network. Some 700 a second say nothing, or 50 a second send a HELLO and a credential
- * that is none, over which tribd has to ask munged.
+ * Connections to a tribd by strangers, who have neither key nor munged: from eight
+ * addresses of the loopback network. Some 700 a second say nothing, or 50 a second send
+ * a HELLO and a credential that is none, over which tribd has to ask munged.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -33,9 +33,10 @@ static size_t put_all(uint8_t *bytes, size_t most)
                                            .methods = 1u << TRIB_AUTH_MUNGE,
                                            .job = "stranger",
                                            .library = "0"}};
-    struct trib_control auth = {.kind = TRIB_CONTROL_AUTH,
-                                .auth = {TRIB_CONTROL_CREDENTIAL,
-                                         {(const uint8_t *)credential, sizeof(credential) - 1}}};
+    struct trib_control auth = {
+        .kind = TRIB_CONTROL_AUTH,
+        .auth = {TRIB_CONTROL_CREDENTIAL,
+                 {(const uint8_t *)credential, sizeof(credential) - 1}}};
     size_t a, b;
 
     if (trib_control_put(&hello, bytes, most, &a) != TRIB_OK ||
@@ -50,12 +51,14 @@ static int come(const struct sockaddr_in *to, int host)
     const struct sockaddr_in from = {.sin_family = AF_INET,
                                      .sin_addr.s_addr =
                                          htonl(INADDR_LOOPBACK + 1 + (uint32_t)host)};
-    const int fd = trib_fd_keep(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int fd =
+        trib_fd_keep(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
     if (fd < 0)
         return -1;
     if (bind(fd, (const struct sockaddr *)&from, sizeof(from)) == 0 &&
-        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 || errno == EINPROGRESS))
+        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 ||
+         errno == EINPROGRESS))
         return fd;
     close(fd);
     return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * idle PORT KEY - proves to the tribd at that port who it is, asks for nothing, and prints why the
- * conversation ends. Exit code 0 if it does within two minutes.
+ * idle PORT KEY - proves to the tribd at that port who it is, asks for nothing, and
+ * prints why the conversation ends. Exit code 0 if it does within two minutes.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -13,7 +13,8 @@
 #include "base/error.h"
 #include "base/time.h"
 
-static trib_status_t wait_for_end(int fd, const struct trib_auth *auth, struct trib_error *err)
+static trib_status_t wait_for_end(int fd, const struct trib_auth *auth,
+                                  struct trib_error *err)
 {
     const uint64_t until = trib_deadline_ms(120000);
     const struct trib_session_opts opts = {.fd = fd,
@@ -38,7 +39,8 @@ static trib_status_t wait_for_end(int fd, const struct trib_auth *auth, struct t
 
 int main(int argc, char **argv)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct trib_error err = {0};
     struct trib_auth *auth;

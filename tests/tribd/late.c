@@ -2,11 +2,12 @@
 /*
  * A job for tests of tribd: sums with a quorum, of which a rank may be late.
  *
- *     trib-run -n 3 -- late FILE    until there is a file; rank R stops itself at FILE.R
+ *     trib-run -n 3 -- late FILE    until there is a file; rank R stops itself at
+ *     FILE.R
  *
- * Each rank says which process it is; rank 0, who is missing in a step, as soon as it knows. In the
- * end all that was given comes out, however often ranks are late on the way. Values are small
- * integers, so this is exact.
+ * Each rank says which process it is; rank 0, who is missing in a step, as soon as it
+ * knows. In the end all that was given comes out, however often ranks are late on the
+ * way. Values are small integers, so this is exact.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,14 @@
 
 #include "tests/tribd/exact.h"
 
-enum { COUNT = 30001, PLANS = 2, RANKS = 8, SETTLED = 3, LONGEST_S = 240, DRAIN_S = 60 };
+enum {
+    COUNT = 30001,
+    PLANS = 2,
+    RANKS = 8,
+    SETTLED = 3,
+    LONGEST_S = 240,
+    DRAIN_S = 60
+};
 
 struct job {
     trib_comm_t *comm;
@@ -100,7 +108,8 @@ static int settled(const struct job *j, int tells)
             if (j->got[p][i] == j->given[i])
                 continue;
             if (tells)
-                fprintf(stderr, "rank %d, plan %d, element %d: %g came out, %g went in\n",
+                fprintf(stderr,
+                        "rank %d, plan %d, element %d: %g came out, %g went in\n",
                         j->rank, p, i, j->got[p][i], j->given[i]);
             return 0;
         }
@@ -108,7 +117,8 @@ static int settled(const struct job *j, int tells)
     return 1;
 }
 
-/* Steps of nothing, in which the residuals come out, and some more that are to change nothing. */
+/* Steps of nothing, in which the residuals come out, and some more that are to change
+ * nothing. */
 static int drain(struct job *j, long *step, time_t until)
 {
     int rests = 0;

@@ -5,8 +5,8 @@
  *     trib-run -n 2 -- plans keep N    N plans at a time
  *     trib-run -n 2 -- plans free N    one after the other
  *
- * Values are small integers, all of which are sent, so sums are exact. Exit code 1 and a sentence if
- * one is not right.
+ * Values are small integers, all of which are sent, so sums are exact. Exit code 1 and
+ * a sentence if one is not right.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static void use(trib_comm_t *comm, trib_plan_t *plan, float *x, long step)
             sum += (double)value(r, step, i);
         if ((double)x[i] == sum)
             continue;
-        fprintf(stderr, "step %ld, element %d: %g instead of %g\n", step, i, (double)x[i], sum);
+        fprintf(stderr, "step %ld, element %d: %g instead of %g\n", step, i,
+                (double)x[i], sum);
         exit(1);
     }
 }

@@ -4,8 +4,9 @@
  *
  *     trib-run -n 2 -- steps FILE [MS]    with a pause of so long before each
  *
- * Values are small integers, so all sums are exact; what the sparse sums give in the end is
- * all that was given to them, and so, but for the rounding of float32, it is of those by qsgd. Exit code 1 and a sentence if anything is not so.
+ * Values are small integers, so all sums are exact; what the sparse sums give in the
+ * end is all that was given to them, and so, but for the rounding of float32, it is of
+ * those by qsgd. Exit code 1 and a sentence if anything is not so.
  */
 #include <math.h>
 #include <stdio.h>
@@ -129,7 +130,8 @@ int main(int argc, char **argv)
     long step = 0;
 
     if (argc < 2 || trib_init(NULL, &j.comm) != TRIB_OK) {
-        fprintf(stderr, "%s\n", argc >= 2 ? trib_last_error(NULL) : "usage: steps FILE [MS]");
+        fprintf(stderr, "%s\n",
+                argc >= 2 ? trib_last_error(NULL) : "usage: steps FILE [MS]");
         return 1;
     }
     j.rank = trib_rank(j.comm);

@@ -2,8 +2,10 @@
 /*
  * What a test of tribd needs in systemd's place.
  *
- *     systemd hear PATH                   a socket there; what services say to it, line by line
- *     systemd halt PID server|lanes FILE  stop one thread of it, or all others, until there is the
+ *     systemd hear PATH                   a socket there; what services say to it, line
+ *                                         by line
+ *     systemd halt PID server|lanes FILE  stop one thread of it, or all others, until
+ *     there is the
  *                                         file: as one that hangs
  */
 #include <dirent.h>
@@ -41,7 +43,8 @@ static int stop(pid_t thread)
 {
     int status;
 
-    if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) || ptrace(PTRACE_INTERRUPT, thread, NULL, NULL))
+    if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) ||
+        ptrace(PTRACE_INTERRUPT, thread, NULL, NULL))
         return -1;
     return waitpid(thread, &status, __WALL) == thread ? 0 : -1;
 }

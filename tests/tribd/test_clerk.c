@@ -112,7 +112,8 @@ static void test_one_after_the_other(void **state)
     end(&s);
 }
 
-/* What nobody waits for any more is not begun, and is told to its owner all the same. */
+/* What nobody waits for any more is not begun, and is told to its owner all the
+ * same. */
 static void test_too_late(void **state)
 {
     struct stage s;
@@ -138,7 +139,8 @@ static void test_take_back(void **state)
 
     (void)state;
     begin(&s);
-    struct errand first = an_errand(&s, 0), last = an_errand(&s, 0), next = an_errand(&s, 0);
+    struct errand first = an_errand(&s, 0), last = an_errand(&s, 0),
+                  next = an_errand(&s, 0);
     clerk_give(s.clerk, &first.task);
     clerk_give(s.clerk, &last.task);
     assert_false(clerk_take_back(s.clerk, &s.slow.task)); /* it is under way */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a node refuses of a JOIN, whoever sent it, and on which lane it will be: node_open, before any
- * rank is met. And which frames count as dropped.
+ * What a node refuses of a JOIN, whoever sent it, and on which lane it will be:
+ * node_open, before any rank is met. And which frames count as dropped.
  */
 #include "tests/harness/tribtest.h"
 
@@ -43,10 +43,15 @@ static int close_fixture(void **state)
     return 0;
 }
 
-static struct trib_control_join join_of(uint32_t slots, uint64_t bytes, const char *settings)
+static struct trib_control_join join_of(uint32_t slots, uint64_t bytes,
+                                        const char *settings)
 {
-    struct trib_control_join j = {
-        .job = "a", .user = "b", .ranks = 4, .nodes = 1, .slots = slots, .bytes = bytes};
+    struct trib_control_join j = {.job = "a",
+                                  .user = "b",
+                                  .ranks = 4,
+                                  .nodes = 1,
+                                  .slots = slots,
+                                  .bytes = bytes};
 
     snprintf(j.settings, sizeof(j.settings), "%s", settings);
     return j;
@@ -85,11 +90,13 @@ static void test_within_its_grant(void **state)
     await_gone(n);
 }
 
-/* A JOIN that leaves its chunk out would have larger ones than were counted, by the ranks' meeting,
- * which enlarges what nobody has asked for: between hosts to 256 KiB. */
+/* A JOIN that leaves its chunk out would have larger ones than were counted, by the
+ * ranks' meeting, which enlarges what nobody has asked for: between hosts to 256
+ * KiB. */
 static void test_no_larger_chunks(void **state)
 {
-    struct trib_control_join j = join_of(64, UINT64_C(64) << 16, "transport=tcp window=8");
+    struct trib_control_join j =
+        join_of(64, UINT64_C(64) << 16, "transport=tcp window=8");
     struct trib_error err = {0};
     struct node *n;
 
@@ -111,22 +118,26 @@ static void test_refused(void **state)
     } cases[] = {
         {63, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8", TRIB_ERR_PROTOCOL,
          "4 peers with window 8 need 64 slots; the job asked for 63"},
-        {64, (UINT64_C(64) << 16) - 1, "transport=tcp chunk=64K window=8", TRIB_ERR_PROTOCOL,
+        {64, (UINT64_C(64) << 16) - 1, "transport=tcp chunk=64K window=8",
+         TRIB_ERR_PROTOCOL,
          "64 slots of 65536 bytes need 4194304 bytes; the job asked for 4194303"},
         {64, UINT64_C(64) << 16, "transport=tcp chunk=16M window=8", TRIB_ERR_PROTOCOL,
          "64 slots of 16777216 bytes"},
-        {64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=256", TRIB_ERR_PROTOCOL,
-         "window 256 need 2048 slots"},
+        {64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=256",
+         TRIB_ERR_PROTOCOL, "window 256 need 2048 slots"},
         {64, UINT64_C(64) << 16, "transport=tcp window=999", TRIB_ERR_CONFIG, "window"},
         {64, UINT64_C(64) << 16, "transport=tcp tea=yes", TRIB_ERR_CONFIG, "tea=yes"},
         {64, UINT64_C(64) << 16, "transport=tcp trace=9", TRIB_ERR_CONFIG, "trace=9"},
-        {64, UINT64_C(64) << 16, "codec=none;trace=9", TRIB_ERR_CONFIG, "no setting that"},
+        {64, UINT64_C(64) << 16, "codec=none;trace=9", TRIB_ERR_CONFIG,
+         "no setting that"},
         {64, UINT64_C(64) << 16, "codec", TRIB_ERR_CONFIG, "no setting that"},
         {64, UINT64_C(64) << 16, "transport=fault+tcp", TRIB_ERR_CONFIG, "decorators"},
         {64, UINT64_C(64) << 16, "transport=loop", TRIB_ERR_CONFIG,
          "the setting transports of this tribd has auto,shm,tcp,verbs"},
-        {64, UINT64_C(64) << 16, "transport=ucx", TRIB_ERR_CONFIG, "transport ucx is not taken"},
-        {64, UINT64_C(64) << 16, "codec=none transport=rails", TRIB_ERR_CONFIG, "rails is not"},
+        {64, UINT64_C(64) << 16, "transport=ucx", TRIB_ERR_CONFIG,
+         "transport ucx is not taken"},
+        {64, UINT64_C(64) << 16, "codec=none transport=rails", TRIB_ERR_CONFIG,
+         "rails is not"},
     };
     struct node *n;
 
@@ -187,7 +198,8 @@ static void test_announcements_have_an_end(void **state)
     await_gone(n);
 }
 
-/* Nor has a job that goes on announcing to a node that has failed, until it hears of that. */
+/* Nor has a job that goes on announcing to a node that has failed, until it hears of
+ * that. */
 static void test_announcements_in_vain(void **state)
 {
     static struct node n;
@@ -227,8 +239,9 @@ static void test_dropped_frames(void **state)
 
     (void)state;
     e.links = &link;
-    assert_status(trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics),
-                  TRIB_OK);
+    assert_status(
+        trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics),
+        TRIB_OK);
     struct watch *w = watch_open(metrics, 1, 1, &(bool){true});
     assert_non_null(w);
     assert_dropped(metrics, 0);
@@ -288,7 +301,8 @@ static uint32_t hear(struct node *n, uint8_t *room)
 }
 
 /* All blobs of an exchange: of the rank and both nodes. */
-static void tell(struct node *n, uint32_t exchange, uint32_t each, const uint8_t *const blobs[3])
+static void tell(struct node *n, uint32_t exchange, uint32_t each,
+                 const uint8_t *const blobs[3])
 {
     uint8_t *all = malloc(3 * (size_t)each);
 
@@ -320,11 +334,13 @@ static void name_memory(uint8_t *facts, uint32_t bytes, const void *ptr)
     memcpy(facts + at - 1, &x, sizeof(x));
 }
 
-/* Rank 0 brings each node what the others say. It gives one node the address of the other,
- * which is of the same process, and has it say that its arena is anywhere in that. */
+/* Rank 0 brings each node what the others say. It gives one node the address of the
+ * other, which is of the same process, and has it say that its arena is anywhere in
+ * that. */
 static void test_no_peer_is_this_process(void **state)
 {
-    static const uint16_t tree[] = {2, 0, 1, 0, 0, 1, 1, 0, 1}; /* a unit below another */
+    static const uint16_t tree[] = {2, 0, 1, 0, 0, 1, 1, 0, 1}; /* a unit below
+                                                                 * another */
     static uint8_t memory[8 << 20];
     uint8_t hello[2][TRIB_CONTROL_BLOB_MAX], facts[2][TRIB_CONTROL_BLOB_MAX];
     uint8_t forged[TRIB_CONTROL_BLOB_MAX];
@@ -368,7 +384,8 @@ static void test_no_peer_is_this_process(void **state)
 /* Texts of peers that have no end: what is behind them is not read. */
 static void test_texts_without_end(void **state)
 {
-    enum { SETTINGS = 8, TEXT = 400 }; /* where a hello has the digest; its end is the text */
+    enum { SETTINGS = 8, TEXT = 400 }; /* where a hello has the digest; its end is the
+                                        * text */
     struct trib_control_join j =
         join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
     uint8_t hello[TRIB_CONTROL_BLOB_MAX], other[TRIB_CONTROL_BLOB_MAX];
@@ -422,7 +439,8 @@ static uint64_t most_resident(void)
 /* All ranks say what the node says, each 8 as one process of another host. */
 static void give_all(struct node *n, uint32_t total)
 {
-    enum { AT_ONCE = 12, MACHINE = 16 }; /* blobs of a message; where a hello has the host's number */
+    enum { AT_ONCE = 12, MACHINE = 16 }; /* blobs of a message; where a hello has the
+                                          * host's number */
     static uint8_t room[TRIB_CONTROL_BLOB_MAX], data[AT_ONCE * TRIB_CONTROL_BLOB_MAX];
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct trib_control m;
@@ -446,8 +464,8 @@ static void give_all(struct node *n, uint32_t total)
     }
 }
 
-/* What ranks cost that are only declared: memory as it is charged, and time that grows with their
- * number; if it grew with the square, it would be 6 s here. */
+/* What ranks cost that are only declared: memory as it is charged, and time that grows
+ * with their number; if it grew with the square, it would be 6 s here. */
 static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
 {
     struct trib_control_join j = join_of(ranks * 16, (uint64_t)ranks * 16 << 16, "");
@@ -456,7 +474,8 @@ static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
     struct trib_error err = {0};
     struct node *n;
 
-    snprintf(j.settings, sizeof(j.settings), "transport=%s chunk=64K window=8", transport);
+    snprintf(j.settings, sizeof(j.settings), "transport=%s chunk=64K window=8",
+             transport);
     j.ranks = ranks;
     assert_status(open_node(f, &j, &err, &n), TRIB_OK);
     give_all(n, ranks + 1);
@@ -465,7 +484,8 @@ static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
     node_end(n, NULL);
     await_gone(n);
     const double each = (double)(most_resident() - before) / ranks;
-    printf("# %u ranks by %s: %.0f bytes each, %.2f s\n", (unsigned)ranks, transport, each, s);
+    printf("# %u ranks by %s: %.0f bytes each, %.2f s\n", (unsigned)ranks, transport,
+           each, s);
     assert_true(!MEASURES || each <= NODE_RANK_BYTES);
     assert_true(!MEASURES || s < 2);
 }

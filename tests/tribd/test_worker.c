@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a lane shares its thread among nodes: these are no real ones, a step of theirs sums a chunk.
- * Their ranks are on other threads, so that time is counted in looks of the lane: also in those that
- * find nothing, as it goes on while all are dry.
+ * How a lane shares its thread among nodes: these are no real ones, a step of theirs
+ * sums a chunk. Their ranks are on other threads, so that time is counted in looks of
+ * the lane: also in those that find nothing, as it goes on while all are dry.
  */
 #include "tests/harness/tribtest.h"
 
@@ -18,7 +18,8 @@ struct fake {
     struct trib_comm channel;
     uint64_t window; /* chunks that its ranks send at once; 0: as many as it can sum */
     uint64_t ready;
-    uint64_t dry_at; /* the look at which it had no more; its ranks send LATENCY looks later */
+    uint64_t dry_at; /* the look at which it had no more; its ranks send LATENCY looks
+                      * later */
     _Atomic uint64_t chunks;
     _Atomic int seen; /* how often the lane has looked at it */
 };
@@ -68,7 +69,8 @@ void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns)
     (void)now_ns;
 }
 
-void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns, uint64_t end_ns)
+void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns,
+                uint64_t end_ns)
 {
     (void)w;
     (void)e;
@@ -140,8 +142,8 @@ static void test_weights(void **state)
     assert_true(r > 2.7 && r < 3.3);
 }
 
-/* One that has summed all that its ranks have sent has its turn again as soon as they send more, and
- * not only when the other has run dry, too. */
+/* One that has summed all that its ranks have sent has its turn again as soon as they
+ * send more, and not only when the other has run dry, too. */
 static void test_weights_of_those_that_run_dry(void **state)
 {
     (void)state;
@@ -149,8 +151,8 @@ static void test_weights_of_those_that_run_dry(void **state)
     assert_true(r > 1.8 && r < 3.3);
 }
 
-/* While nodes are disposed of, and wait for peers that answer nothing, the lane goes on to step
- * the others: counted in chunks, whatever the time. */
+/* While nodes are disposed of, and wait for peers that answer nothing, the lane goes on
+ * to step the others: counted in chunks, whatever the time. */
 static void test_a_disposal_stops_nobody(void **state)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());

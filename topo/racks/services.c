@@ -56,8 +56,9 @@ void trib_places_free(struct trib_places *places)
     *places = (struct trib_places){0};
 }
 
-trib_status_t trib_places_of_racks(const struct trib_racks *racks, const char *const *services,
-                                   int n_services, const char *const *ranks, int n_ranks,
+trib_status_t trib_places_of_racks(const struct trib_racks *racks,
+                                   const char *const *services, int n_services,
+                                   const char *const *ranks, int n_ranks,
                                    struct trib_places *out)
 {
     trib_status_t st = trib_places_make(racks->n_switches, n_services, n_ranks, out);
@@ -144,7 +145,8 @@ static bool is_of(const struct planner *p, int service, int site)
     return (place < 0 ? p->places->n : place) == site;
 }
 
-/* Has the root none of its own, those of the units below it are it; without any, all are. */
+/* Has the root none of its own, those of the units below it are it; without any, all
+ * are. */
 static bool is_of_root(const struct planner *p, int service)
 {
     const int place = p->places->of_service[service];
@@ -196,10 +198,12 @@ trib_status_t trib_units_make(const struct trib_places *places, struct trib_erro
                               struct trib_units *out)
 {
     struct planner p = {.places = places};
-    const int most = places->services + 1; /* a unit has one of its own, or is the root */
+    const int most = places->services + 1; /* a unit has one of its own, or is the
+                                            * root */
 
     if (places->services < 1)
-        return trib_fail(err, TRIB_ERR_INVALID, "a tree of services needs at least one");
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "a tree of services needs at least one");
     p.sites = malloc(((size_t)places->n + 1) * sizeof(*p.sites));
     p.units.parent = room_for(most);
     p.units.first = room_for(most + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Services in units: a unit sums for the ranks of a rack, or what units below it have summed,
- * and its services share the chunks of the vector. One unit is the root.
+ * Services in units: a unit sums for the ranks of a rack, or what units below it have
+ * summed, and its services share the chunks of the vector. One unit is the root.
  */
 #ifndef TOPO_RACKS_SERVICES_H
 #define TOPO_RACKS_SERVICES_H
@@ -22,7 +22,8 @@ struct trib_places {
 struct trib_units {
     int n;
     int *parent;  /* [n]; not read for unit 0 */
-    int *first;   /* [n + 1] unit u has services[first[u]] up to first[u + 1], which rise */
+    int *first;   /* [n + 1] unit u has services[first[u]] up to first[u + 1], which
+                   * rise */
     int *services;
     int *of_rank; /* [ranks] the unit to which it sends */
 };
@@ -33,11 +34,13 @@ struct trib_units {
  * A switch is a place; who is on none has none.
  * owner    trib_places_free, unless it fails: TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_places_of_racks(const struct trib_racks *racks, const char *const *services,
-                                   int n_services, const char *const *ranks, int n_ranks,
+trib_status_t trib_places_of_racks(const struct trib_racks *racks,
+                                   const char *const *services, int n_services,
+                                   const char *const *ranks, int n_ranks,
                                    struct trib_places *out);
 
-/** trib_places_make - room for so many; nothing is above or at another. Errors as above. */
+/** trib_places_make - room for so many; nothing is above or at another. Errors as
+ * above. */
 trib_status_t trib_places_make(int n, int services, int ranks, struct trib_places *out);
 
 /** trib_places_free - zeroed places are allowed. */
@@ -46,12 +49,14 @@ void trib_places_free(struct trib_places *places);
 /**
  * trib_units_make - who sums what, a pure function of the places.
  *
- *   - The services of a place are a unit, for the ranks there and for places below that have
- *     no service of their own; its parent is the unit of the next place above that has one.
- *   - The root is the services above all places. Where there is none, it is all services of
- *     the units that have no parent: these are in two units then.
- *   - A unit for which there would be nothing to sum but what one unit below sends is left
- *     out, and so is one below which there is no rank: its services have no part in the job.
+ *   - The services of a place are a unit, for the ranks there and for places below that
+ *     have no service of their own; its parent is the unit of the next place above that
+ *     has one.
+ *   - The root is the services above all places. Where there is none, it is all
+ *     services of the units that have no parent: these are in two units then.
+ *   - A unit for which there would be nothing to sum but what one unit below sends is
+ *     left out, and so is one below which there is no rank: its services have no part
+ *     in the job.
  *
  * above    places make no circle
  * owner    trib_units_free, unless it fails

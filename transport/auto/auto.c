@@ -49,7 +49,8 @@ static trib_status_t parse_params(const char *text, struct auto_params *out,
                              err);
 }
 
-static trib_status_t open_inner(struct choosing *c, const struct trib_transport_ops *ops,
+static trib_status_t open_inner(struct choosing *c,
+                                const struct trib_transport_ops *ops,
                                 const struct trib_transport_opts *opts,
                                 struct trib_transport **out)
 {
@@ -57,9 +58,10 @@ static trib_status_t open_inner(struct choosing *c, const struct trib_transport_
         return trib_fail(&c->inner_err, TRIB_ERR_UNSUPPORTED,
                          "it is not among this aggregator's transports");
     if (ops->bare && opts->cfg->seal)
-        return trib_fail(&c->inner_err, TRIB_ERR_UNSUPPORTED,
-                         "it cannot encrypt what it sends (TRIB_SEAL=1); take tcp, or leave "
-                         "TRIB_SEAL out");
+        return trib_fail(
+            &c->inner_err, TRIB_ERR_UNSUPPORTED,
+            "it cannot encrypt what it sends (TRIB_SEAL=1); take tcp, or leave "
+            "TRIB_SEAL out");
     return ops->open(opts, out);
 }
 
@@ -86,7 +88,8 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
         /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
         snprintf(text, sizeof(text), "port=%d,ports=%d%s%s%s%s", (int)params->port,
                  (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "",
-                 row->more ? row->more : "", params->net[0] ? ",net=" : "", params->net);
+                 row->more ? row->more : "", params->net[0] ? ",net=" : "",
+                 params->net);
         part.params = row->ports ? text : "";
         trib_status_t status = open_inner(c, row->ops, &part, &inner->t);
         if (status == TRIB_OK) {
@@ -98,8 +101,8 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                  trib_error_text(&c->inner_err));
         trib_error_clear(&c->inner_err);
         trib_log(c->log,
-                 status == TRIB_ERR_UNSUPPORTED ? TRIB_LOG_DEBUG : TRIB_LOG_INFO, "auto",
-                 "%s is left out: %s", row->ops->name, inner->why);
+                 status == TRIB_ERR_UNSUPPORTED ? TRIB_LOG_DEBUG : TRIB_LOG_INFO,
+                 "auto", "%s is left out: %s", row->ops->name, inner->why);
     }
 }
 
@@ -241,8 +244,8 @@ static void auto_disconnect(struct trib_transport *t, int peer)
     if (c->peers[peer].state == AUTO_PEER_GOING)
         c->n_going--;
     c->peers[peer].state = AUTO_PEER_LEFT;
-    /* All of them: the peer may write by another than this side does. First the one that
-     * has what was written. */
+    /* All of them: the peer may write by another than this side does. First the one
+     * that has what was written. */
     int first = c->peers[peer].inner;
     if (first >= 0)
         c->inners[first].t->ops->disconnect(c->inners[first].t, peer);
@@ -288,8 +291,8 @@ static void auto_leave(struct trib_transport *t, const bool *which)
 }
 
 /* The two regions of a write as the peer's inner knows them. Where memory cannot be
- * registered there, and nothing was written yet, the peer moves to its next choice; but the
- * caller's memory is no reason, for it can be copied. */
+ * registered there, and nothing was written yet, the peer moves to its next choice; but
+ * the caller's memory is no reason, for it can be copied. */
 static trib_status_t regions_of(struct choosing *c, int peer,
                                 const struct trib_write *write, struct trib_write *out)
 {
@@ -333,7 +336,8 @@ static trib_status_t auto_write(struct trib_transport *t, int peer,
 }
 
 /* Losses are held back until all inners were heard; what is behind one is dropped. The
- * word of an inner by which the peer is not reached counts for nothing: the other knows. */
+ * word of an inner by which the peer is not reached counts for nothing: the other
+ * knows. */
 static int sift(struct choosing *c, int from, struct trib_event *events, int n)
 {
     int kept = 0;

@@ -40,7 +40,8 @@ struct auto_record {
 };
 static_assert(sizeof(struct auto_record) == 3, "no padding");
 
-/* The id of an empty record: the region is the user's, its bytes can come another way. */
+/* The id of an empty record: the region is the user's, its bytes can come another
+ * way. */
 #define AUTO_USERS 0
 
 enum auto_peer_state {
@@ -55,7 +56,8 @@ struct auto_peer {
     enum auto_peer_state state;
     bool known; /* its address was looked at */
     bool near;  /* of this host, or made out to be */
-    bool foreign; /* it says that it is this very process, which an aggregator does not believe */
+    bool foreign; /* it says that it is this very process, which an aggregator does not
+                   * believe */
     uint16_t choices; /* bit 1 << id: what both ends have */
     uint16_t silent;  /* bit 1 << id: it did not answer there */
     uint16_t heard;   /* bit 1 << id: by what its writes came */
@@ -163,7 +165,8 @@ trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **
                                    struct trib_region **region_out);
 trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
                             struct trib_region **out);
-trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t,
+                                   const struct trib_dmabuf *d,
                                    struct trib_region **out);
 void trib_auto_discard(struct trib_transport *t, struct trib_region *region);
 void trib_auto_dereg(struct trib_transport *t, struct trib_region *region);
@@ -189,7 +192,8 @@ const uint8_t *trib_auto_get(const uint8_t *bytes, size_t len, size_t at, int id
 struct trib_region *trib_auto_local(struct choosing *c,
                                     const struct trib_region *region, int inner);
 
-/** trib_auto_moved - import all regions of a peer anew: it is reached by another inner. */
+/** trib_auto_moved - import all regions of a peer anew: it is reached by another
+ * inner. */
 trib_status_t trib_auto_moved(struct choosing *c, int peer);
 
 /** trib_auto_stays - the peer was written to: its regions stay where they are. */

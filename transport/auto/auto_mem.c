@@ -73,8 +73,9 @@ void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
     region_drop(r);
 }
 
-/* Memory that cannot be pinned is no error where another inner reaches it; nor where it is
- * the caller's, which then goes through memory that can: peers are reached as before. */
+/* Memory that cannot be pinned is no error where another inner reaches it; nor where it
+ * is the caller's, which then goes through memory that can: peers are reached as
+ * before. */
 static bool do_without(struct choosing *c, const struct auto_region *r, int i)
 {
     struct auto_inner *inner = &c->inners[i];
@@ -88,7 +89,8 @@ static bool do_without(struct choosing *c, const struct auto_region *r, int i)
                      inner->row->ops->name, c->inner_err.text);
         inner->told_memory = true;
     } else if (!inner->poor[0]) {
-        snprintf(inner->poor, sizeof(inner->poor), "%s", trib_error_text(&c->inner_err));
+        snprintf(inner->poor, sizeof(inner->poor), "%s",
+                 trib_error_text(&c->inner_err));
         trib_log(c->log, TRIB_LOG_WARN, "auto",
                  "peers are reached by the next way where there is one: %s",
                  c->inner_err.text);
@@ -101,7 +103,8 @@ static trib_status_t register_one(const struct auto_region *r, struct trib_trans
 {
     struct trib_dmabuf d = {r->fd, r->fd_offset, r->ptr, r->len};
 
-    return r->fd >= 0 ? t->ops->reg_dmabuf(t, &d, out) : t->ops->reg(t, r->ptr, r->len, out);
+    return r->fd >= 0 ? t->ops->reg_dmabuf(t, &d, out)
+                      : t->ops->reg(t, r->ptr, r->len, out);
 }
 
 /* Registered with all in use that can; on error with none. */
@@ -144,7 +147,8 @@ static struct auto_region *region_make(struct choosing *c)
 }
 
 /* The descriptor is kept: another inner may want it later (trib_auto_local). */
-trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t,
+                                   const struct trib_dmabuf *d,
                                    struct trib_region **out)
 {
     struct choosing *c = choosing_of(t);
@@ -157,10 +161,10 @@ trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t, const struct trib_d
     r->callers = true;
     r->fd_offset = d->offset;
     r->fd = d->fd >= 0 ? fcntl(d->fd, F_DUPFD_CLOEXEC, 3) : -1;
-    trib_status_t status =
-        d->fd >= 0 && r->fd < 0
-            ? trib_fail(c->err, TRIB_ERR_SYSTEM, "cannot duplicate descriptor %d: %m", d->fd)
-            : register_all(c, r);
+    trib_status_t status = d->fd >= 0 && r->fd < 0
+                               ? trib_fail(c->err, TRIB_ERR_SYSTEM,
+                                           "cannot duplicate descriptor %d: %m", d->fd)
+                               : register_all(c, r);
     if (status != TRIB_OK) {
         trib_auto_dereg(t, (struct trib_region *)r);
         return status;
@@ -264,7 +268,8 @@ trib_status_t trib_auto_export(struct trib_transport *t,
     memset(out, 0, sizeof(*out));
     memcpy(out->bytes, &magic, sizeof(magic));
     if (r->callers)
-        (void)trib_auto_put(out->bytes, sizeof(out->bytes), &at, AUTO_USERS, out->bytes, 0);
+        (void)trib_auto_put(out->bytes, sizeof(out->bytes), &at, AUTO_USERS, out->bytes,
+                            0);
     for (int i = 0; i < c->n_inners; i++) {
         const struct auto_inner *inner = &c->inners[i];
         struct trib_blob b;
@@ -312,7 +317,8 @@ static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob
 }
 
 /* Is the region registered with another choice of the peer's, and worth a move? */
-static bool has_other_part(const struct choosing *c, int peer, const struct trib_blob *blob)
+static bool has_other_part(const struct choosing *c, int peer,
+                           const struct trib_blob *blob)
 {
     struct trib_blob part;
     bool has = false;

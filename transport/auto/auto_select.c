@@ -15,8 +15,9 @@
  *   3. what maps comes first and is the only choice. Of the rest the cheapest that
  *      connects is taken: there the two ends may differ, for events come from any inner
  *
- * Where memory cannot be registered (the limit of locked memory) the next choice is taken,
- * too, as long as nothing was written: what is written to a peer must arrive in order.
+ * Where memory cannot be registered (the limit of locked memory) the next choice is
+ * taken, too, as long as nothing was written: what is written to a peer must arrive in
+ * order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +27,8 @@
 #include "base/time.h"
 #include "transport/auto/auto.h"
 
-/* A peer that does not answer costs seconds. So it stands for all ranks of its host, and in
- * all no more than this is spent on such, for each inner. */
+/* A peer that does not answer costs seconds. So it stands for all ranks of its host,
+ * and in all no more than this is spent on such, for each inner. */
 #define SILENT_NS UINT64_C(1000000000)
 #define WASTE_NS UINT64_C(5000000000)
 
@@ -344,8 +345,9 @@ static const char *not_worth_trying(const struct choosing *c, int peer, int i)
             c->peers[r].host == c->peers[peer].host)
             return "another rank of its host did not answer there";
     }
-    return inner->wasted_ns < WASTE_NS ? NULL
-                                       : "not tried, too many peers did not answer there";
+    return inner->wasted_ns < WASTE_NS
+               ? NULL
+               : "not tried, too many peers did not answer there";
 }
 
 static trib_status_t shake_hands(struct choosing *c, int peer, int i,
@@ -373,10 +375,11 @@ static void fall_back(struct choosing *c, int peer, int i, const char *why)
     p->choices &= (uint16_t)~auto_bit(inner);
     note_refused(p, name, why);
     if (!inner->told && first_choice(c, p->choices) >= 0)
-        trib_log(c->log, TRIB_LOG_INFO, "auto",
-                 "peer %d is not reached by %s but by the next that does: %s (trib-info "
-                 "--reach shows all peers)",
-                 peer, name, short_reason(name, why));
+        trib_log(
+            c->log, TRIB_LOG_INFO, "auto",
+            "peer %d is not reached by %s but by the next that does: %s (trib-info "
+            "--reach shows all peers)",
+            peer, name, short_reason(name, why));
     inner->told = true;
 }
 

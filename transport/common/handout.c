@@ -63,7 +63,8 @@ static uint32_t name_of(int fd)
 
 int trib_handout_socket(void)
 {
-    return trib_fd_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return trib_fd_keep(
+        socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 bool trib_handout_peer(int fd, struct ucred *out)
@@ -183,8 +184,8 @@ trib_status_t trib_handout_admit(struct trib_handout *h, int pid)
     return fits ? TRIB_OK : TRIB_ERR_NO_RESOURCE;
 }
 
-/* True if such a process may be given memory whose key it knows. The lock is held. Who knows
- * the key is the first to say who the user of a job is. */
+/* True if such a process may be given memory whose key it knows. The lock is held. Who
+ * knows the key is the first to say who the user of a job is. */
 static bool may_have(struct trib_handout *h, const struct ucred *who)
 {
     bool may = who->uid == geteuid();
@@ -223,7 +224,8 @@ static void send_answer(int fd, const struct trib_handout_fds *fds)
 }
 
 /* The lock is held while it is sent, so that it is not closed meanwhile. */
-static void hand_out(struct trib_handout *h, int fd, const struct ucred *who, uint64_t key)
+static void hand_out(struct trib_handout *h, int fd, const struct ucred *who,
+                     uint64_t key)
 {
     const struct trib_handout_fds *fds = NULL;
 
@@ -236,7 +238,8 @@ static void hand_out(struct trib_handout *h, int fd, const struct ucred *who, ui
     pthread_mutex_unlock(&h->lock);
 }
 
-/* True if a process may be worth waiting for: it is one that could be given something. */
+/* True if a process may be worth waiting for: it is one that could be given
+ * something. */
 static bool may_ask(struct trib_handout *h, const struct ucred *who)
 {
     const bool serves = h->guard && h->guard->serves;
@@ -254,7 +257,8 @@ static bool may_ask(struct trib_handout *h, const struct ucred *who)
 static bool wait_for(struct trib_handout *h, int fd, int ms)
 {
     const uint64_t until = trib_deadline_ms(ms);
-    struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = h->stop, .events = POLLIN}};
+    struct pollfd fds[2] = {{.fd = fd, .events = POLLIN},
+                            {.fd = h->stop, .events = POLLIN}};
 
     while (trib_poll(fds, 2, ms < 0 ? -1 : trib_deadline_left_ms(until)) <= 0)
         if (ms >= 0 && trib_deadline_passed(until))
@@ -267,7 +271,8 @@ static void answer(struct trib_handout *h, int fd)
     struct trib_handout_request r;
     struct ucred who;
 
-    if (!trib_handout_peer(fd, &who) || !may_ask(h, &who) || !wait_for(h, fd, REQUEST_MS))
+    if (!trib_handout_peer(fd, &who) || !may_ask(h, &who) ||
+        !wait_for(h, fd, REQUEST_MS))
         return;
     if (recv(fd, &r, sizeof(r), MSG_DONTWAIT) == (ssize_t)sizeof(r) &&
         r.magic == TRIB_HANDOUT_MAGIC)
@@ -296,9 +301,10 @@ trib_status_t trib_handout_serve(struct trib_handout *h, struct trib_error *err)
         return TRIB_OK;
     errno = trib_thread_start(&h->thread, serve, h);
     if (errno)
-        return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "cannot start the thread that hands out memory to processes of "
-                         "other users: %m");
+        return trib_fail(
+            err, TRIB_ERR_SYSTEM,
+            "cannot start the thread that hands out memory to processes of "
+            "other users: %m");
     h->serves = true;
     return TRIB_OK;
 }

@@ -2,23 +2,26 @@
 /*
  * Handing out descriptors of memory to processes of this host.
  *
- * Ranks of one job open each other's segments through /proc/PID/fd where they may. A user
- * namespace of its own bars that, and between a rank and an aggregator it is not done at all
- * (transport/common/guard.h). So a process also has a socket (AF_UNIX, of the abstract names) at which
- * it hands descriptors out to whom the kernel names (SO_PEERCRED), and who knows the
- * segment's key. Nothing of the asker's is opened or believed. An asker has the kernel name
- * the owner of the socket before it says the key. The socket of
+ * Ranks of one job open each other's segments through /proc/PID/fd where they may. A
+ * user namespace of its own bars that, and between a rank and an aggregator it is not
+ * done at all (transport/common/guard.h). So a process also has a socket (AF_UNIX, of
+ * the abstract names) at which it hands descriptors out to whom the kernel names
+ * (SO_PEERCRED), and who knows the segment's key. Nothing of the asker's is opened or
+ * believed. An asker has the kernel name the owner of the socket before it says the
+ * key. The socket of
  *
  *     a transport without a guard   serves processes of its own user
- *     a rank's, to aggregators      its own user's, and the processes whose addresses the
+ *     a rank's, to aggregators      its own user's, and the processes whose addresses
+ *     the
  *                                   aggregators gave over the sealed control connection
- *     an aggregator's, to a job     its own user's, and those of the one user of the job
+ *     an aggregator's, to a job     its own user's, and those of the one user of the
+ *     job
  *
- * The second rule goes by the process and not by the user: a rank in a user namespace of its
- * own sees all other users as one.
+ * The second rule goes by the process and not by the user: a rank in a user namespace
+ * of its own sees all other users as one.
  *
- * The socket listens from the beginning and costs nothing else; a thread answers only once
- * somebody has asked, so that no asker waits for a rank that computes.
+ * The socket listens from the beginning and costs nothing else; a thread answers only
+ * once somebody has asked, so that no asker waits for a rank that computes.
  */
 #ifndef TRANSPORT_COMMON_HANDOUT_H
 #define TRANSPORT_COMMON_HANDOUT_H
@@ -52,8 +55,8 @@ struct trib_handout *trib_handout_open(struct trib_guard *guard);
 /** trib_handout_name - by which others find it; 0 for NULL. */
 uint32_t trib_handout_name(const struct trib_handout *handout);
 
-/** trib_handout_close - NULL is allowed; in a forked child it frees the child's copy. Waits
- * for no asker. */
+/** trib_handout_close - NULL is allowed; in a forked child it frees the child's copy.
+ * Waits for no asker. */
 void trib_handout_close(struct trib_handout *handout);
 
 /** trib_handout_add - from now on hand out descriptors, which stay the caller's. */
@@ -66,7 +69,8 @@ void trib_handout_remove(struct trib_handout *handout, uint64_t key);
 /** trib_handout_admit - of a rank's: serve an aggregator's process, too. */
 trib_status_t trib_handout_admit(struct trib_handout *handout, int pid);
 
-/** trib_handout_asked - is somebody at the socket for whom no thread has been started? */
+/** trib_handout_asked - is somebody at the socket for whom no thread has been
+ * started? */
 bool trib_handout_asked(const struct trib_handout *handout);
 
 /** trib_handout_serve - start the thread that answers; harmless when done before. */

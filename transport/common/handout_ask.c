@@ -18,7 +18,8 @@
 
 enum {
     NAME_DIGITS = 5, /* the kernel's, hexadecimal */
-    FULL_MS = 5,     /* between two tries where the owner's queue of connections is full */
+    FULL_MS = 5,     /* between two tries where the owner's queue of connections is
+                      * full */
 };
 
 /* The kernel's names are a zero and five digits; ours are numbers from 1 on. */
@@ -32,36 +33,40 @@ static socklen_t address_of(uint32_t name, struct sockaddr_un *out)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + NAME_DIGITS);
 }
 
-static trib_status_t wrong_user(const struct trib_handout_owner *o, uid_t uid, uid_t wanted,
-                                struct trib_error *err)
+static trib_status_t wrong_user(const struct trib_handout_owner *o, uid_t uid,
+                                uid_t wanted, struct trib_error *err)
 {
-    return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                     "process %d runs as user %u, and the job is user %u's: its memory is not "
-                     "taken",
-                     o->pid, (unsigned)uid, (unsigned)wanted);
+    return trib_fail(
+        err, TRIB_ERR_UNSUPPORTED,
+        "process %d runs as user %u, and the job is user %u's: its memory is not "
+        "taken",
+        o->pid, (unsigned)uid, (unsigned)wanted);
 }
 
-/* What the socket's name and the process number say came from outside: the kernel says who
- * listens there. */
+/* What the socket's name and the process number say came from outside: the kernel says
+ * who listens there. */
 static trib_status_t check_owner(const struct trib_handout_owner *o, int fd,
                                  struct trib_error *err)
 {
     struct ucred who;
 
     if (!trib_handout_peer(fd, &who))
-        return trib_fail(err, TRIB_ERR_SYSTEM, "the kernel does not say who has a socket: %m");
+        return trib_fail(err, TRIB_ERR_SYSTEM,
+                         "the kernel does not say who has a socket: %m");
     if (!o->guard && who.uid != geteuid())
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "process %d runs as user %u, this one as %u: start the ranks as "
-                         "one user",
-                         o->pid, (unsigned)who.uid, (unsigned)geteuid());
+        return trib_fail(
+            err, TRIB_ERR_UNSUPPORTED,
+            "process %d runs as user %u, this one as %u: start the ranks as "
+            "one user",
+            o->pid, (unsigned)who.uid, (unsigned)geteuid());
     if (!o->guard)
         return TRIB_OK;
     if (who.pid <= 0 || who.pid != o->pid)
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "process %d does not have the socket that its address names: process "
-                         "%d has",
-                         o->pid, (int)who.pid);
+        return trib_fail(
+            err, TRIB_ERR_UNSUPPORTED,
+            "process %d does not have the socket that its address names: process "
+            "%d has",
+            o->pid, (int)who.pid);
     if (!o->guard->serves || (o->aggregator && who.uid == geteuid()))
         return TRIB_OK;
     return trib_guard_is_user(o->guard, who.uid)
@@ -79,7 +84,8 @@ static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
 
     if (!o->name)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "process %d has no socket at which it hands out its memory", o->pid);
+                         "process %d has no socket at which it hands out its memory",
+                         o->pid);
     int fd = trib_handout_socket();
     if (fd < 0)
         return trib_fail(err, TRIB_ERR_SYSTEM, "cannot make a socket of this host: %m");
@@ -88,11 +94,12 @@ static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
     else if (errno == EAGAIN)
         status = TRIB_INPROGRESS;
     else
-        status = trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                           "the socket at which process %d hands out its memory is not "
-                           "reached: %m; let the ranks, and the aggregators of their host, "
-                           "share a network namespace",
-                           o->pid);
+        status =
+            trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                      "the socket at which process %d hands out its memory is not "
+                      "reached: %m; let the ranks, and the aggregators of their host, "
+                      "share a network namespace",
+                      o->pid);
     if (status == TRIB_OK)
         *fd_out = fd;
     else
@@ -100,7 +107,8 @@ static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
     return status;
 }
 
-trib_status_t trib_handout_knock(const struct trib_handout_owner *o, struct trib_error *err)
+trib_status_t trib_handout_knock(const struct trib_handout_owner *o,
+                                 struct trib_error *err)
 {
     int fd;
     trib_status_t status = reach(o, &fd, err);
@@ -108,10 +116,11 @@ trib_status_t trib_handout_knock(const struct trib_handout_owner *o, struct trib
     if (status == TRIB_OK)
         close(fd);
     return status == TRIB_INPROGRESS
-               ? trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                           "too many wait at the socket at which process %d hands out its "
-                           "memory",
-                           o->pid)
+               ? trib_fail(
+                     err, TRIB_ERR_UNSUPPORTED,
+                     "too many wait at the socket at which process %d hands out its "
+                     "memory",
+                     o->pid)
                : status;
 }
 
@@ -172,17 +181,19 @@ static trib_status_t read_answer(int socket, int pid, struct trib_handout_fds *o
     if (n == 1)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "process %d no longer has the memory that it told of", pid);
-    return trib_fail(err, TRIB_ERR_PEER_LOST,
-                     "process %d has died or closed its memory, or does not give it to this "
-                     "one",
-                     pid);
+    return trib_fail(
+        err, TRIB_ERR_PEER_LOST,
+        "process %d has died or closed its memory, or does not give it to this "
+        "one",
+        pid);
 }
 
 /* Connect and say what is wanted: it fits the socket. */
-static trib_status_t begin(const struct trib_handout_owner *o, struct trib_handout_call *call,
-                           struct trib_error *err)
+static trib_status_t begin(const struct trib_handout_owner *o,
+                           struct trib_handout_call *call, struct trib_error *err)
 {
-    const struct trib_handout_request r = {.magic = TRIB_HANDOUT_MAGIC, .key = call->key};
+    const struct trib_handout_request r = {.magic = TRIB_HANDOUT_MAGIC,
+                                           .key = call->key};
     int fd;
     trib_status_t status = reach(o, &fd, err);
 
@@ -193,8 +204,8 @@ static trib_status_t begin(const struct trib_handout_owner *o, struct trib_hando
         return TRIB_INPROGRESS;
     }
     close(fd);
-    return trib_fail(err, TRIB_ERR_PEER_LOST, "process %d has died or closed its memory",
-                     o->pid);
+    return trib_fail(err, TRIB_ERR_PEER_LOST,
+                     "process %d has died or closed its memory", o->pid);
 }
 
 trib_status_t trib_handout_step(const struct trib_handout_owner *o, uint64_t key,
@@ -218,10 +229,11 @@ trib_status_t trib_handout_step(const struct trib_handout_owner *o, uint64_t key
     if (status == TRIB_INPROGRESS && call->fd)
         status = read_answer(call->fd, o->pid, out, err);
     if (status == TRIB_INPROGRESS && late)
-        status = trib_fail(err, TRIB_ERR_PEER_LOST,
-                           "process %d has not handed out its memory within %d ms: is it "
-                           "stopped?",
-                           o->pid, TRIB_HANDOUT_MS);
+        status =
+            trib_fail(err, TRIB_ERR_PEER_LOST,
+                      "process %d has not handed out its memory within %d ms: is it "
+                      "stopped?",
+                      o->pid, TRIB_HANDOUT_MS);
     if (status != TRIB_INPROGRESS)
         trib_handout_drop(call);
     return status;

@@ -24,8 +24,8 @@ enum { TRIB_HANDOUT_FDS = 2 };
 /** trib_handout_socket - a new one, non-blocking; -1 and errno. */
 int trib_handout_socket(void);
 
-/** trib_handout_peer - true, and who is at the other end of a connection, by the kernel's word
- * in this process's own name spaces. */
+/** trib_handout_peer - true, and who is at the other end of a connection, by the
+ * kernel's word in this process's own name spaces. */
 bool trib_handout_peer(int fd, struct ucred *out);
 
 #endif

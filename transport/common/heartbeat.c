@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A beat is one datagram of 40 bytes. Its seal is a MAC under the secret of the job, over the
- * number of the one who is asked, too, which stands in that one's address: nobody else can
- * ask or answer. Beats of one rank to another are numbered, and count only in that order: a
- * recorded one is worth nothing. A job without a secret has a digest in place of the MAC,
- * which keeps other jobs' ranks apart, but no stranger who wants to be heard.
+ * A beat is one datagram of 40 bytes. Its seal is a MAC under the secret of the job,
+ * over the number of the one who is asked, too, which stands in that one's address:
+ * nobody else can ask or answer. Beats of one rank to another are numbered, and count
+ * only in that order: a recorded one is worth nothing. A job without a secret has a
+ * digest in place of the MAC, which keeps other jobs' ranks apart, but no stranger who
+ * wants to be heard.
  *
  * A peer is judged only once it was heard: where a firewall lets no UDP through, the
  * job runs on without heartbeats, and says so.
  *
- * The kernel of a process that ends closes its port, and answers what still comes there (ICMP:
- * port unreachable). That quotes the beat, seal and all, so strangers cannot make it up. Two
- * that follow each other count: rules of a firewall may be in change.
+ * The kernel of a process that ends closes its port, and answers what still comes there
+ * (ICMP: port unreachable). That quotes the beat, seal and all, so strangers cannot
+ * make it up. Two that follow each other count: rules of a firewall may be in change.
  */
 #include "transport/common/heartbeat.h"
 
@@ -138,8 +139,8 @@ static void send_beat(struct trib_pulse *p, struct beat *b, uint64_t key,
     b->magic = BEAT_MAGIC;
     b->from = p->self;
     seal_of(p, b, key, b->seal);
-    /* A link that is down, a full queue: the silence tells. The first may report what became
-     * of another beat, and send nothing. */
+    /* A link that is down, a full queue: the silence tells. The first may report what
+     * became of another beat, and send nothing. */
     for (int i = 0; i < 2; i++) {
         if (sendto(p->port.fd, b, sizeof(*b), MSG_DONTWAIT | MSG_NOSIGNAL,
                    (const struct sockaddr *)to, len) >= 0 ||
@@ -204,8 +205,8 @@ static void take_refusal(struct trib_pulse *p, const struct beat *b,
 {
     uint8_t ip[16];
 
-    if (b->magic != BEAT_MAGIC || b->kind != BEAT_ASK || b->from != p->self || b->to < 0 ||
-        b->to >= p->size)
+    if (b->magic != BEAT_MAGIC || b->kind != BEAT_ASK || b->from != p->self ||
+        b->to < 0 || b->to >= p->size)
         return;
     struct watched *w = &p->peers[b->to];
     trib_net_ip(to, ip);

@@ -5,8 +5,8 @@
  *
  * Who is connected to a peer asks it over UDP a few times within stop_timeout_ms; the
  * peer answers at once. So its link, its host and its process are alive: a process that
- * is stopped does not answer, though its kernel still acknowledges what TCP brings. Where a
- * process has ended, the kernel of its host says so at once.
+ * is stopped does not answer, though its kernel still acknowledges what TCP brings.
+ * Where a process has ended, the kernel of its host says so at once.
  *
  * Who asks and answers is a thread of its own: a rank that computes for minutes and
  * does not enter the library is in good health. Whether an operation goes on is for its
@@ -44,15 +44,18 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char
                               int port, int ports, struct trib_pulse **out);
 
 /**
- * trib_pulse_help - have the thread of the heartbeats call `run` whenever fd is readable.
+ * trib_pulse_help - have the thread of the heartbeats call `run` whenever fd is
+ * readable.
  *
- * For what must not wait until the owner's thread comes to it. It must be short. There is one
- * helper at a time; fd -1: none. When this returns, the helper before does not run any more.
- * Not to be called by `run`, nor with a lock that it takes.
+ * For what must not wait until the owner's thread comes to it. It must be short. There
+ * is one helper at a time; fd -1: none. When this returns, the helper before does not
+ * run any more. Not to be called by `run`, nor with a lock that it takes.
  */
-void trib_pulse_help(struct trib_pulse *pulse, int fd, void (*run)(void *arg), void *arg);
+void trib_pulse_help(struct trib_pulse *pulse, int fd, void (*run)(void *arg),
+                     void *arg);
 
-/** trib_pulse_fence - drop what comes by networks that were not chosen; see trib_net_fence. */
+/** trib_pulse_fence - drop what comes by networks that were not chosen; see
+ * trib_net_fence. */
 void trib_pulse_fence(struct trib_pulse *pulse, const struct trib_net_choice *choice);
 
 /** trib_pulse_close - NULL is allowed; in a forked child it frees the child's copy. */
@@ -77,20 +80,22 @@ void trib_pulse_forget(struct trib_pulse *pulse, int peer);
 bool trib_pulse_lost(struct trib_pulse *pulse, int peer, char *why, size_t bytes);
 
 /**
- * trib_pulse_closed - does the host of a watched peer say that nobody has its port any more?
+ * trib_pulse_closed - does the host of a watched peer say that nobody has its port any
+ * more?
  *
- * So the process has ended, or has closed its transport: what it sent before counts first.
- * false where its host says nothing, as behind many firewalls; then silence tells.
+ * So the process has ended, or has closed its transport: what it sent before counts
+ * first. false where its host says nothing, as behind many firewalls; then silence
+ * tells.
  * thread   as trib_pulse_lost; cheap
  */
 bool trib_pulse_closed(struct trib_pulse *pulse, int peer);
 
-/** trib_pulse_ask - ask a watched peer now; returns the number of the question, 0: it is not
- * watched. */
+/** trib_pulse_ask - ask a watched peer now; returns the number of the question, 0: it
+ * is not watched. */
 uint64_t trib_pulse_ask(struct trib_pulse *pulse, int peer);
 
-/** trib_pulse_answered - has it answered that question or a later one? So it lived when that
- * was asked. */
+/** trib_pulse_answered - has it answered that question or a later one? So it lived when
+ * that was asked. */
 bool trib_pulse_answered(struct trib_pulse *pulse, int peer, uint64_t number);
 
 /** trib_pulse_heard - was anything heard of this peer? true where it is not watched. */

@@ -55,9 +55,10 @@ static void cannot_bind(const char *owner, int type, int first, int ports,
 }
 
 /*
- * SO_REUSEADDR for what listens: connections of a job that has ended keep its port for a minute
- * (TIME_WAIT). Two sockets of that kind may be bound to one port at a time, so a port is taken
- * only by listening. UDP ports are free at once, and with that option would be shared.
+ * SO_REUSEADDR for what listens: connections of a job that has ended keep its port for
+ * a minute (TIME_WAIT). Two sockets of that kind may be bound to one port at a time, so
+ * a port is taken only by listening. UDP ports are free at once, and with that option
+ * would be shared.
  */
 static int take_port(int fd, int type, const struct sockaddr *own, socklen_t len)
 {
@@ -101,8 +102,8 @@ int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16])
 {
     struct sockaddr_storage from = {0};
     socklen_t len = sizeof(from);
-    int fd = trib_fd_keep(
-        accept4(port->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    int fd = trib_fd_keep(accept4(port->fd, (struct sockaddr *)&from, &len,
+                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
 
     if (fd < 0)
         return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports of this host and ways to the ports of peers, for backends that speak IP. Addresses
- * are those of base/addresses.h.
+ * Ports of this host and ways to the ports of peers, for backends that speak IP.
+ * Addresses are those of base/addresses.h.
  */
 #ifndef TRANSPORT_COMMON_NET_ADDR_H
 #define TRANSPORT_COMMON_NET_ADDR_H
@@ -34,8 +34,8 @@ struct trib_net_port {
 /**
  * trib_net_bind - a new socket at the first free port of a range.
  *
- * type     SOCK_STREAM: it listens, also where connections of a job that has ended are not
- *          forgotten yet; or SOCK_DGRAM
+ * type     SOCK_STREAM: it listens, also where connections of a job that has ended are
+ *          not forgotten yet; or SOCK_DGRAM
  * first    0: any port
  * errors   TRIB_ERR_SYSTEM, with a sentence that begins with `owner`
  */
@@ -43,11 +43,12 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
                             struct trib_net_port *out, struct trib_error *err);
 
 /**
- * trib_net_fence - have the kernel drop what comes to a port by networks that were not chosen.
+ * trib_net_fence - have the kernel drop what comes to a port by networks that were not
+ * chosen.
  *
  * Loopback stays open, for ranks of this host.
- * choice   NULL or none: the port is open to all networks. A kernel that takes no filter
- *          leaves it open, which is a warning to log
+ * choice   NULL or none: the port is open to all networks. A kernel that takes no
+ *          filter leaves it open, which is a warning to log
  */
 void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
                     const struct trib_log *log, struct trib_net_port *port);
@@ -60,8 +61,8 @@ void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
  */
 int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16]);
 
-/* The addresses of a host as it offers them to peers, in the order of its preference. The
- * first is that by which it came to the meeting of the ranks, if `met` says so. */
+/* The addresses of a host as it offers them to peers, in the order of its preference.
+ * The first is that by which it came to the meeting of the ranks, if `met` says so. */
 #define TRIB_NET_OFFERED 32
 struct trib_net_list {
     uint8_t n;
@@ -85,16 +86,16 @@ trib_status_t trib_net_ways_init(struct trib_net_ways *ways, const char *owner,
                                  const char *text, const struct trib_net_met *met,
                                  struct trib_error *err);
 
-/** trib_net_offer - the addresses of this host for its peers; log: NULL, or says which are
- * left out where there are too many. */
+/** trib_net_offer - the addresses of this host for its peers; log: NULL, or says which
+ * are left out where there are too many. */
 void trib_net_offer(const struct trib_net_ways *ways, const char *owner,
                     const struct trib_log *log, struct trib_net_list *out);
 
 /** trib_net_list_put - append an address; false: no room. */
 bool trib_net_list_put(struct trib_net_list *list, const uint8_t ip[16]);
 
-/** trib_net_list_get - all addresses, at most max of them; a list that makes no sense ends
- * where it does not. */
+/** trib_net_list_get - all addresses, at most max of them; a list that makes no sense
+ * ends where it does not. */
 int trib_net_list_get(const struct trib_net_list *list, uint8_t (*ip_out)[16], int max);
 
 /* Where a process listens. */
@@ -108,18 +109,20 @@ struct trib_net_place {
 /* By what it was reached, or why it was not. */
 struct trib_net_found {
     uint8_t ip[16];
-    char at[TRIB_NET_AT_BYTES]; /* -1: "10.0.0.1 (No route to host), fd77::1 and 3 more" */
+    char at[TRIB_NET_AT_BYTES]; /* -1: "10.0.0.1 (No route to host), fd77::1 and 3
+                                 * more" */
     const char *cure; /* -1: goes behind errno's words: "" or "; it is …", a literal */
 };
 
 /**
  * trib_net_reach - a TCP connection by the first address that answers.
  *
- * A near process is reached through loopback. Of another one's addresses come first that by
- * which it came to the meeting, then those of a subnet that both have, then the rest; what
- * worked for the last peer comes before those of its kind. Attempts begin 200 ms after one
- * another and go on side by side. Addresses that this host has, too, as those of a
- * container bridge, may lead back here: they come when all others have failed.
+ * A near process is reached through loopback. Of another one's addresses come first
+ * that by which it came to the meeting, then those of a subnet that both have, then the
+ * rest; what worked for the last peer comes before those of its kind. Attempts begin
+ * 200 ms after one another and go on side by side. Addresses that this host has, too,
+ * as those of a container bridge, may lead back here: they come when all others have
+ * failed.
  *
  * returns  a non-blocking socket, or -1 and errno
  * thread   those who share `ways` call in turn
@@ -127,8 +130,8 @@ struct trib_net_found {
 int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *place,
                    struct trib_net_found *out);
 
-/** trib_net_dial - a TCP connection, non-blocking; -1 and errno. Ends with ETIMEDOUT at the
- * deadline, whatever signals come. */
+/** trib_net_dial - a TCP connection, non-blocking; -1 and errno. Ends with ETIMEDOUT at
+ * the deadline, whatever signals come. */
 int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline);
 
 /** trib_net_space - inode of the network name space; 0: not known. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports of chosen networks alone. A socket listens at all addresses of the host, so that one
- * port number serves several networks and loopback; the kernel then drops what comes to any
- * other address, before this process sees it, by a filter on the socket.
+ * Ports of chosen networks alone. A socket listens at all addresses of the host, so
+ * that one port number serves several networks and loopback; the kernel then drops what
+ * comes to any other address, before this process sees it, by a filter on the socket.
  */
 #include <linux/filter.h>
 #include <netinet/in.h>
@@ -47,8 +47,8 @@ static void drop(struct fence *f)
 
 static uint32_t word_of(const uint8_t *bytes)
 {
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
-           bytes[3];
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 |
+           (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
 /* Each test jumps over the "keep" that follows it unless it holds. */
@@ -62,7 +62,8 @@ static void keep_6(struct fence *f, const uint8_t ip[16])
 {
     for (int i = 0; i < 4; i++) {
         load(f, BPF_W, AT_DESTINATION_6 + 4 * i);
-        put(f, BPF_JMP | BPF_JEQ | BPF_K, word_of(ip + 4 * i), 0, (uint8_t)(2 * (3 - i) + 1));
+        put(f, BPF_JMP | BPF_JEQ | BPF_K, word_of(ip + 4 * i), 0,
+            (uint8_t)(2 * (3 - i) + 1));
     }
     keep(f);
 }
@@ -120,7 +121,8 @@ void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
     put(&f, BPF_ALU | BPF_RSH | BPF_K, 4, 0, 0);
     put(&f, BPF_JMP | BPF_JEQ | BPF_K, 4, 1, 0);
     unsigned short over = f.n;
-    put(&f, BPF_JMP | BPF_JA, 0, 0, 0); /* to the part of IPv6, which is behind that of IPv4 */
+    put(&f, BPF_JMP | BPF_JA, 0, 0, 0); /* to the part of IPv6, which is behind that of
+                                         * IPv4 */
     fence_4(&f, (const uint8_t(*)[16])ip, n);
     f.code[over].k = (uint32_t)(f.n - over - 1);
     fence_6(&f, (const uint8_t(*)[16])ip, n);
@@ -128,8 +130,9 @@ void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
     port->fenced = setsockopt(port->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
                               sizeof(program)) == 0;
     if (!port->fenced)
-        trib_log(log, TRIB_LOG_WARN, owner,
-                 "port %u is open to all networks of this host, not to net=%s alone: the "
-                 "kernel takes no filter: %m",
-                 port->port, choice->text);
+        trib_log(
+            log, TRIB_LOG_WARN, owner,
+            "port %u is open to all networks of this host, not to net=%s alone: the "
+            "kernel takes no filter: %m",
+            port->port, choice->text);
 }

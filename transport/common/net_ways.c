@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways to a peer: which addresses this host offers, and in which order those of a peer are
- * tried.
+ * Ways to a peer: which addresses this host offers, and in which order those of a peer
+ * are tried.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,10 @@
 #include "transport/common/net_addr.h"
 
 enum {
-    LINK_LOCALS = 8, /* that are offered: on a host of many containers each link has one */
-    ROUTED_BITS_4 = 96 + 16, /* equal bits of addresses beyond a router that count as near */
+    LINK_LOCALS = 8, /* that are offered: on a host of many containers each link has
+                      * one */
+    ROUTED_BITS_4 = 96 + 16, /* equal bits of addresses beyond a router that count as
+                              * near */
     ROUTED_BITS_6 = 48,
     TOLD = 3, /* failed attempts that a sentence names */
 };
@@ -32,7 +34,7 @@ trib_status_t trib_net_ways_init(struct trib_net_ways *ways, const char *owner,
     return trib_net_choose(owner, text, &ways->choice, err);
 }
 
-/* What is offered -------------------------------------------------------------------- */
+/* What is offered ------------------------------------------------------------------ */
 
 bool trib_net_list_put(struct trib_net_list *list, const uint8_t ip[16])
 {
@@ -103,7 +105,7 @@ void trib_net_offer(const struct trib_net_ways *ways, const char *owner,
                  out->n, left, owner, owner);
 }
 
-/* What is tried ---------------------------------------------------------------------- */
+/* What is tried -------------------------------------------------------------------- */
 
 /* In the order in which they are tried. */
 enum kind { MET, LIKED, SUBNET, OTHER, LINK, LAST };
@@ -146,7 +148,8 @@ static int subnet_of(const struct search *s, const uint8_t ip[16])
     return best;
 }
 
-/* How near an address is to the one by which the last peer was reached; 0: not at all. */
+/* How near an address is to the one by which the last peer was reached; 0: not at
+ * all. */
 static int likeness(const struct search *s, const uint8_t ip[16])
 {
     const uint8_t *last = s->ways->last;
@@ -168,8 +171,8 @@ static void add(struct search *s, const uint8_t ip[16], enum kind kind)
     w->at = (uint8_t)s->n++;
 }
 
-/* A link-local address of a peer may be behind each link of this host: first that by which
- * the ranks met. */
+/* A link-local address of a peer may be behind each link of this host: first that by
+ * which the ranks met. */
 static void add_link_local(struct search *s, const uint8_t ip[16])
 {
     uint8_t own[16];
@@ -249,7 +252,8 @@ static void say_at(const struct way *way, const struct trib_dial_to *to, int n,
     errno = last;
 }
 
-static int dial_ways(const struct way *way, int n, uint16_t port, struct trib_net_found *out)
+static int dial_ways(const struct way *way, int n, uint16_t port,
+                     struct trib_net_found *out)
 {
     struct trib_dial_to to[TRIB_DIAL_MAX];
     struct trib_dial dial = {.to = to, .n = n};
@@ -267,13 +271,15 @@ static int dial_ways(const struct way *way, int n, uint16_t port, struct trib_ne
 }
 
 /* What a host sends to itself goes by its loopback interface, whatever the address. */
-static int dial_here(const struct way *way, int n, uint16_t port, struct trib_net_found *out)
+static int dial_here(const struct way *way, int n, uint16_t port,
+                     struct trib_net_found *out)
 {
     int fd = dial_ways(way, n, port, out), error = errno;
 
     if (fd < 0 && !trib_net_loopback_up())
-        out->cure = "; the loopback interface of this host is down, and its processes reach "
-                    "each other through it: ip link set lo up";
+        out->cure =
+            "; the loopback interface of this host is down, and its processes reach "
+            "each other through it: ip link set lo up";
     errno = error;
     return fd;
 }
@@ -355,6 +361,7 @@ int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline)
                              .attempt_ms = trib_deadline_left_ms(deadline) + 1};
     int which;
 
-    to.len = trib_net_sockaddr(ip, port, trib_net_is_v4(ip) ? AF_INET : AF_INET6, &to.at);
+    to.len =
+        trib_net_sockaddr(ip, port, trib_net_is_v4(ip) ? AF_INET : AF_INET6, &to.at);
     return trib_dial(&dial, &which);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of trib_transport_ops for backends in which an operation has nothing to do, and the one
- * checked way to import a region.
+ * Rows of trib_transport_ops for backends in which an operation has nothing to do, and
+ * the one checked way to import a region.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
     snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 
-trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t,
+                                     const struct trib_dmabuf *d,
                                      struct trib_region **out)
 {
     return t->ops->reg(t, d->ptr, d->len, out);
@@ -104,9 +105,10 @@ trib_status_t trib_transport_import(struct trib_transport *t, int peer,
         return TRIB_OK;
     }
     t->ops->release(t, remote);
-    return trib_fail(t->err, TRIB_ERR_RANGE,
-                     "rank %d has exported memory of %zu bytes where this rank has to "
-                     "address %zu: what it sent is not of this library, or its settings "
-                     "are not those that it told",
-                     peer, len, least);
+    return trib_fail(
+        t->err, TRIB_ERR_RANGE,
+        "rank %d has exported memory of %zu bytes where this rank has to "
+        "address %zu: what it sent is not of this library, or its settings "
+        "are not those that it told",
+        peer, len, least);
 }

@@ -8,7 +8,8 @@
 enum {
     LOOK_MS = 25, /* between two looks into /proc */
     CLIP_LOOKS = 4,
-    CLIP_PART = 2, /* of the time-out: it takes more looks than that, however late they are */
+    CLIP_PART = 2, /* of the time-out: it takes more looks than that, however late they
+                    * are */
 };
 
 void trib_watch_begin(struct trib_watch *w, const struct trib_watch_opts *opts)
@@ -55,8 +56,9 @@ uint64_t trib_watch_due(uint64_t *last)
     return elapsed;
 }
 
-/* A busy machine gives this process a look only now and then: those count, but no single one
- * for all of the time before it, in which this process may have been stopped itself. */
+/* A busy machine gives this process a look only now and then: those count, but no
+ * single one for all of the time before it, in which this process may have been stopped
+ * itself. */
 static uint64_t clip(uint64_t elapsed, uint64_t stop_timeout_ns)
 {
     const uint64_t looks = CLIP_LOOKS * LOOK_MS * UINT64_C(1000000);
@@ -119,5 +121,6 @@ uint64_t trib_watch_ask(const struct trib_watch *w)
 
 bool trib_watch_answered(const struct trib_watch *w, uint64_t question)
 {
-    return w->by == TRIB_WATCH_PULSE && trib_pulse_answered(w->pulse, w->peer, question);
+    return w->by == TRIB_WATCH_PULSE &&
+           trib_pulse_answered(w->pulse, w->peer, question);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Does a connected peer still run? For backends whose connections do not tell: a process
- * of this host is looked at in /proc, one of another host is asked by heartbeats.
+ * Does a connected peer still run? For backends whose connections do not tell: a
+ * process of this host is looked at in /proc, one of another host is asked by
+ * heartbeats.
  */
 #ifndef TRANSPORT_COMMON_PEER_LIVENESS_H
 #define TRANSPORT_COMMON_PEER_LIVENESS_H
@@ -23,13 +24,15 @@ struct trib_watch {
 struct trib_watch_opts {
     const struct trib_process *me;
     const struct trib_process *who;
-    bool proc; /* may be looked for in /proc: false where a host is made out to be another */
+    bool proc; /* may be looked for in /proc: false where a host is made out to be
+                * another */
     struct trib_pulse *pulse;
     int peer;
     struct trib_pulse_peer heart;
 };
 
-/** trib_watch_begin - watch a peer from now on; one of this very process needs nobody. */
+/** trib_watch_begin - watch a peer from now on; one of this very process needs
+ * nobody. */
 void trib_watch_begin(struct trib_watch *w, const struct trib_watch_opts *opts);
 
 /** trib_watch_end - watch it no more; harmless when done before. */
@@ -49,23 +52,24 @@ uint64_t trib_watch_due(uint64_t *last);
 /**
  * trib_watch_lost - has the peer died, been stopped or been silent for too long?
  *
- * due      of trib_watch_due; 0: no look into /proc. Of a long time only a part counts, in
- *          which somebody watched: a job that was suspended as a whole and goes on must not
- *          find all its peers lost
+ * due      of trib_watch_due; 0: no look into /proc. Of a long time only a part counts,
+ *          in which somebody watched: a job that was suspended as a whole and goes on
+ *          must not find all its peers lost
  * why      then receives a clause
  */
 bool trib_watch_lost(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,
                      size_t bytes);
 
-/** trib_watch_dead - is it known to have died? One of another host may have left instead: what
- * it said before counts first. */
+/** trib_watch_dead - is it known to have died? One of another host may have left
+ * instead: what it said before counts first. */
 bool trib_watch_dead(const struct trib_watch *w);
 
-/** trib_watch_ask - ask a peer of another host whether it lives; the number of the question, 0:
- * nobody can be asked. */
+/** trib_watch_ask - ask a peer of another host whether it lives; the number of the
+ * question, 0: nobody can be asked. */
 uint64_t trib_watch_ask(const struct trib_watch *w);
 
-/** trib_watch_answered - has it answered that question, so that it lived when it was asked? */
+/** trib_watch_answered - has it answered that question, so that it lived when it was
+ * asked? */
 bool trib_watch_answered(const struct trib_watch *w, uint64_t question);
 
 #endif

@@ -158,7 +158,8 @@ trib_status_t trib_table_check(const struct trib_write *w, int peer,
                                struct trib_error *err)
 {
     const struct trib_table_region *local = (const struct trib_table_region *)w->local;
-    const struct trib_table_remote *remote = (const struct trib_table_remote *)w->remote;
+    const struct trib_table_remote *remote =
+        (const struct trib_table_remote *)w->remote;
 
     if (!local || !remote || remote->peer != peer)
         return trib_fail(err, TRIB_ERR_INVALID,

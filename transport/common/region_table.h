@@ -24,7 +24,8 @@ struct trib_write;
 
 /* What a trib_region of such a backend is. */
 struct trib_table_region {
-    uint32_t id; /* index of its row and a generation: a row's next region has another */
+    uint32_t id; /* index of its row and a generation: a row's next region has
+                  * another */
     uint8_t *ptr;
     size_t len;
     bool allocated; /* the table's own memory */
@@ -72,14 +73,16 @@ trib_status_t trib_table_add(struct trib_region_table *table, void *ptr, size_t 
 
 /**
  * trib_table_alloc - a row and memory of its own: zero pages, 4096-aligned, which are
- * taken as they are touched. An arena has room for all ranks, and few of them write to it.
+ * taken as they are touched. An arena has room for all ranks, and few of them write to
+ * it.
  *
  * errors   as above; TRIB_ERR_OVERFLOW also for a size that cannot be
  */
 trib_status_t trib_table_alloc(struct trib_region_table *table, size_t len,
                                struct trib_error *err, struct trib_table_region **out);
 
-/** trib_table_remove - the row is free again, and the table's own memory; NULL is allowed. */
+/** trib_table_remove - the row is free again, and the table's own memory; NULL is
+ * allowed. */
 void trib_table_remove(struct trib_region_table *table,
                        struct trib_table_region *region);
 

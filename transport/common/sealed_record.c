@@ -18,7 +18,8 @@ bool trib_record_has_aes(const struct trib_secret *secret)
            sodium->aes_state_bytes() <= TRIB_RECORD_STATE;
 }
 
-trib_status_t trib_record_check(const struct trib_secret *secret, struct trib_error *err)
+trib_status_t trib_record_check(const struct trib_secret *secret,
+                                struct trib_error *err)
 {
     struct trib_sodium sodium;
     char why[160];
@@ -26,13 +27,15 @@ trib_status_t trib_record_check(const struct trib_secret *secret, struct trib_er
     if (secret && secret->is_set)
         return TRIB_OK;
     if (!trib_sodium_open(&sodium, why, sizeof(why)))
-        return trib_fail(err, TRIB_ERR_CONFIG,
-                         "TRIB_SEAL=1 needs libsodium on all hosts: %s; install libsodium23, and "
-                         "Tributary built with it, or leave TRIB_SEAL out",
-                         why);
-    return trib_fail(err, TRIB_ERR_CONFIG,
-                     "TRIB_SEAL=1 needs a secret, and this job has none: start it by trib-run, "
-                     "or give all ranks the same TRIB_KEY (openssl rand -hex 32)");
+        return trib_fail(
+            err, TRIB_ERR_CONFIG,
+            "TRIB_SEAL=1 needs libsodium on all hosts: %s; install libsodium23, and "
+            "Tributary built with it, or leave TRIB_SEAL out",
+            why);
+    return trib_fail(
+        err, TRIB_ERR_CONFIG,
+        "TRIB_SEAL=1 needs a secret, and this job has none: start it by trib-run, "
+        "or give all ranks the same TRIB_KEY (openssl rand -hex 32)");
 }
 
 static void prepare(struct trib_records *s)
@@ -43,7 +46,8 @@ static void prepare(struct trib_records *s)
 }
 
 void trib_record_begin(struct trib_records *s, const struct trib_secret *secret,
-                       const struct trib_proof *about, enum trib_proof_side writer, bool aes)
+                       const struct trib_proof *about, enum trib_proof_side writer,
+                       bool aes)
 {
     struct trib_proof claim = *about;
 
@@ -86,18 +90,19 @@ static void take_nonce(struct trib_records *s, uint8_t nonce[NONCE_BYTES])
 
 size_t trib_record_close(struct trib_records *s, uint8_t *record, size_t n)
 {
-    const struct trib_record_head head = {.magic = TRIB_RECORD_MAGIC, .len = (uint32_t)n};
+    const struct trib_record_head head = {.magic = TRIB_RECORD_MAGIC,
+                                          .len = (uint32_t)n};
     uint8_t nonce[NONCE_BYTES], *bytes = record + sizeof(head);
 
     assert(s->sodium && n > 0 && n <= UINT32_MAX);
     take_nonce(s, nonce);
     memcpy(record, &head, sizeof(head));
     if (s->is_aes)
-        (void)s->sodium->aes_seal(bytes, bytes + n, NULL, bytes, n, record, sizeof(head), NULL,
-                                  nonce, s->aes);
+        (void)s->sodium->aes_seal(bytes, bytes + n, NULL, bytes, n, record,
+                                  sizeof(head), NULL, nonce, s->aes);
     else
-        (void)s->sodium->xchacha_seal(bytes, bytes + n, NULL, bytes, n, record, sizeof(head),
-                                      NULL, nonce, s->key);
+        (void)s->sodium->xchacha_seal(bytes, bytes + n, NULL, bytes, n, record,
+                                      sizeof(head), NULL, nonce, s->key);
     return n + TRIB_RECORD_MORE;
 }
 

@@ -159,17 +159,18 @@ struct trib_segment_id trib_segment_id(const struct trib_segment *seg)
 }
 
 /* TRIB_ERR_UNSUPPORTED: /proc bars it; the owner can still hand it out. */
-static trib_status_t open_in_proc(const struct trib_segment_id *id, int pid, int *fd_out,
-                                  struct trib_error *err)
+static trib_status_t open_in_proc(const struct trib_segment_id *id, int pid,
+                                  int *fd_out, struct trib_error *err)
 {
     char path[64];
     int number = trib_process_number(pid);
 
     if (number == 0)
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "/proc does not show process %d; it must be mounted in the pid "
-                         "namespace of the ranks (unshare --mount-proc)",
-                         pid);
+        return trib_fail(
+            err, TRIB_ERR_UNSUPPORTED,
+            "/proc does not show process %d; it must be mounted in the pid "
+            "namespace of the ranks (unshare --mount-proc)",
+            pid);
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", number, id->fd);
     int fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (fd < 0 && (errno == ENOENT || errno == ESRCH))
@@ -205,8 +206,8 @@ static trib_status_t ask(const struct trib_segment_id *id, int pid, int *fd_out,
 }
 
 /* Opens the owner's descriptor; the caller closes *fd_out. */
-static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid, int *fd_out,
-                                  struct trib_error *err)
+static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
+                                  int *fd_out, struct trib_error *err)
 {
     struct trib_error barred = {0};
     struct stat st;
@@ -246,8 +247,9 @@ trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
     return status == TRIB_OK ? TRIB_OK : trib_fail(err, status, "%s", barred.text);
 }
 
-/* In the owner's process: exchange the mapping just made for the owner's own. Where that
- * is, and who uses it, the process itself knows: the segment is anybody's to write to. */
+/* In the owner's process: exchange the mapping just made for the owner's own. Where
+ * that is, and who uses it, the process itself knows: the segment is anybody's to write
+ * to. */
 static bool join_owner(struct trib_segment *seg)
 {
     uint8_t *own = trib_own_memory_join(seg->key, seg->map_len);
@@ -262,8 +264,9 @@ static bool join_owner(struct trib_segment *seg)
 }
 
 /*
- * Map the pages that are there at once: a fault on each costs far more. Those that nobody
- * has touched are not made. Kernels before 5.14 refuse: then the pages come one by one.
+ * Map the pages that are there at once: a fault on each costs far more. Those that
+ * nobody has touched are not made. Kernels before 5.14 refuse: then the pages come one
+ * by one.
  */
 static void populate(const struct trib_segment *seg, int fd)
 {
@@ -280,15 +283,16 @@ static void populate(const struct trib_segment *seg, int fd)
 
 static trib_status_t check_len(const struct trib_segment_id *id, struct trib_error *err)
 {
-    if (id->map_len >= 2 * PAGE && id->map_len <= SIZE_MAX / 2 && id->map_len % PAGE == 0)
+    if (id->map_len >= 2 * PAGE && id->map_len <= SIZE_MAX / 2 &&
+        id->map_len % PAGE == 0)
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_INVALID, "a segment of %llu bytes cannot be",
                      (unsigned long long)id->map_len);
 }
 
 /* TRIB_ERR_INVALID, without a sentence: it is another segment. */
-static trib_status_t map(const struct trib_segment_id *id, int fd, struct trib_segment *out,
-                         struct trib_error *err)
+static trib_status_t map(const struct trib_segment_id *id, int fd,
+                         struct trib_segment *out, struct trib_error *err)
 {
     size_t map_len = (size_t)id->map_len;
     void *base = map_aligned(fd, map_len);
@@ -310,7 +314,8 @@ static trib_status_t is_another(const struct trib_segment_id *id, int pid,
                                 struct trib_error *err)
 {
     return trib_fail(err, TRIB_ERR_INVALID,
-                     "descriptor %d of process %d is not the segment it was", id->fd, pid);
+                     "descriptor %d of process %d is not the segment it was", id->fd,
+                     pid);
 }
 
 trib_status_t trib_segment_attach(const struct trib_segment_id *id,
@@ -343,8 +348,8 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
     return status == TRIB_ERR_INVALID ? is_another(id, owner->pid, err) : status;
 }
 
-/* Why a descriptor is not taken; NULL: it is. Pages of hugetlbfs are not ordinary: a hole
- * that is made in them may be one that cannot be filled again. */
+/* Why a descriptor is not taken; NULL: it is. Pages of hugetlbfs are not ordinary: a
+ * hole that is made in them may be one that cannot be filled again. */
 static const char *fault_of(int fd, uint64_t map_len)
 {
     struct statfs fs;
@@ -370,13 +375,15 @@ trib_status_t trib_segment_adopt(const struct trib_segment_id *id, int fd, int p
         return status;
     const char *fault = fault_of(fd, id->map_len);
     if (fault)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "process %d has handed over a descriptor that is not taken: %s", pid,
-                         fault);
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "process %d has handed over a descriptor that is not taken: %s", pid,
+            fault);
     status = map(id, fd, out, err);
     if (status == TRIB_ERR_INVALID)
         status = trib_fail(err, status,
-                           "process %d has handed over another segment than it told of", pid);
+                           "process %d has handed over another segment than it told of",
+                           pid);
     if (status == TRIB_OK)
         populate(out, fd);
     else

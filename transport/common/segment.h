@@ -3,19 +3,19 @@
  * Segments: anonymous files in memory (memfd) that other processes of this host map.
  *
  * A segment has no name in any file system: peers open /proc/PID/fd/N of its owner, or
- * where they may not, ask its owner for it (transport/common/handout.h), and the kernel frees it
- * with its last mapping, however the processes end. Its size is sealed, so no peer can cut
- * it short under our feet (SIGBUS). Between processes that do not trust each other it is
- * asked for, always (transport/common/guard.h).
+ * where they may not, ask its owner for it (transport/common/handout.h), and the kernel
+ * frees it with its last mapping, however the processes end. Its size is sealed, so no
+ * peer can cut it short under our feet (SIGBUS). Between processes that do not trust
+ * each other it is asked for, always (transport/common/guard.h).
  *
  *     base                      base + len         map_len
  *     | data, zero at first ... | trailer, 1 page  |
  *
  * The trailer carries a random key that proves that descriptor N of PID is still this
- * segment. Threads of the owner's process share the owner's own mapping, which they find
- * by that key, and which is counted, in a table of the process (transport/common/own_memory.h):
- * equal addresses for all is what lets ThreadSanitizer see their accesses, and the memory
- * outlives an owner that goes first.
+ * segment. Threads of the owner's process share the owner's own mapping, which they
+ * find by that key, and which is counted, in a table of the process
+ * (transport/common/own_memory.h): equal addresses for all is what lets ThreadSanitizer
+ * see their accesses, and the memory outlives an owner that goes first.
  */
 #ifndef TRANSPORT_COMMON_SEGMENT_H
 #define TRANSPORT_COMMON_SEGMENT_H
@@ -92,10 +92,11 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
                                   struct trib_segment *out, struct trib_error *err);
 
 /**
- * trib_segment_adopt - map a descriptor that a process has handed over which is not trusted.
+ * trib_segment_adopt - map a descriptor that a process has handed over which is not
+ * trusted.
  *
- * It must be a memfd of ordinary pages, of the promised size, that nobody can make shorter or
- * longer; its memory stays what the other process makes of it at any moment.
+ * It must be a memfd of ordinary pages, of the promised size, that nobody can make
+ * shorter or longer; its memory stays what the other process makes of it at any moment.
  *
  * fd       stays the caller's; pid is for sentences
  * errors   TRIB_ERR_INVALID: it is something else (the sentence says what);

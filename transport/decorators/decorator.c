@@ -80,8 +80,8 @@ static trib_status_t fwd_alloc(struct trib_transport *t, size_t len, void **ptr_
     return inner_of(t)->ops->alloc(inner_of(t), len, ptr_out, region_out);
 }
 
-static trib_status_t fwd_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
-                                    struct trib_region **region_out)
+static trib_status_t fwd_alloc_user(struct trib_transport *t, size_t len,
+                                    void **ptr_out, struct trib_region **region_out)
 {
     return inner_of(t)->ops->alloc_user(inner_of(t), len, ptr_out, region_out);
 }
@@ -92,7 +92,8 @@ static trib_status_t fwd_reg(struct trib_transport *t, void *ptr, size_t len,
     return inner_of(t)->ops->reg(inner_of(t), ptr, len, out);
 }
 
-static trib_status_t fwd_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+static trib_status_t fwd_reg_dmabuf(struct trib_transport *t,
+                                    const struct trib_dmabuf *d,
                                     struct trib_region **out)
 {
     return inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);

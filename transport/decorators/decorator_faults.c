@@ -79,14 +79,16 @@ static trib_status_t repeat_write(struct trib_transport *t, int peer,
         status = inner_of(t)->ops->write(inner_of(t), peer, &before);
     if (status != TRIB_OK)
         return status;
-    w->writes += w->writes + 1 == w->nth; /* one that is refused now is posted again, once */
+    w->writes += w->writes + 1 == w->nth; /* one that is refused now is posted again,
+                                           * once */
     status = inner_of(t)->ops->write(inner_of(t), peer, write);
     w->writes += status == TRIB_OK;
     return status;
 }
 
 trib_status_t trib_wrap_repeat(const struct trib_transport_opts *opts,
-                               struct trib_transport *inner, struct trib_transport **out)
+                               struct trib_transport *inner,
+                               struct trib_transport **out)
 {
     struct wrap *w = NULL;
     trib_status_t status = wrap_nth(opts, inner, "repeat", &w);

@@ -69,9 +69,10 @@ static trib_status_t loop_open(const struct trib_transport_opts *opts,
     if (status != TRIB_OK)
         return status;
     if (opts->guard && opts->guard->serves)
-        return trib_fail(opts->err, TRIB_ERR_UNSUPPORTED,
-                         "loop reaches threads of one process, by pointers: it is not for "
-                         "peers that are not trusted; use auto");
+        return trib_fail(
+            opts->err, TRIB_ERR_UNSUPPORTED,
+            "loop reaches threads of one process, by pointers: it is not for "
+            "peers that are not trusted; use auto");
     struct loop *loop = calloc(1, sizeof(*loop));
     if (!loop)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -176,7 +177,8 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
         p->posted = NULL;
         return status;
     }
-    /* Made before its address was told; what told it may be a socket, which orders nothing. */
+    /* Made before its address was told; what told it may be a socket, which orders
+     * nothing. */
     struct loop_endpoint *ep = (struct loop_endpoint *)(void *)p->seg.base;
     uint32_t made = atomic_load_explicit(&ep->made, memory_order_acquire);
     assert(made);

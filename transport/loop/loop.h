@@ -142,8 +142,8 @@ trib_status_t trib_loop_import(struct trib_transport *t, int peer,
 void trib_loop_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_loop_length(struct trib_transport *t, const struct trib_remote *remote);
 
-/** trib_loop_copy - the copy that the card would make, if it is inside a region; `ep`, the
- * target, is locked. */
+/** trib_loop_copy - the copy that the card would make, if it is inside a region; `ep`,
+ * the target, is locked. */
 void trib_loop_copy(struct loop_endpoint *ep, struct loop_entry *e);
 
 /** trib_loop_close_memory - mark the endpoint closed, free all that is registered. */

@@ -127,7 +127,8 @@ enum rails_flow {
 struct rails_peer {
     enum rails_peer_state state;
     int n; /* rails; 0: not known yet */
-    bool plain; /* it has one device, and so one rail, over whichever of ours it comes */
+    bool plain; /* it has one device, and so one rail, over whichever of ours it
+                 * comes */
     struct rails_rail rails[RAILS_MAX];
     uint8_t dead; /* given up: nothing is written over them */
     uint8_t parted; /* and left: nothing arrives over them */
@@ -227,7 +228,8 @@ void trib_rails_list(struct rails *r, int peer);
 void trib_rails_set_order(struct rails_order *order, const struct rails_peer *p,
                           uint64_t base);
 
-/* An address, taken apart. A rank with one device has one without rails, and no board. */
+/* An address, taken apart. A rank with one device has one without rails, and no
+ * board. */
 struct rails_whole {
     int n;
     bool plain; /* such a rank's */
@@ -237,7 +239,8 @@ struct rails_whole {
 };
 
 /* multirail_address.c */
-/** trib_rails_look - which inner goes with which of the peer's; sets the peer's rails. */
+/** trib_rails_look - which inner goes with which of the peer's; sets the peer's
+ * rails. */
 trib_status_t trib_rails_look(struct rails *r, int peer,
                               const struct trib_address *address,
                               struct rails_whole *out);
@@ -253,7 +256,8 @@ trib_status_t trib_rails_connect(struct trib_transport *t, int peer,
 trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                                struct trib_region **region_out);
 void trib_rails_room(struct trib_transport *t, bool near, struct trib_room *out);
-trib_status_t trib_rails_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+trib_status_t trib_rails_reg_dmabuf(struct trib_transport *t,
+                                    const struct trib_dmabuf *d,
                                     struct trib_region **out);
 trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out);

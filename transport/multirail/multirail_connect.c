@@ -72,8 +72,8 @@ static trib_status_t greet(struct rails *r, int peer, int k,
 
     if (!whole->board[rail->other].len)
         return TRIB_OK;
-    trib_status_t status = trib_transport_import(inner, peer, &whole->board[rail->other],
-                                                 boards_addressed(r), &rail->board);
+    trib_status_t status = trib_transport_import(
+        inner, peer, &whole->board[rail->other], boards_addressed(r), &rail->board);
     if (status != TRIB_OK)
         return status;
     struct rails_board *mine = &r->boards[r->size + peer];
@@ -128,7 +128,8 @@ static trib_status_t connect_plain(struct rails *r, int peer,
     return r->err ? r->err->status : TRIB_ERR_PEER_LOST;
 }
 
-static unsigned connect_rails(struct rails *r, int peer, const struct rails_whole *whole,
+static unsigned connect_rails(struct rails *r, int peer,
+                              const struct rails_whole *whole,
                               trib_status_t *status_out)
 {
     struct dialling d[RAILS_MAX] = {0};

@@ -3,9 +3,9 @@
  * rails: a rail is lost, the peer is not.
  *
  * Whoever learns it first gives the rail up: it stops its own writes and sends, over
- * each rail that remains, a mark: the set of rails that it has given up. The mark is the
- * last on that rail until it goes on. The other end gives up the same rails and sends
- * marks as well. From here on both directions do the same, each by itself:
+ * each rail that remains, a mark: the set of rails that it has given up. The mark is
+ * the last on that rail until it goes on. The other end gives up the same rails and
+ * sends marks as well. From here on both directions do the same, each by itself:
  *
  *   - Once marks with our own set have come over all remaining rails, everything that
  * the peer had under way on them is here, and what it takes for arrived over the rails
@@ -42,8 +42,8 @@ enum {
     DEATH_MS = 500, /* for the other rails to bring what a dead peer sent */
 };
 
-/* Who has given up all rails says BYE on those that are left, as who leaves. A mark with
- * all rails before it says which of both that is. */
+/* Who has given up all rails says BYE on those that are left, as who leaves. A mark
+ * with all rails before it says which of both that is. */
 void trib_rails_renounce(struct rails *r, int peer)
 {
     struct rails_peer *p = &r->peers[peer];
@@ -187,7 +187,8 @@ static void warn(struct rails *r, int peer)
             r->log, TRIB_LOG_WARN, "rails",
             "%s %s no longer reaches rank %d (%s): %d of %d rails carry its writes",
             r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
-            *p->why ? p->why : "the peer says so", p->n - trib_rails_losses(p->dead), p->n);
+            *p->why ? p->why : "the peer says so", p->n - trib_rails_losses(p->dead),
+            p->n);
     }
 }
 

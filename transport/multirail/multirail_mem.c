@@ -64,8 +64,8 @@ void trib_rails_room(struct trib_transport *t, bool near, struct trib_room *out)
 }
 
 /* From rail `first` on; dmabuf may be NULL. On error the region is gone. */
-static trib_status_t register_from(struct rails *r, struct rails_region *region, int first,
-                                   const struct trib_dmabuf *dmabuf)
+static trib_status_t register_from(struct rails *r, struct rails_region *region,
+                                   int first, const struct trib_dmabuf *dmabuf)
 {
     for (int i = first; i < r->n; i++) {
         struct trib_transport *t = r->inner[i];
@@ -101,7 +101,8 @@ trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
     return register_all(rails_of(t), ptr, len, NULL, out);
 }
 
-trib_status_t trib_rails_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+trib_status_t trib_rails_reg_dmabuf(struct trib_transport *t,
+                                    const struct trib_dmabuf *d,
                                     struct trib_region **out)
 {
     return register_all(rails_of(t), d->ptr, d->len, d, out);
@@ -150,8 +151,8 @@ void trib_rails_release(struct trib_transport *t, struct trib_remote *opaque)
     free(remote);
 }
 
-/* Any of its rails may carry the next write. Where all are lost nothing is written any more,
- * and the loss will be reported: that is no fault of its length. */
+/* Any of its rails may carry the next write. Where all are lost nothing is written any
+ * more, and the loss will be reported: that is no fault of its length. */
 size_t trib_rails_length(struct trib_transport *t, const struct trib_remote *opaque)
 {
     struct rails *r = rails_of(t);

@@ -4,9 +4,10 @@
  *
  * Nothing is taken from the inner transports while something is ready for the caller,
  * so that little is held here. What comes before its turn is: else the rail that brings
- * what is missing might wait behind it. An honest sender has at most RAILS_LOG writes beyond
- * one that is not at the target, where WRITE_DONE means as much (`confirms`); elsewhere an
- * engine has as many as its windows allow. A peer that goes far beyond that is lost.
+ * what is missing might wait behind it. An honest sender has at most RAILS_LOG writes
+ * beyond one that is not at the target, where WRITE_DONE means as much (`confirms`);
+ * elsewhere an engine has as many as its windows allow. A peer that goes far beyond
+ * that is lost.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@
 enum {
     BATCH = 32,
     FIFO_MIN = 16,
-    EARLY_MAX = 16384, /* of a rail: of honest peers there are some hundred, see above */
+    EARLY_MAX = 16384, /* of a rail: of honest peers there are some hundred, see
+                        * above */
     DRAIN_ROUNDS = 4096, /* others may send on without end */
 };
 
@@ -145,8 +147,10 @@ static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
     }
     struct rails_fifo *early = &p->rails[k].early;
     if (early->tail - early->head >= EARLY_MAX) {
-        trib_rails_fail(r, e->peer,
-                        "it goes on to write over one rail, and leaves out another whose turn it is");
+        trib_rails_fail(
+            r, e->peer,
+            "it goes on to write over one rail, and leaves out another whose turn it "
+            "is");
         return;
     }
     if (!push(early, (struct rails_arrival){.len = e->len, .imm = e->imm})) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of each peer and of its rails; multirail_failover.c says what the states mean. */
+/* What is known of each peer and of its rails; multirail_failover.c says what the
+ * states mean. */
 #include <stdio.h>
 
 #include "base/error.h"
@@ -71,7 +72,8 @@ void trib_rails_answered(struct rails *r, int peer, int n)
 {
     struct rails_peer *p = &r->peers[peer];
 
-    if (p->flow != RAILS_ASKING || n < 1 || n >= RAILS_MAX || n != trib_rails_losses(p->dead))
+    if (p->flow != RAILS_ASKING || n < 1 || n >= RAILS_MAX ||
+        n != trib_rails_losses(p->dead))
         return;
     struct rails_cell cell; /* the peer can write to its board at any time */
     trib_snapshot(&cell, &r->boards[peer].answer[n - 1], sizeof(cell));

@@ -10,8 +10,8 @@
  * Once they have answered for three eighths while that rail goes on to be silent, it is
  * given up, so after half of the time. While none answers, all wait.
  *
- * A probe is a word with an event, because a peer that has no receives left is silent on
- * one device after the other.
+ * A probe is a word with an event, because a peer that has no receives left is silent
+ * on one device after the other.
  *
  * Only time in which this rank looks counts.
  */
@@ -36,8 +36,8 @@ static uint64_t eighths(const struct rails *r, unsigned n)
 }
 
 /* Those on which what is posted has not been done for a while. */
-static unsigned silent_rails(const struct rails *r, struct rails_peer *p, unsigned lives,
-                             bool afresh, uint64_t now)
+static unsigned silent_rails(const struct rails *r, struct rails_peer *p,
+                             unsigned lives, bool afresh, uint64_t now)
 {
     unsigned silent = 0;
 
@@ -101,7 +101,8 @@ static void look_at(struct rails *r, int peer, bool afresh, uint64_t now)
     if (now - p->proved_at < eighths(r, PROVED))
         return;
     p->proved_at = 0;
-    snprintf(p->why, sizeof(p->why), "nothing gets through for %.1f s, as it does on %s",
+    snprintf(p->why, sizeof(p->why),
+             "nothing gets through for %.1f s, as it does on %s",
              (double)eighths(r, SUSPECTED + PROVED) / 1e9,
              __builtin_popcount(lives & ~silent) > 1 ? "others" : "another");
     trib_rails_doom(r, peer, silent);

@@ -3,8 +3,8 @@
  * shm: ranks of one host, through memory that both sides map.
  *
  * A write is a copy into the peer's segment and one entry in its ring (shm_layout.h).
- * Memory outside our segments is reached by process_vm_writev, if peers are trusted. See shm_peer.c for how
- * peers are found and watched, shm_mem.c for memory.
+ * Memory outside our segments is reached by process_vm_writev, if peers are trusted.
+ * See shm_peer.c for how peers are found and watched, shm_mem.c for memory.
  */
 #include "transport/shm/shm.h"
 
@@ -71,8 +71,8 @@ static void set_timeouts(struct shm *shm, const struct trib_config *cfg)
     shm->stop_check_ns = check_ms * 1000000u;
 }
 
-/* Datagrams: who has the second can neither end nor fill what the first reads for good. It is
- * there from the beginning, as it is handed out with the control segment. */
+/* Datagrams: who has the second can neither end nor fill what the first reads for good.
+ * It is there from the beginning, as it is handed out with the control segment. */
 static trib_status_t make_bell(struct shm *shm)
 {
     if (trib_fd_pair(shm->pipe, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK) == 0)
@@ -434,8 +434,10 @@ static void shm_devices(char *text, size_t bytes)
 
     text[0] = '\0';
     if (trib_meminfo_free("", &has))
-        trib_text_append(text, bytes, "%.1f GiB of memory free", (double)has / (1 << 30));
-    if (trib_file_line("", "/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope)) &&
+        trib_text_append(text, bytes, "%.1f GiB of memory free",
+                         (double)has / (1 << 30));
+    if (trib_file_line("", "/proc/sys/kernel/yama/ptrace_scope", scope,
+                       sizeof(scope)) &&
         strcmp(scope, "0") != 0)
         trib_text_append(text, bytes, "; kernel.yama.ptrace_scope=%s bars other memory",
                          scope);

@@ -41,7 +41,8 @@ struct shm_peer {
     uint32_t tail;
     uint32_t head_seen; /* a copy of out->head, maybe old */
     _Atomic(struct trib_shm_header *) header; /* the peer's; NULL until connected */
-    _Atomic int pipe; /* own descriptor of its pipe or, with a guard, bell; -1: none yet */
+    _Atomic int pipe; /* own descriptor of its pipe or, with a guard, bell; -1: none
+                       * yet */
     /* consumer: the ring for the peer in our control segment */
     struct trib_shm_ring *in;
     uint32_t head;
@@ -124,8 +125,9 @@ struct shm {
     _Atomic bool armed;
     _Atomic bool slept; /* time has passed: the next poll looks after the peers */
     _Atomic uint32_t bell_seen;
-    int pipe[2]; /* -1: the own sleep is on the futex. With a guard they are sockets, and
-                  * peers are given the second: they cannot close, fill or shut the first */
+    int pipe[2]; /* -1: the own sleep is on the futex. With a guard they are sockets,
+                  * and peers are given the second: they cannot close, fill or shut the
+                  * first */
 
     bool on_pipe; /* the own sleep is on pipe[0] */
 
@@ -173,7 +175,8 @@ void trib_shm_peer_lost(struct shm *shm, int peer);
 /** trib_shm_liveness - look after the peers if it is time to; `now` in ns. */
 void trib_shm_liveness(struct shm *shm, uint64_t now);
 
-/** trib_shm_ring - end a connected peer's sleep, or the own, if it sleeps; any thread. */
+/** trib_shm_ring - end a connected peer's sleep, or the own, if it sleeps; any
+ * thread. */
 void trib_shm_ring(struct shm *shm, int peer);
 
 /** trib_shm_peer_silent - a connected peer does not do what it must: it is lost. */
@@ -196,10 +199,11 @@ trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
 /**
  * trib_shm_guard_attach - map a segment of a peer that the guard bars.
  *
- * returns  TRIB_INPROGRESS, of an aggregator's: it was asked for, and has not come yet; else
- *          as trib_segment_attach
+ * returns  TRIB_INPROGRESS, of an aggregator's: it was asked for, and has not come yet;
+ *          else as trib_segment_attach
  */
-trib_status_t trib_shm_guard_attach(struct shm *shm, int peer, const struct trib_segment_id *id,
+trib_status_t trib_shm_guard_attach(struct shm *shm, int peer,
+                                    const struct trib_segment_id *id,
                                     struct trib_segment *out);
 
 /** trib_shm_guard_detach - trib_segment_release of a peer's segment, of any. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm between a job and an aggregator, which do not trust each other (transport/common/guard.h).
+ * shm between a job and an aggregator, which do not trust each other
+ * (transport/common/guard.h).
  *
- * What a peer's address and blobs say is compared with what the kernel says of the socket that
- * they name. A wait for another process is allowed where the ranks meet, which is no lane's
- * time; later an aggregator asks without one, and the caller comes again.
+ * What a peer's address and blobs say is compared with what the kernel says of the
+ * socket that they name. A wait for another process is allowed where the ranks meet,
+ * which is no lane's time; later an aggregator asks without one, and the caller comes
+ * again.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +16,8 @@
 #include "transport/common/guard.h"
 #include "transport/shm/shm.h"
 
-/* Address space that a job may take of an aggregator: it has 128 TiB for all of them. */
+/* Address space that a job may take of an aggregator: it has 128 TiB for all of
+ * them. */
 #define GIVEN_MAX (UINT64_C(256) << 30)
 
 struct trib_handout_owner trib_shm_owner(const struct shm *shm, int peer, int pid,
@@ -22,14 +25,16 @@ struct trib_handout_owner trib_shm_owner(const struct shm *shm, int peer, int pi
 {
     return (struct trib_handout_owner){.name = name,
                                        .pid = pid,
-                                       .aggregator = shm->guard && peer >= shm->guard->ranks,
+                                       .aggregator =
+                                           shm->guard && peer >= shm->guard->ranks,
                                        .guard = shm->guard};
 }
 
 trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
                                    const struct trib_shm_address *a)
 {
-    const struct trib_handout_owner owner = trib_shm_owner(shm, peer, a->pid, a->handout);
+    const struct trib_handout_owner owner =
+        trib_shm_owner(shm, peer, a->pid, a->handout);
 
     if (!shm->guard->serves && trib_handout_admit(shm->handout, a->pid) != TRIB_OK)
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
@@ -37,8 +42,9 @@ trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
     return trib_handout_knock(&owner, shm->err);
 }
 
-/* A datagram to a socket of this host: nothing else that a stranger hands over is written to,
- * for a write might wait, or do what this process may and the stranger may not. */
+/* A datagram to a socket of this host: nothing else that a stranger hands over is
+ * written to, for a write might wait, or do what this process may and the stranger may
+ * not. */
 static bool is_bell(int fd)
 {
     int domain = 0, type = 0;
@@ -46,7 +52,8 @@ static bool is_bell(int fd)
 
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 &&
            domain == AF_UNIX &&
-           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_DGRAM;
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 &&
+           type == SOCK_DGRAM;
 }
 
 static trib_status_t adopt(struct shm *shm, const struct shm_peer *p,
@@ -54,9 +61,10 @@ static trib_status_t adopt(struct shm *shm, const struct shm_peer *p,
                            struct trib_segment *out)
 {
     if (shm->guard->serves && id->map_len > GIVEN_MAX - shm->given)
-        return trib_fail(shm->err, TRIB_ERR_INVALID,
-                         "process %d hands over more memory than an aggregator maps for a job",
-                         p->who.pid);
+        return trib_fail(
+            shm->err, TRIB_ERR_INVALID,
+            "process %d hands over more memory than an aggregator maps for a job",
+            p->who.pid);
     trib_status_t status = trib_segment_adopt(id, fd, p->who.pid, out, shm->err);
     if (status == TRIB_OK)
         shm->given += out->map_len;
@@ -64,7 +72,8 @@ static trib_status_t adopt(struct shm *shm, const struct shm_peer *p,
 }
 
 /* On an aggregator's lane nobody waits: the answer is there or it is not. */
-static trib_status_t ask(struct shm *shm, int peer, uint64_t key, struct trib_handout_fds *out)
+static trib_status_t ask(struct shm *shm, int peer, uint64_t key,
+                         struct trib_handout_fds *out)
 {
     struct shm_peer *p = &shm->peers[peer];
     const struct trib_handout_owner owner =
@@ -78,7 +87,8 @@ static trib_status_t ask(struct shm *shm, int peer, uint64_t key, struct trib_ha
     return status;
 }
 
-trib_status_t trib_shm_guard_attach(struct shm *shm, int peer, const struct trib_segment_id *id,
+trib_status_t trib_shm_guard_attach(struct shm *shm, int peer,
+                                    const struct trib_segment_id *id,
                                     struct trib_segment *out)
 {
     struct shm_peer *p = &shm->peers[peer];
@@ -89,7 +99,8 @@ trib_status_t trib_shm_guard_attach(struct shm *shm, int peer, const struct trib
         return status;
     status = adopt(shm, p, id, fds.memory, out);
     close(fds.memory);
-    if (fds.bell >= 0 && status == TRIB_OK && atomic_load(&p->pipe) < 0 && is_bell(fds.bell))
+    if (fds.bell >= 0 && status == TRIB_OK && atomic_load(&p->pipe) < 0 &&
+        is_bell(fds.bell))
         atomic_store_explicit(&p->pipe, fds.bell, memory_order_release);
     else if (fds.bell >= 0)
         close(fds.bell);

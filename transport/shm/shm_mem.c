@@ -336,8 +336,8 @@ static trib_status_t attach(struct shm *shm, int peer, const struct trib_shm_exp
     return TRIB_OK;
 }
 
-static void attached_put(struct shm *shm, struct shm_peer *p, struct shm_attached *attached,
-                         bool in_child)
+static void attached_put(struct shm *shm, struct shm_peer *p,
+                         struct shm_attached *attached, bool in_child)
 {
     if (--attached->refs > 0)
         return;
@@ -372,7 +372,8 @@ static trib_status_t cma_probe(struct shm *shm, int peer,
     trib_log(
         shm->log, TRIB_LOG_WARN, "shm",
         "process_vm_readv on process %d failed (%m): memory that is not from "
-        "trib_alloc goes through extra copies; cure: sysctl kernel.yama.ptrace_scope=0, "
+        "trib_alloc goes through extra copies; cure: sysctl "
+        "kernel.yama.ptrace_scope=0, "
         "CAP_SYS_PTRACE for the container, or one user namespace for all ranks",
         pid);
     shm->cma = false;
@@ -386,19 +387,21 @@ static trib_status_t reach_own(struct shm *shm, struct shm_remote *remote,
     remote->ptr = trib_own_memory_find(x->key, x->len);
     if (remote->ptr)
         return TRIB_OK;
-    return trib_fail(shm->err, TRIB_ERR_INVALID,
-                     "peer %d: this process has not registered the memory that it names",
-                     remote->peer);
+    return trib_fail(
+        shm->err, TRIB_ERR_INVALID,
+        "peer %d: this process has not registered the memory that it names",
+        remote->peer);
 }
 
 static trib_status_t reach_foreign(struct shm *shm, struct shm_remote *remote,
                                    const struct trib_shm_export *x)
 {
     if (!x->addr)
-        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
-                         "peer %d: process %d lets nobody write into memory that it does not "
-                         "share",
-                         remote->peer, x->pid);
+        return trib_fail(
+            shm->err, TRIB_ERR_UNSUPPORTED,
+            "peer %d: process %d lets nobody write into memory that it does not "
+            "share",
+            remote->peer, x->pid);
     remote->addr = x->addr;
     return cma_probe(shm, remote->peer, x);
 }
@@ -427,10 +430,11 @@ static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
                          "peer %d: an exported region of kind %u is not known",
                          remote->peer, x->kind);
     if (trib_guard_bars(shm->guard, remote->peer))
-        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
-                         "peer %d names memory outside of a shared segment, which a job and an "
-                         "aggregator do not reach in each other",
-                         remote->peer);
+        return trib_fail(
+            shm->err, TRIB_ERR_UNSUPPORTED,
+            "peer %d names memory outside of a shared segment, which a job and an "
+            "aggregator do not reach in each other",
+            remote->peer);
     if (p->same_process)
         return reach_own(shm, remote, x);
     return reach_foreign(shm, remote, x);

@@ -74,10 +74,11 @@ static trib_status_t address_check(struct shm *shm, int peer,
                          "containers share one",
                          peer, out->pid);
     if (trib_guard_bars(shm->guard, peer) && out->pid == shm->me.pid)
-        return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
-                         "peer %d says that it is this very process (%d), which takes no peer "
-                         "for a thread of its own",
-                         peer, out->pid);
+        return trib_fail(
+            shm->err, TRIB_ERR_UNSUPPORTED,
+            "peer %d says that it is this very process (%d), which takes no peer "
+            "for a thread of its own",
+            peer, out->pid);
     return TRIB_OK;
 }
 
@@ -103,8 +104,9 @@ trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
 }
 
 /*
- * All of one host, and nothing else to choose: connect() tells where that is not so. But
- * those that have to hand their memory out learn of it here, before anyone waits for that.
+ * All of one host, and nothing else to choose: connect() tells where that is not so.
+ * But those that have to hand their memory out learn of it here, before anyone waits
+ * for that.
  */
 trib_status_t trib_shm_survey(struct trib_transport *t,
                               const struct trib_address *addresses, uint32_t *facts_out)
@@ -138,10 +140,10 @@ void trib_shm_settle(struct trib_transport *t, const uint32_t *facts)
     serve_who_asked(shm_of(t));
 }
 
-/* The peer can write to its header at any time: what is found here is kept, and the header
- * is not asked again. */
-static trib_status_t header_check(struct shm *shm, int peer, const struct trib_segment *seg,
-                                  uint32_t *slots_out)
+/* The peer can write to its header at any time: what is found here is kept, and the
+ * header is not asked again. */
+static trib_status_t header_check(struct shm *shm, int peer,
+                                  const struct trib_segment *seg, uint32_t *slots_out)
 {
     struct trib_shm_header h = {.ring_slots = 0};
 
@@ -193,8 +195,8 @@ static trib_status_t watch_peer(struct shm *shm, struct shm_peer *p)
                            : trib_process_watch_open(&p->watch, &p->who, shm->err);
 }
 
-/* With a guard nothing is done before with the number of a process that the peer has named:
- * this shows that it is the peer's. */
+/* With a guard nothing is done before with the number of a process that the peer has
+ * named: this shows that it is the peer's. */
 static trib_status_t attach_control(struct shm *shm, int peer,
                                     const struct trib_shm_address *a)
 {
@@ -204,7 +206,8 @@ static trib_status_t attach_control(struct shm *shm, int peer,
     if (!p->meets)
         return trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
     if (!shm->guard->serves)
-        (void)trib_handout_admit(shm->handout, a->pid); /* survey() has, or was left out */
+        (void)trib_handout_admit(shm->handout, a->pid); /* survey() has, or was left
+                                                         * out */
     return trib_shm_guard_attach(shm, peer, &id, &p->control);
 }
 
@@ -294,7 +297,8 @@ static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *he
         return fd;
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", trib_process_number(p->who.pid),
              (int)atomic_load(&header->pipe));
-    /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is gone. */
+    /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is
+     * gone. */
     fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (fd < 0)
         return -1;
@@ -373,7 +377,8 @@ static void look_for_deaths(struct shm *shm)
             peer_ended(shm, p);
         }
     }
-    /* Without memory, or above the limit of open files, the kernel refuses: ask /proc. */
+    /* Without memory, or above the limit of open files, the kernel refuses: ask
+     * /proc. */
     const int found = n == 0 ? 0 : poll(shm->pidfds, n, 0);
     for (nfds_t i = 0; i < n && found != 0; i++) {
         struct shm_peer *p = &shm->peers[shm->pidfd_peer[i]];
@@ -406,8 +411,8 @@ static void look_for_stops(struct shm *shm, uint64_t now)
         }
         p->stopped_ns += p->stopped_ns ? elapsed : 1;
         if (p->stopped_ns >= shm->stop_timeout_ns)
-            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s", p->who.pid,
-                       (double)p->stopped_ns / 1e9);
+            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s",
+                                p->who.pid, (double)p->stopped_ns / 1e9);
     }
 }
 

@@ -38,7 +38,8 @@ static trib_status_t make_descriptors(struct tcp *tcp)
     if (tcp->epoll < 0 || tcp->bell < 0 ||
         epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->bell, &e) != 0 ||
         getrandom(&tcp->key, sizeof(tcp->key), 0) != (ssize_t)sizeof(tcp->key))
-        return trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll, eventfd or getrandom: %m");
+        return trib_fail(tcp->err, TRIB_ERR_SYSTEM,
+                         "tcp: epoll, eventfd or getrandom: %m");
     return TRIB_OK;
 }
 
@@ -153,10 +154,11 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
         return status;
     }
     if (tcp->seals)
-        trib_log(tcp->log, TRIB_LOG_INFO, "tcp", "rank %d encrypts what it sends, by %s",
-                 tcp->self,
-                 tcp->aes ? "AES256-GCM, or XChaCha20-Poly1305 to peers whose CPU lacks AES"
-                          : "XChaCha20-Poly1305");
+        trib_log(tcp->log, TRIB_LOG_INFO, "tcp",
+                 "rank %d encrypts what it sends, by %s", tcp->self,
+                 tcp->aes
+                     ? "AES256-GCM, or XChaCha20-Poly1305 to peers whose CPU lacks AES"
+                     : "XChaCha20-Poly1305");
     *out = &tcp->base;
     return TRIB_OK;
 }
@@ -175,7 +177,8 @@ static void tcp_close(struct trib_transport *t)
     release(tcp);
 }
 
-/* Those that have something, by one system call; each comes once in as many as there are. */
+/* Those that have something, by one system call; each comes once in as many as there
+ * are. */
 static int read_ready(struct tcp *tcp, struct trib_event *events, int max)
 {
     struct epoll_event ready[READY];
@@ -189,7 +192,8 @@ static int read_ready(struct tcp *tcp, struct trib_event *events, int max)
     return n;
 }
 
-/* A pass may leave one out: the list changes when a peer moves to another connection. */
+/* A pass may leave one out: the list changes when a peer moves to another
+ * connection. */
 static bool any_rest(const struct tcp *tcp)
 {
     for (int i = 0; i < tcp->n_inlets; i++) {
@@ -208,7 +212,8 @@ static int read_inlets(struct tcp *tcp, struct trib_event *events, int max)
     for (int left = tcp->n_inlets; left > 0 && n < max && tcp->n_inlets; left--) {
         if (tcp->next_inlet >= tcp->n_inlets)
             tcp->next_inlet = 0;
-        n += trib_socket_receive(tcp, tcp->inlets[tcp->next_inlet++], events + n, max - n);
+        n += trib_socket_receive(tcp, tcp->inlets[tcp->next_inlet++], events + n,
+                                 max - n);
     }
     return n;
 }

@@ -2,12 +2,13 @@
 /*
  * Inside the tcp transport: what tcp.c and its tcp_*.c share.
  *
- * Each rank listens at one port. To write to a peer it connects to that peer's port, and
- * writes once both have proved that they have the job's secret (tcp_proof.c), or at once where
- * there is none; the listener sends a word back that it takes the connection, or why not. Once
- * there are both connections of a pair, the higher rank ends its own with TCP_LAST and goes on
- * along the lower rank's, behind a word TCP_BOTH_WAYS. Where the job seals (TRIB_SEAL), all
- * that follows the proofs is in records (tcp_seal.c).
+ * Each rank listens at one port. To write to a peer it connects to that peer's port,
+ * and writes once both have proved that they have the job's secret (tcp_proof.c), or at
+ * once where there is none; the listener sends a word back that it takes the
+ * connection, or why not. Once there are both connections of a pair, the higher rank
+ * ends its own with TCP_LAST and goes on along the lower rank's, behind a word
+ * TCP_BOTH_WAYS. Where the job seals (TRIB_SEAL), all that follows the proofs is in
+ * records (tcp_seal.c).
  *
  * Peers of this host are watched in /proc, others by heartbeats (heartbeat.h).
  */
@@ -33,11 +34,13 @@
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
 #define TCP_VERSION 6
 #define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
-#define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its place */
-/* Bytes that a record carries at most: the receiver decrypts one while the sender encrypts the
- * next, and both stay within a core's cache. */
+#define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its
+                                       * place */
+/* Bytes that a record carries at most: the receiver decrypts one while the sender
+ * encrypts the next, and both stay within a core's cache. */
 #define TCP_RECORD ((size_t)16 << 10)
-#define TCP_RAW (4 * (TCP_RECORD + TRIB_RECORD_MORE)) /* received at once of sealed frames */
+#define TCP_RAW (4 * (TCP_RECORD + TRIB_RECORD_MORE)) /* received at once of sealed
+                                                       * frames */
 
 enum tcp_kind {
     TCP_WRITE = 1,
@@ -48,7 +51,8 @@ enum tcp_kind {
     TCP_ACCEPT,
     TCP_REFUSE, /* imm is an enum tcp_refusal, off the listener's version */
     TCP_BOTH_WAYS, /* frames follow those of the other connection, up to TCP_LAST */
-    TCP_LAST, /* on the writer's connection: it goes on along the reader's; back: seen */
+    TCP_LAST, /* on the writer's connection: it goes on along the reader's; back:
+               * seen */
     TCP_CHALLENGE, /* only on the way back, before TCP_ACCEPT: struct tcp_challenge */
 };
 
@@ -91,14 +95,17 @@ static_assert(sizeof(struct tcp_hello) == 48, "no padding");
 
 enum {
     TCP_HAS_SECRET = 1,
-    TCP_SEALS = 2, /* what follows the proofs is in records (record.h), in both directions */
-    TCP_HAS_AES = 4, /* with TCP_SEALS: records are by AES256-GCM where both sides have it */
+    TCP_SEALS = 2, /* what follows the proofs is in records (record.h), in both
+                    * directions */
+    TCP_HAS_AES = 4, /* with TCP_SEALS: records are by AES256-GCM where both sides have
+                      * it */
 };
 
-/* The listener's answer to a hello, where the job has a secret; the proof of who connects,
- * TRIB_PROOF_BYTES of them, follows in the other direction. */
+/* The listener's answer to a hello, where the job has a secret; the proof of who
+ * connects, TRIB_PROOF_BYTES of them, follows in the other direction. */
 struct tcp_challenge {
-    struct tcp_head head; /* its kind is TCP_CHALLENGE; imm has the flags of the listener */
+    struct tcp_head head; /* its kind is TCP_CHALLENGE; imm has the flags of the
+                           * listener */
     uint8_t nonce[TRIB_NONCE_BYTES];
     uint8_t proof[TRIB_PROOF_BYTES];
 };
@@ -138,7 +145,8 @@ enum tcp_peer_state {
 
 enum tcp_proof {
     TCP_PROOF_NONE, /* there is no secret; or nothing came of it, and `own` tells why */
-    TCP_PROOF_AWAITED, /* only the heartbeats' thread reads `own`; writes wait in the queue */
+    TCP_PROOF_AWAITED, /* only the heartbeats' thread reads `own`; writes wait in the
+                        * queue */
     TCP_PROOF_DONE,
     TCP_PROOF_WRONG, /* who answers has not the job's secret */
 };
@@ -155,7 +163,8 @@ struct tcp_inlet {
     int beside; /* frames for which only little is taken into the buffer */
     uint8_t *to; /* where the rest of the payload goes */
     size_t left;
-    uint8_t *buf; /* [TCP_BUFFER]; sealed: room for TCP_RECORD bytes and a part of a head */
+    uint8_t *buf; /* [TCP_BUFFER]; sealed: room for TCP_RECORD bytes and a part of a
+                   * head */
     struct trib_records *seal; /* NULL: frames come as they are */
     uint8_t *raw; /* [TCP_RAW], sealed: records that are not decrypted yet */
     size_t raw_at, raw_have;
@@ -168,8 +177,8 @@ struct tcp_record {
     uint8_t bytes[TCP_RECORD + TRIB_RECORD_MORE];
 };
 
-/* The directions of both connections of a pair. Those that go out are used under tcp.lock,
- * those that come in by the owner alone. */
+/* The directions of both connections of a pair. Those that go out are used under
+ * tcp.lock, those that come in by the owner alone. */
 struct tcp_seals {
     struct trib_records own_out, own_in; /* `own` */
     struct trib_records in_in, in_out; /* the peer's connection */
@@ -235,8 +244,8 @@ struct tcp {
     const struct trib_secret *secret; /* NULL or not set: there is none */
     bool seals; /* TRIB_SEAL: what it sends, and it takes nothing else */
     bool aes; /* this CPU has it */
-    int proofs; /* epoll, of what the heartbeats' thread sees to: the listener, guests, and
-                 * `own` of peers whose proof is awaited; -1: there is no secret */
+    int proofs; /* epoll, of what the heartbeats' thread sees to: the listener, guests,
+                 * and `own` of peers whose proof is awaited; -1: there is no secret */
     struct trib_net_port listener;
     struct trib_strangers strangers;
     struct trib_net_ways ways;
@@ -311,7 +320,8 @@ bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out);
 /* false: it cannot be sent. */
 bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g);
 bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g);
-/* True if the stream has ended before n bytes of it have come. Else the rest is on its way. */
+/* True if the stream has ended before n bytes of it have come. Else the rest is on its
+ * way. */
 bool trib_socket_stays_part(int fd, size_t n);
 /* Tells what a guest has proved: the keys of its connection come from that. */
 void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_guest *g,
@@ -322,7 +332,8 @@ bool trib_socket_proofs_open(struct tcp *tcp);
 void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer);
 void trib_socket_unwatch_proof(struct tcp *tcp, int fd);
 void trib_socket_proofs_close(struct tcp *tcp);
-/* The peer's proof on `own`; then, or at once where there is no secret, it may be written to. */
+/* The peer's proof on `own`; then, or at once where there is no secret, it may be
+ * written to. */
 void trib_socket_await_proof(struct tcp *tcp, int peer);
 void trib_socket_stop_proving(struct tcp *tcp, struct tcp_peer *p);
 enum tcp_proof trib_socket_proof(struct tcp *tcp, int peer);
@@ -352,8 +363,8 @@ bool trib_socket_seat(struct tcp *tcp, int peer, int fd);
 void trib_socket_unseat(struct tcp *tcp, int peer);
 /* Once both sides have connected, the higher rank moves. */
 void trib_socket_move(struct tcp *tcp, int peer);
-/* Words that come back along the own connection, until frames do; and of that many peers
- * in turn. */
+/* Words that come back along the own connection, until frames do; and of that many
+ * peers in turn. */
 void trib_socket_look_at_outlet(struct tcp *tcp, int peer);
 void trib_socket_look_at_outlets(struct tcp *tcp, int peers);
 /* TCP_LAST has come. false: from a peer that has no reason to send it. */
@@ -380,16 +391,17 @@ void trib_socket_free_seals(struct tcp_peer *p);
 /* Make the keys of the connection on which `about` was proved, where the job seals. */
 void trib_socket_seal_own(struct tcp *tcp, int peer, const struct trib_proof *about);
 void trib_socket_seal_in(struct tcp *tcp, int peer, const struct trib_proof *about);
-/* Sends the queue's next bytes in a record. Returns how many of them are gone, or what send()
- * does. Under the lock. */
+/* Sends the queue's next bytes in a record. Returns how many of them are gone, or what
+ * send() does. Under the lock. */
 ssize_t trib_socket_send_record(struct tcp_peer *p, const struct iovec *iov, int n);
-/* Decrypts the next record into the inlet's buffer. 0: none is here; TCP_FORGED: it is not as
- * it was written; else negative: the stream has ended. */
+/* Decrypts the next record into the inlet's buffer. 0: none is here; TCP_FORGED: it is
+ * not as it was written; else negative: the stream has ended. */
 ssize_t trib_socket_take_record(struct tcp_inlet *in);
-/* Reads the next word on the way back along `own`; returns 1, or what trib_socket_take_record
- * does. `sealed`: the word came in a record. */
+/* Reads the next word on the way back along `own`; returns 1, or what
+ * trib_socket_take_record does. `sealed`: the word came in a record. */
 int trib_socket_take_word(struct tcp_peer *p, struct tcp_head *head, bool *sealed);
-/* The peer goes: by a record that is not as it was written, or by the end of its stream. */
+/* The peer goes: by a record that is not as it was written, or by the end of its
+ * stream. */
 void trib_socket_forged(struct tcp *tcp, int peer);
 void trib_socket_ended(struct tcp *tcp, int peer);
 
@@ -402,8 +414,9 @@ trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr
 trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
                             struct trib_region **out);
 void trib_socket_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_socket_export(struct trib_transport *t, const struct trib_region *region,
-                               struct trib_blob *out);
+trib_status_t trib_socket_export(struct trib_transport *t,
+                                 const struct trib_region *region,
+                                 struct trib_blob *out);
 trib_status_t trib_socket_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out);
 void trib_socket_release(struct trib_transport *t, struct trib_remote *remote);

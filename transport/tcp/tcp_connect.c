@@ -22,7 +22,8 @@
 enum {
     GOING_MS = 50, /* for what a dead peer may have left in its stream */
     LEAVE_MS = 100, /* for the last words to all peers that are left together */
-    PROOF_MS = 500, /* for their proofs: a thread makes them, whatever else a peer does */
+    PROOF_MS = 500, /* for their proofs: a thread makes them, whatever else a peer
+                     * does */
 };
 
 void trib_socket_watch_fd(struct tcp *tcp, int fd)
@@ -73,13 +74,13 @@ static trib_status_t check_address(struct tcp *tcp, int peer,
                                    struct tcp_address *out)
 {
     if (peer < 0 || peer >= tcp->size || peer == tcp->self)
-        return trib_fail(tcp->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
-                         peer, tcp->size);
+        return trib_fail(tcp->err, TRIB_ERR_INVALID,
+                         "peer %d of %d cannot be connected", peer, tcp->size);
     if (tcp->peers[peer].state == TCP_PEER_CONNECTED)
         return TRIB_OK;
     if (tcp->peers[peer].state != TCP_PEER_UNKNOWN)
-        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
-                         peer);
+        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
+                         "peer %d was lost or left before", peer);
     memset(out, 0, sizeof(*out));
     if (address->len == sizeof(*out))
         memcpy(out, address->bytes, sizeof(*out));
@@ -222,7 +223,8 @@ static bool is_on_its_way(struct tcp *tcp, int peer)
            (!trib_socket_flush(tcp, peer) || !p->welcome);
 }
 
-/* What waits for the peer's proof is not even in its kernel; the farewell does not count. */
+/* What waits for the peer's proof is not even in its kernel; the farewell does not
+ * count. */
 static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 {
     pthread_mutex_lock(&tcp->lock);
@@ -232,10 +234,11 @@ static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 }
 
 /*
- * What is on its way should get there: a listener's word that comes after the end would reset
- * the connection. But peers that read no more cannot hold this rank, however many they are.
- * Peers that are late, but there, get more time for their proof, all of them together; one that
- * is stopped does not get the time after which it counts as lost once more.
+ * What is on its way should get there: a listener's word that comes after the end would
+ * reset the connection. But peers that read no more cannot hold this rank, however many
+ * they are. Peers that are late, but there, get more time for their proof, all of them
+ * together; one that is stopped does not get the time after which it counts as lost
+ * once more.
  */
 static void wait_for_farewells(struct tcp *tcp, int first, int last)
 {
@@ -298,9 +301,9 @@ void trib_socket_leave(struct trib_transport *t, const bool *which)
 }
 
 /*
- * A connection carries data one way, so the kernel would answer every small write with an
- * acknowledgement of its own. Where it takes a socket for one side of a dialogue it answers
- * every other one; a pause of 40 ms ends that.
+ * A connection carries data one way, so the kernel would answer every small write with
+ * an acknowledgement of its own. Where it takes a socket for one side of a dialogue it
+ * answers every other one; a pause of 40 ms ends that.
  */
 static void acknowledge_less(struct tcp_inlet *in)
 {
@@ -326,7 +329,8 @@ void trib_socket_tick(struct tcp *tcp)
         if (p->in.fd >= 0)
             acknowledge_less(&p->in);
         if (p->state == TCP_PEER_CONNECTED &&
-            trib_watch_lost(&p->watch, due, tcp->cfg->stop_timeout_ms, why, sizeof(why)))
+            trib_watch_lost(&p->watch, due, tcp->cfg->stop_timeout_ms, why,
+                            sizeof(why)))
             trib_socket_going(tcp, i, "%s", why);
     }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: one connection for both directions of a pair. What a rank writes acknowledges what
- * it has read, which else takes a segment of its own, in the reader's time (ADR 16). Each
- * rank connects all the same: that both ways are open does not depend on who comes first.
+ * tcp: one connection for both directions of a pair. What a rank writes acknowledges
+ * what it has read, which else takes a segment of its own, in the reader's time (ADR
+ * 16). Each rank connects all the same: that both ways are open does not depend on who
+ * comes first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ void trib_socket_move(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
-    if (tcp->self > peer && p->state == TCP_PEER_CONNECTED && !p->moving && p->in.fd >= 0)
+    if (tcp->self > peer && p->state == TCP_PEER_CONNECTED && !p->moving &&
+        p->in.fd >= 0)
         p->moving = trib_socket_enqueue_move(tcp, peer);
 }
 
@@ -71,9 +73,11 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
         [TCP_OTHER_FLAGS] =
             "one of both has a secret and the other has not: give all ranks the "
             "same TRIB_KEY, or none",
-        [TCP_NOT_PROVED] = "this rank has another secret: give all ranks the same TRIB_KEY",
-        [TCP_OTHER_SEAL] = "one of both seals what it sends and the other does not: give all "
-                           "ranks the same TRIB_SEAL",
+        [TCP_NOT_PROVED] =
+            "this rank has another secret: give all ranks the same TRIB_KEY",
+        [TCP_OTHER_SEAL] =
+            "one of both seals what it sends and the other does not: give all "
+            "ranks the same TRIB_SEAL",
     };
     const struct tcp_peer *p = &tcp->peers[peer];
 
@@ -84,9 +88,10 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
             "this rank version %d; install one version",
             p->who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
     else
-        trib_socket_going(
-            tcp, peer, "process %d turned rank %d away: %s", p->who.pid, tcp->self,
-            head->imm <= TCP_OTHER_SEAL ? reasons[head->imm] : reasons[TCP_NOT_REFUSED]);
+        trib_socket_going(tcp, peer, "process %d turned rank %d away: %s", p->who.pid,
+                          tcp->self,
+                          head->imm <= TCP_OTHER_SEAL ? reasons[head->imm]
+                                                      : reasons[TCP_NOT_REFUSED]);
 }
 
 /* Frames come back along the own connection, after all of the peer's own. */
@@ -126,10 +131,11 @@ static bool take_word(struct tcp *tcp, int peer)
     if (proof == TCP_PROOF_AWAITED)
         return false;
     if (proof == TCP_PROOF_WRONG) {
-        trib_socket_going(tcp, peer,
-                          "process %d, or what answers in its place, has not the secret of "
-                          "this job: give all ranks the same TRIB_KEY",
-                          p->who.pid);
+        trib_socket_going(
+            tcp, peer,
+            "process %d, or what answers in its place, has not the secret of "
+            "this job: give all ranks the same TRIB_KEY",
+            p->who.pid);
         return false;
     }
     const int n = trib_socket_take_word(p, &head, &sealed);
@@ -141,8 +147,8 @@ static bool take_word(struct tcp *tcp, int peer)
         trib_socket_forged(tcp, peer);
         return false;
     }
-    if (word && proof != TCP_PROOF_DONE && tcp_has_secret(tcp) && head.kind != TCP_REFUSE &&
-        head.kind != TCP_BYE) {
+    if (word && proof != TCP_PROOF_DONE && tcp_has_secret(tcp) &&
+        head.kind != TCP_REFUSE && head.kind != TCP_BYE) {
         trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
                           p->who.pid);
         return false;

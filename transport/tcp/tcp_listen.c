@@ -14,7 +14,8 @@
 #include "transport/tcp/tcp.h"
 
 enum {
-    VERSION_KNOWN = 8, /* bytes of a hello; the rest of another version's may be shorter */
+    VERSION_KNOWN = 8, /* bytes of a hello; the rest of another version's may be
+                        * shorter */
     HELLO_MS = 5000, /* strangers that connect and say nothing */
     REFUSED_MS =
         1000, /* for who was refused to read that, before the connection ends */
@@ -54,12 +55,14 @@ void trib_socket_hang_up(struct tcp *tcp, int fd)
 
 static void warn(struct tcp *tcp, const struct tcp_guest *g, const char *what)
 {
-    trib_stranger_warn(&tcp->strangers, tcp->log, "tcp", g->ip, tcp->listener.port, what);
+    trib_stranger_warn(&tcp->strangers, tcp->log, "tcp", g->ip, tcp->listener.port,
+                       what);
 }
 
 static void turn_away(struct tcp *tcp, struct tcp_guest *g)
 {
-    if (!g->refused && !g->proves) /* else perhaps a rank that has died or left meanwhile */
+    if (!g->refused && !g->proves) /* else perhaps a rank that has died or left
+                                    * meanwhile */
         warn(tcp, g, "said nothing that a rank says");
     trib_socket_hang_up(tcp, g->fd);
 }
@@ -108,7 +111,8 @@ static void make_room(struct tcp *tcp)
         turn_away(tcp, &g);
 }
 
-/* Peers that cannot be let in wait; the listener stays readable, and would end each sleep. */
+/* Peers that cannot be let in wait; the listener stays readable, and would end each
+ * sleep. */
 static void rest(struct tcp *tcp, int error)
 {
     if (trib_accept_failed(&tcp->pause, error)) {
@@ -221,11 +225,13 @@ static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason
         [TCP_OTHER_VERSION] = "speaks another version of tcp",
         [TCP_OTHER_JOB] = "is a rank of another job",
         [TCP_OTHER_RANK] = "is a rank of a job of other size",
-        [TCP_OTHER_FLAGS] = "has no secret where this rank has one (TRIB_KEY), or the other "
-                            "way round",
+        [TCP_OTHER_FLAGS] =
+            "has no secret where this rank has one (TRIB_KEY), or the other "
+            "way round",
         [TCP_NOT_PROVED] = "did not prove that it has the secret of this job",
-        [TCP_OTHER_SEAL] = "seals what it sends where this rank does not (TRIB_SEAL), or the "
-                           "other way round",
+        [TCP_OTHER_SEAL] =
+            "seals what it sends where this rank does not (TRIB_SEAL), or the "
+            "other way round",
     };
 
     if (claims[reason])
@@ -248,7 +254,8 @@ static bool keep_keys(struct tcp *tcp, const struct tcp_guest *g)
     return true;
 }
 
-/* The whole hello is here, and a proof if there must be one. true: at the table, or gone. */
+/* The whole hello is here, and a proof if there must be one. true: at the table, or
+ * gone. */
 static bool answer(struct tcp *tcp, struct tcp_guest *g)
 {
     const struct tcp_hello *h = &g->hello;
@@ -307,7 +314,8 @@ static bool hear_proof(struct tcp *tcp, struct tcp_guest *g)
     return true;
 }
 
-/* Under tcp.lock, by the owner or the heartbeats' thread. true: the owner has to see to it. */
+/* Under tcp.lock, by the owner or the heartbeats' thread. true: the owner has to see to
+ * it. */
 static bool is_ready(struct tcp *tcp, struct tcp_guest *g)
 {
     if (g->refused || g->gone || g->proved || g->odd)
@@ -328,7 +336,8 @@ static bool is_ready(struct tcp *tcp, struct tcp_guest *g)
     return g->gone || hear_proof(tcp, g);
 }
 
-/* By the heartbeats' thread, under tcp.lock: what waits for polls of the owner is left to it. */
+/* By the heartbeats' thread, under tcp.lock: what waits for polls of the owner is left
+ * to it. */
 void trib_socket_keep_door(struct tcp *tcp)
 {
     while (tcp->n_guests < tcp->max_guests && let_in(tcp))
@@ -348,9 +357,9 @@ static bool settle(struct tcp *tcp, struct tcp_guest *g, bool late)
             trib_socket_hang_up(tcp, g->fd);
         return over;
     }
-    bool hello = g->proves || (g->have >= VERSION_KNOWN && g->hello.magic == TCP_MAGIC &&
-                               (g->have == sizeof(g->hello) ||
-                                g->hello.version != TCP_VERSION));
+    bool hello =
+        g->proves || (g->have >= VERSION_KNOWN && g->hello.magic == TCP_MAGIC &&
+                      (g->have == sizeof(g->hello) || g->hello.version != TCP_VERSION));
     if (g->gone || late || !hello) {
         turn_away(tcp, g);
         return true;

@@ -31,8 +31,8 @@ trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr
     return TRIB_OK;
 }
 
-/* The rest of a payload that is under way would go into memory that is of somebody else:
- * whoever still writes here is lost. */
+/* The rest of a payload that is under way would go into memory that is of somebody
+ * else: whoever still writes here is lost. */
 static void cut_off(struct tcp *tcp, uint32_t id)
 {
     for (int i = 0; i < tcp->size; i++) {
@@ -40,7 +40,8 @@ static void cut_off(struct tcp *tcp, uint32_t id)
         if (!p->in.in_payload || p->in.left == 0 || p->in.head.region != id)
             continue;
         trib_socket_going(
-            tcp, i, "process %d was still writing into memory that is no region any more",
+            tcp, i,
+            "process %d was still writing into memory that is no region any more",
             p->who.pid);
         trib_socket_inlet_close(tcp, i);
     }
@@ -56,8 +57,9 @@ void trib_socket_dereg(struct trib_transport *t, struct trib_region *opaque)
     trib_table_remove(&tcp->table, region);
 }
 
-trib_status_t trib_socket_export(struct trib_transport *t, const struct trib_region *region,
-                               struct trib_blob *out)
+trib_status_t trib_socket_export(struct trib_transport *t,
+                                 const struct trib_region *region,
+                                 struct trib_blob *out)
 {
     struct trib_table_stamp stamp = {.magic = TCP_MAGIC, .key = tcp_of(t)->key};
 

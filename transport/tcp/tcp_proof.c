@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: both ends of a connection prove that they have the secret of the job, before anything
- * else is taken from it. What a rank writes meanwhile waits in its queue.
+ * tcp: both ends of a connection prove that they have the secret of the job, before
+ * anything else is taken from it. What a rank writes meanwhile waits in its queue.
  *
- * Who connects sends its nonce with the hello; the listener answers with a nonce of its own
- * and its proof; then follows the proof of who connected. All of that is done by the threads of
- * heartbeats, too: what a rank has written gets to a peer though neither polls for a while.
+ * Who connects sends its nonce with the hello; the listener answers with a nonce of its
+ * own and its proof; then follows the proof of who connected. All of that is done by
+ * the threads of heartbeats, too: what a rank has written gets to a peer though neither
+ * polls for a while.
  */
 #include <errno.h>
 #include <poll.h>
@@ -60,7 +61,7 @@ void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_guest *g,
     claim(&g->hello, tcp->self, tcp_flags(tcp), g->nonce, out);
 }
 
-/* The listener's side ------------------------------------------------------------------ */
+/* The listener's side -------------------------------------------------------------- */
 
 bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g)
 {
@@ -96,7 +97,7 @@ bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g)
                             sizeof(g->proof));
 }
 
-/* The side that connects --------------------------------------------------------------- */
+/* The side that connects ----------------------------------------------------------- */
 
 bool trib_socket_stays_part(int fd, size_t n)
 {
@@ -117,12 +118,14 @@ static void end_proof(struct tcp *tcp, struct tcp_peer *p, enum tcp_proof result
     p->proof = result;
 }
 
-/* Under tcp.lock. The word at the front of `own` is not read unless it is a challenge. */
+/* Under tcp.lock. The word at the front of `own` is not read unless it is a
+ * challenge. */
 static void take_challenge(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     struct tcp_challenge c;
-    struct tcp_hello hello = {.rank = tcp->self, .key = p->key, .flags = tcp_flags(tcp)};
+    struct tcp_hello hello = {
+        .rank = tcp->self, .key = p->key, .flags = tcp_flags(tcp)};
     struct trib_proof about;
     uint8_t proof[TRIB_PROOF_BYTES];
     ssize_t n = recv(p->own, &c, sizeof(c), MSG_DONTWAIT | MSG_PEEK);
@@ -130,8 +133,9 @@ static void take_challenge(struct tcp *tcp, int peer)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     bool word = n >= (ssize_t)sizeof(c.head);
-    bool part = n > 0 && (!word || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
-                                    c.head.kind == TCP_CHALLENGE));
+    bool part =
+        n > 0 && (!word || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
+                            c.head.kind == TCP_CHALLENGE));
     if (part && !trib_socket_stays_part(p->own, sizeof(c)))
         return; /* the rest is on its way */
     if (part || !word || c.head.magic != TCP_MAGIC || c.head.kind != TCP_CHALLENGE) {
@@ -152,12 +156,13 @@ static void take_challenge(struct tcp *tcp, int peer)
     trib_proof_make(tcp->secret, &about, TRIB_PROOF_CALLER, proof);
     trib_socket_seal_own(tcp, peer, &about);
     end_proof(tcp, p, TCP_PROOF_DONE);
-    if (send(p->own, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(proof))
+    if (send(p->own, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+        sizeof(proof))
         p->fd = p->own; /* else the end of the stream tells */
 }
 
-/* By the thread of the heartbeats: the owner may compute for seconds, and what it has written
- * must get to a peer that polls. */
+/* By the thread of the heartbeats: the owner may compute for seconds, and what it has
+ * written must get to a peer that polls. */
 static void help(void *arg)
 {
     struct tcp *tcp = arg;
@@ -198,10 +203,12 @@ bool trib_socket_proofs_open(struct tcp *tcp)
     return true;
 }
 
-/* Told once of what is new there: what is left to the owner does not keep the thread busy. */
+/* Told once of what is new there: what is left to the owner does not keep the thread
+ * busy. */
 void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer)
 {
-    struct epoll_event e = {.events = EPOLLIN | EPOLLET, .data.u64 = tcp_mark(fd, peer)};
+    struct epoll_event e = {.events = EPOLLIN | EPOLLET,
+                            .data.u64 = tcp_mark(fd, peer)};
 
     if (tcp->proofs >= 0)
         (void)epoll_ctl(tcp->proofs, EPOLL_CTL_ADD, fd, &e);

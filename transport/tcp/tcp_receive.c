@@ -26,8 +26,8 @@ static size_t room_of(const struct tcp_inlet *in)
     return in->beside && room > BESIDE ? BESIDE : room;
 }
 
-/* Fewer bytes than there was room for are all that there are: asking once more would be a
- * system call for nothing. */
+/* Fewer bytes than there was room for are all that there are: asking once more would be
+ * a system call for nothing. */
 static ssize_t receive(struct tcp_inlet *in)
 {
     size_t room = room_of(in);
@@ -113,7 +113,8 @@ static bool begin_frame(struct tcp *tcp, int peer)
     }
     in->to = h->len ? trib_socket_place(tcp, h) : NULL;
     if (h->len && !in->to) {
-        trib_socket_going(tcp, peer, "process %d wrote outside of a region", p->who.pid);
+        trib_socket_going(tcp, peer, "process %d wrote outside of a region",
+                          p->who.pid);
         return false;
     }
     in->left = (size_t)h->len;

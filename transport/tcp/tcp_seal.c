@@ -2,11 +2,11 @@
 /*
  * tcp: frames in records (record.h), where the job asks for that (TRIB_SEAL).
  *
- * The stream of frames, heads and payload, is cut into records of at most TCP_RECORD bytes.
- * The bytes are copied out of their source and encrypted in the copy. The receiver decrypts a
- * record into the inlet's buffer, and copies payload from there to its place: registered memory
- * never has a byte of a record whose tag was wrong. Both copies stay within a core's cache, and
- * cost little beside the cipher.
+ * The stream of frames, heads and payload, is cut into records of at most TCP_RECORD
+ * bytes. The bytes are copied out of their source and encrypted in the copy. The
+ * receiver decrypts a record into the inlet's buffer, and copies payload from there to
+ * its place: registered memory never has a byte of a record whose tag was wrong. Both
+ * copies stay within a core's cache, and cost little beside the cipher.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 
 #include "transport/tcp/tcp.h"
 
-enum { WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE }; /* bytes of a record of a word */
+enum { WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE }; /* bytes of a record of a
+                                                             * word */
 
 bool trib_socket_seals(struct tcp *tcp, int peer)
 {
@@ -69,21 +70,23 @@ void trib_socket_seal_in(struct tcp *tcp, int peer, const struct trib_proof *abo
 
 void trib_socket_forged(struct tcp *tcp, int peer)
 {
-    trib_socket_going(tcp, peer,
-                      "what process %d sent was changed, repeated, left out or moved on its "
-                      "way: somebody else writes to the network between both (TRIB_SEAL)",
-                      tcp->peers[peer].who.pid);
+    trib_socket_going(
+        tcp, peer,
+        "what process %d sent was changed, repeated, left out or moved on its "
+        "way: somebody else writes to the network between both (TRIB_SEAL)",
+        tcp->peers[peer].who.pid);
 }
 
 void trib_socket_ended(struct tcp *tcp, int peer)
 {
     trib_socket_going(tcp, peer, "process %d has died%s", tcp->peers[peer].who.pid,
-                      tcp->seals ? ", or its connection was cut or tampered with: its own "
-                                   "error says which"
-                                 : "");
+                      tcp->seals
+                          ? ", or its connection was cut or tampered with: its own "
+                            "error says which"
+                          : "");
 }
 
-/* Out --------------------------------------------------------------------------------- */
+/* Out ------------------------------------------------------------------------------ */
 
 void trib_socket_say_back(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
 {
@@ -117,7 +120,8 @@ static void fill(struct tcp_peer *p, const struct iovec *iov, int n)
         memcpy(to + r->plain, iov[i].iov_base, part);
         r->plain += part;
     }
-    r->have = trib_record_close(p->goes_back ? &s->in_out : &s->own_out, r->bytes, r->plain);
+    r->have =
+        trib_record_close(p->goes_back ? &s->in_out : &s->own_out, r->bytes, r->plain);
     r->sent = 0;
 }
 
@@ -135,9 +139,10 @@ ssize_t trib_socket_send_record(struct tcp_peer *p, const struct iovec *iov, int
     return r->sent == r->have ? (ssize_t)r->plain : 0;
 }
 
-/* In ---------------------------------------------------------------------------------- */
+/* In ------------------------------------------------------------------------------- */
 
-/* The length of the next record; 0: it is not here yet; SIZE_MAX: what comes is no record. */
+/* The length of the next record; 0: it is not here yet; SIZE_MAX: what comes is no
+ * record. */
 static size_t next_bytes(const struct tcp_inlet *in)
 {
     struct trib_record_head head;

@@ -31,7 +31,8 @@ static int gather(struct tcp_peer *p, struct iovec *iov)
     for (uint32_t i = p->sent; i != p->tail && i - p->sent < BATCH; i++) {
         struct tcp_entry *e = entry_at(p, i);
         if (skip < sizeof(e->head)) {
-            iov[n++] = (struct iovec){(uint8_t *)&e->head + skip, sizeof(e->head) - skip};
+            iov[n++] =
+                (struct iovec){(uint8_t *)&e->head + skip, sizeof(e->head) - skip};
             skip = 0;
         } else {
             skip -= sizeof(e->head);
@@ -143,7 +144,8 @@ static void forget(struct tcp *tcp, struct tcp_peer *p)
 static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
                             const struct tcp_entry *entries, uint32_t n)
 {
-    if ((p->fd < 0 && p->proof != TCP_PROOF_AWAITED) || TCP_QUEUE - (p->tail - p->head) < n)
+    if ((p->fd < 0 && p->proof != TCP_PROOF_AWAITED) ||
+        TCP_QUEUE - (p->tail - p->head) < n)
         return TRIB_ERR_NO_RESOURCE;
     if (!backlogged(p))
         atomic_fetch_add_explicit(&tcp->backlog, 1, memory_order_relaxed);

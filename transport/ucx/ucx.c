@@ -50,7 +50,8 @@ static trib_status_t parse(const struct trib_transport_opts *opts, struct settin
                : status;
 }
 
-static struct ucx *make(const struct trib_transport_opts *opts, const struct settings *s)
+static struct ucx *make(const struct trib_transport_opts *opts,
+                        const struct settings *s)
 {
     struct ucx *u = calloc(1, sizeof(*u));
 

@@ -10,9 +10,9 @@
  *
  * Two threads. The owner's posts and polls. The manager (ucx_cm_thread.c) takes
  * connections and reads words, also while the owner computes, and moves UCX on as long
- * as an endpoint is coming up. `lock` guards whatever touches UCX and what its callbacks
- * write; `links` the sockets and what was heard on them. Who needs both takes `lock`
- * first; the manager never does.
+ * as an endpoint is coming up. `lock` guards whatever touches UCX and what its
+ * callbacks write; `links` the sockets and what was heard on them. Who needs both takes
+ * `lock` first; the manager never does.
  *
  * Peers of this host are watched in /proc, others by heartbeats (heartbeat.h).
  */
@@ -36,7 +36,8 @@
 
 #define UCX_INBOX_MAX (1u << 20) /* messages of one peer that are not reported yet */
 
-/* A write until UCX is done with it. Its source lies still until then, the head, too. */
+/* A write until UCX is done with it. Its source lies still until then, the head,
+ * too. */
 struct ucx_ticket {
     struct ucx_head head;
     uint64_t token;
@@ -103,7 +104,8 @@ struct ucx_peer {
     uint64_t sent; /* what its BYE said */
     bool dropped; /* it has given this rank up */
     bool got_all; /* it answered our BYE */
-    uint64_t wire_until; /* the manager helps its endpoint up till then; 0: it does not */
+    uint64_t wire_until; /* the manager helps its endpoint up till then; 0: it does
+                          * not */
 };
 
 /* A connection whose hello has not come yet. */
@@ -194,9 +196,11 @@ static inline struct ucx *ucx_of(struct trib_transport *t)
 /* ucx_worker.c: what hangs on UCX alone. */
 trib_status_t trib_ucx_worker_make(struct ucx *u);
 void trib_ucx_worker_free(struct ucx *u);
-/** trib_ucx_endpoint - `name` is a worker's address, in memory of trib_ucx_name_room. */
+/** trib_ucx_endpoint - `name` is a worker's address, in memory of
+ * trib_ucx_name_room. */
 ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name);
-/** trib_ucx_name_room - memory for a worker's address of so many bytes, to be freed; NULL: none. */
+/** trib_ucx_name_room - memory for a worker's address of so many bytes, to be freed;
+ * NULL: none. */
 void *trib_ucx_name_room(size_t bytes);
 void trib_ucx_endpoint_close(struct ucx *u, int peer);
 unsigned trib_ucx_progress(struct ucx *u);
@@ -213,7 +217,8 @@ uint64_t trib_ucx_guest_key(struct ucx *u, const struct ucx_guest *g);
 bool trib_ucx_guest_proved(struct ucx *u, const struct ucx_guest *g);
 /* false: the listener's proof is wrong. */
 bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *hello,
-                               const struct ucx_challenge *c, uint8_t proof[TRIB_PROOF_BYTES]);
+                               const struct ucx_challenge *c,
+                               uint8_t proof[TRIB_PROOF_BYTES]);
 
 /* ucx_cm_thread.c */
 trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports);
@@ -259,8 +264,8 @@ trib_status_t trib_ucx_alloc(struct trib_transport *t, size_t len, void **ptr_ou
 trib_status_t trib_ucx_reg(struct trib_transport *t, void *ptr, size_t len,
                            struct trib_region **out);
 void trib_ucx_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_ucx_export(struct trib_transport *t, const struct trib_region *region,
-                              struct trib_blob *out);
+trib_status_t trib_ucx_export(struct trib_transport *t,
+                              const struct trib_region *region, struct trib_blob *out);
 trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
                               const struct trib_blob *blob, struct trib_remote **out);
 void trib_ucx_release(struct trib_transport *t, struct trib_remote *remote);

@@ -21,7 +21,8 @@
 
 enum {
     HELLO_MS = 5000, /* strangers that connect and say nothing */
-    REFUSED_MS = 1000, /* for who was refused to read that, before the connection ends */
+    REFUSED_MS = 1000, /* for who was refused to read that, before the connection
+                        * ends */
     WIRE_MS = 10000, /* helping an endpoint up */
     HELP_MS = 1, /* between two turns of that */
     LOOK_MS = 50, /* between two looks for guests that are late */
@@ -175,8 +176,9 @@ static void refuse(struct ucx *u, struct ucx_guest *g, uint64_t why)
         [UCX_OTHER_RELEASE] = "has another version of UCX",
         [UCX_TWICE] = "claims to be a rank that is connected already",
         [UCX_NO_ENDPOINT] = "is a rank for which UCX makes no endpoint",
-        [UCX_OTHER_FLAGS] = "has no secret where this rank has one (TRIB_KEY), or the other way "
-                            "round",
+        [UCX_OTHER_FLAGS] =
+            "has no secret where this rank has one (TRIB_KEY), or the other way "
+            "round",
         [UCX_NOT_PROVED] = "did not prove that it has the secret of this job",
     };
     uint32_t reason = (uint32_t)why;
@@ -282,7 +284,8 @@ static ssize_t take_bytes(struct ucx_guest *g)
 
 static bool turn_away(struct ucx *u, struct ucx_guest *g)
 {
-    if (!g->refused && !g->proves) /* else perhaps a rank that has died or left meanwhile */
+    if (!g->refused && !g->proves) /* else perhaps a rank that has died or left
+                                    * meanwhile */
         warn(u, g, "said nothing that a rank says");
     trib_ucx_hang_up(u, &g->fd);
     return true;
@@ -315,7 +318,8 @@ static bool attend(struct ucx *u, struct ucx_guest *g)
             return turn_away(u, g);
         if (g->have == sizeof(g->hello)) {
             uint64_t why = judge(u, &g->hello);
-            g->name = why == UCX_WELCOME_HERE ? trib_ucx_name_room(g->hello.name_len) : NULL;
+            g->name =
+                why == UCX_WELCOME_HERE ? trib_ucx_name_room(g->hello.name_len) : NULL;
             if (!g->name)
                 refuse(u, g, why ? why : refusal(UCX_NO_ENDPOINT, 0));
         } else if (g->have > sizeof(g->hello) && welcome(u, g)) {
@@ -356,7 +360,8 @@ static void make_room(struct ucx *u)
     u->guests[first] = u->guests[--u->n_guests];
 }
 
-/* Peers that cannot be let in wait; the listener stays readable, and would end each sleep. */
+/* Peers that cannot be let in wait; the listener stays readable, and would end each
+ * sleep. */
 static void rest(struct ucx *u, int error)
 {
     if (trib_accept_failed(&u->pause, error)) {

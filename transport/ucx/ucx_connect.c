@@ -147,8 +147,8 @@ static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int 
 {
     if (error == ETIMEDOUT)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                         "process %d does not answer at port %u: is it stopped?", a->pid,
-                         a->port);
+                         "process %d does not answer at port %u: is it stopped?",
+                         a->pid, a->port);
     if (error == 0 || error == ECONNRESET)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
                          "process %d has died, or port %u is not its own any more",
@@ -162,11 +162,12 @@ static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int 
 static trib_status_t not_it(struct ucx *u, const struct ucx_address *a)
 {
     return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                     "what answers at port %u is not process %d of this job", a->port, a->pid);
+                     "what answers at port %u is not process %d of this job", a->port,
+                     a->pid);
 }
 
-/* Both sides prove that they have the secret. The first word of the listener is at `word`, and
- * so is the next one afterwards. */
+/* Both sides prove that they have the secret. The first word of the listener is at
+ * `word`, and so is the next one afterwards. */
 static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello *hello,
                            struct ucx_word *word)
 {
@@ -180,14 +181,16 @@ static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello
     if (!read_all(u, c, challenge.nonce, sizeof(challenge) - sizeof(challenge.word)))
         return unanswered(u, c->address, errno);
     bool right = trib_ucx_answer_challenge(u, c->peer, hello, &challenge, proof);
-    if (!right) /* to a rank with another secret this is a wrong proof, so that it says so, too */
+    if (!right) /* to a rank with another secret this is a wrong proof, so that it says
+                 * so, too */
         memset(proof, 0, sizeof(proof));
     bool sent = send(c->fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof);
     if (!right)
-        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                         "process %d, or what answers in its place, has not the secret of this "
-                         "job: give all ranks the same TRIB_KEY",
-                         c->address->pid);
+        return trib_fail(
+            u->err, TRIB_ERR_PEER_LOST,
+            "process %d, or what answers in its place, has not the secret of this "
+            "job: give all ranks the same TRIB_KEY",
+            c->address->pid);
     if (!sent || !read_all(u, c, word, sizeof(*word)))
         return unanswered(u, c->address, errno);
     return TRIB_OK;
@@ -286,8 +289,9 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
         pthread_mutex_unlock(&u->lock);
         if (fault == UCS_OK && !trib_deadline_passed(c->until) && lives(u, c))
             continue;
-        status = trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
-                           fault == UCS_OK ? why : trib_ucx_status_text(&u->api, fault));
+        status =
+            trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
+                      fault == UCS_OK ? why : trib_ucx_status_text(&u->api, fault));
     }
     return status;
 }
@@ -352,7 +356,8 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
                          found.at, a.port, found.cure);
     p->key = p->out_key = a.key;
     begin_watch(u, peer, &a, found.ip);
-    int ms = u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
+    int ms =
+        u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
     struct call call = {.peer = peer,
                         .fd = fd,
                         .until = trib_deadline_ms(ms),

@@ -41,7 +41,8 @@ struct trib_ucx_api {
     TRIB_UCP_CALLS(TRIB_UCX_CALL)
 #undef TRIB_UCX_CALL
     const char *(*ucs_status_string)(ucs_status_t status);
-    ucs_status_t (*ucs_global_opts_get_value)(const char *name, char *value, size_t max);
+    ucs_status_t (*ucs_global_opts_get_value)(const char *name, char *value,
+                                              size_t max);
     ucs_status_t (*ucs_global_opts_set_value)(const char *name, const char *value);
 };
 

@@ -19,13 +19,13 @@ static const char *resource_text(void)
     struct statvfs s;
 
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < SHM_LITTLE)
-        return "UCX has run out of a resource, and files may have less than 64 MiB: raise "
-               "ulimit -f, or leave UCX's shared memory out (UCX_TLS=^sm)";
+        return "UCX has run out of a resource, and files may have less than 64 MiB: "
+               "raise ulimit -f, or leave UCX's shared memory out (UCX_TLS=^sm)";
     if (statvfs("/dev/shm", &s) == 0 &&
         (unsigned long long)s.f_bavail * s.f_frsize < SHM_LITTLE)
         return "UCX has run out of a resource, and /dev/shm has less than 64 MiB free: "
-               "mount -o remount,size=1g /dev/shm (a container: --shm-size=1g), or leave "
-               "UCX's shared memory out (UCX_TLS=^sm)";
+               "mount -o remount,size=1g /dev/shm (a container: --shm-size=1g), or "
+               "leave UCX's shared memory out (UCX_TLS=^sm)";
     return "UCX has run out of a resource: see ulimit -n and df /dev/shm";
 }
 
@@ -41,8 +41,8 @@ const char *trib_ucx_status_text(const struct trib_ucx_api *api, ucs_status_t st
     case UCS_ERR_TIMED_OUT:
         return "its host does not answer any more: try ping between the hosts";
     case UCS_ERR_UNREACHABLE:
-        return "UCX knows no way to it: give both ranks networks in common with UCX_TLS "
-               "and UCX_NET_DEVICES";
+        return "UCX knows no way to it: give both ranks networks in common with "
+               "UCX_TLS and UCX_NET_DEVICES";
     case UCS_ERR_REJECTED:
         return "it turned UCX's connection away: is a firewall between the hosts?";
     case UCS_ERR_INVALID_ADDR:
@@ -52,8 +52,8 @@ const char *trib_ucx_status_text(const struct trib_ucx_api *api, ucs_status_t st
     case UCS_ERR_NO_MEMORY:
         return "UCX got no memory: see ulimit -l and free";
     case UCS_ERR_IO_ERROR:
-        return "UCX reports an input/output error: see the kernel's log (dmesg), or set "
-               "UCX_LOG_LEVEL=info";
+        return "UCX reports an input/output error: see the kernel's log (dmesg), or "
+               "set UCX_LOG_LEVEL=info";
     case UCS_ERR_CANCELED:
         return "a request was cancelled";
     case UCS_ERR_NO_RESOURCE:
@@ -75,8 +75,9 @@ void trib_ucx_refusal_text(uint64_t value, char *text, size_t bytes)
                  has, UCX_VERSION);
         return;
     case UCX_OTHER_RELEASE:
-        snprintf(text, bytes, "it has UCX %u.%u, this rank another: install one version",
-                 has >> 16, has & 0xffff);
+        snprintf(text, bytes,
+                 "it has UCX %u.%u, this rank another: install one version", has >> 16,
+                 has & 0xffff);
         return;
     case UCX_OTHER_JOB:
         why = "it belongs to another job, which now uses that port";
@@ -94,8 +95,9 @@ void trib_ucx_refusal_text(uint64_t value, char *text, size_t bytes)
         why = "it has left, or has taken this rank for lost";
         break;
     case UCX_OTHER_FLAGS:
-        why = "one of both has a secret and the other has none: give all ranks the same "
-              "TRIB_KEY, or none";
+        why =
+            "one of both has a secret and the other has none: give all ranks the same "
+            "TRIB_KEY, or none";
         break;
     case UCX_NOT_PROVED:
         why = "this rank has another secret: give all ranks the same TRIB_KEY";

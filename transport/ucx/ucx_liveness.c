@@ -186,7 +186,8 @@ static bool waits_for_us(struct ucx *u, int first, int last, const bool *which)
     return waits;
 }
 
-static void wait_until_got(struct ucx *u, int first, int last, const bool *which, uint64_t until)
+static void wait_until_got(struct ucx *u, int first, int last, const bool *which,
+                           uint64_t until)
 {
     while (waits_for_us(u, first, last, which) && !trib_deadline_passed(until)) {
         pthread_mutex_lock(&u->lock);

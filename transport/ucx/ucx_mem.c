@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: memory. Where a device wants memory registered, UCX does so with each transfer and
- * remembers it.
+ * ucx: memory. Where a device wants memory registered, UCX does so with each transfer
+ * and remembers it.
  */
 #include "base/error.h"
 #include "transport/ucx/ucx.h"
@@ -64,8 +64,8 @@ void trib_ucx_dereg(struct trib_transport *t, struct trib_region *opaque)
     pthread_mutex_unlock(&u->lock);
 }
 
-trib_status_t trib_ucx_export(struct trib_transport *t, const struct trib_region *region,
-                              struct trib_blob *out)
+trib_status_t trib_ucx_export(struct trib_transport *t,
+                              const struct trib_region *region, struct trib_blob *out)
 {
     struct trib_table_stamp stamp = {.magic = UCX_MAGIC, .key = ucx_of(t)->key};
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: both ends of a connection for words prove that they have the secret of the job, before
- * UCX sees the address of the other side's worker.
+ * ucx: both ends of a connection for words prove that they have the secret of the job,
+ * before UCX sees the address of the other side's worker.
  *
- * Connections that UCX makes by itself, from those addresses, prove nothing: a message counts
- * only with the key of the two ranks, which follows from their proofs.
+ * Connections that UCX makes by itself, from those addresses, prove nothing: a message
+ * counts only with the key of the two ranks, which follows from their proofs.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -67,16 +67,19 @@ bool trib_ucx_guest_proved(struct ucx *u, const struct ucx_guest *g)
     struct trib_proof about;
 
     claim(&g->hello, u->self, g->nonce, &about);
-    return trib_proof_holds(u->secret, &about, TRIB_PROOF_CALLER, g->proof, sizeof(g->proof));
+    return trib_proof_holds(u->secret, &about, TRIB_PROOF_CALLER, g->proof,
+                            sizeof(g->proof));
 }
 
 bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *hello,
-                               const struct ucx_challenge *c, uint8_t proof[TRIB_PROOF_BYTES])
+                               const struct ucx_challenge *c,
+                               uint8_t proof[TRIB_PROOF_BYTES])
 {
     struct trib_proof about;
 
     claim(hello, peer, c->nonce, &about);
-    if (!trib_proof_holds(u->secret, &about, TRIB_PROOF_LISTENER, c->proof, sizeof(c->proof)))
+    if (!trib_proof_holds(u->secret, &about, TRIB_PROOF_LISTENER, c->proof,
+                          sizeof(c->proof)))
         return false;
     trib_proof_make(u->secret, &about, TRIB_PROOF_CALLER, proof);
     u->peers[peer].out_key = key_of(u, &about);

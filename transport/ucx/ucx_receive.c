@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: what peers write. UCX calls with each message: a small one is copied to its place,
- * a large one is sent for, straight to there. The large ones come when they come;
- * the inbox puts the messages of a peer back into order. All but deliver runs in UCX's
- * progress, under `lock`. Everything here comes from outside.
+ * ucx: what peers write. UCX calls with each message: a small one is copied to its
+ * place, a large one is sent for, straight to there. The large ones come when they
+ * come; the inbox puts the messages of a peer back into order. All but deliver runs in
+ * UCX's progress, under `lock`. Everything here comes from outside.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,8 @@
 
 #define UCX_MAGIC UINT32_C(0x54726255) /* "TrbU", for ever */
 #define UCX_VERSION 3 /* changes with the protocol */
-#define UCX_NAME_MAX 8192 /* of a worker's address, which UCX makes as long as it likes */
+#define UCX_NAME_MAX 8192 /* of a worker's address, which UCX makes as long as it
+                           * likes */
 
 /* Address: of the port for words. */
 struct ucx_address {
@@ -72,7 +73,8 @@ enum ucx_word_kind {
     UCX_GOT_ALL, /* answers a BYE */
     UCX_DROP, /* the sender has given the receiver up */
     UCX_UP, /* the sender's endpoint is up */
-    UCX_CHALLENGE, /* before UCX_WELCOME, where the job has a secret: struct ucx_challenge */
+    UCX_CHALLENGE, /* before UCX_WELCOME, where the job has a secret: struct
+                    * ucx_challenge */
 };
 
 /* Both ways, on each connection. */

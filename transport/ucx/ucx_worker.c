@@ -31,7 +31,8 @@ void trib_ucx_ring(struct ucx *u)
         return; /* it rings already */
 }
 
-/* The value that UCX uses if nobody asks for another, of a line such as "UCX_TLS=all". */
+/* The value that UCX uses if nobody asks for another, of a line such as
+ * "UCX_TLS=all". */
 static bool is_set_to(const struct trib_ucx_api *api, const ucp_config_t *config,
                       const char *line)
 {
@@ -179,8 +180,8 @@ static void on_fault(void *arg, ucp_ep_h ep, ucs_status_t status)
     trib_ucx_ring(self->ucx);
 }
 
-/* UCX is given an address without its length, and steps over it by the lengths that are in it. Of
- * one that ends too early it finds zeros behind the end, and refuses it. */
+/* UCX is given an address without its length, and steps over it by the lengths that are
+ * in it. Of one that ends too early it finds zeros behind the end, and refuses it. */
 void *trib_ucx_name_room(size_t bytes)
 {
     return calloc(1, bytes + UCX_NAME_MAX);

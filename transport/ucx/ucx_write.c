@@ -79,7 +79,8 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
         return TRIB_ERR_NO_RESOURCE;
     struct ucx_ticket *t = ticket(u, p, p->tail);
     const uint8_t *payload =
-        w->len ? ((const struct trib_table_region *)w->local)->ptr + w->local_off : NULL;
+        w->len ? ((const struct trib_table_region *)w->local)->ptr + w->local_off
+               : NULL;
     t->head = (struct ucx_head){
         .key = p->out_key,
         .kind = w->quiet ? UCX_QUIET : UCX_WRITE,

@@ -86,18 +86,20 @@ static uint32_t power_of_two(uint32_t least, uint32_t n)
 
 trib_status_t trib_verbs_no_device(struct verbs *v)
 {
-    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
-                     "verbs: this host has no RDMA device; load the adapter's driver and "
-                     "ib_uverbs, install ibverbs-providers, or make one in software: rdma "
-                     "link add rxe0 type rxe netdev eth0 (ibv_devices shows what there is)");
+    return trib_fail(
+        v->err, TRIB_ERR_UNSUPPORTED,
+        "verbs: this host has no RDMA device; load the adapter's driver and "
+        "ib_uverbs, install ibverbs-providers, or make one in software: rdma "
+        "link add rxe0 type rxe netdev eth0 (ibv_devices shows what there is)");
 }
 
 trib_status_t trib_verbs_forked(struct verbs *v)
 {
-    return trib_fail(v->err, TRIB_ERR_INVALID,
-                     "verbs: process %d is a forked child, the connections are those of "
-                     "process %d: a child joins by itself, with trib_init",
-                     getpid(), v->me.pid);
+    return trib_fail(
+        v->err, TRIB_ERR_INVALID,
+        "verbs: process %d is a forked child, the connections are those of "
+        "process %d: a child joins by itself, with trib_init",
+        getpid(), v->me.pid);
 }
 
 static trib_status_t load(struct verbs *v)
@@ -213,9 +215,10 @@ static trib_status_t make_descriptors(struct verbs *v)
     return TRIB_OK;
 }
 
-/* In the range of the connection manager's ports, though they are others: so a firewall has
- * one range to let through. */
-static trib_status_t start_pulse(struct verbs *v, const struct trib_transport_opts *opts,
+/* In the range of the connection manager's ports, though they are others: so a firewall
+ * has one range to let through. */
+static trib_status_t start_pulse(struct verbs *v,
+                                 const struct trib_transport_opts *opts,
                                  const struct verbs_params *s)
 {
     if (!v->own_pulse)
@@ -305,7 +308,8 @@ static void verbs_close(struct trib_transport *t)
 
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
-    .detail = "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each port",
+    .detail =
+        "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each port",
     .devices = trib_verbs_devices,
     .bare = true,
     .open = verbs_open,

@@ -2,16 +2,16 @@
 /*
  * Inside the verbs transport: what its files share.
  *
- * A pair of ranks has up to two reliable connections (RC): each rank makes one for its own
- * writes, its outlet, and takes the peer's, its inlet. So nobody has to agree on who calls
- * whom. All queue pairs share one completion queue and one queue of receives, which carry no
- * memory: they are used up by immediates.
+ * A pair of ranks has up to two reliable connections (RC): each rank makes one for its
+ * own writes, its outlet, and takes the peer's, its inlet. So nobody has to agree on
+ * who calls whom. All queue pairs share one completion queue and one queue of receives,
+ * which carry no memory: they are used up by immediates.
  *
- * Two threads. The owner's posts and polls. The manager (verbs_cm_thread.c) answers requests
- * for connections, also while the owner computes, and reads what the connection manager and
- * the device report. `links` guards what both touch; `posting` the send queues, because
- * wake() may be called by any thread. Objects are destroyed under neither: that waits until
- * the manager has acknowledged their events.
+ * Two threads. The owner's posts and polls. The manager (verbs_cm_thread.c) answers
+ * requests for connections, also while the owner computes, and reads what the
+ * connection manager and the device report. `links` guards what both touch; `posting`
+ * the send queues, because wake() may be called by any thread. Objects are destroyed
+ * under neither: that waits until the manager has acknowledged their events.
  */
 #ifndef TRANSPORT_VERBS_VERBS_H
 #define TRANSPORT_VERBS_VERBS_H
@@ -34,7 +34,8 @@
 #include "transport/verbs/verbs_wire.h"
 #include "transport/common/peer_liveness.h"
 
-#define VERBS_BATCH 32 /* receives that are posted together, completions polled at once */
+#define VERBS_BATCH 32 /* receives that are posted together, completions polled at
+                        * once */
 
 /* A port of a device. */
 struct verbs_port {
@@ -75,7 +76,8 @@ enum verbs_peer_state {
 /* Of a peer that goes: is its `why` the cause? */
 enum verbs_doubt {
     VERBS_NO_DOUBT,
-    VERBS_FLUSHED, /* the device has stopped a queue pair; something may still say why */
+    VERBS_FLUSHED, /* the device has stopped a queue pair; something may still say
+                    * why */
     VERBS_REFUSED, /* its device refused a request; perhaps because the process dies */
 };
 
@@ -195,7 +197,8 @@ struct verbs {
     uint64_t key;
     const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_strangers strangers; /* the manager's */
-    struct verbs_pending *pending; /* challenges by the connection manager; under `links` */
+    struct verbs_pending *pending; /* challenges by the connection manager; under
+                                    * `links` */
     int next_pending;
     uint64_t settings;
     struct trib_pulse *pulse;
@@ -259,8 +262,8 @@ struct verbs {
     int n_going;
 };
 
-/* A forked child has the same files: what it did with the device it would do to its parent's
- * queues and memory. */
+/* A forked child has the same files: what it did with the device it would do to its
+ * parent's queues and memory. */
 static inline bool verbs_is_ours(const struct verbs *v)
 {
     return getpid() == v->me.pid;
@@ -328,12 +331,13 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
 
 /* verbs_device.c: the device and what hangs on it alone. */
 trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted);
-/* Of a device: bit n of *active_out is set where port n is active, up to 31. 0: it cannot be
- * opened. */
+/* Of a device: bit n of *active_out is set where port n is active, up to 31. 0: it
+ * cannot be opened. */
 int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
                            uint32_t *active_out);
 char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT]);
-/* Does what the connection manager has found for an id lead over this transport's port? */
+/* Does what the connection manager has found for an id lead over this transport's
+ * port? */
 bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id);
 trib_status_t trib_verbs_make_queues(struct verbs *v);
 void trib_verbs_free_queues(struct verbs *v);
@@ -385,12 +389,16 @@ void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *no
 bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
                       struct verbs_nonces *nonces);
 /* false: the listener's proof is wrong. */
-bool trib_verbs_challenged(const struct verbs *v, int peer, const struct verbs_hello *hello,
-                           const struct verbs_answer *answer, struct verbs_nonces *nonces);
-void trib_verbs_prove_request(const struct verbs *v, int peer, const struct verbs_nonces *nonces,
+bool trib_verbs_challenged(const struct verbs *v, int peer,
+                           const struct verbs_hello *hello,
+                           const struct verbs_answer *answer,
+                           struct verbs_nonces *nonces);
+void trib_verbs_prove_request(const struct verbs *v, int peer,
+                              const struct verbs_nonces *nonces,
                               struct verbs_hello *hello);
 void trib_verbs_prove_call(const struct verbs *v, const struct verbs_nonces *nonces,
-                           const struct verbs_call *call, uint8_t proof[TRIB_PROOF_BYTES]);
+                           const struct verbs_call *call,
+                           uint8_t proof[TRIB_PROOF_BYTES]);
 /* true where there is no secret. */
 bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
                              const struct verbs_answer *answer, size_t bytes);
@@ -454,10 +462,12 @@ trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_
                                struct trib_region **region_out);
 trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out);
-trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
+                                    const struct trib_dmabuf *d,
                                     struct trib_region **out);
 void trib_verbs_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_verbs_export(struct trib_transport *t, const struct trib_region *region,
+trib_status_t trib_verbs_export(struct trib_transport *t,
+                                const struct trib_region *region,
                                 struct trib_blob *out);
 trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
                                 const struct trib_blob *blob, struct trib_remote **out);

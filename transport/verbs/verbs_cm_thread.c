@@ -102,12 +102,13 @@ static void warn(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
     uint8_t ip[16];
     char what[120];
 
-    snprintf(what, sizeof(what), "asked for a connection as rank %d (process %d): reason %d",
-             hello->rank, hello->pid, (int)why);
-    trib_stranger_warn(&v->strangers, v->log, "verbs", address_of(id, ip) ? ip : NULL, v->port,
-                       why == VERBS_NOT_PROVED
-                           ? "did not prove that it has the secret of this job"
-                           : what);
+    snprintf(what, sizeof(what),
+             "asked for a connection as rank %d (process %d): reason %d", hello->rank,
+             hello->pid, (int)why);
+    trib_stranger_warn(
+        &v->strangers, v->log, "verbs", address_of(id, ip) ? ip : NULL, v->port,
+        why == VERBS_NOT_PROVED ? "did not prove that it has the secret of this job"
+                                : what);
 }
 
 static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
@@ -125,7 +126,8 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
     (void)v->api.rdma_reject(id, &answer, sizeof(answer));
 }
 
-/* Where there is a secret: a request begins with a challenge, and is taken with its proof. */
+/* Where there is a secret: a request begins with a challenge, and is taken with its
+ * proof. */
 static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out)
 {
@@ -133,7 +135,8 @@ static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello
         return VERBS_WELCOME;
     if (hello->step == VERBS_BEGINS)
         return VERBS_CHALLENGE;
-    return trib_verbs_close_challenge(v, hello, nonces_out) ? VERBS_WELCOME : VERBS_NOT_PROVED;
+    return trib_verbs_close_challenge(v, hello, nonces_out) ? VERBS_WELCOME
+                                                            : VERBS_NOT_PROVED;
 }
 
 /* *trash: what is to be destroyed once the event is acknowledged. */
@@ -199,8 +202,8 @@ static void on_end(struct verbs *v, const struct rdma_cm_event *event,
 }
 
 /*
- * The kernel says so of connections, too, while it does not know the peer's link address,
- * as when a cable is pulled. It may be back soon: what is written finds out.
+ * The kernel says so of connections, too, while it does not know the peer's link
+ * address, as when a cable is pulled. It may be back soon: what is written finds out.
  */
 static void on_unreachable(struct verbs *v, const struct rdma_cm_event *event,
                            struct verbs_link *trash)

@@ -34,7 +34,8 @@ struct attempt {
     struct verbs_link link;
     struct verbs_answer answer;
     int peer;
-    bool challenged; /* the peer has proved that it has the job's secret; this rank is next */
+    bool challenged; /* the peer has proved that it has the job's secret; this rank is
+                      * next */
     struct verbs_nonces nonces;
     uint64_t until; /* of all attempts for this peer */
     char at[VERBS_IP_TEXT];
@@ -108,7 +109,8 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
     case RDMA_CM_EVENT_ADDR_ERROR:
         fail(
             a, TRIB_ERR_PEER_LOST,
-            "no RDMA device of this host leads there: %m; see ip route get and ip neigh");
+            "no RDMA device of this host leads there: %m; see ip route get and ip "
+            "neigh");
         break;
     case RDMA_CM_EVENT_ROUTE_ERROR:
         fail(a, TRIB_ERR_PEER_LOST,
@@ -298,15 +300,17 @@ static bool try_twice(struct attempt *a, const struct verbs_address *address,
     a->challenged = trib_verbs_challenged(v, a->peer, &hello, &a->answer, &a->nonces);
     if (!a->challenged) {
         memset(&a->answer, 0, sizeof(a->answer));
-        return fail(a, TRIB_ERR_PEER_LOST,
-                    "who answers there has not the secret of this job: give all ranks the same "
-                    "TRIB_KEY");
+        return fail(
+            a, TRIB_ERR_PEER_LOST,
+            "who answers there has not the secret of this job: give all ranks the same "
+            "TRIB_KEY");
     }
     return try_address(a, p, address, ip);
 }
 
 /* By the connection manager; true: the peer itself has spoken, or all is well. */
-static bool ask_manager(struct attempt *a, int peer, const struct verbs_address *address)
+static bool ask_manager(struct attempt *a, int peer,
+                        const struct verbs_address *address)
 {
     struct verbs *v = a->v;
 
@@ -363,7 +367,8 @@ static trib_status_t unreachable(struct verbs *v, int peer,
                                  const struct attempt *by_call)
 {
     const struct attempt *last = *by_call->why ? by_call : by_manager;
-    const struct attempt *tried = *by_call->at || !*by_manager->at ? by_call : by_manager;
+    const struct attempt *tried =
+        *by_call->at || !*by_manager->at ? by_call : by_manager;
     bool both = *by_call->why && *by_manager->why;
 
     return trib_fail(

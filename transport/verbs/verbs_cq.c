@@ -54,8 +54,8 @@ static bool listens_to(const struct verbs_peer *p)
     return p->state != VERBS_PEER_LOST && p->state != VERBS_PEER_LEFT;
 }
 
-/* The device says that it is done up to here. Not so if it speaks of a queue pair that was given
- * up: what was posted to it counted as done then. */
+/* The device says that it is done up to here. Not so if it speaks of a queue pair that
+ * was given up: what was posted to it counted as done then. */
 static int take_sent(struct verbs *v, const struct ibv_wc *wc, struct trib_event *event)
 {
     int peer = (int)(wc->wr_id >> 32 & CONTROL_VALUE);
@@ -127,9 +127,9 @@ static int take_received(struct verbs *v, const struct ibv_wc *wc,
 }
 
 /*
- * The first error of a connection is its cause; what was flushed after says nothing. Where
- * a flush is the first, the device has stopped the queue pair, and an event or the peer's end
- * may still say why.
+ * The first error of a connection is its cause; what was flushed after says nothing.
+ * Where a flush is the first, the device has stopped the queue pair, and an event or
+ * the peer's end may still say why.
  */
 static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {

@@ -102,8 +102,8 @@ static void use(struct verbs *v, const struct place *place)
         v->piece_shift++;
 }
 
-/* The first address that leads to an active port, and all others of the same device, or, if
- * one port is wanted, of that. */
+/* The first address that leads to an active port, and all others of the same device,
+ * or, if one port is wanted, of that. */
 static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
                              const char *names)
 {
@@ -161,8 +161,8 @@ static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
 
 /* The first active port whose GIDs can be read, or only the one with that number. The
  * device stays open. */
-static bool try_device(struct verbs *v, struct ibv_device *device, int number, char *why,
-                       size_t bytes)
+static bool try_device(struct verbs *v, struct ibv_device *device, int number,
+                       char *why, size_t bytes)
 {
     struct ibv_context *context = v->api.ibv_open_device(device);
     struct ibv_device_attr attr;
@@ -181,8 +181,8 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number, c
         error = v->api.ibv_query_port(context, place.port, (void *)&port);
         if (!error && port.state != IBV_PORT_ACTIVE) {
             snprintf(why, bytes,
-                     "port %d of %s is not active: look at its cable and ibv_devinfo", i,
-                     device->name);
+                     "port %d of %s is not active: look at its cable and ibv_devinfo",
+                     i, device->name);
             continue;
         }
         if (!error)
@@ -219,7 +219,8 @@ static trib_status_t choose_port(struct verbs *v, const struct verbs_port *wante
         if (*wanted->device && strcmp(wanted->device, list[i]->name) != 0)
             continue;
         if (list[i]->transport_type == IBV_TRANSPORT_IWARP)
-            snprintf(why, sizeof(why), "%s is iWARP: it needs librdmacm", list[i]->name);
+            snprintf(why, sizeof(why), "%s is iWARP: it needs librdmacm",
+                     list[i]->name);
         else
             (void)try_device(v, list[i], wanted->number, why, sizeof(why));
     }
@@ -343,8 +344,8 @@ void trib_verbs_devices(char *text, size_t bytes)
         v.api.ibv_free_device_list(list);
 }
 
-/* A silent peer is lost after stop_ms, not before: the device sends a packet this often,
- * and waits 4.096 us · 2^n after each. */
+/* A silent peer is lost after stop_ms, not before: the device sends a packet this
+ * often, and waits 4.096 us · 2^n after each. */
 static uint8_t ack_timeout(int stop_ms)
 {
     uint8_t n = 8;

@@ -2,9 +2,9 @@
 /*
  * The functions of libibverbs and librdmacm that the verbs transport calls.
  *
- * They are opened at run time: a program that was built with verbs also starts where the
- * libraries are not. What posts and polls (ibv_post_send, ibv_poll_cq, …) is inline and
- * goes through the ops of a struct ibv_context; it needs no row here.
+ * They are opened at run time: a program that was built with verbs also starts where
+ * the libraries are not. What posts and polls (ibv_post_send, ibv_poll_cq, …) is inline
+ * and goes through the ops of a struct ibv_context; it needs no row here.
  */
 #ifndef TRANSPORT_VERBS_VERBS_DL_API_H
 #define TRANSPORT_VERBS_VERBS_DL_API_H
@@ -76,10 +76,13 @@ struct trib_verbs_api {
     struct ibv_mr *(*ibv_reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length,
                                       uint64_t iova, int access);
     /* NULL before rdma-core 34 */
-    struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
-                                        uint64_t iova, int fd, int access);
-    enum ibv_fork_status (*ibv_is_fork_initialized)(void); /* NULL before rdma-core 35 */
-    __typeof__(&_ibv_query_gid_table) _ibv_query_gid_table; /* NULL before rdma-core 33 */
+    struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset,
+                                        size_t length, uint64_t iova, int fd,
+                                        int access);
+    enum ibv_fork_status (*ibv_is_fork_initialized)(void); /* NULL before rdma-core
+                                                            * 35 */
+    __typeof__(&_ibv_query_gid_table) _ibv_query_gid_table; /* NULL before rdma-core
+                                                             * 33 */
     char no_rdmacm[200]; /* why librdmacm cannot be used; "": it can */
     void (*memlock)(struct trib_memlock *out); /* trib_memlock_read */
     int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */

@@ -9,16 +9,17 @@
 
 #define OUR_BUG "this is a mistake of Tributary's: please report it"
 #define MEMORY \
-    "memory was freed or unmapped while it was registered, or one of the ranks ended a " \
-    "communicator that the other still uses"
+    "memory was freed or unmapped while it was registered, or one of the ranks ended " \
+    "a communicator that the other still uses"
 
 static const struct verbs_status_text texts[] = {
     [IBV_WC_LOC_LEN_ERR] = {"a write was longer than the device allows", OUR_BUG},
     [IBV_WC_LOC_QP_OP_ERR] = {"the device could not carry out a request", OUR_BUG},
     [IBV_WC_LOC_EEC_OP_ERR] = {"the device could not carry out a request", OUR_BUG},
     [IBV_WC_LOC_PROT_ERR] = {"the source of a write is not registered", MEMORY},
-    [IBV_WC_WR_FLUSH_ERR] = {"its connection was stopped by the device of this host",
-                             "see what was logged before, and the kernel's log (dmesg)"},
+    [IBV_WC_WR_FLUSH_ERR] =
+        {"its connection was stopped by the device of this host",
+         "see what was logged before, and the kernel's log (dmesg)"},
     [IBV_WC_MW_BIND_ERR] = {"a memory window could not be bound", OUR_BUG},
     [IBV_WC_BAD_RESP_ERR] = {"it answered what nobody had asked",
                              "update firmware and drivers on both hosts"},
@@ -77,8 +78,8 @@ const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
     case VERBS_OTHER_SETTINGS:
         return "it has other settings: give all ranks the same TRIB_* settings";
     case VERBS_OTHER_DEVICE:
-        return "the route leads to a port that it does not use: give both ranks devices or "
-               "ports of one network with verbs:device=NAME";
+        return "the route leads to a port that it does not use: give both ranks "
+               "devices or ports of one network with verbs:device=NAME";
     case VERBS_LEFT:
         return "it has left, or has taken this rank for lost";
     case VERBS_TWICE:
@@ -92,11 +93,11 @@ const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
     case VERBS_CHALLENGE:
         return "it asks for a proof twice";
     case VERBS_OTHER_SECRET:
-        return "one of both has a secret and the other has none: give all ranks the same "
-               "TRIB_KEY, or none";
+        return "one of both has a secret and the other has none: give all ranks the "
+               "same TRIB_KEY, or none";
     case VERBS_NOT_PROVED:
-        return "this rank has another secret, or was late to prove it: give all ranks the same "
-               "TRIB_KEY";
+        return "this rank has another secret, or was late to prove it: give all ranks "
+               "the same TRIB_KEY";
     }
     return "for a reason that this version does not know";
 }

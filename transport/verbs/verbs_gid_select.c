@@ -86,8 +86,8 @@ static int worth(const struct verbs_gid *a, const struct verbs_gid *b, bool one_
     enum scope scope = scope_of(a);
     bool subnet = one_subnet(a, b), v2 = a->type == VERBS_GID_ROCE_V2;
 
-    if (a->type != b->type || scope != scope_of(b) || (same_bytes(a, b) && !one_device) ||
-        (!v2 && scope >= SCOPE_V6 && !subnet))
+    if (a->type != b->type || scope != scope_of(b) ||
+        (same_bytes(a, b) && !one_device) || (!v2 && scope >= SCOPE_V6 && !subnet))
         return 0;
     return POSSIBLE + (v2 ? ROCE_V2 : 0) + (scope >= SCOPE_V6 ? ROUTABLE : 0) +
            (a->prefix && b->prefix ? HERE : 0) + (subnet ? ONE_SUBNET : 0) +
@@ -144,8 +144,8 @@ static void pair_roce(const struct verbs_table *own, const struct verbs_table *p
     out->way = best ? roce_way(best) : why_not(own, peer);
 }
 
-/* Within a subnet the LID is the address. To another one only a subnet manager knows the
- * way, and librdmacm asks it. */
+/* Within a subnet the LID is the address. To another one only a subnet manager knows
+ * the way, and librdmacm asks it. */
 static void pair_infiniband(const struct verbs_table *own,
                             const struct verbs_table *peer, struct verbs_pair *out)
 {
@@ -201,21 +201,24 @@ const char *trib_verbs_way_text(enum verbs_way way)
         [VERBS_WAY_V1_SUBNET] = "RoCE v1, same subnet",
         [VERBS_WAY_V1_LINK] = "RoCE v1, link-local addresses",
         [VERBS_NO_COMMON_LAYER] =
-            "one port is InfiniBand, the other Ethernet: give both ranks devices of one "
-            "network with verbs:device=NAME",
-        [VERBS_NO_GID_HERE] = "the port of this rank has no GID that peers can reach: see "
-                              "ibv_devinfo -v, and whether its network device is up",
-        [VERBS_NO_GID_THERE] = "the port of the peer has no GID that others can reach: see "
-                               "ibv_devinfo -v there, and whether its network device is up",
-        [VERBS_NO_COMMON_TYPE] = "one port has GIDs of RoCE v1 only, the other of v2: see "
-                                 "ibv_devinfo -v on both hosts",
+            "one port is InfiniBand, the other Ethernet: give both ranks devices of "
+            "one network with verbs:device=NAME",
+        [VERBS_NO_GID_HERE] =
+            "the port of this rank has no GID that peers can reach: see "
+            "ibv_devinfo -v, and whether its network device is up",
+        [VERBS_NO_GID_THERE] =
+            "the port of the peer has no GID that others can reach: see "
+            "ibv_devinfo -v there, and whether its network device is up",
+        [VERBS_NO_COMMON_TYPE] =
+            "one port has GIDs of RoCE v1 only, the other of v2: see "
+            "ibv_devinfo -v on both hosts",
         [VERBS_NO_COMMON_SCOPE] =
             "the GIDs of both ports have no kind of address in common (IPv4, IPv6, "
             "link-local): give their network devices addresses of one kind",
         [VERBS_NO_COMMON_SUBNET] =
-            "the GIDs of both ports have no subnet in common: give their network devices "
-            "addresses of one subnet; on InfiniBand, IP addresses (IPoIB) let librdmacm "
-            "find the route",
+            "the GIDs of both ports have no subnet in common: give their network "
+            "devices addresses of one subnet; on InfiniBand, IP addresses (IPoIB) let "
+            "librdmacm find the route",
         [VERBS_NO_LID] = "a port has no LID: is a subnet manager up?",
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * By which pair of GIDs two ports reach each other. A port has many: RoCE versions 1 and
- * 2, times the addresses of its network devices. No index is right for every peer.
+ * By which pair of GIDs two ports reach each other. A port has many: RoCE versions 1
+ * and 2, times the addresses of its network devices. No index is right for every peer.
  *
  * Nothing here needs a device or a library.
  */
@@ -71,17 +71,19 @@ struct verbs_pair {
 /**
  * trib_verbs_pair - the best pair of GIDs.
  *
- * Both have the same type and the same kind of address. RoCE v2 before v1; then routable
- * before link-local; then an address of a network device of both name spaces; then one
- * subnet before a route; then IPv4; then the lowest indices. An address that both ends
- * have, as that of a container bridge, leads back and is left out, unless it is one device.
+ * Both have the same type and the same kind of address. RoCE v2 before v1; then
+ * routable before link-local; then an address of a network device of both name spaces;
+ * then one subnet before a route; then IPv4; then the lowest indices. An address that
+ * both ends have, as that of a container bridge, leads back and is left out, unless it
+ * is one device.
  *
  * thread   any; pure
  */
 struct verbs_pair trib_verbs_pair(const struct verbs_table *own,
                                   const struct verbs_table *peer);
 
-/** trib_verbs_gid_usable - can a peer be reached by it? Not the empty ones, loopback, … */
+/** trib_verbs_gid_usable - can a peer be reached by it? Not the empty ones, loopback,
+ * … */
 bool trib_verbs_gid_usable(const struct verbs_gid *gid, enum verbs_layer layer);
 
 /** trib_verbs_gid_routable - neither empty nor link-local. */

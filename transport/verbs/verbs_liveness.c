@@ -18,7 +18,8 @@
 
 enum {
     GOING_MS = 50, /* for what a dead peer may have under way */
-    NEWS_MS = 1000, /* for an answer of who has refused a request and whose connection ended */
+    NEWS_MS = 1000, /* for an answer of who has refused a request and whose connection
+                     * ended */
     DYING_MS = 3000, /* for any news of it: a process may take long to end */
     LOOK_MS = 5, /* between two looks for them */
     LEAVE_MS = 200, /* for what is posted to get there */
@@ -56,13 +57,14 @@ void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
     trib_verbs_ends(v, peer, here, there);
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             here, v->label, peer, v->peers[peer].who.pid, there, text.clause, (int)status,
-             vendor, text.advice);
+             here, v->label, peer, v->peers[peer].who.pid, there, text.clause,
+             (int)status, vendor, text.advice);
 }
 
 /*
- * The memory of a process that dies goes first, so its device refuses what comes, and the end
- * of its connection is told a moment later. A peer that lives and is at fault answers.
+ * The memory of a process that dies goes first, so its device refuses what comes, and
+ * the end of its connection is told a moment later. A peer that lives and is at fault
+ * answers.
  */
 void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
 {
@@ -111,8 +113,8 @@ void trib_verbs_tick(struct verbs *v)
 }
 
 /*
- * Both connections end, and none is made any more. What is left of them goes later: on a dead
- * port a kernel may take seconds for it, and the loss is to be told before.
+ * Both connections end, and none is made any more. What is left of them goes later: on
+ * a dead port a kernel may take seconds for it, and the loss is to be told before.
  */
 static void part(struct verbs *v, int peer, enum verbs_peer_state state)
 {
@@ -150,7 +152,8 @@ static void bury(struct verbs *v, int peer)
         trib_verbs_link_drop(v, &v->peers[peer].severed[i]);
 }
 
-/* Of a peer whose device has refused a request: true once it is known whether it has died. */
+/* Of a peer whose device has refused a request: true once it is known whether it has
+ * died. */
 static bool is_clear(struct verbs *v, int peer, uint64_t now)
 {
     struct verbs_peer *p = &v->peers[peer];

@@ -2,11 +2,11 @@
 /*
  * verbs: memory. The adapter must know a region, and the kernel must keep its pages.
  *
- * Peers name a place in it by a number, which the blob carries. That is no address of this
- * process: the first byte has the number that it has in its page, which both the kernel
- * and the adapters demand. From 2 MiB on it is that in a page of 2 MiB, so that the adapter
- * can know large pages as such. iWARP in software (siw) takes addresses alone, as do
- * libraries before ibv_reg_mr_iova: there the number is the address.
+ * Peers name a place in it by a number, which the blob carries. That is no address of
+ * this process: the first byte has the number that it has in its page, which both the
+ * kernel and the adapters demand. From 2 MiB on it is that in a page of 2 MiB, so that
+ * the adapter can know large pages as such. iWARP in software (siw) takes addresses
+ * alone, as do libraries before ibv_reg_mr_iova: there the number is the address.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ void trib_verbs_room(struct trib_transport *t, bool near, struct trib_room *out)
 
     (void)near;
     v->api.memlock(&lock);
-    *out =
-        (struct trib_room){.bytes = trib_memlock_left(&lock), .cure = TRIB_MEMLOCK_CURE};
+    *out = (struct trib_room){.bytes = trib_memlock_left(&lock),
+                              .cure = TRIB_MEMLOCK_CURE};
     if (lock.limited)
         snprintf(out->why, sizeof(out->why),
                  "process %d may lock %s of memory and has locked %s", v->me.pid,
@@ -53,11 +53,12 @@ static trib_status_t check_limit(struct verbs *v, size_t len)
     v->api.memlock(&lock);
     if (len <= trib_memlock_left(&lock))
         return TRIB_OK;
-    return trib_fail(v->err, TRIB_ERR_NO_MEMORY,
-                     "verbs: %s more cannot be registered: %s are, and this process may "
-                     "lock %s; " TRIB_MEMLOCK_CURE,
-                     trib_size_format(len, wants), trib_size_format(lock.used, holds),
-                     trib_size_format(lock.limit, has));
+    return trib_fail(
+        v->err, TRIB_ERR_NO_MEMORY,
+        "verbs: %s more cannot be registered: %s are, and this process may "
+        "lock %s; " TRIB_MEMLOCK_CURE,
+        trib_size_format(len, wants), trib_size_format(lock.used, holds),
+        trib_size_format(lock.limit, has));
 }
 
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
@@ -92,7 +93,8 @@ static trib_status_t keep(struct verbs *v, struct verbs_region known,
 }
 
 /* By a number that is no address, where the library knows how. */
-static struct ibv_mr *register_one(struct verbs *v, void *ptr, size_t len, uint64_t *iova)
+static struct ibv_mr *register_one(struct verbs *v, void *ptr, size_t len,
+                                   uint64_t *iova)
 {
     *iova = iova_of(v, ptr, len);
     if (v->api.ibv_reg_mr_iova)
@@ -118,8 +120,9 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     uint64_t iova;
     struct ibv_mr *mr = register_one(v, ptr, len, &iova);
     if (mr)
-        return keep(v, (struct verbs_region){.mr = mr, .ptr = ptr, .iova = iova, .len = len},
-                    out);
+        return keep(
+            v, (struct verbs_region){.mr = mr, .ptr = ptr, .iova = iova, .len = len},
+            out);
     bool memory = errno == ENOMEM || errno == EAGAIN;
     return trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
                      "verbs: cannot register %s at %p with %s: %m%s%s",
@@ -129,7 +132,8 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
 }
 
 /* Its exporter pins it: no limit of locked memory counts it. */
-trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_dmabuf *d,
+trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
+                                    const struct trib_dmabuf *d,
                                     struct trib_region **out)
 {
     struct verbs *v = verbs_of(t);
@@ -140,10 +144,11 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_
         return trib_fail(v->err, TRIB_ERR_INVALID, "cannot register %zu bytes at %p",
                          d->len, d->ptr);
     if (at % PAGE != d->offset % PAGE)
-        return trib_fail(v->err, TRIB_ERR_INVALID,
-                         "offset %zu of the dma-buf is not what is mapped at %p: both lie "
-                         "alike in a page",
-                         d->offset, d->ptr);
+        return trib_fail(
+            v->err, TRIB_ERR_INVALID,
+            "offset %zu of the dma-buf is not what is mapped at %p: both lie "
+            "alike in a page",
+            d->offset, d->ptr);
     if (!verbs_is_ours(v))
         return trib_verbs_forked(v);
     if (!v->api.ibv_reg_dmabuf_mr)
@@ -155,7 +160,9 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t, const struct trib_
         v->api.ibv_reg_dmabuf_mr(v->pd, d->offset, d->len, iova, d->fd, ACCESS);
     if (mr)
         return keep(
-            v, (struct verbs_region){.mr = mr, .ptr = d->ptr, .iova = iova, .len = d->len}, out);
+            v,
+            (struct verbs_region){.mr = mr, .ptr = d->ptr, .iova = iova, .len = d->len},
+            out);
     bool never = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPROTONOSUPPORT;
     return trib_fail(v->err, never ? TRIB_ERR_UNSUPPORTED : TRIB_ERR_SYSTEM,
                      "verbs: cannot register %s of the dma-buf %d with %s: %m%s",

@@ -47,7 +47,8 @@ static bool read_port(const char *text, size_t len, struct verbs_port *out)
     return true;
 }
 
-/* The last of the list is none of those before. A name without a port may be any port. */
+/* The last of the list is none of those before. A name without a port may be any
+ * port. */
 static trib_status_t check_last(const struct devices *d, struct trib_error *err)
 {
     const struct verbs_port *last = &d->at[d->n - 1];
@@ -85,10 +86,11 @@ static trib_status_t read_list(const char *text, struct devices *d,
                              "verbs:device=%.100s: at most %d devices or ports", all,
                              RAILS_MAX);
         if (!read_port(text, len, &d->at[d->n]))
-            return trib_fail(err, TRIB_ERR_CONFIG,
-                             "verbs:device=%.*s is neither a device nor a port of one, as "
-                             "in mlx5_0 or mlx5_0:1",
-                             (int)(len < 100 ? len : 100), text);
+            return trib_fail(
+                err, TRIB_ERR_CONFIG,
+                "verbs:device=%.*s is neither a device nor a port of one, as "
+                "in mlx5_0 or mlx5_0:1",
+                (int)(len < 100 ? len : 100), text);
         d->n++;
         status = check_last(d, err);
         text += len + (text[len] == ',');
@@ -96,8 +98,9 @@ static trib_status_t read_list(const char *text, struct devices *d,
     return status;
 }
 
-/* The active ports, if there are several: first one of each device, for those of one device
- * share its way to memory. Where only one of a device is active, the device stands for it. */
+/* The active ports, if there are several: first one of each device, for those of one
+ * device share its way to memory. Where only one of a device is active, the device
+ * stands for it. */
 static void look(struct devices *d, int max)
 {
     uint32_t active[DEVICES_MAX] = {0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: calls that are made, where no connection manager serves both ends. What comes out
- * is a link as the connection manager would make it, and a path that says how.
+ * verbs: calls that are made, where no connection manager serves both ends. What comes
+ * out is a link as the connection manager would make it, and a path that says how.
  *
- * TCP may get through where RDMA does not, or take another way. So a link counts as made
- * once an empty write has been acknowledged by the peer's device.
+ * TCP may get through where RDMA does not, or take another way. So a link counts as
+ * made once an empty write has been acknowledged by the peer's device.
  */
 #include <errno.h>
 #include <poll.h>
@@ -54,7 +54,8 @@ static trib_status_t fail(struct dialling *d, trib_status_t status, const char *
     return status;
 }
 
-/* At most `ms`, and not beyond `until`; but what is begun has the time of one address. */
+/* At most `ms`, and not beyond `until`; but what is begun has the time of one
+ * address. */
 static uint64_t step(uint64_t until, int ms)
 {
     int left = trib_deadline_left_ms(until);
@@ -64,7 +65,8 @@ static uint64_t step(uint64_t until, int ms)
 }
 
 /* The first that answers. On one host through loopback. */
-static int dial(struct verbs *v, const struct verbs_address *a, struct trib_net_found *out)
+static int dial(struct verbs *v, const struct verbs_address *a,
+                struct trib_net_found *out)
 {
     struct trib_net_list list = {0};
     struct trib_net_place place = {
@@ -141,15 +143,19 @@ static trib_status_t prove(struct dialling *d)
 
     if (d->reply.answer.refusal != VERBS_CHALLENGE)
         return d->reply.answer.refusal == VERBS_WELCOME
-                   ? fail(d, TRIB_ERR_PEER_LOST, "it does not prove that it is of this job")
+                   ? fail(d, TRIB_ERR_PEER_LOST,
+                          "it does not prove that it is of this job")
                    : turned_away(d);
-    if (!trib_verbs_challenged(d->v, d->peer, &d->call.hello, &d->reply.answer, &d->nonces)) {
-        /* To a rank with another secret this is a wrong proof, so that it says so, too. */
+    if (!trib_verbs_challenged(d->v, d->peer, &d->call.hello, &d->reply.answer,
+                               &d->nonces)) {
+        /* To a rank with another secret this is a wrong proof, so that it says so,
+         * too. */
         memset(proof, 0, sizeof(proof));
         (void)!send(d->link.wire, proof, sizeof(proof), MSG_NOSIGNAL);
-        return fail(d, TRIB_ERR_PEER_LOST,
-                    "who answers there has not the secret of this job: give all ranks the same "
-                    "TRIB_KEY");
+        return fail(
+            d, TRIB_ERR_PEER_LOST,
+            "who answers there has not the secret of this job: give all ranks the same "
+            "TRIB_KEY");
     }
     trib_verbs_prove_call(d->v, &d->nonces, &d->call, proof);
     return ask(d, proof, sizeof(proof));
@@ -195,9 +201,10 @@ static trib_status_t follow(struct dialling *d)
     if (!error)
         return TRIB_OK;
     errno = error;
-    return fail(d, TRIB_ERR_PEER_LOST,
-                "the queue pair does not become ready: %m; see ip route get and ip neigh "
-                "for the address of the GID");
+    return fail(
+        d, TRIB_ERR_PEER_LOST,
+        "the queue pair does not become ready: %m; see ip route get and ip neigh "
+        "for the address of the GID");
 }
 
 /* What to ask for. */
@@ -239,18 +246,23 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
 trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,
                               uint64_t until, char *why, size_t bytes)
 {
-    struct dialling d = {
-        .v = v, .peer = peer, .link.called = true, .until = until, .why = why, .bytes = bytes};
+    struct dialling d = {.v = v,
+                         .peer = peer,
+                         .link.called = true,
+                         .until = until,
+                         .why = why,
+                         .bytes = bytes};
     struct verbs_peer *p = &v->peers[peer];
     struct trib_net_found found;
 
     d.link.wire = dial(v, a, &found);
     memcpy(p->where.bytes, found.ip, sizeof(p->where.bytes));
     if (d.link.wire < 0)
-        return fail(&d, TRIB_ERR_PEER_LOST,
-                    "%.100s port %u (TCP) cannot be reached: %m%s; is the port open, or "
-                    "the process gone? Others are chosen with verbs:port=N,ports=N",
-                    found.at, a->door, found.cure);
+        return fail(
+            &d, TRIB_ERR_PEER_LOST,
+            "%.100s port %u (TCP) cannot be reached: %m%s; is the port open, or "
+            "the process gone? Others are chosen with verbs:port=N,ports=N",
+            found.at, a->door, found.cure);
     trib_status_t status = prepare(&d, p, a);
     if (status == TRIB_OK)
         status = exchange(&d);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: calls that come. Where no connection manager serves both ends, a rank asks over
- * TCP for a connection, tells its GIDs, and is told the pair that fits best.
+ * verbs: calls that come. Where no connection manager serves both ends, a rank asks
+ * over TCP for a connection, tells its GIDs, and is told the pair that fits best.
  *
  * The manager's thread is here. The TCP connection stays: who dies is told by its end.
- * Only an end counts that the peer's kernel has told (a FIN or a reset). A silent network
- * is for the RDMA packets to notice, which may take another way.
+ * Only an end counts that the peer's kernel has told (a FIN or a reset). A silent
+ * network is for the RDMA packets to notice, which may take another way.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,8 +32,8 @@ enum {
     EVENTS = 16,
 };
 
-/* Behind the device's addresses, as far as there is room, those of the host: first that by
- * which it came to the meeting. */
+/* Behind the device's addresses, as far as there is room, those of the host: first that
+ * by which it came to the meeting. */
 static void add_addresses(struct verbs *v)
 {
     struct verbs_ip all[TRIB_NET_OFFERED];
@@ -129,7 +129,8 @@ static void see_off(struct verbs *v, int at, bool hang_up)
     door->guests[at] = door->guests[--door->n_guests];
 }
 
-static void say(const struct verbs *v, const struct verbs_guest *g, struct verbs_reply *reply)
+static void say(const struct verbs *v, const struct verbs_guest *g,
+                struct verbs_reply *reply)
 {
     int fd = g->fd;
 
@@ -202,8 +203,8 @@ static void warn_of_rank(struct verbs *v, const struct verbs_guest *g,
 {
     char what[120];
 
-    snprintf(what, sizeof(what), "called as rank %d (process %d): reason %u", hello->rank,
-             hello->pid, refusal);
+    snprintf(what, sizeof(what), "called as rank %d (process %d): reason %u",
+             hello->rank, hello->pid, refusal);
     trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->door.at.port, what);
 }
 
@@ -241,7 +242,8 @@ static bool take_call(struct verbs *v, struct verbs_guest *g,
 }
 
 /* A whole call is here: the challenge. false: nothing comes of it. */
-static bool challenge(struct verbs *v, struct verbs_guest *g, const struct verbs_call *call)
+static bool challenge(struct verbs *v, struct verbs_guest *g,
+                      const struct verbs_call *call)
 {
     struct verbs_reply reply = {0};
     enum verbs_refusal verdict;
@@ -270,11 +272,12 @@ static void turn_away(struct verbs *v, struct verbs_guest *g, enum verbs_heard h
         say(v, g, &reply);
     if (g->proves && heard == VERBS_HEARD_PART)
         return; /* perhaps a rank that has died or left meanwhile */
-    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->door.at.port,
-                       g->proves ? "did not prove that it has the secret of this job"
-                       : heard == VERBS_HEARD_VERSION  ? "speaks another version of verbs"
-                       : heard == VERBS_HEARD_NONSENSE ? "made a call that makes no sense"
-                                                       : "said nothing that a rank says");
+    trib_stranger_warn(
+        &v->strangers, v->log, "verbs", g->ip, v->door.at.port,
+        g->proves ? "did not prove that it has the secret of this job"
+        : heard == VERBS_HEARD_VERSION  ? "speaks another version of verbs"
+        : heard == VERBS_HEARD_NONSENSE ? "made a call that makes no sense"
+                                        : "said nothing that a rank says");
 }
 
 /* The next bytes of a call, or of the proof after it. */
@@ -397,7 +400,8 @@ static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *establishe
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (n < 0 && errno != ECONNRESET) { /* the network, not the peer: packets will tell */
+    if (n < 0 && errno != ECONNRESET) { /* the network, not the peer: packets will
+                                         * tell */
         trib_verbs_door_unwatch(v, link->wire);
         return false;
     }

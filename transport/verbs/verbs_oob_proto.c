@@ -17,8 +17,9 @@ static bool head_is_sound(const struct verbs_call *c)
     const struct verbs_table *t = &c->table;
 
     return c->qp_num <= NUMBER_MAX && c->psn <= NUMBER_MAX && t->n <= VERBS_GIDS &&
-           (t->layer == VERBS_INFINIBAND || t->layer == VERBS_ETHERNET) && t->mtu >= 1 &&
-           t->mtu <= MTU_MAX && t->grh <= 1 && c->hello.step <= VERBS_BEGINS;
+           (t->layer == VERBS_INFINIBAND || t->layer == VERBS_ETHERNET) &&
+           t->mtu >= 1 && t->mtu <= MTU_MAX && t->grh <= 1 &&
+           c->hello.step <= VERBS_BEGINS;
 }
 
 static bool gids_are_sound(const struct verbs_table *t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How ranks ask each other for a connection without the connection manager: a call over a
- * TCP connection, and the reply. See docs/wire-format.md.
+ * How ranks ask each other for a connection without the connection manager: a call over
+ * a TCP connection, and the reply. See docs/wire-format.md.
  *
  * A call comes from anybody who finds the port.
  */
@@ -37,8 +37,8 @@ struct verbs_reply {
 };
 static_assert(sizeof(struct verbs_reply) == 96, "no padding");
 
-/* The caller's last word: packets get through, the connection is in use. From here on the
- * TCP connection is silent, and its end is the end of a process. */
+/* The caller's last word: packets get through, the connection is in use. From here on
+ * the TCP connection is silent, and its end is the end of a process. */
 struct verbs_ready {
     uint32_t magic;
     uint32_t version;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: who asks for a connection, and who is asked, prove that they have the secret of the
- * job, before the listener makes a queue pair ready for the other side.
+ * verbs: who asks for a connection, and who is asked, prove that they have the secret
+ * of the job, before the listener makes a queue pair ready for the other side.
  *
- * The connection manager has one request and one answer. So the first request is rejected, with
- * the listener's nonce and proof; the proof of who asks is in the second one. A challenge that
- * is still open serves one request. By calls (verbs_oob_listener.c) all of it goes over one TCP
- * connection. The listener's last word has a proof, too, of what it says.
+ * The connection manager has one request and one answer. So the first request is
+ * rejected, with the listener's nonce and proof; the proof of who asks is in the second
+ * one. A challenge that is still open serves one request. By calls
+ * (verbs_oob_listener.c) all of it goes over one TCP connection. The listener's last
+ * word has a proof, too, of what it says.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@
 
 _Static_assert(VERBS_VERSION == 4, "the label of a proof names the version");
 
-_Static_assert(sizeof(struct verbs_nonces) + sizeof(struct verbs_call) <= 2560, "for a MAC");
+_Static_assert(sizeof(struct verbs_nonces) + sizeof(struct verbs_call) <= 2560,
+               "for a MAC");
 
 enum { OPEN_MS = 20000 }; /* for the second request */
 
@@ -32,8 +34,9 @@ static void claim(const struct verbs_hello *hello, int listener,
 }
 
 /* Of both nonces and some bytes under a label. */
-static void mac_of(const struct verbs *v, const char *label, const struct verbs_nonces *nonces,
-                   const void *bytes, size_t n, uint8_t out[TRIB_PROOF_BYTES])
+static void mac_of(const struct verbs *v, const char *label,
+                   const struct verbs_nonces *nonces, const void *bytes, size_t n,
+                   uint8_t out[TRIB_PROOF_BYTES])
 {
     uint8_t all[sizeof(*nonces) + sizeof(struct verbs_call)];
 
@@ -43,12 +46,13 @@ static void mac_of(const struct verbs *v, const char *label, const struct verbs_
     trib_secret_mac(v->secret, label, all, sizeof(*nonces) + n, out);
 }
 
-static bool same(const struct verbs *v, const uint8_t a[TRIB_PROOF_BYTES], const uint8_t *b)
+static bool same(const struct verbs *v, const uint8_t a[TRIB_PROOF_BYTES],
+                 const uint8_t *b)
 {
     return v->secret->sodium.equal(a, b, TRIB_PROOF_BYTES) == 0;
 }
 
-/* The listener ------------------------------------------------------------------------- */
+/* The listener --------------------------------------------------------------------- */
 
 bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello,
                           struct verbs_nonces *nonces, struct verbs_answer *answer)
@@ -77,7 +81,8 @@ bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
         return false;
     struct verbs_pending *p = &v->pending[v->next_pending];
     v->next_pending = (v->next_pending + 1) % most;
-    *p = (struct verbs_pending){.rank = hello->rank, .until = trib_deadline_ms(OPEN_MS)};
+    *p =
+        (struct verbs_pending){.rank = hello->rank, .until = trib_deadline_ms(OPEN_MS)};
     return trib_verbs_challenge(v, hello, &p->nonces, answer);
 }
 
@@ -121,7 +126,7 @@ void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *no
     memcpy(answer->proof, mac, sizeof(mac));
 }
 
-/* Who asks ----------------------------------------------------------------------------- */
+/* Who asks ------------------------------------------------------------------------- */
 
 bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
                       struct verbs_nonces *nonces)
@@ -137,8 +142,10 @@ bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
     return true;
 }
 
-bool trib_verbs_challenged(const struct verbs *v, int peer, const struct verbs_hello *hello,
-                           const struct verbs_answer *answer, struct verbs_nonces *nonces)
+bool trib_verbs_challenged(const struct verbs *v, int peer,
+                           const struct verbs_hello *hello,
+                           const struct verbs_answer *answer,
+                           struct verbs_nonces *nonces)
 {
     struct trib_proof about;
 
@@ -148,7 +155,8 @@ bool trib_verbs_challenged(const struct verbs *v, int peer, const struct verbs_h
                             sizeof(answer->proof));
 }
 
-void trib_verbs_prove_request(const struct verbs *v, int peer, const struct verbs_nonces *nonces,
+void trib_verbs_prove_request(const struct verbs *v, int peer,
+                              const struct verbs_nonces *nonces,
                               struct verbs_hello *hello)
 {
     uint8_t proof[TRIB_PROOF_BYTES];
@@ -161,7 +169,8 @@ void trib_verbs_prove_request(const struct verbs *v, int peer, const struct verb
 }
 
 void trib_verbs_prove_call(const struct verbs *v, const struct verbs_nonces *nonces,
-                           const struct verbs_call *call, uint8_t proof[TRIB_PROOF_BYTES])
+                           const struct verbs_call *call,
+                           uint8_t proof[TRIB_PROOF_BYTES])
 {
     mac_of(v, LABEL " call", nonces, call, trib_verbs_call_bytes(call), proof);
 }

@@ -4,8 +4,8 @@
  *
  * The queue pair is ours and not the connection manager's: so its attributes can be
  * set, and its device is opened for this transport alone, whose asynchronous events
- * nobody else reads. The connection manager says how to move it from state to state, or,
- * where a call made it, its path does.
+ * nobody else reads. The connection manager says how to move it from state to state,
+ * or, where a call made it, its path does.
  */
 #include <errno.h>
 #include <string.h>

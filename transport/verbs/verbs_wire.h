@@ -38,7 +38,8 @@ struct verbs_address {
     uint8_t unused[6];
     struct verbs_ip ip[VERBS_ADDRESSES];
 };
-/* Four devices of a rank, and 700 bytes for what "auto" and "rails" have beside them. */
+/* Four devices of a rank, and 700 bytes for what "auto" and "rails" have beside
+ * them. */
 static_assert(4 * sizeof(struct verbs_address) + 700 <= TRIB_ADDRESS_MAX, "address");
 
 struct verbs_export {

@@ -81,13 +81,16 @@ static void test_nobody(void **state)
     assert_null(trib_turns_next(&share, &budget));
 }
 
-/* Between any two moments, what each had per weight differs by a turn and a chunk of each. */
+/* Between any two moments, what each had per weight differs by a turn and a chunk of
+ * each. */
 static void assert_fair(const struct client *c, const uint64_t *before, int n)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
-            double wi = (double)c[i].member.weight / ONE, wj = (double)c[j].member.weight / ONE;
-            double gap = (double)(c[i].had - before[i]) / wi - (double)(c[j].had - before[j]) / wj;
+            double wi = (double)c[i].member.weight / ONE,
+                   wj = (double)c[j].member.weight / ONE;
+            double gap = (double)(c[i].had - before[i]) / wi -
+                         (double)(c[j].had - before[j]) / wj;
             double over_i = (double)((c[i].greed + 1) * c[i].chunk) / wi;
             double over_j = (double)((c[j].greed + 1) * c[j].chunk) / wj;
             if (gap > 2 * TURN + over_i + over_j)
@@ -97,7 +100,8 @@ static void assert_fair(const struct client *c, const uint64_t *before, int n)
 
 static void test_fair_with_weights(void **state)
 {
-    /* The second always uses 20 chunks more than it is told; the third has chunks of many turns. */
+    /* The second always uses 20 chunks more than it is told; the third has chunks of
+     * many turns. */
     struct client c[MEMBERS] = {
         {.chunk = 4096},
         {.chunk = 16384, .greed = 20},
@@ -151,7 +155,8 @@ static void test_debts_stay(void **state)
     assert_true(c[1].had > c[0].had - c[0].had / 50);
 }
 
-/* Who wanted nothing for long has no more turns than others then, and is served within a round. */
+/* Who wanted nothing for long has no more turns than others then, and is served within
+ * a round. */
 static void test_idleness_saves_nothing(void **state)
 {
     struct client c[3] = {{.chunk = 4096}, {.chunk = 4096}, {.chunk = 4096}};
@@ -222,10 +227,14 @@ static void test_absurd_claims(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns_go_round),       cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_fair_with_weights),    cmocka_unit_test(test_debts_stay),
-        cmocka_unit_test(test_idleness_saves_nothing), cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_what_is_left_is_lost), cmocka_unit_test(test_absurd_claims),
+        cmocka_unit_test(test_turns_go_round),
+        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_fair_with_weights),
+        cmocka_unit_test(test_debts_stay),
+        cmocka_unit_test(test_idleness_saves_nothing),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_what_is_left_is_lost),
+        cmocka_unit_test(test_absurd_claims),
     };
 
     tribtest_deadline(60);

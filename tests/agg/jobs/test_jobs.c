@@ -22,8 +22,9 @@ static struct trib_jobs *table(const struct trib_jobs_opts *opts)
     return jobs;
 }
 
-static struct trib_job_answer ask_for(struct trib_jobs *jobs, uint64_t now_ns, const char *name,
-                                      const char *user, uint32_t slots, uint64_t wait_ns)
+static struct trib_job_answer ask_for(struct trib_jobs *jobs, uint64_t now_ns,
+                                      const char *name, const char *user,
+                                      uint32_t slots, uint64_t wait_ns)
 {
     struct trib_job_answer answer;
 
@@ -50,7 +51,8 @@ static void test_admits_what_fits(void **state)
     assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
     assert_int_equal(a.slots, 384);
     struct trib_job_answer b = ask_for(jobs, T0, "train-8", "bob", 129, 0);
-    assert_int_equal(b.verdict, TRIB_JOB_REFUSE); /* none, rather than fewer than it wants */
+    assert_int_equal(b.verdict, TRIB_JOB_REFUSE); /* none, rather than fewer than it
+                                                   * wants */
     b = ask_for(jobs, T0, "train-8", "bob", 128, 0);
     assert_int_equal(b.verdict, TRIB_JOB_ADMIT);
     assert_int_equal(b.slots, 128);
@@ -65,7 +67,8 @@ static void test_admits_what_fits(void **state)
     trib_jobs_destroy(jobs);
 }
 
-/* Ranks that a job only declares are memory, too: of the job, of its user and of all. */
+/* Ranks that a job only declares are memory, too: of the job, of its user and of
+ * all. */
 static void test_ranks_are_charged(void **state)
 {
     struct trib_jobs_opts limits = plain;
@@ -77,8 +80,13 @@ static void test_ranks_are_charged(void **state)
     limits.user.bytes = 768 << 10;
     limits.job.bytes = 512 << 10;
     struct trib_jobs *jobs = table(&limits);
-    struct trib_job_request r = {.name = "liar", .user = "eve", .weight = 1, .ranks = 400,
-                                 .slots = 1, .slot_bytes = 1024, .rank_bytes = 1024};
+    struct trib_job_request r = {.name = "liar",
+                                 .user = "eve",
+                                 .weight = 1,
+                                 .ranks = 400,
+                                 .slots = 1,
+                                 .slot_bytes = 1024,
+                                 .rank_bytes = 1024};
     trib_jobs_ask(jobs, T0, &r, &a);
     assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
     struct trib_jobs_view view = trib_jobs_view(jobs);
@@ -90,13 +98,17 @@ static void test_ranks_are_charged(void **state)
     r.ranks = 512;
     trib_jobs_ask(jobs, T0, &r, &a);
     assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
-    assert_string_equal(a.text, "job liar needs 513K bytes, and a job may hold 512K bytes: its 512 ranks "
-                                "take 512K bytes of these; have fewer ranks, or raise the limit");
+    assert_string_equal(
+        a.text,
+        "job liar needs 513K bytes, and a job may hold 512K bytes: its 512 ranks "
+        "take 512K bytes of these; have fewer ranks, or raise the limit");
     r.ranks = 400;
     trib_jobs_ask(jobs, T0, &r, &a);
     assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
-    assert_says(a.text, "among what user eve may hold, it needs 401K bytes and 367K bytes of 768K "
-                        "bytes are free");
+    assert_says(
+        a.text,
+        "among what user eve may hold, it needs 401K bytes and 367K bytes of 768K "
+        "bytes are free");
     assert_true(trib_jobs_leave(jobs, T0 + S, first));
     view = trib_jobs_view(jobs);
     assert_int_equal(view.held.bytes, 0);
@@ -112,10 +124,10 @@ static void test_refusal_says_who_holds_what(void **state)
     ask_for(jobs, T0, "train-7", "ana", 384, 0);
     struct trib_job_answer c = ask_for(jobs, T0 + 750 * S, "late", "cy", 200, 0);
     assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
-    assert_string_equal(c.text,
-                        "job late of user cy cannot have slots now: it needs 200 slots and 100 "
-                        "of 512 are free: job train-7 of user ana holds 384 of 512 slots since "
-                        "12 min, job small of user bob holds 28 of 512 slots since 12 min");
+    assert_string_equal(
+        c.text, "job late of user cy cannot have slots now: it needs 200 slots and 100 "
+                "of 512 are free: job train-7 of user ana holds 384 of 512 slots since "
+                "12 min, job small of user bob holds 28 of 512 slots since 12 min");
     assert_int_equal(trib_jobs_view(jobs).n, 2);
     assert_int_equal(trib_jobs_view(jobs).held.queued, 0);
     trib_jobs_destroy(jobs);
@@ -170,7 +182,8 @@ static void test_waits_and_is_admitted(void **state)
     trib_jobs_destroy(jobs);
 }
 
-/* The order is that of users: the second job of one stands behind the first of another. */
+/* The order is that of users: the second job of one stands behind the first of
+ * another. */
 static void test_positions(void **state)
 {
     struct trib_jobs *jobs = table(&plain);
@@ -196,12 +209,14 @@ static void test_a_dead_job_holds_until_its_deadline(void **state)
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
     assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 6 * S));
-    assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 9 * S)); /* not later than before */
+    assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 9 * S)); /* not later than
+                                                                 * before */
     assert_int_equal(trib_jobs_wake_ns(jobs), T0 + 6 * S);
     assert_false(trib_jobs_next(jobs, T0 + 6 * S - 1, &change));
     assert_int_equal(trib_jobs_view(jobs).held.slots, 512);
     struct trib_job_answer c = ask_for(jobs, T0 + 4 * S, "c", "cy", 1, 0);
-    assert_says(c.text, "job a of user ana is ending and holds 512 of 512 slots since 3 s");
+    assert_says(c.text,
+                "job a of user ana is ending and holds 512 of 512 slots since 3 s");
     assert_true(trib_jobs_next(jobs, T0 + 6 * S, &change));
     assert_int_equal(change.verdict, TRIB_JOB_FREED);
     assert_int_equal(change.id, a.id);
@@ -256,13 +271,15 @@ static void test_draining_takes_no_new_jobs(void **state)
 static void test_limits_change(void **state)
 {
     struct trib_jobs_opts opts = plain;
-    const struct trib_jobs_limits user = {.slots = 100}, job = {.slots = 60}, none = {0};
+    const struct trib_jobs_limits user = {.slots = 100}, job = {.slots = 60},
+                                  none = {0};
     struct trib_error err = {0};
 
     (void)state;
     struct trib_jobs *jobs = table(&opts);
-    assert_status(trib_jobs_user(jobs, "eve", 3, &(struct trib_jobs_limits){.jobs = 1}, &err),
-                  TRIB_OK);
+    assert_status(
+        trib_jobs_user(jobs, "eve", 3, &(struct trib_jobs_limits){.jobs = 1}, &err),
+        TRIB_OK);
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 90, 0);
     assert_int_equal(a.slots, 90);
     trib_jobs_limit(jobs, &user, &job);
@@ -289,39 +306,47 @@ static void test_limits_of_users_and_jobs(void **state)
     opts.user = (struct trib_jobs_limits){.slots = 256, .jobs = 2, .queued = 1};
     opts.job = (struct trib_jobs_limits){.slots = 200, .bytes = 150 * 1024};
     struct trib_jobs *jobs = table(&opts);
-    assert_status(trib_jobs_user(jobs, "eve", 1, &(struct trib_jobs_limits){.jobs = 1}, &err),
-                  TRIB_OK);
+    assert_status(
+        trib_jobs_user(jobs, "eve", 1, &(struct trib_jobs_limits){.jobs = 1}, &err),
+        TRIB_OK);
 
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 150, 0);
     assert_int_equal(a.slots, 150);
     struct trib_job_answer never = ask_for(jobs, T0, "big", "ana", 400, 60 * S);
     assert_int_equal(never.verdict, TRIB_JOB_REFUSE);
-    assert_string_equal(never.text,
-                        "job big needs 400 slots, and a job may hold 200: ask for fewer");
+    assert_string_equal(
+        never.text, "job big needs 400 slots, and a job may hold 200: ask for fewer");
     never = ask_for(jobs, T0, "big", "ana", 160, 60 * S);
-    assert_string_equal(never.text, "job big needs 160K bytes, and a job may hold 150K bytes: "
-                                    "ask for fewer or smaller slots");
+    assert_string_equal(never.text,
+                        "job big needs 160K bytes, and a job may hold 150K bytes: "
+                        "ask for fewer or smaller slots");
 
     struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 120, 60 * S);
-    assert_int_equal(b.verdict, TRIB_JOB_QUEUE); /* the user's own limit, while 362 are free */
-    assert_says(b.text, "among what user ana may hold, it needs 120 slots and 106 of 256 are "
-                        "free: job a of user ana holds 150 of 256 slots");
+    assert_int_equal(b.verdict, TRIB_JOB_QUEUE); /* the user's own limit, while 362 are
+                                                  * free */
+    assert_says(b.text,
+                "among what user ana may hold, it needs 120 slots and 106 of 256 are "
+                "free: job a of user ana holds 150 of 256 slots");
     struct trib_job_answer many = ask_for(jobs, T0, "c", "ana", 1, 60 * S);
-    assert_says(many.text, "the queue of user ana is full, with 1 of 1 jobs: ask later");
+    assert_says(many.text,
+                "the queue of user ana is full, with 1 of 1 jobs: ask later");
     /* Others pass who is stopped by its own user's limits. */
-    assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0).verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0).verdict,
+                     TRIB_JOB_ADMIT);
 
     assert_int_equal(ask_for(jobs, T0, "e", "eve", 10, 0).verdict, TRIB_JOB_ADMIT);
-    assert_says(ask_for(jobs, T0, "f", "eve", 10, 0).text,
-                "among what user eve may hold, 1 of 1 jobs run: job e of user eve holds 10 slots");
+    assert_says(
+        ask_for(jobs, T0, "f", "eve", 10, 0).text,
+        "among what user eve may hold, 1 of 1 jobs run: job e of user eve holds 10 "
+        "slots");
     assert_true(trib_jobs_leave(jobs, T0 + 50 * S, a.id));
     assert_true(trib_jobs_next(jobs, T0 + 50 * S, &change));
     assert_int_equal(change.id, b.id);
     trib_jobs_destroy(jobs);
 }
 
-/* What plans take is taken from the limits of the job, of its user and of all, and is in the way of
- * slots. */
+/* What plans take is taken from the limits of the job, of its user and of all, and is
+ * in the way of slots. */
 static void test_memory_of_plans(void **state)
 {
     const struct trib_jobs_opts opts = {
@@ -337,8 +362,10 @@ static void test_memory_of_plans(void **state)
     assert_null(trib_ledger_take_mt(&a, 150 * 1024));
     struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 0);
     assert_int_equal(b.verdict, TRIB_JOB_REFUSE);
-    assert_says(b.text, "it needs 100K bytes and 50K bytes of 300K bytes are free: job a of user "
-                        "ana holds 250K bytes of 300K bytes");
+    assert_says(
+        b.text,
+        "it needs 100K bytes and 50K bytes of 300K bytes are free: job a of user "
+        "ana holds 250K bytes of 300K bytes");
     assert_int_equal(ask_for(jobs, T0, "c", "bob", 151, 0).verdict, TRIB_JOB_REFUSE);
     assert_int_equal(trib_jobs_view(jobs).held.bytes, 250 * 1024);
     assert_int_equal(trib_job_bytes(trib_jobs_at(&(struct trib_jobs_view){
@@ -346,9 +373,11 @@ static void test_memory_of_plans(void **state)
 
     const struct trib_jobs_limits less = {.bytes = 200 * 1024};
     trib_jobs_limit(jobs, &less, &less); /* what is held stays held */
-    assert_says(ask_for(jobs, T0, "d", "ana", 100, 0).text, "and 0 bytes of 200K bytes are free");
+    assert_says(ask_for(jobs, T0, "d", "ana", 100, 0).text,
+                "and 0 bytes of 200K bytes are free");
     assert_true(trib_jobs_leave(jobs, T0, id));
-    assert_int_equal(trib_jobs_view(jobs).held.bytes, 150 * 1024); /* its node is not gone yet */
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 150 * 1024); /* its node is not
+                                                                    * gone yet */
     trib_ledger_give_mt(&a, 150 * 1024);
     assert_int_equal(trib_jobs_view(jobs).held.bytes, 0);
     assert_int_equal(ask_for(jobs, T0, "e", "ana", 100, 0).verdict, TRIB_JOB_ADMIT);
@@ -364,15 +393,18 @@ static void test_limits_of_the_service(void **state)
     (void)state;
     ask_for(jobs, T0, "a", "ana", 60, 0);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 60, 0);
-    assert_says(b.text, "it needs 60K bytes and 40K bytes of 100K bytes are free: job a of user "
-                        "ana holds 60K bytes of 100K bytes since 0 s");
-    assert_says(ask_for(jobs, T0, "b", "bob", 101, 0).text, "all jobs together may hold 100K");
+    assert_says(
+        b.text,
+        "it needs 60K bytes and 40K bytes of 100K bytes are free: job a of user "
+        "ana holds 60K bytes of 100K bytes since 0 s");
+    assert_says(ask_for(jobs, T0, "b", "bob", 101, 0).text,
+                "all jobs together may hold 100K");
     ask_for(jobs, T0, "c", "cy", 10, 0);
     struct trib_job_answer d = ask_for(jobs, T0, "d", "dan", 10, 60 * S);
     assert_says(d.text, "2 of 2 jobs run: job a of user ana");
     struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 10, 60 * S);
-    assert_string_equal(e.text,
-                        "the queue is full, with 1 of 1 jobs: ask later, or another service");
+    assert_string_equal(
+        e.text, "the queue is full, with 1 of 1 jobs: ask later, or another service");
     trib_jobs_destroy(jobs);
 }
 
@@ -386,8 +418,8 @@ static void test_bad_requests(void **state)
         {{"a\nb", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is"},
         {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is"},
         {{"a", "", 1, 4, 1, 1, 0, 0}, "the name of a user is"},
-        {{"a", "12345678901234567890123456789012345678901234567890123456789012345", 1, 4, 1,
-          1, 0, 0},
+        {{"a", "12345678901234567890123456789012345678901234567890123456789012345", 1,
+          4, 1, 1, 0, 0},
          "the name of a user is"},
         {{"a", "ana", 1, 0, 1, 1, 0, 0}, "job a has 0 ranks"},
         {{"a", "ana", 1, 4, 0, 1, 0, 0}, "wants 0 slots"},
@@ -473,8 +505,10 @@ static void test_weights_on_a_thread(void **state)
     assert_status(trib_jobs_user(jobs, "bob", 3, NULL, NULL), TRIB_OK);
     for (uint32_t i = 0; i < 4; i++)
         trib_jobs_ask(jobs, T0,
-                      &(struct trib_job_request){.name = "x", .user = i < 3 ? "ana" : "bob",
-                                                 .weight = i == 2 ? 2 : 1, .ranks = 2,
+                      &(struct trib_job_request){.name = "x",
+                                                 .user = i < 3 ? "ana" : "bob",
+                                                 .weight = i == 2 ? 2 : 1,
+                                                 .ranks = 2,
                                                  .slots = 10},
                       &a);
     assert_int_equal(trib_jobs_weight(jobs, 1), 256);
@@ -496,16 +530,20 @@ static void test_a_full_queue_keeps_nobody_who_fits(void **state)
     (void)state;
     opts.user.slots = 100;
     struct trib_jobs *jobs = table(&opts);
-    assert_int_equal(ask_for(jobs, T0, "a", "ana", 100, 60 * S).verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(ask_for(jobs, T0, "a", "ana", 100, 60 * S).verdict,
+                     TRIB_JOB_ADMIT);
     for (uint32_t i = 0; i < opts.service.queued; i++)
-        assert_int_equal(ask_for(jobs, T0, "w", "ana", 100, 60 * S).verdict, TRIB_JOB_QUEUE);
+        assert_int_equal(ask_for(jobs, T0, "w", "ana", 100, 60 * S).verdict,
+                         TRIB_JOB_QUEUE);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 100, 60 * S);
     assert_int_equal(b.verdict, TRIB_JOB_ADMIT); /* 412 are free */
     b = ask_for(jobs, T0, "b", "bob", 1, 60 * S);
     assert_int_equal(b.verdict, TRIB_JOB_REFUSE); /* its user has 100 */
     assert_int_equal(b.id, 0);
-    assert_says(b.text, "the queue is full, with 8 of 8 jobs: ask later, or another service");
-    assert_says(ask_for(jobs, T0, "b", "bob", 1, 0).text, "job b of user bob holds 100 of 100");
+    assert_says(b.text,
+                "the queue is full, with 8 of 8 jobs: ask later, or another service");
+    assert_says(ask_for(jobs, T0, "b", "bob", 1, 0).text,
+                "job b of user bob holds 100 of 100");
     assert_int_equal(trib_jobs_view(jobs).held.queued, 8);
     assert_int_equal(trib_jobs_view(jobs).n, 10);
     trib_jobs_destroy(jobs);
@@ -522,7 +560,8 @@ static void test_queues_of_users(void **state)
     struct trib_jobs *jobs = table(&opts);
     const uint64_t all = ask_for(jobs, T0, "all", "dan", 512, 0).id;
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 256, 60 * S);
-    assert_int_equal(ask_for(jobs, T0, "b", "ana", 256, 60 * S).verdict, TRIB_JOB_QUEUE);
+    assert_int_equal(ask_for(jobs, T0, "b", "ana", 256, 60 * S).verdict,
+                     TRIB_JOB_QUEUE);
     assert_says(ask_for(jobs, T0, "c", "ana", 256, 60 * S).text,
                 "the queue of user ana is full, with 2 of 2 jobs: ask later");
     struct trib_job_answer d = ask_for(jobs, T0, "d", "bob", 256, 60 * S);
@@ -536,8 +575,9 @@ static void test_queues_of_users(void **state)
     trib_jobs_destroy(jobs);
 }
 
-/* A job that can run only when all others have ended, while one runs for ever: it keeps slots
- * free for half of the time, and no more, whether it stays or leaves and comes back. */
+/* A job that can run only when all others have ended, while one runs for ever: it keeps
+ * slots free for half of the time, and no more, whether it stays or leaves and comes
+ * back. */
 static void test_the_gate_opens(void **state)
 {
     struct trib_jobs_opts opts = plain;
@@ -628,7 +668,9 @@ static void test_idle_jobs_lend(void **state)
     trib_jobs_lend(jobs, a.id, true);
     trib_jobs_lend(jobs, a.id, true); /* which changes nothing */
     assert_int_equal(trib_jobs_view(jobs).lent, 512);
-    assert_true(trib_jobs_at(&(struct trib_jobs_view){.jobs = trib_jobs_view(jobs).jobs}, 0)->lends);
+    assert_true(
+        trib_jobs_at(&(struct trib_jobs_view){.jobs = trib_jobs_view(jobs).jobs}, 0)
+            ->lends);
     assert_true(trib_jobs_next(jobs, T0 + S, &change));
     assert_int_equal(change.id, b.id);
     assert_int_equal(trib_jobs_view(jobs).held.slots, 812);
@@ -637,15 +679,19 @@ static void test_idle_jobs_lend(void **state)
     assert_says(c.text, "it needs 200K bytes and 188K bytes of 1000K bytes are free");
     c = ask_for(jobs, T0 + S, "c", "cy", 100, 0);
     assert_int_equal(c.verdict, TRIB_JOB_ADMIT);
-    trib_jobs_lend(jobs, a.id, false); /* all go on, and nobody comes until it fits again */
+    trib_jobs_lend(jobs, a.id, false); /* all go on, and nobody comes until it fits
+                                        * again */
     assert_int_equal(trib_jobs_view(jobs).held.slots, 912);
     assert_int_equal(trib_jobs_view(jobs).lent, 0);
     assert_says(ask_for(jobs, T0 + S, "d", "dan", 1, 0).text, "0 of 512 are free");
     trib_jobs_lend(jobs, a.id, true);
-    assert_true(trib_jobs_leave(jobs, T0 + 2 * S, a.id)); /* what it lent leaves with it */
+    assert_true(trib_jobs_leave(jobs, T0 + 2 * S, a.id)); /* what it lent leaves with
+                                                           * it */
     assert_int_equal(trib_jobs_view(jobs).lent, 0);
-    assert_int_equal(ask_for(jobs, T0 + 2 * S, "d", "dan", 113, 0).verdict, TRIB_JOB_REFUSE);
-    assert_int_equal(ask_for(jobs, T0 + 2 * S, "d", "dan", 112, 0).verdict, TRIB_JOB_ADMIT);
+    assert_int_equal(ask_for(jobs, T0 + 2 * S, "d", "dan", 113, 0).verdict,
+                     TRIB_JOB_REFUSE);
+    assert_int_equal(ask_for(jobs, T0 + 2 * S, "d", "dan", 112, 0).verdict,
+                     TRIB_JOB_ADMIT);
     trib_jobs_lend(jobs, 12345, true); /* there is no such job */
     trib_jobs_destroy(jobs);
 }

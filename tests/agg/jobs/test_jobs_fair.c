@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hundreds of random jobs of users who always have some waiting, and what they then hold,
- * counted here and not there.
+ * Hundreds of random jobs of users who always have some waiting, and what they then
+ * hold, counted here and not there.
  */
 #include "tests/harness/tribtest.h"
 
@@ -60,9 +60,10 @@ static uint32_t draw(struct sim *sim, uint32_t most) /* 1 … most */
 static double dominant(const struct sim *sim, uint32_t user, uint32_t slots)
 {
     double of_slots = (double)slots / sim->service.slots;
-    double of_bytes = sim->service.bytes ? (double)slots * (double)sim->kinds[user].slot_bytes /
-                                               (double)sim->service.bytes
-                                         : 0;
+    double of_bytes = sim->service.bytes
+                          ? (double)slots * (double)sim->kinds[user].slot_bytes /
+                                (double)sim->service.bytes
+                          : 0;
 
     return of_slots > of_bytes ? of_slots : of_bytes;
 }
@@ -158,7 +159,8 @@ static void end_one(struct sim *sim)
 
     for (uint32_t i = 0; i < sim->n; i++)
         if (sim->running[i].began_ns &&
-            (first == UINT32_MAX || sim->running[i].ends_ns < sim->running[first].ends_ns))
+            (first == UINT32_MAX ||
+             sim->running[i].ends_ns < sim->running[first].ends_ns))
             first = i;
     assert_true(first < sim->n); /* somebody runs while jobs wait */
     struct sim_job job = sim->running[first];
@@ -224,8 +226,9 @@ static void report(const struct sim *sim, const char *what)
     printf("# %s: %.0f s, %.0f %% in use, Jain's index %.4f\n", what, time_s,
            100 * sum / time_s, jain(sim));
     for (uint32_t u = 0; u < sim->users; u++)
-        printf("#   user %u: weight %u, %u jobs, share × s %.1f, longest wait %.0f s\n", u,
-               sim->kinds[u].weight, sim->admitted[u], sim->held[u], sim->longest_s[u]);
+        printf("#   user %u: weight %u, %u jobs, share × s %.1f, longest wait %.0f s\n",
+               u, sim->kinds[u].weight, sim->admitted[u], sim->held[u],
+               sim->longest_s[u]);
 }
 
 /* Large and small jobs, long and short. */
@@ -307,9 +310,10 @@ static void test_limits_hold(void **state)
 }
 
 /*
- * A user of the whole service at a time, among many who always have small jobs that fit. Who is
- * next waits until all that runs has ended, at most HOLD_MAX_S after others' patience has; and
- * one is next once others have had what it had: with n users, it gets an n-th of the time.
+ * A user of the whole service at a time, among many who always have small jobs that
+ * fit. Who is next waits until all that runs has ended, at most HOLD_MAX_S after
+ * others' patience has; and one is next once others have had what it had: with n users,
+ * it gets an n-th of the time.
  */
 static void test_nobody_starves(void **state)
 {
@@ -379,7 +383,8 @@ static struct relay start_relay(void)
     return relay;
 }
 
-/* Who comes back after a long time has saved nothing up, and who used much has not lost that. */
+/* Who comes back after a long time has saved nothing up, and who used much has not lost
+ * that. */
 static void test_idleness_saves_nothing(void **state)
 {
     struct relay relay = start_relay();
@@ -413,9 +418,12 @@ static void test_new_weights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_users),    cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_dominant_share), cmocka_unit_test(test_limits_hold),
-        cmocka_unit_test(test_nobody_starves), cmocka_unit_test(test_idleness_saves_nothing),
+        cmocka_unit_test(test_equal_users),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_dominant_share),
+        cmocka_unit_test(test_limits_hold),
+        cmocka_unit_test(test_nobody_starves),
+        cmocka_unit_test(test_idleness_saves_nothing),
         cmocka_unit_test(test_new_weights),
     };
 

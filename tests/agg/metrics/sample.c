@@ -23,10 +23,11 @@ static void count_train(struct trib_metrics_writer *w)
         for (uint64_t i = 0; i < 40; i++)
             trib_metrics_lag(w, rank, rank == 2 ? 30000000 + i : rank * 200000);
     trib_metrics_lag(w, 2, 5 * SAMPLE_S);
-    trib_metrics_operation(w, (struct trib_operation){.number = 812,
-                                                      .phase = TRIB_PHASE_TRANSFER,
-                                                      .moved_ns = SAMPLE_T0 + 53 * SAMPLE_S,
-                                                      .waits_for = 2});
+    trib_metrics_operation(
+        w, (struct trib_operation){.number = 812,
+                                   .phase = TRIB_PHASE_TRANSFER,
+                                   .moved_ns = SAMPLE_T0 + 53 * SAMPLE_S,
+                                   .waits_for = 2});
 }
 
 bool sample_create(struct sample *s)
@@ -40,10 +41,13 @@ bool sample_create(struct sample *s)
     *s = (struct sample){0};
     if (trib_jobs_create(&limits, NULL, &s->jobs) ||
         trib_metrics_create(&opts, &s->metrics) ||
-        !ask(s, 0, (struct trib_job_request){"train-7", "ana", 1, 4, 384, 65536, 0, 0}, &train) ||
-        !ask(s, 5, (struct trib_job_request){SAMPLE_EVIL, "eve", 2, 2, 64, 65536, 0, 0}, &evil) ||
+        !ask(s, 0, (struct trib_job_request){"train-7", "ana", 1, 4, 384, 65536, 0, 0},
+             &train) ||
+        !ask(s, 5, (struct trib_job_request){SAMPLE_EVIL, "eve", 2, 2, 64, 65536, 0, 0},
+             &evil) ||
         !ask(s, 30,
-             (struct trib_job_request){"late", "bob", 1, 8, 256, 65536, 90 * SAMPLE_S, 0},
+             (struct trib_job_request){"late", "bob", 1, 8, 256, 65536, 90 * SAMPLE_S,
+                                       0},
              &late) ||
         trib_metrics_open_mt(s->metrics, train.id, 4, &s->writers[0]) ||
         trib_metrics_open_mt(s->metrics, evil.id, 2, &s->writers[1]) ||

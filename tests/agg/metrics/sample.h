@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A service with some jobs, one of them with a hostile name, for tests of what it shows.
+ * A service with some jobs, one of them with a hostile name, for tests of what it
+ * shows.
  */
 #ifndef TESTS_AGG_METRICS_SAMPLE_H
 #define TESTS_AGG_METRICS_SAMPLE_H
@@ -18,9 +19,9 @@ struct sample {
 };
 
 /**
- * sample_create - train-7 of ana (384 slots, 4 ranks, rank 2 lags, its operation has stood
- * still for 7 s at SAMPLE_T0 + 60 s), the evil one of eve (64 slots, 2 ranks, idle), and
- * "late" of bob, which waits. false: something went wrong.
+ * sample_create - train-7 of ana (384 slots, 4 ranks, rank 2 lags, its operation has
+ * stood still for 7 s at SAMPLE_T0 + 60 s), the evil one of eve (64 slots, 2 ranks,
+ * idle), and "late" of bob, which waits. false: something went wrong.
  */
 bool sample_create(struct sample *sample);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * serve - shows the sample service at a free port of loopback, which it prints, until its input
- * ends. Bytes go on being counted, and train-7 stands still.
+ * serve - shows the sample service at a free port of loopback, which it prints, until
+ * its input ends. Bytes go on being counted, and train-7 stands still.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -23,8 +23,9 @@ static trib_status_t view(void *arg, struct trib_service_view *out)
 {
     const struct show *show = arg;
 
-    return trib_metrics_view_mt(show->sample.metrics,
-                                SAMPLE_T0 + 60 * SAMPLE_S + trib_now_ns() - show->start_ns, out);
+    return trib_metrics_view_mt(
+        show->sample.metrics,
+        SAMPLE_T0 + 60 * SAMPLE_S + trib_now_ns() - show->start_ns, out);
 }
 
 static void count(struct trib_metrics_writer *w, uint64_t tick)

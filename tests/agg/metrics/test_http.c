@@ -56,7 +56,8 @@ static void stop(struct stage *stage)
 
 static int dial(const struct stage *stage)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(trib_http_port(stage->http)),
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(trib_http_port(stage->http)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -65,7 +66,8 @@ static int dial(const struct stage *stage)
     return fd;
 }
 
-/* All that comes until the other side closes, with a zero; "" when it takes longer than patience. */
+/* All that comes until the other side closes, with a zero; "" when it takes longer than
+ * patience. */
 static char *hear(int fd)
 {
     uint64_t deadline = trib_deadline_ms(tribtest_patience_ms());
@@ -101,7 +103,8 @@ static char *get(const struct stage *stage, const char *path)
 {
     char request[256];
 
-    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n",
+             path);
     return ask(stage, request);
 }
 
@@ -110,7 +113,8 @@ static void assert_code(const char *text, int code)
     char words[32];
 
     snprintf(words, sizeof(words), "HTTP/1.1 %d ", code);
-    if (strncmp(text, words, strlen(words)) != 0 && strncmp(text + 8, words + 8, 5) != 0)
+    if (strncmp(text, words, strlen(words)) != 0 &&
+        strncmp(text + 8, words + 8, 5) != 0)
         fail_msg("no %d: %.200s", code, text);
 }
 
@@ -223,14 +227,20 @@ static void test_bad_requests(void **state)
     } cases[] = {
         {"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404,
          "nothing is here: there are /, /metrics, /status, /healthz and /readyz\n"},
-        {"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing is here"},
+        {"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404,
+         "nothing is here"},
         {"GET /status/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing is here"},
-        {"POST /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nxx", 405,
-         "Allow: GET, HEAD\r\n"},
-        {"DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "nothing can be changed here\n"},
-        {"\x01gibberish / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "alone are answered"},
-        {"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403, "no host but localhost"},
-        {"GET /metrics HTTP/1.1\r\nHost: localhost.evil.example:1\r\n\r\n", 403, "no host but"},
+        {"POST /status HTTP/1.1\r\nHost: localhost\r\n"
+         "Content-Length: 1000000000\r\n\r\nxx",
+         405, "Allow: GET, HEAD\r\n"},
+        {"DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405,
+         "nothing can be changed here\n"},
+        {"\x01gibberish / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405,
+         "alone are answered"},
+        {"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403,
+         "no host but localhost"},
+        {"GET /metrics HTTP/1.1\r\nHost: localhost.evil.example:1\r\n\r\n", 403,
+         "no host but"},
         {"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9\r\n\r\n", 200, "tribd_slots"},
         {"GET /metrics HTTP/1.1\r\nHost: [::1]:9\r\n\r\n", 200, "tribd_slots"},
         {"GET /metrics HTTP/1.0\r\n\r\n", 200, "tribd_slots"},
@@ -262,7 +272,8 @@ static void test_endless_header(void **state)
     for (int i = 0; i < 100; i++)
         if (send(fd, line, sizeof(line), MSG_NOSIGNAL) < 0)
             break;
-    char *text = hear(fd); /* or nothing, if it was closed while this side still wrote */
+    char *text = hear(fd); /* or nothing, if it was closed while this side still
+                            * wrote */
     assert_false(trib_deadline_passed(deadline));
     assert_true(!text[0] || strncmp(text, "HTTP/1.1 4", 10) == 0);
     free(text);
@@ -297,8 +308,8 @@ static bool is_closed(int fd)
     return poll(&p, 1, 50) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) <= 0;
 }
 
-/* Some that say nothing for as long as they like: who asks has an answer all the same, and the
- * oldest of them are closed. */
+/* Some that say nothing for as long as they like: who asks has an answer all the same,
+ * and the oldest of them are closed. */
 static void test_silent_connections_make_place(void **state)
 {
     enum { SILENT = 100, PLACES = 4 };
@@ -329,7 +340,8 @@ static void test_silent_connections_make_place(void **state)
     stop(&stage);
 }
 
-/* Nobody else comes: it is closed when nothing has moved on it for as long as it may. */
+/* Nobody else comes: it is closed when nothing has moved on it for as long as it
+ * may. */
 static void test_silent_connections_are_closed(void **state)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
@@ -401,7 +413,8 @@ static void test_addresses(void **state)
 
     (void)state;
     start(&stage, (struct trib_http_opts){0});
-    struct trib_http_opts opts = {.port = trib_http_port(stage.http), .view = view, .arg = &stage};
+    struct trib_http_opts opts = {
+        .port = trib_http_port(stage.http), .view = view, .arg = &stage};
     assert_status(trib_http_start(&opts, &err, &http), TRIB_ERR_BOOT);
     assert_null(http);
     assert_has(err.text, "cannot listen for HTTP at 127.0.0.1, port ");

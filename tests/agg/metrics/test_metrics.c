@@ -23,7 +23,8 @@ static void test_adds_up_writers(void **state)
     trib_metrics_lag(second, 0, 100000); /* a bound belongs to what is below it */
     trib_metrics_lag(second, 0, 100001);
     trib_metrics_time(second, TRIB_TIME_CHUNK, UINT64_MAX / 4);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
+                  TRIB_OK);
     assert_int_equal(view.n, 3);
     assert_int_equal(view.held.slots, 448);
     assert_int_equal(view.uptime_ns, 160 * SAMPLE_S);
@@ -36,7 +37,8 @@ static void test_adds_up_writers(void **state)
     assert_int_equal(lag->count[0], 40); /* of rank 0 */
     assert_int_equal(lag->count[2], 1);
     assert_int_equal(lag->count[3], 41); /* of rank 1: 200 us */
-    assert_int_equal(lag->count[8], 39); /* of rank 2: one took 30 ms, the others more */
+    assert_int_equal(lag->count[8], 39); /* of rank 2: one took 30 ms, the others
+                                          * more */
     assert_int_equal(lag->count[10], 1);
     assert_int_equal(train->times[TRIB_TIME_CHUNK].count[TRIB_TIME_BOUNDS], 1);
     assert_int_equal(view.times[TRIB_TIME_CHUNK].count[TRIB_TIME_BOUNDS], 1);
@@ -67,7 +69,8 @@ static void test_latest_ranks(void **state)
     assert_status(trib_metrics_open_mt(s.metrics, 1, RANKS, &w), TRIB_OK);
     for (uint32_t i = 0; i < RANKS; i++)
         trib_metrics_lag(w, i, 1000 * ((uint64_t)i * 1009 % RANKS)); /* each once */
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
+                  TRIB_OK);
     assert_int_equal(view.jobs[0].ranks, RANKS);
     assert_int_equal(view.jobs[0].n_late, TRIB_RANKS_SHOWN);
     for (uint32_t i = 0; i < TRIB_RANKS_SHOWN; i++)
@@ -90,7 +93,8 @@ static void test_reasons_and_places(void **state)
     trib_metrics_place_mt(s.metrics, 1, &place);
     place.host[0].ranks = 4;
     trib_metrics_place_mt(s.metrics, 1, &place); /* the last one counts */
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
+                  TRIB_OK);
     assert_int_equal(view.events[TRIB_SERVICE_COUNTS_REFUSED], 2);
     assert_int_equal(view.events[TRIB_SERVICE_COUNTS_LOST], 1);
     assert_int_equal(view.reasons[TRIB_REFUSED_FOR_QUEUE], 1);
@@ -100,7 +104,8 @@ static void test_reasons_and_places(void **state)
     assert_null(view.jobs[1].place);
     trib_service_view_free(&view);
     trib_metrics_close_mt(s.metrics, 1);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
+                  TRIB_OK);
     assert_null(view.jobs[0].place);
     trib_service_view_free(&view);
     sample_destroy(&s);
@@ -120,8 +125,10 @@ static void test_process(void **state)
 
 static struct trib_operation operation(uint64_t number, uint64_t moved_ns)
 {
-    return (struct trib_operation){
-        .number = number, .phase = TRIB_PHASE_START, .moved_ns = moved_ns, .waits_for = 1};
+    return (struct trib_operation){.number = number,
+                                   .phase = TRIB_PHASE_START,
+                                   .moved_ns = moved_ns,
+                                   .waits_for = 1};
 }
 
 /* Of a job on several threads, the operation that has stood still for longest. */
@@ -138,14 +145,16 @@ static void test_stuck(void **state)
         assert_status(trib_metrics_open_mt(s.metrics, 1, 4, &more[i]), TRIB_OK);
     trib_metrics_operation(more[0], operation(813, moved_ns));
     trib_metrics_operation(more[1], operation(814, moved_ns + 5 * SAMPLE_S));
-    assert_status(trib_metrics_view_mt(s.metrics, moved_ns + 5 * SAMPLE_S, &view), TRIB_OK);
+    assert_status(trib_metrics_view_mt(s.metrics, moved_ns + 5 * SAMPLE_S, &view),
+                  TRIB_OK);
     assert_int_equal(view.jobs[0].operation.number, 813);
     assert_int_equal(view.jobs[0].operation.waits_for, 1);
     assert_true(view.jobs[0].stuck);
     assert_false(view.jobs[1].stuck);
     assert_string_equal(trib_job_phase_name(view.jobs[1].operation.phase), "idle");
     trib_service_view_free(&view);
-    assert_status(trib_metrics_view_mt(s.metrics, moved_ns + 5 * SAMPLE_S - 1, &view), TRIB_OK);
+    assert_status(trib_metrics_view_mt(s.metrics, moved_ns + 5 * SAMPLE_S - 1, &view),
+                  TRIB_OK);
     assert_false(view.jobs[0].stuck);
     trib_service_view_free(&view);
     sample_destroy(&s);
@@ -161,8 +170,10 @@ static void test_what_is_gone_counts(void **state)
     assert_true(sample_create(&s));
     trib_metrics_close_mt(s.metrics, 1);
     assert_true(trib_jobs_leave(s.jobs, SAMPLE_T0 + 60 * SAMPLE_S, 1));
-    assert_status(trib_metrics_publish(s.metrics, s.jobs, SAMPLE_T0 + 60 * SAMPLE_S), TRIB_OK);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 61 * SAMPLE_S, &view), TRIB_OK);
+    assert_status(trib_metrics_publish(s.metrics, s.jobs, SAMPLE_T0 + 60 * SAMPLE_S),
+                  TRIB_OK);
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 61 * SAMPLE_S, &view),
+                  TRIB_OK);
     assert_int_equal(view.n, 2);
     assert_int_equal(view.jobs[0].count[TRIB_JOB_COUNTS_RECEIVED], 77);
     assert_int_equal(view.total[TRIB_JOB_COUNTS_RECEIVED], 1000077);
@@ -176,7 +187,8 @@ static void test_nothing(void **state)
     struct trib_service_view view;
 
     (void)state;
-    assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &metrics), TRIB_OK);
+    assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &metrics),
+                  TRIB_OK);
     assert_status(trib_metrics_view_mt(metrics, 5, &view), TRIB_OK);
     assert_int_equal(view.n, 0);
     trib_service_view_free(&view);
@@ -240,7 +252,8 @@ static void test_threads(void **state)
     trib_jobs_ask(stage.jobs, 1, &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0, 0},
                   &answer);
     assert_int_equal(answer.id, 1);
-    assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &stage.metrics), TRIB_OK);
+    assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &stage.metrics),
+                  TRIB_OK);
     assert_int_equal(tribtest_threads(1 + WRITERS, play, &stage), 0);
     trib_metrics_destroy(stage.metrics);
     trib_jobs_destroy(stage.jobs);

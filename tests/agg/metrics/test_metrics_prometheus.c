@@ -15,7 +15,8 @@ static struct trib_service_view view_of(struct sample *s)
 
     assert_true(sample_create(s));
     trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_QUEUE);
-    assert_status(trib_metrics_view_mt(s->metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_status(trib_metrics_view_mt(s->metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
+                  TRIB_OK);
     view.process = (struct trib_process_view){true, 4096, 9, 1024, 1250000000,
                                               1700000000500000000};
     view.n_threads = 1;
@@ -53,27 +54,33 @@ static void test_lines(void **state)
         "tribd_slots_lent 0",
         "tribd_memory_limit_bytes 1073741824",
         "tribd_jobs_admitted_total 2",
-        "# HELP tribd_received_bytes_total Bytes that came from the ranks, as they were on the "
-        "wire.",
+        "# HELP tribd_received_bytes_total Bytes that came from the ranks, as they "
+        "were on the wire.",
         "# TYPE tribd_received_bytes_total counter",
         "tribd_received_bytes_total 1000077",
         "tribd_busy_seconds_total 1.5",
         "tribd_job_info{id=\"1\",name=\"train-7\",user=\"ana\",state=\"admitted\","
         "phase=\"transfer\"} 1",
-        "tribd_job_received_bytes_total{id=\"1\",name=\"train-7\",user=\"ana\"} 1000000",
+        "tribd_job_received_bytes_total{id=\"1\",name=\"train-7\",user=\"ana\"} "
+        "1000000",
         "tribd_job_queue_position{id=\"3\",name=\"late\",user=\"bob\"} 1",
         "tribd_job_state_age_seconds{id=\"2\",name=\"<img src=x "
         "onerror=\\\"document.title='pwned'\\\">\\\\{},\",user=\"eve\"} 55",
         "tribd_job_operation_age_seconds{id=\"1\",name=\"train-7\",user=\"ana\"} 7",
         "tribd_job_stuck{id=\"1\",name=\"train-7\",user=\"ana\"} 1",
-        "tribd_job_lag_seconds_bucket{id=\"1\",name=\"train-7\",user=\"ana\",le=\"0.03\"} 121",
-        "tribd_job_lag_seconds_bucket{id=\"1\",name=\"train-7\",user=\"ana\",le=\"0.1\"} 160",
-        "tribd_job_lag_seconds_bucket{id=\"1\",name=\"train-7\",user=\"ana\",le=\"+Inf\"} 161",
+        "tribd_job_lag_seconds_bucket{id=\"1\",name=\"train-7\","
+        "user=\"ana\",le=\"0.03\"} 121",
+        "tribd_job_lag_seconds_bucket{id=\"1\",name=\"train-7\","
+        "user=\"ana\",le=\"0.1\"} 160",
+        "tribd_job_lag_seconds_bucket{id=\"1\",name=\"train-7\","
+        "user=\"ana\",le=\"+Inf\"} 161",
         "tribd_job_lag_seconds_count{id=\"1\",name=\"train-7\",user=\"ana\"} 161",
         "tribd_lag_seconds_bucket{le=\"+Inf\"} 161",
         "tribd_lag_seconds_count 161",
-        "tribd_job_rank_lag_seconds_sum{id=\"1\",name=\"train-7\",user=\"ana\",rank=\"2\"} 6.20000078",
-        "tribd_job_rank_lag_seconds_count{id=\"1\",name=\"train-7\",user=\"ana\",rank=\"2\"} 41",
+        "tribd_job_rank_lag_seconds_sum{id=\"1\",name=\"train-7\","
+        "user=\"ana\",rank=\"2\"} 6.20000078",
+        "tribd_job_rank_lag_seconds_count{id=\"1\",name=\"train-7\","
+        "user=\"ana\",rank=\"2\"} 41",
         "tribd_jobs_refused_total{reason=\"queue\"} 1",
         "tribd_jobs_refused_total{reason=\"limit\"} 0",
         "tribd_jobs_lost_total{reason=\"kicked\"} 0",
@@ -97,8 +104,9 @@ static void test_lines(void **state)
     finish(&s, &view);
 }
 
-/* The rules of the format that a scraper holds us to, where promtool is missing: each metric has
- * HELP and TYPE once, its samples stand together behind these, and no two have the same labels. */
+/* The rules of the format that a scraper holds us to, where promtool is missing: each
+ * metric has HELP and TYPE once, its samples stand together behind these, and no two
+ * have the same labels. */
 static void assert_exposition(const char *text)
 {
     static char seen[1 << 21], metric[256];
@@ -109,9 +117,12 @@ static void assert_exposition(const char *text)
     for (const char *line = text; *line; line = end + 1) {
         end = strchr(line, '\n');
         assert_non_null(end);
-        const size_t series = strncmp(line, "# HELP ", 7) == 0 ? 7 + strcspn(line + 7, " ")
-                              : line[0] == '#'                 ? 0
-                              : (size_t)((const char *)memrchr(line, ' ', (size_t)(end - line)) - line);
+        const size_t series =
+            strncmp(line, "# HELP ", 7) == 0 ? 7 + strcspn(line + 7, " ")
+            : line[0] == '#'
+                ? 0
+                : (size_t)((const char *)memrchr(line, ' ', (size_t)(end - line)) -
+                           line);
         if (line[0] == '#' && series) {
             snprintf(metric, sizeof(metric), "%.*s", (int)series - 7, line + 7);
         } else if (line[0] == '#') {
@@ -192,12 +203,13 @@ static void test_many_ranks(void **state)
     assert_status(trib_metrics_open_mt(s.metrics, 1, RANKS, &w), TRIB_OK);
     for (uint32_t i = 0; i < RANKS; i++)
         trib_metrics_lag(w, i, i);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view), TRIB_OK);
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
+                  TRIB_OK);
     char *text = trib_metrics_text(&view), *json = trib_metrics_json(&view);
     assert_non_null(text);
     assert_non_null(json);
-    printf("# a job of %d ranks: /metrics has %zu bytes, /status %zu\n", RANKS, strlen(text),
-           strlen(json));
+    printf("# a job of %d ranks: /metrics has %zu bytes, /status %zu\n", RANKS,
+           strlen(text), strlen(json));
     assert_true(strlen(text) < MOST && strlen(json) < MOST);
     assert_exposition(text);
     assert_non_null(strstr(json, "\"late_left_out\":4088"));
@@ -233,32 +245,36 @@ static void test_json(void **state)
 
     (void)state;
     assert_int_equal(json_array_size(jobs), 3);
-    assert_int_equal(json_unpack(train, "{s:F, s:{s:i, s:s, s:F, s:i, s:b}}", "ratio", &ratio,
-                                 "operation", "number", &number, "phase", &phase, "age_s",
-                                 &age_s, "waits_for", &waits_for, "stuck", &stuck),
+    assert_int_equal(json_unpack(train, "{s:F, s:{s:i, s:s, s:F, s:i, s:b}}", "ratio",
+                                 &ratio, "operation", "number", &number, "phase",
+                                 &phase, "age_s", &age_s, "waits_for", &waits_for,
+                                 "stuck", &stuck),
                      0);
     assert_true(ratio > 3.999 && ratio < 4.001 && age_s > 6.999 && age_s < 7.001);
     assert_int_equal(number, 812);
     assert_string_equal(phase, "transfer");
     assert_int_equal(waits_for, 2);
     assert_int_equal(stuck, 1);
-    assert_int_equal(json_integer_value(json_array_get(json_object_get(lag, "counts"), 3)), 40);
+    assert_int_equal(
+        json_integer_value(json_array_get(json_object_get(lag, "counts"), 3)), 40);
     assert_int_equal(json_integer_value(json_object_get(worst, "rank")), 2);
     assert_int_equal(json_integer_value(json_object_get(train, "late_left_out")), 0);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "held"), "slots")),
-                     448);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(jobs, 1), "name")),
-                        SAMPLE_EVIL);
-    assert_int_equal(json_unpack(late, "{s:F, s:n, s:n}", "left_s", &left_s, "operation",
-                                 "ratio"),
-                     0);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(o, "held"), "slots")), 448);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(jobs, 1), "name")),
+        SAMPLE_EVIL);
+    assert_int_equal(
+        json_unpack(late, "{s:F, s:n, s:n}", "left_s", &left_s, "operation", "ratio"),
+        0);
     assert_true(left_s > 59.999 && left_s < 60.001);
     json_decref(o);
     make_hostile(&view);
     o = parse(&view);
-    assert_string_equal(
-        json_string_value(json_object_get(json_array_get(json_object_get(o, "jobs"), 0), "name")),
-        "a\nb\\\"?" "?(?} 1\n# HELP x");
+    assert_string_equal(json_string_value(json_object_get(
+                            json_array_get(json_object_get(o, "jobs"), 0), "name")),
+                        "a\nb\\\"?"
+                        "?(?} 1\n# HELP x");
     json_decref(o);
     finish(&s, &view);
 }

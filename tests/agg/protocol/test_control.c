@@ -15,7 +15,8 @@ struct golden {
     const char *hex;
 };
 
-/* One of each kind, from the tables of agg/protocol/control.c by hand and not by its code. */
+/* One of each kind, from the tables of agg/protocol/control.c by hand and not by its
+ * code. */
 static const struct golden golden[] = {
     {TRIB_CONTROL_HELLO,
      "54726243010100003600000001030c000000202122232425262728292a2b2c2d"
@@ -212,7 +213,8 @@ static void test_cut_at_every_byte(void **state)
                           TRIB_INPROGRESS);
             /* A shorter credential is one, too, and so is a shorter tree. */
             const size_t shortest = kind == TRIB_CONTROL_JOIN ? n - 3 : n;
-            if (cut >= TRIB_CONTROL_HEAD_BYTES && cut < shortest && kind != TRIB_CONTROL_AUTH)
+            if (cut >= TRIB_CONTROL_HEAD_BYTES && cut < shortest &&
+                kind != TRIB_CONTROL_AUTH)
                 assert_status(trib_control_get(kind, exact + TRIB_CONTROL_HEAD_BYTES,
                                                cut - TRIB_CONTROL_HEAD_BYTES, &m),
                               TRIB_ERR_PROTOCOL);

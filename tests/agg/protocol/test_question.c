@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a session asks munged, where its thread does not wait for that: the aggregator's end of a
- * connection, whose questions the test answers, or does not.
+ * What a session asks munged, where its thread does not wait for that: the aggregator's
+ * end of a connection, whose questions the test answers, or does not.
  */
 #include <poll.h>
 #include <pwd.h>
@@ -21,8 +21,8 @@ struct ends {
     struct trib_question *question;
 };
 
-static struct trib_session *open_end(struct ends *e, int fd, enum trib_control_role role,
-                                     int handshake_ms)
+static struct trib_session *open_end(struct ends *e, int fd,
+                                     enum trib_control_role role, int handshake_ms)
 {
     struct trib_session *session = NULL;
     const bool job = role == TRIB_CONTROL_JOB;
@@ -66,7 +66,8 @@ static void end(struct ends *e)
     trib_auth_free(e->auth);
 }
 
-/* The thread of the session goes on at once, whatever munged does; then it has the answer. */
+/* The thread of the session goes on at once, whatever munged does; then it has the
+ * answer. */
 static void test_answered(void **state)
 {
     struct ends e;
@@ -79,8 +80,11 @@ static void test_answered(void **state)
         assert_status(trib_session_step(e.aggregator, &e.got), TRIB_INPROGRESS);
     const uint64_t took = trib_now_ns() - from;
     kill(munged.pid, SIGCONT);
-    assert_in_range(took / 1000000, 0, 1000 * (uint64_t)tribtest_slowness()); /* munged had 2 s */
-    assert_int_equal(trib_session_events(e.aggregator), 0); /* nothing is due from the job */
+    assert_in_range(took / 1000000, 0, 1000 * (uint64_t)tribtest_slowness()); /* munged
+                                                                               * had 2
+                                                                               * s */
+    assert_int_equal(trib_session_events(e.aggregator), 0); /* nothing is due from the
+                                                             * job */
     assert_null(trib_session_question(e.aggregator)); /* it is given out once */
     assert_false(trib_session_ready(e.aggregator));
     trib_question_answer(e.question);
@@ -112,7 +116,8 @@ static void test_too_late(void **state)
         (void)poll(NULL, 0, 5);
     }
     assert_status(st, TRIB_ERR_TIMEOUT);
-    if (!strstr(e.aggregator_err.text, "munged or the database of users does not answer"))
+    if (!strstr(e.aggregator_err.text,
+                "munged or the database of users does not answer"))
         fail_msg("%s", e.aggregator_err.text);
     trib_question_answer(e.question);
     assert_status(trib_session_answer(e.aggregator, e.question), TRIB_ERR_TIMEOUT);

@@ -417,7 +417,8 @@ static bool with_too_few_files(const struct start *s, int rank)
     return true;
 }
 
-/* poll() takes no more entries than files may be open: only those of open ones count. */
+/* poll() takes no more entries than files may be open: only those of open ones
+ * count. */
 static void test_few_files(void **state)
 {
     struct start s = new_start(8);
@@ -444,7 +445,8 @@ static void test_too_few_files(void **state)
     boottest_free(&s);
 }
 
-/* Five bytes would do: only who said so is told, and rank 0 in the log and in the end. */
+/* Five bytes would do: only who said so is told, and rank 0 in the log and in the
+ * end. */
 static void test_other_version(void **state)
 {
     static const char bytes[] = "Trib\7\1\0\0\0\0\0\0\0\0\0\0";
@@ -471,7 +473,8 @@ static void test_other_version(void **state)
     for (int i = 0; i < 2; i++) {
         assert_status(s.seen[i].status, TRIB_ERR_BOOT);
         assert_non_null(strstr(s.seen[i].text, "rank 2 of 3 did not come"));
-        assert_non_null(strstr(s.seen[i].text, "speaks version 7 of the start's protocol"));
+        assert_non_null(
+            strstr(s.seen[i].text, "speaks version 7 of the start's protocol"));
     }
     free_flag(&s);
 }

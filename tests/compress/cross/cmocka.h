@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * As much of cmocka as the tests of kernels use, where they run on another CPU than that of
- * this machine (test_neon.sh), for which no cmocka is installed. The first thing that is wrong
- * ends the program.
+ * As much of cmocka as the tests of kernels use, where they run on another CPU than
+ * that of this machine (test_neon.sh), for which no cmocka is installed. The first
+ * thing that is wrong ends the program.
  */
 #ifndef TESTS_COMPRESS_CROSS_CMOCKA_H
 #define TESTS_COMPRESS_CROSS_CMOCKA_H
@@ -32,8 +32,8 @@ struct CMUnitTest {
 #define cmocka_run_group_tests(tests, setup, teardown) \
     run_group(tests, sizeof(tests) / sizeof(tests)[0], setup, teardown)
 
-static inline int run_group(const struct CMUnitTest *tests, size_t n, int (*setup)(void **),
-                            int (*teardown)(void **))
+static inline int run_group(const struct CMUnitTest *tests, size_t n,
+                            int (*setup)(void **), int (*teardown)(void **))
 {
     void *state = NULL;
     if (setup && setup(&state))

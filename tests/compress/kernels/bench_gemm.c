@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GFLOP/s of the product of matrices, of the shapes that PowerSGD and GradiVeQ have, taken in
- * turns with OpenBLAS's. No test: to be run by hand.
+ * GFLOP/s of the product of matrices, of the shapes that PowerSGD and GradiVeQ have,
+ * taken in turns with OpenBLAS's. No test: to be run by hand.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 struct openblas { /* CBLAS's: 101 is row-major, 111 no transpose, 112 transpose */
     void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
-                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+                  const float *a, int lda, const float *b, int ldb, float beta,
+                  float *c, int ldc);
     void (*set_threads)(int n);
 };
 
@@ -53,9 +54,9 @@ static void once(const struct trib_kernels *k, const struct openblas *blas,
     if (k)
         k->gemm(g);
     else
-        blas->sgemm(101, g->a_transposed ? 112 : 111, g->b_transposed ? 112 : 111, (int)g->m,
-                    (int)g->n, (int)g->k, 1, g->a, (int)g->lda, g->b, (int)g->ldb, 0, g->c,
-                    (int)g->ldc);
+        blas->sgemm(101, g->a_transposed ? 112 : 111, g->b_transposed ? 112 : 111,
+                    (int)g->m, (int)g->n, (int)g->k, 1, g->a, (int)g->lda, g->b,
+                    (int)g->ldb, 0, g->c, (int)g->ldc);
 }
 
 static float *floats_new(size_t n, size_t factor)
@@ -96,8 +97,8 @@ static void bench(const struct openblas *blas, const struct shape *s)
         }
     const double flop = 2.0 * (double)s->m * (double)s->n * (double)s->k;
     const double ours = median(took[0], ROUNDS), theirs = median(took[1], ROUNDS);
-    printf("%-28s %8.2f %8.2f %6.2f\n", s->name, flop / ours * 1e-9, flop / theirs * 1e-9,
-           theirs / ours);
+    printf("%-28s %8.2f %8.2f %6.2f\n", s->name, flop / ours * 1e-9,
+           flop / theirs * 1e-9, theirs / ours);
     free(a), free(b), free(c), free(scratch);
 }
 
@@ -105,7 +106,8 @@ int main(void)
 {
     static const struct trib_symbol symbols[] = {
         {.name = "cblas_sgemm", .at = offsetof(struct openblas, sgemm)},
-        {.name = "openblas_set_num_threads", .at = offsetof(struct openblas, set_threads)}};
+        {.name = "openblas_set_num_threads",
+         .at = offsetof(struct openblas, set_threads)}};
     struct openblas blas;
     char why[200];
     if (!trib_library_open("libopenblas.so.0", symbols, 2, &blas, why, sizeof why)) {

@@ -34,7 +34,8 @@ static struct reduce_case random_case(trib_dtype_t dtype, trib_op_t op, size_t n
     c.n_dst = 1 + (int)random_below(random_below(2) ? 2 : TRIB_REDUCE_MAX_DST);
     c.ranks = op == TRIB_MEAN ? 1 + (int)random_below(9) : 0;
     c.stream = random_below(2);
-    c.weighed = op <= TRIB_MEAN && (dtype == TRIB_F32 || dtype == TRIB_F16 || dtype == TRIB_BF16) &&
+    c.weighed = op <= TRIB_MEAN &&
+                (dtype == TRIB_F32 || dtype == TRIB_F16 || dtype == TRIB_BF16) &&
                 random_below(2);
     c.alias = random_below(3) ? -1 : (int)random_below((uint32_t)c.n_src);
     return c;
@@ -273,13 +274,17 @@ static void check_octaves(const struct trib_kernels *isa)
     }
 }
 
-/* Symbols and what they leave: of encode, and of a decode of them that is taken away. */
-static void check_integers_keep(const struct trib_kernels *isa, const float *x, size_t n,
-                                const struct trib_integers *grid, size_t bytes)
+/* Symbols and what they leave: of encode, and of a decode of them that is taken
+ * away. */
+static void check_integers_keep(const struct trib_kernels *isa, const float *x,
+                                size_t n, const struct trib_integers *grid,
+                                size_t bytes)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
-    unsigned char *p = malloc(n * bytes + 1), *q = place(4, n * bytes, random_below(70));
-    float *a = malloc(n * sizeof *a + 1), *b = (float *)place(2, 4 * n, 4 * random_below(9));
+    unsigned char *p = malloc(n * bytes + 1),
+                  *q = place(4, n * bytes, random_below(70));
+    float *a = malloc(n * sizeof *a + 1),
+          *b = (float *)place(2, 4 * n, 4 * random_below(9));
     for (int plain = 0; plain < 2; plain++) {
         struct trib_integers g = *grid;
         g.weight = -1.0f;
@@ -333,9 +338,11 @@ static void check_integers(const struct trib_kernels *isa)
         fill(TRIB_I8, p, 2 * n);
         memcpy(q, p, 2 * n);
         ref->integers_decode_u16(a, p, n, &g), isa->integers_decode_u16(b, q, n, &g);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
         ref->integers_add_u16(a, p, n, &g), isa->integers_add_u16(b, q, n, &g);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
         check_integers_keep(isa, x, n, &g, 2);
         g.offset = g.low < 0 ? 127 : 0;
         g.low = fmaxf(g.low, -127), g.high = 127;
@@ -343,9 +350,11 @@ static void check_integers(const struct trib_kernels *isa)
         ref->integers_encode(p1, x, n, &g), isa->integers_encode(q1, x, n, &g);
         assert_memory_equal(p1, q1, n);
         ref->integers_decode(a, p1, n, &g), isa->integers_decode(b, q1, n, &g);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
         ref->integers_add(a, p1, n, &g), isa->integers_add(b, q1, n, &g);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
         ref->drop_not_finite(x, n);
         if (n) {
             ref->range(x, n, most), isa->range(x, n, least);
@@ -361,7 +370,8 @@ static void check_lanes_sum(const struct trib_kernels *isa)
     for (size_t n = 0; n < 600; n++) {
         const uint8_t *src[5];
         struct trib_lanes_sum s = {src, 1 + random_below(5), n};
-        unsigned char *a = place(5, 2 * n, random_below(70)), *b = place(6, 2 * n, random_below(70));
+        unsigned char *a = place(5, 2 * n, random_below(70)),
+                      *b = place(6, 2 * n, random_below(70));
         for (size_t k = 0; k < s.n_src; k++) {
             unsigned char *lanes = place((int)k, n, random_below(70));
             fill(TRIB_I8, lanes, n);
@@ -378,7 +388,8 @@ static void check_lanes(const struct trib_kernels *isa)
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
         unsigned char *lanes = place(0, 2 * n, random_below(70));
-        uint16_t *a = (uint16_t *)place(1, 2 * n, 0), *b = (uint16_t *)place(2, 2 * n, 0);
+        uint16_t *a = (uint16_t *)place(1, 2 * n, 0),
+                 *b = (uint16_t *)place(2, 2 * n, 0);
         fill(TRIB_I8, lanes, 2 * n);
         fill(TRIB_I8, (unsigned char *)a, 2 * n);
         memcpy(b, a, 2 * n);
@@ -387,10 +398,12 @@ static void check_lanes(const struct trib_kernels *isa)
         lanes = place(0, n, 0);
         ref->lanes_add_u8(a, lanes, n), isa->lanes_add_u8(b, lanes, n);
         assert_memory_equal(a, b, 2 * n);
-        const uint32_t more = 1 + random_below(300), tie = random_below(2) ? more - 1 : 1000;
+        const uint32_t more = 1 + random_below(300),
+                       tie = random_below(2) ? more - 1 : 1000;
         memcpy(a, lanes, n);
         memcpy(b, lanes, n);
-        ref->lanes_vote((uint8_t *)a, n, more, tie), isa->lanes_vote((uint8_t *)b, n, more, tie);
+        ref->lanes_vote((uint8_t *)a, n, more, tie),
+            isa->lanes_vote((uint8_t *)b, n, more, tie);
         assert_memory_equal(a, b, n);
     }
 }
@@ -403,7 +416,8 @@ static void check_bits(const struct trib_kernels *isa)
         for (int bits = 1; bits <= 8; bits++) {
             const size_t bytes = (n * (size_t)bits + 7) / 8, room = (n + 7) / 8 * 8;
             unsigned char *codes = place(0, room, 0), *again = place(1, room, 0);
-            unsigned char *p = place(2, bytes, 0), *q = place(3, bytes, random_below(70));
+            unsigned char *p = place(2, bytes, 0),
+                          *q = place(3, bytes, random_below(70));
             fill(TRIB_I8, codes, room);
             for (size_t i = 0; i < n; i++)
                 codes[i] &= (unsigned char)((1 << bits) - 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels that round to floats of 8 and 16 bits, and to tables of levels: the reference against a model in double
- * precision, at every code and every tie; the vector versions against the reference.
+ * Kernels that round to floats of 8 and 16 bits, and to tables of levels: the reference
+ * against a model in double precision, at every code and every tie; the vector versions
+ * against the reference.
  */
 #include "tests/compress/guarded.h"
 
@@ -16,7 +17,8 @@ static const struct model model_f16 = {10, 15, 0x7c00}, model_bf16 = {7, 127, 0x
 
 static double value_of(int code, const struct model *m)
 {
-    const int exponent = code >> m->mantissa, fraction = code & ((1 << m->mantissa) - 1);
+    const int exponent = code >> m->mantissa,
+              fraction = code & ((1 << m->mantissa) - 1);
     if (exponent == 0)
         return ldexp(fraction, 1 - m->bias - m->mantissa);
     return ldexp(fraction + (1 << m->mantissa), exponent - m->bias - m->mantissa);
@@ -46,7 +48,8 @@ static void test_f8_decode(void **state)
             trib_kernels_get("c")->f8_decode(&x, &c, 1, &f);
             assert_int_equal(signbit(x) != 0, code >> 7);
             if ((code & 0x7f) < models[e5m2].codes)
-                assert_true((double)fabsf(x) == value_of(code & 0x7f, &models[e5m2]) / 8);
+                assert_true((double)fabsf(x) ==
+                            value_of(code & 0x7f, &models[e5m2]) / 8);
             else if (e5m2 && (code & 0x7f) == 0x7c)
                 assert_true(isinf(x));
             else
@@ -67,7 +70,8 @@ static void test_f8_nearest(void **state)
             assert_int_equal(f8_nearest(low, &f), c);
             assert_int_equal(f8_nearest(-low, &f), c | 0x80);
             const float tie =
-                (float)((value_of(c, &models[e5m2]) + value_of(c + 1, &models[e5m2])) / 2);
+                (float)((value_of(c, &models[e5m2]) + value_of(c + 1, &models[e5m2])) /
+                        2);
             if (c == most)
                 break;
             assert_int_equal(f8_nearest(tie, &f), c + c % 2);
@@ -82,7 +86,8 @@ static void test_f8_nearest(void **state)
 }
 
 /* One of the two neighbours, by a share of the draws that is the place between them. */
-static void check_share(const struct model *m, int c, double share, const double *got, int n)
+static void check_share(const struct model *m, int c, double share, const double *got,
+                        int n)
 {
     const double low = value_of(c, m), high = value_of(c + 1, m);
     int up = 0;
@@ -146,13 +151,15 @@ static void check_half_random(half_fn encode, trib_dtype_t dtype, const struct m
     }
 }
 
-/* What the format has stays; what it has not, beyond its largest, is as nearest has it. */
+/* What the format has stays; what it has not, beyond its largest, is as nearest has
+ * it. */
 static void check_half_exact(half_fn encode, trib_dtype_t dtype)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     const uint32_t key[2] = {random_u32(), random_u32()};
-    const float beyond[] = {65505.0f, 65519.0f, 65520.0f,         65535.0f, 1e20f,
-                            -65520.f, INFINITY, 0x1.fffffep127f, -1e10f,   0x1.fe8p127f};
+    const float beyond[] = {65505.0f, 65519.0f,    65520.0f, 65535.0f,
+                            1e20f,    -65520.f,    INFINITY, 0x1.fffffep127f,
+                            -1e10f,   0x1.fe8p127f};
     float *x = malloc(65536 * sizeof *x);
     uint16_t *h = malloc(65536 * sizeof *h), *back = malloc(65536 * sizeof *back);
     for (int i = 0; i < 65536; i++)
@@ -220,9 +227,11 @@ static void check_f8(const struct trib_kernels *isa)
         fill(TRIB_I8, p, n);
         memcpy(q, p, n);
         ref->f8_decode(a, p, n, &f), isa->f8_decode(b, q, n, &f);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
         ref->f8_add(a, p, n, &f), isa->f8_add(b, q, n, &f);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
     }
 }
 
@@ -265,9 +274,11 @@ static void check_powers(const struct trib_kernels *isa)
         fill(TRIB_I8, p, n);
         memcpy(q, p, n);
         ref->powers_decode(a, p, n, &f), isa->powers_decode(b, q, n, &f);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
         ref->powers_add(a, p, n, &f), isa->powers_add(b, q, n, &f);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n), n);
+        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
+                         n);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The vector kernels of selections against the C reference, as check_kernels.c does for the
- * others: lengths 0-299, any alignment, NaN, Inf, denormals, all densities, and a page without
- * access right behind what is read. Only the payload of a NaN may differ.
+ * The vector kernels of selections against the C reference, as check_kernels.c does for
+ * the others: lengths 0-299, any alignment, NaN, Inf, denormals, all densities, and a
+ * page without access right behind what is read. Only the payload of a NaN may differ.
  */
 #include "tests/harness/tribtest.h"
 
@@ -29,8 +29,8 @@ static char *guarded_new(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t whole = (AREA + page - 1) / page * page;
-    char *p = mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                   -1, 0);
+    char *p = mmap(NULL, whole + page, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(p != MAP_FAILED);
     assert_int_equal(mprotect(p + whole, page, PROT_NONE), 0);
     return p + whole;
@@ -46,7 +46,8 @@ static float any_float(void)
 {
     static const float special[] = {0.0f, -0.0f,     INFINITY,  -INFINITY,
                                     NAN,  0x1p-149f, -0x1p-130f, 0x1.fffffep127f};
-    return below(6) ? (float)(int32_t)draw_u32(rng, drawn++) * 0x1p-31f : special[below(8)];
+    return below(6) ? (float)(int32_t)draw_u32(rng, drawn++) * 0x1p-31f
+                    : special[below(8)];
 }
 
 static void fill(float *x, size_t n)
@@ -67,7 +68,8 @@ static char *areas[4];
 
 static void check_at_least(const struct trib_kernels *c, const struct trib_kernels *isa)
 {
-    static const uint32_t thresholds[] = {0, 1, 0x3f000000, 0x3f7f0000, 0x7f800000, 0x7f800001};
+    static const uint32_t thresholds[] = {0,          1,          0x3f000000,
+                                          0x3f7f0000, 0x7f800000, 0x7f800001};
     uint32_t p[ROOM], q[ROOM];
     for (size_t n = 0; n < N_MAX; n++) {
         for (int t = 0; t < 6; t++) {
@@ -128,16 +130,17 @@ static void check_bins(const struct trib_kernels *c, const struct trib_kernels *
 /* Strata of all sizes, positions up to the last of 32 bits, from any of them on. */
 static void check_strata(const struct trib_kernels *c, const struct trib_kernels *isa)
 {
-    static const uint32_t lengths[] = {1, 300, 65536, 1u << 30, (1u << 30) + 1, UINT32_MAX};
+    static const uint32_t lengths[] = {1,         300, 65536, 1u << 30, (1u << 30) + 1,
+                                       UINT32_MAX};
     static uint32_t expected[N_MAX];
     for (size_t m = 1; m < N_MAX; m++) {
         for (int l = 0; l < 6; l++) {
             const uint32_t least = (uint32_t)m < lengths[l] ? lengths[l] : (uint32_t)m;
             const uint32_t more = least - (uint32_t)m;
-            const struct trib_strata s = {.n = least,
-                                          .k = m + (more < 1000 || below(3) == 0 ? more
-                                                                                 : below(1000)),
-                                          .keys = {below(UINT32_MAX), below(UINT32_MAX)}};
+            const struct trib_strata s = {
+                .n = least,
+                .k = m + (more < 1000 || below(3) == 0 ? more : below(1000)),
+                .keys = {below(UINT32_MAX), below(UINT32_MAX)}};
             uint32_t *p = (uint32_t *)(void *)place(areas[0], m, below(9));
             const size_t first = below(2) ? 0 : s.k - m;
             c->strata_positions(&s, first, m, expected);
@@ -152,7 +155,8 @@ static void check_gaps(const struct trib_kernels *c, const struct trib_kernels *
     static const uint32_t spans[] = {1, 300, 70000, 20000000, UINT32_MAX};
     for (size_t m = 0; m < N_MAX; m++) {
         for (int s = 0; s < 5; s++) {
-            uint32_t *p = (uint32_t *)(void *)place(areas[0], m, below(2) ? 0 : below(9));
+            uint32_t *p =
+                (uint32_t *)(void *)place(areas[0], m, below(2) ? 0 : below(9));
             uint64_t at = 0, step;
             for (size_t i = 0; i < m; i++, at += step) {
                 step = 1 + below(spans[s]);
@@ -164,7 +168,8 @@ static void check_gaps(const struct trib_kernels *c, const struct trib_kernels *
     }
 }
 
-static void test_isa(void (*check)(const struct trib_kernels *, const struct trib_kernels *))
+static void test_isa(void (*check)(const struct trib_kernels *,
+                                   const struct trib_kernels *))
 {
     static const char *const isas[] = {"avx2", "avx512", "neon"};
     for (int i = 0; i < 3; i++)

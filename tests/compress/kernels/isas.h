@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For tests of a kernel in each instruction set of this CPU against the C reference: memory
- * that ends at a page without access, and floats of all kinds.
+ * For tests of a kernel in each instruction set of this CPU against the C reference:
+ * memory that ends at a page without access, and floats of all kinds.
  */
 #ifndef TESTS_COMPRESS_KERNELS_ISAS_H
 #define TESTS_COMPRESS_KERNELS_ISAS_H
@@ -37,7 +37,8 @@ static inline struct guarded guarded_new(size_t bytes)
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t whole = (bytes + page - 1) / page * page;
     struct guarded g = {.bytes = whole + page};
-    g.pages = mmap(NULL, g.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    g.pages =
+        mmap(NULL, g.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(g.pages != MAP_FAILED);
     assert_int_equal(mprotect((char *)g.pages + whole, page, PROT_NONE), 0);
     g.p = (char *)g.pages + whole - bytes;
@@ -62,7 +63,8 @@ static inline float odd_float(uint64_t seed, uint64_t i, bool special)
     return kind % 16 == 1 ? ldexpf(v, (int)(kind >> 8) % 60 - 40) : v;
 }
 
-/* Index of the first that differs in its bits, n if none; one NaN is as good as another. */
+/* Index of the first that differs in its bits, n if none; one NaN is as good as
+ * another. */
 static inline size_t first_difference(const float *a, const float *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checksum of chunks: against its definition, bit by bit, in every instruction set, for all
- * lengths up to where the fast ways begin and around their ends, at any address.
+ * The checksum of chunks: against its definition, bit by bit, in every instruction set,
+ * for all lengths up to where the fast ways begin and around their ends, at any
+ * address.
  *
  *     test_crc --bench         GB/s of each instruction set
  */
@@ -62,7 +63,8 @@ static void check(const struct trib_kernels *k, size_t n, uint32_t before)
 
 static void test_lengths(void **state)
 {
-    static const size_t lengths[] = {3071, 3072, 3073, 3080, 6143, 6144, 6151, 9216, LONGEST};
+    static const size_t lengths[] = {3071, 3072, 3073, 3080,   6143,
+                                     6144, 6151, 9216, LONGEST};
     const struct trib_kernels *isas[4];
 
     (void)state;

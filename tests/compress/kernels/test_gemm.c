@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The product of matrices: against its definition, in every instruction set, for every way
- * that the operands can lie.
+ * The product of matrices: against its definition, in every instruction set, for every
+ * way that the operands can lie.
  */
 #include "tests/compress/kernels/isas.h"
 
@@ -21,7 +21,8 @@ static size_t floats_of(size_t rows, size_t cols, size_t ld)
     return rows && cols ? (rows - 1) * ld + cols : 0;
 }
 
-/* bits of `how`: a and b transposed, add, longer rows, NaN and Inf among the elements */
+/* bits of `how`: a and b transposed, add, longer rows, NaN and Inf among the
+ * elements */
 static struct product product_new(struct shape s, unsigned how)
 {
     struct product p = {{.m = s.m, .n = s.n, .k = s.k}, .expected = NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks in one process whose plans have LGC as their model: shares, words and exchanges are summed
- * here as a plan does.
+ * Ranks in one process whose plans have LGC as their model: shares, words and exchanges
+ * are summed here as a plan does.
  */
 #ifndef TESTS_COMPRESS_MODELS_LGC_RIG_H
 #define TESTS_COMPRESS_MODELS_LGC_RIG_H
@@ -60,7 +60,8 @@ static inline void models_free(struct ring *r)
         trib_model_destroy(r->models[k]);
 }
 
-static inline void ring_init(struct ring *r, const char *text, size_t total, int ranks, bool mean)
+static inline void ring_init(struct ring *r, const char *text, size_t total, int ranks,
+                             bool mean)
 {
     struct trib_error err = {0};
     *r = (struct ring){.codec = codec_of(text), .ranks = ranks};
@@ -117,7 +118,8 @@ static inline float *share_of(const struct ring *r, size_t chunk)
 static inline struct trib_model_chunk chunk_of(const struct ring *r, size_t i)
 {
     const size_t left = r->opts.total - i * PIECE;
-    return (struct trib_model_chunk){i * PIECE, left < PIECE ? left : PIECE, share_of(r, i)};
+    return (struct trib_model_chunk){i * PIECE, left < PIECE ? left : PIECE,
+                                     share_of(r, i)};
 }
 
 /* The sum of the ranks' shares, which each settles to the same. */
@@ -141,7 +143,8 @@ static inline void agree(struct ring *r, size_t i)
     free(own);
 }
 
-static inline size_t encode_own(struct ring *r, int k, const struct trib_model_chunk *c, uint8_t *dst)
+static inline size_t encode_own(struct ring *r, int k, const struct trib_model_chunk *c,
+                                uint8_t *dst)
 {
     const struct trib_encode in = {.x = r->x[k] + c->first,
                                    .n = c->n,
@@ -178,7 +181,8 @@ static inline void reduce(struct ring *r, size_t i)
     assert_status(trib_codec_merge(r->codec, &m, sum, &len), TRIB_OK);
     for (int k = 0; k < r->ranks; k++) {
         assert_status(
-            trib_model_result(r->models[k], &c, sum, len, r->result[k] + c.first), TRIB_OK);
+            trib_model_result(r->models[k], &c, sum, len, r->result[k] + c.first),
+            TRIB_OK);
         assert_memory_equal(r->result[k] + c.first, r->result[0] + c.first,
                             c.n * sizeof(float));
     }
@@ -207,8 +211,9 @@ static inline uint8_t *state_new(const struct trib_model *m)
 static inline uint8_t *weights_new(const struct ring *r)
 {
     const bool ps = strstr(trib_codec_info(r->codec)->text, "lgc-ps");
-    const size_t floats = ENCODER_WEIGHTS + (ps ? (size_t)r->ranks * (DECODER_WEIGHTS + 1)
-                                                : DECODER_WEIGHTS);
+    const size_t floats =
+        ENCODER_WEIGHTS +
+        (ps ? (size_t)r->ranks * (DECODER_WEIGHTS + 1) : DECODER_WEIGHTS);
     const size_t bytes = AE_HEAD + 12 * floats + 16;
     uint8_t *first = state_new(r->models[0]);
     for (int k = 1; k < r->ranks; k++) {
@@ -235,7 +240,8 @@ static inline void draw(struct ring *r, uint64_t seed)
 {
     for (int k = 0; k < r->ranks; k++)
         for (size_t i = 0; i < r->opts.total; i++)
-            r->x[k][i] = normal_at(seed, i) + 0.2f * normal_at(seed + 100 + (uint64_t)k, i);
+            r->x[k][i] =
+                normal_at(seed, i) + 0.2f * normal_at(seed + 100 + (uint64_t)k, i);
 }
 
 static inline void forget_residuals(struct ring *r)
@@ -296,9 +302,10 @@ static inline const char *text_of(int form, const char *params)
     return text;
 }
 
-/* In the last stage with weights that the caller gives; weights end where innovations do. */
-static inline void ring_coded(struct ring *r, int form, size_t total, int ranks, bool mean,
-                       void (*set)(float *weights, int ranks))
+/* In the last stage with weights that the caller gives; weights end where innovations
+ * do. */
+static inline void ring_coded(struct ring *r, int form, size_t total, int ranks,
+                              bool mean, void (*set)(float *weights, int ranks))
 {
     ring_init(r, text_of(form, "dense=0,train=1"), total, ranks, mean);
     struct trib_error err = {0};
@@ -311,7 +318,8 @@ static inline void ring_coded(struct ring *r, int form, size_t total, int ranks,
     }
     for (int k = 0; k < ranks; k++)
         assert_status(
-            trib_model_read(r->models[k], bytes, trib_model_bytes(r->models[k]), &err), TRIB_OK);
+            trib_model_read(r->models[k], bytes, trib_model_bytes(r->models[k]), &err),
+            TRIB_OK);
     free(bytes);
     r->step = 5; /* nothing was gathered before */
 }

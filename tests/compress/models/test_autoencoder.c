@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC's autoencoder: shape, derivatives of both losses, learning, and the properties of its two
- * forms.
+ * LGC's autoencoder: shape, derivatives of both losses, learning, and the properties of
+ * its two forms.
  */
 #include "tests/compress/models/autoencoder_rig.h"
 
@@ -107,8 +107,8 @@ static double loss_along(struct trib_autoencoder *ae, const struct data *d, bool
     return loss;
 }
 
-/* With a rate of 1, a step is the gradient: compared with differences of losses, layer by
- * layer, along one direction in each. */
+/* With a rate of 1, a step is the gradient: compared with differences of losses, layer
+ * by layer, along one direction in each. */
 static void check_gradient(bool ring, float slope, double relative, double absolute)
 {
     const struct trib_autoencoder_opts opts = {.length = 95,
@@ -280,9 +280,9 @@ static void test_permutation(void **state)
 }
 
 /*
- * Weights that only move samples. In the encoder each stage deals a channel out to two, by
- * even and odd samples, so that 16 hold every 16th; four of those are the latent. The
- * decoder puts them back in place.
+ * Weights that only move samples. In the encoder each stage deals a channel out to two,
+ * by even and odd samples, so that 16 hold every 16th; four of those are the latent.
+ * The decoder puts them back in place.
  */
 static void set_moving_weights(float *w)
 {
@@ -310,7 +310,8 @@ static void set_moving_weights(float *w)
     w[at] = 1;
 }
 
-/* Linear, with such weights: what fits into a latent comes back exactly, and so does a mean. */
+/* Linear, with such weights: what fits into a latent comes back exactly, and so does a
+ * mean. */
 static void test_lossless(void **state)
 {
     enum {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The autoencoder of nodes that know their own vectors alone, and as bytes from which learning
- * goes on.
+ * The autoencoder of nodes that know their own vectors alone, and as bytes from which
+ * learning goes on.
  */
 #include "tests/compress/models/autoencoder_rig.h"
 
 /* The means that nodes of the ring come to know. */
-static void means(struct trib_autoencoder *ae, const struct data *d, float *mean, float *latent)
+static void means(struct trib_autoencoder *ae, const struct data *d, float *mean,
+                  float *latent)
 {
     const size_t n_latent = trib_autoencoder_latent(ae);
     float *c = malloc(n_latent * sizeof *c);
@@ -49,7 +50,8 @@ static double step_apart(struct trib_autoencoder *const *nodes, const struct dat
     return loss;
 }
 
-static double weights_apart(const struct trib_autoencoder *a, const struct trib_autoencoder *b)
+static double weights_apart(const struct trib_autoencoder *a,
+                            const struct trib_autoencoder *b)
 {
     uint8_t *x = bytes_new(a), *y = bytes_new(b);
     const double apart = sqrt(square_distance((const float *)(const void *)(x + HEAD),
@@ -63,7 +65,8 @@ static double weights_apart(const struct trib_autoencoder *a, const struct trib_
 static void test_apart(void **state)
 {
     enum { N = 3 };
-    const struct trib_autoencoder_opts opts = {.length = 95, .decoders = 1, .rate = 0.01f};
+    const struct trib_autoencoder_opts opts = {
+        .length = 95, .decoders = 1, .rate = 0.01f};
     (void)state;
     struct trib_autoencoder *all = ae_new(opts, NULL), *start = ae_new(opts, NULL);
     struct trib_autoencoder *nodes[N];
@@ -76,7 +79,8 @@ static void test_apart(void **state)
         assert_true(fabs(loss - apart) <= 1e-5 * loss);
     }
     for (int k = 0; k < N; k++) {
-        assert_true(trib_autoencoder_digest(nodes[k]) == trib_autoencoder_digest(nodes[0]));
+        assert_true(trib_autoencoder_digest(nodes[k]) ==
+                    trib_autoencoder_digest(nodes[0]));
         assert_true(weights_apart(nodes[k], all) < 1e-4 * weights_apart(start, all));
     }
     for (int k = 0; k < N; k++)
@@ -85,11 +89,13 @@ static void test_apart(void **state)
     data_free(&d);
 }
 
-/* Several vectors in a step: the mean of their derivatives; SGD's step is linear in it. */
+/* Several vectors in a step: the mean of their derivatives; SGD's step is linear in
+ * it. */
 static void test_apart_mean(void **state)
 {
     enum { N = 2 };
-    const struct trib_autoencoder_opts opts = {.length = 95, .decoders = 1, .rate = 0.01f};
+    const struct trib_autoencoder_opts opts = {
+        .length = 95, .decoders = 1, .rate = 0.01f};
     (void)state;
     struct trib_autoencoder *nodes[N] = {ae_new(opts, NULL), ae_new(opts, NULL)};
     struct trib_autoencoder *one[2] = {ae_new(opts, NULL), ae_new(opts, NULL)};
@@ -114,7 +120,8 @@ static void test_apart_mean(void **state)
     free(bytes[0]), free(bytes[1]), free(bytes[2]);
 }
 
-/* Means that are not finite add nothing; a node whose own derivatives are not stops all. */
+/* Means that are not finite add nothing; a node whose own derivatives are not stops
+ * all. */
 static void test_apart_not_finite(void **state)
 {
     enum { LENGTH = 50 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC as a model of a plan, in both forms: its stages, what it makes of gradients, and what it
- * learns.
+ * LGC as a model of a plan, in both forms: its stages, what it makes of gradients, and
+ * what it learns.
  */
 #include "tests/compress/models/lgc_rig.h"
 
-/* ---- stages ----------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------- */
 
 /* Elements, then values at the positions, then latents: each from its start on. */
 static void test_stages(void **state)
@@ -21,7 +21,8 @@ static void test_stages(void **state)
             start(&r);
             const uint32_t epoch = step <= DENSE ? 0 : step <= DENSE + TRAIN ? 1 : 2;
             assert_int_equal(trib_model_epoch(r.models[0]), epoch);
-            assert_int_equal(r.exchanged, step == DENSE + 2 || step == DENSE + TRAIN + 1);
+            assert_int_equal(r.exchanged,
+                             step == DENSE + 2 || step == DENSE + TRAIN + 1);
             if (epoch == 0)
                 assert_true(square_distance(r.result[0], dense, TOTAL) <
                             1e-12 * square_sum(dense, TOTAL));
@@ -88,9 +89,10 @@ static void test_positions(void **state)
     ring_free(&r);
 }
 
-/* ---- coding ------------------------------------------------------------------------ */
+/* ---- coding ---------------------------------------------------------------------- */
 
-/* The result is that of the decoder for the mean of latents, which the words' sum is. */
+/* The result is that of the decoder for the mean of latents, which the words' sum
+ * is. */
 static void test_mean_of_latents(void **state)
 {
     enum { RANKS = 4 };
@@ -99,7 +101,8 @@ static void test_mean_of_latents(void **state)
         struct ring r;
         struct trib_autoencoder *ae;
         struct trib_error err = {0};
-        const struct trib_autoencoder_opts opts = {.length = LENGTH, .decoders = 1, .seed = 7};
+        const struct trib_autoencoder_opts opts = {
+            .length = LENGTH, .decoders = 1, .seed = 7};
         float c[LATENT], sum[LATENT] = {0}, v[LENGTH], out[LENGTH];
         ring_coded(&r, 0, PIECE, RANKS, mean, NULL);
         draw(&r, 3);
@@ -127,12 +130,13 @@ static void test_mean_of_latents(void **state)
 
 /*
  * Weights that only move samples, and between which nothing is below 0: LeakyReLU does
- * nothing. The encoder keeps samples 0, 5, 10 and 15 of every 16; the decoder writes each to
- * those that follow, up to the next.
+ * nothing. The encoder keeps samples 0, 5, 10 and 15 of every 16; the decoder writes
+ * each to those that follow, up to the next.
  */
 static void set_moving_weights(float *w, int decoders, bool innovation)
 {
-    static const size_t layer[] = {256, 24704, 98560, 49216, 260, 416, 6208, 24704, 12320};
+    static const size_t layer[] = {256, 24704, 98560, 49216, 260,
+                                   416, 6208,  24704, 12320};
     static const size_t in[] = {1, 64, 128, 256}, out[] = {64, 128, 256, 64};
     static const size_t up_out[] = {32, 64, 128, 32};
     for (size_t stage = 0; stage < 4; w += layer[stage], stage++)
@@ -164,21 +168,23 @@ static void moving_weights_ps(float *w, int ranks)
     set_moving_weights(w, ranks, true);
 }
 
-/* Positive, falling from group to group of the moved samples; rank k has `factor` times as
- * much as the master, in each group another. */
+/* Positive, falling from group to group of the moved samples; rank k has `factor` times
+ * as much as the master, in each group another. */
 static void draw_groups(struct ring *r, bool alike)
 {
     for (int k = 0; k < r->ranks; k++) {
         memset(r->x[k], 0, r->opts.total * sizeof(float));
         for (size_t i = 0; i < 16 * 7; i++) {
             const size_t group = i / 16 * 4 + i % 16 / 5;
-            const float own = alike ? 1.0f : 1.0f + 0.3f * (float)((group * 7 + (size_t)k) % 5);
+            const float own =
+                alike ? 1.0f : 1.0f + 0.3f * (float)((group * 7 + (size_t)k) % 5);
             r->x[k][11 * i + 2] = (40 - (float)group) * (k == 1 || alike ? 1.0f : own);
         }
     }
 }
 
-/* With weights that lose nothing, nothing is lost: sums are exact, and residuals empty. */
+/* With weights that lose nothing, nothing is lost: sums are exact, and residuals
+ * empty. */
 static void test_lossless(void **state)
 {
     (void)state;
@@ -193,7 +199,8 @@ static void test_lossless(void **state)
             assert_true(square_distance(r.result[0], dense, PIECE) <
                         1e-12 * square_sum(dense, PIECE));
             for (int k = 0; k < 2; k++)
-                assert_true(square_sum(r.residual[k], PIECE) < 1e-10 * square_sum(dense, PIECE));
+                assert_true(square_sum(r.residual[k], PIECE) <
+                            1e-10 * square_sum(dense, PIECE));
             free(dense);
         }
         ring_free(&r);
@@ -203,10 +210,12 @@ static void test_lossless(void **state)
 static void only_innovations(float *w, int ranks)
 {
     for (int k = 0; k < ranks; k++)
-        w[ENCODER_WEIGHTS + (size_t)(k + 1) * (DECODER_WEIGHTS + 1) - 1] = (float)(k + 1);
+        w[ENCODER_WEIGHTS + (size_t)(k + 1) * (DECODER_WEIGHTS + 1) - 1] =
+            (float)(k + 1);
 }
 
-/* lgc-ps: of each rank its few largest values, by its weight, are added where they are. */
+/* lgc-ps: of each rank its few largest values, by its weight, are added where they
+ * are. */
 static void test_innovations(void **state)
 {
     enum { RANKS = 3, FEW = 13 /* 0.01 of PIECE */ };
@@ -256,7 +265,8 @@ static void test_permutation(void **state)
     }
 }
 
-/* A rank keeps what it contributed, less what its own word says where something was sent. */
+/* A rank keeps what it contributed, less what its own word says where something was
+ * sent. */
 static void test_residual(void **state)
 {
     (void)state;
@@ -278,7 +288,8 @@ static void test_residual(void **state)
             if (chosen[i])
                 own_sums += fabs(own - kept - (double)r.result[0][i]);
         }
-        /* the server's form is linear behind the latent: own words add up to the result */
+        /* the server's form is linear behind the latent: own words add up to the
+         * result */
         if (form)
             assert_true(own_sums < 1e-3);
         free(chosen);
@@ -286,7 +297,7 @@ static void test_residual(void **state)
     }
 }
 
-/* ---- learning ----------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------- */
 
 static double error_after(int form, const char *params, uint32_t starts)
 {
@@ -315,7 +326,8 @@ static void test_learning(void **state)
         const double little = error_after(form, "dense=0,train=1", 1);
         const double much = error_after(form, "dense=0,train=60", 60);
         if (!(much < 0.3 && much < 0.5 * little))
-            fail_msg("%s: NMSE %g after 1 start, %g after 60", forms[form], little, much);
+            fail_msg("%s: NMSE %g after 1 start, %g after 60", forms[form], little,
+                     much);
     }
 }
 
@@ -355,7 +367,8 @@ static void test_same_as_alone(void **state)
                 vs[k] = v[k], ss[k] = s[k];
             }
             const struct trib_autoencoder_batch batch = {vs, ss, RANKS, n + 2};
-            form ? trib_autoencoder_train_ps(ae, &batch) : trib_autoencoder_train_ring(ae, &batch);
+            form ? trib_autoencoder_train_ps(ae, &batch)
+                 : trib_autoencoder_train_ring(ae, &batch);
         }
         start(&r); /* the last exchange is before it */
         uint8_t *theirs = weights_new(&r), *alone = malloc(trib_autoencoder_bytes(ae));
@@ -365,8 +378,8 @@ static void test_same_as_alone(void **state)
         const float *a = (const float *)(const void *)(alone + AE_HEAD);
         const float *b = (const float *)(const void *)(theirs + AE_HEAD);
         const float *c = (const float *)(const void *)(before + AE_HEAD);
-        /* Adam's first steps are of the rate's size whatever the derivative: rounding may
-         * turn some that are nearly 0 */
+        /* Adam's first steps are of the rate's size whatever the derivative: rounding
+         * may turn some that are nearly 0 */
         const double apart = square_distance(a, b, n), moved = square_distance(a, c, n);
         if (!(apart <= (form ? 0 : 1e-3) * moved))
             fail_msg("%s: %g apart, %g moved", forms[form], apart, moved);
@@ -376,14 +389,15 @@ static void test_same_as_alone(void **state)
     }
 }
 
-/* ---- refusals, sizes -------------------------------------------------------------------- */
+/* ---- refusals, sizes ------------------------------------------------------------- */
 
 static void expect_no_model(const char *text, size_t piece, int ranks, const char *says)
 {
     struct trib_error err = {0};
     struct trib_codec *c = codec_of(text);
     struct trib_model *m = NULL;
-    const struct trib_model_opts opts = {.total = 2 * piece, .piece = piece, .ranks = ranks};
+    const struct trib_model_opts opts = {
+        .total = 2 * piece, .piece = piece, .ranks = ranks};
     assert_status(trib_model_create(c, &opts, &err, &m), TRIB_ERR_CODEC);
     assert_null(m);
     if (!strstr(trib_error_text(&err), says))
@@ -402,10 +416,12 @@ static void test_refusals(void **state)
     }
     struct trib_error err = {0};
     struct trib_codec *c;
-    assert_status(trib_codec_create("lgc-ps:ratio=0.001,innovation=0.01", NULL, &err, &c),
-                  TRIB_ERR_CODEC);
+    assert_status(
+        trib_codec_create("lgc-ps:ratio=0.001,innovation=0.01", NULL, &err, &c),
+        TRIB_ERR_CODEC);
     assert_non_null(strstr(trib_error_text(&err), "innovation is larger than ratio"));
-    assert_status(trib_codec_create("lgc:innovation=0.01", NULL, &err, &c), TRIB_ERR_CODEC);
+    assert_status(trib_codec_create("lgc:innovation=0.01", NULL, &err, &c),
+                  TRIB_ERR_CODEC);
 }
 
 /* Bytes of each stage; a tail that is no longer than a latent goes as it is. */
@@ -424,7 +440,8 @@ static void test_bytes(void **state)
             float *dense = dense_new(&r);
             start(&r);
             assert_int_equal(r.bytes, bytes[form][n]);
-            assert_true(square_distance(r.result[0] + PIECE, dense + PIECE, LATENT) < 1e-10);
+            assert_true(square_distance(r.result[0] + PIECE, dense + PIECE, LATENT) <
+                        1e-10);
             free(dense);
         }
         ring_free(&r);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC where something is odd: gradients that are not finite, states that are loaded, shares and
- * words from strangers.
+ * LGC where something is odd: gradients that are not finite, states that are loaded,
+ * shares and words from strangers.
  */
 #include "tests/compress/models/lgc_rig.h"
 
-/* ---- real numbers -------------------------------------------------------------------- */
+/* ---- real numbers ---------------------------------------------------------------- */
 
 /* What is not finite teaches no rank anything; what comes behind does. */
 static void test_not_finite_training(void **state)
@@ -40,8 +40,8 @@ static void test_not_finite_training(void **state)
     }
 }
 
-/* In the last stage all positions that were sent come out as NaN, whichever rank is the master and
- * wherever the bad element is, and nothing of it is left then. */
+/* In the last stage all positions that were sent come out as NaN, whichever rank is the
+ * master and wherever the bad element is, and nothing of it is left then. */
 static void test_not_finite_coded(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -59,7 +59,8 @@ static void test_not_finite_coded(void **state)
             assert_true(isnan(share_of(&r, 0)[0]));
             for (size_t i = 0; i < PIECE; i++)
                 assert_true(chosen[i] ? isnan(r.result[0][i]) : r.result[0][i] == 0.0f);
-            assert_true(finite_all(r.residual[0], PIECE) && finite_all(r.residual[1], PIECE));
+            assert_true(finite_all(r.residual[0], PIECE) &&
+                        finite_all(r.residual[1], PIECE));
             draw(&r, 3);
             start(&r);
             assert_true(finite_all(r.result[0], PIECE));
@@ -86,14 +87,15 @@ static void test_not_finite_beside_zeros(void **state)
             for (size_t i = 0; i < PIECE; i++)
                 bad += isnan(r.result[0][i]);
             assert_int_equal(bad, 1);
-            assert_true(finite_all(r.residual[0], PIECE) && finite_all(r.residual[1], PIECE));
+            assert_true(finite_all(r.residual[0], PIECE) &&
+                        finite_all(r.residual[1], PIECE));
             ring_free(&r);
         }
     }
 }
 
-/* Nothing, everything alike, one element, very small and very large ones: finite results, and
- * zeros stay zeros. */
+/* Nothing, everything alike, one element, very small and very large ones: finite
+ * results, and zeros stay zeros. */
 static void test_unusual(void **state)
 {
     static const struct {
@@ -123,7 +125,7 @@ static void test_unusual(void **state)
     }
 }
 
-/* ---- state --------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------- */
 
 /* A plan that is loaded goes on with the same bits, in whatever stage it was saved. */
 static void test_state(void **state)
@@ -152,7 +154,8 @@ static void test_state(void **state)
             for (uint32_t step = saved; step < saved + 3; step++) {
                 draw(&r, step), draw(&twin, step);
                 start(&r), start(&twin);
-                assert_memory_equal(r.result[0], twin.result[0], r.opts.total * sizeof(float));
+                assert_memory_equal(r.result[0], twin.result[0],
+                                    r.opts.total * sizeof(float));
                 uint8_t *weights = weights_new(&r);
                 assert_true(same_weights(&twin, weights));
                 free(weights);
@@ -207,10 +210,10 @@ static void test_bad_state(void **state)
     }
 }
 
-/* ---- what comes from others ------------------------------------------------------------ */
+/* ---- what comes from others ------------------------------------------------------ */
 
-/* A share that is none: nothing is touched outside of the chunk, the result is 0. With a scale that
- * is not finite it is NaN at the positions. */
+/* A share that is none: nothing is touched outside of the chunk, the result is 0. With
+ * a scale that is not finite it is NaN at the positions. */
 static void test_bad_share(void **state)
 {
     static const float bad[] = {NAN,  INFINITY, -1.0f, 0.5f, 1e30f, 1270.0f,
@@ -236,7 +239,8 @@ static void test_bad_share(void **state)
                 for (size_t i = 0; i < 500; i++)
                     r.x[0][PIECE + i] = 1;
                 const size_t len = encode_own(&r, 0, &c, word);
-                assert_status(trib_model_result(r.models[0], &c, word, len, x), TRIB_OK);
+                assert_status(trib_model_result(r.models[0], &c, word, len, x),
+                              TRIB_OK);
                 assert_true(taken || square_sum(x, 500) == 0);
                 for (size_t i = 0; infinite && i < 500; i++)
                     assert_true(isnan(x[i]) == (i == 1 || i == 7 || i == 499));
@@ -263,10 +267,12 @@ static void test_bad_words(void **state)
         for (size_t cut = 0; cut < len; cut += 3) {
             uint8_t *exact = malloc(cut);
             memcpy(exact, word, cut);
-            assert_status(trib_model_result(r.models[0], &c, exact, cut, x), TRIB_ERR_CODEC);
+            assert_status(trib_model_result(r.models[0], &c, exact, cut, x),
+                          TRIB_ERR_CODEC);
             free(exact);
         }
-        assert_status(trib_model_result(r.models[0], &c, word, len + 4, x), TRIB_ERR_CODEC);
+        assert_status(trib_model_result(r.models[0], &c, word, len + 4, x),
+                      TRIB_ERR_CODEC);
         assert_status(trib_model_result(r.models[0], &c, word, len, x), TRIB_OK);
         word[0] ^= 1;
         assert_status(trib_model_result(r.models[0], &c, word, len, x), TRIB_ERR_CODEC);

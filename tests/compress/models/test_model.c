@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PowerSGD and GradiVeQ by their mathematics, ranks being played one after the other; and what
- * words and states of strangers do to a model: nothing.
+ * PowerSGD and GradiVeQ by their mathematics, ranks being played one after the other;
+ * and what words and states of strangers do to a model: nothing.
  */
 #include "tests/harness/tribtest.h"
 
@@ -22,7 +22,7 @@ static float number(uint32_t stream, uint64_t i)
     return (float)(int32_t)trib_rng_draw4(rng, i).word[0] * 0x1p-31f;
 }
 
-/* ---- some ranks, one chunk -------------------------------------------------------- */
+/* ---- some ranks, one chunk ------------------------------------------------------- */
 
 struct group {
     struct trib_codec *codec;
@@ -90,7 +90,8 @@ static void exchange(struct group *g)
     }
     assert_true(wanting == 0 || wanting == g->ranks);
     for (int r = 0; wanting && r < g->ranks; r++)
-        assert_int_equal(trib_model_exchanged(g->model[r], g->exchanged, NULL), TRIB_OK);
+        assert_int_equal(trib_model_exchanged(g->model[r], g->exchanged, NULL),
+                         TRIB_OK);
 }
 
 static void share(struct group *g, const float *const *p)
@@ -115,8 +116,8 @@ static void merge(struct group *g)
         words[r] = (struct trib_word){g->word[r], g->len[r]};
     const struct trib_merge m = {.words = words, .n_words = (size_t)g->ranks, .n = g->n,
                                  .piece = g->n, .final = true};
-    assert_int_equal(trib_codec_merge(g->codec, &m, g->word[g->ranks], &g->len[g->ranks]),
-                     TRIB_OK);
+    assert_int_equal(
+        trib_codec_merge(g->codec, &m, g->word[g->ranks], &g->len[g->ranks]), TRIB_OK);
 }
 
 /* A start: x of each rank; results in y, the same on all ranks. */
@@ -133,9 +134,12 @@ static void step(struct group *g, const float *const *x)
     }
     share(g, p);
     for (int r = 0; r < g->ranks; r++) {
-        const struct trib_encode in = {.x = p[r], .n = g->n,
-                                       .key = {.seed = 5, .step = g->step, .stream = (uint32_t)r},
-                                       .share = g->share, .model = g->model[r]};
+        const struct trib_encode in = {
+            .x = p[r],
+            .n = g->n,
+            .key = {.seed = 5, .step = g->step, .stream = (uint32_t)r},
+            .share = g->share,
+            .model = g->model[r]};
         g->len[r] = trib_codec_encode_kept(g->codec, &in, g->residual[r], g->word[r]);
     }
     merge(g);
@@ -170,10 +174,11 @@ static double square_distance(const float *a, const float *b, size_t n)
     return sum;
 }
 
-/* ---- PowerSGD --------------------------------------------------------------------- */
+/* ---- PowerSGD -------------------------------------------------------------------- */
 
-/* Of a matrix with singular values 2 and 1, the direction that is kept turns towards that of 2:
- * the tangent of the angle between them falls to a quarter with each start. */
+/* Of a matrix with singular values 2 and 1, the direction that is kept turns towards
+ * that of 2: the tangent of the angle between them falls to a quarter with each
+ * start. */
 static void test_iteration_converges(void **state)
 {
     enum { SIDE = 64, N = SIDE * SIDE };
@@ -198,8 +203,8 @@ static void test_iteration_converges(void **state)
     group_free(&g);
 }
 
-/* What comes out is what of the sum lies in the span of the factor that ranks share: never more
- * than the sum, and the same as its own approximation. */
+/* What comes out is what of the sum lies in the span of the factor that ranks share:
+ * never more than the sum, and the same as its own approximation. */
 static void test_projects(void **state)
 {
     enum { N = 100 * 64 };
@@ -269,7 +274,7 @@ static void test_short_chunks_are_exact(void **state)
     }
 }
 
-/* ---- GradiVeQ --------------------------------------------------------------------- */
+/* ---- GradiVeQ -------------------------------------------------------------------- */
 
 enum { SLICE = 64, SLICES = 200, ELEMENTS = SLICE * SLICES };
 
@@ -279,19 +284,21 @@ static void fill_slices(float *x, uint32_t stream)
         for (size_t j = 0; j < SLICE; j++) {
             float v = 0.1f * number(stream, s * SLICE + j);
             for (uint32_t k = 0; k < 6; k++)
-                v += number(stream, (1u << 20) + s * 8 + k) * number(99, k * SLICE + j) /
-                     (float)(k + 1);
+                v += number(stream, (1u << 20) + s * 8 + k) *
+                     number(99, k * SLICE + j) / (float)(k + 1);
             x[s * SLICE + j] = v;
         }
 }
 
-/* Of the slices it was fitted to, the energy lost is that of the eigenvalues dropped. */
+/* Of the slices it was fitted to, the energy lost is that of the eigenvalues
+ * dropped. */
 static void test_loses_what_was_dropped(void **state)
 {
     (void)state;
     for (int kept = 2; kept <= 64; kept *= 2) {
         char text[80];
-        snprintf(text, sizeof text, "gradiveq:slice=64,kept=%d,train=1,coded=9,ef=0", kept);
+        snprintf(text, sizeof text, "gradiveq:slice=64,kept=%d,train=1,coded=9,ef=0",
+                 kept);
         struct group g = group_new(text, RANKS, ELEMENTS);
         struct trib_pca *pca;
         const struct trib_pca_opts opts = {.slice = SLICE, .kept = (size_t)kept};
@@ -308,7 +315,8 @@ static void test_loses_what_was_dropped(void **state)
         assert_int_equal(trib_pca_fit(pca, NULL), TRIB_OK);
         forget_residuals(&g);
         step(&g, (const float *const *)x);
-        const double lost = square_distance(g.y[0], sum, ELEMENTS) / square_sum(sum, ELEMENTS);
+        const double lost =
+            square_distance(g.y[0], sum, ELEMENTS) / square_sum(sum, ELEMENTS);
         assert_true(fabs(lost - trib_pca_dropped(pca)) < 1e-5);
         if (kept == SLICE)
             assert_true(lost < 1e-10);
@@ -324,15 +332,18 @@ static void test_loses_what_was_dropped(void **state)
 static void test_cycles(void **state)
 {
     (void)state;
-    struct group g = group_new("gradiveq:slice=64,kept=4,train=2,coded=3", RANKS, ELEMENTS);
+    struct group g =
+        group_new("gradiveq:slice=64,kept=4,train=2,coded=3", RANKS, ELEMENTS);
     float *x[RANKS];
     for (int r = 0; r < RANKS; r++) {
         x[r] = malloc(ELEMENTS * sizeof *x[r]);
         fill_slices(x[r], (uint32_t)r + 40);
     }
-    const size_t whole = 8 + ELEMENTS * sizeof(float), coded = 8 + (size_t)SLICES * 4 * 4;
+    const size_t whole = 8 + ELEMENTS * sizeof(float),
+                 coded = 8 + (size_t)SLICES * 4 * 4;
     const size_t basis = 8 + 24 + (SLICE + SLICE * 4) * sizeof(float);
-    uint8_t *a = malloc(trib_model_bytes(g.model[0])), *b = malloc(trib_model_bytes(g.model[0]));
+    uint8_t *a = malloc(trib_model_bytes(g.model[0])),
+            *b = malloc(trib_model_bytes(g.model[0]));
     for (uint32_t i = 0; i < 10; i++) {
         step(&g, (const float *const *)x);
         assert_int_equal(g.len[0], i % 5 < 2 ? whole : coded);
@@ -347,11 +358,13 @@ static void test_cycles(void **state)
     group_free(&g);
 }
 
-/* A slice that is not finite comes out so; the others, and the basis, take no notice. */
+/* A slice that is not finite comes out so; the others, and the basis, take no
+ * notice. */
 static void test_gradiveq_of_odd_input(void **state)
 {
     (void)state;
-    struct group g = group_new("gradiveq:slice=64,kept=64,train=1,coded=9", 1, ELEMENTS);
+    struct group g =
+        group_new("gradiveq:slice=64,kept=64,train=1,coded=9", 1, ELEMENTS);
     float *x = malloc(ELEMENTS * sizeof *x);
     const float *in[] = {x};
     fill_slices(x, 1);
@@ -370,7 +383,7 @@ static void test_gradiveq_of_odd_input(void **state)
     group_free(&g);
 }
 
-/* ---- strangers -------------------------------------------------------------------- */
+/* ---- strangers ------------------------------------------------------------------- */
 
 static const char *const texts[] = {
     "powersgd:rank=2,columns=64",
@@ -400,16 +413,19 @@ static void test_foreign_words(void **state)
         uint8_t *word = malloc(g.len[0] + 4);
         memcpy(word, g.word[0], g.len[0]);
         for (size_t len = 0; len < g.len[0]; len += len < 40 ? 1 : 997)
-            assert_int_equal(trib_model_result(g.model[0], &c, word, len, y), TRIB_ERR_CODEC);
+            assert_int_equal(trib_model_result(g.model[0], &c, word, len, y),
+                             TRIB_ERR_CODEC);
         assert_int_equal(trib_model_result(g.model[0], &c, word, g.len[0] + 4, y),
                          TRIB_ERR_CODEC);
         word[0] ^= 2; /* epoch */
-        assert_int_equal(trib_model_result(g.model[0], &c, word, g.len[0], y), TRIB_ERR_CODEC);
+        assert_int_equal(trib_model_result(g.model[0], &c, word, g.len[0], y),
+                         TRIB_ERR_CODEC);
         struct trib_word words[] = {{g.word[0], g.len[0]}, {word, g.len[0]}};
         const struct trib_merge m = {.words = words, .n_words = 2, .n = ELEMENTS,
                                      .piece = ELEMENTS};
         size_t len;
-        assert_int_equal(trib_codec_merge(g.codec, &m, g.word[1], &len), TRIB_ERR_CODEC);
+        assert_int_equal(trib_codec_merge(g.codec, &m, g.word[1], &len),
+                         TRIB_ERR_CODEC);
         /* who has no model takes elements alone */
         assert_int_equal(trib_codec_decode(g.codec, g.word[0], g.len[0], y, ELEMENTS),
                          TRIB_ERR_CODEC);
@@ -427,10 +443,12 @@ static void test_foreign_states(void **state)
         const size_t bytes = trib_model_bytes(g.model[0]);
         uint8_t *a = malloc(bytes), *b = malloc(bytes);
         trib_model_write(g.model[0], a);
-        assert_int_equal(trib_model_read(g.model[0], a, bytes - 1, NULL), TRIB_ERR_MISMATCH);
+        assert_int_equal(trib_model_read(g.model[0], a, bytes - 1, NULL),
+                         TRIB_ERR_MISMATCH);
         memcpy(b, a, bytes);
         memset(b + bytes / 4, 0xff, 16); /* NaN, as floats and as doubles */
-        assert_int_equal(trib_model_read(g.model[0], b, bytes, NULL), TRIB_ERR_MISMATCH);
+        assert_int_equal(trib_model_read(g.model[0], b, bytes, NULL),
+                         TRIB_ERR_MISMATCH);
         trib_model_write(g.model[0], b);
         assert_memory_equal(a, b, bytes);
         assert_int_equal(trib_model_read(g.model[0], a, bytes, NULL), TRIB_OK);

@@ -56,8 +56,9 @@ static void test_identity(void **state)
     }
 }
 
-/* Each column is, up to 2^-17, what the one before it had beyond the others: an error in one
- * direction grows by 2^17 from column to column, unless it is taken away again. */
+/* Each column is, up to 2^-17, what the one before it had beyond the others: an error
+ * in one direction grows by 2^17 from column to column, unless it is taken away
+ * again. */
 static void test_nearly_parallel(void **state)
 {
     enum { ROWS = 300, COLS = 4 };
@@ -187,8 +188,8 @@ static void test_power_exact(void **state)
     free(left), free(right), free(m);
 }
 
-/* Steps with a warm start turn P to the largest singular vectors: the tangent of the angle
- * falls by (s2 / s1)^2 each. */
+/* Steps with a warm start turn P to the largest singular vectors: the tangent of the
+ * angle falls by (s2 / s1)^2 each. */
 static void test_power_rate(void **state)
 {
     enum { N = 64 };
@@ -213,7 +214,8 @@ static void test_power_rate(void **state)
     power_free(&w);
 }
 
-/* Each instruction set gives the same P and Q: ranks with different processors agree. */
+/* Each instruction set gives the same P and Q: ranks with different processors
+ * agree. */
 static void test_power_same_bits(void **state)
 {
     enum { A = 100, B = 70, R = 4 };

@@ -11,7 +11,8 @@
 
 enum { SLICE = 48, N = 300 * SLICE };
 
-/* Slices in few directions, with noise in all: v = sum over q of 2^-q a_q(slice) w_q + noise */
+/* Slices in few directions, with noise in all: v = sum over q of 2^-q a_q(slice) w_q +
+ * noise */
 static float *gradient_new(uint64_t seed)
 {
     float *x = vector_new(VECTOR_NORMAL, seed, N);
@@ -177,7 +178,8 @@ static void test_projection_and_sums(void **state)
     free(x);
 }
 
-/* A last slice that is not whole is as one with zeros, of which the front alone is wanted. */
+/* A last slice that is not whole is as one with zeros, of which the front alone is
+ * wanted. */
 static void test_short_slice(void **state)
 {
     enum { KEPT = 7, SHORT = 2 * SLICE + 17 };
@@ -283,7 +285,8 @@ static void test_bad_bytes(void **state)
     trib_pca_destroy(p), trib_pca_destroy(other), free(bytes), free(x);
 }
 
-/* Any pieces, any scale give the same components; slices that are not finite do not count. */
+/* Any pieces, any scale give the same components; slices that are not finite do not
+ * count. */
 static void test_adding(void **state)
 {
     enum { KEPT = 6 };
@@ -402,6 +405,7 @@ int main(void)
         printf("skipped: %s\n", why);
         return TRIBTEST_SKIPPED;
     }
-    blas.set_threads(1); /* threads that wait for each other are slow on a busy machine */
+    blas.set_threads(1); /* threads that wait for each other are slow on a busy
+                          * machine */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

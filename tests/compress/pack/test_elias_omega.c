@@ -11,9 +11,9 @@ static void test_known(void **state)
     static const struct {
         uint64_t k;
         const char *code;
-    } rows[] = {{1, "0"},       {2, "100"},          {3, "110"},      {4, "101000"},
-                {7, "101110"},  {8, "1110000"},      {15, "1111110"}, {16, "10100100000"},
-                {100, "1011011001000"}};
+    } rows[] = {{1, "0"},        {2, "100"},          {3, "110"},
+                {4, "101000"},   {7, "101110"},       {8, "1110000"},
+                {15, "1111110"}, {16, "10100100000"}, {100, "1011011001000"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct trib_omega o = trib_omega_of(rows[i].k);
@@ -34,7 +34,8 @@ static bool bit_get(struct trib_bit_reader *r, bool *bit_out)
 
 static uint64_t number_at(int i)
 {
-    return i <= 3000 ? (uint64_t)i : (uint64_t)UINT32_MAX - (uint64_t)(i - 3000) * 1000003;
+    return i <= 3000 ? (uint64_t)i
+                     : (uint64_t)UINT32_MAX - (uint64_t)(i - 3000) * 1000003;
 }
 
 enum { NUMBERS = 4000 };

@@ -55,7 +55,8 @@ static void test_round_trip(void **state)
     (void)state;
     for (int s = 0; s < 5; s++) {
         for (size_t m = 0; m < M_MAX; m = m < 20 ? m + 1 : m * 3 / 2 + 1) {
-            const size_t n = spread(m, spans[s]), bytes = trib_gaps_bytes(trib_kernels_get(NULL), positions, m);
+            const size_t n = spread(m, spans[s]),
+                         bytes = trib_gaps_bytes(trib_kernels_get(NULL), positions, m);
             uint8_t *code = malloc(bytes);
             assert_int_equal(trib_gaps_encode(positions, m, code), bytes);
             judge(code, m);
@@ -84,7 +85,8 @@ static void test_end_of_page(void **state)
     assert_true(p != MAP_FAILED);
     assert_int_equal(mprotect(p + page, page, PROT_NONE), 0);
     for (size_t m = 1; m < 600; m += 7) {
-        const size_t n = spread(m, 300), bytes = trib_gaps_bytes(trib_kernels_get(NULL), positions, m);
+        const size_t n = spread(m, 300),
+                     bytes = trib_gaps_bytes(trib_kernels_get(NULL), positions, m);
         trib_gaps_encode(positions, m, p + page - bytes);
         read_back(
             (struct trib_positions){.src = p + page - bytes, .len = bytes, .n = n}, m);

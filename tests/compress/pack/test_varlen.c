@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codes of variable length: what is decoded is what codes of fixed length give, in no more
- * than one byte above theirs.
+ * Codes of variable length: what is decoded is what codes of fixed length give, in no
+ * more than one byte above theirs.
  */
 #include "tests/compress/vectors.h"
 
@@ -15,16 +15,18 @@ static const char *const quantisers[] = {
     "terngrad",
     "terngrad:bucket=8,clip=1000",
 };
-static const char *const exponents[] = {"natural", "natural:round=nearest,bucket=8", "dither",
-                                        "dither:base=1.5,bits=5", "f8",
-                                        "f8:format=e5m2,bucket=32"};
+static const char *const exponents[] = {"natural", "natural:round=nearest,bucket=8",
+                                        "dither",  "dither:base=1.5,bits=5",
+                                        "f8",      "f8:format=e5m2,bucket=32"};
 
-static const size_t lengths[] = {0, 1, 2, 7, 9, 63, 257, 1025, 4099, 16383, 16384, 16385, 40001};
+static const size_t lengths[] = {0,    1,    2,     7,     9,     63,   257,
+                                 1025, 4099, 16383, 16384, 16385, 40001};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
 static void with_pack(char text[96], const char *quantiser, const char *pack)
 {
-    snprintf(text, 96, "%s%cpack=%s", quantiser, strchr(quantiser, ':') ? ',' : ':', pack);
+    snprintf(text, 96, "%s%cpack=%s", quantiser, strchr(quantiser, ':') ? ',' : ':',
+             pack);
 }
 
 static void check_same(const char *quantiser, const char *pack)
@@ -36,7 +38,8 @@ static void check_same(const char *quantiser, const char *pack)
         struct codec_buffers a = buffers_new(quantiser, NULL, n);
         struct codec_buffers b = buffers_new(text, NULL, n);
         float *y = malloc(n * sizeof *y), *z = malloc(n * sizeof *z);
-        assert_int_equal(trib_codec_bound(b.codec, n), n ? trib_codec_bound(a.codec, n) + 1 : 0);
+        assert_int_equal(trib_codec_bound(b.codec, n),
+                         n ? trib_codec_bound(a.codec, n) + 1 : 0);
         for (int kind = 0; kind < VECTOR_KINDS; kind++) {
             float *x = vector_new((enum vector_kind)kind, 5, n);
             encode(&a, x, TRIB_ENCODE_CONTRIBUTION, 9);
@@ -106,8 +109,8 @@ static void test_wire(void **state)
      * 110 0 0 101000 1 0 1110100 */
     const uint8_t gaps_code[] = {TRIB_CODES_GAPS, 0, 0, 0x80, 0x3f, 0xc5, 0x17, 0x40};
     /* of 3 levels: 101000 1 0 110 0 0 110 0 0 110 0 0 110 0 0000000 */
-    const uint8_t dense_code[] = {TRIB_CODES_DENSE, 0, 0, 0x80, 0x3f, 0xa2, 0xc6, 0x31, 0x80,
-                                  0};
+    const uint8_t dense_code[] = {
+        TRIB_CODES_DENSE, 0, 0, 0x80, 0x3f, 0xa2, 0xc6, 0x31, 0x80, 0};
     (void)state;
     struct codec_buffers a = buffers_new("qsgd:bits=2,bucket=16,pack=omega", NULL, N);
     encode(&a, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -146,7 +149,8 @@ static void test_not_finite(void **state)
 static void test_strangers(void **state)
 {
     enum { N = 20000, TIMES = 300 };
-    static const char *const texts[] = {"qsgd:pack=omega", "terngrad:bucket=8,pack=entropy"};
+    static const char *const texts[] = {"qsgd:pack=omega",
+                                        "terngrad:bucket=8,pack=entropy"};
     float *y = calloc(N, sizeof *y);
     (void)state;
     for (int t = 0; t < 2; t++) {
@@ -176,8 +180,8 @@ static void test_strangers(void **state)
     free(y);
 }
 
-/* Gaps beyond the end, levels that there are not, streams without an end; and their like that
- * are right. */
+/* Gaps beyond the end, levels that there are not, streams without an end; and their
+ * like that are right. */
 static void test_refused(void **state)
 {
     static const struct {
@@ -192,7 +196,8 @@ static void test_refused(void **state)
         {TRIB_OK, 2, TRIB_CODES_GAPS, {0x1f, 0x80}}, /* 0 0 0, 1111110 0 0, 0 */
         {TRIB_ERR_CODEC, 2, TRIB_CODES_GAPS, {0x27, 0xe0}}, /* 0 0 100: level 2 of 1 */
         {TRIB_OK, 3, TRIB_CODES_DENSE, {0x80, 0x00, 0x00}}, /* 100 0, then 0s */
-        {TRIB_ERR_CODEC, 3, TRIB_CODES_DENSE, {0xc0, 0x00, 0x00}}, /* 110: level 2 of 1 */
+        {TRIB_ERR_CODEC, 3, TRIB_CODES_DENSE, {0xc0, 0x00, 0x00}}, /* 110: level 2 of
+                                                                    * 1 */
         {TRIB_ERR_CODEC, 1, TRIB_CODES_DENSE, {0x00}}, /* 8 of 16 */
         {TRIB_OK, 2, TRIB_CODES_DENSE, {0x00, 0x00}},
         {TRIB_OK, 4, TRIB_CODES_BITS, {0x55, 0x55, 0x55, 0x55}},
@@ -246,7 +251,8 @@ static void test_mixed_groups(void **state)
         x[TRIB_GROUP + i] = 2 * draw_float(rng, i) - 1;
     struct codec_buffers a = buffers_new("qsgd:bits=8", NULL, N);
     struct codec_buffers b = buffers_new("qsgd:bits=8,pack=entropy", NULL, N);
-    encode(&a, x, TRIB_ENCODE_CONTRIBUTION, 0), encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+    encode(&a, x, TRIB_ENCODE_CONTRIBUTION, 0),
+        encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
     assert_int_equal(b.code[0], TRIB_CODES_GROUPS);
     assert_true(b.len < a.len);
     const uint8_t *group = b.code + 1 + 4 * (N / 512 + 1);

@@ -7,8 +7,8 @@
 static const struct {
     double base;
     int bits;
-} rows[] = {{1.1, 4}, {1.1, 8}, {1.5, 2}, {1.5, 4}, {1.5, 5}, {1.5, 8}, {3, 3}, {4, 3}, {4, 6},
-            {16, 5}};
+} rows[] = {{1.1, 4}, {1.1, 8}, {1.5, 2}, {1.5, 4}, {1.5, 5},
+            {1.5, 8}, {3, 3},   {4, 3},   {4, 6},   {16, 5}};
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static int highest_of(int row)
@@ -16,7 +16,8 @@ static int highest_of(int row)
     return (1 << (rows[row].bits - 1)) - 1;
 }
 
-/* norm=max: every value is one of the two levels around it, times the norm; the largest stays */
+/* norm=max: every value is one of the two levels around it, times the norm; the largest
+ * stays */
 static void test_levels(void **state)
 {
     enum { N = 3000, BUCKET = 128 };
@@ -24,7 +25,8 @@ static void test_levels(void **state)
     for (int r = 0; r < ROWS; r++) {
         const double b = rows[r].base, lowest = pow(b, 1 - highest_of(r));
         char text[64];
-        snprintf(text, sizeof text, "dither:base=%g,bits=%d,bucket=128", b, rows[r].bits);
+        snprintf(text, sizeof text, "dither:base=%g,bits=%d,bucket=128", b,
+                 rows[r].bits);
         struct codec_buffers c = buffers_new(text, NULL, N);
         float *x = vector_new(VECTOR_NORMAL, 5, N), *y = malloc(N * sizeof *y);
         for (int i = 0; i < N; i++)
@@ -37,7 +39,8 @@ static void test_levels(void **state)
             for (int i = first; i < first + n; i++)
                 norm = fmax(norm, fabs((double)x[i]));
             for (int i = first; i < first + n; i++) {
-                const double from = fabs((double)x[i]) / norm, to = fabs((double)y[i]) / norm;
+                const double from = fabs((double)x[i]) / norm,
+                             to = fabs((double)y[i]) / norm;
                 const double k = to > 0 ? log(to) / log(b) : 0;
                 assert_true(fabs(k - round(k)) < 1e-4 && k < 0.5);
                 assert_true(to == 0 || to >= lowest * (1 - 1e-6));
@@ -52,7 +55,8 @@ static void test_levels(void **state)
     }
 }
 
-/* E|C(x) - x|^2 <= w |x|^2, w = (b + 1/b - 2) / 4 + q min(1, q), q = sqrt(bucket) b^(1-s) */
+/* E|C(x) - x|^2 <= w |x|^2, w = (b + 1/b - 2) / 4 + q min(1, q), q = sqrt(bucket)
+ * b^(1-s) */
 static void test_variance(void **state)
 {
     enum { N = 512, DRAWS = 400 };
@@ -60,11 +64,12 @@ static void test_variance(void **state)
     (void)state;
     for (int t = 0; t < 2 * ROWS; t++) {
         const int r = t / 2;
-        const double base = rows[r].base, q = sqrt(512.0) * pow(base, 1 - highest_of(r));
+        const double base = rows[r].base,
+                     q = sqrt(512.0) * pow(base, 1 - highest_of(r));
         const double bound = (base + 1 / base - 2) / 4 + q * fmin(1, q);
         char text[64];
-        snprintf(text, sizeof text, "dither:base=%g,bits=%d,norm=%s", base, rows[r].bits,
-                 norms[t % 2]);
+        snprintf(text, sizeof text, "dither:base=%g,bits=%d,norm=%s", base,
+                 rows[r].bits, norms[t % 2]);
         struct codec_buffers b = buffers_new(text, NULL, N);
         for (int kind = VECTOR_NORMAL; kind < VECTOR_KINDS; kind++) {
             float *x = vector_new((enum vector_kind)kind, 31, N), y[N];
@@ -111,7 +116,8 @@ static void test_at_levels(void **state)
     (void)state;
     for (int r = 0; r < ROWS; r++) {
         char text[64];
-        snprintf(text, sizeof text, "dither:base=%g,bits=%d", rows[r].base, rows[r].bits);
+        snprintf(text, sizeof text, "dither:base=%g,bits=%d", rows[r].base,
+                 rows[r].bits);
         struct codec_buffers b = buffers_new(text, NULL, N);
         double level = 1;
         for (int k = 0; k < highest_of(r); k++, level /= rows[r].base) {

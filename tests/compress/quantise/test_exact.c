@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums without rounding: whatever is summed in whatever order, the result is what a slow oracle
- * of long integers says, bit for bit.
+ * Sums without rounding: whatever is summed in whatever order, the result is what a
+ * slow oracle of long integers says, bit for bit.
  */
 #include "tests/compress/vectors.h"
 
 #include "compress/quantise/exact.h"
 
-/* ---- the oracle: whole numbers of 2^-149, in digits of 32 bits ------------------------- */
+/* ---- the oracle: whole numbers of 2^-149, in digits of 32 bits ------------------- */
 
 enum { DIGITS = 14, DIGIT_BITS = 32 };
 
@@ -15,7 +15,8 @@ struct integer {
     uint32_t digit[DIGITS]; /* two's complement */
 };
 
-static void add_shifted(struct integer *s, uint64_t value, unsigned shift, bool negative)
+static void add_shifted(struct integer *s, uint64_t value, unsigned shift,
+                        bool negative)
 {
     struct integer v = {{0}};
     uint64_t carry = 0;
@@ -86,7 +87,8 @@ static int compare(const struct integer *s, uint32_t bits, uint32_t divisor)
     return sign_of(&d);
 }
 
-/* The float nearest to s / divisor, by trying: no rounding of the library's is in it. */
+/* The float nearest to s / divisor, by trying: no rounding of the library's is in
+ * it. */
 static float nearest(struct integer s, uint32_t divisor)
 {
     const bool negative = sign_of(&s) < 0;
@@ -132,7 +134,7 @@ static float oracle(float *const *x, size_t ranks, size_t i, uint32_t divisor)
     return nearest(s, divisor);
 }
 
-/* ---- contributions --------------------------------------------------------------------- */
+/* ---- contributions --------------------------------------------------------------- */
 
 enum kind {
     NORMAL,     /* what float64 holds */
@@ -154,7 +156,8 @@ static struct trib_rng rng_of(uint64_t seed)
 static float element(enum kind kind, uint64_t seed, size_t rank, size_t i)
 {
     const uint64_t at = 4 * (rank * 65536 + i);
-    const uint32_t b = draw_u32(rng_of(seed), at), more = draw_u32(rng_of(seed), at + 1);
+    const uint32_t b = draw_u32(rng_of(seed), at),
+                   more = draw_u32(rng_of(seed), at + 1);
     switch (kind) {
     case NORMAL:
         return normal_at(seed + rank, i);
@@ -167,12 +170,15 @@ static float element(enum kind kind, uint64_t seed, size_t rank, size_t i)
     case ANY_BITS:
         return more % 4 ? float_of_bits(b) : float_of_bits(b | 0x7f800000);
     case CANCELLING:
-        return rank % 2 ? -element(CANCELLING, seed, rank - 1, i) + (b % 8 ? 0.0f : 1e-20f)
-                        : ldexpf(1.0f + (float)(b >> 9) * 0x1p-23f, (int)(more % 200) - 100);
+        return rank % 2
+                   ? -element(CANCELLING, seed, rank - 1, i) + (b % 8 ? 0.0f : 1e-20f)
+                   : ldexpf(1.0f + (float)(b >> 9) * 0x1p-23f, (int)(more % 200) - 100);
     case SPARSE:
-        return i / 256 % 3 || b % 7 ? (b & 1 ? 0.0f : -0.0f) : normal_at(seed + rank, i);
+        return i / 256 % 3 || b % 7 ? (b & 1 ? 0.0f : -0.0f)
+                                    : normal_at(seed + rank, i);
     default: /* few bits, so that many quotients are near the middle */
-        return ldexpf((float)((int)(b % 2048) - 1024), (int)(more % 24) - 12 - (b & 1 ? 120 : 0));
+        return ldexpf((float)((int)(b % 2048) - 1024),
+                      (int)(more % 24) - 12 - (b & 1 ? 120 : 0));
     }
 }
 
@@ -223,8 +229,8 @@ static void job_free(struct job *j)
     free(j->x);
 }
 
-static struct trib_word merge(const struct trib_codec *c, struct trib_word *words, size_t n_words,
-                              size_t n, bool final, uint32_t divisor)
+static struct trib_word merge(const struct trib_codec *c, struct trib_word *words,
+                              size_t n_words, size_t n, bool final, uint32_t divisor)
 {
     struct trib_word sum = {.src = NULL};
     uint8_t *dst = malloc(trib_codec_sum_bound(c, n) + 1);
@@ -237,7 +243,8 @@ static struct trib_word merge(const struct trib_codec *c, struct trib_word *word
 }
 
 /* Words of random members are merged until one is left: any tree. */
-static struct trib_word merge_as_tree(const struct job *j, uint64_t seed, uint32_t divisor)
+static struct trib_word merge_as_tree(const struct job *j, uint64_t seed,
+                                      uint32_t divisor)
 {
     struct trib_word *left = calloc(j->ranks, sizeof *left);
     size_t n = j->ranks;
@@ -268,15 +275,15 @@ static struct trib_word merge_as_tree(const struct job *j, uint64_t seed, uint32
     return result;
 }
 
-static void check_result(const struct job *j, struct trib_word word, const float *expected,
-                         int kind)
+static void check_result(const struct job *j, struct trib_word word,
+                         const float *expected, int kind)
 {
     float *y = malloc(j->n * sizeof *y);
     assert_status(trib_codec_decode(j->codec, word.src, word.len, y, j->n), TRIB_OK);
     for (size_t i = 0; i < j->n; i++)
         if (bits_of_float(y[i]) != bits_of_float(expected[i]))
-            fail_msg("kind %d, %zu ranks, element %zu: %08x, not %08x", kind, j->ranks, i,
-                     bits_of_float(y[i]), bits_of_float(expected[i]));
+            fail_msg("kind %d, %zu ranks, element %zu: %08x, not %08x", kind, j->ranks,
+                     i, bits_of_float(y[i]), bits_of_float(expected[i]));
     free(y);
 }
 
@@ -293,7 +300,8 @@ static void test_any_tree_against_the_oracle(void **state)
                 const uint32_t divisor = mean ? (uint32_t)ranks[k] : 1;
                 for (size_t i = 0; i < N; i++)
                     expected[i] = oracle(j.x, j.ranks, i, divisor);
-                struct trib_word flat = merge(j.codec, j.words, j.ranks, N, true, mean * divisor);
+                struct trib_word flat =
+                    merge(j.codec, j.words, j.ranks, N, true, mean * divisor);
                 check_result(&j, flat, expected, kind);
                 for (uint64_t tree = 0; tree < 6; tree++) {
                     struct trib_word w = merge_as_tree(&j, tree, mean * divisor);
@@ -379,13 +387,15 @@ static void test_special_values(void **state)
     expect_sum((float[]){0x1p-148f, 0x1p-149f}, 2, 2, 2);
 }
 
-/* A sum of the most contributions, all the largest, and a small one that shows at the end. */
+/* A sum of the most contributions, all the largest, and a small one that shows at the
+ * end. */
 static void test_most_contributions(void **state)
 {
     enum { RANKS = 65536 };
     struct trib_error err = {0};
     struct trib_codec *c = codec_new("exact", NULL);
-    float x[2][4] = {{FLT_MAX, -FLT_MAX, 1e-45f, 1.0f}, {-FLT_MAX, FLT_MAX, 0x1p-149f, 0x1p-60f}};
+    float x[2][4] = {{FLT_MAX, -FLT_MAX, 1e-45f, 1.0f},
+                     {-FLT_MAX, FLT_MAX, 0x1p-149f, 0x1p-60f}};
     uint8_t *word[2], *sum = NULL;
     float y[4];
     (void)state;
@@ -415,16 +425,18 @@ static void test_most_contributions(void **state)
         size_t ignored;
         const struct trib_merge m = {.words = again, .n_words = 3, .n = 4};
         uint8_t *dst = malloc(trib_codec_bound(c, 4));
-        assert_status(trib_codec_merge(c, &m, dst, &ignored), TRIB_ERR_CODEC); /* too many */
+        assert_status(trib_codec_merge(c, &m, dst, &ignored), TRIB_ERR_CODEC);
         const struct trib_merge done = {.words = &w, .n_words = 1, .n = 4};
-        assert_status(trib_codec_merge(c, &done, dst, &ignored), TRIB_ERR_CODEC); /* finished */
+        assert_status(trib_codec_merge(c, &done, dst, &ignored),
+                      TRIB_ERR_CODEC); /* finished */
         free((void *)(uintptr_t)w.src), free(dst);
     }
     free(word[0]), free(word[1]), free(sum);
     trib_codec_destroy(c);
 }
 
-/* Partial sums of usual gradients take 8 bytes an element, of recorded ones no more than 16. */
+/* Partial sums of usual gradients take 8 bytes an element, of recorded ones no more
+ * than 16. */
 static double bytes_an_element(const char *path, size_t ranks)
 {
     enum { N = 21056 };
@@ -438,11 +450,13 @@ static double bytes_an_element(const char *path, size_t ranks)
         for (size_t i = 0; i < N; i++) /* of another batch */
             x[i] *= 1 + normal_at(r, i);
         const struct trib_encode in = {.x = x, .n = N};
-        j.words[r].len = trib_codec_encode(j.codec, &in, (uint8_t *)(uintptr_t)j.words[r].src);
+        j.words[r].len =
+            trib_codec_encode(j.codec, &in, (uint8_t *)(uintptr_t)j.words[r].src);
     }
     struct trib_word w = merge(j.codec, j.words, ranks, N, false, 0);
     const double bytes = (double)w.len / N;
-    print_message("%s, %zu ranks: %.2f bytes an element\n", path ? path : "normal", ranks, bytes);
+    print_message("%s, %zu ranks: %.2f bytes an element\n", path ? path : "normal",
+                  ranks, bytes);
     free((void *)(uintptr_t)w.src);
     job_free(&j);
     return bytes;
@@ -463,7 +477,8 @@ static void test_bytes_of_partial_sums(void **state)
     }
 }
 
-/* Whatever the bytes of a word are, a merge gives a status and stays within its buffers. */
+/* Whatever the bytes of a word are, a merge gives a status and stays within its
+ * buffers. */
 static void test_hostile_words(void **state)
 {
     enum { N = 270, RANKS = 4 };
@@ -479,7 +494,8 @@ static void test_hostile_words(void **state)
             const uint32_t where = draw_u32(rng_of(k), 0);
             memcpy(bad, from->src, from->len);
             /* mostly in the heads */
-            bad[where % (k % 3 ? 24 : from->len)] ^= (uint8_t)(1 + draw_u32(rng_of(k), 1) % 255);
+            bad[where % (k % 3 ? 24 : from->len)] ^=
+                (uint8_t)(1 + draw_u32(rng_of(k), 1) % 255);
             struct trib_word words[] = {{bad, from->len}, first ? j.words[2] : partial};
             const struct trib_merge m = {
                 .words = words, .n_words = 2, .n = N, .final = k % 5 == 0, .ranks = 3};

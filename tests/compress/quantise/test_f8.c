@@ -58,7 +58,8 @@ static void test_scale(void **state)
             for (int i = 0; i < N; i++)
                 if (!(fabs((double)y[i] - (double)x[i]) <=
                       rows[r].relative * fabs((double)x[i])))
-                    fail_msg("%s: %a became %a", rows[r].text, (double)x[i], (double)y[i]);
+                    fail_msg("%s: %a became %a", rows[r].text, (double)x[i],
+                             (double)y[i]);
         }
         buffers_free(&b);
     }
@@ -84,7 +85,8 @@ static void test_largest(void **state)
 static void test_idempotent(void **state)
 {
     static const char *const texts[] = {"f8", "f8:round=random,bucket=32",
-                                        "f8:format=e5m2,round=random", "f8:format=e5m2"};
+                                        "f8:format=e5m2,round=random",
+                                        "f8:format=e5m2"};
     float y[N], z[N];
     (void)state;
     for (int t = 0; t < 4; t++) {
@@ -127,7 +129,8 @@ static void test_denormals(void **state)
 static void test_variance(void **state)
 {
     enum { DRAWS = 300 };
-    static const char *const texts[] = {"f8:round=random", "f8:round=random,format=e5m2"};
+    static const char *const texts[] = {"f8:round=random",
+                                        "f8:round=random,format=e5m2"};
     static const double ratios[] = {1.125, 1.25};
     float x[N], y[N];
     (void)state;
@@ -148,7 +151,8 @@ static void test_variance(void **state)
     }
 }
 
-/* one bad element spoils its bucket, no other; bytes of a stranger may mean NaN or Inf */
+/* one bad element spoils its bucket, no other; bytes of a stranger may mean NaN or
+ * Inf */
 static void test_not_finite(void **state)
 {
     float y[N];

@@ -58,7 +58,8 @@ static void test_error(void **state)
     check_error("bf16", 0x1p-8f);
 }
 
-/* E|C(x) - x|^2 <= 2^-22 |x|^2 and 2^-16 |x|^2, reached between a power of two and the next */
+/* E|C(x) - x|^2 <= 2^-22 |x|^2 and 2^-16 |x|^2, reached between a power of two and the
+ * next */
 static void test_variance(void **state)
 {
     enum { N = 4096, DRAWS = 100 };

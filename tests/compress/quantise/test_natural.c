@@ -71,7 +71,8 @@ static void test_powers_pass(void **state)
 static void test_extremes(void **state)
 {
     enum { N = 8 };
-    const float x[N] = {FLT_MAX, -FLT_MAX, 0x1.8p127f, 0x1p127f, 1.0f, 0x1.8p0f, 0x1p-20f, 0};
+    const float x[N] = {FLT_MAX, -FLT_MAX, 0x1.8p127f, 0x1p127f,
+                        1.0f,    0x1.8p0f, 0x1p-20f,   0};
     const float tiny[N] = {0x1p-149f, -0x1p-126f, 0x1.8p-127f, 0, 0x1p-130f, 0, 0, 0};
     float y[N];
     (void)state;

@@ -132,16 +132,19 @@ static void test_sum_of_words(void **state)
             for (int i = 0; i < N; i++)
                 added[i] = 1.0f;
             assert_status(
-                trib_codec_decode_add(w.codec, w.sum, w.sum_len, 2.0f, added, N), TRIB_OK);
+                trib_codec_decode_add(w.codec, w.sum, w.sum_len, 2.0f, added, N),
+                TRIB_OK);
             const double slack = 1e-6 * most * (double)w.ranks;
             for (int i = 0; i < N; i++) {
                 assert_true(fabs((double)sum[i] - expected[i]) <= slack);
-                assert_true(fabsf(added[i] - (1.0f + 2.0f * sum[i])) <= 4 * (float)slack);
+                assert_true(fabsf(added[i] - (1.0f + 2.0f * sum[i])) <=
+                            4 * (float)slack);
             }
             assert_status(merge(&w, 0, w.ranks, true, (uint32_t)w.ranks), TRIB_OK);
             decode_word(&w, w.sum, w.sum_len, sum);
             for (int i = 0; i < N && !only_votes(texts[t]); i++)
-                assert_true(fabs((double)sum[i] * (double)w.ranks - expected[i]) <= slack);
+                assert_true(fabs((double)sum[i] * (double)w.ranks - expected[i]) <=
+                            slack);
             words_free(&w);
         }
     }
@@ -183,10 +186,12 @@ static float largest(size_t rank, size_t i)
     return i % 2 ? 3.0f : 3.0f * (i % 4 ? 1.0f : -1.0f);
 }
 
-/* All ranks at the end of the grid: no lane carries into its neighbour, whatever its width. */
+/* All ranks at the end of the grid: no lane carries into its neighbour, whatever its
+ * width. */
 static void test_lanes_never_carry(void **state)
 {
-    static const size_t ranks[] = {1, 2, 4, 9, 18, 19, 85, 86, 127, 128, 255, 258, 259, 600};
+    static const size_t ranks[] = {1,  2,   4,   9,   18,  19,  85,
+                                   86, 127, 128, 255, 258, 259, 600};
     enum { FEW = 131 };
     float sum[FEW];
     (void)state;
@@ -205,8 +210,8 @@ static void test_lanes_never_carry(void **state)
             decode_word(&w, w.sum, w.sum_len, sum);
             for (int i = 0; i < FEW; i++)
                 if (fabs((double)sum[i] - expected[i]) > 1e-5 * (double)w.ranks)
-                    fail_msg("%s, %zu ranks: element %d is %g, not %g", texts[t], w.ranks, i,
-                             (double)sum[i], expected[i]);
+                    fail_msg("%s, %zu ranks: element %d is %g, not %g", texts[t],
+                             w.ranks, i, (double)sum[i], expected[i]);
             words_free(&w);
         }
     }
@@ -321,8 +326,8 @@ struct requantised {
     float steps; /* of the largest magnitude, an error may be one of them */
 };
 
-/* Within a step of the sum's own grid, half of one to the nearest, of what the sum is; what is
- * not finished adds as without. */
+/* Within a step of the sum's own grid, half of one to the nearest, of what the sum is;
+ * what is not finished adds as without. */
 static void check_requantised(const struct requantised *q, size_t ranks, uint32_t mean)
 {
     struct words a = words_new(q->plain, ranks, N, normal);
@@ -354,8 +359,8 @@ static void test_requantised(void **state)
     static const struct requantised rows[] = {
         {"int8", "int8:result=requantised", 512, 127},
         {"int4:bucket=40", "int4:bucket=40,result=requantised", 40, 7},
-        {"int8:bucket=2504,round=nearest", "int8:bucket=2504,round=nearest,result=requantised",
-         2504, 254},
+        {"int8:bucket=2504,round=nearest",
+         "int8:bucket=2504,round=nearest,result=requantised", 2504, 254},
         {"int16:bucket=8", "int16:bucket=8,result=requantised", 8, 32767},
     };
     float y[64];
@@ -400,7 +405,8 @@ static void test_mean_of_draws(void **state)
             }
         }
         for (int i = 0; i < FEW; i++)
-            assert_true(fabs(mean[i] - (double)w.x[0][i]) <= 5 * step / 2 / sqrt(DRAWS));
+            assert_true(fabs(mean[i] - (double)w.x[0][i]) <=
+                        5 * step / 2 / sqrt(DRAWS));
         free(code);
         words_free(&w);
     }
@@ -444,7 +450,8 @@ static void test_special_vectors(void **state)
     float y[FEW];
     (void)state;
     for (int t = 0; t < TEXTS; t++) {
-        const bool vote = only_votes(texts[t]), clips = strstr(texts[t], "terngrad") != NULL;
+        const bool vote = only_votes(texts[t]),
+                   clips = strstr(texts[t], "terngrad") != NULL;
         const bool rotates = strncmp(texts[t], "thc", 3) == 0;
         struct words w = words_new(texts[t], 2, FEW, nothing);
         assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
@@ -463,7 +470,8 @@ static void test_special_vectors(void **state)
         w = words_new(texts[t], 2, FEW, hot);
         assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
         decode_word(&w, w.sum, w.sum_len, y);
-        for (int i = 0; i < FEW && !strstr(texts[t], "uniform") && !clips && !rotates; i++)
+        for (int i = 0; i < FEW && !strstr(texts[t], "uniform") && !clips && !rotates;
+             i++)
             if (i == 5 ? fabsf(y[i] / FLT_MAX + 1) > 1e-6f : y[i] != 0)
                 fail_msg("%s: element %d is %g", texts[t], i, (double)y[i]);
         for (int i = 0; i < FEW && !strstr(texts[t], "uniform"); i++)
@@ -492,8 +500,8 @@ static void test_special_vectors(void **state)
 }
 
 /* The same bytes and floats by every instruction set. */
-/* Error feedback in one pass over a bucket leaves what encoding, decoding and a subtraction
- * do; so does adding to the residual while the scales are measured. */
+/* Error feedback in one pass over a bucket leaves what encoding, decoding and a
+ * subtraction do; so does adding to the residual while the scales are measured. */
 static void test_feedback_at_once(void **state)
 {
     static float (*const kinds[])(size_t, size_t) = {normal,  constant, nothing, hot,
@@ -538,7 +546,8 @@ static void test_feedback_at_once(void **state)
 static void test_instruction_sets(void **state)
 {
     static const char *const isas[] = {"c", "avx2", "avx512"};
-    static const size_t lengths[] = {0, 1, 7, 15, 16, 31, 33, 64, 100, 127, 129, 1025, 3001};
+    static const size_t lengths[] = {0,  1,   7,   15,  16,   31,  33,
+                                     64, 100, 127, 129, 1025, 3001};
     (void)state;
     for (int t = 0; t < TEXTS; t++) {
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
@@ -563,8 +572,9 @@ static void test_instruction_sets(void **state)
                 values[used] = calloc(n + 1, sizeof(float));
                 accs[used] = calloc(n + 1, sizeof(float));
                 assert_status(trib_codec_merge(c, &m, sums[used], &sum_len), TRIB_OK);
-                assert_status(trib_codec_decode(c, sums[used], sum_len, values[used], n),
-                              TRIB_OK);
+                assert_status(
+                    trib_codec_decode(c, sums[used], sum_len, values[used], n),
+                    TRIB_OK);
                 assert_status(
                     trib_codec_decode_add(c, sums[used], sum_len, 0.7f, accs[used], n),
                     TRIB_OK);

@@ -16,7 +16,8 @@ static void test_sizes(void **state)
 /* a one-hot bucket comes back exactly; so do its zeros */
 static void test_one_hot(void **state)
 {
-    static const char *const texts[] = {"qsgd", "qsgd:bits=2,norm=l2", "qsgd:bits=8,norm=max"};
+    static const char *const texts[] = {"qsgd", "qsgd:bits=2,norm=l2",
+                                        "qsgd:bits=8,norm=max"};
     (void)state;
     for (int t = 0; t < 3; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, 600);

@@ -68,7 +68,8 @@ static void test_means(void **state)
 static void test_means_are_best(void **state)
 {
     (void)state;
-    struct codec_buffers b = buffers_new("onebit", NULL, N), e = buffers_new("efsign", NULL, N);
+    struct codec_buffers b = buffers_new("onebit", NULL, N),
+                         e = buffers_new("efsign", NULL, N);
     for (int kind = VECTOR_NORMAL; kind < VECTOR_KINDS; kind++) {
         float *x = vector_new((enum vector_kind)kind, 5, N), y[N], z[N];
         encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);

@@ -38,7 +38,8 @@ static void test_values(void **state)
     buffers_free(&b);
 }
 
-/* The mean of many draws is the clipped vector, within 5 sigma; E|C(x)|^2 = norm |x|_1. */
+/* The mean of many draws is the clipped vector, within 5 sigma; E|C(x)|^2 = norm
+ * |x|_1. */
 static void test_mean_is_clipped(void **state)
 {
     enum { DRAWS = 10000, FEW = 96 };

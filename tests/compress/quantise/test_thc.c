@@ -6,8 +6,8 @@
 
 enum { N = 1024 };
 
-/* Unbiased but for the p of the elements that are cut off: the mean of many draws is near x,
- * and the error of one draw is what a 4 bit grid over normal values gives. */
+/* Unbiased but for the p of the elements that are cut off: the mean of many draws is
+ * near x, and the error of one draw is what a 4 bit grid over normal values gives. */
 static void test_mean_of_draws(void **state)
 {
     enum { DRAWS = 2000 };
@@ -39,7 +39,8 @@ static void test_rotation_helps(void **state)
     static const enum vector_kind kinds[] = {VECTOR_ONE_HOT, VECTOR_POWER_LAW};
     for (int k = 0; k < 2; k++) {
         struct codec_buffers b = buffers_new("thc", NULL, N);
-        struct codec_buffers plain = buffers_new("qsgd:bits=4,norm=l2,bucket=1024", NULL, N);
+        struct codec_buffers plain =
+            buffers_new("qsgd:bits=4,norm=l2,bucket=1024", NULL, N);
         float *x = vector_new(kinds[k], 3, N), y[N], z[N];
         double rotated = 0, unrotated = 0;
         for (uint32_t draw = 0; draw < 50; draw++) {
@@ -59,8 +60,8 @@ static void test_rotation_helps(void **state)
     }
 }
 
-/* Two ranks that rotate their vectors send what adds: the same signs whatever rank, step and
- * seed are. */
+/* Two ranks that rotate their vectors send what adds: the same signs whatever rank,
+ * step and seed are. */
 static void test_rotation_is_shared(void **state)
 {
     struct codec_buffers b = buffers_new("thc:p=1/512", NULL, N);

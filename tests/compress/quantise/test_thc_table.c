@@ -7,7 +7,8 @@
 #include "compress/quantise/thc_table.h"
 #include "tests/compress/vectors.h"
 
-#define FOR_EACH_TABLE(p) for (int p = TRIB_THC_LOG2_P_MIN; p <= TRIB_THC_LOG2_P_MAX; p++)
+#define FOR_EACH_TABLE(p) \
+    for (int p = TRIB_THC_LOG2_P_MIN; p <= TRIB_THC_LOG2_P_MAX; p++)
 
 static void test_tables(void **state)
 {
@@ -19,7 +20,8 @@ static void test_tables(void **state)
         assert_int_equal(t->value[0], 0);
         assert_int_equal(t->value[TRIB_GRID_SYMBOLS - 1], t->highest);
         for (int i = 0; i < TRIB_GRID_SYMBOLS; i++) {
-            assert_int_equal(t->value[i] + t->value[TRIB_GRID_SYMBOLS - 1 - i], t->highest);
+            assert_int_equal(t->value[i] + t->value[TRIB_GRID_SYMBOLS - 1 - i],
+                             t->highest);
             assert_true(i == 0 || t->value[i] > t->value[i - 1]);
         }
         /* a normal value leaves the bound with probability p */

@@ -6,8 +6,10 @@
 
 enum { N = 1000 };
 
-/* One step of the paper on a block, as codec.h does it in float32; returns how many are sent. */
-static int step_of_paper(const float *dw, float *r, float *sent_out, int bin, float factor)
+/* One step of the paper on a block, as codec.h does it in float32; returns how many are
+ * sent. */
+static int step_of_paper(const float *dw, float *r, float *sent_out, int bin,
+                         float factor)
 {
     double scale = 0;
     int sent = 0, bins = 0;
@@ -39,7 +41,8 @@ static void check_paper(int bin, float factor, enum vector_kind kind)
     snprintf(text, sizeof text, "adacomp:bin=%d,factor=%g", bin, (double)factor);
     struct codec_buffers b = buffers_new(text, NULL, N);
     for (uint32_t step = 0; step < 12; step++) {
-        float *x = vector_new(kind, step / 3, N); /* steps with and against the residual */
+        float *x = vector_new(kind, step / 3, N); /* steps with and against the
+                                                   * residual */
         for (int i = 0; i < N; i++)
             x[i] *= step % 4 == 3 ? -0.5f : 1;
         const struct trib_encode in = {.x = x, .n = N, .scratch = b.scratch};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks: nothing is lost, nothing that is zero is sent, and the largest are the largest.
+ * Blocks: nothing is lost, nothing that is zero is sent, and the largest are the
+ * largest.
  */
 #include "tests/compress/vectors.h"
 
@@ -36,7 +37,8 @@ static void test_lossless(void **state)
     buffers_free(&b);
 }
 
-/* Header, values, and a byte and a quarter a block or a bit; dense where that is smaller. */
+/* Header, values, and a byte and a quarter a block or a bit; dense where that is
+ * smaller. */
 static void test_bytes(void **state)
 {
     (void)state;
@@ -47,7 +49,8 @@ static void test_bytes(void **state)
     x[BLOCK + 5] = x[BLOCK + 6] = 0; /* zeros within a block are sent */
     assert_int_equal(encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0), 8 + 4 * N);
     thin(x, 2); /* 31 of 63 blocks */
-    assert_int_equal(encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0), 8 + 4 * 31 * BLOCK + 8);
+    assert_int_equal(encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0),
+                     8 + 4 * 31 * BLOCK + 8);
     assert_int_equal(b.code[0], BITMAP);
     thin(x, 40); /* the 40th; the 80th is none */
     assert_int_equal(encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0), 8 + 4 * BLOCK + 2);
@@ -71,7 +74,8 @@ static void test_sums(void **state)
     for (uint32_t rank = 0; rank < 3; rank++) {
         encode(&b, x, TRIB_ENCODE_CONTRIBUTION, rank);
         assert_true(b.len < N / 7 + 200);
-        assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, sum, N), TRIB_OK);
+        assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, sum, N),
+                      TRIB_OK);
     }
     encode(&b, sum, TRIB_ENCODE_EXACT, 0);
     assert_true(b.len < 4 * N / 7 + 200);
@@ -136,7 +140,8 @@ static void test_hostile(void **state)
         *bits = (uint8_t)bitmap;
         const trib_status_t expected = bitmap == 4 ? TRIB_OK : TRIB_ERR_CODEC;
         assert_status(trib_codec_decode(b.codec, code, b.len, y, SMALL), expected);
-        assert_status(trib_codec_decode_add(b.codec, code, b.len, 1, y, SMALL), expected);
+        assert_status(trib_codec_decode_add(b.codec, code, b.len, 1, y, SMALL),
+                      expected);
     }
     *bits = 8; /* a fourth block */
     assert_status(trib_codec_decode(b.codec, code, b.len, y, SMALL), TRIB_ERR_CODEC);

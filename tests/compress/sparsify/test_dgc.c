@@ -4,8 +4,8 @@
  */
 #include "tests/compress/vectors.h"
 
-/* Of n elements k are wanted: 0.8 k to k are sent, or all that are not zero; none of them is
- * smaller than one that is not. Returns how many. */
+/* Of n elements k are wanted: 0.8 k to k are sent, or all that are not zero; none of
+ * them is smaller than one that is not. Returns how many. */
 static size_t check(const float *x, size_t n, size_t k, uint32_t step)
 {
     char text[64];
@@ -78,7 +78,8 @@ static void test_misleading(void **state)
     free(x);
 }
 
-/* Too many: the largest, wherever they are; the first k would leave the end out for ever. */
+/* Too many: the largest, wherever they are; the first k would leave the end out for
+ * ever. */
 static void test_cut_by_magnitude(void **state)
 {
     enum { N = 10000, K = 100 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random-k: one position of each stratum, the same for all ranks; its mean and its error.
+ * Random-k: one position of each stratum, the same for all ranks; its mean and its
+ * error.
  */
 #include "tests/compress/vectors.h"
 
@@ -8,18 +9,20 @@
 
 enum { DENSE, GAPS, BITMAP, STRATA };
 
-static size_t encode_as(struct codec_buffers *b, const float *x, struct trib_encode_key key)
+static size_t encode_as(struct codec_buffers *b, const float *x,
+                        struct trib_encode_key key)
 {
-    const struct trib_encode in = {.x = x, .n = b->n, .key = key, .scratch = b->scratch};
+    const struct trib_encode in = {
+        .x = x, .n = b->n, .key = key, .scratch = b->scratch};
     return b->len = trib_codec_encode(b->codec, &in, b->code);
 }
 
 /* k distinct, rising, each in its stratum; a part from the middle is the same */
 static void test_strata(void **state)
 {
-    static const size_t sizes[][2] = {{1, 1},     {7, 7},         {7, 6},      {1000, 1},
-                                      {1000, 10}, {1000, 333},    {4099, 4000}, {65536, 656},
-                                      {UINT32_MAX, 100}};
+    static const size_t sizes[][2] = {{1, 1},       {7, 7},       {7, 6},
+                                      {1000, 1},    {1000, 10},   {1000, 333},
+                                      {4099, 4000}, {65536, 656}, {UINT32_MAX, 100}};
     uint32_t all[4099], part[4099];
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -44,7 +47,8 @@ static void test_uniform(void **state)
     double chi = 0;
     (void)state;
     for (uint32_t draw = 0; draw < DRAWS; draw++) {
-        const struct trib_rng_block r = trib_rng_draw4((struct trib_rng){.seed = 8}, draw);
+        const struct trib_rng_block r =
+            trib_rng_draw4((struct trib_rng){.seed = 8}, draw);
         const struct trib_strata s = {SIZE * K, K, {r.word[0], r.word[1]}};
         trib_strata_positions(trib_kernels_get(NULL), &s, 0, K, at);
         for (int j = 0; j + 1 < K; j++)
@@ -63,10 +67,12 @@ static void test_ranks_agree(void **state)
 {
     enum { N = 5000, K = 50 };
     (void)state;
-    struct codec_buffers a = buffers_new("randomk", NULL, N), b = buffers_new("randomk", NULL, N);
+    struct codec_buffers a = buffers_new("randomk", NULL, N),
+                         b = buffers_new("randomk", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 3, N);
     const struct trib_encode_key key = {1, 2, 3, 4096};
-    const struct trib_encode_key others[] = {{9, 2, 3, 4096}, {1, 9, 3, 4096}, {1, 2, 3, 0}};
+    const struct trib_encode_key others[] = {
+        {9, 2, 3, 4096}, {1, 9, 3, 4096}, {1, 2, 3, 0}};
     assert_int_equal(encode_as(&a, x, key), 8 + 4 * K + 8);
     assert_int_equal(a.code[0], STRATA);
     const struct trib_encode_key rank = {1, 2, 77, 4096};
@@ -91,7 +97,8 @@ static void test_sums(void **state)
         float *x = vector_new(VECTOR_NORMAL, rank, N);
         encode_as(&b, x, (struct trib_encode_key){42, 5, rank, 1000});
         assert_int_equal(b.len, 8 + 2 * K + 8);
-        assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, sum, N), TRIB_OK);
+        assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, sum, N),
+                      TRIB_OK);
         free(x);
     }
     assert_int_equal(encode(&b, sum, TRIB_ENCODE_EXACT, 5), 8 + 4 * K + 8);
@@ -113,8 +120,8 @@ static void test_sums(void **state)
     buffers_free(&b);
 }
 
-/* E|C(x) - x|^2 = sum (1 - 1/s) x^2, and E|C(x)|^2 = sum s x^2 where it is unbiased: to five
- * deviations, and below what delta says. */
+/* E|C(x) - x|^2 = sum (1 - 1/s) x^2, and E|C(x)|^2 = sum s x^2 where it is unbiased: to
+ * five deviations, and below what delta says. */
 static void check_squares(const char *text, bool unbiased)
 {
     enum { N = 1000, K = 30, DRAWS = 4000 };
@@ -151,7 +158,8 @@ static void test_squares(void **state)
     check_squares("randomk:ratio=0.03,unbiased=1", true);
 }
 
-/* Values are those of x, or so many times them as their stratum is large; all at k = n. */
+/* Values are those of x, or so many times them as their stratum is large; all at k =
+ * n. */
 static void test_values(void **state)
 {
     enum { N = 1000 };
@@ -210,7 +218,8 @@ static void test_feedback(void **state)
 static void test_hostile(void **state)
 {
     enum { N = 20 };
-    const uint8_t good[] = {3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x80, 0x3f, 1, 2, 3, 4, 5, 6, 7, 8};
+    const uint8_t good[] = {3,    0,    0, 0, 1, 0, 0, 0, 0, 0,
+                            0x80, 0x3f, 1, 2, 3, 4, 5, 6, 7, 8};
     const uint8_t none[] = {3, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8};
     (void)state;
     struct codec_buffers b = buffers_new("randomk:k=2", NULL, N);
@@ -219,9 +228,11 @@ static void test_hostile(void **state)
     float y[N];
     assert_status(trib_codec_decode(b.codec, good, sizeof good, y, N), TRIB_OK);
     assert_true(square_sum(y, N) == 1);
-    assert_status(trib_codec_decode(other.codec, good, sizeof good, y, N), TRIB_ERR_CODEC);
+    assert_status(trib_codec_decode(other.codec, good, sizeof good, y, N),
+                  TRIB_ERR_CODEC);
     assert_status(trib_codec_decode(b.codec, none, sizeof none, y, N), TRIB_ERR_CODEC);
-    assert_status(trib_codec_decode(b.codec, good, sizeof good - 1, y, N), TRIB_ERR_CODEC);
+    assert_status(trib_codec_decode(b.codec, good, sizeof good - 1, y, N),
+                  TRIB_ERR_CODEC);
     memcpy(bad, good, sizeof good);
     bad[4] = 21;
     assert_status(trib_codec_decode(b.codec, bad, sizeof bad, y, N), TRIB_ERR_CODEC);

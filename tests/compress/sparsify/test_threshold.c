@@ -24,7 +24,8 @@ static void test_values(void **state)
     }
 }
 
-/* at=0 loses nothing: denormals are sent, zeros need not be; nothing to send is 8 bytes */
+/* at=0 loses nothing: denormals are sent, zeros need not be; nothing to send is 8
+ * bytes */
 static void test_zero(void **state)
 {
     (void)state;

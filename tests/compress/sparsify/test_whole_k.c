@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * k=N counts elements of the whole vector, however that is cut into blocks: exactly k are sent in
- * each start, each block has its turn, and what is unbiased stays so.
+ * k=N counts elements of the whole vector, however that is cut into blocks: exactly k
+ * are sent in each start, each block has its turn, and what is unbiased stays so.
  */
 #include "tests/compress/vectors.h"
 
@@ -25,24 +25,30 @@ static struct cut cut_new(const char *name, size_t k, size_t block, const float 
                         .x = x};
 }
 
-/* What one start says of block i, to y; returns the elements that were sent. residual: NULL, or of
- * the whole vector. */
-static size_t start(struct cut *c, size_t i, struct trib_encode_key key, float *residual,
-                    float *y)
+/* What one start says of block i, to y; returns the elements that were sent. residual:
+ * NULL, or of the whole vector. */
+static size_t start(struct cut *c, size_t i, struct trib_encode_key key,
+                    float *residual, float *y)
 {
     const size_t first = i * c->block, left = TOTAL - first;
     const size_t n = left < c->block ? left : c->block;
     uint8_t mask[TOTAL / 8 + 1] = {0};
     const struct trib_sent sent = {.mask = mask, .first = first};
-    struct trib_encode in = {
-        .x = c->x + first, .n = n, .total = TOTAL, .key = key, .scratch = c->b.scratch, .sent = &sent};
+    struct trib_encode in = {.x = c->x + first,
+                             .n = n,
+                             .total = TOTAL,
+                             .key = key,
+                             .scratch = c->b.scratch,
+                             .sent = &sent};
     size_t count = 0;
 
     in.key.index = first;
-    c->b.len = residual ? trib_codec_encode_ef(c->b.codec, &in, residual + first, c->b.code)
-                        : trib_codec_encode(c->b.codec, &in, c->b.code);
+    c->b.len = residual
+                   ? trib_codec_encode_ef(c->b.codec, &in, residual + first, c->b.code)
+                   : trib_codec_encode(c->b.codec, &in, c->b.code);
     assert_true(c->b.len <= trib_codec_bound(c->b.codec, n));
-    assert_status(trib_codec_decode(c->b.codec, c->b.code, c->b.len, y + first, n), TRIB_OK);
+    assert_status(trib_codec_decode(c->b.codec, c->b.code, c->b.len, y + first, n),
+                  TRIB_OK);
     for (size_t b = 0; b < sizeof mask; b++)
         count += (size_t)__builtin_popcount(mask[b]);
     return count;
@@ -60,19 +66,21 @@ static void check_counts(const char *name, size_t k, size_t block, const float *
     for (uint32_t step = 1; step <= STARTS; step++) {
         size_t all = 0;
         for (size_t i = 0; i < c.n_blocks; i++) {
-            const size_t m = start(&c, i, (struct trib_encode_key){7, step, 1, 0}, NULL, y);
+            const size_t m =
+                start(&c, i, (struct trib_encode_key){7, step, 1, 0}, NULL, y);
             all += m;
             if (m)
                 last[i] = step;
             if (i + 1 < c.n_blocks && (double)(step - last[i]) > longest)
-                fail_msg("%s:k=%zu: block %zu of %zu waits for %zu starts", name, k, i, block,
-                         step - last[i]);
+                fail_msg("%s:k=%zu: block %zu of %zu waits for %zu starts", name, k, i,
+                         block, step - last[i]);
         }
         const size_t most = k < TOTAL ? k : TOTAL;
-        const bool dense = all == TOTAL && 2 * k > TOTAL; /* where that takes fewer bytes */
+        const bool dense = all == TOTAL && 2 * k > TOTAL; /* where that takes fewer
+                                                           * bytes */
         if (!dense && (sampled ? all > most || 5 * all < 4 * most : all != most))
-            fail_msg("%s:k=%zu: %zu sent of blocks of %zu in start %u", name, k, all, block,
-                     step);
+            fail_msg("%s:k=%zu: %zu sent of blocks of %zu in start %u", name, k, all,
+                     block, step);
     }
     free(y);
     buffers_free(&c.b);
@@ -126,7 +134,8 @@ static void test_feedback(void **state)
         x[i] = (float)(i % 17) - 8;
     for (size_t t = 0; t < 3; t++) {
         struct cut c = cut_new(names[t], FEW, BLOCK, x);
-        float *residual = calloc(TOTAL, sizeof *residual), *sum = calloc(TOTAL, sizeof *sum);
+        float *residual = calloc(TOTAL, sizeof *residual),
+              *sum = calloc(TOTAL, sizeof *sum);
         for (uint32_t step = 1; step <= STARTS; step++) {
             for (size_t i = 0; i < c.n_blocks; i++)
                 start(&c, i, (struct trib_encode_key){7, step, 1, 0}, residual, y);
@@ -141,7 +150,8 @@ static void test_feedback(void **state)
     free(x), free(y);
 }
 
-/* NaN or Inf in a block that sends nothing in this start is sent all the same, beyond k. */
+/* NaN or Inf in a block that sends nothing in this start is sent all the same, beyond
+ * k. */
 static void test_seen(void **state)
 {
     static const char *const names[] = {"topk", "dgc"};

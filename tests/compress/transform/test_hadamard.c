@@ -78,7 +78,8 @@ static void test_definition(void **state)
             for (size_t i = 0; i < n; i++) {
                 double sum = 0;
                 for (size_t j = 0; j < n; j++)
-                    sum += entry(i, j) * (h.inverse ? 1 : sign_of(&h, j)) * (double)y[j];
+                    sum +=
+                        entry(i, j) * (h.inverse ? 1 : sign_of(&h, j)) * (double)y[j];
                 sum *= (double)h.scale * (h.inverse ? sign_of(&h, i) : 1);
                 assert_true(fabs(sum - (double)z[i]) < 1e-5);
             }
@@ -221,8 +222,8 @@ static void test_signs(void **state)
     }
 }
 
-/* The last transform has signs of its own: with those that the blocks had, some vectors would
- * come together again. */
+/* The last transform has signs of its own: with those that the blocks had, some vectors
+ * would come together again. */
 static void test_last_signs(void **state)
 {
     enum { DRAWS = 4096 };
@@ -235,7 +236,8 @@ static void test_last_signs(void **state)
         float z[3] = {0, 0, 1}, s[3] = {1, 1, 1};
         trib_rht_forward(k, &pairs, z, z, 3);
         trib_rht_forward(k, &alone, s, s, 3);
-        assert_true(z[0] == 0 && z[1] == -z[2] && fabsf(fabsf(z[2]) - 0.70710678f) < 1e-6f);
+        assert_true(z[0] == 0 && z[1] == -z[2] &&
+                    fabsf(fabsf(z[2]) - 0.70710678f) < 1e-6f);
         agreement += z[1] * s[2] > 0 ? 1 : -1;
     }
     assert_true(fabs(agreement) < 5 * sqrt(DRAWS));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rotated values: what a rotation is for, and what it must leave as it is. test_contract.c
- * holds them to what all codecs promise.
+ * Rotated values: what a rotation is for, and what it must leave as it is.
+ * test_contract.c holds them to what all codecs promise.
  */
 #include "tests/compress/vectors.h"
 
@@ -20,7 +20,8 @@ static void fill_student(float *x, uint64_t seed, size_t n)
         x[i] = student_at(seed, i);
 }
 
-/* One element of each block; or two, that a grid from the least to the largest misses 0. */
+/* One element of each block; or two, that a grid from the least to the largest misses
+ * 0. */
 static void fill_hot(float *x, int hot, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -46,8 +47,8 @@ static double mean_nmse(const char *text, const float *x, size_t n, uint32_t dra
 
 /* ---- bias ------------------------------------------------------------------------ */
 
-/* The mean of many draws: each element within 5 sigma, and the distance what the variance
- * says. */
+/* The mean of many draws: each element within 5 sigma, and the distance what the
+ * variance says. */
 static void check_unbiased(const char *text)
 {
     enum { DRAWS = 2000 };
@@ -76,7 +77,8 @@ static void check_unbiased(const char *text)
         expected += variance;
     }
     if (off > 1.2 * expected)
-        fail_msg("%s: the means are %.2f times as far off as they may be", text, off / expected);
+        fail_msg("%s: the means are %.2f times as far off as they may be", text,
+                 off / expected);
     buffers_free(&b);
 }
 
@@ -96,7 +98,8 @@ static void test_unbiased(void **state)
 /* ---- error ----------------------------------------------------------------------- */
 
 /* At the same bytes a rotation wins on elements of very different size. */
-static void check_gain(const char *values, const char *rotation, const float *x, double gain)
+static void check_gain(const char *values, const char *rotation, const float *x,
+                       double gain)
 {
     char text[TEXT_BYTES];
     size_t alone_len, rotated_len;
@@ -105,7 +108,8 @@ static void check_gain(const char *values, const char *rotation, const float *x,
     const double rotated = mean_nmse(text, x, N, 40, &rotated_len);
     assert_int_equal(alone_len, rotated_len);
     if (!(rotated * gain < alone))
-        fail_msg("%s has an error of %.3g, without a rotation %.3g", text, rotated, alone);
+        fail_msg("%s has an error of %.3g, without a rotation %.3g", text, rotated,
+                 alone);
 }
 
 static void test_less_error(void **state)
@@ -129,8 +133,8 @@ static void test_less_error(void **state)
     check_gain("uniform-thc:bits=2,bucket=1024", "hadamard", two, 100);
 }
 
-/* Signs of normal values with their mean magnitude lose 1 - 2/pi; rotated ones are normal where
- * a block has energy in more than a few elements. */
+/* Signs of normal values with their mean magnitude lose 1 - 2/pi; rotated ones are
+ * normal where a block has energy in more than a few elements. */
 static void test_error_of_normal_values(void **state)
 {
     static float x[N];
@@ -146,8 +150,9 @@ static void test_error_of_normal_values(void **state)
 }
 
 /*
- * Suresh, Yu, Kumar, McMahan, ICML 2017, theorem 3: of n clients that each round at random to
- * k levels from the least to the largest of their rotated vectors of d elements, the mean has
+ * Suresh, Yu, Kumar, McMahan, ICML 2017, theorem 3: of n clients that each round at
+ * random to k levels from the least to the largest of their rotated vectors of d
+ * elements, the mean has
  *
  *     E |mean of C(x) - mean of x|^2 <= (2 ln d + 2) / (n (k - 1)^2) mean of |x|^2
  *
@@ -191,13 +196,14 @@ static void test_theorem(void **state)
             const double steps = (1 << bits) - 1;
             const double bound = (2 * log(BLOCK) + 2) / (clients * steps * steps);
             for (int hot = 0; hot <= 2; hot++) {
-                snprintf(text, sizeof text, "hadamard+uniform-thc:bits=%d,bucket=%d", bits, BLOCK);
+                snprintf(text, sizeof text, "hadamard+uniform-thc:bits=%d,bucket=%d",
+                         bits, BLOCK);
                 const double rotated = mean_estimate_error(text, clients, hot);
                 const double alone =
                     mean_estimate_error(strchr(text, '+') + 1, clients, hot);
                 if (!(rotated <= bound) || (hot != 1 && !(alone > bound)))
-                    fail_msg("%d clients, %s: %.3g, alone %.3g; the bound is %.3g", clients,
-                             text, rotated, alone, bound);
+                    fail_msg("%d clients, %s: %.3g, alone %.3g; the bound is %.3g",
+                             clients, text, rotated, alone, bound);
             }
         }
     }
@@ -256,7 +262,8 @@ static void linear_new(struct linear *s, const char *text, size_t n)
     for (int r = 0; r < RANKS; r++) {
         const struct trib_encode in = {
             .x = s->x[r], .n = n, .key = {1, 2, (uint32_t)r, 0}, .share = s->share};
-        s->word[r] = (struct trib_word){s->code[r], trib_codec_encode(s->codec, &in, s->code[r])};
+        s->word[r] = (struct trib_word){s->code[r],
+                                        trib_codec_encode(s->codec, &in, s->code[r])};
     }
 }
 
@@ -274,7 +281,8 @@ static void check_sums(const char *text, size_t n)
     struct linear s;
     linear_new(&s, text, n);
     const size_t bound = trib_codec_bound(s.codec, n);
-    uint8_t *all = malloc(bound + 1), *some = malloc(bound + 1), *again = malloc(bound + 1);
+    uint8_t *all = malloc(bound + 1), *some = malloc(bound + 1),
+            *again = malloc(bound + 1);
     float *sum = calloc(n + 1, sizeof *sum), *y = malloc(n * sizeof *y + 4);
     double magnitude = 0;
     size_t len, part;
@@ -282,7 +290,8 @@ static void check_sums(const char *text, size_t n)
     assert_status(trib_codec_merge(s.codec, &m, all, &len), TRIB_OK);
     for (int r = 0; r < RANKS; r++) {
         const struct trib_word *w = &s.word[r];
-        assert_status(trib_codec_decode_add(s.codec, w->src, w->len, 1.0f, sum, n), TRIB_OK);
+        assert_status(trib_codec_decode_add(s.codec, w->src, w->len, 1.0f, sum, n),
+                      TRIB_OK);
         assert_status(trib_codec_decode(s.codec, w->src, w->len, y, n), TRIB_OK);
         magnitude += sqrt(square_sum(y, n));
     }
@@ -316,7 +325,8 @@ static void test_shares_are_of_what_is_encoded(void **state)
     for (int t = 0; t < LINEAR_TEXTS; t++) {
         struct codec_buffers b = buffers_new(linear_texts[t], NULL, N);
         const size_t floats = trib_codec_share_floats(b.codec, N);
-        float *share = malloc(floats * sizeof *share), *added = malloc(floats * sizeof *share);
+        float *share = malloc(floats * sizeof *share),
+              *added = malloc(floats * sizeof *share);
         uint8_t *code = malloc(trib_codec_bound(b.codec, N));
         fill_student(x, 4, N), fill_student(residual, 5, N);
         for (int i = 0; i < N; i++)
@@ -360,7 +370,7 @@ static void test_feedback_of_shared_words(void **state)
     }
 }
 
-/* ---- cuts and odd numbers ---------------------------------------------------------- */
+/* ---- cuts and odd numbers -------------------------------------------------------- */
 
 static const char *const all_texts[] = {
     "hadamard",
@@ -385,16 +395,20 @@ static void test_cuts(void **state)
         struct trib_codec *c = codec_new(all_texts[t], NULL);
         const size_t unit = trib_codec_unit(c), n = 7 * unit + 333;
         struct codec_buffers b = buffers_new(all_texts[t], NULL, n);
-        float *x = malloc(n * sizeof *x), *y = malloc(n * sizeof *y), *z = malloc(n * sizeof *z);
+        float *x = malloc(n * sizeof *x), *y = malloc(n * sizeof *y),
+              *z = malloc(n * sizeof *z);
         fill_student(x, 4, n);
         encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 3);
         decode(&b, y);
         for (size_t at = 0, count, units = 1; at < n; at += count, units++) {
             count = units * unit < n - at ? units * unit : n - at;
-            const struct trib_encode in = {
-                .x = x + at, .n = count, .key = {42, 3, 1, 1000 + at}, .scratch = b.scratch};
+            const struct trib_encode in = {.x = x + at,
+                                           .n = count,
+                                           .key = {42, 3, 1, 1000 + at},
+                                           .scratch = b.scratch};
             const size_t len = trib_codec_encode(b.codec, &in, b.code);
-            assert_status(trib_codec_decode(b.codec, b.code, len, z + at, count), TRIB_OK);
+            assert_status(trib_codec_decode(b.codec, b.code, len, z + at, count),
+                          TRIB_OK);
         }
         assert_memory_equal(y, z, n * sizeof *y);
         free(x), free(y), free(z);
@@ -403,7 +417,8 @@ static void test_cuts(void **state)
     }
 }
 
-/* What is not finite spoils the blocks and buckets that it is in, whole, and no others. */
+/* What is not finite spoils the blocks and buckets that it is in, whole, and no
+ * others. */
 static void test_not_finite(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};

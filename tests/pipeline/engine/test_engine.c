@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine when something is wrong, and its trace: two engines in one process that run
- * a sum of two ranks, each driven by hand.
+ * The engine when something is wrong, and its trace: two engines in one process that
+ * run a sum of two ranks, each driven by hand.
  */
 #include "tests/harness/tribtest.h"
 
@@ -124,8 +124,8 @@ static void close_two(struct two *t)
 }
 
 /* After a failure memory can be given back: nothing is written any more. */
-/* Every element is in one chunk; chunks without any are where the vector or block ends, so
- * that what lies at their first element is memory of it, or one behind. */
+/* Every element is in one chunk; chunks without any are where the vector or block ends,
+ * so that what lies at their first element is memory of it, or one behind. */
 static void test_chunks_cover(void **state)
 {
     (void)state;
@@ -261,7 +261,8 @@ static void test_failure_without_slots(void **state)
     }
 }
 
-/* Who steps several engines in turn fails one without a look at its peers, and tells them later. */
+/* Who steps several engines in turn fails one without a look at its peers, and tells
+ * them later. */
 static void test_failure_that_is_told_later(void **state)
 {
     struct two *t = meet_two("shm+nomap", true);
@@ -350,7 +351,8 @@ static void write_notice(struct trib_engine *e, uint32_t kind, int32_t status)
     atomic_store(&raw->version, 2);
 }
 
-/* A failure that is none would end an operation well, whatever its result has come to. */
+/* A failure that is none would end an operation well, whatever its result has come
+ * to. */
 static void test_refuses_hostile_notices(void **state)
 {
     static const struct {
@@ -363,7 +365,8 @@ static void test_refuses_hostile_notices(void **state)
         {TRIB_NOTICE_FAILED, INT32_MAX}, {0, TRIB_ERR_TIMEOUT},
         {3, TRIB_ERR_TIMEOUT},         {UINT32_MAX, TRIB_OK},
     };
-    static const char *const words[] = {"rank 0 (host here", "sent a notice", "to rank 1", NULL};
+    static const char *const words[] = {"rank 0 (host here", "sent a notice",
+                                        "to rank 1", NULL};
 
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -437,8 +440,10 @@ static void test_refuses_hostile_opens(void **state)
 /* This rank's own trouble, in its name, with the cure. */
 static void test_cannot_import(void **state)
 {
-    static const char *const words[] = {"rank 1 (host here", "cannot reach a buffer of rank 0",
-                                        "allreduce", "phase", "ulimit -n", NULL};
+    static const char *const words[] = {
+        "rank 1 (host here", "cannot reach a buffer of rank 0",
+        "allreduce",         "phase",
+        "ulimit -n",         NULL};
     struct two *t = open_two("shm");
     struct trib_engine *e = &t->side[1].engine;
     struct rlimit before, none;
@@ -515,7 +520,7 @@ static void test_failure_is_told_later(void **state)
     close_two(t);
 }
 
-/* Trace ----------------------------------------------------------------------------------- */
+/* Trace ---------------------------------------------------------------------------- */
 
 static int count_events(const struct trib_trace *trace, enum trib_trace_kind kind)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A service that passes on what another one sends, which may be anybody's: a rank, its leaf and a
- * root that lies, three engines of one process that are driven by hand.
+ * A service that passes on what another one sends, which may be anybody's: a rank, its
+ * leaf and a root that lies, three engines of one process that are driven by hand.
  */
 #include "tests/harness/tribtest.h"
 
@@ -60,7 +60,8 @@ static void introduce(struct trib_engine *to, const struct trib_engine *e)
 
 static void prepare(struct side *s, const struct way *way)
 {
-    static const int parent[] = {0, 0}, first[] = {0, 1, 2}, services[] = {0, 1}, leaf_of[] = {1};
+    static const int parent[] = {0, 0}, first[] = {0, 1, 2}, services[] = {0, 1},
+                     leaf_of[] = {1};
     static const struct trib_service_tree tree = {2, parent, first, services, leaf_of};
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                      .rank = s->engine.rank,
@@ -111,7 +112,8 @@ static void close_three(struct three *t)
 {
     for (int i = 0; i < SIDES; i++)
         if (t->side[i].engine.head)
-            trib_engine_fail(&t->side[i].engine, TRIB_ERR_TIMEOUT, "another one has failed");
+            trib_engine_fail(&t->side[i].engine, TRIB_ERR_TIMEOUT,
+                             "another one has failed");
     for (int i = 0; i < SIDES; i++) {
         struct side *s = &t->side[i];
         trib_run_dispose(&s->run);
@@ -183,14 +185,15 @@ static void test_refuses_long_words(void **state)
             struct three *t = open_three(&slots[k]);
             struct trib_cell *cell = result_of_root(t);
             const size_t bound = trib_codec_bound(t->side[LEAF].codec, COUNT);
-            cell->frame.bytes =
-                most ? (uint32_t)t->side[LEAF].engine.arena.slot_bytes : (uint32_t)bound + 1;
+            cell->frame.bytes = most ? (uint32_t)t->side[LEAF].engine.arena.slot_bytes
+                                     : (uint32_t)bound + 1;
             assert_refused(t);
         }
     }
 }
 
-/* As if the word were in the root's memory: a service does not say so to another, but may. */
+/* As if the word were in the root's memory: a service does not say so to another, but
+ * may. */
 static void name_word(struct trib_cell *cell, uint32_t len)
 {
     cell->frame.kind = TRIB_FRAME_REF;

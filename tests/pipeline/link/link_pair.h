@@ -29,8 +29,8 @@ struct pair {
     struct end end[2];
 };
 
-static inline void open_end(struct pair *p, int self, const char *transport, uint32_t window,
-                     bool per_edge)
+static inline void open_end(struct pair *p, int self, const char *transport,
+                            uint32_t window, bool per_edge)
 {
     struct end *e = &p->end[self];
     struct trib_transport_opts opts = {
@@ -65,8 +65,8 @@ static inline void poll_pair(struct pair *p)
 }
 
 /* per_edge[i]: of end i. */
-static inline struct pair *open_as(const char *transport, uint32_t window, const bool *per_edge,
-                            bool to_services)
+static inline struct pair *open_as(const char *transport, uint32_t window,
+                                   const bool *per_edge, bool to_services)
 {
     struct pair *p = calloc(1, sizeof(*p));
 
@@ -99,7 +99,8 @@ static inline struct pair *open_as(const char *transport, uint32_t window, const
     return p;
 }
 
-static inline struct pair *open_unlike(const char *transport, uint32_t window, const bool *per_edge)
+static inline struct pair *open_unlike(const char *transport, uint32_t window,
+                                       const bool *per_edge)
 {
     return open_as(transport, window, per_edge, false);
 }
@@ -135,7 +136,8 @@ static inline void send_number(struct end *e, int lane, uint32_t number, size_t 
     assert_status(trib_link_publish(&e->link, &e->arena, lane), TRIB_OK);
 }
 
-static inline void expect_number(struct pair *p, int at, int lane, uint32_t number, size_t bytes)
+static inline void expect_number(struct pair *p, int at, int lane, uint32_t number,
+                                 size_t bytes)
 {
     struct end *e = &p->end[at];
 
@@ -158,13 +160,16 @@ static inline bool can_send(struct pair *p, int at, int lane, size_t bytes)
 
 static const char *const transports[] = {"shm", "shm+nomap"};
 
-static inline struct trib_region *region_of(struct end *a, size_t bytes, struct trib_blob *blob)
+static inline struct trib_region *region_of(struct end *a, size_t bytes,
+                                            struct trib_blob *blob)
 {
     struct trib_region *region;
     void *ptr;
 
-    assert_status(a->transport->ops->alloc(a->transport, bytes, &ptr, &region), TRIB_OK);
-    assert_status(a->transport->ops->export_region(a->transport, region, blob), TRIB_OK);
+    assert_status(a->transport->ops->alloc(a->transport, bytes, &ptr, &region),
+                  TRIB_OK);
+    assert_status(a->transport->ops->export_region(a->transport, region, blob),
+                  TRIB_OK);
     return region;
 }
 

@@ -8,7 +8,8 @@
 /* A full window, then one frame out and one in, payloads of all sizes; both ways. */
 static void run_window(struct pair *p, uint32_t window, uint32_t frames)
 {
-    static const size_t sizes[] = {0, 1, TRIB_CELL_PAYLOAD, TRIB_CELL_PAYLOAD + 1, SLOT};
+    static const size_t sizes[] = {0, 1, TRIB_CELL_PAYLOAD, TRIB_CELL_PAYLOAD + 1,
+                                   SLOT};
 
     for (int from = 0; from < 2; from++) {
         for (int lane = 0; lane < TRIB_LANES; lane++) {
@@ -25,7 +26,8 @@ static void run_window(struct pair *p, uint32_t window, uint32_t frames)
                 taken++;
             }
             poll_pair(p);
-            assert_null(trib_link_peek(&p->end[1 - from].link, &p->end[1 - from].arena, lane));
+            assert_null(
+                trib_link_peek(&p->end[1 - from].link, &p->end[1 - from].arena, lane));
         }
     }
 }
@@ -44,7 +46,8 @@ static void test_window(void **state)
 }
 
 /* Fills the lane, then has the other end take frames until one more may be sent. */
-static void expect_under_way(struct pair *p, int lane, uint32_t most, uint32_t until_credit)
+static void expect_under_way(struct pair *p, int lane, uint32_t most,
+                             uint32_t until_credit)
 {
     uint32_t sent = 0, taken = 0;
 
@@ -58,7 +61,8 @@ static void expect_under_way(struct pair *p, int lane, uint32_t most, uint32_t u
         expect_number(p, 1, lane, taken++, 1);
 }
 
-/* Beside services fewer contributions than results are under way, and credits come earlier. */
+/* Beside services fewer contributions than results are under way, and credits come
+ * earlier. */
 static void test_contributions(void **state)
 {
     (void)state;
@@ -114,7 +118,8 @@ static void age(struct pair *p)
     }
 }
 
-/* For every window that settings allow to be had: also those that do not divide 2^32. */
+/* For every window that settings allow to be had: also those that do not divide
+ * 2^32. */
 static void test_positions_wrap(void **state)
 {
     (void)state;
@@ -181,7 +186,8 @@ static void test_grants_are_checked(void **state)
             assert_true(st < 0);
             if (wrong == 2) {
                 assert_status(st, TRIB_ERR_RANGE);
-                assert_non_null(strstr(a->err.text, "rank 1 has exported memory of 64 bytes"));
+                assert_non_null(
+                    strstr(a->err.text, "rank 1 has exported memory of 64 bytes"));
             }
             if (small)
                 p->end[1].transport->ops->dereg(p->end[1].transport, small);
@@ -190,8 +196,8 @@ static void test_grants_are_checked(void **state)
     }
 }
 
-/* Frames whose sender goes on writing to them: what was seen of one is what it is, until it
- * is released; and one that was seen does not go away. */
+/* Frames whose sender goes on writing to them: what was seen of one is what it is,
+ * until it is released; and one that was seen does not go away. */
 static void test_frames_that_change(void **state)
 {
     static const size_t sizes[] = {8, TRIB_CELL_PAYLOAD, 40, SLOT};
@@ -229,20 +235,25 @@ static void test_arena_is_bounded(void **state)
         p = open_pair(transports[t], 4);
         size_t block = 64 + 256 + 256 + TRIB_LANES * 4 * (64 + SLOT);
         size_t pages = (block + 4095) / 4096 * 4096;
-        size_t few = 64 + 256 + 256 +
-                     TRIB_LANES * (4 * (64 + p->end[0].link.small) + TRIB_PLACES * SLOT);
+        size_t few =
+            64 + 256 + 256 +
+            TRIB_LANES * (4 * (64 + p->end[0].link.small) + TRIB_PLACES * SLOT);
         size_t staging = pages + 2 * (3 * 256 + (TRIB_LANES * 4 * 4 + 63) / 64 * 64);
         assert_int_equal(trib_arena_bytes(&p->end[0].arena),
-                         t ? pages + (staging + 4095) / 4096 * 4096 : (few + 4095) / 4096 * 4096);
+                         t ? pages + (staging + 4095) / 4096 * 4096
+                           : (few + 4095) / 4096 * 4096);
         close_pair(p);
     }
 }
 
-/* Notices ---------------------------------------------------------------------------------- */
+/* Notices -------------------------------------------------------------------------- */
 
 static void test_notices(void **state)
 {
-    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = -22, .text = "because"}, got;
+    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED,
+                            .status = -22,
+                            .text = "because"},
+                       got;
 
     (void)state;
     for (int t = 0; t < 2; t++) {
@@ -288,7 +299,8 @@ static void test_notices_wait_for_the_last(void **state)
     assert_int_equal(got.frame.seq, 1);
     assert_false(trib_link_event(&a->link, &done));
     trib_link_notify(&a->link, &a->arena, &n);
-    trib_link_notify(&a->link, &a->arena, &(struct trib_notice){.kind = TRIB_NOTICE_FAILED});
+    trib_link_notify(&a->link, &a->arena,
+                     &(struct trib_notice){.kind = TRIB_NOTICE_FAILED});
     poll_pair(p);
     assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
     assert_int_equal(got.kind, TRIB_NOTICE_FAILED);
@@ -367,8 +379,9 @@ static void test_notices_are_whole(void **state)
 }
 
 /*
- * A sender sees credits in its memory before it looks at the events that tell of them. If
- * it does not look for long, the receiver cannot return the next ones, and owes them.
+ * A sender sees credits in its memory before it looks at the events that tell of them.
+ * If it does not look for long, the receiver cannot return the next ones, and owes
+ * them.
  */
 static void test_owed_credits(void **state)
 {
@@ -405,7 +418,8 @@ static void test_unknown_events(void **state)
 
     (void)state;
     for (uint32_t kind = 0; kind < 256; kind += 5) {
-        struct trib_event e = {.kind = TRIB_EVENT_ARRIVED, .imm = kind << 24 | 0xfffff0};
+        struct trib_event e = {.kind = TRIB_EVENT_ARRIVED,
+                               .imm = kind << 24 | 0xfffff0};
         trib_link_event(&b->link, &e);
     }
     assert_null(trib_link_peek(&b->link, &b->arena, 0));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a link makes of the memory that its peer exports: its arena, and buffers that OPEN
- * frames name.
+ * What a link makes of the memory that its peer exports: its arena, and buffers that
+ * OPEN frames name.
  */
 #include "tests/pipeline/link/link_pair.h"
 
-/* An arena that is not what it must be, by a peer's own words, is not taken: all stores and
- * writes of this rank, of notices too, would go beyond it. */
+/* An arena that is not what it must be, by a peer's own words, is not taken: all stores
+ * and writes of this rank, of notices too, would go beyond it. */
 static void test_short_arenas(void **state)
 {
     (void)state;
@@ -47,10 +47,12 @@ static void test_imports_are_cached(void **state)
 
     (void)state;
     for (int i = 0; i < N; i++) {
-        assert_status(a->transport->ops->alloc(a->transport, 5000, &ptr[i], &regions[i]),
-                      TRIB_OK);
-        assert_status(a->transport->ops->export_region(a->transport, regions[i], &blobs[i]),
-                      TRIB_OK);
+        assert_status(
+            a->transport->ops->alloc(a->transport, 5000, &ptr[i], &regions[i]),
+            TRIB_OK);
+        assert_status(
+            a->transport->ops->export_region(a->transport, regions[i], &blobs[i]),
+            TRIB_OK);
         *(int *)ptr[i] = i;
     }
     for (int round = 0; round < 3; round++) {
@@ -77,7 +79,8 @@ static int imported;
 static const struct trib_transport_ops *plain_ops;
 
 static trib_status_t count_import(struct trib_transport *t, int peer,
-                                  const struct trib_blob *blob, struct trib_remote **out)
+                                  const struct trib_blob *blob,
+                                  struct trib_remote **out)
 {
     imported++;
     return plain_ops->import_region(t, peer, blob, out);
@@ -109,7 +112,8 @@ static void test_buffers_in_rotation(void **state)
     close_pair(p);
 }
 
-/* What the peer has freed goes when it shows another buffer; the newest may be in use. */
+/* What the peer has freed goes when it shows another buffer; the newest may be in
+ * use. */
 static void test_freed_imports_are_dropped(void **state)
 {
     enum { N = 8 };

@@ -45,7 +45,8 @@ static size_t there_and_back(const struct trib_open *open)
 
 static void test_round_trip(void **state)
 {
-    static const uint16_t lens[] = {0, 1, 3, 4, 5, 56, 72, TRIB_BLOB_MAX - 1, TRIB_BLOB_MAX};
+    static const uint16_t lens[] = {
+        0, 1, 3, 4, 5, 56, 72, TRIB_BLOB_MAX - 1, TRIB_BLOB_MAX};
     struct trib_open open;
 
     (void)state;

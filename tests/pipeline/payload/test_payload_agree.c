@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks agree on first, when a rank takes it late: two engines in one process, driven by
- * hand, of which the second is given no credits for results for a while.
+ * What ranks agree on first, when a rank takes it late: two engines in one process,
+ * driven by hand, of which the second is given no credits for results for a while.
  *
- * The root of the agreement has the sum before it can send it: its codec uses the sum at once,
- * and the peer must still get the sum as it was.
+ * The root of the agreement has the sum before it can send it: its codec uses the sum
+ * at once, and the peer must still get the sum as it was.
  */
 #include "tests/harness/tribtest.h"
 
@@ -30,7 +30,8 @@ struct side {
     struct trib_engine engine;
     struct trib_run run;
     float *x;
-    /* Of the link to the peer: where the peer's credits arrive, and what the link is shown. */
+    /* Of the link to the peer: where the peer's credits arrive, and what the link is
+     * shown. */
     _Atomic uint32_t *arrived;
     _Atomic uint32_t shown[LANES];
 };
@@ -91,7 +92,8 @@ static void build(const struct trib_shape *shape, struct trib_program *out)
 static void prepare(struct two *t, struct side *s)
 {
     struct trib_engine *e = &s->engine;
-    const struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .rank = e->rank, .size = 2};
+    const struct trib_shape shape = {
+        .coll = TRIB_ALLREDUCE, .rank = e->rank, .size = 2};
     const struct trib_model_opts opts = {
         .total = COUNT, .piece = PIECE, .rank = e->rank, .ranks = 2, .seed = 1};
     struct trib_run_desc *d = &s->run.desc;
@@ -120,8 +122,9 @@ static void open_two(struct two *t)
 {
     memset(t, 0, sizeof(*t));
     assert_status(trib_config_load(&t->cfg, "window=1;chunk=4K", NULL, NULL), TRIB_OK);
-    assert_status(trib_codec_create("powersgd:rank=2,columns=16,ef=0", NULL, NULL, &t->codec),
-                  TRIB_OK);
+    assert_status(
+        trib_codec_create("powersgd:rank=2,columns=16,ef=0", NULL, NULL, &t->codec),
+        TRIB_OK);
     for (int i = 0; i < 2; i++)
         open_side(t, i);
     for (int i = 0; i < 2; i++)
@@ -162,10 +165,12 @@ static void show_credits(struct side *s, bool results)
 
 static bool over(const struct two *t)
 {
-    return t->side[0].run.state == TRIB_RUN_DONE && t->side[1].run.state == TRIB_RUN_DONE;
+    return t->side[0].run.state == TRIB_RUN_DONE &&
+           t->side[1].run.state == TRIB_RUN_DONE;
 }
 
-/* Rank 0 may send a result each HELD passes: all else that can go on has then gone on. */
+/* Rank 0 may send a result each HELD passes: all else that can go on has then gone
+ * on. */
 static void run_step(struct two *t, uint32_t step)
 {
     enum { HELD = 8, PASSES = 4000 };
@@ -196,8 +201,8 @@ static void test_sum_is_sent_as_it_was(void **state)
         run_step(&t, step);
         for (int i = 0; i < COUNT; i++)
             if (memcmp(&t.side[0].x[i], &t.side[1].x[i], sizeof(float)) != 0)
-                fail_msg("step %u: element %d is %.9g on rank 0, %.9g on rank 1", step, i,
-                         (double)t.side[0].x[i], (double)t.side[1].x[i]);
+                fail_msg("step %u: element %d is %.9g on rank 0, %.9g on rank 1", step,
+                         i, (double)t.side[0].x[i], (double)t.side[1].x[i]);
     }
     close_two(&t);
 }

@@ -31,7 +31,8 @@ static struct trib_racks *read_data(const char *name)
 
 static void check_error(const char *text, const char *format, const char *words)
 {
-    const struct trib_racks_source source = {"racks.txt", text, strlen(text), format, 0};
+    const struct trib_racks_source source = {"racks.txt", text, strlen(text), format,
+                                             0};
     struct trib_racks *racks;
     struct trib_error err = {0};
 
@@ -48,7 +49,8 @@ static void append_tree(const struct trib_racks *r, int parent, char *text)
         if (r->switches[i].parent != parent)
             continue;
         char last = text[strlen(text) - 1];
-        sprintf(text + strlen(text), "%s%s", last == '(' ? "" : " ", r->switches[i].name);
+        sprintf(text + strlen(text), "%s%s", last == '(' ? "" : " ",
+                r->switches[i].name);
         for (int h = 0; h < r->n_hosts; h++) {
             if (r->hosts[h].rack != i)
                 continue;
@@ -72,7 +74,8 @@ static void check_tree(const struct trib_racks *r, const char *expected)
         const struct trib_racks_switch *s = &r->switches[i];
         int hosts = 0;
         assert_true(s->parent < i);
-        assert_int_equal(s->depth, s->parent < 0 ? 0 : r->switches[s->parent].depth + 1);
+        assert_int_equal(s->depth,
+                         s->parent < 0 ? 0 : r->switches[s->parent].depth + 1);
         for (int h = 0; h < r->n_hosts; h++)
             hosts += r->hosts[h].rack == i;
         assert_int_equal(hosts, s->hosts);
@@ -96,10 +99,12 @@ static void test_slurm(void **state)
 
     (void)state;
     assert_string_equal(r->format, "slurm");
-    check_tree(r, "core1(pod1(leaf1:n001,n002,n003,n004,n009 leaf2:n005,n006,n007,n008) "
-                  "pod2(leaf3:r2c1,r2c2,r3c1,r3c2 leaf4:gpu1,gpu2,gpu10))");
+    check_tree(r,
+               "core1(pod1(leaf1:n001,n002,n003,n004,n009 leaf2:n005,n006,n007,n008) "
+               "pod2(leaf3:r2c1,r2c2,r3c1,r3c2 leaf4:gpu1,gpu2,gpu10))");
     assert_string_equal(r->switches[trib_racks_find(r, "n009")].name, "leaf1");
-    assert_string_equal(r->switches[trib_racks_find(r, "gpu10.cluster.local")].name, "leaf4");
+    assert_string_equal(r->switches[trib_racks_find(r, "gpu10.cluster.local")].name,
+                        "leaf4");
     assert_int_equal(trib_racks_find(r, "n9"), -1);
     assert_int_equal(trib_racks_find(r, ""), -1);
     trib_racks_free(r);
@@ -111,12 +116,14 @@ static void test_slurm_text(void **state)
     check_text("SwitchName = \"a\"  Nodes = n[8-11]\r\nswitchNAME=b nodes=m\n"
                "SwitchName=t Switches=a,b",
                "slurm", "t(a:n8,n9,n10,n11 b:m)");
-    check_text("# a comment \\\nSwitchName=a \\\n Nodes=n1,\\\nn3\nSwitchName=b Nodes=n2",
-               "slurm", "a:n1,n3 b:n2");
-    check_text("SwitchName=a Nodes=n1,n1\nSwitchName=b Nodes=n2\nSwitchName=c Switches=b\n"
-               "SwitchName=d Switches=b,a\nSwitchName=e Switches=e0\n"
-               "SwitchName=e0 Switches=e1\nSwitchName=e1 Nodes=n3",
-               "slurm", "c(b:n2) d(a:n1) e(e0(e1:n3))");
+    check_text(
+        "# a comment \\\nSwitchName=a \\\n Nodes=n1,\\\nn3\nSwitchName=b Nodes=n2",
+        "slurm", "a:n1,n3 b:n2");
+    check_text(
+        "SwitchName=a Nodes=n1,n1\nSwitchName=b Nodes=n2\nSwitchName=c Switches=b\n"
+        "SwitchName=d Switches=b,a\nSwitchName=e Switches=e0\n"
+        "SwitchName=e0 Switches=e1\nSwitchName=e1 Nodes=n3",
+        "slurm", "c(b:n2) d(a:n1) e(e0(e1:n3))");
 }
 
 static void test_plain(void **state)
@@ -125,8 +132,9 @@ static void test_plain(void **state)
 
     (void)state;
     assert_string_equal(r->format, "hosts");
-    check_tree(r, "cellar:login1 row1(row1/rack1:n01,n02,n03,n04 row1/rack2:n05,n06,n07) "
-                  "row2(row2/rack9:n11,n12,n13 row2/rack10:n08,n09,n10)");
+    check_tree(r,
+               "cellar:login1 row1(row1/rack1:n01,n02,n03,n04 row1/rack2:n05,n06,n07) "
+               "row2(row2/rack9:n11,n12,n13 row2/rack10:n08,n09,n10)");
     trib_racks_free(r);
     r = parse("r1: a b.x.org\nr2: b c.x.org d.y.org d.x.org", NULL);
     assert_int_equal(trib_racks_find(r, "b.x.org"), 0);
@@ -151,28 +159,36 @@ static void test_fabric(void **state)
     trib_racks_free(r);
 }
 
-#define SWITCH(id, name) "Switch\t36 \"S-" id "\"\t\t# \"" name "\" base port 0 lid 1 lmc 0\n"
+#define SWITCH(id, name) \
+    "Switch\t36 \"S-" id "\"\t\t# \"" name "\" base port 0 lid 1 lmc 0\n"
 #define TO(port, id, rest) "[" #port "]\t\"" id "\"[1]\t\t# " rest "\n"
 
 /* Leaf 1 has more bandwidth to the second spine, leaf 2 as much to both. */
 static void test_fabric_bandwidth(void **state)
 {
-    static const char text[] =
-        SWITCH("s1", "A B C") TO(1, "S-l1", "\"x\" lid 2 4xEDR") TO(2, "S-l2", "\"x\" lid 2 4xEDR")
-        SWITCH("s2", "A B C") TO(1, "S-l1", "\"x\" lid 2 4xEDR") TO(2, "S-l2", "\"x\" lid 2 4xEDR")
-            TO(3, "S-l1", "\"x\" lid 2 4xHDR")
-        SWITCH("s3", "A B C") TO(1, "S-l3", "\"x\" lid 2 4xEDR")
-        SWITCH("c", "MF0;core:X/U1") TO(1, "S-s1", "\"x\" lid 2 4xEDR")
-            TO(2, "S-s2", "\"x\" lid 2 4xEDR") TO(3, "S-s3", "\"x\" lid 2 4xEDR")
-        SWITCH("l1", "leaf one") TO(1, "H-a", "\"n1 mlx5_0\" lid 9 2xFDR")
-            TO(2, "S-s1", "\"x\" lid 1 4xEDR") TO(3, "S-s2", "\"x\" lid 1 4xEDR")
-            TO(4, "S-s2", "\"x\" lid 1 4xHDR") TO(5, "S-l1", "\"loop\" lid 1 4xHDR")
-        SWITCH("l2", "MF0;leaf:X/U2") TO(1, "H-b", "\"n2\" lid 9 4xSDR")
-            TO(2, "H-b2", "\"n1 mlx5_1\" lid 9 4xFDR10")
-            TO(3, "S-s1", "\"x\" lid 1 4xEDR") TO(4, "S-s2", "\"x\" lid 1 4xEDR")
-        SWITCH("l3", "MF0;leaf:X/U3") TO(1, "H-d", "\"n4 HCA-1\" lid 1")
-            TO(2, "S-s3", "\"x\" lid 1 4xEDR")
-        SWITCH("l4", "alone") TO(1, "H-e", "\"n5 HCA-1\" lid 1 4xODD");
+    static const char text[] = SWITCH("s1", "A B C") TO(1, "S-l1", "\"x\" lid 2 4xEDR")
+        TO(2, "S-l2", "\"x\" lid 2 4xEDR") SWITCH("s2", "A B C")
+            TO(1, "S-l1", "\"x\" lid 2 4xEDR") TO(2, "S-l2", "\"x\" lid 2 4xEDR") TO(
+                3, "S-l1", "\"x\" lid 2 4xHDR") SWITCH("s3", "A B C")
+                TO(1, "S-l3", "\"x\" lid 2 4xEDR") SWITCH("c", "MF0;core:X/U1") TO(
+                    1, "S-s1", "\"x\" lid 2 4xEDR") TO(2, "S-s2", "\"x\" lid 2 4xEDR")
+                    TO(3, "S-s3", "\"x\" lid 2 4xEDR") SWITCH("l1", "leaf one") TO(
+                        1, "H-a", "\"n1 mlx5_0\" lid 9 2xFDR") TO(2, "S-s1",
+                                                                  "\"x\" lid 1 4xEDR")
+                        TO(3, "S-s2", "\"x\" lid 1 4xEDR") TO(4, "S-s2",
+                                                              "\"x\" lid 1 4xHDR")
+                            TO(5, "S-l1", "\"loop\" lid 1 4xHDR")
+                                SWITCH("l2", "MF0;leaf:X/U2") TO(1, "H-b",
+                                                                 "\"n2\" lid 9 4xSDR")
+                                    TO(2, "H-b2", "\"n1 mlx5_1\" lid 9 4xFDR10")
+                                        TO(3, "S-s1", "\"x\" lid 1 4xEDR")
+                                            TO(4, "S-s2", "\"x\" lid 1 4xEDR")
+                                                SWITCH("l3", "MF0;leaf:X/U3") TO(
+                                                    1, "H-d", "\"n4 HCA-1\" lid 1")
+                                                    TO(2, "S-s3", "\"x\" lid 1 4xEDR")
+                                                        SWITCH("l4", "alone") TO(
+                                                            1, "H-e",
+                                                            "\"n5 HCA-1\" lid 1 4xODD");
     struct trib_racks *r = parse(text, NULL);
 
     (void)state;
@@ -198,12 +214,13 @@ static void test_fabric_bandwidth(void **state)
 static void test_fabric_root(void **state)
 {
     (void)state;
-    check_text(SWITCH("a", "a") TO(1, "S-l", "\"x\" lid 2 4xEDR") TO(2, "S-m", "\"x\" lid 2 4xEDR")
-                   SWITCH("b", "b") TO(1, "S-l", "\"x\" lid 2 4xHDR")
-                       TO(2, "S-m", "\"x\" lid 2 4xEDR")
-                           SWITCH("l", "l") TO(1, "H-1", "\"n1\" lid 2 4xEDR")
-                               SWITCH("m", "m") TO(1, "H-2", "\"n2\" lid 2 4xEDR")
-                                   TO(2, "H-3", "\"n3\" lid 2 4xEDR"),
+    check_text(SWITCH("a", "a") TO(1, "S-l", "\"x\" lid 2 4xEDR")
+                   TO(2, "S-m", "\"x\" lid 2 4xEDR") SWITCH("b", "b")
+                       TO(1, "S-l", "\"x\" lid 2 4xHDR")
+                           TO(2, "S-m", "\"x\" lid 2 4xEDR") SWITCH("l", "l")
+                               TO(1, "H-1", "\"n1\" lid 2 4xEDR") SWITCH("m", "m")
+                                   TO(1, "H-2", "\"n2\" lid 2 4xEDR")
+                                       TO(2, "H-3", "\"n3\" lid 2 4xEDR"),
                "ibnetdiscover", "b(l:n1 m:n2,n3)");
 }
 
@@ -241,8 +258,9 @@ static void test_errors_slurm(void **state)
                 "line 3: switch a has line 1 already");
     check_error("SwitchName=leaf1 Nodes=n1\nSwitchName=t Switches=laef1", NULL,
                 "line 2: switch laef1 has no line of its own; did you mean leaf1?");
-    check_error("SwitchName=a Nodes=n\nSwitchName=x Switches=y\nSwitchName=y Switches=x", NULL,
-                "line 2: switch x is below a switch that is below it");
+    check_error(
+        "SwitchName=a Nodes=n\nSwitchName=x Switches=y\nSwitchName=y Switches=x", NULL,
+        "line 2: switch x is below a switch that is below it");
     check_error("SwitchName=a Switches=a", NULL, "line 1: switch a is below itself");
     check_error("SwitchName=a Nodes=n\nx\033[2Jy", "slurm", "\"x?[2Jy\" is no key");
     check_error("SwitchName=a", NULL, "line 1: switch a has nothing on it");
@@ -264,7 +282,8 @@ static void test_errors_other(void **state)
     struct trib_error err = {0};
 
     (void)state;
-    check_error("r1: a\n\nr2: a", NULL, "line 3: host a is on r2, and line 1 has it on r1");
+    check_error("r1: a\n\nr2: a", NULL,
+                "line 3: host a is on r2, and line 1 has it on r1");
     check_error("a b c", NULL, "line 1: \"a ...\" says no rack");
     check_error("host", NULL, "line 1: \"host\" says no rack");
     check_error("r1:", NULL, "rack r1 has no host");
@@ -276,13 +295,15 @@ static void test_errors_other(void **state)
     check_error(SWITCH("a", "x") TO(1, "H-1", "\"n1 m\" lid 1 4xEDR")
                     TO(1, "S-b", "\"y\" lid 1 4xEDR"),
                 NULL, "line 3: switch S-b has no section of its own");
-    check_error(SWITCH("a", "x") TO(1, "H-1", "\"n1 m\" lid 1 4xEDR") SWITCH("a", "x"), NULL,
-                "line 3: switch S-a has a section at line 1, too");
-    check_error(SWITCH("a", "x") "[1] nothing", NULL, "line 2: this is no line of ibnetdiscover");
+    check_error(SWITCH("a", "x") TO(1, "H-1", "\"n1 m\" lid 1 4xEDR") SWITCH("a", "x"),
+                NULL, "line 3: switch S-a has a section at line 1, too");
+    check_error(SWITCH("a", "x") "[1] nothing", NULL,
+                "line 2: this is no line of ibnetdiscover");
     assert_status(trib_racks_parse(&source, &err, &racks), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "zero byte"));
     trib_error_clear(&err);
-    assert_status(trib_racks_read("/nonexistent/racks", NULL, &err, &racks), TRIB_ERR_SYSTEM);
+    assert_status(trib_racks_read("/nonexistent/racks", NULL, &err, &racks),
+                  TRIB_ERR_SYSTEM);
     assert_non_null(strstr(err.text, "/nonexistent/racks: No such file"));
     trib_error_clear(&err);
     assert_status(trib_racks_read("/", NULL, &err, &racks), TRIB_ERR_SYSTEM);

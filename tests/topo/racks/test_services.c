@@ -11,7 +11,8 @@ enum { NAMES_MAX = 64, TEXT_BYTES = 8192 };
 static void check(const char *racks_text, const char *services, const char *ranks,
                   const char *expected)
 {
-    const struct trib_racks_source source = {"test", racks_text, strlen(racks_text), NULL, 0};
+    const struct trib_racks_source source = {"test", racks_text, strlen(racks_text),
+                                             NULL, 0};
     const char *service_names[NAMES_MAX], *rank_names[NAMES_MAX];
     char service_text[256], rank_text[256], text[TEXT_BYTES] = "";
     struct trib_racks *racks = NULL;
@@ -24,10 +25,12 @@ static void check(const char *racks_text, const char *services, const char *rank
     const int n = units_split(rank_text, rank_names);
     assert_status(trib_racks_parse(&source, NULL, &racks), TRIB_OK);
     assert_status(
-        trib_places_of_racks(racks, service_names, n_services, rank_names, n, &places), TRIB_OK);
+        trib_places_of_racks(racks, service_names, n_services, rank_names, n, &places),
+        TRIB_OK);
     assert_status(trib_units_make(&places, NULL, &units), TRIB_OK);
-    const struct units_text u = {units.n,        n,             units.parent, units.first,
-                                 units.services, units.of_rank, service_names};
+    const struct units_text u = {
+        units.n,      n, units.parent, units.first, units.services, units.of_rank,
+        service_names};
     units_append(&u, 0, text);
     assert_string_equal(text, expected);
     trib_units_free(&units);
@@ -44,11 +47,13 @@ static void test_roots(void **state)
     (void)state;
     check(RACKS, "s1 s2 x y", "a1 a2 b1 b1", "x,y (s1:2) (s2:2)");
     check(RACKS, "x s2 t2 s1", "a1 a2 b1 b1", "x (s1:2) (s2,t2:2)");
-    /* neither a rack without a service nor a host without a rack has one nearer than the root */
+    /* neither a rack without a service nor a host without a rack has one nearer than
+     * the root */
     check(RACKS, "s1 s2 x", "a1 b1 c1 login", "x:2 (s1:1) (s2:1)");
     check(RACKS, "x y", "a1 b1 c1", "x,y:3");
     check(RACKS, "x", "a1.cluster.org b1", "x:2");
-    check(RACKS, "s1.cluster.org s2 x", "a1.cluster.org b1", "x (s1.cluster.org:1) (s2:1)");
+    check(RACKS, "s1.cluster.org s2 x", "a1.cluster.org b1",
+          "x (s1.cluster.org:1) (s2:1)");
 }
 
 /* Services in racks alone are the root, too. */
@@ -73,15 +78,18 @@ static void test_left_out(void **state)
 
 static const char pods[] =
     "SwitchName=p1 Switches=r1,r2 Nodes=q1\nSwitchName=p2 Switches=r3,r4 Nodes=q2\n"
-    "SwitchName=c Switches=p[1-2]\nSwitchName=r1 Nodes=a[1-2],s1\nSwitchName=r2 Nodes=b[1-2],s2\n"
+    "SwitchName=c Switches=p[1-2]\nSwitchName=r1 Nodes=a[1-2],s1\nSwitchName=r2 "
+    "Nodes=b[1-2],s2\n"
     "SwitchName=r3 Nodes=c1,s3\nSwitchName=r4 Nodes=d1,s4\n";
 
 /* As deep as there are switches with services. */
 static void test_depth(void **state)
 {
     (void)state;
-    check(pods, "x s1 s2 s3 q1 q2", "a1 b1 b2 c1 d1", "x (q1 (s1:1) (s2:2)) (q2:1 (s3:1))");
-    check(pods, "s1 s2 s3 s4 q1 q2", "a1 b1 c1 d1", "q1,q2 (q1 (s1:1) (s2:1)) (q2 (s3:1) (s4:1))");
+    check(pods, "x s1 s2 s3 q1 q2", "a1 b1 b2 c1 d1",
+          "x (q1 (s1:1) (s2:2)) (q2:1 (s3:1))");
+    check(pods, "s1 s2 s3 s4 q1 q2", "a1 b1 c1 d1",
+          "q1,q2 (q1 (s1:1) (s2:1)) (q2 (s3:1) (s4:1))");
     check(pods, "x s1 s2 s3 q1 q2", "a1 b1 c1", "x (q1 (s1:1) (s2:1)) (s3:1)");
     check(pods, "x s1 s2 s3 q1 q2", "a1 b1", "q1 (s1:1) (s2:1)");
     check(pods, "s1 q1", "a1 b1", "q1:1 (s1:1)");
@@ -102,7 +110,8 @@ static void check_units(const struct trib_places *p, const struct trib_units *u)
         has[u->parent[v]]++;
         for (int i = u->first[v]; i < u->first[v + 1]; i++) {
             assert_int_equal(below[u->services[i]]++, 0);
-            assert_true(p->of_service[u->services[i]] == p->of_service[u->services[u->first[v]]]);
+            assert_true(p->of_service[u->services[i]] ==
+                        p->of_service[u->services[u->first[v]]]);
         }
     }
     for (int i = 0; i < u->first[1]; i++)
@@ -123,7 +132,8 @@ static void test_random(void **state)
         struct trib_rng rng = {.seed = 7, .step = round};
         struct trib_places p;
         struct trib_units u;
-        const int n = (int)(draw_u32(rng, 0) % 20), services = 1 + (int)(draw_u32(rng, 1) % 30),
+        const int n = (int)(draw_u32(rng, 0) % 20),
+                  services = 1 + (int)(draw_u32(rng, 1) % 30),
                   ranks = 1 + (int)(draw_u32(rng, 2) % 60);
         uint64_t at = 3;
 
@@ -131,7 +141,8 @@ static void test_random(void **state)
         for (int i = 1; i < n; i++) /* parents may stand before and behind */
             p.above[i] = (int)(draw_u32(rng, at++) % (uint32_t)(i + 1)) - 1;
         for (int i = 0; i < services && n > 0; i++)
-            p.of_service[i] = (int)(draw_u32(rng, at++) % (uint32_t)(n + round % 2)) - (int)(round % 2);
+            p.of_service[i] = (int)(draw_u32(rng, at++) % (uint32_t)(n + round % 2)) -
+                              (int)(round % 2);
         for (int i = 0; i < ranks && n > 0; i++)
             p.of_rank[i] = (int)(draw_u32(rng, at++) % (uint32_t)(n + 1)) - 1;
         assert_status(trib_units_make(&p, NULL, &u), TRIB_OK);

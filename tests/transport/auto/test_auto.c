@@ -352,7 +352,7 @@ static void test_bad_addresses(void **state)
     pair_close(&pair);
 }
 
-/* A network that opens but does not connect, in front of one that does ---------------- */
+/* A network that opens but does not connect, in front of one that does ------------- */
 
 static struct trib_transport_ops flaky_ops;
 

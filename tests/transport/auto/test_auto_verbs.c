@@ -96,8 +96,8 @@ static void assert_ends_well(struct pair *pair)
     pair->t[1]->ops->close(pair->t[1]);
 }
 
-static void open_apart(struct pair *pair, const char *text, struct trib_address address[2],
-                       struct trib_blob region[2])
+static void open_apart(struct pair *pair, const char *text,
+                       struct trib_address address[2], struct trib_blob region[2])
 {
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
@@ -310,8 +310,8 @@ static void open_noted(struct pair *pair, struct trib_address address[2],
     }
 }
 
-/* Side 0 writes by tcp and is heard of by verbs: what tcp has under way comes before the
- * end that verbs tells, and side 0 ends tcp first. */
+/* Side 0 writes by tcp and is heard of by verbs: what tcp has under way comes before
+ * the end that verbs tells, and side 0 ends tcp first. */
 static void test_end_by_another_way(void **state)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
@@ -387,7 +387,7 @@ static void test_sleep(void **state)
     pair_close(&pair);
 }
 
-/* Memory ------------------------------------------------------------------------------ */
+/* Memory --------------------------------------------------------------------------- */
 
 /* None can be registered: both go by tcp, and the cure is said once by each. */
 static void test_no_memory_at_all(void **state)
@@ -463,13 +463,15 @@ static void test_shorter_by_another_way(void **state)
         assert_status(t->ops->connect(t, 1, &address[1]), TRIB_OK);
         next = by_tcp(&region[1], PAIR_LEN, true);
         region[1] = by_tcp(&region[1], PAIR_LEN - (uint64_t)shorter, false);
-        assert_status(trib_transport_import(t, 1, &region[1], PAIR_LEN, &first), TRIB_OK);
+        assert_status(trib_transport_import(t, 1, &region[1], PAIR_LEN, &first),
+                      TRIB_OK);
         assert_route(&pair, 0, "verbs", "another host");
         assert_status(trib_transport_import(t, 1, &next, PAIR_LEN, &second),
                       shorter ? TRIB_ERR_RANGE : TRIB_OK);
         assert_route(&pair, 0, "tcp", "");
         if (shorter)
-            assert_non_null(strstr(pair.err.text, "4095 bytes where this rank has to address"));
+            assert_non_null(
+                strstr(pair.err.text, "4095 bytes where this rank has to address"));
         pair_close(&pair);
     }
 }
@@ -521,8 +523,8 @@ static void test_no_memory_for_a_source(void **state)
     pair_close(&pair);
 }
 
-/* What the user has can be copied: whoever cannot reach it stays where it is, and so does
- * whoever comes later. */
+/* What the user has can be copied: whoever cannot reach it stays where it is, and so
+ * does whoever comes later. */
 static void test_no_memory_for_users(void **state)
 {
     static uint8_t bytes[4096];
@@ -576,12 +578,13 @@ static void test_no_memory_and_no_choice(void **state)
                   TRIB_ERR_NO_MEMORY);
     contains(pair.err.text, "ulimit -l unlimited");
     trib_error_clear(&pair.err);
-    assert_status(pair.t[0]->ops->reg(pair.t[0], &pair, 64, &region), TRIB_ERR_NO_MEMORY);
+    assert_status(pair.t[0]->ops->reg(pair.t[0], &pair, 64, &region),
+                  TRIB_ERR_NO_MEMORY);
     contains(pair.err.text, "ulimit -l unlimited");
     pair.t[0]->ops->close(pair.t[0]);
 }
 
-/* Silence ----------------------------------------------------------------------------- */
+/* Silence -------------------------------------------------------------------------- */
 
 /* An address of side 1 as if its host had another boot id. */
 static struct trib_address of_host(const struct trib_address *address, uint64_t host)

@@ -18,7 +18,8 @@
 /* As ranks of one user ask each other. */
 static trib_status_t knock(uint32_t name, int pid, struct trib_error *err)
 {
-    return trib_handout_knock(&(struct trib_handout_owner){.name = name, .pid = pid}, err);
+    return trib_handout_knock(&(struct trib_handout_owner){.name = name, .pid = pid},
+                              err);
 }
 
 static trib_status_t ask(uint32_t name, uint64_t key, int pid, int *fd_out,
@@ -40,7 +41,8 @@ static struct trib_handout *open_with(int *fd_out)
     assert_non_null(h);
     *fd_out = memfd_create("test", MFD_CLOEXEC);
     assert_int_equal(write(*fd_out, "memory", 6), 6);
-    assert_status(trib_handout_add(h, KEY, (struct trib_handout_fds){*fd_out, -1}), TRIB_OK);
+    assert_status(trib_handout_add(h, KEY, (struct trib_handout_fds){*fd_out, -1}),
+                  TRIB_OK);
     return h;
 }
 
@@ -87,7 +89,8 @@ static void test_gone(void **state)
 
     (void)state;
     for (uint64_t key = 1; key <= 100; key++)
-        assert_status(trib_handout_add(h, key, (struct trib_handout_fds){fd, -1}), TRIB_OK);
+        assert_status(trib_handout_add(h, key, (struct trib_handout_fds){fd, -1}),
+                      TRIB_OK);
     for (uint64_t key = 1; key <= 100; key += 2)
         trib_handout_remove(h, key);
     assert_status(trib_handout_serve(h, &err), TRIB_OK);
@@ -114,7 +117,8 @@ static int connect_raw(uint32_t name)
     memcpy(at.sun_path + 1, digits, 5);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     assert_int_equal(
-        connect(fd, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + 6), 0);
+        connect(fd, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + 6),
+        0);
     return fd;
 }
 
@@ -124,7 +128,8 @@ static void test_nonsense(void **state)
     static const struct {
         const char *bytes;
         size_t len;
-    } said[] = {{"", 0}, {"x", 1}, {"0123456789abcdef", 16}, {"0123456789abcdefghi", 19}};
+    } said[] = {
+        {"", 0}, {"x", 1}, {"0123456789abcdef", 16}, {"0123456789abcdefghi", 19}};
     struct trib_error err = {0};
     int fd, got = -1;
     struct trib_handout *h = open_with(&fd);

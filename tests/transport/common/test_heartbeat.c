@@ -225,8 +225,8 @@ static void test_secrets(void **state)
     }
 }
 
-/* Everything that b has sent is recorded by who stands between, and sent once more when b is
- * silent: b is lost all the same. */
+/* Everything that b has sent is recorded by who stands between, and sent once more when
+ * b is silent: b is lost all the same. */
 static void test_recorded(void **state)
 {
     enum { MOST = 512, BYTES = 40 };
@@ -243,7 +243,8 @@ static void test_recorded(void **state)
     len = trib_net_sockaddr(trib_net_loopback, 0, AF_INET, &between);
     assert_int_equal(bind(fd, (struct sockaddr *)&between, len), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&between, &between_len), 0);
-    len = trib_net_sockaddr(trib_net_loopback, trib_pulse_port(a.pulse), AF_INET, &to_a);
+    len =
+        trib_net_sockaddr(trib_net_loopback, trib_pulse_port(a.pulse), AF_INET, &to_a);
     watch(&a, 1, &b);
     watch_at(&b, 0, trib_net_loopback, trib_net_port((struct sockaddr *)&between),
              trib_pulse_key(a.pulse));
@@ -377,8 +378,8 @@ static bool has_ipv6(void)
     return there;
 }
 
-/* The kernel of a process that was killed says that its port is closed: long before its silence
- * counts. What is only silent is not closed, nor what was never heard. */
+/* The kernel of a process that was killed says that its port is closed: long before its
+ * silence counts. What is only silent is not closed, nor what was never heard. */
 static void closes(const uint8_t ip[16])
 {
     struct heart a = {.pulse = NULL};

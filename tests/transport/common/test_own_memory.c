@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of this process's own memory: what it knows becomes a pointer, nothing else.
+ * The table of this process's own memory: what it knows becomes a pointer, nothing
+ * else.
  */
 #include "tests/harness/tribtest.h"
 
@@ -72,7 +73,8 @@ static void *add_and_leave(void *arg)
     return NULL;
 }
 
-/* A child that is forked while another thread is in the table can use it all the same. */
+/* A child that is forked while another thread is in the table can use it all the
+ * same. */
 static void test_forked_children(void **state)
 {
     pthread_t thread;

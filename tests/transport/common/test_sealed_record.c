@@ -24,10 +24,11 @@ static int prepare(void **state)
 }
 
 /* Both ends of one direction. */
-static void begin(struct trib_records ends[2], uint8_t nonce, enum trib_proof_side writer,
-                  bool aes)
+static void begin(struct trib_records ends[2], uint8_t nonce,
+                  enum trib_proof_side writer, bool aes)
 {
-    struct trib_proof about = {.label = "test", .rank = {0, 1}, .nonce = {{nonce}, {9}}};
+    struct trib_proof about = {
+        .label = "test", .rank = {0, 1}, .nonce = {{nonce}, {9}}};
 
     memset(ends, 0, 2 * sizeof(*ends));
     for (int i = 0; i < 2; i++)
@@ -73,7 +74,8 @@ static void test_round_trip(void **state)
     }
 }
 
-/* Two records of the same bytes have nothing in common: their nonces are not the same. */
+/* Two records of the same bytes have nothing in common: their nonces are not the
+ * same. */
 static void test_all_differ(void **state)
 {
     static uint8_t seen[6][64 + TRIB_RECORD_MORE];
@@ -118,7 +120,8 @@ static void test_each_bit(void **state)
         assert_true(trib_record_open(&reader, record, out));
         assert_false(trib_record_open(&reader, record, out)); /* a second time */
         begin(ends, 1, TRIB_PROOF_LISTENER, aes);
-        assert_false(trib_record_open(&ends[1], record, out)); /* in the other direction */
+        assert_false(trib_record_open(&ends[1], record, out)); /* in the other
+                                                                * direction */
     }
 }
 

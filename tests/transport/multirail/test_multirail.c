@@ -350,8 +350,8 @@ static void test_spoilt(void **state)
     pair_close(pair);
 }
 
-/* A peer that writes over one rail alone leaves gaps that nothing fills: what waits for them does
- * not grow without end. */
+/* A peer that writes over one rail alone leaves gaps that nothing fills: what waits for
+ * them does not grow without end. */
 static void test_leaves_out_a_rail(void **state)
 {
     enum { FAR_TOO_MANY = 100000 };

@@ -283,8 +283,8 @@ static void test_no_addresses(void **state)
     }
 }
 
-/* A thread of this process that names its memory: by what the process knows, never by an
- * address. */
+/* A thread of this process that names its memory: by what the process knows, never by
+ * an address. */
 static void test_own_memory(void **state)
 {
     struct pair pair;
@@ -318,15 +318,16 @@ static void test_own_memory(void **state)
         memcpy(wrong.bytes, &y, sizeof(y));
         trib_error_clear(&pair.err);
         assert_status(t->ops->import_region(t, 1, &wrong, &remote), TRIB_ERR_INVALID);
-        assert_non_null(strstr(pair.err.text, "has not registered the memory that it names"));
+        assert_non_null(
+            strstr(pair.err.text, "has not registered the memory that it names"));
     }
     o->ops->dereg(o, region);
     assert_status(t->ops->import_region(t, 1, &blob, &remote), TRIB_ERR_INVALID);
     pair_close(&pair);
 }
 
-/* Whatever a peer writes into a segment, where its owner has it mapped is not read there,
- * nor how many use it. */
+/* Whatever a peer writes into a segment, where its owner has it mapped is not read
+ * there, nor how many use it. */
 static void test_forged_trailer(void **state)
 {
     struct pair pair;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm between an aggregator and ranks that it does not trust: what it takes of them, what it
- * refuses, and that it waits for nobody. The ranks are processes of their own, and where the test
- * is root's of a user of their own.
+ * shm between an aggregator and ranks that it does not trust: what it takes of them,
+ * what it refuses, and that it waits for nobody. The ranks are processes of their own,
+ * and where the test is root's of a user of their own.
  */
 #include "tests/transport/pair.h"
 
@@ -50,8 +50,9 @@ static int copy_of(const struct trib_shm_address *a, enum act act, const char *c
 {
     const size_t bytes = (size_t)a->map_len - (act == SHORT ? 4096 : 0);
     char path[48] = "/tmp/trib-guard-XXXXXX";
-    int fd = act == FILE_OF_A_FOLDER ? mkstemp(path)
-                                     : memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = act == FILE_OF_A_FOLDER
+                 ? mkstemp(path)
+                 : memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (act == FILE_OF_A_FOLDER)
         unlink(path);
@@ -80,7 +81,8 @@ static int bell_of(enum act act)
     else if (act == BELL_INET)
         ends[1] = socket(AF_INET, SOCK_DGRAM, 0);
     else
-        (void)!socketpair(AF_UNIX, act == BELL_STREAM ? SOCK_STREAM : SOCK_DGRAM, 0, ends);
+        (void)!socketpair(AF_UNIX, act == BELL_STREAM ? SOCK_STREAM : SOCK_DGRAM, 0,
+                          ends);
     if (ends[1] < 0)
         _exit(9);
     return ends[1];
@@ -103,7 +105,8 @@ static void forge(enum act act, pid_t node, struct told *told)
     const int fd = copy_of(&a, act, control);
     if (trib_handout_admit(h, node) != TRIB_OK ||
         trib_handout_add(h, a.key, (struct trib_handout_fds){fd, bell}) != TRIB_OK ||
-        trib_handout_add(h, small.key, (struct trib_handout_fds){small.fd, bell}) != TRIB_OK ||
+        trib_handout_add(h, small.key, (struct trib_handout_fds){small.fd, bell}) !=
+            TRIB_OK ||
         (act != SILENT && trib_handout_serve(h, &err) != TRIB_OK))
         _exit(9);
     a.handout = trib_handout_name(h);
@@ -139,7 +142,8 @@ static void import_told(struct trib_transport *t, int pipe)
         _exit(0);
 }
 
-/* A rank's process: it says what it has, gets the node's address, connects, polls, and imports. */
+/* A rank's process: it says what it has, gets the node's address, connects, polls, and
+ * imports. */
 static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
 {
     struct trib_guard guard = {.ranks = 1};
@@ -165,12 +169,14 @@ static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
         _exit(0);
     (void)t->ops->reach(t, NODE, &address);
     char byte = 1;
-    if (write(ends[1], &byte, 1) != 1 || read(ends[1], &byte, 1) != 1) /* all have surveyed */
+    if (write(ends[1], &byte, 1) != 1 || read(ends[1], &byte, 1) != 1) /* all have
+                                                                        * surveyed */
         _exit(0);
     t->ops->settle(t, facts);
     if (act == HONEST && t->ops->connect(t, NODE, &address) != TRIB_OK)
         fprintf(stderr, "# the rank does not reach the node: %s\n", pair.err.text);
-    shm_of(t)->given = UINT64_C(256) << 30; /* a rank takes of its aggregators what they have */
+    shm_of(t)->given = UINT64_C(256) << 30; /* a rank takes of its aggregators what they
+                                             * have */
     for (;;) {
         (void)t->ops->poll(t, &e, 1);
         import_told(t, ends[1]);
@@ -183,7 +189,8 @@ static struct trib_transport *open_node(struct pair *pair, struct trib_guard *gu
     struct trib_transport_opts opts = pair_opts(pair, NODE);
     struct trib_transport *t;
 
-    *guard = (struct trib_guard){.serves = true, .ranks = 1, .user = TRIB_GUARD_ANYBODY};
+    *guard =
+        (struct trib_guard){.serves = true, .ranks = 1, .user = TRIB_GUARD_ANYBODY};
     opts.guard = guard;
     assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
     return t;
@@ -257,7 +264,8 @@ static void test_takes_an_honest_rank(void **state)
     /* That was the first: from now on it does not wait, and comes again. */
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     trib_status_t st;
-    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) == TRIB_INPROGRESS)
+    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) ==
+           TRIB_INPROGRESS)
         assert_false(trib_deadline_passed(until));
     assert_status(st, TRIB_OK);
     assert_non_null(t->ops->map(t, large, &len));
@@ -309,7 +317,8 @@ static int open_files(void)
     return n;
 }
 
-/* Soon: a thread of the node's may have a connection of the rank's, which asks it for memory. */
+/* Soon: a thread of the node's may have a connection of the rank's, which asks it for
+ * memory. */
 static void assert_open_files(int expected)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
@@ -337,11 +346,13 @@ static void test_takes_bells_alone(void **state)
         assert_status(survey(t, &r), TRIB_OK);
         assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
         assert_int_equal(shm_of(t)->peers[RANK].pipe >= 0, acts[i] == BELL);
-        /* Two for its process, and the bell: the memory needs no file once it is mapped. */
+        /* Two for its process, and the bell: the memory needs no file once it is
+         * mapped. */
         assert_open_files(before + 2 + (acts[i] == BELL));
         const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
         const int bell = shm_of(t)->peers[RANK].pipe;
-        while ((st = t->ops->import_region(t, RANK, &r.told.small, &small)) == TRIB_INPROGRESS)
+        while ((st = t->ops->import_region(t, RANK, &r.told.small, &small)) ==
+               TRIB_INPROGRESS)
             assert_false(trib_deadline_passed(until));
         assert_status(st, TRIB_OK); /* and another bell, of which there is no need */
         assert_int_equal(shm_of(t)->peers[RANK].pipe, bell);
@@ -361,7 +372,8 @@ static void test_rings(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
     trib_shm_guard_ring(ends[1]);
     assert_int_equal(recv(ends[0], &byte, 1, MSG_DONTWAIT), 1);
-    for (int i = 0; i < 1000; i++) /* nobody empties it: the kernel takes a few hundred at most */
+    for (int i = 0; i < 1000; i++) /* nobody empties it: the kernel takes a few hundred
+                                    * at most */
         trib_shm_guard_ring(ends[1]);
     assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
     trib_shm_guard_ring(ends[1]);
@@ -370,7 +382,8 @@ static void test_rings(void **state)
     trib_shm_guard_ring(-1);
 }
 
-/* A job takes no more of an aggregator's address space than it may, and gives it back. */
+/* A job takes no more of an aggregator's address space than it may, and gives it
+ * back. */
 static void test_counts_what_is_given(void **state)
 {
     const uint64_t most = UINT64_C(256) << 30;
@@ -388,12 +401,14 @@ static void test_counts_what_is_given(void **state)
     const uint64_t control = *given;
     assert_true(control > 0);
     *given = most - 4096;
-    assert_status(t->ops->import_region(t, RANK, &r.told.small, &small), TRIB_ERR_INVALID);
+    assert_status(t->ops->import_region(t, RANK, &r.told.small, &small),
+                  TRIB_ERR_INVALID);
     assert_said(&pair, "hands over more memory than an aggregator maps for a job");
     *given = control;
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     trib_status_t st;
-    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) == TRIB_INPROGRESS)
+    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) ==
+           TRIB_INPROGRESS)
         assert_false(trib_deadline_passed(until));
     assert_status(st, TRIB_OK);
     assert_true(*given >= control + BYTES);
@@ -460,7 +475,8 @@ static void test_refuses_addresses(void **state)
     start(HONEST, OTHER, &r);
     assert_status(survey(t, &r), TRIB_OK);
     assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
-    assert_status(t->ops->import_region(t, RANK, &r.told.own, &remote), TRIB_ERR_UNSUPPORTED);
+    assert_status(t->ops->import_region(t, RANK, &r.told.own, &remote),
+                  TRIB_ERR_UNSUPPORTED);
     assert_said(&pair, "peer 0 names memory outside of a shared segment");
     end(&r);
     t->ops->close(t);
@@ -535,7 +551,8 @@ static void test_waits_for_nobody(void **state)
     while (!t->ops->poll(t, &e, 1))
         assert_false(trib_deadline_passed(until));
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-    assert_non_null(strstr(e.why, "has not handed out its memory")); /* not as it is stopped */
+    assert_non_null(
+        strstr(e.why, "has not handed out its memory")); /* not as it is stopped */
     end(&r);
     t->ops->close(t);
 }

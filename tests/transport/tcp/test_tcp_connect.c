@@ -297,8 +297,8 @@ static void test_sleeps_without_pwait2(void **state)
     ops->close(pair.t[0]);
 }
 
-/* Hosts that took the connections and then fell silent cost one deadline together: one after the
- * other they would take 8 s. */
+/* Hosts that took the connections and then fell silent cost one deadline together: one
+ * after the other they would take 8 s. */
 static void test_leaving_silent_peers(void **state)
 {
     enum { SILENT = 80, LEAST = 100, MOST = 2000 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One connection for both directions of a pair, whoever connects first, or both at once. */
+/* One connection for both directions of a pair, whoever connects first, or both at
+ * once. */
 #include "tests/transport/pair.h"
 
 #include <errno.h>
@@ -85,8 +86,8 @@ static void bed_open(struct bed *b, int first, bool at_once)
     offer_memory(b);
 }
 
-/* The source must lie still till the write is done, so all carry the same bytes; the order is
- * seen by imm. */
+/* The source must lie still till the write is done, so all carry the same bytes; the
+ * order is seen by imm. */
 static void post(struct bed *b, int i)
 {
     struct stream *s = &b->sides[i];
@@ -174,8 +175,8 @@ static void test_one_after_the_other(void **state)
     }
 }
 
-/* Neither has seen the other's connection. What was written before comes first, also if more
- * is waiting than sockets take. */
+/* Neither has seen the other's connection. What was written before comes first, also if
+ * more is waiting than sockets take. */
 static void test_both_at_once(void **state)
 {
     struct bed b;
@@ -194,8 +195,8 @@ static void test_both_at_once(void **state)
     }
 }
 
-/* Both have connected at the same time, and the higher rank, which had written once, has
- * moved; the lower one has not looked. */
+/* Both have connected at the same time, and the higher rank, which had written once,
+ * has moved; the lower one has not looked. */
 static void bed_open_moved(struct bed *b)
 {
     const struct tcp_peer *higher;
@@ -210,7 +211,8 @@ static void bed_open_moved(struct bed *b)
     assert_true(higher->moving);
 }
 
-/* The lower rank sees that the higher one has moved before it sees what that wrote first. */
+/* The lower rank sees that the higher one has moved before it sees what that wrote
+ * first. */
 static void test_moved_too_early(void **state)
 {
     struct bed b;
@@ -252,8 +254,8 @@ static void test_end_of_what_was_left(void **state)
     pair_close(&b.pair);
 }
 
-/* Whoever leaves after both have moved to one connection: what it wrote comes first, and it
- * has not died. */
+/* Whoever leaves after both have moved to one connection: what it wrote comes first,
+ * and it has not died. */
 static void test_leaves(void **state)
 {
     struct bed b;
@@ -315,8 +317,8 @@ static void test_words_out_of_place(void **state)
         uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
         while (n != 0 && !trib_deadline_passed(deadline)) {
             (void)t->ops->poll(t, &e, 1);
-            if (poll(&end, 1, 0) > 0 &&
-                (n = recv(end.fd, (uint8_t *)word + got, sizeof(word) - (size_t)got, 0)) > 0)
+            if (poll(&end, 1, 0) > 0 && (n = recv(end.fd, (uint8_t *)word + got,
+                                                  sizeof(word) - (size_t)got, 0)) > 0)
                 got += n;
         }
         assert_int_equal(n, 0); /* taken, and hung up on */

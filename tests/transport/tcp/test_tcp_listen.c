@@ -106,7 +106,8 @@ static void test_strangers(void **state)
     pair_close(&pair);
 }
 
-/* As many as there are places for, none of which says anything or goes: a rank comes in. */
+/* As many as there are places for, none of which says anything or goes: a rank comes
+ * in. */
 static void test_silent_strangers(void **state)
 {
     enum { CROWD = 2 + TRIB_NET_STRANGERS };
@@ -191,8 +192,8 @@ static void test_told_why(void **state)
 }
 
 /* A connection to side 1, made by hand, over which rank 0 has begun to write. */
-static int begin_write(struct pair *pair, const struct tcp_head *head, const void *bytes,
-                       size_t len)
+static int begin_write(struct pair *pair, const struct tcp_head *head,
+                       const void *bytes, size_t len)
 {
     struct tcp_address a = address_of(pair, 1);
     const struct tcp_hello hello = {
@@ -215,7 +216,8 @@ static struct tcp_head open_target(struct pair *pair, void *mem, size_t len)
     struct trib_table_export x;
 
     assert_status(trib_transport_open("tcp", &opts, &pair->t[1]), TRIB_OK);
-    assert_status(pair->t[1]->ops->reg(pair->t[1], mem, len, &pair->region[1]), TRIB_OK);
+    assert_status(pair->t[1]->ops->reg(pair->t[1], mem, len, &pair->region[1]),
+                  TRIB_OK);
     assert_status(pair->t[1]->ops->export_region(pair->t[1], pair->region[1], &blob),
                   TRIB_OK);
     memcpy(&x, blob.bytes, sizeof(x));
@@ -260,7 +262,8 @@ static void test_no_descriptor(void **state)
     if (!strstr(pair.logged, "raise ulimit -n"))
         fail_msg("\"%s\" has no cure", pair.logged);
     /* The connection waits in the queue, and yet ends no sleep: nobody spins. */
-    struct pollfd sleep = {.fd = pair.t[1]->ops->descriptor(pair.t[1]), .events = POLLIN};
+    struct pollfd sleep = {.fd = pair.t[1]->ops->descriptor(pair.t[1]),
+                           .events = POLLIN};
     assert_int_equal(poll(&sleep, 1, 0), 0);
     assert_int_equal(answer(&pair, fd, &hello, sizeof(hello), &word), sizeof(word));
     assert_int_equal(word.kind, TCP_ACCEPT);
@@ -350,8 +353,8 @@ static void test_frames_outside(void **state)
 }
 
 /*
- * Does side 0 sleep once it has left its peer, though a forked child, as a loader of data
- * is, still holds its sockets?
+ * Does side 0 sleep once it has left its peer, though a forked child, as a loader of
+ * data is, still holds its sockets?
  */
 static void test_child_holds_sockets(void **state)
 {
@@ -383,7 +386,7 @@ static void test_child_holds_sockets(void **state)
     assert_int_equal(quiet, 5);
 }
 
-/* With a secret ----------------------------------------------------------------------- */
+/* With a secret -------------------------------------------------------------------- */
 
 /* Side 1 alone, with a secret and memory, and who dials by hand. */
 static struct tcp_head open_proving(struct pair *pair, uint8_t *mem, size_t len)
@@ -404,7 +407,8 @@ static struct tcp_hello hello_to(struct pair *pair, uint8_t first)
     return h;
 }
 
-/* What rank 0 would prove, had it that secret, on a connection that was challenged so. */
+/* What rank 0 would prove, had it that secret, on a connection that was challenged
+ * so. */
 static void proof_of(const struct trib_secret *secret, const struct tcp_hello *hello,
                      const uint8_t *nonce, uint8_t out[TRIB_PROOF_BYTES])
 {
@@ -419,7 +423,8 @@ static void proof_of(const struct trib_secret *secret, const struct tcp_hello *h
     trib_proof_make(secret, &about, TRIB_PROOF_CALLER, out);
 }
 
-static int begin(struct pair *pair, const struct tcp_hello *hello, struct tcp_challenge *out)
+static int begin(struct pair *pair, const struct tcp_hello *hello,
+                 struct tcp_challenge *out)
 {
     int fd = dial(address_of(pair, 1).port);
     uint8_t *bytes = (uint8_t *)out;
@@ -433,7 +438,8 @@ static int begin(struct pair *pair, const struct tcp_hello *hello, struct tcp_ch
 }
 
 /* A proof and a write at once: the write is not taken, and the memory not touched. */
-static void fails(struct pair *pair, int fd, const uint8_t *proof, const struct tcp_head *head)
+static void fails(struct pair *pair, int fd, const uint8_t *proof,
+                  const struct tcp_head *head)
 {
     struct tcp_head word;
     uint8_t stream[TRIB_PROOF_BYTES + sizeof(*head) + 64];
@@ -447,7 +453,8 @@ static void fails(struct pair *pair, int fd, const uint8_t *proof, const struct 
     close(fd);
 }
 
-/* Zeros, the listener's own proof, one of another connection, one under another secret. */
+/* Zeros, the listener's own proof, one of another connection, one under another
+ * secret. */
 static void test_wrong_proofs(void **state)
 {
     struct pair pair = {0};
@@ -459,7 +466,8 @@ static void test_wrong_proofs(void **state)
     struct tcp_head head = open_proving(&pair, mem, sizeof(mem));
     struct tcp_hello hello = hello_to(&pair, 3);
     fails(&pair, begin(&pair, &hello, &c), proof, &head);
-    assert_non_null(strstr(pair.logged, "from 127.0.0.1 and was turned away: it did not prove"));
+    assert_non_null(
+        strstr(pair.logged, "from 127.0.0.1 and was turned away: it did not prove"));
     int fd = begin(&pair, &hello, &c);
     fails(&pair, fd, c.proof, &head);
     fd = begin(&pair, &hello, &c);
@@ -489,7 +497,8 @@ static void test_wrong_proofs(void **state)
 static void test_other_secrets(void **state)
 {
     static const uint8_t numbers[][2] = {{1, 2}, {0, 2}, {1, 0}};
-    static const char *const lost[] = {"has not the secret of this job", "one of both has a secret",
+    static const char *const lost[] = {"has not the secret of this job",
+                                       "one of both has a secret",
                                        "one of both has a secret"};
 
     (void)state;
@@ -543,7 +552,8 @@ static void test_same_secret(void **state)
     pair_close(&pair);
 }
 
-/* Ports of jobs that have just ended are free at once: a range of ten lasts for a hundred. */
+/* Ports of jobs that have just ended are free at once: a range of ten lasts for a
+ * hundred. */
 static void test_ports_again(void **state)
 {
     char text[64];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many system calls a write takes: libc's functions are replaced by some that count. */
+/* How many system calls a write takes: libc's functions are replaced by some that
+ * count. */
 #include "tests/transport/pair.h"
 
 #include <netinet/in.h>
@@ -111,8 +112,10 @@ static struct trib_write big_write(struct pair *pair, void *mem[2])
     for (int i = 0; i < 2; i++)
         assert_status(pair->t[i]->ops->alloc(pair->t[i], BIG, &mem[i], &region[i]),
                       TRIB_OK);
-    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob), TRIB_OK);
-    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote), TRIB_OK);
+    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob),
+                  TRIB_OK);
+    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote),
+                  TRIB_OK);
     w.local = region[0];
     w.remote = remote;
     return w;
@@ -194,8 +197,8 @@ static void crowd_open(struct pair *common, struct trib_transport *t[CROWD])
         assert_status(t[i]->ops->connect(t[i], 0, &address), TRIB_OK);
 }
 
-/* Of many peers only those are read that have something; what came with the event that was
- * asked for is not forgotten. */
+/* Of many peers only those are read that have something; what came with the event that
+ * was asked for is not forgotten. */
 static void test_many_peers(void **state)
 {
     const uint32_t each = 10;
@@ -238,8 +241,9 @@ static void poll_for_nothing(struct trib_transport *t)
         assert_int_equal(t->ops->poll(t, &event, 1), 0);
 }
 
-/* Some peers have moved to their other connection, which is the end of what they sent; of
- * one more frames lie in the buffer. It is not passed over, whatever place it has. */
+/* Some peers have moved to their other connection, which is the end of what they sent;
+ * of one more frames lie in the buffer. It is not passed over, whatever place it
+ * has. */
 static void some_move(int busy, int second)
 {
     const uint32_t all = 20 + 3 + (CROWD - 3);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sealed connections of tcp: somebody between two sides reads nothing, and cannot change,
- * repeat, leave out, move or send back a record without the receiver seeing it. Then the
- * receiver's memory is as it was, and both sides lose the connection with a sentence.
+ * Sealed connections of tcp: somebody between two sides reads nothing, and cannot
+ * change, repeat, leave out, move or send back a record without the receiver seeing it.
+ * Then the receiver's memory is as it was, and both sides lose the connection with a
+ * sentence.
  */
 #include "tests/transport/tcp/wiretap.h"
 
 #include "build-config.h"
 
-#define WRITES_MOST 40 /* so that a record that seems longer than it is comes to its end */
+#define WRITES_MOST 40 /* so that a record that seems longer than it is comes to its
+                        * end */
 
 static const char words[] = "a gradient that nobody else may read or change";
 
@@ -69,8 +71,9 @@ static void open_sides(struct bed *b, bool sealed, const char *const texts[2])
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = b->pair.t[i]->ops;
         assert_status(ops->connect(b->pair.t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(ops->import_region(b->pair.t[i], !i, &blob[!i], &b->pair.remote[i]),
-                      TRIB_OK);
+        assert_status(
+            ops->import_region(b->pair.t[i], !i, &blob[!i], &b->pair.remote[i]),
+            TRIB_OK);
     }
     for (size_t at = 0; at + sizeof(words) <= PAIR_LEN; at += sizeof(words))
         memcpy(b->pair.mem[0] + at, words, sizeof(words));
@@ -134,8 +137,8 @@ static void expect_why(const struct bed *b, int side, const char *reason)
     assert_false(b->left[side]);
 }
 
-/* Side 0 writes until its next record has the number of the next one that it reads, so that
- * only the keys differ. */
+/* Side 0 writes until its next record has the number of the next one that it reads, so
+ * that only the keys differ. */
 static void even_out(struct bed *b)
 {
     const struct tcp_seals *s = tcp_of(b->pair.t[0])->peers[1].seals;
@@ -171,10 +174,12 @@ static void spoil(const char *text, enum tap_deed deed, size_t at, const char *r
 static const char changed[] = "was changed, repeated, left out or moved";
 static const char *const ciphers[] = {"tcp", "tcp:aes=0"};
 
-/* Bits of the head, of its length, of the frame's head, of the payload and of the tag. */
+/* Bits of the head, of its length, of the frame's head, of the payload and of the
+ * tag. */
 static void test_flipped_bits(void **state)
 {
-    static const size_t places[] = {0, 3, 4, 5, 6, 7, 8, 12, 24, 39, 40, 100, 4135, 4136, 4151};
+    static const size_t places[] = {0,  3,  4,  5,   6,    7,    8,   12,
+                                    24, 39, 40, 100, 4135, 4136, 4151};
 
     (void)state;
     for (size_t c = 0; c < 2; c++)
@@ -235,7 +240,8 @@ static void test_repeated(void **state)
     }
 }
 
-/* A record of a connection before, of the same ranks with the same secret, at its place. */
+/* A record of a connection before, of the same ranks with the same secret, at its
+ * place. */
 static void test_of_another_connection(void **state)
 {
     static struct tap before;
@@ -394,18 +400,30 @@ static void test_refusals(void **state)
         const char *words[3];
     } cases[] = {
 #if HAVE_SODIUM
-        {"tcp", false, {"TRIB_SEAL=1 needs a secret", "start it by trib-run", "TRIB_KEY"}},
+        {"tcp",
+         false,
+         {"TRIB_SEAL=1 needs a secret", "start it by trib-run", "TRIB_KEY"}},
         {"rails:n=2,over=tcp", false, {"TRIB_SEAL=1 needs a secret", "TRIB_KEY", ""}},
-        {"auto:far=tcp", false, {"auto:far=tcp cannot be had", "needs a secret", "trib-run"}},
+        {"auto:far=tcp",
+         false,
+         {"auto:far=tcp cannot be had", "needs a secret", "trib-run"}},
 #else
-        {"tcp", false, {"TRIB_SEAL=1 needs libsodium", "this build is without", "leave TRIB_SEAL"}},
+        {"tcp",
+         false,
+         {"TRIB_SEAL=1 needs libsodium", "this build is without", "leave TRIB_SEAL"}},
 #endif
 #if HAVE_UCX && HAVE_SODIUM
-        {"ucx", true, {"ucx cannot encrypt", "use tcp, or auto", "leave TRIB_SEAL out"}},
+        {"ucx",
+         true,
+         {"ucx cannot encrypt", "use tcp, or auto", "leave TRIB_SEAL out"}},
 #endif
 #if HAVE_VERBS && HAVE_SODIUM
-        {"verbs", true, {"verbs cannot encrypt", "use tcp, or auto", "leave TRIB_SEAL out"}},
-        {"auto:far=verbs", true, {"auto:far=verbs cannot be had", "cannot encrypt", "TRIB_SEAL"}},
+        {"verbs",
+         true,
+         {"verbs cannot encrypt", "use tcp, or auto", "leave TRIB_SEAL out"}},
+        {"auto:far=verbs",
+         true,
+         {"auto:far=verbs cannot be had", "cannot encrypt", "TRIB_SEAL"}},
 #endif
     };
 
@@ -416,15 +434,17 @@ static void test_refusals(void **state)
             pair_secret(&pair, 0, 7);
         struct trib_transport_opts opts = pair_opts(&pair, 0);
         pair.cfg.seal = true;
-        assert_int_not_equal(trib_transport_open(cases[i].text, &opts, &pair.t[0]), TRIB_OK);
+        assert_int_not_equal(trib_transport_open(cases[i].text, &opts, &pair.t[0]),
+                             TRIB_OK);
         for (int k = 0; k < 3; k++)
             if (!strstr(trib_error_text(&pair.err), cases[i].words[k]))
-                fail_msg("%s: \"%s\" is not in \"%s\"", cases[i].text, cases[i].words[k],
-                         trib_error_text(&pair.err));
+                fail_msg("%s: \"%s\" is not in \"%s\"", cases[i].text,
+                         cases[i].words[k], trib_error_text(&pair.err));
     }
 }
 
-/* Memory of one host needs no secret: auto and shm are not refused for what tcp would need. */
+/* Memory of one host needs no secret: auto and shm are not refused for what tcp would
+ * need. */
 static void test_not_refused(void **state)
 {
     static const char *const texts[] = {"shm", "auto", "auto:near=shm"};

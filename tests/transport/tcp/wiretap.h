@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A tap in the wire between two sides of a pair: it passes on what they send, in both
- * directions of each connection, keeps a copy, and does to one record what it is told to.
+ * directions of each connection, keeps a copy, and does to one record what it is told
+ * to.
  *
- * Side i gets the other side's address with the tap's port in it. tap_pump moves what is there
- * and returns; nothing of it blocks.
+ * Side i gets the other side's address with the tap's port in it. tap_pump moves what
+ * is there and returns; nothing of it blocks.
  */
 #ifndef TESTS_TRANSPORT_TCP_WIRETAP_H
 #define TESTS_TRANSPORT_TCP_WIRETAP_H
@@ -38,7 +39,8 @@ enum tap_deed {
 struct tap_way {
     int from, to;
     int writer; /* the side whose bytes these are */
-    bool calls; /* it has made the connection: a hello and a proof come first, else a challenge */
+    bool calls; /* it has made the connection: a hello and a proof come first, else a
+                 * challenge */
     size_t greeting; /* bytes of those that are still to come */
     bool ended;
     uint8_t *bytes;
@@ -70,7 +72,8 @@ static inline void tap_open(struct tap *tap, bool sealed)
     tap->seen = malloc(TAP_SEEN);
     assert_non_null(tap->seen);
     for (int i = 0; i < 2; i++)
-        assert_status(trib_net_bind("tap", SOCK_STREAM, 0, 1, &tap->port[i], NULL), TRIB_OK);
+        assert_status(trib_net_bind("tap", SOCK_STREAM, 0, 1, &tap->port[i], NULL),
+                      TRIB_OK);
 }
 
 static inline void tap_close(struct tap *tap)
@@ -114,7 +117,8 @@ static inline void tap_accept(struct tap *tap, int listener)
 
     if (caller < 0)
         return;
-    int callee = trib_net_dial(trib_net_loopback, tap->real[listener], trib_deadline_ms(2000));
+    int callee =
+        trib_net_dial(trib_net_loopback, tap->real[listener], trib_deadline_ms(2000));
     assert_true(callee >= 0 && tap->n < 2 * TAP_CALLS);
     tap->ways[tap->n++] =
         (struct tap_way){.from = caller,
@@ -130,7 +134,8 @@ static inline void tap_accept(struct tap *tap, int listener)
                                            .bytes = malloc(TAP_ROOM)};
 }
 
-/* A piece of a greeting that has come whole, with its flags changed where that is asked for. */
+/* A piece of a greeting that has come whole, with its flags changed where that is asked
+ * for. */
 static inline size_t tap_greeting(struct tap *tap, struct tap_way *w)
 {
     struct tcp_hello h;
@@ -252,7 +257,8 @@ static inline void tap_pump(struct tap *tap)
     }
 }
 
-/* Writes the record that was kept once more, along the direction of `writer` that is in use. */
+/* Writes the record that was kept once more, along the direction of `writer` that is in
+ * use. */
 static inline void tap_replay(struct tap *tap, int writer)
 {
     assert_true(tap->copied);

@@ -24,7 +24,8 @@ static struct ucx_address address_of(struct pair *pair, int side)
 }
 
 /* What a rank says to a guest that says this; 0 bytes: it hung up. */
-static ssize_t answer(uint16_t port, const void *hello, size_t len, struct ucx_word *out)
+static ssize_t answer(uint16_t port, const void *hello, size_t len,
+                      struct ucx_word *out)
 {
     struct sockaddr_storage to;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -95,9 +96,11 @@ static void test_refusals(void **state)
 }
 
 static uint32_t named; /* bytes of address that came */
-static _Atomic int zeros; /* of endpoints that were asked for: with zeros behind the address */
+static _Atomic int zeros; /* of endpoints that were asked for: with zeros behind the
+                           * address */
 
-static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *out)
+static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *params,
+                                ucp_ep_h *out)
 {
     const uint8_t *name = (const uint8_t *)params->address;
     int other = 0;
@@ -110,8 +113,8 @@ static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *para
     return UCS_ERR_UNREACHABLE;
 }
 
-/* UCX reads an address as far as lengths in it say, and not as far as it was sent: behind one that
- * ends too early there are zeros, with which it is refused. */
+/* UCX reads an address as far as lengths in it say, and not as far as it was sent:
+ * behind one that ends too early there are zeros, with which it is refused. */
 static void test_short_names(void **state)
 {
     struct pair pair = {.lines = 0};
@@ -135,10 +138,12 @@ static void test_short_names(void **state)
     memcpy(g.name, u->name, u->name_len);
     for (uint32_t n = 0; n < u->name_len; n++) {
         const bool by_ucx = n < u->name_len / 2;
-        ucx_of(pair.t[1])->api.ucp_ep_create = by_ucx ? u->api.ucp_ep_create : look_behind;
+        ucx_of(pair.t[1])->api.ucp_ep_create =
+            by_ucx ? u->api.ucp_ep_create : look_behind;
         g.hello.name_len = named = 1 + n % ((uint32_t)u->name_len / 2);
-        assert_int_equal(answer(address_of(&pair, 1).port, &g, sizeof(g.hello) + named, &word),
-                         sizeof(word));
+        assert_int_equal(
+            answer(address_of(&pair, 1).port, &g, sizeof(g.hello) + named, &word),
+            sizeof(word));
         assert_int_equal(word.kind, UCX_REFUSE);
         assert_int_equal(word.value, UCX_NO_ENDPOINT);
     }
@@ -159,8 +164,8 @@ static void test_strangers(void **state)
     assert_non_null(strstr(pair.logged, "a stranger connected"));
 }
 
-/* One that has said its hello, and behind it more silent ones than there are places for,
- * all at once: it gets its answer. */
+/* One that has said its hello, and behind it more silent ones than there are places
+ * for, all at once: it gets its answer. */
 static void test_burst(void **state)
 {
     enum { CROWD = 2 + TRIB_NET_STRANGERS + 8 };
@@ -204,7 +209,8 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A connection that cannot be taken waits, and the manager sleeps; later it is taken. */
+/* A connection that cannot be taken waits, and the manager sleeps; later it is
+ * taken. */
 static void test_no_descriptor(void **state)
 {
     const struct ucx_hello hello = {.magic = UCX_MAGIC, .version = UCX_VERSION + 1};
@@ -216,7 +222,8 @@ static void test_no_descriptor(void **state)
     (void)state;
     pair_open(&pair, "ucx", "ucx");
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    socklen_t len = trib_net_sockaddr(trib_net_loopback, address_of(&pair, 1).port, AF_INET, &to);
+    socklen_t len =
+        trib_net_sockaddr(trib_net_loopback, address_of(&pair, 1).port, AF_INET, &to);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = all.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -224,7 +231,8 @@ static void test_no_descriptor(void **state)
     const double before = cpu_seconds();
     usleep(500000);
     const double used = cpu_seconds() - before;
-    const bool said = strstr(pair.logged, "raise ulimit -n") != NULL; /* once, and long ago */
+    const bool said =
+        strstr(pair.logged, "raise ulimit -n") != NULL; /* once, and long ago */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
     assert_int_equal(send(fd, &hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -297,8 +305,10 @@ static struct trib_write large_write(struct pair *pair, uint8_t *mem[2])
                       TRIB_OK);
     }
     pair->region[1] = region[1];
-    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob), TRIB_OK);
-    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote), TRIB_OK);
+    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob),
+                  TRIB_OK);
+    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote),
+                  TRIB_OK);
     w.local = region[0];
     w.remote = remote;
     return w;
@@ -405,7 +415,8 @@ static void test_large(void **state)
     free(mem[1]);
 }
 
-/* A large message is under way when its target is taken away: UCX lets go of it first. */
+/* A large message is under way when its target is taken away: UCX lets go of it
+ * first. */
 static void test_memory_taken_back(void **state)
 {
     struct pair pair;
@@ -474,13 +485,12 @@ static void test_signals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_signals),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_short_names), cmocka_unit_test(test_strangers), cmocka_unit_test(test_told_why),
-        cmocka_unit_test(test_burst),     cmocka_unit_test(test_no_descriptor),
-        cmocka_unit_test(test_outside),   cmocka_unit_test(test_large),
-        cmocka_unit_test(test_memory_taken_back),
-        cmocka_unit_test(test_endpoint_fails),
-        cmocka_unit_test(test_helped),
+        cmocka_unit_test(test_signals),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_short_names),    cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_told_why),       cmocka_unit_test(test_burst),
+        cmocka_unit_test(test_no_descriptor),  cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_large),          cmocka_unit_test(test_memory_taken_back),
+        cmocka_unit_test(test_endpoint_fails), cmocka_unit_test(test_helped),
     };
 
     tribtest_deadline(120);

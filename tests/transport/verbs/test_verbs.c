@@ -108,8 +108,8 @@ static void test_ports(void **state)
     pair_close(&pair);
     snprintf(text, sizeof(text), "verbs:port=%d,ports=1", first);
     assert_status(trib_net_bind("test", SOCK_DGRAM, first, 1, &udp, NULL), TRIB_OK);
-    snprintf(words, sizeof(words), "heartbeats of verbs: none of the UDP ports %d to %d",
-             first, first);
+    snprintf(words, sizeof(words),
+             "heartbeats of verbs: none of the UDP ports %d to %d", first, first);
     refuses(text, TRIB_ERR_SYSTEM, words);
     close(udp.fd);
 }
@@ -163,8 +163,9 @@ static int register_much(int rank, int size, void *arg)
     if (ops->reg(pair->t[0], pair->mem[0], 4096, &region) != TRIB_OK ||
         ops->reg(pair->t[0], pair->mem[0], 65536, &region) != TRIB_ERR_NO_MEMORY)
         return 2;
-    bool told = strstr(pair->err.text, "64K more cannot be registered: 12K are, and this "
-                                       "process may lock 64K; raise the limit");
+    bool told =
+        strstr(pair->err.text, "64K more cannot be registered: 12K are, and this "
+                               "process may lock 64K; raise the limit");
     pair_close(pair);
     return !told;
 }
@@ -178,8 +179,8 @@ static void test_memlock(void **state)
     assert_int_equal(tribtest_forks(1, 30, register_much, &pair), 0);
 }
 
-/* Where the kernel copies pinned pages at fork, the library need not mark them: that would
- * cost a system call for each region. */
+/* Where the kernel copies pinned pages at fork, the library need not mark them: that
+ * would cost a system call for each region. */
 static void test_fork_init(void **state)
 {
     static const struct {
@@ -233,8 +234,9 @@ static void test_no_addresses(void **state)
                 assert_int_equal(x.address == (uintptr_t)(mine + off[i]), old);
                 assert_true(old || x.address < (size_t)2 << 20);
                 struct trib_remote *remote;
-                assert_status(pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote),
-                              TRIB_OK);
+                assert_status(
+                    pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote),
+                    TRIB_OK);
                 assert_int_equal(pair.t[0]->ops->length(pair.t[0], remote), len);
                 const size_t n = len < PAIR_LEN ? len : PAIR_LEN;
                 memset(pair.mem[0], (int)len, n);
@@ -379,7 +381,8 @@ static void try_status(enum ibv_wc_status status, const char *why, const char *l
     assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
 }
 
-/* Each status of a completion has its words, and only the first of a connection counts. */
+/* Each status of a completion has its words, and only the first of a connection
+ * counts. */
 static void test_statuses(void **state)
 {
     static const struct {
@@ -682,17 +685,16 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
     const struct CMUnitTest tests[] = {
-        CASE(test_no_library),   CASE(test_no_device),   CASE(test_no_room),
-        CASE(test_ports),        CASE(test_device),      CASE(test_memory),
-        CASE(test_memlock),      CASE(test_fork_init),   CASE(test_posting),
-        CASE(test_no_addresses),
-        CASE(test_pieces),       CASE(test_full),        CASE(test_leave_stuck),
-        CASE(test_stash),        CASE(test_statuses),    CASE(test_async),
-        CASE(test_port),         CASE(test_flush),       CASE(test_cut),         CASE(test_removal),
-        CASE(test_sleep),        CASE(test_refusals),    CASE(test_reject),
-        CASE(test_other_device), CASE(test_silent_peer), CASE(test_left),
-        CASE(test_one_way),      CASE(test_ask_again),
-        CASE(test_unplug),
+        CASE(test_no_library),   CASE(test_no_device), CASE(test_no_room),
+        CASE(test_ports),        CASE(test_device),    CASE(test_memory),
+        CASE(test_memlock),      CASE(test_fork_init), CASE(test_posting),
+        CASE(test_no_addresses), CASE(test_pieces),    CASE(test_full),
+        CASE(test_leave_stuck),  CASE(test_stash),     CASE(test_statuses),
+        CASE(test_async),        CASE(test_port),      CASE(test_flush),
+        CASE(test_cut),          CASE(test_removal),   CASE(test_sleep),
+        CASE(test_refusals),     CASE(test_reject),    CASE(test_other_device),
+        CASE(test_silent_peer),  CASE(test_left),      CASE(test_one_way),
+        CASE(test_ask_again),    CASE(test_unplug),
     };
 
     tribtest_deadline(120);

@@ -16,8 +16,8 @@ struct line {
     uint8_t prefix; /* of an IPv4 address, too, the bits of its own 32; 0: not here */
 };
 
-/* mlx5 in RoCE mode: link-local of its MAC and the addresses of the interface, each in v1 and
- * v2; index 4 on is a VLAN interface. */
+/* mlx5 in RoCE mode: link-local of its MAC and the addresses of the interface, each in
+ * v1 and v2; index 4 on is a VLAN interface. */
 static const struct line mlx5_a[] = {
     {0, V1, "fe80::e42:a1ff:fe00:1", 64}, {1, V2, "fe80::e42:a1ff:fe00:1", 64},
     {2, V1, "10.1.0.1", 24},              {3, V2, "10.1.0.1", 24},
@@ -273,8 +273,8 @@ static void test_usable(void **state)
     }
 }
 
-/* Whatever the tables, each pair that is found is one that can work; the order of a table's
- * lines does not change how good it is. */
+/* Whatever the tables, each pair that is found is one that can work; the order of a
+ * table's lines does not change how good it is. */
 static void test_all_pairs(void **state)
 {
     static const struct line *const all[] = {
@@ -285,7 +285,8 @@ static void test_all_pairs(void **state)
 
     (void)state;
     for (size_t i = 0; i < n * n; i++) {
-        struct verbs_table a = table(1, all[i / n]), b = table(2, all[i % n]), turned = a;
+        struct verbs_table a = table(1, all[i / n]), b = table(2, all[i % n]),
+                           turned = a;
         struct verbs_pair pair = trib_verbs_pair(&a, &b);
         for (int k = 0; k < a.n; k++)
             turned.gid[k] = a.gid[a.n - 1 - k];

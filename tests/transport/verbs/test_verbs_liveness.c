@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: how the end of a peer of another host is found out, and what is said of it. The
- * device is one in memory, heartbeats are real.
+ * verbs: how the end of a peer of another host is found out, and what is said of it.
+ * The device is one in memory, heartbeats are real.
  */
 #include "tests/harness/fake_verbs.h"
 #include "tests/transport/verbs/verbs_pair.h"
@@ -35,7 +35,8 @@ static void open_far(struct pair *pair, int stop_timeout_ms)
     assert_true(trib_pulse_heard(v->pulse, 1));
 }
 
-/* As when its process is stopped, until that descriptor is closed; then as when it dies. */
+/* As when its process is stopped, until that descriptor is closed; then as when it
+ * dies. */
 static int silence(struct pair *pair, int side)
 {
     struct verbs *v = (struct verbs *)pair->t[side];
@@ -135,8 +136,9 @@ static void test_left_port(void **state)
 static void refuse_far(struct pair *pair, enum ibv_wc_status status)
 {
     fake_verbs_fail(status);
-    assert_status(pair->t[0]->ops->write(pair->t[0], 1, &(struct trib_write){.signal = true}),
-                  TRIB_OK);
+    assert_status(
+        pair->t[0]->ops->write(pair->t[0], 1, &(struct trib_write){.signal = true}),
+        TRIB_OK);
 }
 
 /* The memory of a process that dies goes before its connection does. */
@@ -167,7 +169,8 @@ static void test_refused_by_dying(void **state)
     }
 }
 
-/* A peer that answers is at fault; so is one of which nothing more is heard, in the end. */
+/* A peer that answers is at fault; so is one of which nothing more is heard, in the
+ * end. */
 static void test_refused_by_living(void **state)
 {
     struct trib_event e;
@@ -182,7 +185,8 @@ static void test_refused_by_living(void **state)
         (void)pair_poll(&pair, 0, 0, &e); /* no more than the refusal */
         if (!mute) /* it has given this rank up */
             fake_verbs_cut();
-        expect_loss(&pair, 0, "it refused a write: not inside of its registered memory");
+        expect_loss(&pair, 0,
+                    "it refused a write: not inside of its registered memory");
         assert_int_equal(pair.lines, 1);
         contains(pair.logged, "freed or unmapped");
         if (mute)

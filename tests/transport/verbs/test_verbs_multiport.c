@@ -173,7 +173,8 @@ static void test_wrong_lists(void **state)
     refuses("verbs:depth=64,fake0", "no parameter \"fake0\"");
 }
 
-/* Of both ports of a device each carries half. A write of the caller's is one request. */
+/* Of both ports of a device each carries half. A write of the caller's is one
+ * request. */
 static void assert_spread(int before[2])
 {
     for (int port = 1; port <= 2; port++) {
@@ -214,7 +215,8 @@ static void test_fewer_ports(void **state)
         bool several = i % 2;
         struct pair pair;
         fake->ports = 2;
-        pair_open(&pair, several ? "verbs" : one[i / 2], several ? one[i / 2] : "verbs");
+        pair_open(&pair, several ? "verbs" : one[i / 2],
+                  several ? one[i / 2] : "verbs");
         exchange(&pair);
         pair_close(&pair);
     }
@@ -252,8 +254,8 @@ static void test_idle_port(void **state)
     }
 }
 
-/* The network leads to a peer's port 1 over port 2: this rank uses that one or not, and the
- * peer refuses it. Calls by GIDs keep to the port. */
+/* The network leads to a peer's port 1 over port 2: this rank uses that one or not, and
+ * the peer refuses it. Calls by GIDs keep to the port. */
 static void test_other_port(void **state)
 {
     static const struct {
@@ -261,7 +263,8 @@ static void test_other_port(void **state)
     } cases[] = {
         {"verbs:device=fake0:1,connect=rdmacm",
          "the way leads over fake0:2, but this rank uses fake0:1"},
-        {"verbs:rails=1,connect=rdmacm", "the route leads to a port that it does not use"},
+        {"verbs:rails=1,connect=rdmacm",
+         "the route leads to a port that it does not use"},
         {"verbs:device=fake0:1", NULL},
     };
 
@@ -287,8 +290,8 @@ static void test_other_port(void **state)
     }
 }
 
-/* A port goes down while writes are under way: they go over the other, and a line says of
- * each side's which. */
+/* A port goes down while writes are under way: they go over the other, and a line says
+ * of each side's which. */
 static void test_lost_port(void **state)
 {
     (void)state;

@@ -56,7 +56,8 @@ static void test_connect(void **state)
     pair_open(&pair, BY_GID, BY_GID);
     works(&pair);
     for (int i = 0; i < 2; i++)
-        expect_route(&pair, i, "GID 3 (10.9.0.1) to GID 10.9.0.1: RoCE v2, same subnet");
+        expect_route(&pair, i,
+                     "GID 3 (10.9.0.1) to GID 10.9.0.1: RoCE v2, same subnet");
     pair.t[0]->ops->disconnect(pair.t[0], 1);
     expect_loss(&pair, 1, "has left");
     pair_close(&pair);
@@ -141,9 +142,10 @@ static void test_unusable(void **state)
         {BY_GID, "port 1 of fake0 is not active"},
         {BY_GID, "libibverbs is older than rdma-core 33"},
         {BY_GID, "port 1 of fake0 has no GID that peers can reach"},
-        {"verbs", "no IP address of this host belongs to the RDMA device fake0: give its "
-                  "network interface one (rdma link shows which that is); by GIDs: port 1 "
-                  "of fake0 has no GID"},
+        {"verbs",
+         "no IP address of this host belongs to the RDMA device fake0: give its "
+         "network interface one (rdma link shows which that is); by GIDs: port 1 "
+         "of fake0 has no GID"},
     };
 
     (void)state;
@@ -446,7 +448,8 @@ static int waited_for(struct pair *pair, int side)
     char path[64], line[128];
     int n = 0;
 
-    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", inside(pair, side)->door.epoll);
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d",
+             inside(pair, side)->door.epoll);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     while (fgets(line, sizeof(line), file))
@@ -518,7 +521,8 @@ static void test_strangers(void **state)
 
     (void)state;
     open_apart(&pair, BY_GID, &address);
-    assert_int_equal(listen_to(knock(&pair, "GET / HTTP", 10), &reply, sizeof(reply)), 0);
+    assert_int_equal(listen_to(knock(&pair, "GET / HTTP", 10), &reply, sizeof(reply)),
+                     0);
     assert_int_equal(
         listen_to(knock(&pair, &call, VERBS_CALL_BYTES), &reply, sizeof(reply)),
         sizeof(reply));
@@ -555,8 +559,8 @@ static void test_crowd(void **state)
     pair_close(&pair);
 }
 
-/* More than there are places, who begin a call and stay: whoever calls need not wait for
- * their time to be up. A busy machine is slow now and then, not three times. */
+/* More than there are places, who begin a call and stay: whoever calls need not wait
+ * for their time to be up. A busy machine is slow now and then, not three times. */
 static void test_silent_crowd(void **state)
 {
     enum { CROWD = 2 + TRIB_NET_STRANGERS + 20, MANY_MS = 3000, TRIES = 3 };
@@ -655,7 +659,8 @@ static void test_impostors(void **state)
     pair_close(&pair);
 }
 
-/* By calls and by the connection manager: one secret, another one, one on one side alone. */
+/* By calls and by the connection manager: one secret, another one, one on one side
+ * alone. */
 static void test_secrets(void **state)
 {
     static const char *const texts[] = {BY_GID, "verbs:connect=rdmacm"};
@@ -671,7 +676,8 @@ static void test_secrets(void **state)
             connects(&pair, &address);
         else
             connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
-                          n[0] && n[1] ? "has not the secret" : "one of both has a secret");
+                          n[0] && n[1] ? "has not the secret"
+                                       : "one of both has a secret");
         pair_close(&pair);
     }
 }
@@ -680,15 +686,28 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
     const struct CMUnitTest tests[] = {
-        CASE(test_connect),      CASE(test_choice),    CASE(test_one_manager),
-        CASE(test_manager_fails), CASE(test_unusable), CASE(test_refusals),
-        CASE(test_silent_addresses), CASE(test_left),
-        CASE(test_no_pair),      CASE(test_gid_change),
-        CASE(test_infiniband),   CASE(test_proof), CASE(test_late_proof),     CASE(test_death),
-        CASE(test_words_on_wire), CASE(test_sentence), CASE(test_fork),
+        CASE(test_connect),
+        CASE(test_choice),
+        CASE(test_one_manager),
+        CASE(test_manager_fails),
+        CASE(test_unusable),
+        CASE(test_refusals),
+        CASE(test_silent_addresses),
+        CASE(test_left),
+        CASE(test_no_pair),
+        CASE(test_gid_change),
+        CASE(test_infiniband),
+        CASE(test_proof),
+        CASE(test_late_proof),
+        CASE(test_death),
+        CASE(test_words_on_wire),
+        CASE(test_sentence),
+        CASE(test_fork),
         CASE(test_child_keeps_wires),
         CASE(test_strangers),
-        CASE(test_secrets),    CASE(test_crowd),     CASE(test_silent_crowd),
+        CASE(test_secrets),
+        CASE(test_crowd),
+        CASE(test_silent_crowd),
         CASE(test_impostors),
     };
 

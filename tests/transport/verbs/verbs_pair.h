@@ -47,7 +47,8 @@ static inline void expect_loss(struct pair *pair, int side, const char *why)
         TRIB_ERR_PEER_LOST);
 }
 
-static inline void expect_arrival(struct pair *pair, int side, uint32_t imm, uint64_t len)
+static inline void expect_arrival(struct pair *pair, int side, uint32_t imm,
+                                  uint64_t len)
 {
     struct trib_event e;
 
@@ -71,7 +72,8 @@ static inline void open_apart(struct pair *pair, const char *text,
 
 /* The same with secrets; number 0: none. */
 static inline void open_with_secrets(struct pair *pair, const char *text,
-                                     const uint8_t numbers[2], struct trib_address *address)
+                                     const uint8_t numbers[2],
+                                     struct trib_address *address)
 {
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
