@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "boot/boot.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "offload/fallback.h"
 
 static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)

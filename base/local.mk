@@ -28,7 +28,7 @@ libbase_la_SOURCES = \
 	base/process.c base/process.h \
 	base/quiet.c base/quiet.h \
 	base/quota.c base/quota.h \
-	base/ring.h \
+	base/spsc_ring.h \
 	base/rng.h \
 	base/secret.c base/secret.h \
 	base/sized.c base/sized.h \

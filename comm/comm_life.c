@@ -13,7 +13,7 @@
 #include "base/workers.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "comm/locality.h"
 
 static void write_trace(const struct trib_comm *comm)

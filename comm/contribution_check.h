@@ -6,7 +6,7 @@
 #ifndef COMM_CONTRIBUTION_CHECK_H
 #define COMM_CONTRIBUTION_CHECK_H
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 /**
  * trib_check_start - look at what a plan is started with, if it is not fed piecewise.

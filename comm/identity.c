@@ -7,7 +7,7 @@
 #include <assert.h>
 
 #include "base/digest.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 /* Of what the last word of a key is the number. */
 enum origin {

@@ -4,7 +4,7 @@
  */
 #include "base/error.h"
 #include "boot/meeting.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 trib_status_t trib_local_create(int ranks, trib_local_t **local_out)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "topo/layout.h"
 #include "topo/rdma.h"
 

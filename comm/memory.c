@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/meminfo.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "base/sized.h"
 
 /* With the cause that the transport gave, which the lock keeps. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 enum { SLOTS_FIRST = 64 };
 

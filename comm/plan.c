@@ -9,7 +9,7 @@
 #include "base/sized.h"
 #include "base/time.h"
 #include "comm/contribution_check.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "comm/plan_stats.h"
 #include "pipeline/engine/run.h"
 

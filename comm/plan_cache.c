@@ -3,7 +3,7 @@
  * The blocking calls: look the plan up, run it here.
  */
 #include "comm/configured.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
 {

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "comm/configured.h"
 
 static bool sums(trib_coll_t coll)

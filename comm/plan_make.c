@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "comm/comm.h"
-#include "compress/robust.h"
+#include "comm/communicator.h"
+#include "compress/robust_op.h"
 #include "comm/configured.h"
 #include "comm/locality.h"
 #include "comm/plan_stats.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "compress/models/model.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "pipeline/payload/undo_log.h"
 
 enum { TELL_FROM = 16384 }; /* bytes of a vector: below, there is little to compress */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/time.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 static void number(struct trib_plan *plan)
 {

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 enum { VERSION = 2, NAME_BYTES = 16, SECTIONS_MAX = 16, ALIGN = 8 };
 

@@ -3,7 +3,7 @@
 #ifndef COMM_PLAN_STATS_H
 #define COMM_PLAN_STATS_H
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 /** trib_plan_stats_make - where the plan is to have them; TRIB_ERR_NO_MEMORY with a
  * sentence. */

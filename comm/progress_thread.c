@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/wait.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 enum {
     SLEEP_US = 500,

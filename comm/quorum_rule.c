@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "comm/configured.h"
 #include "pipeline/payload/partial.h"
 

@@ -10,7 +10,7 @@
 #ifndef COMM_QUORUM_RULE_H
 #define COMM_QUORUM_RULE_H
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 struct trib_quorum_wish {
     double part; /* of the ranks; 0: all */

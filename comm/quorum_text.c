@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "comm/quorum_rule.h"
 
 enum { LONGEST_S = 3600 };

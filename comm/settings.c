@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "comm/quorum_rule.h"
 #include "pipeline/payload/check.h"
 #include "transport/transport.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const void *in,
                              size_t bytes, void *out)

@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "boot/boot.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "comm/locality.h"
 #include "comm/slot_budget.h"
 #include "topo/cpus.h"

@@ -10,7 +10,7 @@ libcompress_la_SOURCES = \
 	compress/codec_info.c compress/codec_info.h \
 	compress/codec_text.c \
 	compress/feedback_rule.c compress/feedback_rule.h \
-	compress/robust.c compress/robust.h \
+	compress/robust_op.c compress/robust_op.h \
 	compress/robust_f64.c \
 	compress/robust_rows.h \
 	compress/stages.h \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of the contributions to a block of elements: robust.c has them in float32,
+ * Rows of the contributions to a block of elements: robust_op.c has them in float32,
  * robust_f64.c in float64. Each includes this once, and says which by ROBUST_REAL.
  */
 #ifndef COMPRESS_ROBUST_ROWS_H
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compress/robust.h"
+#include "compress/robust_op.h"
 
 #ifndef ROBUST_REAL
 #define ROBUST_REAL float

@@ -150,7 +150,7 @@ struct trib_quantise {
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
     const struct trib_lane_rule *lanes; /* of packed_ints.h; NULL: its words do not
                                          * add */
-    bool exact; /* words are those of exact.h, of no fixed length */
+    bool exact; /* words are those of exact_sum.h, of no fixed length */
     bool grows; /* no contraction: error feedback around it would grow without bound */
     const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
 };

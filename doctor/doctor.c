@@ -2,7 +2,7 @@
 /*
  * trib_doctor: the order of its parts.
  */
-#include "doctor/doctor.h"
+#include "doctor/doctor_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "boot/rank_names.h"
-#include "doctor/doctor.h"
+#include "doctor/doctor_parts.h"
 
 #define OK TRIB_VERDICT_OK
 #define WARN TRIB_VERDICT_WARN

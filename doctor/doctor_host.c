@@ -2,7 +2,7 @@
 /*
  * trib_doctor on one host: what it has, and what limits it.
  */
-#include "doctor/doctor.h"
+#include "doctor/doctor_parts.h"
 
 #include <dirent.h>
 #include <stdio.h>

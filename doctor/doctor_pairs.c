@@ -7,7 +7,7 @@
  * A network that lets small frames pass and drops large ones shows there; a firewall
  * shows when they connect, and one that drops heartbeats by their silence.
  */
-#include "doctor/doctor.h"
+#include "doctor/doctor_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

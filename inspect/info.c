@@ -13,7 +13,7 @@
 #include "boot/boot.h"
 #include "boot/launcher.h"
 #include "compress/codec_info.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "topo/machine.h"
 
 const char *trib_version(void)

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/sized.h"
-#include "comm/comm.h"
-#include "topo/draw/draw.h"
+#include "comm/communicator.h"
+#include "topo/draw/draw_tree.h"
 
 static trib_status_t read_all(const trib_topology_opts_t *opts, struct trib_error *err,
                               struct trib_layout *layout, struct trib_racks **racks)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/sized.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 /* A failure to connect belongs to the answer, and is no failure of the communicator. */
 static void look(struct trib_comm *comm, int rank, trib_reach_t *reach)

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "collectives/collectives.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "inspect/schedule_groups.h"
 #include "offload/agg_tree.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "compress/robust.h"
+#include "compress/robust_op.h"
 #include "offload/channel.h"
 
 #include <inttypes.h>

@@ -13,7 +13,7 @@
 #define OFFLOAD_CHANNEL_H
 
 #include "base/quota.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "transport/common/guard.h"
 
 enum {

@@ -8,13 +8,13 @@ libperf_la_SOURCES = \
 	perf/arguments.c \
 	perf/launch.c perf/launch.h \
 	perf/loss.c perf/loss.h \
-	perf/machine.c perf/machine.h \
+	perf/machine_json.c perf/machine_json.h \
 	perf/measure.c \
 	perf/wrong.c \
 	perf/names.c \
 	perf/operation.c \
 	perf/options.c perf/options.h \
-	perf/oracle.c perf/oracle.h \
+	perf/perf_oracle.c perf/perf_oracle.h \
 	perf/output.c perf/output.h \
 	perf/perf.h \
 	perf/progress.c \
@@ -31,15 +31,15 @@ libput_la_SOURCES = \
 	perf/put/phases.c \
 	perf/put/put.c perf/put/put.h \
 	perf/put/putargs.c \
-	perf/put/report.c \
+	perf/put/putreport.c \
 	perf/put/endpoint.c perf/put/endpoint.h \
-	perf/put/sweep.c \
+	perf/put/putsweep.c \
 	perf/put/wire.c perf/put/wire.h
 libput_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
 
 # trib-perf codec likewise.
 libcodecperf_la_SOURCES = \
-	perf/codec/codec.c perf/codec/codec.h \
+	perf/codec/codec_perf.c perf/codec/codec_perf.h \
 	perf/codec/codecargs.c \
 	perf/codec/codecreport.c \
 	perf/codec/inputs.c \
@@ -53,7 +53,7 @@ libaggperf_la_SOURCES = \
 	perf/agg/aggargs.c \
 	perf/agg/aggreport.c \
 	perf/agg/load_workers.c \
-	perf/agg/daemon.c \
+	perf/agg/loopback_tribd.c \
 	perf/agg/load.c \
 	perf/agg/results.c
 libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -15,7 +15,7 @@
 
 #include <tributary.h>
 
-#include "perf/machine.h"
+#include "perf/machine_json.h"
 
 /* --- files --- */
 

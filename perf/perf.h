@@ -30,7 +30,7 @@
 #include <tributary.h>
 
 #include "perf/launch.h"
-#include "perf/oracle.h"
+#include "perf/perf_oracle.h"
 
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
 enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "perf/agg/agg.h"
-#include "perf/codec/codec.h"
+#include "perf/codec/codec_perf.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
 #include "tools/tool.h"

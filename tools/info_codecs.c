@@ -8,7 +8,7 @@
 
 #include <tributary.h>
 
-#include "tools/info.h"
+#include "tools/info_commands.h"
 
 #define LINE_WIDTH 100
 #define NUMBER_BYTES 24

@@ -11,7 +11,7 @@
 
 #include <tributary.h>
 
-#include "tools/info.h"
+#include "tools/info_commands.h"
 
 /* What a rank says of itself; its cells [size] follow. */
 struct row {

@@ -9,7 +9,7 @@
 
 #include <tributary.h>
 
-#include "tools/info.h"
+#include "tools/info_commands.h"
 
 static void print_line(void *arg, const char *line)
 {

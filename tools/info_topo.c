@@ -7,7 +7,7 @@
 
 #include <tributary.h>
 
-#include "tools/info.h"
+#include "tools/info_commands.h"
 
 /* Options with a value; where it goes. */
 struct option {

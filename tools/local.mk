@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += tools/trib-run
 tools_trib_run_SOURCES = \
-	tools/run.h \
+	tools/run_parts.h \
 	tools/run_output.c \
 	tools/run_ranks.c \
 	tools/tool.c tools/tool.h \
@@ -10,8 +10,8 @@ tools_trib_run_LDADD = libtributary.la
 
 bin_PROGRAMS += tools/trib-info
 tools_trib_info_SOURCES = \
-	tools/doctor.c \
-	tools/info.h \
+	tools/info_doctor.c \
+	tools/info_commands.h \
 	tools/info_codecs.c \
 	tools/info_reach.c \
 	tools/info_schedule.c \

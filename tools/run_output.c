@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/run.h"
+#include "tools/run_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

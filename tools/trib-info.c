@@ -10,7 +10,7 @@
 
 #include <tributary.h>
 
-#include "tools/info.h"
+#include "tools/info_commands.h"
 #include "tools/tool.h"
 
 struct section {

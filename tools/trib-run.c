@@ -3,7 +3,7 @@
  * trib-run: start ranks on this host, see to their output, signals and ends.
  */
 #include "build-config.h"
-#include "tools/run.h"
+#include "tools/run_parts.h"
 #include "tools/tool.h"
 
 #include <errno.h>

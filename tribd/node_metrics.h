@@ -16,7 +16,7 @@
 #define TRIBD_NODE_METRICS_H
 
 #include "agg/metrics/metrics.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 struct watch;
 

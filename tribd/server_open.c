@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "base/sockets.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "topo/cpus.h"
 #include "tribd/server_parts.h"
 

@@ -369,8 +369,8 @@ struct trib_kernels {
     void (*grid_points)(uint8_t *points, const uint8_t *symbols, size_t n,
                         const uint8_t value[TRIB_GRID_SYMBOLS]);
     void (*gemm)(const struct trib_gemm *g);
-    /* exact.h; all of TRIB_EXACT_BLOCK numbers. Bits of x without signs of zeros and
-     * payloads of NaN, and the range of what is finite. */
+    /* exact_sum.h; all of TRIB_EXACT_BLOCK numbers. Bits of x without signs of zeros
+     * and payloads of NaN, and the range of what is finite. */
     void (*exact_scan)(const float *x, uint32_t *bits_out,
                        struct trib_exact_range *range_out);
     void (*exact_add_floats)(double *acc, const float *x);

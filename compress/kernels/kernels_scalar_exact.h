@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels of exact sums (exact.h). Plain C with fixed trip counts: the compiler makes
- * vectors of it for each table. All are of whole blocks; a short one is filled up with
- * zeros.
+ * Kernels of exact sums (exact_sum.h). Plain C with fixed trip counts: the compiler
+ * makes vectors of it for each table. All are of whole blocks; a short one is filled up
+ * with zeros.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_EXACT_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_EXACT_H
 
-#include "compress/quantise/exact.h"
+#include "compress/quantise/exact_sum.h"
 #include "compress/kernels/kernels_scalar.h"
 
 #define EXACT_INF 0x7f800000

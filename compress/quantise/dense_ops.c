@@ -3,7 +3,7 @@
  * exactly. */
 #include "compress/codec_ops.h"
 #include "compress/quantise/buckets.h"
-#include "compress/quantise/exact.h"
+#include "compress/quantise/exact_sum.h"
 #include "compress/quantise/packed_ints.h"
 
 size_t trib_quantise_bucket(const struct trib_codec *c)

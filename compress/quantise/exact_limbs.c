@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Integers of several limbs, of which a block of an exact sum is made (exact.h).
+ * Integers of several limbs, of which a block of an exact sum is made (exact_sum.h).
  *
  * Limbs of one place lie together. What is read may come from a stranger: whatever it
  * says, no limb beyond the array is touched.
  */
-#include "compress/quantise/exact.h"
+#include "compress/quantise/exact_sum.h"
 
 #include <assert.h>
 #include <string.h>

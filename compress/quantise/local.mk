@@ -3,7 +3,7 @@ libcompress_la_SOURCES += \
 	compress/quantise/dense_ops.c \
 	compress/quantise/buckets.c compress/quantise/buckets.h \
 	compress/quantise/dither.c \
-	compress/quantise/exact.c compress/quantise/exact.h \
+	compress/quantise/exact_sum.c compress/quantise/exact_sum.h \
 	compress/quantise/exact_limbs.c \
 	compress/quantise/f8.c \
 	compress/quantise/half.c \

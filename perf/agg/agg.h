@@ -2,13 +2,13 @@
 /*
  * trib-perf agg: many jobs at once, summed by a service.
  *
- *     agg.c        rounds of all jobs, one for each size
- *     aggargs.c    command line -> struct agg_args
- *     daemon.c     a tribd of its own, on loopback
- *     load_workers.c       jobs x workers by fork; who has ended, and how
- *     load.c       one worker: a rank of one job
- *     results.c      what the workers have noted -> struct agg_result
- *     aggreport.c  table, csv, json
+ *     agg.c               rounds of all jobs, one for each size
+ *     aggargs.c           command line -> struct agg_args
+ *     loopback_tribd.c    a tribd of its own, on loopback
+ *     load_workers.c      jobs x workers by fork; who has ended, and how
+ *     load.c              one worker: a rank of one job
+ *     results.c           what the workers have noted -> struct agg_result
+ *     aggreport.c         table, csv, json
  *
  * A worker notes what it does in memory that it shares with the parent, so that what it
  * did until it was killed counts. In a round all jobs begin at one moment and run for
@@ -63,7 +63,7 @@ void agg_args_free(struct agg_args *args);
 const char *agg_codec_of(const struct agg_args *args, int job);
 int agg_weight_of(const struct agg_args *args, int job);
 
-/* --- daemon.c --- */
+/* --- loopback_tribd.c --- */
 
 struct agg_daemon {
     pid_t pid; /* 0: none, or it has ended */

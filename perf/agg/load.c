@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "perf/oracle.h"
+#include "perf/perf_oracle.h"
 
 struct load {
     const struct agg_crew *crew;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perf/codec/codec.h"
+#include "perf/codec/codec_perf.h"
 #include "perf/options.h"
 
 static const struct perf_names inputs = {{"normal", "laplace", "student"}, 3};

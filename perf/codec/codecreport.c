@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/codec/codec.h"
+#include "perf/codec/codec_perf.h"
 #include "perf/output.h"
 
 struct codec_report {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "perf/codec/codec.h"
+#include "perf/codec/codec_perf.h"
 
 enum { DRAWN = 1 << 20 }; /* of these it is repeated */
 

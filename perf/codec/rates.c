@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "perf/codec/codec.h"
+#include "perf/codec/codec_perf.h"
 
 #define AUTO_SECONDS 0.2
 #define SAMPLE_BYTES (4 << 20) /* a sample has at least so many: short ones are all

@@ -8,7 +8,7 @@
 
 #include "compress/kernels/kernels.h"
 #include "compress/models/model.h"
-#include "perf/codec/codec.h"
+#include "perf/codec/codec_perf.h"
 
 struct chunk {
     size_t first;

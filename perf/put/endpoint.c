@@ -17,7 +17,7 @@ enum {
     EVENTS = 16,
     POLLS_PER_CLOCK = 32,
     LOOK_NS = 50000000, /* between two looks at the stream */
-    SLEEP_AFTER_NS = 3000000, /* as pipeline/engine/wait.c */
+    SLEEP_AFTER_NS = 3000000, /* as pipeline/engine/engine_wait.c */
     SLEEP_US = 500,
 };
 

@@ -8,8 +8,8 @@
  *     meet.c       listen, connect, who is there, strangers
  *     side.[ch]    one side: its transport, its memory, the events of a phase
  *     phases.c     ping-pong, stream, verification: the same code on both sides
- *     sweep.c      the client's sizes -> struct put_result; the server's answers
- *     report.c     table, csv, json
+ *     putsweep.c   the client's sizes -> struct put_result; the server's answers
+ *     putreport.c  table, csv, json
  *
  * The client takes the samples and governs: the server does what it is told, phase by
  * phase. Peer 0 of the transport is the client, peer 1 the server.
@@ -92,7 +92,7 @@ trib_status_t put_stream(struct put_side *side, uint64_t n, double *took_out);
  */
 trib_status_t put_verify(struct put_side *side, uint64_t rounds);
 
-/* --- sweep.c --- */
+/* --- putsweep.c --- */
 
 struct put_result {
     size_t bytes;
@@ -112,7 +112,7 @@ trib_status_t put_measure(struct put_side *side, const struct put_args *args,
 /** put_serve - do what the client says, until it ends or an error. */
 trib_status_t put_serve(struct put_side *side);
 
-/* --- report.c --- */
+/* --- putreport.c --- */
 
 struct put_report;
 

@@ -12,7 +12,7 @@
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
 #include "pipeline/engine/run.h"
-#include "pipeline/engine/wait.h"
+#include "pipeline/engine/engine_wait.h"
 
 /**
  * trib_engine_open - make the arena; peers[] is filled by the caller before a run.

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "compress/robust.h"
+#include "compress/robust_op.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "pipeline/payload/error_feedback.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "compress/robust.h"
+#include "compress/robust_op.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/narrow.h"

@@ -14,7 +14,7 @@ base_tests = \
 	tests/base/test_pool \
 	tests/base/test_process \
 	tests/base/test_quiet \
-	tests/base/test_ring \
+	tests/base/test_spsc_ring \
 	tests/base/test_rng \
 	tests/base/test_secret \
 	tests/base/test_sized \

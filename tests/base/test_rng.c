@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
-#include "tests/harness/draw.h"
+#include "tests/harness/rng_draw.h"
 
 /* Known answers of the reference implementation (Random123). */
 static void test_known_answers(void **state)

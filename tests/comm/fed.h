@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "compress/codec.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -50,7 +50,7 @@ static void fill(const struct ranks_self *self, const struct scene *s, int rank,
 }
 
 /* What the codec alone makes of the contributions, which
- * tests/compress/quantise/test_exact.c holds to an oracle. */
+ * tests/compress/quantise/test_exact_sum.c holds to an oracle. */
 static void expect(struct ranks_self *self, const struct scene *s, uint32_t step,
                    float *y)
 {

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "tests/harness/ranks.h"
 
 enum { COUNT = 2600, CHUNK = 2048 /* bytes */, DENSE = 1, TRAIN = 3, STEPS = 6 };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "comm/locality.h"
 #include "tests/harness/ranks.h"
 #include "tests/topo/data.h"

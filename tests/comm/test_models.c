@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "tests/harness/ranks.h"
 
 enum { COLUMNS = 48, DIRECTIONS = 3 };

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "compress/kernels/kernels.h"
-#include "compress/robust.h"
+#include "compress/robust_op.h"
 #include "tests/offload/nodes.h"
 #include "tests/comm/oracle.h"
 

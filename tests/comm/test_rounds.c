@@ -2,8 +2,8 @@
 /*
  * All-reduces of many rounds of tiny chunks, with ranks that pause at random: every
  * codec by every algorithm. All ranks must get the same bits in every step, the first
- * sum must be within what the codec may lose (perf/oracle.h), and what error feedback
- * holds back must be all that is missing from the sums of all steps.
+ * sum must be within what the codec may lose (perf/perf_oracle.h), and what error
+ * feedback holds back must be all that is missing from the sums of all steps.
  *
  *     test_rounds                     every codec by every algorithm once, with 64
  *                                     rounds
@@ -18,7 +18,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "perf/oracle.h"
+#include "perf/perf_oracle.h"
 #include "tests/offload/nodes.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

@@ -15,7 +15,7 @@ compress_tests = \
 	tests/compress/kernels/test_crc \
 	tests/compress/models/test_conv1d \
 	tests/compress/sparsify/test_dgc \
-	tests/compress/quantise/test_exact \
+	tests/compress/quantise/test_exact_sum \
 	tests/compress/test_extremes \
 	tests/compress/quantise/test_f8 \
 	tests/compress/test_feedback_rule \

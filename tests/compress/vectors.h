@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "compress/codec.h"
 #include "compress/kernels/kernels.h"
-#include "tests/harness/draw.h"
+#include "tests/harness/rng_draw.h"
 
 /* one text a row of the table and more: every combination of stages and parameters */
 static const char *const codec_texts[] = {

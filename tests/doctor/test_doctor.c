@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
-#include "doctor/doctor.h"
+#include "doctor/doctor_parts.h"
 #include "doctor/doctor_report.h"
 #include "tests/harness/fakeroot.h"
 

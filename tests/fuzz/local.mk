@@ -113,4 +113,4 @@ fuzz_link_flags = $(AM_LDFLAGS)
 TESTS += $(fuzz_targets)
 endif
 
-EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/reach.h tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/fuzz.sh tests/fuzz/reach.h tests/fuzz/corpus

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/reach.h"
-#include "tests/harness/draw.h"
+#include "tests/harness/rng_draw.h"
 
 #define INPUT_MAX_BYTES 65536
 #define DAMAGED_COPIES 200

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 perf_tests = \
 	tests/perf/test_loss \
-	tests/perf/test_oracle \
+	tests/perf/test_perf_oracle \
 	tests/perf/test_putargs \
 	tests/perf/test_putendpoints \
 	tests/perf/test_putwire \
@@ -23,8 +23,8 @@ TESTS += $(perf_test_scripts)
 PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
 tests_perf_test_loss_SOURCES = tests/perf/test_loss.c
 tests_perf_test_loss_LDADD = $(PERF_TEST_LIBS)
-tests_perf_test_oracle_SOURCES = tests/perf/test_oracle.c
-tests_perf_test_oracle_LDADD = $(PERF_TEST_LIBS)
+tests_perf_test_perf_oracle_SOURCES = tests/perf/test_perf_oracle.c
+tests_perf_test_perf_oracle_LDADD = $(PERF_TEST_LIBS)
 tests_perf_test_putargs_SOURCES = tests/perf/test_putargs.c tests/tools/parse.h
 tests_perf_test_putargs_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
 tests_perf_test_putendpoints_SOURCES = tests/perf/test_putendpoints.c

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "perf/oracle.h"
+#include "perf/perf_oracle.h"
 
 #define COUNT 12000
 #define RANKS_MOST 8

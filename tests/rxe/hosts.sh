@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# hosts.sh [--long] BUILD STATUS - what run.sh runs on each of two guests that cables join:
+# hosts.sh [--long] BUILD STATUS - what rxe.sh runs on each of two guests that cables join:
 # sums between hosts, and trouble with the network and with the other host. Host 1 does as
-# it is told; host 0 prints TAP lines and exits with STATUS, whatever fails: so run.sh knows
-# that the end was reached. What only run.sh can do, host 0 asks for: "please pull" and
+# it is told; host 0 prints TAP lines and exits with STATUS, whatever fails: so rxe.sh knows
+# that the end was reached. What only rxe.sh can do, host 0 asks for: "please pull" and
 # "please plug" a cable of host 0, "please kill" host 1.
 #
 # Both guests are emulated, side by side, on what else is busy: limits of time are many

@@ -2,5 +2,5 @@
 #
 # Not among TESTS: ./dev check and ./dev rxe run them.
 EXTRA_DIST += tests/rxe/device.sh tests/rxe/guest tests/rxe/host tests/rxe/hosts.sh \
-	tests/rxe/init.sh tests/rxe/inside.sh tests/rxe/run.sh tests/rxe/rxelib.sh \
+	tests/rxe/init.sh tests/rxe/inside.sh tests/rxe/rxe.sh tests/rxe/rxelib.sh \
 	tests/rxe/session.sh tests/rxe/unit.sh

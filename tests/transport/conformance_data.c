@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/draw.h"
+#include "tests/harness/rng_draw.h"
 #include "tests/transport/conformance.h"
 
 /* A repeatable choice. */

@@ -34,7 +34,7 @@ tests_transport_common_test_own_memory_SOURCES = tests/transport/common/test_own
 tests_transport_common_test_heartbeat_SOURCES = tests/transport/common/test_heartbeat.c
 tests_transport_multirail_test_multirail_SOURCES = \
 	tests/transport/multirail/test_multirail.c tests/transport/multirail/multirail_rig.h tests/transport/pair.h \
-	tests/harness/draw.h
+	tests/harness/rng_draw.h
 tests_transport_common_test_sealed_record_SOURCES = tests/transport/common/test_sealed_record.c
 tests_transport_common_test_region_table_SOURCES = tests/transport/common/test_region_table.c
 tests_transport_shm_test_shm_SOURCES = \

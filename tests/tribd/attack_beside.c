@@ -13,7 +13,7 @@
 #include "base/time.h"
 #include "offload/fallback.h"
 #include "tests/tribd/attack.h"
-#include "tests/tribd/exact.h"
+#include "tests/tribd/exact_jobs.h"
 
 enum { COUNT = 4096, LONGEST_S = 3600 };
 

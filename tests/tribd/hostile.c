@@ -28,7 +28,7 @@
 #include "base/time.h"
 #include "offload/fallback.h"
 #include "tests/offload/rewriter.h"
-#include "tests/tribd/exact.h"
+#include "tests/tribd/exact_jobs.h"
 
 enum { TINY = 32, LONGEST_S = 900 };
 

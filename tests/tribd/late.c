@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/tribd/exact.h"
+#include "tests/tribd/exact_jobs.h"
 
 enum {
     COUNT = 30001,

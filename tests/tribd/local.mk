@@ -18,24 +18,24 @@ TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
 	tests/tribd/test_tribd_users.sh tests/tribd/test_tribd_systemd.sh
 check_PROGRAMS += tests/tribd/steps
-tests_tribd_steps_SOURCES = tests/tribd/exact.h tests/tribd/steps.c
-check_PROGRAMS += tests/tribd/systemd
-tests_tribd_systemd_SOURCES = tests/tribd/systemd.c
+tests_tribd_steps_SOURCES = tests/tribd/exact_jobs.h tests/tribd/steps.c
+check_PROGRAMS += tests/tribd/fake_systemd
+tests_tribd_fake_systemd_SOURCES = tests/tribd/fake_systemd.c
 check_PROGRAMS += tests/tribd/plans
-tests_tribd_plans_SOURCES = tests/tribd/exact.h tests/tribd/plans.c
+tests_tribd_plans_SOURCES = tests/tribd/exact_jobs.h tests/tribd/plans.c
 check_PROGRAMS += tests/tribd/late
-tests_tribd_late_SOURCES = tests/tribd/exact.h tests/tribd/late.c
+tests_tribd_late_SOURCES = tests/tribd/exact_jobs.h tests/tribd/late.c
 check_PROGRAMS += tests/tribd/idle
 tests_tribd_idle_SOURCES = tests/tribd/idle.c
 check_PROGRAMS += tests/tribd/hostile
 tests_tribd_hostile_SOURCES = tests/offload/rewriter.h tests/tribd/caller.c tests/tribd/caller.h \
-	tests/tribd/exact.h tests/tribd/hostile.c tests/tribd/hostile.h \
+	tests/tribd/exact_jobs.h tests/tribd/hostile.c tests/tribd/hostile.h \
 	tests/tribd/hostile_alone.c tests/tribd/hostile_strangers.c
 tests_tribd_hostile_LDADD = $(SERVICE_LIBS)
 check_PROGRAMS += tests/tribd/attack
 tests_tribd_attack_SOURCES = tests/tribd/attack.c tests/tribd/attack.h tests/tribd/attack_beside.c \
 	tests/tribd/attack_flood.c tests/tribd/attack_rank.c tests/tribd/attack_words.c \
-	tests/tribd/caller.c tests/tribd/caller.h tests/tribd/exact.h
+	tests/tribd/caller.c tests/tribd/caller.h tests/tribd/exact_jobs.h
 tests_tribd_attack_LDADD = $(SERVICE_LIBS)
 EXTRA_DIST += tests/tribd/attacks.sh tests/tribd/daemons.sh tests/tribd/soak.sh
 check_PROGRAMS += tests/tribd/test_clerk tests/tribd/test_worker tests/tribd/test_node

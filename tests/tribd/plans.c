@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tribd/exact.h"
+#include "tests/tribd/exact_jobs.h"
 
 enum { COUNT = 1 << 18, MOST = 64 };
 

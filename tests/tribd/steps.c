@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/tribd/exact.h"
+#include "tests/tribd/exact_jobs.h"
 
 enum { DENSE = 30000, SPARSE = 4097, DRAIN = 12, LONGEST_S = 240 };
 

@@ -7,7 +7,7 @@
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
-systemd=$build/tests/tribd/systemd
+systemd=$build/tests/tribd/fake_systemd
 limit_s=4
 
 "$systemd" hear "$dir/notify" >"$dir/heard" &

@@ -5,7 +5,7 @@
 #ifndef TOPO_DRAW_DRAW_NODES_H
 #define TOPO_DRAW_DRAW_NODES_H
 
-#include "topo/draw/draw.h"
+#include "topo/draw/draw_tree.h"
 
 /* What is deeper is drawn at this depth: nothing real is. */
 #define TRIB_NODE_DEPTH_MAX 63

@@ -12,7 +12,7 @@
 
 #include "compress/kernels/kernels.h"
 #include "compress/sparsify/stratified.h"
-#include "tests/harness/draw.h"
+#include "tests/harness/rng_draw.h"
 
 enum { N_MAX = 300, ROOM = N_MAX + 64, AREA = 8192 };
 

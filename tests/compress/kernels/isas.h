@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "compress/kernels/kernels.h"
-#include "tests/harness/draw.h"
+#include "tests/harness/rng_draw.h"
 
 /* The tables of this CPU, the reference first; returns how many. */
 static inline int isas_of_cpu(const struct trib_kernels *isas_out[4])

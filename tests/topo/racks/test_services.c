@@ -2,7 +2,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "base/error.h"
-#include "tests/harness/draw.h"
+#include "tests/harness/rng_draw.h"
 #include "tests/harness/units.h"
 #include "topo/racks/services.h"
 

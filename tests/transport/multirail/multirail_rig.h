@@ -8,7 +8,7 @@
 
 #include "tests/transport/pair.h"
 
-#include "tests/harness/draw.h"
+#include "tests/harness/rng_draw.h"
 #include "transport/backends.h"
 #include "transport/multirail/multirail.h"
 #include "transport/decorators/decorator.h"

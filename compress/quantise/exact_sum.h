@@ -39,8 +39,8 @@
  * of ranks, rounded once; one that is too small for float32 becomes a zero with its
  * sign.
  */
-#ifndef COMPRESS_QUANTISE_EXACT_H
-#define COMPRESS_QUANTISE_EXACT_H
+#ifndef COMPRESS_QUANTISE_EXACT_SUM_H
+#define COMPRESS_QUANTISE_EXACT_SUM_H
 
 #include "compress/stages.h"
 

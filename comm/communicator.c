@@ -2,7 +2,7 @@
 /*
  * Communicators: errors, ownership, lock, and the calls that ask.
  */
-#include "comm/comm.h"
+#include "comm/communicator.h"
 
 #include <sched.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "perf/codec/codec.h"
+#include "perf/codec/codec_perf.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 
 #include <tributary.h>
 
-#include "tools/info.h"
+#include "tools/info_commands.h"
 
 static void print_help(void)
 {

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "tests/topo/data.h"
-#include "topo/draw/draw.h"
+#include "topo/draw/draw_tree.h"
 
 #define TEXT_BYTES 65536
 

@@ -2,8 +2,8 @@
 /*
  * What goes into a collective that is measured, and what must come out.
  */
-#ifndef PERF_ORACLE_H
-#define PERF_ORACLE_H
+#ifndef PERF_PERF_ORACLE_H
+#define PERF_PERF_ORACLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "base/ring.h"
+#include "base/spsc_ring.h"
 #include "base/time.h"
 
 #define RECORDS 8

@@ -5,7 +5,7 @@
  */
 #include "tests/compress/vectors.h"
 
-#include "compress/quantise/exact.h"
+#include "compress/quantise/exact_sum.h"
 
 /* ---- the oracle: whole numbers of 2^-149, in digits of 32 bits ------------------- */
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run.sh BUILD seconds|check|runs|afl [N [TARGET]...] - run each fuzz target, or those named, of a
+# fuzz.sh BUILD seconds|check|runs|afl [N [TARGET]...] - run each fuzz target, or those named, of a
 # --enable-fuzz build: for N (20) seconds, from a seed of
 # its own or (check) always the same, N times, or for N seconds by AFL++, whose compiler
 # then has built it. A line for each. What targets learn stays in BUILD/fuzz/ or BUILD/afl/,

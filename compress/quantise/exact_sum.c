@@ -5,14 +5,14 @@
  *                numbers
  *     equation   C(x) = x; sums are exact, and are rounded once, to nearest even, at
  *                the end
- *     wire       exact.h
+ *     wire       exact_sum.h
  *     random     nothing
  *     NaN, Inf   as IEEE 754 adds them: NaN where any contribution is NaN or both
  *                infinities are there, else the infinity; the NaN is always 0x7fc00000
  *     large      partial sums beyond FLT_MAX are no matter; a finished one is Inf
  *     state      none
  */
-#include "compress/quantise/exact.h"
+#include "compress/quantise/exact_sum.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * Single random numbers for tests; the library draws them in blocks of four.
  */
-#ifndef TESTS_HARNESS_DRAW_H
-#define TESTS_HARNESS_DRAW_H
+#ifndef TESTS_HARNESS_RNG_DRAW_H
+#define TESTS_HARNESS_RNG_DRAW_H
 
 #include "base/rng.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/draw/draw.h"
+#include "topo/draw/draw_tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,8 +20,8 @@
  *     rounding   sums, also of float64, are in float64, of sorted numbers (clipped: in
  *                the order of ranks), and are rounded once
  */
-#ifndef COMPRESS_ROBUST_H
-#define COMPRESS_ROBUST_H
+#ifndef COMPRESS_ROBUST_OP_H
+#define COMPRESS_ROBUST_OP_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run.sh [--long|--unit] BUILD FOLDER - the tests that need an RDMA device, where it is: on this
+# rxe.sh [--long|--unit] BUILD FOLDER - the tests that need an RDMA device, where it is: on this
 # machine if its kernel has soft-RoCE, else in a guest; those of two hosts always in guests.
 # The log is FOLDER/rxe.log, of the form that scripts/count-tests reads. --long: more sizes,
 # codecs, repetitions, a network of MTU 1500, and tribd under systemd, too. --unit: that alone.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pipeline/engine/wait.h"
+#include "pipeline/engine/engine_wait.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "perf/oracle.h"
+#include "perf/perf_oracle.h"
 
 #define COUNT 2500 /* two blocks of the oracle and a part of a third */
 #define RANKS 3

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/oracle.h"
+#include "perf/perf_oracle.h"
 
 #define BLOCK 1024 /* elements that are made, reduced and compared at a time */
 

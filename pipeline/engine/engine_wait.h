@@ -3,8 +3,8 @@
  * What the engine does when nothing moves: wait cheaply, look after peers and
  * deadlines.
  */
-#ifndef PIPELINE_ENGINE_WAIT_H
-#define PIPELINE_ENGINE_WAIT_H
+#ifndef PIPELINE_ENGINE_ENGINE_WAIT_H
+#define PIPELINE_ENGINE_ENGINE_WAIT_H
 
 #include "pipeline/engine/run.h"
 

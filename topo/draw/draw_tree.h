@@ -3,8 +3,8 @@
  * The tree of switches, hosts, packages, NUMA nodes, caches, ranks and network devices
  * as text and for Graphviz.
  */
-#ifndef TOPO_DRAW_DRAW_H
-#define TOPO_DRAW_DRAW_H
+#ifndef TOPO_DRAW_DRAW_TREE_H
+#define TOPO_DRAW_DRAW_TREE_H
 
 #include <tributary/topology.h>
 

@@ -2,7 +2,7 @@
 /*
  * What a figure was taken on.
  */
-#include "perf/machine.h"
+#include "perf/machine_json.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * The inside of a communicator and of a plan, for the files of comm/ and of what is
  * built on it.
  */
-#ifndef COMM_COMM_H
-#define COMM_COMM_H
+#ifndef COMM_COMMUNICATOR_H
+#define COMM_COMMUNICATOR_H
 
 #include <pthread.h>
 #include <stdatomic.h>

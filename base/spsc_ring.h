@@ -19,8 +19,8 @@
  * A peer's memory is not trusted: size and mask are private to each side, so a wild
  * counter can cost records, never an access outside the ring.
  */
-#ifndef BASE_RING_H
-#define BASE_RING_H
+#ifndef BASE_SPSC_RING_H
+#define BASE_SPSC_RING_H
 
 #include <assert.h>
 #include <stdatomic.h>

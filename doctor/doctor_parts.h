@@ -3,14 +3,14 @@
  * Inside trib_doctor: what doctor.c, doctor_consistency.c, doctor_host.c and
  * doctor_pairs.c share.
  */
-#ifndef DOCTOR_DOCTOR_H
-#define DOCTOR_DOCTOR_H
+#ifndef DOCTOR_DOCTOR_PARTS_H
+#define DOCTOR_DOCTOR_PARTS_H
 
 #include <sched.h>
 #include <stdint.h>
 
 #include "base/host.h"
-#include "comm/comm.h"
+#include "comm/communicator.h"
 #include "doctor/doctor_report.h"
 #include "topo/cpus.h"
 

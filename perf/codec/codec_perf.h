@@ -2,20 +2,20 @@
 /*
  * trib-perf codec: what codecs cost and what they lose, without ranks.
  *
- *     codec.c      codecs x sizes x inputs
- *     codecargs.c  command line -> struct codec_args
- *     inputs.c     vectors to encode
- *     work.c       one codec's buffers, and a pass over a vector, by one or more
+ *     codec_perf.c   codecs x sizes x inputs
+ *     codecargs.c    command line -> struct codec_args
+ *     inputs.c       vectors to encode
+ *     work.c         one codec's buffers, and a pass over a vector, by one or more
  *                  threads
- *     rates.c      seconds of passes, beside memcpy; errors -> struct codec_result
+ *     rates.c        seconds of passes, beside memcpy; errors -> struct codec_result
  *     codecreport.c  table, csv, json
  *
  * A vector is encoded in chunks, as plans do. A rate is in GB/s (1e9 bytes) of the
  * float32 vector, 4 bytes an element, whatever is moved besides; its ratio is to memcpy
  * of that vector by as many threads, taken in turns with it.
  */
-#ifndef PERF_CODEC_CODEC_H
-#define PERF_CODEC_CODEC_H
+#ifndef PERF_CODEC_CODEC_PERF_H
+#define PERF_CODEC_CODEC_PERF_H
 
 #include "base/error.h"
 #include "compress/codec.h"
@@ -137,7 +137,7 @@ void codec_report_add(struct codec_report *r, const struct codec_result *result)
 bool codec_report_finish(struct codec_report *r, char *why, size_t why_bytes);
 void codec_report_free(struct codec_report *r); /* NULL is allowed */
 
-/* --- codec.c --- */
+/* --- codec_perf.c --- */
 
 /** codec_main - `trib-perf codec …`: the exit code. */
 int codec_main(int argc, char **argv);

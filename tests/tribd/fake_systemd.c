@@ -2,9 +2,11 @@
 /*
  * What a test of tribd needs in systemd's place.
  *
- *     systemd hear PATH                   a socket there; what services say to it, line
+ *    fake_systemd hear PATH                   a socket there; what services say to it,
+ *                                             line
  *                                         by line
- *     systemd halt PID server|lanes FILE  stop one thread of it, or all others, until
+ *    fake_systemd halt PID server|lanes FILE  stop one thread of it, or all others,
+ *    until
  *     there is the
  *                                         file: as one that hangs
  */
@@ -81,6 +83,6 @@ int main(int argc, char **argv)
         return hear(argv[2]);
     if (argc == 5 && strcmp(argv[1], "halt") == 0)
         return halt((pid_t)atoi(argv[2]), strcmp(argv[3], "lanes") == 0, argv[4]);
-    fprintf(stderr, "usage: systemd hear PATH | halt PID server|lanes FILE\n");
+    fprintf(stderr, "usage: fake_systemd hear PATH | halt PID server|lanes FILE\n");
     return 1;
 }

@@ -2,8 +2,8 @@
 /*
  * The parts of trib-run: options, ranks (run_ranks.c), their output (run_output.c).
  */
-#ifndef TOOLS_RUN_H
-#define TOOLS_RUN_H
+#ifndef TOOLS_RUN_PARTS_H
+#define TOOLS_RUN_PARTS_H
 
 #include <poll.h>
 #include <signal.h>
