@@ -6,7 +6,7 @@
  *     putargs.c    command line -> struct put_args
  *     wire.[ch]    the stream on which the sides agree on what comes next
  *     meet.c       listen, connect, who is there, strangers
- *     side.[ch]    one side: its transport, its memory, the events of a phase
+ *     endpoint.[ch] one side: its transport, its memory, the events of a phase
  *     phases.c     ping-pong, stream, verification: the same code on both sides
  *     putsweep.c   the client's sizes -> struct put_result; the server's answers
  *     putreport.c  table, csv, json
