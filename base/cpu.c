@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/cpu.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +64,7 @@ bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out)
         return true;
     }
     enum trib_cpu_level best = trib_cpu_best();
-    if (!name || !strcmp(name, "auto")) {
+    if (!name || trib_text_is_auto(name)) {
         *level_out = best;
         return true;
     }

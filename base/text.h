@@ -7,6 +7,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+
+/* The value of a setting, or of an argument, that leaves the choice to the library. */
+#define TRIB_AUTO "auto"
+
+/** trib_text_is_auto - true if the text is TRIB_AUTO. */
+static inline bool trib_text_is_auto(const char *text)
+{
+    return strcmp(text, TRIB_AUTO) == 0;
+}
 
 /**
  * trib_size_parse - "65536", "64K", "1M", "2G": units are powers of 1024, either case.

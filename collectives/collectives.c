@@ -30,6 +30,15 @@ const struct trib_algo *trib_algo_find(const char *name)
     return NULL;
 }
 
+const struct trib_algo *trib_algo_of_aggregators(void)
+{
+    size_t i = 0;
+
+    while (!trib_algos[i]->aggregators)
+        i++;
+    return trib_algos[i];
+}
+
 bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *shape)
 {
     return (algo->gathers && !shape->tree) || shape->size == 1;

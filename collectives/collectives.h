@@ -30,6 +30,9 @@ struct trib_algo {
     /* Whoever sums a chunk gets the contributions of all ranks to it: no partial sum
      * travels. Not so in a tree of services. */
     bool gathers;
+    bool groups;       /* is made of shape->groups: wants places, has leaders */
+    bool aggregators;  /* aggregators sum: shape->services */
+    bool encodes_once; /* no sum is encoded: who wants it decodes all contributions */
     uint32_t colls;     /* bit 1 << trib_coll_t for each collective that it builds */
     /* Can it build this shape? (such as a power of two) */
     bool (*can)(const struct trib_shape *shape);
@@ -45,6 +48,9 @@ extern const struct trib_algo *const trib_algos[];
 
 /** trib_algo_find - by name; NULL if there is none. */
 const struct trib_algo *trib_algo_find(const char *name);
+
+/** trib_algo_of_aggregators - the algorithm by which aggregators sum. */
+const struct trib_algo *trib_algo_of_aggregators(void);
 
 /** trib_algo_gathers - do all contributions to a chunk meet where it is summed? */
 bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *shape);

@@ -93,6 +93,7 @@ const struct trib_algo trib_algo_flat = {
     .name = "flat",
     .detail = "one hop, every rank sums all contributions; short vectors, few ranks",
     .gathers = true,
+    .encodes_once = true,
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
              TRIB_COLL_BIT(TRIB_BROADCAST),
     .can = trib_shape_valid,

@@ -317,6 +317,7 @@ const struct trib_algo trib_algo_hierarchical = {
     .detail =
         "sums in each host (or NUMA node: TRIB_GROUPS), then between leaders of hosts; "
         "several ranks on each of several hosts",
+    .groups = true,
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE),
     .can = can,
     .cost = cost,

@@ -251,6 +251,7 @@ const struct trib_algo trib_algo_service = {
     .name = "service",
     .detail = "nodes of tribd sum, two hops; needs TRIB_SERVICE",
     .gathers = true,
+    .aggregators = true,
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
              TRIB_COLL_BIT(TRIB_BARRIER),
     .can = can,

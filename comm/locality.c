@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "comm/communicator.h"
 #include "topo/layout.h"
 #include "topo/rdma.h"
@@ -28,16 +29,22 @@ static const char *kind_of(const struct trib_comm *comm)
     static const char *const names[] = {[TRIB_GROUPS_HOST] = "host",
                                         [TRIB_GROUPS_NUMA] = "numa",
                                         [TRIB_GROUPS_NIC] = "nic",
-                                        [TRIB_GROUPS_AUTO] = "auto"};
+                                        [TRIB_GROUPS_AUTO] = TRIB_AUTO};
 
     return names[comm->cfg.groups];
+}
+
+static bool may_use_groups(const char *algorithm)
+{
+    const struct trib_algo *algo = trib_algo_find(algorithm);
+
+    return trib_text_is_auto(algorithm) || (algo && algo->groups);
 }
 
 /* Is it worth the time that hwloc takes? Groups are made of places, leaders of hosts
  * chosen by them. A plan may name the algorithm that TRIB_ALGORITHM does not. */
 static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
 {
-    const char *algorithm = comm->cfg.algorithm;
     const int groups = comm->cfg.groups;
     const bool one_host = ours == comm->engine.size;
     int devices = 0;
@@ -47,8 +54,7 @@ static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
     if (groups == TRIB_GROUPS_NUMA || groups == TRIB_GROUPS_NIC ||
         (groups == TRIB_GROUPS_AUTO && one_host))
         return true;
-    if (one_host || !bound ||
-        (strcmp(algorithm, "auto") != 0 && strcmp(algorithm, "hierarchical") != 0))
+    if (one_host || !bound || !may_use_groups(comm->cfg.algorithm))
         return false;
     (void)trib_rdma_each("", count_device, &devices);
     return devices > 1;

@@ -18,7 +18,7 @@ static bool sums_whole(const struct trib_plan *plan)
 {
     const uint32_t whole = TRIB_CODEC_SPARSE | TRIB_CODEC_LINEAR;
     return (trib_codec_info(plan->codec)->flags & whole) ||
-           strcmp(plan->run.name, "flat") == 0;
+           trib_algo_find(plan->run.name)->encodes_once;
 }
 
 static trib_status_t check(struct trib_plan *plan)

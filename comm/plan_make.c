@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/text.h"
 #include "comm/communicator.h"
 #include "compress/robust_op.h"
 #include "comm/configured.h"
@@ -230,9 +231,9 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
                             const trib_desc_t *d, const struct trib_algo **algo_out)
 {
     struct trib_comm *comm = plan->comm;
-    const char *name = comm->aggregators  ? "service"
-                       : d->algorithm ? d->algorithm
-                                      : comm->cfg.algorithm;
+    const char *name = comm->aggregators ? trib_algo_of_aggregators()->name
+                       : d->algorithm    ? d->algorithm
+                                         : comm->cfg.algorithm;
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
     bool merged = sums(shape->coll) && flags & TRIB_CODEC_LINEAR; /* never encoded
                                                                    * anew */
@@ -248,7 +249,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     };
 
     trib_near_tell(comm, &choice);
-    if (strcmp(name, "auto") != 0 &&
+    if (!trib_text_is_auto(name) &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
         return find_algorithm(plan, name, shape, algo_out);
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
@@ -513,7 +514,7 @@ static void tell_leaders(struct trib_plan *plan, const struct trib_algo *algo,
     const size_t n = strlen(plan->why);
     char *end = plan->why + n;
 
-    if (!near->kind || strcmp(algo->name, "hierarchical") != 0)
+    if (!near->kind || !algo->groups)
         return;
     if (strcmp(near->kind, "host") == 0)
         snprintf(end, sizeof(plan->why) - n, "; leaders of a host: %d",

@@ -16,7 +16,7 @@ trib_status_t trib_settings_kernels(const struct trib_config *cfg,
                                     const struct trib_kernels **out,
                                     struct trib_error *err)
 {
-    static const char *const isas[] = {"auto", "c", "avx2", "avx512", "neon"};
+    static const char *const isas[] = {TRIB_AUTO, "c", "avx2", "avx512", "neon"};
 
     *out = trib_kernels_get(isas[cfg->cpu]);
     return *out ? TRIB_OK
@@ -86,7 +86,7 @@ static trib_status_t check_check(const struct trib_config *cfg, struct trib_erro
 static trib_status_t check_algorithm(const struct trib_config *cfg,
                                      struct trib_error *err)
 {
-    return strcmp(cfg->algorithm, "auto") == 0
+    return trib_text_is_auto(cfg->algorithm)
                ? TRIB_OK
                : trib_settings_algorithm(cfg->algorithm, err);
 }

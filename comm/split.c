@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "comm/communicator.h"
 
 trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const void *in,
@@ -17,7 +18,7 @@ trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const voi
     desc.count = bytes;
     desc.dtype = TRIB_I8;
     desc.codec = "none";
-    desc.algorithm = "auto"; /* a configured one need not have an all-gather */
+    desc.algorithm = TRIB_AUTO; /* a configured one need not have an all-gather */
     trib_status_t st = trib_plan_make(comm, coll, &desc, false, &plan);
     if (st != TRIB_OK)
         return st;

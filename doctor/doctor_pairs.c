@@ -43,7 +43,8 @@ _Static_assert(sizeof(struct door) <= TRIB_BOOT_BLOB_MAX, "a door fits a boot bl
 
 struct probe {
     struct trib_doctor *d;
-    const char *name;
+    const struct trib_transport_ops *ops;
+    const char *name; /* ops->name */
     char text[TRIB_CONFIG_TEXT_BYTES + TRIB_NET_TEXT_BYTES]; /* name and parameters */
     struct trib_error err;
     struct trib_transport *t; /* NULL: it does not open here */
@@ -389,15 +390,15 @@ static bool is_pair(const struct probe *p, int a, int b)
     bool near = p->d->cards[a].machine == p->d->cards[b].machine;
 
     return a != b && p->doors[a].open && p->doors[b].open &&
-           (near || strcmp(p->name, "shm") != 0);
+           (near || !p->ops->one_host);
 }
 
 static const char *cure_of_connect(const struct probe *p, int peer)
 {
     if (p->d->cards[peer].machine == p->d->cards[p->d->rank].machine &&
-        strcmp(p->name, "shm") != 0 && !trib_net_loopback_up())
+        !p->ops->one_host && !trib_net_loopback_up())
         return "ip link set lo up on that host";
-    if (strcmp(p->name, "shm") == 0)
+    if (p->ops->one_host)
         return "the ranks' containers need a process name space in common, and the "
                "same user";
     return "a firewall, or no route: open the ports of the ranks between all hosts, "
@@ -506,20 +507,14 @@ static trib_status_t run_probe(struct probe *p)
     return st == TRIB_OK ? sum_up(p) : st;
 }
 
-/* Those that connect processes; the others are made of them, or stay within one. */
-static bool is_probed(const char *name)
-{
-    return strcmp(name, "auto") != 0 && strcmp(name, "rails") != 0 &&
-           strcmp(name, "loop") != 0;
-}
-
 trib_status_t trib_doctor_reach(struct trib_doctor *d)
 {
     trib_status_t st = TRIB_OK;
 
     for (int i = 0; st == TRIB_OK && trib_transports[i]; i++) {
-        struct probe p = {.d = d, .name = trib_transports[i]->name};
-        if (!is_probed(p.name))
+        const struct trib_transport_ops *ops = trib_transports[i];
+        struct probe p = {.d = d, .ops = ops, .name = ops->name};
+        if (!trib_transport_links(ops))
             continue;
         choose_text(&p);
         p.doors = calloc((size_t)d->size, sizeof(*p.doors));

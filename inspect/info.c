@@ -2,6 +2,7 @@
 /*
  * Lists of what this build and this machine can do.
  */
+#include "base/text.h"
 #include "build-config.h"
 
 #include <stdio.h>
@@ -226,7 +227,8 @@ static void list_cpu(const struct sink *s)
 
     trib_cpu_features(features, sizeof(features));
     give(s, "vector instructions", features, "found on this CPU");
-    give(s, "kernels", trib_kernels_get("auto")->isa, "used unless TRIB_CPU says else");
+    give(s, "kernels", trib_kernels_get(TRIB_AUTO)->isa,
+         "used unless TRIB_CPU says else");
 }
 
 static void list_quota(const struct sink *s)

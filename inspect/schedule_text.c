@@ -89,12 +89,6 @@ static trib_status_t check(const trib_schedule_opts_t *opts,
     return TRIB_OK;
 }
 
-/* Algorithm hierarchical has nothing to show on one host. */
-static bool wants_hosts(const struct trib_algo *algo)
-{
-    return strcmp(algo->name, "hierarchical") == 0;
-}
-
 static trib_status_t make_groups(struct picture *p, struct trib_error *err)
 {
     const int ranks = p->opts->ranks;
@@ -331,7 +325,7 @@ static void say_groups(const struct picture *p, const char *line)
 {
     const struct trib_groups *groups = &p->drawn.groups;
 
-    if (wants_hosts(p->algo) && !p->opts->ranks_per_host && p->drawn.hosts.n > 1)
+    if (p->algo->groups && !p->opts->ranks_per_host && p->drawn.hosts.n > 1)
         say(p, "%s%d rank%s a host, as nothing else is asked for (--per-host)", line,
             p->per_host, plural(p->per_host));
     if (p->opts->groups)
@@ -384,7 +378,7 @@ trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn 
         .opts = &ours, .algo = find_algo(ours.algorithm), .fn = fn, .arg = arg};
     trib_status_t st = check(&ours, p.algo, &err);
     if (st == TRIB_OK)
-        p.per_host = trib_drawn_per_host(&ours, wants_hosts(p.algo));
+        p.per_host = trib_drawn_per_host(&ours, p.algo->groups);
     if (st == TRIB_OK)
         st = lay_services(&p, &err);
     if (st == TRIB_OK)

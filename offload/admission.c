@@ -190,7 +190,7 @@ static void search(struct way *w, uint64_t taken, int pause_ms)
     const trib_status_t st = trib_scout_open(&opts, &w->scout);
     if (st != TRIB_OK)
         trib_log(
-            &w->home->log, TRIB_LOG_WARN, "service",
+            &w->home->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
             "no search for services: %s; the job does not come to them before it "
             "starts anew",
             trib_status_str(st));
@@ -460,7 +460,7 @@ static bool must_stay(struct way *w)
 
     if (stays && !w->stays)
         trib_log(
-            &w->home->log, TRIB_LOG_WARN, "service",
+            &w->home->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
             "services would have the job, as a tree, which has no quorum; a plan has "
             "one: the ranks go on by themselves while there is such a plan (name "
             "services of one unit in TRIB_SERVICE, or leave the quorum out)");
@@ -635,7 +635,7 @@ trib_status_t trib_service_join(struct trib_comm *comm)
         st = attach(w, &v);
     const bool serves = comm->service && comm->service->channel;
     if (st == TRIB_OK && !serves && comm->engine.rank == 0) {
-        trib_log(&comm->log, TRIB_LOG_WARN, "service",
+        trib_log(&comm->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
                  "%s; the ranks sum without a service",
                  v.why[0] ? v.why : "no service");
         trib_sponsor_free(w->sponsor);

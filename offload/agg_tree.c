@@ -186,7 +186,7 @@ trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks
                                      .size = ranks,
                                      .services = services,
                                      .tree = b ? &b->tree : NULL};
-    if (b && r.well && trib_algo_find("service")->can(&shape) && !deep(&b->tree)) {
+    if (b && r.well && trib_algo_of_aggregators()->can(&shape) && !deep(&b->tree)) {
         *out = &b->tree;
         return TRIB_OK;
     }
@@ -211,7 +211,7 @@ int trib_service_tree_peers(const struct trib_service_tree *tree, int ranks,
     int n = 0;
 
     memset(peer, 0, (size_t)(ranks + services) * sizeof(*peer));
-    if (trib_algo_find("service")->build(&shape, &s) != TRIB_OK)
+    if (trib_algo_of_aggregators()->build(&shape, &s) != TRIB_OK)
         return -1;
     for (uint32_t i = 0; i < s.n_steps; i++)
         peer[s.steps[i].peer] = true;

@@ -19,6 +19,9 @@
 #include "base/config.h"
 #include "schedule/schedule.h"
 
+/* The component of log lines of offload/. */
+#define TRIB_OFFLOAD_LOG "service"
+
 struct trib_error;
 struct trib_log;
 

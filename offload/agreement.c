@@ -4,6 +4,7 @@
  * communicator that carries nothing else. So an agreement waits for no start, whatever
  * its user has yet to do for that.
  */
+#include "base/text.h"
 #include "offload/offload_plan.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static trib_status_t make(struct trib_service *v)
     desc.dtype = TRIB_I64;
     desc.op = TRIB_MAX;
     desc.codec = "none";
-    desc.algorithm = "auto";
+    desc.algorithm = TRIB_AUTO;
     desc.recv = v->said;
     return trib_plan_make(v->council, TRIB_ALLREDUCE, &desc, false, &v->agreement);
 }

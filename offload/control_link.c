@@ -207,8 +207,9 @@ trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i)
                              m.kind == TRIB_CONTROL_REFUSED ? m.said.text
                                                             : "no answer");
         if (s->log)
-            trib_log(s->log, TRIB_LOG_INFO, "service", "%s: place %u in the queue: %s",
-                     address, m.queued.position, m.queued.text);
+            trib_log(s->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
+                     "%s: place %u in the queue: %s", address, m.queued.position,
+                     m.queued.text);
     }
     return answered(s, address, st);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "offload/agg_tree.h"
 #include "offload/offload_plan.h"
 #include "pipeline/payload/undo_log.h"
 
@@ -125,12 +126,12 @@ static void say_what_happened(const struct trib_service *v, uint64_t done)
         pending += s->ordinal > done;
     if (v->said[TRIB_SAY_LEAVING])
         trib_log(
-            &v->home->log, TRIB_LOG_INFO, "service",
+            &v->home->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
             "more services can be had: the ranks leave these after operation %" PRIu64
             ", %" PRIu64 " operation%s of this one %s done again",
             done, pending, pending == 1 ? "" : "s", pending == 1 ? "is" : "are");
     else
-        trib_log(&v->home->log, TRIB_LOG_WARN, "service",
+        trib_log(&v->home->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
                  "%s; the ranks go on without the service, %" PRIu64
                  " operations of this one are done again",
                  trib_last_error(v->channel), pending);

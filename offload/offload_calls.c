@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "offload/offload_plan.h"
 
 enum { COUNCIL_CHUNK = 4096 };
@@ -39,10 +40,11 @@ static void unlink_served(struct trib_served *s)
 static bool takes(const struct trib_comm *comm, trib_coll_t coll,
                   const trib_desc_t *desc, bool leaving)
 {
-    const char *algorithm = desc->algorithm ? desc->algorithm : comm->cfg.algorithm;
+    const char *name = desc->algorithm ? desc->algorithm : comm->cfg.algorithm;
+    const struct trib_algo *algo = trib_algo_find(name);
 
     return coll == TRIB_ALLREDUCE && !leaving &&
-           (strcmp(algorithm, "auto") == 0 || strcmp(algorithm, "service") == 0);
+           (trib_text_is_auto(name) || (algo && algo->aggregators));
 }
 
 static trib_status_t make(struct trib_plan *plan, trib_coll_t coll,

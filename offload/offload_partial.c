@@ -8,6 +8,7 @@
  * it has a copy: each plan has room for one, since its next start waits until the last
  * is confirmed.
  */
+#include "base/text.h"
 #include "offload/offload_plan.h"
 
 #include <assert.h>
@@ -239,7 +240,7 @@ static trib_status_t spread(struct trib_service *v, int root, void *bytes, size_
     desc.dtype = TRIB_I8;
     desc.root = root;
     desc.codec = "none";
-    desc.algorithm = "auto";
+    desc.algorithm = TRIB_AUTO;
     trib_status_t st = trib_plan_make(v->spare, TRIB_BROADCAST, &desc, false, &plan);
     if (st == TRIB_OK)
         st = trib_plan_run(plan, NULL, bytes);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "comm/configured.h"
 #include "pipeline/payload/undo_log.h"
 
@@ -80,7 +81,7 @@ trib_status_t trib_served_make_on(struct trib_served *s, struct trib_comm *comm,
 {
     trib_desc_t desc = s->desc;
 
-    desc.algorithm = "auto";
+    desc.algorithm = TRIB_AUTO;
     if (comm->aggregators)
         desc.chunk = chunk_on(s, comm);
     const trib_status_t st = trib_plan_make(comm, s->coll, &desc, false, out);

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "base/time.h"
+#include "offload/agg_tree.h"
 #include "offload/offload_plan.h"
 
 enum {
@@ -72,10 +73,10 @@ static void open_channel(struct trib_service *v)
     if (v->home->engine.rank != 0)
         return;
     if (st == TRIB_OK)
-        trib_log(&v->home->log, TRIB_LOG_INFO, "service",
+        trib_log(&v->home->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
                  "%s from operation %" PRIu64 " on", text, v->started + 1);
     else
-        trib_log(&v->home->log, TRIB_LOG_INFO, "service",
+        trib_log(&v->home->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
                  "%s; the ranks go on without a service", text);
 }
 

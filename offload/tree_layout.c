@@ -246,7 +246,7 @@ static void place_by_names(struct text *t, const char *const *hosts, int ranks,
         any |= t->places.of_rank[r] >= 0;
     }
     if (t->status == TRIB_OK && !any)
-        trib_log(log, TRIB_LOG_WARN, "service",
+        trib_log(log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
                  "no rank is on a host that TRIB_SERVICE names; rank 0 is on %.64s",
                  hosts[0]);
 }
@@ -272,7 +272,7 @@ static void place_by_racks(struct text *t, const char *file, const char *const *
         any |= t->places.of_service[i] >= 0;
     if (t->status == TRIB_OK && !any)
         trib_log(
-            log, TRIB_LOG_WARN, "service",
+            log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
             "no service is in a rack of %.200s: name it in TRIB_SERVICE as it is named "
             "there, not by an address",
             file);
@@ -319,7 +319,7 @@ static void tell(const struct trib_service_layout *l, int ranks,
         for (int r = 0; r < ranks; r++)
             n += tree->leaf_of[r] == u;
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
-            trib_log(log, TRIB_LOG_INFO, "service",
+            trib_log(log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
                      "unit %d%s: %s, for %d rank%s; it sends to %d", u,
                      u ? "" : " (root)", l->addresses[tree->services[i]], n,
                      n == 1 ? "" : "s", u ? tree->parent[u] : 0);

@@ -216,8 +216,8 @@ static trib_status_t check_places(const struct trib_rank_place *places, int size
 
 static trib_status_t unknown_kind(const char *kind, struct trib_error *err)
 {
-    const char *names[KINDS_MAX + 1] = {"auto"};
-    char list[128] = "auto";
+    const char *names[KINDS_MAX + 1] = {TRIB_AUTO};
+    char list[128] = TRIB_AUTO;
     size_t n = 1;
 
     for (; trib_group_kinds[n - 1] && n <= KINDS_MAX; n++) {
@@ -251,7 +251,7 @@ trib_status_t trib_groups_make(const struct trib_rank_place *places, int size,
 
     if (status != TRIB_OK)
         return status;
-    if (strcmp(kind, "auto") == 0) {
+    if (trib_text_is_auto(kind)) {
         status = divide_auto(places, size, out);
     } else {
         if (!k)

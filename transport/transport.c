@@ -103,19 +103,26 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
                      name, list);
 }
 
+const struct trib_transport_ops *trib_transport_find(const char *name)
+{
+    size_t i = 0;
+
+    while (trib_transports[i] && strcmp(trib_transports[i]->name, name) != 0)
+        i++;
+    return trib_transports[i];
+}
+
 static trib_status_t find_backend(const char *name, struct trib_error *err,
                                   const struct trib_transport_ops **out)
 {
     const char *names[NAMES_MAX];
     size_t n = 0;
 
-    for (size_t i = 0; trib_transports[i]; i++) {
-        *out = trib_transports[i];
-        if (strcmp(name, trib_transports[i]->name) == 0)
-            return TRIB_OK;
-        if (n < NAMES_MAX)
-            names[n++] = trib_transports[i]->name;
-    }
+    *out = trib_transport_find(name);
+    if (*out)
+        return TRIB_OK;
+    for (; trib_transports[n] && n < NAMES_MAX; n++)
+        names[n] = trib_transports[n]->name;
     return unknown(err, "transport", name, names, n);
 }
 

@@ -206,6 +206,10 @@ struct trib_route {
 struct trib_transport_ops {
     const char *name;
     const char *detail; /* one line for trib-info */
+    bool composite; /* made of other backends */
+    bool one_process; /* its peers are threads of this process */
+    bool one_host; /* its peers are of this host */
+    bool nets; /* takes net=: by which networks peers reach it */
     bool bare; /* what it sends to other hosts cannot be sealed (TRIB_SEAL) */
     void (*devices)(char *text, size_t bytes);
     trib_status_t (*open)(const struct trib_transport_opts *opts,
@@ -276,6 +280,15 @@ void trib_no_arm(struct trib_transport *t);
  * The only place that knows which are built in.
  */
 extern const struct trib_transport_ops *const trib_transports[];
+
+/** trib_transport_find - a backend by name; NULL: there is none in this build. */
+const struct trib_transport_ops *trib_transport_find(const char *name);
+
+/** trib_transport_links - true if a backend connects processes by itself. */
+static inline bool trib_transport_links(const struct trib_transport_ops *ops)
+{
+    return !ops->composite && !ops->one_process;
+}
 
 /* A backend that this build is without. */
 struct trib_absent {

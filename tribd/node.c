@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/token_bucket.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "offload/agg_tree.h"
+#include "transport/transport.h"
 #include "tribd/worker.h"
 
 /* A stopped peer is lost after so long, unless TRIB_STOP_TIMEOUT_MS says otherwise:
@@ -81,9 +83,17 @@ static const char *usual(const char *transports)
     return transports ? transports : NODE_TRANSPORTS;
 }
 
+/* A transport that jobs may have, be it one that this build is without. */
+static bool known(const char *name)
+{
+    const struct trib_transport_ops *ops = trib_transport_find(name);
+
+    return trib_text_is_auto(name) || (ops && trib_transport_links(ops)) ||
+           trib_transport_absent(name);
+}
+
 bool node_transports(const char *list, struct trib_error *err)
 {
-    static const char *const known[] = {"auto", "shm", "tcp", "verbs", "ucx"};
     char copy[sizeof(((struct node *)0)->transports)], *rest;
 
     if (strlen(list) >= sizeof(copy) || !list[strspn(list, ", ")])
@@ -95,10 +105,7 @@ bool node_transports(const char *list, struct trib_error *err)
     snprintf(copy, sizeof(copy), "%s", list);
     for (char *name = strtok_r(copy, ", ", &rest); name;
          name = strtok_r(NULL, ", ", &rest)) {
-        bool found = false;
-        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-            found |= strcmp(name, known[i]) == 0;
-        if (!found)
+        if (!known(name))
             return trib_fail(
                        err, TRIB_ERR_CONFIG,
                        "transports: %s is none that jobs may have; there are auto, "
@@ -114,7 +121,7 @@ bool node_takes(const char *settings, const char *transports, struct trib_error 
 {
     const char *own = trib_config_environment("TRIB_TRANSPORT");
 
-    if (own && own[0] && strcmp(own, "auto") != 0)
+    if (own && own[0] && !trib_text_is_auto(own))
         return true;
     for (; *settings; settings += strspn(settings, " ")) {
         const size_t len = strcspn(settings, " ");
@@ -184,7 +191,7 @@ static trib_status_t load_settings(struct node *n, const char *text,
                              "\"%.*s\" is no setting that a service takes from a job",
                              (int)(len < 60 ? len : 60), text);
         if (len && at + len + 2 < sizeof(list) &&
-            !(transport && strcmp(own, "auto") != 0) &&
+            !(transport && !trib_text_is_auto(own)) &&
             strncmp(text, "service=", 8) != 0) {
             memcpy(list + at, text, len);
             at += len;
@@ -207,14 +214,12 @@ static trib_status_t load_settings(struct node *n, const char *text,
  * where. */
 static void keep_to(struct node *n, const char *net)
 {
-    static const char *const names[] = {"auto", "tcp", "verbs", "ucx"};
-    char text[TRIB_CONFIG_TEXT_BYTES], *transport = n->cfg.transport;
+    char text[TRIB_CONFIG_TEXT_BYTES], name[32], *transport = n->cfg.transport;
     const size_t len = strcspn(transport, ":");
-    bool takes = false;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        takes |= strlen(names[i]) == len && strncmp(names[i], transport, len) == 0;
-    if (!net || !net[0] || !takes || strchr(transport, '+') ||
+    snprintf(name, sizeof(name), "%.*s", (int)len, transport);
+    const struct trib_transport_ops *ops = trib_transport_find(name);
+    if (!net || !net[0] || !ops || !ops->nets || strchr(transport, '+') ||
         strstr(transport, "net="))
         return;
     if (snprintf(text, sizeof(text), "%s%snet=%s", transport,

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log_pace.h"
+#include "base/text.h"
 #include "tools/tool.h"
 #include "tribd/node.h"
 #include "tribd/server.h"
@@ -95,7 +96,7 @@ static trib_status_t load(void *arg, struct settings *out, struct trib_error *er
         strcmp(out->log_format, "json") != 0)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "log_format is %s, it must be text or json", out->log_format);
-    if (st == TRIB_OK && strcmp(out->log_time, "auto") != 0 &&
+    if (st == TRIB_OK && !trib_text_is_auto(out->log_time) &&
         strcmp(out->log_time, "yes") != 0 && strcmp(out->log_time, "no") != 0)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "log_time is %s, it must be auto, yes or no", out->log_time);
@@ -174,7 +175,7 @@ static int serve(struct arguments *args, const struct settings *settings)
     log.pace = &pace;
     log.json = strcmp(settings->log_format, "json") == 0;
     log.stamps = strcmp(settings->log_time, "yes") == 0 ||
-                 (strcmp(settings->log_time, "auto") == 0 && !log.fn);
+                 (trib_text_is_auto(settings->log_time) && !log.fn);
     say_open_files(&log, &args->files);
     const trib_status_t st = server_open(settings, &log, &err, &server);
     if (st != TRIB_OK)

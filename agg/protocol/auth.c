@@ -110,7 +110,7 @@ static trib_status_t open_named(struct trib_auth *auth,
                                 const struct trib_auth_opts *opts,
                                 struct trib_error *err)
 {
-    const char *names[TRIB_AUTH_METHODS + 1] = {"auto"};
+    const char *names[TRIB_AUTH_METHODS + 1] = {TRIB_AUTO};
 
     for (size_t i = 0; i < TRIB_AUTH_METHODS; i++) {
         names[i + 1] = trib_auth_methods[i]->name;
@@ -149,7 +149,7 @@ trib_status_t trib_auth_open(const struct trib_auth_opts *opts, struct trib_erro
         trib_auth_free(auth);
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
     }
-    trib_status_t status = strcmp(opts->method, "auto") == 0
+    trib_status_t status = trib_text_is_auto(opts->method)
                                ? open_auto(auth, opts, err)
                                : open_named(auth, opts, err);
     if (status != TRIB_OK) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "perf/output.h"
 #include "perf/put/put.h"
 
@@ -20,7 +21,7 @@ struct put_report {
 static const char *transport_text(const struct put_report *r)
 {
     const char *text = r->side->setup.transport;
-    return strcmp(text, "auto") == 0 ? r->route.name : text;
+    return trib_text_is_auto(text) ? r->route.name : text;
 }
 
 static const char *ways(const struct put_args *args)

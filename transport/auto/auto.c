@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "transport/common/guard.h"
 #include "transport/common/net_addr.h"
@@ -45,8 +46,8 @@ static trib_status_t parse_params(const char *text, struct auto_params *out,
     };
 
     *out = (struct auto_params){.ports = 1000};
-    return trib_params_parse("auto", text, params, sizeof(params) / sizeof(params[0]),
-                             err);
+    return trib_params_parse(TRIB_AUTO, text, params,
+                             sizeof(params) / sizeof(params[0]), err);
 }
 
 static trib_status_t open_inner(struct choosing *c,
@@ -75,7 +76,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
 
     part.err = &c->inner_err;
     /* Who has no socket for it has none for what needs it, and says so below. */
-    if (trib_pulse_open(&part, "auto", (int)params->port, (int)params->ports,
+    if (trib_pulse_open(&part, TRIB_AUTO, (int)params->port, (int)params->ports,
                         &c->pulse) != TRIB_OK)
         trib_error_clear(&c->inner_err);
     else
@@ -102,7 +103,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
         trib_error_clear(&c->inner_err);
         trib_log(c->log,
                  status == TRIB_ERR_UNSUPPORTED ? TRIB_LOG_DEBUG : TRIB_LOG_INFO,
-                 "auto", "%s is left out: %s", row->ops->name, inner->why);
+                 TRIB_AUTO, "%s is left out: %s", row->ops->name, inner->why);
     }
 }
 
@@ -198,7 +199,7 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
 
     struct trib_net_choice choice;
     if (status == TRIB_OK)
-        status = trib_net_choose("auto", params.net, &choice, opts->err);
+        status = trib_net_choose(TRIB_AUTO, params.net, &choice, opts->err);
     if (status != TRIB_OK)
         return status;
     struct choosing *c = calloc(1, sizeof(*c));
@@ -487,7 +488,9 @@ static void auto_wake(struct trib_transport *t, int peer)
 }
 
 const struct trib_transport_ops trib_auto_ops = {
-    .name = "auto",
+    .name = TRIB_AUTO,
+    .composite = true,
+    .nets = true,
     .detail = "for each peer the cheapest that reaches it: shm within a host, else "
               "verbs, else tcp",
     .devices = trib_no_devices, /* each candidate says its own */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "transport/auto/auto.h"
 
 static bool in_use(const struct choosing *c, int i)
@@ -84,14 +85,14 @@ static bool do_without(struct choosing *c, const struct auto_region *r, int i)
         return false;
     if (r->callers) {
         if (!inner->poor[0] && !inner->told_memory)
-            trib_log(c->log, TRIB_LOG_WARN, "auto",
+            trib_log(c->log, TRIB_LOG_WARN, TRIB_AUTO,
                      "registered memory is copied on its way over %s: %s",
                      inner->row->ops->name, c->inner_err.text);
         inner->told_memory = true;
     } else if (!inner->poor[0]) {
         snprintf(inner->poor, sizeof(inner->poor), "%s",
                  trib_error_text(&c->inner_err));
-        trib_log(c->log, TRIB_LOG_WARN, "auto",
+        trib_log(c->log, TRIB_LOG_WARN, TRIB_AUTO,
                  "peers are reached by the next way where there is one: %s",
                  c->inner_err.text);
     }

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "transport/auto/auto.h"
 
@@ -183,7 +184,7 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
         if (status == TRIB_ERR_UNSUPPORTED) {
             note_refused(p, t->ops->name, c->inner_err.text);
             if (c->serves && (c->used & auto_bit(&c->inners[i])))
-                trib_log(c->log, TRIB_LOG_INFO, "auto",
+                trib_log(c->log, TRIB_LOG_INFO, TRIB_AUTO,
                          "the job is not reached by %s, for its rank %d cannot be: %s",
                          t->ops->name, r, c->inner_err.text);
             c->used &= (uint16_t)~auto_bit(&c->inners[i]);
@@ -376,7 +377,7 @@ static void fall_back(struct choosing *c, int peer, int i, const char *why)
     note_refused(p, name, why);
     if (!inner->told && first_choice(c, p->choices) >= 0)
         trib_log(
-            c->log, TRIB_LOG_INFO, "auto",
+            c->log, TRIB_LOG_INFO, TRIB_AUTO,
             "peer %d is not reached by %s but by the next that does: %s (trib-info "
             "--reach shows all peers)",
             peer, name, short_reason(name, why));
@@ -401,7 +402,7 @@ static trib_status_t connect_by(struct choosing *c, int peer,
         status = why ? TRIB_ERR_UNSUPPORTED : shake_hands(c, peer, i, &a);
         if (status == TRIB_OK) {
             p->inner = i;
-            trib_log(c->log, TRIB_LOG_DEBUG, "auto", "peer %d is reached by %s%s%s",
+            trib_log(c->log, TRIB_LOG_DEBUG, TRIB_AUTO, "peer %d is reached by %s%s%s",
                      peer, inner->row->ops->name, p->refused ? ": " : "",
                      p->refused ? p->refused : "");
             return TRIB_OK;

@@ -451,6 +451,7 @@ static void loop_wake(struct trib_transport *t, int peer)
 
 const struct trib_transport_ops trib_loop_ops = {
     .name = "loop",
+    .one_process = true,
     .detail = "threads of one process: queued copies, no direct reach; for tests",
     .devices = trib_no_devices,
     .open = loop_open,

@@ -181,8 +181,8 @@ static trib_status_t open_inners(struct rails *r,
         *at = NULL;
         if (!plan->skips || (i + 1 == plan->n && r->n == 0))
             return trib_rails_pass(r, r->n, status);
-        trib_log(r->log, TRIB_LOG_DEBUG, "rails", "%s is left out: %s", plan->label[i],
-                 trib_error_text(part.err));
+        trib_log(r->log, TRIB_LOG_DEBUG, RAILS_NAME, "%s is left out: %s",
+                 plan->label[i], trib_error_text(part.err));
         trib_error_clear(part.err);
     }
     return TRIB_OK;
@@ -260,8 +260,9 @@ static trib_status_t rails_open(const struct trib_transport_opts *opts,
         {.name = "n", .min = 2, .max = RAILS_MAX, .value = &n},
         {.name = "over", .max = sizeof(over), .text = over},
     };
-    trib_status_t status = trib_params_parse(
-        "rails", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
+    trib_status_t status =
+        trib_params_parse(RAILS_NAME, opts->params, params,
+                          sizeof(params) / sizeof(params[0]), opts->err);
 
     if (status != TRIB_OK)
         return status;
@@ -369,7 +370,8 @@ static void rails_wake(struct trib_transport *t, int peer)
 }
 
 const struct trib_transport_ops trib_rails_ops = {
-    .name = "rails",
+    .name = RAILS_NAME,
+    .composite = true,
     .detail = "several of one kind at once, n=N,over=tcp; verbs does it by itself",
     .devices = trib_no_devices,
     .open = rails_open,

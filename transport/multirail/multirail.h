@@ -27,6 +27,8 @@
 #include "transport/multirail/multirail_wire.h"
 #include "transport/transport.h"
 
+#define RAILS_NAME "rails" /* its row, and the component of its log lines */
+
 #define RAILS_LOG 256u /* writes to a peer that may have to be repeated */
 #define RAILS_LABEL 48
 

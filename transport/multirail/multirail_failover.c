@@ -184,7 +184,7 @@ static void warn(struct rails *r, int peer)
             continue;
         p->warned |= (uint8_t)bit;
         trib_log(
-            r->log, TRIB_LOG_WARN, "rails",
+            r->log, TRIB_LOG_WARN, RAILS_NAME,
             "%s %s no longer reaches rank %d (%s): %d of %d rails carry its writes",
             r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
             *p->why ? p->why : "the peer says so", p->n - trib_rails_losses(p->dead),

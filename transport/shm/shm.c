@@ -49,7 +49,7 @@ static trib_status_t parse_params(struct shm *shm, const char *text, bool *cma_o
         {.name = "ring", .min = TRIB_SHM_RING_SLOTS_MIN, .max = 65536, .value = &ring},
         {.name = "cma", .min = 0, .max = 1, .value = &cma},
     };
-    trib_status_t status = trib_params_parse("shm", text, params, 2, shm->err);
+    trib_status_t status = trib_params_parse(SHM_NAME, text, params, 2, shm->err);
 
     shm->ring_slots = TRIB_SHM_RING_SLOTS_MIN;
     while (shm->ring_slots < ring)
@@ -444,7 +444,8 @@ static void shm_devices(char *text, size_t bytes)
 }
 
 const struct trib_transport_ops trib_shm_ops = {
-    .name = "shm",
+    .name = SHM_NAME,
+    .one_host = true,
     .detail =
         "ranks of one host: shared memory (memfd), process_vm_writev for other memory",
     .devices = shm_devices,

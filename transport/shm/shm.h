@@ -15,6 +15,8 @@
 #include "transport/shm/shm_layout.h"
 #include "transport/transport.h"
 
+#define SHM_NAME "shm" /* its row, and the component of its log lines */
+
 enum shm_peer_state {
     SHM_PEER_UNKNOWN, /* not connected; its ring is read if it attached */
     SHM_PEER_CONNECTED, /* watched */

@@ -182,7 +182,7 @@ trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **p
     if (len == 0 || len > SIZE_MAX / 4 || trib_segment_check(len, &why) == TRIB_OK)
         return trib_shm_alloc(t, len, ptr_out, region_out);
     if (!shm->told_private)
-        trib_log(shm->log, TRIB_LOG_WARN, "shm",
+        trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME,
                  "memory of trib_alloc is copied on its way: %s", why.text);
     shm->told_private = true;
     trib_status_t status = alloc_private(shm, len, &region);
@@ -370,7 +370,7 @@ static trib_status_t cma_probe(struct shm *shm, int peer,
         return trib_fail(shm->err, TRIB_ERR_RANGE,
                          "process %d has no memory at the address it gave", pid);
     trib_log(
-        shm->log, TRIB_LOG_WARN, "shm",
+        shm->log, TRIB_LOG_WARN, SHM_NAME,
         "process_vm_readv on process %d failed (%m): memory that is not from "
         "trib_alloc goes through extra copies; cure: sysctl "
         "kernel.yama.ptrace_scope=0, "

@@ -130,7 +130,7 @@ static void serve_who_asked(struct shm *shm)
 
     if (trib_handout_asked(shm->handout) &&
         trib_handout_serve(shm->handout, &err) != TRIB_OK)
-        trib_log(shm->log, TRIB_LOG_WARN, "shm", "%s", err.text);
+        trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME, "%s", err.text);
 }
 
 /* All ranks have surveyed the others by now. */
@@ -251,7 +251,7 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
         return status;
     }
     wire(shm, peer, slots);
-    trib_log(shm->log, TRIB_LOG_DEBUG, "shm", "connected to peer %d, process %d%s",
+    trib_log(shm->log, TRIB_LOG_DEBUG, SHM_NAME, "connected to peer %d, process %d%s",
              peer, a.pid, p->same_process ? " (this one)" : "");
     return TRIB_OK;
 }

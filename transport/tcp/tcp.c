@@ -279,6 +279,7 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
 
 const struct trib_transport_ops trib_tcp_ops = {
     .name = "tcp",
+    .nets = true,
     .detail = "ranks of any hosts: sockets",
     .devices = trib_socket_devices,
     .open = tcp_open,

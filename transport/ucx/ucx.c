@@ -274,6 +274,7 @@ static void ucx_wait(struct trib_transport *t, int timeout_us)
 
 const struct trib_transport_ops trib_ucx_ops = {
     .name = "ucx",
+    .nets = true,
     .detail = "ranks of any hosts: whatever network UCX drives",
     .devices = trib_ucx_devices,
     .bare = true,

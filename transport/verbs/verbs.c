@@ -308,6 +308,7 @@ static void verbs_close(struct trib_transport *t)
 
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
+    .nets = true,
     .detail =
         "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each port",
     .devices = trib_verbs_devices,
