@@ -74,7 +74,7 @@ static void keep_peer(struct trib_transport *t, int peer)
 void trib_comm_drop_copy(struct trib_comm *comm)
 {
     static const struct trib_transport_ops nothing = {
-        .dereg = trib_no_discard, .release = keep_remote, .disconnect = keep_peer,
+        .dereg = trib_no_release_pages, .release = keep_remote, .disconnect = keep_peer,
         .leave = keep_peers};
     struct trib_engine *e = &comm->engine;
     struct trib_transport *t = e->transport;

@@ -62,8 +62,8 @@ uint64_t trib_meet_machine(void)
     return trib_digest_seeded(&self.boot, sizeof(self.boot), self.space);
 }
 
-static trib_status_t say_hello(struct trib_comm *comm, const struct trib_room *rooms,
-                               struct hello *h)
+static trib_status_t say_hello(struct trib_comm *comm,
+                               const struct trib_pinned_limit *rooms, struct hello *h)
 {
     struct trib_engine *e = &comm->engine;
     const struct trib_transport_ops *ops = e->transport->ops;
@@ -308,7 +308,8 @@ static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all,
 
 /* All ranks take the slots for which the one with the least room has room: both ends of
  * an edge have the same, and a chunk is the same piece of the vector everywhere. */
-static trib_status_t fit_window(struct trib_comm *comm, const struct trib_room *rooms,
+static trib_status_t fit_window(struct trib_comm *comm,
+                                const struct trib_pinned_limit *rooms,
                                 const struct hello *all)
 {
     struct trib_engine *e = &comm->engine;
@@ -359,7 +360,7 @@ static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
                          e->size);
     for (int r = 0; r < e->size; r++)
         addresses[r] = all[r].address;
-    trib_status_t st = ops->survey(e->transport, addresses, &out->transport);
+    trib_status_t st = ops->caps(e->transport, addresses, &out->transport);
     free(addresses);
     out->near.cores = count_cores(e, all, &e->oversubscribed);
     if (st == TRIB_OK)
@@ -367,7 +368,7 @@ static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
     out->near.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;
     /* Memory that all map costs nothing before it is touched. */
-    if (out->transport & TRIB_FACT_MAPS)
+    if (out->transport & TRIB_CAP_MAPS)
         e->arena.per_edge = false;
     /* Only now: the arena lies where the transports that are needed reach it. */
     if (st == TRIB_OK)
@@ -396,10 +397,10 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
         near[r] = all[r].near;
         e->peers[r].arena = all[r].arena;
         comm->oversubscribed |= all[r].oversubscribed != 0;
-        comm->load_store &= (all[r].transport & TRIB_FACT_MAPS) != 0;
+        comm->load_store &= (all[r].transport & TRIB_CAP_MAPS) != 0;
     }
     if (st == TRIB_OK)
-        e->transport->ops->settle(e->transport, transport);
+        e->transport->ops->agree(e->transport, transport);
     if (st == TRIB_OK && !comm->aggregators)
         st = trib_near_make(comm, near);
     free(transport);
@@ -419,14 +420,14 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     size_t size = (size_t)comm->engine.size;
     struct hello *hellos = malloc(size * sizeof(*hellos)), hello;
     struct facts *all = malloc(size * sizeof(*all)), facts;
-    struct trib_room rooms[2]; /* before any rank has registered something */
+    struct trib_pinned_limit rooms[2]; /* before any rank has registered something */
     struct trib_transport *t = comm->engine.transport;
     trib_status_t st = TRIB_OK;
 
     if (!hellos || !all)
         st = trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %zu ranks", size);
     for (int near = 0; near < 2; near++)
-        t->ops->room(t, near, &rooms[near]);
+        t->ops->pinned_limit(t, near, &rooms[near]);
     if (st == TRIB_OK)
         st = say_hello(comm, rooms, &hello);
     if (st == TRIB_OK)

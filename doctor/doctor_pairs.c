@@ -48,7 +48,8 @@ struct probe {
     char text[TRIB_CONFIG_TEXT_BYTES + TRIB_NET_TEXT_BYTES]; /* name and parameters */
     struct trib_error err;
     struct trib_transport *t; /* NULL: it does not open here */
-    struct trib_pulse *pulse; /* for t, if it wants heartbeats; NULL: it has its own */
+    struct trib_heartbeat *heartbeat; /* for t, if it wants heartbeats; NULL: it has its
+                                       * own */
     struct trib_region *region;
     uint8_t *memory; /* MUCH to send, MUCH to receive */
     struct door *doors; /* by rank */
@@ -173,15 +174,15 @@ static void choose_text(struct probe *p)
 
 /* Heartbeats that can be asked whether they come. A transport that gets none has its
  * own. */
-static void open_pulse(struct probe *p, struct trib_transport_opts *opts)
+static void open_heartbeat(struct probe *p, struct trib_transport_opts *opts)
 {
     struct trib_error err = {0};
     int port = parameter(p->text, "port", 0), ports = parameter(p->text, "ports", 1000);
 
     opts->err = &err;
     if (takes_ports(p->name) && trib_transport_check(p->text, &err) == TRIB_OK &&
-        trib_pulse_open(opts, p->name, port, ports, &p->pulse) == TRIB_OK)
-        opts->pulse = p->pulse;
+        trib_heartbeat_open(opts, p->name, port, ports, &p->heartbeat) == TRIB_OK)
+        opts->heartbeat = p->heartbeat;
     opts->err = &p->err;
 }
 
@@ -195,7 +196,7 @@ static trib_status_t open_door(struct probe *p, struct door *door)
                                        .err = &p->err,
                                        .met = &p->d->comm.met,
                                        .secret = &p->d->comm.secret};
-    open_pulse(p, &opts);
+    open_heartbeat(p, &opts);
     trib_status_t st = trib_transport_open(p->text, &opts, &p->t);
 
     if (st != TRIB_OK) {
@@ -216,10 +217,10 @@ static void close_door(struct probe *p)
         p->t->ops->dereg(p->t, p->region);
     if (p->t)
         p->t->ops->close(p->t);
-    trib_pulse_close(p->pulse);
+    trib_heartbeat_close(p->heartbeat);
     p->t = NULL;
     p->region = NULL;
-    p->pulse = NULL;
+    p->heartbeat = NULL;
 }
 
 /* The sentence of a rank that cannot, without the name that the line begins with. */
@@ -329,11 +330,11 @@ static void await_heartbeat(struct probe *p, int peer)
     uint64_t deadline = trib_deadline_ms(ARRIVAL_MS);
     char why[200];
 
-    if (!p->pulse)
+    if (!p->heartbeat)
         return;
-    while (!trib_pulse_heard(p->pulse, peer) && !trib_deadline_passed(deadline))
+    while (!trib_heartbeat_heard(p->heartbeat, peer) && !trib_deadline_passed(deadline))
         pause_for_events(p, peer);
-    if (trib_pulse_heard(p->pulse, peer))
+    if (trib_heartbeat_heard(p->heartbeat, peer))
         return;
     snprintf(
         why, sizeof(why),

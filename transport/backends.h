@@ -10,7 +10,7 @@
 extern const struct trib_transport_ops trib_auto_ops;
 extern const struct trib_transport_ops trib_shm_ops;
 extern const struct trib_transport_ops trib_loop_ops;
-extern const struct trib_transport_ops trib_rails_ops;
+extern const struct trib_transport_ops trib_multirail_ops;
 extern const struct trib_transport_ops trib_tcp_ops;
 extern const struct trib_transport_ops trib_verbs_ops; /* where HAVE_VERBS is 1 */
 extern const struct trib_transport_ops trib_ucx_ops; /* where HAVE_UCX is 1 */

@@ -27,7 +27,7 @@ const struct trib_transport_ops *const trib_transports[] = {
 #if HAVE_UCX
     &trib_ucx_ops,
 #endif
-    &trib_rails_ops,
+    &trib_multirail_ops,
     &trib_loop_ops,
     NULL,
 };
@@ -160,13 +160,13 @@ static trib_status_t open_backend(const char *name,
     return status == TRIB_OK ? ops->open(&with, out) : status;
 }
 
-static trib_status_t wrap(const char *name, const struct trib_transport_opts *opts,
+static trib_status_t decorate(const char *name, const struct trib_transport_opts *opts,
                           struct trib_transport *inner, struct trib_transport **out)
 {
     const struct trib_decorator *decorator = NULL;
     trib_status_t status = find_decorator(name, opts->err, &decorator);
 
-    return status == TRIB_OK ? decorator->wrap(opts, inner, out) : status;
+    return status == TRIB_OK ? decorator->decorate(opts, inner, out) : status;
 }
 
 static trib_status_t copy_text(const char *text, struct trib_error *err,
@@ -196,7 +196,7 @@ static trib_status_t look_at(const char *name, bool decorator,
     snprintf(text, sizeof(text), "%c%s", TRIB_PARAMS_LOOK, params);
     opts->params = text;
     trib_status_t status =
-        decorator ? wrap(name, opts, NULL, &t) : open_backend(name, opts, &t);
+        decorator ? decorate(name, opts, NULL, &t) : open_backend(name, opts, &t);
     assert(status != TRIB_OK && !t);
     return status == TRIB_INPROGRESS ? TRIB_OK : status;
 }
@@ -244,7 +244,7 @@ trib_status_t trib_transport_open(const char *text,
         name = rest;
         rest = cut_part(name, &params);
         part.params = params;
-        status = wrap(name, &part, t, &t);
+        status = decorate(name, &part, t, &t);
     }
     if (status != TRIB_OK) {
         if (t)

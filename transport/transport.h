@@ -35,7 +35,7 @@ struct trib_error;
 struct trib_guard;
 struct trib_log;
 struct trib_net_met;
-struct trib_pulse;
+struct trib_heartbeat;
 struct trib_secret;
 
 /* Room for every candidate of "auto", the largest being four RDMA devices of a rank. A
@@ -87,8 +87,8 @@ struct trib_transport_opts {
     const struct trib_config *cfg;  /* outlives the transport */
     const struct trib_log *log;     /* may be NULL */
     struct trib_error *err;         /* receives sentences; may be NULL */
-    struct trib_pulse *pulse;       /* heartbeats to share; NULL: a backend that needs
-                                     * them has its own */
+    struct trib_heartbeat *heartbeat;       /* heartbeats to share; NULL: a backend that
+                                     * needs them has its own */
     const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in
                                      * open */
     struct trib_guard *guard; /* against peers of another user
@@ -123,8 +123,9 @@ struct trib_write {
 
 /* What a rank tells all others after it has seen their addresses. */
 enum {
-    TRIB_FACT_MAPS = 1, /* load/store reach to all peers is to be expected */
-    TRIB_FACT_OWN = 8,  /* from this bit on: for the same backend on the other side */
+    TRIB_CAP_MAPS = 1, /* load/store reach to all peers is to be expected */
+    TRIB_CAP_BACKEND = 8,  /* from this bit on: for the same backend on the other
+                            * side */
 };
 
 /* A part of a dma-buf, and where it is mapped here. */
@@ -136,7 +137,7 @@ struct trib_dmabuf {
 };
 
 /* Memory that can still be registered. */
-struct trib_room {
+struct trib_pinned_limit {
     size_t bytes;           /* SIZE_MAX: no limit but the host's memory */
     char why[TRIB_WHY_MAX]; /* limited: a clause, such as "process 4711 may lock 64K" */
     const char *cure;       /* limited: what to do, a literal */
@@ -162,8 +163,8 @@ struct trib_route {
  *            nothing, sends nothing, takes microseconds; the sentence says why not
  * room       memory that can still be registered, all that this process holds counted;
  *            near: where all peers are of this host. Nothing is connected yet
- * survey     the addresses of all peers [size] are known; facts_out is for all of them
- * settle     the facts of all peers [size]. Once both were called, before the first
+ * survey     the addresses of all peers [size] are known; caps_out is for all of them
+ * settle     the caps of all peers [size]. Once both were called, before the first
  *            connect, the two ends of each pair make the same choices. Who knows that
  *            they do anyway can leave both out
  * route      by what a peer is, or would be, reached, and why by that
@@ -218,10 +219,11 @@ struct trib_transport_ops {
     trib_status_t (*address)(struct trib_transport *t, struct trib_address *out);
     trib_status_t (*reach)(struct trib_transport *t, int peer,
                            const struct trib_address *address);
-    void (*room)(struct trib_transport *t, bool near, struct trib_room *out);
-    trib_status_t (*survey)(struct trib_transport *t,
-                            const struct trib_address *addresses, uint32_t *facts_out);
-    void (*settle)(struct trib_transport *t, const uint32_t *facts);
+    void (*pinned_limit)(struct trib_transport *t, bool near,
+                         struct trib_pinned_limit *out);
+    trib_status_t (*caps)(struct trib_transport *t,
+                            const struct trib_address *addresses, uint32_t *caps_out);
+    void (*agree)(struct trib_transport *t, const uint32_t *caps);
     void (*route)(struct trib_transport *t, int peer, struct trib_route *out);
     trib_status_t (*connect)(struct trib_transport *t, int peer,
                              const struct trib_address *address);
@@ -235,7 +237,7 @@ struct trib_transport_ops {
                          struct trib_region **out);
     trib_status_t (*reg_dmabuf)(struct trib_transport *t, const struct trib_dmabuf *d,
                                 struct trib_region **out);
-    void (*discard)(struct trib_transport *t, struct trib_region *region);
+    void (*release_pages)(struct trib_transport *t, struct trib_region *region);
     void (*dereg)(struct trib_transport *t, struct trib_region *region);
     trib_status_t (*export_region)(struct trib_transport *t,
                                    const struct trib_region *region,
@@ -251,7 +253,7 @@ struct trib_transport_ops {
     trib_status_t (*write)(struct trib_transport *t, int peer,
                            const struct trib_write *write);
     int (*poll)(struct trib_transport *t, struct trib_event *events, int max);
-    int (*descriptor)(struct trib_transport *t);
+    int (*event_fd)(struct trib_transport *t);
     void (*arm)(struct trib_transport *t);
     void (*wait)(struct trib_transport *t, int timeout_us);
     void (*wake)(struct trib_transport *t, int peer);
@@ -259,19 +261,20 @@ struct trib_transport_ops {
 
 /* What a backend puts into the slots that it has no use for. */
 void trib_no_devices(char *text, size_t bytes);
-void trib_no_room(struct trib_transport *t, bool near, struct trib_room *out);
-trib_status_t trib_no_survey(struct trib_transport *t,
-                             const struct trib_address *addresses, uint32_t *facts_out);
-void trib_no_settle(struct trib_transport *t, const uint32_t *facts);
+void trib_no_pinned_limit(struct trib_transport *t, bool near,
+                          struct trib_pinned_limit *out);
+trib_status_t trib_no_caps(struct trib_transport *t,
+                             const struct trib_address *addresses, uint32_t *caps_out);
+void trib_no_agree(struct trib_transport *t, const uint32_t *caps);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
 trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t,
                                      const struct trib_dmabuf *d,
                                      struct trib_region **out);
-void trib_no_discard(struct trib_transport *t, struct trib_region *region);
+void trib_no_release_pages(struct trib_transport *t, struct trib_region *region);
 bool trib_no_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
                   size_t *len_out);
-int trib_no_descriptor(struct trib_transport *t);
+int trib_no_event_fd(struct trib_transport *t);
 void trib_no_arm(struct trib_transport *t);
 
 /**

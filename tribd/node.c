@@ -376,7 +376,7 @@ static void *meet_ranks(void *arg)
         st = connect_peers(n, &err);
     if (st == TRIB_OK && !atomic_load(&n->ending)) {
         struct trib_transport *t = n->channel->engine.transport;
-        n->descriptor = t->ops->descriptor(t);
+        n->descriptor = t->ops->event_fd(t);
         n->channel->engine.tells_later = true; /* its lane has others to step */
         watch_met(n->watch, &n->channel->engine);
         set_state(n, NODE_SERVES);

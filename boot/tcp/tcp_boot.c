@@ -39,7 +39,7 @@
                        */
 #define FAREWELL_MS 1000 /* to pass on why this rank fails */
 
-struct tcp {
+struct tcp_boot {
     struct trib_boot boot;
     struct trib_tcp_root root;
     struct trib_tcp_hello hello;
@@ -94,26 +94,26 @@ static bool tcp_accepts(const char *root)
 /* Output ------------------------------------------------------------------------------
  */
 
-static uint8_t *out_end(struct tcp *t, size_t need)
+static uint8_t *out_end(struct tcp_boot *t, size_t need)
 {
     assert(sizeof(t->out) - t->out_len >= need);
     return t->out + t->out_len;
 }
 
-static void put_tick(struct tcp *t)
+static void put_tick(struct tcp_boot *t)
 {
     t->out_len +=
         trib_tcp_put_head(out_end(t, TRIB_TCP_HEAD_BYTES), TRIB_TCP_TICK, 0, 0);
 }
 
-static void put_hello(struct tcp *t)
+static void put_hello(struct tcp_boot *t)
 {
     t->out_len +=
         trib_tcp_put_hello(out_end(t, TRIB_TCP_SMALL_BYTES), TRIB_TCP_HELLO, &t->hello);
 }
 
 /* Send what the socket takes; 0 or the errno of a lost connection. */
-static int flush_out(struct tcp *t)
+static int flush_out(struct tcp_boot *t)
 {
     while (t->out_len) {
         ssize_t n = send(t->fd, t->out, t->out_len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -132,7 +132,7 @@ static int flush_out(struct tcp *t)
 
 static void *tick(void *arg)
 {
-    struct tcp *t = arg;
+    struct tcp_boot *t = arg;
 
     pthread_mutex_lock(&t->lock);
     while (!t->stop) {
@@ -147,14 +147,14 @@ static void *tick(void *arg)
     return NULL;
 }
 
-static int start_ticker(struct tcp *t)
+static int start_ticker(struct tcp_boot *t)
 {
     pthread_mutex_init(&t->lock, NULL);
     trib_cond_init(&t->wake);
     return trib_thread_start(&t->ticker, tick, t);
 }
 
-static void stop_ticker(struct tcp *t)
+static void stop_ticker(struct tcp_boot *t)
 {
     pthread_mutex_lock(&t->lock);
     t->stop = true;
@@ -163,7 +163,7 @@ static void stop_ticker(struct tcp *t)
     pthread_join(t->ticker, NULL);
 }
 
-static void set_busy(struct tcp *t, bool busy)
+static void set_busy(struct tcp_boot *t, bool busy)
 {
     pthread_mutex_lock(&t->lock);
     t->busy = busy;
@@ -183,7 +183,7 @@ static uint64_t next_random(uint64_t *state)
 
 /* Wait before the next attempt, 50 % more or less, so that many ranks do not come as
  * one. */
-static void back_off(struct tcp *t, int *wait_ms)
+static void back_off(struct tcp_boot *t, int *wait_ms)
 {
     int ms = *wait_ms / 2 + (int)(next_random(&t->jitter) % (uint64_t)*wait_ms);
     int left = trib_deadline_left_ms(t->deadline);
@@ -194,7 +194,7 @@ static void back_off(struct tcp *t, int *wait_ms)
     *wait_ms = *wait_ms * 3 / 2 < RETRY_LAST_MS ? *wait_ms * 3 / 2 : RETRY_LAST_MS;
 }
 
-static trib_status_t no_answer(struct tcp *t, const char *why)
+static trib_status_t no_answer(struct tcp_boot *t, const char *why)
 {
     char from[64];
 
@@ -210,7 +210,7 @@ static trib_status_t no_answer(struct tcp *t, const char *why)
  * Connect and say hello. `again`: there was a connection before, so a server that now
  * refuses has ended, where before one had only to wait for it.
  */
-static trib_status_t connect_root(struct tcp *t, bool again)
+static trib_status_t connect_root(struct tcp_boot *t, bool again)
 {
     char why[128] = "", from[64];
     char last[sizeof(why)] = "";
@@ -255,7 +255,7 @@ static trib_status_t connect_root(struct tcp *t, bool again)
 /* An exchange -------------------------------------------------------------------------
  */
 
-static trib_status_t lost_root(struct tcp *t, const struct quest *q)
+static trib_status_t lost_root(struct tcp_boot *t, const struct quest *q)
 {
     char who[TRIB_WHO_BYTES];
 
@@ -264,7 +264,7 @@ static trib_status_t lost_root(struct tcp *t, const struct quest *q)
                      trib_who_format(&t->server_who, who), q->phase);
 }
 
-static trib_status_t not_ours(struct tcp *t, trib_status_t status)
+static trib_status_t not_ours(struct tcp_boot *t, trib_status_t status)
 {
     char from[64];
 
@@ -283,8 +283,8 @@ static trib_status_t not_ours(struct tcp *t, trib_status_t status)
 }
 
 /* The server proves that it has the secret, and so does this rank. */
-static trib_status_t take_challenge(struct tcp *t, const struct trib_tcp_frame *frame,
-                                    struct quest *q)
+static trib_status_t take_challenge(struct tcp_boot *t,
+                                    const struct trib_tcp_frame *frame, struct quest *q)
 {
     struct trib_tcp_challenge challenge;
     struct trib_proof claim;
@@ -311,13 +311,13 @@ static trib_status_t take_challenge(struct tcp *t, const struct trib_tcp_frame *
 
 /* Until rank 0 has proved who it is, it may only do that, refuse, or say that it is
  * there. */
-static bool too_early(const struct tcp *t, enum trib_tcp_kind kind)
+static bool too_early(const struct tcp_boot *t, enum trib_tcp_kind kind)
 {
     return t->hello.has_secret && !t->proved && kind != TRIB_TCP_CHALLENGE &&
            kind != TRIB_TCP_FAIL && kind != TRIB_TCP_TICK;
 }
 
-static trib_status_t take_frame(struct tcp *t, const struct trib_tcp_frame *frame,
+static trib_status_t take_frame(struct tcp_boot *t, const struct trib_tcp_frame *frame,
                                 struct quest *q)
 {
     struct trib_tcp_hello hello;
@@ -353,7 +353,7 @@ static trib_status_t take_frame(struct tcp *t, const struct trib_tcp_frame *fram
     }
 }
 
-static trib_status_t parse_all(struct tcp *t, struct quest *q)
+static trib_status_t parse_all(struct tcp_boot *t, struct quest *q)
 {
     struct trib_tcp_frame frame;
     size_t done = 0;
@@ -376,7 +376,7 @@ static trib_status_t parse_all(struct tcp *t, struct quest *q)
     return status == TRIB_INPROGRESS ? TRIB_OK : status;
 }
 
-static void put_gather(struct tcp *t, const struct trib_tcp_gather *mine)
+static void put_gather(struct tcp_boot *t, const struct trib_tcp_gather *mine)
 {
     t->out_len +=
         trib_tcp_put_gather(out_end(t, TRIB_TCP_SMALL_BYTES), t->exchange, mine);
@@ -386,7 +386,7 @@ static void put_gather(struct tcp *t, const struct trib_tcp_gather *mine)
  * A proxy or a forwarded port closes at once while nobody listens behind it, and so
  * does a server that ends. As long as rank 0 has not answered, one may begin anew.
  */
-static trib_status_t closed(struct tcp *t, const struct trib_tcp_gather *mine,
+static trib_status_t closed(struct tcp_boot *t, const struct trib_tcp_gather *mine,
                             const struct quest *q)
 {
     if (t->welcome || t->server || t->proved)
@@ -407,7 +407,7 @@ static trib_status_t closed(struct tcp *t, const struct trib_tcp_gather *mine,
     return status;
 }
 
-static trib_status_t read_root(struct tcp *t, const struct trib_tcp_gather *mine,
+static trib_status_t read_root(struct tcp_boot *t, const struct trib_tcp_gather *mine,
                                struct quest *q)
 {
     ssize_t n = recv(t->fd, t->in + t->in_len, t->in_cap - t->in_len, MSG_DONTWAIT);
@@ -422,7 +422,7 @@ static trib_status_t read_root(struct tcp *t, const struct trib_tcp_gather *mine
 }
 
 /* While this process was stopped, so was perhaps rank 0: give it the time back. */
-static void forgive_gap(struct tcp *t)
+static void forgive_gap(struct tcp_boot *t)
 {
     uint64_t gap = trib_gap_ns(&t->now, TRIB_TCP_GAP_MS);
 
@@ -430,7 +430,7 @@ static void forgive_gap(struct tcp *t)
     t->deadline += gap;
 }
 
-static trib_status_t check_times(struct tcp *t, const struct quest *q)
+static trib_status_t check_times(struct tcp_boot *t, const struct quest *q)
 {
     char who[TRIB_WHO_BYTES];
     int limit = t->stop_timeout_ms;
@@ -454,7 +454,7 @@ static trib_status_t check_times(struct tcp *t, const struct quest *q)
     return TRIB_OK;
 }
 
-static trib_status_t exchange(struct tcp *t, const struct trib_tcp_gather *mine,
+static trib_status_t exchange(struct tcp_boot *t, const struct trib_tcp_gather *mine,
                               struct quest *q)
 {
     trib_status_t status = parse_all(t, q); /* what came with the last result */
@@ -478,7 +478,7 @@ static trib_status_t exchange(struct tcp *t, const struct trib_tcp_gather *mine,
     return status;
 }
 
-static trib_status_t reserve_in(struct tcp *t, size_t result)
+static trib_status_t reserve_in(struct tcp_boot *t, size_t result)
 {
     size_t need = TRIB_TCP_HEAD_BYTES + result;
 
@@ -496,7 +496,7 @@ static trib_status_t reserve_in(struct tcp *t, size_t result)
 
 /* Before this rank says anything of use to others. A rank 0 that is there answers at
  * once. */
-static trib_status_t prove(struct tcp *t)
+static trib_status_t prove(struct tcp_boot *t)
 {
     struct quest q = {.phase = "join", .proves = true};
     trib_status_t status = reserve_in(t, 0);
@@ -507,7 +507,7 @@ static trib_status_t prove(struct tcp *t)
 static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
                                    const void *in, size_t bytes, void *out)
 {
-    struct tcp *t = (struct tcp *)b;
+    struct tcp_boot *t = (struct tcp_boot *)b;
     struct trib_tcp_gather mine = {.bytes = (uint32_t)bytes, .blob = in};
     struct quest q = {.bytes = (size_t)t->hello.size * bytes, .out = out};
 
@@ -533,7 +533,7 @@ static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
 
 static void tcp_fail(struct trib_boot *b, const char *why)
 {
-    struct tcp *t = (struct tcp *)b;
+    struct tcp_boot *t = (struct tcp_boot *)b;
     struct trib_tcp_failure failure = {.status = TRIB_ERR_PEER_LOST};
 
     if (t->fd < 0 || t->said_failure)
@@ -549,7 +549,7 @@ static void tcp_fail(struct trib_boot *b, const char *why)
 }
 
 /* What was written last shall arrive, although closing drops what was not read. */
-static void say_farewell(struct tcp *t)
+static void say_farewell(struct tcp_boot *t)
 {
     uint64_t deadline = trib_deadline_ms(FAREWELL_MS);
 
@@ -560,7 +560,7 @@ static void say_farewell(struct tcp *t)
     }
 }
 
-static void tcp_free(struct tcp *t)
+static void tcp_free(struct tcp_boot *t)
 {
     if (t->fd >= 0)
         close(t->fd);
@@ -571,7 +571,7 @@ static void tcp_free(struct tcp *t)
 
 static void tcp_close(struct trib_boot *b)
 {
-    struct tcp *t = (struct tcp *)b;
+    struct tcp_boot *t = (struct tcp_boot *)b;
 
     stop_ticker(t);
     pthread_cond_destroy(&t->wake);
@@ -582,7 +582,7 @@ static void tcp_close(struct trib_boot *b)
 }
 
 /* Once for a job: whoever is on its network is believed. */
-static void warn_unproved(const struct tcp *t, const char *root)
+static void warn_unproved(const struct tcp_boot *t, const char *root)
 {
     if (!t->boot.secret.is_set && t->hello.size > 1 && !trib_boot_is_here(root))
         trib_log(
@@ -593,7 +593,7 @@ static void warn_unproved(const struct tcp *t, const char *root)
             t->root.port);
 }
 
-static trib_status_t open_server(struct tcp *t, const char *root)
+static trib_status_t open_server(struct tcp_boot *t, const char *root)
 {
     struct trib_tcp_server_opts opts = {.self = t->hello,
                                         .boot_timeout_ms = t->boot_timeout_ms,
@@ -626,7 +626,7 @@ static trib_status_t open_server(struct tcp *t, const char *root)
 
 static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boot **out)
 {
-    struct tcp *t = calloc(1, sizeof(*t));
+    struct tcp_boot *t = calloc(1, sizeof(*t));
     if (!t)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
 

@@ -145,17 +145,17 @@ static trib_status_t settle(struct put_side *side, const struct put_place *place
     const struct trib_transport_ops *ops = side->t->ops;
     uint64_t deadline = deadline_of(side);
     const struct trib_address addresses[2] = {places[0].address, places[1].address};
-    uint32_t facts[2];
-    trib_status_t status = ops->survey(side->t, addresses, &facts[side->server]);
+    uint32_t caps[2];
+    trib_status_t status = ops->caps(side->t, addresses, &caps[side->server]);
 
     if (status == TRIB_OK)
-        status = put_wire_send(&side->wire, PUT_FACTS, &facts[side->server],
-                               sizeof(facts[0]), deadline);
+        status = put_wire_send(&side->wire, PUT_CAPS, &caps[side->server],
+                               sizeof(caps[0]), deadline);
     if (status == TRIB_OK)
-        status = put_wire_receive(&side->wire, PUT_FACTS, &facts[!side->server],
-                                  sizeof(facts[0]), deadline);
+        status = put_wire_receive(&side->wire, PUT_CAPS, &caps[!side->server],
+                                  sizeof(caps[0]), deadline);
     if (status == TRIB_OK)
-        ops->settle(side->t, facts);
+        ops->agree(side->t, caps);
     return status;
 }
 

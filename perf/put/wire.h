@@ -25,7 +25,7 @@ enum put_kind {
     PUT_HELLO = 1, /* both, first: struct put_hello */
     PUT_SETUP, /* client: struct put_setup */
     PUT_PLACE, /* both: struct put_place */
-    PUT_FACTS, /* both: uint32_t, what the transport tells of itself */
+    PUT_CAPS, /* both: uint32_t, what the transport tells of itself */
     PUT_READY, /* both, no body: connected; server: phase may begin */
     PUT_PHASE, /* client: struct put_phase */
     PUT_RESULT, /* server, behind a phase: struct put_outcome */

@@ -88,7 +88,7 @@ trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool alloca
     for (size_t i = m->n; i-- > 0;) {
         if (m->list[i].ptr == ptr && m->list[i].allocated == allocated) {
             if (allocated && !in_use)
-                m->transport->ops->discard(m->transport, m->list[i].region);
+                m->transport->ops->release_pages(m->transport, m->list[i].region);
             drop(m, i);
             return TRIB_OK;
         }

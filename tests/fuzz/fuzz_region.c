@@ -269,7 +269,7 @@ static void run_pair(const char *name, int how, struct edits *all)
 {
     struct pair p;
     struct trib_address real;
-    uint32_t facts;
+    uint32_t caps;
 
     open_pair(&p, name, how);
     const uint64_t special[] = {(uintptr_t)untouched,
@@ -291,7 +291,7 @@ static void run_pair(const char *name, int how, struct edits *all)
     real = p.address[1];
     const bool readdressed = edit_all(all, &p);
     (void)p.a.t->ops->reach(p.a.t, 1, &p.address[1]);
-    (void)p.a.t->ops->survey(p.a.t, p.address, &facts);
+    (void)p.a.t->ops->caps(p.a.t, p.address, &caps);
     if (readdressed && !p.near_only) { /* it may lead anywhere: it was looked at, and
                                         * that is all */
         close_pair(&p);
@@ -343,8 +343,8 @@ static void run_ucx(struct edits *all)
 /* Of a rank with two devices, as rails make it. */
 static uint16_t put_record(uint8_t *bytes, uint16_t at, const void *what, uint16_t len)
 {
-    const struct rails_record head = {(uint8_t)len, (uint8_t)(len >> 8), (uint8_t)len,
-                                      (uint8_t)(len >> 8)};
+    const struct multirail_record head = {(uint8_t)len, (uint8_t)(len >> 8),
+                                          (uint8_t)len, (uint8_t)(len >> 8)};
 
     memcpy(bytes + at, &head, sizeof(head));
     memcpy(bytes + at + sizeof(head), what, len);
@@ -353,11 +353,11 @@ static uint16_t put_record(uint8_t *bytes, uint16_t at, const void *what, uint16
 
 static void make_verbs(struct trib_address *address, struct trib_blob *blob)
 {
-    const struct rails_address head = {.magic = RAILS_MAGIC, .n = 2};
+    const struct multirail_address head = {.magic = MULTIRAIL_MAGIC, .n = 2};
     const struct verbs_address a = {.magic = VERBS_MAGIC, .port = 1, .n = 1, .more = 1};
     const struct verbs_export x = {
         .magic = VERBS_MAGIC, .rkey = 3, .key = 5, .len = LEN};
-    const uint32_t magic = RAILS_MAGIC;
+    const uint32_t magic = MULTIRAIL_MAGIC;
 
     memcpy(address->bytes, &head, sizeof(head));
     address->len = sizeof(head);
@@ -388,7 +388,7 @@ static void run_verbs(struct edits *all)
         (void)edit_apply(all, &e, e.place & 1 ? (void *)&address : (void *)&blob,
                          e.place & 1 ? sizeof(address) : sizeof(blob));
     trib_verbs_choices(&v, &address, &choice);
-    need(choice.n <= RAILS_MAX);
+    need(choice.n <= MULTIRAIL_MAX);
     for (int i = 0; i < choice.n; i++) {
         need(choice.address[i].n + choice.address[i].more <= VERBS_ADDRESSES);
         (void)trib_verbs_leads_back(&v, &choice.address[i], &choice.address[i].ip[0]);

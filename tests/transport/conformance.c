@@ -36,11 +36,11 @@ static bool rig_connect(struct rig *rig)
     SPAWN_CHECK(rig->s, t->ops->address(t, &own) == TRIB_OK);
     if (!spawn_allgather(rig->s, &own, sizeof(own), all))
         return false;
-    uint32_t facts[RIG_RANKS_MAX], mine;
-    SPAWN_CHECK(rig->s, t->ops->survey(t, all, &mine) == TRIB_OK);
-    if (!spawn_allgather(rig->s, &mine, sizeof(mine), facts))
+    uint32_t caps[RIG_RANKS_MAX], mine;
+    SPAWN_CHECK(rig->s, t->ops->caps(t, all, &mine) == TRIB_OK);
+    if (!spawn_allgather(rig->s, &mine, sizeof(mine), caps))
         return false;
-    t->ops->settle(t, facts);
+    t->ops->agree(t, caps);
     for (int i = 0; i < rig->s->size; i++) {
         if (i == rig->s->rank)
             continue;

@@ -130,14 +130,14 @@ static void all_slots(const struct trib_transport_ops *ops)
     assert_non_null(ops->name);
     assert_non_null(ops->detail);
     assert_non_null(ops->devices);
-    assert_true(ops->open && ops->close && ops->address && ops->reach && ops->survey);
-    assert_true(ops->settle && ops->route && ops->connect && ops->disconnect &&
+    assert_true(ops->open && ops->close && ops->address && ops->reach && ops->caps);
+    assert_true(ops->agree && ops->route && ops->connect && ops->disconnect &&
                 ops->leave);
-    assert_true(ops->room && ops->alloc && ops->reg && ops->reg_dmabuf);
-    assert_true(ops->discard && ops->dereg);
+    assert_true(ops->pinned_limit && ops->alloc && ops->reg && ops->reg_dmabuf);
+    assert_true(ops->release_pages && ops->dereg);
     assert_true(ops->export_region && ops->import_region && ops->release &&
                 ops->length && ops->stale && ops->map && ops->write && ops->poll);
-    assert_true(ops->descriptor && ops->arm && ops->wait && ops->wake);
+    assert_true(ops->event_fd && ops->arm && ops->wait && ops->wake);
 }
 
 /* Of each backend: a region is as long as it was exported, and one that is shorter than

@@ -53,7 +53,7 @@ static bool readdress(uint8_t *hello, uint32_t each, const uint16_t port[2])
         return false;
     memcpy(&address, hello + at, sizeof(address));
     address.port = port[0];
-    address.pulse_port = port[1];
+    address.heartbeat_port = port[1];
     address.space ^= 1;
     address.list = (struct trib_net_list){.n = 0};
     const bool good = port[0] && port[1] && trib_net_list_put(&address.list, loopback);

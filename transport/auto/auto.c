@@ -76,12 +76,12 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
 
     part.err = &c->inner_err;
     /* Who has no socket for it has none for what needs it, and says so below. */
-    if (trib_pulse_open(&part, TRIB_AUTO, (int)params->port, (int)params->ports,
-                        &c->pulse) != TRIB_OK)
+    if (trib_heartbeat_open(&part, TRIB_AUTO, (int)params->port, (int)params->ports,
+                        &c->heartbeat) != TRIB_OK)
         trib_error_clear(&c->inner_err);
     else
-        trib_pulse_fence(c->pulse, choice);
-    part.pulse = c->pulse;
+        trib_heartbeat_fence(c->heartbeat, choice);
+    part.heartbeat = c->heartbeat;
     for (const struct trib_candidate *row = rows; row->ops; row++) {
         assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
         struct auto_inner *inner = &c->inners[c->n_inners++];
@@ -180,7 +180,7 @@ static void auto_close(struct trib_transport *t)
         if (c->inners[i].t)
             c->inners[i].t->ops->close(c->inners[i].t);
     }
-    trib_pulse_close(c->pulse);
+    trib_heartbeat_close(c->heartbeat);
     trib_auto_free_memory(c);
     for (int r = 0; c->peers && r < c->size; r++) {
         free(c->peers[r].refused);
@@ -427,7 +427,7 @@ static void ask_descriptors(struct choosing *c)
         return;
     for (int i = 0; i < c->n_inners; i++) {
         struct trib_transport *inner = c->inners[i].t;
-        int fd = inner ? inner->ops->descriptor(inner) : 0;
+        int fd = inner ? inner->ops->event_fd(inner) : 0;
         if (fd < 0) {
             c->n_sleep = 0;
             return;
@@ -498,9 +498,9 @@ const struct trib_transport_ops trib_auto_ops = {
     .close = auto_close,
     .address = trib_auto_address,
     .reach = trib_auto_reach,
-    .room = trib_auto_room,
-    .survey = trib_auto_survey,
-    .settle = trib_auto_settle,
+    .pinned_limit = trib_auto_pinned_limit,
+    .caps = trib_auto_caps,
+    .agree = trib_auto_agree,
     .route = trib_auto_route,
     .connect = trib_auto_connect,
     .disconnect = auto_disconnect,
@@ -509,7 +509,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .alloc_user = trib_auto_alloc_user,
     .reg = trib_auto_reg,
     .reg_dmabuf = trib_auto_reg_dmabuf,
-    .discard = trib_auto_discard,
+    .release_pages = trib_auto_release_pages,
     .dereg = trib_auto_dereg,
     .export_region = trib_auto_export,
     .import_region = trib_auto_import,
@@ -519,7 +519,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .map = trib_auto_map,
     .write = auto_write,
     .poll = auto_poll,
-    .descriptor = trib_no_descriptor,
+    .event_fd = trib_no_event_fd,
     .arm = auto_arm,
     .wait = auto_wait,
     .wake = auto_wake,

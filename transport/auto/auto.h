@@ -108,7 +108,7 @@ struct choosing {
     struct trib_error *err;
     struct trib_error inner_err; /* what the inners say; *err is the caller's */
     struct trib_process me;
-    struct trib_pulse *pulse; /* of all inners */
+    struct trib_heartbeat *heartbeat; /* of all inners */
     int64_t ranks_per_host; /* 0: as it is */
     uint16_t near, far;     /* as in the address */
     uint16_t used; /* bit 1 << id: memory is registered there */
@@ -149,16 +149,17 @@ trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status);
 trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *out);
 trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
                               const struct trib_address *address);
-trib_status_t trib_auto_survey(struct trib_transport *t,
+trib_status_t trib_auto_caps(struct trib_transport *t,
                                const struct trib_address *addresses,
-                               uint32_t *facts_out);
-void trib_auto_settle(struct trib_transport *t, const uint32_t *facts);
+                               uint32_t *caps_out);
+void trib_auto_agree(struct trib_transport *t, const uint32_t *caps);
 void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out);
 trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
                                 const struct trib_address *address);
 
 /* auto_mem.c */
-void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out);
+void trib_auto_pinned_limit(struct trib_transport *t, bool near,
+                            struct trib_pinned_limit *out);
 trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                               struct trib_region **region_out);
 trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
@@ -168,7 +169,7 @@ trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
 trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t,
                                    const struct trib_dmabuf *d,
                                    struct trib_region **out);
-void trib_auto_discard(struct trib_transport *t, struct trib_region *region);
+void trib_auto_release_pages(struct trib_transport *t, struct trib_region *region);
 void trib_auto_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_auto_export(struct trib_transport *t,
                                const struct trib_region *region, struct trib_blob *out);

@@ -10,8 +10,8 @@ void trib_auto_quiet(struct choosing *c)
         if (c->inners[i].t && !c->inners[i].row->maps)
             return;
     }
-    trib_pulse_close(c->pulse);
-    c->pulse = NULL;
+    trib_heartbeat_close(c->heartbeat);
+    c->heartbeat = NULL;
 }
 
 trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status)

@@ -20,12 +20,13 @@ static bool in_use(const struct choosing *c, int i)
 
 /* Of the first choice for each kind of pair: whether all of these have the same, survey
  * will tell. */
-void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out)
+void trib_auto_pinned_limit(struct trib_transport *t, bool near,
+                            struct trib_pinned_limit *out)
 {
     struct choosing *c = choosing_of(t);
     uint16_t kinds[] = {c->near, c->far};
 
-    *out = (struct trib_room){.bytes = SIZE_MAX};
+    *out = (struct trib_pinned_limit){.bytes = SIZE_MAX};
     for (int kind = 0; kind < (near ? 1 : 2); kind++) {
         int i = 0;
         while (i < c->n_inners &&
@@ -33,8 +34,8 @@ void trib_auto_room(struct trib_transport *t, bool near, struct trib_room *out)
             i++;
         if (i == c->n_inners)
             continue;
-        struct trib_room room;
-        c->inners[i].t->ops->room(c->inners[i].t, near, &room);
+        struct trib_pinned_limit room;
+        c->inners[i].t->ops->pinned_limit(c->inners[i].t, near, &room);
         if (room.bytes < out->bytes)
             *out = room;
     }
@@ -48,13 +49,14 @@ static void region_drop(struct auto_region *r)
     free(r);
 }
 
-void trib_auto_discard(struct trib_transport *t, struct trib_region *opaque)
+void trib_auto_release_pages(struct trib_transport *t, struct trib_region *opaque)
 {
     struct choosing *c = choosing_of(t);
     struct auto_region *r = (struct auto_region *)opaque;
 
     if (r->owner >= 0)
-        c->inners[r->owner].t->ops->discard(c->inners[r->owner].t, r->inner[r->owner]);
+        c->inners[r->owner].t->ops->release_pages(c->inners[r->owner].t,
+                                                  r->inner[r->owner]);
 }
 
 /* The owner's registration goes last: it frees the memory. */

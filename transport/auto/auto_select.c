@@ -9,9 +9,9 @@
  *   1. addresses: what has opened at both ends and may serve this kind of pair. Near
  *      are ranks with one boot id and one pid name space (a host's name proves
  *      nothing), far all others
- *   2. facts: survey() tries whether the memory of all near ranks can be opened; who
+ *   2. caps: caps() tries whether the memory of all near ranks can be opened; who
  *      may not, does without load and store for all of them, so that each pair knows by
- *      the two ends' facts
+ *      the two ends' caps
  *   3. what maps comes first and is the only choice. Of the rest the cheapest that
  *      connects is taken: there the two ends may differ, for events come from any inner
  *
@@ -211,9 +211,9 @@ static uint16_t worth_using(const struct choosing *c)
     return used || any < 0 ? used : auto_bit(&c->inners[any]);
 }
 
-trib_status_t trib_auto_survey(struct trib_transport *t,
+trib_status_t trib_auto_caps(struct trib_transport *t,
                                const struct trib_address *addresses,
-                               uint32_t *facts_out)
+                               uint32_t *caps_out)
 {
     struct choosing *c = choosing_of(t);
     bool maps = true;
@@ -230,11 +230,11 @@ trib_status_t trib_auto_survey(struct trib_transport *t,
         if (r != c->self && !c->peers[r].foreign && (i < 0 || !c->inners[i].row->maps))
             maps = false;
     }
-    *facts_out = (uint32_t)c->used << TRIB_FACT_OWN | (maps ? TRIB_FACT_MAPS : 0);
+    *caps_out = (uint32_t)c->used << TRIB_CAP_BACKEND | (maps ? TRIB_CAP_MAPS : 0);
     return TRIB_OK;
 }
 
-void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
+void trib_auto_agree(struct trib_transport *t, const uint32_t *caps)
 {
     struct choosing *c = choosing_of(t);
     uint16_t needed = 0;
@@ -243,7 +243,7 @@ void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
         struct auto_peer *p = &c->peers[r];
         if (r == c->self)
             continue;
-        p->choices &= (uint16_t)((facts[c->self] & facts[r]) >> TRIB_FACT_OWN);
+        p->choices &= (uint16_t)((caps[c->self] & caps[r]) >> TRIB_CAP_BACKEND);
         prefer_maps(c, p);
         needed |= p->choices;
     }
@@ -258,7 +258,7 @@ void trib_auto_settle(struct trib_transport *t, const uint32_t *facts)
             trib_auto_shut(
                 c, i, (c->near | c->far) & bit ? "no rank needs it" : "not asked for");
         else if (c->inners[i].t && c->inners[i].row->maps)
-            c->inners[i].t->ops->settle(c->inners[i].t, facts);
+            c->inners[i].t->ops->agree(c->inners[i].t, caps);
     }
     trib_auto_quiet(c);
 }

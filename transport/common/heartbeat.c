@@ -43,7 +43,7 @@
 #include "transport/common/net_addr.h"
 #include "transport/transport.h"
 
-#define BEAT_MAGIC UINT32_C(0x51627254) /* "TrbQ": changes with the layout */
+#define HEARTBEAT_MAGIC UINT32_C(0x51627254) /* "TrbQ": changes with the layout */
 #define SEAL_BYTES 16
 
 enum {
@@ -55,9 +55,9 @@ enum {
     REFUSALS = 2, /* of beats one after the other, then the process is gone */
 };
 
-enum beat_kind {
-    BEAT_ASK = 1,
-    BEAT_ANSWER = 2,
+enum heartbeat_kind {
+    HEARTBEAT_ASK = 1,
+    HEARTBEAT_ANSWER = 2,
 };
 
 struct beat {
@@ -76,7 +76,7 @@ struct watched {
     bool warned;
     _Atomic bool lost;
     _Atomic bool closed; /* its port: the process has ended */
-    struct trib_pulse_peer who;
+    struct trib_heartbeat_peer who;
     uint64_t silent_ns; /* only time in which this process ran counts */
     uint64_t asked, answered, refused; /* numbers */
     uint64_t heard_ask; /* the highest of its own; whether it is watched or not */
@@ -84,7 +84,7 @@ struct watched {
     time_t last; /* heard, by the wall clock */
 };
 
-struct trib_pulse {
+struct trib_heartbeat {
     int self;
     int size;
     pid_t pid;
@@ -104,7 +104,7 @@ struct trib_pulse {
     struct watched *peers;
 };
 
-static void seal_of(const struct trib_pulse *p, const struct beat *b, uint64_t key,
+static void seal_of(const struct trib_heartbeat *p, const struct beat *b, uint64_t key,
                     uint8_t out[SEAL_BYTES])
 {
     struct {
@@ -123,7 +123,8 @@ static void seal_of(const struct trib_pulse *p, const struct beat *b, uint64_t k
     memcpy(out, mac, SEAL_BYTES);
 }
 
-static bool is_sealed(const struct trib_pulse *p, const struct beat *b, uint64_t key)
+static bool is_sealed(const struct trib_heartbeat *p, const struct beat *b,
+                      uint64_t key)
 {
     uint8_t right[SEAL_BYTES];
 
@@ -133,10 +134,10 @@ static bool is_sealed(const struct trib_pulse *p, const struct beat *b, uint64_t
                : memcmp(right, b->seal, SEAL_BYTES) == 0;
 }
 
-static void send_beat(struct trib_pulse *p, struct beat *b, uint64_t key,
+static void send_heartbeat(struct trib_heartbeat *p, struct beat *b, uint64_t key,
                       const struct sockaddr_storage *to, socklen_t len)
 {
-    b->magic = BEAT_MAGIC;
+    b->magic = HEARTBEAT_MAGIC;
     b->from = p->self;
     seal_of(p, b, key, b->seal);
     /* A link that is down, a full queue: the silence tells. The first may report what
@@ -157,16 +158,17 @@ static uint64_t next_number(const struct watched *w)
     return now > w->asked ? now : w->asked + 1;
 }
 
-static void ask(struct trib_pulse *p, int peer)
+static void ask(struct trib_heartbeat *p, int peer)
 {
     struct watched *w = &p->peers[peer];
-    struct beat b = {.kind = BEAT_ASK, .to = peer, .number = w->asked = next_number(w)};
+    struct beat b = {
+        .kind = HEARTBEAT_ASK, .to = peer, .number = w->asked = next_number(w)};
     struct sockaddr_storage to;
 
     if (p->port.family == AF_INET && !trib_net_is_v4(w->who.ip))
         return; /* this kernel has no IPv6 */
     socklen_t len = trib_net_sockaddr(w->who.ip, w->who.port, p->port.family, &to);
-    send_beat(p, &b, w->who.key, &to, len);
+    send_heartbeat(p, &b, w->who.key, &to, len);
 }
 
 static void hear(struct watched *w)
@@ -177,20 +179,22 @@ static void hear(struct watched *w)
     w->last = time(NULL);
 }
 
-static void take(struct trib_pulse *p, const struct beat *b,
+static void take(struct trib_heartbeat *p, const struct beat *b,
                  const struct sockaddr_storage *from, socklen_t len)
 {
-    if (b->magic != BEAT_MAGIC || b->to != p->self || b->from < 0 ||
+    if (b->magic != HEARTBEAT_MAGIC || b->to != p->self || b->from < 0 ||
         b->from >= p->size || b->from == p->self)
         return;
     struct watched *w = &p->peers[b->from];
-    if (b->kind == BEAT_ASK && b->number > w->heard_ask && is_sealed(p, b, p->key)) {
+    if (b->kind == HEARTBEAT_ASK && b->number > w->heard_ask &&
+        is_sealed(p, b, p->key)) {
         w->heard_ask = b->number;
-        struct beat answer = {.kind = BEAT_ANSWER, .to = b->from, .number = b->number};
-        send_beat(p, &answer, p->key, from, len);
+        struct beat answer = {
+            .kind = HEARTBEAT_ANSWER, .to = b->from, .number = b->number};
+        send_heartbeat(p, &answer, p->key, from, len);
         if (w->on && !atomic_load_explicit(&w->lost, memory_order_relaxed))
             hear(w);
-    } else if (b->kind == BEAT_ANSWER && w->on &&
+    } else if (b->kind == HEARTBEAT_ANSWER && w->on &&
                !atomic_load_explicit(&w->lost, memory_order_relaxed) &&
                b->number > w->answered && b->number <= w->asked &&
                is_sealed(p, b, w->who.key)) {
@@ -200,12 +204,12 @@ static void take(struct trib_pulse *p, const struct beat *b,
 }
 
 /* A beat of ours that found no port. */
-static void take_refusal(struct trib_pulse *p, const struct beat *b,
+static void take_refusal(struct trib_heartbeat *p, const struct beat *b,
                          const struct sockaddr *to)
 {
     uint8_t ip[16];
 
-    if (b->magic != BEAT_MAGIC || b->kind != BEAT_ASK || b->from != p->self ||
+    if (b->magic != HEARTBEAT_MAGIC || b->kind != HEARTBEAT_ASK || b->from != p->self ||
         b->to < 0 || b->to >= p->size)
         return;
     struct watched *w = &p->peers[b->to];
@@ -236,7 +240,7 @@ static bool says_closed(struct msghdr *m)
 }
 
 /* What the network returned; also what nobody wants to know must be taken. */
-static void take_returned(struct trib_pulse *p)
+static void take_returned(struct trib_heartbeat *p)
 {
     for (int i = 0; i < TAKE_AT_ONCE; i++) {
         _Alignas(struct cmsghdr) uint8_t control[256];
@@ -259,7 +263,7 @@ static void take_returned(struct trib_pulse *p)
     }
 }
 
-static void take_all(struct trib_pulse *p)
+static void take_all(struct trib_heartbeat *p)
 {
     take_returned(p);
     for (int i = 0; i < TAKE_AT_ONCE; i++) {
@@ -277,7 +281,7 @@ static void take_all(struct trib_pulse *p)
     }
 }
 
-static void judge(struct trib_pulse *p, int peer)
+static void judge(struct trib_heartbeat *p, int peer)
 {
     struct watched *w = &p->peers[peer];
     char ip[64];
@@ -293,7 +297,7 @@ static void judge(struct trib_pulse *p, int peer)
     w->warned = true;
     trib_net_text(w->who.ip, ip, sizeof(ip));
     trib_log(
-        p->log, TRIB_LOG_WARN, "pulse",
+        p->log, TRIB_LOG_WARN, "heartbeat",
         "no heartbeat comes from rank %d, %s port %u: if it stops or its host fails, "
         "that shows only after TRIB_TIMEOUT_MS; let UDP through between the hosts",
         peer, ip, w->who.port);
@@ -301,7 +305,7 @@ static void judge(struct trib_pulse *p, int peer)
 
 /* `elapsed` is what this process has seen of the time since the last step: a job that
  * was suspended as a whole and goes on must not find all its peers lost. */
-static void step(struct trib_pulse *p, uint64_t elapsed)
+static void step(struct trib_heartbeat *p, uint64_t elapsed)
 {
     for (int i = 0; i < p->size; i++) {
         struct watched *w = &p->peers[i];
@@ -315,7 +319,7 @@ static void step(struct trib_pulse *p, uint64_t elapsed)
 
 static void *beat(void *arg)
 {
-    struct trib_pulse *p = arg;
+    struct trib_heartbeat *p = arg;
     struct pollfd fds[3] = {{.fd = p->port.fd, .events = POLLIN},
                             {.fd = p->bell, .events = POLLIN},
                             {.events = POLLIN}};
@@ -346,7 +350,7 @@ static void *beat(void *arg)
     return NULL;
 }
 
-static void ring(struct trib_pulse *p)
+static void ring(struct trib_heartbeat *p)
 {
     uint64_t one = 1;
 
@@ -354,7 +358,7 @@ static void ring(struct trib_pulse *p)
         return; /* it rings already */
 }
 
-static trib_status_t start_thread(struct trib_pulse *p, struct trib_error *err)
+static trib_status_t start_thread(struct trib_heartbeat *p, struct trib_error *err)
 {
     sigset_t all, before;
 
@@ -368,7 +372,7 @@ static trib_status_t start_thread(struct trib_pulse *p, struct trib_error *err)
     return TRIB_OK;
 }
 
-static void release(struct trib_pulse *p)
+static void release(struct trib_heartbeat *p)
 {
     if (p->port.fd >= 0)
         close(p->port.fd);
@@ -388,7 +392,7 @@ static void ask_for_refusals(const struct trib_net_port *port)
         (void)setsockopt(port->fd, IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof(yes));
 }
 
-static void set_times(struct trib_pulse *p, const struct trib_config *cfg)
+static void set_times(struct trib_heartbeat *p, const struct trib_config *cfg)
 {
     uint64_t ms = (uint64_t)cfg->stop_timeout_ms, step_ms = ms / BEATS;
 
@@ -398,11 +402,12 @@ static void set_times(struct trib_pulse *p, const struct trib_config *cfg)
     p->step_ns = step_ms * 1000000u;
 }
 
-trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char *owner,
-                              int port, int ports, struct trib_pulse **out)
+trib_status_t trib_heartbeat_open(const struct trib_transport_opts *opts,
+                                  const char *owner, int port, int ports,
+                                  struct trib_heartbeat **out)
 {
     char name[64];
-    struct trib_pulse *p = calloc(1, sizeof(*p));
+    struct trib_heartbeat *p = calloc(1, sizeof(*p));
 
     if (!p)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -439,7 +444,8 @@ trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char
     return TRIB_OK;
 }
 
-void trib_pulse_help(struct trib_pulse *p, int fd, void (*run)(void *arg), void *arg)
+void trib_heartbeat_help(struct trib_heartbeat *p, int fd, void (*run)(void *arg),
+                         void *arg)
 {
     pthread_mutex_lock(&p->lock);
     p->helps_at = fd;
@@ -449,12 +455,13 @@ void trib_pulse_help(struct trib_pulse *p, int fd, void (*run)(void *arg), void 
     ring(p);
 }
 
-void trib_pulse_fence(struct trib_pulse *p, const struct trib_net_choice *choice)
+void trib_heartbeat_fence(struct trib_heartbeat *p,
+                          const struct trib_net_choice *choice)
 {
-    trib_net_fence(choice, "pulse", p->log, &p->port);
+    trib_net_fence(choice, "heartbeat", p->log, &p->port);
 }
 
-void trib_pulse_close(struct trib_pulse *p)
+void trib_heartbeat_close(struct trib_heartbeat *p)
 {
     if (!p)
         return;
@@ -469,17 +476,18 @@ void trib_pulse_close(struct trib_pulse *p)
     release(p);
 }
 
-uint16_t trib_pulse_port(const struct trib_pulse *p)
+uint16_t trib_heartbeat_port(const struct trib_heartbeat *p)
 {
     return p->port.port;
 }
 
-uint64_t trib_pulse_key(const struct trib_pulse *p)
+uint64_t trib_heartbeat_key(const struct trib_heartbeat *p)
 {
     return p->key;
 }
 
-void trib_pulse_watch(struct trib_pulse *p, int peer, const struct trib_pulse_peer *who)
+void trib_heartbeat_watch(struct trib_heartbeat *p, int peer,
+                          const struct trib_heartbeat_peer *who)
 {
     struct watched *w = &p->peers[peer];
 
@@ -498,7 +506,7 @@ void trib_pulse_watch(struct trib_pulse *p, int peer, const struct trib_pulse_pe
     ring(p); /* a thread that watched nobody sleeps without end */
 }
 
-void trib_pulse_forget(struct trib_pulse *p, int peer)
+void trib_heartbeat_forget(struct trib_heartbeat *p, int peer)
 {
     struct watched *w = &p->peers[peer];
 
@@ -510,7 +518,7 @@ void trib_pulse_forget(struct trib_pulse *p, int peer)
     pthread_mutex_unlock(&p->lock);
 }
 
-bool trib_pulse_heard(struct trib_pulse *p, int peer)
+bool trib_heartbeat_heard(struct trib_heartbeat *p, int peer)
 {
     pthread_mutex_lock(&p->lock);
     bool heard = !p->peers[peer].on || p->peers[peer].heard;
@@ -518,7 +526,7 @@ bool trib_pulse_heard(struct trib_pulse *p, int peer)
     return heard;
 }
 
-uint64_t trib_pulse_ask(struct trib_pulse *p, int peer)
+uint64_t trib_heartbeat_ask(struct trib_heartbeat *p, int peer)
 {
     struct watched *w = &p->peers[peer];
     uint64_t number = 0;
@@ -532,7 +540,7 @@ uint64_t trib_pulse_ask(struct trib_pulse *p, int peer)
     return number;
 }
 
-bool trib_pulse_answered(struct trib_pulse *p, int peer, uint64_t number)
+bool trib_heartbeat_answered(struct trib_heartbeat *p, int peer, uint64_t number)
 {
     pthread_mutex_lock(&p->lock);
     bool answered = number && p->peers[peer].answered >= number;
@@ -540,12 +548,12 @@ bool trib_pulse_answered(struct trib_pulse *p, int peer, uint64_t number)
     return answered;
 }
 
-bool trib_pulse_closed(struct trib_pulse *p, int peer)
+bool trib_heartbeat_closed(struct trib_heartbeat *p, int peer)
 {
     return atomic_load_explicit(&p->peers[peer].closed, memory_order_acquire);
 }
 
-bool trib_pulse_lost(struct trib_pulse *p, int peer, char *why, size_t bytes)
+bool trib_heartbeat_lost(struct trib_heartbeat *p, int peer, char *why, size_t bytes)
 {
     const struct watched *w = &p->peers[peer];
     char ip[64], since[32] = "";

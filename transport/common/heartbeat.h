@@ -23,82 +23,89 @@
 
 struct trib_net_choice;
 struct trib_transport_opts;
-struct trib_pulse;
+struct trib_heartbeat;
 
 /* Where the heart of a peer beats. */
-struct trib_pulse_peer {
+struct trib_heartbeat_peer {
     uint8_t ip[16]; /* the one by which the backend reaches it; IPv4 is mapped */
-    uint16_t port; /* of its trib_pulse_port */
-    uint64_t key; /* of its trib_pulse_key */
+    uint16_t port; /* of its trib_heartbeat_port */
+    uint64_t key; /* of its trib_heartbeat_key */
     int pid; /* for sentences */
 };
 
 /**
- * trib_pulse_open - one UDP socket, one thread; silent until it watches or is asked.
+ * trib_heartbeat_open - one UDP socket, one thread; silent until it watches or is
+ * asked.
  *
- * opts     self, size, cfg, log, err, secret; they outlive the pulse
+ * opts     self, size, cfg, log, err, secret; they outlive the heartbeat
  * owner    the transport, for sentences
  * port     the range for the socket, as in trib_net_bind
  */
-trib_status_t trib_pulse_open(const struct trib_transport_opts *opts, const char *owner,
-                              int port, int ports, struct trib_pulse **out);
+trib_status_t trib_heartbeat_open(const struct trib_transport_opts *opts,
+                                  const char *owner, int port, int ports,
+                                  struct trib_heartbeat **out);
 
 /**
- * trib_pulse_help - have the thread of the heartbeats call `run` whenever fd is
+ * trib_heartbeat_help - have the thread of the heartbeats call `run` whenever fd is
  * readable.
  *
  * For what must not wait until the owner's thread comes to it. It must be short. There
  * is one helper at a time; fd -1: none. When this returns, the helper before does not
  * run any more. Not to be called by `run`, nor with a lock that it takes.
  */
-void trib_pulse_help(struct trib_pulse *pulse, int fd, void (*run)(void *arg),
-                     void *arg);
+void trib_heartbeat_help(struct trib_heartbeat *heartbeat, int fd,
+                         void (*run)(void *arg), void *arg);
 
-/** trib_pulse_fence - drop what comes by networks that were not chosen; see
+/** trib_heartbeat_fence - drop what comes by networks that were not chosen; see
  * trib_net_fence. */
-void trib_pulse_fence(struct trib_pulse *pulse, const struct trib_net_choice *choice);
+void trib_heartbeat_fence(struct trib_heartbeat *heartbeat,
+                          const struct trib_net_choice *choice);
 
-/** trib_pulse_close - NULL is allowed; in a forked child it frees the child's copy. */
-void trib_pulse_close(struct trib_pulse *pulse);
+/** trib_heartbeat_close - NULL is allowed; in a forked child it frees the child's
+ * copy. */
+void trib_heartbeat_close(struct trib_heartbeat *heartbeat);
 
-uint16_t trib_pulse_port(const struct trib_pulse *pulse);
-uint64_t trib_pulse_key(const struct trib_pulse *pulse);
+uint16_t trib_heartbeat_port(const struct trib_heartbeat *heartbeat);
+uint64_t trib_heartbeat_key(const struct trib_heartbeat *heartbeat);
 
-/** trib_pulse_watch - begin to ask a peer. */
-void trib_pulse_watch(struct trib_pulse *pulse, int peer,
-                      const struct trib_pulse_peer *who);
+/** trib_heartbeat_watch - begin to ask a peer. */
+void trib_heartbeat_watch(struct trib_heartbeat *heartbeat, int peer,
+                      const struct trib_heartbeat_peer *who);
 
-/** trib_pulse_forget - ask it no more; harmless where it was not asked. */
-void trib_pulse_forget(struct trib_pulse *pulse, int peer);
+/** trib_heartbeat_forget - ask it no more; harmless where it was not asked. */
+void trib_heartbeat_forget(struct trib_heartbeat *heartbeat, int peer);
 
 /**
- * trib_pulse_lost - has a watched peer been silent for stop_timeout_ms?
+ * trib_heartbeat_lost - has a watched peer been silent for stop_timeout_ms?
  *
  * why      then receives a clause: of whom nothing was heard, since when
  * thread   that of the transport, as all above; cheap while it is not so
  */
-bool trib_pulse_lost(struct trib_pulse *pulse, int peer, char *why, size_t bytes);
+bool trib_heartbeat_lost(struct trib_heartbeat *heartbeat, int peer, char *why,
+                         size_t bytes);
 
 /**
- * trib_pulse_closed - does the host of a watched peer say that nobody has its port any
- * more?
+ * trib_heartbeat_closed - does the host of a watched peer say that nobody has its port
+ * any more?
  *
  * So the process has ended, or has closed its transport: what it sent before counts
  * first. false where its host says nothing, as behind many firewalls; then silence
  * tells.
- * thread   as trib_pulse_lost; cheap
+ * thread   as trib_heartbeat_lost; cheap
  */
-bool trib_pulse_closed(struct trib_pulse *pulse, int peer);
+bool trib_heartbeat_closed(struct trib_heartbeat *heartbeat, int peer);
 
-/** trib_pulse_ask - ask a watched peer now; returns the number of the question, 0: it
- * is not watched. */
-uint64_t trib_pulse_ask(struct trib_pulse *pulse, int peer);
+/** trib_heartbeat_ask - ask a watched peer now; returns the number of the question, 0:
+ * it is not watched. */
+uint64_t trib_heartbeat_ask(struct trib_heartbeat *heartbeat, int peer);
 
-/** trib_pulse_answered - has it answered that question or a later one? So it lived when
- * that was asked. */
-bool trib_pulse_answered(struct trib_pulse *pulse, int peer, uint64_t number);
+/** trib_heartbeat_answered - has it answered that question or a later one? So it lived
+ * when that was asked. */
+bool trib_heartbeat_answered(struct trib_heartbeat *heartbeat, int peer,
+                             uint64_t number);
 
-/** trib_pulse_heard - was anything heard of this peer? true where it is not watched. */
-bool trib_pulse_heard(struct trib_pulse *pulse, int peer);
+/** trib_heartbeat_heard - was anything heard of this peer? true where it is not
+ * watched. */
+bool trib_heartbeat_heard(struct trib_heartbeat *heartbeat, int peer);
 
 #endif

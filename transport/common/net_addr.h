@@ -130,9 +130,9 @@ struct trib_net_found {
 int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *place,
                    struct trib_net_found *out);
 
-/** trib_net_dial - a TCP connection, non-blocking; -1 and errno. Ends with ETIMEDOUT at
- * the deadline, whatever signals come. */
-int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline);
+/** trib_net_connect_to - a TCP connection, non-blocking; -1 and errno. Ends with
+ * ETIMEDOUT at the deadline, whatever signals come. */
+int trib_net_connect_to(const uint8_t ip[16], uint16_t port, uint64_t deadline);
 
 /** trib_net_space - inode of the network name space; 0: not known. */
 uint64_t trib_net_space(void);

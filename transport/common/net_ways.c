@@ -352,7 +352,7 @@ int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *plac
     return fd;
 }
 
-int trib_net_dial(const uint8_t ip[16], uint16_t port, uint64_t deadline)
+int trib_net_connect_to(const uint8_t ip[16], uint16_t port, uint64_t deadline)
 {
     struct trib_dial_to to;
     struct trib_dial dial = {.to = &to,

@@ -15,26 +15,27 @@ void trib_no_devices(char *text, size_t bytes)
     text[0] = '\0';
 }
 
-void trib_no_room(struct trib_transport *t, bool near, struct trib_room *out)
+void trib_no_pinned_limit(struct trib_transport *t, bool near,
+                          struct trib_pinned_limit *out)
 {
     (void)t;
     (void)near;
-    *out = (struct trib_room){.bytes = SIZE_MAX};
+    *out = (struct trib_pinned_limit){.bytes = SIZE_MAX};
 }
 
-trib_status_t trib_no_survey(struct trib_transport *t,
-                             const struct trib_address *addresses, uint32_t *facts_out)
+trib_status_t trib_no_caps(struct trib_transport *t,
+                             const struct trib_address *addresses, uint32_t *caps_out)
 {
     (void)t;
     (void)addresses;
-    *facts_out = 0;
+    *caps_out = 0;
     return TRIB_OK;
 }
 
-void trib_no_settle(struct trib_transport *t, const uint32_t *facts)
+void trib_no_agree(struct trib_transport *t, const uint32_t *caps)
 {
     (void)t;
-    (void)facts;
+    (void)caps;
 }
 
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
@@ -52,7 +53,7 @@ trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t,
     return t->ops->reg(t, d->ptr, d->len, out);
 }
 
-void trib_no_discard(struct trib_transport *t, struct trib_region *region)
+void trib_no_release_pages(struct trib_transport *t, struct trib_region *region)
 {
     (void)t;
     (void)region;
@@ -75,7 +76,7 @@ void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
     return NULL;
 }
 
-int trib_no_descriptor(struct trib_transport *t)
+int trib_no_event_fd(struct trib_transport *t)
 {
     (void)t;
     return -1;

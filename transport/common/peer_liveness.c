@@ -12,40 +12,41 @@ enum {
                     * are */
 };
 
-void trib_watch_begin(struct trib_watch *w, const struct trib_watch_opts *opts)
+void trib_peer_liveness_begin(struct trib_peer_liveness *w,
+                              const struct trib_peer_liveness_opts *opts)
 {
     const struct trib_process *me = opts->me, *who = opts->who;
 
-    *w = (struct trib_watch){.peer = opts->peer};
+    *w = (struct trib_peer_liveness){.peer = opts->peer};
     if (trib_process_same(who, me))
         return;
     if (opts->proc && who->boot && who->boot == me->boot && who->space == me->space &&
         trib_process_watch_open(&w->process, who, NULL) == TRIB_OK) {
-        w->by = TRIB_WATCH_KERNEL;
+        w->by = TRIB_LIVENESS_BY_KERNEL;
         return;
     }
-    if (!opts->pulse)
+    if (!opts->heartbeat)
         return;
-    w->by = TRIB_WATCH_PULSE;
-    w->pulse = opts->pulse;
-    trib_pulse_watch(w->pulse, w->peer, &opts->heart);
+    w->by = TRIB_LIVENESS_BY_HEARTBEAT;
+    w->heartbeat = opts->heartbeat;
+    trib_heartbeat_watch(w->heartbeat, w->peer, &opts->heart);
 }
 
-void trib_watch_free(struct trib_watch *w)
+void trib_peer_liveness_free(struct trib_peer_liveness *w)
 {
-    if (w->by == TRIB_WATCH_KERNEL)
+    if (w->by == TRIB_LIVENESS_BY_KERNEL)
         trib_process_watch_close(&w->process);
-    w->by = TRIB_WATCH_NOBODY;
+    w->by = TRIB_LIVENESS_BY_NOBODY;
 }
 
-void trib_watch_end(struct trib_watch *w)
+void trib_peer_liveness_end(struct trib_peer_liveness *w)
 {
-    if (w->by == TRIB_WATCH_PULSE)
-        trib_pulse_forget(w->pulse, w->peer);
-    trib_watch_free(w);
+    if (w->by == TRIB_LIVENESS_BY_HEARTBEAT)
+        trib_heartbeat_forget(w->heartbeat, w->peer);
+    trib_peer_liveness_free(w);
 }
 
-uint64_t trib_watch_due(uint64_t *last)
+uint64_t trib_peer_liveness_due(uint64_t *last)
 {
     const uint64_t step = LOOK_MS * UINT64_C(1000000);
     uint64_t now = trib_now_ns(), elapsed = now - *last;
@@ -68,8 +69,8 @@ static uint64_t clip(uint64_t elapsed, uint64_t stop_timeout_ns)
     return elapsed < most ? elapsed : most;
 }
 
-static bool look(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,
-                 size_t bytes)
+static bool look(struct trib_peer_liveness *w, uint64_t due, int stop_timeout_ms,
+                 char *why, size_t bytes)
 {
     const uint64_t stop_timeout_ns = (uint64_t)stop_timeout_ms * 1000000u;
     enum trib_process_state state = trib_process_watch_look(&w->process);
@@ -89,38 +90,40 @@ static bool look(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *
     return true;
 }
 
-bool trib_watch_lost(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,
-                     size_t bytes)
+bool trib_peer_liveness_lost(struct trib_peer_liveness *w, uint64_t due,
+                             int stop_timeout_ms, char *why, size_t bytes)
 {
     switch (w->by) {
-    case TRIB_WATCH_KERNEL:
+    case TRIB_LIVENESS_BY_KERNEL:
         return due && look(w, due, stop_timeout_ms, why, bytes);
-    case TRIB_WATCH_PULSE:
-        return trib_pulse_lost(w->pulse, w->peer, why, bytes);
+    case TRIB_LIVENESS_BY_HEARTBEAT:
+        return trib_heartbeat_lost(w->heartbeat, w->peer, why, bytes);
     default:
         return false;
     }
 }
 
-bool trib_watch_dead(const struct trib_watch *w)
+bool trib_peer_liveness_dead(const struct trib_peer_liveness *w)
 {
     switch (w->by) {
-    case TRIB_WATCH_KERNEL:
+    case TRIB_LIVENESS_BY_KERNEL:
         return trib_process_watch_dead(&w->process);
-    case TRIB_WATCH_PULSE:
-        return trib_pulse_closed(w->pulse, w->peer);
+    case TRIB_LIVENESS_BY_HEARTBEAT:
+        return trib_heartbeat_closed(w->heartbeat, w->peer);
     default:
         return false;
     }
 }
 
-uint64_t trib_watch_ask(const struct trib_watch *w)
+uint64_t trib_peer_liveness_ask(const struct trib_peer_liveness *w)
 {
-    return w->by == TRIB_WATCH_PULSE ? trib_pulse_ask(w->pulse, w->peer) : 0;
+    return w->by == TRIB_LIVENESS_BY_HEARTBEAT
+               ? trib_heartbeat_ask(w->heartbeat, w->peer)
+               : 0;
 }
 
-bool trib_watch_answered(const struct trib_watch *w, uint64_t question)
+bool trib_peer_liveness_answered(const struct trib_peer_liveness *w, uint64_t question)
 {
-    return w->by == TRIB_WATCH_PULSE &&
-           trib_pulse_answered(w->pulse, w->peer, question);
+    return w->by == TRIB_LIVENESS_BY_HEARTBEAT &&
+           trib_heartbeat_answered(w->heartbeat, w->peer, question);
 }

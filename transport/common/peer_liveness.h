@@ -10,66 +10,73 @@
 #include "base/process.h"
 #include "transport/common/heartbeat.h"
 
-enum trib_watch_by { TRIB_WATCH_NOBODY, TRIB_WATCH_KERNEL, TRIB_WATCH_PULSE };
+enum trib_liveness_by {
+    TRIB_LIVENESS_BY_NOBODY,
+    TRIB_LIVENESS_BY_KERNEL,
+    TRIB_LIVENESS_BY_HEARTBEAT
+};
 
 /* All zero: watches nobody. */
-struct trib_watch {
-    enum trib_watch_by by;
+struct trib_peer_liveness {
+    enum trib_liveness_by by;
     struct trib_process_watch process; /* KERNEL */
     uint64_t stopped_ns;
-    struct trib_pulse *pulse; /* PULSE */
+    struct trib_heartbeat *heartbeat; /* PULSE */
     int peer;
 };
 
-struct trib_watch_opts {
+struct trib_peer_liveness_opts {
     const struct trib_process *me;
     const struct trib_process *who;
     bool proc; /* may be looked for in /proc: false where a host is made out to be
                 * another */
-    struct trib_pulse *pulse;
+    struct trib_heartbeat *heartbeat;
     int peer;
-    struct trib_pulse_peer heart;
+    struct trib_heartbeat_peer heart;
 };
 
-/** trib_watch_begin - watch a peer from now on; one of this very process needs
+/** trib_peer_liveness_begin - watch a peer from now on; one of this very process needs
  * nobody. */
-void trib_watch_begin(struct trib_watch *w, const struct trib_watch_opts *opts);
+void trib_peer_liveness_begin(struct trib_peer_liveness *w,
+                              const struct trib_peer_liveness_opts *opts);
 
-/** trib_watch_end - watch it no more; harmless when done before. */
-void trib_watch_end(struct trib_watch *w);
+/** trib_peer_liveness_end - watch it no more; harmless when done before. */
+void trib_peer_liveness_end(struct trib_peer_liveness *w);
 
-/** trib_watch_free - release what this process holds: also in a forked child. */
-void trib_watch_free(struct trib_watch *w);
+/** trib_peer_liveness_free - release what this process holds: also in a forked
+ * child. */
+void trib_peer_liveness_free(struct trib_peer_liveness *w);
 
 /**
- * trib_watch_due - the time for which the next looks into /proc stand, in ns.
+ * trib_peer_liveness_due - the time for which the next looks into /proc stand, in ns.
  *
  * last     when it was asked last, by trib_now_ns; is set
  * returns  0: it is too early for a look
  */
-uint64_t trib_watch_due(uint64_t *last);
+uint64_t trib_peer_liveness_due(uint64_t *last);
 
 /**
- * trib_watch_lost - has the peer died, been stopped or been silent for too long?
+ * trib_peer_liveness_lost - has the peer died, been stopped or been silent for too
+ * long?
  *
- * due      of trib_watch_due; 0: no look into /proc. Of a long time only a part counts,
- *          in which somebody watched: a job that was suspended as a whole and goes on
- *          must not find all its peers lost
+ * due      of trib_peer_liveness_due; 0: no look into /proc. Of a long time only a part
+ *          counts, in which somebody watched: a job that was suspended as a whole and
+ *          goes on must not find all its peers lost
  * why      then receives a clause
  */
-bool trib_watch_lost(struct trib_watch *w, uint64_t due, int stop_timeout_ms, char *why,
-                     size_t bytes);
+bool trib_peer_liveness_lost(struct trib_peer_liveness *w, uint64_t due,
+                             int stop_timeout_ms, char *why, size_t bytes);
 
-/** trib_watch_dead - is it known to have died? One of another host may have left
- * instead: what it said before counts first. */
-bool trib_watch_dead(const struct trib_watch *w);
+/** trib_peer_liveness_dead - is it known to have died? One of another host may have
+ * left instead: what it said before counts first. */
+bool trib_peer_liveness_dead(const struct trib_peer_liveness *w);
 
-/** trib_watch_ask - ask a peer of another host whether it lives; the number of the
- * question, 0: nobody can be asked. */
-uint64_t trib_watch_ask(const struct trib_watch *w);
+/** trib_peer_liveness_ask - ask a peer of another host whether it lives; the number of
+ * the question, 0: nobody can be asked. */
+uint64_t trib_peer_liveness_ask(const struct trib_peer_liveness *w);
 
-/** trib_watch_answered - has it answered that question, so that it lived when it was
- * asked? */
-bool trib_watch_answered(const struct trib_watch *w, uint64_t question);
+/** trib_peer_liveness_answered - has it answered that question, so that it lived when
+ * it was asked? */
+bool trib_peer_liveness_answered(const struct trib_peer_liveness *w, uint64_t question);
 
 #endif

@@ -17,7 +17,7 @@ static trib_status_t fwd_open(const struct trib_transport_opts *opts,
                      "a decorator is opened by its text");
 }
 
-void trib_wrap_close(struct trib_transport *t)
+void trib_decorator_close(struct trib_transport *t)
 {
     struct trib_transport *inner = inner_of(t);
 
@@ -36,21 +36,22 @@ static trib_status_t fwd_reach(struct trib_transport *t, int peer,
     return inner_of(t)->ops->reach(inner_of(t), peer, address);
 }
 
-static void fwd_room(struct trib_transport *t, bool near, struct trib_room *out)
+static void fwd_pinned_limit(struct trib_transport *t, bool near,
+                             struct trib_pinned_limit *out)
 {
-    inner_of(t)->ops->room(inner_of(t), near, out);
+    inner_of(t)->ops->pinned_limit(inner_of(t), near, out);
 }
 
-static trib_status_t fwd_survey(struct trib_transport *t,
+static trib_status_t fwd_caps(struct trib_transport *t,
                                 const struct trib_address *addresses,
-                                uint32_t *facts_out)
+                                uint32_t *caps_out)
 {
-    return inner_of(t)->ops->survey(inner_of(t), addresses, facts_out);
+    return inner_of(t)->ops->caps(inner_of(t), addresses, caps_out);
 }
 
-static void fwd_settle(struct trib_transport *t, const uint32_t *facts)
+static void fwd_agree(struct trib_transport *t, const uint32_t *caps)
 {
-    inner_of(t)->ops->settle(inner_of(t), facts);
+    inner_of(t)->ops->agree(inner_of(t), caps);
 }
 
 static void fwd_route(struct trib_transport *t, int peer, struct trib_route *out)
@@ -99,9 +100,9 @@ static trib_status_t fwd_reg_dmabuf(struct trib_transport *t,
     return inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);
 }
 
-static void fwd_discard(struct trib_transport *t, struct trib_region *region)
+static void fwd_release_pages(struct trib_transport *t, struct trib_region *region)
 {
-    inner_of(t)->ops->discard(inner_of(t), region);
+    inner_of(t)->ops->release_pages(inner_of(t), region);
 }
 
 static void fwd_dereg(struct trib_transport *t, struct trib_region *region)
@@ -153,9 +154,9 @@ static int fwd_poll(struct trib_transport *t, struct trib_event *events, int max
     return inner_of(t)->ops->poll(inner_of(t), events, max);
 }
 
-static int fwd_descriptor(struct trib_transport *t)
+static int fwd_event_fd(struct trib_transport *t)
 {
-    return inner_of(t)->ops->descriptor(inner_of(t));
+    return inner_of(t)->ops->event_fd(inner_of(t));
 }
 
 static void fwd_arm(struct trib_transport *t)
@@ -175,12 +176,12 @@ static void fwd_wake(struct trib_transport *t, int peer)
 
 static const struct trib_transport_ops forward_ops = {
     .open = fwd_open,
-    .close = trib_wrap_close,
+    .close = trib_decorator_close,
     .address = fwd_address,
     .reach = fwd_reach,
-    .room = fwd_room,
-    .survey = fwd_survey,
-    .settle = fwd_settle,
+    .pinned_limit = fwd_pinned_limit,
+    .caps = fwd_caps,
+    .agree = fwd_agree,
     .route = fwd_route,
     .connect = fwd_connect,
     .disconnect = fwd_disconnect,
@@ -189,7 +190,7 @@ static const struct trib_transport_ops forward_ops = {
     .alloc_user = fwd_alloc_user,
     .reg = fwd_reg,
     .reg_dmabuf = fwd_reg_dmabuf,
-    .discard = fwd_discard,
+    .release_pages = fwd_release_pages,
     .dereg = fwd_dereg,
     .export_region = fwd_export,
     .import_region = fwd_import,
@@ -199,16 +200,16 @@ static const struct trib_transport_ops forward_ops = {
     .map = fwd_map,
     .write = fwd_write,
     .poll = fwd_poll,
-    .descriptor = fwd_descriptor,
+    .event_fd = fwd_event_fd,
     .arm = fwd_arm,
     .wait = fwd_wait,
     .wake = fwd_wake,
 };
 
-struct wrap *trib_wrap_make(const struct trib_transport_opts *opts,
+struct decorator *trib_decorator_make(const struct trib_transport_opts *opts,
                             struct trib_transport *inner)
 {
-    struct wrap *w = calloc(1, sizeof(*w));
+    struct decorator *w = calloc(1, sizeof(*w));
 
     if (!w) {
         trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");

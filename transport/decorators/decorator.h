@@ -13,10 +13,10 @@
 #define TRIB_DELAY_SLOTS 1024u
 
 /* A region as the caller gave it: who corrupts must find the bytes of a source. */
-struct wrap_region {
+struct decorator_region {
     const struct trib_region *region;
     const uint8_t *ptr;
-    struct wrap_region *next;
+    struct decorator_region *next;
 };
 
 struct delayed {
@@ -33,7 +33,7 @@ struct counters {
 };
 
 /* One struct for all decorators; each uses its part. */
-struct wrap {
+struct decorator {
     struct trib_transport base;
     struct trib_transport_ops ops; /* the forwarders with the own functions */
     struct trib_transport *inner;
@@ -45,7 +45,7 @@ struct wrap {
     uint64_t least; /* corrupt: shorter writes are not counted */
     int signal_number;
     /* corrupt */
-    struct wrap_region *regions;
+    struct decorator_region *regions;
     uint8_t *spoilt; /* the copy that was sent; lives as long as the transport */
     struct trib_region *spoilt_region;
     /* delay */
@@ -56,39 +56,39 @@ struct wrap {
     struct counters count;
 };
 
-static inline struct wrap *wrap_of(struct trib_transport *t)
+static inline struct decorator *decorator_of(struct trib_transport *t)
 {
-    return (struct wrap *)t;
+    return (struct decorator *)t;
 }
 
 static inline struct trib_transport *inner_of(struct trib_transport *t)
 {
-    return wrap_of(t)->inner;
+    return decorator_of(t)->inner;
 }
 
-/** trib_wrap_make - a decorator that does nothing yet; it goes by the name of its
+/** trib_decorator_make - a decorator that does nothing yet; it goes by the name of its
  * inside. */
-struct wrap *trib_wrap_make(const struct trib_transport_opts *opts,
+struct decorator *trib_decorator_make(const struct trib_transport_opts *opts,
                             struct trib_transport *inner);
 
-/** trib_wrap_close - close what is inside, then free the decorator. */
-void trib_wrap_close(struct trib_transport *t);
+/** trib_decorator_close - close what is inside, then free the decorator. */
+void trib_decorator_close(struct trib_transport *t);
 
-/* The decorators: struct trib_decorator.wrap. */
-trib_status_t trib_wrap_corrupt(const struct trib_transport_opts *opts,
+/* The decorators: struct trib_decorator.decorate. */
+trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
                                 struct trib_transport *inner,
                                 struct trib_transport **out);
-trib_status_t trib_wrap_delay(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
                               struct trib_transport *inner,
                               struct trib_transport **out);
-trib_status_t trib_wrap_drop(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_drop(const struct trib_transport_opts *opts,
                              struct trib_transport *inner, struct trib_transport **out);
-trib_status_t trib_wrap_kill(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
                              struct trib_transport *inner, struct trib_transport **out);
-trib_status_t trib_wrap_repeat(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_repeat(const struct trib_transport_opts *opts,
                                struct trib_transport *inner,
                                struct trib_transport **out);
-trib_status_t trib_wrap_trace(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_trace(const struct trib_transport_opts *opts,
                               struct trib_transport *inner,
                               struct trib_transport **out);
 

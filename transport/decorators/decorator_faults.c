@@ -13,9 +13,9 @@
 #include "transport/decorators/decorator.h"
 
 /* A decorator that acts at a certain write, of those that have so many bytes. */
-static trib_status_t wrap_nth(const struct trib_transport_opts *opts,
+static trib_status_t decorate_nth(const struct trib_transport_opts *opts,
                               struct trib_transport *inner, const char *owner,
-                              struct wrap **out)
+                              struct decorator **out)
 {
     int64_t nth = 1, least = 0;
     const struct trib_param params[] = {
@@ -27,7 +27,7 @@ static trib_status_t wrap_nth(const struct trib_transport_opts *opts,
 
     if (status != TRIB_OK)
         return status;
-    *out = trib_wrap_make(opts, inner);
+    *out = trib_decorator_make(opts, inner);
     if (!*out)
         return TRIB_ERR_NO_MEMORY;
     (*out)->nth = (uint64_t)nth;
@@ -40,7 +40,7 @@ static trib_status_t wrap_nth(const struct trib_transport_opts *opts,
 static trib_status_t drop_write(struct trib_transport *t, int peer,
                                 const struct trib_write *write)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
     struct trib_write empty = {
         .quiet = true, .signal = write->signal, .token = write->token};
     bool now = w->writes + 1 == w->nth;
@@ -52,11 +52,11 @@ static trib_status_t drop_write(struct trib_transport *t, int peer,
     return status;
 }
 
-trib_status_t trib_wrap_drop(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_drop(const struct trib_transport_opts *opts,
                              struct trib_transport *inner, struct trib_transport **out)
 {
-    struct wrap *w = NULL;
-    trib_status_t status = wrap_nth(opts, inner, "drop", &w);
+    struct decorator *w = NULL;
+    trib_status_t status = decorate_nth(opts, inner, "drop", &w);
 
     if (status != TRIB_OK)
         return status;
@@ -70,7 +70,7 @@ trib_status_t trib_wrap_drop(const struct trib_transport_opts *opts,
 static trib_status_t repeat_write(struct trib_transport *t, int peer,
                                   const struct trib_write *write)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
     struct trib_write before = *write;
     trib_status_t status = TRIB_OK;
 
@@ -86,12 +86,12 @@ static trib_status_t repeat_write(struct trib_transport *t, int peer,
     return status;
 }
 
-trib_status_t trib_wrap_repeat(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_repeat(const struct trib_transport_opts *opts,
                                struct trib_transport *inner,
                                struct trib_transport **out)
 {
-    struct wrap *w = NULL;
-    trib_status_t status = wrap_nth(opts, inner, "repeat", &w);
+    struct decorator *w = NULL;
+    trib_status_t status = decorate_nth(opts, inner, "repeat", &w);
 
     if (status != TRIB_OK)
         return status;
@@ -102,14 +102,14 @@ trib_status_t trib_wrap_repeat(const struct trib_transport_opts *opts,
 
 /* corrupt: one write arrives with a wrong byte */
 
-static trib_status_t remember(struct wrap *w, const struct trib_region *region,
+static trib_status_t remember(struct decorator *w, const struct trib_region *region,
                               const void *ptr)
 {
-    struct wrap_region *r = calloc(1, sizeof(*r));
+    struct decorator_region *r = calloc(1, sizeof(*r));
 
     if (!r)
         return trib_fail(w->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    *r = (struct wrap_region){.region = region, .ptr = ptr, .next = w->regions};
+    *r = (struct decorator_region){.region = region, .ptr = ptr, .next = w->regions};
     w->regions = r;
     return TRIB_OK;
 }
@@ -121,7 +121,7 @@ static trib_status_t corrupt_alloc(struct trib_transport *t, size_t len, void **
         inner_of(t)->ops->alloc(inner_of(t), len, ptr_out, region_out);
 
     if (status == TRIB_OK)
-        status = remember(wrap_of(t), *region_out, *ptr_out);
+        status = remember(decorator_of(t), *region_out, *ptr_out);
     return status;
 }
 
@@ -132,7 +132,7 @@ static trib_status_t corrupt_alloc_user(struct trib_transport *t, size_t len,
         inner_of(t)->ops->alloc_user(inner_of(t), len, ptr_out, region_out);
 
     if (status == TRIB_OK)
-        status = remember(wrap_of(t), *region_out, *ptr_out);
+        status = remember(decorator_of(t), *region_out, *ptr_out);
     return status;
 }
 
@@ -142,7 +142,7 @@ static trib_status_t corrupt_reg(struct trib_transport *t, void *ptr, size_t len
     trib_status_t status = inner_of(t)->ops->reg(inner_of(t), ptr, len, out);
 
     if (status == TRIB_OK)
-        status = remember(wrap_of(t), *out, ptr);
+        status = remember(decorator_of(t), *out, ptr);
     return status;
 }
 
@@ -153,14 +153,14 @@ static trib_status_t corrupt_reg_dmabuf(struct trib_transport *t,
     trib_status_t status = inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);
 
     if (status == TRIB_OK)
-        status = remember(wrap_of(t), *out, d->ptr);
+        status = remember(decorator_of(t), *out, d->ptr);
     return status;
 }
 
 static void corrupt_dereg(struct trib_transport *t, struct trib_region *region)
 {
-    for (struct wrap_region **p = &wrap_of(t)->regions; *p; p = &(*p)->next) {
-        struct wrap_region *r = *p;
+    for (struct decorator_region **p = &decorator_of(t)->regions; *p; p = &(*p)->next) {
+        struct decorator_region *r = *p;
         if (r->region != region)
             continue;
         *p = r->next;
@@ -171,9 +171,10 @@ static void corrupt_dereg(struct trib_transport *t, struct trib_region *region)
 }
 
 /* Makes the copy with its middle byte inverted; NULL if memory is short. */
-static const struct trib_region *spoil(struct wrap *w, const struct trib_write *write)
+static const struct trib_region *spoil(struct decorator *w,
+                                       const struct trib_write *write)
 {
-    const struct wrap_region *r = w->regions;
+    const struct decorator_region *r = w->regions;
 
     if (w->spoilt_region)
         return w->spoilt_region;
@@ -193,7 +194,7 @@ static const struct trib_region *spoil(struct wrap *w, const struct trib_write *
 static trib_status_t corrupt_write(struct trib_transport *t, int peer,
                                    const struct trib_write *write)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
     struct trib_write changed = *write;
 
     if (write->len < w->least)
@@ -214,26 +215,26 @@ static trib_status_t corrupt_write(struct trib_transport *t, int peer,
 
 static void corrupt_close(struct trib_transport *t)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
     uint8_t *spoilt = w->spoilt;
 
     if (w->spoilt_region)
         inner_of(t)->ops->dereg(inner_of(t), w->spoilt_region);
     while (w->regions) {
-        struct wrap_region *r = w->regions;
+        struct decorator_region *r = w->regions;
         w->regions = r->next;
         free(r);
     }
-    trib_wrap_close(t);
+    trib_decorator_close(t);
     free(spoilt);
 }
 
-trib_status_t trib_wrap_corrupt(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
                                 struct trib_transport *inner,
                                 struct trib_transport **out)
 {
-    struct wrap *w = NULL;
-    trib_status_t status = wrap_nth(opts, inner, "corrupt", &w);
+    struct decorator *w = NULL;
+    trib_status_t status = decorate_nth(opts, inner, "corrupt", &w);
 
     if (status != TRIB_OK)
         return status;
@@ -253,14 +254,14 @@ trib_status_t trib_wrap_corrupt(const struct trib_transport_opts *opts,
 static trib_status_t kill_write(struct trib_transport *t, int peer,
                                 const struct trib_write *write)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
 
     if (++w->writes == w->nth)
         kill(getpid(), w->signal_number);
     return inner_of(t)->ops->write(inner_of(t), peer, write);
 }
 
-trib_status_t trib_wrap_kill(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
                              struct trib_transport *inner, struct trib_transport **out)
 {
     int64_t after = 1, number = SIGKILL, rank = -1;
@@ -271,7 +272,7 @@ trib_status_t trib_wrap_kill(const struct trib_transport_opts *opts,
     };
     trib_status_t status =
         trib_params_parse("kill", opts->params, params, 3, opts->err);
-    struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
+    struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;
 
     if (!w)
         return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
@@ -287,7 +288,7 @@ trib_status_t trib_wrap_kill(const struct trib_transport_opts *opts,
 
 static int delay_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
     uint64_t now = trib_now_ns();
     int n = 0;
 
@@ -310,7 +311,7 @@ static int delay_poll(struct trib_transport *t, struct trib_event *events, int m
 
 static void delay_wait(struct trib_transport *t, int timeout_us)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
 
     if (w->held_head != w->held_tail) {
         uint64_t due = w->held[w->held_head % TRIB_DELAY_SLOTS].due,
@@ -324,11 +325,11 @@ static void delay_wait(struct trib_transport *t, int timeout_us)
 
 static void delay_close(struct trib_transport *t)
 {
-    free(wrap_of(t)->held);
-    trib_wrap_close(t);
+    free(decorator_of(t)->held);
+    trib_decorator_close(t);
 }
 
-trib_status_t trib_wrap_delay(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
                               struct trib_transport *inner, struct trib_transport **out)
 {
     int64_t us = 10;
@@ -337,7 +338,7 @@ trib_status_t trib_wrap_delay(const struct trib_transport_opts *opts,
     };
     trib_status_t status =
         trib_params_parse("delay", opts->params, params, 1, opts->err);
-    struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
+    struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;
 
     if (!w)
         return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;

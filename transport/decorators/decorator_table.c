@@ -4,27 +4,27 @@
 #include "transport/decorators/decorator.h"
 #include "transport/params.h"
 
-static trib_status_t nomap_survey(struct trib_transport *t,
+static trib_status_t nomap_caps(struct trib_transport *t,
                                   const struct trib_address *addresses,
-                                  uint32_t *facts_out)
+                                  uint32_t *caps_out)
 {
-    struct trib_transport *inner = wrap_of(t)->inner;
-    trib_status_t status = inner->ops->survey(inner, addresses, facts_out);
+    struct trib_transport *inner = decorator_of(t)->inner;
+    trib_status_t status = inner->ops->caps(inner, addresses, caps_out);
 
-    *facts_out &= ~(uint32_t)TRIB_FACT_MAPS;
+    *caps_out &= ~(uint32_t)TRIB_CAP_MAPS;
     return status;
 }
 
-static trib_status_t nomap_wrap(const struct trib_transport_opts *opts,
+static trib_status_t nomap_decorate(const struct trib_transport_opts *opts,
                                 struct trib_transport *inner,
                                 struct trib_transport **out)
 {
     trib_status_t status = trib_params_parse("nomap", opts->params, NULL, 0, opts->err);
-    struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
+    struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;
 
     if (!w)
         return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
-    w->ops.survey = nomap_survey;
+    w->ops.caps = nomap_caps;
     w->ops.map = trib_no_map;
     *out = &w->base;
     return TRIB_OK;
@@ -32,15 +32,15 @@ static trib_status_t nomap_wrap(const struct trib_transport_opts *opts,
 
 const struct trib_decorator trib_decorators[] = {
     {"trace", "counts writes and events, logs the sums at the end (level info)",
-     trib_wrap_trace},
-    {"delay", "us=N: events come N microseconds later", trib_wrap_delay},
-    {"drop", "nth=N: the N-th write vanishes", trib_wrap_drop},
-    {"repeat", "nth=N: the N-th write arrives twice", trib_wrap_repeat},
+     trib_decorate_trace},
+    {"delay", "us=N: events come N microseconds later", trib_decorate_delay},
+    {"drop", "nth=N: the N-th write vanishes", trib_decorate_drop},
+    {"repeat", "nth=N: the N-th write arrives twice", trib_decorate_repeat},
     {"corrupt", "nth=N, least=BYTES: one byte of the N-th write of so many is wrong",
-     trib_wrap_corrupt},
+     trib_decorate_corrupt},
     {"kill",
      "after=N,signal=S,rank=R: rank R (-1: each) gets a signal at its N-th write",
-     trib_wrap_kill},
-    {"nomap", "peers' memory is reached by writes only", nomap_wrap},
+     trib_decorate_kill},
+    {"nomap", "peers' memory is reached by writes only", nomap_decorate},
     {NULL, NULL, NULL},
 };

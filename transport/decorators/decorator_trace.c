@@ -9,7 +9,7 @@
 static trib_status_t trace_write(struct trib_transport *t, int peer,
                                  const struct trib_write *write)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
     trib_status_t status = inner_of(t)->ops->write(inner_of(t), peer, write);
 
     if (status == TRIB_OK) {
@@ -21,7 +21,7 @@ static trib_status_t trace_write(struct trib_transport *t, int peer,
     return status;
 }
 
-static void trace_event(struct wrap *w, const struct trib_event *e)
+static void trace_event(struct decorator *w, const struct trib_event *e)
 {
     switch (e->kind) {
     case TRIB_EVENT_ARRIVED:
@@ -41,7 +41,7 @@ static void trace_event(struct wrap *w, const struct trib_event *e)
 
 static int trace_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
     int n = inner_of(t)->ops->poll(inner_of(t), events, max);
 
     w->count.polls++;
@@ -53,13 +53,13 @@ static int trace_poll(struct trib_transport *t, struct trib_event *events, int m
 
 static void trace_wait(struct trib_transport *t, int timeout_us)
 {
-    wrap_of(t)->count.waits++;
+    decorator_of(t)->count.waits++;
     inner_of(t)->ops->wait(inner_of(t), timeout_us);
 }
 
 static void trace_close(struct trib_transport *t)
 {
-    struct wrap *w = wrap_of(t);
+    struct decorator *w = decorator_of(t);
     const struct counters *c = &w->count;
 
     trib_log(
@@ -72,14 +72,14 @@ static void trace_close(struct trib_transport *t)
         (unsigned long long)c->arrived, (unsigned long long)c->arrived_bytes,
         (unsigned long long)c->polls, (unsigned long long)c->empty_polls,
         (unsigned long long)c->waits, (unsigned long long)c->lost);
-    trib_wrap_close(t);
+    trib_decorator_close(t);
 }
 
-trib_status_t trib_wrap_trace(const struct trib_transport_opts *opts,
+trib_status_t trib_decorate_trace(const struct trib_transport_opts *opts,
                               struct trib_transport *inner, struct trib_transport **out)
 {
     trib_status_t status = trib_params_parse("trace", opts->params, NULL, 0, opts->err);
-    struct wrap *w = status == TRIB_OK ? trib_wrap_make(opts, inner) : NULL;
+    struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;
 
     if (!w)
         return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;

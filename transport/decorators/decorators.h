@@ -9,13 +9,13 @@
 #include "transport/transport.h"
 
 /*
- * wrap   put a decorator around `inner`; *out owns it. On error inner is untouched.
+ * decorate   put a decorator around `inner`; *out owns it. On error inner is untouched.
  *        opts->params is the decorator's own text.
  */
 struct trib_decorator {
     const char *name;
     const char *detail; /* one line for trib-info */
-    trib_status_t (*wrap)(const struct trib_transport_opts *opts,
+    trib_status_t (*decorate)(const struct trib_transport_opts *opts,
                           struct trib_transport *inner, struct trib_transport **out);
 };
 

@@ -23,9 +23,9 @@ enum {
 };
 
 /* One loss, after all that came before it; 0: it has to wait. */
-static int report_loss(struct rails *r, int peer, struct trib_event *event)
+static int report_loss(struct multirail *r, int peer, struct trib_event *event)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     *event = (struct trib_event){
         .kind = TRIB_EVENT_PEER_LOST,
@@ -34,25 +34,25 @@ static int report_loss(struct rails *r, int peer, struct trib_event *event)
     };
     memcpy(event->why, p->why, sizeof(event->why));
     if (!event->left)
-        trib_rails_renounce(r, peer);
-    trib_rails_part(r, peer, RAILS_PEER_LOST);
+        trib_multirail_drop_peer(r, peer);
+    trib_multirail_leave_rails(r, peer, MULTIRAIL_PEER_LOST);
     return 1;
 }
 
 /* What is ready for the caller; peers that have nothing more leave the list. */
-static int report(struct rails *r, struct trib_event *events, int max)
+static int report(struct multirail *r, struct trib_event *events, int max)
 {
     int n = 0;
 
     for (int i = 0; i < r->n_list;) {
         int peer = r->list[i];
-        struct rails_peer *p = &r->peers[peer];
+        struct multirail_peer *p = &r->peers[peer];
         if (p->trouble)
-            trib_rails_tend(r, peer);
-        n += trib_rails_deliver(p, peer, events + n, max - n);
+            trib_multirail_recover(r, peer);
+        n += trib_multirail_deliver(p, peer, events + n, max - n);
         if (p->log)
-            n += trib_rails_reap(r, peer, events + n, max - n);
-        if (p->state == RAILS_PEER_GOING && n < max)
+            n += trib_multirail_reap(r, peer, events + n, max - n);
+        if (p->state == MULTIRAIL_PEER_GOING && n < max)
             n += report_loss(r, peer, events + n);
         if (n == max || p->trouble) {
             i++;
@@ -64,72 +64,74 @@ static int report(struct rails *r, struct trib_event *events, int max)
     return n;
 }
 
-static int rails_poll(struct trib_transport *t, struct trib_event *events, int max)
+static int multirail_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
     int n = r->n_list ? report(r, events, max) : 0;
     bool pulled = n < max;
 
-    while (n < max && trib_rails_pull(r))
+    while (n < max && trib_multirail_pull(r))
         n += report(r, events + n, max - n);
     if (pulled && r->n > 1 && r->confirms)
-        trib_rails_watch(r);
+        trib_multirail_check_timeouts(r);
     for (int i = 0; i < r->n; i++)
         trib_error_clear(&r->inner_err[i]);
     return n;
 }
 
 /* A peer that has asked must be answered, before it finds us gone. */
-static void pump(struct rails *r, int first, int last, const bool *which)
+static void pump(struct multirail *r, int first, int last, const bool *which)
 {
     uint64_t until = trib_deadline_ms(LEAVE_MS);
     bool busy = true;
 
     while (busy && !trib_deadline_passed(until)) {
         busy = false;
-        (void)trib_rails_pull(r);
+        (void)trib_multirail_pull(r);
         for (int i = first; i <= last; i++) {
-            struct rails_peer *p = &r->peers[i];
-            if ((which && !which[i]) || p->state != RAILS_PEER_CONNECTED || !p->trouble)
+            struct multirail_peer *p = &r->peers[i];
+            if ((which && !which[i]) || p->state != MULTIRAIL_PEER_CONNECTED ||
+                !p->trouble)
                 continue;
-            trib_rails_tend(r, i);
-            busy |= p->state == RAILS_PEER_CONNECTED && p->trouble && !p->left;
+            trib_multirail_recover(r, i);
+            busy |= p->state == MULTIRAIL_PEER_CONNECTED && p->trouble && !p->left;
         }
         if (busy)
             usleep(100);
     }
 }
 
-static void rails_disconnect(struct trib_transport *t, int peer)
+static void multirail_disconnect(struct trib_transport *t, int peer)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
-    if (peer < 0 || peer >= r->size || r->peers[peer].state == RAILS_PEER_LEFT)
+    if (peer < 0 || peer >= r->size || r->peers[peer].state == MULTIRAIL_PEER_LEFT)
         return;
     pump(r, peer, peer, NULL);
-    trib_rails_part(r, peer, RAILS_PEER_LEFT);
+    trib_multirail_leave_rails(r, peer, MULTIRAIL_PEER_LEFT);
 }
 
-static void rails_leave(struct trib_transport *t, const bool *which)
+static void multirail_leave(struct trib_transport *t, const bool *which)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
     pump(r, 0, r->size - 1, which);
     for (int k = 0; k < r->n; k++)
         r->inner[k]->ops->leave(r->inner[k], which);
     for (int i = 0; i < r->size; i++)
-        if ((!which || which[i]) && r->peers[i].state != RAILS_PEER_LEFT)
-            trib_rails_part(r, i, RAILS_PEER_LEFT); /* its rails are left already */
+        if ((!which || which[i]) && r->peers[i].state != MULTIRAIL_PEER_LEFT)
+            trib_multirail_leave_rails(r, i, MULTIRAIL_PEER_LEFT); /* its rails are left
+                                                                    * already */
 }
 
 /* Rail 0 goes last: it has allocated the memory that the others know. */
-static void free_all(struct rails *r)
+static void free_all(struct multirail *r)
 {
     for (int i = r->n - 1; i >= 0; i--)
         r->inner[i]->ops->close(r->inner[i]);
-    trib_rails_free_memory(r);
+    trib_multirail_free_memory(r);
     for (int i = 0; r->peers && i < r->size; i++) {
-        trib_rails_free_fifos(&r->peers[i]);
+        trib_multirail_free_fifos(&r->peers[i]);
         free(r->peers[i].log);
     }
     free(r->peers);
@@ -138,36 +140,38 @@ static void free_all(struct rails *r)
 }
 
 /* In a forked child nothing is said: its parent goes on. */
-static void rails_close(struct trib_transport *t)
+static void multirail_close(struct trib_transport *t)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
     if (getpid() == r->pid)
         pump(r, 0, r->size - 1, NULL);
     free_all(r);
 }
 
-static trib_status_t make_board(struct rails *r)
+static trib_status_t make_board(struct multirail *r)
 {
     struct trib_region *region;
     void *boards;
-    trib_status_t status = trib_rails_alloc(
-        &r->base, 2 * (size_t)r->size * sizeof(struct rails_board), &boards, &region);
+    trib_status_t status = trib_multirail_alloc(
+        &r->base, 2 * (size_t)r->size * sizeof(struct multirail_board), &boards,
+        &region);
 
     if (status != TRIB_OK)
         return status;
     r->boards = boards;
-    r->board = (struct rails_region *)region;
+    r->board = (struct multirail_region *)region;
     return TRIB_OK;
 }
 
-static trib_status_t open_inners(struct rails *r,
+static trib_status_t open_inners(struct multirail *r,
                                  const struct trib_transport_opts *opts,
-                                 const struct rails_plan *plan)
+                                 const struct multirail_plan *plan)
 {
     struct trib_transport_opts part = *opts;
 
-    part.pulse = NULL; /* a heart for each rail: it beats over that rail's network */
+    part.heartbeat = NULL; /* a heart for each rail: it beats over that rail's
+                            * network */
     for (int i = 0; i < plan->n; i++) {
         struct trib_transport **at = &r->inner[r->n];
         part.err = &r->inner_err[r->n];
@@ -180,25 +184,25 @@ static trib_status_t open_inners(struct rails *r,
         }
         *at = NULL;
         if (!plan->skips || (i + 1 == plan->n && r->n == 0))
-            return trib_rails_pass(r, r->n, status);
-        trib_log(r->log, TRIB_LOG_DEBUG, RAILS_NAME, "%s is left out: %s",
+            return trib_multirail_take_error(r, r->n, status);
+        trib_log(r->log, TRIB_LOG_DEBUG, MULTIRAIL_NAME, "%s is left out: %s",
                  plan->label[i], trib_error_text(part.err));
         trib_error_clear(part.err);
     }
     return TRIB_OK;
 }
 
-trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
-                              const struct rails_plan *plan,
+trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
+                              const struct multirail_plan *plan,
                               struct trib_transport **out)
 {
-    struct rails *r = calloc(1, sizeof(*r));
+    struct multirail *r = calloc(1, sizeof(*r));
     trib_status_t status = TRIB_OK;
 
-    assert(plan->n >= 1 && plan->n <= RAILS_MAX);
+    assert(plan->n >= 1 && plan->n <= MULTIRAIL_MAX);
     if (!r)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    r->base.ops = &trib_rails_ops;
+    r->base.ops = &trib_multirail_ops;
     r->self = opts->self;
     r->size = opts->size;
     r->confirms = plan->confirms;
@@ -215,7 +219,7 @@ trib_status_t trib_rails_make(const struct trib_transport_opts *opts,
         status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     for (int i = 0; r->peers && i < r->size; i++) {
         atomic_init(&r->peers[i].waker, -1);
-        for (int k = 0; k < RAILS_MAX; k++)
+        for (int k = 0; k < MULTIRAIL_MAX; k++)
             r->peers[i].rails[k].inner = r->peers[i].rails[k].other = -1;
     }
     if (status == TRIB_OK)
@@ -251,23 +255,23 @@ static trib_status_t open_kind(void *arg, int rail,
     return ops->open(&part, out);
 }
 
-static trib_status_t rails_open(const struct trib_transport_opts *opts,
+static trib_status_t multirail_open(const struct trib_transport_opts *opts,
                                 struct trib_transport **out)
 {
     char over[16] = "tcp";
     int64_t n = 2;
     const struct trib_param params[] = {
-        {.name = "n", .min = 2, .max = RAILS_MAX, .value = &n},
+        {.name = "n", .min = 2, .max = MULTIRAIL_MAX, .value = &n},
         {.name = "over", .max = sizeof(over), .text = over},
     };
     trib_status_t status =
-        trib_params_parse(RAILS_NAME, opts->params, params,
+        trib_params_parse(MULTIRAIL_NAME, opts->params, params,
                           sizeof(params) / sizeof(params[0]), opts->err);
 
     if (status != TRIB_OK)
         return status;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        struct rails_plan plan = {
+        struct multirail_plan plan = {
             .name = over,
             .n = (int)n,
             .confirms = kinds[i].confirms,
@@ -279,7 +283,7 @@ static trib_status_t rails_open(const struct trib_transport_opts *opts,
         plan.name = kinds[i].ops->name;
         for (int k = 0; k < plan.n; k++)
             snprintf(plan.label[k], sizeof(plan.label[k]), "%d", k);
-        return trib_rails_make(opts, &plan, out);
+        return trib_multirail_make(opts, &plan, out);
     }
     return trib_fail(
         opts->err, TRIB_ERR_CONFIG,
@@ -288,10 +292,10 @@ static trib_status_t rails_open(const struct trib_transport_opts *opts,
         over);
 }
 
-static void rails_route(struct trib_transport *t, int peer, struct trib_route *out)
+static void multirail_route(struct trib_transport *t, int peer, struct trib_route *out)
 {
-    const struct rails *r = rails_of(t);
-    const struct rails_peer *p = &r->peers[peer];
+    const struct multirail *r = multirail_of(t);
+    const struct multirail_peer *p = &r->peers[peer];
     size_t n = 0;
 
     assert(peer >= 0 && peer < r->size);
@@ -310,11 +314,11 @@ static void rails_route(struct trib_transport *t, int peer, struct trib_route *o
 }
 
 /* One sleep is for all, if each has a descriptor. */
-static void ask_descriptors(struct rails *r)
+static void ask_descriptors(struct multirail *r)
 {
     r->asked = true;
     for (int i = 0; i < r->n; i++) {
-        int fd = r->inner[i]->ops->descriptor(r->inner[i]);
+        int fd = r->inner[i]->ops->event_fd(r->inner[i]);
         if (fd < 0) {
             r->n_sleep = 0;
             return;
@@ -323,9 +327,9 @@ static void ask_descriptors(struct rails *r)
     }
 }
 
-static void rails_arm(struct trib_transport *t)
+static void multirail_arm(struct trib_transport *t)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
     if (!r->asked)
         ask_descriptors(r);
@@ -334,11 +338,11 @@ static void rails_arm(struct trib_transport *t)
 }
 
 /* Without descriptors they take turns, and then the caller looks again. */
-static void rails_wait(struct trib_transport *t, int timeout_us)
+static void multirail_wait(struct trib_transport *t, int timeout_us)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
     struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
-    struct pollfd sleep[RAILS_MAX];
+    struct pollfd sleep[MULTIRAIL_MAX];
     int each = 0;
 
     atomic_store_explicit(&r->slept, true, memory_order_relaxed);
@@ -354,9 +358,9 @@ static void rails_wait(struct trib_transport *t, int timeout_us)
         r->inner[i]->ops->wait(r->inner[i], each);
 }
 
-static void rails_wake(struct trib_transport *t, int peer)
+static void multirail_wake(struct trib_transport *t, int peer)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
     assert(peer >= 0 && peer < r->size);
     if (peer == r->self) {
@@ -369,38 +373,38 @@ static void rails_wake(struct trib_transport *t, int peer)
         r->inner[i]->ops->wake(r->inner[i], peer);
 }
 
-const struct trib_transport_ops trib_rails_ops = {
-    .name = RAILS_NAME,
+const struct trib_transport_ops trib_multirail_ops = {
+    .name = MULTIRAIL_NAME,
     .composite = true,
     .detail = "several of one kind at once, n=N,over=tcp; verbs does it by itself",
     .devices = trib_no_devices,
-    .open = rails_open,
-    .close = rails_close,
-    .address = trib_rails_address,
-    .reach = trib_rails_reach,
-    .room = trib_rails_room,
-    .survey = trib_no_survey,
-    .settle = trib_no_settle,
-    .route = rails_route,
-    .connect = trib_rails_connect,
-    .disconnect = rails_disconnect,
-    .leave = rails_leave,
-    .alloc = trib_rails_alloc,
-    .alloc_user = trib_rails_alloc,
-    .reg = trib_rails_reg,
-    .reg_dmabuf = trib_rails_reg_dmabuf,
-    .discard = trib_no_discard,
-    .dereg = trib_rails_dereg,
-    .export_region = trib_rails_export,
-    .import_region = trib_rails_import,
-    .release = trib_rails_release,
-    .length = trib_rails_length,
+    .open = multirail_open,
+    .close = multirail_close,
+    .address = trib_multirail_address,
+    .reach = trib_multirail_reach,
+    .pinned_limit = trib_multirail_pinned_limit,
+    .caps = trib_no_caps,
+    .agree = trib_no_agree,
+    .route = multirail_route,
+    .connect = trib_multirail_connect,
+    .disconnect = multirail_disconnect,
+    .leave = multirail_leave,
+    .alloc = trib_multirail_alloc,
+    .alloc_user = trib_multirail_alloc,
+    .reg = trib_multirail_reg,
+    .reg_dmabuf = trib_multirail_reg_dmabuf,
+    .release_pages = trib_no_release_pages,
+    .dereg = trib_multirail_dereg,
+    .export_region = trib_multirail_export,
+    .import_region = trib_multirail_import,
+    .release = trib_multirail_release,
+    .length = trib_multirail_length,
     .stale = trib_no_stale,
     .map = trib_no_map,
-    .write = trib_rails_write,
-    .poll = rails_poll,
-    .descriptor = trib_no_descriptor,
-    .arm = rails_arm,
-    .wait = rails_wait,
-    .wake = rails_wake,
+    .write = trib_multirail_write,
+    .poll = multirail_poll,
+    .event_fd = trib_no_event_fd,
+    .arm = multirail_arm,
+    .wait = multirail_wait,
+    .wake = multirail_wake,
 };

@@ -21,7 +21,7 @@ static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what,
 
     while (sent && !what[sent - 1])
         sent--;
-    struct rails_record record = {(uint8_t)(len & 0xff), (uint8_t)(len >> 8),
+    struct multirail_record record = {(uint8_t)(len & 0xff), (uint8_t)(len >> 8),
                                   (uint8_t)(sent & 0xff), (uint8_t)(sent >> 8)};
     if (*at + sizeof(record) + sent > room)
         return false;
@@ -35,7 +35,7 @@ static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what,
 static uint16_t get(const uint8_t *bytes, size_t len, size_t *at, uint8_t *room,
                     size_t room_bytes)
 {
-    struct rails_record record;
+    struct multirail_record record;
 
     if (*at > len || len - *at < sizeof(record))
         return 0;
@@ -50,15 +50,16 @@ static uint16_t get(const uint8_t *bytes, size_t len, size_t *at, uint8_t *room,
     return (uint16_t)whole;
 }
 
-static trib_status_t put_blobs(struct rails *r, const struct rails_region *region,
-                               uint8_t *bytes, size_t room, size_t *at)
+static trib_status_t put_blobs(struct multirail *r,
+                               const struct multirail_region *region, uint8_t *bytes,
+                               size_t room, size_t *at)
 {
     for (int i = 0; i < r->n; i++) {
         struct trib_blob b;
         trib_status_t status =
             r->inner[i]->ops->export_region(r->inner[i], region->inner[i], &b);
         if (status != TRIB_OK)
-            return trib_rails_pass(r, i, status);
+            return trib_multirail_take_error(r, i, status);
         if (!put(bytes, room, at, b.bytes, b.len))
             return trib_fail(r->err, TRIB_ERR_OVERFLOW,
                              "the regions of %d rails do not fit into %zu bytes: use "
@@ -68,24 +69,25 @@ static trib_status_t put_blobs(struct rails *r, const struct rails_region *regio
     return TRIB_OK;
 }
 
-trib_status_t trib_rails_export(struct trib_transport *t,
+trib_status_t trib_multirail_export(struct trib_transport *t,
                                 const struct trib_region *region, struct trib_blob *out)
 {
-    uint32_t magic = RAILS_MAGIC;
+    uint32_t magic = MULTIRAIL_MAGIC;
     size_t at = sizeof(magic);
 
     memset(out, 0, sizeof(*out));
     memcpy(out->bytes, &magic, sizeof(magic));
-    trib_status_t status = put_blobs(rails_of(t), (const struct rails_region *)region,
-                                     out->bytes, sizeof(out->bytes), &at);
+    trib_status_t status =
+        put_blobs(multirail_of(t), (const struct multirail_region *)region, out->bytes,
+                  sizeof(out->bytes), &at);
     out->len = (uint16_t)at;
     return status;
 }
 
-trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *out)
+trib_status_t trib_multirail_address(struct trib_transport *t, struct trib_address *out)
 {
-    struct rails *r = rails_of(t);
-    struct rails_address head = {.magic = RAILS_MAGIC, .n = (uint32_t)r->n};
+    struct multirail *r = multirail_of(t);
+    struct multirail_address head = {.magic = MULTIRAIL_MAGIC, .n = (uint32_t)r->n};
     size_t at = sizeof(head);
 
     memset(out, 0, sizeof(*out));
@@ -95,7 +97,7 @@ trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *
         struct trib_address a;
         trib_status_t status = r->inner[i]->ops->address(r->inner[i], &a);
         if (status != TRIB_OK)
-            return trib_rails_pass(r, i, status);
+            return trib_multirail_take_error(r, i, status);
         if (!put(out->bytes, sizeof(out->bytes), &at, a.bytes, a.len))
             return trib_fail(r->err, TRIB_ERR_OVERFLOW,
                              "the addresses of %d rails do not fit into %d bytes: use "
@@ -107,22 +109,23 @@ trib_status_t trib_rails_address(struct trib_transport *t, struct trib_address *
     return status;
 }
 
-static bool take_apart(const struct trib_address *address, struct rails_whole *out)
+static bool take_apart(const struct trib_address *address,
+                       struct multirail_parsed_address *out)
 {
-    struct rails_address head = {0};
+    struct multirail_address head = {0};
     size_t at = sizeof(head), len = address->len;
 
     memset(out, 0, sizeof(*out));
     if (len > TRIB_ADDRESS_MAX)
         return false;
     memcpy(&head, address->bytes, len < sizeof(head) ? len : sizeof(head));
-    if (head.magic != RAILS_MAGIC) {
+    if (head.magic != MULTIRAIL_MAGIC) {
         out->n = 1;
         out->plain = true;
         out->inner[0] = *address;
         return true;
     }
-    if (head.n < 1 || head.n > RAILS_MAX)
+    if (head.n < 1 || head.n > MULTIRAIL_MAX)
         return false;
     out->n = (int)head.n;
     memcpy(out->net, head.net, sizeof(out->net));
@@ -147,8 +150,8 @@ struct side {
 };
 
 /* Rail k is `low[k]` of the lower rank with high[k] of the higher; their number. */
-static int pair_up(struct side lower, struct side higher, int low[RAILS_MAX],
-                   int high[RAILS_MAX])
+static int pair_up(struct side lower, struct side higher, int low[MULTIRAIL_MAX],
+                   int high[MULTIRAIL_MAX])
 {
     unsigned used_low = 0, used_high = 0;
     int n = 0;
@@ -169,12 +172,12 @@ static int pair_up(struct side lower, struct side higher, int low[RAILS_MAX],
     return n;
 }
 
-trib_status_t trib_rails_look(struct rails *r, int peer,
+trib_status_t trib_multirail_match(struct multirail *r, int peer,
                               const struct trib_address *address,
-                              struct rails_whole *out)
+                              struct multirail_parsed_address *out)
 {
-    struct rails_peer *p = &r->peers[peer];
-    int own[RAILS_MAX], other[RAILS_MAX];
+    struct multirail_peer *p = &r->peers[peer];
+    int own[MULTIRAIL_MAX], other[MULTIRAIL_MAX];
 
     if (!take_apart(address, out))
         return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d: not an address of rails",
@@ -188,7 +191,7 @@ trib_status_t trib_rails_look(struct rails *r, int peer,
                          p->n, n);
     if (!p->n) {
         p->n = n;
-        trib_rails_set_order(&p->in, p, 0);
+        trib_multirail_set_order(&p->in, p, 0);
     }
     p->plain = out->plain;
     for (int k = 0; k < n && !p->plain; k++) {
@@ -198,11 +201,11 @@ trib_status_t trib_rails_look(struct rails *r, int peer,
     return TRIB_OK;
 }
 
-trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
+trib_status_t trib_multirail_reach(struct trib_transport *t, int peer,
                                const struct trib_address *address)
 {
-    struct rails *r = rails_of(t);
-    struct rails_whole *whole;
+    struct multirail *r = multirail_of(t);
+    struct multirail_parsed_address *whole;
 
     if (peer < 0 || peer >= r->size || peer == r->self)
         return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
@@ -210,8 +213,8 @@ trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
     whole = malloc(sizeof(*whole));
     if (!whole)
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    trib_status_t status = trib_rails_look(r, peer, address, whole);
-    const struct rails_peer *p = &r->peers[peer];
+    trib_status_t status = trib_multirail_match(r, peer, address, whole);
+    const struct multirail_peer *p = &r->peers[peer];
     int n = p->plain ? r->n : p->n;
     bool any = false;
     for (int k = 0; status == TRIB_OK && k < n && !any; k++) {
@@ -220,7 +223,7 @@ trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
             r->inner[own], peer, &whole->inner[p->plain ? 0 : p->rails[k].other]);
         any = one == TRIB_OK;
         if (!any && k + 1 == n)
-            status = trib_rails_pass(r, own, one);
+            status = trib_multirail_take_error(r, own, one);
         trib_error_clear(&r->inner_err[own]);
     }
     free(whole);
@@ -228,23 +231,23 @@ trib_status_t trib_rails_reach(struct trib_transport *t, int peer,
 }
 
 /* The inner blobs, for the rails that live. */
-static trib_status_t import_rails(struct rails *r, int peer,
+static trib_status_t import_rails(struct multirail *r, int peer,
                                   const struct trib_blob *blob,
-                                  struct rails_remote *remote)
+                                  struct multirail_remote *remote)
 {
-    const struct rails_peer *p = &r->peers[peer];
-    struct trib_blob inner[RAILS_MAX];
+    const struct multirail_peer *p = &r->peers[peer];
+    struct trib_blob inner[MULTIRAIL_MAX];
     uint32_t magic = 0;
     size_t at = sizeof(magic);
 
     if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
         memcpy(&magic, blob->bytes, sizeof(magic));
     memset(inner, 0, sizeof(inner));
-    if (magic != RAILS_MAGIC) {
+    if (magic != MULTIRAIL_MAGIC) {
         inner[0] = *blob;
         at = TRIB_BLOB_MAX;
     }
-    for (int j = 0; magic == RAILS_MAGIC && j < RAILS_MAX; j++)
+    for (int j = 0; magic == MULTIRAIL_MAGIC && j < MULTIRAIL_MAX; j++)
         inner[j].len =
             get(blob->bytes, blob->len, &at, inner[j].bytes, sizeof(inner[j].bytes));
     for (int k = 0; k < p->n; k++) {
@@ -258,30 +261,30 @@ static trib_status_t import_rails(struct rails *r, int peer,
             trib_error_clear(&r->inner_err[p->rails[k].inner]);
         } else if (status != TRIB_OK) {
             remote->rail[k] = NULL;
-            return trib_rails_pass(r, p->rails[k].inner, status);
+            return trib_multirail_take_error(r, p->rails[k].inner, status);
         }
     }
     return TRIB_OK;
 }
 
-trib_status_t trib_rails_import(struct trib_transport *t, int peer,
+trib_status_t trib_multirail_import(struct trib_transport *t, int peer,
                                 const struct trib_blob *blob, struct trib_remote **out)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
-    if (peer < 0 || peer >= r->size || r->peers[peer].state == RAILS_PEER_UNKNOWN)
+    if (peer < 0 || peer >= r->size || r->peers[peer].state == MULTIRAIL_PEER_UNKNOWN)
         return trib_fail(r->err, TRIB_ERR_INVALID,
                          "peer %d is not connected: cannot import its memory", peer);
-    if (r->peers[peer].state != RAILS_PEER_CONNECTED)
+    if (r->peers[peer].state != MULTIRAIL_PEER_CONNECTED)
         return trib_fail(r->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
-    struct rails_remote *remote = calloc(1, sizeof(*remote));
+    struct multirail_remote *remote = calloc(1, sizeof(*remote));
     if (!remote)
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
     remote->peer = peer;
     LIST_INSERT_HEAD(&r->remotes, remote, entry);
     trib_status_t status = import_rails(r, peer, blob, remote);
     if (status != TRIB_OK) {
-        trib_rails_release(t, (struct trib_remote *)remote);
+        trib_multirail_release(t, (struct trib_remote *)remote);
         return status;
     }
     *out = (struct trib_remote *)remote;

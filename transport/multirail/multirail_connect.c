@@ -29,10 +29,11 @@ static void *dial(void *arg)
     return NULL;
 }
 
-static void dial_all(struct rails *r, int peer, const struct rails_whole *whole,
-                     struct dialling d[RAILS_MAX])
+static void dial_all(struct multirail *r, int peer,
+                     const struct multirail_parsed_address *whole,
+                     struct dialling d[MULTIRAIL_MAX])
 {
-    const struct rails_peer *p = &r->peers[peer];
+    const struct multirail_peer *p = &r->peers[peer];
     int last = -1;
 
     for (int k = 0; k < p->n; k++) {
@@ -57,17 +58,17 @@ static void dial_all(struct rails *r, int peer, const struct rails_whole *whole,
 }
 
 /* So much of a peer's boards this rank addresses: its own is the end of it. */
-static size_t boards_addressed(const struct rails *r)
+static size_t boards_addressed(const struct multirail *r)
 {
-    return ((size_t)r->self + 1) * sizeof(struct rails_board);
+    return ((size_t)r->self + 1) * sizeof(struct multirail_board);
 }
 
 /* One rail: the peer's board, and the word which rail this is. */
-static trib_status_t greet(struct rails *r, int peer, int k,
-                           const struct rails_whole *whole)
+static trib_status_t greet(struct multirail *r, int peer, int k,
+                           const struct multirail_parsed_address *whole)
 {
-    struct rails_peer *p = &r->peers[peer];
-    struct rails_rail *rail = &p->rails[k];
+    struct multirail_peer *p = &r->peers[peer];
+    struct multirail_rail *rail = &p->rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
 
     if (!whole->board[rail->other].len)
@@ -76,19 +77,20 @@ static trib_status_t greet(struct rails *r, int peer, int k,
         inner, peer, &whole->board[rail->other], boards_addressed(r), &rail->board);
     if (status != TRIB_OK)
         return status;
-    struct rails_board *mine = &r->boards[r->size + peer];
-    mine->hello[rail->other] = (struct rails_cell){
-        .magic = RAILS_MAGIC, .n = (uint32_t)p->n, .rail = (uint32_t)k};
-    return trib_rails_say(
+    struct multirail_board *mine = &r->boards[r->size + peer];
+    mine->hello[rail->other] = (struct multirail_cell){
+        .magic = MULTIRAIL_MAGIC, .n = (uint32_t)p->n, .rail = (uint32_t)k};
+    return trib_multirail_send_msg(
         r, peer, k,
-        (struct rails_word){.off = (size_t)rail->other * sizeof(struct rails_cell),
-                            .len = sizeof(struct rails_cell),
-                            .quiet = true});
+        (struct multirail_msg){.off =
+                                   (size_t)rail->other * sizeof(struct multirail_cell),
+                               .len = sizeof(struct multirail_cell),
+                               .quiet = true});
 }
 
 enum { WRITES_OVER_IT, SAME_NETWORK, ANY, ORDERS };
 
-static int order_of(const struct rails *r, int peer, int inner,
+static int order_of(const struct multirail *r, int peer, int inner,
                     const struct trib_address *address)
 {
     if (r->peers[peer].rails[0].inner == inner)
@@ -98,12 +100,12 @@ static int order_of(const struct rails *r, int peer, int inner,
 
 /* A peer with one device: by the first of ours that reaches it, those that promise it
  * before the others. What it writes may come over another one. */
-static trib_status_t connect_plain(struct rails *r, int peer,
-                                   const struct rails_whole *whole)
+static trib_status_t connect_plain(struct multirail *r, int peer,
+                                   const struct multirail_parsed_address *whole)
 {
     const struct trib_address *address = &whole->inner[0];
     uint64_t until = trib_deadline_ms(r->reach_ms);
-    int order[RAILS_MAX];
+    int order[MULTIRAIL_MAX];
     bool first = true;
 
     for (int i = 0; i < r->n; i++)
@@ -121,19 +123,19 @@ static trib_status_t connect_plain(struct rails *r, int peer,
                 r->peers[peer].rails[0].other = 0;
                 return TRIB_OK;
             }
-            (void)trib_rails_pass(r, i, status);
+            (void)trib_multirail_take_error(r, i, status);
             first = false;
         }
     }
     return r->err ? r->err->status : TRIB_ERR_PEER_LOST;
 }
 
-static unsigned connect_rails(struct rails *r, int peer,
-                              const struct rails_whole *whole,
+static unsigned connect_rails(struct multirail *r, int peer,
+                              const struct multirail_parsed_address *whole,
                               trib_status_t *status_out)
 {
-    struct dialling d[RAILS_MAX] = {0};
-    struct rails_peer *p = &r->peers[peer];
+    struct dialling d[MULTIRAIL_MAX] = {0};
+    struct multirail_peer *p = &r->peers[peer];
     unsigned failed = 0;
 
     dial_all(r, peer, whole, d);
@@ -154,10 +156,10 @@ static unsigned connect_rails(struct rails *r, int peer,
     return failed;
 }
 
-static trib_status_t connect_all(struct rails *r, int peer,
-                                 const struct rails_whole *whole)
+static trib_status_t connect_all(struct multirail *r, int peer,
+                                 const struct multirail_parsed_address *whole)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
     trib_status_t status = TRIB_OK;
     unsigned failed = 0;
 
@@ -167,48 +169,48 @@ static trib_status_t connect_all(struct rails *r, int peer,
         failed = connect_rails(r, peer, whole, &status);
     if (whole->plain && status != TRIB_OK)
         return status;
-    if ((failed | p->dead) == rails_all(p))
+    if ((failed | p->dead) == multirail_all(p))
         return trib_fail(r->err, failed ? status : TRIB_ERR_PEER_LOST, "%s", p->why);
     if (failed && !r->confirms)
         return trib_fail(r->err, status, "%s", p->why);
-    p->state = RAILS_PEER_CONNECTED;
-    trib_rails_set_order(&p->out, p, 0);
+    p->state = MULTIRAIL_PEER_CONNECTED;
+    trib_multirail_set_order(&p->out, p, 0);
     if (failed)
-        trib_rails_doom(r, peer, failed);
+        trib_multirail_fail_rails(r, peer, failed);
     for (int k = p->n - 1; k >= 0; k--) {
         if (!(failed >> k & 1) && !(p->dead >> k & 1))
             atomic_store_explicit(&p->waker, p->rails[k].inner, memory_order_release);
     }
     if (p->dead) {
-        p->flow = RAILS_ASKING;
+        p->flow = MULTIRAIL_ASKING;
         p->trouble = true;
-        trib_rails_list(r, peer);
+        trib_multirail_enlist(r, peer);
     }
     return TRIB_OK;
 }
 
-trib_status_t trib_rails_connect(struct trib_transport *t, int peer,
+trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
                                  const struct trib_address *address)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
     if (peer < 0 || peer >= r->size || peer == r->self)
         return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
                          peer, r->size);
-    struct rails_peer *p = &r->peers[peer];
-    if (p->state == RAILS_PEER_CONNECTED)
+    struct multirail_peer *p = &r->peers[peer];
+    if (p->state == MULTIRAIL_PEER_CONNECTED)
         return TRIB_OK;
-    if (p->state != RAILS_PEER_UNKNOWN)
+    if (p->state != MULTIRAIL_PEER_UNKNOWN)
         return trib_fail(r->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
                          peer);
-    struct rails_whole *whole = malloc(sizeof(*whole));
+    struct multirail_parsed_address *whole = malloc(sizeof(*whole));
     if (!p->log)
-        p->log = calloc(RAILS_LOG, sizeof(*p->log));
+        p->log = calloc(MULTIRAIL_LOG, sizeof(*p->log));
     if (!whole || !p->log) {
         free(whole);
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    trib_status_t status = trib_rails_look(r, peer, address, whole);
+    trib_status_t status = trib_multirail_match(r, peer, address, whole);
     if (status == TRIB_OK)
         status = connect_all(r, peer, whole);
     free(whole);

@@ -44,23 +44,24 @@ enum {
 
 /* Who has given up all rails says BYE on those that are left, as who leaves. A mark
  * with all rails before it says which of both that is. */
-void trib_rails_renounce(struct rails *r, int peer)
+void trib_multirail_drop_peer(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     for (int k = 0; k < p->n; k++) {
         unsigned bit = 1u << k;
         if (!((p->ended | p->parted | p->left) & bit) && p->rails[k].board)
-            (void)trib_rails_say(
+            (void)trib_multirail_send_msg(
                 r, peer, k,
-                (struct rails_word){.off = offsetof(struct rails_board, spare),
-                                    .len = rails_all(p)});
+                (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
+                                    .len = multirail_all(p)});
     }
 }
 
-void trib_rails_part(struct rails *r, int peer, enum rails_peer_state state)
+void trib_multirail_leave_rails(struct multirail *r, int peer,
+                                enum multirail_peer_state state)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     p->state = state;
     p->trouble = false;
@@ -68,10 +69,10 @@ void trib_rails_part(struct rails *r, int peer, enum rails_peer_state state)
     atomic_store_explicit(&p->waker, -1, memory_order_release);
     for (int i = 0; i < r->n; i++)
         r->inner[i]->ops->disconnect(r->inner[i], peer);
-    trib_rails_free_fifos(p);
+    trib_multirail_free_fifos(p);
 }
 
-static void choose_waker(struct rails_peer *p)
+static void choose_waker(struct multirail_peer *p)
 {
     for (int k = 0; k < p->n; k++) {
         if ((p->dead >> k & 1) || p->rails[k].inner < 0)
@@ -81,33 +82,33 @@ static void choose_waker(struct rails_peer *p)
     }
 }
 
-static void give_up(struct rails *r, int peer)
+static void give_up(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     p->dead |= p->doomed;
     p->epoch++;
-    if (p->state != RAILS_PEER_CONNECTED)
+    if (p->state != MULTIRAIL_PEER_CONNECTED)
         return;
-    p->flow = RAILS_ASKING;
+    p->flow = MULTIRAIL_ASKING;
     for (int k = 0; k < p->n; k++)
         p->rails[k].last = 0;
     choose_waker(p);
 }
 
 /* What cannot be said now is said at the next poll. */
-static bool say_marks(struct rails *r, int peer)
+static bool say_marks(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
     bool all = true;
 
     for (int k = 0; k < p->n; k++) {
-        struct rails_rail *rail = &p->rails[k];
+        struct multirail_rail *rail = &p->rails[k];
         if ((p->dead >> k & 1) || rail->marked == p->dead)
             continue;
-        if (trib_rails_say(r, peer, k,
-                           (struct rails_word){
-                               .off = offsetof(struct rails_board, spare),
+        if (trib_multirail_send_msg(r, peer, k,
+                           (struct multirail_msg){
+                               .off = offsetof(struct multirail_board, spare),
                                .len = p->dead}) == TRIB_OK)
             rail->marked = p->dead;
         else
@@ -117,7 +118,7 @@ static bool say_marks(struct rails *r, int peer)
 }
 
 /* Has everything come that the peer sent before its marks? */
-static bool all_marked(const struct rails_peer *p)
+static bool all_marked(const struct multirail_peer *p)
 {
     for (int k = 0; k < p->n; k++) {
         if (!(p->dead >> k & 1) && p->rails[k].mark != p->dead)
@@ -127,56 +128,56 @@ static bool all_marked(const struct rails_peer *p)
 }
 
 /* Before rails are left, what they have brought is taken. */
-static void leave_rails(struct rails *r, int peer)
+static void leave_rails(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
-    trib_rails_drain(r);
+    trib_multirail_drain(r);
     unsigned fresh = p->dead & ~(unsigned)p->parted;
     for (int k = 0; k < p->n; k++) {
-        struct rails_rail *rail = &p->rails[k];
+        struct multirail_rail *rail = &p->rails[k];
         if ((fresh >> k & 1) && !(p->ended >> k & 1) && rail->inner >= 0)
             r->inner[rail->inner]->ops->disconnect(r->inner[rail->inner], peer);
     }
     p->parted = p->dead;
 }
 
-static void close_direction(struct rails *r, int peer)
+static void close_direction(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     leave_rails(r, peer);
-    trib_rails_settle(p);
+    trib_multirail_reorder(p);
     for (int k = 0; k < p->n; k++)
         p->rails[k].early.head = p->rails[k].early.tail;
-    trib_rails_set_order(&p->in, p, p->got);
+    trib_multirail_set_order(&p->in, p, p->got);
     p->in_dead = p->dead;
     p->answer_owed = true;
 }
 
-static void answer(struct rails *r, int peer)
+static void answer(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
-    int n = trib_rails_losses(p->in_dead);
-    struct rails_cell *cell = &r->boards[r->size + peer].answer[n - 1];
+    struct multirail_peer *p = &r->peers[peer];
+    int n = trib_multirail_count(p->in_dead);
+    struct multirail_cell *cell = &r->boards[r->size + peer].answer[n - 1];
 
-    *cell =
-        (struct rails_cell){.magic = RAILS_MAGIC, .dead = p->in_dead, .got = p->got};
+    *cell = (struct multirail_cell){
+        .magic = MULTIRAIL_MAGIC, .dead = p->in_dead, .got = p->got};
     for (int k = 0; k < p->n && p->answer_owed; k++) {
-        size_t off = offsetof(struct rails_board, answer) +
-                     (size_t)(n - 1) * sizeof(struct rails_cell);
+        size_t off = offsetof(struct multirail_board, answer) +
+                     (size_t)(n - 1) * sizeof(struct multirail_cell);
         if (!(p->dead >> k & 1) &&
-            trib_rails_say(r, peer, k,
-                           (struct rails_word){.off = off,
-                                               .len = RAILS_ANSWER + (size_t)n}) ==
+            trib_multirail_send_msg(r, peer, k,
+                           (struct multirail_msg){.off = off,
+                                               .len = MULTIRAIL_ANSWER + (size_t)n}) ==
                 TRIB_OK)
             p->answer_owed = false;
     }
 }
 
-static void warn(struct rails *r, int peer)
+static void warn(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     for (int k = 0; k < p->n; k++) {
         unsigned bit = 1u << k;
@@ -184,66 +185,67 @@ static void warn(struct rails *r, int peer)
             continue;
         p->warned |= (uint8_t)bit;
         trib_log(
-            r->log, TRIB_LOG_WARN, RAILS_NAME,
+            r->log, TRIB_LOG_WARN, MULTIRAIL_NAME,
             "%s %s no longer reaches rank %d (%s): %d of %d rails carry its writes",
             r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
-            *p->why ? p->why : "the peer says so", p->n - trib_rails_losses(p->dead),
+            *p->why ? p->why : "the peer says so", p->n - trib_multirail_count(p->dead),
             p->n);
     }
 }
 
-static bool waited(const struct rails_peer *p, int ms)
+static bool waited(const struct multirail_peer *p, int ms)
 {
     return p->trouble_at && trib_now_ns() - p->trouble_at > (uint64_t)ms * 1000000u;
 }
 
 /* No rail remains, or none can be spared. */
-static bool is_over(const struct rails *r, const struct rails_peer *p)
+static bool is_over(const struct multirail *r, const struct multirail_peer *p)
 {
     unsigned gone = p->dead | p->doomed | p->left;
 
-    if ((gone & rails_all(p)) == rails_all(p))
+    if ((gone & multirail_all(p)) == multirail_all(p))
         return true;
     return !r->confirms &&
            (gone & ~(unsigned)p->left ? waited(p, DEATH_MS) : waited(p, LEAVE_MS));
 }
 
-static void finish(struct rails *r, int peer)
+static void finish(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
-    trib_rails_drain(r);
-    trib_rails_settle(p);
-    if (p->state == RAILS_PEER_CONNECTED)
-        p->state = RAILS_PEER_GOING;
+    trib_multirail_drain(r);
+    trib_multirail_reorder(p);
+    if (p->state == MULTIRAIL_PEER_CONNECTED)
+        p->state = MULTIRAIL_PEER_GOING;
     else /* never connected: nobody is told */
         p->trouble = false;
 }
 
 /* The two directions, each as far as it gets now; true: all is well again. */
-static bool go_on(struct rails *r, int peer)
+static bool go_on(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
     bool said = say_marks(r, peer);
 
     if (p->in_dead != p->dead && all_marked(p))
         close_direction(r, peer);
     if (p->answer_owed)
         answer(r, peer);
-    if (p->flow == RAILS_REPEATING && trib_rails_repeat(r, peer)) {
-        p->flow = RAILS_FLOWING;
+    if (p->flow == MULTIRAIL_REPEATING && trib_multirail_repost(r, peer)) {
+        p->flow = MULTIRAIL_FLOWING;
         warn(r, peer);
     }
-    return said && p->flow == RAILS_FLOWING && p->in_dead == p->dead && !p->answer_owed;
+    return said && p->flow == MULTIRAIL_FLOWING && p->in_dead == p->dead &&
+           !p->answer_owed;
 }
 
-void trib_rails_tend(struct rails *r, int peer)
+void trib_multirail_recover(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     if (!p->trouble_at)
         p->trouble_at = trib_now_ns();
-    if (p->state == RAILS_PEER_GOING)
+    if (p->state == MULTIRAIL_PEER_GOING)
         return;
     if (!is_over(r, p) && r->confirms) {
         if ((p->left & ~(unsigned)p->dead) && waited(p, LEAVE_MS))
@@ -255,7 +257,7 @@ void trib_rails_tend(struct rails *r, int peer)
         finish(r, peer);
         return;
     }
-    if (!r->confirms || p->state != RAILS_PEER_CONNECTED)
+    if (!r->confirms || p->state != MULTIRAIL_PEER_CONNECTED)
         return;
     bool well = go_on(r, peer);
     if (!well || ((p->left | p->doomed) & ~(unsigned)p->dead))

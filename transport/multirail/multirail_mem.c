@@ -7,27 +7,27 @@
 #include "transport/multirail/multirail.h"
 
 /* What is under way from or to it cannot be written again. */
-static void spoil(struct rails *r, const void *gone)
+static void spoil(struct multirail *r, const void *gone)
 {
     for (int i = 0; i < r->size; i++) {
-        struct rails_peer *p = &r->peers[i];
+        struct multirail_peer *p = &r->peers[i];
         for (uint64_t at = p->head; p->log && at != p->tail; at++) {
-            struct rails_entry *e = &p->log[at % RAILS_LOG];
+            struct multirail_entry *e = &p->log[at % MULTIRAIL_LOG];
             if (e->w.len && (e->w.local == gone || e->w.remote == gone))
                 e->spoilt = true;
         }
     }
 }
 
-static void forget(struct rails_region *region)
+static void forget(struct multirail_region *region)
 {
     LIST_REMOVE(region, entry);
     free(region);
 }
 
-static struct rails_region *make(struct rails *r)
+static struct multirail_region *make(struct multirail *r)
 {
-    struct rails_region *region = calloc(1, sizeof(*region));
+    struct multirail_region *region = calloc(1, sizeof(*region));
 
     if (!region) {
         trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -38,10 +38,10 @@ static struct rails_region *make(struct rails *r)
 }
 
 /* Rail 0 goes last: where it allocated the memory, it frees it. */
-void trib_rails_dereg(struct trib_transport *t, struct trib_region *opaque)
+void trib_multirail_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
-    struct rails *r = rails_of(t);
-    struct rails_region *region = (struct rails_region *)opaque;
+    struct multirail *r = multirail_of(t);
+    struct multirail_region *region = (struct multirail_region *)opaque;
 
     if (!region)
         return;
@@ -54,17 +54,18 @@ void trib_rails_dereg(struct trib_transport *t, struct trib_region *opaque)
 }
 
 /* Each device pins the memory for itself. */
-void trib_rails_room(struct trib_transport *t, bool near, struct trib_room *out)
+void trib_multirail_pinned_limit(struct trib_transport *t, bool near,
+                                 struct trib_pinned_limit *out)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
-    r->inner[0]->ops->room(r->inner[0], near, out);
+    r->inner[0]->ops->pinned_limit(r->inner[0], near, out);
     if (out->bytes != SIZE_MAX)
         out->bytes /= (size_t)r->n;
 }
 
 /* From rail `first` on; dmabuf may be NULL. On error the region is gone. */
-static trib_status_t register_from(struct rails *r, struct rails_region *region,
+static trib_status_t register_from(struct multirail *r, struct multirail_region *region,
                                    int first, const struct trib_dmabuf *dmabuf)
 {
     for (int i = first; i < r->n; i++) {
@@ -74,18 +75,18 @@ static trib_status_t register_from(struct rails *r, struct rails_region *region,
                    : t->ops->reg(t, region->ptr, region->len, &region->inner[i]);
         if (status != TRIB_OK) {
             region->inner[i] = NULL;
-            trib_rails_dereg(&r->base, (struct trib_region *)region);
-            return trib_rails_pass(r, i, status);
+            trib_multirail_dereg(&r->base, (struct trib_region *)region);
+            return trib_multirail_take_error(r, i, status);
         }
     }
     return TRIB_OK;
 }
 
-static trib_status_t register_all(struct rails *r, void *ptr, size_t len,
+static trib_status_t register_all(struct multirail *r, void *ptr, size_t len,
                                   const struct trib_dmabuf *dmabuf,
                                   struct trib_region **out)
 {
-    struct rails_region *region = make(r);
+    struct multirail_region *region = make(r);
 
     if (!region)
         return TRIB_ERR_NO_MEMORY;
@@ -95,24 +96,24 @@ static trib_status_t register_all(struct rails *r, void *ptr, size_t len,
     return register_from(r, region, 0, dmabuf);
 }
 
-trib_status_t trib_rails_reg(struct trib_transport *t, void *ptr, size_t len,
+trib_status_t trib_multirail_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out)
 {
-    return register_all(rails_of(t), ptr, len, NULL, out);
+    return register_all(multirail_of(t), ptr, len, NULL, out);
 }
 
-trib_status_t trib_rails_reg_dmabuf(struct trib_transport *t,
+trib_status_t trib_multirail_reg_dmabuf(struct trib_transport *t,
                                     const struct trib_dmabuf *d,
                                     struct trib_region **out)
 {
-    return register_all(rails_of(t), d->ptr, d->len, d, out);
+    return register_all(multirail_of(t), d->ptr, d->len, d, out);
 }
 
-trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+trib_status_t trib_multirail_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                                struct trib_region **region_out)
 {
-    struct rails *r = rails_of(t);
-    struct rails_region *region = make(r);
+    struct multirail *r = multirail_of(t);
+    struct multirail_region *region = make(r);
     void *ptr;
 
     if (!region)
@@ -121,7 +122,7 @@ trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_
         r->inner[0]->ops->alloc(r->inner[0], len, &ptr, &region->inner[0]);
     if (status != TRIB_OK) {
         forget(region);
-        return trib_rails_pass(r, 0, status);
+        return trib_multirail_take_error(r, 0, status);
     }
     region->ptr = ptr;
     region->len = len;
@@ -133,15 +134,15 @@ trib_status_t trib_rails_alloc(struct trib_transport *t, size_t len, void **ptr_
     return TRIB_OK;
 }
 
-void trib_rails_release(struct trib_transport *t, struct trib_remote *opaque)
+void trib_multirail_release(struct trib_transport *t, struct trib_remote *opaque)
 {
-    struct rails *r = rails_of(t);
-    struct rails_remote *remote = (struct rails_remote *)opaque;
+    struct multirail *r = multirail_of(t);
+    struct multirail_remote *remote = (struct multirail_remote *)opaque;
 
     if (!remote)
         return;
     spoil(r, remote);
-    for (int k = 0; k < RAILS_MAX; k++) {
+    for (int k = 0; k < MULTIRAIL_MAX; k++) {
         if (!remote->rail[k])
             continue;
         struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
@@ -153,13 +154,13 @@ void trib_rails_release(struct trib_transport *t, struct trib_remote *opaque)
 
 /* Any of its rails may carry the next write. Where all are lost nothing is written any
  * more, and the loss will be reported: that is no fault of its length. */
-size_t trib_rails_length(struct trib_transport *t, const struct trib_remote *opaque)
+size_t trib_multirail_length(struct trib_transport *t, const struct trib_remote *opaque)
 {
-    struct rails *r = rails_of(t);
-    const struct rails_remote *remote = (const struct rails_remote *)opaque;
+    struct multirail *r = multirail_of(t);
+    const struct multirail_remote *remote = (const struct multirail_remote *)opaque;
     size_t least = SIZE_MAX;
 
-    for (int k = 0; k < RAILS_MAX; k++) {
+    for (int k = 0; k < MULTIRAIL_MAX; k++) {
         if (!remote->rail[k])
             continue;
         struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
@@ -170,12 +171,12 @@ size_t trib_rails_length(struct trib_transport *t, const struct trib_remote *opa
 }
 
 /* The own records; the inner transports free what is theirs. */
-void trib_rails_free_memory(struct rails *r)
+void trib_multirail_free_memory(struct multirail *r)
 {
     while (!LIST_EMPTY(&r->regions))
         forget(LIST_FIRST(&r->regions));
     while (!LIST_EMPTY(&r->remotes)) {
-        struct rails_remote *remote = LIST_FIRST(&r->remotes);
+        struct multirail_remote *remote = LIST_FIRST(&r->remotes);
         LIST_REMOVE(remote, entry);
         free(remote);
     }

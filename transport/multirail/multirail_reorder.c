@@ -4,10 +4,10 @@
  *
  * Nothing is taken from the inner transports while something is ready for the caller,
  * so that little is held here. What comes before its turn is: else the rail that brings
- * what is missing might wait behind it. An honest sender has at most RAILS_LOG writes
- * beyond one that is not at the target, where WRITE_DONE means as much (`confirms`);
- * elsewhere an engine has as many as its windows allow. A peer that goes far beyond
- * that is lost.
+ * what is missing might wait behind it. An honest sender has at most MULTIRAIL_LOG
+ * writes beyond one that is not at the target, where WRITE_DONE means as much
+ * (`confirms`); elsewhere an engine has as many as its windows allow. A peer that goes
+ * far beyond that is lost.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,47 +25,47 @@ enum {
     DRAIN_ROUNDS = 4096, /* others may send on without end */
 };
 
-static bool push(struct rails_fifo *f, struct rails_arrival a)
+static bool push(struct multirail_fifo *f, struct multirail_arrival a)
 {
     if (f->tail - f->head == f->room) {
         uint32_t room = f->room ? 2 * f->room : FIFO_MIN;
-        struct rails_arrival *ring = malloc(room * sizeof(*ring));
+        struct multirail_arrival *ring = malloc(room * sizeof(*ring));
         if (!ring)
             return false;
         uint32_t n = 0;
         for (; f->head != f->tail; f->head++)
             ring[n++] = f->ring[f->head & (f->room - 1)];
         free(f->ring);
-        *f = (struct rails_fifo){.ring = ring, .tail = n, .room = room};
+        *f = (struct multirail_fifo){.ring = ring, .tail = n, .room = room};
     }
     f->ring[f->tail++ & (f->room - 1)] = a;
     return true;
 }
 
-static bool is_empty(const struct rails_fifo *f)
+static bool is_empty(const struct multirail_fifo *f)
 {
     return f->head == f->tail;
 }
 
-static struct rails_arrival pop(struct rails_fifo *f)
+static struct multirail_arrival pop(struct multirail_fifo *f)
 {
     return f->ring[f->head++ & (f->room - 1)];
 }
 
-void trib_rails_free_fifos(struct rails_peer *p)
+void trib_multirail_free_fifos(struct multirail_peer *p)
 {
-    for (int k = 0; k < RAILS_MAX; k++) {
+    for (int k = 0; k < MULTIRAIL_MAX; k++) {
         free(p->rails[k].early.ring);
-        p->rails[k].early = (struct rails_fifo){0};
+        p->rails[k].early = (struct multirail_fifo){0};
     }
     free(p->ready.ring);
-    p->ready = (struct rails_fifo){0};
+    p->ready = (struct multirail_fifo){0};
 }
 
-void trib_rails_settle(struct rails_peer *p)
+void trib_multirail_reorder(struct multirail_peer *p)
 {
     while (p->in.n) {
-        struct rails_fifo *f = &p->rails[rails_rail_of(&p->in, p->got)].early;
+        struct multirail_fifo *f = &p->rails[multirail_rail_of(&p->in, p->got)].early;
         if (is_empty(f) || !push(&p->ready, f->ring[f->head & (f->room - 1)]))
             return;
         (void)pop(f);
@@ -74,28 +74,28 @@ void trib_rails_settle(struct rails_peer *p)
 }
 
 /* The first words of a peer that this rank is not connected with say what it sends. */
-static bool meet(struct rails *r, int peer, int inner)
+static bool meet(struct multirail *r, int peer, int inner)
 {
-    struct rails_peer *p = &r->peers[peer];
-    struct rails_cell hello; /* the peer can write to its board at any time */
+    struct multirail_peer *p = &r->peers[peer];
+    struct multirail_cell hello; /* the peer can write to its board at any time */
 
     trib_snapshot(&hello, &r->boards[peer].hello[inner], sizeof(hello));
     bool plain = hello.magic == 0; /* it has one device, and no board */
     uint32_t n = plain ? 1 : hello.n, k = plain ? 0 : hello.rail;
 
-    if ((!plain && hello.magic != RAILS_MAGIC) || n < 1 || n > (uint32_t)r->n ||
+    if ((!plain && hello.magic != MULTIRAIL_MAGIC) || n < 1 || n > (uint32_t)r->n ||
         k >= n || (p->n && (p->n != (int)n || p->rails[k].inner >= 0)))
         return false;
     if (!p->n) {
         p->n = (int)n;
         p->plain = plain;
-        trib_rails_set_order(&p->in, p, 0);
+        trib_multirail_set_order(&p->in, p, 0);
     }
     p->rails[k].inner = inner;
     return true;
 }
 
-static int find_rail(const struct rails_peer *p, int inner)
+static int find_rail(const struct multirail_peer *p, int inner)
 {
     if (p->plain)
         return 0;
@@ -106,32 +106,32 @@ static int find_rail(const struct rails_peer *p, int inner)
     return -1;
 }
 
-static void take_word(struct rails *r, int peer, int k, uint64_t len)
+static void take_word(struct multirail *r, int peer, int k, uint64_t len)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
-    if (len >= RAILS_ANSWER) {
-        trib_rails_answered(r, peer, (int)(len - RAILS_ANSWER));
+    if (len >= MULTIRAIL_ANSWER) {
+        trib_multirail_take_answer(r, peer, (int)(len - MULTIRAIL_ANSWER));
         return;
     }
-    unsigned dead = (unsigned)len & rails_all(p);
+    unsigned dead = (unsigned)len & multirail_all(p);
     p->rails[k].mark = (uint8_t)dead;
-    if ((dead & (1u << k)) && dead != rails_all(p))
+    if ((dead & (1u << k)) && dead != multirail_all(p))
         return; /* nonsense: a rail does not tell its own end */
-    if (dead == rails_all(p))
+    if (dead == multirail_all(p))
         snprintf(p->why, sizeof(p->why), "it has lost this rank");
     if (dead & ~(unsigned)(p->dead | p->doomed)) /* else known, or a probe */
-        trib_rails_doom(r, peer, dead);
+        trib_multirail_fail_rails(r, peer, dead);
 }
 
-static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
+static void take_arrived(struct multirail *r, int inner, const struct trib_event *e)
 {
-    struct rails_peer *p = &r->peers[e->peer];
+    struct multirail_peer *p = &r->peers[e->peer];
     int k = find_rail(p, inner);
 
     if (k < 0) {
         if (!meet(r, e->peer, inner)) {
-            trib_rails_fail(r, e->peer,
+            trib_multirail_fail_peer(r, e->peer,
                             "it spreads its writes over rails as no peer does");
             return;
         }
@@ -145,45 +145,45 @@ static void take_arrived(struct rails *r, int inner, const struct trib_event *e)
         take_word(r, e->peer, k, e->len);
         return;
     }
-    struct rails_fifo *early = &p->rails[k].early;
+    struct multirail_fifo *early = &p->rails[k].early;
     if (early->tail - early->head >= EARLY_MAX) {
-        trib_rails_fail(
+        trib_multirail_fail_peer(
             r, e->peer,
             "it goes on to write over one rail, and leaves out another whose turn it "
             "is");
         return;
     }
-    if (!push(early, (struct rails_arrival){.len = e->len, .imm = e->imm})) {
-        trib_rails_fail(r, e->peer, "no memory is left for what arrives");
+    if (!push(early, (struct multirail_arrival){.len = e->len, .imm = e->imm})) {
+        trib_multirail_fail_peer(r, e->peer, "no memory is left for what arrives");
         return;
     }
-    trib_rails_settle(p);
+    trib_multirail_reorder(p);
     if (!is_empty(&p->ready))
-        trib_rails_list(r, e->peer);
+        trib_multirail_enlist(r, e->peer);
 }
 
-static void take_done(struct rails *r, int inner, const struct trib_event *e)
+static void take_done(struct multirail *r, int inner, const struct trib_event *e)
 {
-    struct rails_peer *p = &r->peers[e->peer];
+    struct multirail_peer *p = &r->peers[e->peer];
     int k = find_rail(p, inner);
 
     if (k < 0)
         return;
-    uint64_t at = e->token & RAILS_PROBE;
-    if (at == RAILS_PROBE) {
+    uint64_t at = e->token & MULTIRAIL_PROBE;
+    if (at == MULTIRAIL_PROBE) {
         p->rails[k].probing = false;
         p->rails[k].heard = trib_now_ns();
         return;
     }
-    if ((uint8_t)(e->token >> RAILS_EPOCH_SHIFT) != p->epoch)
+    if ((uint8_t)(e->token >> MULTIRAIL_EPOCH_SHIFT) != p->epoch)
         return;
     p->rails[k].done = at + 1;
-    trib_rails_list(r, e->peer);
+    trib_multirail_enlist(r, e->peer);
 }
 
-static void take_lost(struct rails *r, int inner, const struct trib_event *e)
+static void take_lost(struct multirail *r, int inner, const struct trib_event *e)
 {
-    struct rails_peer *p = &r->peers[e->peer];
+    struct multirail_peer *p = &r->peers[e->peer];
     int k = find_rail(p, inner);
 
     if (k < 0)
@@ -193,21 +193,21 @@ static void take_lost(struct rails *r, int inner, const struct trib_event *e)
         return;
     memcpy(p->why, e->why, sizeof(p->why));
     if (!e->left) {
-        trib_rails_doom(r, e->peer, 1u << k);
+        trib_multirail_fail_rails(r, e->peer, 1u << k);
         return;
     }
     if (!p->trouble)
         p->trouble_at = 0;
     p->left |= (uint8_t)(1u << k);
     p->trouble = true;
-    trib_rails_list(r, e->peer);
+    trib_multirail_enlist(r, e->peer);
 }
 
-static void take(struct rails *r, int inner, const struct trib_event *e)
+static void take(struct multirail *r, int inner, const struct trib_event *e)
 {
-    const struct rails_peer *p = &r->peers[e->peer];
+    const struct multirail_peer *p = &r->peers[e->peer];
 
-    if (p->state == RAILS_PEER_LOST || p->state == RAILS_PEER_LEFT)
+    if (p->state == MULTIRAIL_PEER_LOST || p->state == MULTIRAIL_PEER_LEFT)
         return;
     if (e->kind == TRIB_EVENT_ARRIVED)
         take_arrived(r, inner, e);
@@ -217,7 +217,7 @@ static void take(struct rails *r, int inner, const struct trib_event *e)
         take_lost(r, inner, e);
 }
 
-bool trib_rails_pull(struct rails *r)
+bool trib_multirail_pull(struct multirail *r)
 {
     struct trib_event events[BATCH];
     bool any = false;
@@ -233,19 +233,19 @@ bool trib_rails_pull(struct rails *r)
     return any;
 }
 
-void trib_rails_drain(struct rails *r)
+void trib_multirail_drain(struct multirail *r)
 {
-    for (int i = 0; i < DRAIN_ROUNDS && trib_rails_pull(r); i++)
+    for (int i = 0; i < DRAIN_ROUNDS && trib_multirail_pull(r); i++)
         continue;
 }
 
-int trib_rails_deliver(struct rails_peer *p, int peer, struct trib_event *events,
-                       int max)
+int trib_multirail_deliver(struct multirail_peer *p, int peer,
+                           struct trib_event *events, int max)
 {
     int n = 0;
 
     for (; n < max && !is_empty(&p->ready); n++) {
-        struct rails_arrival a = pop(&p->ready);
+        struct multirail_arrival a = pop(&p->ready);
         events[n].kind = TRIB_EVENT_ARRIVED;
         events[n].peer = peer;
         events[n].imm = a.imm;

@@ -14,20 +14,22 @@
 
 #define UNSIGNALLED 8u
 
-static uint64_t token_of(const struct rails_peer *p, uint64_t at)
+static uint64_t token_of(const struct multirail_peer *p, uint64_t at)
 {
-    return (uint64_t)p->epoch << RAILS_EPOCH_SHIFT | at;
+    return (uint64_t)p->epoch << MULTIRAIL_EPOCH_SHIFT | at;
 }
 
 /* TRIB_ERR_NO_RESOURCE also where the rail has just ended: poll will tell. */
-static trib_status_t post(struct rails *r, int peer, struct rails_entry *e, uint64_t at)
+static trib_status_t post(struct multirail *r, int peer, struct multirail_entry *e,
+                          uint64_t at)
 {
-    struct rails_peer *p = &r->peers[peer];
-    int k = rails_rail_of(&p->out, e->event);
-    struct rails_rail *rail = &p->rails[k];
+    struct multirail_peer *p = &r->peers[peer];
+    int k = multirail_rail_of(&p->out, e->event);
+    struct multirail_rail *rail = &p->rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
-    const struct rails_region *local = (const struct rails_region *)e->w.local;
-    const struct rails_remote *remote = (const struct rails_remote *)e->w.remote;
+    const struct multirail_region *local = (const struct multirail_region *)e->w.local;
+    const struct multirail_remote *remote =
+        (const struct multirail_remote *)e->w.remote;
     struct trib_write w = e->w;
 
     if (w.len) {
@@ -44,7 +46,7 @@ static trib_status_t post(struct rails *r, int peer, struct rails_entry *e, uint
         return TRIB_ERR_NO_RESOURCE;
     }
     if (status != TRIB_OK)
-        return trib_rails_pass(r, rail->inner, status);
+        return trib_multirail_take_error(r, rail->inner, status);
     rail->unsignalled = w.signal ? 0 : rail->unsignalled + 1;
     if (w.signal)
         rail->last = at + 1;
@@ -52,17 +54,18 @@ static trib_status_t post(struct rails *r, int peer, struct rails_entry *e, uint
     return TRIB_OK;
 }
 
-trib_status_t trib_rails_write(struct trib_transport *t, int peer,
+trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
                                const struct trib_write *write)
 {
-    struct rails *r = rails_of(t);
+    struct multirail *r = multirail_of(t);
 
     assert(peer >= 0 && peer < r->size);
-    struct rails_peer *p = &r->peers[peer];
-    const struct rails_remote *remote = (const struct rails_remote *)write->remote;
-    if (p->state == RAILS_PEER_UNKNOWN)
+    struct multirail_peer *p = &r->peers[peer];
+    const struct multirail_remote *remote =
+        (const struct multirail_remote *)write->remote;
+    if (p->state == MULTIRAIL_PEER_UNKNOWN)
         return TRIB_ERR_INVALID;
-    if (p->state != RAILS_PEER_CONNECTED && p->state != RAILS_PEER_GOING)
+    if (p->state != MULTIRAIL_PEER_CONNECTED && p->state != MULTIRAIL_PEER_GOING)
         return TRIB_ERR_PEER_LOST;
     if (write->len && (!write->local || !remote || remote->peer != peer))
         return trib_fail(r->err, TRIB_ERR_INVALID,
@@ -71,11 +74,11 @@ trib_status_t trib_rails_write(struct trib_transport *t, int peer,
     if (write->imm == TRIB_IMM_OWN && !write->quiet)
         return trib_fail(r->err, TRIB_ERR_INVALID,
                          "the immediate %#x is the transport's own", write->imm);
-    if (p->state == RAILS_PEER_GOING || p->flow != RAILS_FLOWING ||
-        p->tail - p->head >= RAILS_LOG)
+    if (p->state == MULTIRAIL_PEER_GOING || p->flow != MULTIRAIL_FLOWING ||
+        p->tail - p->head >= MULTIRAIL_LOG)
         return TRIB_ERR_NO_RESOURCE;
-    struct rails_entry *e = &p->log[p->tail % RAILS_LOG];
-    *e = (struct rails_entry){.w = *write, .event = p->events};
+    struct multirail_entry *e = &p->log[p->tail % MULTIRAIL_LOG];
+    *e = (struct multirail_entry){.w = *write, .event = p->events};
     trib_status_t status = post(r, peer, e, p->tail);
     if (status != TRIB_OK)
         return status;
@@ -84,18 +87,19 @@ trib_status_t trib_rails_write(struct trib_transport *t, int peer,
     return TRIB_OK;
 }
 
-static bool is_done(const struct rails_peer *p, uint64_t at)
+static bool is_done(const struct multirail_peer *p, uint64_t at)
 {
-    return at < p->confirmed || p->rails[p->log[at % RAILS_LOG].rail].done > at;
+    return at < p->confirmed || p->rails[p->log[at % MULTIRAIL_LOG].rail].done > at;
 }
 
-int trib_rails_reap(struct rails *r, int peer, struct trib_event *events, int max)
+int trib_multirail_reap(struct multirail *r, int peer, struct trib_event *events,
+                        int max)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
     int n = 0;
 
     for (; p->head != p->tail && is_done(p, p->head); p->head++) {
-        const struct rails_entry *e = &p->log[p->head % RAILS_LOG];
+        const struct multirail_entry *e = &p->log[p->head % MULTIRAIL_LOG];
         if (e->w.signal && n == max)
             break;
         if (e->w.signal)
@@ -107,14 +111,14 @@ int trib_rails_reap(struct rails *r, int peer, struct trib_event *events, int ma
     return n;
 }
 
-bool trib_rails_repeat(struct rails *r, int peer)
+bool trib_multirail_repost(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     for (; p->repeat_at != p->tail; p->repeat_at++) {
-        struct rails_entry *e = &p->log[p->repeat_at % RAILS_LOG];
+        struct multirail_entry *e = &p->log[p->repeat_at % MULTIRAIL_LOG];
         if (e->spoilt) {
-            trib_rails_fail(r, peer,
+            trib_multirail_fail_peer(r, peer,
                             "a rail was lost, and the memory of a write that was under "
                             "way on it is not registered any more");
             return false;
@@ -123,27 +127,29 @@ bool trib_rails_repeat(struct rails *r, int peer)
         if (status == TRIB_ERR_NO_RESOURCE)
             return false;
         if (status != TRIB_OK) {
-            trib_rails_fail(r, peer, trib_error_text(r->err));
+            trib_multirail_fail_peer(r, peer, trib_error_text(r->err));
             return false;
         }
     }
     return true;
 }
 
-trib_status_t trib_rails_say(struct rails *r, int peer, int k, struct rails_word word)
+trib_status_t trib_multirail_send_msg(struct multirail *r, int peer, int k,
+                                      struct multirail_msg word)
 {
-    struct rails_rail *rail = &r->peers[peer].rails[k];
+    struct multirail_rail *rail = &r->peers[peer].rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
     struct trib_write w = {
         .local = r->board->inner[rail->inner],
-        .local_off = (size_t)(r->size + peer) * sizeof(struct rails_board) + word.off,
+        .local_off =
+            (size_t)(r->size + peer) * sizeof(struct multirail_board) + word.off,
         .remote = rail->board,
-        .remote_off = (size_t)r->self * sizeof(struct rails_board) + word.off,
+        .remote_off = (size_t)r->self * sizeof(struct multirail_board) + word.off,
         .len = word.len,
         .imm = TRIB_IMM_OWN,
         .quiet = word.quiet,
         .signal = word.probe,
-        .token = RAILS_PROBE,
+        .token = MULTIRAIL_PROBE,
     };
 
     return inner->ops->write(inner, peer, &w);

@@ -8,7 +8,8 @@
 #include "base/time.h"
 #include "transport/multirail/multirail.h"
 
-trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status)
+trib_status_t trib_multirail_take_error(struct multirail *r, int inner,
+                                        trib_status_t status)
 {
     if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
         trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err[inner]));
@@ -16,7 +17,7 @@ trib_status_t trib_rails_pass(struct rails *r, int inner, trib_status_t status)
     return status;
 }
 
-void trib_rails_list(struct rails *r, int peer)
+void trib_multirail_enlist(struct multirail *r, int peer)
 {
     if (r->peers[peer].listed)
         return;
@@ -24,75 +25,75 @@ void trib_rails_list(struct rails *r, int peer)
     r->list[r->n_list++] = peer;
 }
 
-void trib_rails_set_order(struct rails_order *order, const struct rails_peer *p,
-                          uint64_t base)
+void trib_multirail_set_order(struct multirail_order *order,
+                              const struct multirail_peer *p, uint64_t base)
 {
-    *order = (struct rails_order){.base = base};
+    *order = (struct multirail_order){.base = base};
     for (int k = 0; k < p->n; k++) {
         if (!(p->dead >> k & 1))
             order->rail[order->n++] = (uint8_t)k;
     }
 }
 
-int trib_rails_losses(unsigned set)
+int trib_multirail_count(unsigned set)
 {
     return __builtin_popcount(set);
 }
 
-static void trouble(struct rails *r, int peer)
+static void trouble(struct multirail *r, int peer)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     if (!p->trouble_at)
         p->trouble_at = trib_now_ns();
     p->trouble = true;
-    trib_rails_list(r, peer);
+    trib_multirail_enlist(r, peer);
 }
 
-void trib_rails_doom(struct rails *r, int peer, unsigned rails)
+void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
     p->doomed |= (uint8_t)rails;
     trouble(r, peer);
 }
 
-void trib_rails_fail(struct rails *r, int peer, const char *why)
+void trib_multirail_fail_peer(struct multirail *r, int peer, const char *why)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
-    if (p->state != RAILS_PEER_CONNECTED)
+    if (p->state != MULTIRAIL_PEER_CONNECTED)
         return;
-    p->state = RAILS_PEER_GOING;
+    p->state = MULTIRAIL_PEER_GOING;
     snprintf(p->why, sizeof(p->why), "%.150s", why);
     trouble(r, peer);
 }
 
-void trib_rails_answered(struct rails *r, int peer, int n)
+void trib_multirail_take_answer(struct multirail *r, int peer, int n)
 {
-    struct rails_peer *p = &r->peers[peer];
+    struct multirail_peer *p = &r->peers[peer];
 
-    if (p->flow != RAILS_ASKING || n < 1 || n >= RAILS_MAX ||
-        n != trib_rails_losses(p->dead))
+    if (p->flow != MULTIRAIL_ASKING || n < 1 || n >= MULTIRAIL_MAX ||
+        n != trib_multirail_count(p->dead))
         return;
-    struct rails_cell cell; /* the peer can write to its board at any time */
+    struct multirail_cell cell; /* the peer can write to its board at any time */
     trib_snapshot(&cell, &r->boards[peer].answer[n - 1], sizeof(cell));
-    if (cell.magic != RAILS_MAGIC || cell.dead != p->dead)
+    if (cell.magic != MULTIRAIL_MAGIC || cell.dead != p->dead)
         return;
     if (cell.got > p->events || cell.got < p->released) {
-        trib_rails_fail(r, peer,
+        trib_multirail_fail_peer(r, peer,
                         "a rail was lost, and with it what had been taken for arrived");
         return;
     }
     uint64_t at = p->head;
-    while (at != p->tail && p->log[at % RAILS_LOG].event < cell.got)
+    while (at != p->tail && p->log[at % MULTIRAIL_LOG].event < cell.got)
         at++;
     p->confirmed = p->repeat_at = at;
     for (int k = 0; k < p->n; k++) {
         p->rails[k].done = 0;
         p->rails[k].unsignalled = 0;
     }
-    trib_rails_set_order(&p->out, p, cell.got);
-    p->flow = RAILS_REPEATING;
+    trib_multirail_set_order(&p->out, p, cell.got);
+    p->flow = MULTIRAIL_REPEATING;
     trouble(r, peer);
 }

@@ -30,19 +30,19 @@ enum {
     FRESH = 2, /* … the last of which is no older */
 };
 
-static uint64_t eighths(const struct rails *r, unsigned n)
+static uint64_t eighths(const struct multirail *r, unsigned n)
 {
     return r->silence_ns / 8 * n;
 }
 
 /* Those on which what is posted has not been done for a while. */
-static unsigned silent_rails(const struct rails *r, struct rails_peer *p,
+static unsigned silent_rails(const struct multirail *r, struct multirail_peer *p,
                              unsigned lives, bool afresh, uint64_t now)
 {
     unsigned silent = 0;
 
     for (int k = 0; k < p->n; k++) {
-        struct rails_rail *rail = &p->rails[k];
+        struct multirail_rail *rail = &p->rails[k];
         if (!(lives >> k & 1) || rail->last <= rail->done)
             rail->since = 0;
         else if (afresh || !rail->since || rail->seen != rail->done)
@@ -54,38 +54,39 @@ static unsigned silent_rails(const struct rails *r, struct rails_peer *p,
     return silent;
 }
 
-static void probe(struct rails *r, int peer, int k, uint64_t now)
+static void probe(struct multirail *r, int peer, int k, uint64_t now)
 {
-    struct rails_peer *p = &r->peers[peer];
-    struct rails_rail *rail = &p->rails[k];
+    struct multirail_peer *p = &r->peers[peer];
+    struct multirail_rail *rail = &p->rails[k];
 
     if (rail->probing || now - rail->asked < r->silence_ns / PROBES)
         return;
-    if (trib_rails_say(r, peer, k,
-                       (struct rails_word){.off = offsetof(struct rails_board, spare),
-                                           .len = p->dead,
-                                           .probe = true}) != TRIB_OK)
+    if (trib_multirail_send_msg(
+            r, peer, k,
+            (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
+                                   .len = p->dead,
+                                   .probe = true}) != TRIB_OK)
         return; /* the next look tries again */
     rail->probing = true;
     rail->asked = now;
 }
 
 /* Has one of these answered lately? */
-static bool one_answers(const struct rails *r, const struct rails_peer *p,
+static bool one_answers(const struct multirail *r, const struct multirail_peer *p,
                         unsigned rails, uint64_t now)
 {
     for (int k = 0; k < p->n; k++) {
-        const struct rails_rail *rail = &p->rails[k];
+        const struct multirail_rail *rail = &p->rails[k];
         if ((rails >> k & 1) && rail->heard && now - rail->heard < eighths(r, FRESH))
             return true;
     }
     return false;
 }
 
-static void look_at(struct rails *r, int peer, bool afresh, uint64_t now)
+static void look_at(struct multirail *r, int peer, bool afresh, uint64_t now)
 {
-    struct rails_peer *p = &r->peers[peer];
-    unsigned lives = rails_all(p) & ~(unsigned)(p->dead | p->doomed | p->left);
+    struct multirail_peer *p = &r->peers[peer];
+    unsigned lives = multirail_all(p) & ~(unsigned)(p->dead | p->doomed | p->left);
     unsigned silent = silent_rails(r, p, lives, afresh, now);
 
     for (int k = 0; silent && k < p->n; k++) {
@@ -105,10 +106,10 @@ static void look_at(struct rails *r, int peer, bool afresh, uint64_t now)
              "nothing gets through for %.1f s, as it does on %s",
              (double)eighths(r, SUSPECTED + PROVED) / 1e9,
              __builtin_popcount(lives & ~silent) > 1 ? "others" : "another");
-    trib_rails_doom(r, peer, silent);
+    trib_multirail_fail_rails(r, peer, silent);
 }
 
-void trib_rails_watch(struct rails *r)
+void trib_multirail_check_timeouts(struct multirail *r)
 {
     if (++r->polls % POLLS_PER_CLOCK != 0 &&
         !atomic_load_explicit(&r->slept, memory_order_relaxed))
@@ -120,8 +121,9 @@ void trib_rails_watch(struct rails *r)
     bool afresh = now - r->looked_at > eighths(r, SUSPECTED);
     r->looked_at = now;
     for (int i = 0; i < r->size; i++) {
-        const struct rails_peer *p = &r->peers[i];
-        if (p->state == RAILS_PEER_CONNECTED && p->flow == RAILS_FLOWING && p->n > 1)
+        const struct multirail_peer *p = &r->peers[i];
+        if (p->state == MULTIRAIL_PEER_CONNECTED && p->flow == MULTIRAIL_FLOWING &&
+            p->n > 1)
             look_at(r, i, afresh, now);
     }
 }

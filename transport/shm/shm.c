@@ -378,7 +378,7 @@ static void shm_arm(struct trib_transport *t)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-static int shm_descriptor(struct trib_transport *t)
+static int shm_event_fd(struct trib_transport *t)
 {
     struct shm *shm = shm_of(t);
 
@@ -453,9 +453,9 @@ const struct trib_transport_ops trib_shm_ops = {
     .close = shm_close,
     .address = trib_shm_address,
     .reach = trib_shm_reach,
-    .room = trib_no_room,
-    .survey = trib_shm_survey,
-    .settle = trib_shm_settle,
+    .pinned_limit = trib_no_pinned_limit,
+    .caps = trib_shm_caps,
+    .agree = trib_shm_agree,
     .route = trib_only_route,
     .connect = trib_shm_connect,
     .disconnect = trib_shm_disconnect,
@@ -464,7 +464,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .alloc_user = trib_shm_alloc_user,
     .reg = trib_shm_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
-    .discard = trib_shm_discard,
+    .release_pages = trib_shm_release_pages,
     .dereg = trib_shm_dereg,
     .export_region = trib_shm_export,
     .import_region = trib_shm_import,
@@ -474,7 +474,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .map = trib_shm_map,
     .write = shm_write,
     .poll = shm_poll,
-    .descriptor = shm_descriptor,
+    .event_fd = shm_event_fd,
     .arm = shm_arm,
     .wait = shm_wait,
     .wake = shm_wake,

@@ -159,12 +159,12 @@ static inline struct shm *shm_of(struct trib_transport *t)
 trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out);
 trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
                              const struct trib_address *address);
-trib_status_t trib_shm_survey(struct trib_transport *t,
+trib_status_t trib_shm_caps(struct trib_transport *t,
                               const struct trib_address *addresses,
-                              uint32_t *facts_out);
+                              uint32_t *caps_out);
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address);
-void trib_shm_settle(struct trib_transport *t, const uint32_t *facts);
+void trib_shm_agree(struct trib_transport *t, const uint32_t *caps);
 void trib_shm_disconnect(struct trib_transport *t, int peer);
 void trib_shm_leave(struct trib_transport *t, const bool *which);
 
@@ -221,7 +221,7 @@ trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **p
                                   struct trib_region **region_out);
 trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
                            struct trib_region **out);
-void trib_shm_discard(struct trib_transport *t, struct trib_region *region);
+void trib_shm_release_pages(struct trib_transport *t, struct trib_region *region);
 void trib_shm_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_shm_export(struct trib_transport *t,
                               const struct trib_region *region, struct trib_blob *out);

@@ -232,7 +232,7 @@ trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
 
 /* Peers map a segment until they release it, an arena lives on: neither closing nor
  * unmapping it here would free a page. */
-void trib_shm_discard(struct trib_transport *t, struct trib_region *opaque)
+void trib_shm_release_pages(struct trib_transport *t, struct trib_region *opaque)
 {
     const struct shm_region *region = (const struct shm_region *)opaque;
 

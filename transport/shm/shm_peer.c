@@ -108,8 +108,8 @@ trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
  * But those that have to hand their memory out learn of it here, before anyone waits
  * for that.
  */
-trib_status_t trib_shm_survey(struct trib_transport *t,
-                              const struct trib_address *addresses, uint32_t *facts_out)
+trib_status_t trib_shm_caps(struct trib_transport *t,
+                              const struct trib_address *addresses, uint32_t *caps_out)
 {
     struct shm *shm = shm_of(t);
 
@@ -119,7 +119,7 @@ trib_status_t trib_shm_survey(struct trib_transport *t,
         (void)trib_shm_reach(t, peer, &addresses[peer]);
         trib_error_clear(shm->err);
     }
-    *facts_out = TRIB_FACT_MAPS;
+    *caps_out = TRIB_CAP_MAPS;
     return TRIB_OK;
 }
 
@@ -134,9 +134,9 @@ static void serve_who_asked(struct shm *shm)
 }
 
 /* All ranks have surveyed the others by now. */
-void trib_shm_settle(struct trib_transport *t, const uint32_t *facts)
+void trib_shm_agree(struct trib_transport *t, const uint32_t *caps)
 {
-    (void)facts;
+    (void)caps;
     serve_who_asked(shm_of(t));
 }
 
@@ -206,7 +206,7 @@ static trib_status_t attach_control(struct shm *shm, int peer,
     if (!p->meets)
         return trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
     if (!shm->guard->serves)
-        (void)trib_handout_admit(shm->handout, a->pid); /* survey() has, or was left
+        (void)trib_handout_admit(shm->handout, a->pid); /* caps() has, or was left
                                                          * out */
     return trib_shm_guard_attach(shm, peer, &id, &p->control);
 }

@@ -61,15 +61,15 @@ static void release(struct tcp *tcp)
         free(tcp->peers[i].in.raw);
         trib_socket_free_seals(&tcp->peers[i]);
         free(tcp->peers[i].queue);
-        trib_watch_free(&tcp->peers[i].watch);
+        trib_peer_liveness_free(&tcp->peers[i].liveness);
     }
     for (int i = 0; i < tcp->n_guests; i++)
         close(tcp->guests[i].fd);
     close_fd(tcp->listener.fd);
     close_fd(tcp->bell);
     close_fd(tcp->epoll);
-    if (tcp->own_pulse)
-        trib_pulse_close(tcp->pulse);
+    if (tcp->own_heartbeat)
+        trib_heartbeat_close(tcp->heartbeat);
     trib_table_free(&tcp->table);
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
@@ -134,19 +134,20 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
     struct tcp *tcp = make(opts);
     if (!tcp)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    tcp->watch = watch != 0;
+    tcp->uses_proc = watch != 0;
     tcp->seals = opts->cfg->seal && opts->size > 1;
     tcp->aes = aes && tcp->seals && trib_record_has_aes(opts->secret);
     tcp->ways = ways;
-    tcp->pulse = opts->pulse;
-    tcp->own_pulse = !opts->pulse;
+    tcp->heartbeat = opts->heartbeat;
+    tcp->own_heartbeat = !opts->heartbeat;
     status = make_descriptors(tcp);
     if (status == TRIB_OK)
         status = trib_socket_listen(tcp, (int)port, (int)ports);
-    if (status == TRIB_OK && tcp->own_pulse)
-        status = trib_pulse_open(opts, "tcp", (int)port, (int)ports, &tcp->pulse);
-    if (status == TRIB_OK && tcp->own_pulse)
-        trib_pulse_fence(tcp->pulse, &tcp->ways.choice);
+    if (status == TRIB_OK && tcp->own_heartbeat)
+        status =
+            trib_heartbeat_open(opts, "tcp", (int)port, (int)ports, &tcp->heartbeat);
+    if (status == TRIB_OK && tcp->own_heartbeat)
+        trib_heartbeat_fence(tcp->heartbeat, &tcp->ways.choice);
     if (status == TRIB_OK && !trib_socket_proofs_open(tcp))
         status = trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll: %m");
     if (status != TRIB_OK) {
@@ -245,7 +246,7 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     return n;
 }
 
-static int tcp_descriptor(struct trib_transport *t)
+static int tcp_event_fd(struct trib_transport *t)
 {
     return tcp_of(t)->epoll;
 }
@@ -286,9 +287,9 @@ const struct trib_transport_ops trib_tcp_ops = {
     .close = tcp_close,
     .address = trib_socket_address,
     .reach = trib_socket_reach,
-    .room = trib_no_room,
-    .survey = trib_no_survey,
-    .settle = trib_no_settle,
+    .pinned_limit = trib_no_pinned_limit,
+    .caps = trib_no_caps,
+    .agree = trib_no_agree,
     .route = trib_only_route,
     .connect = trib_socket_connect,
     .disconnect = trib_socket_disconnect,
@@ -297,7 +298,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .alloc_user = trib_socket_alloc,
     .reg = trib_socket_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
-    .discard = trib_no_discard,
+    .release_pages = trib_no_release_pages,
     .dereg = trib_socket_dereg,
     .export_region = trib_socket_export,
     .import_region = trib_socket_import,
@@ -307,7 +308,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .map = trib_no_map,
     .write = trib_socket_write,
     .poll = tcp_poll,
-    .descriptor = tcp_descriptor,
+    .event_fd = tcp_event_fd,
     .arm = trib_no_arm,
     .wait = tcp_wait,
     .wake = trib_socket_wake,

@@ -115,10 +115,10 @@ struct tcp_address {
     uint32_t magic;
     uint32_t version;
     uint16_t port;
-    uint16_t pulse_port; /* UDP */
+    uint16_t heartbeat_port; /* UDP */
     int32_t pid;
     uint64_t key;
-    uint64_t pulse_key;
+    uint64_t heartbeat_key;
     uint64_t start, space, boot; /* of trib_process */
     uint64_t net; /* inode of the network name space */
     struct trib_net_list list;
@@ -191,7 +191,7 @@ struct tcp_peer {
     uint64_t key; /* of its address */
     bool said_bye; /* it leaves: the end of its stream is no death */
     bool finished; /* its stream came and has ended */
-    struct trib_watch watch;
+    struct trib_peer_liveness liveness;
     int own; /* the connection that this rank made, -1: none; may be in.fd, too */
     enum tcp_proof proof; /* on `own`; under tcp.lock */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* of this rank, on `own` */
@@ -249,9 +249,9 @@ struct tcp {
     struct trib_net_port listener;
     struct trib_strangers strangers;
     struct trib_net_ways ways;
-    struct trib_pulse *pulse;
-    bool own_pulse;
-    bool watch; /* look for peers of this host in /proc */
+    struct trib_heartbeat *heartbeat;
+    bool own_heartbeat;
+    bool uses_proc; /* looks for peers of this host in /proc */
     int bell;  /* eventfd: ends the own wait */
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;

@@ -52,9 +52,9 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address 
         .magic = TCP_MAGIC,
         .version = TCP_VERSION,
         .port = tcp->listener.port,
-        .pulse_port = trib_pulse_port(tcp->pulse),
+        .heartbeat_port = trib_heartbeat_port(tcp->heartbeat),
         .key = tcp->key,
-        .pulse_key = trib_pulse_key(tcp->pulse),
+        .heartbeat_key = trib_heartbeat_key(tcp->heartbeat),
         .start = tcp->me.start,
         .space = tcp->me.space,
         .boot = tcp->me.boot,
@@ -104,19 +104,19 @@ static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
                         const uint8_t ip[16])
 {
     struct tcp_peer *p = &tcp->peers[peer];
-    struct trib_watch_opts opts = {
+    struct trib_peer_liveness_opts opts = {
         .me = &tcp->me,
         .who = &p->who,
-        .proc = tcp->watch,
-        .pulse = tcp->pulse,
+        .proc = tcp->uses_proc,
+        .heartbeat = tcp->heartbeat,
         .peer = peer,
-        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+        .heart = {.port = a->heartbeat_port, .key = a->heartbeat_key, .pid = a->pid},
     };
 
     p->who = (struct trib_process){
         .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
     memcpy(opts.heart.ip, ip, sizeof(opts.heart.ip));
-    trib_watch_begin(&p->watch, &opts);
+    trib_peer_liveness_begin(&p->liveness, &opts);
 }
 
 static trib_status_t dial(struct tcp *tcp, int peer, const struct tcp_address *a,
@@ -317,7 +317,7 @@ static void acknowledge_less(struct tcp_inlet *in)
 
 void trib_socket_tick(struct tcp *tcp)
 {
-    uint64_t due = trib_watch_due(&tcp->stops_at);
+    uint64_t due = trib_peer_liveness_due(&tcp->stops_at);
     char why[TRIB_WHY_MAX];
 
     trib_socket_accept(tcp);
@@ -329,7 +329,7 @@ void trib_socket_tick(struct tcp *tcp)
         if (p->in.fd >= 0)
             acknowledge_less(&p->in);
         if (p->state == TCP_PEER_CONNECTED &&
-            trib_watch_lost(&p->watch, due, tcp->cfg->stop_timeout_ms, why,
+            trib_peer_liveness_lost(&p->liveness, due, tcp->cfg->stop_timeout_ms, why,
                             sizeof(why)))
             trib_socket_going(tcp, i, "%s", why);
     }

@@ -241,5 +241,5 @@ void trib_socket_close_peer(struct tcp *tcp, int peer)
         trib_socket_hang_up(tcp, p->own);
     p->own = -1;
     trib_socket_inlet_close(tcp, peer);
-    trib_watch_end(&p->watch);
+    trib_peer_liveness_end(&p->liveness);
 }

@@ -65,7 +65,7 @@ static struct ucx *make(const struct trib_transport_opts *opts,
     u->log = opts->log;
     u->secret = opts->secret;
     u->err = opts->err;
-    u->watch = s->watch != 0;
+    u->uses_proc = s->watch != 0;
     u->ways = s->ways;
     for (u->depth = 2; u->depth < (uint32_t)s->depth;)
         u->depth *= 2;
@@ -97,7 +97,7 @@ static void release(struct ucx *u)
         struct ucx_peer *p = &u->peers[i];
         close_fd(p->out);
         close_fd(p->in);
-        trib_watch_free(&p->watch);
+        trib_peer_liveness_free(&p->liveness);
         free(p->tickets);
         free(p->inbox);
     }
@@ -111,8 +111,8 @@ static void release(struct ucx *u)
     close_fd(u->stop);
     close_fd(u->doze);
     close_fd(u->door);
-    if (u->own_pulse)
-        trib_pulse_close(u->pulse);
+    if (u->own_heartbeat)
+        trib_heartbeat_close(u->heartbeat);
     trib_table_free(&u->table);
     free(u->guests);
     free(u->peers);
@@ -160,17 +160,18 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
             take_down(u);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    u->pulse = opts->pulse;
+    u->heartbeat = opts->heartbeat;
     status = make_descriptors(u);
     if (status == TRIB_OK)
         status = trib_ucx_worker_make(u);
     if (status == TRIB_OK)
         status = trib_ucx_listen(u, (int)s.port, (int)s.ports);
-    if (status == TRIB_OK && !opts->pulse) {
-        status = trib_pulse_open(opts, "ucx", (int)s.port, (int)s.ports, &u->pulse);
-        u->own_pulse = status == TRIB_OK;
-        if (u->own_pulse)
-            trib_pulse_fence(u->pulse, &u->ways.choice);
+    if (status == TRIB_OK && !opts->heartbeat) {
+        status =
+            trib_heartbeat_open(opts, "ucx", (int)s.port, (int)s.ports, &u->heartbeat);
+        u->own_heartbeat = status == TRIB_OK;
+        if (u->own_heartbeat)
+            trib_heartbeat_fence(u->heartbeat, &u->ways.choice);
     }
     if (status == TRIB_OK)
         status = trib_ucx_manager_start(u);
@@ -227,7 +228,7 @@ static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max
     return n;
 }
 
-static int ucx_descriptor(struct trib_transport *t)
+static int ucx_event_fd(struct trib_transport *t)
 {
     return ucx_of(t)->doze;
 }
@@ -282,9 +283,9 @@ const struct trib_transport_ops trib_ucx_ops = {
     .close = ucx_close,
     .address = trib_ucx_address,
     .reach = trib_ucx_reach,
-    .room = trib_no_room,
-    .survey = trib_no_survey,
-    .settle = trib_no_settle,
+    .pinned_limit = trib_no_pinned_limit,
+    .caps = trib_no_caps,
+    .agree = trib_no_agree,
     .route = trib_only_route,
     .connect = trib_ucx_connect,
     .disconnect = trib_ucx_disconnect,
@@ -293,7 +294,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     .alloc_user = trib_ucx_alloc,
     .reg = trib_ucx_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
-    .discard = trib_no_discard,
+    .release_pages = trib_no_release_pages,
     .dereg = trib_ucx_dereg,
     .export_region = trib_ucx_export,
     .import_region = trib_ucx_import,
@@ -303,7 +304,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     .map = trib_no_map,
     .write = trib_ucx_write,
     .poll = ucx_poll,
-    .descriptor = ucx_descriptor,
+    .event_fd = ucx_event_fd,
     .arm = ucx_arm,
     .wait = ucx_wait,
     .wake = trib_ucx_wake,

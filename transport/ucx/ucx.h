@@ -78,7 +78,7 @@ struct ucx_peer {
     struct trib_process who;
     uint64_t key; /* of its address */
     uint64_t out_key; /* of messages to it: its key, or what both proofs make of it */
-    struct trib_watch watch;
+    struct trib_peer_liveness liveness;
     bool mute; /* not connected: its loss is nobody's concern */
     bool reported; /* that it does not go well: a loss needs no second reason */
     uint64_t going_at;
@@ -138,9 +138,9 @@ struct ucx {
     uint64_t settings;
     uint32_t depth; /* of tickets; a power of two */
     uint32_t release; /* of UCX */
-    struct trib_pulse *pulse;
-    bool own_pulse;
-    bool watch; /* look for peers of this host in /proc */
+    struct trib_heartbeat *heartbeat;
+    bool own_heartbeat;
+    bool uses_proc; /* looks for peers of this host in /proc */
     /* UCX */
     ucp_context_h context;
     ucp_worker_h worker;

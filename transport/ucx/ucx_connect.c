@@ -29,9 +29,9 @@ trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *ou
         .magic = UCX_MAGIC,
         .version = UCX_VERSION,
         .port = u->listener.port,
-        .pulse_port = trib_pulse_port(u->pulse),
+        .heartbeat_port = trib_heartbeat_port(u->heartbeat),
         .key = u->key,
-        .pulse_key = trib_pulse_key(u->pulse),
+        .heartbeat_key = trib_heartbeat_key(u->heartbeat),
         .start = u->me.start,
         .space = u->me.space,
         .boot = u->me.boot,
@@ -80,7 +80,7 @@ struct call {
     int peer;
     int fd;
     uint64_t until;
-    uint64_t looked_at; /* of trib_watch_due */
+    uint64_t looked_at; /* of trib_peer_liveness_due */
     const struct ucx_address *address;
 };
 
@@ -89,8 +89,9 @@ static bool lives(struct ucx *u, struct call *c)
 {
     char why[TRIB_WHY_MAX];
 
-    return !trib_watch_lost(&u->peers[c->peer].watch, trib_watch_due(&c->looked_at),
-                            u->cfg->stop_timeout_ms, why, sizeof(why));
+    return !trib_peer_liveness_lost(&u->peers[c->peer].liveness,
+                                    trib_peer_liveness_due(&c->looked_at),
+                                    u->cfg->stop_timeout_ms, why, sizeof(why));
 }
 
 /* All bytes, or false and errno; 0 there is the end of the stream. */
@@ -235,19 +236,19 @@ static void begin_watch(struct ucx *u, int peer, const struct ucx_address *a,
                         const uint8_t ip[16])
 {
     struct ucx_peer *p = &u->peers[peer];
-    struct trib_watch_opts opts = {
+    struct trib_peer_liveness_opts opts = {
         .me = &u->me,
         .who = &p->who,
-        .proc = u->watch,
-        .pulse = u->pulse,
+        .proc = u->uses_proc,
+        .heartbeat = u->heartbeat,
         .peer = peer,
-        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+        .heart = {.port = a->heartbeat_port, .key = a->heartbeat_key, .pid = a->pid},
     };
 
     p->who = (struct trib_process){
         .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
     memcpy(opts.heart.ip, ip, sizeof(opts.heart.ip));
-    trib_watch_begin(&p->watch, &opts);
+    trib_peer_liveness_begin(&p->liveness, &opts);
 }
 
 static bool has_ended(struct ucx *u, int peer)
@@ -365,7 +366,7 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
                         .address = &a};
     status = make(u, &call);
     if (status != TRIB_OK) {
-        trib_watch_end(&p->watch);
+        trib_peer_liveness_end(&p->liveness);
         return status;
     }
     p->state = UCX_PEER_CONNECTED;

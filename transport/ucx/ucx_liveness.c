@@ -70,13 +70,14 @@ void trib_ucx_take_news(struct ucx *u)
 
 void trib_ucx_tick(struct ucx *u)
 {
-    uint64_t due = trib_watch_due(&u->stops_at);
+    uint64_t due = trib_peer_liveness_due(&u->stops_at);
     char why[TRIB_WHY_MAX];
 
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
         if (p->state == UCX_PEER_CONNECTED &&
-            trib_watch_lost(&p->watch, due, u->cfg->stop_timeout_ms, why, sizeof(why)))
+            trib_peer_liveness_lost(&p->liveness, due, u->cfg->stop_timeout_ms, why,
+                                    sizeof(why)))
             going(u, i, "%s", why);
     }
 }
@@ -101,7 +102,7 @@ static void part(struct ucx *u, int peer, enum ucx_peer_state state)
     u->backlog -= p->head != p->tail;
     p->head = p->tail;
     pthread_mutex_unlock(&u->lock);
-    trib_watch_end(&p->watch);
+    trib_peer_liveness_end(&p->liveness);
 }
 
 /* Has all come that a peer sent, as far as it can? */

@@ -22,10 +22,10 @@ struct ucx_address {
     uint32_t magic;
     uint32_t version;
     uint16_t port;
-    uint16_t pulse_port; /* UDP */
+    uint16_t heartbeat_port; /* UDP */
     int32_t pid;
     uint64_t key; /* random: strangers and other jobs do not know it */
-    uint64_t pulse_key;
+    uint64_t heartbeat_key;
     uint64_t start, space, boot; /* of trib_process */
     uint64_t net; /* inode of the network name space */
     struct trib_net_list list;

@@ -55,7 +55,7 @@ static trib_status_t parse(const struct trib_transport_opts *opts,
         {.name = "reach_ms", .min = 100, .max = 600000, .value = &s->reach_ms},
         {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
         {.name = "device", .text = s->device, .max = sizeof(s->device), .list = true},
-        {.name = "rails", .min = 1, .max = RAILS_MAX, .value = &s->rails},
+        {.name = "rails", .min = 1, .max = MULTIRAIL_MAX, .value = &s->rails},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
     };
@@ -63,7 +63,7 @@ static trib_status_t parse(const struct trib_transport_opts *opts,
     *s = (struct verbs_params){.ports = 1000,
                                .depth = 128,
                                .receives = 4096,
-                               .rails = RAILS_MAX,
+                               .rails = MULTIRAIL_MAX,
                                .reach_ms = REACH_MS,
                                .watch = 1};
     trib_status_t status = trib_params_parse(
@@ -144,10 +144,10 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->receives = (uint32_t)s->receives;
     v->inline_bytes = INLINE_BYTES;
     v->reach_ms = (int)s->reach_ms;
-    v->watch = s->watch != 0;
+    v->uses_proc = s->watch != 0;
     v->ways = s->ways;
-    v->pulse = opts->pulse;
-    v->own_pulse = !opts->pulse;
+    v->heartbeat = opts->heartbeat;
+    v->own_heartbeat = !opts->heartbeat;
     v->bell = v->stop = v->doze = v->door.at.fd = v->door.epoll = -1;
     v->connect = s->connect;
     v->net = trib_net_space();
@@ -164,17 +164,17 @@ static struct verbs *make(const struct trib_transport_opts *opts,
 
 static void release(struct verbs *v)
 {
-    trib_verbs_door_close(v);
+    trib_verbs_oob_listener_close(v);
     for (int i = 0; v->peers && i < v->size; i++) {
         free(v->peers[i].tickets);
-        trib_watch_free(&v->peers[i].watch);
+        trib_peer_liveness_free(&v->peers[i].liveness);
         if (v->peers[i].in.called)
             close(v->peers[i].in.wire);
         if (v->peers[i].out.called)
             close(v->peers[i].out.wire);
     }
-    if (v->own_pulse)
-        trib_pulse_close(v->pulse);
+    if (v->own_heartbeat)
+        trib_heartbeat_close(v->heartbeat);
     if (v->bell >= 0)
         close(v->bell);
     if (v->stop >= 0)
@@ -217,16 +217,16 @@ static trib_status_t make_descriptors(struct verbs *v)
 
 /* In the range of the connection manager's ports, though they are others: so a firewall
  * has one range to let through. */
-static trib_status_t start_pulse(struct verbs *v,
+static trib_status_t start_heartbeat(struct verbs *v,
                                  const struct trib_transport_opts *opts,
                                  const struct verbs_params *s)
 {
-    if (!v->own_pulse)
+    if (!v->own_heartbeat)
         return TRIB_OK;
     trib_status_t status =
-        trib_pulse_open(opts, "verbs", (int)s->port, (int)s->ports, &v->pulse);
+        trib_heartbeat_open(opts, "verbs", (int)s->port, (int)s->ports, &v->heartbeat);
     if (status == TRIB_OK)
-        trib_pulse_fence(v->pulse, &s->ways.choice);
+        trib_heartbeat_fence(v->heartbeat, &s->ways.choice);
     return status;
 }
 
@@ -269,9 +269,9 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
         trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s by GIDs: %s",
                  v->label, v->no_rdmacm);
     if (status == TRIB_OK && may_call(v))
-        status = trib_verbs_door_open(v, (int)s->port, (int)s->ports);
+        status = trib_verbs_oob_listener_open(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
-        status = start_pulse(v, opts, s);
+        status = start_heartbeat(v, opts, s);
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {
@@ -317,9 +317,9 @@ const struct trib_transport_ops trib_verbs_ops = {
     .close = verbs_close,
     .address = trib_verbs_address,
     .reach = trib_verbs_reach,
-    .room = trib_verbs_room,
-    .survey = trib_no_survey,
-    .settle = trib_no_settle,
+    .pinned_limit = trib_verbs_pinned_limit,
+    .caps = trib_no_caps,
+    .agree = trib_no_agree,
     .route = trib_verbs_peer_route,
     .connect = trib_verbs_connect,
     .disconnect = trib_verbs_disconnect,
@@ -328,7 +328,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .alloc_user = trib_verbs_alloc,
     .reg = trib_verbs_reg,
     .reg_dmabuf = trib_verbs_reg_dmabuf,
-    .discard = trib_no_discard,
+    .release_pages = trib_no_release_pages,
     .dereg = trib_verbs_dereg,
     .export_region = trib_verbs_export,
     .import_region = trib_verbs_import,
@@ -338,7 +338,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .map = trib_no_map,
     .write = trib_verbs_write,
     .poll = trib_verbs_poll,
-    .descriptor = trib_verbs_descriptor,
+    .event_fd = trib_verbs_event_fd,
     .arm = trib_verbs_arm,
     .wait = trib_verbs_wait,
     .wake = trib_verbs_wake,

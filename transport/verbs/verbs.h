@@ -74,7 +74,7 @@ enum verbs_peer_state {
 };
 
 /* Of a peer that goes: is its `why` the cause? */
-enum verbs_doubt {
+enum verbs_unclear_failure {
     VERBS_NO_DOUBT,
     VERBS_FLUSHED, /* the device has stopped a queue pair; something may still say
                     * why */
@@ -110,7 +110,7 @@ struct verbs_nonces {
 };
 
 /* Who has connected to the door and not yet been answered. */
-struct verbs_guest {
+struct verbs_pending_conn {
     int fd;
     uint64_t until;
     size_t have; /* of bytes, or of proof */
@@ -130,10 +130,10 @@ struct verbs_pending {
 };
 
 /* Where calls come in; the manager's alone, but for `epoll`. */
-struct verbs_door {
+struct verbs_oob_listener {
     struct trib_net_port at; /* fd -1: closed */
     int epoll; /* the door, guests, wires */
-    struct verbs_guest **guests; /* [max_guests] */
+    struct verbs_pending_conn **guests; /* [max_guests] */
     int n_guests, max_guests;
     struct trib_accept_pause pause;
 };
@@ -145,7 +145,7 @@ struct verbs_route {
 };
 
 /* What is known of a posted request until it is done. */
-struct verbs_ticket {
+struct verbs_send_wr {
     uint64_t token;
     bool asked; /* for a WRITE_DONE */
 };
@@ -157,20 +157,20 @@ struct verbs_peer {
     uint8_t device; /* which of its several */
     char by[TRIB_WHY_MAX]; /* how it is connected */
     uint64_t key;
-    struct trib_watch watch;
+    struct trib_peer_liveness liveness;
     bool said_bye; /* it leaves: the end of its connection is no death */
     bool finished; /* and nothing of it is still under way */
-    enum verbs_doubt doubt;
+    enum verbs_unclear_failure doubt;
     bool ended; /* REFUSED: its connection has ended since */
     enum ibv_wc_status status; /* REFUSED: by which that was told … */
     uint32_t vendor; /* … and what the device adds */
-    uint64_t question; /* REFUSED: of trib_watch_ask */
+    uint64_t question; /* REFUSED: of trib_peer_liveness_ask */
     uint64_t going_at, looked_at;
     uint64_t ahead; /* bytes of pieces that came before their write */
     char why[TRIB_WHY_MAX];
     /* under `posting`, but for head, which the owner alone writes */
     struct ibv_qp *qp; /* the outlet's, NULL: no posts */
-    struct verbs_ticket *tickets; /* [depth], a ring */
+    struct verbs_send_wr *tickets; /* [depth], a ring */
     _Atomic uint32_t head; /* oldest that is not known to be done */
     uint32_t tail; /* next free */
     uint32_t unsignalled; /* since the last that reports its completion */
@@ -201,9 +201,9 @@ struct verbs {
                                     * `links` */
     int next_pending;
     uint64_t settings;
-    struct trib_pulse *pulse;
-    bool own_pulse;
-    bool watch; /* look for peers of this host in /proc */
+    struct trib_heartbeat *heartbeat;
+    bool own_heartbeat;
+    bool uses_proc; /* looks for peers of this host in /proc */
     int reach_ms; /* for a connection: then no other address of the peer is tried */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
@@ -234,7 +234,7 @@ struct verbs {
     struct ibv_srq *srq;
     struct rdma_event_channel *events; /* NULL: no connection manager */
     struct rdma_cm_id *listener;
-    struct verbs_door door;
+    struct verbs_oob_listener door;
     int bell; /* eventfd: ends the own wait */
     int doze; /* epoll: the bell and the channel, what a sleep waits for */
     int stop; /* eventfd: ends the manager */
@@ -305,7 +305,7 @@ trib_status_t trib_verbs_forked(struct verbs *v);
 /* What the text after "verbs:" says. */
 struct verbs_params {
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
-    char device[RAILS_MAX * VERBS_PORT_TEXT]; /* a list, "" for what there is */
+    char device[MULTIRAIL_MAX * VERBS_PORT_TEXT]; /* a list, "" for what there is */
     enum verbs_connect connect;
     struct trib_net_ways ways;
 };
@@ -320,8 +320,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
 /* A peer's devices that may be tried, those of this one's networks first. */
 struct verbs_choice {
     int n;
-    uint8_t device[RAILS_MAX];
-    struct verbs_address address[RAILS_MAX];
+    uint8_t device[MULTIRAIL_MAX];
+    struct verbs_address address[MULTIRAIL_MAX];
 };
 void trib_verbs_choices(const struct verbs *v, const struct trib_address *blob,
                         struct verbs_choice *out);
@@ -362,12 +362,12 @@ int trib_verbs_table_read(struct verbs *v, struct ibv_context *context, uint8_t 
                           struct verbs_table *out);
 
 /* verbs_oob_listener.c: calls that come; under `links` but for open and close. */
-trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports);
-void trib_verbs_door_close(struct verbs *v);
-void trib_verbs_door_look(struct verbs *v);
-int trib_verbs_door_pause_ms(const struct verbs *v);
-void trib_verbs_door_watch(struct verbs *v, int fd);
-void trib_verbs_door_unwatch(struct verbs *v, int fd);
+trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports);
+void trib_verbs_oob_listener_close(struct verbs *v);
+void trib_verbs_oob_listener_look(struct verbs *v);
+int trib_verbs_oob_listener_pause_ms(const struct verbs *v);
+void trib_verbs_oob_listener_watch(struct verbs *v, int fd);
+void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd);
 void trib_verbs_wire_keep(int fd);
 
 /* verbs_proof.c: who asks, and who is asked, has the job's secret. Of the listener: */
@@ -404,8 +404,9 @@ bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *n
                              const struct verbs_answer *answer, size_t bytes);
 
 /* verbs_oob_connect.c: calls that are made. After `until` no other address is tried. */
-trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,
-                              uint64_t until, char *why, size_t bytes);
+trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
+                                     const struct verbs_address *a, uint64_t until,
+                                     char *why, size_t bytes);
 trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *why,
                                size_t bytes);
 
@@ -450,14 +451,15 @@ bool trib_verbs_post_proof(struct verbs *v, int peer);
 
 /* verbs_cq.c */
 int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max);
-int trib_verbs_descriptor(struct trib_transport *t);
+int trib_verbs_event_fd(struct trib_transport *t);
 void trib_verbs_arm(struct trib_transport *t);
 void trib_verbs_wait(struct trib_transport *t, int timeout_us);
 trib_status_t trib_verbs_post_receives(struct verbs *v);
 void trib_verbs_drain(struct verbs *v, int peer, uint64_t until);
 
 /* verbs_mr.c */
-void trib_verbs_room(struct trib_transport *t, bool near, struct trib_room *out);
+void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
+                             struct trib_pinned_limit *out);
 trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                                struct trib_region **region_out);
 trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,

@@ -368,8 +368,8 @@ static void *manage(void *arg)
     };
 
     while (!fds[0].revents) {
-        int n = trib_poll(fds, 4, trib_verbs_door_pause_ms(v));
-        trib_verbs_door_look(v);
+        int n = trib_poll(fds, 4, trib_verbs_oob_listener_pause_ms(v));
+        trib_verbs_oob_listener_look(v);
         if (n <= 0)
             continue;
         if (fds[1].revents & POLLIN)

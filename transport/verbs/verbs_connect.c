@@ -55,8 +55,8 @@ trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *
         .space = v->me.space,
         .boot = v->me.boot,
         .pid = v->me.pid,
-        .pulse_port = trib_pulse_port(v->pulse),
-        .pulse_key = trib_pulse_key(v->pulse),
+        .heartbeat_port = trib_heartbeat_port(v->heartbeat),
+        .heartbeat_key = trib_heartbeat_key(v->heartbeat),
         .door = v->door.at.port,
         .net = v->net,
         .more = (uint8_t)v->more_ips,
@@ -357,7 +357,8 @@ static void call(struct attempt *a, int peer, const struct verbs_address *addres
     a->status = TRIB_ERR_PEER_LOST;
     if (!may_call(a->v, address, a->why, sizeof(a->why)))
         return;
-    a->status = trib_verbs_dial(a->v, peer, address, a->until, a->why, sizeof(a->why));
+    a->status =
+        trib_verbs_oob_connect(a->v, peer, address, a->until, a->why, sizeof(a->why));
     verbs_ip_text(&a->v->peers[peer].where, a->at);
 }
 
@@ -412,19 +413,19 @@ trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
 static void begin_watch(struct verbs *v, int peer, const struct verbs_address *a)
 {
     struct verbs_peer *p = &v->peers[peer];
-    struct trib_watch_opts opts = {
+    struct trib_peer_liveness_opts opts = {
         .me = &v->me,
         .who = &p->who,
-        .proc = v->watch,
-        .pulse = v->pulse,
+        .proc = v->uses_proc,
+        .heartbeat = v->heartbeat,
         .peer = peer,
-        .heart = {.port = a->pulse_port, .key = a->pulse_key, .pid = a->pid},
+        .heart = {.port = a->heartbeat_port, .key = a->heartbeat_key, .pid = a->pid},
     };
 
     p->who = (struct trib_process){
         .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
     memcpy(opts.heart.ip, p->where.bytes, sizeof(opts.heart.ip));
-    trib_watch_begin(&p->watch, &opts);
+    trib_peer_liveness_begin(&p->liveness, &opts);
 }
 
 void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out)

@@ -60,7 +60,7 @@ static int take_sent(struct verbs *v, const struct ibv_wc *wc, struct trib_event
 {
     int peer = (int)(wc->wr_id >> 32 & CONTROL_VALUE);
     struct verbs_peer *p = &v->peers[peer];
-    struct verbs_ticket ticket = p->tickets[(uint32_t)wc->wr_id % v->depth];
+    struct verbs_send_wr ticket = p->tickets[(uint32_t)wc->wr_id % v->depth];
     uint32_t done = (uint32_t)wc->wr_id + 1;
 
     if ((int32_t)(done - atomic_load_explicit(&p->head, memory_order_relaxed)) <= 0)
@@ -152,7 +152,7 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
     default:
         break;
     }
-    if (!trib_watch_dead(&p->watch)) /* reason enough */
+    if (!trib_peer_liveness_dead(&p->liveness)) /* reason enough */
         trib_verbs_complain(v, peer, wc->status, wc->vendor_err);
 }
 
@@ -276,7 +276,7 @@ static void take_told(struct verbs *v)
     }
 }
 
-int trib_verbs_descriptor(struct trib_transport *t)
+int trib_verbs_event_fd(struct trib_transport *t)
 {
     return verbs_of(t)->doze;
 }

@@ -74,7 +74,7 @@ void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
     p->vendor = wc->vendor_err;
     p->ended = false;
     p->looked_at = 0;
-    p->question = trib_watch_ask(&p->watch);
+    p->question = trib_peer_liveness_ask(&p->liveness);
     p->doubt = VERBS_REFUSED;
 }
 
@@ -98,16 +98,18 @@ void trib_verbs_take_news(struct verbs *v)
 
 void trib_verbs_tick(struct verbs *v)
 {
-    uint64_t due = trib_watch_due(&v->stops_at);
+    uint64_t due = trib_peer_liveness_due(&v->stops_at);
     char why[TRIB_WHY_MAX];
 
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
         if (p->state != VERBS_PEER_CONNECTED)
             continue;
-        if (trib_watch_lost(&p->watch, due, v->cfg->stop_timeout_ms, why, sizeof(why)))
+        if (trib_peer_liveness_lost(&p->liveness, due, v->cfg->stop_timeout_ms, why,
+                                    sizeof(why)))
             trib_verbs_going(v, i, "%s", why);
-        else if (p->watch.by == TRIB_WATCH_PULSE && trib_watch_dead(&p->watch))
+        else if (p->liveness.by == TRIB_LIVENESS_BY_HEARTBEAT &&
+                 trib_peer_liveness_dead(&p->liveness))
             trib_verbs_going(v, i, "process %d has died", p->who.pid);
     }
 }
@@ -143,7 +145,7 @@ static void part(struct verbs *v, int peer, enum verbs_peer_state state)
         p->severed[i] = links[i];
     }
     p->bye_pending = false;
-    trib_watch_end(&p->watch);
+    trib_peer_liveness_end(&p->liveness);
 }
 
 static void bury(struct verbs *v, int peer)
@@ -158,15 +160,16 @@ static bool is_clear(struct verbs *v, int peer, uint64_t now)
 {
     struct verbs_peer *p = &v->peers[peer];
 
-    if (p->watch.by != TRIB_WATCH_NOBODY && now - p->looked_at < LOOK_MS * NS_PER_MS)
+    if (p->liveness.by != TRIB_LIVENESS_BY_NOBODY &&
+        now - p->looked_at < LOOK_MS * NS_PER_MS)
         return false;
     p->looked_at = now;
     bool late = now - p->going_at > DYING_MS * NS_PER_MS;
-    bool mute = p->watch.by == TRIB_WATCH_PULSE && p->ended &&
+    bool mute = p->liveness.by == TRIB_LIVENESS_BY_HEARTBEAT && p->ended &&
                 now - p->going_at > NEWS_MS * NS_PER_MS;
-    bool lives = trib_watch_answered(&p->watch, p->question);
-    bool dead = !lives && (mute || trib_watch_dead(&p->watch));
-    if (!dead && !lives && !late && p->watch.by != TRIB_WATCH_NOBODY)
+    bool lives = trib_peer_liveness_answered(&p->liveness, p->question);
+    bool dead = !lives && (mute || trib_peer_liveness_dead(&p->liveness));
+    if (!dead && !lives && !late && p->liveness.by != TRIB_LIVENESS_BY_NOBODY)
         return false;
     if (dead)
         trib_verbs_going(v, peer, "process %d has died", p->who.pid);
@@ -198,8 +201,8 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
         if (p->state != VERBS_PEER_GOING || !is_over(v, i))
             continue;
         /* Its writes fail before its end is told: the cause is its death. */
-        if (!p->said_bye && !trib_watch_answered(&p->watch, p->question) &&
-            trib_watch_dead(&p->watch))
+        if (!p->said_bye && !trib_peer_liveness_answered(&p->liveness, p->question) &&
+            trib_peer_liveness_dead(&p->liveness))
             snprintf(p->why, sizeof(p->why), "process %d has died", p->who.pid);
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;

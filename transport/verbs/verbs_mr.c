@@ -28,7 +28,8 @@ static size_t whole_pages(size_t len)
     return (len + PAGE - 1) & ~(PAGE - 1);
 }
 
-void trib_verbs_room(struct trib_transport *t, bool near, struct trib_room *out)
+void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
+                             struct trib_pinned_limit *out)
 {
     struct verbs *v = verbs_of(t);
     struct trib_memlock lock;
@@ -36,7 +37,7 @@ void trib_verbs_room(struct trib_transport *t, bool near, struct trib_room *out)
 
     (void)near;
     v->api.memlock(&lock);
-    *out = (struct trib_room){.bytes = trib_memlock_left(&lock),
+    *out = (struct trib_pinned_limit){.bytes = trib_memlock_left(&lock),
                               .cure = TRIB_MEMLOCK_CURE};
     if (lock.limited)
         snprintf(out->why, sizeof(out->why),
@@ -242,8 +243,9 @@ trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
     if (v->peers[peer].state != VERBS_PEER_CONNECTED)
         return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
     if (blob->len > TRIB_BLOB_MAX ||
-        trib_rails_nth(blob->bytes, blob->len, sizeof(uint32_t), v->peers[peer].device,
-                       (uint8_t *)&x, sizeof(x)) != sizeof(x))
+        trib_multirail_nth(blob->bytes, blob->len, sizeof(uint32_t),
+                           v->peers[peer].device, (uint8_t *)&x,
+                           sizeof(x)) != sizeof(x))
         memset(&x, 0, sizeof(x));
     if (x.magic != VERBS_MAGIC || x.key != v->peers[peer].key || x.len == 0 ||
         x.len > UINT64_MAX - x.address)

@@ -21,9 +21,9 @@ enum { DEVICES_MAX = 32 };
 
 struct devices {
     const struct verbs_params *params;
-    struct rails_plan plan;
+    struct multirail_plan plan;
     int n;
-    struct verbs_port at[RAILS_MAX];
+    struct verbs_port at[MULTIRAIL_MAX];
 };
 
 /* "NAME" or "NAME:PORT". */
@@ -81,10 +81,10 @@ static trib_status_t read_list(const char *text, struct devices *d,
 
     while (*text && status == TRIB_OK) {
         size_t len = strcspn(text, ",");
-        if (d->n == RAILS_MAX)
+        if (d->n == MULTIRAIL_MAX)
             return trib_fail(err, TRIB_ERR_CONFIG,
                              "verbs:device=%.100s: at most %d devices or ports", all,
-                             RAILS_MAX);
+                             MULTIRAIL_MAX);
         if (!read_port(text, len, &d->at[d->n]))
             return trib_fail(
                 err, TRIB_ERR_CONFIG,
@@ -114,7 +114,7 @@ static void look(struct devices *d, int max)
     n = n < DEVICES_MAX ? n : DEVICES_MAX;
     for (int i = 0; list && i < n; i++)
         (void)trib_verbs_count_ports(&api, list[i], &active[i]);
-    for (int nth = 0; list && nth < RAILS_MAX; nth++) {
+    for (int nth = 0; list && nth < MULTIRAIL_MAX; nth++) {
         for (int i = 0; i < n && d->n < max; i++) {
             bool only = nth == 0 && __builtin_popcount(active[i]) == 1;
             if (!active[i])
@@ -202,14 +202,14 @@ static bool shares_net(const struct verbs *v, const struct verbs_address *a)
 static bool read_address(const struct trib_address *blob, int nth,
                          struct verbs_address *out)
 {
-    struct rails_address head = {0};
+    struct multirail_address head = {0};
 
     if (blob->len > sizeof(blob->bytes))
         return false;
     memcpy(&head, blob->bytes, sizeof(head));
-    if (head.magic == RAILS_MAGIC && (uint32_t)nth >= head.n)
+    if (head.magic == MULTIRAIL_MAGIC && (uint32_t)nth >= head.n)
         return false;
-    return trib_rails_nth(blob->bytes, blob->len, sizeof(head), nth, (uint8_t *)out,
+    return trib_multirail_nth(blob->bytes, blob->len, sizeof(head), nth, (uint8_t *)out,
                           sizeof(*out)) == sizeof(*out) &&
            out->magic == VERBS_MAGIC && out->n + out->more <= VERBS_ADDRESSES;
 }
@@ -224,12 +224,12 @@ static bool same_net(struct trib_transport *inner, const struct trib_address *ad
 void trib_verbs_choices(const struct verbs *v, const struct trib_address *blob,
                         struct verbs_choice *out)
 {
-    struct verbs_address all[RAILS_MAX];
-    bool near[RAILS_MAX] = {false};
+    struct verbs_address all[MULTIRAIL_MAX];
+    bool near[MULTIRAIL_MAX] = {false};
     int n = 0;
 
     out->n = 0;
-    while (n < RAILS_MAX && read_address(blob, n, &all[n]))
+    while (n < MULTIRAIL_MAX && read_address(blob, n, &all[n]))
         n++;
     for (int i = 0; i < n && n > 1; i++)
         near[i] = shares_net(v, &all[i]);
@@ -258,7 +258,7 @@ static trib_status_t open_rail(void *arg, int rail,
 static trib_status_t open_several(const struct trib_transport_opts *opts,
                                   struct devices *d, struct trib_transport **out)
 {
-    d->plan = (struct rails_plan){
+    d->plan = (struct multirail_plan){
         .name = "verbs",
         .n = d->n,
         .confirms = true,
@@ -274,7 +274,7 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
         snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s",
                  trib_verbs_port_text(&d->at[i], text));
     }
-    return trib_rails_make(opts, &d->plan, out);
+    return trib_multirail_make(opts, &d->plan, out);
 }
 
 trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,

@@ -243,8 +243,9 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
     return TRIB_OK;
 }
 
-trib_status_t trib_verbs_dial(struct verbs *v, int peer, const struct verbs_address *a,
-                              uint64_t until, char *why, size_t bytes)
+trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
+                                     const struct verbs_address *a, uint64_t until,
+                                     char *why, size_t bytes)
 {
     struct dialling d = {.v = v,
                          .peer = peer,
@@ -297,7 +298,7 @@ static void take_back(struct verbs *v, int peer)
     trib_verbs_route_remove(v, link.qp->qp_num);
     pthread_mutex_unlock(&v->links);
     trib_verbs_link_drop(v, &link);
-    trib_watch_end(&p->watch);
+    trib_peer_liveness_end(&p->liveness);
     if (p->state == VERBS_PEER_GOING)
         v->n_going--;
     p->doubt = VERBS_NO_DOUBT;
@@ -329,7 +330,7 @@ trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *
                 p->tail == atomic_load_explicit(&p->head, memory_order_relaxed);
     if (here && send(p->out.wire, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word)) {
         trib_verbs_wire_keep(p->out.wire);
-        trib_verbs_door_watch(v, p->out.wire);
+        trib_verbs_oob_listener_watch(v, p->out.wire);
         trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
                  "rank %d to rank %d by GIDs, MTU %u: %s", v->self, peer,
                  128u << p->out.path.mtu, p->by);

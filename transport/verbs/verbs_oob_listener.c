@@ -51,9 +51,9 @@ static void add_addresses(struct verbs *v)
     }
 }
 
-trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports)
+trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports)
 {
-    struct verbs_door *door = &v->door;
+    struct verbs_oob_listener *door = &v->door;
     trib_status_t status =
         trib_net_bind("verbs", SOCK_STREAM, first_port, ports, &door->at, v->err);
 
@@ -69,11 +69,11 @@ trib_status_t trib_verbs_door_open(struct verbs *v, int first_port, int ports)
     trib_net_fence(&v->ways.choice, "verbs", v->log, &door->at);
     add_addresses(v);
     trib_verbs_wire_keep(door->at.fd); /* those that are let in inherit it */
-    trib_verbs_door_watch(v, door->at.fd);
+    trib_verbs_oob_listener_watch(v, door->at.fd);
     return TRIB_OK;
 }
 
-void trib_verbs_door_watch(struct verbs *v, int fd)
+void trib_verbs_oob_listener_watch(struct verbs *v, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
 
@@ -91,15 +91,15 @@ void trib_verbs_wire_keep(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
 }
 
-void trib_verbs_door_unwatch(struct verbs *v, int fd)
+void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd)
 {
     (void)epoll_ctl(v->door.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 /* In a forked child, too: nothing is said. */
-void trib_verbs_door_close(struct verbs *v)
+void trib_verbs_oob_listener_close(struct verbs *v)
 {
-    struct verbs_door *door = &v->door;
+    struct verbs_oob_listener *door = &v->door;
 
     for (; door->n_guests; door->n_guests--) {
         close(door->guests[door->n_guests - 1]->fd);
@@ -117,11 +117,11 @@ void trib_verbs_door_close(struct verbs *v)
 /* The guest at a place goes; its connection, too, unless a link has it now. */
 static void see_off(struct verbs *v, int at, bool hang_up)
 {
-    struct verbs_door *door = &v->door;
-    struct verbs_guest *g = door->guests[at];
+    struct verbs_oob_listener *door = &v->door;
+    struct verbs_pending_conn *g = door->guests[at];
 
     if (hang_up) {
-        trib_verbs_door_unwatch(v, g->fd);
+        trib_verbs_oob_listener_unwatch(v, g->fd);
         (void)shutdown(g->fd, SHUT_WR);
         close(g->fd);
     }
@@ -129,7 +129,7 @@ static void see_off(struct verbs *v, int at, bool hang_up)
     door->guests[at] = door->guests[--door->n_guests];
 }
 
-static void say(const struct verbs *v, const struct verbs_guest *g,
+static void say(const struct verbs *v, const struct verbs_pending_conn *g,
                 struct verbs_reply *reply)
 {
     int fd = g->fd;
@@ -198,7 +198,7 @@ static bool answer(struct verbs *v, struct verbs_peer *p, const struct verbs_cal
     return true;
 }
 
-static void warn_of_rank(struct verbs *v, const struct verbs_guest *g,
+static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *g,
                          const struct verbs_hello *hello, unsigned refusal)
 {
     char what[120];
@@ -209,7 +209,7 @@ static void warn_of_rank(struct verbs *v, const struct verbs_guest *g,
 }
 
 /* Under `links`. true: the connection is now the peer's inlet. */
-static bool take_call(struct verbs *v, struct verbs_guest *g,
+static bool take_call(struct verbs *v, struct verbs_pending_conn *g,
                       const struct verbs_call *call, struct verbs_link *trash)
 {
     struct verbs_link link = {.called = true, .wire = g->fd};
@@ -242,7 +242,7 @@ static bool take_call(struct verbs *v, struct verbs_guest *g,
 }
 
 /* A whole call is here: the challenge. false: nothing comes of it. */
-static bool challenge(struct verbs *v, struct verbs_guest *g,
+static bool challenge(struct verbs *v, struct verbs_pending_conn *g,
                       const struct verbs_call *call)
 {
     struct verbs_reply reply = {0};
@@ -262,7 +262,8 @@ static bool challenge(struct verbs *v, struct verbs_guest *g,
     return g->proves;
 }
 
-static void turn_away(struct verbs *v, struct verbs_guest *g, enum verbs_heard heard)
+static void turn_away(struct verbs *v, struct verbs_pending_conn *g,
+                      enum verbs_heard heard)
 {
     struct verbs_reply reply = {0};
 
@@ -281,7 +282,7 @@ static void turn_away(struct verbs *v, struct verbs_guest *g, enum verbs_heard h
 }
 
 /* The next bytes of a call, or of the proof after it. */
-static ssize_t take_bytes(struct verbs_guest *g)
+static ssize_t take_bytes(struct verbs_pending_conn *g)
 {
     uint8_t *at = g->proves ? g->proof : g->bytes;
     size_t most = g->proves ? sizeof(g->proof) : sizeof(g->bytes);
@@ -292,7 +293,8 @@ static ssize_t take_bytes(struct verbs_guest *g)
 }
 
 /* The proof is here, or will not come. */
-static enum verbs_heard hear_proof(const struct verbs *v, const struct verbs_guest *g,
+static enum verbs_heard hear_proof(const struct verbs *v,
+                                   const struct verbs_pending_conn *g,
                                    struct verbs_call *call)
 {
     if (g->have < sizeof(g->proof))
@@ -304,7 +306,7 @@ static enum verbs_heard hear_proof(const struct verbs *v, const struct verbs_gue
 
 static void hear_guest(struct verbs *v, int at)
 {
-    struct verbs_guest *g = v->door.guests[at];
+    struct verbs_pending_conn *g = v->door.guests[at];
     struct verbs_link trash = {0};
     struct verbs_call call;
     bool taken = false;
@@ -337,7 +339,7 @@ static void hear_guest(struct verbs *v, int at)
  * first. */
 static void make_room(struct verbs *v)
 {
-    struct verbs_door *door = &v->door;
+    struct verbs_oob_listener *door = &v->door;
     int first = 0;
 
     for (int i = door->n_guests - 1; i >= 0 && door->n_guests == door->max_guests; i--)
@@ -369,7 +371,7 @@ static void rest(struct verbs *v, int error)
 
 static void let_in(struct verbs *v)
 {
-    struct verbs_door *door = &v->door;
+    struct verbs_oob_listener *door = &v->door;
     uint8_t ip[16];
 
     for (int i = 0; i < door->max_guests; i++) { /* the rest is for the next look */
@@ -378,7 +380,7 @@ static void let_in(struct verbs *v)
             rest(v, errno);
             return;
         }
-        struct verbs_guest *g = calloc(1, sizeof(*g));
+        struct verbs_pending_conn *g = calloc(1, sizeof(*g));
         if (!g) {
             close(fd);
             return;
@@ -388,7 +390,7 @@ static void let_in(struct verbs *v)
         memcpy(g->ip, ip, sizeof(g->ip));
         g->until = trib_deadline_ms(CALL_MS);
         door->guests[door->n_guests++] = g;
-        trib_verbs_door_watch(v, fd);
+        trib_verbs_oob_listener_watch(v, fd);
     }
 }
 
@@ -402,7 +404,7 @@ static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *establishe
         return false;
     if (n < 0 && errno != ECONNRESET) { /* the network, not the peer: packets will
                                          * tell */
-        trib_verbs_door_unwatch(v, link->wire);
+        trib_verbs_oob_listener_unwatch(v, link->wire);
         return false;
     }
     if (n < 0)
@@ -428,7 +430,7 @@ static void hear_peer(struct verbs *v, int fd)
         if (!in && !(p->out.called && p->out.wire == fd))
             continue;
         if (hear_wire(v, in ? &p->in : &p->out, in ? &p->in_established : &whole)) {
-            trib_verbs_door_unwatch(v, fd);
+            trib_verbs_oob_listener_unwatch(v, fd);
             trib_verbs_link_over(v, p, in, &trash);
         }
         break;
@@ -446,12 +448,12 @@ static int guest_with(const struct verbs *v, int fd)
     return -1;
 }
 
-int trib_verbs_door_pause_ms(const struct verbs *v)
+int trib_verbs_oob_listener_pause_ms(const struct verbs *v)
 {
     return v->door.n_guests ? PAUSE_MS : -1;
 }
 
-void trib_verbs_door_look(struct verbs *v)
+void trib_verbs_oob_listener_look(struct verbs *v)
 {
     struct epoll_event events[EVENTS];
     int n = v->door.epoll >= 0 ? epoll_wait(v->door.epoll, events, EVENTS, 0) : 0;

@@ -23,7 +23,7 @@ static uint32_t room(const struct verbs *v, const struct verbs_peer *p)
 
 /* Under `posting`; there is room. */
 static int post(struct verbs *v, int peer, struct ibv_send_wr *wr,
-                struct verbs_ticket ticket, bool last)
+                struct verbs_send_wr ticket, bool last)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct ibv_send_wr *bad;
@@ -49,7 +49,7 @@ static int post_word(struct verbs *v, int peer, enum verbs_control kind, uint32_
         .imm_data = htonl((uint32_t)kind << VERBS_CONTROL_SHIFT | value),
     };
 
-    return post(v, peer, &wr, (struct verbs_ticket){.asked = asked}, true);
+    return post(v, peer, &wr, (struct verbs_send_wr){.asked = asked}, true);
 }
 
 static bool fits(size_t off, size_t len, size_t size)
@@ -99,7 +99,7 @@ static int post_part(struct verbs *v, int peer, const struct trib_write *w, size
         wr.wr.rdma.rkey = remote->rkey;
     }
     return post(v, peer, &wr,
-                (struct verbs_ticket){.token = w->token, .asked = last && w->signal},
+                (struct verbs_send_wr){.token = w->token, .asked = last && w->signal},
                 last);
 }
 
@@ -175,7 +175,7 @@ bool trib_verbs_post_proof(struct verbs *v, int peer)
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 
     pthread_mutex_lock(&v->posting);
-    int error = post(v, peer, &wr, (struct verbs_ticket){.asked = true}, true);
+    int error = post(v, peer, &wr, (struct verbs_send_wr){.asked = true}, true);
     pthread_mutex_unlock(&v->posting);
     errno = error;
     if (error)

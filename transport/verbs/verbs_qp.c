@@ -150,7 +150,7 @@ void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link)
     if (link->id)
         (void)v->api.rdma_disconnect(link->id); /* fails where nothing was connected */
     if (link->called) { /* a forked child may have the wire, too */
-        trib_verbs_door_unwatch(v, link->wire);
+        trib_verbs_oob_listener_unwatch(v, link->wire);
         (void)shutdown(link->wire, SHUT_RDWR);
         close(link->wire);
         link->called = false;

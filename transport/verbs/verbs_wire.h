@@ -29,9 +29,9 @@ struct verbs_address {
     uint64_t key; /* random: strangers and other jobs do not know it */
     uint64_t start, space, boot; /* of trib_process */
     int32_t pid;
-    uint16_t pulse_port; /* UDP, of heartbeats */
+    uint16_t heartbeat_port; /* UDP, of heartbeats */
     uint16_t door; /* of TCP, for calls; 0: none are taken */
-    uint64_t pulse_key;
+    uint64_t heartbeat_key;
     uint64_t net; /* inode of the network name space */
     uint8_t more; /* addresses of the host behind those of the device, for calls */
     uint8_t layer; /* enum verbs_layer of the port; 0: not known */

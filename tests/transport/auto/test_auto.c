@@ -122,7 +122,7 @@ static void test_guard(void **state)
     struct trib_address address[2];
     struct trib_blob region[2];
     struct trib_guard guard = {.serves = true, .ranks = 2, .user = TRIB_GUARD_ANYBODY};
-    uint32_t facts;
+    uint32_t caps;
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -133,8 +133,8 @@ static void test_guard(void **state)
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair.t[i]->ops;
-        assert_status(ops->survey(pair.t[i], address, &facts), TRIB_OK);
-        assert_true(facts & TRIB_FACT_MAPS); /* that peer does not count */
+        assert_status(ops->caps(pair.t[i], address, &caps), TRIB_OK);
+        assert_true(caps & TRIB_CAP_MAPS); /* that peer does not count */
         assert_status(ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
         assert_status(trib_transport_import(pair.t[i], !i, &region[!i], PAIR_LEN,
                                             &pair.remote[i]),
@@ -157,12 +157,12 @@ static int open_files(void)
     return n;
 }
 
-/* Both sides survey; then they settle with facts of which `without` are taken away. */
+/* Both sides survey; then they settle with caps of which `without` are taken away. */
 static void open_settled(struct pair *pair, const char *text, uint32_t without)
 {
     struct trib_address address[2];
     struct trib_blob region[2];
-    uint32_t facts[2];
+    uint32_t caps[2];
     void *mem;
 
     memset(pair, 0, sizeof(*pair));
@@ -173,16 +173,16 @@ static void open_settled(struct pair *pair, const char *text, uint32_t without)
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
-        assert_status(ops->survey(pair->t[i], address, &facts[i]), TRIB_OK);
+        assert_status(ops->caps(pair->t[i], address, &caps[i]), TRIB_OK);
         assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]),
                       TRIB_OK);
         pair->mem[i] = mem;
         assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]),
                       TRIB_OK);
     }
-    facts[1] &= ~without;
+    caps[1] &= ~without;
     for (int i = 0; i < 2; i++)
-        pair->t[i]->ops->settle(pair->t[i], facts);
+        pair->t[i]->ops->agree(pair->t[i], caps);
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
         assert_status(ops->connect(pair->t[i], !i, &address[!i]), TRIB_OK);
@@ -194,7 +194,7 @@ static void open_settled(struct pair *pair, const char *text, uint32_t without)
 /* One side cannot open the other's memory: both go another way. */
 static void test_both_ends_choose_alike(void **state)
 {
-    enum { SHM = 1u << (TRIB_FACT_OWN + 1) };
+    enum { SHM = 1u << (TRIB_CAP_BACKEND + 1) };
     struct pair pair;
 
     (void)state;
@@ -225,15 +225,15 @@ static void test_facts(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct pair pair = {0};
         struct trib_address address[2];
-        uint32_t facts = 0;
+        uint32_t caps = 0;
         for (int k = 0; k < 2; k++) {
             struct trib_transport_opts opts = pair_opts(&pair, k);
             assert_status(trib_transport_open(cases[i].text, &opts, &pair.t[k]),
                           TRIB_OK);
             assert_status(pair.t[k]->ops->address(pair.t[k], &address[k]), TRIB_OK);
         }
-        assert_status(pair.t[0]->ops->survey(pair.t[0], address, &facts), TRIB_OK);
-        assert_int_equal((facts & TRIB_FACT_MAPS) != 0, cases[i].maps);
+        assert_status(pair.t[0]->ops->caps(pair.t[0], address, &caps), TRIB_OK);
+        assert_int_equal((caps & TRIB_CAP_MAPS) != 0, cases[i].maps);
         pair_close(&pair);
     }
 }
@@ -253,7 +253,7 @@ static void test_what_nobody_needs_is_closed(void **state)
     for (int i = 0; i < 2; i++) {
         const struct choosing *c = choosing_of(far.t[i]);
         assert_null(c->inners[0].t);
-        assert_non_null(c->pulse);
+        assert_non_null(c->heartbeat);
     }
     pair_close(&far);
     assert_int_equal(open_files(), before);

@@ -637,7 +637,7 @@ static void test_many_silent_peers(void **state)
     pair_close(&pair);
 }
 
-/* The other host's process is stopped: the one pulse of all inners tells. */
+/* The other host's process is stopped: the one heartbeat of all inners tells. */
 static void test_silence(void **state)
 {
     struct trib_address address, far;
@@ -665,9 +665,9 @@ static void test_silence(void **state)
     assert_route(&pair, 0, "verbs", "another host");
     assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
     struct choosing *stopped = choosing_of(pair.t[1]);
-    int port = pair_keep_port(trib_pulse_port(stopped->pulse));
-    trib_pulse_close(stopped->pulse);
-    stopped->pulse = NULL;
+    int port = pair_keep_port(trib_heartbeat_port(stopped->heartbeat));
+    trib_heartbeat_close(stopped->heartbeat);
+    stopped->heartbeat = NULL;
     assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     contains(e.why, "nothing was heard of process");

@@ -29,7 +29,7 @@ struct heart {
     struct trib_config cfg;
     struct trib_log log;
     struct trib_error err;
-    struct trib_pulse *pulse;
+    struct trib_heartbeat *heartbeat;
     _Atomic int warnings;
     char warning[600];
 };
@@ -58,7 +58,7 @@ static trib_status_t open_with(struct heart *h, int self, int timeout_ms, int po
                                        .log = &h->log,
                                        .err = &h->err,
                                        .secret = &h->secret};
-    return trib_pulse_open(&opts, "test", port, ports, &h->pulse);
+    return trib_heartbeat_open(&opts, "test", port, ports, &h->heartbeat);
 }
 
 static trib_status_t try_open(struct heart *h, int self, int port, int ports)
@@ -75,16 +75,16 @@ static void heart_open(struct heart *h, int self)
 static void watch_at(struct heart *h, int peer, const uint8_t ip[16], uint16_t port,
                      uint64_t key)
 {
-    struct trib_pulse_peer who = {.port = port, .key = key, .pid = 4711};
+    struct trib_heartbeat_peer who = {.port = port, .key = key, .pid = 4711};
 
     memcpy(who.ip, ip, sizeof(who.ip));
-    trib_pulse_watch(h->pulse, peer, &who);
+    trib_heartbeat_watch(h->heartbeat, peer, &who);
 }
 
 static void watch(struct heart *h, int peer, const struct heart *other)
 {
-    watch_at(h, peer, trib_net_loopback, trib_pulse_port(other->pulse),
-             trib_pulse_key(other->pulse));
+    watch_at(h, peer, trib_net_loopback, trib_heartbeat_port(other->heartbeat),
+             trib_heartbeat_key(other->heartbeat));
 }
 
 static bool lost_within(struct heart *h, int peer, int ms, char *why)
@@ -92,7 +92,7 @@ static bool lost_within(struct heart *h, int peer, int ms, char *why)
     uint64_t until = trib_deadline_ms(ms);
 
     while (!trib_deadline_passed(until)) {
-        if (trib_pulse_lost(h->pulse, peer, why, TRIB_WHY_MAX))
+        if (trib_heartbeat_lost(h->heartbeat, peer, why, TRIB_WHY_MAX))
             return true;
         usleep(2000);
     }
@@ -101,7 +101,7 @@ static bool lost_within(struct heart *h, int peer, int ms, char *why)
 
 static void test_who_answers_lives(void **state)
 {
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
 
     (void)state;
@@ -109,19 +109,19 @@ static void test_who_answers_lives(void **state)
     heart_open(&b, 1);
     watch(&a, 1, &b); /* b does not watch: it only answers */
     assert_false(lost_within(&a, 1, 3 * TIMEOUT_MS, why));
-    trib_pulse_close(b.pulse);
+    trib_heartbeat_close(b.heartbeat);
     uint64_t start = trib_now_ns();
     assert_true(lost_within(&a, 1, PATIENCE_MS, why));
     assert_true(trib_now_ns() - start > TIMEOUT_MS / 2 * UINT64_C(1000000));
     assert_non_null(strstr(why, "nothing was heard of process 4711 at 127.0.0.1 for "));
     assert_non_null(strstr(why, "since "));
-    trib_pulse_close(a.pulse);
+    trib_heartbeat_close(a.heartbeat);
     assert_int_equal(a.warnings, 0);
 }
 
 static void test_forgotten(void **state)
 {
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
 
     (void)state;
@@ -129,30 +129,31 @@ static void test_forgotten(void **state)
     heart_open(&b, 1);
     watch(&a, 1, &b);
     assert_false(lost_within(&a, 1, TIMEOUT_MS / 2, why));
-    trib_pulse_close(b.pulse);
-    trib_pulse_forget(a.pulse, 1);
-    trib_pulse_forget(a.pulse, 1);
+    trib_heartbeat_close(b.heartbeat);
+    trib_heartbeat_forget(a.heartbeat, 1);
+    trib_heartbeat_forget(a.heartbeat, 1);
     assert_false(lost_within(&a, 1, 2 * TIMEOUT_MS, why));
-    trib_pulse_close(a.pulse);
+    trib_heartbeat_close(a.heartbeat);
 }
 
 /* Where no UDP gets through the job goes on, and says once what it lacks. */
 static void test_never_heard(void **state)
 {
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
     uint64_t until = trib_deadline_ms(PATIENCE_MS);
 
     (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
-    watch_at(&a, 1, trib_net_loopback, trib_pulse_port(b.pulse),
-             trib_pulse_key(b.pulse) + 1); /* b does not answer to a wrong key */
+    watch_at(&a, 1, trib_net_loopback, trib_heartbeat_port(b.heartbeat),
+             trib_heartbeat_key(b.heartbeat) + 1); /* b does not answer to a wrong
+                                                    * key */
     while (a.warnings == 0 && !trib_deadline_passed(until))
         usleep(2000);
     assert_false(lost_within(&a, 1, 2 * TIMEOUT_MS, why));
-    trib_pulse_close(a.pulse);
-    trib_pulse_close(b.pulse);
+    trib_heartbeat_close(a.heartbeat);
+    trib_heartbeat_close(b.heartbeat);
     assert_int_equal(a.warnings, 1);
     assert_non_null(strstr(a.warning, "no heartbeat comes from rank 1"));
     assert_non_null(strstr(a.warning, "let UDP through"));
@@ -161,7 +162,7 @@ static void test_never_heard(void **state)
 /* Whatever comes to the port: no answer, no life for the silent. */
 static void test_strangers(void **state)
 {
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
     uint8_t bytes[64];
     struct sockaddr_storage to;
@@ -171,10 +172,10 @@ static void test_strangers(void **state)
     heart_open(&b, 1);
     watch(&a, 1, &b);
     assert_false(lost_within(&a, 1, TIMEOUT_MS / 2, why));
-    trib_pulse_close(b.pulse);
+    trib_heartbeat_close(b.heartbeat);
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    socklen_t len =
-        trib_net_sockaddr(trib_net_loopback, trib_pulse_port(a.pulse), AF_INET, &to);
+    socklen_t len = trib_net_sockaddr(trib_net_loopback,
+                                      trib_heartbeat_port(a.heartbeat), AF_INET, &to);
     uint64_t until = trib_deadline_ms(PATIENCE_MS);
     bool lost = false;
     for (uint32_t i = 0; !lost && !trib_deadline_passed(until); i++) {
@@ -185,13 +186,13 @@ static void test_strangers(void **state)
         memcpy(bytes, beat, i % 3 ? sizeof(beat) : 8);
         size_t n = i % 3 == 1 ? sizeof(beat) : i % (sizeof(bytes) + 1);
         (void)sendto(fd, bytes, n, 0, (struct sockaddr *)&to, len);
-        lost = trib_pulse_lost(a.pulse, 1, why, sizeof(why));
+        lost = trib_heartbeat_lost(a.heartbeat, 1, why, sizeof(why));
         usleep(500);
     }
     assert_true(lost);
     assert_true(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0);
     close(fd);
-    trib_pulse_close(a.pulse);
+    trib_heartbeat_close(a.heartbeat);
 }
 
 /* One whose beats have a MAC; number 0: no secret. */
@@ -214,14 +215,14 @@ static void test_secrets(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+        struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
         sealed_open(&a, 0, numbers[i][0]);
         sealed_open(&b, 1, numbers[i][1]);
         watch(&a, 1, &b);
         assert_false(lost_within(&a, 1, 2 * TIMEOUT_MS, why));
-        assert_int_equal(trib_pulse_heard(a.pulse, 1), i == 0);
-        trib_pulse_close(a.pulse);
-        trib_pulse_close(b.pulse);
+        assert_int_equal(trib_heartbeat_heard(a.heartbeat, 1), i == 0);
+        trib_heartbeat_close(a.heartbeat);
+        trib_heartbeat_close(b.heartbeat);
     }
 }
 
@@ -231,7 +232,7 @@ static void test_recorded(void **state)
 {
     enum { MOST = 512, BYTES = 40 };
     static uint8_t recorded[MOST][BYTES];
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     struct sockaddr_storage to_a, between;
     socklen_t len, between_len = sizeof(between);
     char why[TRIB_WHY_MAX];
@@ -243,11 +244,11 @@ static void test_recorded(void **state)
     len = trib_net_sockaddr(trib_net_loopback, 0, AF_INET, &between);
     assert_int_equal(bind(fd, (struct sockaddr *)&between, len), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&between, &between_len), 0);
-    len =
-        trib_net_sockaddr(trib_net_loopback, trib_pulse_port(a.pulse), AF_INET, &to_a);
+    len = trib_net_sockaddr(trib_net_loopback, trib_heartbeat_port(a.heartbeat),
+                            AF_INET, &to_a);
     watch(&a, 1, &b);
     watch_at(&b, 0, trib_net_loopback, trib_net_port((struct sockaddr *)&between),
-             trib_pulse_key(a.pulse));
+             trib_heartbeat_key(a.heartbeat));
     uint64_t until = trib_deadline_ms(TIMEOUT_MS);
     while (!trib_deadline_passed(until) && n < MOST) {
         if (recv(fd, recorded[n], BYTES, 0) != BYTES) {
@@ -257,21 +258,21 @@ static void test_recorded(void **state)
         (void)sendto(fd, recorded[n++], BYTES, 0, (struct sockaddr *)&to_a, len);
     }
     assert_true(n > 2);
-    trib_pulse_close(b.pulse);
+    trib_heartbeat_close(b.heartbeat);
     uint64_t end = trib_deadline_ms(PATIENCE_MS);
     bool lost = false;
     for (int i = 0; !lost && !trib_deadline_passed(end); i++) {
         (void)sendto(fd, recorded[i % n], BYTES, 0, (struct sockaddr *)&to_a, len);
         usleep(2000);
-        lost = trib_pulse_lost(a.pulse, 1, why, sizeof(why));
+        lost = trib_heartbeat_lost(a.heartbeat, 1, why, sizeof(why));
     }
     assert_true(lost);
     close(fd);
-    trib_pulse_close(a.pulse);
+    trib_heartbeat_close(a.heartbeat);
 }
 
 /* A child that beats and computes; its port and key come through the pipe. */
-static pid_t start_child(struct trib_pulse_peer *who)
+static pid_t start_child(struct trib_heartbeat_peer *who)
 {
     int pipes[2];
 
@@ -280,11 +281,11 @@ static pid_t start_child(struct trib_pulse_peer *who)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct heart h = {.pulse = NULL};
+        struct heart h = {.heartbeat = NULL};
         if (try_open(&h, 1, 0, 1) != TRIB_OK)
             _exit(1);
-        who->port = trib_pulse_port(h.pulse);
-        who->key = trib_pulse_key(h.pulse);
+        who->port = trib_heartbeat_port(h.heartbeat);
+        who->key = trib_heartbeat_key(h.heartbeat);
         if (write(pipes[1], who, sizeof(*who)) != sizeof(*who))
             _exit(1);
         alarm(60);
@@ -300,7 +301,7 @@ static pid_t start_child(struct trib_pulse_peer *who)
 static void test_stopped_process(void **state)
 {
     struct heart a;
-    struct trib_pulse_peer who = {0};
+    struct trib_heartbeat_peer who = {0};
     char why[TRIB_WHY_MAX];
     pid_t pid = start_child(&who);
 
@@ -318,14 +319,14 @@ static void test_stopped_process(void **state)
     assert_true(lost_within(&a, 1, PATIENCE_MS, why));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    trib_pulse_close(a.pulse);
+    trib_heartbeat_close(a.heartbeat);
     assert_int_equal(a.warnings, 0);
 }
 
 /* A forked child that closes its copy does not stop its parent's. */
 static void test_fork(void **state)
 {
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
     int status = -1;
 
@@ -337,33 +338,33 @@ static void test_fork(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         alarm(20);
-        trib_pulse_close(a.pulse);
-        trib_pulse_close(b.pulse);
+        trib_heartbeat_close(a.heartbeat);
+        trib_heartbeat_close(b.heartbeat);
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     assert_false(lost_within(&a, 1, 2 * TIMEOUT_MS, why));
-    trib_pulse_close(a.pulse);
-    trib_pulse_close(b.pulse);
+    trib_heartbeat_close(a.heartbeat);
+    trib_heartbeat_close(b.heartbeat);
 }
 
 static bool closed_within(struct heart *h, int peer, int ms)
 {
     uint64_t until = trib_deadline_ms(ms);
 
-    while (!trib_pulse_closed(h->pulse, peer) && !trib_deadline_passed(until))
+    while (!trib_heartbeat_closed(h->heartbeat, peer) && !trib_deadline_passed(until))
         usleep(2000);
-    return trib_pulse_closed(h->pulse, peer);
+    return trib_heartbeat_closed(h->heartbeat, peer);
 }
 
 static void heard_within(struct heart *h, int peer, int ms)
 {
     uint64_t until = trib_deadline_ms(ms);
 
-    while (!trib_pulse_heard(h->pulse, peer) && !trib_deadline_passed(until))
+    while (!trib_heartbeat_heard(h->heartbeat, peer) && !trib_deadline_passed(until))
         usleep(2000);
-    assert_true(trib_pulse_heard(h->pulse, peer));
+    assert_true(trib_heartbeat_heard(h->heartbeat, peer));
 }
 
 static bool has_ipv6(void)
@@ -382,8 +383,8 @@ static bool has_ipv6(void)
  * silence counts. What is only silent is not closed, nor what was never heard. */
 static void closes(const uint8_t ip[16])
 {
-    struct heart a = {.pulse = NULL};
-    struct trib_pulse_peer who = {0};
+    struct heart a = {.heartbeat = NULL};
+    struct trib_heartbeat_peer who = {0};
     char why[TRIB_WHY_MAX];
     pid_t pid = start_child(&who);
 
@@ -395,12 +396,12 @@ static void closes(const uint8_t ip[16])
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     assert_true(closed_within(&a, 1, PATIENCE_MS));
-    assert_false(trib_pulse_lost(a.pulse, 1, why, sizeof(why)));
-    trib_pulse_forget(a.pulse, 1);
-    assert_false(trib_pulse_closed(a.pulse, 1));
+    assert_false(trib_heartbeat_lost(a.heartbeat, 1, why, sizeof(why)));
+    trib_heartbeat_forget(a.heartbeat, 1);
+    assert_false(trib_heartbeat_closed(a.heartbeat, 1));
     watch_at(&a, 1, ip, who.port, who.key); /* nobody was ever there */
     assert_false(closed_within(&a, 1, TIMEOUT_MS));
-    trib_pulse_close(a.pulse);
+    trib_heartbeat_close(a.heartbeat);
 }
 
 static void test_closed(void **state)
@@ -414,30 +415,31 @@ static void test_closed(void **state)
 /* Who answers what was asked after a moment lived at that moment. */
 static void test_ask(void **state)
 {
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     uint64_t until = trib_deadline_ms(PATIENCE_MS), number;
 
     (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
-    assert_int_equal(trib_pulse_ask(a.pulse, 1), 0);
-    assert_false(trib_pulse_answered(a.pulse, 1, 0));
+    assert_int_equal(trib_heartbeat_ask(a.heartbeat, 1), 0);
+    assert_false(trib_heartbeat_answered(a.heartbeat, 1, 0));
     watch(&a, 1, &b);
-    number = trib_pulse_ask(a.pulse, 1);
+    number = trib_heartbeat_ask(a.heartbeat, 1);
     assert_true(number > 0);
-    while (!trib_pulse_answered(a.pulse, 1, number) && !trib_deadline_passed(until))
+    while (!trib_heartbeat_answered(a.heartbeat, 1, number) &&
+           !trib_deadline_passed(until))
         usleep(2000);
-    assert_true(trib_pulse_answered(a.pulse, 1, number));
-    trib_pulse_close(b.pulse);
-    number = trib_pulse_ask(a.pulse, 1);
+    assert_true(trib_heartbeat_answered(a.heartbeat, 1, number));
+    trib_heartbeat_close(b.heartbeat);
+    number = trib_heartbeat_ask(a.heartbeat, 1);
     usleep(50000);
-    assert_false(trib_pulse_answered(a.pulse, 1, number));
-    trib_pulse_close(a.pulse);
+    assert_false(trib_heartbeat_answered(a.heartbeat, 1, number));
+    trib_heartbeat_close(a.heartbeat);
 }
 
 static void test_ipv6(void **state)
 {
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
 
     (void)state;
@@ -445,29 +447,31 @@ static void test_ipv6(void **state)
         tribtest_skip("no IPv6 here");
     heart_open(&a, 0);
     heart_open(&b, 1);
-    watch_at(&a, 1, loopback6, trib_pulse_port(b.pulse), trib_pulse_key(b.pulse));
+    watch_at(&a, 1, loopback6, trib_heartbeat_port(b.heartbeat),
+             trib_heartbeat_key(b.heartbeat));
     assert_false(lost_within(&a, 1, TIMEOUT_MS, why));
-    trib_pulse_close(b.pulse);
+    trib_heartbeat_close(b.heartbeat);
     assert_true(lost_within(&a, 1, PATIENCE_MS, why));
     assert_non_null(strstr(why, "at ::1 for"));
-    trib_pulse_close(a.pulse);
+    trib_heartbeat_close(a.heartbeat);
 }
 
 static void test_port_range(void **state)
 {
-    struct heart a = {.pulse = NULL}, b = {.pulse = NULL}, c = {.pulse = NULL};
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL},
+                 c = {.heartbeat = NULL};
 
     (void)state;
     heart_open(&a, 0);
-    int port = trib_pulse_port(a.pulse);
+    int port = trib_heartbeat_port(a.heartbeat);
     trib_status_t st = try_open(&b, 1, port, 20);
     assert_status(st, TRIB_OK);
-    assert_in_range(trib_pulse_port(b.pulse), port + 1, port + 19);
+    assert_in_range(trib_heartbeat_port(b.heartbeat), port + 1, port + 19);
     assert_status(try_open(&c, 1, port, 1), TRIB_ERR_SYSTEM);
     assert_non_null(strstr(c.err.text, "heartbeats of test: none of the UDP ports"));
     assert_non_null(strstr(c.err.text, "with port=N,ports=N in TRIB_TRANSPORT"));
-    trib_pulse_close(a.pulse);
-    trib_pulse_close(b.pulse);
+    trib_heartbeat_close(a.heartbeat);
+    trib_heartbeat_close(b.heartbeat);
 }
 
 int main(void)

@@ -30,13 +30,13 @@ struct line {
 
 struct rig {
     struct pair pair;
-    struct line line[RAILS_MAX];
-    struct wrap *wrap[2][RAILS_MAX];
-    bool reported[2][RAILS_MAX];
-    struct trib_event held[2][RAILS_MAX]
+    struct line line[MULTIRAIL_MAX];
+    struct decorator *wrap[2][MULTIRAIL_MAX];
+    bool reported[2][MULTIRAIL_MAX];
+    struct trib_event held[2][MULTIRAIL_MAX]
                           [HELD]; /* the device has them, who polls has not */
-    int n_held[2][RAILS_MAX];
-    bool refuses[RAILS_MAX]; /* to connect */
+    int n_held[2][MULTIRAIL_MAX];
+    bool refuses[MULTIRAIL_MAX]; /* to connect */
     int together; /* refusals that wait for each other; 0: none does */
     _Atomic int asked[2]; /* those of each side */
     _Atomic bool alone; /* one has waited in vain */
@@ -46,11 +46,11 @@ struct rig {
     uint32_t writes;
     uint64_t thaw_at;
     int stop_ms; /* 0: that of pair_opts */
-    bool one_way[RAILS_MAX]; /* side 0 cannot connect; side 1 can, and writes */
+    bool one_way[MULTIRAIL_MAX]; /* side 0 cannot connect; side 1 can, and writes */
     void (*leaves)(void); /* while side 0 leaves such a line */
     int rails[2];
-    uint64_t net[2][RAILS_MAX];
-    int wired[RAILS_MAX]; /* side 1's inner of side 0's, where they cross */
+    uint64_t net[2][MULTIRAIL_MAX];
+    int wired[MULTIRAIL_MAX]; /* side 1's inner of side 0's, where they cross */
     uint32_t seed, drawn;
 };
 
@@ -64,8 +64,8 @@ static uint32_t draw(uint32_t below)
 static void find(struct trib_transport *t, int *side, int *rail)
 {
     for (*side = 0; *side < 2; (*side)++) {
-        for (*rail = 0; *rail < RAILS_MAX; (*rail)++) {
-            if (rig.wrap[*side][*rail] == wrap_of(t))
+        for (*rail = 0; *rail < MULTIRAIL_MAX; (*rail)++) {
+            if (rig.wrap[*side][*rail] == decorator_of(t))
                 return;
         }
     }
@@ -172,12 +172,12 @@ static trib_status_t line_connect(struct trib_transport *t, int peer,
     if (rig.refuses[rail]) {
         wait_for_others(side);
         rig.line[rail].down = rig.reported[side][rail] = true;
-        return trib_fail(wrap_of(t)->err, TRIB_ERR_UNSUPPORTED, "no way over line %d",
-                         rail);
+        return trib_fail(decorator_of(t)->err, TRIB_ERR_UNSUPPORTED,
+                         "no way over line %d", rail);
     }
     if (rig.one_way[rail] && side == 0)
-        return trib_fail(wrap_of(t)->err, TRIB_ERR_UNSUPPORTED, "no way over line %d",
-                         rail);
+        return trib_fail(decorator_of(t)->err, TRIB_ERR_UNSUPPORTED,
+                         "no way over line %d", rail);
     return inner_of(t)->ops->connect(inner_of(t), peer, address);
 }
 
@@ -214,7 +214,7 @@ static trib_status_t open_line(void *arg, int rail,
     trib_status_t status = trib_loop_ops.open(&part, &inner);
     if (status != TRIB_OK)
         return status;
-    struct wrap *w = trib_wrap_make(opts, inner);
+    struct decorator *w = trib_decorator_make(opts, inner);
     assert_non_null(w);
     w->ops.poll = line_poll;
     w->ops.write = line_write;
@@ -232,7 +232,7 @@ static void rig_reset(int rails0, int rails1)
     memset(&rig, 0, sizeof(rig));
     rig.rails[0] = rails0;
     rig.rails[1] = rails1;
-    for (int k = 0; k < RAILS_MAX; k++) {
+    for (int k = 0; k < MULTIRAIL_MAX; k++) {
         rig.wired[k] = k;
         rig.line[k] = (struct line){
             .cut_at = NONE, .notices = {true, true}, .last_look = {true, true}};
@@ -244,14 +244,14 @@ static void rig_open_side(int side)
     struct trib_transport_opts opts = pair_opts(&rig.pair, side);
     if (rig.stop_ms)
         rig.pair.cfg.stop_timeout_ms = rig.stop_ms;
-    struct rails_plan plan = {
+    struct multirail_plan plan = {
         .name = "loop", .n = rig.rails[side], .confirms = true, .open = open_line};
 
     for (int k = 0; k < plan.n; k++) {
         snprintf(plan.label[k], sizeof(plan.label[k]), "line%d", k);
         plan.net[k] = rig.net[side][k];
     }
-    assert_status(trib_rails_make(&opts, &plan, &rig.pair.t[side]), TRIB_OK);
+    assert_status(trib_multirail_make(&opts, &plan, &rig.pair.t[side]), TRIB_OK);
 }
 
 static void rig_open(void)

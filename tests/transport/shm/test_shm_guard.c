@@ -153,7 +153,7 @@ static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
     struct trib_address address;
     struct told told;
     struct trib_event e;
-    uint32_t facts[2] = {0};
+    uint32_t caps[2] = {0};
 
     if (geteuid() == 0 && setresuid(uid, uid, uid))
         _exit(9);
@@ -172,7 +172,7 @@ static void live(enum act act, uid_t uid, pid_t node, const int ends[2])
     if (write(ends[1], &byte, 1) != 1 || read(ends[1], &byte, 1) != 1) /* all have
                                                                         * surveyed */
         _exit(0);
-    t->ops->settle(t, facts);
+    t->ops->agree(t, caps);
     if (act == HONEST && t->ops->connect(t, NODE, &address) != TRIB_OK)
         fprintf(stderr, "# the rank does not reach the node: %s\n", pair.err.text);
     shm_of(t)->given = UINT64_C(256) << 30; /* a rank takes of its aggregators what they
@@ -224,14 +224,14 @@ static void end(struct rank *r)
 static trib_status_t survey(struct trib_transport *t, struct rank *r)
 {
     struct trib_address address;
-    uint32_t facts[2] = {0};
+    uint32_t caps[2] = {0};
     char byte;
 
     assert_status(t->ops->address(t, &address), TRIB_OK);
     assert_int_equal(write(r->pipe, &address, sizeof(address)), sizeof(address));
     assert_int_equal(read(r->pipe, &byte, 1), 1);
     trib_status_t st = t->ops->reach(t, RANK, &r->told.address);
-    t->ops->settle(t, facts);
+    t->ops->agree(t, caps);
     assert_int_equal(write(r->pipe, &byte, 1), 1);
     return st;
 }

@@ -262,7 +262,7 @@ static void test_no_descriptor(void **state)
     if (!strstr(pair.logged, "raise ulimit -n"))
         fail_msg("\"%s\" has no cure", pair.logged);
     /* The connection waits in the queue, and yet ends no sleep: nobody spins. */
-    struct pollfd sleep = {.fd = pair.t[1]->ops->descriptor(pair.t[1]),
+    struct pollfd sleep = {.fd = pair.t[1]->ops->event_fd(pair.t[1]),
                            .events = POLLIN};
     assert_int_equal(poll(&sleep, 1, 0), 0);
     assert_int_equal(answer(&pair, fd, &hello, sizeof(hello), &word), sizeof(word));
@@ -373,7 +373,7 @@ static void test_child_holds_sockets(void **state)
         pause();
     ops->disconnect(pair.t[0], 1);
     pair.t[1]->ops->close(pair.t[1]);
-    struct pollfd sleep = {.fd = ops->descriptor(pair.t[0]), .events = POLLIN};
+    struct pollfd sleep = {.fd = ops->event_fd(pair.t[0]), .events = POLLIN};
     while (quiet < 5 && !trib_deadline_passed(deadline)) {
         ops->arm(pair.t[0]);
         (void)ops->poll(pair.t[0], &e, 1);
@@ -580,7 +580,7 @@ static void test_ports_again(void **state)
 /* true: a connection to an address of this host comes about within half a second. */
 static bool comes_in(const uint8_t ip[16], uint16_t port)
 {
-    int fd = trib_net_dial(ip, port, trib_deadline_ms(500));
+    int fd = trib_net_connect_to(ip, port, trib_deadline_ms(500));
 
     if (fd >= 0)
         close(fd);

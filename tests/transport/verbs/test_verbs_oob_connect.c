@@ -485,7 +485,7 @@ static void test_child_keeps_wires(void **state)
 
 static int knock(struct pair *pair, const void *bytes, size_t n)
 {
-    int fd = trib_net_dial(trib_net_loopback, inside(pair, 1)->door.at.port,
+    int fd = trib_net_connect_to(trib_net_loopback, inside(pair, 1)->door.at.port,
                            trib_deadline_ms(5000));
 
     assert_true(fd >= 0);
