@@ -21,7 +21,7 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
     snprintf(comm->label, sizeof(comm->label), "%d", rank);
     struct trib_exchange x = {trib_boot_exchange, boot};
     comm->met = boot->met;
-    st = trib_comm_meet(comm, rank, size, &x);
+    st = trib_comm_wireup(comm, rank, size, &x);
     /* Ranks that differ all see it by themselves, in the same words. */
     if (st != TRIB_OK && st != TRIB_ERR_MISMATCH)
         (boot->ops->fail)(boot, trib_last_error(comm));
@@ -62,7 +62,7 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         st = join(comm, &ours);
     }
     if (st == TRIB_OK)
-        st = trib_service_join(comm);
+        st = trib_offload_join(comm);
     trib_fpenv_leave_all(&own);
     if (st != TRIB_OK) {
         trib_say_error(trib_last_error(comm));

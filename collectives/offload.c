@@ -34,7 +34,7 @@ static int leaf_of(const struct trib_shape *shape, int rank)
 
 static int services_of(const struct trib_shape *shape, int unit)
 {
-    const struct trib_service_tree *tree = shape->tree;
+    const struct trib_agg_tree *tree = shape->tree;
 
     return tree ? tree->first[unit + 1] - tree->first[unit] : shape->services;
 }
@@ -68,7 +68,7 @@ static uint32_t chunks_of(const struct trib_shape *shape)
 /* Has it something to sum, and stands it behind its parent? */
 static bool unit_valid(const struct trib_shape *shape, int u)
 {
-    const struct trib_service_tree *tree = shape->tree;
+    const struct trib_agg_tree *tree = shape->tree;
     bool children = false;
 
     if (tree->first[u + 1] <= tree->first[u] ||
@@ -85,7 +85,7 @@ static bool unit_valid(const struct trib_shape *shape, int u)
 }
 
 /* One unit, or the root and one right below it. */
-static bool service_valid(const struct trib_service_tree *tree, int service)
+static bool service_valid(const struct trib_agg_tree *tree, int service)
 {
     int in_root = 0, below = 0, unit = 0;
 
@@ -104,7 +104,7 @@ static bool service_valid(const struct trib_service_tree *tree, int service)
 
 static bool tree_valid(const struct trib_shape *shape)
 {
-    const struct trib_service_tree *tree = shape->tree;
+    const struct trib_agg_tree *tree = shape->tree;
 
     if (tree->units < 1 || tree->first[0] != 0)
         return false;

@@ -44,7 +44,7 @@ static void comm_free(struct trib_comm *comm)
 {
     if (comm->own)
         munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
-    trib_near_free(comm->near);
+    trib_locality_free(comm->locality);
     if (comm->aggregators)
         comm->aggregators->free(comm->aggregators);
     free(comm);
@@ -81,7 +81,7 @@ void trib_comm_drop_copy(struct trib_comm *comm)
     const struct trib_transport_ops *ops = t->ops;
 
     t->ops = &nothing;
-    trib_cache_clear(comm);
+    trib_plan_cache_clear(comm);
     if (comm->hooks)
         comm->hooks->forget_in_child(comm);
     e->head = NULL; /* an operation of the parent's */
@@ -97,8 +97,8 @@ void trib_comm_dispose(struct trib_comm *comm)
 {
     struct trib_engine *e = &comm->engine;
 
-    trib_driver_stop(comm);
-    trib_cache_clear(comm);
+    trib_progress_thread_stop(comm);
+    trib_plan_cache_clear(comm);
     if (comm->hooks)
         comm->hooks->drop(comm);
     write_trace(comm);
@@ -176,7 +176,7 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
         trib_comm_drop_copy(comm);
         return TRIB_OK;
     }
-    trib_cache_clear(comm);
+    trib_plan_cache_clear(comm);
     trib_status_t st = comm->hooks ? comm->hooks->detach(comm) : TRIB_OK;
     if (st == TRIB_OK)
         st = leave(comm);

@@ -49,7 +49,8 @@ struct trib_plan {
     bool numbered;
     bool dropped;        /* of a node: it goes after its start number last_start */
     uint32_t last_start;
-    struct trib_served *served; /* offload/ runs it, and run is not used; or NULL */
+    struct trib_offload_plan *offload; /* offload/ runs it, and run is not used; or
+                                        * NULL */
     struct trib_plan *exchange; /* of what run.desc.model learns, or NULL */
     float *exchanged;           /* the vector of that plan */
 };
@@ -63,20 +64,20 @@ struct trib_plan_key {
     size_t count;
 };
 
-struct trib_cached_plan {
+struct trib_plan_cache_entry {
     struct trib_plan_key key;
     struct trib_plan *plan;
     uint64_t used;
 };
 
 /* The plans of trib_allreduce_named, by name: named_plans.c */
-struct trib_named {
+struct trib_named_plans {
     struct trib_plan **slots; /* [n_slots], of which n_plans are not NULL */
     size_t n_slots, n_plans;
 };
 
 /* Drives started plans. Made at the first trib_plan_start. */
-struct trib_driver {
+struct trib_progress_thread {
     pthread_t thread;
     bool running;
     pthread_mutex_t mutex;
@@ -86,12 +87,12 @@ struct trib_driver {
     _Atomic int callers; /* threads in trib_plan_wait: they drive by themselves */
 };
 
-struct trib_near;
+struct trib_locality;
 
 struct trib_comm {
     const struct trib_comm_hooks *hooks; /* of what runs some of its operations; or
                                           * NULL */
-    struct trib_service *service; /* that object, offload/ knows what is in it; or
+    struct trib_offload *offload; /* that object, offload/ knows what is in it; or
                                    * NULL */
     struct trib_aggregators *aggregators; /* behind the ranks; NULL: there are none */
     struct trib_guard *guard; /* of its transport, in the channel; or NULL */
@@ -106,7 +107,7 @@ struct trib_comm {
     pid_t pid;        /* whose it is: a forked child has a copy */
     const bool *own;  /* true, and false in a forked child; NULL: the kernel has no such
                        * memory */
-    struct trib_driver driver;
+    struct trib_progress_thread progress_thread;
     int n_plans; /* of the caller */
     uint64_t starts;   /* of plans and blocking calls: the same on all ranks */
     uint64_t identity; /* of a communicator that was split off another one; else 0 */
@@ -118,7 +119,8 @@ struct trib_comm {
     bool load_store;     /* each rank has load/store reach to all others … */
     bool oversubscribed; /* … or a host more ranks than cores: the same on all ranks */
     bool one_host; /* all ranks are of this host */
-    struct trib_near *near; /* ranks that are of one host; NULL: there are services */
+    struct trib_locality *locality; /* ranks that are of one host; NULL: there are
+                                     * services */
     bool uncompressed_told; /* the warning of a codec that compresses nothing was
                              * given */
     size_t chunk_asked; /* cfg.chunk is smaller where little memory may be locked, or
@@ -127,9 +129,9 @@ struct trib_comm {
     struct trib_net_met met; /* where the ranks of the first communicator met */
     struct trib_secret secret; /* by which its ranks know each other; or not set */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */
-    struct trib_named named;
-    struct trib_cached_plan *newest;
-    struct trib_cached_plan cache[TRIB_PLAN_CACHE];
+    struct trib_named_plans named;
+    struct trib_plan_cache_entry *newest;
+    struct trib_plan_cache_entry cache[TRIB_PLAN_CACHE];
     uint64_t clock; /* of cache */
 };
 
@@ -208,14 +210,14 @@ static inline void trib_comm_unlock(struct trib_comm *comm)
     trib_fpenv_leave(modes);
 }
 
-/** trib_driver_start - somebody has started a plan: see that it goes on. */
-trib_status_t trib_driver_start(struct trib_comm *comm);
+/** trib_progress_thread_start - somebody has started a plan: see that it goes on. */
+trib_status_t trib_progress_thread_start(struct trib_comm *comm);
 
-/** trib_driver_relieve - the calling thread drives in its place, until
- * trib_driver_resume. Any thread, without the lock. */
-void trib_driver_relieve(struct trib_comm *comm);
-void trib_driver_resume(struct trib_comm *comm);
-void trib_driver_stop(struct trib_comm *comm);
+/** trib_progress_thread_caller_enter - the calling thread drives in its place, until
+ * trib_progress_thread_caller_leave. Any thread, without the lock. */
+void trib_progress_thread_caller_enter(struct trib_comm *comm);
+void trib_progress_thread_caller_leave(struct trib_comm *comm);
+void trib_progress_thread_stop(struct trib_comm *comm);
 
 struct trib_boot;
 
@@ -242,12 +244,13 @@ trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
                              struct trib_boot **boot_out, int *rank_out, int *size_out);
 
 /**
- * trib_comm_meet - everything after rank and size are known: transport, engine, peers.
+ * trib_comm_wireup - everything after rank and size are known: transport, engine,
+ * peers.
  *
  * errors   the sentence is in comm->err; dispose of comm
  */
-trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
-                             const struct trib_exchange *x);
+trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
+                               const struct trib_exchange *x);
 
 struct trib_config_faults;
 
@@ -271,16 +274,17 @@ trib_status_t trib_settings_kernels(const struct trib_config *cfg,
  * none. */
 trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err);
 
-/** trib_meet_machine - the same on ranks within load/store reach of each other. */
-uint64_t trib_meet_machine(void);
+/** trib_wireup_machine - the same on ranks within load/store reach of each other. */
+uint64_t trib_wireup_machine(void);
 
-/** trib_meet_difference - the first setting in which two texts "name=value name=value"
- * differ: x of a, y of b. */
-void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t bytes);
+/** trib_wireup_difference - the first setting in which two texts "name=value
+ * name=value" differ: x of a, y of b. */
+void trib_wireup_difference(const char *a, const char *b, char *x, char *y,
+                            size_t bytes);
 
-/** trib_meet_bytes - what each rank gives to exchange 0, 1, … of trib_comm_meet; 0:
+/** trib_wireup_bytes - what each rank gives to exchange 0, 1, … of trib_comm_wireup; 0:
  * that was the last. */
-size_t trib_meet_bytes(int exchange);
+size_t trib_wireup_bytes(int exchange);
 
 /** trib_comm_drop_copy - free a forked child's copy; nothing is said to anybody. */
 void trib_comm_drop_copy(struct trib_comm *comm);
@@ -343,25 +347,25 @@ void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv);
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv);
 
 /**
- * trib_comm_tell - all-gather, or broadcast from rank 0, of what ranks must know.
+ * trib_comm_exchange - all-gather, or broadcast from rank 0, of what ranks must know.
  *
  * bytes    that each rank gives; broadcast: all, at out, in is NULL
  */
-trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const void *in,
-                             size_t bytes, void *out);
+trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
+                                 const void *in, size_t bytes, void *out);
 
 /**
- * trib_comm_again - all ranks in another communicator, with other settings: as
+ * trib_comm_dup - all ranks in another communicator, with other settings: as
  * trib_split.
  *
  * cfg      copied; the same on all ranks where they must agree
  */
-trib_status_t trib_comm_again(struct trib_comm *comm, const struct trib_config *cfg,
-                              struct trib_comm **out);
+trib_status_t trib_comm_dup(struct trib_comm *comm, const struct trib_config *cfg,
+                            struct trib_comm **out);
 
-/** trib_cache_clear - destroy the plans of the blocking calls, trib_named_clear those
- * with names. */
-void trib_cache_clear(struct trib_comm *comm);
-void trib_named_clear(struct trib_comm *comm);
+/** trib_plan_cache_clear - destroy the plans of the blocking calls,
+ * trib_named_plans_clear those with names. */
+void trib_plan_cache_clear(struct trib_comm *comm);
+void trib_named_plans_clear(struct trib_comm *comm);
 
 #endif

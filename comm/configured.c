@@ -74,16 +74,16 @@ static trib_status_t check_feedback(struct trib_comm *comm, struct trib_codec *c
 /* Where there is a service that may close chunks without late ranks. */
 static trib_status_t check_quorum(struct trib_comm *comm)
 {
-    struct trib_quorum_wish wish;
+    struct trib_quorum_rule wish;
     struct trib_error err = {0};
 
     if (!comm->hooks || !comm->cfg.quorum[0])
         return TRIB_OK;
-    const trib_status_t st = trib_quorum_parse(comm->cfg.quorum, &err, &wish);
+    const trib_status_t st = trib_quorum_rule_parse(comm->cfg.quorum, &err, &wish);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
-    if (wish.part <= 0 ||
-        trib_quorum_need(&wish, comm->engine.ranks) >= (uint32_t)comm->engine.ranks)
+    if (wish.part <= 0 || trib_quorum_rule_need(&wish, comm->engine.ranks) >=
+                              (uint32_t)comm->engine.ranks)
         return TRIB_OK;
     return refuse(comm, "TRIB_QUORUM", comm->cfg.quorum, "what comes late",
                   "TRIB_QUORUM=all");

@@ -11,7 +11,7 @@
 #include "topo/layout.h"
 #include "topo/rdma.h"
 
-struct trib_near {
+struct trib_locality {
     struct trib_groups hosts;
     struct trib_groups groups; /* those of TRIB_GROUPS, which leaders lead */
     struct trib_rank_place *places;
@@ -73,8 +73,8 @@ static void forget_guesses(const struct trib_layout *layout, bool bound,
         memset(place->nic, 0, sizeof(place->nic));
 }
 
-void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
-                     struct trib_near_fact *fact)
+void trib_locality_probe(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
+                         struct trib_locality_report *fact)
 {
     const bool bound = CPU_COUNT(cpus) < sysconf(_SC_NPROCESSORS_ONLN);
     struct trib_layout layout;
@@ -94,8 +94,8 @@ void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ou
     memcpy(fact->nic, place.nic, sizeof(fact->nic));
 }
 
-static void describe(struct trib_near *near, const struct trib_near_fact *facts,
-                     int size)
+static void describe(struct trib_locality *near,
+                     const struct trib_locality_report *facts, int size)
 {
     near->maps = true;
     for (int r = 0; r < size; r++) {
@@ -115,7 +115,7 @@ static void describe(struct trib_near *near, const struct trib_near_fact *facts,
 }
 
 /* All ranks come to the same; rank 0 says why it is not what was asked for. */
-static trib_status_t make_groups(struct trib_comm *comm, struct trib_near *near,
+static trib_status_t make_groups(struct trib_comm *comm, struct trib_locality *near,
                                  int size)
 {
     const char *kind = kind_of(comm);
@@ -142,7 +142,7 @@ static trib_status_t make_groups(struct trib_comm *comm, struct trib_near *near,
 
 /* A group has its part of the cores of its host. Groups of one host exchange by its
  * memory. */
-static void prepare_ask(struct trib_near *near)
+static void prepare_ask(struct trib_locality *near)
 {
     const int cores = near->ask.cores;
 
@@ -155,12 +155,13 @@ static void prepare_ask(struct trib_near *near)
         near->ask.between = near->ask.inside;
 }
 
-trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact *facts)
+trib_status_t trib_locality_make(struct trib_comm *comm,
+                                 const struct trib_locality_report *facts)
 {
     int size = comm->engine.ranks;
-    struct trib_near *near = calloc(1, sizeof(*near));
+    struct trib_locality *near = calloc(1, sizeof(*near));
 
-    comm->near = near;
+    comm->locality = near;
     if (near)
         near->places = calloc((size_t)size, sizeof(*near->places));
     if (!near || !near->places)
@@ -173,7 +174,7 @@ trib_status_t trib_near_make(struct trib_comm *comm, const struct trib_near_fact
     return st;
 }
 
-void trib_near_free(struct trib_near *near)
+void trib_locality_free(struct trib_locality *near)
 {
     if (!near)
         return;
@@ -183,12 +184,13 @@ void trib_near_free(struct trib_near *near)
     free(near);
 }
 
-trib_status_t trib_near_group(struct trib_comm *comm, size_t bytes,
-                              struct trib_near_groups *out, struct trib_shape *shape)
+trib_status_t trib_locality_group(struct trib_comm *comm, size_t bytes,
+                                  struct trib_locality_groups *out,
+                                  struct trib_shape *shape)
 {
-    const struct trib_near *near = comm->near;
+    const struct trib_locality *near = comm->locality;
 
-    *out = (struct trib_near_groups){0};
+    *out = (struct trib_locality_groups){0};
     if (!near)
         return TRIB_OK;
     struct trib_leaders_ask ask = near->ask;
@@ -213,16 +215,16 @@ trib_status_t trib_near_group(struct trib_comm *comm, size_t bytes,
     return TRIB_OK;
 }
 
-void trib_near_ungroup(struct trib_near_groups *groups)
+void trib_locality_ungroup(struct trib_locality_groups *groups)
 {
     trib_leaders_free(&groups->leaders);
 }
 
 /* Of a rank's bytes to all others those to other hosts share the device with what its
  * neighbours send. Hosts that are made out of one have no device. */
-void trib_near_tell(const struct trib_comm *comm, struct trib_choice *choice)
+void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *choice)
 {
-    const struct trib_near *near = comm->near;
+    const struct trib_locality *near = comm->locality;
 
     if (!near)
         return;

@@ -13,10 +13,10 @@
 #include "topo/leaders.h"
 
 struct trib_comm;
-struct trib_near;
+struct trib_locality;
 
 /* What a rank says of its host to all. */
-struct trib_near_fact {
+struct trib_locality_report {
     int32_t first; /* the lowest rank that its transport takes for one of its host */
     int32_t cores; /* that the ranks of its host may run on */
     uint32_t maps; /* ranks of its host have load/store reach, as far as it can have
@@ -26,8 +26,8 @@ struct trib_near_fact {
 };
 
 /**
- * trib_near_place - where this rank runs and which device is near, as far as groups are
- * made or leaders are chosen by it; else nothing is known.
+ * trib_locality_probe - where this rank runs and which device is near, as far as groups
+ * are made or leaders are chosen by it; else nothing is known.
  *
  * It takes hwloc a good while to look. So only where there are other ranks of this
  * host, and TRIB_GROUPS wants it; or where there are several devices and other hosts,
@@ -35,38 +35,40 @@ struct trib_near_fact {
  * cpus     on which it may run
  * ours     ranks of this host, as its transport sees it
  */
-void trib_near_place(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
-                     struct trib_near_fact *fact);
+void trib_locality_probe(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
+                         struct trib_locality_report *fact);
 
 /**
- * trib_near_make - comm->near, from what each rank says, which is the same on all.
+ * trib_locality_make - comm->locality, from what each rank says, which is the same on
+ * all.
  *
  * Where a rank does not know what TRIB_GROUPS wants, hosts are the groups, and rank 0
  * warns.
  */
-trib_status_t trib_near_make(struct trib_comm *comm,
-                             const struct trib_near_fact *facts);
-void trib_near_free(struct trib_near *near);
+trib_status_t trib_locality_make(struct trib_comm *comm,
+                                 const struct trib_locality_report *facts);
+void trib_locality_free(struct trib_locality *near);
 
 /* Groups as a shape points to them. */
-struct trib_near_groups {
+struct trib_locality_groups {
     struct trib_shape_groups groups;
     struct trib_leaders leaders;
     const char *kind; /* of trib_group_kinds[] */
 };
 
 /**
- * trib_near_group - the groups, with as many leaders as cfg.leaders says, or as are
+ * trib_locality_group - the groups, with as many leaders as cfg.leaders says, or as are
  * best for a vector of so many bytes; never more than the smallest group has ranks.
  *
  * The groups of *shape point into *out and comm. Without hosts nothing is done.
- * owner    trib_near_ungroup, also after an error
+ * owner    trib_locality_ungroup, also after an error
  */
-trib_status_t trib_near_group(struct trib_comm *comm, size_t bytes,
-                              struct trib_near_groups *out, struct trib_shape *shape);
-void trib_near_ungroup(struct trib_near_groups *groups);
+trib_status_t trib_locality_group(struct trib_comm *comm, size_t bytes,
+                                  struct trib_locality_groups *out,
+                                  struct trib_shape *shape);
+void trib_locality_ungroup(struct trib_locality_groups *groups);
 
-/** trib_near_tell - what a choice is to know of hosts. */
-void trib_near_tell(const struct trib_comm *comm, struct trib_choice *choice);
+/** trib_locality_describe - what a choice is to know of hosts. */
+void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *choice);
 
 #endif

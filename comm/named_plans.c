@@ -22,7 +22,7 @@ static struct trib_plan **slot_of(struct trib_plan **slots, size_t n, const char
 }
 
 /* Room for one more. */
-static bool grow(struct trib_named *named)
+static bool grow(struct trib_named_plans *named)
 {
     const size_t n = named->n_slots ? 2 * named->n_slots : SLOTS_FIRST;
 
@@ -40,14 +40,14 @@ static bool grow(struct trib_named *named)
     return true;
 }
 
-void trib_named_clear(struct trib_comm *comm)
+void trib_named_plans_clear(struct trib_comm *comm)
 {
-    struct trib_named *named = &comm->named;
+    struct trib_named_plans *named = &comm->named;
 
     for (size_t i = 0; i < named->n_slots; i++)
         trib_plan_destroy(named->slots[i]);
     free(named->slots);
-    *named = (struct trib_named){0};
+    *named = (struct trib_named_plans){0};
 }
 
 static trib_status_t check_same(const struct trib_plan *plan, const trib_desc_t *d)
@@ -67,7 +67,7 @@ static trib_status_t check_same(const struct trib_plan *plan, const trib_desc_t 
 static trib_status_t find(struct trib_comm *comm, const trib_desc_t *d,
                           struct trib_plan **plan_out)
 {
-    struct trib_named *named = &comm->named;
+    struct trib_named_plans *named = &comm->named;
 
     if (!grow(named))
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");

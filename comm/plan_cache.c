@@ -11,13 +11,13 @@ static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *
            a->op == b->op && a->root == b->root;
 }
 
-static struct trib_cached_plan *find(struct trib_comm *comm,
-                                     const struct trib_plan_key *key)
+static struct trib_plan_cache_entry *find(struct trib_comm *comm,
+                                          const struct trib_plan_key *key)
 {
-    struct trib_cached_plan *oldest = &comm->cache[0];
+    struct trib_plan_cache_entry *oldest = &comm->cache[0];
 
     for (int i = 0; i < TRIB_PLAN_CACHE; i++) {
-        struct trib_cached_plan *c = &comm->cache[i];
+        struct trib_plan_cache_entry *c = &comm->cache[i];
         if (c->plan && same_key(&c->key, key))
             return c;
         if (c->used < oldest->used)
@@ -29,7 +29,7 @@ static struct trib_cached_plan *find(struct trib_comm *comm,
 /* Such a plan keeps nothing of a vector, so it may be another one in each call; and
  * ranks may forget plans in different orders. */
 static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *key,
-                          struct trib_cached_plan *c)
+                          struct trib_plan_cache_entry *c)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
 
@@ -51,7 +51,7 @@ static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *ke
 static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *key,
                             struct trib_plan **plan_out)
 {
-    struct trib_cached_plan *c = comm->newest;
+    struct trib_plan_cache_entry *c = comm->newest;
 
     if (!c || !c->plan || !same_key(&c->key, key)) {
         c = find(comm, key);
@@ -67,14 +67,14 @@ static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *
     return TRIB_OK;
 }
 
-void trib_cache_clear(struct trib_comm *comm)
+void trib_plan_cache_clear(struct trib_comm *comm)
 {
     for (int i = 0; i < TRIB_PLAN_CACHE; i++) {
         trib_plan_destroy(comm->cache[i].plan);
         comm->cache[i].plan = NULL;
     }
     comm->newest = NULL;
-    trib_named_clear(comm);
+    trib_named_plans_clear(comm);
 }
 
 static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,

@@ -62,7 +62,7 @@ static size_t chunk_most(const struct trib_comm *comm, bool coded)
 
     if (!comm->aggregators)
         return comm->chunk_asked;
-    return coded ? TRIB_CHANNEL_CHUNKS_OF_WORD * own : own;
+    return coded ? TRIB_AGG_CHUNKS_PER_WORD * own : own;
 }
 
 static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll,
@@ -248,7 +248,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         .gathers = sums(shape->coll) && trib_robust_is(shape->op),
     };
 
-    trib_near_tell(comm, &choice);
+    trib_locality_describe(comm, &choice);
     if (!trib_text_is_auto(name) &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
         return find_algorithm(plan, name, shape, algo_out);
@@ -378,7 +378,7 @@ static trib_status_t cut(struct trib_plan *plan, const trib_desc_t *d)
     return TRIB_OK;
 }
 
-static const struct trib_service_tree *service_tree(const struct trib_comm *comm)
+static const struct trib_agg_tree *service_tree(const struct trib_comm *comm)
 {
     return comm->aggregators ? comm->aggregators->tree : NULL;
 }
@@ -457,15 +457,15 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
         .slot_bytes = plan->comm->cfg.chunk,
     };
     struct trib_schedule share = {0}, joined = {0};
-    struct trib_near_groups near;
+    struct trib_locality_groups near;
     char why[200];
 
-    trib_near_tell(plan->comm, &choice);
-    trib_status_t st = trib_near_group(plan->comm, choice.bytes, &near, &shape);
+    trib_locality_describe(plan->comm, &choice);
+    trib_status_t st = trib_locality_group(plan->comm, choice.bytes, &near, &shape);
     if (st == TRIB_OK)
         st = build(plan, trib_algo_choose(&shape, &choice, why, sizeof(why)), &shape,
                    &share);
-    trib_near_ungroup(&near);
+    trib_locality_ungroup(&near);
     if (st != TRIB_OK)
         return st;
     size_t chunks = divide_up(floats, slot * share.n_chunks) * share.n_chunks;
@@ -509,7 +509,7 @@ static uint32_t digest_of(const struct trib_plan *plan)
 
 /* How many of each host or group lead, where that is what the algorithm is made of. */
 static void tell_leaders(struct trib_plan *plan, const struct trib_algo *algo,
-                         const struct trib_near_groups *near)
+                         const struct trib_locality_groups *near)
 {
     const size_t n = strlen(plan->why);
     char *end = plan->why + n;
@@ -537,18 +537,18 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
                                .tree = service_tree(plan->comm),
                                .root = has_root(r->op.coll) ? d->root : 0};
     struct trib_schedule schedule = {0};
-    struct trib_near_groups near;
+    struct trib_locality_groups near;
 
     const struct trib_algo *algo = NULL;
-    trib_status_t st = trib_near_group(plan->comm, d->count * trib_dtype_size(d->dtype),
-                                       &near, &shape);
+    trib_status_t st = trib_locality_group(
+        plan->comm, d->count * trib_dtype_size(d->dtype), &near, &shape);
     if (st == TRIB_OK)
         st = choose(plan, &shape, d, &algo);
     if (st == TRIB_OK)
         st = build(plan, algo, &shape, &schedule);
     if (st == TRIB_OK)
         tell_leaders(plan, algo, &near);
-    trib_near_ungroup(&near);
+    trib_locality_ungroup(&near);
     shape.groups = NULL;
     if (st != TRIB_OK)
         return st;

@@ -83,12 +83,12 @@ struct trib_comm_hooks {
 
 /* With aggregators a chunk of code words that add may have so many slots' bytes of
  * elements, if its word fits into one slot. */
-#define TRIB_CHANNEL_CHUNKS_OF_WORD 4
+#define TRIB_AGG_CHUNKS_PER_WORD 4
 
 /** A communicator with aggregators behind its ranks knows this of them. */
 struct trib_aggregators {
     int n; /* they have the ranks' numbers and those behind them */
-    const struct trib_service_tree *tree; /* NULL: each rank sends to all of them */
+    const struct trib_agg_tree *tree; /* NULL: each rank sends to all of them */
     /** Number a plan for its frames, and have rank 0 tell the aggregators of it. */
     trib_status_t (*announce)(struct trib_plan *plan, const trib_desc_t *desc,
                               bool leaving, uint32_t *number_out);

@@ -32,7 +32,7 @@ static trib_status_t own_start(struct trib_plan *plan, const void *send, void *r
     struct trib_comm *comm = plan->comm;
 
     trib_comm_lock(comm);
-    const trib_status_t st = trib_driver_start(comm);
+    const trib_status_t st = trib_progress_thread_start(comm);
     if (st == TRIB_OK) {
         number(plan);
         trib_plan_launch(plan, send, recv);
@@ -85,14 +85,14 @@ static trib_status_t own_wait(struct trib_plan *plan)
         return TRIB_OK;
     if (state != TRIB_RUN_DONE) {
         uint64_t begin = trib_now_ns();
-        trib_driver_relieve(comm);
+        trib_progress_thread_caller_enter(comm);
         trib_comm_lock(comm);
         (void)trib_engine_wait(&comm->engine, &plan->run);
         comm->engine.stats.wait_ns += trib_now_ns() - begin;
         if (!comm->engine.head)
-            atomic_store(&comm->driver.active, 0);
+            atomic_store(&comm->progress_thread.active, 0);
         trib_comm_unlock(comm);
-        trib_driver_resume(comm);
+        trib_progress_thread_caller_leave(comm);
     }
     return plan->run.status;
 }

@@ -16,7 +16,7 @@ enum {
 };
 
 /* Blocks until there is something to drive; false: stop. */
-static bool wait_for_work(struct trib_driver *d)
+static bool wait_for_work(struct trib_progress_thread *d)
 {
     bool stop;
 
@@ -53,7 +53,7 @@ static void drive(struct trib_comm *comm)
     if (moved)
         trib_engine_awake(e);
     if (!e->head)
-        atomic_store(&comm->driver.active, 0);
+        atomic_store(&comm->progress_thread.active, 0);
     trib_comm_unlock(comm);
     if (sleep)
         e->transport->ops->wait(e->transport, SLEEP_US);
@@ -65,37 +65,37 @@ static void *driver_main(void *arg)
 {
     struct trib_comm *comm = arg;
 
-    while (wait_for_work(&comm->driver))
+    while (wait_for_work(&comm->progress_thread))
         drive(comm);
     return NULL;
 }
 
-static void wake(struct trib_driver *d)
+static void wake(struct trib_progress_thread *d)
 {
     pthread_mutex_lock(&d->mutex);
     pthread_cond_signal(&d->work);
     pthread_mutex_unlock(&d->mutex);
 }
 
-void trib_driver_relieve(struct trib_comm *comm)
+void trib_progress_thread_caller_enter(struct trib_comm *comm)
 {
-    atomic_fetch_add(&comm->driver.callers, 1);
+    atomic_fetch_add(&comm->progress_thread.callers, 1);
 }
 
 /* Whoever takes `callers` to 0 behind a plan that is not done wakes it; a driver that
  * has just seen a caller holds the mutex until it waits. */
-void trib_driver_resume(struct trib_comm *comm)
+void trib_progress_thread_caller_leave(struct trib_comm *comm)
 {
-    struct trib_driver *d = &comm->driver;
+    struct trib_progress_thread *d = &comm->progress_thread;
 
     if (atomic_fetch_sub(&d->callers, 1) == 1 && d->running && atomic_load(&d->active))
         wake(d);
 }
 
 /* Called with the engine locked, so `active` cannot be cleared meanwhile. */
-trib_status_t trib_driver_start(struct trib_comm *comm)
+trib_status_t trib_progress_thread_start(struct trib_comm *comm)
 {
-    struct trib_driver *d = &comm->driver;
+    struct trib_progress_thread *d = &comm->progress_thread;
 
     if (comm->cfg.progress == TRIB_PROGRESS_CALLER)
         return TRIB_OK;
@@ -115,9 +115,9 @@ trib_status_t trib_driver_start(struct trib_comm *comm)
     return TRIB_OK;
 }
 
-void trib_driver_stop(struct trib_comm *comm)
+void trib_progress_thread_stop(struct trib_comm *comm)
 {
-    struct trib_driver *d = &comm->driver;
+    struct trib_progress_thread *d = &comm->progress_thread;
 
     if (!d->running)
         return;

@@ -61,10 +61,10 @@ trib_status_t trib_plan_quorum(struct trib_plan *plan, const trib_desc_t *desc)
     const char *text = desc->quorum                            ? desc->quorum
                        : trib_configured_for(r->op.coll, desc) ? comm->cfg.quorum
                                                                : "all";
-    struct trib_quorum_wish wish;
+    struct trib_quorum_rule wish;
     struct trib_error err = {0};
 
-    trib_status_t st = trib_quorum_parse(text, &err, &wish);
+    trib_status_t st = trib_quorum_rule_parse(text, &err, &wish);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
     if (wish.part <= 0)
@@ -77,7 +77,7 @@ trib_status_t trib_plan_quorum(struct trib_plan *plan, const trib_desc_t *desc)
     st = check(plan, text);
     if (st != TRIB_OK)
         return st;
-    const uint32_t need = trib_quorum_need(&wish, comm->engine.ranks);
+    const uint32_t need = trib_quorum_rule_need(&wish, comm->engine.ranks);
     plan->has_quorum = true;
     if ((!comm->aggregators && !comm->stands_in) ||
         need >= (uint32_t)comm->engine.ranks)

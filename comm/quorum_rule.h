@@ -12,21 +12,21 @@
 
 #include "comm/communicator.h"
 
-struct trib_quorum_wish {
+struct trib_quorum_rule {
     double part; /* of the ranks; 0: all */
     uint64_t deadline_ns;
 };
 
 /**
- * trib_quorum_parse - from its text.
+ * trib_quorum_rule_parse - from its text.
  *
  * errors   TRIB_ERR_INVALID with a sentence in err
  */
-trib_status_t trib_quorum_parse(const char *text, struct trib_error *err,
-                                struct trib_quorum_wish *out);
+trib_status_t trib_quorum_rule_parse(const char *text, struct trib_error *err,
+                                     struct trib_quorum_rule *out);
 
-/** trib_quorum_need - of so many ranks: ceil(part * ranks). */
-uint32_t trib_quorum_need(const struct trib_quorum_wish *wish, int ranks);
+/** trib_quorum_rule_need - of so many ranks: ceil(part * ranks). */
+uint32_t trib_quorum_rule_need(const struct trib_quorum_rule *wish, int ranks);
 
 /**
  * trib_plan_quorum - once the codec of a plan is made: which quorum has it, if any?

@@ -31,7 +31,7 @@ static uint64_t time_of(char *text)
 }
 
 static trib_status_t parse(char *copy, const char *text, struct trib_error *err,
-                           struct trib_quorum_wish *out)
+                           struct trib_quorum_rule *out)
 {
     static const char key[] = "deadline=";
     char *rest = strchr(copy, ',');
@@ -60,13 +60,13 @@ static trib_status_t parse(char *copy, const char *text, struct trib_error *err,
     return TRIB_OK;
 }
 
-trib_status_t trib_quorum_parse(const char *text, struct trib_error *err,
-                                struct trib_quorum_wish *out)
+trib_status_t trib_quorum_rule_parse(const char *text, struct trib_error *err,
+                                     struct trib_quorum_rule *out)
 {
     char copy[TRIB_QUORUM_TEXT_MAX];
     locale_t plain;
 
-    *out = (struct trib_quorum_wish){0};
+    *out = (struct trib_quorum_rule){0};
     if (strcmp(text, "all") == 0 || text[0] == '\0')
         return TRIB_OK;
     if (strlen(text) >= sizeof(copy))
@@ -78,11 +78,11 @@ trib_status_t trib_quorum_parse(const char *text, struct trib_error *err,
     const trib_status_t st = parse(copy, text, err, out);
     trib_number_leave(plain, before);
     if (st != TRIB_OK)
-        *out = (struct trib_quorum_wish){0};
+        *out = (struct trib_quorum_rule){0};
     return st;
 }
 
-uint32_t trib_quorum_need(const struct trib_quorum_wish *wish, int ranks)
+uint32_t trib_quorum_rule_need(const struct trib_quorum_rule *wish, int ranks)
 {
     return (uint32_t)ceil(wish->part * ranks - 1e-9); /* 0.07 * 100 is above 7 */
 }

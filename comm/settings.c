@@ -71,9 +71,9 @@ static trib_status_t check_feedback(const struct trib_config *cfg,
 
 static trib_status_t check_quorum(const struct trib_config *cfg, struct trib_error *err)
 {
-    struct trib_quorum_wish wish;
+    struct trib_quorum_rule wish;
 
-    return trib_quorum_parse(cfg->quorum, err, &wish);
+    return trib_quorum_rule_parse(cfg->quorum, err, &wish);
 }
 
 static trib_status_t check_check(const struct trib_config *cfg, struct trib_error *err)

@@ -8,7 +8,7 @@ enum {
     WINDOW_GOOD = 2,  /* one chunk on the wire while another is summed */
 };
 
-static bool fits(struct trib_window w, size_t room, int size)
+static bool fits(struct trib_slot_budget w, size_t room, int size)
 {
     return trib_arena_pinned(w.window, w.chunk, size) <= room;
 }
@@ -25,9 +25,10 @@ static uint32_t smaller(uint32_t window)
 
 /* First the window, which costs nothing while credits are near; then the chunks, each
  * of which costs a message; at last the overlap. */
-struct trib_window trib_window_fit(struct trib_window asked, size_t room, int size)
+struct trib_slot_budget trib_slot_budget_fit(struct trib_slot_budget asked, size_t room,
+                                             int size)
 {
-    struct trib_window w = asked;
+    struct trib_slot_budget w = asked;
     size_t half = room / 2; /* queues, further communicators, trib_alloc */
 
     while (!fits(w, half, size) && w.window > WINDOW_GOOD)
@@ -39,7 +40,7 @@ struct trib_window trib_window_fit(struct trib_window asked, size_t room, int si
     return fits(w, room, size) ? w : asked;
 }
 
-bool trib_window_spare(struct trib_window w, size_t room, int size)
+bool trib_slot_budget_is_ample(struct trib_slot_budget w, size_t room, int size)
 {
     size_t edge = trib_edge_bytes(w.window, w.chunk, false);
 

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "comm/communicator.h"
 
-trib_status_t trib_comm_tell(struct trib_comm *comm, trib_coll_t coll, const void *in,
-                             size_t bytes, void *out)
+trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
+                                 const void *in, size_t bytes, void *out)
 {
     struct trib_plan *plan;
     trib_desc_t desc = TRIB_DESC_INIT;
@@ -46,7 +46,7 @@ static trib_status_t member_allgather(void *arg, const char *phase, const void *
     if (!all)
         return TRIB_ERR_NO_MEMORY;
     m->exchanges++;
-    trib_status_t st = trib_comm_tell(m->parent, TRIB_ALLGATHER, in, bytes, all);
+    trib_status_t st = trib_comm_exchange(m->parent, TRIB_ALLGATHER, in, bytes, all);
     for (int i = 0; st == TRIB_OK && i < m->size; i++)
         memcpy((char *)out + (size_t)i * bytes, all + (size_t)m->ranks[i] * bytes,
                bytes);
@@ -89,10 +89,10 @@ static trib_status_t stand_by(struct trib_comm *parent, int first)
     trib_status_t st = TRIB_OK;
     size_t bytes;
 
-    for (int i = first; st == TRIB_OK && (bytes = trib_meet_bytes(i)) > 0; i++) {
+    for (int i = first; st == TRIB_OK && (bytes = trib_wireup_bytes(i)) > 0; i++) {
         char *none = calloc(1, bytes),
              *all = malloc(bytes * (size_t)parent->engine.size);
-        st = none && all ? trib_comm_tell(parent, TRIB_ALLGATHER, none, bytes, all)
+        st = none && all ? trib_comm_exchange(parent, TRIB_ALLGATHER, none, bytes, all)
                          : TRIB_ERR_NO_MEMORY;
         free(none);
         free(all);
@@ -119,7 +119,7 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
              ++parent->n_children);
     struct trib_exchange x = {member_allgather, m};
-    trib_status_t st = trib_comm_meet(child, rank, m->size, &x);
+    trib_status_t st = trib_comm_wireup(child, rank, m->size, &x);
     if (st != TRIB_OK) {
         (void)trib_comm_fail(parent, st, "%s", trib_last_error(child));
         trib_comm_dispose(child);
@@ -136,7 +136,7 @@ static trib_status_t agree(struct members *m, trib_status_t mine,
     struct trib_comm *parent = m->parent;
     int32_t status = mine, *all = calloc((size_t)parent->engine.size, sizeof(*all));
     trib_status_t st =
-        all ? trib_comm_tell(parent, TRIB_ALLGATHER, &status, sizeof(status), all)
+        all ? trib_comm_exchange(parent, TRIB_ALLGATHER, &status, sizeof(status), all)
             : TRIB_ERR_NO_MEMORY;
 
     for (int i = 0; st == TRIB_OK && mine == TRIB_OK && i < m->size; i++) {
@@ -165,7 +165,7 @@ static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg
 
     *comm_out = NULL;
     if (all && ranks)
-        st = trib_comm_tell(comm, TRIB_ALLGATHER, &mine, sizeof(mine), all);
+        st = trib_comm_exchange(comm, TRIB_ALLGATHER, &mine, sizeof(mine), all);
     if (st == TRIB_OK) {
         int rank = find_members(all, size, comm->engine.rank, ranks, &n);
         struct members m = {comm, cfg, ranks, n, 0};
@@ -195,8 +195,8 @@ trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **co
     return st;
 }
 
-trib_status_t trib_comm_again(struct trib_comm *comm, const struct trib_config *cfg,
-                              struct trib_comm **out)
+trib_status_t trib_comm_dup(struct trib_comm *comm, const struct trib_config *cfg,
+                            struct trib_comm **out)
 {
     return split(comm, cfg, (struct split_key){0, 0}, out);
 }

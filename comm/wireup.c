@@ -49,12 +49,12 @@ _Static_assert(sizeof(struct hello) <= TRIB_BOOT_BLOB_MAX, "a hello fits a boot 
 struct facts {
     uint32_t transport;      /* of survey() */
     uint32_t oversubscribed; /* the ranks of its host have fewer cores than they are */
-    struct trib_near_fact near;
+    struct trib_locality_report near;
     struct trib_arena_blob arena;
 };
 _Static_assert(sizeof(struct facts) <= TRIB_BOOT_BLOB_MAX, "facts fit a boot blob");
 
-uint64_t trib_meet_machine(void)
+uint64_t trib_wireup_machine(void)
 {
     struct trib_process self;
 
@@ -72,7 +72,7 @@ static trib_status_t say_hello(struct trib_comm *comm,
     h->magic = TRIB_FRAME_MAGIC;
     h->version = HELLO_VERSION;
     h->settings = trib_config_digest(&comm->cfg);
-    h->machine = trib_meet_machine();
+    h->machine = trib_wireup_machine();
     for (int near = 0; near < 2; near++)
         h->room[near] = rooms[near].bytes;
     h->pid = getpid();
@@ -87,7 +87,8 @@ static trib_status_t say_hello(struct trib_comm *comm,
     return ops->address(e->transport, &h->address);
 }
 
-void trib_meet_difference(const char *a, const char *b, char *x, char *y, size_t bytes)
+void trib_wireup_difference(const char *a, const char *b, char *x, char *y,
+                            size_t bytes)
 {
     while (*a && *b) {
         size_t la = strcspn(a, " "), lb = strcspn(b, " ");
@@ -132,7 +133,7 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
             rank, h->host, h->pid, first->host);
     if (h->settings == first->settings)
         return TRIB_OK;
-    trib_meet_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
+    trib_wireup_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
     return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
                      "rank %d (host %.64s, process %d) has %s, rank 0 (host %.64s) has "
                      "%s: give all ranks the same TRIB_* settings",
@@ -172,7 +173,7 @@ static bool is_near(const struct trib_engine *e, const struct hello *all, int ra
 }
 
 static void find_near(const struct trib_comm *comm, const struct hello *all,
-                      struct trib_near_fact *out)
+                      struct trib_locality_report *out)
 {
     const struct trib_engine *e = &comm->engine;
     int ours = 0;
@@ -184,7 +185,7 @@ static void find_near(const struct trib_comm *comm, const struct hello *all,
         out->first = r;
         ours++;
     }
-    trib_near_place(comm, &all[e->rank].cpus.set, ours, out);
+    trib_locality_probe(comm, &all[e->rank].cpus.set, ours, out);
 }
 
 /* How many cores the ranks of this host have; *oversubscribed: they are more. */
@@ -294,14 +295,15 @@ static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all,
     const struct trib_engine *e = &comm->engine;
     size_t chunk =
         comm->cfg.chunk < comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
-    struct trib_window far = {(uint32_t)comm->cfg.window, CHUNK_OF_NETWORKS};
+    struct trib_slot_budget far = {(uint32_t)comm->cfg.window, CHUNK_OF_NETWORKS};
     bool maps = near;
 
     for (int r = 0; r < e->size; r++)
         maps &= !all[r].never_maps;
     if (comm->chunk_given)
         return comm->cfg.chunk;
-    if (maps || chunk < comm->chunk_asked || !trib_window_spare(far, room, e->size))
+    if (maps || chunk < comm->chunk_asked ||
+        !trib_slot_budget_is_ample(far, room, e->size))
         return chunk;
     return far.chunk;
 }
@@ -325,12 +327,12 @@ static trib_status_t fit_window(struct trib_comm *comm,
     for (int r = 0; r < e->size; r++)
         comm->chunk_given |= all[r].chunk_given != 0;
     cfg->chunk = usual_chunk(comm, all, near, least);
-    e->arena.per_edge = trib_window_spare(
-        (struct trib_window){(uint32_t)cfg->window, cfg->chunk}, least, e->size);
+    e->arena.per_edge = trib_slot_budget_is_ample(
+        (struct trib_slot_budget){(uint32_t)cfg->window, cfg->chunk}, least, e->size);
     if (e->size == 1 || least == SIZE_MAX)
         return TRIB_OK;
-    struct trib_window asked = {(uint32_t)cfg->window, cfg->chunk};
-    struct trib_window w = trib_window_fit(asked, least, e->size);
+    struct trib_slot_budget asked = {(uint32_t)cfg->window, cfg->chunk};
+    struct trib_slot_budget w = trib_slot_budget_fit(asked, least, e->size);
     cfg->window = (int)w.window;
     cfg->chunk = w.chunk;
     if (whose != e->rank || (w.window == asked.window && w.chunk == asked.chunk))
@@ -383,7 +385,7 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
 {
     struct trib_engine *e = &comm->engine;
     uint32_t *transport = malloc((size_t)e->size * sizeof(*transport));
-    struct trib_near_fact *near = malloc((size_t)e->size * sizeof(*near));
+    struct trib_locality_report *near = malloc((size_t)e->size * sizeof(*near));
     trib_status_t st = TRIB_OK;
 
     if (!transport || !near)
@@ -402,13 +404,13 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
     if (st == TRIB_OK)
         e->transport->ops->agree(e->transport, transport);
     if (st == TRIB_OK && !comm->aggregators)
-        st = trib_near_make(comm, near);
+        st = trib_locality_make(comm, near);
     free(transport);
     free(near);
     return st;
 }
 
-size_t trib_meet_bytes(int exchange)
+size_t trib_wireup_bytes(int exchange)
 {
     static const size_t bytes[] = {sizeof(struct hello), sizeof(struct facts), 0};
 
@@ -448,8 +450,8 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
 }
 
 /* Everything after rank and size are known. */
-trib_status_t trib_comm_meet(struct trib_comm *comm, int rank, int size,
-                             const struct trib_exchange *x)
+trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
+                               const struct trib_exchange *x)
 {
     struct trib_engine *e = &comm->engine;
     struct trib_transport_opts opts = {.self = rank,

@@ -43,7 +43,7 @@ static void fill_card(struct trib_doctor *d, struct trib_card *card)
 
     memset(card, 0, sizeof(*card));
     trib_process_self(&self);
-    card->machine = trib_meet_machine();
+    card->machine = trib_wireup_machine();
     card->boot = self.boot;
     card->network = network_space();
     card->settings = trib_config_digest(&d->comm.cfg);

@@ -56,7 +56,7 @@ static void compare_settings(struct trib_doctor *d)
         const struct trib_card *c = &d->cards[r];
         if (c->settings == first->settings)
             continue;
-        trib_meet_difference(c->settings_text, first->settings_text, x, y, sizeof(x));
+        trib_wireup_difference(c->settings_text, first->settings_text, x, y, sizeof(x));
         trib_report_say(&d->report, FAIL, "settings",
                         "give all ranks the same TRIB_* variables and file",
                         "rank %d (%.64s) has %s, rank 0 (%.64s) has %s", r, c->host, x,

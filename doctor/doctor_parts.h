@@ -16,7 +16,7 @@
 
 /* What each rank tells the others of itself. */
 struct trib_card {
-    uint64_t machine; /* trib_meet_machine */
+    uint64_t machine; /* trib_wireup_machine */
     uint64_t boot;    /* of the running kernel */
     uint64_t network; /* name space; 0: not known */
     uint64_t settings;

@@ -31,7 +31,7 @@ struct picture {
     struct trib_shape shape;
     int per_host;
     struct trib_drawn drawn;
-    struct trib_service_layout services;
+    struct trib_tree_layout services;
     int n;                       /* ranks, and behind them services */
     struct trib_schedule *lists; /* [n] */
     int *host_of; /* [n] each service has one of its own */
@@ -140,7 +140,7 @@ static trib_status_t lay_services(struct picture *p, struct trib_error *err)
         hosts[r] = names[r];
     }
     if (st == TRIB_OK)
-        st = trib_service_lay(&cfg, hosts, ranks, &log, err, &p->services);
+        st = trib_tree_layout_make(&cfg, hosts, ranks, &log, err, &p->services);
     free(hosts);
     free(names);
     p->n += p->services.n;
@@ -389,7 +389,7 @@ trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn 
         trib_say_error(trib_error_text(&err));
     for (int r = 0; p.lists && r < p.n; r++)
         trib_schedule_free(&p.lists[r]);
-    trib_service_layout_free(&p.services);
+    trib_tree_layout_free(&p.services);
     free(p.lists);
     free(p.links);
     free(p.host_of);

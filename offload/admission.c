@@ -24,16 +24,16 @@ enum {
     AT_ONCE_MS = 10,
 };
 
-/* A rank's way to services: struct trib_service_way. Rank 0 has all of it, others the
- * tree. */
+/* A rank's way to services: struct trib_agg_provider_ops. Rank 0 has all of it, others
+ * the tree. */
 struct way {
     struct trib_comm *home;
     int retry_ms; /* 0: once */
     struct trib_secret secret; /* of ranks and nodes; not that of the ranks */
-    struct trib_sponsor_job job;
-    struct trib_sponsor *sponsor; /* of the channel */
-    struct trib_scout *scout;     /* there is no channel, or one of some services
-                                   * alone */
+    struct trib_control_link_job job;
+    struct trib_control_link *control_link; /* of the channel */
+    struct trib_discovery *discovery; /* there is no channel, or one of some
+                                   * services alone */
     int pause_ms;                 /* of the next search */
     bool more; /* the channel is left for one of more services */
     bool stays; /* services could be had, but for a plan that cannot come along */
@@ -55,7 +55,7 @@ struct meeting {
     struct trib_comm *home;
     struct trib_comm *by; /* carries what ranks say */
     struct way *way;
-    struct trib_sponsor *sponsor; /* rank 0 */
+    struct trib_control_link *control_link; /* rank 0 */
     int services;
     int exchanges;
     char why[WHY_MAX];
@@ -63,7 +63,7 @@ struct meeting {
 
 /* Rank 0 asks ---------------------------------------------------------------------- */
 
-static void name_job(const struct trib_comm *home, struct trib_sponsor_job *job)
+static void name_job(const struct trib_comm *home, struct trib_control_link_job *job)
 {
     const struct passwd *user = getpwuid(geteuid());
 
@@ -77,13 +77,13 @@ static void name_job(const struct trib_comm *home, struct trib_sponsor_job *job)
 }
 
 /* Slots are for all with whom a node exchanges anything. */
-static trib_status_t count_peers(const struct trib_service_layout *layout,
-                                 struct trib_sponsor_job *job)
+static trib_status_t count_peers(const struct trib_tree_layout *layout,
+                                 struct trib_control_link_job *job)
 {
     for (int i = 0; i < layout->n; i++) {
         bool *peer = calloc((size_t)(job->ranks + layout->n), sizeof(*peer));
         const int peers =
-            peer ? trib_service_tree_peers(layout->tree, job->ranks, layout->n, i, peer)
+            peer ? trib_agg_tree_peers(layout->tree, job->ranks, layout->n, i, peer)
                  : -1;
         free(peer);
         if (peers < 0)
@@ -93,15 +93,16 @@ static trib_status_t count_peers(const struct trib_service_layout *layout,
     return TRIB_OK;
 }
 
-static trib_status_t take_layout(const struct trib_service_layout *layout,
-                                 struct trib_sponsor_job *job, struct trib_error *err)
+static trib_status_t take_layout(const struct trib_tree_layout *layout,
+                                 struct trib_control_link_job *job,
+                                 struct trib_error *err)
 {
     size_t bytes = 0;
 
     job->n = layout->n;
     memcpy(job->addresses, layout->addresses, sizeof(job->addresses));
-    trib_status_t st = trib_service_tree_pack(layout->tree, job->ranks, job->tree,
-                                              sizeof(job->tree), &bytes);
+    trib_status_t st = trib_agg_tree_pack(layout->tree, job->ranks, job->tree,
+                                          sizeof(job->tree), &bytes);
     job->tree_bytes = (uint32_t)bytes;
     if (st == TRIB_ERR_OVERFLOW)
         return trib_fail(err, st,
@@ -111,21 +112,21 @@ static trib_status_t take_layout(const struct trib_service_layout *layout,
 }
 
 /* Who is to sum, and as bytes how they stand above the ranks. */
-static trib_status_t lay(const struct trib_comm *home, struct trib_sponsor_job *job,
-                         struct trib_error *err)
+static trib_status_t lay(const struct trib_comm *home,
+                         struct trib_control_link_job *job, struct trib_error *err)
 {
     const char **hosts = calloc((size_t)job->ranks, sizeof(*hosts));
-    struct trib_service_layout layout = {0};
+    struct trib_tree_layout layout = {0};
 
     for (int r = 0; hosts && r < job->ranks; r++)
         hosts[r] = home->engine.peers[r].host;
-    trib_status_t st = hosts ? trib_service_lay(&home->cfg, hosts, job->ranks,
-                                                &home->log, err, &layout)
+    trib_status_t st = hosts ? trib_tree_layout_make(&home->cfg, hosts, job->ranks,
+                                                     &home->log, err, &layout)
                              : TRIB_ERR_NO_MEMORY;
     free(hosts);
     if (st == TRIB_OK)
         st = take_layout(&layout, job, err);
-    trib_service_layout_free(&layout);
+    trib_tree_layout_free(&layout);
     return st;
 }
 
@@ -148,7 +149,8 @@ static void make_secret(struct way *w, const uint8_t salt[TRIB_SECRET_BYTES])
 }
 
 static trib_status_t describe_job(const struct trib_comm *home,
-                                  struct trib_sponsor_job *job, struct trib_error *err)
+                                  struct trib_control_link_job *job,
+                                  struct trib_error *err)
 {
     job->cfg = home->cfg;
     job->ranks = home->engine.ranks;
@@ -157,21 +159,21 @@ static trib_status_t describe_job(const struct trib_comm *home,
 }
 
 /* As many sessions as services have a part, all admitted. */
-static trib_status_t sponsor_job(struct way *w, struct trib_error *err)
+static trib_status_t open_control_link(struct way *w, struct trib_error *err)
 {
-    struct trib_sponsor *s;
+    struct trib_control_link *s;
 
     w->job.secret = w->secret;
     trib_status_t st = describe_job(w->home, &w->job, err);
     if (st == TRIB_OK)
-        st = trib_sponsor_new(&w->job, &w->home->log, err, &w->sponsor);
+        st = trib_control_link_create(&w->job, &w->home->log, err, &w->control_link);
     if (st != TRIB_OK)
         return st;
-    s = w->sponsor;
+    s = w->control_link;
     for (int i = 0; i < w->job.n && st == TRIB_OK; i++)
-        st = trib_sponsor_reach(s, i, false);
+        st = trib_control_link_connect(s, i, false);
     for (int i = 0; i < s->n && st == TRIB_OK; i++)
-        st = trib_sponsor_ask(s, i);
+        st = trib_control_link_request(s, i);
     if (st != TRIB_OK)
         (void)trib_fail(err, st, "%s", trib_error_text(&s->err));
     return st;
@@ -180,14 +182,14 @@ static trib_status_t sponsor_job(struct way *w, struct trib_error *err)
 /* Rank 0 looks for services, or for those that the channel lacks. */
 static void search(struct way *w, uint64_t taken, int pause_ms)
 {
-    const struct trib_scout_opts opts = {
+    const struct trib_discovery_opts opts = {
         .job = &w->job, .taken = taken, .look_only = taken != 0, .pause_ms = pause_ms};
 
-    trib_scout_close(w->scout);
-    w->scout = NULL;
+    trib_discovery_close(w->discovery);
+    w->discovery = NULL;
     if (!w->retry_ms || w->home->engine.rank != 0)
         return;
-    const trib_status_t st = trib_scout_open(&opts, &w->scout);
+    const trib_status_t st = trib_discovery_open(&opts, &w->discovery);
     if (st != TRIB_OK)
         trib_log(
             &w->home->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
@@ -223,7 +225,7 @@ static trib_status_t send_blobs(struct trib_session *session, uint64_t until,
     return st;
 }
 
-static const char *address_of(const struct trib_sponsor *s, int i)
+static const char *address_of(const struct trib_control_link *s, int i)
 {
     return s->job->addresses[s->which[i]];
 }
@@ -231,7 +233,7 @@ static const char *address_of(const struct trib_sponsor *s, int i)
 /* Rank 0: each node's blob to behind the ranks', and all of them to each node. */
 static trib_status_t exchange_with_nodes(struct meeting *m, uint8_t *all, size_t bytes)
 {
-    struct trib_sponsor *s = m->sponsor;
+    struct trib_control_link *s = m->control_link;
     const uint32_t ranks = (uint32_t)m->home->engine.ranks;
     const uint64_t until = trib_deadline_ms(m->home->cfg.boot_timeout_ms);
     trib_status_t st = TRIB_OK;
@@ -260,8 +262,8 @@ static trib_status_t exchange_with_nodes(struct meeting *m, uint8_t *all, size_t
     return st;
 }
 
-static trib_status_t meet_nodes(void *arg, const char *phase, const void *in,
-                                size_t bytes, void *out)
+static trib_status_t wireup_with_aggregators(void *arg, const char *phase,
+                                             const void *in, size_t bytes, void *out)
 {
     struct meeting *m = arg;
     const size_t ranks = (size_t)m->home->engine.ranks, nodes = (size_t)m->services;
@@ -271,18 +273,19 @@ static trib_status_t meet_nodes(void *arg, const char *phase, const void *in,
     (void)phase;
     if (!told)
         return TRIB_ERR_NO_MEMORY;
-    trib_status_t st = trib_comm_tell(m->by, TRIB_ALLGATHER, in, bytes, all);
-    if (st == TRIB_OK && m->sponsor) {
+    trib_status_t st = trib_comm_exchange(m->by, TRIB_ALLGATHER, in, bytes, all);
+    if (st == TRIB_OK && m->control_link) {
         v.status = exchange_with_nodes(m, all, bytes);
         if (v.status != TRIB_OK)
-            snprintf(v.why, sizeof(v.why), "%s", trib_error_text(&m->sponsor->err));
+            snprintf(v.why, sizeof(v.why), "%s",
+                     trib_error_text(&m->control_link->err));
         memcpy(told, &v, sizeof(v));
         memcpy(told + sizeof(v), all + ranks * bytes, nodes * bytes);
     }
     m->exchanges++;
     if (st == TRIB_OK)
-        st = trib_comm_tell(m->by, TRIB_BROADCAST, NULL, sizeof(v) + nodes * bytes,
-                            told);
+        st = trib_comm_exchange(m->by, TRIB_BROADCAST, NULL, sizeof(v) + nodes * bytes,
+                                told);
     memcpy(&v, told, sizeof(v));
     memcpy(all + ranks * bytes, told + sizeof(v), nodes * bytes);
     free(told);
@@ -299,12 +302,12 @@ static void stand_by(struct meeting *m)
 {
     size_t bytes;
 
-    while ((bytes = trib_meet_bytes(m->exchanges)) > 0) {
+    while ((bytes = trib_wireup_bytes(m->exchanges)) > 0) {
         const size_t n = (size_t)(m->home->engine.ranks + m->services);
         uint8_t *none = calloc(1, bytes), *all = calloc(n, bytes);
         const int before = m->exchanges;
         if (none && all)
-            (void)meet_nodes(m, "stand by", none, bytes, all);
+            (void)wireup_with_aggregators(m, "stand by", none, bytes, all);
         free(none);
         free(all);
         if (m->exchanges == before || m->by->engine.failed)
@@ -321,7 +324,7 @@ static trib_status_t agree(struct trib_comm *by, trib_status_t mine, char why[WH
     if (!all)
         return TRIB_ERR_NO_MEMORY;
     snprintf(v.why, sizeof(v.why), "%s", why);
-    trib_status_t st = trib_comm_tell(by, TRIB_ALLGATHER, &v, sizeof(v), all);
+    trib_status_t st = trib_comm_exchange(by, TRIB_ALLGATHER, &v, sizeof(v), all);
     for (int r = 0; st == TRIB_OK && r < by->engine.ranks; r++) {
         if (all[r].status == TRIB_OK)
             continue;
@@ -341,13 +344,13 @@ static trib_status_t agree(struct trib_comm *by, trib_status_t mine, char why[WH
 static void look(void *arg)
 {
     struct way *w = arg;
-    struct trib_sponsor *s = w->sponsor;
-    struct trib_comm *channel = w->home->service->channel;
+    struct trib_control_link *s = w->control_link;
+    struct trib_comm *channel = w->home->offload->channel;
     const uint64_t now = trib_now_ns();
 
     if (!s || now - s->looked < LOOK_NS)
         return;
-    const trib_status_t st = trib_sponsor_step(s);
+    const trib_status_t st = trib_control_link_step(s);
     if (st != TRIB_OK) {
         if (!trib_comm_try_lock(channel))
             return; /* soon again */
@@ -361,7 +364,7 @@ static trib_status_t announce(void *arg, uint32_t number, const char *text,
                               struct trib_error *err)
 {
     struct way *w = arg;
-    struct trib_sponsor *s = w->sponsor;
+    struct trib_control_link *s = w->control_link;
     struct trib_control m = {.kind = TRIB_CONTROL_PLAN, .plan.number = number};
     trib_status_t st = TRIB_OK;
 
@@ -372,7 +375,7 @@ static trib_status_t announce(void *arg, uint32_t number, const char *text,
     if (st == TRIB_OK)
         return st;
     (void)trib_fail(err, st, "%s", trib_error_text(&s->err));
-    struct trib_comm *channel = w->home->service->channel;
+    struct trib_comm *channel = w->home->offload->channel;
     if (channel) {
         trib_comm_lock(channel);
         trib_engine_fail(&channel->engine, st, trib_error_text(&s->err));
@@ -386,24 +389,24 @@ static trib_status_t announce(void *arg, uint32_t number, const char *text,
 static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
 {
     const struct trib_guard guard = {.ranks = m->home->engine.ranks};
-    struct trib_channel_opts opts = {.rank = m->home->engine.rank,
-                                     .ranks = m->home->engine.ranks,
-                                     .services = m->services,
-                                     .met = m->home->met,
-                                     .guard = &guard,
-                                     .secret = &m->way->secret};
-    const struct trib_sponsor_job *job = &m->way->job;
-    struct trib_service_tree *tree;
-    struct trib_exchange x = {meet_nodes, m};
+    struct trib_agg_comm_opts opts = {.rank = m->home->engine.rank,
+                                      .ranks = m->home->engine.ranks,
+                                      .services = m->services,
+                                      .met = m->home->met,
+                                      .guard = &guard,
+                                      .secret = &m->way->secret};
+    const struct trib_control_link_job *job = &m->way->job;
+    struct trib_agg_tree *tree;
+    struct trib_exchange x = {wireup_with_aggregators, m};
     struct trib_error err = {0};
 
-    if (m->sponsor)
+    if (m->control_link)
         opts.announcer = (struct trib_announcer){announce, m->way};
-    trib_status_t st = trib_service_tree_unpack(job->tree, job->tree_bytes, opts.ranks,
-                                                opts.services, &err, &tree);
+    trib_status_t st = trib_agg_tree_unpack(job->tree, job->tree_bytes, opts.ranks,
+                                            opts.services, &err, &tree);
     opts.tree = tree;
     if (st == TRIB_OK)
-        st = trib_channel_open(&m->home->cfg, &m->home->log, &opts, &x, &err, out);
+        st = trib_agg_comm_open(&m->home->cfg, &m->home->log, &opts, &x, &err, out);
     free(tree);
     if (st == TRIB_OK)
         return st;
@@ -413,7 +416,7 @@ static trib_status_t open_channel(struct meeting *m, struct trib_comm **out)
     return st;
 }
 
-/* With the sponsor that rank 0 has; the same on all ranks. */
+/* With the control_link that rank 0 has; the same on all ranks. */
 static trib_status_t meet(struct way *w, struct trib_comm *by, int services,
                           char why[WHY_MAX], struct trib_comm **out)
 {
@@ -421,11 +424,11 @@ static trib_status_t meet(struct way *w, struct trib_comm *by, int services,
 
     *out = NULL;
     if (w->home->engine.rank == 0)
-        m.sponsor = w->sponsor;
+        m.control_link = w->control_link;
     trib_status_t st = open_channel(&m, out);
     st = agree(by, st, m.why);
     if (st != TRIB_OK && *out)
-        trib_channel_dispose(*out);
+        trib_agg_comm_dispose(*out);
     snprintf(why, WHY_MAX, "%s", m.why);
     return st;
 }
@@ -439,15 +442,15 @@ static void opened(struct way *w, char *text, size_t bytes)
     w->opened_ns = trib_now_ns();
     w->more = false;
     text[0] = 0;
-    for (int i = 0; i < w->sponsor->n && at < bytes; i++) {
+    for (int i = 0; i < w->control_link->n && at < bytes; i++) {
         at += (size_t)snprintf(text + at, bytes - at, "%s%s", i ? ", " : "",
-                               address_of(w->sponsor, i));
-        taken |= UINT64_C(1) << w->sponsor->which[i];
+                               address_of(w->control_link, i));
+        taken |= UINT64_C(1) << w->control_link->which[i];
     }
     if (at < bytes)
-        snprintf(text + at, bytes - at, " (%d of %d) sum%s", w->sponsor->n, w->job.n,
-                 w->sponsor->n == 1 ? "s" : "");
-    if (w->sponsor->n < w->job.n)
+        snprintf(text + at, bytes - at, " (%d of %d) sum%s", w->control_link->n,
+                 w->job.n, w->control_link->n == 1 ? "s" : "");
+    if (w->control_link->n < w->job.n)
         search(w, taken, w->retry_ms);
 }
 
@@ -456,7 +459,7 @@ static void opened(struct way *w, char *text, size_t bytes)
  * plan. */
 static bool must_stay(struct way *w)
 {
-    const bool stays = w->job.tree_bytes && trib_served_any_quorum(w->home->service);
+    const bool stays = w->job.tree_bytes && trib_offload_any_quorum(w->home->offload);
 
     if (stays && !w->stays)
         trib_log(
@@ -472,9 +475,9 @@ static bool found(void *arg)
 {
     struct way *w = arg;
 
-    if (!w->scout || !trib_scout_found(w->scout) || must_stay(w))
+    if (!w->discovery || !trib_discovery_found(w->discovery) || must_stay(w))
         return false;
-    w->more = w->home->service->channel;
+    w->more = w->home->offload->channel;
     return true;
 }
 
@@ -497,21 +500,21 @@ static trib_status_t come_again(void *arg, struct trib_comm **out, char *text,
                                 size_t bytes)
 {
     struct way *w = arg;
-    struct trib_comm *by = w->home->service->council;
+    struct trib_comm *by = w->home->offload->control_comm;
     struct verdict v = {.status = TRIB_ERR_NO_RESOURCE,
                         .why = "no service would have the job"};
 
-    if (w->scout) {
-        w->sponsor = trib_scout_take(w->scout);
-        trib_scout_close(w->scout);
-        w->scout = NULL;
+    if (w->discovery) {
+        w->control_link = trib_discovery_take(w->discovery);
+        trib_discovery_close(w->discovery);
+        w->discovery = NULL;
     }
-    if (w->sponsor) {
-        w->sponsor->job = &w->job;
-        w->sponsor->log = &w->home->log;
-        v = (struct verdict){.services = w->sponsor->n};
+    if (w->control_link) {
+        w->control_link->job = &w->job;
+        w->control_link->log = &w->home->log;
+        v = (struct verdict){.services = w->control_link->n};
     }
-    trib_status_t st = trib_comm_tell(by, TRIB_BROADCAST, NULL, sizeof(v), &v);
+    trib_status_t st = trib_comm_exchange(by, TRIB_BROADCAST, NULL, sizeof(v), &v);
     if (st == TRIB_OK)
         st = check_verdict(by, &v);
     if (st == TRIB_OK && v.status == TRIB_OK)
@@ -523,8 +526,8 @@ static trib_status_t come_again(void *arg, struct trib_comm **out, char *text,
     if (st == TRIB_OK) {
         opened(w, text, bytes);
     } else {
-        trib_sponsor_free(w->sponsor);
-        w->sponsor = NULL;
+        trib_control_link_free(w->control_link);
+        w->control_link = NULL;
         search_later(w);
     }
     return st;
@@ -536,11 +539,11 @@ static void lost(void *arg)
 
     if (w->home->engine.rank != 0)
         return;
-    trib_sponsor_free(w->sponsor);
-    w->sponsor = NULL;
+    trib_control_link_free(w->control_link);
+    w->control_link = NULL;
     if (w->home->engine.failed) { /* the job holds nothing of a service any more */
-        trib_scout_close(w->scout);
-        w->scout = NULL;
+        trib_discovery_close(w->discovery);
+        w->discovery = NULL;
         return;
     }
     if (trib_now_ns() - w->opened_ns >= LASTING_MS * UINT64_C(1000000))
@@ -555,8 +558,8 @@ static void free_way(void *arg)
 {
     struct way *w = arg;
 
-    trib_scout_close(w->scout);
-    trib_sponsor_free(w->sponsor);
+    trib_discovery_close(w->discovery);
+    trib_control_link_free(w->control_link);
     trib_secret_wipe(&w->secret);
     trib_secret_wipe(&w->job.secret);
     free(w);
@@ -575,13 +578,13 @@ static trib_status_t begin(struct way *w, struct verdict *v)
         memcpy(v->salt, salt.bytes, sizeof(v->salt));
         make_secret(w, v->salt);
         if (v->status == TRIB_OK)
-            v->status = sponsor_job(w, &err);
-        v->services = w->sponsor ? w->sponsor->n : 0;
+            v->status = open_control_link(w, &err);
+        v->services = w->control_link ? w->control_link->n : 0;
         v->retry_ms = v->status == TRIB_ERR_CONFIG ? 0 : comm->cfg.service_retry_ms;
         v->tree_bytes = w->job.tree_bytes;
         snprintf(v->why, sizeof(v->why), "%s", trib_error_text(&err));
     }
-    trib_status_t st = trib_comm_tell(comm, TRIB_BROADCAST, NULL, sizeof(*v), v);
+    trib_status_t st = trib_comm_exchange(comm, TRIB_BROADCAST, NULL, sizeof(*v), v);
     if (st == TRIB_OK)
         st = check_verdict(comm, v);
     if (st != TRIB_OK)
@@ -589,9 +592,9 @@ static trib_status_t begin(struct way *w, struct verdict *v)
     make_secret(w, v->salt);
     w->retry_ms = w->pause_ms = v->retry_ms;
     w->job.tree_bytes = v->tree_bytes;
-    return v->tree_bytes
-               ? trib_comm_tell(comm, TRIB_BROADCAST, NULL, v->tree_bytes, w->job.tree)
-               : TRIB_OK;
+    return v->tree_bytes ? trib_comm_exchange(comm, TRIB_BROADCAST, NULL, v->tree_bytes,
+                                              w->job.tree)
+                         : TRIB_OK;
 }
 
 static trib_status_t attach(struct way *w, struct verdict *v)
@@ -599,28 +602,29 @@ static trib_status_t attach(struct way *w, struct verdict *v)
     struct trib_comm *comm = w->home;
     struct trib_comm *channel = NULL;
 
-    const trib_status_t st = trib_service_attach(comm);
+    const trib_status_t st = trib_offload_attach(comm);
     if (st != TRIB_OK)
         return st;
-    struct trib_service *service = comm->service;
-    service->way = (struct trib_service_way){.lost = lost, .free = free_way, .arg = w};
+    struct trib_offload *offload = comm->offload;
+    offload->way =
+        (struct trib_agg_provider_ops){.lost = lost, .free = free_way, .arg = w};
     if (w->retry_ms)
-        service->way.open = come_again;
+        offload->way.open = come_again;
     if (comm->engine.rank == 0) {
-        service->way.look = look;
-        service->way.found = found;
+        offload->way.look = look;
+        offload->way.found = found;
     }
     if (v->status == TRIB_OK)
-        v->status = meet(w, service->council, v->services, v->why, &channel);
-    service->channel = v->status == TRIB_OK ? channel : NULL;
-    if (service->channel)
+        v->status = meet(w, offload->control_comm, v->services, v->why, &channel);
+    offload->channel = v->status == TRIB_OK ? channel : NULL;
+    if (offload->channel)
         w->opened_ns = trib_now_ns();
     else if (w->retry_ms)
-        service->ask_at = 1;
+        offload->ask_at = 1;
     return comm->engine.failed;
 }
 
-trib_status_t trib_service_join(struct trib_comm *comm)
+trib_status_t trib_offload_join(struct trib_comm *comm)
 {
     struct verdict v = {0};
 
@@ -633,19 +637,19 @@ trib_status_t trib_service_join(struct trib_comm *comm)
     trib_status_t st = begin(w, &v);
     if (st == TRIB_OK && (v.status == TRIB_OK || v.retry_ms))
         st = attach(w, &v);
-    const bool serves = comm->service && comm->service->channel;
+    const bool serves = comm->offload && comm->offload->channel;
     if (st == TRIB_OK && !serves && comm->engine.rank == 0) {
         trib_log(&comm->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
                  "%s; the ranks sum without a service",
                  v.why[0] ? v.why : "no service");
-        trib_sponsor_free(w->sponsor);
-        w->sponsor = NULL;
-        if (comm->service)
+        trib_control_link_free(w->control_link);
+        w->control_link = NULL;
+        if (comm->offload)
             search_later(w);
     }
-    if (!comm->service)
+    if (!comm->offload)
         free_way(w);
     else if (st == TRIB_OK && !serves && !w->retry_ms)
-        st = trib_service_detach(comm);
+        st = trib_offload_detach(comm);
     return st;
 }

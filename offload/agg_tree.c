@@ -11,7 +11,7 @@ enum { RUN_MOST = 65536, DEPTH_MOST = 16 };
 
 /* One piece of memory, with its arrays behind it. */
 struct block {
-    struct trib_service_tree tree;
+    struct trib_agg_tree tree;
     int numbers[];
 };
 
@@ -30,8 +30,7 @@ static struct block *make_block(int units, int services, int ranks)
     return b;
 }
 
-struct trib_service_tree *trib_service_tree_copy(const struct trib_service_tree *tree,
-                                                 int ranks)
+struct trib_agg_tree *trib_agg_tree_copy(const struct trib_agg_tree *tree, int ranks)
 {
     const size_t units = (size_t)tree->units,
                  services = (size_t)tree->first[tree->units];
@@ -63,8 +62,8 @@ static void put(struct writer *w, int number)
     w->n += 2;
 }
 
-trib_status_t trib_service_tree_pack(const struct trib_service_tree *tree, int ranks,
-                                     uint8_t *out, size_t bytes, size_t *n_out)
+trib_status_t trib_agg_tree_pack(const struct trib_agg_tree *tree, int ranks,
+                                 uint8_t *out, size_t bytes, size_t *n_out)
 {
     struct writer w = {.out = out, .bytes = bytes};
 
@@ -135,7 +134,7 @@ static bool get_ranks(struct reader *r, int *leaf_of, int ranks)
     return r->well && r->left == 0;
 }
 
-static bool deep(const struct trib_service_tree *tree)
+static bool deep(const struct trib_agg_tree *tree)
 {
     for (int u = 1; u < tree->units; u++) {
         int depth = 0;
@@ -169,9 +168,9 @@ static struct block *read_tree(struct reader *r, int ranks, int services)
     return b;
 }
 
-trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
-                                       int services, struct trib_error *err,
-                                       struct trib_service_tree **out)
+trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
+                                   int services, struct trib_error *err,
+                                   struct trib_agg_tree **out)
 {
     struct reader r = {bytes, n, true};
 
@@ -199,8 +198,8 @@ trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks
 
 /* Neighbours ----------------------------------------------------------------------- */
 
-int trib_service_tree_peers(const struct trib_service_tree *tree, int ranks,
-                            int services, int node, bool *peer)
+int trib_agg_tree_peers(const struct trib_agg_tree *tree, int ranks, int services,
+                        int node, bool *peer)
 {
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                      .rank = ranks + node,

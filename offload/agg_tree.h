@@ -25,16 +25,17 @@
 struct trib_error;
 struct trib_log;
 
-enum { TRIB_SERVICES_MAX = 64 };
+enum { TRIB_AGGREGATORS_MAX = 64 };
 
-struct trib_service_layout {
+struct trib_tree_layout {
     int n; /* services that have a part in the job */
-    char addresses[TRIB_SERVICES_MAX][TRIB_CONFIG_TEXT_BYTES];
-    struct trib_service_tree *tree; /* NULL: one unit of all */
+    char addresses[TRIB_AGGREGATORS_MAX][TRIB_CONFIG_TEXT_BYTES];
+    struct trib_agg_tree *tree; /* NULL: one unit of all */
 };
 
 /**
- * trib_service_lay - what TRIB_SERVICE and TRIB_RACKS make of services for these ranks.
+ * trib_tree_layout_make - what TRIB_SERVICE and TRIB_RACKS make of services for these
+ * ranks.
  *
  *     TRIB_SERVICE = unit { "+" unit }
  *     unit         = host:port { "," host:port } [ "=" name { "," name } ]
@@ -46,46 +47,46 @@ struct trib_service_layout {
  *
  * hosts    of each rank
  * log      says, for info, what was laid out; and warns of names that no rank has
- * owner    trib_service_layout_free, also after a failure
+ * owner    trib_tree_layout_free, also after a failure
  * errors   TRIB_ERR_CONFIG with a sentence; TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_service_lay(const struct trib_config *cfg, const char *const *hosts,
-                               int ranks, const struct trib_log *log,
-                               struct trib_error *err, struct trib_service_layout *out);
-void trib_service_layout_free(struct trib_service_layout *layout);
+trib_status_t trib_tree_layout_make(const struct trib_config *cfg,
+                                    const char *const *hosts, int ranks,
+                                    const struct trib_log *log, struct trib_error *err,
+                                    struct trib_tree_layout *out);
+void trib_tree_layout_free(struct trib_tree_layout *layout);
 
-/** trib_service_tree_copy - in one piece, for free(); NULL: no memory. */
-struct trib_service_tree *trib_service_tree_copy(const struct trib_service_tree *tree,
-                                                 int ranks);
+/** trib_agg_tree_copy - in one piece, for free(); NULL: no memory. */
+struct trib_agg_tree *trib_agg_tree_copy(const struct trib_agg_tree *tree, int ranks);
 
 /**
- * trib_service_tree_pack - as bytes; NULL is none.
+ * trib_agg_tree_pack - as bytes; NULL is none.
  *
  * errors   TRIB_ERR_OVERFLOW: there are too few; not where each rack's ranks are in a
  *          row
  */
-trib_status_t trib_service_tree_pack(const struct trib_service_tree *tree, int ranks,
-                                     uint8_t *out, size_t bytes, size_t *n_out);
+trib_status_t trib_agg_tree_pack(const struct trib_agg_tree *tree, int ranks,
+                                 uint8_t *out, size_t bytes, size_t *n_out);
 
 /**
- * trib_service_tree_unpack - from any bytes; none are no tree: *out is NULL.
+ * trib_agg_tree_unpack - from any bytes; none are no tree: *out is NULL.
  *
  * What it gives, the schedule can be built for (algorithm "service").
  * owner    free()
  * errors   TRIB_ERR_PROTOCOL, TRIB_ERR_NO_MEMORY
  */
-trib_status_t trib_service_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
-                                       int services, struct trib_error *err,
-                                       struct trib_service_tree **out);
+trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
+                                   int services, struct trib_error *err,
+                                   struct trib_agg_tree **out);
 
 /**
- * trib_service_tree_peers - with whom a node exchanges anything.
+ * trib_agg_tree_peers - with whom a node exchanges anything.
  *
  * tree     or NULL
  * peer     [ranks + services] set for each
  * returns  how many; -1: no memory
  */
-int trib_service_tree_peers(const struct trib_service_tree *tree, int ranks,
-                            int services, int node, bool *peer);
+int trib_agg_tree_peers(const struct trib_agg_tree *tree, int ranks, int services,
+                        int node, bool *peer);
 
 #endif

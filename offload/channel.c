@@ -14,14 +14,13 @@
 
 /* Opening -------------------------------------------------------------------------- */
 
-static bool list_peers(struct trib_channel *c, const struct trib_channel_opts *opts)
+static bool list_peers(struct trib_agg_comm *c, const struct trib_agg_comm_opts *opts)
 {
     const int size = opts->ranks + opts->services;
     bool *is_peer = calloc((size_t)size, sizeof(*is_peer));
-    const int n = is_peer
-                      ? trib_service_tree_peers(c->tree, opts->ranks, opts->services,
+    const int n = is_peer ? trib_agg_tree_peers(c->tree, opts->ranks, opts->services,
                                                 opts->rank - opts->ranks, is_peer)
-                      : -1;
+                          : -1;
 
     c->peers = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(*c->peers));
     for (int r = 0; c->peers && r < size; r++)
@@ -37,7 +36,7 @@ static void free_plan(struct trib_plan *plan);
 
 static void free_channel(struct trib_aggregators *a)
 {
-    struct trib_channel *c = (struct trib_channel *)a;
+    struct trib_agg_comm *c = (struct trib_agg_comm *)a;
 
     if (!c)
         return;
@@ -47,21 +46,21 @@ static void free_channel(struct trib_aggregators *a)
     free(c);
 }
 
-trib_status_t trib_channel_open(const struct trib_config *cfg,
-                                const struct trib_log *log,
-                                const struct trib_channel_opts *opts,
-                                const struct trib_exchange *x, struct trib_error *err,
-                                struct trib_comm **out)
+trib_status_t trib_agg_comm_open(const struct trib_config *cfg,
+                                 const struct trib_log *log,
+                                 const struct trib_agg_comm_opts *opts,
+                                 const struct trib_exchange *x, struct trib_error *err,
+                                 struct trib_comm **out)
 {
     struct trib_comm *comm = calloc(1, sizeof(*comm));
-    struct trib_channel *c = calloc(1, sizeof(*c));
+    struct trib_agg_comm *c = calloc(1, sizeof(*c));
     bool node = opts->rank >= opts->ranks;
 
     *out = NULL;
     if (c && node)
-        c->plans = calloc(TRIB_CHANNEL_PLANS, sizeof(*c->plans));
+        c->plans = calloc(TRIB_AGG_COMM_PLANS, sizeof(*c->plans));
     if (c && opts->tree)
-        c->tree = trib_service_tree_copy(opts->tree, opts->ranks);
+        c->tree = trib_agg_tree_copy(opts->tree, opts->ranks);
     if (!comm || !c || (node && !c->plans) || (opts->tree && !c->tree) ||
         (node && !list_peers(c, opts))) {
         free_channel(c ? &c->base : NULL);
@@ -92,10 +91,10 @@ trib_status_t trib_channel_open(const struct trib_config *cfg,
     snprintf(comm->label, sizeof(comm->label), node ? "node%d" : "%d-service",
              opts->rank);
     trib_status_t st =
-        trib_comm_meet(comm, opts->rank, opts->ranks + opts->services, x);
+        trib_comm_wireup(comm, opts->rank, opts->ranks + opts->services, x);
     if (st != TRIB_OK) {
         (void)trib_fail(err, st, "%s", trib_last_error(comm));
-        trib_channel_dispose(comm);
+        trib_agg_comm_dispose(comm);
         return st;
     }
     trib_error_clear(&comm->err);
@@ -103,13 +102,13 @@ trib_status_t trib_channel_open(const struct trib_config *cfg,
     return TRIB_OK;
 }
 
-void trib_channel_dispose(struct trib_comm *comm)
+void trib_agg_comm_dispose(struct trib_comm *comm)
 {
-    struct trib_channel *c = trib_channel_of(comm);
+    struct trib_agg_comm *c = trib_agg_comm_of(comm);
 
     if (comm->engine.head)
         trib_engine_fail(&comm->engine, TRIB_ERR_PEER_LOST, "the service stops");
-    for (uint32_t i = 0; c->plans && i < TRIB_CHANNEL_PLANS; i++)
+    for (uint32_t i = 0; c->plans && i < TRIB_AGG_COMM_PLANS; i++)
         trib_plan_destroy(c->plans[i]);
     free(c->plans);
     c->plans = NULL;
@@ -129,7 +128,7 @@ static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
 {
     static const char *const whose[] = {"a job", "all jobs of one user",
                                         "all jobs together"};
-    const struct trib_ledger *at = trib_channel_of(plan->comm)->ledger;
+    const struct trib_ledger *at = trib_agg_comm_of(plan->comm)->ledger;
     char wanted[24], most[24], held[24];
     int level = 0;
 
@@ -147,7 +146,7 @@ static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
 /* Before it is allocated. */
 static trib_status_t charge(struct trib_plan *plan)
 {
-    struct trib_channel *c = trib_channel_of(plan->comm);
+    struct trib_agg_comm *c = trib_agg_comm_of(plan->comm);
     uint64_t values;
 
     plan->charged =
@@ -199,14 +198,14 @@ static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leavin
 }
 
 /* Numbers of plans that were freed come round again, as late as can be. */
-static bool take_number(struct trib_channel *c, uint32_t *out)
+static bool take_number(struct trib_agg_comm *c, uint32_t *out)
 {
-    for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++) {
-        const uint32_t n = (c->next + i) % TRIB_CHANNEL_PLANS;
+    for (uint32_t i = 0; i < TRIB_AGG_COMM_PLANS; i++) {
+        const uint32_t n = (c->next + i) % TRIB_AGG_COMM_PLANS;
         if (c->taken[n])
             continue;
         c->taken[n] = true;
-        c->next = (n + 1) % TRIB_CHANNEL_PLANS;
+        c->next = (n + 1) % TRIB_AGG_COMM_PLANS;
         *out = n;
         return true;
     }
@@ -217,8 +216,8 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
                               bool leaving, uint32_t *number_out)
 {
     struct trib_comm *comm = plan->comm;
-    struct trib_channel *c = trib_channel_of(comm);
-    char text[TRIB_CHANNEL_TEXT_MAX];
+    struct trib_agg_comm *c = trib_agg_comm_of(comm);
+    char text[TRIB_AGG_COMM_TEXT_MAX];
     struct trib_error err = {0};
     trib_status_t st = TRIB_OK;
 
@@ -231,11 +230,11 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
             comm, TRIB_ERR_UNSUPPORTED,
             "codec and feedback have more than %d characters: too many for "
             "a service",
-            TRIB_CHANNEL_TEXT_MAX - 1);
+            TRIB_AGG_COMM_TEXT_MAX - 1);
     if (!take_number(c, number_out))
         return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
                               "%d plans use the service: free some (trib_plan_free)",
-                              TRIB_CHANNEL_PLANS);
+                              TRIB_AGG_COMM_PLANS);
     if (c->announcer.plan)
         st = c->announcer.plan(c->announcer.arg, *number_out, text, &err);
     if (st == TRIB_OK)
@@ -246,7 +245,7 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
 
 static void free_plan(struct trib_plan *plan)
 {
-    struct trib_channel *c = trib_channel_of(plan->comm);
+    struct trib_agg_comm *c = trib_agg_comm_of(plan->comm);
     struct trib_error err = {0};
     char text[32];
 
@@ -356,9 +355,9 @@ struct announcement {
     trib_desc_t desc;
     int coll;
     bool leaving;
-    char feedback[TRIB_CHANNEL_TEXT_MAX];
+    char feedback[TRIB_AGG_COMM_TEXT_MAX];
     char quorum[TRIB_QUORUM_TEXT_MAX];
-    char codec[TRIB_CHANNEL_TEXT_MAX];
+    char codec[TRIB_AGG_COMM_TEXT_MAX];
     char check[TRIB_CHECK_TEXT_MAX];
 };
 
@@ -400,9 +399,9 @@ static bool parse(const char *text, struct announcement *a)
  * 0. */
 static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
 {
-    struct trib_channel *c = trib_channel_of(comm);
+    struct trib_agg_comm *c = trib_agg_comm_of(comm);
 
-    if (number >= TRIB_CHANNEL_PLANS || !c->plans[number] || c->plans[number]->dropped)
+    if (number >= TRIB_AGG_COMM_PLANS || !c->plans[number] || c->plans[number]->dropped)
         return false;
     c->plans[number]->dropped = true;
     c->plans[number]->last_start = starts;
@@ -410,10 +409,10 @@ static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
     return true;
 }
 
-trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number,
-                                const char *text)
+trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
+                                      const char *text)
 {
-    struct trib_channel *c = trib_channel_of(comm);
+    struct trib_agg_comm *c = trib_agg_comm_of(comm);
     struct announcement a;
     uint64_t starts;
     const char *rest = text;
@@ -425,7 +424,7 @@ trib_status_t trib_channel_take(struct trib_comm *comm, uint32_t number,
                                     "rank 0 has freed plan %" PRIu32
                                     ", which there is none of",
                                     number);
-    if (number >= TRIB_CHANNEL_PLANS || c->plans[number] || !parse(text, &a))
+    if (number >= TRIB_AGG_COMM_PLANS || c->plans[number] || !parse(text, &a))
         return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
                               "rank 0 announced plan %" PRIu32
                               ": \"%.200s\", which is none",
@@ -454,9 +453,9 @@ static bool is_done(const struct trib_plan *plan)
            run->state != TRIB_RUN_ACTIVE && trib_quorum_idle(run);
 }
 
-static void destroy_dropped(struct trib_channel *c)
+static void destroy_dropped(struct trib_agg_comm *c)
 {
-    for (uint32_t i = 0; c->n_dropped && i < TRIB_CHANNEL_PLANS; i++) {
+    for (uint32_t i = 0; c->n_dropped && i < TRIB_AGG_COMM_PLANS; i++) {
         struct trib_plan *plan = c->plans[i];
         if (!plan || !plan->dropped || !is_done(plan))
             continue;
@@ -473,8 +472,8 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
 {
     struct trib_engine *e = &comm->engine;
 
-    for (int i = 0; i < trib_channel_of(comm)->n_peers; i++) {
-        const int p = trib_channel_of(comm)->peers[i];
+    for (int i = 0; i < trib_agg_comm_of(comm)->n_peers; i++) {
+        const int p = trib_agg_comm_of(comm)->peers[i];
         struct trib_link *l = &e->links[p];
         if (p == e->rank || !l->opened || l->lost || l->recv[TRIB_LANE_UP].skip)
             continue;
@@ -499,7 +498,7 @@ static int left_peer(const struct trib_engine *e, const struct trib_program *p)
 static bool start_next(struct trib_comm *comm)
 {
     struct trib_engine *e = &comm->engine;
-    struct trib_channel *c = trib_channel_of(comm);
+    struct trib_agg_comm *c = trib_agg_comm_of(comm);
     int peer;
     const struct trib_cell *cell = first_frame(comm, &peer);
 
@@ -533,13 +532,13 @@ static bool start_next(struct trib_comm *comm)
     return true;
 }
 
-bool trib_channel_step(struct trib_comm *comm)
+bool trib_agg_comm_step(struct trib_comm *comm)
 {
     struct trib_engine *e = &comm->engine;
     bool moved = trib_engine_progress(e);
 
     if (!e->failed && !e->head) {
-        destroy_dropped(trib_channel_of(comm));
+        destroy_dropped(trib_agg_comm_of(comm));
         moved |= start_next(comm);
     }
     if (moved)

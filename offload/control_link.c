@@ -37,13 +37,14 @@ static size_t find_user(const char *name, uid_t *out)
     return 1;
 }
 
-trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job,
-                               const struct trib_log *log, struct trib_error *err,
-                               struct trib_sponsor **out)
+trib_status_t trib_control_link_create(const struct trib_control_link_job *job,
+                                       const struct trib_log *log,
+                                       struct trib_error *err,
+                                       struct trib_control_link **out)
 {
     struct trib_auth_opts auth = {.method = job->cfg.service_auth,
                                   .key_file = job->cfg.service_key};
-    struct trib_sponsor *s = calloc(1, sizeof(*s));
+    struct trib_control_link *s = calloc(1, sizeof(*s));
     uid_t user;
 
     *out = NULL;
@@ -64,7 +65,7 @@ trib_status_t trib_sponsor_new(const struct trib_sponsor_job *job,
     return TRIB_OK;
 }
 
-void trib_sponsor_free(struct trib_sponsor *s)
+void trib_control_link_free(struct trib_control_link *s)
 {
     const struct trib_control goodbye = {.kind = TRIB_CONTROL_GOODBYE,
                                          .said.text = "the job is done"};
@@ -81,7 +82,7 @@ void trib_sponsor_free(struct trib_sponsor *s)
     free(s);
 }
 
-static trib_status_t connect_to(struct trib_sponsor *s, const char *address,
+static trib_status_t connect_to(struct trib_control_link *s, const char *address,
                                 int *fd_out)
 {
     struct trib_tcp_root at;
@@ -99,7 +100,7 @@ static trib_status_t connect_to(struct trib_sponsor *s, const char *address,
 }
 
 /* With a sentence, whatever it was. */
-static trib_status_t answered(struct trib_sponsor *s, const char *address,
+static trib_status_t answered(struct trib_control_link *s, const char *address,
                               trib_status_t st)
 {
     if (st == TRIB_OK)
@@ -111,7 +112,8 @@ static trib_status_t answered(struct trib_sponsor *s, const char *address,
                            st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
 }
 
-trib_status_t trib_sponsor_reach(struct trib_sponsor *s, int which, bool prove)
+trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
+                                        bool prove)
 {
     const char *address = s->job->addresses[which];
     struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
@@ -141,7 +143,8 @@ trib_status_t trib_sponsor_reach(struct trib_sponsor *s, int which, bool prove)
     return TRIB_OK;
 }
 
-static void fill_join(const struct trib_sponsor *s, int node, struct trib_control *m)
+static void fill_join(const struct trib_control_link *s, int node,
+                      struct trib_control *m)
 {
     const struct trib_config *cfg = &s->job->cfg;
     struct trib_control_join *j = &m->join;
@@ -168,7 +171,7 @@ static void fill_join(const struct trib_sponsor *s, int node, struct trib_contro
 }
 
 /* A key that was sent in clear protects nothing. */
-static trib_status_t check_sealed(struct trib_sponsor *s,
+static trib_status_t check_sealed(struct trib_control_link *s,
                                   const struct trib_session *session,
                                   const char *address)
 {
@@ -181,7 +184,7 @@ static trib_status_t check_sealed(struct trib_sponsor *s,
         address);
 }
 
-trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i)
+trib_status_t trib_control_link_request(struct trib_control_link *s, int i)
 {
     struct trib_session *session = s->sessions[i];
     const char *address = s->job->addresses[s->which[i]];
@@ -214,7 +217,7 @@ trib_status_t trib_sponsor_ask(struct trib_sponsor *s, int i)
     return answered(s, address, st);
 }
 
-trib_status_t trib_sponsor_step(struct trib_sponsor *s)
+trib_status_t trib_control_link_step(struct trib_control_link *s)
 {
     struct trib_control m;
     trib_status_t st = TRIB_OK;
@@ -229,9 +232,9 @@ trib_status_t trib_sponsor_step(struct trib_sponsor *s)
     return st;
 }
 
-bool trib_sponsor_whole(const struct trib_sponsor *s)
+bool trib_control_link_is_whole(const struct trib_control_link *s)
 {
-    struct pollfd ends[TRIB_SERVICES_MAX];
+    struct pollfd ends[TRIB_AGGREGATORS_MAX];
 
     for (int i = 0; i < s->n; i++)
         ends[i] =

@@ -24,8 +24,8 @@ enum {
     TAKE_MS = 1000,
 };
 
-struct trib_scout {
-    struct trib_sponsor_job job;
+struct trib_discovery {
+    struct trib_control_link_job job;
     uint64_t taken;
     bool look_only;
     int pause_ms;
@@ -35,13 +35,13 @@ struct trib_scout {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     bool closed;
-    bool wanted; /* somebody waits in trib_scout_take */
-    struct trib_sponsor *sponsor;
+    bool wanted; /* somebody waits in trib_discovery_take */
+    struct trib_control_link *control_link;
 };
 
-static void scout_free(struct trib_scout *s)
+static void discovery_free(struct trib_discovery *s)
 {
-    trib_sponsor_free(s->sponsor);
+    trib_control_link_free(s->control_link);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->mutex);
     free(s);
@@ -49,21 +49,21 @@ static void scout_free(struct trib_scout *s)
 
 /* Those that would have the job, but for `out`, where a refusal is noted; NULL:
  * none. */
-static struct trib_sponsor *try_without(const struct trib_scout *s, uint64_t *out,
-                                        bool *again)
+static struct trib_control_link *try_without(const struct trib_discovery *s,
+                                             uint64_t *out, bool *again)
 {
     struct trib_error err = {0};
-    struct trib_sponsor *got;
+    struct trib_control_link *got;
 
     *again = false;
-    if (trib_sponsor_new(&s->job, NULL, &err, &got) != TRIB_OK)
+    if (trib_control_link_create(&s->job, NULL, &err, &got) != TRIB_OK)
         return NULL;
     got->wait_ms = QUEUE_MS;
     for (int i = 0; i < s->job.n; i++)
-        if (!(*out >> i & 1) && trib_sponsor_reach(got, i, true) != TRIB_OK)
+        if (!(*out >> i & 1) && trib_control_link_connect(got, i, true) != TRIB_OK)
             *out |= UINT64_C(1) << i;
     for (int i = 0; i < got->n && !*again; i++) {
-        if (trib_sponsor_ask(got, i) == TRIB_OK)
+        if (trib_control_link_request(got, i) == TRIB_OK)
             continue;
         *out |= UINT64_C(1) << got->which[i];
         *again = true;
@@ -71,16 +71,16 @@ static struct trib_sponsor *try_without(const struct trib_scout *s, uint64_t *ou
     const bool enough = s->job.tree_bytes ? got->n == s->job.n : got->n > 0;
     if (enough && !*again)
         return got;
-    trib_sponsor_free(got);
+    trib_control_link_free(got);
     return NULL;
 }
 
 /* Each has been told how many they are: where one refuses, all are asked again. */
-static struct trib_sponsor *try(const struct trib_scout *s)
+static struct trib_control_link *try(const struct trib_discovery *s)
 {
     uint64_t out = s->taken;
     bool again = true;
-    struct trib_sponsor *got = NULL;
+    struct trib_control_link *got = NULL;
 
     while (again && !got)
         got = try_without(s, &out, &again);
@@ -88,7 +88,7 @@ static struct trib_sponsor *try(const struct trib_scout *s)
 }
 
 /* With the mutex; until something is wanted, or the moment. */
-static void pause_until(struct trib_scout *s, uint64_t moment)
+static void pause_until(struct trib_discovery *s, uint64_t moment)
 {
     while (!s->closed && !s->wanted && !trib_deadline_passed(moment))
         (void)trib_cond_wait(&s->wake, &s->mutex, moment);
@@ -98,35 +98,35 @@ static void pause_until(struct trib_scout *s, uint64_t moment)
  * With the mutex: what was admitted is kept, for a while; false: it is lost. Nothing is
  * read, for what nodes say first is for the ranks.
  */
-static bool keep(struct trib_scout *s)
+static bool keep(struct trib_discovery *s)
 {
     const uint64_t until = trib_deadline_ms(KEEP_MS);
     bool alive = true;
 
-    while (s->sponsor && !s->closed && alive && !trib_deadline_passed(until)) {
+    while (s->control_link && !s->closed && alive && !trib_deadline_passed(until)) {
         (void)trib_cond_wait(&s->wake, &s->mutex, trib_deadline_ms(STEP_MS));
-        alive = !s->sponsor || trib_sponsor_whole(s->sponsor);
+        alive = !s->control_link || trib_control_link_is_whole(s->control_link);
     }
-    struct trib_sponsor *rest = s->sponsor;
-    s->sponsor = NULL;
+    struct trib_control_link *rest = s->control_link;
+    s->control_link = NULL;
     pthread_mutex_unlock(&s->mutex);
-    trib_sponsor_free(rest);
+    trib_control_link_free(rest);
     pthread_mutex_lock(&s->mutex);
     return alive;
 }
 
 /* With the mutex: one try. */
-static void search(struct trib_scout *s)
+static void search(struct trib_discovery *s)
 {
     pthread_mutex_unlock(&s->mutex);
-    struct trib_sponsor *got = try(s);
+    struct trib_control_link *got = try(s);
     atomic_store(&s->found, got != NULL);
     if (s->look_only) {
-        trib_sponsor_free(got);
+        trib_control_link_free(got);
         got = NULL;
     }
     pthread_mutex_lock(&s->mutex);
-    s->sponsor = got;
+    s->control_link = got;
     if (s->wanted) {
         s->wanted = false;
         pthread_cond_broadcast(&s->wake);
@@ -135,28 +135,28 @@ static void search(struct trib_scout *s)
         atomic_store(&s->found, false);
 }
 
-static void *scout_main(void *arg)
+static void *discovery_main(void *arg)
 {
-    struct trib_scout *s = arg;
+    struct trib_discovery *s = arg;
 
     pthread_mutex_lock(&s->mutex);
     for (;;) {
-        pause_until(s,
-                    trib_scout_found(s) ? UINT64_MAX : trib_deadline_ms(s->pause_ms));
+        pause_until(s, trib_discovery_found(s) ? UINT64_MAX
+                                               : trib_deadline_ms(s->pause_ms));
         if (s->closed)
             break;
         search(s);
         s->pause_ms = s->pause_ms > PAUSE_MOST_MS / 2 ? PAUSE_MOST_MS : 2 * s->pause_ms;
     }
     pthread_mutex_unlock(&s->mutex);
-    scout_free(s);
+    discovery_free(s);
     return NULL;
 }
 
-trib_status_t trib_scout_open(const struct trib_scout_opts *opts,
-                              struct trib_scout **out)
+trib_status_t trib_discovery_open(const struct trib_discovery_opts *opts,
+                                  struct trib_discovery **out)
 {
-    struct trib_scout *s = calloc(1, sizeof(*s));
+    struct trib_discovery *s = calloc(1, sizeof(*s));
     pthread_t thread;
 
     *out = NULL;
@@ -168,8 +168,8 @@ trib_status_t trib_scout_open(const struct trib_scout_opts *opts,
     s->pause_ms = opts->pause_ms;
     pthread_mutex_init(&s->mutex, NULL);
     trib_cond_init(&s->wake);
-    if (trib_thread_start(&thread, scout_main, s) != 0) {
-        scout_free(s);
+    if (trib_thread_start(&thread, discovery_main, s) != 0) {
+        discovery_free(s);
         return TRIB_ERR_SYSTEM;
     }
     pthread_detach(thread);
@@ -177,37 +177,37 @@ trib_status_t trib_scout_open(const struct trib_scout_opts *opts,
     return TRIB_OK;
 }
 
-bool trib_scout_found(const struct trib_scout *scout)
+bool trib_discovery_found(const struct trib_discovery *discovery)
 {
-    return atomic_load_explicit(&scout->found, memory_order_relaxed);
+    return atomic_load_explicit(&discovery->found, memory_order_relaxed);
 }
 
-struct trib_sponsor *trib_scout_take(struct trib_scout *s)
+struct trib_control_link *trib_discovery_take(struct trib_discovery *s)
 {
     const uint64_t until = trib_deadline_ms(TAKE_MS);
 
     pthread_mutex_lock(&s->mutex);
-    if (!s->sponsor) {
+    if (!s->control_link) {
         s->wanted = true;
         pthread_cond_broadcast(&s->wake);
     }
     while (s->wanted && !trib_deadline_passed(until))
         (void)trib_cond_wait(&s->wake, &s->mutex, until);
-    struct trib_sponsor *got = s->sponsor;
-    s->sponsor = NULL;
+    struct trib_control_link *got = s->control_link;
+    s->control_link = NULL;
     pthread_mutex_unlock(&s->mutex);
     return got;
 }
 
-void trib_scout_close(struct trib_scout *s)
+void trib_discovery_close(struct trib_discovery *s)
 {
     if (!s)
         return;
     pthread_mutex_lock(&s->mutex);
-    struct trib_sponsor *rest = s->sponsor;
-    s->sponsor = NULL;
+    struct trib_control_link *rest = s->control_link;
+    s->control_link = NULL;
     s->closed = true;
     pthread_cond_broadcast(&s->wake);
     pthread_mutex_unlock(&s->mutex);
-    trib_sponsor_free(rest);
+    trib_control_link_free(rest);
 }

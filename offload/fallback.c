@@ -12,50 +12,50 @@
 
 /* Barriers that are under way come to nothing; of a rank that goes on none is awaited
  * any more. */
-static void stop_confirms(struct trib_service *v)
+static void stop_confirms(struct trib_offload *v)
 {
     struct trib_comm *confirms = v->confirms;
 
     if (!confirms)
         return;
-    trib_driver_stop(confirms);
+    trib_progress_thread_stop(confirms);
     if (confirms->engine.head)
         trib_engine_fail(&confirms->engine, TRIB_ERR_ABORTED, "the service is left");
 }
 
-static void dispose_channel(struct trib_service *v)
+static void dispose_channel(struct trib_offload *v)
 {
     struct trib_comm *channel = v->channel, *confirms = v->confirms;
 
     stop_confirms(v);
-    trib_quorum_drop_barriers(v);
+    trib_offload_quorum_drop_barriers(v);
     v->channel = v->confirms = NULL;
     if (channel)
-        trib_channel_dispose(channel);
+        trib_agg_comm_dispose(channel);
     if (confirms)
         trib_comm_dispose(confirms);
 }
 
-static void forget(struct trib_service *v)
+static void forget(struct trib_offload *v)
 {
     struct trib_comm *comm = v->home;
 
     if (v->way.free)
         v->way.free(v->way.arg);
-    trib_quorum_drop(v);
+    trib_offload_quorum_drop(v);
     free(v);
-    comm->service = NULL;
+    comm->offload = NULL;
     comm->hooks = NULL;
     comm->engine.aside = NULL;
 }
 
-void trib_service_drop(struct trib_comm *comm)
+void trib_offload_drop(struct trib_comm *comm)
 {
-    struct trib_service *v = comm->service;
+    struct trib_offload *v = comm->offload;
 
     dispose_channel(v);
-    trib_council_close(v);
-    trib_comm_dispose(v->council);
+    trib_agreement_close(v);
+    trib_comm_dispose(v->control_comm);
     trib_comm_dispose(v->spare);
     forget(v);
 }
@@ -63,21 +63,21 @@ void trib_service_drop(struct trib_comm *comm)
 /* Recovery ------------------------------------------------------------------------- */
 
 /* How far all ranks are, and have all done; said has more. */
-static trib_status_t agree(struct trib_service *v)
+static trib_status_t agree(struct trib_offload *v)
 {
-    const int64_t say[TRIB_SAY_WORDS] = {
-        [TRIB_SAY_CONFIRMED] = (int64_t)v->confirmed,
-        [TRIB_SAY_STARTED] = (int64_t)v->started,
-        [TRIB_SAY_LEAVING] = v->leaving,
-        [TRIB_SAY_LOST] = trib_service_lost(v),
-        [TRIB_SAY_ENDED] = (int64_t)v->ended,
+    const int64_t say[TRIB_AGREE_WORDS] = {
+        [TRIB_AGREE_COMMITTED] = (int64_t)v->confirmed,
+        [TRIB_AGREE_STARTED] = (int64_t)v->started,
+        [TRIB_AGREE_LEAVING] = v->leaving,
+        [TRIB_AGREE_LOST] = trib_offload_lost(v),
+        [TRIB_AGREE_ENDED] = (int64_t)v->ended,
     };
 
-    return trib_council_meet(v, say);
+    return trib_agreement_run(v, say);
 }
 
 /* That failed as well: a rank is lost, and the communicator with it. */
-void trib_service_give_up(struct trib_service *v, const struct trib_comm *by,
+void trib_offload_give_up(struct trib_offload *v, const struct trib_comm *by,
                           trib_status_t st)
 {
     char text[sizeof(v->home->err.text)];
@@ -90,41 +90,41 @@ void trib_service_give_up(struct trib_service *v, const struct trib_comm *by,
     if (!v->in_home)
         trib_comm_unlock(v->home);
     while (v->oldest)
-        trib_served_pop(v, st);
-    for (struct trib_served *s = v->first; s; s = s->next)
-        trib_served_close(s, st);
+        trib_start_log_pop(v, st);
+    for (struct trib_offload_plan *s = v->first; s; s = s->next)
+        trib_offload_plan_close(s, st);
     if (v->way.lost)
         v->way.lost(v->way.arg);
 }
 
 /* What the channel has not done, the spare does. */
-static trib_status_t move_to_spare(struct trib_service *v, uint64_t done)
+static trib_status_t move_to_spare(struct trib_offload *v, uint64_t done)
 {
     trib_status_t st = TRIB_OK;
 
     while (v->oldest && v->oldest->ordinal <= done)
-        trib_served_pop(v, TRIB_OK);
-    for (struct trib_served *s = v->oldest; s; s = s->newer)
+        trib_start_log_pop(v, TRIB_OK);
+    for (struct trib_offload_plan *s = v->oldest; s; s = s->newer)
         if (s->now->run.step != s->step_before)
             trib_keep_restore(&s->now->run);
     v->confirmed = done;
-    trib_quorum_forget(v, true);
-    for (struct trib_served *s = v->first; s && st == TRIB_OK; s = s->next)
+    trib_offload_quorum_forget(v, true);
+    for (struct trib_offload_plan *s = v->first; s && st == TRIB_OK; s = s->next)
         if (!s->now || s->now->comm != v->spare) /* it may not have come to the
                                                   * channel */
-            st = trib_served_move(s, v->spare);
-    for (struct trib_served *s = v->oldest; s && st == TRIB_OK; s = s->newer)
-        st = trib_served_again(s);
+            st = trib_offload_plan_move(s, v->spare);
+    for (struct trib_offload_plan *s = v->oldest; s && st == TRIB_OK; s = s->newer)
+        st = trib_offload_plan_restart(s);
     return st;
 }
 
-static void say_what_happened(const struct trib_service *v, uint64_t done)
+static void say_what_happened(const struct trib_offload *v, uint64_t done)
 {
     uint64_t pending = 0;
 
-    for (struct trib_served *s = v->oldest; s; s = s->newer)
+    for (struct trib_offload_plan *s = v->oldest; s; s = s->newer)
         pending += s->ordinal > done;
-    if (v->said[TRIB_SAY_LEAVING])
+    if (v->said[TRIB_AGREE_LEAVING])
         trib_log(
             &v->home->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
             "more services can be had: the ranks leave these after operation %" PRIu64
@@ -138,31 +138,31 @@ static void say_what_happened(const struct trib_service *v, uint64_t done)
 }
 
 /* What ranks have said of the channel that some, or all, have lost. */
-static trib_status_t settle(struct trib_service *v, uint64_t *done_out,
+static trib_status_t settle(struct trib_offload *v, uint64_t *done_out,
                             struct trib_comm **by_out)
 {
-    const uint64_t done = (uint64_t)v->said[TRIB_SAY_CONFIRMED];
-    const uint64_t ended = (uint64_t)v->said[TRIB_SAY_ENDED];
+    const uint64_t done = (uint64_t)v->said[TRIB_AGREE_COMMITTED];
+    const uint64_t ended = (uint64_t)v->said[TRIB_AGREE_ENDED];
 
     *done_out = ended > done ? ended : done;
-    return ended > done ? trib_quorum_settle(v, done, ended, by_out) : TRIB_OK;
+    return ended > done ? trib_offload_quorum_spread(v, done, ended, by_out) : TRIB_OK;
 }
 
-void trib_service_recover(struct trib_service *v)
+void trib_offload_recover(struct trib_offload *v)
 {
-    struct trib_comm *by = v->council;
+    struct trib_comm *by = v->control_comm;
     uint64_t done;
 
     if (!v->channel || v->recovering)
         return;
     v->recovering = true;
-    trib_driver_stop(v->channel);
-    trib_served_count(v);
-    trib_quorum_end_all(v);
+    trib_progress_thread_stop(v->channel);
+    trib_offload_collect_commits(v);
+    trib_offload_quorum_end_all(v);
     trib_status_t st = agree(v);
     if (st == TRIB_OK) {
-        v->ask_at = v->way.open ? (uint64_t)v->said[TRIB_SAY_STARTED] + 1 : 0;
-        say_what_happened(v, (uint64_t)v->said[TRIB_SAY_CONFIRMED]);
+        v->ask_at = v->way.open ? (uint64_t)v->said[TRIB_AGREE_STARTED] + 1 : 0;
+        say_what_happened(v, (uint64_t)v->said[TRIB_AGREE_COMMITTED]);
         st = settle(v, &done, &by);
     }
     stop_confirms(v);
@@ -174,7 +174,7 @@ void trib_service_recover(struct trib_service *v)
     v->recovering = false;
     if (st != TRIB_OK) { /* plans that have not left the channel are there until they
                           * are freed */
-        trib_service_give_up(v, by, st);
+        trib_offload_give_up(v, by, st);
         return;
     }
     dispose_channel(v);
@@ -182,7 +182,7 @@ void trib_service_recover(struct trib_service *v)
         v->way.lost(v->way.arg);
 }
 
-void trib_service_leave(struct trib_service *v)
+void trib_offload_leave(struct trib_offload *v)
 {
     v->leaving = true;
     trib_comm_lock(v->channel);
@@ -192,35 +192,35 @@ void trib_service_leave(struct trib_service *v)
 
 /*
  * One agreement, whether the channel failed or not: a rank that is here may be awaited
- * by ranks for whom it failed, and what all ranks say to the council must be the same.
- * It may have results that they have not.
+ * by ranks for whom it failed, and what all ranks say to the control_comm must be the
+ * same. It may have results that they have not.
  */
-trib_status_t trib_service_detach(struct trib_comm *comm)
+trib_status_t trib_offload_detach(struct trib_comm *comm)
 {
-    struct trib_service *v = comm->service;
-    struct trib_comm *by = v->council;
+    struct trib_offload *v = comm->offload;
+    struct trib_comm *by = v->control_comm;
     trib_status_t st = TRIB_OK;
     uint64_t done;
 
     if (comm->engine.failed) /* nobody to agree with */
         v->broken = comm->engine.failed;
     if (!v->broken && v->channel) {
-        trib_driver_stop(v->channel);
+        trib_progress_thread_stop(v->channel);
         st = agree(v);
-        if (st == TRIB_OK && v->said[TRIB_SAY_LOST])
+        if (st == TRIB_OK && v->said[TRIB_AGREE_LOST])
             st = settle(v, &done, &by);
     } else if (!v->broken && v->asking) {
-        st = trib_council_hear(v);
+        st = trib_agreement_wait(v);
     }
     if (st != TRIB_OK)
-        trib_service_give_up(v, by, st);
+        trib_offload_give_up(v, by, st);
     dispose_channel(v);
-    trib_council_close(v);
+    trib_agreement_close(v);
     if (comm->engine.failed) {
-        trib_comm_dispose(v->council);
+        trib_comm_dispose(v->control_comm);
         trib_comm_dispose(v->spare);
     } else {
-        const trib_status_t left = trib_free_comm(v->council);
+        const trib_status_t left = trib_free_comm(v->control_comm);
         st = trib_free_comm(v->spare);
         st = st == TRIB_OK ? left : st;
     }
@@ -237,9 +237,9 @@ static void drive(struct trib_engine *e)
         (void)trib_engine_look(e);
 }
 
-void trib_service_look(struct trib_comm *comm)
+void trib_offload_poll(struct trib_comm *comm)
 {
-    struct trib_service *v = comm->service;
+    struct trib_offload *v = comm->offload;
 
     if (!v->channel || v->recovering || v->broken)
         return;
@@ -254,22 +254,22 @@ void trib_service_look(struct trib_comm *comm)
             drive(&v->confirms->engine);
         trib_comm_unlock(v->confirms);
     }
-    if (trib_service_lost(v))
-        trib_service_recover(v);
+    if (trib_offload_lost(v))
+        trib_offload_recover(v);
 }
 
-void trib_service_forget_in_child(struct trib_comm *comm)
+void trib_offload_forget_in_child(struct trib_comm *comm)
 {
-    struct trib_service *v = comm->service;
+    struct trib_offload *v = comm->offload;
 
     if (v->channel)
         trib_comm_drop_copy(v->channel);
-    trib_quorum_drop_barriers(v);
-    trib_quorum_drop(v);
+    trib_offload_quorum_drop_barriers(v);
+    trib_offload_quorum_drop(v);
     if (v->confirms)
         trib_comm_drop_copy(v->confirms);
     trib_plan_destroy(v->agreement);
-    trib_comm_drop_copy(v->council);
+    trib_comm_drop_copy(v->control_comm);
     trib_comm_drop_copy(v->spare);
     free(v);
 }

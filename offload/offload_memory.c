@@ -17,13 +17,13 @@ static void register_in(struct trib_comm *comm, void *ptr, size_t bytes)
     trib_comm_unlock(comm);
 }
 
-void trib_service_register(struct trib_comm *comm, void *ptr, size_t bytes)
+void trib_offload_register(struct trib_comm *comm, void *ptr, size_t bytes)
 {
-    register_in(comm->service->channel, ptr, bytes);
-    register_in(comm->service->spare, ptr, bytes);
+    register_in(comm->offload->channel, ptr, bytes);
+    register_in(comm->offload->spare, ptr, bytes);
 }
 
-void trib_service_register_all(struct trib_service *v)
+void trib_offload_register_all(struct trib_offload *v)
 {
     const struct trib_memories *m = &v->home->engine.memories;
 
@@ -43,11 +43,11 @@ static void deregister_in(struct trib_comm *comm, void *ptr)
     trib_comm_unlock(comm);
 }
 
-trib_status_t trib_service_deregister(struct trib_comm *comm, void *ptr)
+trib_status_t trib_offload_deregister(struct trib_comm *comm, void *ptr)
 {
-    struct trib_service *v = comm->service;
+    struct trib_offload *v = comm->offload;
 
-    for (const struct trib_served *s = v->first; s; s = s->next)
+    for (const struct trib_offload_plan *s = v->first; s; s = s->next)
         if (s->open)
             return TRIB_ERR_BUSY;
     deregister_in(v->channel, ptr);
@@ -85,7 +85,7 @@ static void mark_connected(struct trib_comm *comm, int ranks, bool *connected)
 }
 
 /* Ranks, however many connections there are to each. */
-static void count_peers(const struct trib_service *v, trib_stats_t *stats)
+static void count_peers(const struct trib_offload *v, trib_stats_t *stats)
 {
     const int ranks = v->home->engine.ranks;
     bool *connected = calloc((size_t)ranks, sizeof(*connected));
@@ -101,10 +101,10 @@ static void count_peers(const struct trib_service *v, trib_stats_t *stats)
     free(connected);
 }
 
-void trib_service_stats(const struct trib_comm *comm, trib_stats_t *stats)
+void trib_offload_stats(const struct trib_comm *comm, trib_stats_t *stats)
 {
-    count_peers(comm->service, stats);
-    add_stats(comm->service->channel, stats);
-    add_stats(comm->service->spare, stats);
-    stats->served = comm->service->served;
+    count_peers(comm->offload, stats);
+    add_stats(comm->offload->channel, stats);
+    add_stats(comm->offload->spare, stats);
+    stats->served = comm->offload->offloaded;
 }

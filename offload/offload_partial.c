@@ -17,19 +17,19 @@
 
 #include "pipeline/payload/partial.h"
 
-static int ranks_of(const struct trib_service *v)
+static int ranks_of(const struct trib_offload *v)
 {
     return v->home->engine.ranks;
 }
 
-bool trib_served_has_quorum(const struct trib_served *s)
+bool trib_offload_plan_has_quorum(const struct trib_offload_plan *s)
 {
     return s->now && s->now->run.desc.quorum.need;
 }
 
-bool trib_served_any_quorum(const struct trib_service *v)
+bool trib_offload_any_quorum(const struct trib_offload *v)
 {
-    for (const struct trib_served *s = v->first; s; s = s->next)
+    for (const struct trib_offload_plan *s = v->first; s; s = s->next)
         if (s->now && s->now->has_quorum)
             return true;
     return false;
@@ -37,7 +37,7 @@ bool trib_served_any_quorum(const struct trib_service *v)
 
 /* Results that are kept ------------------------------------------------------------ */
 
-static void free_known(struct trib_known *k)
+static void free_known(struct trib_committed_start *k)
 {
     if (!k)
         return;
@@ -54,9 +54,9 @@ static bool is_running(const struct trib_plan *plan)
     return state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
 }
 
-static struct trib_known *make_known(struct trib_quorum_start *start)
+static struct trib_committed_start *make_known(struct trib_quorum_start *start)
 {
-    struct trib_known *k = start ? calloc(1, sizeof(*k)) : NULL;
+    struct trib_committed_start *k = start ? calloc(1, sizeof(*k)) : NULL;
 
     if (k)
         k->start = start;
@@ -65,18 +65,18 @@ static struct trib_known *make_known(struct trib_quorum_start *start)
     return k;
 }
 
-static void append(struct trib_known **list, struct trib_known *k)
+static void append(struct trib_committed_start **list, struct trib_committed_start *k)
 {
     while (*list)
         list = &(*list)->next;
     *list = k;
 }
 
-trib_status_t trib_quorum_make(struct trib_served *s)
+trib_status_t trib_offload_quorum_make(struct trib_offload_plan *s)
 {
     free_known(s->known);
     s->known = NULL;
-    if (!trib_served_has_quorum(s))
+    if (!trib_offload_plan_has_quorum(s))
         return TRIB_OK;
     s->known = make_known(trib_quorum_room(&s->now->run));
     return s->known
@@ -85,12 +85,12 @@ trib_status_t trib_quorum_make(struct trib_served *s)
                                 "no memory for the result of a plan with a quorum");
 }
 
-void trib_quorum_free(struct trib_served *s)
+void trib_offload_quorum_free(struct trib_offload_plan *s)
 {
-    struct trib_known *k = s->known;
-    const bool kept = k && trib_quorum_unconfirmed(s);
+    struct trib_committed_start *k = s->known;
+    const bool kept = k && trib_offload_quorum_uncommitted(s);
 
-    trib_served_drop(s);
+    trib_start_log_remove(s);
     free(s->due);
     s->due = NULL;
     s->known = NULL;
@@ -100,41 +100,41 @@ void trib_quorum_free(struct trib_served *s)
     }
     k->confirm = s->confirm;
     s->confirm = NULL;
-    append(&s->service->freed, k);
+    append(&s->offload->freed, k);
 }
 
-void trib_quorum_drop_barriers(struct trib_service *v)
+void trib_offload_quorum_drop_barriers(struct trib_offload *v)
 {
-    for (struct trib_known *k = v->freed; k; k = k->next) {
+    for (struct trib_committed_start *k = v->freed; k; k = k->next) {
         trib_plan_destroy(k->confirm);
         k->confirm = NULL;
     }
 }
 
-void trib_quorum_drop(struct trib_service *v)
+void trib_offload_quorum_drop(struct trib_offload *v)
 {
-    trib_quorum_forget(v, true);
+    trib_offload_quorum_forget(v, true);
     while (v->ahead) {
-        struct trib_known *k = v->ahead;
+        struct trib_committed_start *k = v->ahead;
         v->ahead = k->next;
         free_known(k);
     }
 }
 
 /* A barrier of a plan that is freed may have been left meanwhile. */
-static void count_freed(struct trib_service *v)
+static void count_freed(struct trib_offload *v)
 {
-    for (const struct trib_known *k = v->freed; k; k = k->next)
-        if (k->confirm && trib_served_done_well(k->confirm) &&
+    for (const struct trib_committed_start *k = v->freed; k; k = k->next)
+        if (k->confirm && trib_offload_inner_succeeded(k->confirm) &&
             k->start->number > v->confirmed)
             v->confirmed = k->start->number;
 }
 
-void trib_quorum_forget(struct trib_service *v, bool all)
+void trib_offload_quorum_forget(struct trib_offload *v, bool all)
 {
     count_freed(v);
-    for (struct trib_known **at = &v->freed; *at;) {
-        struct trib_known *k = *at;
+    for (struct trib_committed_start **at = &v->freed; *at;) {
+        struct trib_committed_start *k = *at;
         if (!all && (k->start->number > v->confirmed || is_running(k->confirm))) {
             at = &k->next;
             continue;
@@ -147,22 +147,22 @@ void trib_quorum_forget(struct trib_service *v, bool all)
 /* Starts --------------------------------------------------------------------------- */
 
 /* Who is missing in the newest start, whose run is done. */
-static void note(struct trib_served *s)
+static void note(struct trib_offload_plan *s)
 {
     trib_quorum_copy(&s->now->run, s->ordinal, s->known->start);
-    trib_quorum_absent(s->known->start, ranks_of(s->service), s->absent);
+    trib_quorum_absent(s->known->start, ranks_of(s->offload), s->absent);
 }
 
 /* It stays in the list. Its barrier begins, in the same order on all ranks. */
-static void end(struct trib_served *s)
+static void end(struct trib_offload_plan *s)
 {
-    struct trib_service *v = s->service;
+    struct trib_offload *v = s->offload;
 
     note(s);
     if (s->ordinal > v->ended)
         v->ended = s->ordinal;
-    v->served++;
-    trib_served_close(s, TRIB_OK);
+    v->offloaded++;
+    trib_offload_plan_close(s, TRIB_OK);
     s->covers = s->ordinal;
     const trib_status_t st = trib_plan_start(s->confirm);
     if (st == TRIB_OK)
@@ -173,11 +173,11 @@ static void end(struct trib_served *s)
     trib_comm_unlock(v->confirms);
 }
 
-void trib_quorum_end_all(struct trib_service *v)
+void trib_offload_quorum_end_all(struct trib_offload *v)
 {
-    for (struct trib_served *s = v->oldest; s; s = s->newer)
-        if (s->open && trib_served_has_quorum(s) &&
-            s->now->run.step != s->step_before && trib_served_done_well(s->now))
+    for (struct trib_offload_plan *s = v->oldest; s; s = s->newer)
+        if (s->open && trib_offload_plan_has_quorum(s) &&
+            s->now->run.step != s->step_before && trib_offload_inner_succeeded(s->now))
             end(s);
 }
 
@@ -185,7 +185,7 @@ void trib_quorum_end_all(struct trib_service *v)
  * With the lock of the barriers' engine. */
 static void look_at_channel(void *arg)
 {
-    struct trib_service *v = arg;
+    struct trib_offload *v = arg;
     struct trib_engine *e = &v->channel->engine;
 
     if (!e->failed && trib_comm_try_lock(v->channel)) {
@@ -201,14 +201,14 @@ static void look_at_channel(void *arg)
 
 /* A later start of another plan may have shown that all ranks have ended this one: its
  * barrier still is to be left. */
-bool trib_quorum_unconfirmed(const struct trib_served *s)
+bool trib_offload_quorum_uncommitted(const struct trib_offload_plan *s)
 {
     return s->pending || is_running(s->confirm);
 }
 
-void trib_quorum_fence(struct trib_served *s)
+void trib_offload_quorum_fence(struct trib_offload_plan *s)
 {
-    struct trib_service *v = s->service;
+    struct trib_offload *v = s->offload;
     struct trib_engine *e = &v->channel->engine;
     trib_status_t st = v->confirms->engine.failed;
 
@@ -216,10 +216,10 @@ void trib_quorum_fence(struct trib_served *s)
     v->confirms->engine.aside_arg = v;
     if (st == TRIB_OK)
         st = trib_plan_wait(s->confirm);
-    if (trib_service_lost(v))
+    if (trib_offload_lost(v))
         return;
     if (st == TRIB_OK) {
-        trib_served_count(v);
+        trib_offload_collect_commits(v);
         return;
     }
     trib_comm_lock(v->channel); /* who recovers finds out who is lost */
@@ -230,7 +230,7 @@ void trib_quorum_fence(struct trib_served *s)
 /* Without the channel -------------------------------------------------------------- */
 
 /* From one rank to all, over the spare. */
-static trib_status_t spread(struct trib_service *v, int root, void *bytes, size_t n)
+static trib_status_t spread(struct trib_offload *v, int root, void *bytes, size_t n)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
     struct trib_plan *plan;
@@ -248,9 +248,10 @@ static trib_status_t spread(struct trib_service *v, int root, void *bytes, size_
     return st;
 }
 
-static struct trib_served *pending_at(const struct trib_service *v, uint64_t number)
+static struct trib_offload_plan *pending_at(const struct trib_offload *v,
+                                            uint64_t number)
 {
-    struct trib_served *s = v->oldest;
+    struct trib_offload_plan *s = v->oldest;
 
     while (s && s->ordinal != number)
         s = s->newer;
@@ -258,20 +259,20 @@ static struct trib_served *pending_at(const struct trib_service *v, uint64_t num
 }
 
 /* The copy of a start that this rank has ended. */
-static struct trib_quorum_start *copy_of(const struct trib_service *v, uint64_t number)
+static struct trib_quorum_start *copy_of(const struct trib_offload *v, uint64_t number)
 {
-    const struct trib_served *s = pending_at(v, number);
+    const struct trib_offload_plan *s = pending_at(v, number);
 
     if (s)
         return s->known->start;
-    for (struct trib_known *k = v->freed; k; k = k->next)
+    for (struct trib_committed_start *k = v->freed; k; k = k->next)
         if (k->start->number == number)
             return k->start;
     return NULL;
 }
 
 /* *start_out: this rank's own copy, or a new one that the caller owns. */
-static trib_status_t exchange(struct trib_service *v, int root, uint64_t number,
+static trib_status_t exchange(struct trib_offload *v, int root, uint64_t number,
                               struct trib_quorum_start **start_out)
 {
     const bool mine = v->home->engine.rank == root;
@@ -300,12 +301,12 @@ static trib_status_t exchange(struct trib_service *v, int root, uint64_t number,
 }
 
 /* What this rank makes of a start that others have ended; start is its own now. */
-static trib_status_t take(struct trib_service *v, struct trib_quorum_start *start)
+static trib_status_t take(struct trib_offload *v, struct trib_quorum_start *start)
 {
-    struct trib_served *s = pending_at(v, start->number);
+    struct trib_offload_plan *s = pending_at(v, start->number);
 
     if (start->number > v->started) {
-        struct trib_known *k = make_known(start);
+        struct trib_committed_start *k = make_known(start);
         if (!k)
             return trib_comm_fail(v->spare, TRIB_ERR_NO_MEMORY,
                                   "no memory for the result of a sum");
@@ -326,21 +327,21 @@ static trib_status_t take(struct trib_service *v, struct trib_quorum_start *star
     if (s->begun)
         trib_quorum_undo(&s->now->comm->engine, &s->now->run, start);
     s->due = start;
-    trib_served_drop(s);
+    trib_start_log_remove(s);
     return TRIB_OK;
 }
 
-trib_status_t trib_quorum_settle(struct trib_service *v, uint64_t done, uint64_t ended,
-                                 struct trib_comm **by_out)
+trib_status_t trib_offload_quorum_spread(struct trib_offload *v, uint64_t done,
+                                         uint64_t ended, struct trib_comm **by_out)
 {
     const int size = ranks_of(v), rank = v->home->engine.rank;
-    const int64_t say[TRIB_SAY_WORDS] = {[TRIB_SAY_HAS] =
-                                             v->ended == ended ? size - rank : 0};
+    const int64_t say[TRIB_AGREE_WORDS] = {[TRIB_AGREE_HAS] =
+                                               v->ended == ended ? size - rank : 0};
 
-    *by_out = v->council;
-    trib_status_t st = trib_council_meet(v, say);
-    const int root = size - (int)v->said[TRIB_SAY_HAS];
-    *by_out = st == TRIB_OK ? v->spare : v->council;
+    *by_out = v->control_comm;
+    trib_status_t st = trib_agreement_run(v, say);
+    const int root = size - (int)v->said[TRIB_AGREE_HAS];
+    *by_out = st == TRIB_OK ? v->spare : v->control_comm;
     for (uint64_t n = done + 1; n <= ended && st == TRIB_OK; n++) {
         struct trib_quorum_start *start;
         st = exchange(v, root, n, &start);
@@ -350,10 +351,10 @@ trib_status_t trib_quorum_settle(struct trib_service *v, uint64_t done, uint64_t
     return st;
 }
 
-bool trib_quorum_start_known(struct trib_served *s)
+bool trib_offload_quorum_start_committed(struct trib_offload_plan *s)
 {
-    struct trib_service *v = s->service;
-    struct trib_known *k = v->ahead;
+    struct trib_offload *v = s->offload;
+    struct trib_committed_start *k = v->ahead;
 
     if (!k)
         return false;
@@ -367,15 +368,15 @@ bool trib_quorum_start_known(struct trib_served *s)
     return true;
 }
 
-static bool fits(const struct trib_served *s)
+static bool fits(const struct trib_offload_plan *s)
 {
     return s->due->count == s->desc.count &&
            s->due->element == trib_dtype_size(s->desc.dtype) && s->now->run.residual;
 }
 
-void trib_quorum_deliver_due(struct trib_served *s)
+void trib_offload_quorum_deliver(struct trib_offload_plan *s)
 {
-    struct trib_service *v = s->service;
+    struct trib_offload *v = s->offload;
     trib_status_t st = TRIB_OK;
 
     if (fits(s))
@@ -392,23 +393,24 @@ void trib_quorum_deliver_due(struct trib_served *s)
         trib_quorum_absent(s->due, ranks_of(v), s->absent);
     free(s->due);
     s->due = NULL;
-    trib_served_close(s, st);
+    trib_offload_plan_close(s, st);
 }
 
-void trib_served_pop_to(struct trib_service *v, uint64_t ordinal)
+void trib_start_log_pop_to(struct trib_offload *v, uint64_t ordinal)
 {
-    trib_quorum_end_all(v); /* so that each rank begins each barrier */
+    trib_offload_quorum_end_all(v); /* so that each rank begins each barrier */
     if (ordinal > v->confirmed)
         v->confirmed = ordinal;
     while (v->oldest && v->oldest->ordinal <= ordinal)
-        trib_served_pop(v, TRIB_OK);
-    trib_quorum_forget(v, false);
+        trib_start_log_pop(v, TRIB_OK);
+    trib_offload_quorum_forget(v, false);
 }
 
-void trib_served_count(struct trib_service *v)
+void trib_offload_collect_commits(struct trib_offload *v)
 {
-    for (struct trib_served *s = v->first; s; s = s->next)
-        if (s->confirm && s->covers > v->confirmed && trib_served_done_well(s->confirm))
-            trib_served_pop_to(v, s->covers);
-    trib_served_pop_to(v, v->confirmed);
+    for (struct trib_offload_plan *s = v->first; s; s = s->next)
+        if (s->confirm && s->covers > v->confirmed &&
+            trib_offload_inner_succeeded(s->confirm))
+            trib_start_log_pop_to(v, s->covers);
+    trib_start_log_pop_to(v, v->confirmed);
 }

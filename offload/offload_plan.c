@@ -20,10 +20,10 @@ enum {
 
 /* Making --------------------------------------------------------------------------- */
 
-trib_status_t trib_served_refused(struct trib_served *s, const struct trib_comm *by,
-                             trib_status_t st)
+trib_status_t trib_offload_plan_refused(struct trib_offload_plan *s,
+                                        const struct trib_comm *by, trib_status_t st)
 {
-    return trib_comm_fail(s->service->home, st, "%s", trib_last_error(by));
+    return trib_comm_fail(s->offload->home, st, "%s", trib_last_error(by));
 }
 
 /* Is what it loses that of buckets, which chunks do not cut? */
@@ -53,21 +53,22 @@ static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most,
     if (!by_buckets(info))
         return 0;
     if (near)
-        return TRIB_CHANNEL_CHUNKS_OF_WORD * most;
+        return TRIB_AGG_CHUNKS_PER_WORD * most;
     while (chunk > least && trib_codec_bound(codec, chunk / sizeof(float)) > WORD_MOST)
         chunk /= 2;
     return chunk;
 }
 
 /* 0: the usual one */
-static size_t chunk_on(const struct trib_served *s, const struct trib_comm *channel)
+static size_t chunk_on(const struct trib_offload_plan *s,
+                       const struct trib_comm *channel)
 {
     const size_t bytes = s->desc.count * trib_dtype_size(s->desc.dtype);
     const size_t good = bytes / ((size_t)channel->aggregators->n * CHANNEL_ROUNDS_GOOD);
     const char *text = trib_codec_of(channel, s->coll, &s->desc);
     struct trib_codec *codec;
 
-    if (s->desc.chunk || s->service->home->chunk_given ||
+    if (s->desc.chunk || s->offload->home->chunk_given ||
         trib_codec_create(text, NULL, NULL, &codec) != TRIB_OK) /* as the plan will
                                                                  * tell */
         return s->desc.chunk;
@@ -76,8 +77,9 @@ static size_t chunk_on(const struct trib_served *s, const struct trib_comm *chan
     return chunk;
 }
 
-trib_status_t trib_served_make_on(struct trib_served *s, struct trib_comm *comm,
-                             struct trib_plan **out)
+trib_status_t trib_offload_plan_make_inner(struct trib_offload_plan *s,
+                                           struct trib_comm *comm,
+                                           struct trib_plan **out)
 {
     trib_desc_t desc = s->desc;
 
@@ -91,9 +93,9 @@ trib_status_t trib_served_make_on(struct trib_served *s, struct trib_comm *comm,
 }
 
 /* The barrier behind each start of a plan of the channel. */
-trib_status_t trib_served_make_confirm(const struct trib_service *v,
-                                       const struct trib_plan *plan,
-                                       struct trib_plan **out)
+trib_status_t trib_offload_plan_make_commit(const struct trib_offload *v,
+                                            const struct trib_plan *plan,
+                                            struct trib_plan **out)
 {
     struct trib_comm *by = plan->run.desc.quorum.need ? v->confirms : plan->comm;
     trib_desc_t desc = TRIB_DESC_INIT;
@@ -104,19 +106,20 @@ trib_status_t trib_served_make_confirm(const struct trib_service *v,
 
 /* Starts under way ----------------------------------------------------------------- */
 
-void trib_served_number(struct trib_served *s)
+void trib_offload_plan_number(struct trib_offload_plan *s)
 {
     s->now->identity.of_calls = s->of_calls;
-    trib_plan_number(s->now, s->service->home, s->number);
+    trib_plan_number(s->now, s->offload->home, s->number);
 }
 
 /* ordinal: of this start */
-trib_status_t trib_served_start_both(struct trib_served *s, uint64_t ordinal)
+trib_status_t trib_offload_plan_start_both(struct trib_offload_plan *s,
+                                           uint64_t ordinal)
 {
-    trib_served_number(s);
+    trib_offload_plan_number(s);
     trib_status_t st = trib_plan_start_with(s->now, s->send, s->recv);
 
-    if (st != TRIB_OK || !s->confirm || trib_served_has_quorum(s))
+    if (st != TRIB_OK || !s->confirm || trib_offload_plan_has_quorum(s))
         return st;
     st = trib_plan_start(s->confirm);
     if (st == TRIB_OK)
@@ -124,19 +127,19 @@ trib_status_t trib_served_start_both(struct trib_served *s, uint64_t ordinal)
     return st;
 }
 
-static void adopt(struct trib_served *s, struct trib_plan *plan)
+static void adopt(struct trib_offload_plan *s, struct trib_plan *plan)
 {
     trib_identity_take(plan, s->now);
     trib_run_adopt(&plan->run, &s->now->run);
 }
 
-trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *to)
+trib_status_t trib_offload_plan_move(struct trib_offload_plan *s, struct trib_comm *to)
 {
     struct trib_plan *plan, *confirm = NULL;
 
-    trib_status_t st = trib_served_make_on(s, to, &plan);
+    trib_status_t st = trib_offload_plan_make_inner(s, to, &plan);
     if (st == TRIB_OK && to->aggregators)
-        st = trib_served_make_confirm(s->service, plan, &confirm);
+        st = trib_offload_plan_make_commit(s->offload, plan, &confirm);
     if (st != TRIB_OK) {
         trib_plan_destroy(plan);
         return st;
@@ -148,19 +151,19 @@ trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *to)
     s->confirm = confirm;
     s->covers = 0;
     s->now = plan;
-    return trib_quorum_make(s);
+    return trib_offload_quorum_make(s);
 }
 
-trib_status_t trib_served_again(struct trib_served *s)
+trib_status_t trib_offload_plan_restart(struct trib_offload_plan *s)
 {
-    trib_status_t st = trib_served_start_both(s, s->ordinal);
+    trib_status_t st = trib_offload_plan_start_both(s, s->ordinal);
 
     for (size_t i = 0; st == TRIB_OK && i < s->n_fed; i++)
         st = trib_plan_ready(s->now, s->fed[i].first, s->fed[i].count);
     return st;
 }
 
-bool trib_served_waits(const struct trib_served *s)
+bool trib_offload_plan_needs_input(const struct trib_offload_plan *s)
 {
     size_t named = 0;
 

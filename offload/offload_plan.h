@@ -5,31 +5,32 @@
 
 #include "offload/fallback.h"
 
-struct trib_fed {
+struct trib_ready_range {
     size_t first, count;
 };
 
 /* A start that is done, as all ranks know it. */
-struct trib_known {
-    struct trib_known *next;
+struct trib_committed_start {
+    struct trib_committed_start *next;
     struct trib_quorum_start *start;
     struct trib_plan *confirm; /* of a plan that is freed: it may be under way; or
                                 * NULL */
 };
 
-struct trib_served {
-    struct trib_service *service;
+struct trib_offload_plan {
+    struct trib_offload *offload;
     struct trib_plan *now;     /* of the channel, or of the spare */
     struct trib_plan *confirm; /* the barrier behind each start; NULL: of the spare */
     trib_coll_t coll;
     trib_desc_t desc;          /* its texts are copies */
-    struct trib_served *next;  /* in service->first */
-    struct trib_served *newer; /* behind service->oldest */
+    struct trib_offload_plan *next; /* in service->first */
+    struct trib_offload_plan *newer; /* behind service->oldest */
     bool pending;              /* in that list: not known to be done by all ranks */
     bool open;                 /* started, and the user does not know its end */
     uint64_t covers;           /* the newest start of confirm is behind so many
                                 * starts */
-    struct trib_known *known;  /* with a quorum: room for the newest start, or NULL */
+    struct trib_committed_start *known; /* with a quorum: room for the newest start, or
+                                          * NULL */
     struct trib_quorum_start *due; /* others have ended the newest start, this rank not;
                                     * or NULL */
     bool begun;                /* this rank had begun it */
@@ -41,161 +42,169 @@ struct trib_served {
     trib_status_t status;      /* of the newest start that is not pending */
     const void *send;
     void *recv;
-    struct trib_fed *fed; /* parts that trib_plan_ready has named */
+    struct trib_ready_range *fed; /* parts that trib_plan_ready has named */
     size_t n_fed, room_fed;
 };
 
-/** trib_service_recover - the channel has failed: all ranks meet here. Blocks. */
-void trib_service_recover(struct trib_service *v);
-bool trib_service_lost(const struct trib_service *v);
+/** trib_offload_recover - the channel has failed: all ranks meet here. Blocks. */
+void trib_offload_recover(struct trib_offload *v);
+bool trib_offload_lost(const struct trib_offload *v);
 
 /**
- * trib_service_turn - before each start, while there is no channel: ask, or go to
+ * trib_offload_rejoin - before each start, while there is no channel: ask, or go to
  * services.
  *
  * s        the plan that is to be started; all ranks come here with the same starts
  */
-void trib_service_turn(struct trib_service *v, const struct trib_served *s);
+void trib_offload_rejoin(struct trib_offload *v, const struct trib_offload_plan *s);
 
-/** trib_service_leave - rank 0: as if the channel had failed, for a better one. */
-void trib_service_leave(struct trib_service *v);
+/** trib_offload_leave - rank 0: as if the channel had failed, for a better one. */
+void trib_offload_leave(struct trib_offload *v);
 
-/** trib_service_give_up - by has failed: a rank is lost, and with it the
+/** trib_offload_give_up - by has failed: a rank is lost, and with it the
  * communicator. */
-void trib_service_give_up(struct trib_service *v, const struct trib_comm *by,
+void trib_offload_give_up(struct trib_offload *v, const struct trib_comm *by,
                           trib_status_t st);
 
 /**
- * trib_council_ask, _hear - an agreement, and its end: what all say of it is in
+ * trib_agreement_start, _hear - an agreement, and its end: what all say of it is in
  * v->said.
  *
- * One at a time, the same ones in the same order on all ranks. trib_council_meet is
+ * One at a time, the same ones in the same order on all ranks. trib_agreement_run is
  * both.
- * errors   the council has failed
+ * errors   the control_comm has failed
  */
-trib_status_t trib_council_ask(struct trib_service *v,
-                               const int64_t say[TRIB_SAY_WORDS]);
-trib_status_t trib_council_hear(struct trib_service *v);
-trib_status_t trib_council_meet(struct trib_service *v,
-                                const int64_t say[TRIB_SAY_WORDS]);
+trib_status_t trib_agreement_start(struct trib_offload *v,
+                                   const int64_t say[TRIB_AGREE_WORDS]);
+trib_status_t trib_agreement_wait(struct trib_offload *v);
+trib_status_t trib_agreement_run(struct trib_offload *v,
+                                 const int64_t say[TRIB_AGREE_WORDS]);
 
-/** trib_council_close - before the council is freed. */
-void trib_council_close(struct trib_service *v);
+/** trib_agreement_close - before the control_comm is freed. */
+void trib_agreement_close(struct trib_offload *v);
 
-/** trib_served_count - starts whose barrier this rank has left; the rest stays in the
- * list. */
-void trib_served_count(struct trib_service *v);
+/** trib_offload_collect_commits - starts whose barrier this rank has left; the rest
+ * stays in the list. */
+void trib_offload_collect_commits(struct trib_offload *v);
 
-/** trib_served_drop - out of the list of pending starts. */
-void trib_served_drop(struct trib_served *s);
+/** trib_start_log_remove - out of the list of pending starts. */
+void trib_start_log_remove(struct trib_offload_plan *s);
 
-/** trib_served_done_well - has the newest start of a plan of channel or spare
+/** trib_offload_inner_succeeded - has the newest start of a plan of channel or spare
  * succeeded? */
-bool trib_served_done_well(const struct trib_plan *plan);
+bool trib_offload_inner_succeeded(const struct trib_plan *plan);
 
-/** trib_served_push - a start, as the newest one under way. */
-void trib_served_push(struct trib_served *s);
+/** trib_start_log_push - a start, as the newest one under way. */
+void trib_start_log_push(struct trib_offload_plan *s);
 
-/** trib_served_pop_to - all ranks have done the starts up to this number. */
-void trib_served_pop_to(struct trib_service *v, uint64_t ordinal);
+/** trib_start_log_pop_to - all ranks have done the starts up to this number. */
+void trib_start_log_pop_to(struct trib_offload *v, uint64_t ordinal);
 
-/** trib_served_refused - the home gets the sentence of `by`; returns st. */
-trib_status_t trib_served_refused(struct trib_served *s, const struct trib_comm *by,
-                                  trib_status_t st);
+/** trib_offload_plan_refused - the home gets the sentence of `by`; returns st. */
+trib_status_t trib_offload_plan_refused(struct trib_offload_plan *s,
+                                        const struct trib_comm *by, trib_status_t st);
 
-/** trib_served_make_on - the plan that does it on the channel or on the spare. */
-trib_status_t trib_served_make_on(struct trib_served *s, struct trib_comm *comm,
-                                  struct trib_plan **out);
+/** trib_offload_plan_make_inner - the plan that does it on the channel or on the
+ * spare. */
+trib_status_t trib_offload_plan_make_inner(struct trib_offload_plan *s,
+                                           struct trib_comm *comm,
+                                           struct trib_plan **out);
 
-/** trib_served_make_confirm - the barrier behind each start of a plan of the
+/** trib_offload_plan_make_commit - the barrier behind each start of a plan of the
  * channel. */
-trib_status_t trib_served_make_confirm(const struct trib_service *v,
-                                       const struct trib_plan *plan,
-                                       struct trib_plan **out);
+trib_status_t trib_offload_plan_make_commit(const struct trib_offload *v,
+                                            const struct trib_plan *plan,
+                                            struct trib_plan **out);
 
-/** trib_served_number - by which number of the home its next start draws its noise. */
-void trib_served_number(struct trib_served *s);
+/** trib_offload_plan_number - by which number of the home its next start draws its
+ * noise. */
+void trib_offload_plan_number(struct trib_offload_plan *s);
 
-/** trib_served_start_both - the plan, and the barrier behind it. ordinal: of this
+/** trib_offload_plan_start_both - the plan, and the barrier behind it. ordinal: of this
  * start. */
-trib_status_t trib_served_start_both(struct trib_served *s, uint64_t ordinal);
+trib_status_t trib_offload_plan_start_both(struct trib_offload_plan *s,
+                                           uint64_t ordinal);
 
-/** trib_served_advance - look once at an open start: is it done, or has the channel
- * failed? */
-void trib_served_advance(struct trib_served *s);
+/** trib_offload_plan_advance - look once at an open start: is it done, or has the
+ * channel failed? */
+void trib_offload_plan_advance(struct trib_offload_plan *s);
 
-/** trib_served_wait_for - drive until an open start is done, or the channel has
+/** trib_offload_plan_wait - drive until an open start is done, or the channel has
  * failed. */
-void trib_served_wait_for(struct trib_served *s);
+void trib_offload_plan_wait(struct trib_offload_plan *s);
 
-/** trib_served_close - tell the user of an open start how it ended. */
-void trib_served_close(struct trib_served *s, trib_status_t status);
+/** trib_offload_plan_close - tell the user of an open start how it ended. */
+void trib_offload_plan_close(struct trib_offload_plan *s, trib_status_t status);
 
-/** trib_served_pop - the oldest pending start has ended. */
-void trib_served_pop(struct trib_service *v, trib_status_t status);
+/** trib_start_log_pop - the oldest pending start has ended. */
+void trib_start_log_pop(struct trib_offload *v, trib_status_t status);
 
 /**
- * trib_served_move - to a plan of the spare or of the channel, with all that it keeps.
+ * trib_offload_plan_move - to a plan of the spare or of the channel, with all that it
+ * keeps.
  *
  * errors   as trib_plan_make, the sentence in `to`; it is where it was
  */
-trib_status_t trib_served_move(struct trib_served *s, struct trib_comm *to);
+trib_status_t trib_offload_plan_move(struct trib_offload_plan *s, struct trib_comm *to);
 
-/** trib_served_again - start the newest start again, on the spare. */
-trib_status_t trib_served_again(struct trib_served *s);
+/** trib_offload_plan_restart - start the newest start again, on the spare. */
+trib_status_t trib_offload_plan_restart(struct trib_offload_plan *s);
 
-/** trib_served_waits - can it not end before the user names more of its elements? */
-bool trib_served_waits(const struct trib_served *s);
+/** trib_offload_plan_needs_input - can it not end before the user names more of its
+ * elements? */
+bool trib_offload_plan_needs_input(const struct trib_offload_plan *s);
 
 /* With a quorum: offload_partial.c ------------------------------------------------- */
 
-/** trib_served_has_quorum - does the channel close the plan's chunks without the late
- * ones? */
-bool trib_served_has_quorum(const struct trib_served *s);
+/** trib_offload_plan_has_quorum - does the channel close the plan's chunks without the
+ * late ones? */
+bool trib_offload_plan_has_quorum(const struct trib_offload_plan *s);
 
-/** trib_quorum_make - what such a plan of the channel keeps; TRIB_ERR_NO_MEMORY. */
-trib_status_t trib_quorum_make(struct trib_served *s);
-void trib_quorum_free(struct trib_served *s);
+/** trib_offload_quorum_make - what such a plan of the channel keeps;
+ * TRIB_ERR_NO_MEMORY. */
+trib_status_t trib_offload_quorum_make(struct trib_offload_plan *s);
+void trib_offload_quorum_free(struct trib_offload_plan *s);
 
-/** trib_quorum_end_all - of pending starts whose own operation is done the user may
- * have the result. */
-void trib_quorum_end_all(struct trib_service *v);
+/** trib_offload_quorum_end_all - of pending starts whose own operation is done the user
+ * may have the result. */
+void trib_offload_quorum_end_all(struct trib_offload *v);
 
-/** trib_quorum_forget - results of starts up to v->confirmed; all: of all that are
- * ended. */
-void trib_quorum_forget(struct trib_service *v, bool all);
+/** trib_offload_quorum_forget - results of starts up to v->confirmed; all: of all that
+ * are ended. */
+void trib_offload_quorum_forget(struct trib_offload *v, bool all);
 
-/** trib_quorum_drop_barriers - of plans that are freed; their communicator has
+/** trib_offload_quorum_drop_barriers - of plans that are freed; their communicator has
  * stopped. */
-void trib_quorum_drop_barriers(struct trib_service *v);
+void trib_offload_quorum_drop_barriers(struct trib_offload *v);
 
-/** trib_quorum_drop - all that is known. */
-void trib_quorum_drop(struct trib_service *v);
+/** trib_offload_quorum_drop - all that is known. */
+void trib_offload_quorum_drop(struct trib_offload *v);
 
-/** trib_quorum_unconfirmed - may the plan not be started again, or its memory freed? */
-bool trib_quorum_unconfirmed(const struct trib_served *s);
+/** trib_offload_quorum_uncommitted - may the plan not be started again, or its memory
+ * freed? */
+bool trib_offload_quorum_uncommitted(const struct trib_offload_plan *s);
 
-/** trib_quorum_fence - see that the plan's last start is confirmed, or the channel
- * lost. */
-void trib_quorum_fence(struct trib_served *s);
+/** trib_offload_quorum_fence - see that the plan's last start is confirmed, or the
+ * channel lost. */
+void trib_offload_quorum_fence(struct trib_offload_plan *s);
 
 /**
- * trib_quorum_settle - all ranks, after the channel: starts done + 1 to ended, which
- * some have ended.
+ * trib_offload_quorum_spread - all ranks, after the channel: starts done + 1 to ended,
+ * which some have ended.
  *
  * by_out   whose failure an error is
  */
-trib_status_t trib_quorum_settle(struct trib_service *v, uint64_t done, uint64_t ended,
-                                 struct trib_comm **by_out);
+trib_status_t trib_offload_quorum_spread(struct trib_offload *v, uint64_t done,
+                                         uint64_t ended, struct trib_comm **by_out);
 
-/** trib_quorum_start_known - a start that the others have ended; false: it is another
- * one. */
-bool trib_quorum_start_known(struct trib_served *s);
+/** trib_offload_quorum_start_committed - a start that the others have ended; false: it
+ * is another one. */
+bool trib_offload_quorum_start_committed(struct trib_offload_plan *s);
 
-/** trib_quorum_deliver_due - end s->due, of which all is fed. */
-void trib_quorum_deliver_due(struct trib_served *s);
+/** trib_offload_quorum_deliver - end s->due, of which all is fed. */
+void trib_offload_quorum_deliver(struct trib_offload_plan *s);
 
-/** trib_served_finish - wait for all that is under way on the spare. */
-void trib_served_finish(struct trib_service *v);
+/** trib_offload_finish - wait for all that is under way on the spare. */
+void trib_offload_finish(struct trib_offload *v);
 
 #endif

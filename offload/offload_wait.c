@@ -5,9 +5,9 @@
 #include "offload/offload_plan.h"
 
 /* What ends a start for its user: the barrier, with a quorum its own operation. */
-static struct trib_plan *last_of(const struct trib_served *s)
+static struct trib_plan *last_of(const struct trib_offload_plan *s)
 {
-    return s->confirm && !trib_served_has_quorum(s) ? s->confirm : s->now;
+    return s->confirm && !trib_offload_plan_has_quorum(s) ? s->confirm : s->now;
 }
 
 /*
@@ -17,19 +17,19 @@ static struct trib_plan *last_of(const struct trib_served *s)
  */
 static void look_at_ranks(void *arg)
 {
-    struct trib_service *v = arg;
-    struct trib_engine *e = &v->council->engine;
+    struct trib_offload *v = arg;
+    struct trib_engine *e = &v->control_comm->engine;
 
-    if (!e->failed && trib_comm_try_lock(v->council)) {
+    if (!e->failed && trib_comm_try_lock(v->control_comm)) {
         (void)trib_engine_look(e);
-        trib_comm_unlock(v->council);
+        trib_comm_unlock(v->control_comm);
     }
     if (e->failed)
         trib_engine_fail(&v->channel->engine, e->failed, trib_error_text(&e->failure));
 }
 
 /* As that, of a user who does not wait, but asks. */
-static void look_meanwhile(struct trib_service *v)
+static void look_meanwhile(struct trib_offload *v)
 {
     if (!v->channel || !trib_comm_try_lock(v->channel))
         return;
@@ -38,51 +38,51 @@ static void look_meanwhile(struct trib_service *v)
 }
 
 /* One look at an open start: is it done, and was it lost? */
-void trib_served_advance(struct trib_served *s)
+void trib_offload_plan_advance(struct trib_offload_plan *s)
 {
-    struct trib_service *v = s->service;
+    struct trib_offload *v = s->offload;
 
-    if (trib_service_lost(v)) {
-        trib_service_recover(v);
+    if (trib_offload_lost(v)) {
+        trib_offload_recover(v);
         return;
     }
     if (s->due) {
-        if (!trib_served_waits(s))
-            trib_quorum_deliver_due(s);
+        if (!trib_offload_plan_needs_input(s))
+            trib_offload_quorum_deliver(s);
         return;
     }
     struct trib_plan *last = last_of(s);
     trib_status_t st = trib_plan_test(last);
     if (st == TRIB_INPROGRESS)
         look_meanwhile(v);
-    if (st == TRIB_INPROGRESS || trib_service_lost(v))
+    if (st == TRIB_INPROGRESS || trib_offload_lost(v))
         return;
-    if (st == TRIB_OK && trib_served_has_quorum(s)) {
-        trib_quorum_end_all(v);
+    if (st == TRIB_OK && trib_offload_plan_has_quorum(s)) {
+        trib_offload_quorum_end_all(v);
     } else if (st == TRIB_OK) {
-        trib_served_pop_to(v, s->ordinal);
+        trib_start_log_pop_to(v, s->ordinal);
     } else { /* Of the spare: as any communicator's. */
-        (void)trib_served_refused(s, last->comm, st);
-        trib_service_give_up(v, v->spare, st);
+        (void)trib_offload_plan_refused(s, last->comm, st);
+        trib_offload_give_up(v, v->spare, st);
     }
 }
 
 /* Drives until an open start is done, or lost. */
-void trib_served_wait_for(struct trib_served *s)
+void trib_offload_plan_wait(struct trib_offload_plan *s)
 {
-    struct trib_service *v = s->service;
+    struct trib_offload *v = s->offload;
 
     if (v->channel && !v->channel->engine.aside) {
         v->channel->engine.aside_arg = v;
         v->channel->engine.aside = look_at_ranks;
     }
-    if (!s->due && !trib_service_lost(v))
+    if (!s->due && !trib_offload_lost(v))
         (void)trib_plan_wait(last_of(s));
-    trib_served_advance(s);
+    trib_offload_plan_advance(s);
 }
 
-void trib_served_finish(struct trib_service *v)
+void trib_offload_finish(struct trib_offload *v)
 {
     while (v->oldest)
-        trib_served_wait_for(v->oldest);
+        trib_offload_plan_wait(v->oldest);
 }

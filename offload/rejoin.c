@@ -3,10 +3,10 @@
  * How the ranks come to services while they sum by themselves.
  *
  * Starts have the same numbers on all ranks. Before start number ask_at each of them
- * says to the council what it knows, and goes on; the answer is due before the first
- * later start of a plan which has been started since then. That such a plan is done
- * means that all ranks have come past ask_at, so nobody has to wait for one that is
- * behind; and it is the same start on all ranks. When rank 0 has found services, the
+ * says to the control_comm what it knows, and goes on; the answer is due before the
+ * first later start of a plan which has been started since then. That such a plan is
+ * done means that all ranks have come past ask_at, so nobody has to wait for one that
+ * is behind; and it is the same start on all ranks. When rank 0 has found services, the
  * ranks end what is under way before that start and open the channel.
  */
 #include <inttypes.h>
@@ -24,7 +24,7 @@ enum {
 };
 
 /* About a question each second, as fast as starts were since the last. */
-static int64_t starts_to_next(struct trib_service *v)
+static int64_t starts_to_next(struct trib_offload *v)
 {
     const uint64_t now = trib_now_ns(), took = now - v->asked_ns;
     uint64_t n = took < ASK_NS ? 2 * v->stride : v->stride * ASK_NS / took;
@@ -35,31 +35,31 @@ static int64_t starts_to_next(struct trib_service *v)
     return (int64_t)v->stride;
 }
 
-static trib_status_t ask(struct trib_service *v)
+static trib_status_t ask(struct trib_offload *v)
 {
-    int64_t say[TRIB_SAY_WORDS] = {0};
+    int64_t say[TRIB_AGREE_WORDS] = {0};
 
     if (v->home->engine.rank == 0) {
-        say[TRIB_SAY_GO] = v->way.found && v->way.found(v->way.arg);
-        say[TRIB_SAY_NEXT] = starts_to_next(v);
+        say[TRIB_AGREE_REJOIN] = v->way.found && v->way.found(v->way.arg);
+        say[TRIB_AGREE_NEXT] = starts_to_next(v);
     }
     v->asking = true;
-    return trib_council_ask(v, say);
+    return trib_agreement_start(v, say);
 }
 
 /* Does a start wait for its user, on any rank? Then this is not the moment. */
-static trib_status_t is_anyone_busy(struct trib_service *v, bool *out)
+static trib_status_t is_anyone_busy(struct trib_offload *v, bool *out)
 {
-    int64_t say[TRIB_SAY_WORDS] = {0};
+    int64_t say[TRIB_AGREE_WORDS] = {0};
 
-    for (const struct trib_served *s = v->oldest; s; s = s->newer)
-        say[TRIB_SAY_BUSY] |= trib_served_waits(s);
-    const trib_status_t st = trib_council_meet(v, say);
-    *out = v->said[TRIB_SAY_BUSY];
+    for (const struct trib_offload_plan *s = v->oldest; s; s = s->newer)
+        say[TRIB_AGREE_BUSY] |= trib_offload_plan_needs_input(s);
+    const trib_status_t st = trib_agreement_run(v, say);
+    *out = v->said[TRIB_AGREE_BUSY];
     return st;
 }
 
-static void open_channel(struct trib_service *v)
+static void open_channel(struct trib_offload *v)
 {
     struct trib_comm *channel;
     char text[400] = "";
@@ -68,7 +68,7 @@ static void open_channel(struct trib_service *v)
     if (st == TRIB_OK) {
         v->channel = channel;
         v->ask_at = 0;
-        trib_service_register_all(v);
+        trib_offload_register_all(v);
     }
     if (v->home->engine.rank != 0)
         return;
@@ -80,7 +80,7 @@ static void open_channel(struct trib_service *v)
                  "%s; the ranks go on without a service", text);
 }
 
-static trib_status_t go(struct trib_service *v)
+static trib_status_t go(struct trib_offload *v)
 {
     bool busy;
 
@@ -91,40 +91,40 @@ static trib_status_t go(struct trib_service *v)
         v->ask_at = v->started + 2; /* after this start */
         return TRIB_OK;
     }
-    trib_served_finish(v);
+    trib_offload_finish(v);
     if (!v->broken && !v->confirms) {
         const trib_status_t made =
-            trib_comm_again(v->council, &v->council->cfg, &v->confirms);
+            trib_comm_dup(v->control_comm, &v->control_comm->cfg, &v->confirms);
         if (made != TRIB_OK)
             return made;
     }
     if (!v->broken)
         open_channel(v);
-    return v->council->engine.failed;
+    return v->control_comm->engine.failed;
 }
 
 /* Is the answer due, which the ranks have by now? */
-static bool is_due(const struct trib_service *v, const struct trib_served *s,
+static bool is_due(const struct trib_offload *v, const struct trib_offload_plan *s,
                    uint64_t start)
 {
     return s->ordinal >= v->ask_at || start >= v->ask_at + ANSWER_MOST;
 }
 
-void trib_service_turn(struct trib_service *v, const struct trib_served *s)
+void trib_offload_rejoin(struct trib_offload *v, const struct trib_offload_plan *s)
 {
     const uint64_t start = v->started + 1;
     trib_status_t st = TRIB_OK;
 
     if (v->asking && is_due(v, s, start)) {
         v->asking = false;
-        st = trib_council_hear(v);
-        v->ask_at = start + (uint64_t)v->said[TRIB_SAY_NEXT];
-        if (st == TRIB_OK && v->said[TRIB_SAY_GO])
+        st = trib_agreement_wait(v);
+        v->ask_at = start + (uint64_t)v->said[TRIB_AGREE_NEXT];
+        if (st == TRIB_OK && v->said[TRIB_AGREE_REJOIN])
             st = go(v);
     } else if (!v->asking && start >= v->ask_at) {
         v->ask_at = start;
         st = ask(v);
     }
     if (st != TRIB_OK)
-        trib_service_give_up(v, v->council, st);
+        trib_offload_give_up(v, v->control_comm, st);
 }

@@ -4,9 +4,9 @@
  */
 #include "offload/offload_plan.h"
 
-void trib_served_push(struct trib_served *s)
+void trib_start_log_push(struct trib_offload_plan *s)
 {
-    struct trib_service *v = s->service;
+    struct trib_offload *v = s->offload;
 
     s->newer = NULL;
     s->pending = s->open = true;
@@ -18,14 +18,14 @@ void trib_served_push(struct trib_served *s)
     v->newest = s;
 }
 
-void trib_served_drop(struct trib_served *s)
+void trib_start_log_remove(struct trib_offload_plan *s)
 {
-    struct trib_service *v = s->service;
-    struct trib_served *before = NULL;
+    struct trib_offload *v = s->offload;
+    struct trib_offload_plan *before = NULL;
 
     if (!s->pending)
         return;
-    for (struct trib_served *t = v->oldest; t != s; t = t->newer)
+    for (struct trib_offload_plan *t = v->oldest; t != s; t = t->newer)
         before = t;
     if (before)
         before->newer = s->newer;
@@ -36,7 +36,7 @@ void trib_served_drop(struct trib_served *s)
     s->pending = false;
 }
 
-void trib_served_close(struct trib_served *s, trib_status_t status)
+void trib_offload_plan_close(struct trib_offload_plan *s, trib_status_t status)
 {
     if (!s->open)
         return;
@@ -45,25 +45,25 @@ void trib_served_close(struct trib_served *s, trib_status_t status)
     s->n_fed = 0;
 }
 
-void trib_served_pop(struct trib_service *v, trib_status_t status)
+void trib_start_log_pop(struct trib_offload *v, trib_status_t status)
 {
-    struct trib_served *s = v->oldest;
+    struct trib_offload_plan *s = v->oldest;
 
-    trib_served_drop(s);
+    trib_start_log_remove(s);
     if (!s->open)
         return;
-    v->served += status == TRIB_OK && s->confirm;
-    trib_served_close(s, status);
+    v->offloaded += status == TRIB_OK && s->confirm;
+    trib_offload_plan_close(s, status);
 }
 
-bool trib_served_done_well(const struct trib_plan *plan)
+bool trib_offload_inner_succeeded(const struct trib_plan *plan)
 {
     return atomic_load_explicit(&plan->run.state, memory_order_acquire) ==
                TRIB_RUN_DONE &&
            plan->run.status == TRIB_OK;
 }
 
-bool trib_service_lost(const struct trib_service *v)
+bool trib_offload_lost(const struct trib_offload *v)
 {
     return !v->broken && v->channel && v->channel->engine.failed;
 }

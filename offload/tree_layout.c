@@ -23,11 +23,11 @@ struct text {
     trib_status_t status;
     char copy[TRIB_CONFIG_TEXT_BYTES]; /* of the setting */
     int services;
-    char addresses[TRIB_SERVICES_MAX][TRIB_CONFIG_TEXT_BYTES];
-    int unit_of[TRIB_SERVICES_MAX]; /* of those that have names; -1: the root */
+    char addresses[TRIB_AGGREGATORS_MAX][TRIB_CONFIG_TEXT_BYTES];
+    int unit_of[TRIB_AGGREGATORS_MAX]; /* of those that have names; -1: the root */
     int units;
-    const char *names[TRIB_SERVICES_MAX]; /* of each unit */
-    int leader[TRIB_SERVICES_MAX];        /* the first service of each */
+    const char *names[TRIB_AGGREGATORS_MAX]; /* of each unit */
+    int leader[TRIB_AGGREGATORS_MAX]; /* the first service of each */
     int unit; /* that is read */
     struct name *hosts;
     int n_hosts;
@@ -70,7 +70,7 @@ static void add_address(void *arg, const char *address)
 
     if (!trib_tcp_root_parse(address, &at))
         wrong(t, TRIB_ERR_CONFIG, "\"%.80s\" is not host:port", address);
-    else if (t->services == TRIB_SERVICES_MAX)
+    else if (t->services == TRIB_AGGREGATORS_MAX)
         wrong(t, TRIB_ERR_CONFIG, "there are more than 64 services, from %.80s on",
               address);
     else if (twin >= 0 && t->unit_of[twin] != t->unit)
@@ -101,7 +101,7 @@ static void read_addresses(struct text *t, char *list)
         const char *why =
             list[0] == '['
                 ? NULL
-                : trib_hostlist_each(list, TRIB_SERVICES_MAX + 1, add_address, t);
+                : trib_hostlist_each(list, TRIB_AGGREGATORS_MAX + 1, add_address, t);
         if (list[0] == '[')
             add_address(t, list);
         if (why)
@@ -122,7 +122,7 @@ static void read_units(struct text *t)
         t->unit = -1;
         if (names) {
             *names++ = '\0';
-            if (t->units == TRIB_SERVICES_MAX) {
+            if (t->units == TRIB_AGGREGATORS_MAX) {
                 wrong(t, TRIB_ERR_CONFIG, "there are more than 64 units");
                 return;
             }
@@ -254,8 +254,8 @@ static void place_by_names(struct text *t, const char *const *hosts, int ranks,
 static void place_by_racks(struct text *t, const char *file, const char *const *hosts,
                            int ranks, const struct trib_log *log)
 {
-    const char *services[TRIB_SERVICES_MAX];
-    struct trib_tcp_root at[TRIB_SERVICES_MAX];
+    const char *services[TRIB_AGGREGATORS_MAX];
+    struct trib_tcp_root at[TRIB_AGGREGATORS_MAX];
     struct trib_racks *racks;
     bool any = false;
 
@@ -282,9 +282,9 @@ static void place_by_racks(struct text *t, const char *file, const char *const *
 /* The services that have a part, numbered anew; a tree, if there is more than one
  * unit. */
 static trib_status_t take_units(const struct text *t, struct trib_units *u,
-                                struct trib_service_layout *out)
+                                struct trib_tree_layout *out)
 {
-    int number[TRIB_SERVICES_MAX];
+    int number[TRIB_AGGREGATORS_MAX];
 
     for (int i = 0; i < t->services; i++)
         number[i] = -1;
@@ -300,19 +300,19 @@ static trib_status_t take_units(const struct text *t, struct trib_units *u,
         u->services[k] = number[u->services[k]];
     if (u->n == 1)
         return TRIB_OK;
-    const struct trib_service_tree tree = {.units = u->n,
-                                           .parent = u->parent,
-                                           .first = u->first,
-                                           .services = u->services,
-                                           .leaf_of = u->of_rank};
-    out->tree = trib_service_tree_copy(&tree, t->places.ranks);
+    const struct trib_agg_tree tree = {.units = u->n,
+                                       .parent = u->parent,
+                                       .first = u->first,
+                                       .services = u->services,
+                                       .leaf_of = u->of_rank};
+    out->tree = trib_agg_tree_copy(&tree, t->places.ranks);
     return out->tree ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-static void tell(const struct trib_service_layout *l, int ranks,
+static void tell(const struct trib_tree_layout *l, int ranks,
                  const struct trib_log *log)
 {
-    const struct trib_service_tree *tree = l->tree;
+    const struct trib_agg_tree *tree = l->tree;
 
     for (int u = 0; tree && u < tree->units; u++) {
         int n = 0;
@@ -326,9 +326,10 @@ static void tell(const struct trib_service_layout *l, int ranks,
     }
 }
 
-trib_status_t trib_service_lay(const struct trib_config *cfg, const char *const *hosts,
-                               int ranks, const struct trib_log *log,
-                               struct trib_error *err, struct trib_service_layout *out)
+trib_status_t trib_tree_layout_make(const struct trib_config *cfg,
+                                    const char *const *hosts, int ranks,
+                                    const struct trib_log *log, struct trib_error *err,
+                                    struct trib_tree_layout *out)
 {
     struct text *t = calloc(1, sizeof(*t));
     struct trib_units units = {0};
@@ -360,7 +361,7 @@ trib_status_t trib_service_lay(const struct trib_config *cfg, const char *const 
     return st == TRIB_ERR_INVALID ? TRIB_ERR_CONFIG : st;
 }
 
-void trib_service_layout_free(struct trib_service_layout *layout)
+void trib_tree_layout_free(struct trib_tree_layout *layout)
 {
     free(layout->tree);
     layout->tree = NULL;

@@ -75,7 +75,7 @@ struct trib_step {
  * mod n. Units come behind their parents; unit 0 is the root. A service is of one unit,
  * or of the root and of a unit right below it.
  */
-struct trib_service_tree {
+struct trib_agg_tree {
     int units;
     const int *parent;   /* [units] of a unit; not read for unit 0 */
     const int *first;    /* [units + 1] unit u has services[first[u]] up to first[u +
@@ -106,7 +106,7 @@ struct trib_shape {
     int root;
     /* Nodes behind the ranks, which contribute nothing: service i is node size + i. */
     int services;
-    const struct trib_service_tree *tree; /* NULL: one unit of all */
+    const struct trib_agg_tree *tree; /* NULL: one unit of all */
     const struct trib_shape_groups *groups; /* NULL: none are known */
 };
 

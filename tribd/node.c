@@ -231,14 +231,14 @@ static void keep_to(struct node *n, const char *net)
 static trib_status_t load_tree(struct node *n, const struct trib_control_bytes *bytes,
                                struct trib_error *err)
 {
-    trib_status_t st = trib_service_tree_unpack(bytes->at, bytes->n, n->ranks,
-                                                n->services, err, &n->tree);
+    trib_status_t st =
+        trib_agg_tree_unpack(bytes->at, bytes->n, n->ranks, n->services, err, &n->tree);
 
     if (st != TRIB_OK)
         return st;
     n->peers = calloc((size_t)(n->ranks + n->services), sizeof(*n->peers));
-    n->n_peers = n->peers ? trib_service_tree_peers(n->tree, n->ranks, n->services,
-                                                    n->index, n->peers)
+    n->n_peers = n->peers ? trib_agg_tree_peers(n->tree, n->ranks, n->services,
+                                                n->index, n->peers)
                           : -1;
     return n->n_peers < 0 ? trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job")
                           : TRIB_OK;
@@ -361,17 +361,21 @@ static void *meet_ranks(void *arg)
                                      .ranks = n->ranks,
                                      .transports = n->transports,
                                      .user = n->user};
-    struct trib_channel_opts opts = {
-        .rank = n->ranks + n->index, .ranks = n->ranks, .services = n->services,
-        .tree = n->tree, .memory = n->plan_memory, .ledger = n->ledger, .guard = &guard,
-        .secret = &n->secret};
+    struct trib_agg_comm_opts opts = {.rank = n->ranks + n->index,
+                                      .ranks = n->ranks,
+                                      .services = n->services,
+                                      .tree = n->tree,
+                                      .memory = n->plan_memory,
+                                      .ledger = n->ledger,
+                                      .guard = &guard,
+                                      .secret = &n->secret};
     struct trib_exchange x = {meet, n};
     struct trib_error err = {0};
 
     trib_thread_give_way(); /* some jobs have ten thousands of ranks, and lanes are at
                              * work */
     trib_status_t st =
-        trib_channel_open(&n->cfg, &n->log, &opts, &x, &err, &n->channel);
+        trib_agg_comm_open(&n->cfg, &n->log, &opts, &x, &err, &n->channel);
     if (st == TRIB_OK)
         st = connect_peers(n, &err);
     if (st == TRIB_OK && !atomic_load(&n->ending)) {
@@ -386,7 +390,7 @@ static void *meet_ranks(void *arg)
     snprintf(n->why, sizeof(n->why), "%.390s",
              err.status ? trib_error_text(&err) : "the job has left");
     if (n->channel)
-        trib_channel_dispose(n->channel);
+        trib_agg_comm_dispose(n->channel);
     n->channel = NULL;
     set_state(n, NODE_GONE);
     return NULL;
@@ -563,7 +567,7 @@ static bool take_plan(struct node *n)
     if (!a)
         return false;
     n->plans_taken++;
-    const trib_status_t st = trib_channel_take(n->channel, a->number, a->text);
+    const trib_status_t st = trib_agg_comm_take_plan(n->channel, a->number, a->text);
     if (st != TRIB_OK) {
         char why[400];
         snprintf(why, sizeof(why), "a service refuses plan %u: %.300s", a->number,
@@ -583,7 +587,7 @@ bool node_step(struct node *n)
     bool moved = take_plan(n);
     if (!e->failed) {
         watch_before(n->watch, e);
-        moved |= trib_channel_step(n->channel);
+        moved |= trib_agg_comm_step(n->channel);
         watch_after(n->watch, e);
     }
     if (!e->failed)
@@ -620,7 +624,7 @@ void node_dispose(struct node *n)
     if (n->channel->engine.failed)
         trib_engine_tell_failure(&n->channel->engine);
     n->channel->engine.tells_later = false;
-    trib_channel_dispose(n->channel);
+    trib_agg_comm_dispose(n->channel);
     n->channel = NULL;
     set_state(n, NODE_GONE);
 }

@@ -6,7 +6,7 @@
  *
  *     server's thread                  node                      a thread that sums
  *      JOIN ──────────────▶ node_open: a thread meets the ranks
- *      BLOBS ◀──▶ node_sent, node_give (trib_comm_meet)
+ *      BLOBS ◀──▶ node_sent, node_give (trib_comm_wireup)
  *                           … and gives the node to ──────────▶ lane_add: steps it
  *      PLAN ──────────────▶ node_announce ────────────────────▶ makes the plan
  *      GOODBYE ───────────▶ node_end ─────────────────────────▶ has a thread dispose of
@@ -41,7 +41,7 @@ struct lane;
 
 /* Announcements that wait for the lane at most: those of all plans that a channel may
  * have, and that they are no more. */
-enum { NODE_WAITING_MAX = 2 * TRIB_CHANNEL_PLANS };
+enum { NODE_WAITING_MAX = 2 * TRIB_AGG_COMM_PLANS };
 
 enum node_state {
     NODE_MEETS,  /* its ranks, on a thread of its own */
@@ -65,7 +65,7 @@ struct node {
                                 * has */
     struct watch *watch;     /* of its lane */
     int ranks, services, index;
-    struct trib_service_tree *tree; /* or NULL */
+    struct trib_agg_tree *tree; /* or NULL */
     bool *peers; /* [ranks + services] with whom it exchanges anything */
     int n_peers;
     struct trib_secret secret; /* of the job's ranks and nodes; or not set */

@@ -9,7 +9,7 @@ enum { UNITS_MOST = 7, RANKS_MOST = 64 };
 
 /* Where its arrays are while a shape has it. */
 struct tree {
-    struct trib_service_tree tree;
+    struct trib_agg_tree tree;
     int parent[UNITS_MOST];
     int first[UNITS_MOST + 1];
     int services[4 * UNITS_MOST];
@@ -37,8 +37,8 @@ static int begin(const struct trib_shape *shape)
 {
     int leaves = shape->size < 15 ? (shape->size + 2) / 3 : 5;
 
-    tree.tree = (struct trib_service_tree){0, tree.parent, tree.first, tree.services,
-                                           tree.leaf_of};
+    tree.tree =
+        (struct trib_agg_tree){0, tree.parent, tree.first, tree.services, tree.leaf_of};
     for (int r = 0; r < shape->size; r++)
         tree.leaf_of[r] = 1 + r % leaves;
     return leaves;
@@ -77,7 +77,7 @@ static void serve_racks(struct trib_shape *shape, int each)
 /* Where chunk c goes from a unit. */
 static int owner(const struct trib_shape *shape, int unit, uint32_t c)
 {
-    const struct trib_service_tree *t = shape->tree;
+    const struct trib_agg_tree *t = shape->tree;
 
     if (!t)
         return (int)c % shape->services;
@@ -199,7 +199,7 @@ static void test_what_it_cannot(void **state)
     const struct trib_algo *algo = trib_algo_find("service");
     int parent[] = {0, 0, 3, 0}, first[] = {0, 1, 2, 3, 4}, services[] = {0, 1, 2, 3},
         leaf_of[] = {1, 2, 3};
-    struct trib_service_tree t = {4, parent, first, services, leaf_of};
+    struct trib_agg_tree t = {4, parent, first, services, leaf_of};
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 3};
 
     (void)state;

@@ -272,7 +272,7 @@ static int run_scene(struct ranks_self *self)
     d.algorithm = j->scene->algorithm;
     d.chunk = CHUNK;
     ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &j->plan));
-    ranks_assert(self, j->scene->algorithm || j->plan->served ||
+    ranks_assert(self, j->scene->algorithm || j->plan->offload ||
                            strcmp(j->scene->row->codec, "none") == 0);
     for (uint32_t i = 0; i < j->scene->row->warm; i++)
         start(j, 0, 0, 0);

@@ -152,12 +152,12 @@ static int by_service(struct ranks_self *self)
     channel->cfg.check[0] = 0; /* the job says what is looked at, not the node */
     while (more && !channel->engine.failed) {
         more = nodes_listen(self, s, channel);
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             sched_yield();
     }
     ranks_assert(self,
                  strstr(trib_error_text(&channel->engine.failure), "rank 1 gave"));
-    trib_channel_dispose(channel);
+    trib_agg_comm_dispose(channel);
     return 0;
 }
 

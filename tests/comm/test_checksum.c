@@ -361,10 +361,10 @@ static int by_service(struct ranks_self *self)
     channel->cfg.check[0] = 0; /* the job says what is looked at, not the node */
     while (more && !channel->engine.failed) {
         more = nodes_listen(self, s, channel);
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             sched_yield();
     }
-    trib_channel_dispose(channel);
+    trib_agg_comm_dispose(channel);
     return 0;
 }
 

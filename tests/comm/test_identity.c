@@ -452,11 +452,11 @@ static int by_service(struct ranks_self *self)
     if (self->rank >= nodes->ranks) {
         while ((more || channel->engine.head) && !channel->engine.failed) {
             more = more && nodes_listen(self, nodes, channel);
-            if (!trib_channel_step(channel))
+            if (!trib_agg_comm_step(channel))
                 sched_yield();
         }
         ranks_assert(self, channel->engine.failed == TRIB_ERR_MISMATCH);
-        trib_channel_dispose(channel);
+        trib_agg_comm_dispose(channel);
         return 0;
     }
     self->comm = channel;

@@ -30,12 +30,12 @@ static int group_of(const struct expected *x, int rank)
 
 static void check_groups(struct ranks_self *self, const struct expected *x)
 {
-    struct trib_near_groups near;
+    struct trib_locality_groups near;
     struct trib_shape shape = {0};
     int size = trib_size(self->comm);
     int n = x->in_turn ? x->in_turn : (size + x->per_host - 1) / x->per_host;
 
-    ranks_ok(self, trib_near_group(self->comm, COUNT * sizeof(int), &near, &shape));
+    ranks_ok(self, trib_locality_group(self->comm, COUNT * sizeof(int), &near, &shape));
     if (!shape.groups || shape.groups->n != n || shape.groups->leaders != x->leaders)
         ranks_die(self, "%d groups of %d leaders, not %d of %d",
                   shape.groups ? shape.groups->n : 0,
@@ -43,7 +43,7 @@ static void check_groups(struct ranks_self *self, const struct expected *x)
     for (int r = 0; r < size; r++)
         if (shape.groups->of_rank[r] != group_of(x, r))
             ranks_die(self, "rank %d is of group %d", r, shape.groups->of_rank[r]);
-    trib_near_ungroup(&near);
+    trib_locality_ungroup(&near);
 }
 
 static void check_said(struct ranks_self *self, const struct expected *x)
@@ -110,9 +110,9 @@ static void run(int size, const char *settings, struct expected x)
 
 /* What ranks of hosts like octo say that are bound to blocks of cores, those of the
  * second host the other way round. */
-static struct trib_near_fact *octo_facts(int size, int per_host)
+static struct trib_locality_report *octo_facts(int size, int per_host)
 {
-    struct trib_near_fact *facts = calloc((size_t)size, sizeof(*facts));
+    struct trib_locality_report *facts = calloc((size_t)size, sizeof(*facts));
     struct trib_layout layout;
     const trib_status_t st =
         trib_layout_read(data_path("octo.xml").text, NULL, &layout);
@@ -129,12 +129,12 @@ static struct trib_near_fact *octo_facts(int size, int per_host)
         for (int i = 0; i < cores; i++)
             CPU_SET(cores * block + i, &cpus);
         trib_layout_bound(&layout, &cpus, &place);
-        facts[r] = (struct trib_near_fact){.first = r / per_host * per_host,
-                                           .cores = 64,
-                                           .package = place.package,
-                                           .numa = place.numa,
-                                           .l3 = place.l3,
-                                           .maps = 1};
+        facts[r] = (struct trib_locality_report){.first = r / per_host * per_host,
+                                                 .cores = 64,
+                                                 .package = place.package,
+                                                 .numa = place.numa,
+                                                 .l3 = place.l3,
+                                                 .maps = 1};
         memcpy(facts[r].nic, place.nic, sizeof(place.nic));
     }
     trib_layout_free(&layout);
@@ -147,15 +147,15 @@ static void test_devices(void **state)
 {
     enum { PER_HOST = 8, SIZE = 2 * PER_HOST };
     struct trib_comm *comm = calloc(1, sizeof(*comm));
-    struct trib_near_fact *facts = octo_facts(SIZE, PER_HOST);
-    struct trib_near_groups near;
+    struct trib_locality_report *facts = octo_facts(SIZE, PER_HOST);
+    struct trib_locality_groups near;
     struct trib_shape shape = {0};
 
     (void)state;
     comm->engine.ranks = comm->engine.size = SIZE;
     comm->cfg.leaders = 4;
-    assert_status(trib_near_make(comm, facts), TRIB_OK);
-    assert_status(trib_near_group(comm, 1 << 20, &near, &shape), TRIB_OK);
+    assert_status(trib_locality_make(comm, facts), TRIB_OK);
+    assert_status(trib_locality_group(comm, 1 << 20, &near, &shape), TRIB_OK);
     assert_int_equal(shape.groups->n, 2);
     for (int l = 0; l < 4; l++) {
         const int a = shape.groups->leader[l], b = shape.groups->leader[4 + l];
@@ -165,12 +165,12 @@ static void test_devices(void **state)
         assert_string_equal(facts[b].nic, device);
         assert_int_equal(b, SIZE - 1 - a); /* the same cores of the other host */
     }
-    trib_near_ungroup(&near);
+    trib_locality_ungroup(&near);
     comm->cfg.leaders = 0; /* by itself it takes them all */
-    assert_status(trib_near_group(comm, 64 << 20, &near, &shape), TRIB_OK);
+    assert_status(trib_locality_group(comm, 64 << 20, &near, &shape), TRIB_OK);
     assert_int_equal(shape.groups->leaders, 8);
-    trib_near_ungroup(&near);
-    trib_near_free(comm->near);
+    trib_locality_ungroup(&near);
+    trib_locality_free(comm->locality);
     free(facts);
     free(comm);
 }
@@ -202,8 +202,8 @@ static void check_octos(struct octos o, const char *kind, int n, struct logged *
 {
     enum { PER_HOST = 16 };
     struct trib_comm *comm = calloc(1, sizeof(*comm));
-    struct trib_near_fact *facts = octo_facts(o.size, PER_HOST);
-    struct trib_near_groups near;
+    struct trib_locality_report *facts = octo_facts(o.size, PER_HOST);
+    struct trib_locality_groups near;
     struct trib_shape shape = {0};
 
     comm->engine.ranks = comm->engine.size = o.size;
@@ -216,8 +216,8 @@ static void check_octos(struct octos o, const char *kind, int n, struct logged *
         snprintf(comm->engine.peers[o.lost].host, sizeof(comm->engine.peers->host),
                  "n7");
     }
-    assert_status(trib_near_make(comm, facts), TRIB_OK);
-    assert_status(trib_near_group(comm, 4 << 20, &near, &shape), TRIB_OK);
+    assert_status(trib_locality_make(comm, facts), TRIB_OK);
+    assert_status(trib_locality_group(comm, 4 << 20, &near, &shape), TRIB_OK);
     assert_string_equal(near.kind, kind);
     assert_int_equal(shape.groups->n, n);
     assert_in_range(shape.groups->leaders, 1, o.size / n);
@@ -225,8 +225,8 @@ static void check_octos(struct octos o, const char *kind, int n, struct logged *
         assert_int_equal(shape.groups->of_rank[r], r / (o.size / n));
         assert_int_equal(shape.groups->host[r], r / PER_HOST);
     }
-    trib_near_ungroup(&near);
-    trib_near_free(comm->near);
+    trib_locality_ungroup(&near);
+    trib_locality_free(comm->locality);
     free(comm->engine.peers);
     free(comm);
     free(facts);

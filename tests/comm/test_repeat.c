@@ -67,7 +67,7 @@ static void serve(struct ranks_self *self, const struct nodes *nodes,
 
     while ((more || channel->engine.head) && !channel->engine.failed) {
         more = more && nodes_listen(self, nodes, channel);
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             sched_yield();
     }
 }
@@ -85,7 +85,7 @@ static int by_service(struct ranks_self *self)
         serve(self, &t->nodes, channel);
         st = channel->engine.failed;
         const int code = judge(self, st, trib_error_text(&channel->engine.failure));
-        trib_channel_dispose(channel);
+        trib_agg_comm_dispose(channel);
         return code;
     }
     st = sum_all(self, channel);

@@ -61,7 +61,7 @@ static void serve(struct ranks_self *self, struct nodes *nodes,
                   struct trib_comm *channel)
 {
     while (nodes_listen(self, nodes, channel))
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             sched_yield();
 }
 
@@ -142,13 +142,13 @@ static int two_jobs(struct ranks_self *self)
     ranks_ok(self, trib_barrier(self->comm));
     ranks_assert(self, self->rank != 1 || !is_touched(&b->exposed[0]));
     if (self->rank == 1) {
-        trib_channel_dispose(channel);
+        trib_agg_comm_dispose(channel);
         ranks_assert(self, fake_verbs_regions(b->exposed[0].pd) == 0);
         ranks_assert(self, fake_verbs_regions(b->exposed[1].pd) == b->exposed[1].n);
     }
     ranks_ok(self, trib_barrier(self->comm));
     if (self->rank != 1)
-        trib_channel_dispose(channel);
+        trib_agg_comm_dispose(channel);
     ranks_ok(self, trib_free_comm(comm));
     return 0;
 }

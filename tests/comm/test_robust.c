@@ -217,7 +217,7 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
 
     while (more || channel->engine.head) {
         more = more && nodes_listen(self, s, channel);
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             sched_yield();
     }
 }
@@ -229,7 +229,7 @@ static int by_services(struct ranks_self *self)
 
     if (self->rank >= s->ranks) {
         serve(self, channel);
-        trib_channel_dispose(channel);
+        trib_agg_comm_dispose(channel);
         return 0;
     }
     for (size_t k = 0; k < SCENES; k++)

@@ -337,10 +337,10 @@ static void serve(struct ranks_self *self, struct job *j, struct trib_comm *chan
 
     while (more || channel->engine.head) {
         more = more && nodes_listen(self, &j->nodes, channel);
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             pause_at_random(&r);
     }
-    trib_channel_dispose(channel);
+    trib_agg_comm_dispose(channel);
 }
 
 static bool wanted(size_t row)

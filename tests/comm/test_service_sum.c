@@ -45,11 +45,11 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
 
     while (more || channel->engine.head) {
         more = more && nodes_listen(self, s, channel);
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             sched_yield();
-        for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++)
-            ranks_assert(self, !trib_channel_of(channel)->plans[i] ||
-                                   !trib_channel_of(channel)->plans[i]->run.residual);
+        for (uint32_t i = 0; i < TRIB_AGG_COMM_PLANS; i++)
+            ranks_assert(self, !trib_agg_comm_of(channel)->plans[i] ||
+                                   !trib_agg_comm_of(channel)->plans[i]->run.residual);
     }
 }
 
@@ -141,7 +141,7 @@ static int sums(struct ranks_self *self)
 
     if (self->rank >= s->ranks) {
         serve(self, channel);
-        trib_channel_dispose(channel);
+        trib_agg_comm_dispose(channel);
         return 0;
     }
     for (size_t k = 0; k < SCENES; k++)
@@ -154,7 +154,7 @@ static int sums(struct ranks_self *self)
 }
 
 static void run(const char *config, int ranks, int services,
-                const struct trib_service_tree *tree)
+                const struct trib_agg_tree *tree)
 {
     struct nodes s = {.ranks = ranks, .services = services, .tree = tree};
 
@@ -179,8 +179,8 @@ static void test_tree(void **state)
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
                      services[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2, 0},
                      deep[] = {0, 0, 1}, below[] = {2, 2, 1};
-    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
-    static const struct trib_service_tree chain = {3, deep, first, services, below};
+    static const struct trib_agg_tree tree = {3, parent, first, services, leaf_of};
+    static const struct trib_agg_tree chain = {3, deep, first, services, below};
 
     run(*state, 4, 3, &tree);
     run(*state, 5, 3, &tree);
@@ -191,7 +191,7 @@ static void test_racks(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
                      services[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
-    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
+    static const struct trib_agg_tree tree = {3, parent, first, services, leaf_of};
 
     run(*state, 3, 3, &tree);
 }

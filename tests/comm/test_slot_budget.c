@@ -4,9 +4,9 @@
 #include "comm/slot_budget.h"
 #include "pipeline/link/link.h"
 
-static const struct trib_window asked = {8, 65536};
+static const struct trib_slot_budget asked = {8, 65536};
 
-static bool same(struct trib_window a, struct trib_window b)
+static bool same(struct trib_slot_budget a, struct trib_slot_budget b)
 {
     return a.window == b.window && a.chunk == b.chunk;
 }
@@ -14,12 +14,12 @@ static bool same(struct trib_window a, struct trib_window b)
 static void test_enough(void **state)
 {
     (void)state;
-    assert_true(same(trib_window_fit(asked, SIZE_MAX, 64), asked));
-    assert_true(same(trib_window_fit(asked, (size_t)8 << 20, 2), asked));
+    assert_true(same(trib_slot_budget_fit(asked, SIZE_MAX, 64), asked));
+    assert_true(same(trib_slot_budget_fit(asked, (size_t)8 << 20, 2), asked));
     for (int size = 2; size <= 64; size++)
-        assert_true(
-            same(trib_window_fit(asked, 2 * trib_arena_pinned(8, 65536, size), size),
-                 asked));
+        assert_true(same(
+            trib_slot_budget_fit(asked, 2 * trib_arena_pinned(8, 65536, size), size),
+            asked));
 }
 
 /* What is left is never less than what is taken, as long as there is more than one
@@ -29,7 +29,7 @@ static void test_little(void **state)
     (void)state;
     for (size_t room = 65536; room < (size_t)64 << 20; room += room / 3) {
         for (int size = 2; size <= 64; size++) {
-            struct trib_window w = trib_window_fit(asked, room, size);
+            struct trib_slot_budget w = trib_slot_budget_fit(asked, room, size);
             size_t taken = trib_arena_pinned(w.window, w.chunk, size);
             assert_in_range(w.window, 1, 8);
             assert_in_range(w.chunk, 4096, 65536);
@@ -46,17 +46,17 @@ static void test_little(void **state)
 static void test_order(void **state)
 {
     (void)state;
-    struct trib_window w =
-        trib_window_fit(asked, 2 * trib_arena_pinned(8, 65536, 4) - 2, 4);
+    struct trib_slot_budget w =
+        trib_slot_budget_fit(asked, 2 * trib_arena_pinned(8, 65536, 4) - 2, 4);
     assert_int_equal(w.window, 4);
     assert_int_equal(w.chunk, 65536);
-    w = trib_window_fit(asked, 2 * trib_arena_pinned(2, 65536, 4) - 2, 4);
+    w = trib_slot_budget_fit(asked, 2 * trib_arena_pinned(2, 65536, 4) - 2, 4);
     assert_int_equal(w.window, 2);
     assert_int_equal(w.chunk, 32768);
-    w = trib_window_fit(asked, 2 * trib_arena_pinned(2, 4096, 4) - 2, 4);
+    w = trib_slot_budget_fit(asked, 2 * trib_arena_pinned(2, 4096, 4) - 2, 4);
     assert_int_equal(w.window, 1);
     assert_int_equal(w.chunk, 4096);
-    w = trib_window_fit((struct trib_window){4, 5000}, 65536, 2);
+    w = trib_slot_budget_fit((struct trib_slot_budget){4, 5000}, 65536, 2);
     assert_in_range(w.chunk, 4096, 5000);
 }
 
@@ -64,9 +64,9 @@ static void test_order(void **state)
 static void test_none(void **state)
 {
     (void)state;
-    assert_true(same(trib_window_fit(asked, 0, 2), asked));
+    assert_true(same(trib_slot_budget_fit(asked, 0, 2), asked));
     assert_true(
-        same(trib_window_fit(asked, trib_arena_pinned(1, 4096, 4) - 1, 4), asked));
+        same(trib_slot_budget_fit(asked, trib_arena_pinned(1, 4096, 4) - 1, 4), asked));
 }
 
 int main(void)

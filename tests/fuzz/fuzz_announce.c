@@ -52,7 +52,7 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
 
 static struct trib_comm *join(int rank)
 {
-    const struct trib_channel_opts opts = {
+    const struct trib_agg_comm_opts opts = {
         .rank = rank, .ranks = RANKS, .services = 1, .memory = MEMORY};
     const struct trib_exchange x = {meet, meeting.said[rank]};
     struct trib_error err = {0};
@@ -62,7 +62,7 @@ static struct trib_comm *join(int rank)
 
     trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
     need(trib_config_load(&cfg, "transport=shm", &log, &err) == TRIB_OK);
-    need(trib_channel_open(&cfg, &log, &opts, &x, &err, &comm) == TRIB_OK);
+    need(trib_agg_comm_open(&cfg, &log, &opts, &x, &err, &comm) == TRIB_OK);
     return comm;
 }
 
@@ -78,9 +78,9 @@ static void *be_rank(void *arg)
 
 static void close_all(void)
 {
-    trib_channel_dispose(node);
+    trib_agg_comm_dispose(node);
     for (int r = 0; r < RANKS; r++)
-        trib_channel_dispose(ranks[r]);
+        trib_agg_comm_dispose(ranks[r]);
 }
 
 /* Ranks to which the node connects, and which say nothing. */
@@ -99,18 +99,18 @@ static void open_all(void)
 
 static bool take(const char *line)
 {
-    struct trib_channel *c = trib_channel_of(node);
+    struct trib_agg_comm *c = trib_agg_comm_of(node);
     const uint32_t number =
         (uint8_t)line[0] == 0xff ? UINT32_MAX : (uint8_t)line[0] % 16;
     const struct trib_plan *before =
-        number < TRIB_CHANNEL_PLANS ? c->plans[number] : NULL;
+        number < TRIB_AGG_COMM_PLANS ? c->plans[number] : NULL;
 
     trib_error_clear(&node->err);
-    const trib_status_t st = trib_channel_take(node, number, line + 1);
+    const trib_status_t st = trib_agg_comm_take_plan(node, number, line + 1);
     need(!node->engine.failed);
     if (st != TRIB_OK) {
         need(trib_last_error(node)[0] != '\0');
-        need(number >= TRIB_CHANNEL_PLANS || c->plans[number] == before);
+        need(number >= TRIB_AGG_COMM_PLANS || c->plans[number] == before);
     } else if (strncmp(line + 1, "freed=", 6) != 0) {
         need(!before && c->plans[number]);
     }
@@ -119,9 +119,9 @@ static bool take(const char *line)
 
 static void forget_plans(void)
 {
-    struct trib_channel *c = trib_channel_of(node);
+    struct trib_agg_comm *c = trib_agg_comm_of(node);
 
-    for (uint32_t i = 0; i < TRIB_CHANNEL_PLANS; i++) {
+    for (uint32_t i = 0; i < TRIB_AGG_COMM_PLANS; i++) {
         trib_plan_destroy(c->plans[i]);
         c->plans[i] = NULL;
     }
@@ -145,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (exact)
             all &= take(exact);
         free(exact);
-        (void)trib_channel_step(node);
+        (void)trib_agg_comm_step(node);
     }
     fuzz_reached += all;
     forget_plans();

@@ -96,17 +96,17 @@ static trib_status_t join(int rank, const char *config, const struct trib_exchan
 {
     const struct trib_guard guard = {
         .serves = rank >= RANKS, .ranks = RANKS, .user = TRIB_GUARD_ANYBODY};
-    const struct trib_channel_opts opts = {.rank = rank,
-                                           .ranks = RANKS,
-                                           .services = 1,
-                                           .memory = 1 << 20,
-                                           .guard = &guard};
+    const struct trib_agg_comm_opts opts = {.rank = rank,
+                                            .ranks = RANKS,
+                                            .services = 1,
+                                            .memory = 1 << 20,
+                                            .guard = &guard};
     struct trib_config cfg;
     struct trib_log log;
 
     trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
     need(trib_config_load(&cfg, config, &log, err) == TRIB_OK);
-    return trib_channel_open(&cfg, &log, &opts, x, err, out);
+    return trib_agg_comm_open(&cfg, &log, &opts, x, err, out);
 }
 
 static void *be_rank(void *arg)
@@ -158,7 +158,7 @@ static struct tenancy *settle(const char *config, pid_t *pid_out)
         be_ranks(t, config);
     struct member node = {.t = t, .rank = RANKS, .config = config};
     (void)be_rank(&node);
-    trib_channel_dispose(node.comm);
+    trib_agg_comm_dispose(node.comm);
     return t;
 }
 
@@ -238,9 +238,9 @@ static void use(struct trib_comm *node)
         need(has_room(e, &e->links[r]));
         linked++;
     }
-    if (!e->failed && trib_channel_take(node, 0, plan) == TRIB_OK)
+    if (!e->failed && trib_agg_comm_take_plan(node, 0, plan) == TRIB_OK)
         for (int i = 0; i < 3; i++)
-            (void)trib_channel_step(node);
+            (void)trib_agg_comm_step(node);
     fuzz_reached += linked == RANKS;
     if (!e->failed)
         trib_engine_fail(e, TRIB_ERR_ABORTED, "the fuzzer ends it");
@@ -252,8 +252,8 @@ static void run_near(const char *by, struct edits *all)
 {
     static struct trib_comm comm;
     static struct trib_peer peers[NEAR];
-    struct trib_near_fact facts[NEAR];
-    struct trib_near_groups near;
+    struct trib_locality_report facts[NEAR];
+    struct trib_locality_groups near;
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = NEAR};
     struct trib_choice choice = {0};
     struct edit e;
@@ -265,23 +265,26 @@ static void run_near(const char *by, struct edits *all)
     comm.engine.ranks = comm.engine.size = NEAR;
     comm.engine.peers = peers;
     for (int r = 0; r < NEAR; r++)
-        facts[r] = (struct trib_near_fact){.first = r / 4 * 4, .cores = 4, .maps = 1,
-                                           .numa = r / 2 % 2, .nic = "mlx5_0"};
+        facts[r] = (struct trib_locality_report){.first = r / 4 * 4,
+                                                 .cores = 4,
+                                                 .maps = 1,
+                                                 .numa = r / 2 % 2,
+                                                 .nic = "mlx5_0"};
     for (int i = 0; i < EDITS_MOST && edits_next(all, &e); i++)
         (void)edit_apply(all, &e, facts, sizeof(facts));
-    if (trib_near_make(&comm, facts) == TRIB_OK) {
-        if (trib_near_group(&comm, 1 << 20, &near, &shape) == TRIB_OK) {
+    if (trib_locality_make(&comm, facts) == TRIB_OK) {
+        if (trib_locality_group(&comm, 1 << 20, &near, &shape) == TRIB_OK) {
             for (int r = 0; shape.groups && r < NEAR; r++)
                 need(near.groups.of_rank[r] >= 0 &&
                      near.groups.of_rank[r] < near.groups.n);
             fuzz_reached++;
         }
-        trib_near_ungroup(&near);
-        trib_near_tell(&comm, &choice);
+        trib_locality_ungroup(&near);
+        trib_locality_describe(&comm, &choice);
     } else {
         need(comm.err.text[0] != 0);
     }
-    trib_near_free(comm.near);
+    trib_locality_free(comm.locality);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -329,7 +332,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct trib_exchange x = {hear, &told};
     if (join(RANKS, configs[way], &x, &err, &node) == TRIB_OK) {
         use(node);
-        trib_channel_dispose(node);
+        trib_agg_comm_dispose(node);
     } else {
         need(err.text[0] != 0);
     }

@@ -25,10 +25,10 @@ static void need(int condition)
         abort();
 }
 
-static void check_tree(const struct trib_service_tree *tree, int ranks, int services)
+static void check_tree(const struct trib_agg_tree *tree, int ranks, int services)
 {
     static uint8_t bytes[16384];
-    struct trib_service_tree *again;
+    struct trib_agg_tree *again;
     size_t n;
 
     need(tree->units >= 1 && tree->units <= services + 1);
@@ -44,8 +44,8 @@ static void check_tree(const struct trib_service_tree *tree, int ranks, int serv
         need(trib_schedule_check(&s, &shape, why, sizeof(why)) == TRIB_OK);
         trib_schedule_free(&s);
     }
-    need(trib_service_tree_pack(tree, ranks, bytes, sizeof(bytes), &n) == TRIB_OK);
-    need(trib_service_tree_unpack(bytes, n, ranks, services, NULL, &again) == TRIB_OK);
+    need(trib_agg_tree_pack(tree, ranks, bytes, sizeof(bytes), &n) == TRIB_OK);
+    need(trib_agg_tree_unpack(bytes, n, ranks, services, NULL, &again) == TRIB_OK);
     free(again);
 }
 
@@ -58,23 +58,23 @@ static void run_text(const uint8_t *data, size_t size)
 {
     static const char *const hosts[] = {"x", "y", "n1", "n2.cluster", "n3"};
     static struct trib_config cfg;
-    static struct trib_service_layout layout;
+    static struct trib_tree_layout layout;
     struct trib_error err = {0};
     struct trib_log log;
 
     snprintf(cfg.service, sizeof(cfg.service), "%.*s", (int)size, (const char *)data);
     trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
-    if (trib_service_lay(&cfg, hosts, 5, &log, &err, &layout) != TRIB_OK)
+    if (trib_tree_layout_make(&cfg, hosts, 5, &log, &err, &layout) != TRIB_OK)
         need(err.text[0] != '\0');
     else if (layout.tree)
         check_tree(layout.tree, 5, layout.n);
     fuzz_reached += !err.text[0];
-    trib_service_layout_free(&layout);
+    trib_tree_layout_free(&layout);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct trib_service_tree *tree;
+    struct trib_agg_tree *tree;
 
     if (size == 0)
         return 0;
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!exact)
         return 0;
     memcpy(exact, data + 1, size - 1);
-    if (trib_service_tree_unpack(exact, size - 1, ranks, services, NULL, &tree) ==
+    if (trib_agg_tree_unpack(exact, size - 1, ranks, services, NULL, &tree) ==
             TRIB_OK &&
         tree) {
         check_tree(tree, ranks, services);

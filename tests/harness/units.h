@@ -8,7 +8,7 @@
 
 struct units_text {
     int units, ranks;
-    const int *parent, *first, *services, *of_rank; /* as struct trib_service_tree has
+    const int *parent, *first, *services, *of_rank; /* as struct trib_agg_tree has
                                                      * them */
     const char *const *names;                       /* of the services */
 };

@@ -23,13 +23,13 @@ enum { NODES_MOST = 4 };
 struct nodes {
     int ranks;
     int services;
-    const struct trib_service_tree *tree;
+    const struct trib_agg_tree *tree;
     int pipes[NODES_MOST][2]; /* [1]: rank 0's end */
 };
 
 struct nodes_message {
     uint32_t number;
-    char text[TRIB_CHANNEL_TEXT_MAX];
+    char text[TRIB_AGG_COMM_TEXT_MAX];
 };
 
 static inline bool nodes_open(struct nodes *s)
@@ -89,17 +89,18 @@ static inline trib_status_t nodes_meet(void *arg, const char *phase, const void 
 static inline struct trib_comm *nodes_join(struct ranks_self *self, struct nodes *s,
                                            trib_comm_t *comm)
 {
-    struct trib_channel_opts opts = {.rank = self->rank,
-                                     .ranks = s->ranks,
-                                     .services = s->services,
-                                     .tree = s->tree};
+    struct trib_agg_comm_opts opts = {.rank = self->rank,
+                                      .ranks = s->ranks,
+                                      .services = s->services,
+                                      .tree = s->tree};
     struct trib_exchange x = {nodes_meet, comm};
     struct trib_error err = {0};
     struct trib_comm *channel;
 
     if (self->rank == 0)
         opts.announcer = (struct trib_announcer){nodes_announce, s};
-    if (trib_channel_open(&comm->cfg, &comm->log, &opts, &x, &err, &channel) != TRIB_OK)
+    if (trib_agg_comm_open(&comm->cfg, &comm->log, &opts, &x, &err, &channel) !=
+        TRIB_OK)
         ranks_die(self, "channel: %s", trib_error_text(&err));
     return channel;
 }
@@ -144,10 +145,10 @@ static inline bool nodes_listen(struct ranks_self *self, const struct nodes *s,
         if (m.number == NODES_GOODBYE)
             return false;
         const size_t before = nodes_allocated();
-        if (trib_channel_take(channel, m.number, m.text) != TRIB_OK &&
-                 !channel->engine.failed)
+        if (trib_agg_comm_take_plan(channel, m.number, m.text) != TRIB_OK &&
+            !channel->engine.failed)
             ranks_die(self, "%s", trib_last_error(channel));
-        const struct trib_plan *plan = trib_channel_of(channel)->plans[m.number];
+        const struct trib_plan *plan = trib_agg_comm_of(channel)->plans[m.number];
         if (plan && !plan->dropped && m.number > 0) /* the first makes links, too */
             nodes_check_charge(self, plan, before);
     }

@@ -23,7 +23,7 @@ static void hear(void *arg, trib_log_level_t level, const char *line)
 
 static trib_status_t lay(const char *service, const char *racks, const char *ranks,
                          struct trib_error *err, struct heard *heard,
-                         struct trib_service_layout *out)
+                         struct trib_tree_layout *out)
 {
     struct trib_config cfg = {0};
     struct trib_log log;
@@ -36,13 +36,13 @@ static trib_status_t lay(const char *service, const char *racks, const char *ran
     heard->text[0] = '\0';
     trib_log_init(&log, TRIB_LOG_WARN, hear, heard);
     const int n = units_split(text, hosts);
-    return trib_service_lay(&cfg, hosts, n, &log, err, out);
+    return trib_tree_layout_make(&cfg, hosts, n, &log, err, out);
 }
 
-static void append_tree(const struct trib_service_layout *l, int ranks, char *text)
+static void append_tree(const struct trib_tree_layout *l, int ranks, char *text)
 {
-    const struct trib_service_tree *t = l->tree;
-    const char *names[TRIB_SERVICES_MAX];
+    const struct trib_agg_tree *t = l->tree;
+    const char *names[TRIB_AGGREGATORS_MAX];
     const struct units_text u = {t->units,    ranks,      t->parent, t->first,
                                  t->services, t->leaf_of, names};
 
@@ -52,42 +52,39 @@ static void append_tree(const struct trib_service_layout *l, int ranks, char *te
 }
 
 /* What ranks and services make of the bytes is the same tree. */
-static void check_bytes(const struct trib_service_layout *l, int ranks,
+static void check_bytes(const struct trib_tree_layout *l, int ranks,
                         const char *expected)
 {
-    struct trib_service_layout again = {.n = l->n};
+    struct trib_tree_layout again = {.n = l->n};
     struct trib_error err = {0};
     uint8_t bytes[TEXT_BYTES];
     char text[TEXT_BYTES] = "";
     size_t n, less;
 
     memcpy(again.addresses, l->addresses, sizeof(l->addresses));
-    assert_status(trib_service_tree_pack(l->tree, ranks, bytes, sizeof(bytes), &n),
+    assert_status(trib_agg_tree_pack(l->tree, ranks, bytes, sizeof(bytes), &n),
                   TRIB_OK);
-    assert_status(trib_service_tree_pack(l->tree, ranks, bytes, n - 1, &less),
+    assert_status(trib_agg_tree_pack(l->tree, ranks, bytes, n - 1, &less),
                   TRIB_ERR_OVERFLOW);
-    assert_status(trib_service_tree_unpack(bytes, n, ranks, l->n, &err, &again.tree),
+    assert_status(trib_agg_tree_unpack(bytes, n, ranks, l->n, &err, &again.tree),
                   TRIB_OK);
     append_tree(&again, ranks, text);
     assert_string_equal(text, expected);
-    trib_service_layout_free(&again);
+    trib_tree_layout_free(&again);
     for (size_t cut = 1; cut < n; cut++) {
-        assert_status(
-            trib_service_tree_unpack(bytes, cut, ranks, l->n, NULL, &again.tree),
-            TRIB_ERR_PROTOCOL);
+        assert_status(trib_agg_tree_unpack(bytes, cut, ranks, l->n, NULL, &again.tree),
+                      TRIB_ERR_PROTOCOL);
         assert_null(again.tree);
     }
-    assert_status(
-        trib_service_tree_unpack(bytes, n, ranks + 1, l->n, NULL, &again.tree),
-        TRIB_ERR_PROTOCOL);
-    assert_status(
-        trib_service_tree_unpack(bytes, n, ranks, l->n + 1, NULL, &again.tree),
-        TRIB_ERR_PROTOCOL);
+    assert_status(trib_agg_tree_unpack(bytes, n, ranks + 1, l->n, NULL, &again.tree),
+                  TRIB_ERR_PROTOCOL);
+    assert_status(trib_agg_tree_unpack(bytes, n, ranks, l->n + 1, NULL, &again.tree),
+                  TRIB_ERR_PROTOCOL);
 }
 
 static void check(const char *service, const char *ranks, const char *expected)
 {
-    struct trib_service_layout l;
+    struct trib_tree_layout l;
     struct trib_error err = {0};
     struct heard heard;
     char text[TEXT_BYTES] = "";
@@ -105,7 +102,7 @@ static void check(const char *service, const char *ranks, const char *expected)
     if (l.tree)
         check_bytes(&l, n, expected);
     assert_string_equal(heard.text, "");
-    trib_service_layout_free(&l);
+    trib_tree_layout_free(&l);
 }
 
 static void test_stars(void **state)
@@ -160,7 +157,7 @@ static void test_mistakes(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct trib_service_layout l;
+        struct trib_tree_layout l;
         struct trib_error err = {0};
         struct heard heard;
         assert_status(lay(rows[i].service, "", "x y", &err, &heard, &l),
@@ -169,14 +166,14 @@ static void test_mistakes(void **state)
             !strstr(err.text, rows[i].why))
             fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].service, err.text,
                      rows[i].why);
-        trib_service_layout_free(&l);
+        trib_tree_layout_free(&l);
     }
 }
 
 /* Nothing is wrong by itself, but hardly what was meant. */
 static void test_warnings(void **state)
 {
-    struct trib_service_layout l;
+    struct trib_tree_layout l;
     struct trib_error err = {0};
     struct heard heard;
     char path[] = "/tmp/test_service_treeXXXXXX";
@@ -188,14 +185,14 @@ static void test_warnings(void **state)
     assert_status(lay("a:1+c:1=z", "", "x y", &err, &heard, &l), TRIB_OK);
     assert_non_null(strstr(heard.text, "no rank is on a host that TRIB_SERVICE names"));
     assert_true(!l.tree && l.n == 1);
-    trib_service_layout_free(&l);
+    trib_tree_layout_free(&l);
     assert_status(lay("10.0.0.1:1,10.0.0.2:1", path, "x y", &err, &heard, &l), TRIB_OK);
     assert_non_null(strstr(heard.text, "no service is in a rack"));
     assert_true(!l.tree && l.n == 2);
-    trib_service_layout_free(&l);
+    trib_tree_layout_free(&l);
     assert_status(lay("a:1,b:1,c:1", path, "x y", &err, &heard, &l), TRIB_OK);
     assert_true(l.tree && l.n == 3 && l.tree->units == 3 && !heard.text[0]);
-    trib_service_layout_free(&l);
+    trib_tree_layout_free(&l);
     unlink(path);
     assert_status(lay("a:1", path, "x y", &err, &heard, &l), TRIB_ERR_SYSTEM);
     assert_non_null(strstr(err.text, path));
@@ -209,21 +206,21 @@ static void test_many_ranks(void **state)
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
                      services[] = {0, 1, 2};
     static int leaf_of[RANKS];
-    const struct trib_service_tree t = {3, parent, first, services, leaf_of};
-    struct trib_service_tree *got;
+    const struct trib_agg_tree t = {3, parent, first, services, leaf_of};
+    struct trib_agg_tree *got;
     uint8_t bytes[64];
     size_t n;
 
     (void)state;
     for (int r = 0; r < RANKS; r++)
         leaf_of[r] = 1 + r % 2;
-    assert_status(trib_service_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n),
+    assert_status(trib_agg_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n),
                   TRIB_ERR_OVERFLOW);
     for (int r = 0; r < RANKS; r++)
         leaf_of[r] = r < 10 ? 2 : 1;
-    assert_status(trib_service_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n), TRIB_OK);
+    assert_status(trib_agg_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n), TRIB_OK);
     assert_int_equal(n, 2 + 3 * 6 + 2 * 4);
-    assert_status(trib_service_tree_unpack(bytes, n, RANKS, 3, NULL, &got), TRIB_OK);
+    assert_status(trib_agg_tree_unpack(bytes, n, RANKS, 3, NULL, &got), TRIB_OK);
     assert_memory_equal(got->leaf_of, leaf_of, sizeof(leaf_of));
     free(got);
 }
@@ -232,16 +229,16 @@ static void test_peers(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 2, 3, 4},
                      services[] = {0, 1, 2, 3}, leaf_of[] = {1, 1, 2};
-    const struct trib_service_tree t = {3, parent, first, services, leaf_of};
+    const struct trib_agg_tree t = {3, parent, first, services, leaf_of};
     bool peer[7];
 
     (void)state;
-    assert_int_equal(trib_service_tree_peers(&t, 3, 4, 0, peer), 2); /* both leaves */
+    assert_int_equal(trib_agg_tree_peers(&t, 3, 4, 0, peer), 2); /* both leaves */
     assert_true(peer[5] && peer[6]);
-    assert_int_equal(trib_service_tree_peers(&t, 3, 4, 2, peer), 4); /* ranks 0 and 1,
+    assert_int_equal(trib_agg_tree_peers(&t, 3, 4, 2, peer), 4); /* ranks 0 and 1,
                                                                       * roots */
     assert_true(peer[0] && peer[1] && peer[3] && peer[4]);
-    assert_int_equal(trib_service_tree_peers(NULL, 3, 4, 2, peer), 3);
+    assert_int_equal(trib_agg_tree_peers(NULL, 3, 4, 2, peer), 3);
     assert_true(peer[0] && peer[1] && peer[2]);
 }
 

@@ -26,7 +26,7 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
 
     while (more || channel->engine.head) { /* rank 0 is done before others are */
         more = more && nodes_listen(self, &s->nodes, channel);
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             sched_yield();
     }
 }
@@ -38,7 +38,7 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
     const size_t slot = channel->cfg.chunk > channel->chunk_asked
                             ? channel->cfg.chunk
                             : channel->chunk_asked;
-    const size_t most = TRIB_CHANNEL_CHUNKS_OF_WORD * slot;
+    const size_t most = TRIB_AGG_CHUNKS_PER_WORD * slot;
     const struct {
         size_t chunk;
         const char *codec;
@@ -55,14 +55,14 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
     };
 
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char text[TRIB_CHANNEL_TEXT_MAX];
+        char text[TRIB_AGG_COMM_TEXT_MAX];
         snprintf(
             text, sizeof(text),
             "coll=allreduce count=1000000 dtype=f32 op=sum root=0 feed=0 chunk=%zu "
             "leaving=0 feedback=none quorum=all codec=%s",
             cases[i].chunk, cases[i].codec);
         const trib_status_t st =
-            trib_channel_take(channel, TRIB_CHANNEL_PLANS - 1 - i, text);
+            trib_agg_comm_take_plan(channel, TRIB_AGG_COMM_PLANS - 1 - i, text);
         if ((st == TRIB_OK) != cases[i].good ||
             (!cases[i].good && st != TRIB_ERR_INVALID))
             ranks_die(self, "a chunk of %zu bytes, codec %s: %s", cases[i].chunk,
@@ -192,7 +192,7 @@ static int sums(struct ranks_self *self)
     if (self->rank >= s->nodes.ranks) {
         refuse_chunks(self, channel);
         serve(self, channel);
-        trib_channel_dispose(channel);
+        trib_agg_comm_dispose(channel);
         return 0;
     }
     use(self, channel);
@@ -200,7 +200,7 @@ static int sums(struct ranks_self *self)
 }
 
 static void run(const char *config, int ranks, int services,
-                const struct trib_service_tree *tree)
+                const struct trib_agg_tree *tree)
 {
     struct served s = {.nodes = {.ranks = ranks, .services = services, .tree = tree},
                        .seed = (uint64_t)ranks};
@@ -225,7 +225,7 @@ static void test_tree(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
                      services[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2};
-    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
+    static const struct trib_agg_tree tree = {3, parent, first, services, leaf_of};
 
     run(*state, 4, 3, &tree);
 }
@@ -235,7 +235,7 @@ static void test_racks(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
                      services[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
-    static const struct trib_service_tree tree = {3, parent, first, services, leaf_of};
+    static const struct trib_agg_tree tree = {3, parent, first, services, leaf_of};
 
     run(*state, 3, 3, &tree);
 }

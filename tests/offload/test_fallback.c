@@ -105,7 +105,7 @@ static void serve(struct ranks_self *self, struct nodes *nodes,
     uint64_t moved = 0;
 
     while (nodes_listen(self, nodes, channel) && !is_over(self)) {
-        if (!trib_channel_step(channel))
+        if (!trib_agg_comm_step(channel))
             sched_yield();
         else if (++moved == j->after[late] && first && j->signal) {
             atomic_store(&j->shared->struck[late], getpid());
@@ -114,7 +114,7 @@ static void serve(struct ranks_self *self, struct nodes *nodes,
         if (channel->engine.failed)
             usleep(1000);
     }
-    trib_channel_dispose(channel);
+    trib_agg_comm_dispose(channel);
 }
 
 /* A later node, or rank 0's talk with it: one message, or none for long. */
@@ -167,10 +167,10 @@ static void serve_later(struct ranks_self *self, trib_comm_t *all)
         called = hear(self, n.fd, &call, sizeof(call));
     if (!called)
         return;
-    struct trib_channel_opts opts = {.rank = j->later.ranks + n.index,
-                                     .ranks = j->later.ranks,
-                                     .services = j->later.services};
-    if (trib_channel_open(&all->cfg, &all->log, &opts, &x, &err, &channel) != TRIB_OK)
+    struct trib_agg_comm_opts opts = {.rank = j->later.ranks + n.index,
+                                      .ranks = j->later.ranks,
+                                      .services = j->later.services};
+    if (trib_agg_comm_open(&all->cfg, &all->log, &opts, &x, &err, &channel) != TRIB_OK)
         ranks_die(self, "later channel: %s", trib_error_text(&err));
     serve(self, &j->later, channel);
 }
@@ -193,7 +193,7 @@ static bool found(void *arg)
 
     if (w->offered || !j->later.services)
         return false;
-    return !w->home->service->channel || (j->leaves && w->step >= 2);
+    return !w->home->offload->channel || (j->leaves && w->step >= 2);
 }
 
 static trib_status_t meet_ranks(void *arg, const char *phase, const void *in,
@@ -202,19 +202,19 @@ static trib_status_t meet_ranks(void *arg, const char *phase, const void *in,
     struct way *w = arg;
     const struct lossy_job *j = w->self->arg;
     const size_t ranks = (size_t)j->later.ranks, nodes = (size_t)j->later.services;
-    struct trib_comm *council = w->home->service->council;
+    struct trib_comm *control_comm = w->home->offload->control_comm;
     uint8_t *all = out;
 
     (void)phase;
-    ranks_ok(w->self, trib_comm_tell(council, TRIB_ALLGATHER, in, bytes, all));
+    ranks_ok(w->self, trib_comm_exchange(control_comm, TRIB_ALLGATHER, in, bytes, all));
     for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
         ranks_assert(w->self, hear(w->self, j->later.pipes[i][1],
                                    all + (ranks + i) * bytes, bytes));
     for (size_t i = 0; w->self->rank == 0 && i < nodes; i++)
         ranks_assert(w->self, send(j->later.pipes[i][1], all, (ranks + nodes) * bytes,
                                    0) == (ssize_t)((ranks + nodes) * bytes));
-    return trib_comm_tell(council, TRIB_BROADCAST, NULL, nodes * bytes,
-                          all + ranks * bytes);
+    return trib_comm_exchange(control_comm, TRIB_BROADCAST, NULL, nodes * bytes,
+                              all + ranks * bytes);
 }
 
 static trib_status_t open_later(void *arg, struct trib_comm **out, char *text,
@@ -222,7 +222,7 @@ static trib_status_t open_later(void *arg, struct trib_comm **out, char *text,
 {
     struct way *w = arg;
     struct lossy_job *j = w->self->arg;
-    struct trib_channel_opts opts = {
+    struct trib_agg_comm_opts opts = {
         .rank = w->self->rank, .ranks = j->later.ranks, .services = j->later.services};
     struct trib_exchange x = {meet_ranks, w};
     struct trib_error err = {0};
@@ -234,7 +234,7 @@ static trib_status_t open_later(void *arg, struct trib_comm **out, char *text,
         nodes_tell(&j->later, CALL, "");
         opts.announcer = (struct trib_announcer){nodes_announce, &j->later};
     }
-    return trib_channel_open(&w->home->cfg, &w->home->log, &opts, &x, &err, out);
+    return trib_agg_comm_open(&w->home->cfg, &w->home->log, &opts, &x, &err, out);
 }
 
 /* Ranks ---------------------------------------------------------------------------- */
@@ -396,7 +396,7 @@ static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
 
     for (int i = 0; i < j->kind->drain; i++)
         one_coded(self, comm, p, STEPS + (uint64_t)i);
-    const float *held = p->coded->served->now->run.residual;
+    const float *held = p->coded->offload->now->run.residual;
     ranks_assert(self, held || j->kind->law == CAUGHT_UP);
     if (held)
         memcpy(j->shared->held[self->rank], held, sizeof(j->shared->held[0]));
@@ -497,10 +497,10 @@ static trib_comm_t *come(struct ranks_self *self, struct way *way)
         serve(self, &j->nodes, channel);
     if (node)
         return NULL;
-    ranks_ok(self, trib_service_attach(home));
-    home->service->channel = channel;
-    home->service->ask_at = channel ? 0 : 1;
-    home->service->way = (struct trib_service_way){
+    ranks_ok(self, trib_offload_attach(home));
+    home->offload->channel = channel;
+    home->offload->ask_at = channel ? 0 : 1;
+    home->offload->way = (struct trib_agg_provider_ops){
         .found = self->rank == 0 ? found : NULL, .open = open_later, .arg = way};
     return home;
 }

@@ -92,7 +92,7 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
     if (first)
         atomic_store(&j->shared->node, getpid());
     while (nodes_listen(self, &j->nodes, channel) && !is_over(self)) {
-        if (!trib_channel_step(channel)) {
+        if (!trib_agg_comm_step(channel)) {
             sched_yield();
         } else if (++moved == j->after && first && j->signal) {
             atomic_store(&j->shared->struck, getpid());
@@ -101,7 +101,7 @@ static void serve(struct ranks_self *self, struct trib_comm *channel)
         if (channel->engine.failed)
             usleep(1000);
     }
-    trib_channel_dispose(channel);
+    trib_agg_comm_dispose(channel);
 }
 
 /* Ranks ---------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static void make_plans(struct user *u)
 static int contributors(const struct user *u, int p, size_t i)
 {
     const struct job *j = u->self->arg;
-    const struct trib_served *s = u->plan[p]->served;
+    const struct trib_offload_plan *s = u->plan[p]->offload;
 
     if (!s->known) { /* there is no service any more; of a short vector this says it */
         int n = j->nodes.ranks;
@@ -265,7 +265,7 @@ static void note_held(struct user *u)
     const struct job *j = u->self->arg;
 
     for (int p = 0; p < PLANS; p++) {
-        struct trib_run *run = &u->plan[p]->served->now->run;
+        struct trib_run *run = &u->plan[p]->offload->now->run;
         ranks_assert(u->self, run->residual || strcmp(j->quorum, "all") == 0);
         for (size_t i = 0; run->residual && i < j->kind[p].count; i++) {
             const double held = (double)run->residual[i];
@@ -331,8 +331,8 @@ static trib_comm_t *come(struct ranks_self *self, struct trib_comm **all_out)
         serve(self, channel);
         return NULL;
     }
-    ranks_ok(self, trib_service_attach(home));
-    home->service->channel = channel;
+    ranks_ok(self, trib_offload_attach(home));
+    home->offload->channel = channel;
     return home;
 }
 
@@ -515,20 +515,20 @@ static void test_text(void **state)
                                         "0.9, deadline=1ms",
                                         "0.9,deadline=1e9s",
                                         "ALL"};
-    struct trib_quorum_wish w;
+    struct trib_quorum_rule w;
     struct trib_error err = {0};
 
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         trib_error_clear(&err);
-        assert_int_equal(trib_quorum_parse(wrong[i], &err, &w), TRIB_ERR_INVALID);
+        assert_int_equal(trib_quorum_rule_parse(wrong[i], &err, &w), TRIB_ERR_INVALID);
         assert_non_null(strstr(trib_error_text(&err), wrong[i]));
     }
-    assert_int_equal(trib_quorum_parse("0.07,deadline=1.5ms", &err, &w), TRIB_OK);
+    assert_int_equal(trib_quorum_rule_parse("0.07,deadline=1.5ms", &err, &w), TRIB_OK);
     assert_int_equal(w.deadline_ns, 1500000);
-    assert_int_equal(trib_quorum_need(&w, 100), 7);
-    assert_int_equal(trib_quorum_need(&w, 101), 8);
-    assert_int_equal(trib_quorum_parse("all", &err, &w), TRIB_OK);
+    assert_int_equal(trib_quorum_rule_need(&w, 100), 7);
+    assert_int_equal(trib_quorum_rule_need(&w, 101), 8);
+    assert_int_equal(trib_quorum_rule_parse("all", &err, &w), TRIB_OK);
     assert_true(w.part <= 0);
 }
 

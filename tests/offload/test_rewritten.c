@@ -100,7 +100,7 @@ static void be_attacked(struct ranks_self *self, struct jobs *j, int round)
         nodes_tell(&j->attacked, NODES_GOODBYE, "-");
     ranks_ok(self, trib_barrier(self->comm)); /* the node, too, is done with it */
     trib_plan_destroy(plan);
-    trib_channel_dispose(channel);
+    trib_agg_comm_dispose(channel);
     free(x);
 }
 
@@ -121,7 +121,7 @@ static void be_rank(struct ranks_self *self, struct jobs *j)
         nodes_tell(&j->honest, NODES_GOODBYE, "-");
     ranks_ok(self, trib_barrier(self->comm));
     trib_plan_destroy(plan);
-    trib_channel_dispose(honest);
+    trib_agg_comm_dispose(honest);
     free(x);
 }
 
@@ -135,7 +135,7 @@ static bool hear(struct nodes *s, struct trib_comm *channel)
         if (m.number == NODES_GOODBYE)
             return false;
         if (!channel->engine.failed)
-            (void)trib_channel_take(channel, m.number, m.text);
+            (void)trib_agg_comm_take_plan(channel, m.number, m.text);
     }
     return true;
 }
@@ -147,15 +147,15 @@ static void serve_attacked(struct ranks_self *self, struct jobs *j,
 
     while (hear(&j->attacked, channel)) {
         if (!channel->engine.failed)
-            (void)trib_channel_step(channel);
-        if (!nodes_listen(self, &j->honest, honest) || !trib_channel_step(honest))
+            (void)trib_agg_comm_step(channel);
+        if (!nodes_listen(self, &j->honest, honest) || !trib_agg_comm_step(honest))
             sched_yield();
     }
     if (channel->engine.failed)
         atomic_fetch_add(&self->slot->count, 1);
     ranks_assert(self, !channel->engine.failed || channel->engine.failure.text[0]);
     ranks_ok(self, trib_barrier(self->comm));
-    trib_channel_dispose(channel);
+    trib_agg_comm_dispose(channel);
 }
 
 /* The sum of the other job that follows each round. */
@@ -166,7 +166,7 @@ static void serve_honest(struct ranks_self *self, struct jobs *j,
 
     while (honest->engine.seq == done || honest->engine.head) {
         (void)nodes_listen(self, &j->honest, honest);
-        if (!trib_channel_step(honest))
+        if (!trib_agg_comm_step(honest))
             sched_yield();
         ranks_assert(self, !honest->engine.failed);
     }
@@ -182,7 +182,7 @@ static void be_node(struct ranks_self *self, struct jobs *j)
         serve_honest(self, j, honest);
     }
     ranks_ok(self, trib_barrier(self->comm));
-    trib_channel_dispose(honest);
+    trib_agg_comm_dispose(honest);
 }
 
 static int run_one(struct ranks_self *self)

@@ -192,9 +192,9 @@ static bool be_rank(struct rank *r)
     if (trib_config_load(&cfg, "transport=shm", &a->c.log, &err) != TRIB_OK ||
         !attack_secret(&join, &secret) || !attack_join(a, &join))
         return false;
-    const struct trib_channel_opts opts = {
+    const struct trib_agg_comm_opts opts = {
         .rank = 0, .ranks = 1, .services = 1, .guard = &guard, .secret = &secret};
-    if (trib_channel_open(&cfg, &a->c.log, &opts, &x, &err, &comm) != TRIB_OK) {
+    if (trib_agg_comm_open(&cfg, &a->c.log, &opts, &x, &err, &comm) != TRIB_OK) {
         snprintf(a->said, sizeof(a->said), "%s", trib_error_text(&err));
         return false;
     }

@@ -44,7 +44,7 @@ bool hostile_goes_on(const char *file)
 
 static struct trib_comm *channel_of(trib_comm_t *comm)
 {
-    return comm->service ? comm->service->channel : NULL;
+    return comm->offload ? comm->offload->channel : NULL;
 }
 
 /* One sum, after which the job is known to be served. */
@@ -102,7 +102,7 @@ static long tiny(trib_comm_t *comm, const char *file)
 /* Now and then, does tribd say so? */
 static bool is_dropped(trib_comm_t *comm, long n)
 {
-    struct trib_service *v = comm->service;
+    struct trib_offload *v = comm->offload;
 
     if (n % 100 == 0)
         v->way.look(v->way.arg);
@@ -116,7 +116,7 @@ static long announce(trib_comm_t *comm, const char *file, bool real)
         "coll=allreduce count=1 dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 "
         "feedback=none quorum=all codec=none",
         "freed=0 "};
-    const struct trib_announcer to = trib_channel_of(channel_of(comm))->announcer;
+    const struct trib_announcer to = trib_agg_comm_of(channel_of(comm))->announcer;
     struct trib_error err = {0};
     long n = 0;
 

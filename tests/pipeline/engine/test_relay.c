@@ -62,7 +62,7 @@ static void prepare(struct side *s, const struct way *way)
 {
     static const int parent[] = {0, 0}, first[] = {0, 1, 2}, services[] = {0, 1},
                      leaf_of[] = {1};
-    static const struct trib_service_tree tree = {2, parent, first, services, leaf_of};
+    static const struct trib_agg_tree tree = {2, parent, first, services, leaf_of};
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                      .rank = s->engine.rank,
                                      .size = 1,
