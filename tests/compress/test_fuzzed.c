@@ -5,11 +5,11 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compress/stages.h"
+#include "tests/harness/corpus_tar.h"
 
 enum { FILE_BYTES = 65536, TEXTS_MAX = 512, NAME_BYTES = 512 };
 
@@ -36,23 +36,31 @@ struct unit {
     struct trib_codec *codec;
 };
 
-static size_t read_units(struct unit *units)
+struct units {
+    struct unit *at;
+    size_t n;
+};
+
+static void read_unit(void *arg, const char *name, const uint8_t *data, size_t size)
 {
-    char folder[NAME_BYTES], path[2 * NAME_BYTES];
-    size_t n = 0;
-    snprintf(folder, sizeof folder, "%s/tests/fuzz/corpus/fuzz_codec_text", top());
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    for (struct dirent *e; (e = readdir(dir));) {
-        struct unit *u = &units[n];
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (e->d_name[0] == '.' || !read_text(path, u->text, sizeof u->text))
-            continue;
-        n += trib_codec_create(u->text, NULL, NULL, &u->codec) == TRIB_OK;
-        assert_true(n < TEXTS_MAX);
-    }
-    closedir(dir);
-    return n;
+    struct units *units = arg;
+    struct unit *u = &units->at[units->n];
+    (void)name;
+    if (size >= sizeof u->text)
+        return;
+    memcpy(u->text, data, size);
+    u->text[size] = '\0';
+    units->n += trib_codec_create(u->text, NULL, NULL, &u->codec) == TRIB_OK;
+    assert_true(units->n < TEXTS_MAX);
+}
+
+static size_t read_units(struct unit *at)
+{
+    struct units units = {at, 0};
+    char path[NAME_BYTES];
+    corpus_path("fuzz_codec_text", path, sizeof path);
+    assert_true(corpus_each(path, read_unit, &units));
+    return units.n;
 }
 
 /* "…[:,]key=" in the segment of the text? */
@@ -92,8 +100,9 @@ static void check_text(const struct unit *units, size_t n, const char *text)
     const size_t n_params = trib_codec_params(c, params);
     for (size_t i = 0; i < n_params; i++)
         if (!any_gives(units, n, c, &params[i]))
-            fail_msg("no text in tests/fuzz/corpus/fuzz_codec_text has the %s of %s",
-                     params[i].key, text);
+            fail_msg(
+                "no text in tests/fuzz/corpus/fuzz_codec_text.tar has the %s of %s",
+                params[i].key, text);
     trib_codec_destroy(c);
 }
 

@@ -21,12 +21,20 @@ number_in() {
     sed -n "s/^$2 *: *//p" "$1" 2>/dev/null | grep . || echo '?'
 }
 
+# unpack FOLDER - the corpus as it is in the sources.
+unpack() {
+    rm -rf "$1"
+    mkdir -p "$1"
+    tar -xf "$here/corpus/$name.tar" -C "$1"
+}
+
 libfuzzer() {
     found=$build/fuzz/$name
     mkdir -p "$found/corpus"
+    unpack "$found/given"
     if "$build/tests/fuzz/$name" "$@" -rss_limit_mb=2048 -len_control=10 \
         -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/" "$found/corpus" \
-        "$here/corpus/$name" >"$found/log" 2>&1; then
+        "$found/given" >"$found/log" 2>&1; then
         failures=0
     else
         failures=1
@@ -43,10 +51,11 @@ libfuzzer() {
 afl() {
     found=$build/afl/$name
     mkdir -p "$found"
+    unpack "$found.given"
     stats=$found/default/fuzzer_stats
     if ! env -u ASAN_OPTIONS -u UBSAN_OPTIONS -u LSAN_OPTIONS AFL_NO_UI=1 AFL_AUTORESUME=1 \
         AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_SKIP_CPUFREQ=1 AFL_NO_AFFINITY=1 \
-        afl-fuzz -i "$here/corpus/$name" -o "$found" -V "$number" -m none -t 10000 -- \
+        afl-fuzz -i "$found.given" -o "$found" -V "$number" -m none -t 10000 -- \
         "$build/tests/fuzz/$name" >"$found/log" 2>&1; then
         tail -n 40 "$found/log"
         failed=$((failed + 1))

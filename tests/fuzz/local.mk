@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# fuzz_x.c defines LLVMFuzzerTestOneInput; its corpus is tests/fuzz/corpus/fuzz_x/. With
+# fuzz_x.c defines LLVMFuzzerTestOneInput; its corpus is tests/fuzz/corpus/fuzz_x.tar. With
 # --enable-fuzz it is linked with libFuzzer, else with replay.c, which every check runs.
-# To add a target: append it to fuzz_targets, give it the three lines and a corpus.
+# To add a target: append it to fuzz_targets, give it the three lines and, by
+# scripts/fuzz-corpus, a corpus.
 fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec \
 	tests/fuzz/fuzz_codec_text \
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
@@ -102,13 +103,15 @@ tests_fuzz_fuzz_verbs_call_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_verbs_call_LDFLAGS = $(fuzz_link_flags)
 
 check_PROGRAMS += $(fuzz_targets)
+check_LTLIBRARIES += libcorpus.la
+libcorpus_la_SOURCES = tests/harness/corpus_tar.c tests/harness/corpus_tar.h
 if TRIB_FUZZ
 fuzz_link = $(LDADD)
 fuzz_link_flags = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 check_LTLIBRARIES += libreplay.la
 libreplay_la_SOURCES = tests/fuzz/replay.c
-fuzz_link = libreplay.la $(LDADD)
+fuzz_link = libreplay.la libcorpus.la $(LDADD)
 fuzz_link_flags = $(AM_LDFLAGS)
 TESTS += $(fuzz_targets)
 endif

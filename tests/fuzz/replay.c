@@ -3,18 +3,17 @@
  * A fuzz target without a fuzzer: runs it over its corpus, then over damaged copies of
  * each input, the same ones every time. The sanitizer builds make this sharp.
  *
- *     fuzz_config FILE-or-FOLDER...    default: tests/fuzz/corpus/<name> of the sources
+ *     fuzz_config [FILE]...    default: tests/fuzz/corpus/<name>.tar of the sources
  */
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/fuzz/reach.h"
+#include "tests/harness/corpus_tar.h"
 #include "tests/harness/rng_draw.h"
 
 #define INPUT_MAX_BYTES 65536
@@ -80,67 +79,66 @@ static bool run_whole(const char *path, const uint8_t *input, size_t size)
     return false;
 }
 
-static bool run_file(const char *path)
+/* The input as it is, and its damaged copies. */
+static void run_input(void *arg, const char *name, const uint8_t *input, size_t size)
 {
-    static uint8_t input[INPUT_MAX_BYTES];
     static uint8_t copy[INPUT_MAX_BYTES];
-    FILE *file = fopen(path, "re");
+    bool *good = arg;
 
-    if (!file)
-        return false;
-    size_t size = fread(input, 1, sizeof(input), file);
-    fclose(file);
-    const bool good = run_whole(path, input, size);
+    if (size > sizeof(copy))
+        size = sizeof(copy);
+    *good &= run_whole(name, input, size);
     for (uint32_t i = 0; i < DAMAGED_COPIES; i++) {
         memcpy(copy, input, size);
         run(copy, damage(copy, size, i));
     }
     inputs++;
+}
+
+static bool run_file(const char *path)
+{
+    static uint8_t input[INPUT_MAX_BYTES];
+    FILE *file = fopen(path, "re");
+    bool good = true;
+
+    if (!file)
+        return false;
+    size_t size = fread(input, 1, sizeof(input), file);
+    fclose(file);
+    run_input(&good, path, input, size);
     return good;
 }
 
-static bool run_path(const char *path)
+static bool run_corpus(const char *target)
 {
-    char name[4096];
-    struct stat info;
-    struct dirent *entry;
+    char path[4096];
     bool good = true;
 
-    if (stat(path, &info))
+    corpus_path(target, path, sizeof(path));
+    if (!corpus_each(path, run_input, &good)) {
+        printf("# %s is damaged, or not there\n", path);
         return false;
-    if (!S_ISDIR(info.st_mode))
-        return run_file(path);
-    DIR *folder = opendir(path);
-    if (!folder)
-        return false;
-    while ((entry = readdir(folder))) {
-        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        if (entry->d_name[0] != '.')
-            good &= run_file(name);
     }
-    closedir(folder);
+    if (&fuzz_reached && !good_inputs) {
+        puts("# none of its inputs has a name that begins with \"good\"");
+        return false;
+    }
     return good;
 }
 
 int main(int argc, char **argv)
 {
     const char *base = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
-    const char *top = getenv("abs_top_srcdir");
-    char corpus[4096];
     bool good = true;
 
     if (!strncmp(base, "lt-", 3))
         base += 3;
     alarm(120);
-    snprintf(corpus, sizeof(corpus), "%s/tests/fuzz/corpus/%s", top ? top : ".", base);
     run(NULL, 0);
     if (argc < 2)
-        good = run_path(corpus);
+        good = run_corpus(base);
     for (int i = 1; i < argc; i++)
-        good &= run_path(argv[i]);
-    if (argc < 2 && &fuzz_reached && !good_inputs)
-        good =
-            printf("# none of its inputs has a name that begins with \"good\"\n") < 0;
+        good &= run_file(argv[i]);
     printf("1..1\n%s 1 - %s: %d inputs, %d damaged copies of each\n",
            good && inputs ? "ok" : "not ok", base, inputs, DAMAGED_COPIES);
     return good && inputs ? 0 : 1;
