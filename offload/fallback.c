@@ -247,6 +247,7 @@ void trib_offload_poll(struct trib_comm *comm)
         v->way.look(v->way.arg);
     if (!v->channel->engine.failed && trib_comm_try_lock(v->channel)) {
         drive(&v->channel->engine);
+        trib_agreement_look(v);
         trib_comm_unlock(v->channel);
     }
     if (v->confirms && trib_comm_try_lock(v->confirms)) {

@@ -193,6 +193,7 @@ static void look_at_channel(void *arg)
             trib_engine_awake(e);
         else
             (void)trib_engine_look(e);
+        trib_agreement_look(v);
         trib_comm_unlock(v->channel);
     }
     if (e->failed)

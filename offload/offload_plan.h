@@ -80,6 +80,15 @@ trib_status_t trib_agreement_wait(struct trib_offload *v);
 trib_status_t trib_agreement_run(struct trib_offload *v,
                                  const int64_t say[TRIB_AGREE_WORDS]);
 
+/**
+ * trib_agreement_look - while this rank waits at the aggregators: fails their
+ * communicator if a rank is lost, or if another rank has left them and waits in an
+ * agreement.
+ *
+ * The caller holds the lock of the aggregators' communicator.
+ */
+void trib_agreement_look(struct trib_offload *v);
+
 /** trib_agreement_close - before the control_comm is freed. */
 void trib_agreement_close(struct trib_offload *v);
 

@@ -10,22 +10,10 @@ static struct trib_plan *last_of(const struct trib_offload_plan *s)
     return s->confirm && !trib_offload_plan_has_quorum(s) ? s->confirm : s->now;
 }
 
-/*
- * While ranks wait at the channel, with its lock: the services tell that a rank is
- * lost, but for how long it was stopped before counts for those who then agree without
- * it, too.
- */
+/* While this rank waits at the aggregators, with the lock of their communicator. */
 static void look_at_ranks(void *arg)
 {
-    struct trib_offload *v = arg;
-    struct trib_engine *e = &v->control_comm->engine;
-
-    if (!e->failed && trib_comm_try_lock(v->control_comm)) {
-        (void)trib_engine_look(e);
-        trib_comm_unlock(v->control_comm);
-    }
-    if (e->failed)
-        trib_engine_fail(&v->channel->engine, e->failed, trib_error_text(&e->failure));
+    trib_agreement_look(arg);
 }
 
 /* As that, of a user who does not wait, but asks. */

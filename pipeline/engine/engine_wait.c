@@ -115,6 +115,13 @@ bool trib_engine_look(struct trib_engine *e)
            (e->all_mapped ? SLEEP_AFTER_NS : (uint64_t)e->cfg->spin_us * 1000);
 }
 
+uint64_t trib_engine_awaited_ns(const struct trib_engine *e)
+{
+    if ((int32_t)(e->awaited - e->seq) <= 0)
+        return 0;
+    return trib_now_ns() - e->awaited_since;
+}
+
 /* Can an answer be so near that the core is not to be given away? */
 static bool is_eager(struct trib_engine *e)
 {

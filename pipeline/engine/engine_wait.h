@@ -15,6 +15,14 @@
  */
 bool trib_engine_look(struct trib_engine *e);
 
+/**
+ * trib_engine_awaited_ns - how long this rank has known that a peer waits for it in an
+ * operation that this rank has not begun; 0 if no peer does.
+ *
+ * Peers repeat such notices every 100 ms. trib_engine_look reads them.
+ */
+uint64_t trib_engine_awaited_ns(const struct trib_engine *e);
+
 /** trib_engine_awake - something moved: begin to spin anew, deadlines start again. */
 void trib_engine_awake(struct trib_engine *e);
 

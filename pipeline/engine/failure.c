@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time.h"
+
 void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text,
                            size_t bytes)
 {
@@ -115,6 +117,15 @@ static bool may_leave(const struct trib_engine *e)
     return e->head && e->head->desc.op.leaving;
 }
 
+/* Notices of operations that have begun here are late. */
+static void take_waiting(struct trib_engine *e, uint32_t seq)
+{
+    if ((int32_t)(seq - e->seq) <= 0 || seq == e->awaited)
+        return;
+    e->awaited = seq;
+    e->awaited_since = trib_now_ns();
+}
+
 static void take_notice(struct trib_engine *e, int peer)
 {
     struct trib_notice n;
@@ -134,6 +145,7 @@ static void take_notice(struct trib_engine *e, int peer)
             e, failed, n.text[0] ? n.text : "a peer has failed, and does not say why");
         return;
     }
+    take_waiting(e, n.frame.seq);
     if (!e->head || n.frame.seq != e->head->frame.seq)
         return;
     n.frame.kind = TRIB_FRAME_DATA;

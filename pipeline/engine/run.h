@@ -275,6 +275,9 @@ struct trib_engine {
     uint64_t last_progress; /* ns; 0: not looked at since */
     uint64_t last_notice;   /* ns */
     uint64_t last_poll;
+    uint32_t awaited; /* newest operation, not begun here, in which a peer says it
+                       * waits */
+    uint64_t awaited_since; /* ns */
     bool rest_untold; /* the engine has failed, and peers without a link do not know of
                        * it */
     bool tells_later; /* a failure takes no time: trib_engine_tell_failure follows,

@@ -66,6 +66,7 @@ struct lossy_job {
     int signal; /* 0: none */
     uint64_t after[2]; /* so many steps of node 0 of each that moved something; 0:
                         * never */
+    int gives_up_at; /* step in which rank 0 alone loses the services; 0: none */
     bool leaves; /* for the later ones, which are better, though nothing has failed */
     struct shared *shared;
 };
@@ -359,6 +360,21 @@ static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *
     p->y = y;
 }
 
+/* As after a service that was silent for too long for this rank, but not for others: a
+ * link that is lost carries no word of that. */
+static void lose_services(struct ranks_self *self, trib_comm_t *comm)
+{
+    struct trib_comm *channel = comm->offload->channel;
+    struct trib_engine *e = &channel->engine;
+
+    ranks_assert(self, !e->failed);
+    trib_comm_lock(channel);
+    for (int p = e->ranks; p < e->size; p++)
+        e->links[p].lost = true;
+    trib_engine_fail(e, TRIB_ERR_PEER_LOST, "a service was silent");
+    trib_comm_unlock(channel);
+}
+
 /* Several starts under way, waited for in another order, and other operations among
  * them. */
 static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p,
@@ -529,6 +545,8 @@ static int run_rank(struct ranks_self *self)
     for (way.step = 0; way.step < STEPS; way.step++) {
         if (way.step == 2 && !j->signal)
             fork_child(self, home, &p);
+        if (j->gives_up_at && way.step == (uint64_t)j->gives_up_at && self->rank == 0)
+            lose_services(self, home);
         one_step(self, home, &p, way.step);
         if (way.step >= 2)
             one_more(self, home, &more, x);
@@ -556,7 +574,7 @@ static bool run(const char *transport, struct lossy_job *j)
     char config[200];
 
     snprintf(config, sizeof(config), "transport=%s;stop_timeout_ms=300;timeout_ms=%u",
-             transport, 20000 * tribtest_slowness());
+             transport, (j->gives_up_at ? 600000 : 20000) * tribtest_slowness());
     j->shared = mmap(NULL, sizeof(*j->shared), PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j->shared, MAP_FAILED);
@@ -569,7 +587,7 @@ static bool run(const char *transport, struct lossy_job *j)
                             .arg = j,
                             .config = config,
                             .bare = true,
-                            .noisy = j->signal != 0};
+                            .noisy = j->signal || j->gives_up_at};
     int failed = ranks_run(&job);
     nodes_close(&j->nodes);
     nodes_close(&j->later);
@@ -592,6 +610,16 @@ static void test_leaves(void **state)
                                                 .later = {.services = 2},
                                                 .leaves = true,
                                                 .seed = 2}));
+}
+
+/* The others wait at services that serve them well: who has left them is to be
+ * heard. */
+static void test_one_gives_up(void **state)
+{
+    for (int step = 1; step < 4; step++)
+        run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 2},
+                                        .gives_up_at = step,
+                                        .seed = 5});
 }
 
 static void test_comes_later(void **state)
@@ -649,6 +677,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON(test_never, "shm"),  ON(test_leaves, "shm"),  ON(test_comes_later, "shm"),
+        ON(test_one_gives_up, "shm"), ON(test_one_gives_up, "tcp"),
         ON(test_killed, "shm"), ON(test_stopped, "shm"), ON(test_states, "shm"),
         ON(test_never, "tcp"),  ON(test_leaves, "tcp"),  ON(test_comes_later, "tcp"),
         ON(test_killed, "tcp"), ON(test_stopped, "tcp"), ON(test_states, "tcp"),
