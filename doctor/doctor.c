@@ -113,7 +113,7 @@ static void judge_settings(struct trib_doctor *d, const char *overrides)
         trib_report_say(&d->report, FAIL, "settings", "", "%s", faults.other);
 }
 
-/* What other ranks send as text may have no end. */
+/* Text from other ranks may lack its terminating zero. */
 static void end_texts(struct trib_card *card)
 {
     card->library[sizeof(card->library) - 1] = 0;
@@ -142,7 +142,7 @@ static trib_status_t examine_all(struct trib_doctor *d)
     return st == TRIB_OK ? trib_doctor_reach(d) : st;
 }
 
-/* What all ranks have found. */
+/* Gathers the findings of all ranks. */
 static trib_status_t collect(struct trib_doctor *d, struct trib_report *merged)
 {
     struct trib_report *all = calloc((size_t)d->size, sizeof(*all));
@@ -175,7 +175,7 @@ static void tell(const struct trib_report *report, trib_verdict_t least,
             fn(arg, &f);
 }
 
-/* What this rank knows of a job that does not come together. */
+/* Reports the findings of this rank alone, for a job whose ranks do not meet. */
 static void meeting_failed(struct trib_doctor *d, trib_finding_fn fn, void *arg)
 {
     char where[128], host[TRIB_HOST_BYTES];

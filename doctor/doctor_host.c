@@ -359,7 +359,7 @@ static void check_shm(struct trib_doctor *d)
                         : "");
 }
 
-/* Where it runs -------------------------------------------------------------------- */
+/* The place it runs in ------------------------------------------------------------- */
 
 static bool exists(const struct trib_doctor *d, const char *path)
 {

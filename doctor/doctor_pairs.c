@@ -32,7 +32,7 @@ enum {
 
 enum { NO_PAIR, CONNECTED, NOT_CONNECTED };
 
-/* What each rank tells of a transport that it has tried to open. */
+/* Each rank tells the others this about a transport that it has tried to open. */
 struct door {
     uint16_t open;
     char why[400];
@@ -154,8 +154,8 @@ static bool takes_ports(const char *name)
     return false;
 }
 
-/* What is configured, where it is this transport, or the ports and networks of auto:
- * they may be the only open ones. */
+/* Takes the configured text if it names this transport, else the ports and networks of
+ * auto: these may be the only open ones. */
 static void choose_text(struct probe *p)
 {
     const char *wanted = p->d->comm.cfg.transport;
@@ -348,7 +348,7 @@ static void await_heartbeat(struct probe *p, int peer)
         why);
 }
 
-/* What has come from the partner: this rank is the one who knows. */
+/* Judges the data from the partner: only the receiving rank knows. */
 static void judge(struct probe *p, int peer, bool little, bool much)
 {
     const struct trib_card *from = &p->d->cards[peer], *to = &p->d->cards[p->d->rank];

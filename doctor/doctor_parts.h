@@ -14,7 +14,7 @@
 #include "doctor/doctor_report.h"
 #include "topo/cpus.h"
 
-/* What each rank tells the others of itself. */
+/* Each rank tells the others this about itself. */
 struct trib_card {
     uint64_t machine; /* trib_wireup_machine */
     uint64_t boot;    /* of the running kernel */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What trib_doctor has found, as bytes that travel between ranks as they are.
+ * The findings of trib_doctor, as bytes that travel between ranks unchanged.
  */
 #ifndef DOCTOR_DOCTOR_REPORT_H
 #define DOCTOR_DOCTOR_REPORT_H
@@ -59,7 +59,7 @@ trib_status_t trib_report_gather(const struct trib_report *mine,
                                  const struct trib_exchange *x, int size,
                                  struct trib_report *all);
 
-/* Which ranks run where. */
+/* The ranks of one place. */
 struct trib_report_place {
     const char *host;
     int first; /* the first rank of that host */

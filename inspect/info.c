@@ -27,7 +27,7 @@ struct sink {
     void *arg;
 };
 
-/* What is left out is "", and never NULL. */
+/* A text that is left out is "", and never NULL. */
 static void give_item(const struct sink *s, trib_item_t item)
 {
     const char **texts[] = {&item.value, &item.detail, &item.origin, &item.unit,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * By what this rank reaches the others.
+ * The paths from this rank to the others.
  */
 #include <stdio.h>
 

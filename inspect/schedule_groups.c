@@ -20,7 +20,7 @@ int trib_drawn_per_host(const trib_schedule_opts_t *opts, bool several)
     for (; root * root <= ranks; root++)
         if (ranks % root == 0)
             hosts = root;
-    /* Of a prime number the last host has fewer. */
+    /* If the number of ranks is prime, the last host has fewer. */
     return hosts > 1 || ranks < 3 ? ranks / hosts : root;
 }
 

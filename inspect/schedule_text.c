@@ -19,7 +19,7 @@
 
 enum { RANKS_MOST = 1024, LINE_BYTES = 200 };
 
-/* What a rank sends to another in one round. */
+/* The messages from one rank to another in one round. */
 struct link {
     uint32_t messages;
     uint64_t bytes[TRIB_LANES];
@@ -320,7 +320,7 @@ static const char *plural(int n)
     return n == 1 ? "" : "s";
 }
 
-/* What was not asked for, and what else groups are than hosts. */
+/* Names the defaults, and the kind of groups that are no hosts. */
 static void say_groups(const struct picture *p, const char *line)
 {
     const struct trib_groups *groups = &p->drawn.groups;

@@ -39,7 +39,7 @@ static bool set_dtype(const struct perf_option *option, void *to, const char *va
     return perf_wrong_name(err, "dtype", value, &names);
 }
 
-/* What stands behind the name of an operator that has a parameter. */
+/* Reads the text behind the name of an operator that has a parameter. */
 static bool set_parameter(struct perf_args *args, const char *value, FILE *err)
 {
     const bool trims = args->op == TRIB_TRIMMED_MEAN,
@@ -274,7 +274,7 @@ static const struct perf_command command = {
     .word = take_word,
 };
 
-/* For what the configuration's codec is: trib_allreduce in coll.h. */
+/* True if the configured codec applies: see trib_allreduce in coll.h. */
 static bool is_configured_kind(const struct perf_args *args)
 {
     return args->coll == TRIB_ALLREDUCE &&
@@ -376,14 +376,15 @@ static bool check_feedback(const struct perf_args *args, FILE *err)
     return false;
 }
 
-/* What a blocking call may refuse, since it does not say which vector it sums. */
+/* True if something is configured that a blocking call may refuse, as it does not name
+ * its vector. */
 static bool has_configured(const struct perf_args *args)
 {
     return strcmp(perf_codec_text(args), "none") != 0 ||
            (is_configured_kind(args) && strcmp(args->configured_quorum, "all") != 0);
 }
 
-/* What only shows once all options are known. */
+/* Checks that need all options. */
 static bool check_together(struct perf_args *args, FILE *err)
 {
     bool plan_only = args->codec != NULL || args->feedback != NULL ||

@@ -106,9 +106,8 @@ static bool feeds_back(const char *codec)
     return selects(codec);
 }
 
-/* What is known to be selected of a block: nothing of a threshold; and with randomk no
- * rank
-   has elements of its own. */
+/* Sets the share of a block that is certainly selected: 0 with a threshold; with
+ * randomk no rank has elements of its own. */
 static void set_share(const char *codec, struct perf_loss *loss)
 {
     bool dgc = begins(codec, "dgc");
@@ -128,7 +127,8 @@ static double variance_of_draws(const char *codec)
     return known ? ceil(1 / number_of(codec, "ratio", 0.01)) - 1 : 0;
 }
 
-/* As the values that are rotated, of which no element is near what it stands for. */
+/* The loss of the values that are rotated; no single element of these is near its
+ * original. */
 static struct perf_loss loss_of_rotated(const char *codec)
 {
     const char *plus = strchr(codec, '+');
@@ -197,7 +197,8 @@ void perf_loss_feed(struct perf_loss *loss, const char *feedback)
 
 /* --- elements --- */
 
-/* Of a value that is encoded or summed once: codec, dtype, and the f32 between them. */
+/* Rounding of a value that is encoded or summed once: by the codec, the dtype, and the
+ * f32 between them. */
 static double rounding_once(const struct perf_passage *p)
 {
     return p->loss->rounding + p->rounding + 0x1p-24;
@@ -252,7 +253,7 @@ void perf_part_add(const struct perf_passage *p, struct perf_part *part, double 
         part->alone++;
 }
 
-/* What each rank selects of its n elements at least: each chunk rounds it up. */
+/* The least number that each rank selects of its n elements: each chunk rounds up. */
 static double share(const struct perf_loss *loss, double n)
 {
     return loss->k > 0 ? fmin(loss->k / fmax(n, 1), 1) : loss->ratio;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a lossy codec may do to a result, and what it may not.
+ * Bounds on the error that a lossy codec may cause.
  *
- * From the bounds that docs/codecs.md states, and reckoned without the library:
+ * They follow from docs/codecs.md and are computed without the library:
  *
  *     rounded    each element lies within the roundings that it may have seen
  *     selected   no element exceeds the sum of the magnitudes; the whole error is below
@@ -50,7 +50,7 @@ struct perf_loss perf_loss_of(const char *codec);
 /** perf_loss_feed - the same with a feedback text that trib_feedback_check accepts. */
 void perf_loss_feed(struct perf_loss *loss, const char *feedback);
 
-/* What goes through codecs here. Values stay within a rounding of their dtype. */
+/* A vector on its way through codecs. Values stay within a rounding of their dtype. */
 struct perf_passage {
     const struct perf_loss *loss;
     int ranks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a figure was taken on.
+ * The machine on which a figure was taken.
  */
 #include "perf/machine_json.h"
 

@@ -27,7 +27,7 @@ struct perf_option {
     const char *help;
 };
 
-/* What the setter of a row writes to. */
+/* The field that the setter of a row writes. */
 static inline void *perf_option_target(const struct perf_option *option, void *args)
 {
     return (char *)args + option->at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where results go: a table for people, csv and json for programs. What the rows hold
- * is the business of each command's writer.
+ * Output of results: a table for people, csv and json for programs. The writer of each
+ * command decides on the rows.
  */
 #ifndef PERF_OUTPUT_H
 #define PERF_OUTPUT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parts of trib-perf share.
+ * Declarations that the parts of trib-perf share.
  *
  *     options.[ch] tables of options, setters
  *     arguments.c  command line -> struct perf_args

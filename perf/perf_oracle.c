@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a collective must give, reckoned on each rank without the library.
+ * The right result of a collective, computed on each rank without the library.
  *
  * Inputs come from a counter-based generator, hence any rank can make the inputs of
  * all. Floats are about normal (the sum of four uniform numbers), as gradients are
@@ -268,7 +268,7 @@ static union number finish(const struct perf_oracle *o, union number sum)
     return sum;
 }
 
-/* What an input counts as: where signs are summed, its sign. */
+/* The value of an input in the sum: its sign, if signs are summed. */
 static union number counted(const struct perf_oracle *o, union number x)
 {
     if (o->loss.kind == PERF_LOSS_VOTE)
@@ -287,7 +287,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of the contributions to one element. */
+/* The robust operator, over the contributions to one element. */
 static double robust(const struct perf_oracle *o, double *x)
 {
     size_t n = (size_t)o->ranks, first = 0, end = n;
@@ -356,7 +356,7 @@ static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
     }
 }
 
-/* Where elements of the result come from. */
+/* The source of a part of the result. */
 struct place {
     int from; /* rank; -1: from all */
     size_t first; /* of its input */
@@ -390,7 +390,7 @@ static void expect(const struct perf_oracle *o, size_t first, size_t n,
     }
 }
 
-/* What is judged of a whole result, block by block. */
+/* The check of a whole result, block by block. */
 struct judging {
     const struct perf_oracle *o;
     struct perf_passage passage;
@@ -437,7 +437,7 @@ static void compare_one(struct judging *j, union number got, union number want,
     out->error2 += error * error;
     out->reference2 += want.f * want.f;
     if (!exact) {
-        /* What is not summed has no magnitude but its own. */
+        /* An element that is not summed has its own magnitude only. */
         magnitude = fmax(magnitude, fabs(want.f));
         if (perf_element_wrong(&j->passage, got.f, want.f, magnitude))
             count_wrong(j, got.f, want.f, perf_element_most(&j->passage, magnitude));
@@ -477,7 +477,7 @@ static void judge_whole(struct judging *j)
     struct perf_verdict *out = j->out;
     j->whole.parts = j->parts;
     out->error2_limit = perf_error_limit(&j->passage, &j->whole);
-    /* Who selects may have too few elements to select from, and the same as others. */
+    /* A rank may have too few elements to select from, and the same ones as others. */
     if (j->o->loss.kind != PERF_LOSS_SELECTED || j->o->empty <= 0)
         out->lost = (uint64_t)perf_parts_lost(&j->passage, &j->whole);
     out->wrong += out->lost + !(out->error2 <= out->error2_limit);

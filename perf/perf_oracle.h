@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes into a collective that is measured, and what must come out.
+ * Inputs of a collective that is measured, and its right result.
  */
 #ifndef PERF_PERF_ORACLE_H
 #define PERF_PERF_ORACLE_H

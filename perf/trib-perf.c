@@ -37,7 +37,7 @@ static trib_status_t open_writer(struct run *run, double *failed_out)
     return perf_combine(run->comm, TRIB_MAX, failed_out, 1);
 }
 
-/* What a codec may not have done, besides the number of wrong elements. */
+/* Says how a codec broke its bounds, besides the number of wrong elements. */
 static void say_loss(const struct perf_args *args, const struct perf_result *result)
 {
     char size[32];

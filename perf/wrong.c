@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a check has found wrong, as sentences: each rank says what is wrong of its own.
+ * Findings of a check as sentences: each rank tells its own.
  */
 #include <stdarg.h>
 #include <stdio.h>

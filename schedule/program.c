@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What lowering knows while it walks the list. */
+/* State of lowering while it walks the list. */
 struct lowering {
     const struct trib_schedule *schedule;
     struct trib_program *out;

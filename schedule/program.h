@@ -79,8 +79,7 @@ struct trib_edge {
     int peer;
     uint32_t sends[TRIB_LANES]; /* frames of one round */
     uint32_t recvs[TRIB_LANES];
-    /* Of these, the ones of what ranks agree on first (payload_agree.h): the first of a
-     * round. */
+    /* Messages of the agreement (payload_agree.h), the first ones of a round. */
     uint32_t share_sends[TRIB_LANES];
     uint32_t share_recvs[TRIB_LANES];
     /* of the running operation */

@@ -72,7 +72,7 @@ static bool is_local(const struct trib_step *step)
     return step->op == TRIB_STEP_SCALE || step->op == TRIB_STEP_COPY;
 }
 
-/* What is wrong with the flags and the lane of a step; NULL if nothing is. */
+/* Names the fault in the flags and the lane of a step; NULL if there is none. */
 static const char *flags_wrong(const struct trib_step *step)
 {
     bool final = step->flags & TRIB_STEP_FINAL;

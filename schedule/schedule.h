@@ -85,8 +85,8 @@ struct trib_agg_tree {
 };
 
 /*
- * Which ranks are near to each other, and who speaks for them. Leader l of group g is
- * leader[g * leaders + l], a rank of that group, and leads nothing else.
+ * Groups of ranks that are near to each other, and their leaders. Leader l of group g
+ * is leader[g * leaders + l], a rank of that group, and leads nothing else.
  */
 struct trib_shape_groups {
     int n;
@@ -97,7 +97,7 @@ struct trib_shape_groups {
                          * are hosts */
 };
 
-/* What a builder is asked for. */
+/* The arguments of a builder. */
 struct trib_shape {
     trib_coll_t coll;
     trib_op_t op;

@@ -56,7 +56,7 @@ static void measure_row(void *arg, const trib_codec_sheet_t *sheet)
     table->shared = shared > table->shared ? shared : table->shared;
 }
 
-/* What does not fit ends in "…". */
+/* Prints a text that ends in "…" if it does not fit. */
 static void print_cut(const char *text, int width)
 {
     if (width_of(text) <= width) {
@@ -112,7 +112,7 @@ static const char *or_dash(const char *text)
     return text[0] != '\0' ? text : "-";
 }
 
-/* Where all values are the default, they are shown once. */
+/* If all values are the default, they are shown once. */
 static void print_params(const trib_codec_sheet_t *sheet)
 {
     int value = 0, fallback = (int)strlen("default"), range = (int)strlen("range"),

@@ -13,7 +13,7 @@
 
 #include "tools/info_commands.h"
 
-/* What a rank says of itself; its cells [size] follow. */
+/* A rank's row; its cells [size] follow. */
 struct row {
     char host[HOST_NAME_MAX + 1];
     int pid;

@@ -44,7 +44,7 @@ void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Output ------------------------------------------------------------------------------
  */
 
-/* Where lines go: standard output or error, written only when it takes them. */
+/* The target of lines, standard output or error, written only when it takes them. */
 struct run_sink {
     int fd;
     char *text;
@@ -54,7 +54,7 @@ struct run_sink {
                  */
 };
 
-/* What one rank writes into one of its two pipes; whole lines go to the sink. */
+/* One of the two pipes that a rank writes; whole lines go to the sink. */
 struct run_stream {
     int fd; /* -1: ended */
     struct run_sink *sink;

@@ -17,7 +17,8 @@
 
 #define REAP_MS 200
 
-/* What one rank is started with; -1: as in trib-run, or /dev/null for input. */
+/* Descriptors with which one rank is started; -1: as in trib-run, or /dev/null for
+ * input. */
 struct plumbing {
     int in;
     int out[2];
@@ -405,8 +406,8 @@ void run_kill(const struct run_job *job, int signal)
 }
 
 /*
- * What the ranks had started was killed with them and has come to us: reap it. Only a
- * daemon, in a session of its own, lives on.
+ * Processes that the ranks had started were killed with them and are now children of
+ * this one: reap them. Only a daemon, in a session of its own, lives on.
  */
 static void reap_orphans(void)
 {

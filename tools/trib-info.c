@@ -117,7 +117,7 @@ static void measure_item(void *arg, const trib_item_t *item)
         widen(&columns->value, value_text(item, value));
 }
 
-/* Where both do not fit into a line, the detail goes below. */
+/* If both do not fit into a line, the detail goes below. */
 #define WIDEST_VALUE 32
 
 static void print_item(void *arg, const trib_item_t *item)

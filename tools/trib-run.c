@@ -316,8 +316,8 @@ static void reap(struct supervisor *s)
             return;
         int rank = find_rank(s, info.si_pid);
         int status = 0;
-        /* What the rank leaves behind goes with it. Before it is reaped, while its
-         * number cannot be given to a stranger. */
+        /* Kill the processes that the rank leaves behind, before the rank is reaped:
+         * until then its number cannot be given to a stranger. */
         if (rank >= 0)
             kill(-info.si_pid, SIGKILL);
         waitpid(info.si_pid, &status, 0);
@@ -388,7 +388,7 @@ static int open_signals(void)
  */
 
 /*
- * What ranks print is lost from now on, so they learn of it as they would without
+ * The output of ranks is lost from now on, so they learn of it as they would without
  * trib-run: by SIGPIPE when they write. Those that do not write are ended after the
  * grace. Silent where the reader has gone (head, a pager that was left), as shells are.
  */

@@ -32,7 +32,7 @@ typedef enum trib_feed {
 } trib_feed_t;
 
 /*
- * What a plan does. count is in elements:
+ * The collectives. count is in elements:
  *
  *   all-reduce      send[count] on every rank -> recv[count] on every rank
  *   reduce          send[count]               -> recv[count] on root
@@ -219,7 +219,7 @@ TRIB_API trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **m
  */
 TRIB_API trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out);
 
-/* What the results of a plan were. NaN and Inf are counted, and left out of all
+/* Statistics of the results of a plan. NaN and Inf are counted, and left out of all
  * else. */
 typedef struct trib_plan_stats {
     size_t size;                /* sizeof(trib_plan_stats_t) */

@@ -145,7 +145,7 @@ TRIB_API trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t of
  */
 TRIB_API trib_status_t trib_progress(trib_comm_t *comm);
 
-/* By what this rank reaches another. */
+/* The path from this rank to another one. */
 typedef struct trib_reach {
     size_t size;        /* sizeof(trib_reach_t), set by the caller */
     char transport[16]; /* "shm", "tcp", …; "self"; "none" where nothing reaches it */
@@ -160,7 +160,7 @@ typedef struct trib_reach {
  */
 TRIB_API trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach);
 
-/* What a communicator has done and holds. Counters only grow. */
+/* The work and the memory of a communicator. Counters only grow. */
 typedef struct trib_stats {
     size_t size;              /* sizeof(trib_stats_t), set by the caller */
     uint64_t operations;      /* finished collectives */

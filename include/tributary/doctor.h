@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a cluster needs, tested one by one, with the cure of what is not well.
+ * Tests the needs of a cluster one by one, and names the cure for each that is not met.
  */
 #ifndef TRIBUTARY_DOCTOR_H
 #define TRIBUTARY_DOCTOR_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this build and this machine can do, for tools and curious programs.
+ * Capabilities of this build and this machine, for tools and curious programs.
  */
 #ifndef TRIBUTARY_INFO_H
 #define TRIBUTARY_INFO_H
@@ -65,7 +65,7 @@ typedef struct trib_codec_param {
     const char *meaning;
 } trib_codec_param_t;
 
-/* What a codec is and takes. Strings live as long as the call. */
+/* A codec, its grammar and its parameters. Strings live as long as the call. */
 typedef struct trib_codec_sheet {
     const char *row; /* its first name: "topk" */
     const char *grammar; /* of the row, as for trib_list_each */

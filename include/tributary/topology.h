@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a machine looks like, the racks around it, and what an algorithm does, as
- * pictures.
+ * Pictures of a machine, of the racks around it, and of the steps of an algorithm.
  */
 #ifndef TRIBUTARY_TOPOLOGY_H
 #define TRIBUTARY_TOPOLOGY_H

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Who lost what, by name; the number of jobs of which something is to be said. */
+/* Names the losses of each job; returns the number of jobs that have any. */
 static int say_jobs(const struct agg_args *args, const struct agg_result *p)
 {
     int said = 0;

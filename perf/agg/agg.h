@@ -93,7 +93,7 @@ double agg_cpu_seconds(pid_t pid);
 
 /* --- load_workers.c --- */
 
-/* What a worker notes; the parent reads it between rounds, or when the worker has
+/* Counters of a worker; the parent reads them between rounds, or when the worker has
  * ended. */
 struct agg_worker {
     _Atomic uint64_t beats; /* changes while it gets on */

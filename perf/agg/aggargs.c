@@ -201,7 +201,7 @@ static bool check_service(struct agg_args *args, FILE *err)
     return true;
 }
 
-/* What only shows once all options are known. */
+/* Checks that need all options. */
 static bool check_together(struct agg_args *args, FILE *err)
 {
     char why[256];
@@ -229,8 +229,8 @@ static bool check_together(struct agg_args *args, FILE *err)
     return check_sizes(args, err);
 }
 
-/* As what perf_operation takes and the memory that all of them need is reckoned
- * from. */
+/* Fills in the arguments of perf_operation; the memory that all of them need follows
+ * from these. */
 static void describe_each(struct agg_args *args)
 {
     struct perf_args *each = &args->each;

@@ -81,7 +81,7 @@ static void csv_header(FILE *f)
         f);
 }
 
-/* What is not known is empty. */
+/* An unknown number is an empty cell. */
 static void csv_number(FILE *f, const char *format, double value)
 {
     fputc(',', f);

@@ -25,7 +25,7 @@ struct load {
     double check_cpu_s; /* of this round: not the operations' */
 };
 
-/* What is said to it --------------------------------------------------------------- */
+/* The log --------------------------------------------------------------- */
 
 /* The first sentence on the service is kept; other threads than this one call it,
  * too. */
@@ -84,9 +84,8 @@ static void new_input(struct load *l)
     l->check_cpu_s += thread_cpu() - before;
 }
 
-/* What all ranks have the same, bit by bit: that of the operation before, as this rank
- * may be
-   ahead of worker 0 in this one. */
+/* Compares results of the ranks bit by bit: those of the operation before, as this rank
+ * may be ahead of worker 0 in this one. */
 static uint64_t differs(const struct load *l, uint64_t i)
 {
     const struct agg_worker *first = agg_worker_at(l->crew, l->job, 0);

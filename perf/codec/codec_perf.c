@@ -7,7 +7,7 @@
 
 enum { RANKS = 2 }; /* whose words are merged */
 
-/* What is asked for, else one of each row. */
+/* Takes the codecs on the command line, else one of each row. */
 static size_t texts_of(const struct codec_args *args, const char **texts_out)
 {
     const struct trib_codec_row_info *rows;

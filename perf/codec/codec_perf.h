@@ -116,7 +116,7 @@ struct codec_result {
     double cosine;
 };
 
-/* What is encoded. */
+/* A vector to encode. */
 struct codec_vector {
     const float *x;
     size_t n;

@@ -98,7 +98,7 @@ static const struct perf_command command = {
     .word = take_codec,
 };
 
-/* What only shows once all options are known. */
+/* Checks that need all options. */
 static bool check_together(struct codec_args *args, FILE *err)
 {
     char why[256];

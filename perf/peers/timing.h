@@ -21,7 +21,8 @@
 
 #define PEER_MAX_SAMPLES 1001
 
-/* What a peer can do. `most` gives the greatest value of all ranks on all ranks. */
+/* The operations of a peer. `most` gives the greatest value of all ranks on all
+ * ranks. */
 struct peer {
     int rank;
     int ranks;

@@ -360,7 +360,7 @@ static trib_status_t take(struct put_side *side, const struct trib_event *e)
             side->done = e->token & TOKEN_MASK;
         return TRIB_OK;
     case TRIB_EVENT_PEER_LOST:
-        /* Who fails says why before it leaves: that is the cause. */
+        /* A side that fails says why before it leaves: that is the cause. */
         put_wire_said(&side->wire);
         return trib_fail(&side->err, TRIB_ERR_PEER_LOST, "%s is lost: %s",
                          side->wire.who, e->why);

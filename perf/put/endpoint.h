@@ -27,7 +27,7 @@ struct perf_progress;
 #define PUT_SIZE_MAX ((size_t)64 << 30)
 #define PUT_DEPTH_MAX 4096
 
-/* What a write is for: the upper two bits of its immediate, a number below. */
+/* The purpose of a write is in the upper two bits of its immediate, above a number. */
 enum put_word { PUT_DATA, PUT_GO, PUT_CONFIRM };
 
 struct put_side {

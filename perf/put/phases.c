@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What both sides do in a phase. Each ends with own writes that are done: a transport
- * may hold them back until it is polled, and nobody polls between phases.
+ * The phases, for both sides. Each ends when its own writes are done: a transport may
+ * hold them back until it is polled, and nobody polls between phases.
  */
 #include "perf/put/put.h"
 
@@ -60,7 +60,8 @@ trib_status_t put_pingpong(struct put_side *side, uint64_t n, double *seconds)
 
 /* --- bandwidth --- */
 
-/* As many as the depth allows; *full_out: the transport takes no more now. */
+/* Posts as many writes as the depth allows; *full_out is true if the transport takes no
+ * more now. */
 static trib_status_t post_some(struct put_side *side, uint64_t first, uint64_t n,
                                bool *full_out)
 {

@@ -103,7 +103,7 @@ static bool check_server(const struct put_args *args, FILE *err)
     return false;
 }
 
-/* What only shows once all options are known. */
+/* Checks that need all options. */
 static bool check_together(struct put_args *args, FILE *err)
 {
     char why[256];

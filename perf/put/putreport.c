@@ -17,7 +17,7 @@ struct put_report {
     struct perf_output out;
 };
 
-/* What "auto" became. */
+/* The transport that "auto" became. */
 static const char *transport_text(const struct put_report *r)
 {
     const char *text = r->side->setup.transport;
@@ -87,7 +87,8 @@ static void csv_header(FILE *f)
         f);
 }
 
-/* What was not measured is empty. Transport texts have commas: always quoted. */
+/* A figure that was not measured is an empty cell. Transport texts have commas: always
+ * quoted. */
 static void csv_row(const struct put_report *r, const struct put_result *p)
 {
     const struct perf_summary *us = &p->us;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the client asks for, one size after the other, and how the server obeys.
+ * The sweep: the client asks for one size after the other, and the server obeys.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static uint64_t deadline_of(const struct put_side *side)
     return trib_deadline_ms(side->cfg->timeout_ms);
 }
 
-/* Where the numbers of a phase go; of the server only what it counts. */
+/* The figures of a phase; a server only fills in its counters. */
 struct measured {
     double *seconds; /* of a ping-pong */
     double took; /* of a stream */

@@ -55,7 +55,7 @@ struct put_setup {
 };
 static_assert(sizeof(struct put_setup) == 272, "no padding");
 
-/* Where a side is reached, and where the other writes to. */
+/* The address of a side, and the memory that the other one writes. */
 struct put_place {
     struct trib_address address;
     struct trib_blob memory;

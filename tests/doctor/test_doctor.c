@@ -243,7 +243,7 @@ static void test_merge(void **state)
         trib_report_free(&all[r]);
 }
 
-/* What another rank sends may be anything. */
+/* Another rank may send any bytes. */
 static void test_cut_report(void **state)
 {
     struct trib_report report, cut;

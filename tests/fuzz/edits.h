@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an input may not break; a fuzzer takes the abort for its find. */
+/* Aborts if an input breaks the condition; a fuzzer takes the abort for its find. */
 #define need(condition) need_at((condition), #condition, __LINE__)
 
 static inline void need_at(bool holds, const char *condition, int line)

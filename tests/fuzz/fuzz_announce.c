@@ -31,7 +31,7 @@ static void quiet(void *arg, trib_log_level_t level, const char *line)
     (void)arg, (void)level, (void)line;
 }
 
-/* What all three say at one exchange. */
+/* The words of all three at one exchange. */
 static struct {
     pthread_barrier_t all;
     uint8_t said[RANKS + 1][TRIB_BOOT_BLOB_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What launchers say. A first byte that is not 0 is the room for an answer, and any
+ * Texts of launchers. A first byte that is not 0 is the room for an answer, and any
  * bytes as a line of PMI and as Slurm's node list follow. Behind a 0 comes a byte that
  * says of which valid text the edits (edits.h) behind it change a few characters: a
  * root, a node list, a conversation over PMI.
@@ -79,7 +79,7 @@ static char *edit_text(const char *valid, struct edits *all)
     return strdup(text); /* up to a zero that came in */
 }
 
-/* Of rank 0, to another. */
+/* The root's text, from rank 0 to another. */
 static void run_root(struct edits *all)
 {
     struct trib_launch launch = {.rank = 1, .size = 2, .hold = -1};
@@ -108,7 +108,7 @@ static void run_nodes(struct edits *all)
     free(text);
 }
 
-/* What a launcher answers, line by line: a message each, of which some are changed. */
+/* Answers of a launcher, line by line: a message each, of which some are changed. */
 static void run_pmi(struct edits *all, int rank)
 {
     static const char *const answers[] = {

@@ -170,7 +170,7 @@ static bool edit_control(const struct edits *all, const struct edit *e, struct s
     return fits;
 }
 
-/* As pipeline/link/link.c writes it: whole, and then its version. */
+/* Writes a notice as pipeline/link/link.c does: whole, and then its version. */
 static void put_notice(const struct edits *all, const struct edit *e,
                        struct trib_engine *engine)
 {
@@ -207,7 +207,7 @@ static void put_grant(const struct edits *all, const struct edit *e,
            &g, sizeof(g));
 }
 
-/* What the other side may write to, in the memory of this one. */
+/* Edits the memory of this side that the other side may write. */
 static void edit_side(struct two *t, const struct edits *all, const struct edit *e)
 {
     struct trib_engine *engine = &t->side[e->offset >> 14 & 1].engine;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What rank 0 of a job tells a node of its ranks: valid hellos and facts of ranks in
- * another process, a few fields of which were changed, or that of one given as
- * another's. The node meets them, connects, takes a plan and fails, which it tells
- * them: a write to each. It answers with a sentence or writes where the ranks have room
- * for it, and nowhere else, in its own memory or theirs.
+ * The words of rank 0 to a node about its ranks: valid messages of ranks in another
+ * process, a few fields of which were changed, or that of one given as another's. The
+ * node meets them, connects, takes a plan and fails, which it tells them: a write to
+ * each. It answers with a sentence or writes where the ranks have room for it, and
+ * nowhere else, in its own memory or theirs.
  *
  * The first byte says which transport; then come edits (edits.h). A further one is for
  * what a rank makes of the facts of others: who is of one host, and who leads it; the

@@ -39,7 +39,7 @@ enum { LEN = 8192, AROUND = 4096, POLLS = 8, EDITS_MOST = 24 };
 
 enum place { AT_BLOB, AT_ADDRESS, AT_CONTROL, AT_TRAILER, AT_PLACES };
 
-/* Of the backend's name: the rest of a text has parameters. */
+/* Names of backends, before the parameters of a text. */
 static const char *const names[] = {"shm",
                                     "loop",
                                     "tcp",
@@ -131,7 +131,7 @@ static void close_pair(struct pair *p)
     free(p->around);
 }
 
-/* That of a transport, which may be one of several within it; NULL: there is none. */
+/* The shm transport within a transport of several; NULL if there is none. */
 static struct shm *shm_in(struct trib_transport *t)
 {
     if (t->ops == &trib_shm_ops)
@@ -144,7 +144,7 @@ static struct shm *shm_in(struct trib_transport *t)
     return NULL;
 }
 
-/* What the peer shares: it may write there whatever it likes. */
+/* Edits memory that the peer shares: it may write any bytes there. */
 static bool edit_shared(const struct edits *all, const struct edit *e, struct pair *p)
 {
     struct trib_segment *seg = NULL;
@@ -205,8 +205,8 @@ static bool is_given(const struct pair *p, const uint8_t *at, size_t len)
         return at >= p->b.mem && len <= LEN && (size_t)(at - p->b.mem) <= LEN - len;
     if (is_in(&shm->control, at, len))
         return true;
-    /* Of what passes for another process, mapped once more: whole, so that is where it
-     * ends. */
+    /* A region that passes for another process's is mapped once more, whole: so its
+     * length is known. */
     for (const struct shm_attached *x = shm_in(p->a.t)->peers[1].attached; x;
          x = x->next)
         if (is_in(&x->seg, at, len))
@@ -340,7 +340,7 @@ static void run_ucx(struct edits *all)
 #endif
 
 #if HAVE_VERBS
-/* Of a rank with two devices, as rails make it. */
+/* A record of a rank with two devices, as multirail makes it. */
 static uint16_t put_record(uint8_t *bytes, uint16_t at, const void *what, uint16_t len)
 {
     const struct multirail_record head = {(uint8_t)len, (uint8_t)(len >> 8),

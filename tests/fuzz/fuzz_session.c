@@ -59,7 +59,7 @@ static void open_all(void)
     atexit(close_all);
 }
 
-/* As tribd's server does; false: it would end the connection. */
+/* Takes a message as tribd's server does; false if that would end the connection. */
 static bool take(struct node **node, const struct trib_control *m)
 {
     struct trib_error err = {0};

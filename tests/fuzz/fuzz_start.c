@@ -78,7 +78,7 @@ static void open_start(struct start *s)
     need(trib_tcp_server_start(&opts, &err, &s->server) == TRIB_OK);
 }
 
-/* What the server says, for the end; false: it has hung up. */
+/* Reads the server's words for end `c`; false if the server has hung up. */
 static bool hear(struct start *s, int c)
 {
     ssize_t n = 1;

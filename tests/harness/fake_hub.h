@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parts of the fake share: fake_verbs.c is the device and its memory,
- * fake_queues.c its queues, fake_rdmacm.c the connection manager. One lock guards all.
+ * Declarations that the parts of the fake share: fake_verbs.c is the device and its
+ * memory, fake_queues.c its queues, fake_rdmacm.c the connection manager. One lock
+ * guards all.
  */
 #ifndef TESTS_HARNESS_FAKE_HUB_H
 #define TESTS_HARNESS_FAKE_HUB_H

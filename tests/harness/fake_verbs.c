@@ -383,7 +383,8 @@ static void memlock(struct trib_memlock *out)
     fake_unlock();
 }
 
-/* As the kernel: both lie alike in a page. */
+/* The kernel demands the same of iova and address: both have the same offset in a
+ * page. */
 static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
                                   uint64_t iova, int access)
 {
@@ -418,7 +419,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int acces
     return reg_mr_iova(pd, ptr, len, (uintptr_t)ptr, access);
 }
 
-/* Of a file in memory: a mapping of its own, as devices need none. */
+/* Registers a file in memory by a mapping of its own, as there is no device. */
 static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
                                     uint64_t iova, int fd, int access)
 {
@@ -561,7 +562,7 @@ static int own_addresses(uint8_t (*out)[16], int max)
     return n;
 }
 
-/* What tests see ---------------------------------------------------------------- */
+/* The view of tests ---------------------------------------------------------------- */
 
 bool trib_verbs_present(void)
 {

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the fake machine is like. Set between fake_verbs_reset and the first use. */
+/* The fake machine. Set between fake_verbs_reset and the first use. */
 struct fake_verbs_opts {
     bool no_library;
     bool no_connection_manager;

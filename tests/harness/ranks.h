@@ -19,7 +19,7 @@
 #define RANKS_TEXT 700
 #define RANKS_NEVER INT32_MIN /* status of a rank whose function has not returned */
 
-/* What the test sees of a rank while it runs and after it ended. */
+/* The test's view of a rank, while it runs and after it ended. */
 struct ranks_slot {
     _Atomic int phase;       /* ranks_phase: free for the test */
     _Atomic uint64_t count;  /* free for the test */

@@ -37,7 +37,7 @@ struct trib_sim {
     bool real;
     bool rank_order; /* real: the result has the bits of a sum in the order of ranks */
     uint64_t seed;
-    /* What came out. */
+    /* Results. */
     uint64_t *sent_up; /* elements a rank */
     uint64_t *sent_down;
     char why[240]; /* why the last call failed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the simulator counts with: chunks of a vector, contributions, sums.
+ * Values of the simulator: chunks of a vector, contributions, sums.
  */
 #ifndef HARNESS_SIMVALUES_H
 #define HARNESS_SIMVALUES_H

@@ -31,7 +31,7 @@ struct spawn {
     struct spawn_area *area;
 };
 
-/* What became of a rank. */
+/* The end of a rank. */
 struct spawn_result {
     int failures; /* checks that failed */
     int signal; /* that ended the process; 0: it returned */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every test binary needs: cmocka with its headers in order, a deadline, ranks as
+ * Included by every test binary: cmocka with its headers in order, a deadline, ranks as
  * processes or threads, and a log that fails the test on an unexpected warning.
  */
 #ifndef TESTS_HARNESS_TRIBTEST_H
@@ -78,7 +78,7 @@ static inline void tribtest_log(void *arg, trib_log_level_t level, const char *l
         ++*(int *)arg;
 }
 
-/* What one rank does; the return value 0 means well. No cmocka asserts inside. */
+/* The body of one rank; it returns 0 if all is well. No cmocka asserts inside. */
 typedef int (*tribtest_rank_fn)(int rank, int size, void *arg);
 
 struct tribtest_thread {

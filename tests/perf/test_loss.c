@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is seen of a lossy result: codecs are played here by simple means, so that right
- * results must pass and a rank that is left out must be seen.
+ * Checks of lossy results: simple stand-ins play the codecs; right results must pass,
+ * and a rank that is left out must be seen.
  */
 #include "tests/harness/tribtest.h"
 
@@ -180,7 +180,8 @@ static void test_lost(void **state)
     }
 }
 
-/* That top-k lost a rank is not told by the error: it is nearly all error anyway. */
+/* The error does not tell that top-k lost a rank: nearly all of a top-k result is
+ * error. */
 static void test_lost_is_told(void **state)
 {
     struct perf_verdict verdict;

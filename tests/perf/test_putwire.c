@@ -202,7 +202,7 @@ static void test_end(void **state)
     line_close(&l);
 }
 
-/* What the other side says of its failure is passed on, printable. */
+/* The other side's reason for its failure is passed on, printable. */
 static void test_failure(void **state)
 {
     struct put_wire far;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What trib-perf agg makes of what its workers have noted. */
+/* Results of trib-perf agg from the counters of its workers. */
 #include "tests/harness/tribtest.h"
 
 #include <math.h>

@@ -163,7 +163,7 @@ static const struct trib_edge *edge_to(const struct trib_program *p, int peer)
     return &none;
 }
 
-/* What one rank sends on a lane is what the other takes from it. */
+/* The other rank takes from a lane all that one rank sends on it. */
 static void check_edges(const struct lowered *l)
 {
     for (int a = 0; a < l->shape.size; a++)
