@@ -78,7 +78,7 @@ static inline double tolerance_natural(const struct matrix_element *e)
     return pow(2, e->hops) * e->magnitude;
 }
 
-/* What is not selected is missing; f16 values of it. */
+/* Elements that are not selected are missing; the others are f16 values. */
 static inline double tolerance_topk(const struct matrix_element *e)
 {
     return (e->moved_only ? 0x1p-10 : 1.001) * e->magnitude + 1e-6;
@@ -100,7 +100,8 @@ static inline double tolerance_adacomp(const struct matrix_element *e)
     return (e->moved_only ? 0 : 16.0 * e->ranks) + 0x1p-22 * e->magnitude;
 }
 
-/* What a rank does not send is below 0.3, and as much may be left from before; bf16. */
+/* Elements that a rank does not send are below 0.3, and as much may be left from
+ * before; bf16. */
 static inline double tolerance_threshold(const struct matrix_element *e)
 {
     return 0x1p-8 * e->magnitude + (e->moved_only ? 0 : 0.6 * e->ranks) + 1e-6;

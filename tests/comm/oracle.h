@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a collective should give: every rank's input as a pure function of (seed, rank,
- * element), and the result computed plainly, in doubles or 64-bit integers.
+ * The right result of a collective: every rank's input as a pure function of (seed,
+ * rank, element), and the result computed plainly, in doubles or 64-bit integers.
  */
 #ifndef TESTS_COMM_ORACLE_H
 #define TESTS_COMM_ORACLE_H

@@ -21,7 +21,7 @@ struct scene {
     const char *quorum;
 };
 
-/* What ranks tell the test. */
+/* Findings of the ranks. */
 struct seen {
     _Atomic int wrong;   /* results that are not right, of calls that succeeded */
     _Atomic int named;   /* failures with the sentence of this check */
@@ -98,8 +98,8 @@ static trib_status_t step(struct ranks_self *self, const struct scene *s,
     return st == TRIB_OK ? trib_plan_wait(plan) : st;
 }
 
-/* Of codecs test_lossy and others tell; here their words must come as they were
- * sent. */
+/* Losses of codecs are tested by test_lossy and others; here code words must arrive as
+ * they were sent. */
 static bool right(const struct scene *s, int ranks, int rank, const float *y)
 {
     const size_t n = COUNT;

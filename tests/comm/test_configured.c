@@ -135,7 +135,7 @@ static void look_at_plans(struct ranks_self *self)
     expect_codec(self, TRIB_ALLREDUCE, d, false);
 }
 
-/* What a description asks for is done, or refused, as without a configuration. */
+/* A request in a description is met, or refused, as without a configuration. */
 static void stay_strict(struct ranks_self *self)
 {
     trib_desc_t d = TRIB_DESC_INIT;

@@ -49,8 +49,8 @@ static void fill(const struct ranks_self *self, const struct scene *s, int rank,
                                          : -0.0f;
 }
 
-/* What the codec alone makes of the contributions, which
- * tests/compress/quantise/test_exact_sum.c holds to an oracle. */
+/* The result of the codec alone, which tests/compress/quantise/test_exact_sum.c holds
+ * to an oracle. */
 static void expect(struct ranks_self *self, const struct scene *s, uint32_t step,
                    float *y)
 {

@@ -31,7 +31,7 @@ struct momentum {
     bool nesterov;
 };
 
-/* What the momentum of one element makes of g. */
+/* Applies the momentum of one element to g. */
 static double corrected(const struct momentum *m, double *u, double g)
 {
     if (m->nesterov) {
@@ -481,7 +481,8 @@ static void test_ways(void **state)
     }
 }
 
-/* What a rank's block, or the root, gets and all keep is what came. */
+/* Nothing is lost between the inputs, the result of a block or of the root, and the
+ * residuals. */
 static int conserves_elsewhere(struct ranks_self *self, trib_coll_t coll)
 {
     static float send[RANKS_MAX * COUNT], recv[COUNT];

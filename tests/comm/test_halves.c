@@ -11,8 +11,8 @@
 #define RANKS 10
 #define COUNT 5001 /* no multiple of any block */
 
-/* What each rank gives, and what comes of it; by a sum in between that is rounded to
- * the dtype after 8 ranks, it would not. */
+/* The input of each rank, and the right mean; a sum that is rounded to the dtype after
+ * 8 ranks would give another one. */
 struct sum {
     trib_dtype_t dtype;
     trib_op_t op;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * To which vector the state of a codec belongs: to a plan or a name, never to an
- * address; and by which numbers is drawn at random: other ones in each call, plan and
- * run, the same on all ranks.
+ * The state of a codec belongs to a plan or a name, never to an address. Random numbers
+ * are drawn by a seed and a counter: other ones in each call, plan and run, the same on
+ * all ranks.
  */
 #include "tests/harness/tribtest.h"
 

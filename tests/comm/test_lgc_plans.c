@@ -32,7 +32,7 @@ static float number(uint32_t a, uint32_t b)
     return (float)(int32_t)h * 0x1p-31f;
 }
 
-/* What all ranks have in common, and a fifth of their own. */
+/* A part that all ranks have in common, and a fifth of their own. */
 static float gradient(int rank, uint32_t step, size_t i)
 {
     return number(step, (uint32_t)i) +

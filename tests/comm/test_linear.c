@@ -320,9 +320,8 @@ static void test_fed_backward(void **state)
 
 enum { ROUNDS = 32, PIECE = 1024 };
 
-/* Where agreements cross a network they are for many rounds of chunks at once: less
- * than half a frame a round is theirs. Chunks: one up and one down a round, for each of
- * two ranks. */
+/* Agreements over a network are for many rounds of chunks at once: they take less than
+ * half a frame a round. Chunks: one up and one down a round, for each of two ranks. */
 static int counts_frames(struct ranks_self *self)
 {
     static float x[2 * ROUNDS * PIECE];

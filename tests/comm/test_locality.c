@@ -14,7 +14,7 @@
 
 enum { COUNT = 5000 };
 
-/* What the job is to find: groups of ranks one behind the other, or in turn. */
+/* The groups that the job must find: ranks one behind the other, or in turn. */
 struct expected {
     int per_host; /* or in a group */
     int leaders;
@@ -108,7 +108,7 @@ static void run(int size, const char *settings, struct expected x)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* What ranks of hosts like octo say that are bound to blocks of cores, those of the
+/* Reports of ranks that are bound to blocks of cores on hosts like octo, those of the
  * second host the other way round. */
 static struct trib_locality_report *octo_facts(int size, int per_host)
 {
@@ -196,7 +196,7 @@ struct octos {
     int lost;
 };
 
-/* As many groups as that, of so many ranks that follow each other; the hosts beside
+/* Checks that there are n groups of ranks that follow each other, and the hosts beside
  * them. */
 static void check_octos(struct octos o, const char *kind, int n, struct logged *log)
 {

@@ -101,7 +101,7 @@ struct one {
     bool blocking;
 };
 
-/* What the ranks of a job share with the test. */
+/* Memory that the ranks of a job share with the test. */
 struct job {
     const char *transport;
     int size;
@@ -291,7 +291,7 @@ static void free_buffers(struct rank *r)
     free(r->recv[MEMORY_MALLOC]);
 }
 
-/* What one rank gives to a call and gets back. Lengths are in elements. */
+/* The input and the result of one rank. Lengths are in elements. */
 struct call {
     uint8_t *send; /* NULL: in place */
     uint8_t *recv;
@@ -384,7 +384,7 @@ static double codec_tolerance(const struct one *c, double magnitude)
     return matrix_codecs[c->digit[AXIS_CODEC]].tolerance(&e);
 }
 
-/* Of a result whose bits are alike on all ranks, see check_alike, each looks at a
+/* If the bits of a result are alike on all ranks (check_alike), each rank looks at a
  * part. */
 static void check_result(struct rank *r, const struct one *c, const struct call *k,
                          bool alike)

@@ -145,7 +145,7 @@ static void test_equal_numbers(void **state)
     }
 }
 
-/* Of numbers that differ the mean is as near as their type's rounding at each hop
+/* The mean of numbers that differ is as near as their type's rounding at each hop
  * allows. */
 static int unequal_numbers(struct ranks_self *self)
 {

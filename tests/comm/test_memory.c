@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a communicator holds: shared memory within its bound and constant, open files
+ * Resources of a communicator: shared memory within its bound and constant, open files
  * and resident memory that do not grow, nothing left in /dev/shm.
  */
 #include "tests/harness/tribtest.h"
@@ -212,7 +212,7 @@ static void test_no_needless_copies(void **state)
         assert_int_equal(ranks_run(&job), 0);
 }
 
-/* What no host has is refused at once, before any of it is taken. */
+/* A size that no host has is refused at once, before any of it is taken. */
 static int more_than_all(struct ranks_self *self)
 {
     void *p = self;
@@ -319,7 +319,8 @@ static void test_alloc_and_free(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* What this process maps of its own and of its peers' memory, each with its address. */
+/* Sums the mappings of this process of its own and of its peers' memory, each with its
+ * address. */
 static uint64_t mappings(int *n_out)
 {
     FILE *f = fopen("/proc/self/maps", "r");

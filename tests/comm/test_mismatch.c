@@ -10,7 +10,7 @@
 #define LIMIT_SECONDS (10.0 * tribtest_slowness())
 #define COUNT 5000
 
-/* What one rank does otherwise than the others. */
+/* One difference between a rank and the others. */
 struct difference {
     const char *name;
     const char *words[4]; /* in everyone's sentence */

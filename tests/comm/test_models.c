@@ -73,8 +73,8 @@ static double expected(const struct scene *s, int size, uint32_t step, double *s
     return most;
 }
 
-/* Of a matrix, which it destroys: rows that are left after those before were projected
- * out. */
+/* The rank of a matrix, which it destroys: it counts rows that are left after those
+ * before were projected out. */
 static size_t rank_of(float *x, size_t rows, size_t columns)
 {
     enum { MOST = 80 };
@@ -211,7 +211,7 @@ static void run_step(struct job *j, uint32_t step)
     }
 }
 
-/* What was given and did not come out is in the residuals. */
+/* The residuals hold the difference between inputs and results. */
 static void check_mass(struct job *j)
 {
     const struct scene *s = j->scene;
@@ -368,7 +368,7 @@ static void test_powersgd_sends_factors(void **state)
     }
 }
 
-/* Of any gradients: nothing is lost. */
+/* Nothing is lost of any gradients. */
 static void test_powersgd_keeps_the_rest(void **state)
 {
     static const size_t counts[] = {1, 7, 129, 5003, 70001};

@@ -11,7 +11,7 @@
 
 #include "tests/harness/ranks.h"
 
-/* Of the first release. */
+/* The structs of the first release. */
 struct desc_1 {
     size_t size;
     const void *send;
@@ -80,7 +80,7 @@ struct schedule_opts_1 {
 /* Something behind a struct that a library must neither read nor write. */
 #define GUARD UINT64_C(0xfeedfacefeedface)
 
-/* What those structs were must still be the beginning of those of today. */
+/* Those structs must still be the beginning of today's. */
 #define SAME_PLACE(old, new, field) \
     _Static_assert(offsetof(old, field) == offsetof(new, field), #field)
 SAME_PLACE(struct desc_1, trib_desc_t, quorum);

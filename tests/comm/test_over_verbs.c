@@ -192,7 +192,7 @@ static void test_placed(void **state)
 
 enum { EDGE_WINDOW = 8, EDGE_CHUNK = 65536, EDGE_RANKS = TRIBTEST_RANKS_MAX };
 
-/* What all ranks of a job see. */
+/* Memory that all ranks of a job share. */
 struct pins {
     const char *config;
     const char *root;
@@ -257,7 +257,7 @@ static void run_pins(const char *config, int size, uint64_t most)
     trib_local_destroy(local);
 }
 
-/* What is registered grows with the edges that are used. A slow build has fewer ranks:
+/* Registered memory grows with the edges that are used. A slow build has fewer ranks:
  * all connect at once, and to each the others' managers must answer in time. */
 static void test_pinned_by_edges(void **state)
 {

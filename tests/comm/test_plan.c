@@ -424,7 +424,8 @@ static void expect_choice(struct ranks_self *self, const char *codec,
     free(x);
 }
 
-/* Of few elements one hop is best, but for words that every merge would encode anew. */
+/* One hop is best for few elements, save for code words that every merge would encode
+ * anew. */
 static int chosen(struct ranks_self *self)
 {
     expect_choice(self, "none", "algorithm  flat, ");

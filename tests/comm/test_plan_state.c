@@ -107,7 +107,7 @@ static void test_goes_on(void **state)
 
 /* ---- states that do not fit ------------------------------------------------------ */
 
-/* What a sender of bad bytes would do: the checksum is right. */
+/* Makes the checksum right, as a sender of bad bytes would. */
 static void seal(struct saved *s)
 {
     uint64_t sum = 0;

@@ -15,7 +15,7 @@
 
 enum { JOBS = 2, COUNT = 10000, REGIONS = 16 };
 
-/* Of a node: where its job's ranks may write. */
+/* Memory of an aggregator that the ranks of its job may write. */
 struct exposed {
     const struct ibv_pd *pd;
     struct verbs_remote region[REGIONS]; /* as a rank knows it */

@@ -41,7 +41,8 @@ static const struct scene scenes[] = {
 };
 enum { SCENES = sizeof(scenes) / sizeof(*scenes) };
 
-/* What a rank gives: some of it NaN, infinite, far off, or the same as of others. */
+/* An input of a rank: some elements are NaN, infinite, far off, or the same as those of
+ * others. */
 static double given(int rank, uint32_t step, size_t i)
 {
     const uint64_t bits = oracle_mix(((uint64_t)step << 40) + i * 64 + (uint64_t)rank);
@@ -63,7 +64,7 @@ static double given(int rank, uint32_t step, size_t i)
 /* Asked for once: a virtual processor answers slowly what it is. */
 static const struct trib_kernels *kernels;
 
-/* As the dtype has it. */
+/* Stores v in the dtype. */
 static void put(trib_dtype_t dtype, void *at, double v)
 {
     const float f = (float)v;

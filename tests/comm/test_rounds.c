@@ -34,8 +34,8 @@ enum {
 struct row {
     const char *text;
     size_t chunk; /* bytes; 0: 512 */
-    /* What the residuals hold is not all that is missing: sums are rounded once more,
-     * or estimated. */
+    /* True if the residuals do not hold all that is missing: sums are rounded once
+     * more, or estimated. */
     bool leaks;
     size_t most; /* elements where not --long, as it is slow; 0: ELEMENTS_MOST */
 };
@@ -230,7 +230,7 @@ static void start_and_wait(struct rank *r, const struct work *w)
 
 /* Checks --------------------------------------------------------------------------- */
 
-/* What it may lose is reckoned for the first step: later ones have more in them. */
+/* The bound on the loss holds for the first step: later ones have more in them. */
 static void check_sum(struct rank *r, const struct work *w)
 {
     struct perf_verdict v;

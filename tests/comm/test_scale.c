@@ -23,7 +23,7 @@ enum {
     SLACK_KIB = 16 << 10, /* where the slots of 64 ranks are 130 MiB */
 };
 
-/* What all ranks of a job see. */
+/* Memory that all ranks of a job share. */
 struct job {
     const char *algorithm;
     const char *root;

@@ -22,7 +22,7 @@ static void test_enough(void **state)
             asked));
 }
 
-/* What is left is never less than what is taken, as long as there is more than one
+/* The rest is never less than the share taken, as long as there is more than one
  * slot. */
 static void test_little(void **state)
 {

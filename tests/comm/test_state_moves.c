@@ -66,7 +66,7 @@ static bool make_plan(struct vector *v, const struct way *w)
     return st == TRIB_OK;
 }
 
-/* Which elements of the vector this rank has the result of. */
+/* The elements of the vector whose result this rank has. */
 static void results(const struct vector *v, size_t *first, size_t *n)
 {
     *first = v->scene->coll == TRIB_REDUCE_SCATTER ? (size_t)v->self->rank * COUNT : 0;

@@ -32,7 +32,7 @@ struct scene {
     const char *transport;
 };
 
-/* What a rank had, of each number of threads; shared with the test. */
+/* Results of a rank with each number of threads; shared with the test. */
 struct outcome {
     uint64_t result[STEPS];
     uint64_t sent[STEPS];
@@ -230,7 +230,7 @@ static bool agrees_first(const char *codec)
     return shared;
 }
 
-/* What the workers did is not left to chance: see workers_do_posted. */
+/* The workers' part is not left to chance: see workers_do_posted. */
 static void test_fed(void **state)
 {
     static const struct fed_scene scenes[] = {

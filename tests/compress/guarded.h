@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of kernels share: buffers with a page without access right behind
- * them, and inputs with everything in them that IEEE 754 has.
+ * Shared by the tests of kernels: buffers with a page without access right behind them,
+ * and inputs with everything in them that IEEE 754 has.
  */
 #ifndef TESTS_COMPRESS_GUARDED_H
 #define TESTS_COMPRESS_GUARDED_H

@@ -21,7 +21,7 @@ struct stranger {
     atomic_bool done;
 };
 
-/* That it races is the point. */
+/* The race is intended. */
 __attribute__((no_sanitize("thread"))) static void *change(void *arg)
 {
     struct stranger *s = arg;

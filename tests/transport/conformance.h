@@ -54,7 +54,7 @@ struct check {
 extern const struct check data_checks[];
 extern const struct check life_checks[];
 
-/* What a test program runs. */
+/* The suite of a test program. */
 struct suite {
     const struct row *rows;
     size_t n;

@@ -448,9 +448,9 @@ static bool is_zero(const uint8_t *mem, size_t len)
     return true;
 }
 
-/* What a peer knows of a region is worth nothing once it was given back, though the
- * same memory is registered again: nothing is written, nothing arrives, and the pair is
- * lost. */
+/* A peer's knowledge of a region is worth nothing once the region was given back,
+ * though the same memory is registered again: nothing is written, nothing arrives, and
+ * the pair is lost. */
 static void check_given_back(struct spawn *s, const struct row *row)
 {
     enum { LEN = 8192 };

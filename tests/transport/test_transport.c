@@ -17,7 +17,7 @@ static void fails(const char *text, trib_status_t expected, const char *sentence
     if (!strstr(pair.err.text, sentence))
         fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
 
-    /* Who only asks is told the same. */
+    /* A check alone gives the same answer. */
     struct trib_error err = {0};
     assert_status(trib_transport_check(text, &err), expected);
     assert_string_equal(err.text, pair.err.text);
@@ -140,8 +140,8 @@ static void all_slots(const struct trib_transport_ops *ops)
     assert_true(ops->event_fd && ops->arm && ops->wait && ops->wake);
 }
 
-/* Of each backend: a region is as long as it was exported, and one that is shorter than
- * what is to be addressed is not taken. */
+/* For each backend: a region is as long as it was exported, and one that is shorter
+ * than what is to be addressed is not taken. */
 static void test_lengths(void **state)
 {
     static const char *const texts[] = {
@@ -175,7 +175,7 @@ static void test_lengths(void **state)
     }
 }
 
-/* Of loop the receiver copies: it asks its own region how long that is. */
+/* The receiver copies over loop: it asks its own region for its length. */
 static void test_loop_is_bounded(void **state)
 {
     struct pair pair;

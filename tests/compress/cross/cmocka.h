@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * As much of cmocka as the tests of kernels use, where they run on another CPU than
- * that of this machine (test_neon.sh), for which no cmocka is installed. The first
- * thing that is wrong ends the program.
+ * The part of cmocka that the tests of kernels use. It serves another CPU than that of
+ * this machine (test_neon.sh), for which no cmocka is installed. The first thing that
+ * is wrong ends the program.
  */
 #ifndef TESTS_COMPRESS_CROSS_CMOCKA_H
 #define TESTS_COMPRESS_CROSS_CMOCKA_H

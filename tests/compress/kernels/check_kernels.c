@@ -225,7 +225,7 @@ static void check_levels(const struct trib_kernels *isa)
     }
 }
 
-/* As natural compression has it (no norm, any base) or natural dithering. */
+/* Parameters of natural compression (no norm, any base) or of natural dithering. */
 static void random_octaves(struct trib_octaves *o, const float *x, size_t n)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
@@ -363,7 +363,7 @@ static void check_integers(const struct trib_kernels *isa)
     }
 }
 
-/* Of up to 5 vectors, to addresses of any kind. */
+/* Sums up to 5 vectors, to addresses of any kind. */
 static void check_lanes_sum(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");

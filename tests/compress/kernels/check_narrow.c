@@ -151,8 +151,7 @@ static void check_half_random(half_fn encode, trib_dtype_t dtype, const struct m
     }
 }
 
-/* What the format has stays; what it has not, beyond its largest, is as nearest has
- * it. */
+/* Values of the format stay; values beyond its largest are rounded as by nearest. */
 static void check_half_exact(half_fn encode, trib_dtype_t dtype)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");

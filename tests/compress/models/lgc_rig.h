@@ -88,7 +88,7 @@ static inline void ring_free(struct ring *r)
     trib_codec_destroy(r->codec);
 }
 
-/* What ranks exchange before a start; all of them, or none. */
+/* Does the exchange of the ranks before a start; all of them, or none. */
 static inline void exchange(struct ring *r)
 {
     const size_t n = trib_model_exchange_floats(r->models[0]);

@@ -149,8 +149,8 @@ static void test_apart_not_finite(void **state)
     trib_autoencoder_destroy(ae);
 }
 
-/* Who loads what was saved goes on with the same bits; damage is refused, and changes
- * nothing. */
+/* A rank that loads a saved state goes on with the same bits; damage is refused, and
+ * changes nothing. */
 static void test_save(void **state)
 {
     (void)state;

@@ -141,7 +141,7 @@ static void check_slopes(const struct bench *b, float *p, const float *found, si
     }
 }
 
-/* Where f bends the difference of the two sides is no derivative: inputs are kept
+/* At a bend of f the difference of the two sides is no derivative: inputs are kept
  * away. */
 static void keep_off_the_bend(struct bench *b)
 {

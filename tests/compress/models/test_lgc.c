@@ -36,7 +36,7 @@ static void test_stages(void **state)
     }
 }
 
-/* Which start ends a stage, where there is no first one. */
+/* Stages end at the right starts if there is no first stage. */
 static void test_no_dense_stage(void **state)
 {
     (void)state;
@@ -318,7 +318,7 @@ static double error_after(int form, const char *params, uint32_t starts)
     return error;
 }
 
-/* What was learned is of use for gradients that were not seen. */
+/* The trained model serves gradients that it has not seen. */
 static void test_learning(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@
 
 /* ---- real numbers ---------------------------------------------------------------- */
 
-/* What is not finite teaches no rank anything; what comes behind does. */
+/* No rank trains on values that are not finite; it does on those behind them. */
 static void test_not_finite_training(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f};
@@ -70,7 +70,7 @@ static void test_not_finite_coded(void **state)
     }
 }
 
-/* Where the master has nothing to send, it is seen all the same. */
+/* It is seen even if the master has nothing to send. */
 static void test_not_finite_beside_zeros(void **state)
 {
     (void)state;

@@ -176,9 +176,8 @@ static double square_distance(const float *a, const float *b, size_t n)
 
 /* ---- PowerSGD -------------------------------------------------------------------- */
 
-/* Of a matrix with singular values 2 and 1, the direction that is kept turns towards
- * that of 2: the tangent of the angle between them falls to a quarter with each
- * start. */
+/* With singular values 2 and 1, the direction that is kept turns towards that of 2: the
+ * tangent of the angle between them falls to a quarter with each start. */
 static void test_iteration_converges(void **state)
 {
     enum { SIDE = 64, N = SIDE * SIDE };
@@ -203,8 +202,8 @@ static void test_iteration_converges(void **state)
     group_free(&g);
 }
 
-/* What comes out is what of the sum lies in the span of the factor that ranks share:
- * never more than the sum, and the same as its own approximation. */
+/* The result is the part of the sum in the span of the factor that ranks share: never
+ * more than the sum, and the same as its own approximation. */
 static void test_projects(void **state)
 {
     enum { N = 100 * 64 };
@@ -290,7 +289,7 @@ static void fill_slices(float *x, uint32_t stream)
         }
 }
 
-/* Of the slices it was fitted to, the energy lost is that of the eigenvalues
+/* The energy lost of the slices that it was fitted to is that of the eigenvalues
  * dropped. */
 static void test_loses_what_was_dropped(void **state)
 {

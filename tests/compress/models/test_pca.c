@@ -205,7 +205,7 @@ static void test_short_slice(void **state)
     guarded_free(&in), free(scratch), free(x);
 }
 
-/* What all slices have in common costs no coefficient. */
+/* The mean of all slices costs no coefficient. */
 static void test_mean(void **state)
 {
     (void)state;

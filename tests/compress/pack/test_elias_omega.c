@@ -89,7 +89,7 @@ static void test_cut(void **state)
     free(bytes);
 }
 
-/* What is no number below 2^32, and what follows the last. */
+/* Bits that are no number below 2^32, or follow the last one, are refused. */
 static void test_refused(void **state)
 {
     const uint8_t ones[16] = {255, 255, 255, 255, 255, 255, 255, 255,

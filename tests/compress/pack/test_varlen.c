@@ -66,7 +66,7 @@ static void test_same_values(void **state)
         check_same(exponents[i], "entropy");
 }
 
-/* Which kind is chosen, and that it pays. */
+/* The right kind is chosen, and it pays. */
 static void test_choice(void **state)
 {
     enum { N = 20000 };

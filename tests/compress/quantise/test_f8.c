@@ -81,7 +81,7 @@ static void test_largest(void **state)
     }
 }
 
-/* What is a code already stays, whatever the rounding. */
+/* A value that is a code already stays, whatever the rounding. */
 static void test_idempotent(void **state)
 {
     static const char *const texts[] = {"f8", "f8:round=random,bucket=32",
@@ -172,7 +172,7 @@ static void test_not_finite(void **state)
     buffers_free(&b);
 }
 
-/* What an element becomes is the same however the vector is cut. */
+/* An element becomes the same however the vector is cut. */
 static void test_noise_is_of_the_element(void **state)
 {
     enum { M = 9000 };

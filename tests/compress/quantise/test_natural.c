@@ -97,7 +97,7 @@ static void test_extremes(void **state)
     buffers_free(&b);
 }
 
-/* What an element becomes is the same however the vector is cut. */
+/* An element becomes the same however the vector is cut. */
 static void test_noise_is_of_the_element(void **state)
 {
     enum { N = 9000 };

@@ -287,7 +287,7 @@ static void test_others_have_none(void **state)
 
 /* ---- what each row says ---------------------------------------------------------- */
 
-/* Of `ranks` ranks the vote for element i is + on `for_it` of them. */
+/* The vote for element i is + on `for_it` of `ranks` ranks. */
 static float vote_of(size_t rank, size_t i)
 {
     const float size = 0.5f + (float)i;

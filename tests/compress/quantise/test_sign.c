@@ -106,7 +106,7 @@ static void test_error_of_efsign(void **state)
     buffers_free(&b);
 }
 
-/* What has been encoded once stays as it is. */
+/* A vector that has been encoded once stays as it is. */
 static void test_idempotent(void **state)
 {
     static const char *const texts[] = {"onebit", "efsign"};

@@ -91,7 +91,8 @@ static void test_bytes(void **state)
     buffers_free(&b);
 }
 
-/* What a bin sends depends on that bin: on the others only the scale does. */
+/* The selection of a bin depends on that bin alone: only the scale depends on the
+ * others. */
 static void test_bins_alone(void **state)
 {
     enum { BIN = 50 };

@@ -4,8 +4,8 @@
  */
 #include "tests/compress/vectors.h"
 
-/* Of n elements k are wanted: 0.8 k to k are sent, or all that are not zero; none of
- * them is smaller than one that is not. Returns how many. */
+/* The codec is asked for k of n elements: 0.8 k to k are sent, or all that are not
+ * zero; none of them is smaller than one that is not. Returns how many. */
 static size_t check(const float *x, size_t n, size_t k, uint32_t step)
 {
     char text[64];

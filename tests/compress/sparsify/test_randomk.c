@@ -86,7 +86,8 @@ static void test_ranks_agree(void **state)
     buffers_free(&a), buffers_free(&b);
 }
 
-/* What ranks sent, summed, is sent in the same way; anything beside it is not. */
+/* The sum of the ranks' words is sent in the same way; a vector with anything else in
+ * it is not. */
 static void test_sums(void **state)
 {
     enum { N = 3001, K = 31 };

@@ -60,7 +60,7 @@ static void test_cuts(void **state)
     buffers_free(&whole);
 }
 
-/* What grows slowly is sent as soon as its sum reaches the threshold. */
+/* An element that grows slowly is sent as soon as its sum reaches the threshold. */
 static void test_feedback(void **state)
 {
     (void)state;

@@ -25,8 +25,8 @@ static struct cut cut_new(const char *name, size_t k, size_t block, const float 
                         .x = x};
 }
 
-/* What one start says of block i, to y; returns the elements that were sent. residual:
- * NULL, or of the whole vector. */
+/* Decodes the word of block i in one start to y; returns the elements that were sent.
+ * residual: NULL, or of the whole vector. */
 static size_t start(struct cut *c, size_t i, struct trib_encode_key key,
                     float *residual, float *y)
 {

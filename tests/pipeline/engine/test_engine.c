@@ -392,7 +392,7 @@ static void test_refuses_hostile_notices(void **state)
     close_two(t);
 }
 
-/* What rank 0 says of its buffers; rank 1 must not believe it. */
+/* Rank 0 says this of its buffers; rank 1 must not believe it. */
 static void lie_low(struct trib_open *o)
 {
     o->recv.origin -= 4096;

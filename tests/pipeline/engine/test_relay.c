@@ -124,7 +124,7 @@ static void close_three(struct three *t)
     free(t);
 }
 
-/* What the root has sent to the leaf, which has not looked yet. */
+/* The result that the root has sent to the leaf, which has not looked yet. */
 static struct trib_cell *result_of_root(struct three *t)
 {
     struct trib_engine *leaf = &t->side[LEAF].engine;
@@ -192,8 +192,8 @@ static void test_refuses_long_words(void **state)
     }
 }
 
-/* As if the word were in the root's memory: a service does not say so to another, but
- * may. */
+/* Claims that the word is in the root's memory: an aggregator does not say so to
+ * another, but may. */
 static void name_word(struct trib_cell *cell, uint32_t len)
 {
     cell->frame.kind = TRIB_FRAME_REF;

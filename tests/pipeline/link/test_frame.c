@@ -120,7 +120,7 @@ static void test_says_what_of_the_digest_differs(void **state)
     expect_mismatch(f, "is at operation 13, this rank at 12");
 }
 
-/* Of plans that keep something. */
+/* Frames of plans that keep state. */
 static void test_says_which_start_of_which_plan(void **state)
 {
     const struct trib_frame_op reduce = {
@@ -161,7 +161,7 @@ static void test_same(void **state)
     char text[100] = "untouched";
 
     (void)state;
-    /* What belongs to one frame does not have to agree. */
+    /* Fields that belong to one frame alone do not have to agree. */
     theirs.kind = TRIB_FRAME_REF;
     theirs.source = TRIB_SOURCE_RECV;
     trib_frame_set_divided(&theirs, 127);

@@ -103,7 +103,8 @@ static void test_places(void **state)
     close_pair(p);
 }
 
-/* As if 2^32 - 20 frames had gone over both lanes in both directions. */
+/* Sets the counters as if 2^32 - 20 frames had gone over both lanes in both
+ * directions. */
 static void age(struct pair *p)
 {
     const uint32_t old = UINT32_MAX - 19;
@@ -133,7 +134,7 @@ static void test_positions_wrap(void **state)
     }
 }
 
-/* As long as a peer has not granted its slots: no frame goes, but both may leave. */
+/* No frame goes before the peer has granted its slots, but both may leave. */
 static void test_not_granted(void **state)
 {
     (void)state;
@@ -307,7 +308,7 @@ static void test_notices_wait_for_the_last(void **state)
     close_pair(p);
 }
 
-/* Where the notice of rank 0 is in the arena of rank 1. */
+/* The notice of rank 0 in the arena of rank 1. */
 static struct trib_notice *raw_notice(struct pair *p)
 {
     return (struct trib_notice *)(p->end[1].arena.base + sizeof(struct trib_credits));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a link makes of the memory that its peer exports: its arena, and buffers that
- * OPEN frames name.
+ * Imports of the memory that a link's peer exports: its arena, and buffers that OPEN
+ * frames name.
  */
 #include "tests/pipeline/link/link_pair.h"
 
@@ -86,7 +86,7 @@ static trib_status_t count_import(struct trib_transport *t, int peer,
     return plain_ops->import_region(t, peer, blob, out);
 }
 
-/* As many buffers as a model has, one after the other: each is imported once. */
+/* Buffers, as many as a model has, one after the other: each is imported once. */
 static void test_buffers_in_rotation(void **state)
 {
     enum { N = 40 };
@@ -112,8 +112,8 @@ static void test_buffers_in_rotation(void **state)
     close_pair(p);
 }
 
-/* What the peer has freed goes when it shows another buffer; the newest may be in
- * use. */
+/* An import that the peer has freed goes when the peer shows another buffer; the newest
+ * may be in use. */
 static void test_freed_imports_are_dropped(void **state)
 {
     enum { N = 8 };

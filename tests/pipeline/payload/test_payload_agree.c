@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks agree on first, when a rank takes it late: two engines in one process,
- * driven by hand, of which the second is given no credits for results for a while.
+ * The agreement, when a rank takes it late: two engines in one process, driven by hand,
+ * of which the second is given no credits for results for a while.
  *
  * The root of the agreement has the sum before it can send it: its codec uses the sum
  * at once, and the peer must still get the sum as it was.
@@ -30,8 +30,7 @@ struct side {
     struct trib_engine engine;
     struct trib_run run;
     float *x;
-    /* Of the link to the peer: where the peer's credits arrive, and what the link is
-     * shown. */
+    /* Credits of the peer on its link, as they arrive and as the link is shown them. */
     _Atomic uint32_t *arrived;
     _Atomic uint32_t shown[LANES];
 };

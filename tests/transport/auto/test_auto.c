@@ -295,7 +295,7 @@ static void test_no_port(void **state)
     close(udp.fd);
 }
 
-/* What a failed communicator has to say stays, whatever goes wrong later. */
+/* The first error of a failed communicator stays, whatever goes wrong later. */
 static void test_errors_are_kept(void **state)
 {
     struct pair pair;

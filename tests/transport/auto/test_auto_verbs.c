@@ -432,7 +432,7 @@ static void test_no_memory_at_one_end(void **state)
     assert_ends_well(&pair);
 }
 
-/* What is left of a region's blob for tcp alone; its length there becomes `len`. */
+/* The part of a region's blob that is for tcp alone; its length there becomes `len`. */
 static struct trib_blob by_tcp(const struct trib_blob *blob, uint64_t len, bool alone)
 {
     struct trib_blob out = *blob;
@@ -476,8 +476,8 @@ static void test_shorter_by_another_way(void **state)
     }
 }
 
-/* Of the source of the first write: the peer moves, unless it is the caller's, who can
- * copy. Of a later one: an error. */
+/* No memory for the source of the first write: the peer moves, unless the source is the
+ * caller's, who can copy. For a later one: an error. */
 static void test_no_memory_for_a_source(void **state)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
@@ -515,7 +515,7 @@ static void test_no_memory_for_a_source(void **state)
                      moves ? "verbs: cannot register" : "another host");
         pair.t[side]->ops->dereg(pair.t[side], source);
     }
-    /* What becomes of the way that side 0 left concerns it no more. */
+    /* The path that side 0 left concerns it no more. */
     while (pair_poll(&pair, 0, 50, &e))
         assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
     fake_verbs_cut();
@@ -523,8 +523,8 @@ static void test_no_memory_for_a_source(void **state)
     pair_close(&pair);
 }
 
-/* What the user has can be copied: whoever cannot reach it stays where it is, and so
- * does whoever comes later. */
+/* Memory of the user can be copied: a peer that cannot reach it stays where it is, and
+ * so does a later one. */
 static void test_no_memory_for_users(void **state)
 {
     static uint8_t bytes[4096];
@@ -561,7 +561,7 @@ static void test_no_memory_for_users(void **state)
     assert_ends_well(&pair);
 }
 
-/* Where there is no other way it is an error, with the cure. */
+/* Without another path it is an error, with the cure. */
 static void test_no_memory_and_no_choice(void **state)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is given a descriptor, and who is not. */
+/* Peers that are given a descriptor, and those that are not. */
 #include "tests/harness/tribtest.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #define KEY UINT64_C(0x1122334455667788)
 #define NOBODY 65534
 
-/* As ranks of one user ask each other. */
+/* Asks as ranks of one user ask each other. */
 static trib_status_t knock(uint32_t name, int pid, struct trib_error *err)
 {
     return trib_handout_knock(&(struct trib_handout_owner){.name = name, .pid = pid},
@@ -122,7 +122,7 @@ static int connect_raw(uint32_t name)
     return fd;
 }
 
-/* Who says nothing or nonsense gets nothing, and keeps nobody for long. */
+/* A peer that says nothing or nonsense gets nothing, and keeps nobody for long. */
 static void test_nonsense(void **state)
 {
     static const struct {

@@ -136,7 +136,8 @@ static void test_forgotten(void **state)
     trib_heartbeat_close(a.heartbeat);
 }
 
-/* Where no UDP gets through the job goes on, and says once what it lacks. */
+/* If no UDP gets through, the job goes on, and says once that heartbeats are
+ * missing. */
 static void test_never_heard(void **state)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
@@ -412,7 +413,7 @@ static void test_closed(void **state)
         closes(loopback6);
 }
 
-/* Who answers what was asked after a moment lived at that moment. */
+/* A peer that answers a question lived at the moment of that question. */
 static void test_ask(void **state)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};

@@ -77,7 +77,7 @@ static struct line *line_of(int side, int rail)
     return &rig.line[side == 0 ? rig.wired[rail] : rail];
 }
 
-/* What comes in: acknowledged, though nobody has seen it yet. */
+/* Takes a write in: it is acknowledged, though nobody has seen it yet. */
 static void hold(struct trib_transport *t, int side, int rail)
 {
     int *n = &rig.n_held[side][rail];
@@ -115,7 +115,7 @@ static int line_poll(struct trib_transport *t, struct trib_event *events, int ma
     struct line *line = line_of(side, rail);
     if (rig.reported[side][rail] || is_frozen(side, rail))
         return 0;
-    /* What is under way may land late, at an end that knows of nothing. */
+    /* A write under way may land late, at an end that knows of nothing. */
     if (!line->down || (line->notices[side] ? line->last_look[side] : draw(100) < 5))
         hold(t, side, rail);
     if (!line->down && draw(100) < line->stall)
@@ -272,7 +272,8 @@ static void rig_open(void)
     }
 }
 
-/* What one side sends and gets. Message m has two writes: a quiet one and an event. */
+/* One side, its messages out and in. Message m has two writes: a quiet one and an
+ * event. */
 struct side {
     uint32_t posted; /* writes */
     uint32_t done;

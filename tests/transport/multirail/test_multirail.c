@@ -178,7 +178,8 @@ static void test_refused_at_once(void **state)
     pair_close(&rig.pair);
 }
 
-/* What brings nothing is given up, though no device says so, while another does. */
+/* A rail that brings nothing while another one does is given up, though no device says
+ * so. */
 static void test_one_silent(void **state)
 {
     (void)state;
@@ -201,7 +202,7 @@ static void test_one_silent(void **state)
     }
 }
 
-/* As behind one switch that restarts: no rail is left. */
+/* All rails are silent, as behind one switch that restarts: none is left. */
 static void test_all_silent(void **state)
 {
     (void)state;
@@ -252,8 +253,8 @@ static void write_on(void)
     }
 }
 
-/* What one end does not reach, the other may write over: also while that rail is given
- * up. What the writer was told to be there is. */
+/* One end may write over a rail by which the other does not reach it, also while that
+ * rail is given up. Writes that were acknowledged have arrived. */
 static void test_one_way(void **state)
 {
     (void)state;

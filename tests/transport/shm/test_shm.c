@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is special about shm: whom it refuses, and where its memory lies.
+ * Properties of shm alone: the peers that it refuses, and the place of its memory.
  */
 #include "tests/harness/spawn.h"
 #include "tests/transport/pair.h"

@@ -20,7 +20,7 @@
 
 enum { RANK = 0, NODE = 1, OTHER = 65534, BYTES = 1 << 20 };
 
-/* What a rank tells, as its blobs would. */
+/* The words of a rank, as its blobs would have them. */
 struct told {
     struct trib_address address;
     struct trib_blob small, large, own; /* own: memory outside of a segment */
@@ -71,7 +71,7 @@ static int copy_of(const struct trib_shm_address *a, enum act act, const char *c
     return fd;
 }
 
-/* What a node is to write to when it wakes the rank. */
+/* The descriptor that an aggregator is to write when it wakes the rank. */
 static int bell_of(enum act act)
 {
     int ends[2] = {-1, -1};
@@ -129,7 +129,7 @@ static void tell(struct trib_transport *t, struct told *told)
         _exit(9);
 }
 
-/* What the node tells of its memory is imported, and what came of it said. */
+/* Imports the memory of which the aggregator tells, and says how that went. */
 static void import_told(struct trib_transport *t, int pipe)
 {
     struct trib_blob blob;
@@ -261,7 +261,7 @@ static void test_takes_an_honest_rank(void **state)
     assert_status(t->ops->import_region(t, RANK, &r.told.small, &small), TRIB_OK);
     assert_non_null(t->ops->map(t, small, &len));
     assert_int_equal(len, 4096);
-    /* That was the first: from now on it does not wait, and comes again. */
+    /* The first import waited; from now on it does not wait, and is tried again. */
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     trib_status_t st;
     while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) ==
@@ -328,7 +328,7 @@ static void assert_open_files(int expected)
     assert_int_equal(open_files(), expected);
 }
 
-/* What wakes a rank is a socket of datagrams of this host or nothing. */
+/* The descriptor that wakes a rank is a socket of datagrams of this host or none. */
 static void test_takes_bells_alone(void **state)
 {
     static const enum act acts[] = {BELL, BELL_PIPE, BELL_STREAM, BELL_INET};
@@ -445,7 +445,7 @@ static void test_admits_few(void **state)
     t->ops->close(t);
 }
 
-/* Of whom memory is asked, in words of the kernel and of the guard. */
+/* The owner of memory, in words of the kernel and of the guard. */
 static void test_owners(void **state)
 {
     struct trib_guard guard = {.serves = true, .ranks = 2};
@@ -510,7 +510,7 @@ static void test_refuses_descriptors(void **state)
     refuses(READ_ONLY, TRIB_ERR_NO_MEMORY, "cannot map");
 }
 
-/* Where the ranks meet it waits, but not for ever. */
+/* It waits while the ranks meet, but not for ever. */
 static void test_leaves_a_silent_rank(void **state)
 {
     const uint64_t begin = trib_now_ns();

@@ -36,7 +36,7 @@ static int dial(uint16_t port)
     return fd;
 }
 
-/* What side 1 says to a guest that says this; 0 bytes: it hung up. */
+/* The answer of side 1 to this greeting; 0 bytes: it hung up. */
 static ssize_t answer(struct pair *pair, int fd, const void *hello, size_t len,
                       struct tcp_head *out)
 {
@@ -106,8 +106,7 @@ static void test_strangers(void **state)
     pair_close(&pair);
 }
 
-/* As many as there are places for, none of which says anything or goes: a rank comes
- * in. */
+/* Silent strangers take all places and do not leave: a rank comes in all the same. */
 static void test_silent_strangers(void **state)
 {
     enum { CROWD = 2 + TRIB_NET_STRANGERS };
@@ -236,7 +235,8 @@ static void poll_side_1(struct pair *pair, const uint8_t *until)
     assert_true(*until);
 }
 
-/* Who has no descriptor left says so once, and takes who waits when it has one. */
+/* A listener without a descriptor says so once, and takes the peers that wait when it
+ * has one. */
 static void test_no_descriptor(void **state)
 {
     struct pair pair = {0};
@@ -326,7 +326,7 @@ static void test_split_at_every_byte(void **state)
     pair.t[1]->ops->close(pair.t[1]);
 }
 
-/* What a frame claims must lie in its region, whatever it adds up to. */
+/* The range of a frame must lie in its region, whatever its numbers add up to. */
 static void test_frames_outside(void **state)
 {
     static const struct {
@@ -407,8 +407,7 @@ static struct tcp_hello hello_to(struct pair *pair, uint8_t first)
     return h;
 }
 
-/* What rank 0 would prove, had it that secret, on a connection that was challenged
- * so. */
+/* The proof of rank 0, had it that secret, on a connection that was challenged so. */
 static void proof_of(const struct trib_secret *secret, const struct tcp_hello *hello,
                      const uint8_t *nonce, uint8_t out[TRIB_PROOF_BYTES])
 {
@@ -587,7 +586,7 @@ static bool comes_in(const uint8_t ip[16], uint16_t port)
     return fd >= 0;
 }
 
-/* What net= does not name does not reach the port; loopback does. */
+/* A network that net= does not name does not reach the port; loopback does. */
 static void test_other_networks(void **state)
 {
     static const char *const texts[] = {"tcp", "tcp:net=127.0.0.0/8"};

@@ -149,7 +149,7 @@ static void test_large_payloads_go_to_their_place(void **state)
     pair_close(&pair);
 }
 
-/* What makes no event goes with what does, or with the next poll. */
+/* A write without an event goes with one that has an event, or with the next poll. */
 static void test_quiet_writes_wait_for_company(void **state)
 {
     struct pair pair;
@@ -197,8 +197,8 @@ static void crowd_open(struct pair *common, struct trib_transport *t[CROWD])
         assert_status(t[i]->ops->connect(t[i], 0, &address), TRIB_OK);
 }
 
-/* Of many peers only those are read that have something; what came with the event that
- * was asked for is not forgotten. */
+/* Only those of many peers are read that have data; data that came with the event asked
+ * for is not forgotten. */
 static void test_many_peers(void **state)
 {
     const uint32_t each = 10;
@@ -296,7 +296,7 @@ static void let_it_tick(struct pair *pair)
         poll_side_1(pair);
 }
 
-/* Where traffic begins, not for each write. */
+/* Acknowledgements come where traffic begins, not for each write. */
 static void test_fewer_acknowledgements(void **state)
 {
     struct pair pair;

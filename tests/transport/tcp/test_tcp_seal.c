@@ -152,7 +152,7 @@ static void even_out(struct bed *b)
     b->arrived[1] = 0;
 }
 
-/* What side 0 writes is spoilt by a deed, and side 1 takes nothing of it. */
+/* A deed spoils the bytes of side 0, and side 1 takes none of them. */
 static void spoil(const char *text, enum tap_deed deed, size_t at, const char *reason)
 {
     struct bed b;
@@ -327,7 +327,7 @@ static void test_ciphers(void **state)
     }
 }
 
-/* Who takes a flag out of a greeting on its way gets no connection. */
+/* Taking a flag out of a greeting on its way leads to no connection. */
 static void test_downgrades(void **state)
 {
     static const struct {
@@ -391,7 +391,7 @@ static void test_one_side_alone(void **state)
     }
 }
 
-/* What cannot seal says so, and what to do; auto leaves it out. */
+/* A transport that cannot seal says so, with the cure; auto leaves it out. */
 static void test_refusals(void **state)
 {
     static const struct {

@@ -23,7 +23,7 @@ static struct ucx_address address_of(struct pair *pair, int side)
     return a;
 }
 
-/* What a rank says to a guest that says this; 0 bytes: it hung up. */
+/* The answer of a rank to this greeting; 0 bytes: it hung up. */
 static ssize_t answer(uint16_t port, const void *hello, size_t len,
                       struct ucx_word *out)
 {
@@ -328,7 +328,7 @@ static void poll_both(struct pair *pair, struct trib_event *e)
     fail_msg("side 1 has no event");
 }
 
-/* Of a large write UCX may tell first that it was turned away. */
+/* UCX may first tell that a large write was turned away. */
 static void is_given_up(struct pair *pair, bool large)
 {
     struct trib_event e;

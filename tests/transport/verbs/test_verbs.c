@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes wrong with verbs, over a device in memory: each cause gives its sentence,
- * and nothing is left behind. What goes well is in test_verbs_conformance.c.
+ * Failures of verbs, over a device in memory: each cause gives its sentence, and
+ * nothing is left behind. test_verbs_conformance.c has the good cases.
  */
 #include "tests/harness/fake_verbs.h"
 #include "tests/transport/verbs/verbs_pair.h"
@@ -179,8 +179,8 @@ static void test_memlock(void **state)
     assert_int_equal(tribtest_forks(1, 30, register_much, &pair), 0);
 }
 
-/* Where the kernel copies pinned pages at fork, the library need not mark them: that
- * would cost a system call for each region. */
+/* If the kernel copies pinned pages at fork, the library need not mark them: that would
+ * cost a system call for each region. */
 static void test_fork_init(void **state)
 {
     static const struct {
@@ -210,8 +210,8 @@ static void test_fork_init(void **state)
 }
 
 /* Small writes are inline, as far as the device can; few of them report. */
-/* What peers are told of memory is no address of it, and all the same they reach it: by
- * requests that the library copies, and by those that the device reads. */
+/* Blobs of memory hold no address, and all the same peers reach it: by requests that
+ * the library copies, and by those that the device reads. */
 static void test_no_addresses(void **state)
 {
     static const size_t off[] = {0, 1, 4000, 4096, 5000, ((size_t)2 << 20) + 12345};
@@ -344,7 +344,7 @@ static void test_leave_stuck(void **state)
     pair_close(&pair);
 }
 
-/* What others wrote during a farewell is not lost. */
+/* Writes of others during a farewell are not lost. */
 static void test_stash(void **state)
 {
     struct pair pair;
@@ -453,7 +453,7 @@ static void test_flush(void **state)
     pair_close(&pair);
 }
 
-/* What happens to a port is logged; connections may outlive it. */
+/* Events of a port are logged; connections may outlive it. */
 static void test_port(void **state)
 {
     static const struct {
@@ -505,7 +505,7 @@ static void test_unplug(void **state)
     pair_close(&pair);
 }
 
-/* What a dead peer wrote comes first; both directions end. */
+/* The writes of a dead peer come first; both directions end. */
 static void test_cut(void **state)
 {
     struct pair pair;
@@ -630,7 +630,7 @@ static void test_silent_peer(void **state)
     pair_close(&pair);
 }
 
-/* Who was left is told so, also when it comes later. */
+/* A peer that was left is told so, also when it comes later. */
 static void test_left(void **state)
 {
     struct trib_address address;

@@ -104,7 +104,7 @@ static struct verbs_gid gid_of(const struct line *line)
     return gid;
 }
 
-/* As verbs_gid_table.c has it: what is routable first. */
+/* A table as verbs_gid_table.c makes it: routable entries first. */
 static struct verbs_table table(uint64_t node, const struct line *lines)
 {
     struct verbs_table t = {

@@ -35,8 +35,8 @@ static void open_far(struct pair *pair, int stop_timeout_ms)
     assert_true(trib_heartbeat_heard(v->heartbeat, 1));
 }
 
-/* As when its process is stopped, until that descriptor is closed; then as when it
- * dies. */
+/* Makes a side look like a stopped process until that descriptor is closed; then like a
+ * dead one. */
 static int silence(struct pair *pair, int side)
 {
     struct verbs *v = (struct verbs *)pair->t[side];
@@ -110,7 +110,7 @@ static void test_told_before_destroyed(void **state)
     pair_close(&pair);
 }
 
-/* Who leaves closes its port, too; but says so first. */
+/* A peer that leaves closes its port, too; but says so first. */
 static void test_left_port(void **state)
 {
     struct trib_event e;

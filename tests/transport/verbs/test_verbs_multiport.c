@@ -173,8 +173,7 @@ static void test_wrong_lists(void **state)
     refuses("verbs:depth=64,fake0", "no parameter \"fake0\"");
 }
 
-/* Of both ports of a device each carries half. A write of the caller's is one
- * request. */
+/* Each port of a device carries half. A write of the caller's is one request. */
 static void assert_spread(int before[2])
 {
     for (int port = 1; port <= 2; port++) {
@@ -316,7 +315,7 @@ static void test_lost_port(void **state)
     }
 }
 
-/* What a device says of its other port is not for this one. */
+/* Events of a device's other port are not for this one. */
 static void test_port_events(void **state)
 {
     const struct timespec pause = {0, 1000000};

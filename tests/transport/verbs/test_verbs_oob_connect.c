@@ -63,7 +63,7 @@ static void test_connect(void **state)
     pair_close(&pair);
 }
 
-/* Where both have a connection manager that works, it is asked. */
+/* If both have a connection manager that works, it is asked. */
 static void test_choice(void **state)
 {
     struct pair pair;
@@ -532,7 +532,7 @@ static void test_strangers(void **state)
                      sizeof(reply));
     assert_int_equal(reply.answer.refusal, VERBS_OTHER_VERSION);
     assert_int_equal(reply.answer.magic, VERBS_MAGIC);
-    /* Who says nothing keeps nobody out, and is sent away. */
+    /* A silent caller keeps nobody out, and is sent away. */
     int silent = knock(&pair, &call, 3), gone = knock(&pair, &call, 3);
     close(gone);
     connects(&pair, &address);
