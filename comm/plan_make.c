@@ -441,10 +441,10 @@ static trib_status_t put_share_first(struct trib_plan *plan, struct trib_schedul
     size_t used =
         r->cut == TRIB_CUT_BLOCKED ? r->n_chunks : divide_up(r->total, r->piece);
     /* Of a round: chunks that have elements. */
-    size_t floats = trib_codec_share_floats(plan->codec, r->piece) *
+    size_t floats = trib_codec_agreed_floats(plan->codec, r->piece) *
                     (used < r->n_chunks ? used : r->n_chunks);
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
-                               .op = trib_codec_share_op(plan->codec),
+                               .op = trib_codec_agreement_op(plan->codec),
                                .rank = e->rank,
                                .size = e->ranks,
                                .services = e->size - e->ranks,
@@ -565,7 +565,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *d, bool 
         st = cut(plan, d);
     if (st == TRIB_OK && plan->codec)
         st = trib_plan_make_model(plan);
-    bool share = plan->codec && trib_codec_share_floats(plan->codec, r->piece) > 0;
+    bool share = plan->codec && trib_codec_agreed_floats(plan->codec, r->piece) > 0;
     if (st == TRIB_OK && share && sums(shape.coll) && shape.size > 1 && d->count)
         st = put_share_first(plan, &schedule);
     if (st == TRIB_OK) {

@@ -22,7 +22,7 @@ static void tell_uncompressed(struct trib_plan *plan)
 
     if (comm->uncompressed_told || comm->engine.rank != 0 ||
         r->total * sizeof(float) < TELL_FROM ||
-        trib_model_taught_bytes(plan->codec, r->piece) < plain)
+        trib_model_trained_bytes(plan->codec, r->piece) < plain)
         return;
     comm->uncompressed_told = true;
     trib_log(

@@ -16,7 +16,7 @@ static trib_status_t refuse(struct trib_plan *plan, const char *text, const char
 /* What an all-reduce of floats cannot have either. */
 static trib_status_t check(struct trib_plan *plan, const char *text)
 {
-    const uint32_t agreed = TRIB_CODEC_SHARED | TRIB_CODEC_MODEL | TRIB_CODEC_LINEAR;
+    const uint32_t agreed = TRIB_CODEC_AGREES | TRIB_CODEC_MODEL | TRIB_CODEC_LINEAR;
     const struct trib_comm *comm = plan->comm;
     char why[300];
 

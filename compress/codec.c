@@ -83,7 +83,7 @@ bool trib_codec_feedback_grows(const struct trib_codec *c)
     return q->grows || (q->bucketing && q->delta(c) == 0 && !of_largest);
 }
 
-static const struct trib_model_kind *model_of(const struct trib_codec *c)
+static const struct trib_model_ops *model_of(const struct trib_codec *c)
 {
     return c->stages.transform->model;
 }
@@ -91,8 +91,8 @@ static const struct trib_model_kind *model_of(const struct trib_codec *c)
 trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks,
                                    struct trib_error *err)
 {
-    if (codec->stages.quantise->lanes && !codec->stages.select->sparse &&
-        !trib_lanes_fit(codec, ranks))
+    if (codec->stages.quantise->packed_ints && !codec->stages.select->sparse &&
+        !trib_packed_ints_fit(codec, ranks))
         return trib_fail(
             err, TRIB_ERR_CODEC,
             "codec \"%s\": the sum of %d ranks does not fit into 32 bits; use "
@@ -104,7 +104,7 @@ trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks,
     return TRIB_OK;
 }
 
-trib_op_t trib_codec_share_op(const struct trib_codec *codec)
+trib_op_t trib_codec_agreement_op(const struct trib_codec *codec)
 {
     return model_of(codec) && !codec->coefficients ? TRIB_SUM : TRIB_MAX;
 }
@@ -119,24 +119,24 @@ bool trib_codec_undivided(const struct trib_codec *codec)
     return model_of(codec) && model_of(codec)->undivided;
 }
 
-size_t trib_codec_share_floats(const struct trib_codec *codec, size_t n)
+size_t trib_codec_agreed_floats(const struct trib_codec *codec, size_t n)
 {
-    return codec->ops->share_floats(codec, n);
+    return codec->ops->agreed_floats(codec, n);
 }
 
-void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
-                      float *share_out)
+void trib_codec_propose(const struct trib_codec *codec, const float *x, size_t n,
+                      float *proposal_out)
 {
-    codec->ops->share(codec, x, n, share_out);
+    codec->ops->propose(codec, x, n, proposal_out);
 }
 
-void trib_codec_share_added(const struct trib_codec *codec, const float *x,
-                            float *residual, size_t n, float *share_out)
+void trib_codec_propose_added(const struct trib_codec *codec, const float *x,
+                            float *residual, size_t n, float *proposal_out)
 {
-    if (trib_codec_share_floats(codec, n))
-        codec->ops->share_added(codec, x, residual, n, share_out);
+    if (trib_codec_agreed_floats(codec, n))
+        codec->ops->propose_added(codec, x, residual, n, proposal_out);
     else
-        trib_codec_only_added(codec, x, residual, n, share_out);
+        trib_codec_only_added(codec, x, residual, n, proposal_out);
 }
 
 trib_status_t trib_codec_merge(const struct trib_codec *codec,
@@ -225,24 +225,24 @@ size_t trib_codec_same_sum_bound(const struct trib_codec *c, size_t n)
     return c->ops->bound(c, n);
 }
 
-size_t trib_codec_no_share(const struct trib_codec *c, size_t n)
+size_t trib_codec_agrees_on_nothing(const struct trib_codec *c, size_t n)
 {
     return trib_codec_no_scratch(c, n);
 }
 
-void trib_codec_nothing_shared(const struct trib_codec *c, const float *x, size_t n,
-                               float *share_out)
+void trib_codec_proposes_nothing(const struct trib_codec *c, const float *x, size_t n,
+                               float *proposal_out)
 {
     (void)c;
     (void)x;
     (void)n;
-    (void)share_out;
+    (void)proposal_out;
 }
 
 void trib_codec_only_added(const struct trib_codec *c, const float *x, float *residual,
-                           size_t n, float *share_out)
+                           size_t n, float *proposal_out)
 {
-    (void)share_out;
+    (void)proposal_out;
     c->kernels->axpy_f32(residual, x, 1.0f, n);
 }
 
@@ -273,7 +273,7 @@ size_t trib_codec_kept_by_decode(const struct trib_codec *c,
 size_t trib_codec_ef_by_sum(const struct trib_codec *c, const struct trib_encode *in,
                             float *residual, uint8_t *dst)
 {
-    const struct trib_reduce sum = {.src = {residual, in->x},
+    const struct trib_reduce_args sum = {.src = {residual, in->x},
                                     .dst = {residual},
                                     .n_src = 2,
                                     .n_dst = 1,

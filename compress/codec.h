@@ -35,7 +35,7 @@ enum {
                             * whole (TRIB_ENCODE_EXACT) */
     TRIB_CODEC_FEEDBACK = 16, /* error feedback is on (a row's default, or ef=0/1) */
     TRIB_CODEC_ANY_OP = 32, /* also for min, max, prod (value-wise conversions) */
-    TRIB_CODEC_SHARED = 64, /* the ranks agree on scales first: trib_codec_share */
+    TRIB_CODEC_AGREES = 64, /* the ranks agree on scales first: trib_codec_propose */
     TRIB_CODEC_MODEL = 256, /* an all-reduce has a model (model.h); other collectives
                              * send elements as they are */
     TRIB_CODEC_VOTE = 128, /* a sum is a vote: -1, 0 or 1 come out, not x */
@@ -175,7 +175,7 @@ struct trib_encode {
     enum trib_encode_mode mode;
     struct trib_encode_key key;
     void *scratch; /* trib_codec_scratch(n) bytes */
-    const float *share; /* TRIB_CODEC_SHARED: what the ranks agreed on; NULL: nothing,
+    const float *agreed; /* TRIB_CODEC_AGREES: what the ranks agreed on; NULL: nothing,
                          * then the word does not add to those of others */
     const struct trib_sent *sent; /* NULL: nobody asks; sparse codecs only */
     struct trib_model *model; /* TRIB_CODEC_MODEL; NULL: there is none */
@@ -225,36 +225,36 @@ size_t trib_codec_encode_kept(const struct trib_codec *codec,
                               uint8_t *dst);
 
 /**
- * trib_codec_share_floats - how much ranks agree on before n elements are encoded; 0
- * but for TRIB_CODEC_SHARED.
+ * trib_codec_agreed_floats - how much ranks agree on before n elements are encoded; 0
+ * but for TRIB_CODEC_AGREES.
  *
  * With a model: before a chunk of any length where a whole one has n elements.
  */
-size_t trib_codec_share_floats(const struct trib_codec *codec, size_t n);
+size_t trib_codec_agreed_floats(const struct trib_codec *codec, size_t n);
 
-/** trib_codec_share_op - what they make of it: TRIB_MAX, TRIB_SUM. */
-trib_op_t trib_codec_share_op(const struct trib_codec *codec);
+/** trib_codec_agreement_op - what they make of it: TRIB_MAX, TRIB_SUM. */
+trib_op_t trib_codec_agreement_op(const struct trib_codec *codec);
 
 /**
- * trib_codec_share - what this rank's n elements want; the largest of all ranks, float
- * by float, is what each encodes with. Codecs without a model.
+ * trib_codec_propose - what this rank's n elements want; the largest of all ranks,
+ * float by float, is what each encodes with. Codecs without a model.
  *
- * share_out  trib_codec_share_floats(n) floats
+ * proposal_out  trib_codec_agreed_floats(n) floats
  */
-void trib_codec_share(const struct trib_codec *codec, const float *x, size_t n,
-                      float *share_out);
+void trib_codec_propose(const struct trib_codec *codec, const float *x, size_t n,
+                      float *proposal_out);
 
-/** trib_codec_share_added - residual += x, and trib_codec_share of that. */
-void trib_codec_share_added(const struct trib_codec *codec, const float *x,
-                            float *residual, size_t n, float *share_out);
+/** trib_codec_propose_added - residual += x, and trib_codec_propose of that. */
+void trib_codec_propose_added(const struct trib_codec *codec, const float *x,
+                            float *residual, size_t n, float *proposal_out);
 
-struct trib_word {
+struct trib_encoded {
     const uint8_t *src;
     size_t len;
 };
 
 struct trib_merge {
-    struct trib_word *words; /* changed, and back at the end */
+    struct trib_encoded *words; /* changed, and back at the end */
     size_t n_words; /* at least 1 */
     size_t n;       /* elements of each */
     size_t piece;   /* TRIB_CODEC_MODEL: elements of a whole chunk */

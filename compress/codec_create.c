@@ -58,10 +58,10 @@ static uint32_t flags_of(const struct trib_codec *c)
         flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_EF] > 0)
         flags |= TRIB_CODEC_FEEDBACK;
-    if (c->stages.quantise->lanes && !c->stages.select->sparse)
+    if (c->stages.quantise->packed_ints && !c->stages.select->sparse)
         flags |= TRIB_CODEC_LINEAR;
-    if (flags & TRIB_CODEC_LINEAR && trib_codec_share_floats(c, SHARE_PROBE))
-        flags |= TRIB_CODEC_SHARED;
+    if (flags & TRIB_CODEC_LINEAR && trib_codec_agreed_floats(c, SHARE_PROBE))
+        flags |= TRIB_CODEC_AGREES;
     return flags;
 }
 
@@ -100,11 +100,11 @@ static const struct trib_codec_ops *kind_of(const struct trib_codec *c)
         return &trib_codec_model;
     if (c->stages.select->sparse)
         return &trib_codec_sparse;
-    if (c->stages.quantise->lanes)
+    if (c->stages.quantise->packed_ints)
         return rotates(c) ? &trib_codec_rotated_packed : &trib_codec_packed;
     if (c->stages.quantise->exact)
         return &trib_codec_exact;
-    if (c->stages.pack->variable)
+    if (c->stages.pack->varlen)
         return &trib_codec_varlen;
     return rotates(c) ? &trib_codec_rotated : &trib_codec_dense;
 }

@@ -112,7 +112,7 @@ static const char *const meanings[TRIB_PARAM_COUNT] = {
 
 enum { VALUE_BYTES = 32, RANGE_BYTES = 96 };
 
-struct trib_sheet {
+struct trib_codec_description {
     struct trib_codec *codec;
     bool feedback_off; /* its names alone are no codec, with ef=0 they are one */
     trib_codec_sheet_t sheet;
@@ -135,16 +135,17 @@ static const struct note *note_of(const struct trib_codec_row *row)
 static const char *shared_of(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->row->stages.quantise;
-    const bool may_add = q->lanes || q->shared;
-    return may_add && !(c->info.flags & TRIB_CODEC_SHARED) ? ""
+    const bool may_add = q->packed_ints || q->shared;
+    return may_add && !(c->info.flags & TRIB_CODEC_AGREES) ? ""
                                                            : note_of(c->row)->shared;
 }
 
 /* ---- parameters ------------------------------------------------------------------ */
 
 /* The names of this codec and, unless p is NULL, a value of one parameter. */
-static void names_print(const struct trib_sheet *s, const struct trib_param_text *p,
-                        const char *value, char out[TRIB_CODEC_TEXT_MAX])
+static void names_print(const struct trib_codec_description *s,
+                        const struct trib_param_text *p, const char *value,
+                        char out[TRIB_CODEC_TEXT_MAX])
 {
     const struct trib_codec *c = s->codec;
     const char *names[] = {c->row->name, c->values ? c->values->name : NULL};
@@ -161,8 +162,8 @@ static void names_print(const struct trib_sheet *s, const struct trib_param_text
 }
 
 /* Is there a codec with these names and a value of one parameter? */
-static bool takes(const struct trib_sheet *s, const struct trib_param_text *p,
-                  const char *value)
+static bool takes(const struct trib_codec_description *s,
+                  const struct trib_param_text *p, const char *value)
 {
     char text[TRIB_CODEC_TEXT_MAX];
     struct trib_codec *other = NULL;
@@ -175,8 +176,8 @@ static bool takes(const struct trib_sheet *s, const struct trib_param_text *p,
 }
 
 /* Of few values, those that go with the others' defaults. */
-static void values_print(const struct trib_sheet *s, const struct trib_param_text *p,
-                         char *out)
+static void values_print(const struct trib_codec_description *s,
+                         const struct trib_param_text *p, char *out)
 {
     const char *good[8];
     size_t n = 0;
@@ -194,8 +195,8 @@ static void values_print(const struct trib_sheet *s, const struct trib_param_tex
 
 /* By names alone. Those that select have error feedback then, which not all values go
  * with. */
-static trib_status_t plain_create(struct trib_sheet *s, struct trib_error *err,
-                                  struct trib_codec **out)
+static trib_status_t plain_create(struct trib_codec_description *s,
+                                  struct trib_error *err, struct trib_codec **out)
 {
     char text[TRIB_CODEC_TEXT_MAX];
     names_print(s, NULL, NULL, text);
@@ -208,7 +209,8 @@ static trib_status_t plain_create(struct trib_sheet *s, struct trib_error *err,
     return status;
 }
 
-static trib_status_t params_fill(struct trib_sheet *s, struct trib_error *err)
+static trib_status_t params_fill(struct trib_codec_description *s,
+                                 struct trib_error *err)
 {
     const struct trib_codec *c = s->codec;
     struct trib_codec *plain;
@@ -255,16 +257,17 @@ static void fill_normal(float *x, size_t n)
 
 /* Once it has learned, and with what ranks share first; of a vector of LEARNED
  * elements, in chunks as plans have them. */
-static void bytes_of_model(struct trib_sheet *s, size_t chunk)
+static void bytes_of_model(struct trib_codec_description *s, size_t chunk)
 {
     const size_t n =
         trib_codec_cut(s->codec, LEARNED, chunk, chunk, trib_codec_sum_bound);
     const double most = (double)trib_codec_bound(s->codec, n) / (double)n;
-    s->sheet.bytes = (double)trib_model_taught_bytes(s->codec, n) / (double)n;
+    s->sheet.bytes = (double)trib_model_trained_bytes(s->codec, n) / (double)n;
     s->sheet.bytes_most = fmax(s->sheet.bytes, most);
 }
 
-static trib_status_t bytes_measure(struct trib_sheet *s, struct trib_error *err)
+static trib_status_t bytes_measure(struct trib_codec_description *s,
+                                   struct trib_error *err)
 {
     const struct trib_codec *c = s->codec;
     const size_t bound = trib_codec_bound(c, MEASURED);
@@ -288,7 +291,7 @@ static trib_status_t bytes_measure(struct trib_sheet *s, struct trib_error *err)
 
 /* ---- the whole ------------------------------------------------------------------- */
 
-static void properties_fill(struct trib_sheet *s)
+static void properties_fill(struct trib_codec_description *s)
 {
     const struct trib_codec *c = s->codec;
     const struct trib_codec_info *info = trib_codec_info(c);
@@ -315,10 +318,11 @@ static void properties_fill(struct trib_sheet *s)
     sheet->example = note_of(c->row)->example;
 }
 
-trib_status_t trib_sheet_create(const char *text, size_t chunk, struct trib_error *err,
-                                struct trib_sheet **out)
+trib_status_t trib_codec_description_create(const char *text, size_t chunk,
+                                            struct trib_error *err,
+                                            struct trib_codec_description **out)
 {
-    struct trib_sheet *s = calloc(1, sizeof *s);
+    struct trib_codec_description *s = calloc(1, sizeof *s);
     if (!s)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the sheet of a codec");
     trib_status_t status = trib_codec_create(text, NULL, err, &s->codec);
@@ -331,14 +335,14 @@ trib_status_t trib_sheet_create(const char *text, size_t chunk, struct trib_erro
     else if (status == TRIB_OK)
         status = bytes_measure(s, err);
     if (status != TRIB_OK) {
-        trib_sheet_destroy(s);
+        trib_codec_description_destroy(s);
         return status;
     }
     *out = s;
     return TRIB_OK;
 }
 
-void trib_sheet_destroy(struct trib_sheet *sheet)
+void trib_codec_description_destroy(struct trib_codec_description *sheet)
 {
     if (!sheet)
         return;
@@ -346,7 +350,8 @@ void trib_sheet_destroy(struct trib_sheet *sheet)
     free(sheet);
 }
 
-const trib_codec_sheet_t *trib_sheet_get(const struct trib_sheet *sheet)
+const trib_codec_sheet_t *trib_codec_description_get(
+    const struct trib_codec_description *sheet)
 {
     return &sheet->sheet;
 }

@@ -10,19 +10,21 @@
 
 #include "compress/codec.h"
 
-struct trib_sheet; /* a sheet and its texts */
+struct trib_codec_description; /* a sheet and its texts */
 
 /**
- * trib_sheet_create - of a codec text.
+ * trib_codec_description_create - of a codec text.
  *
  * chunk    bytes: TRIB_CHUNK, which says how large the words are that a codec that
  *          learns may have
  * errors   those of trib_codec_create
- * owner    trib_sheet_destroy
+ * owner    trib_codec_description_destroy
  */
-trib_status_t trib_sheet_create(const char *text, size_t chunk, struct trib_error *err,
-                                struct trib_sheet **out);
-void trib_sheet_destroy(struct trib_sheet *sheet);
-const trib_codec_sheet_t *trib_sheet_get(const struct trib_sheet *sheet);
+trib_status_t trib_codec_description_create(const char *text, size_t chunk,
+                                            struct trib_error *err,
+                                            struct trib_codec_description **out);
+void trib_codec_description_destroy(struct trib_codec_description *sheet);
+const trib_codec_sheet_t *trib_codec_description_get(
+    const struct trib_codec_description *sheet);
 
 #endif

@@ -27,11 +27,11 @@ struct trib_codec_ops {
     size_t (*own_bound)(const struct trib_codec *c, size_t n);
     size_t (*star_bound)(const struct trib_codec *c, size_t n);
     size_t (*sum_bound)(const struct trib_codec *c, size_t n);
-    size_t (*share_floats)(const struct trib_codec *c, size_t n);
-    void (*share)(const struct trib_codec *c, const float *x, size_t n,
-                  float *share_out);
-    void (*share_added)(const struct trib_codec *c, const float *x, float *residual,
-                        size_t n, float *share_out);
+    size_t (*agreed_floats)(const struct trib_codec *c, size_t n);
+    void (*propose)(const struct trib_codec *c, const float *x, size_t n,
+                  float *proposal_out);
+    void (*propose_added)(const struct trib_codec *c, const float *x, float *residual,
+                        size_t n, float *proposal_out);
     trib_status_t (*merge)(const struct trib_codec *c, const struct trib_merge *m,
                            uint8_t *dst, size_t *len_out);
     size_t (*encode)(const struct trib_codec *c, const struct trib_encode *in,
@@ -57,11 +57,11 @@ size_t trib_codec_no_scratch(const struct trib_codec *c, size_t n);
 size_t trib_codec_same_bound(const struct trib_codec *c, size_t n); /* that of sums */
 size_t trib_codec_same_sum_bound(const struct trib_codec *c, size_t n); /* that of
                                                                          * words */
-size_t trib_codec_no_share(const struct trib_codec *c, size_t n);
-void trib_codec_nothing_shared(const struct trib_codec *c, const float *x, size_t n,
-                               float *share_out);
+size_t trib_codec_agrees_on_nothing(const struct trib_codec *c, size_t n);
+void trib_codec_proposes_nothing(const struct trib_codec *c, const float *x, size_t n,
+                               float *proposal_out);
 void trib_codec_only_added(const struct trib_codec *c, const float *x, float *residual,
-                           size_t n, float *share_out);
+                           size_t n, float *proposal_out);
 trib_status_t trib_codec_no_merge(const struct trib_codec *c,
                                   const struct trib_merge *m, uint8_t *dst,
                                   size_t *len_out);

@@ -203,7 +203,7 @@ static trib_status_t fail_name(struct parsing *p, const char *name,
 static bool adds(const struct trib_codec_row *row)
 {
     return quantises(row) &&
-           (row->stages.quantise->lanes || row->stages.quantise->shared);
+           (row->stages.quantise->packed_ints || row->stages.quantise->shared);
 }
 
 static bool is_model(const struct trib_codec_row *row)
@@ -302,7 +302,7 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
                ~(TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(RESULT));
     if (segment == 1)
         return c->stages.quantise->params;
-    const struct trib_model_kind *model = c->stages.transform->model;
+    const struct trib_model_ops *model = c->stages.transform->model;
     const uint32_t own = model       ? model->params
                          : c->values ? 0
                                      : c->stages.quantise->params;
@@ -454,7 +454,7 @@ static bool feeds_back(const struct trib_codec *c)
 
 static void set_defaults(struct trib_codec *c)
 {
-    const struct trib_model_kind *model = c->stages.transform->model;
+    const struct trib_model_ops *model = c->stages.transform->model;
 
     for (int id = 0; id < TRIB_PARAM_COUNT; id++)
         c->param[id] = params[id].fallback;

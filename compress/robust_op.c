@@ -13,7 +13,7 @@ size_t trib_robust_bytes(trib_dtype_t dtype, int n_src)
 }
 
 void trib_robust_reduce(const struct trib_robust *robust, const uint8_t *const *src,
-                        int n_src, const struct trib_reduce *r)
+                        int n_src, const struct trib_reduce_args *r)
 {
     if (robust->dtype == TRIB_F64)
         trib_robust_reduce_f64(robust, src, n_src, r);

@@ -53,10 +53,10 @@ size_t trib_robust_bytes(trib_dtype_t dtype, int n_src);
  * r        n, dst, n_dst; nothing else of it is read
  */
 void trib_robust_reduce(const struct trib_robust *robust, const uint8_t *const *src,
-                        int n_src, const struct trib_reduce *r);
+                        int n_src, const struct trib_reduce_args *r);
 
 /** trib_robust_reduce_f64 - the same of f64 alone: between the files of this. */
 void trib_robust_reduce_f64(const struct trib_robust *robust, const uint8_t *const *src,
-                            int n_src, const struct trib_reduce *r);
+                            int n_src, const struct trib_reduce_args *r);
 
 #endif

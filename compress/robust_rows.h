@@ -146,7 +146,7 @@ static void reduce_block(const struct trib_robust *robust, int n_src,
 }
 
 static void reduce_rows(const struct trib_robust *robust, const uint8_t *const *src,
-                        int n_src, const struct trib_reduce *r)
+                        int n_src, const struct trib_reduce_args *r)
 {
     const size_t element = trib_dtype_size(robust->dtype);
     unsigned counted[BLOCK];

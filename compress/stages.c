@@ -5,5 +5,5 @@
 const struct trib_transform trib_transform_none = {.name = "none"};
 const struct trib_pack trib_pack_raw = {.name = "raw"};
 const struct trib_pack trib_pack_bits = {.name = "bits"};
-const struct trib_pack trib_pack_gaps = {.name = "gaps"};
-const struct trib_pack trib_pack_strata = {.name = "strata"};
+const struct trib_pack trib_pack_index_gaps = {.name = "index_gaps"};
+const struct trib_pack trib_pack_stratified = {.name = "stratified"};

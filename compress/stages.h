@@ -82,9 +82,9 @@ struct trib_values {
     size_t first; /* range */
     size_t count;
     struct trib_encode_key key; /* of value 0 of the word */
-    const float *share; /* of words that add: the heads of the range's buckets; NULL: of
-                         * x */
-    float *kept; /* NULL, or x if trib_lanes_keeps: it becomes what is left */
+    const float *agreed; /* of words that add: the heads of the range's buckets; NULL:
+                         * of x */
+    float *kept; /* NULL, or x if trib_packed_ints_keeps: it becomes what is left */
     float *told; /* of words that add; NULL, or x: it becomes what the word says */
 };
 
@@ -99,7 +99,7 @@ struct trib_decode {
 };
 
 struct trib_codec_ops; /* codec_ops.h */
-struct trib_model_kind; /* model_ops.h */
+struct trib_model_ops; /* model_ops.h */
 
 struct trib_transform {
     const char *name;
@@ -107,7 +107,7 @@ struct trib_transform {
     bool rotates; /* the values that are quantised are those of rotated.h */
     /* what it learns in a plan: then model.c makes the words, no other stage. Or
      * NULL */
-    const struct trib_model_kind *model;
+    const struct trib_model_ops *model;
 };
 
 struct trib_selection; /* selection.h */
@@ -118,7 +118,7 @@ struct trib_select {
     double ratio; /* default of that parameter */
     bool sparse;
     bool fixed; /* what is not chosen may not be sent either: never dense */
-    bool drawn; /* positions are those of trib_strata_of */
+    bool drawn; /* positions are those of trib_stratified_of */
     /* elements of a unit, of which positions are the numbers; the last may be
      * shorter */
     size_t (*unit)(const struct trib_codec *c);
@@ -148,8 +148,8 @@ struct trib_quantise {
     const struct trib_quantise *(*resolve)(struct trib_codec *c,
                                            const char **refusal_out);
     const struct trib_bucketing *bucketing; /* of buckets.h; NULL: it knows none */
-    const struct trib_lane_rule *lanes; /* of packed_ints.h; NULL: its words do not
-                                         * add */
+    const struct trib_packed_ints_rule *packed_ints; /* of packed_ints.h; NULL: its
+                                         * words do not add */
     bool exact; /* words are those of exact_sum.h, of no fixed length */
     bool grows; /* no contraction: error feedback around it would grow without bound */
     const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
@@ -160,7 +160,7 @@ struct trib_pack {
     const char *name;
     /* of codes of variable length, dense codecs only (varlen.h); NULL: the quantiser's
      * own bytes */
-    const struct trib_variable *variable;
+    const struct trib_varlen *varlen;
 };
 
 struct trib_stages {
@@ -215,12 +215,12 @@ extern const struct trib_quantise trib_quantise_f32;
 extern const struct trib_quantise trib_quantise_f16;
 extern const struct trib_quantise trib_quantise_bf16;
 extern const struct trib_quantise trib_quantise_f8;
-extern const struct trib_quantise trib_quantise_levels;
+extern const struct trib_quantise trib_quantise_qsgd;
 extern const struct trib_quantise trib_quantise_natural;
 extern const struct trib_quantise trib_quantise_dither;
-extern const struct trib_quantise trib_quantise_powers;
+extern const struct trib_quantise trib_quantise_dither_table;
 extern const struct trib_quantise trib_quantise_ternary;
-extern const struct trib_quantise trib_quantise_levels_shared;
+extern const struct trib_quantise trib_quantise_qsgd_shared;
 extern const struct trib_quantise trib_quantise_ternary_shared;
 extern const struct trib_quantise trib_quantise_int4;
 extern const struct trib_quantise trib_quantise_int8;
@@ -234,8 +234,8 @@ extern const struct trib_quantise trib_quantise_sign;
 extern const struct trib_quantise trib_quantise_magnitude;
 extern const struct trib_pack trib_pack_raw;
 extern const struct trib_pack trib_pack_bits;
-extern const struct trib_pack trib_pack_gaps;
-extern const struct trib_pack trib_pack_strata;
+extern const struct trib_pack trib_pack_index_gaps;
+extern const struct trib_pack trib_pack_stratified;
 extern const struct trib_pack trib_pack_omega;
 extern const struct trib_pack trib_pack_entropy;
 

@@ -305,18 +305,19 @@ trib_status_t trib_codec_check(const char *codec, char *text, size_t bytes)
 
 static trib_status_t describe(const char *codec, trib_codec_sheet_fn fn, void *arg)
 {
-    struct trib_sheet *sheet;
+    struct trib_codec_description *sheet;
     struct trib_error err = {0};
     struct trib_config cfg;
     const bool set = trib_config_load(&cfg, NULL, NULL, NULL) == TRIB_OK;
-    trib_status_t st = trib_sheet_create(codec, set ? cfg.chunk : 65536, &err, &sheet);
+    trib_status_t st =
+        trib_codec_description_create(codec, set ? cfg.chunk : 65536, &err, &sheet);
 
     if (st != TRIB_OK) {
         trib_say_error(trib_error_text(&err));
         return st;
     }
-    fn(arg, trib_sheet_get(sheet));
-    trib_sheet_destroy(sheet);
+    fn(arg, trib_codec_description_get(sheet));
+    trib_codec_description_destroy(sheet);
     return TRIB_OK;
 }
 

@@ -28,7 +28,7 @@
  * the place of ranks. stream: use non-temporal stores (and fence them) where they can
  * help: the destination will not be read soon.
  */
-struct trib_reduce {
+struct trib_reduce_args {
     const void *src[TRIB_REDUCE_MAX_SRC];
     void *dst[TRIB_REDUCE_MAX_DST];
     int n_src;
@@ -41,7 +41,7 @@ struct trib_reduce {
 };
 
 /* Vectors of lanes, one byte each, that are to be summed. */
-struct trib_lanes_sum {
+struct trib_packed_ints_sum {
     const uint8_t *const *src; /* [n_src] */
     size_t n_src;              /* at least 1 */
     size_t n;                  /* lanes */
@@ -53,10 +53,10 @@ struct trib_lanes_sum {
  * with u in [0, 1), the upper 24 bits of h:
  *     h = i * 0x9e3779b9 + key[0];  h ^= h >> 16;  h *= 0x7feb352d;  h ^= h >> 15;
  *     h += key[1];                  h *= 0x846ca68b
- * and a code becomes level * (1 / highest) * norm, for levels_add times weight after
+ * and a code becomes level * (1 / highest) * norm, for qsgd_add times weight after
  * that. For highest = 2^b - 1, b <= 7, highest * (1 / highest) is exactly 1 in float32.
  */
-struct trib_levels {
+struct trib_qsgd_args {
     float scale; /* highest / norm */
     float norm;
     float weight;
@@ -66,15 +66,15 @@ struct trib_levels {
 };
 
 /*
- * Rounding of magnitudes to powers of two. With h as above, h = (h & noise) | fixed,
- * y = |x| * scale and e its biased exponent, the level is
+ * Rounding of magnitudes to powers of two. With h as above, h = (h & random_mask) |
+ * fixed, y = |x| * scale and e its biased exponent, the level is
  *     e > base:  min(((bits of y + (h >> 9)) >> 23) - base, highest)
  *     else       floor(y * steps + u), u in [0, 1) the upper 24 bits of h
  * and the code level | (x negative ? sign : 0). Level l > 0 becomes the float with the
- * biased exponent l + base, times norm; for octaves_add times weight after that. x is
+ * biased exponent l + base, times norm; for natural_add times weight after that. x is
  * finite, y * steps below 1 where it counts.
  */
-struct trib_octaves {
+struct trib_natural_args {
     float scale;
     float steps;
     float norm;
@@ -82,26 +82,26 @@ struct trib_octaves {
     int32_t base;
     int32_t highest;
     uint32_t sign; /* the bit above the level's */
-    uint32_t noise;
+    uint32_t random_mask;
     uint32_t fixed;
     uint32_t key[2];
 };
 
 /*
- * Integers on an even grid. With h as above, h = (h & noise) | fixed, u in [0, 1) its
- * upper 24 bits, the symbol is
+ * Integers on an even grid. With h as above, h = (h & random_mask) | fixed, u in [0, 1)
+ * its upper 24 bits, the symbol is
  *     floor(x * scale + shift + u), at least low, at most high, plus offset
  * and low for a NaN. A lane, which is a symbol or the sum of several, becomes
- * (lane - middle) * unit + base, for integers_add times weight after that. low, high:
- * whole numbers; low + offset >= 0.
+ * (lane - middle) * unit + base, for shared_scale_add times weight after that. low,
+ * high: whole numbers; low + offset >= 0.
  */
-struct trib_integers {
+struct trib_shared_scale_args {
     float scale;
     float shift;
     float low;
     float high;
     uint32_t offset;
-    uint32_t noise;
+    uint32_t random_mask;
     uint32_t fixed;
     uint32_t key[2];
     uint32_t middle;
@@ -117,10 +117,10 @@ struct trib_integers {
  * level k is the highest that is not above y; the number of y's bits times factor, plus
  * offset, cut off, is k or k - 1, or below 0. The code is
  *     min(floor((y - level[k]) * per_gap[k] + u), 1) + k | (x negative ? sign : 0)
- * with u as above, and becomes its level times norm; for powers_add times weight after
+ * with u as above, and becomes its level times norm; for dither_add times weight after
  * that. Both tables have room for TRIB_LEVELS_MAX.
  */
-struct trib_powers {
+struct trib_dither_args {
     const float *level;
     const float *per_gap; /* 1 / (level[k + 1] - level[k]); of the highest 0 */
     float scale;
@@ -205,8 +205,8 @@ enum { TRIB_GRID_SYMBOLS = 16, TRIB_GRID_POINTS_MAX = 31 };
  * which rise from value[0] = 0 to value[15] = highest. x lies at
  *     p = min(max(x * scale + middle, 0), highest)        (NaN: at 0)
  * With value[j] <= p < value[j + 1] the symbol is j + 1 if u * (value[j + 1] -
- * value[j]) is below p - value[j], else j; u as for struct trib_levels. So the mean of
- * value[symbol] is p, and a point of value[] is hit exactly.
+ * value[j]) is below p - value[j], else j; u as for struct trib_qsgd_args. So the mean
+ * of value[symbol] is p, and a point of value[] is hit exactly.
  */
 struct trib_grid {
     float scale;
@@ -241,9 +241,9 @@ struct trib_gemm {
 
 struct trib_exact_range;
 struct trib_numbers;
-struct trib_strata;
+struct trib_stratified;
 
-typedef void (*trib_reduce_fn)(const struct trib_reduce *r);
+typedef void (*trib_reduce_fn)(const struct trib_reduce_args *r);
 
 struct trib_kernels {
     const char *isa; /* "c", "avx2", "avx512", "neon" */
@@ -279,11 +279,11 @@ struct trib_kernels {
     size_t (*select_ahead)(const float *g, const float *d, size_t n,
                            const struct trib_ahead *a, uint32_t *positions_out);
     /* Those of stratified.h, in strata first … first + count - 1 of s->k */
-    void (*strata_positions)(const struct trib_strata *s, size_t first, size_t count,
-                             uint32_t *positions_out);
+    void (*stratified_positions)(const struct trib_stratified *s, size_t first,
+                                 size_t count, uint32_t *positions_out);
     /* Bytes that the gaps between rising positions (compress/pack/index_gaps.h) take
      * beyond one each */
-    size_t (*gaps_long)(const uint32_t *positions, size_t m);
+    size_t (*index_gaps_long)(const uint32_t *positions, size_t m);
     /* Numbers of the blocks of `block` elements, the last maybe shorter, in which not
      * all magnitudes are 0, rising; returns how many. Room for all. */
     size_t (*blocks_nonzero)(const float *x, size_t n, size_t block,
@@ -291,46 +291,46 @@ struct trib_kernels {
     /* elements that are NaN or Inf become 0 */
     void (*drop_not_finite)(float *x, size_t n);
     /* one code a byte, from n elements, and back */
-    void (*levels_encode)(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_levels *l);
-    void (*levels_decode)(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_levels *l);
-    void (*levels_add)(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_levels *l);
-    void (*octaves_encode)(uint8_t *codes, const float *x, size_t n,
-                           const struct trib_octaves *o);
-    void (*octaves_decode)(float *x, const uint8_t *codes, size_t n,
-                           const struct trib_octaves *o);
-    void (*octaves_add)(float *acc, const uint8_t *codes, size_t n,
-                        const struct trib_octaves *o);
+    void (*qsgd_encode)(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_qsgd_args *l);
+    void (*qsgd_decode)(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_qsgd_args *l);
+    void (*qsgd_add)(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_qsgd_args *l);
+    void (*natural_encode)(uint8_t *codes, const float *x, size_t n,
+                           const struct trib_natural_args *o);
+    void (*natural_decode)(float *x, const uint8_t *codes, size_t n,
+                           const struct trib_natural_args *o);
+    void (*natural_add)(float *acc, const uint8_t *codes, size_t n,
+                        const struct trib_natural_args *o);
     /* the largest of x and of -x; x is finite, n > 0 */
     void (*range)(const float *x, size_t n, float out[2]);
     /* one symbol or lane a byte; u16: two bytes, at any address */
-    void (*integers_encode)(uint8_t *symbols, const float *x, size_t n,
-                        const struct trib_integers *g);
-    void (*integers_encode_u16)(uint8_t *symbols, const float *x, size_t n,
-                            const struct trib_integers *g);
+    void (*shared_scale_encode)(uint8_t *symbols, const float *x, size_t n,
+                        const struct trib_shared_scale_args *g);
+    void (*shared_scale_encode_u16)(uint8_t *symbols, const float *x, size_t n,
+                            const struct trib_shared_scale_args *g);
     /* The same, and x becomes what that leaves of it: x - value of its symbol, 0 for
      * what is not finite. */
-    void (*integers_keep)(uint8_t *symbols, float *x, size_t n,
-                          const struct trib_integers *g);
-    void (*integers_keep_u16)(uint8_t *symbols, float *x, size_t n,
-                              const struct trib_integers *g);
-    void (*integers_decode)(float *x, const uint8_t *lanes, size_t n,
-                        const struct trib_integers *g);
-    void (*integers_decode_u16)(float *x, const uint8_t *lanes, size_t n,
-                            const struct trib_integers *g);
-    void (*integers_add)(float *acc, const uint8_t *lanes, size_t n,
-                     const struct trib_integers *g);
-    void (*integers_add_u16)(float *acc, const uint8_t *lanes, size_t n,
-                         const struct trib_integers *g);
+    void (*shared_scale_keep)(uint8_t *symbols, float *x, size_t n,
+                          const struct trib_shared_scale_args *g);
+    void (*shared_scale_keep_u16)(uint8_t *symbols, float *x, size_t n,
+                              const struct trib_shared_scale_args *g);
+    void (*shared_scale_decode)(float *x, const uint8_t *lanes, size_t n,
+                        const struct trib_shared_scale_args *g);
+    void (*shared_scale_decode_u16)(float *x, const uint8_t *lanes, size_t n,
+                            const struct trib_shared_scale_args *g);
+    void (*shared_scale_add)(float *acc, const uint8_t *lanes, size_t n,
+                     const struct trib_shared_scale_args *g);
+    void (*shared_scale_add_u16)(float *acc, const uint8_t *lanes, size_t n,
+                         const struct trib_shared_scale_args *g);
     /* sum += lanes, modulo 2^16 */
-    void (*lanes_add_u8)(uint16_t *sum, const uint8_t *lanes, size_t n);
-    void (*lanes_add_u16)(uint16_t *sum, const uint8_t *lanes, size_t n);
+    void (*packed_ints_add_u8)(uint16_t *sum, const uint8_t *lanes, size_t n);
+    void (*packed_ints_add_u16)(uint16_t *sum, const uint8_t *lanes, size_t n);
     /* at any address, 16 bits each, modulo 2^16 */
-    void (*lanes_sum_u8)(uint8_t *sum, const struct trib_lanes_sum *s);
+    void (*packed_ints_sum_u8)(uint8_t *sum, const struct trib_packed_ints_sum *s);
     /* a lane becomes how many of two thresholds it reaches, both below 2^31 */
-    void (*lanes_vote)(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie);
+    void (*packed_ints_vote)(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie);
     void (*sums_by_sign)(const float *x, size_t n, struct trib_sums *out);
     void (*signs_encode)(uint8_t *codes, const float *x, size_t n); /* 1: has a sign */
     void (*pair_decode)(float *x, const uint8_t *codes, size_t n,
@@ -341,12 +341,12 @@ struct trib_kernels {
     void (*average)(float *v, const float *x, size_t n, float keep, float take);
     /* out may be a or b */
     void (*combine)(float *out, const struct trib_combine *c, size_t n);
-    void (*powers_encode)(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_powers *p);
-    void (*powers_decode)(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_powers *p);
-    void (*powers_add)(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_powers *p);
+    void (*dither_encode)(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_dither_args *p);
+    void (*dither_decode)(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_dither_args *p);
+    void (*dither_add)(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_dither_args *p);
     /* To one of the two neighbours, so that the mean is right, by the hash above.
      * Beyond the largest finite number as from_f32. */
     void (*f16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);

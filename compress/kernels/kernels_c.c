@@ -6,10 +6,10 @@
  */
 #include "compress/kernels/kernels_scalar.h"
 #include "compress/kernels/kernels_scalar_codec.h"
-#include "compress/kernels/kernels_scalar_integers.h"
+#include "compress/kernels/kernels_scalar_shared_scale.h"
 #include "compress/kernels/kernels_scalar_quant.h"
 #include "compress/kernels/kernels_scalar_select.h"
-#include "compress/kernels/kernels_scalar_strata.h"
+#include "compress/kernels/kernels_scalar_stratified.h"
 #include "compress/kernels/kernels_scalar_feedback.h"
 #include "compress/kernels/kernels_scalar_crc.h"
 #include "compress/kernels/kernels_scalar_exact.h"
@@ -21,12 +21,13 @@
 
 /* clang-format off */
 #define REDUCE_FLOAT(op, type) \
-    static void op##_##type(const struct trib_reduce *r) \
+    static void op##_##type(const struct trib_reduce_args *r) \
     { reduce_float(r, op##_float, load_##type, save_##type); }
 #define REDUCE_DOUBLE(op) \
-    static void op##_f64(const struct trib_reduce *r) { reduce_double(r, op##_double); }
+    static void op##_f64(const struct trib_reduce_args *r) \
+    { reduce_double(r, op##_double); }
 #define REDUCE_INT(op, type) \
-    static void op##_##type(const struct trib_reduce *r) \
+    static void op##_##type(const struct trib_reduce_args *r) \
     { reduce_int(r, op##_int, format_##type); }
 #define OPERATORS(kind, type) \
     kind(add, type) kind(min, type) kind(max, type) kind(mul, type)
@@ -93,9 +94,9 @@ static size_t select_ahead(const float *g, const float *d, size_t n,
     return select_ahead_scalar(g, d, 0, n, a, positions_out);
 }
 
-static size_t gaps_long(const uint32_t *positions, size_t m)
+static size_t index_gaps_long(const uint32_t *positions, size_t m)
 {
-    return gaps_long_scalar(positions, 0, m);
+    return index_gaps_long_scalar(positions, 0, m);
 }
 
 static size_t blocks_nonzero(const float *x, size_t n, size_t block,
@@ -109,40 +110,40 @@ static void drop_not_finite(float *x, size_t n)
     drop_not_finite_scalar(x, n);
 }
 
-static void levels_encode(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_levels *l)
+static void qsgd_encode(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_qsgd_args *l)
 {
-    levels_encode_scalar(codes, x, n, 0, l);
+    qsgd_encode_scalar(codes, x, n, 0, l);
 }
 
-static void levels_decode(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_levels *l)
+static void qsgd_decode(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_qsgd_args *l)
 {
-    levels_decode_scalar(x, codes, n, l);
+    qsgd_decode_scalar(x, codes, n, l);
 }
 
-static void levels_add(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_levels *l)
+static void qsgd_add(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_qsgd_args *l)
 {
-    levels_add_scalar(acc, codes, n, l);
+    qsgd_add_scalar(acc, codes, n, l);
 }
 
-static void octaves_encode(uint8_t *codes, const float *x, size_t n,
-                           const struct trib_octaves *o)
+static void natural_encode(uint8_t *codes, const float *x, size_t n,
+                           const struct trib_natural_args *o)
 {
-    octaves_encode_scalar(codes, x, n, 0, o);
+    natural_encode_scalar(codes, x, n, 0, o);
 }
 
-static void octaves_decode(float *x, const uint8_t *codes, size_t n,
-                           const struct trib_octaves *o)
+static void natural_decode(float *x, const uint8_t *codes, size_t n,
+                           const struct trib_natural_args *o)
 {
-    octaves_decode_scalar(x, codes, n, o);
+    natural_decode_scalar(x, codes, n, o);
 }
 
-static void octaves_add(float *acc, const uint8_t *codes, size_t n,
-                        const struct trib_octaves *o)
+static void natural_add(float *acc, const uint8_t *codes, size_t n,
+                        const struct trib_natural_args *o)
 {
-    octaves_add_scalar(acc, codes, n, o);
+    natural_add_scalar(acc, codes, n, o);
 }
 
 static void range(const float *x, size_t n, float out[2])
@@ -150,78 +151,78 @@ static void range(const float *x, size_t n, float out[2])
     range_scalar(x, n, out);
 }
 
-static void integers_encode(uint8_t *symbols, const float *x, size_t n,
-                            const struct trib_integers *g)
+static void shared_scale_encode(uint8_t *symbols, const float *x, size_t n,
+                            const struct trib_shared_scale_args *g)
 {
-    integers_encode_scalar(symbols, x, n, 0, g);
+    shared_scale_encode_scalar(symbols, x, n, 0, g);
 }
 
-static void integers_encode_u16(uint8_t *symbols, const float *x, size_t n,
-                                const struct trib_integers *g)
+static void shared_scale_encode_u16(uint8_t *symbols, const float *x, size_t n,
+                                const struct trib_shared_scale_args *g)
 {
-    integers_encode_u16_scalar(symbols, x, n, 0, g);
+    shared_scale_encode_u16_scalar(symbols, x, n, 0, g);
 }
 
-static void integers_keep(uint8_t *symbols, float *x, size_t n,
-                          const struct trib_integers *g)
+static void shared_scale_keep(uint8_t *symbols, float *x, size_t n,
+                          const struct trib_shared_scale_args *g)
 {
-    integers_keep_scalar(symbols, x, n, 0, g);
+    shared_scale_keep_scalar(symbols, x, n, 0, g);
 }
 
-static void integers_keep_u16(uint8_t *symbols, float *x, size_t n,
-                              const struct trib_integers *g)
+static void shared_scale_keep_u16(uint8_t *symbols, float *x, size_t n,
+                              const struct trib_shared_scale_args *g)
 {
-    integers_keep_u16_scalar(symbols, x, n, 0, g);
+    shared_scale_keep_u16_scalar(symbols, x, n, 0, g);
 }
 
-static void integers_decode(float *x, const uint8_t *lanes, size_t n,
-                            const struct trib_integers *g)
+static void shared_scale_decode(float *x, const uint8_t *lanes, size_t n,
+                            const struct trib_shared_scale_args *g)
 {
-    integers_decode_scalar(x, lanes, n, g);
+    shared_scale_decode_scalar(x, lanes, n, g);
 }
 
-static void integers_decode_u16(float *x, const uint8_t *lanes, size_t n,
-                                const struct trib_integers *g)
+static void shared_scale_decode_u16(float *x, const uint8_t *lanes, size_t n,
+                                const struct trib_shared_scale_args *g)
 {
-    integers_decode_u16_scalar(x, lanes, n, g);
+    shared_scale_decode_u16_scalar(x, lanes, n, g);
 }
 
-static void integers_add(float *acc, const uint8_t *lanes, size_t n,
-                         const struct trib_integers *g)
+static void shared_scale_add(float *acc, const uint8_t *lanes, size_t n,
+                         const struct trib_shared_scale_args *g)
 {
-    integers_add_scalar(acc, lanes, n, g);
+    shared_scale_add_scalar(acc, lanes, n, g);
 }
 
-static void integers_add_u16(float *acc, const uint8_t *lanes, size_t n,
-                             const struct trib_integers *g)
+static void shared_scale_add_u16(float *acc, const uint8_t *lanes, size_t n,
+                             const struct trib_shared_scale_args *g)
 {
-    integers_add_u16_scalar(acc, lanes, n, g);
+    shared_scale_add_u16_scalar(acc, lanes, n, g);
 }
 
-static void lanes_add_u8(uint16_t *sum, const uint8_t *lanes, size_t n)
+static void packed_ints_add_u8(uint16_t *sum, const uint8_t *lanes, size_t n)
 {
-    lanes_add_u8_scalar(sum, lanes, n);
+    packed_ints_add_u8_scalar(sum, lanes, n);
 }
 
-static void lanes_add_u16(uint16_t *sum, const uint8_t *lanes, size_t n)
+static void packed_ints_add_u16(uint16_t *sum, const uint8_t *lanes, size_t n)
 {
-    lanes_add_u16_scalar(sum, lanes, n);
+    packed_ints_add_u16_scalar(sum, lanes, n);
 }
 
-static void strata_positions(const struct trib_strata *s, size_t first, size_t count,
-                             uint32_t *positions_out)
+static void stratified_positions(const struct trib_stratified *s, size_t first,
+                                 size_t count, uint32_t *positions_out)
 {
-    strata_positions_scalar(s, first, count, positions_out);
+    stratified_positions_scalar(s, first, count, positions_out);
 }
 
-static void lanes_sum_u8(uint8_t *sum, const struct trib_lanes_sum *s)
+static void packed_ints_sum_u8(uint8_t *sum, const struct trib_packed_ints_sum *s)
 {
-    lanes_sum_u8_scalar(sum, s, 0);
+    packed_ints_sum_u8_scalar(sum, s, 0);
 }
 
-static void lanes_vote(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)
+static void packed_ints_vote(uint8_t *lanes, size_t n, uint32_t more, uint32_t tie)
 {
-    lanes_vote_scalar(lanes, n, more, tie);
+    packed_ints_vote_scalar(lanes, n, more, tie);
 }
 
 static void sums_by_sign(const float *x, size_t n, struct trib_sums *out)
@@ -256,22 +257,22 @@ static void combine(float *out, const struct trib_combine *c, size_t n)
     combine_scalar(out, c, n);
 }
 
-static void powers_encode(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_powers *p)
+static void dither_encode(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_dither_args *p)
 {
-    powers_encode_scalar(codes, x, n, 0, p);
+    dither_encode_scalar(codes, x, n, 0, p);
 }
 
-static void powers_decode(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_powers *p)
+static void dither_decode(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_dither_args *p)
 {
-    powers_decode_scalar(x, codes, n, p);
+    dither_decode_scalar(x, codes, n, p);
 }
 
-static void powers_add(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_powers *p)
+static void dither_add(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_dither_args *p)
 {
-    powers_add_scalar(acc, codes, n, p);
+    dither_add_scalar(acc, codes, n, p);
 }
 
 static void f16_random(void *dst, const float *src, size_t n, const uint32_t key[2])
@@ -359,38 +360,38 @@ const struct trib_kernels trib_kernels_c = {
     .add_select = add_select,
     .add_max = add_max,
     .select_ahead = select_ahead,
-    .strata_positions = strata_positions,
-    .gaps_long = gaps_long,
+    .stratified_positions = stratified_positions,
+    .index_gaps_long = index_gaps_long,
     .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
-    .levels_encode = levels_encode,
-    .levels_decode = levels_decode,
-    .levels_add = levels_add,
-    .octaves_encode = octaves_encode,
-    .octaves_decode = octaves_decode,
-    .octaves_add = octaves_add,
+    .qsgd_encode = qsgd_encode,
+    .qsgd_decode = qsgd_decode,
+    .qsgd_add = qsgd_add,
+    .natural_encode = natural_encode,
+    .natural_decode = natural_decode,
+    .natural_add = natural_add,
     .range = range,
-    .integers_encode = integers_encode,
-    .integers_encode_u16 = integers_encode_u16,
-    .integers_keep = integers_keep,
-    .integers_keep_u16 = integers_keep_u16,
-    .integers_decode = integers_decode,
-    .integers_decode_u16 = integers_decode_u16,
-    .integers_add = integers_add,
-    .integers_add_u16 = integers_add_u16,
-    .lanes_add_u8 = lanes_add_u8,
-    .lanes_add_u16 = lanes_add_u16,
-    .lanes_sum_u8 = lanes_sum_u8,
-    .lanes_vote = lanes_vote,
+    .shared_scale_encode = shared_scale_encode,
+    .shared_scale_encode_u16 = shared_scale_encode_u16,
+    .shared_scale_keep = shared_scale_keep,
+    .shared_scale_keep_u16 = shared_scale_keep_u16,
+    .shared_scale_decode = shared_scale_decode,
+    .shared_scale_decode_u16 = shared_scale_decode_u16,
+    .shared_scale_add = shared_scale_add,
+    .shared_scale_add_u16 = shared_scale_add_u16,
+    .packed_ints_add_u8 = packed_ints_add_u8,
+    .packed_ints_add_u16 = packed_ints_add_u16,
+    .packed_ints_sum_u8 = packed_ints_sum_u8,
+    .packed_ints_vote = packed_ints_vote,
     .sums_by_sign = sums_by_sign,
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,
     .pair_add = pair_add,
     .average = average,
     .combine = combine,
-    .powers_encode = powers_encode,
-    .powers_decode = powers_decode,
-    .powers_add = powers_add,
+    .dither_encode = dither_encode,
+    .dither_decode = dither_decode,
+    .dither_add = dither_add,
     .f16_random = f16_random,
     .bf16_random = bf16_random,
     .f8_encode = f8_encode,

@@ -137,12 +137,12 @@ KERNEL size_t block_of(size_t left)
     return left < SCALAR_BLOCK ? left : SCALAR_BLOCK;
 }
 
-KERNEL float weigh(const struct trib_reduce *r, int k, float v)
+KERNEL float weigh(const struct trib_reduce_args *r, int k, float v)
 {
     return r->weight ? r->weight[k] * v : v;
 }
 
-KERNEL void reduce_float(const struct trib_reduce *r, float (*op)(float, float),
+KERNEL void reduce_float(const struct trib_reduce_args *r, float (*op)(float, float),
                          float (*load)(const void *, size_t),
                          void (*save)(void *, size_t, float))
 {
@@ -163,7 +163,8 @@ KERNEL void reduce_float(const struct trib_reduce *r, float (*op)(float, float),
     }
 }
 
-KERNEL void reduce_double(const struct trib_reduce *r, double (*op)(double, double))
+KERNEL void reduce_double(const struct trib_reduce_args *r,
+                          double (*op)(double, double))
 {
     double acc[SCALAR_BLOCK];
     for (size_t i = 0, m; i < r->n; i += m) {
@@ -187,8 +188,8 @@ struct int_format {
     int64_t (*wrap)(int64_t);
 };
 
-KERNEL void reduce_int(const struct trib_reduce *r, int64_t (*op)(int64_t, int64_t),
-                       const struct int_format f)
+KERNEL void reduce_int(const struct trib_reduce_args *r,
+                       int64_t (*op)(int64_t, int64_t), const struct int_format f)
 {
     int64_t acc[SCALAR_BLOCK];
     for (size_t i = 0, m; i < r->n; i += m) {

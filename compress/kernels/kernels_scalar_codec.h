@@ -96,7 +96,7 @@ KERNEL void drop_not_finite_scalar(float *x, size_t n)
         x[i] = magnitude_of(x[i]) < 0x7f800000u ? x[i] : 0.0f;
 }
 
-KERNEL uint32_t level_hash(uint32_t i, const uint32_t key[2])
+KERNEL uint32_t random_hash(uint32_t i, const uint32_t key[2])
 {
     uint32_t h = i * 0x9e3779b9u + key[0];
     h ^= h >> 16;
@@ -106,9 +106,9 @@ KERNEL uint32_t level_hash(uint32_t i, const uint32_t key[2])
     return h * 0x846ca68bu;
 }
 
-KERNEL uint8_t level_code(float x, uint32_t i, const struct trib_levels *l)
+KERNEL uint8_t qsgd_code(float x, uint32_t i, const struct trib_qsgd_args *l)
 {
-    const float u = (float)(level_hash(i, l->key) >> 8) * 0x1p-24f;
+    const float u = (float)(random_hash(i, l->key) >> 8) * 0x1p-24f;
     const float y = float_of(magnitude_of(x)) * l->scale + u;
     const uint32_t level = (uint32_t)y;
     return (uint8_t)((level < l->highest ? level : l->highest) |
@@ -116,37 +116,37 @@ KERNEL uint8_t level_code(float x, uint32_t i, const struct trib_levels *l)
 }
 
 /* A code from the wire may have a level above the highest: then the value is larger. */
-KERNEL float level_value(uint8_t code, const struct trib_levels *l)
+KERNEL float qsgd_value(uint8_t code, const struct trib_qsgd_args *l)
 {
     const float level = (float)(code & (l->sign - 1u));
     const float v = level * (1.0f / (float)l->highest) * l->norm;
     return float_of(bits_of(v) ^ (code & l->sign ? 0x80000000u : 0u));
 }
 
-KERNEL void levels_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
-                                 const struct trib_levels *l)
+KERNEL void qsgd_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
+                                 const struct trib_qsgd_args *l)
 {
     for (size_t i = first; i < n; i++)
-        codes[i] = level_code(x[i], (uint32_t)i, l);
+        codes[i] = qsgd_code(x[i], (uint32_t)i, l);
 }
 
-KERNEL void levels_decode_scalar(float *x, const uint8_t *codes, size_t n,
-                                 const struct trib_levels *l)
+KERNEL void qsgd_decode_scalar(float *x, const uint8_t *codes, size_t n,
+                                 const struct trib_qsgd_args *l)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = level_value(codes[i], l);
+        x[i] = qsgd_value(codes[i], l);
 }
 
-KERNEL void levels_add_scalar(float *acc, const uint8_t *codes, size_t n,
-                              const struct trib_levels *l)
+KERNEL void qsgd_add_scalar(float *acc, const uint8_t *codes, size_t n,
+                              const struct trib_qsgd_args *l)
 {
     for (size_t i = 0; i < n; i++)
-        acc[i] += l->weight * level_value(codes[i], l);
+        acc[i] += l->weight * qsgd_value(codes[i], l);
 }
 
-KERNEL uint8_t octave_code(float x, uint32_t i, const struct trib_octaves *o)
+KERNEL uint8_t natural_code(float x, uint32_t i, const struct trib_natural_args *o)
 {
-    const uint32_t h = (level_hash(i, o->key) & o->noise) | o->fixed;
+    const uint32_t h = (random_hash(i, o->key) & o->random_mask) | o->fixed;
     const float y = float_of(magnitude_of(x)) * o->scale;
     int32_t level;
     if ((int32_t)(bits_of(y) >> 23) > o->base) {
@@ -160,7 +160,7 @@ KERNEL uint8_t octave_code(float x, uint32_t i, const struct trib_octaves *o)
 
 /* Whatever the code and the base are: an exponent that does not fit loses its upper
  * bits. */
-KERNEL float octave_value(uint8_t code, const struct trib_octaves *o)
+KERNEL float natural_value(uint8_t code, const struct trib_natural_args *o)
 {
     const uint32_t level = code & (o->sign - 1u);
     const uint32_t bits = (level + (uint32_t)o->base) << 23 & 0x7f800000u;
@@ -168,25 +168,25 @@ KERNEL float octave_value(uint8_t code, const struct trib_octaves *o)
     return float_of(bits_of(v) ^ (code & o->sign ? 0x80000000u : 0u));
 }
 
-KERNEL void octaves_encode_scalar(uint8_t *codes, const float *x, size_t n,
-                                  size_t first, const struct trib_octaves *o)
+KERNEL void natural_encode_scalar(uint8_t *codes, const float *x, size_t n,
+                                  size_t first, const struct trib_natural_args *o)
 {
     for (size_t i = first; i < n; i++)
-        codes[i] = octave_code(x[i], (uint32_t)i, o);
+        codes[i] = natural_code(x[i], (uint32_t)i, o);
 }
 
-KERNEL void octaves_decode_scalar(float *x, const uint8_t *codes, size_t n,
-                                  const struct trib_octaves *o)
+KERNEL void natural_decode_scalar(float *x, const uint8_t *codes, size_t n,
+                                  const struct trib_natural_args *o)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = octave_value(codes[i], o);
+        x[i] = natural_value(codes[i], o);
 }
 
-KERNEL void octaves_add_scalar(float *acc, const uint8_t *codes, size_t n,
-                               const struct trib_octaves *o)
+KERNEL void natural_add_scalar(float *acc, const uint8_t *codes, size_t n,
+                               const struct trib_natural_args *o)
 {
     for (size_t i = 0; i < n; i++)
-        acc[i] += o->weight * octave_value(codes[i], o);
+        acc[i] += o->weight * natural_value(codes[i], o);
 }
 
 #endif

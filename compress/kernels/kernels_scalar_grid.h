@@ -9,7 +9,7 @@
 
 KERNEL uint8_t grid_symbol(float x, uint32_t i, const struct trib_grid *g)
 {
-    const float u = (float)(level_hash(i, g->key) >> 8) * 0x1p-24f;
+    const float u = (float)(random_hash(i, g->key) >> 8) * 0x1p-24f;
     float p = x * g->scale + g->middle;
     p = p > 0.0f ? p : 0.0f;
     p = p < g->highest ? p : g->highest;

@@ -12,7 +12,7 @@ enum { HADAMARD_WORDS = (1 << TRIB_HADAMARD_LOG2_MAX) / 32 };
 /* 32 signs, those of the elements 32 * c and on */
 KERNEL uint32_t hadamard_hash(uint32_t c, const uint32_t key[2])
 {
-    const uint32_t h = level_hash(c, key);
+    const uint32_t h = random_hash(c, key);
     return h ^ h >> 16;
 }
 

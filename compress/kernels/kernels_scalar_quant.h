@@ -64,7 +64,7 @@ KERNEL void half_random_scalar(uint8_t *dst, const float *src, size_t n, size_t 
                                const uint32_t key[2], const struct narrow f)
 {
     for (size_t i = first; i < n; i++) {
-        const uint32_t h = level_hash((uint32_t)i, key);
+        const uint32_t h = random_hash((uint32_t)i, key);
         const uint32_t code = narrow_random(float_of(magnitude_of(src[i])), h, f);
         const uint16_t half = (uint16_t)(code | (bits_of(src[i]) >> 16 & 0x8000u));
         memcpy(dst + i * sizeof half, &half, sizeof half);
@@ -78,7 +78,7 @@ KERNEL void f8_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t fi
     for (size_t i = first; i < n; i++) {
         const float y = float_of(magnitude_of(x[i])) * f->scale;
         const uint32_t code =
-            f->random ? narrow_random(y, level_hash((uint32_t)i, f->key), format)
+            f->random ? narrow_random(y, random_hash((uint32_t)i, f->key), format)
                       : narrow_nearest(y, format);
         codes[i] = (uint8_t)(code | (has_sign(x[i]) ? 0x80u : 0u));
     }
@@ -109,9 +109,9 @@ KERNEL void f8_add_scalar(float *acc, const uint8_t *codes, size_t n,
         acc[i] += f->weight * f8_value(codes[i], format, f->norm);
 }
 
-KERNEL uint8_t power_code(float x, uint32_t i, const struct trib_powers *p)
+KERNEL uint8_t dither_code(float x, uint32_t i, const struct trib_dither_args *p)
 {
-    const float u = (float)(level_hash(i, p->key) >> 8) * 0x1p-24f;
+    const float u = (float)(random_hash(i, p->key) >> 8) * 0x1p-24f;
     const float y = float_of(magnitude_of(x)) * p->scale;
     int32_t k = (int32_t)((float)(int32_t)bits_of(y) * p->factor + p->offset);
     k = k < p->highest - 1 ? k : p->highest - 1;
@@ -122,31 +122,31 @@ KERNEL uint8_t power_code(float x, uint32_t i, const struct trib_powers *p)
     return (uint8_t)(level | (has_sign(x) ? p->sign : 0u));
 }
 
-KERNEL float power_value(uint8_t code, const struct trib_powers *p)
+KERNEL float dither_value(uint8_t code, const struct trib_dither_args *p)
 {
     const float v = p->level[code & (p->sign - 1u)] * p->norm;
     return float_of(bits_of(v) ^ (code & p->sign ? 0x80000000u : 0u));
 }
 
-KERNEL void powers_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
-                                 const struct trib_powers *p)
+KERNEL void dither_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
+                                 const struct trib_dither_args *p)
 {
     for (size_t i = first; i < n; i++)
-        codes[i] = power_code(x[i], (uint32_t)i, p);
+        codes[i] = dither_code(x[i], (uint32_t)i, p);
 }
 
-KERNEL void powers_decode_scalar(float *x, const uint8_t *codes, size_t n,
-                                 const struct trib_powers *p)
+KERNEL void dither_decode_scalar(float *x, const uint8_t *codes, size_t n,
+                                 const struct trib_dither_args *p)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = power_value(codes[i], p);
+        x[i] = dither_value(codes[i], p);
 }
 
-KERNEL void powers_add_scalar(float *acc, const uint8_t *codes, size_t n,
-                              const struct trib_powers *p)
+KERNEL void dither_add_scalar(float *acc, const uint8_t *codes, size_t n,
+                              const struct trib_dither_args *p)
 {
     for (size_t i = 0; i < n; i++)
-        acc[i] += p->weight * power_value(codes[i], p);
+        acc[i] += p->weight * dither_value(codes[i], p);
 }
 
 #endif

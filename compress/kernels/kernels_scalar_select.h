@@ -38,7 +38,7 @@ KERNEL size_t select_ahead_scalar(const float *g, const float *d, size_t from, s
     return m;
 }
 
-KERNEL size_t gaps_long_scalar(const uint32_t *positions, size_t from, size_t m)
+KERNEL size_t index_gaps_long_scalar(const uint32_t *positions, size_t from, size_t m)
 {
     size_t bytes = 0;
     for (size_t i = from; i < m; i++) {

@@ -7,7 +7,7 @@
  */
 #include "compress/kernels/kernels_scalar.h"
 #include "compress/kernels/kernels_scalar_codec.h"
-#include "compress/kernels/kernels_scalar_integers.h"
+#include "compress/kernels/kernels_scalar_shared_scale.h"
 #include "compress/kernels/kernels_scalar_quant.h"
 #include "compress/kernels/kernels_scalar_select.h"
 #if defined(__x86_64__)
@@ -117,14 +117,14 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 }
 
 #include "compress/kernels/kernels_vec_codec.h"
-#include "compress/kernels/kernels_vec_integers.h"
+#include "compress/kernels/kernels_vec_shared_scale.h"
 #include "compress/kernels/kernels_vec_select.h"
 #include "compress/kernels/kernels_vec_feedback.h"
 #include "compress/kernels/kernels_vec_quant.h"
 #include "compress/kernels/kernels_vec_gemm.h"
 #include "compress/kernels/kernels_vec_grid.h"
 #include "compress/kernels/kernels_vec_hadamard.h"
-#include "compress/kernels/kernels_vec_strata.h"
+#include "compress/kernels/kernels_vec_stratified.h"
 
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
@@ -152,38 +152,38 @@ const struct trib_kernels VEC_TABLE = {
     .add_select = add_select,
     .add_max = add_max,
     .select_ahead = select_ahead,
-    .strata_positions = strata_positions,
-    .gaps_long = gaps_long,
+    .stratified_positions = stratified_positions,
+    .index_gaps_long = index_gaps_long,
     .blocks_nonzero = blocks_nonzero,
     .drop_not_finite = drop_not_finite,
-    .levels_encode = levels_encode,
-    .levels_decode = levels_decode,
-    .levels_add = levels_add,
-    .octaves_encode = octaves_encode,
-    .octaves_decode = octaves_decode,
-    .octaves_add = octaves_add,
+    .qsgd_encode = qsgd_encode,
+    .qsgd_decode = qsgd_decode,
+    .qsgd_add = qsgd_add,
+    .natural_encode = natural_encode,
+    .natural_decode = natural_decode,
+    .natural_add = natural_add,
     .range = range,
-    .integers_encode = integers_encode,
-    .integers_encode_u16 = integers_encode_u16,
-    .integers_keep = integers_keep,
-    .integers_keep_u16 = integers_keep_u16,
-    .integers_decode = integers_decode,
-    .integers_decode_u16 = integers_decode_u16,
-    .integers_add = integers_add,
-    .integers_add_u16 = integers_add_u16,
-    .lanes_add_u8 = lanes_add_u8,
-    .lanes_add_u16 = lanes_add_u16,
-    .lanes_sum_u8 = lanes_sum_u8,
-    .lanes_vote = lanes_vote,
+    .shared_scale_encode = shared_scale_encode,
+    .shared_scale_encode_u16 = shared_scale_encode_u16,
+    .shared_scale_keep = shared_scale_keep,
+    .shared_scale_keep_u16 = shared_scale_keep_u16,
+    .shared_scale_decode = shared_scale_decode,
+    .shared_scale_decode_u16 = shared_scale_decode_u16,
+    .shared_scale_add = shared_scale_add,
+    .shared_scale_add_u16 = shared_scale_add_u16,
+    .packed_ints_add_u8 = packed_ints_add_u8,
+    .packed_ints_add_u16 = packed_ints_add_u16,
+    .packed_ints_sum_u8 = packed_ints_sum_u8,
+    .packed_ints_vote = packed_ints_vote,
     .sums_by_sign = sums_by_sign,
     .signs_encode = signs_encode,
     .pair_decode = pair_decode,
     .pair_add = pair_add,
     .average = average,
     .combine = combine,
-    .powers_encode = powers_encode,
-    .powers_decode = powers_decode,
-    .powers_add = powers_add,
+    .dither_encode = dither_encode,
+    .dither_decode = dither_decode,
+    .dither_add = dither_add,
     .f16_random = f16_random,
     .bf16_random = bf16_random,
     .f8_encode = f8_encode,

@@ -53,7 +53,7 @@ static void drop_not_finite(float *x, size_t n)
     drop_not_finite_scalar(x + i, n - i);
 }
 
-struct level_vecs {
+struct qsgd_vecs {
     vec scale, highest, sign, key1;
 };
 
@@ -63,9 +63,9 @@ KERNEL vec v_counters(uint32_t key0)
     return v_add_i32(v_mul_i32(v_iota(), v_set_i32(0x9e3779b9u)), v_set_i32(key0));
 }
 
-KERNEL struct level_vecs level_vecs_of(const struct trib_levels *l)
+KERNEL struct qsgd_vecs qsgd_vecs_of(const struct trib_qsgd_args *l)
 {
-    return (struct level_vecs){
+    return (struct qsgd_vecs){
         .scale = v_set_f32(l->scale),
         .highest = v_set_i32(l->highest),
         .sign = v_set_i32(l->sign),
@@ -88,7 +88,7 @@ KERNEL vec v_add_uniform(vec y, vec h)
     return v_fma_f32(v_to_f32(v_shr_i32(h, 8)), v_set_f32(0x1p-24f), y);
 }
 
-KERNEL vec v_level_code(vec x, vec h, const struct level_vecs *l)
+KERNEL vec v_qsgd_code(vec x, vec h, const struct qsgd_vecs *l)
 {
     h = v_hash(h, l->key1);
     const vec y = v_add_uniform(v_mul_f32(v_magnitude(x), l->scale), h);
@@ -96,25 +96,25 @@ KERNEL vec v_level_code(vec x, vec h, const struct level_vecs *l)
     return v_or(level, v_and(v_sign_i32(x), l->sign));
 }
 
-static void levels_encode(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_levels *l)
+static void qsgd_encode(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_qsgd_args *l)
 {
     enum { L = VEC_LANES };
-    const struct level_vecs v = level_vecs_of(l);
+    const struct qsgd_vecs v = qsgd_vecs_of(l);
     const vec step = v_set_i32(L * 0x9e3779b9u);
     vec h = v_counters(l->key[0]);
     size_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
-        const vec a = v_level_code(v_load(x + i), h, &v), h1 = v_add_i32(h, step);
-        const vec b = v_level_code(v_load(x + i + L), h1, &v), h2 = v_add_i32(h1, step);
-        const vec c = v_level_code(v_load(x + i + 2 * L), h2, &v),
+        const vec a = v_qsgd_code(v_load(x + i), h, &v), h1 = v_add_i32(h, step);
+        const vec b = v_qsgd_code(v_load(x + i + L), h1, &v), h2 = v_add_i32(h1, step);
+        const vec c = v_qsgd_code(v_load(x + i + 2 * L), h2, &v),
                   h3 = v_add_i32(h2, step);
-        v_store_u8x4(codes + i, a, b, c, v_level_code(v_load(x + i + 3 * L), h3, &v));
+        v_store_u8x4(codes + i, a, b, c, v_qsgd_code(v_load(x + i + 3 * L), h3, &v));
         h = v_add_i32(h3, step);
     }
     for (; i + L <= n; i += L, h = v_add_i32(h, step))
-        v_store_u8(codes + i, v_level_code(v_load(x + i), h, &v));
-    levels_encode_scalar(codes, x, n, i, l);
+        v_store_u8(codes + i, v_qsgd_code(v_load(x + i), h, &v));
+    qsgd_encode_scalar(codes, x, n, i, l);
 }
 
 struct value_vecs {
@@ -122,7 +122,7 @@ struct value_vecs {
     int shift; /* from the sign's bit to bit 31 */
 };
 
-KERNEL struct value_vecs value_vecs_of(const struct trib_levels *l)
+KERNEL struct value_vecs value_vecs_of(const struct trib_qsgd_args *l)
 {
     return (struct value_vecs){
         .level = v_set_i32(l->sign - 1),
@@ -133,7 +133,7 @@ KERNEL struct value_vecs value_vecs_of(const struct trib_levels *l)
     };
 }
 
-KERNEL vec v_level_value(const uint8_t *codes, const struct value_vecs *l)
+KERNEL vec v_qsgd_value(const uint8_t *codes, const struct value_vecs *l)
 {
     const vec code = v_load_u8(codes);
     const vec level = v_to_f32(v_and(code, l->level));
@@ -141,37 +141,37 @@ KERNEL vec v_level_value(const uint8_t *codes, const struct value_vecs *l)
     return v_xor(v, v_shl_any_i32(v_and(code, l->sign), l->shift));
 }
 
-static void levels_decode(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_levels *l)
+static void qsgd_decode(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_qsgd_args *l)
 {
     const struct value_vecs v = value_vecs_of(l);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(x + i, v_level_value(codes + i, &v));
-    levels_decode_scalar(x + i, codes + i, n - i, l);
+        v_store(x + i, v_qsgd_value(codes + i, &v));
+    qsgd_decode_scalar(x + i, codes + i, n - i, l);
 }
 
-static void levels_add(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_levels *l)
+static void qsgd_add(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_qsgd_args *l)
 {
     const struct value_vecs v = value_vecs_of(l);
     const vec weight = v_set_f32(l->weight);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
         v_store(acc + i, v_add_f32(v_load(acc + i),
-                                   v_mul_f32(weight, v_level_value(codes + i, &v))));
-    levels_add_scalar(acc + i, codes + i, n - i, l);
+                                   v_mul_f32(weight, v_qsgd_value(codes + i, &v))));
+    qsgd_add_scalar(acc + i, codes + i, n - i, l);
 }
 
-struct octave_vecs {
-    vec scale, steps, base, above_base, minus_base, highest, sign, noise, fixed, unit,
-        key1;
-    vec below_octaves; /* a number is in the octaves if its bits are above */
+struct natural_vecs {
+    vec scale, steps, base, above_base, minus_base, highest, sign, random_mask, fixed,
+        unit, key1;
+    vec below_naturals; /* a number is in the octaves if its bits are above */
 };
 
-KERNEL struct octave_vecs octave_vecs_of(const struct trib_octaves *o)
+KERNEL struct natural_vecs natural_vecs_of(const struct trib_natural_args *o)
 {
-    return (struct octave_vecs){
+    return (struct natural_vecs){
         .scale = v_set_f32(o->scale),
         .steps = v_set_f32(o->steps),
         .base = v_set_i32((uint32_t)o->base),
@@ -179,27 +179,27 @@ KERNEL struct octave_vecs octave_vecs_of(const struct trib_octaves *o)
         .minus_base = v_set_i32(-(uint32_t)o->base),
         .highest = v_set_i32((uint32_t)o->highest),
         .sign = v_set_i32(o->sign),
-        .noise = v_set_i32(o->noise),
+        .random_mask = v_set_i32(o->random_mask),
         .fixed = v_set_i32(o->fixed),
         .unit = v_set_f32(0x1p-24f),
         .key1 = v_set_i32(o->key[1]),
-        .below_octaves =
+        .below_naturals =
             v_set_i32(o->base < 0 ? UINT32_MAX : (((uint32_t)o->base + 1) << 23) - 1),
     };
 }
 
-/* h is i * 0x9e3779b9 + key[0]; plain: octaves_plain */
-KERNEL vec v_octave_code(vec x, vec h, const struct octave_vecs *o, bool plain)
+/* h is i * 0x9e3779b9 + key[0]; plain: natural_plain */
+KERNEL vec v_natural_code(vec x, vec h, const struct natural_vecs *o, bool plain)
 {
     h = v_hash(h, o->key1);
     if (!plain)
-        h = v_or(v_and(h, o->noise), o->fixed);
+        h = v_or(v_and(h, o->random_mask), o->fixed);
     const vec y = v_mul_f32(v_magnitude(x), o->scale);
     const vec rounded = v_shr_i32(v_add_i32(y, v_shr_i32(h, 9)), 23);
     const vec level = v_min_i32(v_add_i32(rounded, o->minus_base), o->highest);
     const vec sign = v_and(v_sign_i32(x), o->sign);
     if (plain)
-        return v_or(v_keep_below_i32(level, o->below_octaves, y), sign);
+        return v_or(v_keep_below_i32(level, o->below_naturals, y), sign);
     const vec e = v_shr_i32(y, 23);
     const vec u = v_mul_f32(v_to_f32(v_shr_i32(h, 8)), o->unit);
     const vec step = v_truncate(v_add_f32(v_mul_f32(y, o->steps), u));
@@ -209,51 +209,52 @@ KERNEL vec v_octave_code(vec x, vec h, const struct octave_vecs *o, bool plain)
 }
 
 /* Random rounding without even steps below the octaves, which then become 0. */
-KERNEL bool octaves_plain(const struct trib_octaves *o)
+KERNEL bool natural_plain(const struct trib_natural_args *o)
 {
-    return o->noise == UINT32_MAX && o->fixed == 0 && o->steps == 0 && o->base < 255;
+    return o->random_mask == UINT32_MAX && o->fixed == 0 && o->steps == 0 &&
+           o->base < 255;
 }
 
-KERNEL void octaves_encode_as(uint8_t *codes, const float *x, size_t n,
-                              const struct trib_octaves *o, bool plain)
+KERNEL void natural_encode_as(uint8_t *codes, const float *x, size_t n,
+                              const struct trib_natural_args *o, bool plain)
 {
     enum { L = VEC_LANES };
-    const struct octave_vecs v = octave_vecs_of(o);
+    const struct natural_vecs v = natural_vecs_of(o);
     const vec step = v_set_i32(L * 0x9e3779b9u);
     vec h = v_counters(o->key[0]);
     size_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
         const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step),
                   h3 = v_add_i32(h2, step);
-        const vec a = v_octave_code(v_load(x + i), h, &v, plain);
-        const vec b = v_octave_code(v_load(x + i + L), h1, &v, plain);
-        const vec c = v_octave_code(v_load(x + i + 2 * L), h2, &v, plain);
+        const vec a = v_natural_code(v_load(x + i), h, &v, plain);
+        const vec b = v_natural_code(v_load(x + i + L), h1, &v, plain);
+        const vec c = v_natural_code(v_load(x + i + 2 * L), h2, &v, plain);
         v_store_u8x4(codes + i, a, b, c,
-                     v_octave_code(v_load(x + i + 3 * L), h3, &v, plain));
+                     v_natural_code(v_load(x + i + 3 * L), h3, &v, plain));
         h = v_add_i32(h3, step);
     }
     for (; i + L <= n; i += L, h = v_add_i32(h, step))
-        v_store_u8(codes + i, v_octave_code(v_load(x + i), h, &v, plain));
-    octaves_encode_scalar(codes, x, n, i, o);
+        v_store_u8(codes + i, v_natural_code(v_load(x + i), h, &v, plain));
+    natural_encode_scalar(codes, x, n, i, o);
 }
 
-static void octaves_encode(uint8_t *codes, const float *x, size_t n,
-                           const struct trib_octaves *o)
+static void natural_encode(uint8_t *codes, const float *x, size_t n,
+                           const struct trib_natural_args *o)
 {
-    if (octaves_plain(o))
-        octaves_encode_as(codes, x, n, o, true);
+    if (natural_plain(o))
+        natural_encode_as(codes, x, n, o, true);
     else
-        octaves_encode_as(codes, x, n, o, false);
+        natural_encode_as(codes, x, n, o, false);
 }
 
-struct power_vecs {
+struct dither_vecs {
     vec level, sign, base, exponent, norm;
     int shift; /* from the sign's bit to bit 31 */
 };
 
-KERNEL struct power_vecs power_vecs_of(const struct trib_octaves *o)
+KERNEL struct dither_vecs dither_vecs_of(const struct trib_natural_args *o)
 {
-    return (struct power_vecs){
+    return (struct dither_vecs){
         .level = v_set_i32(o->sign - 1),
         .sign = v_set_i32(o->sign),
         .base = v_set_i32((uint32_t)o->base),
@@ -263,7 +264,7 @@ KERNEL struct power_vecs power_vecs_of(const struct trib_octaves *o)
     };
 }
 
-KERNEL vec v_octave_value(const uint8_t *codes, const struct power_vecs *o)
+KERNEL vec v_natural_value(const uint8_t *codes, const struct dither_vecs *o)
 {
     const vec code = v_load_u8(codes);
     const vec level = v_and(code, o->level);
@@ -272,26 +273,26 @@ KERNEL vec v_octave_value(const uint8_t *codes, const struct power_vecs *o)
     return v_xor(v, v_shl_any_i32(v_and(code, o->sign), o->shift));
 }
 
-static void octaves_decode(float *x, const uint8_t *codes, size_t n,
-                           const struct trib_octaves *o)
+static void natural_decode(float *x, const uint8_t *codes, size_t n,
+                           const struct trib_natural_args *o)
 {
-    const struct power_vecs v = power_vecs_of(o);
+    const struct dither_vecs v = dither_vecs_of(o);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(x + i, v_octave_value(codes + i, &v));
-    octaves_decode_scalar(x + i, codes + i, n - i, o);
+        v_store(x + i, v_natural_value(codes + i, &v));
+    natural_decode_scalar(x + i, codes + i, n - i, o);
 }
 
-static void octaves_add(float *acc, const uint8_t *codes, size_t n,
-                        const struct trib_octaves *o)
+static void natural_add(float *acc, const uint8_t *codes, size_t n,
+                        const struct trib_natural_args *o)
 {
-    const struct power_vecs v = power_vecs_of(o);
+    const struct dither_vecs v = dither_vecs_of(o);
     const vec weight = v_set_f32(o->weight);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
         v_store(acc + i, v_add_f32(v_load(acc + i),
-                                   v_mul_f32(weight, v_octave_value(codes + i, &v))));
-    octaves_add_scalar(acc + i, codes + i, n - i, o);
+                                   v_mul_f32(weight, v_natural_value(codes + i, &v))));
+    natural_add_scalar(acc + i, codes + i, n - i, o);
 }
 
 static void sums_by_sign(const float *x, size_t n, struct trib_sums *out)

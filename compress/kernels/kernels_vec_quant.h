@@ -159,7 +159,7 @@ KERNEL vec v_look_up(const struct table_vec *t, vec index)
 }
 
 /* h is i * 0x9e3779b9 + key[0] */
-KERNEL vec v_power_code(vec x, vec h, const struct trib_powers *p,
+KERNEL vec v_dither_code(vec x, vec h, const struct trib_dither_args *p,
                         const struct table_vec *level, const struct table_vec *per_gap)
 {
     const vec hash = v_hash(h, v_set_i32(p->key[1])), one = v_set_i32(1);
@@ -177,8 +177,8 @@ KERNEL vec v_power_code(vec x, vec h, const struct trib_powers *p,
     return v_or(k, v_and(v_sign_i32(x), v_set_i32(p->sign)));
 }
 
-KERNEL void powers_encode_as(uint8_t *codes, const float *x, size_t n,
-                             const struct trib_powers *p, bool fits)
+KERNEL void dither_encode_as(uint8_t *codes, const float *x, size_t n,
+                             const struct trib_dither_args *p, bool fits)
 {
     enum { L = VEC_LANES };
     const struct table_vec level = table_vec_of(p->level, fits);
@@ -188,20 +188,20 @@ KERNEL void powers_encode_as(uint8_t *codes, const float *x, size_t n,
     size_t i = 0;
     for (; i + L <= n; i += L, counter = v_add_i32(counter, step))
         v_store_u8(codes + i,
-                   v_power_code(v_load(x + i), counter, p, &level, &per_gap));
-    powers_encode_scalar(codes, x, n, i, p);
+                   v_dither_code(v_load(x + i), counter, p, &level, &per_gap));
+    dither_encode_scalar(codes, x, n, i, p);
 }
 
-static void powers_encode(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_powers *p)
+static void dither_encode(uint8_t *codes, const float *x, size_t n,
+                          const struct trib_dither_args *p)
 {
     if (p->highest < VEC_LANES)
-        powers_encode_as(codes, x, n, p, true);
+        dither_encode_as(codes, x, n, p, true);
     else
-        powers_encode_as(codes, x, n, p, false);
+        dither_encode_as(codes, x, n, p, false);
 }
 
-KERNEL vec v_power_value(const uint8_t *codes, const struct trib_powers *p,
+KERNEL vec v_dither_value(const uint8_t *codes, const struct trib_dither_args *p,
                          const struct table_vec *level)
 {
     const vec code = v_load_u8(codes), sign = v_and(code, v_set_i32(p->sign));
@@ -210,43 +210,43 @@ KERNEL vec v_power_value(const uint8_t *codes, const struct trib_powers *p,
     return v_xor(v, v_shl_any_i32(sign, __builtin_clz(p->sign)));
 }
 
-KERNEL void powers_decode_as(float *x, const uint8_t *codes, size_t n,
-                             const struct trib_powers *p, bool fits)
+KERNEL void dither_decode_as(float *x, const uint8_t *codes, size_t n,
+                             const struct trib_dither_args *p, bool fits)
 {
     const struct table_vec level = table_vec_of(p->level, fits);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(x + i, v_power_value(codes + i, p, &level));
-    powers_decode_scalar(x + i, codes + i, n - i, p);
+        v_store(x + i, v_dither_value(codes + i, p, &level));
+    dither_decode_scalar(x + i, codes + i, n - i, p);
 }
 
-static void powers_decode(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_powers *p)
+static void dither_decode(float *x, const uint8_t *codes, size_t n,
+                          const struct trib_dither_args *p)
 {
     if (p->highest < VEC_LANES)
-        powers_decode_as(x, codes, n, p, true);
+        dither_decode_as(x, codes, n, p, true);
     else
-        powers_decode_as(x, codes, n, p, false);
+        dither_decode_as(x, codes, n, p, false);
 }
 
-KERNEL void powers_add_as(float *acc, const uint8_t *codes, size_t n,
-                          const struct trib_powers *p, bool fits)
+KERNEL void dither_add_as(float *acc, const uint8_t *codes, size_t n,
+                          const struct trib_dither_args *p, bool fits)
 {
     const struct table_vec level = table_vec_of(p->level, fits);
     const vec weight = v_set_f32(p->weight);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES) {
-        const vec v = v_mul_f32(weight, v_power_value(codes + i, p, &level));
+        const vec v = v_mul_f32(weight, v_dither_value(codes + i, p, &level));
         v_store(acc + i, v_add_f32(v_load(acc + i), v));
     }
-    powers_add_scalar(acc + i, codes + i, n - i, p);
+    dither_add_scalar(acc + i, codes + i, n - i, p);
 }
 
-static void powers_add(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_powers *p)
+static void dither_add(float *acc, const uint8_t *codes, size_t n,
+                       const struct trib_dither_args *p)
 {
     if (p->highest < VEC_LANES)
-        powers_add_as(acc, codes, n, p, true);
+        dither_add_as(acc, codes, n, p, true);
     else
-        powers_add_as(acc, codes, n, p, false);
+        dither_add_as(acc, codes, n, p, false);
 }

@@ -92,7 +92,8 @@ KERNEL size_t head_bytes(const void *dst, size_t step)
 }
 
 /* Destinations that can be streamed to come first; returns how many. */
-KERNEL int order_destinations(const struct trib_reduce *r, const struct vec_format f,
+KERNEL int order_destinations(const struct trib_reduce_args *r,
+                              const struct vec_format f,
                               void *ordered_out[TRIB_REDUCE_MAX_DST])
 {
     const size_t head = head_bytes(r->dst[0], f.step);
@@ -186,7 +187,7 @@ KERNEL void reduce_range(const struct operands *o, size_t at, size_t total,
         reduce_one(o, at, f, op);
 }
 
-KERNEL void reduce_stream(const struct trib_reduce *r, struct operands o,
+KERNEL void reduce_stream(const struct trib_reduce_args *r, struct operands o,
                           const struct vec_format f, vec (*op)(vec, vec))
 {
     void *ordered[TRIB_REDUCE_MAX_DST];
@@ -221,7 +222,7 @@ KERNEL vec factor_f64(int ranks)
     return v_set_f64(power_of_two(ranks) && ranks ? 1.0 / ranks : (double)ranks);
 }
 
-KERNEL void reduce_operands(const struct trib_reduce *r, const struct operands *o,
+KERNEL void reduce_operands(const struct trib_reduce_args *r, const struct operands *o,
                             const struct vec_format f, vec (*op)(vec, vec))
 {
     if (r->stream && r->n * f.bytes >= STREAM_MIN_BYTES)
@@ -230,7 +231,7 @@ KERNEL void reduce_operands(const struct trib_reduce *r, const struct operands *
         reduce_range(o, 0, r->n * f.bytes, f, op);
 }
 
-KERNEL void reduce_vec(const struct trib_reduce *r, const struct vec_format f,
+KERNEL void reduce_vec(const struct trib_reduce_args *r, const struct vec_format f,
                        vec (*op)(vec, vec), vec factor)
 {
     const struct operands o = {.src = r->src,
@@ -242,7 +243,7 @@ KERNEL void reduce_vec(const struct trib_reduce *r, const struct vec_format f,
     reduce_operands(r, &o, f, op);
 }
 
-KERNEL void reduce_weighed(const struct trib_reduce *r, const struct vec_format f)
+KERNEL void reduce_weighed(const struct trib_reduce_args *r, const struct vec_format f)
 {
     const struct operands o = {.src = r->src,
                                .dst = r->dst,
@@ -255,7 +256,7 @@ KERNEL void reduce_weighed(const struct trib_reduce *r, const struct vec_format 
 }
 
 /* The commonest shapes, with counts the compiler knows. */
-KERNEL void reduce_pair(const struct trib_reduce *r, int n_dst,
+KERNEL void reduce_pair(const struct trib_reduce_args *r, int n_dst,
                         const struct vec_format f, vec (*op)(vec, vec))
 {
     const void *const src[2] = {r->src[0], r->src[1]};
@@ -265,7 +266,7 @@ KERNEL void reduce_pair(const struct trib_reduce *r, int n_dst,
     reduce_range(&o, 0, r->n * f.bytes, f, op);
 }
 
-static void add_f32(const struct trib_reduce *r)
+static void add_f32(const struct trib_reduce_args *r)
 {
     const bool stream = r->stream && r->n * sizeof(float) >= STREAM_MIN_BYTES;
     if (r->weight) {
@@ -285,22 +286,22 @@ static void add_f32(const struct trib_reduce *r)
 
 /* clang-format off */
 #define REDUCE_F32(op, type) \
-    static void op##_##type(const struct trib_reduce *r) \
+    static void op##_##type(const struct trib_reduce_args *r) \
     { reduce_vec(r, vec_##type, v_##op##_f32, factor_f32(r->ranks)); }
 #define REDUCE_HALF_SUM(type) \
-    static void add_##type(const struct trib_reduce *r) \
+    static void add_##type(const struct trib_reduce_args *r) \
     { if (r->weight) reduce_weighed(r, vec_weighed_##type); \
       else reduce_vec(r, vec_##type, v_add_f32, factor_f32(r->ranks)); }
 #define REDUCE_F64(op) \
-    static void op##_f64(const struct trib_reduce *r) \
+    static void op##_f64(const struct trib_reduce_args *r) \
     { reduce_vec(r, vec_f64, v_##op##_f64, factor_f64(r->ranks)); }
 /* the mean of integers divides: rare, so scalar */
 #define REDUCE_INT(op, type) \
-    static void op##_##type(const struct trib_reduce *r) \
+    static void op##_##type(const struct trib_reduce_args *r) \
     { if (r->ranks) reduce_int(r, op##_int, format_##type); \
       else reduce_vec(r, vec_##type, v_##op##_##type, v_zero()); }
 #define REDUCE_SCALAR(op, type) \
-    static void op##_##type(const struct trib_reduce *r) \
+    static void op##_##type(const struct trib_reduce_args *r) \
     { reduce_int(r, op##_int, format_##type); }
 
 REDUCE_F32(min, f32) REDUCE_F32(max, f32) REDUCE_F32(mul, f32)

@@ -136,10 +136,10 @@ KERNEL size_t count_lanes(vec v)
     return (size_t)__builtin_popcount(v_at_least_i32(v, v_set_i32(1)));
 }
 
-static size_t gaps_long(const uint32_t *positions, size_t m)
+static size_t index_gaps_long(const uint32_t *positions, size_t m)
 {
     const vec ones = v_set_i32(UINT32_MAX);
-    size_t i = m < 1 ? m : 1, bytes = gaps_long_scalar(positions, 0, i);
+    size_t i = m < 1 ? m : 1, bytes = index_gaps_long_scalar(positions, 0, i);
     for (; i + VEC_LANES <= m; i += VEC_LANES) {
         /* a - b - 1 = a + ~b */
         const vec before = v_xor(v_load(positions + i - 1), ones);
@@ -147,5 +147,5 @@ static size_t gaps_long(const uint32_t *positions, size_t m)
         bytes += count_lanes(v_shr_i32(gap, 8)) + count_lanes(v_shr_i32(gap, 16)) +
                  count_lanes(v_shr_i32(gap, 24));
     }
-    return bytes + gaps_long_scalar(positions, i, m);
+    return bytes + index_gaps_long_scalar(positions, i, m);
 }

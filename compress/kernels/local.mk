@@ -12,11 +12,11 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels_scalar_gemm.h \
 	compress/kernels/kernels_scalar_grid.h \
 	compress/kernels/kernels_scalar_hadamard.h \
-	compress/kernels/kernels_scalar_integers.h \
+	compress/kernels/kernels_scalar_shared_scale.h \
 	compress/kernels/kernels_scalar_numbers.h \
 	compress/kernels/kernels_scalar_quant.h \
 	compress/kernels/kernels_scalar_select.h \
-	compress/kernels/kernels_scalar_strata.h \
+	compress/kernels/kernels_scalar_stratified.h \
 	compress/kernels/kernels_tables.h \
 	compress/kernels/kernels_vec.h \
 	compress/kernels/kernels_vec_codec.h \
@@ -24,11 +24,11 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels_vec_gemm.h \
 	compress/kernels/kernels_vec_grid.h \
 	compress/kernels/kernels_vec_hadamard.h \
-	compress/kernels/kernels_vec_integers.h \
+	compress/kernels/kernels_vec_shared_scale.h \
 	compress/kernels/kernels_vec_quant.h \
 	compress/kernels/kernels_vec_reduce.h \
 	compress/kernels/kernels_vec_select.h \
-	compress/kernels/kernels_vec_strata.h \
+	compress/kernels/kernels_vec_stratified.h \
 	compress/kernels/kernels_x86_crc.h \
 	compress/kernels/vec128.h \
 	compress/kernels/vec128_linear.h \

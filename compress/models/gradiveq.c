@@ -234,7 +234,7 @@ static trib_status_t read(struct trib_model *m, const uint8_t *src,
     return TRIB_OK;
 }
 
-const struct trib_model_kind trib_model_gradiveq = {
+const struct trib_model_ops trib_model_gradiveq = {
     .params = TRIB_PARAM_BIT(SLICE) | TRIB_PARAM_BIT(KEPT) | TRIB_PARAM_BIT(TRAIN) |
               TRIB_PARAM_BIT(CODED) | TRIB_PARAM_BIT(CENTRE),
     .quantised = true,
@@ -242,8 +242,8 @@ const struct trib_model_kind trib_model_gradiveq = {
     .unit = slice_of,
     .refusal = refusal,
     .most = most,
-    .taught = most,
-    .share_floats = trib_model_no_floats,
+    .trained = most,
+    .agreed_floats = trib_model_no_floats,
     .create = create,
     .destroy = destroy,
     .begin = begin,
@@ -252,7 +252,7 @@ const struct trib_model_kind trib_model_gradiveq = {
     .exchange_floats = exchange_floats,
     .exchange = exchange,
     .exchanged = exchanged,
-    .share = trib_model_no_share,
+    .propose = trib_model_proposes_nothing,
     .settle = trib_model_settled,
     .length = length,
     .forward = forward,

@@ -229,7 +229,7 @@ static int by_key(const void *a, const void *b)
 }
 
 bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c,
-                    const float *x, float *share_out)
+                    const float *x, float *proposal_out)
 {
     const size_t ranks = (size_t)g->base.opts.ranks;
     const size_t master = (g->step + trib_lgc_number(g, c)) % ranks;
@@ -240,7 +240,7 @@ bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c,
         return false;
     const bool bad = codec->kernels->max_magnitude(x, c->n) >= INFINITE;
     if (bad)
-        share_out[TRIB_LGC_SCALE] = NAN;
+        proposal_out[TRIB_LGC_SCALE] = NAN;
     if (master != (size_t)g->base.opts.rank)
         return false;
     const size_t n = trib_select_largest(
@@ -249,10 +249,10 @@ bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c,
         g->keys[i] = key_of(x[g->positions[i]], g->positions[i]);
     qsort(g->keys, n, sizeof *g->keys, by_key);
     if (!bad)
-        share_out[TRIB_LGC_SCALE] = scale_of(x, g->positions, n);
-    share_out[TRIB_LGC_COUNT] = (float)n;
+        proposal_out[TRIB_LGC_SCALE] = scale_of(x, g->positions, n);
+    proposal_out[TRIB_LGC_COUNT] = (float)n;
     for (size_t i = 0; i < n; i++)
-        share_out[TRIB_LGC_POSITIONS + i] = (float)(uint32_t)g->keys[i];
+        proposal_out[TRIB_LGC_POSITIONS + i] = (float)(uint32_t)g->keys[i];
     return true;
 }
 

@@ -116,7 +116,7 @@ float *trib_lgc_record(struct trib_lgc *g, const struct trib_model_chunk *c);
 /** trib_lgc_share - scale and positions, if this rank is the master; is it? A scale of
  * NaN, if x is not finite, of any rank. */
 bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c,
-                    const float *x, float *share_out);
+                    const float *x, float *proposal_out);
 void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c,
                      float *share);
 

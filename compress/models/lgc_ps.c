@@ -175,15 +175,15 @@ static trib_status_t exchanged(struct trib_model *m, const float *sum,
 /* ---- chunks ---------------------------------------------------------------------- */
 
 static void share(struct trib_model *m, const struct trib_model_chunk *c,
-                  const float *x, float *share_out)
+                  const float *x, float *proposal_out)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
 
-    if (!trib_lgc_share(g, c, x, share_out) || g->epoch != TRIB_LGC_CODED)
+    if (!trib_lgc_share(g, c, x, proposal_out) || g->epoch != TRIB_LGC_CODED)
         return;
-    (void)trib_lgc_gather(g, share_out, x, g->values);
-    trib_lgc_scaled(g, share_out, g->values, g->coded);
-    trib_autoencoder_encode(g->ae, g->coded, latent_of(g, share_out));
+    (void)trib_lgc_gather(g, proposal_out, x, g->values);
+    trib_lgc_scaled(g, proposal_out, g->values, g->coded);
+    trib_autoencoder_encode(g->ae, g->coded, latent_of(g, proposal_out));
 }
 
 static size_t length(const struct trib_model *m, size_t n)
@@ -201,11 +201,11 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
         memcpy(y_out, x, c->n * sizeof *x);
         return;
     }
-    const size_t n = trib_lgc_gather(g, c->share, x, y_out);
+    const size_t n = trib_lgc_gather(g, c->agreed, x, y_out);
     if (g->epoch == TRIB_LGC_TRAINING) {
         float *record = trib_lgc_record(g, c);
-        record[0] = n > 0 && !trib_lgc_bad(c->share);
-        trib_lgc_scaled(g, c->share, y_out, record + 1);
+        record[0] = n > 0 && !trib_lgc_bad(c->agreed);
+        trib_lgc_scaled(g, c->agreed, y_out, record + 1);
         return;
     }
     const float weight =
@@ -223,17 +223,17 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
         memcpy(x_out, y, c->n * sizeof *y);
         return;
     }
-    const float *latent = c->share + TRIB_LGC_POSITIONS + g->length;
-    const bool nothing = c->share[TRIB_LGC_COUNT] == 0.0f;
+    const float *latent = c->agreed + TRIB_LGC_POSITIONS + g->length;
+    const bool nothing = c->agreed[TRIB_LGC_COUNT] == 0.0f;
     const size_t first = own ? (size_t)m->opts.rank : 0;
     const size_t end = own ? first + 1 : (size_t)m->opts.ranks;
     const float part = !own && m->opts.mean ? 1.0f / (float)m->opts.ranks : 1.0f;
     for (size_t k = first; k < end && g->epoch == TRIB_LGC_CODED && !nothing; k++) {
         trib_autoencoder_decode(g->ae, k, latent, NULL, g->coded);
         for (size_t i = 0; i < g->length; i++)
-            y[i] += g->coded[i] * (part * c->share[TRIB_LGC_SCALE]);
+            y[i] += g->coded[i] * (part * c->agreed[TRIB_LGC_SCALE]);
     }
-    trib_lgc_scatter(c->share, y, x_out, c->n);
+    trib_lgc_scatter(c->agreed, y, x_out, c->n);
 }
 
 static void learn(struct trib_model *m, const struct trib_model_chunk *c,
@@ -242,7 +242,7 @@ static void learn(struct trib_model *m, const struct trib_model_chunk *c,
     (void)m, (void)c, (void)y, (void)x;
 }
 
-const struct trib_model_kind trib_model_lgc_ps = {
+const struct trib_model_ops trib_model_lgc_ps = {
     .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(DENSE) | TRIB_PARAM_BIT(TRAIN) |
               TRIB_PARAM_BIT(RATE) | TRIB_PARAM_BIT(INNOVATION),
     .ratio = 0.01,
@@ -252,8 +252,8 @@ const struct trib_model_kind trib_model_lgc_ps = {
     .unit = trib_lgc_unit,
     .refusal = refusal,
     .most = most,
-    .taught = innovation_of,
-    .share_floats = share_floats,
+    .trained = innovation_of,
+    .agreed_floats = share_floats,
     .create = create,
     .destroy = destroy,
     .seed = trib_lgc_seed,
@@ -263,7 +263,7 @@ const struct trib_model_kind trib_model_lgc_ps = {
     .exchange_floats = exchange_floats,
     .exchange = exchange,
     .exchanged = exchanged,
-    .share = share,
+    .propose = share,
     .settle = trib_lgc_settle,
     .length = length,
     .forward = forward,

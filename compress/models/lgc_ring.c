@@ -111,9 +111,9 @@ static trib_status_t exchanged(struct trib_model *m, const float *sum,
 /* ---- chunks ---------------------------------------------------------------------- */
 
 static void share(struct trib_model *m, const struct trib_model_chunk *c,
-                  const float *x, float *share_out)
+                  const float *x, float *proposal_out)
 {
-    (void)trib_lgc_share((struct trib_lgc *)m, c, x, share_out);
+    (void)trib_lgc_share((struct trib_lgc *)m, c, x, proposal_out);
 }
 
 static size_t length(const struct trib_model *m, size_t n)
@@ -142,9 +142,9 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
         return;
     }
     memset(y_out, 0, length(m, c->n) * sizeof *y_out);
-    if (trib_lgc_gather(g, c->share, x, g->values) == 0)
+    if (trib_lgc_gather(g, c->agreed, x, g->values) == 0)
         return;
-    trib_lgc_scaled(g, c->share, g->values, g->coded);
+    trib_lgc_scaled(g, c->agreed, g->values, g->coded);
     if (training) {
         memcpy(y_out, g->values, g->length * sizeof *y_out);
         memcpy(own_of(trib_lgc_record(g, c)), g->coded, g->length * sizeof *y_out);
@@ -163,14 +163,14 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
         return;
     }
     if (g->epoch == TRIB_LGC_TRAINING) {
-        trib_lgc_scatter(c->share, y, x_out, c->n);
+        trib_lgc_scatter(c->agreed, y, x_out, c->n);
         return;
     }
     const float part = own ? 1.0f : part_of_sum(m);
     trib_lgc_times(y, part, g->latent);
     trib_autoencoder_decode(g->ae, 0, y, NULL, g->coded);
-    trib_lgc_times(g->coded, c->share[TRIB_LGC_SCALE] / part, g->length);
-    trib_lgc_scatter(c->share, g->coded, x_out, c->n);
+    trib_lgc_times(g->coded, c->agreed[TRIB_LGC_SCALE] / part, g->length);
+    trib_lgc_scatter(c->agreed, g->coded, x_out, c->n);
 }
 
 static void learn(struct trib_model *m, const struct trib_model_chunk *c,
@@ -181,18 +181,18 @@ static void learn(struct trib_model *m, const struct trib_model_chunk *c,
 
     (void)x;
     if (g->epoch != TRIB_LGC_TRAINING || trib_lgc_whole(g, c->n) ||
-        c->share[TRIB_LGC_COUNT] == 0.0f || trib_lgc_bad(c->share))
+        c->agreed[TRIB_LGC_COUNT] == 0.0f || trib_lgc_bad(c->agreed))
         return;
     float *record = trib_lgc_record(g, c), *mean = mean_of(g, record);
     float *latent = latent_of(g, record);
     record[0] = 1.0f;
-    trib_lgc_scaled(g, c->share, y, mean);
+    trib_lgc_scaled(g, c->agreed, y, mean);
     trib_lgc_times(mean, part, g->length);
     memcpy(latent, y + g->length, g->latent * sizeof *y);
     trib_lgc_times(latent, part, g->latent);
 }
 
-const struct trib_model_kind trib_model_lgc = {
+const struct trib_model_ops trib_model_lgc = {
     .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(DENSE) | TRIB_PARAM_BIT(TRAIN) |
               TRIB_PARAM_BIT(RATE),
     .ratio = 0.01,
@@ -201,8 +201,8 @@ const struct trib_model_kind trib_model_lgc = {
     .unit = trib_lgc_unit,
     .refusal = trib_model_no_refusal,
     .most = most,
-    .taught = trib_lgc_latent,
-    .share_floats = share_floats,
+    .trained = trib_lgc_latent,
+    .agreed_floats = share_floats,
     .create = create,
     .destroy = trib_lgc_destroy,
     .seed = trib_lgc_seed,
@@ -212,7 +212,7 @@ const struct trib_model_kind trib_model_lgc = {
     .exchange_floats = exchange_floats,
     .exchange = exchange,
     .exchanged = exchanged,
-    .share = share,
+    .propose = share,
     .settle = trib_lgc_settle,
     .length = length,
     .forward = forward,

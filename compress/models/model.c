@@ -17,7 +17,7 @@ struct pair {
     float value;
 };
 
-static const struct trib_model_kind *kind_of(const struct trib_codec *c)
+static const struct trib_model_ops *kind_of(const struct trib_codec *c)
 {
     return c->stages.transform->model;
 }
@@ -28,7 +28,7 @@ trib_status_t trib_model_create(const struct trib_codec *codec,
                                 const struct trib_model_opts *opts,
                                 struct trib_error *err, struct trib_model **out)
 {
-    const struct trib_model_kind *kind = kind_of(codec);
+    const struct trib_model_ops *kind = kind_of(codec);
     struct trib_model *m;
 
     const trib_status_t status = kind->create(codec, opts, err, &m);
@@ -39,9 +39,9 @@ trib_status_t trib_model_create(const struct trib_codec *codec,
     m->opts = *opts;
     m->y = calloc(kind->most(codec, opts->piece) + 1, sizeof *m->y);
     m->x = calloc(opts->piece + 1, sizeof *m->x);
-    m->share =
-        calloc(trib_codec_share_floats(codec, opts->piece) + 1, sizeof *m->share);
-    if (!m->y || !m->x || !m->share) {
+    m->agreed =
+        calloc(trib_codec_agreed_floats(codec, opts->piece) + 1, sizeof *m->agreed);
+    if (!m->y || !m->x || !m->agreed) {
         trib_model_destroy(m);
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the model of a codec");
     }
@@ -55,7 +55,7 @@ void trib_model_destroy(struct trib_model *m)
         return;
     free(m->y);
     free(m->x);
-    free(m->share);
+    free(m->agreed);
     m->kind->destroy(m);
 }
 
@@ -120,19 +120,19 @@ trib_status_t trib_model_read(struct trib_model *m, const uint8_t *src, size_t l
 
 /* ---- what ranks share ------------------------------------------------------------ */
 
-void trib_model_share(struct trib_model *m, const struct trib_model_chunk *c,
-                      const float *x, float *share_out)
+void trib_model_propose(struct trib_model *m, const struct trib_model_chunk *c,
+                      const float *x, float *proposal_out)
 {
-    memset(share_out, 0,
-           trib_codec_share_floats(m->codec, m->opts.piece) * sizeof *share_out);
+    memset(proposal_out, 0,
+           trib_codec_agreed_floats(m->codec, m->opts.piece) * sizeof *proposal_out);
     if (trib_model_epoch(m) == 0)
         return;
     if (m->codec->coefficients) {
         m->kind->forward(m, c, x, m->y);
-        trib_codec_share(m->codec->coefficients, m->y, m->kind->length(m, c->n),
-                         share_out);
+        trib_codec_propose(m->codec->coefficients, m->y, m->kind->length(m, c->n),
+                         proposal_out);
     } else {
-        m->kind->share(m, c, x, share_out);
+        m->kind->propose(m, c, x, proposal_out);
     }
 }
 
@@ -177,14 +177,14 @@ size_t trib_model_sum_bound(const struct trib_codec *c, size_t n)
     return kind_of(c)->coded_always ? coded_bound(c, n) : trib_model_word_bound(c, n);
 }
 
-size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n)
+size_t trib_model_trained_bytes(const struct trib_codec *c, size_t n)
 {
-    const size_t taught = kind_of(c)->taught(c, n);
-    const size_t word = c->coefficients ? trib_codec_bound(c->coefficients, taught)
-                                        : taught * unit_of(c, 1);
+    const size_t trained = kind_of(c)->trained(c, n);
+    const size_t word = c->coefficients ? trib_codec_bound(c->coefficients, trained)
+                                        : trained * unit_of(c, 1);
 
     return sizeof(struct word_head) + word +
-           trib_codec_share_floats(c, n) * sizeof(float);
+           trib_codec_agreed_floats(c, n) * sizeof(float);
 }
 
 static bool head_read(const struct trib_codec *c, const uint8_t *src, size_t len,
@@ -258,7 +258,7 @@ size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *i
 {
     struct trib_model *m = in->model;
     struct word_head head = {m ? trib_model_epoch(m) : 0, (uint32_t)in->n};
-    struct trib_model_chunk k = {in->key.index, in->n, in->share};
+    struct trib_model_chunk k = {in->key.index, in->n, in->agreed};
     uint8_t *at = dst + sizeof head;
     size_t len = in->n * sizeof(float);
 
@@ -267,10 +267,10 @@ size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *i
     } else if (head.epoch == 0) {
         memcpy(at, in->x, len);
     } else {
-        if (!in->share) {
-            trib_model_share(m, &k, in->x, m->share);
-            trib_model_settle(m, &k, m->share);
-            k.share = m->share;
+        if (!in->agreed) {
+            trib_model_propose(m, &k, in->x, m->agreed);
+            trib_model_settle(m, &k, m->agreed);
+            k.agreed = m->agreed;
         }
         const size_t n = m->kind->length(m, in->n);
         m->kind->forward(m, &k, in->x, m->y);
@@ -321,8 +321,8 @@ static struct trib_model_chunk with_share(const struct trib_model *m,
                                           const struct trib_model_chunk *c)
 {
     struct trib_model_chunk k = *c;
-    if (!k.share)
-        k.share = m->share;
+    if (!k.agreed)
+        k.agreed = m->agreed;
     return k;
 }
 
@@ -336,7 +336,7 @@ void trib_model_add_own(const struct trib_codec *c, const struct trib_encode *in
         valid =
             trib_model_plain_decode(c, src, len, weight, false, x, in->n) == TRIB_OK;
     } else {
-        const struct trib_model_chunk own = {in->key.index, in->n, in->share};
+        const struct trib_model_chunk own = {in->key.index, in->n, in->agreed};
         const struct trib_model_chunk k = with_share(m, &own);
         valid = coefficients(m, src, len, in->n);
         m->kind->inverse(m, &k, m->y, true, m->x);
@@ -390,11 +390,11 @@ trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_ch
 static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
                         struct word_head *first_out)
 {
-    const struct trib_model_kind *kind = kind_of(c);
+    const struct trib_model_ops *kind = kind_of(c);
     const size_t most = kind->most(c, m->piece);
 
     for (size_t i = 0; i < m->n_words; i++) {
-        const struct trib_word *w = &m->words[i];
+        const struct trib_encoded *w = &m->words[i];
         struct word_head head;
         if (!head_read(c, w->src, w->len, &head))
             return false;
@@ -417,13 +417,13 @@ static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
     return true;
 }
 
-static size_t pairs_of(const struct trib_word *w)
+static size_t pairs_of(const struct trib_encoded *w)
 {
     return (w->len - sizeof(struct word_head)) / sizeof(struct pair);
 }
 
 /* The first pair of a word at or behind a position; pairs_of: there is none. */
-static size_t pair_from(const struct trib_word *w, uint32_t position)
+static size_t pair_from(const struct trib_encoded *w, uint32_t position)
 {
     size_t low = 0, high = pairs_of(w);
 
@@ -443,7 +443,7 @@ static bool next_sum(const struct trib_merge *m, uint32_t from, struct pair *sum
     bool found = false;
 
     for (size_t i = 0; i < m->n_words; i++) {
-        const struct trib_word *w = &m->words[i];
+        const struct trib_encoded *w = &m->words[i];
         const size_t at = pair_from(w, from);
         if (at == pairs_of(w))
             continue;
@@ -484,7 +484,7 @@ static void add_floats(const struct trib_codec *c, const struct trib_merge *m, s
     for (size_t i = 1; i < m->n_words; i++)
         c->kernels->axpy_f32(sum, m->words[i].src + sizeof(struct word_head), 1.0f, n);
     if (m->final && m->ranks > 1) {
-        const struct trib_reduce mean = {.src = {sum},
+        const struct trib_reduce_args mean = {.src = {sum},
                                          .n_src = 1,
                                          .dst = {sum},
                                          .n_dst = 1,
@@ -520,7 +520,7 @@ static trib_status_t add_coefficients(const struct trib_codec *c,
 trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out)
 {
-    const struct trib_model_kind *kind = kind_of(c);
+    const struct trib_model_ops *kind = kind_of(c);
     uint8_t *at = dst + sizeof(struct word_head);
     struct word_head head = {0, 0};
 
@@ -586,10 +586,10 @@ trib_status_t trib_model_not_exchanged(struct trib_model *m, const float *sum,
     return trib_fail(err, TRIB_ERR_CODEC, "this codec exchanges nothing");
 }
 
-void trib_model_no_share(struct trib_model *m, const struct trib_model_chunk *c,
-                         const float *x, float *share_out)
+void trib_model_proposes_nothing(struct trib_model *m, const struct trib_model_chunk *c,
+                         const float *x, float *proposal_out)
 {
-    (void)m, (void)c, (void)x, (void)share_out;
+    (void)m, (void)c, (void)x, (void)proposal_out;
 }
 
 void trib_model_settled(struct trib_model *m, const struct trib_model_chunk *c,

@@ -8,7 +8,8 @@
  * In one start, of each chunk:
  *
  *     share     floats of each rank, of which all get the sum (a rank that is to tell
- *               the others something gives it, and they give 0), or trib_codec_share_op
+ *               the others something gives it, and they give 0), or
+ *               trib_codec_agreement_op
  *     encode    trib_codec_encode with this share: a word of coefficients
  *     merge     words add: trib_codec_merge
  *     result    the sum's word to elements; the model learns from it
@@ -61,9 +62,9 @@ void trib_model_destroy(struct trib_model *m);
  */
 void trib_model_seed(struct trib_model *m, uint64_t seed);
 
-/** trib_model_taught_bytes - what a rank sends of a chunk of n elements, where all have
- * as many, when it is not learning; what ranks share first is in it. */
-size_t trib_model_taught_bytes(const struct trib_codec *c, size_t n);
+/** trib_model_trained_bytes - what a rank sends of a chunk of n elements, where all
+ * have as many, when it is not learning; what ranks share first is in it. */
+size_t trib_model_trained_bytes(const struct trib_codec *c, size_t n);
 
 /** trib_model_begin - a start begins, the first has number 1; after
  * trib_model_exchanged. */
@@ -77,13 +78,13 @@ uint32_t trib_model_epoch(const struct trib_model *m);
 bool trib_model_learning(const struct trib_model *m);
 
 /**
- * trib_model_teach - starts of a rank that is alone with one vector, until one is not
+ * trib_model_train - starts of a rank that is alone with one vector, until one is not
  * learning any more: for tools that show what it does then.
  *
  * x        n elements; each start takes one piece of it
  * errors   TRIB_ERR_NO_MEMORY, and those of trib_model_exchanged
  */
-trib_status_t trib_model_teach(struct trib_model *m, const float *x, size_t n,
+trib_status_t trib_model_train(struct trib_model *m, const float *x, size_t n,
                                struct trib_error *err);
 
 /** trib_model_exchange_floats - of the vector that is exchanged; 0: none ever is. */
@@ -106,19 +107,19 @@ trib_status_t trib_model_exchanged(struct trib_model *m, const float *sum,
 struct trib_model_chunk {
     size_t first;
     size_t n;
-    const float *share; /* of all ranks, settled; NULL where there is one rank */
+    const float *agreed; /* of all ranks, settled; NULL where there is one rank */
 };
 
 /**
- * trib_model_share - this rank's part of what the ranks sum before they encode c.
+ * trib_model_propose - this rank's part of what the ranks sum before they encode c.
  *
  * x          c->n elements: what will be encoded
- * share_out  trib_codec_share_floats(opts.piece) floats
+ * proposal_out  trib_codec_agreed_floats(opts.piece) floats
  */
-void trib_model_share(struct trib_model *m, const struct trib_model_chunk *c,
-                      const float *x, float *share_out);
+void trib_model_propose(struct trib_model *m, const struct trib_model_chunk *c,
+                      const float *x, float *proposal_out);
 
-/** trib_model_settle - share is the sum of all ranks' and becomes what c->share points
+/** trib_model_settle - share is the sum of all ranks' and becomes what c->agreed points
  * at. */
 void trib_model_settle(struct trib_model *m, const struct trib_model_chunk *c,
                        float *share);

@@ -11,9 +11,9 @@ static size_t together(const struct trib_codec *c)
 
 static size_t share_floats(const struct trib_codec *c, size_t n)
 {
-    const struct trib_model_kind *kind = c->stages.transform->model;
-    return c->coefficients ? trib_codec_share_floats(c->coefficients, kind->most(c, n))
-                           : kind->share_floats(c, n);
+    const struct trib_model_ops *kind = c->stages.transform->model;
+    return c->coefficients ? trib_codec_agreed_floats(c->coefficients, kind->most(c, n))
+                           : kind->agreed_floats(c, n);
 }
 
 static size_t encode_kept(const struct trib_codec *c, const struct trib_encode *in,
@@ -40,9 +40,9 @@ const struct trib_codec_ops trib_codec_model = {
     .own_bound = trib_codec_same_bound,
     .star_bound = trib_codec_same_bound,
     .sum_bound = trib_model_sum_bound,
-    .share_floats = share_floats,
-    .share = trib_codec_nothing_shared,
-    .share_added = trib_codec_only_added,
+    .agreed_floats = share_floats,
+    .propose = trib_codec_proposes_nothing,
+    .propose_added = trib_codec_only_added,
     .merge = trib_model_merge,
     .encode = trib_model_encode,
     .encode_kept = encode_kept,

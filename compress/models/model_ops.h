@@ -4,7 +4,7 @@
  *
  * A model maps a chunk of n elements to coefficients, and back:
  *
- *     x --forward--> y of trib_model_kind.length floats --sum over ranks--> y
+ *     x --forward--> y of trib_model_ops.length floats --sum over ranks--> y
  *     --inverse--> x
  *
  * model.c has what they share: words, their sums, and the copy of elements in epoch 0,
@@ -17,15 +17,15 @@
 #include "compress/stages.h"
 
 struct trib_model {
-    const struct trib_model_kind *kind;
+    const struct trib_model_ops *kind;
     const struct trib_codec *codec;
     struct trib_model_opts opts;
     float *y;    /* coefficients of a chunk */
     float *x;    /* elements of a chunk */
-    float *share; /* of a chunk of a rank that is alone */
+    float *agreed; /* of a chunk of a rank that is alone */
 };
 
-struct trib_model_kind {
+struct trib_model_ops {
     uint32_t params; /* TRIB_PARAM_BITs it reads */
     double ratio, train; /* defaults of these parameters; 0: those of codec_text.c */
     bool sparse; /* y has few that are not 0: words are pairs */
@@ -45,9 +45,9 @@ struct trib_model_kind {
      * those of all ranks together. */
     size_t (*most)(const struct trib_codec *c, size_t n);
     /* Those of one rank, when it is not learning any more. */
-    size_t (*taught)(const struct trib_codec *c, size_t n);
+    size_t (*trained)(const struct trib_codec *c, size_t n);
     /* Floats that ranks sum before such a chunk is encoded. */
-    size_t (*share_floats)(const struct trib_codec *c, size_t n);
+    size_t (*agreed_floats)(const struct trib_codec *c, size_t n);
 
     trib_status_t (*create)(const struct trib_codec *c,
                             const struct trib_model_opts *opts, struct trib_error *err,
@@ -63,8 +63,8 @@ struct trib_model_kind {
     trib_status_t (*exchanged)(struct trib_model *m, const float *sum,
                                struct trib_error *err);
 
-    void (*share)(struct trib_model *m, const struct trib_model_chunk *c,
-                  const float *x, float *share_out); /* share_out is 0 before */
+    void (*propose)(struct trib_model *m, const struct trib_model_chunk *c,
+                  const float *x, float *proposal_out); /* proposal_out is 0 before */
     void (*settle)(struct trib_model *m, const struct trib_model_chunk *c,
                    float *share);
     /* coefficients of a chunk of n in this epoch; if sparse: numbers of positions */
@@ -109,14 +109,14 @@ bool trib_model_not_learning(const struct trib_model *m);
 bool trib_model_no_exchange(struct trib_model *m, uint32_t step, float *own_out);
 trib_status_t trib_model_not_exchanged(struct trib_model *m, const float *sum,
                                        struct trib_error *err);
-void trib_model_no_share(struct trib_model *m, const struct trib_model_chunk *c,
-                         const float *x, float *share_out);
+void trib_model_proposes_nothing(struct trib_model *m, const struct trib_model_chunk *c,
+                         const float *x, float *proposal_out);
 void trib_model_settled(struct trib_model *m, const struct trib_model_chunk *c,
                         float *share);
 
-extern const struct trib_model_kind trib_model_powersgd;
-extern const struct trib_model_kind trib_model_gradiveq;
-extern const struct trib_model_kind trib_model_lgc;
-extern const struct trib_model_kind trib_model_lgc_ps;
+extern const struct trib_model_ops trib_model_powersgd;
+extern const struct trib_model_ops trib_model_gradiveq;
+extern const struct trib_model_ops trib_model_lgc;
+extern const struct trib_model_ops trib_model_lgc_ps;
 
 #endif

@@ -39,7 +39,7 @@ static trib_status_t take(struct lesson *l, uint32_t step)
     return trib_model_result(l->m, &c, l->word, len, l->y);
 }
 
-static trib_status_t teach(struct lesson *l, struct trib_error *err)
+static trib_status_t train(struct lesson *l, struct trib_error *err)
 {
     trib_status_t status = TRIB_OK;
 
@@ -55,7 +55,7 @@ static trib_status_t teach(struct lesson *l, struct trib_error *err)
     return status;
 }
 
-trib_status_t trib_model_teach(struct trib_model *m, const float *x, size_t n,
+trib_status_t trib_model_train(struct trib_model *m, const float *x, size_t n,
                                struct trib_error *err)
 {
     const struct trib_codec *c = m->codec;
@@ -68,9 +68,9 @@ trib_status_t trib_model_teach(struct trib_model *m, const float *x, size_t n,
     l.exchanged = malloc((trib_model_exchange_floats(m) + 1) * sizeof *l.exchanged);
     l.scratch = aligned_alloc(64, (trib_codec_scratch(c, piece) + 64) / 64 * 64);
     if (!l.word || !l.y || !l.exchanged || !l.scratch)
-        status = trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory to teach a model");
+        status = trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory to train a model");
     else
-        status = n ? teach(&l, err) : TRIB_OK;
+        status = n ? train(&l, err) : TRIB_OK;
     free(l.word);
     free(l.y);
     free(l.exchanged);

@@ -264,7 +264,7 @@ static const float *matrix_of(struct powersgd *p, const struct shape *s, const f
 }
 
 static void share(struct trib_model *m, const struct trib_model_chunk *c,
-                  const float *x, float *share_out)
+                  const float *x, float *proposal_out)
 {
     struct powersgd *p = (struct powersgd *)m;
     const struct shape s = shape_in(m, c->n);
@@ -273,7 +273,7 @@ static void share(struct trib_model *m, const struct trib_model_chunk *c,
         return;
     const struct trib_gemm g = {.m = longer(&s), .n = s.rank, .k = shorter(&s),
                                 .a = matrix_of(p, &s, x, c->n), .b = q_of(p, c),
-                                .c = share_out,
+                                .c = proposal_out,
                                 .lda = s.columns, .ldb = s.rank, .ldc = s.rank,
                                 .a_transposed = s.turned, .scratch = p->scratch};
     m->codec->kernels->gemm(&g);
@@ -308,7 +308,7 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
                                 .n = s.rank,
                                 .k = longer(&s),
                                 .a = matrix_of(p, &s, x, c->n),
-                                .b = c->share,
+                                .b = c->agreed,
                                 .c = y_out,
                                 .lda = s.columns,
                                 .ldb = s.rank,
@@ -333,8 +333,8 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
     const struct trib_gemm g = {.m = s.rows,
                                 .n = s.columns,
                                 .k = s.rank,
-                                .a = s.turned ? y : c->share,
-                                .b = s.turned ? c->share : y,
+                                .a = s.turned ? y : c->agreed,
+                                .b = s.turned ? c->agreed : y,
                                 .c = whole ? x_out : p->padded,
                                 .lda = s.rank,
                                 .ldb = s.rank,
@@ -389,7 +389,7 @@ static trib_status_t read(struct trib_model *m, const uint8_t *src,
     return TRIB_OK;
 }
 
-const struct trib_model_kind trib_model_powersgd = {
+const struct trib_model_ops trib_model_powersgd = {
     .params = TRIB_PARAM_BIT(RANK) | TRIB_PARAM_BIT(COLUMNS),
     .undivided = true,
     .coded_always = true,
@@ -397,8 +397,8 @@ const struct trib_model_kind trib_model_powersgd = {
     .unit = unit,
     .refusal = trib_model_no_refusal,
     .most = most,
-    .taught = most,
-    .share_floats = share_floats,
+    .trained = most,
+    .agreed_floats = share_floats,
     .create = create,
     .destroy = destroy,
     .begin = begin,
@@ -407,7 +407,7 @@ const struct trib_model_kind trib_model_powersgd = {
     .exchange_floats = trib_model_no_exchange_floats,
     .exchange = trib_model_no_exchange,
     .exchanged = trib_model_not_exchanged,
-    .share = share,
+    .propose = share,
     .settle = settle,
     .length = length,
     .forward = forward,

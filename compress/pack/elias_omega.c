@@ -131,7 +131,7 @@ static size_t omega_write(const struct trib_codes *in, uint8_t *dst, size_t limi
     return (size_t)(end - dst);
 }
 
-const struct trib_variable trib_variable_omega = {.write = omega_write};
+const struct trib_varlen trib_varlen_omega = {.write = omega_write};
 
 /* ---- read ------------------------------------------------------------------------ */
 
@@ -212,4 +212,4 @@ bool trib_omega_gaps_done(struct trib_code_reader *r)
 }
 
 const struct trib_pack trib_pack_omega = {.name = "omega",
-                                          .variable = &trib_variable_omega};
+                                          .varlen = &trib_varlen_omega};

@@ -66,7 +66,7 @@ static size_t entropy_write(const struct trib_codes *in, uint8_t *dst, size_t li
     return at;
 }
 
-const struct trib_variable trib_variable_entropy = {.work = STREAM_ROOM,
+const struct trib_varlen trib_varlen_entropy = {.work = STREAM_ROOM,
                                                     .write = entropy_write};
 
 /* ---- read ------------------------------------------------------------------------ */
@@ -120,4 +120,4 @@ bool trib_groups_read(struct trib_code_reader *r, uint8_t *codes, size_t count)
 }
 
 const struct trib_pack trib_pack_entropy = {.name = "entropy",
-                                            .variable = &trib_variable_entropy};
+                                            .varlen = &trib_varlen_entropy};

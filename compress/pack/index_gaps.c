@@ -11,7 +11,7 @@
  * moved as four bytes, of which the next one overwrites those too many.
  */
 enum {
-    GROUP = TRIB_GAPS_GROUP,
+    GROUP = TRIB_INDEX_GAPS_GROUP,
     CONTROL_MAX = GROUP / 4,
     DATA_MAX = GROUP * 4,
     GROUP_BYTES_MAX = CONTROL_MAX + DATA_MAX,
@@ -23,11 +23,11 @@ static size_t group_of(size_t left)
     return left < GROUP ? left : GROUP;
 }
 
-size_t trib_gaps_bytes(const struct trib_kernels *kernels, const uint32_t *positions,
-                       size_t m)
+size_t trib_index_gaps_bytes(const struct trib_kernels *kernels,
+                             const uint32_t *positions, size_t m)
 {
     /* groups are whole control bytes but for the last */
-    return (m + 3) / 4 + m + kernels->gaps_long(positions, m);
+    return (m + 3) / 4 + m + kernels->index_gaps_long(positions, m);
 }
 
 /* Writes a gap; returns its bytes less one. */
@@ -52,7 +52,7 @@ static size_t group_encode(const uint32_t *gaps, size_t count, uint8_t *stream)
     return (size_t)(data - stream);
 }
 
-size_t trib_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst)
+size_t trib_index_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst)
 {
     uint32_t gaps[GROUP];
     uint8_t stream[GROUP_BYTES_MAX + SLACK];

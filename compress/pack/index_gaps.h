@@ -18,17 +18,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TRIB_GAPS_GROUP = 256 };
+enum { TRIB_INDEX_GAPS_GROUP = 256 };
 
 struct trib_kernels;
 
-/** trib_gaps_bytes - size of m rising positions as gaps. */
-size_t trib_gaps_bytes(const struct trib_kernels *kernels, const uint32_t *positions,
-                       size_t m);
+/** trib_index_gaps_bytes - size of m rising positions as gaps. */
+size_t trib_index_gaps_bytes(const struct trib_kernels *kernels,
+                             const uint32_t *positions, size_t m);
 
-/** trib_gaps_encode - writes trib_gaps_bytes(positions, m) bytes and no more; that
- * many. */
-size_t trib_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst);
+/** trib_index_gaps_encode - writes trib_index_gaps_bytes(positions, m) bytes and no
+ * more; that many. */
+size_t trib_index_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst);
 
 /** trib_bitmap_encode - writes ceil(n / 8) bytes. */
 void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *dst);
@@ -50,7 +50,8 @@ struct trib_positions {
  * returns  how many; 0 with left == 0 at the end, 0 with left > 0 if the bytes are
  * wrong
  */
-size_t trib_positions_next(struct trib_positions *p, uint32_t out[TRIB_GAPS_GROUP]);
+size_t trib_positions_next(struct trib_positions *p,
+                           uint32_t out[TRIB_INDEX_GAPS_GROUP]);
 
 /** trib_positions_done - whether all positions were read and no byte is left over. */
 bool trib_positions_done(const struct trib_positions *p);

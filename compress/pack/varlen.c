@@ -9,13 +9,13 @@
 
 enum { PIECE = 1024, CODES_ROOM = 64 };
 
-static const struct trib_variable *variable(const struct trib_codec *c)
+static const struct trib_varlen *varlen(const struct trib_codec *c)
 {
-    return c->stages.pack->variable;
+    return c->stages.pack->varlen;
 }
 
 /* Never more than a byte above the fixed width. */
-size_t trib_variable_bound(const struct trib_codec *c, size_t n)
+size_t trib_varlen_bound(const struct trib_codec *c, size_t n)
 {
     return n ? 1 + trib_buckets_bytes(c, n) : 0;
 }
@@ -25,9 +25,9 @@ static size_t codes_room(size_t n)
     return (n + CODES_ROOM + 63) / 64 * 64;
 }
 
-size_t trib_variable_scratch(const struct trib_codec *c, size_t n)
+size_t trib_varlen_scratch(const struct trib_codec *c, size_t n)
 {
-    return n ? codes_room(n) + (variable(c)->work + 63) / 64 * 64 : 0;
+    return n ? codes_room(n) + (varlen(c)->work + 63) / 64 * 64 : 0;
 }
 
 /* Minus zero is zero: its sign would cost as much as any. */
@@ -38,7 +38,7 @@ static void drop_signs_of_zeros(uint8_t *codes, size_t n, int bits)
         codes[i] = codes[i] & levels ? codes[i] : 0;
 }
 
-size_t trib_variable_encode(const struct trib_codec *c, const struct trib_encode *in,
+size_t trib_varlen_encode(const struct trib_codec *c, const struct trib_encode *in,
                             uint8_t *dst)
 {
     const struct trib_buckets b = trib_buckets_layout(c);
@@ -53,7 +53,7 @@ size_t trib_variable_encode(const struct trib_codec *c, const struct trib_encode
                                      .work = (uint8_t *)in->scratch + codes_room(n)};
     trib_buckets_quantise(c, in, dst + 1, codes.codes);
     drop_signs_of_zeros(codes.codes, n, b.bits);
-    size_t bytes = variable(c)->write(&codes, dst + 1 + heads, fixed, &kind);
+    size_t bytes = varlen(c)->write(&codes, dst + 1 + heads, fixed, &kind);
     assert(bytes < fixed);
     if (bytes == 0) {
         c->kernels->bits_pack(dst + 1 + heads, codes.codes, n, b.bits);
@@ -104,7 +104,7 @@ static void reader_open(struct trib_code_reader *r, const uint8_t *src, size_t l
     r->bits = bits;
 }
 
-trib_status_t trib_variable_decode(const struct trib_codec *c,
+trib_status_t trib_varlen_decode(const struct trib_codec *c,
                                    const struct trib_decode *d)
 {
     const struct trib_buckets b = trib_buckets_layout(c);

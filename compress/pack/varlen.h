@@ -35,15 +35,15 @@ struct trib_codes {
 };
 
 /* A pack: fills what `variable` of a struct trib_pack points to. */
-struct trib_variable {
+struct trib_varlen {
     size_t work; /* bytes */
     /* fewer than `limit` bytes; 0: it would take more */
     size_t (*write)(const struct trib_codes *in, uint8_t *dst, size_t limit,
                     enum trib_codes_kind *kind_out);
 };
 
-extern const struct trib_variable trib_variable_omega;
-extern const struct trib_variable trib_variable_entropy;
+extern const struct trib_varlen trib_varlen_omega;
+extern const struct trib_varlen trib_varlen_entropy;
 
 /* What reads codes in order, a piece at a time. All 0 but for the first four, and
  * group. */
@@ -69,11 +69,11 @@ bool trib_omega_dense_done(struct trib_code_reader *r);
 bool trib_groups_read(struct trib_code_reader *r, uint8_t *codes, size_t count);
 
 /* The codec's side: sizes, encode, decode. */
-size_t trib_variable_bound(const struct trib_codec *c, size_t n);
-size_t trib_variable_scratch(const struct trib_codec *c, size_t n);
-size_t trib_variable_encode(const struct trib_codec *c, const struct trib_encode *in,
+size_t trib_varlen_bound(const struct trib_codec *c, size_t n);
+size_t trib_varlen_scratch(const struct trib_codec *c, size_t n);
+size_t trib_varlen_encode(const struct trib_codec *c, const struct trib_encode *in,
                             uint8_t *dst);
-trib_status_t trib_variable_decode(const struct trib_codec *c,
+trib_status_t trib_varlen_decode(const struct trib_codec *c,
                                    const struct trib_decode *d);
 
 #endif

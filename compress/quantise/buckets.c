@@ -41,29 +41,29 @@ size_t trib_buckets_bytes(const struct trib_codec *c, size_t n)
 
 /* One code a byte, of values of one bucket, from number `index` of the vector on. */
 static void quantise(const struct trib_codec *c, const float *x, size_t n,
-                     struct trib_noise *noise, uint64_t index,
+                     struct trib_rng_keys *rng_keys, uint64_t index,
                      union trib_bucket_params *p, uint8_t *codes)
 {
     uint32_t keys[2];
     for (size_t i = 0, same; i < n; i += same) {
-        same = min_size(trib_noise_at(noise, index + i, keys), n - i);
+        same = min_size(trib_rng_keys_at(rng_keys, index + i, keys), n - i);
         bucketing(c)->encode(c->kernels, codes + i, x + i, same, keys, p);
     }
 }
 
 /* The codes of one bucket, packed. */
 static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
-                         struct trib_noise *noise, uint64_t index,
+                         struct trib_rng_keys *rng_keys, uint64_t index,
                          union trib_bucket_params *p, int bits, uint8_t *dst)
 {
     uint8_t codes[PIECE + 8];
     if (bits == 8) {
-        quantise(c, x, n, noise, index, p, dst);
+        quantise(c, x, n, rng_keys, index, p, dst);
         return;
     }
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t count = min_size(PIECE, n - i);
-        quantise(c, x + i, count, noise, index + i, p, codes);
+        quantise(c, x + i, count, rng_keys, index + i, p, codes);
         c->kernels->bits_pack(dst + i / 8 * (size_t)bits, codes, count, bits);
     }
 }
@@ -75,7 +75,7 @@ void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v
     const struct trib_buckets b = q->layout(c);
     const uint64_t index = v->key.index + v->first;
     union trib_bucket_params p = q->params(c);
-    struct trib_noise noise = trib_noise_new(&v->key);
+    struct trib_rng_keys rng_keys = trib_rng_keys_new(&v->key);
     uint8_t *head = dst + trib_buckets_heads(&b, v->first);
     uint8_t *codes = dst + trib_buckets_heads(&b, v->n) + v->first / 8 * (size_t)b.bits;
     assert(v->first % b.bucket == 0);
@@ -85,7 +85,7 @@ void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v
         const uint32_t magnitude = c->kernels->max_magnitude(x, count);
         uint8_t *to = codes + i / 8 * (size_t)b.bits;
         if (q->measure(c, x, count, magnitude, &p, head))
-            encode_codes(c, x, count, &noise, index + i, &p, b.bits, to);
+            encode_codes(c, x, count, &rng_keys, index + i, &p, b.bits, to);
         else
             memset(to, 0, trib_bits_bytes(count, b.bits));
     }
@@ -149,12 +149,13 @@ void trib_buckets_quantise(const struct trib_codec *c, const struct trib_encode 
     const struct trib_bucketing *q = bucketing(c);
     const struct trib_buckets b = q->layout(c);
     union trib_bucket_params p = q->params(c);
-    struct trib_noise noise = trib_noise_new(&in->key);
+    struct trib_rng_keys rng_keys = trib_rng_keys_new(&in->key);
     for (size_t i = 0; i < in->n; i += b.bucket, heads_out += b.head) {
         const size_t count = min_size(b.bucket, in->n - i);
         const uint32_t magnitude = c->kernels->max_magnitude(in->x + i, count);
         if (q->measure(c, in->x + i, count, magnitude, &p, heads_out))
-            quantise(c, in->x + i, count, &noise, in->key.index + i, &p, codes_out + i);
+            quantise(c, in->x + i, count, &rng_keys, in->key.index + i, &p,
+                     codes_out + i);
         else
             memset(codes_out + i, 0, count);
     }

@@ -22,11 +22,11 @@ struct trib_buckets {
 };
 
 union trib_bucket_params {
-    struct trib_levels levels;
-    struct trib_octaves octaves;
+    struct trib_qsgd_args levels;
+    struct trib_natural_args octaves;
     struct trib_pair pair;
     struct trib_f8 f8;
-    struct trib_powers powers;
+    struct trib_dither_args powers;
 };
 
 struct trib_bucketing {
@@ -98,7 +98,7 @@ bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t
 float trib_bucket_scale(float norm);
 
 /* dither.c, for dither: why c's levels cannot be had, or NULL; its tables. */
-const char *trib_powers_refusal(const struct trib_codec *c);
-void trib_powers_prepare(struct trib_codec *c);
+const char *trib_dither_refusal(const struct trib_codec *c);
+void trib_dither_prepare(struct trib_codec *c);
 
 #endif

@@ -11,8 +11,8 @@ size_t trib_quantise_bucket(const struct trib_codec *c)
     const struct trib_quantise *q = c->stages.quantise;
     if (q->exact)
         return TRIB_EXACT_BLOCK;
-    if (q->lanes) {
-        const struct trib_lanes l = q->lanes->lanes(c);
+    if (q->packed_ints) {
+        const struct trib_packed_ints l = q->packed_ints->layout(c);
         return l.heads ? l.bucket : 1;
     }
     return q->bucketing ? trib_buckets_layout(c).bucket : 1;
@@ -31,7 +31,7 @@ static size_t encode(const struct trib_codec *c, const struct trib_encode *in,
                                   .n = in->n,
                                   .count = in->n,
                                   .key = in->key,
-                                  .share = in->share,
+                                  .agreed = in->agreed,
                                   .kept = kept};
     c->stages.quantise->encode(c, &v, dst);
     return c->stages.quantise->bytes(c, in->n);
@@ -68,9 +68,9 @@ const struct trib_codec_ops trib_codec_dense = {
     .own_bound = trib_codec_same_bound,
     .star_bound = trib_codec_same_bound,
     .sum_bound = trib_codec_same_sum_bound,
-    .share_floats = trib_codec_no_share,
-    .share = trib_codec_nothing_shared,
-    .share_added = trib_codec_only_added,
+    .agreed_floats = trib_codec_agrees_on_nothing,
+    .propose = trib_codec_proposes_nothing,
+    .propose_added = trib_codec_only_added,
     .merge = trib_codec_no_merge,
     .encode = encode_all,
     .encode_kept = trib_codec_kept_by_decode,
@@ -83,14 +83,14 @@ const struct trib_codec_ops trib_codec_dense = {
 static size_t packed_kept(const struct trib_codec *c, const struct trib_encode *in,
                           float *residual, uint8_t *dst)
 {
-    return trib_lanes_keeps(c) ? encode(c, in, residual, dst)
+    return trib_packed_ints_keeps(c) ? encode(c, in, residual, dst)
                                : trib_codec_kept_by_decode(c, in, residual, dst);
 }
 
 static trib_status_t packed_decode(const struct trib_codec *c,
                                    const struct trib_decode *d)
 {
-    if (!trib_lanes_valid(c, d->src, d->len, d->n))
+    if (!trib_packed_ints_valid(c, d->src, d->len, d->n))
         return TRIB_ERR_CODEC;
     decode(c, d);
     return TRIB_OK;
@@ -99,14 +99,14 @@ static trib_status_t packed_decode(const struct trib_codec *c,
 const struct trib_codec_ops trib_codec_packed = {
     .together = trib_quantise_bucket,
     .scratch = trib_codec_no_scratch,
-    .bound = trib_lanes_bound,
-    .own_bound = trib_lanes_bytes,
+    .bound = trib_packed_ints_bound,
+    .own_bound = trib_packed_ints_bytes,
     .star_bound = trib_codec_same_bound,
     .sum_bound = trib_codec_same_sum_bound,
-    .share_floats = trib_lanes_share_floats,
-    .share = trib_lanes_share,
-    .share_added = trib_lanes_share_added,
-    .merge = trib_lanes_merge,
+    .agreed_floats = trib_packed_ints_agreed_floats,
+    .propose = trib_packed_ints_propose,
+    .propose_added = trib_packed_ints_propose_added,
+    .merge = trib_packed_ints_merge,
     .encode = encode_all,
     .encode_kept = packed_kept,
     .encode_ef = trib_codec_ef_by_sum,
@@ -143,9 +143,9 @@ const struct trib_codec_ops trib_codec_exact = {
     .own_bound = exact_own_bound,
     .star_bound = exact_own_bound,
     .sum_bound = trib_codec_same_sum_bound,
-    .share_floats = trib_codec_no_share,
-    .share = trib_codec_nothing_shared,
-    .share_added = trib_codec_only_added,
+    .agreed_floats = trib_codec_agrees_on_nothing,
+    .propose = trib_codec_proposes_nothing,
+    .propose_added = trib_codec_only_added,
     .merge = trib_exact_merge,
     .encode = exact_encode,
     .encode_kept = trib_codec_kept_by_decode,

@@ -33,14 +33,14 @@ static int highest_of(const struct trib_codec *c)
     return (1 << ((int)c->param[TRIB_PARAM_BITS] - 1)) - 1;
 }
 
-const char *trib_powers_refusal(const struct trib_codec *c)
+const char *trib_dither_refusal(const struct trib_codec *c)
 {
     if (pow(c->param[TRIB_PARAM_BASE], 1 - highest_of(c)) >= LOWEST_LEVEL)
         return NULL;
     return "levels below 2^-100 of the norm; use fewer bits or a base nearer to 1";
 }
 
-void trib_powers_prepare(struct trib_codec *c)
+void trib_dither_prepare(struct trib_codec *c)
 {
     const int highest = highest_of(c);
     double level = 1;
@@ -85,7 +85,7 @@ static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
                    size_t n, const uint32_t keys[2], union trib_bucket_params *p)
 {
     memcpy(p->powers.key, keys, sizeof p->powers.key);
-    k->powers_encode(codes, x, n, &p->powers);
+    k->dither_encode(codes, x, n, &p->powers);
 }
 
 static void open_head(const uint8_t *head, union trib_bucket_params *p)
@@ -96,14 +96,14 @@ static void open_head(const uint8_t *head, union trib_bucket_params *p)
 static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
                    size_t n, const union trib_bucket_params *p)
 {
-    k->powers_decode(x, codes, n, &p->powers);
+    k->dither_decode(x, codes, n, &p->powers);
 }
 
 static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
                 size_t n, float weight, union trib_bucket_params *p)
 {
     p->powers.weight = weight;
-    k->powers_add(acc, codes, n, &p->powers);
+    k->dither_add(acc, codes, n, &p->powers);
 }
 
 static double delta(const struct trib_codec *c)
@@ -124,7 +124,7 @@ static const struct trib_bucketing powers = {
     .add = add,
 };
 
-const struct trib_quantise trib_quantise_powers = {
+const struct trib_quantise trib_quantise_dither_table = {
     .name = "dither",
     .params = TRIB_PARAM_BIT(BASE) | TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) |
               TRIB_PARAM_BIT(NORM) |

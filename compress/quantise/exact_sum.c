@@ -125,7 +125,7 @@ size_t trib_exact_encode(const struct trib_codec *c, const float *x, size_t n,
 
 /* A peer that shares memory may change a word at any time: each use reads a head once,
  * and holds it against the length. */
-static bool head_read(const struct trib_word *w, size_t n, size_t block,
+static bool head_read(const struct trib_encoded *w, size_t n, size_t block,
                       struct head *h_out)
 {
     memcpy(h_out, w->src + HEADER_BYTES + block * HEAD_BYTES, sizeof *h_out);
@@ -136,8 +136,8 @@ static bool head_read(const struct trib_word *w, size_t n, size_t block,
 }
 
 /* n is not 0. Blocks follow each other without holes. */
-static bool word_valid(const struct trib_codec *c, const struct trib_word *w, size_t n,
-                       struct header *header_out)
+static bool word_valid(const struct trib_codec *c, const struct trib_encoded *w,
+                       size_t n, struct header *header_out)
 {
     size_t at = numbers_at(n);
     if (w->len < at)
@@ -250,7 +250,7 @@ static bool add_words(struct sum *s)
     else
         trib_exact_limbs_open(&s->limbs, limbs_of(&s->head), s->head.low);
     for (size_t i = 0; i < s->m->n_words && good; i++) {
-        const struct trib_word *w = &s->m->words[i];
+        const struct trib_encoded *w = &s->m->words[i];
         struct head h;
         good = head_read(w, s->m->n, s->block, &h) &&
                (doubles ? add_to_doubles : add_to_limbs)(s, &h, w->src + h.at);
@@ -350,7 +350,7 @@ trib_status_t trib_exact_merge(const struct trib_codec *c, const struct trib_mer
 /* The block of one word, as what it sums to. */
 static bool open_block(struct sum *s, float *x)
 {
-    const struct trib_word *w = s->m->words;
+    const struct trib_encoded *w = s->m->words;
     if (!head_read(w, s->m->n, s->block, &s->head))
         return false;
     if (s->head.form == TRIB_EXACT_NOTHING) {
@@ -372,7 +372,7 @@ static bool open_block(struct sum *s, float *x)
 static void decode_blocks(const struct trib_codec *c, const struct trib_code *code,
                           const float *weight, float *x)
 {
-    struct trib_word word = {code->src, code->len};
+    struct trib_encoded word = {code->src, code->len};
     const struct trib_merge m = {.words = &word, .n_words = 1, .n = code->n};
     struct sum s = {.c = c, .m = &m};
     float part[BLOCK];
@@ -391,7 +391,7 @@ static void decode_blocks(const struct trib_codec *c, const struct trib_code *co
 bool trib_exact_valid(const struct trib_codec *c, const uint8_t *src, size_t len,
                       size_t n)
 {
-    const struct trib_word word = {src, len};
+    const struct trib_encoded word = {src, len};
     struct header header;
     return n ? word_valid(c, &word, n, &header) : len == 0;
 }

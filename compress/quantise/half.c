@@ -40,10 +40,10 @@ typedef void (*random_fn)(void *dst, const float *src, size_t n, const uint32_t 
 static void encode_random(random_fn fn, const struct trib_values *v, uint8_t *dst)
 {
     const uint64_t index = v->key.index + v->first;
-    struct trib_noise noise = trib_noise_new(&v->key);
+    struct trib_rng_keys rng_keys = trib_rng_keys_new(&v->key);
     uint32_t keys[2];
     for (size_t i = 0, same; i < v->count; i += same) {
-        same = trib_noise_at(&noise, index + i, keys);
+        same = trib_rng_keys_at(&rng_keys, index + i, keys);
         same = same < v->count - i ? same : v->count - i;
         fn(dst + i * sizeof(uint16_t), v->x + i, same, keys);
     }

@@ -37,34 +37,34 @@
 
 enum { NATURAL_BITS = 8, BIAS = 127, EXPONENT_MAX = 254, EXPONENT_NAN = 255 };
 
-static struct trib_octaves octaves_of(int bits)
+static struct trib_natural_args natural_args_of(int bits)
 {
     const uint32_t sign = 1u << (bits - 1);
-    return (struct trib_octaves){.scale = 1.0f,
+    return (struct trib_natural_args){.scale = 1.0f,
                                  .norm = 1.0f,
                                  .highest = (int32_t)sign - 1,
                                  .sign = sign,
-                                 .noise = UINT32_MAX};
+                                 .random_mask = UINT32_MAX};
 }
 
 static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
                    size_t n, const uint32_t keys[2], union trib_bucket_params *p)
 {
     memcpy(p->octaves.key, keys, sizeof p->octaves.key);
-    k->octaves_encode(codes, x, n, &p->octaves);
+    k->natural_encode(codes, x, n, &p->octaves);
 }
 
 static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
                    size_t n, const union trib_bucket_params *p)
 {
-    k->octaves_decode(x, codes, n, &p->octaves);
+    k->natural_decode(x, codes, n, &p->octaves);
 }
 
 static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
                 size_t n, float weight, union trib_bucket_params *p)
 {
     p->octaves.weight = weight;
-    k->octaves_add(acc, codes, n, &p->octaves);
+    k->natural_add(acc, codes, n, &p->octaves);
 }
 
 /* ---- natural -------------------------------------------------------------------- */
@@ -77,9 +77,9 @@ static struct trib_buckets natural_layout(const struct trib_codec *c)
 
 static union trib_bucket_params natural_params(const struct trib_codec *c)
 {
-    union trib_bucket_params p = {.octaves = octaves_of(NATURAL_BITS)};
+    union trib_bucket_params p = {.octaves = natural_args_of(NATURAL_BITS)};
     if (c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST) {
-        p.octaves.noise = 0;
+        p.octaves.random_mask = 0;
         p.octaves.fixed = 1u << 31;
     }
     return p;
@@ -143,7 +143,7 @@ static struct trib_buckets dither_layout(const struct trib_codec *c)
 static union trib_bucket_params dither_params(const struct trib_codec *c)
 {
     union trib_bucket_params p = {
-        .octaves = octaves_of((int)c->param[TRIB_PARAM_BITS])};
+        .octaves = natural_args_of((int)c->param[TRIB_PARAM_BITS])};
     p.octaves.base = BIAS - p.octaves.highest;
     p.octaves.steps = ldexpf(1.0f, p.octaves.highest - 1);
     return p;
@@ -189,10 +189,10 @@ static const struct trib_quantise *dither_resolve(struct trib_codec *c,
 {
     if (c->param[TRIB_PARAM_BASE] == 2)
         return &trib_quantise_dither;
-    *refusal_out = trib_powers_refusal(c);
+    *refusal_out = trib_dither_refusal(c);
     if (!*refusal_out)
-        trib_powers_prepare(c);
-    return &trib_quantise_powers;
+        trib_dither_prepare(c);
+    return &trib_quantise_dither_table;
 }
 
 const struct trib_quantise trib_quantise_dither = {

@@ -25,30 +25,30 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static const struct trib_lane_rule *rule_of(const struct trib_codec *c)
+static const struct trib_packed_ints_rule *rule_of(const struct trib_codec *c)
 {
-    return c->stages.quantise->lanes;
+    return c->stages.quantise->packed_ints;
 }
 
-static size_t head_floats(const struct trib_lanes *l, size_t n)
+static size_t head_floats(const struct trib_packed_ints *l, size_t n)
 {
     return (n / l->bucket + (n % l->bucket != 0)) * l->heads;
 }
 
 /* Where the lanes begin. */
-static size_t lanes_at(const struct trib_lanes *l, size_t n)
+static size_t packed_ints_at(const struct trib_packed_ints *l, size_t n)
 {
     return HEADER_BYTES + head_floats(l, n) * sizeof(float);
 }
 
-static size_t lanes_bytes(size_t n, int bits)
+static size_t packed_ints_bytes(size_t n, int bits)
 {
     return bits <= 8 ? trib_bits_bytes(n, bits) : n * (size_t)bits / 8;
 }
 
-static size_t word_bytes(const struct trib_lanes *l, size_t n, int bits)
+static size_t word_bytes(const struct trib_packed_ints *l, size_t n, int bits)
 {
-    return n ? lanes_at(l, n) + lanes_bytes(n, bits) : 0;
+    return n ? packed_ints_at(l, n) + packed_ints_bytes(n, bits) : 0;
 }
 
 /* The narrowest lanes for sums up to `most`. */
@@ -69,8 +69,8 @@ static int vote_bits(uint32_t contributions)
 }
 
 /* Of which width are the lanes of such a word? 0: there is none such. */
-static int bits_of(const struct trib_codec *c, const struct trib_lanes *l, int kind,
-                   uint32_t contributions)
+static int bits_of(const struct trib_codec *c, const struct trib_packed_ints *l,
+                   int kind, uint32_t contributions)
 {
     switch (kind) {
     case KIND_SYMBOLS:
@@ -82,53 +82,53 @@ static int bits_of(const struct trib_codec *c, const struct trib_lanes *l, int k
     }
 }
 
-size_t trib_lanes_bytes(const struct trib_codec *c, size_t n)
+size_t trib_packed_ints_bytes(const struct trib_codec *c, size_t n)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     return word_bytes(&l, n, l.bits);
 }
 
-size_t trib_lanes_bound(const struct trib_codec *c, size_t n)
+size_t trib_packed_ints_bound(const struct trib_codec *c, size_t n)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     const int sum = bits_for((uint64_t)c->ranks * l.most);
     return word_bytes(&l, n, sum > l.bits ? sum : l.bits);
 }
 
-bool trib_lanes_fit(const struct trib_codec *c, int ranks)
+bool trib_packed_ints_fit(const struct trib_codec *c, int ranks)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     return (uint64_t)ranks * l.most <= UINT32_MAX;
 }
 
 /* ---- encode --------------------------------------------------------------------- */
 
-size_t trib_lanes_share_floats(const struct trib_codec *c, size_t n)
+size_t trib_packed_ints_agreed_floats(const struct trib_codec *c, size_t n)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     return head_floats(&l, n);
 }
 
-void trib_lanes_share(const struct trib_codec *c, const float *x, size_t n,
-                      float *share_out)
+void trib_packed_ints_propose(const struct trib_codec *c, const float *x, size_t n,
+                      float *proposal_out)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
-    for (size_t i = 0; l.heads && i < n; i += l.bucket, share_out += l.heads)
-        rule_of(c)->measure(c, x + i, min_size(l.bucket, n - i), share_out);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
+    for (size_t i = 0; l.heads && i < n; i += l.bucket, proposal_out += l.heads)
+        rule_of(c)->measure(c, x + i, min_size(l.bucket, n - i), proposal_out);
 }
 
-void trib_lanes_share_added(const struct trib_codec *c, const float *x, float *residual,
-                            size_t n, float *share_out)
+void trib_packed_ints_propose_added(const struct trib_codec *c, const float *x,
+                                    float *residual, size_t n, float *proposal_out)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
-    for (size_t i = 0; i < n; i += l.bucket, share_out += l.heads) {
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
+    for (size_t i = 0; i < n; i += l.bucket, proposal_out += l.heads) {
         const size_t count = min_size(l.bucket, n - i);
         if (rule_of(c)->measure_added) {
-            rule_of(c)->measure_added(c, residual + i, x + i, count, share_out);
+            rule_of(c)->measure_added(c, residual + i, x + i, count, proposal_out);
             continue;
         }
         c->kernels->axpy_f32(residual + i, x + i, 1.0f, count);
-        rule_of(c)->measure(c, residual + i, count, share_out);
+        rule_of(c)->measure(c, residual + i, count, proposal_out);
     }
 }
 
@@ -142,23 +142,23 @@ struct source {
 };
 
 /* What symbols of a width of up to 16 bits, one or two bytes each, say. */
-static void tell(const struct trib_codec *c, const struct trib_lanes *l,
-                 const uint8_t *symbols, size_t n, const struct trib_integers *g,
-                 float *x)
+static void tell(const struct trib_codec *c, const struct trib_packed_ints *l,
+                 const uint8_t *symbols, size_t n,
+                 const struct trib_shared_scale_args *g, float *x)
 {
     uint8_t points[PIECE];
     if (l->bits > 8) {
-        c->kernels->integers_decode_u16(x, symbols, n, g);
+        c->kernels->shared_scale_decode_u16(x, symbols, n, g);
         return;
     }
     if (l->adds)
         c->kernels->grid_points(points, symbols, n, l->adds);
-    c->kernels->integers_decode(x, l->adds ? points : symbols, n, g);
+    c->kernels->shared_scale_decode(x, l->adds ? points : symbols, n, g);
 }
 
-static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *l,
-                           const struct source *s, struct trib_noise *noise,
-                           struct trib_integers *g, uint8_t *dst)
+static void encode_symbols(const struct trib_codec *c, const struct trib_packed_ints *l,
+                           const struct source *s, struct trib_rng_keys *rng_keys,
+                           struct trib_shared_scale_args *g, uint8_t *dst)
 {
     uint8_t codes[PIECE + 8];
     const size_t element = l->bits > 8 ? 2 : 1;
@@ -166,7 +166,8 @@ static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *
         const size_t count = min_size(PIECE, s->n - i);
         uint8_t *to = l->bits < 8 ? codes : dst + i * element;
         for (size_t j = 0, at = i, same; j < count; j += same, at += same) {
-            same = min_size(trib_noise_at(noise, s->index + at, g->key), count - j);
+            same =
+                min_size(trib_rng_keys_at(rng_keys, s->index + at, g->key), count - j);
             if (s->kept)
                 rule_of(c)->keep(c, to + j * element, s->kept + at, same, g);
             else
@@ -180,40 +181,41 @@ static void encode_symbols(const struct trib_codec *c, const struct trib_lanes *
 }
 
 /* A bucket of symbols 0, and what they leave. */
-static void encode_nothing(const struct trib_codec *c, const struct trib_lanes *l,
-                           const struct source *s, struct trib_integers *g,
+static void encode_nothing(const struct trib_codec *c, const struct trib_packed_ints *l,
+                           const struct source *s, struct trib_shared_scale_args *g,
                            uint8_t *dst)
 {
     static const uint8_t zeros[2 * PIECE];
-    memset(dst, 0, lanes_bytes(s->n, l->bits));
+    memset(dst, 0, packed_ints_bytes(s->n, l->bits));
     g->weight = -1.0f;
     for (size_t i = 0; s->kept && i < s->n; i += PIECE) {
         const size_t count = min_size(PIECE, s->n - i);
-        c->kernels->integers_add(s->kept + i, zeros, count, g);
+        c->kernels->shared_scale_add(s->kept + i, zeros, count, g);
         c->kernels->drop_not_finite(s->kept + i, count);
     }
     for (size_t i = 0; s->told && i < s->n; i += PIECE)
         tell(c, l, zeros, min_size(PIECE, s->n - i), g, s->told + i);
 }
 
-bool trib_lanes_keeps(const struct trib_codec *c)
+bool trib_packed_ints_keeps(const struct trib_codec *c)
 {
     return rule_of(c)->keep;
 }
 
-void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v,
+void trib_packed_ints_encode(const struct trib_codec *c, const struct trib_values *v,
                        uint8_t *dst)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     const struct header h = {
         .bits = (uint8_t)l.bits, .kind = KIND_SYMBOLS, .contributions = 1};
-    struct trib_noise noise = trib_noise_new(&v->key);
+    struct trib_rng_keys rng_keys = trib_rng_keys_new(&v->key);
     float head[TRIB_LANE_HEADS_MAX];
-    const float *share = v->share;
+    const float *share = v->agreed;
     if (v->n == 0)
         return;
-    uint8_t *heads = dst + lanes_at(&l, v->first);
-    uint8_t *lanes = dst + lanes_at(&l, v->n) + lanes_bytes(v->first, l.bits);
+    uint8_t *heads = dst + packed_ints_at(&l, v->first);
+    uint8_t *lanes =
+        dst + packed_ints_at(&l, v->n) + packed_ints_bytes(v->first, l.bits);
     assert(v->first % l.bucket == 0);
     memcpy(dst, &h, HEADER_BYTES);
     for (size_t i = 0; i < v->count; i += l.bucket) {
@@ -222,8 +224,8 @@ void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v,
                                  .told = v->told ? v->told + i : NULL,
                                  .n = min_size(l.bucket, v->count - i),
                                  .index = v->key.index + v->first + i};
-        uint8_t *to = lanes + lanes_bytes(i, l.bits);
-        struct trib_integers g;
+        uint8_t *to = lanes + packed_ints_bytes(i, l.bits);
+        struct trib_shared_scale_args g;
         if (share)
             memcpy(head, share, l.heads * sizeof *head);
         else
@@ -232,7 +234,7 @@ void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v,
         heads += l.heads * sizeof *head;
         share = share ? share + l.heads : NULL;
         if (rule_of(c)->grid(c, head, 1, &g))
-            encode_symbols(c, &l, &s, &noise, &g, to);
+            encode_symbols(c, &l, &s, &rng_keys, &g, to);
         else
             encode_nothing(c, &l, &s, &g, to);
     }
@@ -240,10 +242,10 @@ void trib_lanes_encode(const struct trib_codec *c, const struct trib_values *v,
 
 /* ---- decode --------------------------------------------------------------------- */
 
-bool trib_lanes_valid(const struct trib_codec *c, const uint8_t *src, size_t len,
+bool trib_packed_ints_valid(const struct trib_codec *c, const uint8_t *src, size_t len,
                       size_t n)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     struct header h;
     if (n == 0)
         return len == 0;
@@ -264,12 +266,12 @@ struct piece {
     size_t count;
     int bytes; /* of a lane */
     const uint8_t *lanes;
-    struct trib_integers grid;
+    struct trib_shared_scale_args grid;
     uint8_t codes[PIECE + 8];
 };
 
 /* Lanes [at, at + count) of a word, one to four bytes each; they may be in codes. */
-static const uint8_t *lanes_open(const struct trib_codec *c, const uint8_t *lanes,
+static const uint8_t *packed_ints_open(const struct trib_codec *c, const uint8_t *lanes,
                                  int bits, size_t at, size_t count, uint8_t *codes)
 {
     if (bits >= 8)
@@ -280,7 +282,7 @@ static const uint8_t *lanes_open(const struct trib_codec *c, const uint8_t *lane
 }
 
 static void open_grid(const struct trib_codec *c, const struct header *h,
-                      const float *head, struct trib_integers *g)
+                      const float *head, struct trib_shared_scale_args *g)
 {
     if (h->kind == KIND_VOTES) {
         const bool tie = h->bits == 2;
@@ -297,14 +299,14 @@ static void open_grid(const struct trib_codec *c, const struct header *h,
 }
 
 /* A peer may have changed the header since the word was found valid. */
-static bool header_fits(const struct header *h, const struct trib_lanes *l, size_t n,
-                        size_t len)
+static bool header_fits(const struct header *h, const struct trib_packed_ints *l,
+                        size_t n, size_t len)
 {
     return word_bytes(l, n, h->bits) == len;
 }
 
 /* Before the first piece; false: none can be had. */
-static bool pieces_open(const struct trib_lanes *l, const struct trib_code *code,
+static bool pieces_open(const struct trib_packed_ints *l, const struct trib_code *code,
                         struct piece *p)
 {
     p->at = p->count = 0;
@@ -315,7 +317,7 @@ static bool pieces_open(const struct trib_lanes *l, const struct trib_code *code
 }
 
 /* The piece behind p; false: the range is done. */
-static bool next_piece(const struct trib_codec *c, const struct trib_lanes *l,
+static bool next_piece(const struct trib_codec *c, const struct trib_packed_ints *l,
                        const struct trib_code *code, struct piece *p)
 {
     const struct header h = p->header;
@@ -329,8 +331,8 @@ static bool next_piece(const struct trib_codec *c, const struct trib_lanes *l,
            l->heads * sizeof *head);
     open_grid(c, &h, head, &p->grid);
     p->bytes = h.bits > 8 ? h.bits / 8 : 1;
-    p->lanes =
-        lanes_open(c, code->src + lanes_at(l, code->n), h.bits, at, p->count, p->codes);
+    p->lanes = packed_ints_open(c, code->src + packed_ints_at(l, code->n), h.bits, at,
+                                p->count, p->codes);
     if (l->adds && h.kind == KIND_SYMBOLS)
         c->kernels->grid_points(p->codes, p->codes, p->count, l->adds);
     return true;
@@ -346,9 +348,9 @@ static float value_u32(const struct piece *p, size_t i)
 static void decode_piece(const struct trib_codec *c, const struct piece *p, float *x)
 {
     if (p->bytes == 1)
-        c->kernels->integers_decode(x, p->lanes, p->count, &p->grid);
+        c->kernels->shared_scale_decode(x, p->lanes, p->count, &p->grid);
     else if (p->bytes == 2)
-        c->kernels->integers_decode_u16(x, p->lanes, p->count, &p->grid);
+        c->kernels->shared_scale_decode_u16(x, p->lanes, p->count, &p->grid);
     for (size_t i = 0; p->bytes == 4 && i < p->count; i++)
         x[i] = value_u32(p, i);
 }
@@ -356,17 +358,17 @@ static void decode_piece(const struct trib_codec *c, const struct piece *p, floa
 static void add_piece(const struct trib_codec *c, const struct piece *p, float *acc)
 {
     if (p->bytes == 1)
-        c->kernels->integers_add(acc, p->lanes, p->count, &p->grid);
+        c->kernels->shared_scale_add(acc, p->lanes, p->count, &p->grid);
     else if (p->bytes == 2)
-        c->kernels->integers_add_u16(acc, p->lanes, p->count, &p->grid);
+        c->kernels->shared_scale_add_u16(acc, p->lanes, p->count, &p->grid);
     for (size_t i = 0; p->bytes == 4 && i < p->count; i++)
         acc[i] += p->grid.weight * value_u32(p, i);
 }
 
-void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code,
+void trib_packed_ints_decode(const struct trib_codec *c, const struct trib_code *code,
                        float *x)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     struct piece p;
     if (!pieces_open(&l, code, &p))
         memset(x, 0, code->count * sizeof *x);
@@ -375,10 +377,10 @@ void trib_lanes_decode(const struct trib_codec *c, const struct trib_code *code,
             decode_piece(c, &p, x + p.at);
 }
 
-void trib_lanes_add(const struct trib_codec *c, const struct trib_code *code,
+void trib_packed_ints_add(const struct trib_codec *c, const struct trib_code *code,
                     float weight, float *acc)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     struct piece p;
     if (!pieces_open(&l, code, &p))
         return;
@@ -421,13 +423,13 @@ static void add_wide(uint32_t *sum, const uint8_t *lanes, int bytes, size_t n)
 static void add_bytes(const struct trib_codec *c, uint8_t *sum, const uint8_t *lanes,
                       size_t n)
 {
-    const struct trib_reduce r = {
+    const struct trib_reduce_args r = {
         .src = {sum, lanes}, .dst = {sum}, .n_src = 2, .n_dst = 1, .n = n};
     c->kernels->reduce[TRIB_I8][TRIB_SUM](&r); /* modulo 2^8, which they stay below */
 }
 
-static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
-                     const struct trib_word *w, size_t n, size_t at, size_t count,
+static void add_word(const struct trib_codec *c, const struct trib_packed_ints *l,
+                     const struct trib_encoded *w, size_t n, size_t at, size_t count,
                      int width, union sums *sums)
 {
     uint8_t codes[PIECE + 8];
@@ -437,7 +439,7 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
         return;
     const int bytes = h.bits > 8 ? h.bits / 8 : 1;
     const uint8_t *lanes =
-        lanes_open(c, w->src + lanes_at(l, n), h.bits, at, count, codes);
+        packed_ints_open(c, w->src + packed_ints_at(l, n), h.bits, at, count, codes);
     if (l->adds && h.kind == KIND_SYMBOLS)
         c->kernels->grid_points(codes, codes, count, l->adds);
     if (width == 4)
@@ -445,9 +447,9 @@ static void add_word(const struct trib_codec *c, const struct trib_lanes *l,
     else if (width == 1)
         add_bytes(c, sums->codes, lanes, count);
     else if (bytes == 1)
-        c->kernels->lanes_add_u8(sums->narrow, lanes, count);
+        c->kernels->packed_ints_add_u8(sums->narrow, lanes, count);
     else
-        c->kernels->lanes_add_u16(sums->narrow, lanes, count);
+        c->kernels->packed_ints_add_u16(sums->narrow, lanes, count);
 }
 
 /* Symbols stand for a sign: 0 where less than half have one, the highest for more,
@@ -459,7 +461,7 @@ static void count_votes(const struct trib_codec *c, union sums *sums, int width,
     const uint32_t tie = contributions % 2 ? UINT32_MAX : contributions / 2; /* or
                                                                               * never */
     if (width == 1)
-        c->kernels->lanes_vote(sums->codes, count, more,
+        c->kernels->packed_ints_vote(sums->codes, count, more,
                                tie < more ? tie : more + UINT8_MAX);
     for (size_t i = 0; width > 1 && i < count; i++) {
         const uint32_t sum = width == 4 ? sums->wide[i] : sums->narrow[i];
@@ -476,24 +478,24 @@ static void store_sums(const struct trib_codec *c, const struct header *h,
     if (h->bits <= 8)
         c->kernels->bits_pack(dst, sums->codes, count, h->bits);
     else
-        memcpy(dst, sums, lanes_bytes(count, h->bits));
+        memcpy(dst, sums, packed_ints_bytes(count, h->bits));
 }
 
 static trib_status_t merged_header(const struct trib_codec *c,
-                                   const struct trib_lanes *l,
+                                   const struct trib_packed_ints *l,
                                    const struct trib_merge *m, struct header *h_out)
 {
     uint64_t contributions = 0;
     for (size_t i = 0; i < m->n_words; i++) {
-        const struct trib_word *w = &m->words[i];
+        const struct trib_encoded *w = &m->words[i];
         struct header h;
-        if (!trib_lanes_valid(c, w->src, w->len, m->n))
+        if (!trib_packed_ints_valid(c, w->src, w->len, m->n))
             return TRIB_ERR_CODEC;
         memcpy(&h, w->src, HEADER_BYTES);
         contributions += h.contributions;
         if (h.divisor || h.kind == KIND_VOTES ||
             memcmp(w->src + HEADER_BYTES, m->words[0].src + HEADER_BYTES,
-                   lanes_at(l, m->n) - HEADER_BYTES) != 0)
+                   packed_ints_at(l, m->n) - HEADER_BYTES) != 0)
             return TRIB_ERR_CODEC;
     }
     if (contributions > c->ranks)
@@ -510,7 +512,7 @@ enum { SOURCES_MOST = 32 };
 
 /* Where the lanes of each word are, from `at` on, if they are symbols of one byte that
  * count for themselves; false: some are not, or they are too many. */
-static bool symbols_of(const struct trib_lanes *l, const struct trib_merge *m,
+static bool symbols_of(const struct trib_packed_ints *l, const struct trib_merge *m,
                        size_t at, const uint8_t **src_out)
 {
     if (l->bits != 8 || l->adds || m->n_words > SOURCES_MOST)
@@ -520,20 +522,21 @@ static bool symbols_of(const struct trib_lanes *l, const struct trib_merge *m,
         memcpy(&h, m->words[i].src, HEADER_BYTES);
         if (h.kind != KIND_SYMBOLS)
             return false;
-        src_out[i] = m->words[i].src + lanes_at(l, m->n) + at;
+        src_out[i] = m->words[i].src + packed_ints_at(l, m->n) + at;
     }
     return true;
 }
 
 /* Lanes [at, at + count) of the sum, `width` bytes each. */
-static void sum_lanes(const struct trib_codec *c, const struct trib_lanes *l,
+static void sum_lanes(const struct trib_codec *c, const struct trib_packed_ints *l,
                       const struct trib_merge *m, size_t at, size_t count, int width,
                       union sums *sums)
 {
     const uint8_t *src[SOURCES_MOST];
     if (width == 2 && symbols_of(l, m, at, src)) {
-        const struct trib_lanes_sum s = {.src = src, .n_src = m->n_words, .n = count};
-        c->kernels->lanes_sum_u8(sums->codes, &s);
+        const struct trib_packed_ints_sum s = {
+            .src = src, .n_src = m->n_words, .n = count};
+        c->kernels->packed_ints_sum_u8(sums->codes, &s);
         return;
     }
     memset(sums, 0, count * (size_t)width);
@@ -547,11 +550,11 @@ static void sum_lanes(const struct trib_codec *c, const struct trib_lanes *l,
  * be. */
 struct renewal {
     const struct trib_codec *c;
-    const struct trib_lanes *l;
+    const struct trib_packed_ints *l;
     const struct trib_merge *m;
     const struct header *h;
     int width;
-    struct trib_noise noise;
+    struct trib_rng_keys rng_keys;
 };
 
 /* Values of a piece of a bucket. */
@@ -575,7 +578,7 @@ static void sum_values(const struct renewal *r, size_t at, size_t count, float *
 static void renew_bucket(struct renewal *r, size_t at, uint8_t *head_out, uint8_t *dst)
 {
     const size_t n = min_size(r->l->bucket, r->m->n - at);
-    struct trib_integers g;
+    struct trib_shared_scale_args g;
     float x[PIECE], head = 0, part;
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t count = min_size(PIECE, n - i);
@@ -588,11 +591,11 @@ static void renew_bucket(struct renewal *r, size_t at, uint8_t *head_out, uint8_
     for (size_t i = 0; i < n; i += PIECE) {
         const struct source s = {
             .x = x, .n = min_size(PIECE, n - i), .index = r->m->key.index + at + i};
-        uint8_t *to = dst + lanes_bytes(i, r->l->bits);
+        uint8_t *to = dst + packed_ints_bytes(i, r->l->bits);
         if (n > PIECE)
             sum_values(r, at + i, s.n, x);
         if (some)
-            encode_symbols(r->c, r->l, &s, &r->noise, &g, to);
+            encode_symbols(r->c, r->l, &s, &r->rng_keys, &g, to);
         else
             encode_nothing(r->c, r->l, &s, &g, to);
     }
@@ -607,23 +610,24 @@ static bool requantises(const struct trib_codec *c, const struct trib_merge *m)
 /* One head a bucket, of which the largest of its parts' is the whole's. */
 static size_t renew(struct renewal *r, uint8_t *dst)
 {
-    const struct trib_lanes *l = r->l;
+    const struct trib_packed_ints *l = r->l;
     const size_t n = r->m->n;
     const struct header h = {
         .bits = (uint8_t)l->bits, .kind = KIND_SYMBOLS, .contributions = 1};
     assert(l->heads == 1);
     memcpy(dst, &h, HEADER_BYTES);
-    uint8_t *lanes = dst + lanes_at(l, n);
+    uint8_t *lanes = dst + packed_ints_at(l, n);
     for (size_t at = 0; at < n; at += l->bucket)
         renew_bucket(r, at, dst + HEADER_BYTES + at / l->bucket * sizeof(float),
-                     lanes + lanes_bytes(at, l->bits));
+                     lanes + packed_ints_bytes(at, l->bits));
     return word_bytes(l, n, l->bits);
 }
 
-trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_merge *m,
-                               uint8_t *dst, size_t *len_out)
+trib_status_t trib_packed_ints_merge(const struct trib_codec *c,
+                                     const struct trib_merge *m, uint8_t *dst,
+                                     size_t *len_out)
 {
-    const struct trib_lanes l = rule_of(c)->lanes(c);
+    const struct trib_packed_ints l = rule_of(c)->layout(c);
     const uint8_t *src[SOURCES_MOST];
     struct header h;
     union sums sums;
@@ -633,10 +637,10 @@ trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_mer
     const trib_status_t status = merged_header(c, &l, m, &h);
     if (status != TRIB_OK)
         return status;
-    const size_t first = lanes_at(&l, m->n);
+    const size_t first = packed_ints_at(&l, m->n);
     const int width = sum_bytes((uint64_t)h.contributions * l.most);
     if (requantises(c, m)) {
-        struct renewal r = {c, &l, m, &h, width, trib_noise_new(&m->key)};
+        struct renewal r = {c, &l, m, &h, width, trib_rng_keys_new(&m->key)};
         *len_out = renew(&r, dst);
         return TRIB_OK;
     }
@@ -644,14 +648,15 @@ trib_status_t trib_lanes_merge(const struct trib_codec *c, const struct trib_mer
     memcpy(dst + HEADER_BYTES, m->words[0].src + HEADER_BYTES, first - HEADER_BYTES);
     *len_out = word_bytes(&l, m->n, h.bits);
     if (h.bits == 16 && h.kind == KIND_SUMS && symbols_of(&l, m, 0, src)) {
-        const struct trib_lanes_sum s = {src, m->n_words, m->n};
-        c->kernels->lanes_sum_u8(dst + first, &s);
+        const struct trib_packed_ints_sum s = {src, m->n_words, m->n};
+        c->kernels->packed_ints_sum_u8(dst + first, &s);
         return TRIB_OK;
     }
     for (size_t at = 0; at < m->n; at += PIECE) {
         const size_t count = min_size(PIECE, m->n - at);
         sum_lanes(c, &l, m, at, count, width, &sums);
-        store_sums(c, &h, &sums, width, count, dst + first + lanes_bytes(at, h.bits));
+        store_sums(c, &h, &sums, width, count,
+                   dst + first + packed_ints_bytes(at, h.bits));
     }
     return TRIB_OK;
 }

@@ -50,7 +50,7 @@ static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
                    size_t n, const uint32_t keys[2], union trib_bucket_params *p)
 {
     memcpy(p->levels.key, keys, sizeof p->levels.key);
-    k->levels_encode(codes, x, n, &p->levels);
+    k->qsgd_encode(codes, x, n, &p->levels);
 }
 
 static void open_head(const uint8_t *head, union trib_bucket_params *p)
@@ -61,14 +61,14 @@ static void open_head(const uint8_t *head, union trib_bucket_params *p)
 static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
                    size_t n, const union trib_bucket_params *p)
 {
-    k->levels_decode(x, codes, n, &p->levels);
+    k->qsgd_decode(x, codes, n, &p->levels);
 }
 
 static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
                 size_t n, float weight, union trib_bucket_params *p)
 {
     p->levels.weight = weight;
-    k->levels_add(acc, codes, n, &p->levels);
+    k->qsgd_add(acc, codes, n, &p->levels);
 }
 
 /* ---- qsgd ----------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static union trib_bucket_params qsgd_params(const struct trib_codec *c)
 static bool qsgd_measure(const struct trib_codec *c, const float *x, size_t n,
                     uint32_t magnitude, union trib_bucket_params *p, uint8_t *head_out)
 {
-    struct trib_levels *l = &p->levels;
+    struct trib_qsgd_args *l = &p->levels;
     if (!trib_bucket_measure_norm(c, x, n, magnitude, &l->norm, head_out))
         return false;
     l->scale = (float)l->highest / l->norm;
@@ -113,8 +113,8 @@ static const struct trib_bucketing qsgd = {
     .add = add,
 };
 
-const struct trib_quantise trib_quantise_levels = {
-    .name = "levels",
+const struct trib_quantise trib_quantise_qsgd = {
+    .name = "qsgd",
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
               TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(PACK),
     .counts = true,
@@ -124,7 +124,7 @@ const struct trib_quantise trib_quantise_levels = {
     .decode_add = trib_buckets_add,
     .delta = qsgd_delta,
     .bucketing = &qsgd,
-    .shared = &trib_quantise_levels_shared,
+    .shared = &trib_quantise_qsgd_shared,
 };
 
 /* ---- terngrad ------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static bool ternary_measure(const struct trib_codec *c, const float *x, size_t n
                             uint32_t magnitude, union trib_bucket_params *p,
                             uint8_t *head_out)
 {
-    struct trib_levels *l = &p->levels;
+    struct trib_qsgd_args *l = &p->levels;
     if (!trib_bucket_measure_norm(c, x, n, magnitude, &l->norm, head_out))
         return false;
     l->norm = trib_bucket_clip(c, x, n, l->norm);

@@ -48,16 +48,16 @@
 #include "compress/quantise/buckets.h"
 #include "compress/quantise/packed_ints.h"
 
-static void set_rounding(const struct trib_codec *c, struct trib_integers *g)
+static void set_rounding(const struct trib_codec *c, struct trib_shared_scale_args *g)
 {
     const bool nearest = c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST;
-    g->noise = nearest ? 0 : UINT32_MAX;
+    g->random_mask = nearest ? 0 : UINT32_MAX;
     g->fixed = nearest ? 1u << 31 : 0;
 }
 
 /* Levels -L … L of a norm. */
 static bool grid_of_norm(const struct trib_codec *c, float norm, int32_t L,
-                         uint32_t contributions, struct trib_integers *g)
+                         uint32_t contributions, struct trib_shared_scale_args *g)
 {
     const bool finite = norm <= FLT_MAX && norm >= 0; /* heads may be any bits */
     set_rounding(c, g);
@@ -95,32 +95,32 @@ static void measure_norm_added(const struct trib_codec *c, float *x, const float
 }
 
 static void encode_u8(const struct trib_codec *c, uint8_t *symbols, const float *x,
-                      size_t n, const struct trib_integers *g)
+                      size_t n, const struct trib_shared_scale_args *g)
 {
-    c->kernels->integers_encode(symbols, x, n, g);
+    c->kernels->shared_scale_encode(symbols, x, n, g);
 }
 
 static void encode_u16(const struct trib_codec *c, uint8_t *symbols, const float *x,
-                       size_t n, const struct trib_integers *g)
+                       size_t n, const struct trib_shared_scale_args *g)
 {
-    c->kernels->integers_encode_u16(symbols, x, n, g);
+    c->kernels->shared_scale_encode_u16(symbols, x, n, g);
 }
 
 static void keep_u8(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
-                    const struct trib_integers *g)
+                    const struct trib_shared_scale_args *g)
 {
-    c->kernels->integers_keep(symbols, x, n, g);
+    c->kernels->shared_scale_keep(symbols, x, n, g);
 }
 
 static void keep_u16(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
-                     const struct trib_integers *g)
+                     const struct trib_shared_scale_args *g)
 {
-    c->kernels->integers_keep_u16(symbols, x, n, g);
+    c->kernels->shared_scale_keep_u16(symbols, x, n, g);
 }
 
-static struct trib_lanes signed_lanes(const struct trib_codec *c, int bits)
+static struct trib_packed_ints signed_lanes(const struct trib_codec *c, int bits)
 {
-    return (struct trib_lanes){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
+    return (struct trib_packed_ints){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
                                .heads = 1,
                                .bits = bits,
                                .most = (1u << bits) - 2};
@@ -134,23 +134,23 @@ static double delta_of(const struct trib_codec *c, double L)
 }
 
 #define SLOTS \
-    .bytes = trib_lanes_bytes, .encode = trib_lanes_encode, \
-    .decode = trib_lanes_decode, .decode_add = trib_lanes_add
+    .bytes = trib_packed_ints_bytes, .encode = trib_packed_ints_encode, \
+    .decode = trib_packed_ints_decode, .decode_add = trib_packed_ints_add
 
 /* ---- int4, int8, int16 ---------------------------------------------------------- */
 
 static int bits_of(const struct trib_codec *c)
 {
-    return c->stages.quantise->lanes->bits;
+    return c->stages.quantise->packed_ints->bits;
 }
 
-static struct trib_lanes int_lanes(const struct trib_codec *c)
+static struct trib_packed_ints int_lanes(const struct trib_codec *c)
 {
     return signed_lanes(c, bits_of(c));
 }
 
 static bool int_grid(const struct trib_codec *c, const float *head,
-                     uint32_t contributions, struct trib_integers *g_out)
+                     uint32_t contributions, struct trib_shared_scale_args *g_out)
 {
     return grid_of_norm(c, *head, (1 << (bits_of(c) - 1)) - 1, contributions, g_out);
 }
@@ -162,19 +162,19 @@ static double int_delta(const struct trib_codec *c)
 
 #define RULE(BITS, WIDTH) \
     { \
-        .bits = BITS, .lanes = int_lanes, .measure = measure_norm, .grid = int_grid, \
+        .bits = BITS, .layout = int_lanes, .measure = measure_norm, .grid = int_grid, \
         .measure_added = measure_norm_added, \
         .encode = encode_##WIDTH, .keep = keep_##WIDTH, .requantises = true \
     }
-static const struct trib_lane_rule int4 = RULE(4, u8);
-static const struct trib_lane_rule int8 = RULE(8, u8);
-static const struct trib_lane_rule int16 = RULE(16, u16);
+static const struct trib_packed_ints_rule int4 = RULE(4, u8);
+static const struct trib_packed_ints_rule int8 = RULE(8, u8);
+static const struct trib_packed_ints_rule int16 = RULE(16, u16);
 
 #define INTEGERS(NAME, RULE) \
     { \
         .name = NAME, .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | \
                                   TRIB_PARAM_BIT(RESULT), \
-        SLOTS, .delta = int_delta, .lanes = RULE \
+        SLOTS, .delta = int_delta, .packed_ints = RULE \
     }
 const struct trib_quantise trib_quantise_int4 = INTEGERS("int4", &int4);
 const struct trib_quantise trib_quantise_int8 = INTEGERS("int8", &int8);
@@ -187,13 +187,13 @@ static int32_t qsgd_levels(const struct trib_codec *c)
     return (1 << ((int)c->param[TRIB_PARAM_BITS] - 1)) - 1;
 }
 
-static struct trib_lanes qsgd_lanes(const struct trib_codec *c)
+static struct trib_packed_ints qsgd_lanes(const struct trib_codec *c)
 {
     return signed_lanes(c, (int)c->param[TRIB_PARAM_BITS]);
 }
 
 static bool qsgd_grid(const struct trib_codec *c, const float *head,
-                      uint32_t contributions, struct trib_integers *g_out)
+                      uint32_t contributions, struct trib_shared_scale_args *g_out)
 {
     return grid_of_norm(c, *head, qsgd_levels(c), contributions, g_out);
 }
@@ -203,8 +203,8 @@ static double qsgd_delta(const struct trib_codec *c)
     return delta_of(c, qsgd_levels(c));
 }
 
-static const struct trib_lane_rule qsgd = {
-    .lanes = qsgd_lanes,
+static const struct trib_packed_ints_rule qsgd = {
+    .layout = qsgd_lanes,
     .measure = measure_norm,
     .measure_added = measure_norm_added,
     .grid = qsgd_grid,
@@ -212,18 +212,18 @@ static const struct trib_lane_rule qsgd = {
     .keep = keep_u8,
 };
 
-const struct trib_quantise trib_quantise_levels_shared = {
-    .name = "levels",
+const struct trib_quantise trib_quantise_qsgd_shared = {
+    .name = "qsgd",
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
               TRIB_PARAM_BIT(SHARED),
     SLOTS,
     .delta = qsgd_delta,
-    .lanes = &qsgd,
+    .packed_ints = &qsgd,
 };
 
 enum { TERNARY_BITS = 2 };
 
-static struct trib_lanes ternary_lanes(const struct trib_codec *c)
+static struct trib_packed_ints ternary_lanes(const struct trib_codec *c)
 {
     return signed_lanes(c, TERNARY_BITS);
 }
@@ -237,7 +237,7 @@ static void ternary_measure(const struct trib_codec *c, const float *x, size_t n
 }
 
 static bool ternary_grid(const struct trib_codec *c, const float *head,
-                         uint32_t contributions, struct trib_integers *g_out)
+                         uint32_t contributions, struct trib_shared_scale_args *g_out)
 {
     return grid_of_norm(c, *head, 1, contributions, g_out);
 }
@@ -248,8 +248,8 @@ static double no_delta(const struct trib_codec *c)
     return 0;
 }
 
-static const struct trib_lane_rule ternary = {
-    .lanes = ternary_lanes,
+static const struct trib_packed_ints_rule ternary = {
+    .layout = ternary_lanes,
     .measure = ternary_measure,
     .grid = ternary_grid,
     .encode = encode_u8,
@@ -261,16 +261,16 @@ const struct trib_quantise trib_quantise_ternary_shared = {
     .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED),
     SLOTS,
     .delta = no_delta,
-    .lanes = &ternary,
+    .packed_ints = &ternary,
     .grows = true,
 };
 
 /* ---- uniform-thc ---------------------------------------------------------------- */
 
-static struct trib_lanes range_lanes(const struct trib_codec *c)
+static struct trib_packed_ints range_lanes(const struct trib_codec *c)
 {
     const int bits = (int)c->param[TRIB_PARAM_BITS];
-    return (struct trib_lanes){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
+    return (struct trib_packed_ints){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
                                .heads = 2,
                                .bits = bits,
                                .most = (1u << bits) - 1};
@@ -286,7 +286,7 @@ static void range_measure(const struct trib_codec *c, const float *x, size_t n,
 }
 
 static bool range_grid(const struct trib_codec *c, const float *head,
-                       uint32_t contributions, struct trib_integers *g)
+                       uint32_t contributions, struct trib_shared_scale_args *g)
 {
     const double least = -(double)head[1], width = (double)head[0] - least;
     const double steps = (double)range_lanes(c).most;
@@ -311,8 +311,8 @@ static double range_delta(const struct trib_codec *c)
     return delta_of(c, range_lanes(c).most / 2.0);
 }
 
-static const struct trib_lane_rule range = {
-    .lanes = range_lanes,
+static const struct trib_packed_ints_rule range = {
+    .layout = range_lanes,
     .measure = range_measure,
     .grid = range_grid,
     .encode = encode_u8,
@@ -324,15 +324,15 @@ const struct trib_quantise trib_quantise_range = {
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND),
     SLOTS,
     .delta = range_delta,
-    .lanes = &range,
+    .packed_ints = &range,
 };
 
 /* ---- signsgd -------------------------------------------------------------------- */
 
-static struct trib_lanes vote_lanes(const struct trib_codec *c)
+static struct trib_packed_ints vote_lanes(const struct trib_codec *c)
 {
     (void)c;
-    return (struct trib_lanes){.bucket = 65536, .bits = 1, .most = 1};
+    return (struct trib_packed_ints){.bucket = 65536, .bits = 1, .most = 1};
 }
 
 static void vote_measure(const struct trib_codec *c, const float *x, size_t n,
@@ -342,7 +342,7 @@ static void vote_measure(const struct trib_codec *c, const float *x, size_t n,
 }
 
 static bool vote_grid(const struct trib_codec *c, const float *head,
-                      uint32_t contributions, struct trib_integers *g)
+                      uint32_t contributions, struct trib_shared_scale_args *g)
 {
     (void)c, (void)head;
     memset(g, 0, sizeof *g);
@@ -352,14 +352,14 @@ static bool vote_grid(const struct trib_codec *c, const float *head,
 }
 
 static void vote_encode(const struct trib_codec *c, uint8_t *symbols, const float *x,
-                        size_t n, const struct trib_integers *g)
+                        size_t n, const struct trib_shared_scale_args *g)
 {
     (void)g;
     c->kernels->signs_encode(symbols, x, n);
 }
 
-static const struct trib_lane_rule vote = {
-    .lanes = vote_lanes,
+static const struct trib_packed_ints_rule vote = {
+    .layout = vote_lanes,
     .measure = vote_measure,
     .grid = vote_grid,
     .encode = vote_encode,
@@ -370,6 +370,6 @@ const struct trib_quantise trib_quantise_vote = {
     .name = "vote",
     SLOTS,
     .delta = no_delta,
-    .lanes = &vote,
+    .packed_ints = &vote,
     .grows = true,
 };

@@ -33,10 +33,10 @@ static const struct trib_thc_table *table_of(const struct trib_codec *c)
     return trib_thc_table(TRIB_THC_LOG2_P_MIN + (int)c->param[TRIB_PARAM_TAIL]);
 }
 
-static struct trib_lanes lanes(const struct trib_codec *c)
+static struct trib_packed_ints lanes(const struct trib_codec *c)
 {
     const struct trib_thc_table *t = table_of(c);
-    return (struct trib_lanes){.bucket = (size_t)c->param[TRIB_PARAM_ROTATION],
+    return (struct trib_packed_ints){.bucket = (size_t)c->param[TRIB_PARAM_ROTATION],
                                .heads = 1,
                                .bits = BITS,
                                .most = t->highest,
@@ -64,7 +64,7 @@ static void measure(const struct trib_codec *c, const float *x, size_t n,
  * of deviations that are too small for the kernel decode to zeros, as those of zeros
  * do. */
 static bool grid(const struct trib_codec *c, const float *head, uint32_t contributions,
-                 struct trib_integers *g)
+                 struct trib_shared_scale_args *g)
 {
     const struct trib_thc_table *t = table_of(c);
     const bool finite = *head >= 0 && *head <= FLT_MAX,
@@ -77,15 +77,15 @@ static bool grid(const struct trib_codec *c, const float *head, uint32_t contrib
 }
 
 static void encode(const struct trib_codec *c, uint8_t *symbols, const float *x,
-                   size_t n, const struct trib_integers *g)
+                   size_t n, const struct trib_shared_scale_args *g)
 {
     struct trib_grid points;
     trib_thc_grid(table_of(c), g->scale, g->key, &points);
     c->kernels->grid_encode(symbols, x, n, &points);
 }
 
-static const struct trib_lane_rule thc = {
-    .lanes = lanes,
+static const struct trib_packed_ints_rule thc = {
+    .layout = lanes,
     .measure = measure,
     .grid = grid,
     .encode = encode,
@@ -101,10 +101,10 @@ static double delta(const struct trib_codec *c)
 const struct trib_quantise trib_quantise_table = {
     .name = "table",
     .params = TRIB_PARAM_BIT(TAIL),
-    .bytes = trib_lanes_bytes,
-    .encode = trib_lanes_encode,
-    .decode = trib_lanes_decode,
-    .decode_add = trib_lanes_add,
+    .bytes = trib_packed_ints_bytes,
+    .encode = trib_packed_ints_encode,
+    .decode = trib_packed_ints_decode,
+    .decode_add = trib_packed_ints_add,
     .delta = delta,
-    .lanes = &thc,
+    .packed_ints = &thc,
 };

@@ -35,11 +35,11 @@
 
 static size_t choose_randomk(const struct trib_codec *c, struct trib_selection *s)
 {
-    const struct trib_strata strata = trib_strata_of(c, s);
+    const struct trib_stratified strata = trib_stratified_of(c, s);
     trib_selection_sum(c, s);
     if (strata.k == 0)
         return 0;
-    trib_strata_positions(c->kernels, &strata, 0, strata.k, s->positions);
+    trib_stratified_positions(c->kernels, &strata, 0, strata.k, s->positions);
     return strata.k;
 }
 
@@ -51,10 +51,10 @@ static bool unbiased_randomk(const struct trib_codec *c)
 static void adjust_randomk(const struct trib_codec *c, const struct trib_selection *s,
                            size_t m, float *values)
 {
-    const struct trib_strata strata = trib_strata_of(c, s);
+    const struct trib_stratified strata = trib_stratified_of(c, s);
     if (!unbiased_randomk(c) || m == 0)
         return;
-    trib_strata_scale(&strata, values);
+    trib_stratified_scale(&strata, values);
     const float odds = (float)trib_selection_odds(c, s);
     for (size_t i = 0; i < m && odds < 1; i++)
         values[i] /= odds;

@@ -115,7 +115,7 @@ void trib_selection_run(const struct trib_selection *s, size_t i,
 const float *trib_selection_sum(const struct trib_codec *c,
                                 const struct trib_selection *s)
 {
-    const struct trib_reduce sum = {.src = {s->residual, s->x},
+    const struct trib_reduce_args sum = {.src = {s->residual, s->x},
                                     .dst = {s->residual},
                                     .n_src = 2,
                                     .n_dst = 1,

@@ -27,7 +27,12 @@
 #include "compress/sparsify/selection.h"
 #include "compress/sparsify/stratified.h"
 
-enum { HEADER_BYTES = 8, KEYS_BYTES = 8, BATCH = TRIB_GAPS_GROUP, LINE_FLOATS = 16 };
+enum {
+    HEADER_BYTES = 8,
+    KEYS_BYTES = 8,
+    BATCH = TRIB_INDEX_GAPS_GROUP,
+    LINE_FLOATS = 16
+};
 enum { KIND_DENSE, KIND_GAPS, KIND_BITMAP, KIND_STRATA, KINDS };
 enum { VALUES_QUANTISED, VALUES_F32, VALUES };
 
@@ -84,15 +89,15 @@ struct job {
     size_t m;
     size_t count;
     bool exact;
-    bool drawn; /* the positions are those of trib_strata_of */
+    bool drawn; /* the positions are those of trib_stratified_of */
 };
 
 /* Whether all of the j->m positions are drawn ones; these are then in s.work. */
-static bool all_drawn(const struct job *j, const struct trib_strata *strata)
+static bool all_drawn(const struct job *j, const struct trib_stratified *strata)
 {
     const uint32_t *drawn = j->s.work, *positions = j->s.positions;
     size_t i = 0;
-    trib_strata_positions(j->c->kernels, strata, 0, strata->k, j->s.work);
+    trib_stratified_positions(j->c->kernels, strata, 0, strata->k, j->s.work);
     for (size_t d = 0; i < j->m && d < strata->k && drawn[d] <= positions[i]; d++)
         i += drawn[d] == positions[i];
     return i == j->m;
@@ -101,11 +106,11 @@ static bool all_drawn(const struct job *j, const struct trib_strata *strata)
 /* Sums of what ranks drew are not zero at these positions alone. */
 static void prefer_drawn(struct job *j)
 {
-    const struct trib_strata strata = trib_strata_of(j->c, &j->s);
+    const struct trib_stratified strata = trib_stratified_of(j->c, &j->s);
     const size_t with = strata.k * sizeof(float) + KEYS_BYTES;
     if (strata.k == 0 || j->m > strata.k ||
         with > j->m * sizeof(float) +
-                   trib_gaps_bytes(j->c->kernels, j->s.positions, j->m) ||
+                   trib_index_gaps_bytes(j->c->kernels, j->s.positions, j->m) ||
         !all_drawn(j, &strata))
         return;
     j->m = strata.k;
@@ -137,7 +142,7 @@ static uint8_t choose_kind(const struct job *j)
 {
     if (j->drawn)
         return KIND_STRATA;
-    const size_t gaps = trib_gaps_bytes(j->c->kernels, j->s.positions, j->m);
+    const size_t gaps = trib_index_gaps_bytes(j->c->kernels, j->s.positions, j->m);
     const size_t bitmap = (units_of(j->s.n, j->unit) + 7) / 8;
     const size_t sparse = j->q->bytes(j->c, j->count) + (gaps < bitmap ? gaps : bitmap);
     const bool may_be_dense = j->exact || !j->c->stages.select->fixed;
@@ -252,7 +257,7 @@ static size_t encode_positions(const struct job *j, uint8_t kind, uint8_t *dst)
 {
     const size_t units = units_of(j->s.n, j->unit);
     if (kind == KIND_STRATA) {
-        const struct trib_strata strata = trib_strata_of(j->c, &j->s);
+        const struct trib_stratified strata = trib_stratified_of(j->c, &j->s);
         memcpy(dst, strata.keys, KEYS_BYTES);
         return KEYS_BYTES;
     }
@@ -260,7 +265,7 @@ static size_t encode_positions(const struct job *j, uint8_t kind, uint8_t *dst)
         trib_bitmap_encode(j->s.positions, j->m, units, dst);
         return (units + 7) / 8;
     }
-    return trib_gaps_encode(j->s.positions, j->m, dst);
+    return trib_index_gaps_encode(j->s.positions, j->m, dst);
 }
 
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
@@ -395,7 +400,7 @@ static trib_status_t decode_drawn(const struct trib_codec *c,
 {
     const size_t bytes = q->bytes(c, h->count);
     struct trib_code code = {.src = d->src + HEADER_BYTES, .len = bytes, .n = h->count};
-    struct trib_strata strata = {.n = d->n, .k = h->count};
+    struct trib_stratified strata = {.n = d->n, .k = h->count};
     uint32_t positions[BATCH];
     float values[BATCH];
     if (d->len - HEADER_BYTES - bytes != KEYS_BYTES)
@@ -403,7 +408,8 @@ static trib_status_t decode_drawn(const struct trib_codec *c,
     memcpy(strata.keys, code.src + bytes, KEYS_BYTES);
     for (; code.first < code.n; code.first += code.count) {
         code.count = code.n - code.first < BATCH ? code.n - code.first : BATCH;
-        trib_strata_positions(c->kernels, &strata, code.first, code.count, positions);
+        trib_stratified_positions(c->kernels, &strata, code.first, code.count,
+                                  positions);
         q->decode(c, &code, values);
         scatter(d, positions, values, code.count);
     }
@@ -445,7 +451,8 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
     const size_t values = q->bytes(c, h.count);
     if (d->len - HEADER_BYTES < values)
         return TRIB_ERR_CODEC;
-    if (q->lanes && !trib_lanes_valid(c, d->src + HEADER_BYTES, values, h.count))
+    if (q->packed_ints &&
+        !trib_packed_ints_valid(c, d->src + HEADER_BYTES, values, h.count))
         return TRIB_ERR_CODEC;
     if (h.kind == KIND_DENSE) {
         struct trib_code code = {d->src + HEADER_BYTES, values, d->n, 0, d->n};

@@ -21,23 +21,23 @@ struct trib_encode_key;
 struct trib_kernels;
 struct trib_selection;
 
-struct trib_strata {
+struct trib_stratified {
     size_t n; /* below 2^32 */
     size_t k; /* 1 … n */
     uint32_t keys[2];
 };
 
-/** trib_strata_of - a block's: the keys are a function of seed, step and index, not of
- * the stream. */
-struct trib_strata trib_strata_of(const struct trib_codec *c,
+/** trib_stratified_of - a block's: the keys are a function of seed, step and index, not
+ * of the stream. */
+struct trib_stratified trib_stratified_of(const struct trib_codec *c,
                                   const struct trib_selection *s);
 
-/** trib_strata_positions - of strata first … first + count - 1, all below k. */
-void trib_strata_positions(const struct trib_kernels *kernels,
-                           const struct trib_strata *s, size_t first, size_t count,
+/** trib_stratified_positions - of strata first … first + count - 1, all below k. */
+void trib_stratified_positions(const struct trib_kernels *kernels,
+                           const struct trib_stratified *s, size_t first, size_t count,
                            uint32_t *positions_out);
 
-/** trib_strata_scale - values *= the sizes of their strata, from stratum 0 on. */
-void trib_strata_scale(const struct trib_strata *s, float *values);
+/** trib_stratified_scale - values *= the sizes of their strata, from stratum 0 on. */
+void trib_stratified_scale(const struct trib_stratified *s, float *values);
 
 #endif

@@ -19,9 +19,9 @@ static size_t block_of(const struct trib_codec *c)
     return (size_t)c->param[TRIB_PARAM_ROTATION];
 }
 
-static const struct trib_lane_rule *rule_of(const struct trib_codec *c)
+static const struct trib_packed_ints_rule *rule_of(const struct trib_codec *c)
 {
-    return c->stages.quantise->lanes;
+    return c->stages.quantise->packed_ints;
 }
 
 size_t trib_rotated_unit(const struct trib_codec *c)
@@ -58,7 +58,7 @@ static struct window window_first(const struct trib_codec *c, size_t n)
 
 static void window_next(const struct trib_codec *c, struct window *w, size_t n)
 {
-    w->heads += rule_of(c) ? trib_lanes_share_floats(c, w->count) : 0;
+    w->heads += rule_of(c) ? trib_packed_ints_agreed_floats(c, w->count) : 0;
     w->at += w->count;
     w->count = min_size(w->length, n - w->at);
 }
@@ -86,27 +86,27 @@ static void rotate_back(const struct trib_codec *c, const struct trib_rht *r, fl
 
 /* ---- encode --------------------------------------------------------------------- */
 
-void trib_rotated_share(const struct trib_codec *c, const float *x, size_t n,
-                        float *share_out)
+void trib_rotated_propose(const struct trib_codec *c, const float *x, size_t n,
+                        float *proposal_out)
 {
     float z[TRIB_ROTATED_WINDOW];
     const struct trib_rht r = rotation(c);
     if (rule_of(c)->measures_unrotated) {
-        trib_lanes_share(c, x, n, share_out);
+        trib_packed_ints_propose(c, x, n, proposal_out);
         return;
     }
     for (struct window w = window_first(c, n); w.count; window_next(c, &w, n)) {
         rotate(c, &r, z, x + w.at, w.count);
-        trib_lanes_share(c, z, w.count, share_out + w.heads);
+        trib_packed_ints_propose(c, z, w.count, proposal_out + w.heads);
     }
 }
 
-void trib_rotated_share_added(const struct trib_codec *c, const float *x,
-                              float *residual, size_t n, float *share_out)
+void trib_rotated_propose_added(const struct trib_codec *c, const float *x,
+                              float *residual, size_t n, float *proposal_out)
 {
     for (struct window w = window_first(c, n); w.count; window_next(c, &w, n)) {
         c->kernels->axpy_f32(residual + w.at, x + w.at, 1.0f, w.count);
-        trib_rotated_share(c, residual + w.at, w.count, share_out + w.heads);
+        trib_rotated_propose(c, residual + w.at, w.count, proposal_out + w.heads);
     }
 }
 
@@ -129,11 +129,11 @@ void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *i
         struct trib_values v = {
             .x = z, .n = in->n, .first = w.at, .count = w.count, .key = in->key,
             .told = residual ? z : NULL};
-        if (in->share) {
-            v.share = in->share + w.heads;
+        if (in->agreed) {
+            v.agreed = in->agreed + w.heads;
         } else if (unrotated) {
-            trib_lanes_share(c, in->x + w.at, w.count, own);
-            v.share = own;
+            trib_packed_ints_propose(c, in->x + w.at, w.count, own);
+            v.agreed = own;
         }
         rotate(c, &r, z, in->x + w.at, w.count);
         c->stages.quantise->encode(c, &v, dst);

@@ -42,13 +42,13 @@ size_t trib_rotated_unit(const struct trib_codec *c);
  * do. */
 const char *trib_rotated_refusal(const struct trib_codec *c);
 
-/* codec.h's trib_codec_share, …_share_added and encode; of codecs without shares the
+/* codec.h's trib_codec_propose, …_share_added and encode; of codecs without shares the
  * first two are not called. residual: NULL, or in->x of words that add: it becomes what
  * is left. */
-void trib_rotated_share(const struct trib_codec *c, const float *x, size_t n,
-                        float *share_out);
-void trib_rotated_share_added(const struct trib_codec *c, const float *x,
-                              float *residual, size_t n, float *share_out);
+void trib_rotated_propose(const struct trib_codec *c, const float *x, size_t n,
+                        float *proposal_out);
+void trib_rotated_propose_added(const struct trib_codec *c, const float *x,
+                              float *residual, size_t n, float *proposal_out);
 void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *in,
                          float *residual, uint8_t *dst);
 

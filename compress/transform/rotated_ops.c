@@ -42,7 +42,7 @@ static trib_status_t decode(const struct trib_codec *c, const struct trib_decode
 static trib_status_t decode_packed(const struct trib_codec *c,
                                    const struct trib_decode *d)
 {
-    return trib_lanes_valid(c, d->src, d->len, d->n) ? decode_valid(c, d)
+    return trib_packed_ints_valid(c, d->src, d->len, d->n) ? decode_valid(c, d)
                                                      : TRIB_ERR_CODEC;
 }
 
@@ -53,9 +53,9 @@ const struct trib_codec_ops trib_codec_rotated = {
     .own_bound = trib_codec_same_bound,
     .star_bound = trib_codec_same_bound,
     .sum_bound = trib_codec_same_sum_bound,
-    .share_floats = trib_codec_no_share,
-    .share = trib_codec_nothing_shared,
-    .share_added = trib_codec_only_added,
+    .agreed_floats = trib_codec_agrees_on_nothing,
+    .propose = trib_codec_proposes_nothing,
+    .propose_added = trib_codec_only_added,
     .merge = trib_codec_no_merge,
     .encode = encode,
     .encode_kept = trib_codec_kept_by_decode,
@@ -66,14 +66,14 @@ const struct trib_codec_ops trib_codec_rotated = {
 const struct trib_codec_ops trib_codec_rotated_packed = {
     .together = trib_rotated_unit,
     .scratch = trib_codec_no_scratch,
-    .bound = trib_lanes_bound,
-    .own_bound = trib_lanes_bytes,
+    .bound = trib_packed_ints_bound,
+    .own_bound = trib_packed_ints_bytes,
     .star_bound = trib_codec_same_bound,
     .sum_bound = trib_codec_same_sum_bound,
-    .share_floats = trib_lanes_share_floats,
-    .share = trib_rotated_share,
-    .share_added = trib_rotated_share_added,
-    .merge = trib_lanes_merge,
+    .agreed_floats = trib_packed_ints_agreed_floats,
+    .propose = trib_rotated_propose,
+    .propose_added = trib_rotated_propose_added,
+    .merge = trib_packed_ints_merge,
     .encode = encode,
     .encode_kept = encode_kept,
     .encode_ef = trib_codec_ef_by_sum,

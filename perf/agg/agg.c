@@ -31,7 +31,7 @@ static int say_jobs(const struct agg_args *args, const struct agg_result *p)
     return said;
 }
 
-static int sweep(struct agg_crew *crew, struct agg_report *report)
+static int sweep(struct agg_workers *crew, struct agg_report *report)
 {
     const struct agg_args *args = crew->args;
     struct agg_job_result *jobs = calloc((size_t)args->jobs, sizeof(*jobs));
@@ -40,10 +40,10 @@ static int sweep(struct agg_crew *crew, struct agg_report *report)
     int troubles = jobs == NULL;
 
     for (int round = 1; jobs != NULL && round <= (int)args->each.sizes.n; round++) {
-        bool went = agg_crew_round(crew, round, &tribd_cpu_s);
+        bool went = agg_workers_round(crew, round, &tribd_cpu_s);
         if (crew->signalled != 0)
             break;
-        agg_tally(crew, round, tribd_cpu_s, jobs, &result);
+        agg_results(crew, round, tribd_cpu_s, jobs, &result);
         troubles += say_jobs(args, &result);
         if (!went && result.operations == 0)
             break; /* nobody is left */
@@ -53,12 +53,13 @@ static int sweep(struct agg_crew *crew, struct agg_report *report)
     return troubles > 0;
 }
 
-static int run(struct agg_crew *crew, struct agg_report *report)
+static int run(struct agg_workers *crew, struct agg_report *report)
 {
     char why[4352];
-    int code = agg_crew_start(crew) || crew->signalled == 0 ? sweep(crew, report) : 1;
+    int code =
+        agg_workers_start(crew) || crew->signalled == 0 ? sweep(crew, report) : 1;
 
-    agg_crew_close(crew);
+    agg_workers_close(crew);
     if (crew->signalled != 0)
         return 128 + crew->signalled;
     if (!agg_report_finish(report, why, sizeof(why))) {
@@ -72,11 +73,11 @@ static int run(struct agg_crew *crew, struct agg_report *report)
  * last. */
 static int serve_and_run(const struct agg_args *args, struct agg_report *report)
 {
-    struct agg_crew crew = {.args = args};
+    struct agg_workers crew = {.args = args};
     struct agg_daemon daemon = {0};
     int code = 1;
 
-    if (!agg_crew_open(&crew))
+    if (!agg_workers_open(&crew))
         return 1;
     if (args->service != NULL) {
         code = run(&crew, report);

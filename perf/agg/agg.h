@@ -127,7 +127,7 @@ struct agg_shared {
     struct agg_worker workers[];
 };
 
-struct agg_crew {
+struct agg_workers {
     const struct agg_args *args;
     struct agg_daemon *daemon; /* looked at, too; NULL: not ours */
     struct agg_shared *shared;
@@ -136,33 +136,33 @@ struct agg_crew {
     int signalled; /* the one that tells this process to end */
 };
 
-static inline struct agg_worker *agg_worker_at(const struct agg_crew *crew, int job,
+static inline struct agg_worker *agg_worker_at(const struct agg_workers *crew, int job,
                                                int rank)
 {
     return &crew->shared->workers[job * crew->args->workers + rank];
 }
 
-/** agg_crew_open - block the signals that are waited for; false after a sentence. */
-bool agg_crew_open(struct agg_crew *crew);
+/** agg_workers_open - block the signals that are waited for; false after a sentence. */
+bool agg_workers_open(struct agg_workers *crew);
 
-/** agg_crew_start - fork them all; false after a sentence. */
-bool agg_crew_start(struct agg_crew *crew);
+/** agg_workers_start - fork them all; false after a sentence. */
+bool agg_workers_start(struct agg_workers *crew);
 
 /**
- * agg_crew_round - one of them: all begin, all end.
+ * agg_workers_round - one of them: all begin, all end.
  *
  * tribd_cpu_out  processor seconds of the service meanwhile; NAN: not known
  * returns  false: a signal tells this process to end, or nobody is left
  */
-bool agg_crew_round(struct agg_crew *crew, int round, double *tribd_cpu_out);
+bool agg_workers_round(struct agg_workers *crew, int round, double *tribd_cpu_out);
 
-/** agg_crew_close - all have ended, or are ended within 10 s. */
-void agg_crew_close(struct agg_crew *crew);
+/** agg_workers_close - all have ended, or are ended within 10 s. */
+void agg_workers_close(struct agg_workers *crew);
 
 /* --- load.c --- */
 
-/** agg_load - be a worker; the exit code. */
-int agg_load(const struct agg_crew *crew, int job, int rank, const char *root);
+/** agg_worker_run - be a worker; the exit code. */
+int agg_worker_run(const struct agg_workers *crew, int job, int rank, const char *root);
 
 /* --- results.c --- */
 
@@ -199,11 +199,11 @@ struct agg_result {
     struct agg_job_result *jobs; /* [args->jobs] */
 };
 
-/** agg_tally - of a round that has ended.
+/** agg_results - of a round that has ended.
  *
  * owner    jobs is the caller's [args->jobs]; the texts in it live as long as the
  *          crew */
-void agg_tally(const struct agg_crew *crew, int round, double tribd_cpu_s,
+void agg_results(const struct agg_workers *crew, int round, double tribd_cpu_s,
                struct agg_job_result *jobs, struct agg_result *out);
 
 /** agg_jain - (sum x)^2 / (n sum x^2): 1 where all are the same, 1/n where one has it

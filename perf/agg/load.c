@@ -16,7 +16,7 @@
 #include "perf/perf_oracle.h"
 
 struct load {
-    const struct agg_crew *crew;
+    const struct agg_workers *crew;
     const struct agg_args *args;
     int job, rank;
     struct agg_worker *notes;
@@ -253,7 +253,7 @@ static trib_status_t run_rounds(struct load *l)
     return status;
 }
 
-int agg_load(const struct agg_crew *crew, int job, int rank, const char *root)
+int agg_worker_run(const struct agg_workers *crew, int job, int rank, const char *root)
 {
     struct load l = {.crew = crew,
                      .args = crew->args,

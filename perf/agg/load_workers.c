@@ -26,12 +26,12 @@ static size_t shared_bytes(const struct agg_args *args)
     return sizeof(struct agg_shared) + workers * sizeof(struct agg_worker);
 }
 
-static int workers_of(const struct agg_crew *crew)
+static int workers_of(const struct agg_workers *crew)
 {
     return crew->args->jobs * crew->args->workers;
 }
 
-bool agg_crew_open(struct agg_crew *crew)
+bool agg_workers_open(struct agg_workers *crew)
 {
     static const int waited[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
 
@@ -53,17 +53,18 @@ bool agg_crew_open(struct agg_crew *crew)
 /* Starting ------------------------------------------------------------------------- */
 
 /* Never returns. A worker ends with its parent, so that none is left behind. */
-static void be_worker(const struct agg_crew *crew, int job, int rank, const char *root,
-                      pid_t parent)
+static void be_worker(const struct agg_workers *crew, int job, int rank,
+                      const char *root, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
     sigprocmask(SIG_SETMASK, &crew->old_mask, NULL);
-    _exit(agg_load(crew, job, rank, root));
+    _exit(agg_worker_run(crew, job, rank, root));
 }
 
-static bool start_worker(struct agg_crew *crew, int job, int rank, trib_local_t *local)
+static bool start_worker(struct agg_workers *crew, int job, int rank,
+                         trib_local_t *local)
 {
     struct agg_worker *w = agg_worker_at(crew, job, rank);
     pid_t parent = getpid(), pid = fork();
@@ -82,7 +83,7 @@ static bool start_worker(struct agg_crew *crew, int job, int rank, trib_local_t 
 
 /* Its meeting place is kept until the workers have met: by the caller, until they
  * end. */
-static bool start_job(struct agg_crew *crew, int job, trib_local_t **local)
+static bool start_job(struct agg_workers *crew, int job, trib_local_t **local)
 {
     if (trib_local_create(crew->args->workers, local) != TRIB_OK) {
         fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
@@ -117,7 +118,7 @@ static void note_lost(struct agg_worker *w, int error)
     snprintf(w->why, sizeof(w->why), "cannot be waited for: %s", strerror(error));
 }
 
-static int reap(struct agg_crew *crew)
+static int reap(struct agg_workers *crew)
 {
     int left = 0, how;
 
@@ -135,7 +136,7 @@ static int reap(struct agg_crew *crew)
     return left;
 }
 
-static void signal_all(const struct agg_crew *crew, int number)
+static void signal_all(const struct agg_workers *crew, int number)
 {
     for (int i = 0; i < workers_of(crew); i++)
         if (crew->shared->workers[i].pid > 0)
@@ -144,7 +145,7 @@ static void signal_all(const struct agg_crew *crew, int number)
 
 /* Sleeps until one ends, for a tenth of a second at most; false: this process is to
  * end. */
-static bool look(struct agg_crew *crew, int *left)
+static bool look(struct agg_workers *crew, int *left)
 {
     const struct timespec tenth = {.tv_nsec = 100000000};
     int number = sigtimedwait(&crew->waited, NULL, &tenth);
@@ -156,7 +157,7 @@ static bool look(struct agg_crew *crew, int *left)
 }
 
 /* One that has not got on for long is ended, so that the others' round ends. */
-static void end_stuck(struct agg_crew *crew, uint64_t *beats, double *since)
+static void end_stuck(struct agg_workers *crew, uint64_t *beats, double *since)
 {
     double now = perf_now();
 
@@ -177,7 +178,7 @@ static void end_stuck(struct agg_crew *crew, uint64_t *beats, double *since)
     }
 }
 
-static bool all_at(const struct agg_crew *crew, bool done, int round)
+static bool all_at(const struct agg_workers *crew, bool done, int round)
 {
     for (int i = 0; i < workers_of(crew); i++) {
         struct agg_worker *w = &crew->shared->workers[i];
@@ -187,7 +188,7 @@ static bool all_at(const struct agg_crew *crew, bool done, int round)
     return true;
 }
 
-static bool await(struct agg_crew *crew, bool done, int round)
+static bool await(struct agg_workers *crew, bool done, int round)
 {
     size_t n = (size_t)workers_of(crew);
     uint64_t *beats = calloc(n, sizeof(*beats));
@@ -205,7 +206,7 @@ static bool await(struct agg_crew *crew, bool done, int round)
     return good && left > 0;
 }
 
-bool agg_crew_start(struct agg_crew *crew)
+bool agg_workers_start(struct agg_workers *crew)
 {
     trib_local_t **locals = calloc((size_t)crew->args->jobs, sizeof(*locals));
     bool good = locals != NULL;
@@ -223,14 +224,14 @@ bool agg_crew_start(struct agg_crew *crew)
 
 /* Rounds --------------------------------------------------------------------------- */
 
-static double tribd_cpu(const struct agg_crew *crew)
+static double tribd_cpu(const struct agg_workers *crew)
 {
     pid_t pid = crew->daemon != NULL ? crew->daemon->pid : (pid_t)crew->args->tribd_pid;
 
     return pid > 0 ? agg_cpu_seconds(pid) : (double)NAN;
 }
 
-bool agg_crew_round(struct agg_crew *crew, int round, double *tribd_cpu_out)
+bool agg_workers_round(struct agg_workers *crew, int round, double *tribd_cpu_out)
 {
     struct agg_shared *shared = crew->shared;
 
@@ -247,7 +248,7 @@ bool agg_crew_round(struct agg_crew *crew, int round, double *tribd_cpu_out)
     return left || crew->signalled == 0;
 }
 
-void agg_crew_close(struct agg_crew *crew)
+void agg_workers_close(struct agg_workers *crew)
 {
     double until = perf_now() + GRACE_SECONDS;
     int left;

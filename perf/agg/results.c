@@ -28,7 +28,7 @@ static uint64_t last_differs(const struct agg_worker *first, const struct agg_wo
 }
 
 /* One sentence for a job: of the first worker that has one, failures before losses. */
-static const char *sentence_of(const struct agg_crew *crew, int job)
+static const char *sentence_of(const struct agg_workers *crew, int job)
 {
     const char *lost = "";
 
@@ -42,8 +42,8 @@ static const char *sentence_of(const struct agg_crew *crew, int job)
     return lost;
 }
 
-static void tally_job(const struct agg_crew *crew, int job, int round, size_t bytes,
-                      struct agg_job_result *out)
+static void results_of_job(const struct agg_workers *crew, int job, int round,
+                           size_t bytes, struct agg_job_result *out)
 {
     const struct agg_args *args = crew->args;
     const struct agg_worker *first = agg_worker_at(crew, job, 0);
@@ -72,7 +72,8 @@ static void tally_job(const struct agg_crew *crew, int job, int round, size_t by
 
 /* Microseconds of a job's operations, each as long as its slowest worker took; how
  * many. */
-static size_t job_samples(const struct agg_crew *crew, int job, int round, double *us)
+static size_t job_samples(const struct agg_workers *crew, int job, int round,
+                          double *us)
 {
     const struct agg_worker *first = agg_worker_at(crew, job, 0);
     size_t n = first->round == round ? first->n_samples : 0;
@@ -92,7 +93,7 @@ static size_t job_samples(const struct agg_crew *crew, int job, int round, doubl
     return n;
 }
 
-static void tally_latency(const struct agg_crew *crew, int round,
+static void results_of_latency(const struct agg_workers *crew, int round,
                           struct perf_summary *out)
 {
     size_t jobs = (size_t)crew->args->jobs, n = 0;
@@ -120,7 +121,7 @@ static double fairness(const struct agg_job_result *jobs, int n_jobs, const char
     return jain;
 }
 
-static void tally_workers(const struct agg_crew *crew, int round,
+static void results_of_workers(const struct agg_workers *crew, int round,
                           struct agg_result *out)
 {
     const int n = crew->args->jobs * crew->args->workers;
@@ -136,7 +137,7 @@ static void tally_workers(const struct agg_crew *crew, int round,
     }
 }
 
-void agg_tally(const struct agg_crew *crew, int round, double tribd_cpu_s,
+void agg_results(const struct agg_workers *crew, int round, double tribd_cpu_s,
                struct agg_job_result *jobs, struct agg_result *out)
 {
     const struct agg_args *args = crew->args;
@@ -145,10 +146,10 @@ void agg_tally(const struct agg_crew *crew, int round, double tribd_cpu_s,
     memset(out, 0, sizeof(*out));
     out->bytes = bytes;
     out->jobs = jobs;
-    tally_latency(crew, round, &out->us);
-    tally_workers(crew, round, out);
+    results_of_latency(crew, round, &out->us);
+    results_of_workers(crew, round, out);
     for (int job = 0; job < args->jobs; job++) {
-        tally_job(crew, job, round, bytes, &jobs[job]);
+        results_of_job(crew, job, round, bytes, &jobs[job]);
         out->operations += jobs[job].operations;
         out->fell_back += jobs[job].fell_back;
         out->lost += jobs[job].fell_back > 0;

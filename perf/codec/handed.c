@@ -71,8 +71,11 @@ static void *work(void *arg)
 
 static void sum_chunk(const struct handed *h, const struct set *s, size_t first)
 {
-    struct trib_reduce r = {.dst = {s->sum + first}, .n_src = h->workers, .n_dst = 1,
-                            .n = CHUNK_BYTES / sizeof(float), .stream = true};
+    struct trib_reduce_args r = {.dst = {s->sum + first},
+                                 .n_src = h->workers,
+                                 .n_dst = 1,
+                                 .n = CHUNK_BYTES / sizeof(float),
+                                 .stream = true};
 
     for (int w = 0; w < h->workers; w++)
         r.src[w] = s->in[w] + first;

@@ -87,15 +87,15 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
                              .model = k->model};
     float *residual = feedback ? w->residual + c->first : NULL;
 
-    if (!learns(w) && trib_codec_info(w->codec)->flags & TRIB_CODEC_SHARED) {
-        in.share = c->share;
+    if (!learns(w) && trib_codec_info(w->codec)->flags & TRIB_CODEC_AGREES) {
+        in.agreed = c->share;
         if (feedback) { /* as a plan does: the scales are of the sum of both, which
                          * stays */
-            trib_codec_share_added(w->codec, in.x, residual, c->n, c->share);
+            trib_codec_propose_added(w->codec, in.x, residual, c->n, c->share);
             in.x = residual;
             return trib_codec_encode_kept(w->codec, &in, residual, dst);
         }
-        trib_codec_share(w->codec, in.x, c->n, c->share);
+        trib_codec_propose(w->codec, in.x, c->n, c->share);
     }
     return feedback ? trib_codec_encode_ef(w->codec, &in, residual, dst)
                     : trib_codec_encode(w->codec, &in, dst);
@@ -103,7 +103,7 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
 
 static void merge(struct worker *k, struct chunk *c)
 {
-    struct trib_word words[] = {{c->word, c->len}, {c->other, c->other_len}};
+    struct trib_encoded words[] = {{c->word, c->len}, {c->other, c->other_len}};
     const struct trib_merge m = {.words = words, .n_words = 2, .n = c->n,
                                  .piece = k->work->piece, .final = true};
     size_t len;
@@ -206,7 +206,7 @@ static bool open_chunk(struct codec_work *w, struct chunk *c)
 {
     const size_t n = learns(w) ? w->piece : c->n;
     const size_t bound = trib_codec_bound(w->codec, n);
-    const size_t floats = trib_codec_share_floats(w->codec, n);
+    const size_t floats = trib_codec_agreed_floats(w->codec, n);
 
     c->word = malloc(bound + 1);
     c->other = linear(w) ? malloc(bound + 1) : NULL;
@@ -226,7 +226,7 @@ static bool open_model(const struct codec_work *w, struct worker *k,
         .total = w->n, .piece = w->piece, .ranks = 1, .seed = 1};
 
     return trib_model_create(w->codec, &opts, err, &k->model) == TRIB_OK &&
-           trib_model_teach(k->model, w->x, w->n, err) == TRIB_OK;
+           trib_model_train(k->model, w->x, w->n, err) == TRIB_OK;
 }
 
 static bool open_worker(struct codec_work *w, struct worker *k, size_t piece,

@@ -30,8 +30,8 @@ enum {
 
 /* --- begin and end --- */
 
-void put_side_init(struct put_side *side, bool server, const struct trib_config *cfg,
-                   const struct trib_log *log)
+void put_endpoint_init(struct put_endpoint *side, bool server,
+                       const struct trib_config *cfg, const struct trib_log *log)
 {
     memset(side, 0, sizeof(*side));
     side->server = server;
@@ -43,7 +43,7 @@ void put_side_init(struct put_side *side, bool server, const struct trib_config 
         snprintf(side->me.host, sizeof(side->me.host), "unknown");
 }
 
-trib_status_t put_side_hello(struct put_side *side, int fd, const char *who,
+trib_status_t put_endpoint_hello(struct put_endpoint *side, int fd, const char *who,
                              uint64_t deadline)
 {
     put_wire_open(&side->wire, fd, who, &side->err);
@@ -64,12 +64,12 @@ uint64_t put_area(size_t largest)
     return all <= AREA_WISH ? all : one > AREA_WISH ? one : AREA_WISH;
 }
 
-static uint64_t deadline_of(const struct put_side *side)
+static uint64_t deadline_of(const struct put_endpoint *side)
 {
     return trib_deadline_ms(side->cfg->timeout_ms);
 }
 
-static trib_status_t agree(struct put_side *side)
+static trib_status_t agree(struct put_endpoint *side)
 {
     struct put_setup *setup = &side->setup;
     uint64_t deadline = deadline_of(side);
@@ -88,7 +88,7 @@ static trib_status_t agree(struct put_side *side)
     return TRIB_OK;
 }
 
-static trib_status_t open_transport(struct put_side *side, struct put_place *place)
+static trib_status_t open_transport(struct put_endpoint *side, struct put_place *place)
 {
     struct trib_transport_opts opts = {
         .self = side->server,
@@ -120,7 +120,7 @@ static trib_status_t open_transport(struct put_side *side, struct put_place *pla
 }
 
 /* The places of both sides, by number of peer; mine is there. */
-static trib_status_t swap_places(struct put_side *side, struct put_place *places)
+static trib_status_t swap_places(struct put_endpoint *side, struct put_place *places)
 {
     uint64_t deadline = deadline_of(side);
     struct put_place *there = &places[!side->server];
@@ -140,7 +140,7 @@ static trib_status_t swap_places(struct put_side *side, struct put_place *places
 }
 
 /* Both sides choose the same, where the transport has a choice. */
-static trib_status_t settle(struct put_side *side, const struct put_place *places)
+static trib_status_t settle(struct put_endpoint *side, const struct put_place *places)
 {
     const struct trib_transport_ops *ops = side->t->ops;
     uint64_t deadline = deadline_of(side);
@@ -159,7 +159,7 @@ static trib_status_t settle(struct put_side *side, const struct put_place *place
     return status;
 }
 
-static trib_status_t reach(struct put_side *side, struct put_place *places)
+static trib_status_t reach(struct put_endpoint *side, struct put_place *places)
 {
     const struct trib_transport_ops *ops = side->t->ops;
     uint64_t deadline = deadline_of(side);
@@ -180,7 +180,7 @@ static trib_status_t reach(struct put_side *side, struct put_place *places)
                : status;
 }
 
-trib_status_t put_side_open(struct put_side *side)
+trib_status_t put_endpoint_open(struct put_endpoint *side)
 {
     struct put_place places[2];
     trib_status_t status = agree(side);
@@ -193,7 +193,7 @@ trib_status_t put_side_open(struct put_side *side)
     return status == TRIB_OK ? reach(side, places) : status;
 }
 
-void put_side_close(struct put_side *side)
+void put_endpoint_close(struct put_endpoint *side)
 {
     if (side->err.status != TRIB_OK)
         put_wire_fail(&side->wire, trib_error_text(&side->err));
@@ -221,8 +221,8 @@ static uint64_t mix(uint64_t x)
 }
 
 /* Eight bytes of the `number`-th write that the server or the client sends. */
-static uint64_t pattern(const struct put_side *side, bool of_server, uint64_t number,
-                        uint64_t word)
+static uint64_t pattern(const struct put_endpoint *side, bool of_server,
+                        uint64_t number, uint64_t word)
 {
     uint64_t seed = mix(side->phase.bytes * 2 + of_server) + mix(number + 1);
 
@@ -234,7 +234,7 @@ static size_t word_bytes(size_t bytes, size_t off)
     return bytes - off < 8 ? bytes - off : 8;
 }
 
-void put_side_fill(struct put_side *side, uint64_t round)
+void put_endpoint_fill(struct put_endpoint *side, uint64_t round)
 {
     size_t bytes = side->phase.bytes;
 
@@ -249,7 +249,7 @@ void put_side_fill(struct put_side *side, uint64_t round)
 }
 
 /* Once only, so that a byte that stays wrong is counted when its write has arrived. */
-static void compare(struct put_side *side, uint64_t number)
+static void compare(struct put_endpoint *side, uint64_t number)
 {
     size_t bytes = side->phase.bytes;
     const uint8_t *have =
@@ -269,7 +269,8 @@ static void compare(struct put_side *side, uint64_t number)
 
 /* --- a phase --- */
 
-trib_status_t put_side_begin(struct put_side *side, const struct put_phase *phase)
+trib_status_t put_endpoint_begin(struct put_endpoint *side,
+                                 const struct put_phase *phase)
 {
     if (phase->kind > PUT_VERIFY || phase->bytes > PUT_SIZE_MAX ||
         stride_of(phase->bytes) > side->setup.area || phase->depth < 1 ||
@@ -292,8 +293,8 @@ trib_status_t put_side_begin(struct put_side *side, const struct put_phase *phas
     return TRIB_OK;
 }
 
-trib_status_t put_side_post(struct put_side *side, enum put_word word, uint64_t slot,
-                            uint64_t number, bool signal)
+trib_status_t put_endpoint_post(struct put_endpoint *side, enum put_word word,
+                                uint64_t slot, uint64_t number, bool signal)
 {
     size_t off = slot * side->stride;
     struct trib_write w = {
@@ -316,21 +317,21 @@ trib_status_t put_side_post(struct put_side *side, enum put_word word, uint64_t 
     return status;
 }
 
-trib_status_t put_side_write(struct put_side *side, enum put_word word, uint64_t slot,
-                             uint64_t number, bool signal)
+trib_status_t put_endpoint_write(struct put_endpoint *side, enum put_word word,
+                                 uint64_t slot, uint64_t number, bool signal)
 {
     for (;;) {
-        trib_status_t status = put_side_post(side, word, slot, number, signal);
+        trib_status_t status = put_endpoint_post(side, word, slot, number, signal);
         /* Why a peer is lost stands in the event. */
         if (status != TRIB_ERR_NO_RESOURCE && status != TRIB_ERR_PEER_LOST)
             return status;
-        status = put_side_step(side, true);
+        status = put_endpoint_step(side, true);
         if (status != TRIB_OK)
             return status;
     }
 }
 
-static trib_status_t take_data(struct put_side *side, const struct trib_event *e)
+static trib_status_t take_data(struct put_endpoint *side, const struct trib_event *e)
 {
     if ((e->imm & NUMBER_MASK) != (side->arrived & NUMBER_MASK) ||
         e->len != side->phase.bytes)
@@ -346,7 +347,7 @@ static trib_status_t take_data(struct put_side *side, const struct trib_event *e
     return TRIB_OK;
 }
 
-static trib_status_t take(struct put_side *side, const struct trib_event *e)
+static trib_status_t take(struct put_endpoint *side, const struct trib_event *e)
 {
     switch (e->kind) {
     case TRIB_EVENT_ARRIVED:
@@ -368,7 +369,7 @@ static trib_status_t take(struct put_side *side, const struct trib_event *e)
     return TRIB_OK;
 }
 
-static trib_status_t harvest(struct put_side *side, int *n_out)
+static trib_status_t harvest(struct put_endpoint *side, int *n_out)
 {
     struct trib_event events[EVENTS];
     trib_status_t status = TRIB_OK;
@@ -381,7 +382,7 @@ static trib_status_t harvest(struct put_side *side, int *n_out)
     return status;
 }
 
-static trib_status_t look(struct put_side *side, uint64_t now)
+static trib_status_t look(struct put_endpoint *side, uint64_t now)
 {
     if (now < side->look_at)
         return TRIB_OK;
@@ -396,7 +397,7 @@ static trib_status_t look(struct put_side *side, uint64_t now)
                      side->wire.who, side->cfg->timeout_ms);
 }
 
-static trib_status_t doze(struct put_side *side)
+static trib_status_t doze(struct put_endpoint *side)
 {
     const struct trib_transport_ops *ops = side->t->ops;
     int n;
@@ -408,7 +409,7 @@ static trib_status_t doze(struct put_side *side)
     return status;
 }
 
-trib_status_t put_side_step(struct put_side *side, bool squeezed)
+trib_status_t put_endpoint_step(struct put_endpoint *side, bool squeezed)
 {
     int n;
     trib_status_t status = harvest(side, &n);
@@ -436,11 +437,11 @@ trib_status_t put_side_step(struct put_side *side, bool squeezed)
     return TRIB_OK;
 }
 
-trib_status_t put_side_flush(struct put_side *side)
+trib_status_t put_endpoint_flush(struct put_endpoint *side)
 {
     trib_status_t status = TRIB_OK;
 
     while (status == TRIB_OK && side->done < side->posted)
-        status = put_side_step(side, false);
+        status = put_endpoint_step(side, false);
     return status;
 }

@@ -30,7 +30,7 @@ struct perf_progress;
 /* The purpose of a write is in the upper two bits of its immediate, above a number. */
 enum put_word { PUT_DATA, PUT_GO, PUT_CONFIRM };
 
-struct put_side {
+struct put_endpoint {
     bool server;
     const struct trib_config *cfg; /* outlives the side */
     const struct trib_secret *secret; /* the same on both sides, armed; NULL: there is
@@ -61,58 +61,59 @@ struct put_side {
     struct perf_progress *progress; /* of the client; may be NULL */
 };
 
-void put_side_init(struct put_side *side, bool server, const struct trib_config *cfg,
-                   const struct trib_log *log);
+void put_endpoint_init(struct put_endpoint *side, bool server,
+                       const struct trib_config *cfg, const struct trib_log *log);
 
-/** put_side_hello - over a connected socket, which becomes the side's. */
-trib_status_t put_side_hello(struct put_side *side, int fd, const char *who,
+/** put_endpoint_hello - over a connected socket, which becomes the side's. */
+trib_status_t put_endpoint_hello(struct put_endpoint *side, int fd, const char *who,
                              uint64_t deadline);
 
 /** put_area - bytes of source or target for sizes up to `largest`. */
 uint64_t put_area(size_t largest);
 
 /**
- * put_side_open - open the transport of side->setup and reach the other side.
+ * put_endpoint_open - open the transport of side->setup and reach the other side.
  *
  * The client has filled in its setup; the server is sent it.
  * errors   those of the transport; TRIB_ERR_PROTOCOL for a setup that cannot be
  */
-trib_status_t put_side_open(struct put_side *side);
+trib_status_t put_endpoint_open(struct put_endpoint *side);
 
-/** put_side_close - leave; where the side has failed, tell the other why. */
-void put_side_close(struct put_side *side);
+/** put_endpoint_close - leave; where the side has failed, tell the other why. */
+void put_endpoint_close(struct put_endpoint *side);
 
-/** put_side_begin - forget the last phase; before the other side may write. */
-trib_status_t put_side_begin(struct put_side *side, const struct put_phase *phase);
+/** put_endpoint_begin - forget the last phase; before the other side may write. */
+trib_status_t put_endpoint_begin(struct put_endpoint *side,
+                                 const struct put_phase *phase);
 
 /**
- * put_side_post - one write, if the transport takes it now.
+ * put_endpoint_post - one write, if the transport takes it now.
  *
  * slot     where data come from and go to
  * number   of the data; arrives with the word
  * signal   wants to be counted in side->done
  * returns  TRIB_ERR_NO_RESOURCE: step, then try again
  */
-trib_status_t put_side_post(struct put_side *side, enum put_word word, uint64_t slot,
-                            uint64_t number, bool signal);
+trib_status_t put_endpoint_post(struct put_endpoint *side, enum put_word word,
+                                uint64_t slot, uint64_t number, bool signal);
 
-/** put_side_write - put_side_post, again and again until it is taken. */
-trib_status_t put_side_write(struct put_side *side, enum put_word word, uint64_t slot,
-                             uint64_t number, bool signal);
+/** put_endpoint_write - put_endpoint_post, again and again until it is taken. */
+trib_status_t put_endpoint_write(struct put_endpoint *side, enum put_word word,
+                                 uint64_t slot, uint64_t number, bool signal);
 
 /**
- * put_side_step - take what has happened; else spin, yield or sleep a little.
+ * put_endpoint_step - take what has happened; else spin, yield or sleep a little.
  *
  * squeezed a write waits for room, of which no event tells: do not sleep
  * errors   TRIB_ERR_PEER_LOST; TRIB_ERR_TIMEOUT: nothing for timeout_ms;
  *          TRIB_ERR_PROTOCOL: a write that was not due
  */
-trib_status_t put_side_step(struct put_side *side, bool squeezed);
+trib_status_t put_endpoint_step(struct put_endpoint *side, bool squeezed);
 
-/** put_side_flush - until all own writes are done; the last one was signalled. */
-trib_status_t put_side_flush(struct put_side *side);
+/** put_endpoint_flush - until all own writes are done; the last one was signalled. */
+trib_status_t put_endpoint_flush(struct put_endpoint *side);
 
-/** put_side_fill - the bytes of all slots of a round of a verification. */
-void put_side_fill(struct put_side *side, uint64_t round);
+/** put_endpoint_fill - the bytes of all slots of a round of a verification. */
+void put_endpoint_fill(struct put_endpoint *side, uint64_t round);
 
 #endif

@@ -35,8 +35,8 @@ bool put_listen_text(const char *text, struct trib_tcp_root *out)
 
 /* --- client --- */
 
-static trib_status_t nobody(struct put_side *side, const struct trib_tcp_root *where,
-                            const char *why)
+static trib_status_t nobody(struct put_endpoint *side,
+                            const struct trib_tcp_root *where, const char *why)
 {
     return trib_fail(&side->err, TRIB_ERR_BOOT,
                      "no trib-perf put at %s port %s within %d ms "
@@ -46,7 +46,8 @@ static trib_status_t nobody(struct put_side *side, const struct trib_tcp_root *w
                      where->port);
 }
 
-trib_status_t put_meet_client(struct put_side *side, const struct trib_tcp_root *where)
+trib_status_t put_meet_client(struct put_endpoint *side,
+                              const struct trib_tcp_root *where)
 {
     uint64_t deadline = trib_deadline_ms(side->cfg->boot_timeout_ms);
     char why[128], who[96], before[128] = "";
@@ -62,12 +63,12 @@ trib_status_t put_meet_client(struct put_side *side, const struct trib_tcp_root 
         nanosleep(&(struct timespec){0, AGAIN_NS}, NULL);
     }
     snprintf(who, sizeof(who), "%.60s:%s", where->host, where->port);
-    return put_side_hello(side, fd, who, deadline);
+    return put_endpoint_hello(side, fd, who, deadline);
 }
 
 /* --- server --- */
 
-static trib_status_t cannot_listen(struct put_side *side,
+static trib_status_t cannot_listen(struct put_endpoint *side,
                                    const struct trib_tcp_root *where, int error)
 {
     if (error == EADDRINUSE)
@@ -132,7 +133,8 @@ static int next_guest(const int *listeners, int n, uint64_t deadline, char *who,
     return -1;
 }
 
-static trib_status_t await_client(struct put_side *side, const int *listeners, int n)
+static trib_status_t await_client(struct put_endpoint *side, const int *listeners,
+                                  int n)
 {
     uint64_t deadline = trib_deadline_ms(side->cfg->boot_timeout_ms);
     char who[96];
@@ -147,7 +149,7 @@ static trib_status_t await_client(struct put_side *side, const int *listeners, i
                              "no client came within %d ms: start \"trib-perf put "
                              "HOST:PORT\" sooner, or raise TRIB_BOOT_TIMEOUT_MS",
                              side->cfg->boot_timeout_ms);
-        if (put_side_hello(side, fd, who, trib_deadline_ms(STRANGER_MS)) == TRIB_OK)
+        if (put_endpoint_hello(side, fd, who, trib_deadline_ms(STRANGER_MS)) == TRIB_OK)
             return TRIB_OK;
         fprintf(stderr, "trib-perf: not served: %s\n", trib_error_text(&side->err));
         trib_error_clear(&side->err);
@@ -155,7 +157,8 @@ static trib_status_t await_client(struct put_side *side, const int *listeners, i
     }
 }
 
-trib_status_t put_meet_server(struct put_side *side, const struct trib_tcp_root *where)
+trib_status_t put_meet_server(struct put_endpoint *side,
+                              const struct trib_tcp_root *where)
 {
     int listeners[TRIB_TCP_LISTENERS_MAX], n = 0;
     int error = trib_tcp_bind(where, listeners, &n);

@@ -21,7 +21,7 @@ struct both {
     int fds[2]; /* client's, server's */
 };
 
-static int complain(const struct put_side *side)
+static int complain(const struct put_endpoint *side)
 {
     fprintf(stderr, "trib-perf: %s\n", trib_error_text(&side->err));
     return 1;
@@ -29,7 +29,8 @@ static int complain(const struct put_side *side)
 
 /* --- client --- */
 
-static trib_status_t reach_server(const struct put_args *args, struct put_side *side)
+static trib_status_t reach_server(const struct put_args *args,
+                                  struct put_endpoint *side)
 {
     size_t largest = 0;
 
@@ -41,10 +42,10 @@ static trib_status_t reach_server(const struct put_args *args, struct put_side *
              args->transport != NULL ? args->transport : side->cfg->transport);
     side->setup.area = put_area(largest);
     side->setup.bind = args->bind;
-    return put_side_open(side);
+    return put_endpoint_open(side);
 }
 
-static trib_status_t sweep(const struct put_args *args, struct put_side *side,
+static trib_status_t sweep(const struct put_args *args, struct put_endpoint *side,
                            struct put_report *report, double *wrong)
 {
     struct perf_progress progress;
@@ -67,7 +68,7 @@ static trib_status_t sweep(const struct put_args *args, struct put_side *side,
                              : status;
 }
 
-static int measure_all(const struct put_args *args, struct put_side *side,
+static int measure_all(const struct put_args *args, struct put_endpoint *side,
                        struct put_report *report)
 {
     char why[4352];
@@ -84,7 +85,7 @@ static int measure_all(const struct put_args *args, struct put_side *side,
     return wrong > 0;
 }
 
-static int client(const struct put_args *args, struct put_side *side)
+static int client(const struct put_args *args, struct put_endpoint *side)
 {
     char why[4352];
 
@@ -106,26 +107,26 @@ static int client(const struct put_args *args, struct put_side *side)
 static int be_side(void *arg, int rank, const char *root)
 {
     const struct both *both = arg;
-    struct put_side side;
+    struct put_endpoint side;
     int code;
 
     (void)root;
-    put_side_init(&side, rank == 1, both->cfg, both->log);
+    put_endpoint_init(&side, rank == 1, both->cfg, both->log);
     side.secret = &both->secret;
     close(both->fds[!rank]);
-    trib_status_t status =
-        put_side_hello(&side, both->fds[rank], rank == 1 ? "the client" : "the server",
-                       trib_deadline_ms(both->cfg->boot_timeout_ms));
+    trib_status_t status = put_endpoint_hello(
+        &side, both->fds[rank], rank == 1 ? "the client" : "the server",
+        trib_deadline_ms(both->cfg->boot_timeout_ms));
     if (rank == 0) {
         code = status == TRIB_OK ? client(both->args, &side) : complain(&side);
     } else { /* the client says what befalls the server, and its exit code counts */
         if (status == TRIB_OK)
-            status = put_side_open(&side);
+            status = put_endpoint_open(&side);
         if (status == TRIB_OK)
             status = put_serve(&side);
         code = 0;
     }
-    put_side_close(&side);
+    put_endpoint_close(&side);
     return code;
 }
 
@@ -159,32 +160,32 @@ static int run_here(struct both *both)
 static int run_server(const struct both *both)
 {
     struct trib_tcp_root where;
-    struct put_side side;
+    struct put_endpoint side;
 
     put_listen_text(both->args->listen, &where);
-    put_side_init(&side, true, both->cfg, both->log);
+    put_endpoint_init(&side, true, both->cfg, both->log);
     side.secret = &both->secret;
     trib_status_t status = put_meet_server(&side, &where);
     if (status == TRIB_OK)
-        status = put_side_open(&side);
+        status = put_endpoint_open(&side);
     if (status == TRIB_OK)
         status = put_serve(&side);
     int code = status == TRIB_OK ? 0 : complain(&side);
-    put_side_close(&side);
+    put_endpoint_close(&side);
     return code;
 }
 
 static int run_client(const struct both *both)
 {
     struct trib_tcp_root where;
-    struct put_side side;
+    struct put_endpoint side;
 
     trib_tcp_root_parse(both->args->remote, &where);
-    put_side_init(&side, false, both->cfg, both->log);
+    put_endpoint_init(&side, false, both->cfg, both->log);
     side.secret = &both->secret;
     trib_status_t status = put_meet_client(&side, &where);
     int code = status == TRIB_OK ? client(both->args, &side) : complain(&side);
-    put_side_close(&side);
+    put_endpoint_close(&side);
     return code;
 }
 

@@ -12,7 +12,7 @@
 
 struct put_report {
     const struct put_args *args;
-    const struct put_side *side;
+    const struct put_endpoint *side;
     struct trib_route route;
     struct perf_output out;
 };
@@ -152,7 +152,7 @@ static json_t *json_all(const struct put_report *r)
 /* --- the whole --- */
 
 struct put_report *put_report_open(const struct put_args *args,
-                                   const struct put_side *side, char *why,
+                                   const struct put_endpoint *side, char *why,
                                    size_t why_bytes)
 {
     struct put_report *r = calloc(1, sizeof(*r));

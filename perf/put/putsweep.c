@@ -16,7 +16,7 @@
 #define CHECK_ROUNDS 3
 #define WARM_SECONDS 5e-3 /* of a stream from which a rate can be told */
 
-static uint64_t deadline_of(const struct put_side *side)
+static uint64_t deadline_of(const struct put_endpoint *side)
 {
     return trib_deadline_ms(side->cfg->timeout_ms);
 }
@@ -28,7 +28,7 @@ struct measured {
     double cpu_s;
 };
 
-static trib_status_t run(struct put_side *side, struct measured *m)
+static trib_status_t run(struct put_endpoint *side, struct measured *m)
 {
     double before = perf_cpu_seconds();
     trib_status_t status = TRIB_OK;
@@ -50,10 +50,10 @@ static trib_status_t run(struct put_side *side, struct measured *m)
 
 /* --- server --- */
 
-static trib_status_t obey(struct put_side *side, const struct put_phase *phase)
+static trib_status_t obey(struct put_endpoint *side, const struct put_phase *phase)
 {
     struct measured m = {0};
-    trib_status_t status = put_side_begin(side, phase);
+    trib_status_t status = put_endpoint_begin(side, phase);
 
     if (status == TRIB_OK)
         status = put_wire_send(&side->wire, PUT_READY, NULL, 0, deadline_of(side));
@@ -66,7 +66,7 @@ static trib_status_t obey(struct put_side *side, const struct put_phase *phase)
                          deadline_of(side));
 }
 
-trib_status_t put_serve(struct put_side *side)
+trib_status_t put_serve(struct put_endpoint *side)
 {
     for (;;) {
         struct put_phase phase;
@@ -84,11 +84,11 @@ trib_status_t put_serve(struct put_side *side)
 /* --- client --- */
 
 /* One phase on both sides; wrong bytes and processor time of both. */
-static trib_status_t command(struct put_side *side, const struct put_phase *phase,
+static trib_status_t command(struct put_endpoint *side, const struct put_phase *phase,
                              struct measured *m, double *wrong)
 {
     struct put_outcome there;
-    trib_status_t status = put_side_begin(side, phase);
+    trib_status_t status = put_endpoint_begin(side, phase);
 
     if (status == TRIB_OK)
         status = put_wire_send(&side->wire, PUT_PHASE, phase, sizeof(*phase),
@@ -113,7 +113,7 @@ static uint64_t as_many(double seconds_each, double most)
     return (uint64_t)fmin(fmax(n, AUTO_LEAST), most);
 }
 
-static trib_status_t pingpong(struct put_side *side, struct put_phase phase,
+static trib_status_t pingpong(struct put_endpoint *side, struct put_phase phase,
                               struct perf_summary *us, double *wrong)
 {
     struct measured m = {.seconds = calloc(phase.n, sizeof(double))};
@@ -131,7 +131,7 @@ static trib_status_t pingpong(struct put_side *side, struct put_phase phase,
     return status;
 }
 
-static trib_status_t latency(struct put_side *side, const struct put_args *args,
+static trib_status_t latency(struct put_endpoint *side, const struct put_args *args,
                              struct put_phase phase, struct put_result *out)
 {
     phase.kind = PUT_PINGPONG;
@@ -143,7 +143,7 @@ static trib_status_t latency(struct put_side *side, const struct put_args *args,
 }
 
 /* Warms up, with ever more writes, until they say how long one takes. */
-static trib_status_t estimate(struct put_side *side, struct put_phase *phase,
+static trib_status_t estimate(struct put_endpoint *side, struct put_phase *phase,
                               double *each_out, double *wrong)
 {
     struct measured m;
@@ -159,7 +159,7 @@ static trib_status_t estimate(struct put_side *side, struct put_phase *phase,
     }
 }
 
-static trib_status_t bandwidth(struct put_side *side, const struct put_args *args,
+static trib_status_t bandwidth(struct put_endpoint *side, const struct put_args *args,
                                struct put_phase phase, struct put_result *out)
 {
     struct measured m = {0};
@@ -182,7 +182,7 @@ static trib_status_t bandwidth(struct put_side *side, const struct put_args *arg
     return TRIB_OK;
 }
 
-static trib_status_t verify(struct put_side *side, struct put_phase phase,
+static trib_status_t verify(struct put_endpoint *side, struct put_phase phase,
                             double *wrong)
 {
     struct measured m = {0};
@@ -192,7 +192,7 @@ static trib_status_t verify(struct put_side *side, struct put_phase phase,
     return command(side, &phase, &m, wrong);
 }
 
-trib_status_t put_measure(struct put_side *side, const struct put_args *args,
+trib_status_t put_measure(struct put_endpoint *side, const struct put_args *args,
                           size_t bytes, struct perf_progress *progress,
                           struct put_result *out)
 {

@@ -206,7 +206,7 @@ struct trib_run {
     float *acc;                 /* [piece] accumulator, codec only */
     float *stage;               /* [piece] elements as float32, codec only */
     uint8_t *word;              /* one code word, codec only */
-    struct trib_word *words;    /* [members of a reduction + 1], of its merge, or
+    struct trib_encoded *words;    /* [members of a reduction + 1], of its merge, or
                                  * NULL */
     void *codec_scratch;
     struct trib_run_ahead *ahead;   /* chunks that workers encode, or NULL */

@@ -53,7 +53,7 @@ static size_t small_bytes(const struct trib_arena *a, bool mapped)
 }
 
 /* Of all lanes of one direction; mapped: with load/store reach. */
-static size_t lanes_bytes(const struct trib_arena *a, bool mapped)
+static size_t packed_ints_bytes(const struct trib_arena *a, bool mapped)
 {
     size_t small = small_bytes(a, mapped);
     size_t places = small < a->slot_bytes ? TRIB_PLACES * a->slot_bytes : 0;
@@ -64,7 +64,7 @@ static size_t lanes_bytes(const struct trib_arena *a, bool mapped)
 /* From the first slot of the first lane. */
 static size_t lane_off(const struct trib_arena *a, int lane, bool mapped)
 {
-    return (size_t)lane * (lanes_bytes(a, mapped) / TRIB_LANES);
+    return (size_t)lane * (packed_ints_bytes(a, mapped) / TRIB_LANES);
 }
 
 static void size_up(struct trib_arena *a)
@@ -73,7 +73,7 @@ static void size_up(struct trib_arena *a)
     while (a->slots < a->window)
         a->slots *= 2;
     a->slot_bytes = round_up(a->slot_bytes, 64);
-    a->block_bytes = round_up(LANES_OFF + lanes_bytes(a, false), 4096);
+    a->block_bytes = round_up(LANES_OFF + packed_ints_bytes(a, false), 4096);
 }
 
 /* Of rank `peer` in what rank `self` has: the own place is left out. */
@@ -199,7 +199,7 @@ size_t trib_arena_pinned(uint32_t window, size_t chunk, int size)
  * sources. */
 static size_t edge_bytes(const struct trib_arena *a, bool mapped)
 {
-    size_t lanes = lanes_bytes(a, mapped);
+    size_t lanes = packed_ints_bytes(a, mapped);
 
     return round_up(mapped ? LANES_OFF + lanes : 2 * lanes + sources_bytes(a), 4096);
 }
@@ -350,7 +350,7 @@ static void set_send(struct trib_link *l, const struct trib_arena *a,
 /* The slots of one edge, and behind them what this rank writes over it. */
 static trib_status_t make_edge(struct trib_link *l, struct trib_arena *a)
 {
-    size_t lanes = lanes_bytes(a, l->mapped);
+    size_t lanes = packed_ints_bytes(a, l->mapped);
     void *base;
     trib_status_t st = a->transport->ops->alloc(a->transport, edge_bytes(a, l->mapped),
                                                 &base, &a->edges[l->peer]);
@@ -461,7 +461,7 @@ trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a)
         return TRIB_INPROGRESS;
     trib_snapshot(&blob, &g->blob, sizeof(blob)); /* a peer may go on writing */
     trib_status_t st = trib_transport_import(l->transport, l->peer, &blob,
-                                             lanes_bytes(a, l->mapped), &slots);
+                                             packed_ints_bytes(a, l->mapped), &slots);
     if (st != TRIB_OK)
         return st == TRIB_ERR_PEER_LOST ? TRIB_INPROGRESS : st;
     const void *lanes = ops->map(l->transport, slots, NULL);

@@ -11,7 +11,7 @@ static void scale_residual(const struct trib_engine *e, float *residual, size_t 
                            float unit, bool divide)
 {
     const float one = 1.0f;
-    struct trib_reduce r = {.src = {residual},
+    struct trib_reduce_args r = {.src = {residual},
                             .n_src = 1,
                             .dst = {residual},
                             .n_dst = 1,
@@ -48,7 +48,7 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
     size_t len;
 
     if (with_feedback)
-        in.share = trib_share_of(run, c);
+        in.agreed = trib_share_of(run, c);
     if (!exact && trib_feedback_sent(run, c, &sent))
         in.sent = &sent;
     if (fed_back)

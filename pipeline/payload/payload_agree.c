@@ -44,7 +44,7 @@ uint64_t trib_share_bytes(const struct trib_run *run)
     if (!d->share_piece)
         return 0;
     return chunks * ((d->model ? 3 : 2) * sizeof(float) *
-                         trib_codec_share_floats(d->codec, d->piece) +
+                         trib_codec_agreed_floats(d->codec, d->piece) +
                      sizeof(*run->share.measured) + sizeof(*run->share.settled)) +
            (keep ? (d->total + 1) * sizeof(float) : 0);
 }
@@ -56,7 +56,7 @@ trib_status_t trib_share_prepare(struct trib_run *run)
     if (!run->desc.share_piece)
         return TRIB_OK;
     count_frames(run);
-    s->floats = trib_codec_share_floats(run->desc.codec, run->desc.piece);
+    s->floats = trib_codec_agreed_floats(run->desc.codec, run->desc.piece);
     size_t rounds = trib_run_rounds(run), n = rounds * floats_of_round(run);
     s->own = calloc(n ? n : 1, sizeof(*s->own));
     s->value = calloc(n ? n : 1, sizeof(*s->value));
@@ -179,7 +179,7 @@ static void keep(struct trib_engine *e, struct trib_run *run,
                  const struct trib_chunk *c, const float *x)
 {
     float *kept = run->residual ? run->residual + c->first : run->share.kept + c->first;
-    struct trib_reduce sum = {
+    struct trib_reduce_args sum = {
         .src = {kept, x}, .dst = {kept}, .n_src = 2, .n_dst = 1, .n = c->n};
 
     if (run->residual)
@@ -212,7 +212,7 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
             continue;
         const float *x = trib_own_f32(e, run, &c);
         if (run->residual && !run->desc.model) { /* keep and measure at once */
-            trib_codec_share_added(run->desc.codec, x, run->residual + c.first, c.n,
+            trib_codec_propose_added(run->desc.codec, x, run->residual + c.first, c.n,
                                    out);
             continue;
         }
@@ -222,9 +222,9 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
         }
         const struct trib_model_chunk chunk = {.first = c.first, .n = c.n};
         if (run->desc.model)
-            trib_model_share(run->desc.model, &chunk, x, out);
+            trib_model_propose(run->desc.model, &chunk, x, out);
         else
-            trib_codec_share(run->desc.codec, x, c.n, out);
+            trib_codec_propose(run->desc.codec, x, c.n, out);
     }
 }
 
@@ -273,13 +273,13 @@ static const uint8_t *received(const struct trib_engine *e,
 static void join(struct trib_engine *e, const struct trib_run *run, float *value,
                  const void *x, size_t n, bool first)
 {
-    struct trib_reduce r = {.src = {first ? x : value, x},
+    struct trib_reduce_args r = {.src = {first ? x : value, x},
                             .n_src = first ? 1 : 2,
                             .dst = {value},
                             .n_dst = 1,
                             .n = n};
 
-    e->kernels->reduce[TRIB_F32][trib_codec_share_op(run->desc.codec)](&r);
+    e->kernels->reduce[TRIB_F32][trib_codec_agreement_op(run->desc.codec)](&r);
 }
 
 /* In the order of ranks, as all sums. The value made before is where the sum is

@@ -2,10 +2,10 @@
 /*
  * What ranks agree on before they encode: the scales of codecs whose words add.
  *
- * The floats that a round's chunks want (trib_codec_share) are one small vector, of
+ * The floats that a round's chunks want (trib_codec_propose) are one small vector, of
  * which the largest of all ranks, float by float, counts; with a model
- * (trib_model_share) their sum. That is an all-reduce of its own, whose steps stand in
- * front of those of the vector in one schedule. Its chunks are numbered from
+ * (trib_model_propose) their sum. That is an all-reduce of its own, whose steps stand
+ * in front of those of the vector in one schedule. Its chunks are numbered from
  * desc.n_chunks on. They run one round ahead: in round r of the program the ranks agree
  * on what round r of the vector is encoded with, and move round r - 1 of the vector; so
  * the agreement on one round goes on beside the encoding, the wire and the sums of the

@@ -163,11 +163,11 @@ struct sum {
 
 /* acc = acc op weight * what a code word says; the first one sets acc. */
 static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
-                                struct sum *sum, float weight, struct trib_word word)
+                                struct sum *sum, float weight, struct trib_encoded word)
 {
     const struct trib_codec *codec = run->desc.codec;
     trib_op_t op = run->desc.op.op;
-    struct trib_reduce r = {
+    struct trib_reduce_args r = {
         .src = {run->acc, run->stage}, .dst = {run->acc}, .n_dst = 1, .n = sum->n};
     trib_status_t st;
 
@@ -188,7 +188,7 @@ static void merge_elements(struct trib_engine *e, struct trib_run *run, struct s
                            float weight, const float *x)
 {
     const float weights[2] = {sum->first ? weight : 1.0f, weight};
-    struct trib_reduce r = {.dst = {run->acc}, .n_dst = 1, .n = sum->n};
+    struct trib_reduce_args r = {.dst = {run->acc}, .n_dst = 1, .n = sum->n};
 
     r.src[r.n_src++] = sum->first ? (const void *)x : run->acc;
     if (!sum->first)
@@ -206,7 +206,7 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
 
     if (t->flags & TRIB_TASK_OWN_SENT) {
         struct trib_store *s = trib_coded_own(e, run, t, c, false);
-        return merge_word(e, run, sum, weight, (struct trib_word){s->bytes, s->len});
+        return merge_word(e, run, sum, weight, (struct trib_encoded){s->bytes, s->len});
     }
     uint32_t len;
     bool ahead = trib_ahead_take(e, run, t, &run->word, &len);
@@ -218,7 +218,7 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
     const struct trib_word_source own = {.x = x, .feedback = true, .unit = 1.0f};
     if (!ahead)
         len = trib_encode(e, run, c, own, run->word);
-    return merge_word(e, run, sum, weight, (struct trib_word){run->word, len});
+    return merge_word(e, run, sum, weight, (struct trib_encoded){run->word, len});
 }
 
 static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
@@ -237,7 +237,7 @@ static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
     }
     if (f->kind != TRIB_FRAME_DATA || f->bytes > e->arena.slot_bytes)
         return TRIB_ERR_PROTOCOL;
-    return merge_word(e, run, sum, weight, (struct trib_word){payload, f->bytes});
+    return merge_word(e, run, sum, weight, (struct trib_encoded){payload, f->bytes});
 }
 
 static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
@@ -280,7 +280,7 @@ static void release_residual(struct trib_engine *e, struct trib_run *run,
 static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float divisor)
 {
     const float one = 1.0f;
-    struct trib_reduce r = {.src = {run->acc},
+    struct trib_reduce_args r = {.src = {run->acc},
                             .n_src = 1,
                             .dst = {run->acc},
                             .n_dst = 1,

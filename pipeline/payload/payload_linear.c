@@ -17,7 +17,7 @@
 
 /* The words of a task, in the order of ranks; a sum made before comes first. */
 static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
-                                  const struct trib_task *t, struct trib_word mine,
+                                  const struct trib_task *t, struct trib_encoded mine,
                                   size_t *n_out)
 {
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
@@ -30,8 +30,8 @@ static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
         const struct trib_frame *f = &from.cell->frame;
         if (f->kind != TRIB_FRAME_DATA || f->bytes > e->arena.slot_bytes)
             return TRIB_ERR_PROTOCOL;
-        run->words[*n_out] =
-            (struct trib_word){.src = trib_contrib_received(e, &from), .len = f->bytes};
+        run->words[*n_out] = (struct trib_encoded){
+            .src = trib_contrib_received(e, &from), .len = f->bytes};
     }
     return TRIB_OK;
 }
@@ -60,7 +60,7 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
     uint8_t *sum = run->values_read && first ? s->bytes : run->word;
     size_t n, len;
 
-    const struct trib_word mine = {.src = s->bytes, .len = s->len};
+    const struct trib_encoded mine = {.src = s->bytes, .len = s->len};
     trib_status_t st = gather_words(e, run, t, mine, &n);
     struct trib_merge m = {.words = run->words,
                            .n_words = n,

@@ -236,13 +236,14 @@ static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
  */
 static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
                         const uint8_t *const *src, int n_src,
-                        const struct trib_reduce *all)
+                        const struct trib_reduce_args *all)
 {
     _Alignas(64) uint8_t partial[4096];
     size_t element = run->desc.element, step = sizeof(partial) / element;
 
     for (size_t first = 0; first < all->n; first += step) {
-        struct trib_reduce r = {.n = all->n - first < step ? all->n - first : step};
+        struct trib_reduce_args r = {.n =
+                                         all->n - first < step ? all->n - first : step};
         for (int used = 0; used < n_src;) {
             while (r.n_src < TRIB_REDUCE_MAX_SRC && used < n_src)
                 r.src[r.n_src++] = src[used++] + first * element;
@@ -266,7 +267,7 @@ enum { HALF_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
  */
 static void reduce_many_halves(const struct trib_kernels *k, const struct trib_run *run,
                                const uint8_t *const *src, int n_src,
-                               const struct trib_reduce *all)
+                               const struct trib_reduce_args *all)
 {
     _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][HALF_BLOCK];
     float weight[TRIB_REDUCE_MAX_SRC];
@@ -281,7 +282,7 @@ static void reduce_many_halves(const struct trib_kernels *k, const struct trib_r
                 weight[row] = all->weight ? all->weight[used] : 1.0f;
                 k->to_f32[dtype](part[row], src[used] + first * element, n);
             }
-            struct trib_reduce r = {
+            struct trib_reduce_args r = {
                 .n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};
             for (int i = 0; i < row; i++)
                 r.src[i] = part[i];
@@ -297,7 +298,7 @@ static void reduce_many_halves(const struct trib_kernels *k, const struct trib_r
 
 static void reduce_robust(struct trib_engine *e, struct trib_run *run,
                           const uint8_t *const *src, int n_src,
-                          const struct trib_reduce *r)
+                          const struct trib_reduce_args *r)
 {
     const struct trib_robust robust = {.kernels = e->kernels,
                                        .op = run->desc.op.op,
@@ -309,7 +310,7 @@ static void reduce_robust(struct trib_engine *e, struct trib_run *run,
 }
 
 static void reduce_all(struct trib_engine *e, struct trib_run *run,
-                       const uint8_t *const *src, int n_src, struct trib_reduce *r)
+                       const uint8_t *const *src, int n_src, struct trib_reduce_args *r)
 {
     trib_dtype_t dtype = run->desc.op.dtype;
     if (run->rows) {
@@ -353,7 +354,7 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
  * peers that are within reach, else into the slots that are about to be sent. */
 static void add_places(struct trib_engine *e, struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c,
-                       struct trib_reduce *r)
+                       struct trib_reduce_args *r)
 {
     struct trib_program *p = &run->program;
     uint32_t me = (uint32_t)(t - p->tasks);
@@ -438,7 +439,7 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
     trib_status_t st = find_sources(e, run, t, c, &all);
     if (st != TRIB_OK)
         return st;
-    struct trib_reduce r = {
+    struct trib_reduce_args r = {
         .n = c->n,
         .dst[0] = trib_run_value(run, c),
         .n_dst = 1,
@@ -485,7 +486,7 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
     uint8_t *dst = trib_run_value(run, c);
     if (run->rows) {
         reduce_robust(e, run, &src, 1,
-                      &(struct trib_reduce){.n = c->n, .dst = {dst}, .n_dst = 1});
+                      &(struct trib_reduce_args){.n = c->n, .dst = {dst}, .n_dst = 1});
         return;
     }
     if (dst == src)

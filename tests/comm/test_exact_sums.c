@@ -56,7 +56,7 @@ static void expect(struct ranks_self *self, const struct scene *s, uint32_t step
 {
     const int n = s->mean ? self->size : GIVERS;
     struct trib_codec *codec;
-    struct trib_word words[RANKS_MAX];
+    struct trib_encoded words[RANKS_MAX];
     float *x = malloc(COUNT * sizeof(*x));
     size_t len;
 
@@ -67,7 +67,7 @@ static void expect(struct ranks_self *self, const struct scene *s, uint32_t step
         for (size_t i = 0; i < COUNT; i++)
             x[i] = hostile(g, step, i);
         const struct trib_encode in = {.x = x, .n = COUNT};
-        words[g] = (struct trib_word){word, trib_codec_encode(codec, &in, word)};
+        words[g] = (struct trib_encoded){word, trib_codec_encode(codec, &in, word)};
     }
     uint8_t *sum = malloc(trib_codec_bound(codec, COUNT));
     const struct trib_merge m = {.words = words,

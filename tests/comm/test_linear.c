@@ -82,8 +82,8 @@ static void offline_step(struct ranks_self *self, struct offline *f, uint32_t st
 {
     int size = self->size;
     bool feedback = trib_codec_info(f->codec)->flags & TRIB_CODEC_FEEDBACK;
-    size_t floats = trib_codec_share_floats(f->codec, f->n), len;
-    struct trib_word words[RANKS_MAX];
+    size_t floats = trib_codec_agreed_floats(f->codec, f->n), len;
+    struct trib_encoded words[RANKS_MAX];
     float *x = malloc((f->n + 1) * sizeof(*x));
 
     for (size_t i = 0; i < floats; i++)
@@ -92,7 +92,7 @@ static void offline_step(struct ranks_self *self, struct offline *f, uint32_t st
         gradient(r, step, f->n, x);
         for (size_t i = 0; i < f->n; i++)
             f->residual[r][i] = feedback ? f->residual[r][i] + x[i] : x[i];
-        trib_codec_share(f->codec, f->residual[r], f->n, f->own);
+        trib_codec_propose(f->codec, f->residual[r], f->n, f->own);
         for (size_t i = 0; i < floats; i++)
             f->share[i] = fmaxf(f->share[i], f->own[i]);
     }
@@ -101,11 +101,11 @@ static void offline_step(struct ranks_self *self, struct offline *f, uint32_t st
             .x = f->residual[r],
             .n = f->n,
             .key = {.seed = f->seed, .step = step, .stream = (uint32_t)r},
-            .share = floats ? f->share : NULL};
+            .agreed = floats ? f->share : NULL};
         len = feedback
                   ? trib_codec_encode_kept(f->codec, &in, f->residual[r], f->word[r])
                   : trib_codec_encode(f->codec, &in, f->word[r]);
-        words[r] = (struct trib_word){f->word[r], len};
+        words[r] = (struct trib_encoded){f->word[r], len};
     }
     struct trib_merge m = {
         .words = words,

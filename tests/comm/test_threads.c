@@ -225,7 +225,7 @@ static bool agrees_first(const char *codec)
     struct trib_codec *c;
 
     assert_status(trib_codec_create(codec, NULL, NULL, &c), TRIB_OK);
-    bool shared = trib_codec_info(c)->flags & TRIB_CODEC_SHARED;
+    bool shared = trib_codec_info(c)->flags & TRIB_CODEC_AGREES;
     trib_codec_destroy(c);
     return shared;
 }

@@ -63,7 +63,7 @@ static struct words words_new(const char *text)
 
 static void merge(const struct words *w, bool final)
 {
-    struct trib_word both[] = {{w->changing, w->own.len}, {w->own.code, w->own.len}};
+    struct trib_encoded both[] = {{w->changing, w->own.len}, {w->own.code, w->own.len}};
     const struct trib_merge m = {
         .words = both, .n_words = 2, .n = N, .piece = N, .final = final, .ranks = 2};
     size_t len;

@@ -78,9 +78,9 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("hadamard+efsign"), TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("hadamard+qsgd"), TRIB_CODEC_UNBIASED);
     assert_int_equal(flags_of("hadamard+terngrad:shared=1"),
-                     TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED);
+                     TRIB_CODEC_LINEAR | TRIB_CODEC_AGREES);
     assert_int_equal(flags_of("hadamard:ef=1+int8:round=nearest"),
-                     TRIB_CODEC_LINEAR | TRIB_CODEC_SHARED | TRIB_CODEC_FEEDBACK);
+                     TRIB_CODEC_LINEAR | TRIB_CODEC_AGREES | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);
     assert_int_equal(flags_of("topk:ef=0+f16"), TRIB_CODEC_SPARSE);
     assert_int_equal(flags_of("dgc"), TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK);

@@ -13,11 +13,11 @@
 
 enum { TEXT = 200, CHUNK = 65536 };
 
-static struct trib_sheet *sheet_new(const char *text)
+static struct trib_codec_description *sheet_new(const char *text)
 {
-    struct trib_sheet *s = NULL;
+    struct trib_codec_description *s = NULL;
     struct trib_error err = {0};
-    if (trib_sheet_create(text, CHUNK, &err, &s) != TRIB_OK)
+    if (trib_codec_description_create(text, CHUNK, &err, &s) != TRIB_OK)
         fail_msg("%s: %s", text, err.text);
     return s;
 }
@@ -150,9 +150,10 @@ static void check_default(const char *const names[2], const trib_codec_param_t *
                           bool second, const char *canonical)
 {
     char text[TEXT];
-    struct trib_sheet *s = sheet_new(with(text, names, second, p->key, p->fallback));
-    assert_string_equal(trib_sheet_get(s)->text, canonical);
-    trib_sheet_destroy(s);
+    struct trib_codec_description *s =
+        sheet_new(with(text, names, second, p->key, p->fallback));
+    assert_string_equal(trib_codec_description_get(s)->text, canonical);
+    trib_codec_description_destroy(s);
 }
 
 /* Keys that the parser takes in a segment are those of the sheet. */
@@ -185,8 +186,8 @@ static void check_sheet(const char *first, const char *behind)
     struct trib_codec *c;
     snprintf(text, sizeof text, "%s%s%s", first, behind ? "+" : "",
              behind ? behind : "");
-    struct trib_sheet *s = sheet_new(text);
-    const trib_codec_sheet_t *sheet = trib_sheet_get(s);
+    struct trib_codec_description *s = sheet_new(text);
+    const trib_codec_sheet_t *sheet = trib_codec_description_get(s);
     assert_int_equal(trib_codec_create(text, NULL, NULL, &c), TRIB_OK);
     assert_int_equal(trib_codec_params(c, params), sheet->n_params);
     for (size_t i = 0; i < sheet->n_params; i++) {
@@ -206,7 +207,7 @@ static void check_sheet(const char *first, const char *behind)
     for (int second = 0; second <= (behind != NULL); second++)
         check_keys(names, sheet, second);
     trib_codec_destroy(c);
-    trib_sheet_destroy(s);
+    trib_codec_description_destroy(s);
 }
 
 static void test_parameters(void **state)
@@ -247,8 +248,8 @@ static void test_parameters_behind_a_plus(void **state)
 static void test_names_that_are_no_codec(void **state)
 {
     struct trib_error err;
-    struct trib_sheet *s = sheet_new("topk:ef=0+terngrad:clip=3");
-    const trib_codec_sheet_t *sheet = trib_sheet_get(s);
+    struct trib_codec_description *s = sheet_new("topk:ef=0+terngrad:clip=3");
+    const trib_codec_sheet_t *sheet = trib_codec_description_get(s);
     (void)state;
     assert_false(creates("topk+terngrad", &err));
     assert_int_equal(sheet->n_params, 6);
@@ -259,13 +260,13 @@ static void test_names_that_are_no_codec(void **state)
     assert_string_equal(sheet->params[4].value, "3");
     assert_string_equal(sheet->params[4].fallback, "2.5");
     assert_string_equal(sheet->params[5].range, "bits");
-    trib_sheet_destroy(s);
+    trib_codec_description_destroy(s);
 }
 
 static void test_values_of_a_text(void **state)
 {
-    struct trib_sheet *s = sheet_new("qsgd:bits=2,norm=l2");
-    const trib_codec_sheet_t *sheet = trib_sheet_get(s);
+    struct trib_codec_description *s = sheet_new("qsgd:bits=2,norm=l2");
+    const trib_codec_sheet_t *sheet = trib_codec_description_get(s);
     (void)state;
     assert_string_equal(sheet->params[0].key, "bits");
     assert_string_equal(sheet->params[0].value, "2");
@@ -273,15 +274,15 @@ static void test_values_of_a_text(void **state)
     assert_string_equal(sheet->params[2].key, "norm");
     assert_string_equal(sheet->params[2].value, "l2");
     assert_string_equal(sheet->params[2].fallback, "max");
-    trib_sheet_destroy(s);
+    trib_codec_description_destroy(s);
 }
 
 /* ---- properties ------------------------------------------------------------------ */
 
 static void check_properties(const char *text)
 {
-    struct trib_sheet *s = sheet_new(text);
-    const trib_codec_sheet_t *sheet = trib_sheet_get(s);
+    struct trib_codec_description *s = sheet_new(text);
+    const trib_codec_sheet_t *sheet = trib_codec_description_get(s);
     struct trib_codec *c;
     assert_int_equal(trib_codec_create(text, NULL, NULL, &c), TRIB_OK);
     const struct trib_codec_info *info = trib_codec_info(c);
@@ -293,22 +294,22 @@ static void check_properties(const char *text)
     assert_int_equal(sheet->sparse, !!(info->flags & TRIB_CODEC_SPARSE));
     assert_int_equal(sheet->feedback, !!(info->flags & TRIB_CODEC_FEEDBACK));
     assert_true(sheet->delta == info->delta);
-    if (info->flags & TRIB_CODEC_SHARED && !sheet->shared[0])
+    if (info->flags & TRIB_CODEC_AGREES && !sheet->shared[0])
         fail_msg("%s: what is shared is not in compress/codec_info.c", text);
     assert_int_equal(sheet->learns, !!(info->flags & TRIB_CODEC_MODEL));
     if (!sheet->learns)
         assert_true(sheet->bytes_most == (double)trib_codec_bound(c, 65536) / 65536);
     assert_true(sheet->bytes > 0 && sheet->bytes <= sheet->bytes_most);
     trib_codec_destroy(c);
-    trib_sheet_destroy(s);
+    trib_codec_description_destroy(s);
 }
 
 static void test_properties(void **state)
 {
     (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
-        struct trib_sheet *s = sheet_new(trib_codecs[i].name);
-        const trib_codec_sheet_t *sheet = trib_sheet_get(s);
+        struct trib_codec_description *s = sheet_new(trib_codecs[i].name);
+        const trib_codec_sheet_t *sheet = trib_codec_description_get(s);
         const bool none = trib_codecs[i].flags & TRIB_CODEC_IDENTITY;
         assert_string_equal(sheet->row, trib_codecs[i].name);
         if ((!sheet->paper[0] && !none) || !sheet->example[0])
@@ -317,7 +318,7 @@ static void test_properties(void **state)
         check_properties(sheet->row);
         check_properties(sheet->example);
         assert_memory_equal(sheet->example, sheet->row, strlen(sheet->row));
-        trib_sheet_destroy(s);
+        trib_codec_description_destroy(s);
     }
 }
 
@@ -335,9 +336,9 @@ static void test_shared(void **state)
                  {"signsgd", ""}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct trib_sheet *s = sheet_new(cases[i].text);
-        assert_string_equal(trib_sheet_get(s)->shared, cases[i].shared);
-        trib_sheet_destroy(s);
+        struct trib_codec_description *s = sheet_new(cases[i].text);
+        assert_string_equal(trib_codec_description_get(s)->shared, cases[i].shared);
+        trib_codec_description_destroy(s);
     }
 }
 
@@ -353,22 +354,24 @@ static void test_bytes(void **state)
                  {"qsgd:bits=2,pack=entropy", 0.142, 0.258}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct trib_sheet *s = sheet_new(cases[i].text);
-        assert_float_equal(trib_sheet_get(s)->bytes, cases[i].bytes, 0.003);
-        assert_float_equal(trib_sheet_get(s)->bytes_most, cases[i].most, 0.003);
-        trib_sheet_destroy(s);
+        struct trib_codec_description *s = sheet_new(cases[i].text);
+        assert_float_equal(trib_codec_description_get(s)->bytes, cases[i].bytes, 0.003);
+        assert_float_equal(trib_codec_description_get(s)->bytes_most, cases[i].most,
+                           0.003);
+        trib_codec_description_destroy(s);
     }
 }
 
 static void test_no_codec(void **state)
 {
     struct trib_error err = {0};
-    struct trib_sheet *s = NULL;
+    struct trib_codec_description *s = NULL;
     (void)state;
-    assert_int_equal(trib_sheet_create("tpok", CHUNK, &err, &s), TRIB_ERR_CODEC);
+    assert_int_equal(trib_codec_description_create("tpok", CHUNK, &err, &s),
+                     TRIB_ERR_CODEC);
     assert_non_null(strstr(err.text, "did you mean \"topk\"?"));
     assert_null(s);
-    trib_sheet_destroy(s);
+    trib_codec_description_destroy(s);
 }
 
 /* The figure is of the chunks that plans would have: a matrix whose word does not fit
@@ -385,13 +388,13 @@ static void test_bytes_follow_the_chunk(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct trib_sheet *s = NULL;
+        struct trib_codec_description *s = NULL;
         struct trib_error err = {0};
-        assert_int_equal(
-            trib_sheet_create("powersgd:rank=4,columns=4096", cases[i].chunk, &err, &s),
-            TRIB_OK);
-        assert_float_equal(trib_sheet_get(s)->bytes, cases[i].bytes, 1e-4);
-        trib_sheet_destroy(s);
+        assert_int_equal(trib_codec_description_create("powersgd:rank=4,columns=4096",
+                                                       cases[i].chunk, &err, &s),
+                         TRIB_OK);
+        assert_float_equal(trib_codec_description_get(s)->bytes, cases[i].bytes, 1e-4);
+        trib_codec_description_destroy(s);
     }
 }
 

@@ -159,7 +159,7 @@ static size_t learned(const char *text, const float *x, size_t n, float *y)
     struct trib_codec *c = codec_new(text, NULL);
     struct trib_model *m = NULL;
     assert_int_equal(trib_model_create(c, &opts, NULL, &m), TRIB_OK);
-    assert_int_equal(trib_model_teach(m, x, n, NULL), TRIB_OK);
+    assert_int_equal(trib_model_train(m, x, n, NULL), TRIB_OK);
     uint8_t *word = malloc(trib_codec_bound(c, n));
     const struct trib_encode in = {.x = x, .n = n, .model = m};
     const struct trib_model_chunk chunk = {.n = n};
@@ -168,7 +168,7 @@ static size_t learned(const char *text, const float *x, size_t n, float *y)
         len = trib_codec_encode(c, &in, word);
         assert_int_equal(trib_model_result(m, &chunk, word, len, y), TRIB_OK);
     }
-    len += trib_codec_share_floats(c, n) * sizeof(float);
+    len += trib_codec_agreed_floats(c, n) * sizeof(float);
     free(word);
     trib_model_destroy(m);
     trib_codec_destroy(c);

@@ -143,7 +143,7 @@ static void check_encode(const struct trib_codec *c, const uint8_t *data, size_t
 static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t size,
                         size_t n)
 {
-    const size_t floats = trib_codec_share_floats(c, n);
+    const size_t floats = trib_codec_agreed_floats(c, n);
     float *x = calloc(n + 1, sizeof *x), *share = calloc(floats + 1, sizeof *share);
     uint8_t *own = malloc(trib_codec_bound(c, n) + 1), *theirs = copy_new(data, size);
     uint8_t *sum = malloc(trib_codec_bound(c, n) + 1);
@@ -153,8 +153,9 @@ static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t 
     memcpy(x, data, len);
     len = size < floats * sizeof *share ? size : floats * sizeof *share;
     memcpy(share, data, len);
-    const struct trib_encode in = {.x = x, .n = n, .share = share};
-    struct trib_word words[] = {{own, trib_codec_encode(c, &in, own)}, {theirs, size}};
+    const struct trib_encode in = {.x = x, .n = n, .agreed = share};
+    struct trib_encoded words[] = {{own, trib_codec_encode(c, &in, own)},
+                                   {theirs, size}};
     for (size_t count = 1; count <= 2; count++) {
         const struct trib_merge m = {.words = words + 2 - count,
                                      .piece = n,

@@ -27,7 +27,7 @@ enum {
 
 enum gift { RESULT, TRAINING, MERGE, STATE, EXCHANGED, GIFTS };
 
-struct taught {
+struct trained {
     struct trib_codec *codec;
     struct trib_model *model;
     size_t share; /* floats */
@@ -56,7 +56,7 @@ static void *copy_new(const void *src, size_t bytes)
     return p;
 }
 
-static void teach(struct taught *t, const char *text)
+static void teach(struct trained *t, const char *text)
 {
     const struct trib_model_opts opts = {
         .total = PIECE + SHORT, .piece = PIECE, .ranks = RANKS, .seed = 3};
@@ -66,9 +66,9 @@ static void teach(struct taught *t, const char *text)
     if (trib_codec_create(text, NULL, NULL, &t->codec) != TRIB_OK ||
         trib_codec_for_ranks(t->codec, RANKS, NULL) != TRIB_OK ||
         trib_model_create(t->codec, &opts, NULL, &t->model) != TRIB_OK ||
-        trib_model_teach(t->model, t->x, PIECE, NULL) != TRIB_OK)
+        trib_model_train(t->model, t->x, PIECE, NULL) != TRIB_OK)
         abort();
-    t->share = trib_codec_share_floats(t->codec, PIECE);
+    t->share = trib_codec_agreed_floats(t->codec, PIECE);
     t->word = room(trib_codec_bound(t->codec, PIECE));
     t->state = room(trib_model_bytes(t->model));
     trib_model_write(t->model, t->state);
@@ -76,11 +76,11 @@ static void teach(struct taught *t, const char *text)
 
 /* Bytes behind the first are the share and, from WORD on, the word of one of two
  * chunks. */
-static void take_result(struct taught *t, const uint8_t *data, size_t size)
+static void take_result(struct trained *t, const uint8_t *data, size_t size)
 {
     const size_t bytes = t->share * sizeof(float), word = size < WORD ? size : WORD;
     float *share = room(bytes), *y = room(PIECE * sizeof *y);
-    struct trib_model_chunk c = {.n = PIECE, .share = share};
+    struct trib_model_chunk c = {.n = PIECE, .agreed = share};
     uint8_t *src = copy_new(data + word, size - word);
 
     if (size && data[0] & 1)
@@ -93,7 +93,7 @@ static void take_result(struct taught *t, const uint8_t *data, size_t size)
     trib_model_settle(t->model, &c, share);
     if (!t->len || (size && data[0] & 4)) { /* slow */
         const struct trib_encode in = {.x = t->x, .n = c.n, .key = {.index = c.first},
-                                       .share = share, .model = t->model};
+                                       .agreed = share, .model = t->model};
         t->len = trib_codec_encode(t->codec, &in, t->word);
         if (trib_model_result(t->model, &c, t->word, t->len, y) != TRIB_OK)
             abort();
@@ -106,7 +106,7 @@ static void take_result(struct taught *t, const uint8_t *data, size_t size)
     free(y);
 }
 
-static void take_training(struct taught *t, const uint8_t *data, size_t size)
+static void take_training(struct trained *t, const uint8_t *data, size_t size)
 {
     trib_model_begin(t->model, 1);
     take_result(t, data, size);
@@ -114,10 +114,10 @@ static void take_training(struct taught *t, const uint8_t *data, size_t size)
     t->len = 0;
 }
 
-static void merge(struct taught *t, const uint8_t *data, size_t size)
+static void merge(struct trained *t, const uint8_t *data, size_t size)
 {
     uint8_t *src = copy_new(data, size), *sum = room(trib_codec_bound(t->codec, PIECE));
-    struct trib_word words[] = {{t->word, t->len}, {src, size}};
+    struct trib_encoded words[] = {{t->word, t->len}, {src, size}};
 
     for (size_t count = 1; count <= 2; count++) {
         const struct trib_merge m = {.words = words + 2 - count,
@@ -136,7 +136,7 @@ static void merge(struct taught *t, const uint8_t *data, size_t size)
 }
 
 /* Some bytes of a valid one changed: so that not all is refused for its length. */
-static void read_state(struct taught *t, const uint8_t *data, size_t size)
+static void read_state(struct trained *t, const uint8_t *data, size_t size)
 {
     const size_t bytes = trib_model_bytes(t->model);
     uint8_t *src = copy_new(t->state, bytes), *after = room(bytes);
@@ -161,7 +161,7 @@ static void read_state(struct taught *t, const uint8_t *data, size_t size)
     free(after);
 }
 
-static void take_exchanged(struct taught *t, const uint8_t *data, size_t size)
+static void take_exchanged(struct trained *t, const uint8_t *data, size_t size)
 {
     const size_t n = trib_model_exchange_floats(t->model);
     float *sum = room(n * sizeof *sum);
@@ -182,16 +182,16 @@ static void take_exchanged(struct taught *t, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct taught taught[TEXTS];
+    static struct trained trained[TEXTS];
 
     if (size < 2)
         return 0;
-    struct taught *t = &taught[data[0] % TEXTS];
+    struct trained *t = &trained[data[0] % TEXTS];
     if (!t->codec)
         teach(t, texts[data[0] % TEXTS]);
     if (!t->len)
         take_result(t, (const uint8_t[]){0, 1, 3, 5, 9, 70}, 6);
-    static void (*const give[GIFTS])(struct taught * t, const uint8_t *data,
+    static void (*const give[GIFTS])(struct trained * t, const uint8_t *data,
                                      size_t size) = {take_result, take_training, merge,
                                                      read_state, take_exchanged};
     give[data[1] % GIFTS](t, data + 2, size - 2);

@@ -26,7 +26,7 @@ enum { TEXTS = sizeof texts / sizeof *texts, N = 200, RANKS = 3 };
 
 enum gift { RESULT, MERGE, STATE, EXCHANGED, GIFTS };
 
-struct taught {
+struct trained {
     struct trib_codec *codec;
     struct trib_model *model;
     uint8_t *state;
@@ -53,7 +53,7 @@ static void *copy_new(const void *src, size_t bytes)
     return p;
 }
 
-static void teach(struct taught *t, const char *text)
+static void teach(struct trained *t, const char *text)
 {
     const struct trib_model_opts opts = {
         .total = N, .piece = N, .ranks = RANKS, .seed = 3};
@@ -65,22 +65,22 @@ static void teach(struct taught *t, const char *text)
     if (trib_codec_create(text, NULL, NULL, &t->codec) != TRIB_OK ||
         trib_codec_for_ranks(t->codec, RANKS, NULL) != TRIB_OK ||
         trib_model_create(t->codec, &opts, NULL, &t->model) != TRIB_OK ||
-        trib_model_teach(t->model, x, N, NULL) != TRIB_OK)
+        trib_model_train(t->model, x, N, NULL) != TRIB_OK)
         abort();
-    t->share = room(trib_codec_share_floats(t->codec, N) * sizeof(float));
-    trib_model_share(t->model, &c, x, t->share);
+    t->share = room(trib_codec_agreed_floats(t->codec, N) * sizeof(float));
+    trib_model_propose(t->model, &c, x, t->share);
     trib_model_settle(t->model, &c, t->share);
     t->word = room(trib_codec_bound(t->codec, N));
     const struct trib_encode in = {
-        .x = x, .n = N, .share = t->share, .model = t->model};
+        .x = x, .n = N, .agreed = t->share, .model = t->model};
     t->len = trib_codec_encode(t->codec, &in, t->word);
     t->state = room(trib_model_bytes(t->model));
     trib_model_write(t->model, t->state);
 }
 
-static void take_result(struct taught *t, const uint8_t *data, size_t size)
+static void take_result(struct trained *t, const uint8_t *data, size_t size)
 {
-    const struct trib_model_chunk c = {.n = N, .share = t->share};
+    const struct trib_model_chunk c = {.n = N, .agreed = t->share};
     uint8_t *src = copy_new(data, size);
     float *y = room(N * sizeof *y);
     const trib_status_t st = trib_model_result(t->model, &c, src, size, y);
@@ -95,10 +95,10 @@ static void take_result(struct taught *t, const uint8_t *data, size_t size)
     free(y);
 }
 
-static void merge(struct taught *t, const uint8_t *data, size_t size)
+static void merge(struct trained *t, const uint8_t *data, size_t size)
 {
     uint8_t *src = copy_new(data, size), *sum = room(trib_codec_bound(t->codec, N));
-    struct trib_word words[] = {{t->word, t->len}, {src, size}};
+    struct trib_encoded words[] = {{t->word, t->len}, {src, size}};
 
     for (size_t count = 1; count <= 2; count++) {
         const struct trib_merge m = {.words = words + 2 - count,
@@ -119,7 +119,7 @@ static void merge(struct taught *t, const uint8_t *data, size_t size)
 
 /* Cut or filled up with what it had: so that not all of it is refused for its
  * length. */
-static void read_state(struct taught *t, const uint8_t *data, size_t size)
+static void read_state(struct trained *t, const uint8_t *data, size_t size)
 {
     const size_t bytes = trib_model_bytes(t->model);
     uint8_t *src = copy_new(t->state, bytes), *after = room(bytes);
@@ -140,7 +140,7 @@ static void read_state(struct taught *t, const uint8_t *data, size_t size)
     free(after);
 }
 
-static void take_exchanged(struct taught *t, const uint8_t *data, size_t size)
+static void take_exchanged(struct trained *t, const uint8_t *data, size_t size)
 {
     const size_t n = trib_model_exchange_floats(t->model);
     float *sum = room(n * sizeof *sum);
@@ -155,14 +155,14 @@ static void take_exchanged(struct taught *t, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct taught taught[TEXTS];
+    static struct trained trained[TEXTS];
 
     if (size < 2)
         return 0;
-    struct taught *t = &taught[data[0] % TEXTS];
+    struct trained *t = &trained[data[0] % TEXTS];
     if (!t->codec)
         teach(t, texts[data[0] % TEXTS]);
-    static void (*const give[GIFTS])(struct taught * t, const uint8_t *data,
+    static void (*const give[GIFTS])(struct trained * t, const uint8_t *data,
                                      size_t size) = {take_result, merge, read_state,
                                                      take_exchanged};
     give[data[1] % GIFTS](t, data + 2, size - 2);

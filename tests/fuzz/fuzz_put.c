@@ -27,7 +27,7 @@ static void need(int condition)
         abort();
 }
 
-static trib_status_t hear_phase(struct put_side *side, uint64_t deadline)
+static trib_status_t hear_phase(struct put_endpoint *side, uint64_t deadline)
 {
     struct put_phase phase;
     enum put_kind kind = PUT_FAIL;
@@ -36,7 +36,7 @@ static trib_status_t hear_phase(struct put_side *side, uint64_t deadline)
     if (status != TRIB_OK || kind == PUT_END)
         return status == TRIB_OK ? TRIB_ERR_ABORTED : status;
     need(kind == PUT_PHASE);
-    status = put_side_begin(side, &phase);
+    status = put_endpoint_begin(side, &phase);
     if (status != TRIB_OK)
         return status;
     fuzz_reached++;
@@ -45,10 +45,10 @@ static trib_status_t hear_phase(struct put_side *side, uint64_t deadline)
     return status;
 }
 
-static void converse(struct put_side *side, int fd)
+static void converse(struct put_endpoint *side, int fd)
 {
     uint64_t deadline = trib_deadline_ms(5000);
-    trib_status_t status = put_side_hello(side, fd, "fuzz", deadline);
+    trib_status_t status = put_endpoint_hello(side, fd, "fuzz", deadline);
 
     if (status == TRIB_OK) {
         need(strlen(side->other.version) < sizeof(side->other.version));
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t memory[2 * AREA];
     struct trib_config cfg = {.timeout_ms = 1000};
-    struct put_side side;
+    struct put_endpoint side;
     int fds[2];
 
     if (size < 1 || size > STREAM_MAX)
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     need(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     need(write(fds[1], data + 1, size - 1) == (ssize_t)size - 1);
     shutdown(fds[1], SHUT_WR);
-    put_side_init(&side, data[0] & 1, &cfg, NULL);
+    put_endpoint_init(&side, data[0] & 1, &cfg, NULL);
     snprintf(side.me.version, sizeof(side.me.version), "0.1.0"); /* the corpus' */
     side.setup.area = AREA;
     side.memory = memory;

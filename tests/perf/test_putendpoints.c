@@ -23,12 +23,12 @@ struct job {
     char said[2][512];
 };
 
-static trib_status_t be_client(struct job *job, struct put_side *side)
+static trib_status_t be_client(struct job *job, struct put_endpoint *side)
 {
     snprintf(side->setup.transport, sizeof(side->setup.transport), "%s",
              job->transport);
     side->setup.area = put_area(job->bytes);
-    trib_status_t status = put_side_open(side);
+    trib_status_t status = put_endpoint_open(side);
     if (status == TRIB_OK && job->rude) {
         struct put_phase phase = {
             .kind = PUT_STREAM, .depth = 1, .bytes = side->setup.area, .n = 1};
@@ -46,21 +46,21 @@ static trib_status_t be_client(struct job *job, struct put_side *side)
 static int be_side(int rank, int size, void *arg)
 {
     struct job *job = arg;
-    struct put_side side;
+    struct put_endpoint side;
 
     (void)size;
-    put_side_init(&side, rank == 1, &job->cfg, NULL);
-    trib_status_t status = put_side_hello(&side, job->fds[rank], rank ? "C" : "S",
+    put_endpoint_init(&side, rank == 1, &job->cfg, NULL);
+    trib_status_t status = put_endpoint_hello(&side, job->fds[rank], rank ? "C" : "S",
                                           trib_deadline_ms(20000));
     if (status == TRIB_OK && rank == 0)
         status = be_client(job, &side);
     if (status == TRIB_OK && rank == 1)
-        status = put_side_open(&side);
+        status = put_endpoint_open(&side);
     if (status == TRIB_OK && rank == 1)
         status = put_serve(&side);
     job->status[rank] = status;
     snprintf(job->said[rank], sizeof(job->said[rank]), "%s", side.err.text);
-    put_side_close(&side);
+    put_endpoint_close(&side);
     return 0;
 }
 

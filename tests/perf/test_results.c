@@ -24,7 +24,7 @@ static void jain(void **state)
 /* Two jobs of two workers, in the memory of a crew. */
 struct rig {
     struct agg_args args;
-    struct agg_crew crew;
+    struct agg_workers crew;
     size_t sizes[1];
     struct agg_job_result jobs[2];
     struct agg_result result;
@@ -75,7 +75,7 @@ static void sums_of_a_round(void **state)
     rig_open(&r);
     note(&r, 0, 100, 1);
     note(&r, 1, 300, 2);
-    agg_tally(&r.crew, 1, 0.25, r.jobs, &r.result);
+    agg_results(&r.crew, 1, 0.25, r.jobs, &r.result);
     const double GB = 400 * 2 * 1000 * 1e-9;
     assert_int_equal(r.result.operations, 400);
     assert_true(r.result.seconds == 2);
@@ -110,7 +110,7 @@ static void what_is_wrong_or_lost(void **state)
     lost->wrong = 2;
     snprintf(lost->lost, sizeof(lost->lost), "no service");
     atomic_store(&lost->words, 2);
-    agg_tally(&r.crew, 1, (double)NAN, r.jobs, &r.result);
+    agg_results(&r.crew, 1, (double)NAN, r.jobs, &r.result);
     assert_int_equal(r.jobs[0].wrong, 1);
     assert_int_equal(r.jobs[1].wrong, 2);
     assert_int_equal(r.result.wrong, 3);
@@ -135,7 +135,7 @@ static void a_job_that_failed(void **state)
     snprintf(w->why, sizeof(w->why), "was ended");
     for (int rank = 0; rank < 2; rank++)
         agg_worker_at(&r.crew, 1, rank)->round = 0;
-    agg_tally(&r.crew, 1, 1, r.jobs, &r.result);
+    agg_results(&r.crew, 1, 1, r.jobs, &r.result);
     assert_int_equal(r.result.operations, 10);
     assert_int_equal(r.result.failed, 1);
     assert_true(r.jobs[1].failed && r.jobs[1].operations == 0);

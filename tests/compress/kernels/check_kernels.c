@@ -48,7 +48,7 @@ static void check_case(const struct trib_kernels *isa, const struct reduce_case 
     const size_t bytes = c->n * dtype_bytes[c->dtype];
     static const float weight[TRIB_REDUCE_MAX_SRC] = {1.0f / 8, 1.0f / 4, 5.0f / 8, 1,
                                                       1.0f / 8, 3.0f / 8, 0.1f,     2};
-    struct trib_reduce a = {.n_src = c->n_src,
+    struct trib_reduce_args a = {.n_src = c->n_src,
                             .n_dst = c->n_dst,
                             .n = c->n,
                             .ranks = c->ranks,
@@ -60,7 +60,7 @@ static void check_case(const struct trib_kernels *isa, const struct reduce_case 
         fill(c->dtype, p, c->n);
         a.src[k] = p;
     }
-    struct trib_reduce b = a;
+    struct trib_reduce_args b = a;
     for (int j = 0; j < c->n_dst; j++) {
         const size_t before = random_below(2) ? 64 * random_below(2) : random_below(70);
         a.dst[j] = place(TRIB_REDUCE_MAX_SRC + j, bytes, before);
@@ -186,7 +186,7 @@ static void check_copy(const struct trib_kernels *isa)
     }
 }
 
-static void random_levels(struct trib_levels *l, const float *x, size_t n)
+static void random_qsgd(struct trib_qsgd_args *l, const float *x, size_t n)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     const uint32_t largest = ref->max_magnitude(x, n), bits = 2 + random_below(7);
@@ -199,11 +199,11 @@ static void random_levels(struct trib_levels *l, const float *x, size_t n)
     l->key[0] = random_u32(), l->key[1] = random_u32();
 }
 
-static void check_levels(const struct trib_kernels *isa)
+static void check_qsgd(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
-        struct trib_levels l = {0};
+        struct trib_qsgd_args l = {0};
         float *x = (float *)place(0, 4 * n, 4 * random_below(9));
         float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
         unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
@@ -211,22 +211,22 @@ static void check_levels(const struct trib_kernels *isa)
         ref->drop_not_finite(x, n);
         for (size_t i = 0; i < n; i++) /* a bucket's norm is finite */
             x[i] *= 0x1p-4f;
-        random_levels(&l, x, n);
-        ref->levels_encode(p, x, n, &l), isa->levels_encode(q, x, n, &l);
+        random_qsgd(&l, x, n);
+        ref->qsgd_encode(p, x, n, &l), isa->qsgd_encode(q, x, n, &l);
         assert_memory_equal(p, q, n);
         fill(TRIB_I8, p, n);
         memcpy(q, p, n);
-        ref->levels_decode(a, p, n, &l), isa->levels_decode(b, q, n, &l);
+        ref->qsgd_decode(a, p, n, &l), isa->qsgd_decode(b, q, n, &l);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
-        ref->levels_add(a, p, n, &l), isa->levels_add(b, q, n, &l);
+        ref->qsgd_add(a, p, n, &l), isa->qsgd_add(b, q, n, &l);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
     }
 }
 
 /* Parameters of natural compression (no norm, any base) or of natural dithering. */
-static void random_octaves(struct trib_octaves *o, const float *x, size_t n)
+static void random_natural(struct trib_natural_args *o, const float *x, size_t n)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     const uint32_t largest = ref->max_magnitude(x, n), bits = 2 + random_below(7);
@@ -242,17 +242,17 @@ static void random_octaves(struct trib_octaves *o, const float *x, size_t n)
         o->base = 127 - o->highest;
         o->steps = ldexpf(1.0f, o->highest - 1);
     }
-    o->noise = random_below(4) ? UINT32_MAX : 0;
-    o->fixed = o->noise ? 0 : 1u << 31;
+    o->random_mask = random_below(4) ? UINT32_MAX : 0;
+    o->fixed = o->random_mask ? 0 : 1u << 31;
     o->weight = random_f32();
     o->key[0] = random_u32(), o->key[1] = random_u32();
 }
 
-static void check_octaves(const struct trib_kernels *isa)
+static void check_natural(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
-        struct trib_octaves o = {0};
+        struct trib_natural_args o = {0};
         float *x = (float *)place(0, 4 * n, 4 * random_below(9));
         float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
         unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
@@ -260,15 +260,15 @@ static void check_octaves(const struct trib_kernels *isa)
         ref->drop_not_finite(x, n);
         for (size_t i = 0; i < n; i++) /* a bucket's norm is finite */
             x[i] *= 0x1p-4f;
-        random_octaves(&o, x, n);
-        ref->octaves_encode(p, x, n, &o), isa->octaves_encode(q, x, n, &o);
+        random_natural(&o, x, n);
+        ref->natural_encode(p, x, n, &o), isa->natural_encode(q, x, n, &o);
         assert_memory_equal(p, q, n);
         fill(TRIB_I8, p, n);
         memcpy(q, p, n);
-        ref->octaves_decode(a, p, n, &o), isa->octaves_decode(b, q, n, &o);
+        ref->natural_decode(a, p, n, &o), isa->natural_decode(b, q, n, &o);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
-        ref->octaves_add(a, p, n, &o), isa->octaves_add(b, q, n, &o);
+        ref->natural_add(a, p, n, &o), isa->natural_add(b, q, n, &o);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
     }
@@ -276,8 +276,8 @@ static void check_octaves(const struct trib_kernels *isa)
 
 /* Symbols and what they leave: of encode, and of a decode of them that is taken
  * away. */
-static void check_integers_keep(const struct trib_kernels *isa, const float *x,
-                                size_t n, const struct trib_integers *grid,
+static void check_shared_scale_keep(const struct trib_kernels *isa, const float *x,
+                                size_t n, const struct trib_shared_scale_args *grid,
                                 size_t bytes)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
@@ -286,10 +286,10 @@ static void check_integers_keep(const struct trib_kernels *isa, const float *x,
     float *a = malloc(n * sizeof *a + 1),
           *b = (float *)place(2, 4 * n, 4 * random_below(9));
     for (int plain = 0; plain < 2; plain++) {
-        struct trib_integers g = *grid;
+        struct trib_shared_scale_args g = *grid;
         g.weight = -1.0f;
         if (plain) {
-            g.noise = UINT32_MAX, g.fixed = 0;
+            g.random_mask = UINT32_MAX, g.fixed = 0;
             g.shift = g.base = 0;
             g.unit = fabsf(g.unit);
             g.middle = g.offset;
@@ -297,11 +297,12 @@ static void check_integers_keep(const struct trib_kernels *isa, const float *x,
         memcpy(a, x, n * sizeof *a);
         memcpy(b, x, n * sizeof *b);
         if (bytes == 1) {
-            ref->integers_encode(p, x, n, &g), ref->integers_add(a, p, n, &g);
-            isa->integers_keep(q, b, n, &g);
+            ref->shared_scale_encode(p, x, n, &g), ref->shared_scale_add(a, p, n, &g);
+            isa->shared_scale_keep(q, b, n, &g);
         } else {
-            ref->integers_encode_u16(p, x, n, &g), ref->integers_add_u16(a, p, n, &g);
-            isa->integers_keep_u16(q, b, n, &g);
+            ref->shared_scale_encode_u16(p, x, n, &g),
+                ref->shared_scale_add_u16(a, p, n, &g);
+            isa->shared_scale_keep_u16(q, b, n, &g);
         }
         ref->drop_not_finite(a, n);
         assert_memory_equal(p, q, n * bytes);
@@ -311,17 +312,17 @@ static void check_integers_keep(const struct trib_kernels *isa, const float *x,
 }
 
 /* Any grid, and lanes of one and two bytes of which any bits may be set. */
-static void check_integers(const struct trib_kernels *isa)
+static void check_shared_scale(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
         const int32_t L = random_below(2) ? 127 : 32767;
-        struct trib_integers g = {.scale = random_f32(),
+        struct trib_shared_scale_args g = {.scale = random_f32(),
                                   .shift = random_below(2) ? 0.0f : random_f32(),
                                   .low = random_below(2) ? 0.0f : (float)-L,
                                   .high = (float)L,
                                   .offset = (uint32_t)L,
-                                  .noise = random_below(2) ? UINT32_MAX : 0,
+                                  .random_mask = random_below(2) ? UINT32_MAX : 0,
                                   .fixed = random_below(2) << 31,
                                   .key = {random_u32(), random_u32()},
                                   .middle = random_below(70000),
@@ -333,26 +334,28 @@ static void check_integers(const struct trib_kernels *isa)
         unsigned char *p = place(3, 2 * n, 0), *q = place(4, 2 * n, random_below(70));
         unsigned char *p1 = place(3, n, 0), *q1 = place(4, n, random_below(70));
         fill(TRIB_F32, (unsigned char *)x, n);
-        ref->integers_encode_u16(p, x, n, &g), isa->integers_encode_u16(q, x, n, &g);
+        ref->shared_scale_encode_u16(p, x, n, &g),
+            isa->shared_scale_encode_u16(q, x, n, &g);
         assert_memory_equal(p, q, 2 * n);
         fill(TRIB_I8, p, 2 * n);
         memcpy(q, p, 2 * n);
-        ref->integers_decode_u16(a, p, n, &g), isa->integers_decode_u16(b, q, n, &g);
+        ref->shared_scale_decode_u16(a, p, n, &g),
+            isa->shared_scale_decode_u16(b, q, n, &g);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
-        ref->integers_add_u16(a, p, n, &g), isa->integers_add_u16(b, q, n, &g);
+        ref->shared_scale_add_u16(a, p, n, &g), isa->shared_scale_add_u16(b, q, n, &g);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
-        check_integers_keep(isa, x, n, &g, 2);
+        check_shared_scale_keep(isa, x, n, &g, 2);
         g.offset = g.low < 0 ? 127 : 0;
         g.low = fmaxf(g.low, -127), g.high = 127;
-        check_integers_keep(isa, x, n, &g, 1);
-        ref->integers_encode(p1, x, n, &g), isa->integers_encode(q1, x, n, &g);
+        check_shared_scale_keep(isa, x, n, &g, 1);
+        ref->shared_scale_encode(p1, x, n, &g), isa->shared_scale_encode(q1, x, n, &g);
         assert_memory_equal(p1, q1, n);
-        ref->integers_decode(a, p1, n, &g), isa->integers_decode(b, q1, n, &g);
+        ref->shared_scale_decode(a, p1, n, &g), isa->shared_scale_decode(b, q1, n, &g);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
-        ref->integers_add(a, p1, n, &g), isa->integers_add(b, q1, n, &g);
+        ref->shared_scale_add(a, p1, n, &g), isa->shared_scale_add(b, q1, n, &g);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
         ref->drop_not_finite(x, n);
@@ -364,12 +367,12 @@ static void check_integers(const struct trib_kernels *isa)
 }
 
 /* Sums up to 5 vectors, to addresses of any kind. */
-static void check_lanes_sum(const struct trib_kernels *isa)
+static void check_packed_ints_sum(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 600; n++) {
         const uint8_t *src[5];
-        struct trib_lanes_sum s = {src, 1 + random_below(5), n};
+        struct trib_packed_ints_sum s = {src, 1 + random_below(5), n};
         unsigned char *a = place(5, 2 * n, random_below(70)),
                       *b = place(6, 2 * n, random_below(70));
         for (size_t k = 0; k < s.n_src; k++) {
@@ -377,13 +380,13 @@ static void check_lanes_sum(const struct trib_kernels *isa)
             fill(TRIB_I8, lanes, n);
             src[k] = lanes;
         }
-        ref->lanes_sum_u8(a, &s), isa->lanes_sum_u8(b, &s);
+        ref->packed_ints_sum_u8(a, &s), isa->packed_ints_sum_u8(b, &s);
         assert_memory_equal(a, b, 2 * n);
     }
 }
 
 /* Sums of lanes, which may carry out of 16 bits. */
-static void check_lanes(const struct trib_kernels *isa)
+static void check_packed_ints(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
@@ -393,17 +396,17 @@ static void check_lanes(const struct trib_kernels *isa)
         fill(TRIB_I8, lanes, 2 * n);
         fill(TRIB_I8, (unsigned char *)a, 2 * n);
         memcpy(b, a, 2 * n);
-        ref->lanes_add_u16(a, lanes, n), isa->lanes_add_u16(b, lanes, n);
+        ref->packed_ints_add_u16(a, lanes, n), isa->packed_ints_add_u16(b, lanes, n);
         assert_memory_equal(a, b, 2 * n);
         lanes = place(0, n, 0);
-        ref->lanes_add_u8(a, lanes, n), isa->lanes_add_u8(b, lanes, n);
+        ref->packed_ints_add_u8(a, lanes, n), isa->packed_ints_add_u8(b, lanes, n);
         assert_memory_equal(a, b, 2 * n);
         const uint32_t more = 1 + random_below(300),
                        tie = random_below(2) ? more - 1 : 1000;
         memcpy(a, lanes, n);
         memcpy(b, lanes, n);
-        ref->lanes_vote((uint8_t *)a, n, more, tie),
-            isa->lanes_vote((uint8_t *)b, n, more, tie);
+        ref->packed_ints_vote((uint8_t *)a, n, more, tie),
+            isa->packed_ints_vote((uint8_t *)b, n, more, tie);
         assert_memory_equal(a, b, n);
     }
 }
@@ -499,7 +502,7 @@ static void test_reference(void **state)
     assert_memory_equal(h, bf16, sizeof bf16);
 
     int8_t a = 100, b = 100, sum = 0;
-    struct trib_reduce r = {
+    struct trib_reduce_args r = {
         .src = {&a, &b}, .dst = {&sum}, .n_src = 2, .n_dst = 1, .n = 1};
     c->reduce[TRIB_I8][TRIB_SUM](&r);
     assert_int_equal(sum, -56);
@@ -508,7 +511,7 @@ static void test_reference(void **state)
     assert_int_equal(sum, -18);
 
     float p = NAN, q = 1.0f, low = 0;
-    struct trib_reduce m = {
+    struct trib_reduce_args m = {
         .src = {&p, &q}, .dst = {&low}, .n_src = 2, .n_dst = 1, .n = 1};
     c->reduce[TRIB_F32][TRIB_MIN](&m);
     assert_true(isnan(low));
@@ -552,15 +555,15 @@ static void test_copy(void **state)
 static void test_levels(void **state)
 {
     (void)state;
-    test_isa(check_levels);
+    test_isa(check_qsgd);
 }
 
 static void test_integers(void **state)
 {
     (void)state;
-    test_isa(check_integers);
-    test_isa(check_lanes);
-    test_isa(check_lanes_sum);
+    test_isa(check_shared_scale);
+    test_isa(check_packed_ints);
+    test_isa(check_packed_ints_sum);
     test_isa(check_bits);
 }
 
@@ -570,10 +573,10 @@ static void test_signs(void **state)
     test_isa(check_signs);
 }
 
-static void test_octaves(void **state)
+static void test_natural_kernels(void **state)
 {
     (void)state;
-    test_isa(check_octaves);
+    test_isa(check_natural);
 }
 static void test_scans(void **state)
 {
@@ -633,7 +636,7 @@ static double bench_reduce(trib_reduce_fn fn, const struct bench_case *b, size_t
                            char *memory)
 {
     const size_t n = bytes / dtype_bytes[b->dtype];
-    struct trib_reduce r = {
+    struct trib_reduce_args r = {
         .n_src = b->n_src, .n_dst = b->n_dst, .n = n, .stream = b->stream};
     for (int k = 0; k < b->n_src; k++)
         r.src[k] = memory + (size_t)k * (bytes + 4096);
@@ -683,7 +686,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_halves),
         cmocka_unit_test(test_conversions), cmocka_unit_test(test_axpy),
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_octaves),     cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_natural_kernels),     cmocka_unit_test(test_integers),
         cmocka_unit_test(test_signs),
         cmocka_unit_test(test_scans),
     };

@@ -234,7 +234,7 @@ static void check_f8(const struct trib_kernels *isa)
     }
 }
 
-static void random_powers(struct trib_powers *p, float *level, float *per_gap)
+static void random_dither(struct trib_dither_args *p, float *level, float *per_gap)
 {
     const int bits = 2 + (int)random_below(7);
     const double base = 1.1 + 0.1 * random_below(4);
@@ -253,29 +253,29 @@ static void random_powers(struct trib_powers *p, float *level, float *per_gap)
     p->key[0] = random_u32(), p->key[1] = random_u32();
 }
 
-static void check_powers(const struct trib_kernels *isa)
+static void check_dither(const struct trib_kernels *isa)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 600; n++) {
-        struct trib_powers f = {.scale = 0x1p-40f};
+        struct trib_dither_args f = {.scale = 0x1p-40f};
         float level[128] = {0}, per_gap[128] = {0};
         float *x = (float *)place(0, 4 * n, 4 * random_below(9));
         float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
         unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
-        random_powers(&f, level, per_gap);
+        random_dither(&f, level, per_gap);
         fill(TRIB_F32, (unsigned char *)x, n);
         for (size_t i = 0; i < n; i++) /* at most the norm */
             x[i] = fabsf(x[i]) <= 0x1p40f ? x[i] * (x[i] < 1 ? 0x1p40f : 1) : 0;
         for (size_t i = 0; i < n; i++)
             x[i] = fabsf(x[i]) <= 0x1p40f ? x[i] : random_below(2) ? 0x1p40f : -1;
-        ref->powers_encode(p, x, n, &f), isa->powers_encode(q, x, n, &f);
+        ref->dither_encode(p, x, n, &f), isa->dither_encode(q, x, n, &f);
         assert_memory_equal(p, q, n);
         fill(TRIB_I8, p, n);
         memcpy(q, p, n);
-        ref->powers_decode(a, p, n, &f), isa->powers_decode(b, q, n, &f);
+        ref->dither_decode(a, p, n, &f), isa->dither_decode(b, q, n, &f);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
-        ref->powers_add(a, p, n, &f), isa->powers_add(b, q, n, &f);
+        ref->dither_add(a, p, n, &f), isa->dither_add(b, q, n, &f);
         assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
                          n);
     }
@@ -290,7 +290,7 @@ static void test_isas(void **state)
             continue;
         check_halves(isa);
         check_f8(isa);
-        check_powers(isa);
+        check_dither(isa);
     }
 }
 

@@ -128,7 +128,8 @@ static void check_bins(const struct trib_kernels *c, const struct trib_kernels *
 }
 
 /* Strata of all sizes, positions up to the last of 32 bits, from any of them on. */
-static void check_strata(const struct trib_kernels *c, const struct trib_kernels *isa)
+static void check_stratified(const struct trib_kernels *c,
+                             const struct trib_kernels *isa)
 {
     static const uint32_t lengths[] = {1,         300, 65536, 1u << 30, (1u << 30) + 1,
                                        UINT32_MAX};
@@ -137,14 +138,14 @@ static void check_strata(const struct trib_kernels *c, const struct trib_kernels
         for (int l = 0; l < 6; l++) {
             const uint32_t least = (uint32_t)m < lengths[l] ? lengths[l] : (uint32_t)m;
             const uint32_t more = least - (uint32_t)m;
-            const struct trib_strata s = {
+            const struct trib_stratified s = {
                 .n = least,
                 .k = m + (more < 1000 || below(3) == 0 ? more : below(1000)),
                 .keys = {below(UINT32_MAX), below(UINT32_MAX)}};
             uint32_t *p = (uint32_t *)(void *)place(areas[0], m, below(9));
             const size_t first = below(2) ? 0 : s.k - m;
-            c->strata_positions(&s, first, m, expected);
-            isa->strata_positions(&s, first, m, p);
+            c->stratified_positions(&s, first, m, expected);
+            isa->stratified_positions(&s, first, m, p);
             assert_memory_equal(p, expected, m * sizeof *p);
         }
     }
@@ -163,7 +164,7 @@ static void check_gaps(const struct trib_kernels *c, const struct trib_kernels *
                 at = at > UINT32_MAX - 300 ? UINT32_MAX - 300 : at; /* all still rise */
                 p[i] = (uint32_t)at + (at == UINT32_MAX - 300 ? (uint32_t)i : 0);
             }
-            assert_int_equal(isa->gaps_long(p, m), c->gaps_long(p, m));
+            assert_int_equal(isa->index_gaps_long(p, m), c->index_gaps_long(p, m));
         }
     }
 }
@@ -189,10 +190,10 @@ static void test_bins(void **state)
     test_isa(check_bins);
 }
 
-static void test_strata(void **state)
+static void test_stratified(void **state)
 {
     (void)state;
-    test_isa(check_strata);
+    test_isa(check_stratified);
 }
 
 static void test_gaps(void **state)
@@ -221,7 +222,7 @@ int main(void)
         cmocka_unit_test(test_at_least),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_bins),
-        cmocka_unit_test(test_strata),
+        cmocka_unit_test(test_stratified),
         cmocka_unit_test(test_gaps),
     };
     if (!trib_kernels_get("avx2") && !trib_kernels_get("neon")) {

@@ -68,7 +68,7 @@ static inline void ring_init(struct ring *r, const char *text, size_t total, int
     r->opts = (struct trib_model_opts){
         .total = total, .piece = PIECE, .ranks = ranks, .mean = mean, .seed = 7};
     assert_status(trib_codec_for_ranks(r->codec, ranks, &err), TRIB_OK);
-    r->share = trib_codec_share_floats(r->codec, PIECE);
+    r->share = trib_codec_agreed_floats(r->codec, PIECE);
     r->chunks = (total + PIECE - 1) / PIECE;
     r->shares = calloc(r->chunks * r->share, sizeof(float));
     for (int k = 0; k < ranks; k++) {
@@ -133,7 +133,7 @@ static inline void agree(struct ring *r, size_t i)
         float *p = malloc(c.n * sizeof *p);
         for (size_t j = 0; j < c.n; j++)
             p[j] = r->residual[k][c.first + j] + r->x[k][c.first + j];
-        trib_model_share(r->models[k], &c, p, own);
+        trib_model_propose(r->models[k], &c, p, own);
         for (size_t j = 0; j < r->share; j++)
             sum[j] += own[j];
         free(p);
@@ -150,7 +150,7 @@ static inline size_t encode_own(struct ring *r, int k, const struct trib_model_c
                                    .n = c->n,
                                    .mode = TRIB_ENCODE_CONTRIBUTION,
                                    .key = {.index = c->first, .step = r->step},
-                                   .share = c->share,
+                                   .agreed = c->agreed,
                                    .model = r->models[k]};
     return trib_codec_encode_ef(r->codec, &in, r->residual[k] + c->first, dst);
 }
@@ -162,13 +162,13 @@ static inline void reduce(struct ring *r, size_t i)
     const size_t bound = trib_codec_bound(r->codec, PIECE);
     uint8_t *words = malloc(((size_t)r->ranks + 1) * bound);
     uint8_t *sum = words + (size_t)r->ranks * bound;
-    struct trib_word w[RANKS_MAX];
+    struct trib_encoded w[RANKS_MAX];
     size_t len;
     agree(r, i);
     for (int o = 0; o < r->ranks; o++) {
         const int k = r->order ? r->order[o] : o;
         uint8_t *dst = words + (size_t)k * bound;
-        w[o] = (struct trib_word){dst, encode_own(r, k, &c, dst)};
+        w[o] = (struct trib_encoded){dst, encode_own(r, k, &c, dst)};
         assert_true(w[o].len <= bound);
         r->bytes = i == 0 ? w[o].len : r->bytes;
     }

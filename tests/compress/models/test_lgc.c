@@ -66,15 +66,15 @@ static void test_positions(void **state)
         for (size_t i = 0; i < r.chunks; i++) {
             const struct trib_model_chunk c = chunk_of(&r, i);
             const float *x = r.x[(r.step + i) % RANKS] + c.first;
-            const size_t kept = (size_t)c.share[1];
+            const size_t kept = (size_t)c.agreed[1];
             assert_int_equal(kept, i < 2 ? LENGTH : 4);
             double least = (double)INFINITY, sum = 0;
             float *rest = malloc(c.n * sizeof *rest);
             memcpy(rest, x, c.n * sizeof *rest);
             for (size_t j = 0; j < kept; j++) {
-                const size_t at = (size_t)c.share[2 + j];
+                const size_t at = (size_t)c.agreed[2 + j];
                 assert_true(at < c.n);
-                assert_true(j == 0 || x[at] <= x[(size_t)c.share[1 + j]]);
+                assert_true(j == 0 || x[at] <= x[(size_t)c.agreed[1 + j]]);
                 least = fmin(least, fabs((double)x[at]));
                 sum += (double)x[at] * (double)x[at];
                 rest[at] = 0;
@@ -82,7 +82,7 @@ static void test_positions(void **state)
             for (size_t j = 0; j < c.n; j++)
                 assert_true(fabs((double)rest[j]) <= least);
             const double rms = sqrt(sum / (double)kept);
-            assert_true(fabs((double)c.share[0] - rms) < 1e-5 * rms);
+            assert_true(fabs((double)c.agreed[0] - rms) < 1e-5 * rms);
             free(rest);
         }
     }

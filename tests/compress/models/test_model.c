@@ -56,7 +56,7 @@ static struct group group_new(const char *text, int ranks, size_t n)
     }
     for (int r = 0; r <= ranks; r++)
         g.word[r] = malloc(trib_codec_bound(g.codec, n));
-    const size_t floats = trib_codec_share_floats(g.codec, n) + 1;
+    const size_t floats = trib_codec_agreed_floats(g.codec, n) + 1;
     const size_t exchanged = trib_model_exchange_floats(g.model[0]) + 1;
     g.share = calloc(floats, sizeof(float)), g.part = calloc(floats, sizeof(float));
     g.exchanged = calloc(exchanged, sizeof(float));
@@ -97,10 +97,10 @@ static void exchange(struct group *g)
 static void share(struct group *g, const float *const *p)
 {
     const struct trib_model_chunk c = {.n = g->n};
-    const size_t floats = trib_codec_share_floats(g->codec, g->n);
-    const bool most = trib_codec_share_op(g->codec) == TRIB_MAX;
+    const size_t floats = trib_codec_agreed_floats(g->codec, g->n);
+    const bool most = trib_codec_agreement_op(g->codec) == TRIB_MAX;
     for (int r = 0; r < g->ranks; r++) {
-        trib_model_share(g->model[r], &c, p[r], g->part);
+        trib_model_propose(g->model[r], &c, p[r], g->part);
         for (size_t i = 0; i < floats; i++)
             g->share[i] = r == 0 ? g->part[i]
                           : most ? fmaxf(g->share[i], g->part[i])
@@ -111,9 +111,9 @@ static void share(struct group *g, const float *const *p)
 
 static void merge(struct group *g)
 {
-    struct trib_word words[RANKS];
+    struct trib_encoded words[RANKS];
     for (int r = 0; r < g->ranks; r++)
-        words[r] = (struct trib_word){g->word[r], g->len[r]};
+        words[r] = (struct trib_encoded){g->word[r], g->len[r]};
     const struct trib_merge m = {.words = words, .n_words = (size_t)g->ranks, .n = g->n,
                                  .piece = g->n, .final = true};
     assert_int_equal(
@@ -138,13 +138,13 @@ static void step(struct group *g, const float *const *x)
             .x = p[r],
             .n = g->n,
             .key = {.seed = 5, .step = g->step, .stream = (uint32_t)r},
-            .share = g->share,
+            .agreed = g->share,
             .model = g->model[r]};
         g->len[r] = trib_codec_encode_kept(g->codec, &in, g->residual[r], g->word[r]);
     }
     merge(g);
     for (int r = 0; r < g->ranks; r++) {
-        const struct trib_model_chunk c = {.n = g->n, .share = g->share};
+        const struct trib_model_chunk c = {.n = g->n, .agreed = g->share};
         assert_int_equal(trib_model_result(g->model[r], &c, g->word[g->ranks],
                                            g->len[g->ranks], g->y[r]),
                          TRIB_OK);
@@ -391,7 +391,7 @@ static const char *const texts[] = {
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
-static struct group taught(const char *text, float *x)
+static struct group trained(const char *text, float *x)
 {
     struct group g = group_new(text, 1, ELEMENTS);
     const float *in[] = {x};
@@ -407,8 +407,8 @@ static void test_foreign_words(void **state)
     static float x[ELEMENTS], y[ELEMENTS];
     (void)state;
     for (int t = 0; t < TEXTS; t++) {
-        struct group g = taught(texts[t], x);
-        const struct trib_model_chunk c = {.n = ELEMENTS, .share = g.share};
+        struct group g = trained(texts[t], x);
+        const struct trib_model_chunk c = {.n = ELEMENTS, .agreed = g.share};
         uint8_t *word = malloc(g.len[0] + 4);
         memcpy(word, g.word[0], g.len[0]);
         for (size_t len = 0; len < g.len[0]; len += len < 40 ? 1 : 997)
@@ -419,7 +419,7 @@ static void test_foreign_words(void **state)
         word[0] ^= 2; /* epoch */
         assert_int_equal(trib_model_result(g.model[0], &c, word, g.len[0], y),
                          TRIB_ERR_CODEC);
-        struct trib_word words[] = {{g.word[0], g.len[0]}, {word, g.len[0]}};
+        struct trib_encoded words[] = {{g.word[0], g.len[0]}, {word, g.len[0]}};
         const struct trib_merge m = {.words = words, .n_words = 2, .n = ELEMENTS,
                                      .piece = ELEMENTS};
         size_t len;
@@ -438,7 +438,7 @@ static void test_foreign_states(void **state)
     static float x[ELEMENTS];
     (void)state;
     for (int t = 0; t < TEXTS; t++) {
-        struct group g = taught(texts[t], x);
+        struct group g = trained(texts[t], x);
         const size_t bytes = trib_model_bytes(g.model[0]);
         uint8_t *a = malloc(bytes), *b = malloc(bytes);
         trib_model_write(g.model[0], a);
@@ -466,7 +466,7 @@ static void test_teach(void **state)
     fill_slices(x, 2);
     for (int t = 0; t < TEXTS; t++) {
         struct group g = group_new(texts[t], 1, ELEMENTS);
-        assert_int_equal(trib_model_teach(g.model[0], x, ELEMENTS, NULL), TRIB_OK);
+        assert_int_equal(trib_model_train(g.model[0], x, ELEMENTS, NULL), TRIB_OK);
         assert_false(trib_model_learning(g.model[0]));
         assert_int_equal(trib_model_epoch(g.model[0]), 1);
         group_free(&g);

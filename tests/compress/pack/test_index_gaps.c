@@ -8,7 +8,7 @@
 
 enum { M_MAX = 3000 };
 
-static uint32_t positions[M_MAX], out[TRIB_GAPS_GROUP];
+static uint32_t positions[M_MAX], out[TRIB_INDEX_GAPS_GROUP];
 
 /* m positions with gaps below `span` */
 static size_t spread(size_t m, uint32_t span)
@@ -37,10 +37,10 @@ static void read_back(struct trib_positions p, size_t m)
 /* Each group is what the library makes of its gaps. */
 static void judge(const uint8_t *code, size_t m)
 {
-    uint32_t gaps[TRIB_GAPS_GROUP];
-    uint8_t expected[TRIB_GAPS_GROUP * 5 + 16];
+    uint32_t gaps[TRIB_INDEX_GAPS_GROUP];
+    uint8_t expected[TRIB_INDEX_GAPS_GROUP * 5 + 16];
     for (size_t i = 0, count; i < m; i += count) {
-        count = m - i < TRIB_GAPS_GROUP ? m - i : TRIB_GAPS_GROUP;
+        count = m - i < TRIB_INDEX_GAPS_GROUP ? m - i : TRIB_INDEX_GAPS_GROUP;
         for (size_t j = i; j < i + count; j++)
             gaps[j - i] = positions[j] - (j ? positions[j - 1] + 1 : 0);
         const size_t bytes = streamvbyte_encode(gaps, (uint32_t)count, expected);
@@ -56,9 +56,10 @@ static void test_round_trip(void **state)
     for (int s = 0; s < 5; s++) {
         for (size_t m = 0; m < M_MAX; m = m < 20 ? m + 1 : m * 3 / 2 + 1) {
             const size_t n = spread(m, spans[s]),
-                         bytes = trib_gaps_bytes(trib_kernels_get(NULL), positions, m);
+                         bytes = trib_index_gaps_bytes(trib_kernels_get(NULL),
+                                                       positions, m);
             uint8_t *code = malloc(bytes);
-            assert_int_equal(trib_gaps_encode(positions, m, code), bytes);
+            assert_int_equal(trib_index_gaps_encode(positions, m, code), bytes);
             judge(code, m);
             read_back((struct trib_positions){.src = code, .len = bytes, .n = n}, m);
             free(code);
@@ -86,8 +87,9 @@ static void test_end_of_page(void **state)
     assert_int_equal(mprotect(p + page, page, PROT_NONE), 0);
     for (size_t m = 1; m < 600; m += 7) {
         const size_t n = spread(m, 300),
-                     bytes = trib_gaps_bytes(trib_kernels_get(NULL), positions, m);
-        trib_gaps_encode(positions, m, p + page - bytes);
+                     bytes =
+                         trib_index_gaps_bytes(trib_kernels_get(NULL), positions, m);
+        trib_index_gaps_encode(positions, m, p + page - bytes);
         read_back(
             (struct trib_positions){.src = p + page - bytes, .len = bytes, .n = n}, m);
     }
@@ -102,8 +104,8 @@ static void test_layout(void **state)
     const uint8_t gaps[] = {0x90, 0x03, 5,    0,    0x00, 0x01, 0,
                             1,    1,    0xf7, 0xfd, 0xfe, 0x01};
     uint8_t code[64];
-    assert_int_equal(trib_gaps_bytes(trib_kernels_get("c"), p, 5), sizeof gaps);
-    trib_gaps_encode(p, 5, code);
+    assert_int_equal(trib_index_gaps_bytes(trib_kernels_get("c"), p, 5), sizeof gaps);
+    trib_index_gaps_encode(p, 5, code);
     assert_memory_equal(code, gaps, sizeof gaps);
     const uint32_t q[] = {0, 9, 10};
     const uint8_t bitmap[] = {0x01, 0x06};

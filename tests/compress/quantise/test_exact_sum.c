@@ -187,7 +187,7 @@ struct job {
     size_t n;
     size_t ranks;
     float **x;
-    struct trib_word *words;
+    struct trib_encoded *words;
 };
 
 static struct job job_new(enum kind kind, uint64_t seed, size_t ranks, size_t n)
@@ -207,13 +207,13 @@ static struct job job_new(enum kind kind, uint64_t seed, size_t ranks, size_t n)
             j.x[r][i] = element(kind, seed, r, i);
         uint8_t *dst = malloc(trib_codec_own_bound(j.codec, n) + 1);
         const struct trib_encode in = {.x = j.x[r], .n = n};
-        j.words[r] = (struct trib_word){dst, trib_codec_encode(j.codec, &in, dst)};
+        j.words[r] = (struct trib_encoded){dst, trib_codec_encode(j.codec, &in, dst)};
         assert_true(j.words[r].len <= trib_codec_own_bound(j.codec, n));
     }
     return j;
 }
 
-static void words_free(struct trib_word *words, size_t n)
+static void words_free(struct trib_encoded *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         free((void *)(uintptr_t)words[i].src);
@@ -229,10 +229,10 @@ static void job_free(struct job *j)
     free(j->x);
 }
 
-static struct trib_word merge(const struct trib_codec *c, struct trib_word *words,
+static struct trib_encoded merge(const struct trib_codec *c, struct trib_encoded *words,
                               size_t n_words, size_t n, bool final, uint32_t divisor)
 {
-    struct trib_word sum = {.src = NULL};
+    struct trib_encoded sum = {.src = NULL};
     uint8_t *dst = malloc(trib_codec_sum_bound(c, n) + 1);
     const struct trib_merge m = {
         .words = words, .n_words = n_words, .n = n, .final = final, .ranks = divisor};
@@ -243,18 +243,18 @@ static struct trib_word merge(const struct trib_codec *c, struct trib_word *word
 }
 
 /* Words of random members are merged until one is left: any tree. */
-static struct trib_word merge_as_tree(const struct job *j, uint64_t seed,
+static struct trib_encoded merge_as_tree(const struct job *j, uint64_t seed,
                                       uint32_t divisor)
 {
-    struct trib_word *left = calloc(j->ranks, sizeof *left);
+    struct trib_encoded *left = calloc(j->ranks, sizeof *left);
     size_t n = j->ranks;
     for (size_t r = 0; r < n; r++) {
         uint8_t *copy = malloc(j->words[r].len + 1);
         memcpy(copy, j->words[r].src, j->words[r].len);
-        left[r] = (struct trib_word){copy, j->words[r].len};
+        left[r] = (struct trib_encoded){copy, j->words[r].len};
     }
     for (uint64_t at = 0; n > 1 || at == 0; at += 8) {
-        struct trib_word members[5];
+        struct trib_encoded members[5];
         size_t take = 1 + draw_u32(rng_of(seed), at) % 5;
         take = take < n ? take : n;
         for (size_t i = 0; i < take; i++) {
@@ -267,15 +267,15 @@ static struct trib_word merge_as_tree(const struct job *j, uint64_t seed,
             free((void *)(uintptr_t)members[i].src);
         n++;
     }
-    const struct trib_word whole = left[0];
+    const struct trib_encoded whole = left[0];
     left[0] = merge(j->codec, left, 1, j->n, true, divisor);
     free((void *)(uintptr_t)whole.src);
-    const struct trib_word result = left[0];
+    const struct trib_encoded result = left[0];
     free(left);
     return result;
 }
 
-static void check_result(const struct job *j, struct trib_word word,
+static void check_result(const struct job *j, struct trib_encoded word,
                          const float *expected, int kind)
 {
     float *y = malloc(j->n * sizeof *y);
@@ -300,11 +300,11 @@ static void test_any_tree_against_the_oracle(void **state)
                 const uint32_t divisor = mean ? (uint32_t)ranks[k] : 1;
                 for (size_t i = 0; i < N; i++)
                     expected[i] = oracle(j.x, j.ranks, i, divisor);
-                struct trib_word flat =
+                struct trib_encoded flat =
                     merge(j.codec, j.words, j.ranks, N, true, mean * divisor);
                 check_result(&j, flat, expected, kind);
                 for (uint64_t tree = 0; tree < 6; tree++) {
-                    struct trib_word w = merge_as_tree(&j, tree, mean * divisor);
+                    struct trib_encoded w = merge_as_tree(&j, tree, mean * divisor);
                     assert_int_equal(w.len, flat.len);
                     assert_memory_equal(w.src, flat.src, w.len);
                     free((void *)(uintptr_t)w.src);
@@ -324,7 +324,7 @@ static void test_ranks_of_zeros(void **state)
     for (int kind = 0; kind < KINDS; kind++) {
         struct job j = job_new((enum kind)kind, 5, RANKS, N);
         struct trib_error err = {0};
-        struct trib_word words[RANKS + MORE];
+        struct trib_encoded words[RANKS + MORE];
         float zeros[N];
         uint8_t zero_word[5 * N];
         float *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
@@ -334,10 +334,10 @@ static void test_ranks_of_zeros(void **state)
         const struct trib_encode in = {.x = zeros, .n = N};
         const size_t len = trib_codec_encode(j.codec, &in, zero_word);
         for (int r = 0; r < RANKS + MORE; r++)
-            words[r] = r % 2 && r / 2 < MORE ? (struct trib_word){zero_word, len}
+            words[r] = r % 2 && r / 2 < MORE ? (struct trib_encoded){zero_word, len}
                                              : j.words[r % 2 ? 3 : r / 2];
-        struct trib_word few = merge(j.codec, j.words, RANKS, N, true, 0);
-        struct trib_word many = merge(j.codec, words, RANKS + MORE, N, true, 0);
+        struct trib_encoded few = merge(j.codec, j.words, RANKS, N, true, 0);
+        struct trib_encoded many = merge(j.codec, words, RANKS + MORE, N, true, 0);
         assert_status(trib_codec_decode(j.codec, few.src, few.len, a, N), TRIB_OK);
         assert_status(trib_codec_decode(j.codec, many.src, many.len, b, N), TRIB_OK);
         assert_memory_equal(a, b, N * sizeof *a);
@@ -356,7 +356,7 @@ static void expect_sum(const float *x, size_t ranks, uint32_t divisor, uint32_t 
         j.words[r].len =
             trib_codec_encode(j.codec, &in, (uint8_t *)(uintptr_t)j.words[r].src);
     }
-    struct trib_word w = merge(j.codec, j.words, ranks, 1, true, divisor);
+    struct trib_encoded w = merge(j.codec, j.words, ranks, 1, true, divisor);
     assert_status(trib_codec_decode(j.codec, w.src, w.len, &y, 1), TRIB_OK);
     assert_int_equal(bits_of_float(y), bits);
     free((void *)(uintptr_t)w.src);
@@ -405,12 +405,12 @@ static void test_most_contributions(void **state)
         const struct trib_encode in = {.x = x[k], .n = 4};
         size_t len = trib_codec_encode(c, &in, word[k]);
         for (uint32_t made = 1; made < RANKS / 2; made *= 2) {
-            struct trib_word pair[] = {{word[k], len}, {word[k], len}};
-            struct trib_word w = merge(c, pair, 2, 4, false, 0);
+            struct trib_encoded pair[] = {{word[k], len}, {word[k], len}};
+            struct trib_encoded w = merge(c, pair, 2, 4, false, 0);
             memcpy(word[k], w.src, len = w.len);
             free((void *)(uintptr_t)w.src);
         }
-        const struct trib_word half = {word[k], len};
+        const struct trib_encoded half = {word[k], len};
         if (k == 0) {
             sum = malloc(len);
             memcpy(sum, half.src, len);
@@ -418,8 +418,9 @@ static void test_most_contributions(void **state)
             assert_true(isinf(y[0]) && y[0] > 0 && isinf(y[1]) && y[1] < 0);
             continue;
         }
-        struct trib_word both[] = {half, {sum, half.len}}, again[] = {half, half, half};
-        struct trib_word w = merge(c, both, 2, 4, true, 0);
+        struct trib_encoded both[] = {half, {sum, half.len}},
+                            again[] = {half, half, half};
+        struct trib_encoded w = merge(c, both, 2, 4, true, 0);
         assert_status(trib_codec_decode(c, w.src, w.len, y, 4), TRIB_OK);
         assert_true(y[0] == 0 && y[1] == 0 && y[2] == 0x1p-133f && y[3] == 32768.0f);
         size_t ignored;
@@ -453,7 +454,7 @@ static double bytes_an_element(const char *path, size_t ranks)
         j.words[r].len =
             trib_codec_encode(j.codec, &in, (uint8_t *)(uintptr_t)j.words[r].src);
     }
-    struct trib_word w = merge(j.codec, j.words, ranks, N, false, 0);
+    struct trib_encoded w = merge(j.codec, j.words, ranks, N, false, 0);
     const double bytes = (double)w.len / N;
     print_message("%s, %zu ranks: %.2f bytes an element\n", path ? path : "normal",
                   ranks, bytes);
@@ -485,18 +486,19 @@ static void test_hostile_words(void **state)
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
         struct job j = job_new((enum kind)kind, 3, RANKS, N);
-        struct trib_word partial = merge(j.codec, j.words, 2, N, false, 0);
+        struct trib_encoded partial = merge(j.codec, j.words, 2, N, false, 0);
         uint8_t *dst = malloc(trib_codec_sum_bound(j.codec, N));
         for (uint64_t k = 0; k < 4000; k++) {
             const bool first = k % 2;
-            const struct trib_word *from = first ? &partial : &j.words[2];
+            const struct trib_encoded *from = first ? &partial : &j.words[2];
             uint8_t *bad = malloc(from->len);
             const uint32_t where = draw_u32(rng_of(k), 0);
             memcpy(bad, from->src, from->len);
             /* mostly in the heads */
             bad[where % (k % 3 ? 24 : from->len)] ^=
                 (uint8_t)(1 + draw_u32(rng_of(k), 1) % 255);
-            struct trib_word words[] = {{bad, from->len}, first ? j.words[2] : partial};
+            struct trib_encoded words[] = {{bad, from->len},
+                                           first ? j.words[2] : partial};
             const struct trib_merge m = {
                 .words = words, .n_words = 2, .n = N, .final = k % 5 == 0, .ranks = 3};
             size_t len = 0;

@@ -47,7 +47,7 @@ static void test_neighbours(void **state)
     }
 }
 
-static void test_powers_pass(void **state)
+static void test_dither_args_pass(void **state)
 {
     enum { N = 127 };
     static const char *const texts[] = {"natural", "natural:round=nearest"};
@@ -202,7 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),         cmocka_unit_test(test_neighbours),
-        cmocka_unit_test(test_powers_pass),   cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_dither_args_pass),   cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_noise_is_of_the_element),
         cmocka_unit_test(test_dither_levels), cmocka_unit_test(test_dither_variance),
         cmocka_unit_test(test_not_finite),

@@ -29,7 +29,7 @@ struct words {
     size_t ranks;
     float **x;
     float *share;
-    struct trib_word word[RANKS_MOST];
+    struct trib_encoded word[RANKS_MOST];
     uint8_t *sum;
     size_t sum_len;
 };
@@ -41,13 +41,13 @@ static uint8_t *room(const struct trib_codec *c, size_t n)
 
 static void agree(struct words *w)
 {
-    const size_t floats = trib_codec_share_floats(w->codec, w->n);
+    const size_t floats = trib_codec_agreed_floats(w->codec, w->n);
     float *own = calloc(floats + 1, sizeof *own);
     w->share = calloc(floats + 1, sizeof *w->share);
     for (size_t i = 0; i < floats; i++)
         w->share[i] = -INFINITY;
     for (size_t r = 0; r < w->ranks; r++) {
-        trib_codec_share(w->codec, w->x[r], w->n, own);
+        trib_codec_propose(w->codec, w->x[r], w->n, own);
         for (size_t i = 0; i < floats; i++)
             w->share[i] = fmaxf(w->share[i], own[i]);
     }
@@ -69,9 +69,9 @@ static struct words words_new(const char *text, size_t ranks, size_t n,
     agree(&w);
     for (size_t r = 0; r < ranks; r++) {
         const struct trib_encode in = {
-            .x = w.x[r], .n = n, .key = {42, 7, (uint32_t)r, 0}, .share = w.share};
+            .x = w.x[r], .n = n, .key = {42, 7, (uint32_t)r, 0}, .agreed = w.share};
         uint8_t *dst = room(w.codec, n);
-        w.word[r] = (struct trib_word){dst, trib_codec_encode(w.codec, &in, dst)};
+        w.word[r] = (struct trib_encoded){dst, trib_codec_encode(w.codec, &in, dst)};
     }
     w.sum = room(w.codec, n);
     return w;
@@ -161,12 +161,12 @@ static void test_any_order(void **state)
         assert_status(merge(&w, 0, RANKS, true, 0), TRIB_OK);
         const size_t len = w.sum_len;
         memcpy(direct, w.sum, len);
-        struct trib_word two[3];
+        struct trib_encoded two[3];
         for (int half = 0; half < 2; half++) {
             assert_status(merge(&w, half ? 3 : 0, half ? 3 : 3, false, 0), TRIB_OK);
             parts[half] = room(w.codec, N);
             memcpy(parts[half], w.sum, w.sum_len);
-            two[1 - half] = (struct trib_word){parts[half], w.sum_len};
+            two[1 - half] = (struct trib_encoded){parts[half], w.sum_len};
         }
         two[2] = w.word[6];
         const struct trib_merge m = {.words = two, .n_words = 3, .n = N, .final = true};
@@ -233,7 +233,7 @@ static void test_refused_words(void **state)
                 assert_status(status, TRIB_ERR_CODEC);
             }
         }
-        for (size_t i = 12; i < 12 + 4 * trib_codec_share_floats(w.codec, 100); i++) {
+        for (size_t i = 12; i < 12 + 4 * trib_codec_agreed_floats(w.codec, 100); i++) {
             bytes[i] ^= 1; /* another scale */
             assert_status(merge(&w, 0, 3, false, 0), TRIB_ERR_CODEC);
             bytes[i] ^= 1;
@@ -248,7 +248,7 @@ static void test_refused_words(void **state)
         /* a finished mean is not added to */
         if (!only_votes(texts[t])) {
             assert_status(merge(&w, 0, 1, true, 3), TRIB_OK);
-            struct trib_word again = {w.sum, w.sum_len};
+            struct trib_encoded again = {w.sum, w.sum_len};
             const struct trib_merge m = {.words = &again, .n_words = 1, .n = 100};
             uint8_t *dst = room(w.codec, 100);
             size_t dst_len;
@@ -277,10 +277,10 @@ static void test_others_have_none(void **state)
     size_t len;
     struct trib_codec *c = codec_new("bf16", NULL);
     (void)state;
-    struct trib_word word = {a, 32};
+    struct trib_encoded word = {a, 32};
     const struct trib_merge m = {.words = &word, .n_words = 1, .n = 16};
     memset(a, 0, sizeof a);
-    assert_int_equal(trib_codec_share_floats(c, 16), 0);
+    assert_int_equal(trib_codec_agreed_floats(c, 16), 0);
     assert_status(trib_codec_merge(c, &m, b, &len), TRIB_ERR_CODEC);
     trib_codec_destroy(c);
 }
@@ -397,7 +397,7 @@ static void test_mean_of_draws(void **state)
         const double step = largest_x / steps[t] * (1 + 1e-5);
         for (uint32_t draw = 0; draw < DRAWS; draw++) {
             const struct trib_encode in = {
-                .x = w.x[0], .n = FEW, .key = {9, draw, 0, 0}, .share = w.share};
+                .x = w.x[0], .n = FEW, .key = {9, draw, 0, 0}, .agreed = w.share};
             decode_word(&w, code, trib_codec_encode(w.codec, &in, code), y);
             for (int i = 0; i < FEW; i++) {
                 assert_true(fabs((double)y[i] - (double)w.x[0][i]) <= step);
@@ -512,7 +512,7 @@ static void test_feedback_at_once(void **state)
             continue;
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             struct words w = words_new(texts[t], 2, N, kinds[k]);
-            const size_t floats = trib_codec_share_floats(w.codec, N);
+            const size_t floats = trib_codec_agreed_floats(w.codec, N);
             uint8_t *word = room(w.codec, N), *expected = room(w.codec, N);
             float *p = malloc(N * sizeof *p), *left = malloc(N * sizeof *left);
             float *y = malloc(N * sizeof *y), *share = malloc(floats * sizeof *share);
@@ -520,13 +520,13 @@ static void test_feedback_at_once(void **state)
                 p[i] = 0.25f * normal(5, i);
                 left[i] = w.x[0][i] + p[i];
             }
-            trib_codec_share_added(w.codec, w.x[0], p, N, share);
+            trib_codec_propose_added(w.codec, w.x[0], p, N, share);
             assert_memory_equal(p, left, N * sizeof *p);
-            trib_codec_share(w.codec, left, N, y);
+            trib_codec_propose(w.codec, left, N, y);
             assert_memory_equal(share, y, floats * sizeof *share);
             struct trib_encode in = {.x = p, .n = N, .key = {42, 7, 0, 0}};
             for (int agreed = 0; agreed < 2; agreed++) {
-                in.share = agreed ? w.share : NULL; /* which may be too small for p */
+                in.agreed = agreed ? w.share : NULL; /* which may be too small for p */
                 const size_t len = trib_codec_encode(w.codec, &in, expected);
                 assert_status(trib_codec_decode(w.codec, expected, len, y, N), TRIB_OK);
                 for (size_t i = 0; i < N; i++) {
@@ -562,10 +562,10 @@ static void test_instruction_sets(void **state)
                 struct trib_codec *c = codec_new(texts[t], isas[i]);
                 assert_status(trib_codec_for_ranks(c, 3, NULL), TRIB_OK);
                 const struct trib_encode in = {
-                    .x = w.x[1], .n = n, .key = {1, 2, 3, 4093}, .share = w.share};
+                    .x = w.x[1], .n = n, .key = {1, 2, 3, 4093}, .agreed = w.share};
                 codes[used] = room(c, n);
                 const size_t len = trib_codec_encode(c, &in, codes[used]);
-                struct trib_word two[] = {{codes[used], len}, w.word[2]};
+                struct trib_encoded two[] = {{codes[used], len}, w.word[2]};
                 const struct trib_merge m = {.words = two, .n_words = 2, .n = n};
                 size_t sum_len;
                 sums[used] = room(c, n);

@@ -153,7 +153,7 @@ static void test_sums(void **state)
         k->grid_points(points, points, N, t->value);
         for (size_t i = 0; i < N; i++)
             mean[i] += (points[i] - 0.5 * t->highest) * step / RANKS;
-        const struct trib_reduce sum = {
+        const struct trib_reduce_args sum = {
             .src = {lanes, points}, .dst = {lanes}, .n_src = 2, .n_dst = 1, .n = N};
         k->reduce[TRIB_I8][TRIB_SUM](&sum);
         free(x);

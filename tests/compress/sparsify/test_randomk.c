@@ -18,7 +18,7 @@ static size_t encode_as(struct codec_buffers *b, const float *x,
 }
 
 /* k distinct, rising, each in its stratum; a part from the middle is the same */
-static void test_strata(void **state)
+static void test_stratified(void **state)
 {
     static const size_t sizes[][2] = {{1, 1},       {7, 7},       {7, 6},
                                       {1000, 1},    {1000, 10},   {1000, 333},
@@ -28,11 +28,12 @@ static void test_strata(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (uint32_t seed = 0; seed < 20; seed++) {
             const uint64_t n = sizes[i][0], k = sizes[i][1];
-            const struct trib_strata s = {n, k, {seed, seed * 77}};
-            trib_strata_positions(trib_kernels_get(NULL), &s, 0, k, all);
+            const struct trib_stratified s = {n, k, {seed, seed * 77}};
+            trib_stratified_positions(trib_kernels_get(NULL), &s, 0, k, all);
             for (uint64_t j = 0; j < k; j++)
                 assert_true(all[j] >= j * n / k && all[j] < (j + 1) * n / k);
-            trib_strata_positions(trib_kernels_get(NULL), &s, k / 3, k - k / 3, part);
+            trib_stratified_positions(trib_kernels_get(NULL), &s, k / 3, k - k / 3,
+                                      part);
             assert_memory_equal(part, all + k / 3, (k - k / 3) * sizeof *part);
         }
     }
@@ -49,8 +50,8 @@ static void test_uniform(void **state)
     for (uint32_t draw = 0; draw < DRAWS; draw++) {
         const struct trib_rng_block r =
             trib_rng_draw4((struct trib_rng){.seed = 8}, draw);
-        const struct trib_strata s = {SIZE * K, K, {r.word[0], r.word[1]}};
-        trib_strata_positions(trib_kernels_get(NULL), &s, 0, K, at);
+        const struct trib_stratified s = {SIZE * K, K, {r.word[0], r.word[1]}};
+        trib_stratified_positions(trib_kernels_get(NULL), &s, 0, K, at);
         for (int j = 0; j + 1 < K; j++)
             hits[at[j] % SIZE][at[j + 1] % SIZE]++;
     }
@@ -243,7 +244,7 @@ static void test_hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strata),   cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_stratified),   cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_ranks_agree), cmocka_unit_test(test_sums),
         cmocka_unit_test(test_squares),  cmocka_unit_test(test_values),
         cmocka_unit_test(test_feedback), cmocka_unit_test(test_hostile),

@@ -231,17 +231,17 @@ struct linear {
     size_t n;
     float *x[RANKS], *share;
     uint8_t *code[RANKS];
-    struct trib_word word[RANKS];
+    struct trib_encoded word[RANKS];
 };
 
 static void agree(struct linear *s)
 {
-    const size_t floats = trib_codec_share_floats(s->codec, s->n);
+    const size_t floats = trib_codec_agreed_floats(s->codec, s->n);
     float *own = malloc(floats * sizeof *own + 4);
     s->share = malloc(floats * sizeof *own + 4);
-    assert_int_equal(trib_codec_share_op(s->codec), TRIB_MAX);
+    assert_int_equal(trib_codec_agreement_op(s->codec), TRIB_MAX);
     for (int r = 0; r < RANKS; r++) {
-        trib_codec_share(s->codec, s->x[r], s->n, own);
+        trib_codec_propose(s->codec, s->x[r], s->n, own);
         for (size_t i = 0; i < floats; i++)
             s->share[i] = r == 0 || own[i] > s->share[i] ? own[i] : s->share[i];
     }
@@ -261,8 +261,8 @@ static void linear_new(struct linear *s, const char *text, size_t n)
     agree(s);
     for (int r = 0; r < RANKS; r++) {
         const struct trib_encode in = {
-            .x = s->x[r], .n = n, .key = {1, 2, (uint32_t)r, 0}, .share = s->share};
-        s->word[r] = (struct trib_word){s->code[r],
+            .x = s->x[r], .n = n, .key = {1, 2, (uint32_t)r, 0}, .agreed = s->share};
+        s->word[r] = (struct trib_encoded){s->code[r],
                                         trib_codec_encode(s->codec, &in, s->code[r])};
     }
 }
@@ -289,7 +289,7 @@ static void check_sums(const char *text, size_t n)
     struct trib_merge m = {.words = s.word, .n_words = RANKS, .n = n};
     assert_status(trib_codec_merge(s.codec, &m, all, &len), TRIB_OK);
     for (int r = 0; r < RANKS; r++) {
-        const struct trib_word *w = &s.word[r];
+        const struct trib_encoded *w = &s.word[r];
         assert_status(trib_codec_decode_add(s.codec, w->src, w->len, 1.0f, sum, n),
                       TRIB_OK);
         assert_status(trib_codec_decode(s.codec, w->src, w->len, y, n), TRIB_OK);
@@ -299,7 +299,7 @@ static void check_sums(const char *text, size_t n)
     assert_true(sqrt(square_distance(sum, y, n)) <= 2e-6 * magnitude);
     m.n_words = 2;
     assert_status(trib_codec_merge(s.codec, &m, some, &part), TRIB_OK);
-    struct trib_word rest[] = {s.word[4], {some, part}, s.word[2], s.word[3]};
+    struct trib_encoded rest[] = {s.word[4], {some, part}, s.word[2], s.word[3]};
     m = (struct trib_merge){.words = rest, .n_words = 4, .n = n};
     assert_status(trib_codec_merge(s.codec, &m, again, &part), TRIB_OK);
     assert_int_equal(part, len);
@@ -324,20 +324,20 @@ static void test_shares_are_of_what_is_encoded(void **state)
     (void)state;
     for (int t = 0; t < LINEAR_TEXTS; t++) {
         struct codec_buffers b = buffers_new(linear_texts[t], NULL, N);
-        const size_t floats = trib_codec_share_floats(b.codec, N);
+        const size_t floats = trib_codec_agreed_floats(b.codec, N);
         float *share = malloc(floats * sizeof *share),
               *added = malloc(floats * sizeof *share);
         uint8_t *code = malloc(trib_codec_bound(b.codec, N));
         fill_student(x, 4, N), fill_student(residual, 5, N);
         for (int i = 0; i < N; i++)
             sum[i] = residual[i] + x[i];
-        trib_codec_share_added(b.codec, x, residual, N, added);
+        trib_codec_propose_added(b.codec, x, residual, N, added);
         assert_memory_equal(residual, sum, sizeof sum);
-        trib_codec_share(b.codec, sum, N, share);
+        trib_codec_propose(b.codec, sum, N, share);
         assert_memory_equal(share, added, floats * sizeof *share);
         struct trib_encode in = {.x = sum, .n = N, .key = {1, 2, 3, 0}};
         b.len = trib_codec_encode(b.codec, &in, b.code);
-        in.share = share;
+        in.agreed = share;
         assert_int_equal(trib_codec_encode(b.codec, &in, code), b.len);
         assert_memory_equal(code, b.code, b.len);
         free(share), free(added), free(code);
@@ -355,8 +355,10 @@ static void test_feedback_of_shared_words(void **state)
         linear_new(&s, linear_texts[t], N);
         for (int r = 0; r < RANKS; r++) {
             memcpy(residual, s.x[r], sizeof residual);
-            const struct trib_encode in = {
-                .x = residual, .n = N, .key = {1, 2, (uint32_t)r, 0}, .share = s.share};
+            const struct trib_encode in = {.x = residual,
+                                           .n = N,
+                                           .key = {1, 2, (uint32_t)r, 0},
+                                           .agreed = s.share};
             uint8_t *code = malloc(trib_codec_bound(s.codec, N));
             const size_t len = trib_codec_encode_kept(s.codec, &in, residual, code);
             assert_int_equal(len, s.word[r].len);

@@ -107,7 +107,7 @@ static void prepare(struct two *t, struct side *s)
                                 .rounds = ROUNDS + 1,
                                 .codec = t->codec,
                                 .seed = opts.seed};
-    d->share_piece = trib_codec_share_floats(t->codec, PIECE) * CHUNKS;
+    d->share_piece = trib_codec_agreed_floats(t->codec, PIECE) * CHUNKS;
     assert_true(d->share_piece > 0);
     assert_status(trib_model_create(t->codec, &opts, &s->err, &d->model), TRIB_OK);
     s->run.name = "direct";

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: see kernels_scalar_strata.h. Every lane has a cursor of its
- * own, which goes VEC_LANES strata at a time.
+ * Part of kernels_vec.h: see kernels_scalar_stratified.h. Every lane has a cursor of
+ * its own, which goes VEC_LANES strata at a time.
  */
-#include "compress/kernels/kernels_scalar_strata.h"
+#include "compress/kernels/kernels_scalar_stratified.h"
 
 /* The most strata: sums of two remainders, which are smaller, are below 2^31. */
 #define STRATA_VEC_MOST (UINT32_C(1) << 30)
 
-static void strata_positions(const struct trib_strata *s, size_t first, size_t count,
-                             uint32_t *positions_out)
+static void stratified_positions(const struct trib_stratified *s, size_t first,
+                                 size_t count, uint32_t *positions_out)
 {
     enum { L = VEC_LANES };
-    const struct strata_cursor one = strata_cursor_at(s, 1),
-                               all = strata_cursor_at(s, L);
+    const struct stratified_cursor one = stratified_cursor_at(s, 1),
+                               all = stratified_cursor_at(s, L);
     const vec whole = v_set_i32((uint32_t)one.at), rest = v_set_i32((uint32_t)one.left);
     const vec whole_all = v_set_i32((uint32_t)all.at),
               rest_all = v_set_i32((uint32_t)all.left);
@@ -22,14 +22,14 @@ static void strata_positions(const struct trib_strata *s, size_t first, size_t c
     uint32_t starts[2][L];
     size_t i = 0;
     if (count < L || s->k > STRATA_VEC_MOST) {
-        strata_positions_scalar(s, first, count, positions_out);
+        stratified_positions_scalar(s, first, count, positions_out);
         return;
     }
-    struct strata_cursor c = strata_cursor_at(s, first);
+    struct stratified_cursor c = stratified_cursor_at(s, first);
     for (int l = 0; l < L; l++) {
         starts[0][l] = (uint32_t)c.at;
         starts[1][l] = (uint32_t)c.left;
-        (void)strata_next_size(&c, s, one);
+        (void)stratified_next_size(&c, s, one);
     }
     vec at = v_load(starts[0]), left = v_load(starts[1]);
     vec counter = v_counters((uint32_t)first * 0x9e3779b9u + s->keys[0]);
@@ -45,5 +45,5 @@ static void strata_positions(const struct trib_strata *s, size_t first, size_t c
         left = v_sub_i32(left, v_and(k, carry));
         at = v_add_i32(at, v_sub_i32(whole_all, carry));
     }
-    strata_positions_scalar(s, first + i, count - i, positions_out + i);
+    stratified_positions_scalar(s, first + i, count - i, positions_out + i);
 }
