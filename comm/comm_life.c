@@ -2,6 +2,7 @@
 /*
  * Communicators: how ranks join one, leave it, and free it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,9 +69,11 @@ static void keep_peer(struct trib_transport *t, int peer)
     (void)peer;
 }
 
-/* The copy of a forked child: memory is freed, nothing is said to anybody. The close()
- * of a transport knows of children; what else the engine calls as it closes must do
- * nothing. */
+/*
+ * Frees a forked child's copy: memory is freed, and no peer is told. A transport's
+ * close() knows of children; everything else that the engine calls as it closes must do
+ * nothing.
+ */
 void trib_comm_drop_copy(struct trib_comm *comm)
 {
     static const struct trib_transport_ops nothing = {
@@ -80,11 +83,12 @@ void trib_comm_drop_copy(struct trib_comm *comm)
     struct trib_transport *t = e->transport;
     const struct trib_transport_ops *ops = t->ops;
 
+    assert(trib_comm_in_child(comm));
     t->ops = &nothing;
     trib_plan_cache_clear(comm);
     if (comm->hooks)
         comm->hooks->forget_in_child(comm);
-    e->head = NULL; /* an operation of the parent's */
+    e->head = NULL; /* the parent's operations go on without the child */
     trib_workers_forget(e->workers);
     e->workers = NULL;
     trib_engine_close(e);
@@ -97,6 +101,7 @@ void trib_comm_dispose(struct trib_comm *comm)
 {
     struct trib_engine *e = &comm->engine;
 
+    assert(!trib_comm_in_child(comm));
     trib_progress_thread_stop(comm);
     trib_plan_cache_clear(comm);
     if (comm->hooks)
@@ -114,6 +119,7 @@ trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
 {
     struct trib_boot *b = arg;
 
+    assert(b && bytes > 0 && bytes <= TRIB_BOOT_BLOB_MAX);
     return b->ops->allgather(b, phase, in, bytes, out);
 }
 
@@ -167,7 +173,7 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
         return TRIB_OK;
     if (comm->n_plans) {
         trib_status_t st = trib_comm_fail(
-            comm, TRIB_ERR_BUSY, "%d plan%s not freed: trib_plan_free comes first",
+            comm, TRIB_ERR_BUSY, "%d plan%s not freed: call trib_plan_free first",
             comm->n_plans, comm->n_plans == 1 ? " is" : "s are");
         trib_say_error(trib_last_error(comm));
         return st;

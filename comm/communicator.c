@@ -4,6 +4,7 @@
  */
 #include "comm/communicator.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 
 #include "base/sized.h"
 
-/* The sentence of this thread's last trib_init that failed: there is no comm to ask. */
+/* The sentence of this thread's last failed trib_init, after which there is no
+ * communicator. */
 static _Thread_local char init_error[512];
 
 void trib_say_error(const char *text)
@@ -27,6 +29,7 @@ trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
     char text[sizeof(comm->err.text)];
     va_list args;
 
+    assert(status != TRIB_OK && status != TRIB_INPROGRESS);
     if (comm->engine.failed)
         return comm->engine.failed;
     va_start(args, fmt);
@@ -38,11 +41,13 @@ trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
 
 const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st)
 {
+    assert(st != TRIB_OK);
     return comm->cause.status ? trib_error_text(&comm->cause) : trib_status_str(st);
 }
 
 void trib_comm_fail_all(struct trib_comm *comm, trib_status_t status, const char *text)
 {
+    assert(status != TRIB_OK);
     trib_comm_lock(comm);
     trib_engine_fail(&comm->engine, status, text);
     trib_comm_unlock(comm);
@@ -60,6 +65,7 @@ void trib_comm_claim(struct trib_comm *comm)
     bool *own =
         mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+    assert(!comm->own);
     comm->pid = getpid();
     if (own == MAP_FAILED)
         return;
@@ -75,8 +81,8 @@ trib_status_t trib_comm_refuse_child(struct trib_comm *comm, const char *call)
 {
     return trib_comm_fail(
         comm, TRIB_ERR_INVALID,
-        "%s: process %d is a forked child, and the communicator is that of "
-        "process %d: a child makes its own with trib_init",
+        "%s: process %d is a forked child, and the communicator belongs to "
+        "process %d: a child must call trib_init for one of its own",
         call, (int)getpid(), (int)comm->pid);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/configured.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "comm/quorum_rule.h"
@@ -32,11 +33,11 @@ static trib_status_t refuse(struct trib_comm *comm, const char *setting,
         comm, TRIB_ERR_UNSUPPORTED,
         "%s=%.100s keeps %s of each vector, and trib_allreduce does not say "
         "which vector this is: name it (trib_allreduce_named), make a plan for "
-        "each vector (trib_plan_allreduce, trib_plan_start_with), or take %s",
+        "each vector (trib_plan_allreduce, trib_plan_start_with), or use %s",
         setting, text, what, without);
 }
 
-/* What codec and feedback keep; the texts are known to be good. */
+/* Refuse a codec or feedback that keeps state. The texts have been parsed. */
 static trib_status_t check_codec(struct trib_comm *comm, const struct trib_codec *codec,
                                  const struct trib_feedback_rule *rule)
 {
@@ -71,18 +72,19 @@ static trib_status_t check_feedback(struct trib_comm *comm, struct trib_codec *c
     return check_codec(comm, codec, &rule);
 }
 
-/* Where there is a service that may close chunks without late ranks. */
+/* Refuse a quorum if aggregators may close chunks without late ranks: these would lose
+ * state. */
 static trib_status_t check_quorum(struct trib_comm *comm)
 {
-    struct trib_quorum_rule wish;
+    struct trib_quorum_rule rule;
     struct trib_error err = {0};
 
     if (!comm->hooks || !comm->cfg.quorum[0])
         return TRIB_OK;
-    const trib_status_t st = trib_quorum_rule_parse(comm->cfg.quorum, &err, &wish);
+    const trib_status_t st = trib_quorum_rule_parse(comm->cfg.quorum, &err, &rule);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
-    if (wish.part <= 0 || trib_quorum_rule_need(&wish, comm->engine.ranks) >=
+    if (rule.part <= 0 || trib_quorum_rule_need(&rule, comm->engine.ranks) >=
                               (uint32_t)comm->engine.ranks)
         return TRIB_OK;
     return refuse(comm, "TRIB_QUORUM", comm->cfg.quorum, "what comes late",
@@ -95,6 +97,7 @@ trib_status_t trib_configured_call(struct trib_comm *comm, trib_coll_t coll,
     struct trib_error err = {0};
     struct trib_codec *codec;
 
+    assert(!d->name && !d->codec);
     if (!trib_configured_for(coll, d))
         return TRIB_OK;
     trib_status_t st = check_quorum(comm);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For which operations the configuration's codec, feedback and quorum are meant.
+ * The operations for which the configured codec, feedback and quorum are meant.
  *
- * They are set for a whole program, which broadcasts weights, counts, and sums a few
- * metrics beside its gradients: those go as they are. A codec, feedback or quorum in a
- * description is strict. All that decides is the same on all ranks.
+ * Settings apply to a whole program, which besides summing gradients broadcasts weights
+ * and counts, and sums a few metrics: those travel raw. A codec, feedback or quorum in
+ * a description is strict. All ranks decide alike.
  */
 #ifndef COMM_CONFIGURED_H
 #define COMM_CONFIGURED_H
@@ -15,23 +15,22 @@
 
 struct trib_comm;
 
-/** trib_configured_kind - is it an all-reduce, sum or mean, of f32, f16 or bf16? */
+/** trib_configured_kind - true for an all-reduce, sum or mean, of f32, f16 or bf16. */
 bool trib_configured_kind(trib_coll_t coll, trib_dtype_t dtype, trib_op_t op);
 
-/** trib_configured_for - is it one, of enough elements? */
+/** trib_configured_for - true for such an all-reduce with enough elements. */
 bool trib_configured_for(trib_coll_t coll, const trib_desc_t *d);
 
-/** trib_codec_of - the codec's text: of the description, or the configuration's, or
+/** trib_codec_of - text of the codec: the description's, else the configured one, else
  * "none". */
 const char *trib_codec_of(const struct trib_comm *comm, trib_coll_t coll,
                           const trib_desc_t *d);
 
 /**
- * trib_configured_call - may a blocking call without a name do this?
+ * trib_configured_call - check whether a blocking call without a name can do this.
  *
- * errors   TRIB_ERR_UNSUPPORTED, and the sentence that says what to do: codec, feedback
- *          or quorum of the configuration keep something of each vector. Those of a
- *          wrong text
+ * errors   TRIB_ERR_UNSUPPORTED and a cure, if the configured codec, feedback or quorum
+ *          keeps state for each vector; the errors of a text that cannot be parsed
  */
 trib_status_t trib_configured_call(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *d);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/contribution_check.h"
-#include "pipeline/payload/check.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
-
-static bool sums(trib_coll_t coll)
-{
-    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
-}
+#include "comm/plan_parts.h"
+#include "pipeline/payload/check.h"
 
 static trib_status_t fail_all(struct trib_plan *plan, const char *text)
 {
@@ -26,6 +23,7 @@ static trib_status_t look(struct trib_plan *plan, const char *x, size_t first, s
     const char *name = d->op.leaving || !plan->run.label ? NULL : plan->run.label;
     char text[240], of[64] = "";
 
+    assert(x && d->check.finite);
     x += first * d->element;
     if (name)
         snprintf(of, sizeof(of), " of \"%.40s\"", name);
@@ -53,8 +51,8 @@ trib_status_t trib_check_start(struct trib_plan *plan, const void *send,
     const struct trib_run_desc *d = &plan->run.desc;
 
     plan->squares = 0;
-    if (!d->check.finite || !sums(d->op.coll) || d->op.feed != TRIB_FEED_WHOLE ||
-        !plan->lengths[0] || plan->identity.inner)
+    if (!d->check.finite || !trib_coll_sums(d->op.coll) ||
+        d->op.feed != TRIB_FEED_WHOLE || !plan->lengths[0] || plan->identity.inner)
         return TRIB_OK;
     return look(plan, send ? send : recv, 0, plan->lengths[0]);
 }
@@ -64,6 +62,6 @@ trib_status_t trib_check_fed(struct trib_plan *plan, size_t first, size_t count)
     if (!plan->run.desc.check.finite || plan->identity.inner)
         return TRIB_OK;
     const void *x = plan->ops->input(plan);
-    /* trib_plan_ready refuses what is not started. */
+    /* trib_plan_ready refuses a plan that was not started. */
     return x ? look(plan, x, first, count) : TRIB_OK;
 }

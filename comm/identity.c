@@ -9,12 +9,12 @@
 #include "base/digest.h"
 #include "comm/communicator.h"
 
-/* Of what the last word of a key is the number. */
+/* The meaning of the number that ends a key. */
 enum origin {
     BY_NAME,
     BY_FIRST_START,
-    OF_CALLS,
-    OF_SERVICE,
+    BLOCKING_CALLS,
+    BY_AGGREGATOR,
 };
 
 static const uint64_t basis = 0x7472696275746172u;
@@ -31,6 +31,7 @@ static void settle(struct trib_plan *plan, uint64_t key)
 {
     struct trib_run_desc *r = &plan->run.desc;
 
+    assert(!r->model || plan->codec);
     plan->identity.kept = (struct trib_identity_kept){.key = key, .settled = 1};
     r->seed = key;
     if (r->model)
@@ -44,16 +45,15 @@ static trib_status_t check_name(struct trib_plan *plan, const char *name)
     if (n == 0 || n > TRIB_PLAN_NAME_MAX)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_INVALID,
-            "the name of a plan has 1 to %d characters, \"%.20s%s\" has %s",
+            "the name of a plan must have 1 to %d characters; \"%.20s%s\" has %s",
             TRIB_PLAN_NAME_MAX, name, n > 20 ? "…" : "",
             n ? "more" : "none: NULL is a plan without a name");
     for (size_t i = 0; i < n; i++)
         if (name[i] < ' ' || name[i] > '~')
-            return trib_comm_fail(
-                plan->comm, TRIB_ERR_INVALID,
-                "the name of a plan is of printable ASCII characters, byte "
-                "%zu of it is 0x%02x",
-                i, (unsigned)(unsigned char)name[i]);
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                                  "the name of a plan must be printable ASCII; byte "
+                                  "%zu of it is 0x%02x",
+                                  i, (unsigned)(unsigned char)name[i]);
     return TRIB_OK;
 }
 
@@ -65,7 +65,7 @@ trib_status_t trib_identity_make(struct trib_plan *plan, const trib_desc_t *desc
     id->seed = desc->seed ? desc->seed : (uint64_t)comm->cfg.seed;
     plan->run.desc.seed = basis;
     if (trib_engine_serves(&comm->engine))
-        settle(plan, key_of(plan, comm->identity, OF_SERVICE, ++comm->starts));
+        settle(plan, key_of(plan, comm->identity, BY_AGGREGATOR, ++comm->starts));
     if (!desc->name)
         return TRIB_OK;
     const trib_status_t st = check_name(plan, desc->name);
@@ -76,21 +76,22 @@ trib_status_t trib_identity_make(struct trib_plan *plan, const trib_desc_t *desc
     return TRIB_OK;
 }
 
-void trib_plan_number(struct trib_plan *plan, const struct trib_comm *home,
+void trib_plan_number(struct trib_plan *plan, const struct trib_comm *parent,
                       uint64_t start)
 {
     struct trib_identity *id = &plan->identity;
 
+    assert(start > 0);
     id->start = start;
     if (id->kept.settled || !plan->codec)
         return;
     if (id->name[0])
-        settle(plan, key_of(plan, home->identity, BY_NAME,
+        settle(plan, key_of(plan, parent->identity, BY_NAME,
                             trib_digest(id->name, strlen(id->name))));
     else if (id->of_calls)
-        settle(plan, key_of(plan, home->identity, OF_CALLS, 0));
+        settle(plan, key_of(plan, parent->identity, BLOCKING_CALLS, 0));
     else
-        settle(plan, key_of(plan, home->identity, BY_FIRST_START, start));
+        settle(plan, key_of(plan, parent->identity, BY_FIRST_START, start));
 }
 
 void trib_plan_stamp(struct trib_plan *plan)
@@ -107,6 +108,7 @@ void trib_identity_take(struct trib_plan *plan, const struct trib_plan *from)
 {
     const bool inner = plan->identity.inner;
 
+    assert(plan != from);
     plan->identity = from->identity;
     plan->identity.inner = inner;
     trib_identity_loaded(plan);

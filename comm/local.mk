@@ -12,11 +12,15 @@ libcomm_la_SOURCES = \
 	comm/memory.c \
 	comm/named_plans.c \
 	comm/plan.c \
+	comm/plan_agreement.c comm/plan_parts.h \
 	comm/plan_cache.c \
+	comm/plan_check.c \
+	comm/plan_cut.c \
 	comm/plan_feedback.c \
 	comm/plan_make.c comm/plan_ops.h \
 	comm/plan_model.c \
 	comm/plan_own.c \
+	comm/plan_schedule.c \
 	comm/plan_state.c \
 	comm/plan_stats.c comm/plan_stats.h \
 	comm/progress_thread.c \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_local_create: here, because trib_last_error(NULL) is of this folder.
+ * trib_local_create is in this folder because it sets trib_last_error(NULL).
  */
 #include "base/error.h"
 #include "boot/meeting.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/locality.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 
 struct trib_locality {
     struct trib_groups hosts;
-    struct trib_groups groups; /* those of TRIB_GROUPS, which leaders lead */
+    struct trib_groups groups; /* the groups of TRIB_GROUPS, which have leaders */
     struct trib_rank_place *places;
-    struct trib_leaders_ask ask; /* of a vector without bytes */
+    struct trib_leaders_ask ask; /* without the size of a vector */
     bool maps;
 };
 
@@ -41,8 +42,8 @@ static bool may_use_groups(const char *algorithm)
     return trib_text_is_auto(algorithm) || (algo && algo->groups);
 }
 
-/* Is it worth the time that hwloc takes? Groups are made of places, leaders of hosts
- * chosen by them. A plan may name the algorithm that TRIB_ALGORITHM does not. */
+/* True if hwloc is worth its time: places decide on groups, and on the leaders of
+ * hosts. A plan may name an algorithm other than TRIB_ALGORITHM. */
 static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
 {
     const int groups = comm->cfg.groups;
@@ -60,8 +61,8 @@ static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
     return devices > 1;
 }
 
-/* What may be wrong is not known: of several nodes, where nobody but /sys was asked; of
- * several devices, where the rank may run on any core. */
+/* Forget what may be wrong: the NUMA node, if there are several and only /sys was read;
+ * the device, if there are several and the rank may run on any core. */
 static void forget_guesses(const struct trib_layout *layout, bool bound,
                            struct trib_rank_place *place)
 {
@@ -94,38 +95,38 @@ void trib_locality_probe(const struct trib_comm *comm, const cpu_set_t *cpus, in
     memcpy(fact->nic, place.nic, sizeof(fact->nic));
 }
 
-static void describe(struct trib_locality *near,
+static void describe(struct trib_locality *locality,
                      const struct trib_locality_report *facts, int size)
 {
-    near->maps = true;
+    locality->maps = true;
     for (int r = 0; r < size; r++) {
-        struct trib_rank_place *place = &near->places[r];
+        struct trib_rank_place *place = &locality->places[r];
 
-        /* The number of a host's lowest rank is its name: two may be called the same,
-         * and one may pass for two. */
+        /* The lowest rank of a host serves as its name: two hosts may have the same
+         * host name, and TRIB_HOSTS may split one host into several. */
         snprintf(place->host, sizeof(place->host), "%d", (int)facts[r].first);
         snprintf(place->nic, sizeof(place->nic), "%.31s", facts[r].nic);
         place->package = facts[r].package;
         place->numa = facts[r].numa;
         place->l3 = facts[r].l3;
-        near->maps &= facts[r].maps != 0;
-        if (r == 0 || facts[r].cores < near->ask.cores)
-            near->ask.cores = facts[r].cores;
+        locality->maps &= facts[r].maps != 0;
+        if (r == 0 || facts[r].cores < locality->ask.cores)
+            locality->ask.cores = facts[r].cores;
     }
 }
 
-/* All ranks come to the same; rank 0 says why it is not what was asked for. */
-static trib_status_t make_groups(struct trib_comm *comm, struct trib_locality *near,
+/* All ranks make the same groups; rank 0 warns if they are not what was asked for. */
+static trib_status_t make_groups(struct trib_comm *comm, struct trib_locality *locality,
                                  int size)
 {
     const char *kind = kind_of(comm);
     const bool numa = comm->cfg.groups == TRIB_GROUPS_NUMA;
     trib_status_t st =
-        trib_groups_make(near->places, size, "host", &comm->err, &near->hosts);
+        trib_groups_make(locality->places, size, "host", &comm->err, &locality->hosts);
 
     if (st != TRIB_OK)
         return st;
-    const int rank = trib_groups_unplaced(&near->hosts, near->places, kind);
+    const int rank = trib_groups_unplaced(&locality->hosts, locality->places, kind);
     if (rank >= 0)
         kind = "host";
     if (rank >= 0 && comm->engine.rank == 0)
@@ -137,80 +138,84 @@ static trib_status_t make_groups(struct trib_comm *comm, struct trib_locality *n
             "shows them",
             kind_of(comm), rank, comm->engine.peers[rank].host,
             numa ? "its NUMA node" : "a network device near it");
-    return trib_groups_make(near->places, size, kind, &comm->err, &near->groups);
+    return trib_groups_make(locality->places, size, kind, &comm->err,
+                            &locality->groups);
 }
 
-/* A group has its part of the cores of its host. Groups of one host exchange by its
+/* A group has its share of its host's cores. Groups of one host exchange through its
  * memory. */
-static void prepare_ask(struct trib_locality *near)
+static void prepare_ask(struct trib_locality *locality)
 {
-    const int cores = near->ask.cores;
+    const int cores = locality->ask.cores;
 
-    trib_leaders_ask_of(&near->groups, near->places, &near->ask);
-    near->ask.cores =
-        (int)((long)cores * near->groups.largest / near->hosts.largest);
-    near->ask.inside =
-        trib_cost_default(near->maps ? TRIB_COST_LOAD_STORE : TRIB_COST_NETWORK);
-    if (near->hosts.n == 1 && near->maps)
-        near->ask.between = near->ask.inside;
+    assert(locality->hosts.largest > 0 && locality->groups.largest > 0);
+    trib_leaders_ask_of(&locality->groups, locality->places, &locality->ask);
+    locality->ask.cores =
+        (int)((long)cores * locality->groups.largest / locality->hosts.largest);
+    locality->ask.inside =
+        trib_cost_default(locality->maps ? TRIB_COST_LOAD_STORE : TRIB_COST_NETWORK);
+    if (locality->hosts.n == 1 && locality->maps)
+        locality->ask.between = locality->ask.inside;
 }
 
 trib_status_t trib_locality_make(struct trib_comm *comm,
                                  const struct trib_locality_report *facts)
 {
     int size = comm->engine.ranks;
-    struct trib_locality *near = calloc(1, sizeof(*near));
+    struct trib_locality *locality = calloc(1, sizeof(*locality));
 
-    comm->locality = near;
-    if (near)
-        near->places = calloc((size_t)size, sizeof(*near->places));
-    if (!near || !near->places)
+    assert(!comm->locality && !comm->aggregators);
+    comm->locality = locality;
+    if (locality)
+        locality->places = calloc((size_t)size, sizeof(*locality->places));
+    if (!locality || !locality->places)
         return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
                          size);
-    describe(near, facts, size);
-    trib_status_t st = make_groups(comm, near, size);
+    describe(locality, facts, size);
+    trib_status_t st = make_groups(comm, locality, size);
     if (st == TRIB_OK)
-        prepare_ask(near);
+        prepare_ask(locality);
     return st;
 }
 
-void trib_locality_free(struct trib_locality *near)
+void trib_locality_free(struct trib_locality *locality)
 {
-    if (!near)
+    if (!locality)
         return;
-    trib_groups_free(&near->groups);
-    trib_groups_free(&near->hosts);
-    free(near->places);
-    free(near);
+    trib_groups_free(&locality->groups);
+    trib_groups_free(&locality->hosts);
+    free(locality->places);
+    free(locality);
 }
 
 trib_status_t trib_locality_group(struct trib_comm *comm, size_t bytes,
                                   struct trib_locality_groups *out,
                                   struct trib_shape *shape)
 {
-    const struct trib_locality *near = comm->locality;
+    const struct trib_locality *locality = comm->locality;
 
     *out = (struct trib_locality_groups){0};
-    if (!near)
+    if (!locality)
         return TRIB_OK;
-    struct trib_leaders_ask ask = near->ask;
+    struct trib_leaders_ask ask = locality->ask;
     ask.bytes = bytes;
     int n = comm->cfg.leaders ? comm->cfg.leaders : trib_leaders_choose(&ask);
-    if (n > near->groups.smallest)
-        n = near->groups.smallest;
+    if (n > locality->groups.smallest)
+        n = locality->groups.smallest;
+    assert(n > 0);
     struct trib_error err = {0};
-    trib_status_t st =
-        trib_leaders_appoint(&near->groups, near->places, n, &err, &out->leaders);
+    trib_status_t st = trib_leaders_appoint(&locality->groups, locality->places, n,
+                                            &err, &out->leaders);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
     out->groups = (struct trib_shape_groups){
-        .n = near->groups.n,
+        .n = locality->groups.n,
         .leaders = n,
-        .of_rank = near->groups.of_rank,
+        .of_rank = locality->groups.of_rank,
         .leader = out->leaders.rank,
-        .host = near->hosts.of_rank,
+        .host = locality->hosts.of_rank,
     };
-    out->kind = near->groups.kind->name;
+    out->kind = locality->groups.kind->name;
     shape->groups = &out->groups;
     return TRIB_OK;
 }
@@ -220,17 +225,18 @@ void trib_locality_ungroup(struct trib_locality_groups *groups)
     trib_leaders_free(&groups->leaders);
 }
 
-/* Of a rank's bytes to all others those to other hosts share the device with what its
- * neighbours send. Hosts that are made out of one have no device. */
+/* The bytes that a rank sends to other hosts share the device with its neighbours'
+ * bytes. Simulated hosts on one machine have no device. */
 void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *choice)
 {
-    const struct trib_locality *near = comm->locality;
+    const struct trib_locality *locality = comm->locality;
 
-    if (!near)
+    if (!locality)
         return;
-    choice->near_load_store = near->maps;
-    if (near->hosts.n > 1 && !comm->one_host) {
-        double ranks = near->hosts.largest, size = near->hosts.size;
+    choice->near_load_store = locality->maps;
+    if (locality->hosts.n > 1 && !comm->one_host) {
+        double ranks = locality->hosts.largest, size = locality->hosts.size;
+        assert(size > 1);
         choice->sharing = ranks * (size - ranks) / (size - 1);
     }
 }

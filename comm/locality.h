@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ranks of a communicator are of one host, or of one NUMA node or near to one
- * device, if TRIB_GROUPS says so; and who leads them.
+ * The groups of a communicator's ranks, and their leaders: ranks of one host, or of one
+ * NUMA node or near one network device if TRIB_GROUPS says so.
  */
 #ifndef COMM_LOCALITY_H
 #define COMM_LOCALITY_H
@@ -15,52 +15,51 @@
 struct trib_comm;
 struct trib_locality;
 
-/* What a rank says of its host to all. */
+/* The part of a wireup message that tells all ranks about a rank's host. */
 struct trib_locality_report {
-    int32_t first; /* the lowest rank that its transport takes for one of its host */
-    int32_t cores; /* that the ranks of its host may run on */
-    uint32_t maps; /* ranks of its host have load/store reach, as far as it can have
-                    * any */
-    int32_t package, numa, l3; /* of struct trib_rank_place: -1: not known */
+    int32_t first; /* lowest rank of its host, by its transport */
+    int32_t cores; /* cores that the ranks of its host may use */
+    uint32_t maps; /* 1: ranks of one host may have load/store reach */
+    int32_t package, numa, l3; /* as in struct trib_rank_place; -1: unknown */
     char nic[32];
 };
 
 /**
- * trib_locality_probe - where this rank runs and which device is near, as far as groups
- * are made or leaders are chosen by it; else nothing is known.
+ * trib_locality_probe - find where this rank runs and which network device is near, as
+ * far as groups or leaders need it; the rest stays unknown.
  *
- * It takes hwloc a good while to look. So only where there are other ranks of this
- * host, and TRIB_GROUPS wants it; or where there are several devices and other hosts,
- * too, and the rank is bound to some of the cores.
- * cpus     on which it may run
- * ours     ranks of this host, as its transport sees it
+ * hwloc takes long to read the topology. So this asks hwloc only if the host has other
+ * ranks and TRIB_GROUPS wants it, or if there are several devices and other hosts and
+ * the rank is bound to some of the cores.
+ * cpus     CPUs that the rank may run on
+ * ours     number of ranks of this host, by its transport
  */
 void trib_locality_probe(const struct trib_comm *comm, const cpu_set_t *cpus, int ours,
                          struct trib_locality_report *fact);
 
 /**
- * trib_locality_make - comm->locality, from what each rank says, which is the same on
+ * trib_locality_make - fill comm->locality from the reports of all ranks, the same on
  * all.
  *
- * Where a rank does not know what TRIB_GROUPS wants, hosts are the groups, and rank 0
- * warns.
+ * If some rank lacks what TRIB_GROUPS wants, hosts become the groups, and rank 0 warns.
  */
 trib_status_t trib_locality_make(struct trib_comm *comm,
                                  const struct trib_locality_report *facts);
-void trib_locality_free(struct trib_locality *near);
+void trib_locality_free(struct trib_locality *locality);
 
-/* Groups as a shape points to them. */
+/* The groups to which a struct trib_shape points. */
 struct trib_locality_groups {
     struct trib_shape_groups groups;
     struct trib_leaders leaders;
-    const char *kind; /* of trib_group_kinds[] */
+    const char *kind; /* name in trib_group_kinds[] */
 };
 
 /**
- * trib_locality_group - the groups, with as many leaders as cfg.leaders says, or as are
- * best for a vector of so many bytes; never more than the smallest group has ranks.
+ * trib_locality_group - the groups, with cfg.leaders leaders each, or with the best
+ * number for a vector of `bytes`; never more leaders than the smallest group has ranks.
  *
- * The groups of *shape point into *out and comm. Without hosts nothing is done.
+ * The groups of *shape point into *out and comm. Without comm->locality, shape stays as
+ * it is.
  * owner    trib_locality_ungroup, also after an error
  */
 trib_status_t trib_locality_group(struct trib_comm *comm, size_t bytes,
@@ -68,7 +67,8 @@ trib_status_t trib_locality_group(struct trib_comm *comm, size_t bytes,
                                   struct trib_shape *shape);
 void trib_locality_ungroup(struct trib_locality_groups *groups);
 
-/** trib_locality_describe - what a choice is to know of hosts. */
+/** trib_locality_describe - tell the choice of an algorithm what it must know of
+ * hosts. */
 void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *choice);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_alloc, trib_register, and what a communicator holds.
+ * trib_alloc, trib_register, and trib_stats.
  */
 
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,10 +12,11 @@
 #include "comm/communicator.h"
 #include "base/sized.h"
 
-/* With the cause that the transport gave, which the lock keeps. */
+/* Note the transport's sentence, with the lock that guards comm->cause. */
 static void refuse(struct trib_comm *comm, trib_status_t st, const char *call,
                    size_t bytes)
 {
+    assert(st != TRIB_OK);
     (void)trib_comm_fail(comm, st, "%s of %zu bytes: %s", call, bytes,
                          trib_comm_cause(comm, st));
 }
@@ -64,7 +66,8 @@ trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
     return st;
 }
 
-/* Sums are made by the processor, and so are copies through slots. */
+/* True if the processor can read the memory: it computes the sums and copies into
+ * slots. */
 static bool is_mapped(const void *ptr, size_t bytes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)ptr;
@@ -89,8 +92,8 @@ trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t offset, voi
     if (bytes == 0 || !ptr || !is_mapped(ptr, bytes))
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
-            "%s: %zu bytes at %p are not mapped: the processor makes the "
-            "sums, so map the dma-buf, or copy to memory that is",
+            "%s: %zu bytes at %p are not mapped: the processor computes the "
+            "sums, so map the dma-buf, or copy to memory that is mapped",
             call, bytes, ptr);
     trib_status_t st = trib_comm_ours(comm, call);
     if (st != TRIB_OK)
@@ -116,8 +119,8 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
         st = comm->hooks->deregister(comm, ptr);
     trib_comm_lock(comm);
     struct trib_engine *e = &comm->engine;
-    /* After a failure a peer may be in the middle of an operation that this rank
-     * left. */
+    /* After a failure a peer may still be in the middle of an operation that this rank
+     * has left. */
     if (e->failed)
         trib_engine_part(e);
     st = e->head || st != TRIB_OK
@@ -125,7 +128,7 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
              : trib_memory_remove(&e->memories, ptr, allocated, e->failed != TRIB_OK);
     trib_comm_unlock(comm);
     if (st == TRIB_ERR_BUSY)
-        return trib_comm_fail(comm, st, "%s while a plan runs: wait for it first",
+        return trib_comm_fail(comm, st, "%s while a plan runs: wait for the plan first",
                               call);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s: %p did not come from %s of this "
@@ -154,13 +157,15 @@ static uint64_t count_connected(const struct trib_engine *e)
 
 static trib_status_t count(const trib_comm_t *comm, trib_stats_t *stats)
 {
-    /* The progress thread may be counting: the lock is not a part of what is asked. */
+    /* The progress thread may be counting, so take the lock, which is no part of what
+     * `const` promises. */
     struct trib_comm *locked = (struct trib_comm *)comm;
     const struct trib_engine *e = &comm->engine;
     trib_status_t st = trib_comm_ours(locked, "trib_stats");
 
     if (st != TRIB_OK)
         return st;
+    assert(e->size >= e->ranks);
     trib_comm_lock(locked);
     size_t slots = trib_arena_bytes(&e->arena);
     *stats = (trib_stats_t){

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocking calls for vectors with a name: each name has a plan, which lasts as long as
- * the communicator. The plans are in a table of open addressing, at most half full.
+ * Blocking calls for vectors with a name. Each name has a plan that lasts as long as
+ * the communicator. The plans are in a hash table of open addressing, at most half
+ * full.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +18,13 @@ static struct trib_plan **slot_of(struct trib_plan **slots, size_t n, const char
 {
     size_t at = trib_digest(name, strlen(name)) % n;
 
+    assert(n > 0);
     while (slots[at] && strcmp(slots[at]->identity.name, name) != 0)
         at = (at + 1) % n;
     return &slots[at];
 }
 
-/* Room for one more. */
+/* Make room for one more plan, so that the table stays at most half full. */
 static bool grow(struct trib_named_plans *named)
 {
     const size_t n = named->n_slots ? 2 * named->n_slots : SLOTS_FIRST;
@@ -58,8 +61,8 @@ static trib_status_t check_same(const struct trib_plan *plan, const trib_desc_t 
         return TRIB_OK;
     return trib_comm_fail(
         plan->comm, TRIB_ERR_INVALID,
-        "\"%s\" is the name of a vector of %zu %s by %s, this call is of %zu %s "
-        "by %s: give another name, or make a plan (trib_plan_allreduce)",
+        "\"%s\" names a vector of %zu %s by %s, and this call sums %zu %s "
+        "by %s: use another name, or make a plan (trib_plan_allreduce)",
         d->name, r->count, trib_dtype_name(r->op.dtype), trib_op_name(r->op.op),
         d->count, trib_dtype_name(d->dtype), trib_op_name(d->op));
 }
@@ -77,6 +80,7 @@ static trib_status_t find(struct trib_comm *comm, const trib_desc_t *d,
               : trib_plan_make(comm, TRIB_ALLREDUCE, d, false, plan_out);
     if (st != TRIB_OK)
         return st;
+    assert(2 * named->n_plans <= named->n_slots);
     if (!*slot) {
         *slot = *plan_out;
         named->n_plans++;

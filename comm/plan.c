@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans: the public calls. plan_make.c makes them.
+ * The public calls of plans. plan_make.c makes plans.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,7 @@ trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
     if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
     trib_status_t st = trib_plan_make(comm, coll, &ours, false, plan_out);
+    assert(st != TRIB_OK || *plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;
     return st;
@@ -52,7 +54,8 @@ static bool disjoint(const void *a, size_t a_bytes, const void *b, size_t b_byte
     return x + a_bytes <= y || y + b_bytes <= x;
 }
 
-/* Whether the buffers of this start will do. */
+/* Check that the buffers of this start have the collective's sizes and do not
+ * overlap. */
 static trib_status_t check_buffers(struct trib_plan *plan, const void *send, void *recv)
 {
     const struct trib_run_desc *r = &plan->run.desc;
@@ -81,8 +84,8 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
 /*
  * Users of MPI and NCCL say "in place" by a pointer to block `rank` of the longer
  * buffer: as send of an all-gather, as recv of a reduce-scatter. Here that becomes send
- * == NULL and recv, the longer buffer, in which a reduce-scatter leaves its result at
- * block `rank` as well.
+ * == NULL and recv, the longer buffer; a reduce-scatter then leaves its result at block
+ * `rank` as well.
  */
 static void normalise(const struct trib_plan *plan, const void **send, void **recv)
 {
@@ -149,7 +152,7 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
         return trib_comm_fail(
             comm, TRIB_ERR_BUSY,
-            "the plan was started before and is not done: wait first");
+            "the plan was started before and has not ended: wait for it first");
     normalise(plan, &send, &recv);
     st = check_buffers(plan, send, recv);
     if (st == TRIB_OK)
@@ -205,23 +208,24 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
     return st;
 }
 
-/* The calls that do not start one -------------------------------------------------- */
+/* Calls that start nothing -------------------------------------------------------- */
 
 trib_status_t trib_plan_free(trib_plan_t *plan)
 {
     if (!plan)
         return TRIB_OK;
-    bool in_child = trib_comm_in_child(plan->comm); /* of its copy nothing runs */
+    bool in_child = trib_comm_in_child(plan->comm); /* nothing runs on a child's copy */
     if (!in_child && plan->ops->busy(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before trib_plan_free");
-    /* It may be seen done by its failure while a pass of the progress thread still has
-     * it in hand: that pass holds the lock. */
+    /* The plan may look done after a failure while the progress thread still works on
+     * it in a pass, during which it holds the lock. */
     if (!in_child) {
         struct trib_comm *by = plan->ops->computing(plan)->comm;
         trib_comm_lock(by);
         trib_comm_unlock(by);
     }
+    assert(plan->comm->n_plans > 0);
     plan->comm->n_plans--;
     trib_plan_destroy(plan);
     return TRIB_OK;
@@ -232,10 +236,9 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
     if (!plan)
         return TRIB_ERR_INVALID;
     if (!elements_out)
-        return trib_comm_fail(
-            plan->comm, TRIB_ERR_INVALID,
-            "trib_plan_absent needs a place for a number of each rank, "
-            "elements_out is NULL");
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_absent needs a place for one number per rank, "
+                              "elements_out is NULL");
     trib_status_t st = trib_plan_idle(plan, "trib_plan_absent");
     if (st != TRIB_OK)
         return st;
@@ -248,7 +251,7 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
     return TRIB_OK;
 }
 
-/* Behind codec none, where the configuration has one. */
+/* The reason for codec none if TRIB_CODEC is set. */
 #define EXEMPT \
     ": TRIB_CODEC is for all-reduces of sum or mean, of f32, f16 or bf16, of 1024 or " \
     "more elements"
@@ -257,7 +260,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
 {
     if (!plan || !text || !bytes)
         return TRIB_ERR_INVALID;
-    /* The table takes plans that may be changed; this call changes none. */
+    /* The table takes a plan that may be changed; this call changes none. */
     plan = plan->ops->computing((struct trib_plan *)(uintptr_t)plan);
     const struct trib_run_desc *r = &plan->run.desc;
     const char *name = plan->identity.name;
@@ -280,7 +283,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              r->n_chunks, r->piece * size,
              plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
              !r->zero_copy ? "through slots"
-             : plan->codec ? "sums are read where a service makes them"
+             : plan->codec ? "peers read sums in the memory of the aggregators"
                            : "peers read and write trib_alloc memory in place",
              plan->quorum[0] ? "quorum     " : "", plan->quorum,
              plan->quorum[0] ? "\n" : "");

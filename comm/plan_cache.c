@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The blocking calls: look the plan up, run it here.
+ * The cache of plans behind the blocking calls, and these calls.
  */
-#include "comm/configured.h"
+#include <assert.h>
+
 #include "comm/communicator.h"
+#include "comm/configured.h"
 
 static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
 {
@@ -26,8 +28,8 @@ static struct trib_plan_cache_entry *find(struct trib_comm *comm,
     return oldest;
 }
 
-/* Such a plan keeps nothing of a vector, so it may be another one in each call; and
- * ranks may forget plans in different orders. */
+/* A cached plan keeps no state of a vector, so each call may pass another vector, and
+ * ranks may evict plans in different orders. */
 static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *key,
                           struct trib_plan_cache_entry *c)
 {
@@ -43,6 +45,7 @@ static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *ke
     trib_plan_destroy(c->plan);
     c->key = *key;
     st = trib_plan_make(comm, key->coll, &desc, false, &c->plan);
+    assert(st != TRIB_OK || c->plan);
     if (st == TRIB_OK)
         c->plan->identity.of_calls = true;
     return st;

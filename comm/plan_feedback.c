@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a plan does about what its codec loses: which text counts, and what is refused;
- * and what it sent.
+ * The feedback of a plan, which makes up for what its codec loses: which text counts
+ * and what is refused. Also the mask of the elements that a plan has sent.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "comm/communicator.h"
 #include "comm/configured.h"
+#include "comm/plan_parts.h"
 
-static bool sums(trib_coll_t coll)
-{
-    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
-}
-
-/* Contributions that were encoded are summed and passed on without another loss. */
+/* True if each contribution is encoded once, and sums are forwarded without another
+ * loss. */
 static bool sums_whole(const struct trib_plan *plan)
 {
     const uint32_t whole = TRIB_CODEC_SPARSE | TRIB_CODEC_LINEAR;
@@ -26,6 +24,7 @@ static trib_status_t check(struct trib_plan *plan)
     const struct trib_run_desc *r = &plan->run.desc;
     const struct trib_feedback_rule *rule = &r->feedback;
 
+    assert(plan->run.name);
     if (trib_feedback_plain(rule))
         return TRIB_OK;
     if (r->op.op != TRIB_SUM && r->op.op != TRIB_MEAN)
@@ -49,10 +48,10 @@ static trib_status_t check(struct trib_plan *plan)
     if (!sums_whole(plan))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "feedback %s: codec %s loses something of sums, too, by "
-            "algorithm %s, and ef21 would drift: use algorithm flat, a "
+            "feedback %s: with algorithm %s codec %s also loses part of sums, "
+            "and ef21 would drift: use algorithm flat, a "
             "codec that selects, or ef14",
-            rule->text, trib_codec_info(plan->codec)->text, plan->run.name);
+            rule->text, plan->run.name, trib_codec_info(plan->codec)->text);
     return TRIB_OK;
 }
 
@@ -60,9 +59,9 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
 {
     struct trib_run_desc *r = &plan->run.desc;
     struct trib_feedback_rule *rule = &r->feedback;
-    /* The configuration's is for all-reduces that have a codec; what is asked for must
-     * be done. */
-    const bool here = sums(r->op.coll) && plan->codec && !plan->plain;
+    /* The configured feedback is for all-reduces that have a codec. A feedback in the
+     * description must be done. */
+    const bool here = trib_coll_sums(r->op.coll) && plan->codec && !plan->plain;
     const bool configured =
         here && trib_configured_kind(r->op.coll, r->op.dtype, r->op.op);
     const char *text = desc->feedback ? desc->feedback
@@ -74,7 +73,7 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
     const struct trib_codec *codec = plan->plain ? NULL : plan->codec;
 
     trib_status_t st = trib_feedback_parse(text, &err, rule);
-    if (st == TRIB_OK && !sums(r->op.coll)) {
+    if (st == TRIB_OK && !trib_coll_sums(r->op.coll)) {
         if (rule->kind > TRIB_FEEDBACK_NONE || !trib_feedback_plain(rule))
             return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
                                   "feedback %s is for sums, not for %s: leave it out",
@@ -87,9 +86,10 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
         return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
     st = check(plan);
     if (st == TRIB_OK && rule->warmup) {
+        assert(plan->codec);
         plan->run.feedback.codec = plan->codec;
         plan->run.feedback.ratio = trib_codec_ratio(plan->codec);
-        /* code words are largest at first: slots and buffers are made for that */
+        /* Code words are largest at first: size slots and buffers for these. */
         trib_codec_set_ratio(plan->codec,
                              trib_feedback_ratio(rule, plan->run.feedback.ratio, 0));
     }
@@ -129,7 +129,7 @@ trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **m
     if (!mask)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "%s with codec %s sends every element: trib_plan_sent is of "
+            "%s with codec %s sends every element: trib_plan_sent is for "
             "sums by a codec that selects",
             trib_coll_name(plan->run.desc.op.coll),
             plan->codec ? trib_codec_info(plan->codec)->text : "none");

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan whose codec has a model: the model, and the plan by which ranks exchange what
- * it learns between two starts. An exchange is queued before the start that it is for,
- * so the engine runs it before; the model takes its sum when that start begins.
+ * Plans whose codec has a model: the model, and the plan by which ranks exchange what
+ * it learns between two starts. The exchange is queued before the start that needs it,
+ * so the engine runs it first; the model takes the sum when that start begins.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "compress/models/model.h"
 #include "comm/communicator.h"
 #include "pipeline/payload/undo_log.h"
 
-enum { TELL_FROM = 16384 }; /* bytes of a vector: below, there is little to compress */
+enum { TELL_FROM = 16384 }; /* bytes of a vector below which a warning would be noise */
 
-/* Nobody would look at the bytes of a codec that was asked for, and find that there are
- * as many. */
+/* Warn of a codec that compresses nothing: nobody would look at its bytes and find that
+ * there are as many as without it. */
 static void tell_uncompressed(struct trib_plan *plan)
 {
     struct trib_comm *comm = plan->comm;
@@ -28,9 +29,8 @@ static void tell_uncompressed(struct trib_plan *plan)
     trib_log(
         &comm->log, TRIB_LOG_WARN, "codec",
         "codec %s does not compress a vector of %zu elements: in chunks of %zu "
-        "elements it sends as many bytes as there are (a matrix of more rows and "
-        "columns than the rank, by columns=N, or a larger TRIB_CHUNK, which is %zu, is "
-        "compressed)",
+        "elements it sends as many bytes as without it (to compress, make the matrix "
+        "larger than the rank by columns=N, or raise TRIB_CHUNK, which is %zu)",
         trib_codec_info(plan->codec)->text, r->total, r->piece, comm->cfg.chunk);
 }
 
@@ -48,6 +48,7 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan)
     };
     struct trib_error err = {0};
 
+    assert(plan->codec && !r->model);
     if (!(trib_codec_info(plan->codec)->flags & TRIB_CODEC_MODEL) ||
         r->op.coll != TRIB_ALLREDUCE || r->total == 0 ||
         trib_engine_serves(&comm->engine))
@@ -67,6 +68,7 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan)
 
 void trib_plan_describe_exchange(const struct trib_plan *plan, trib_desc_t *desc)
 {
+    assert(plan->exchanged && !plan->exchange);
     *desc = (trib_desc_t)TRIB_DESC_INIT;
     desc->count = trib_model_exchange_floats(plan->run.desc.model);
     desc->send = desc->recv = plan->exchanged;

@@ -3,11 +3,11 @@
  * The tables through which comm/ reaches what is built on it.
  *
  * The public calls check their arguments once and then call through the plan's table. A
- * plan that this communicator's own engine runs has trib_plan_own_ops (plan_own.c);
- * offload/ gives a plan that aggregators run a table of its own. So comm/ names no file
+ * plan that its communicator's own engine runs has trib_plan_own_ops (plan_own.c);
+ * offload/ gives plans that aggregators run a table of its own. So comm/ names no file
  * of offload/.
  *
- * Threads: as the public calls of the same names (tributary/coll.h).
+ * Threads: those of the public calls with the same names (tributary/coll.h).
  */
 #ifndef COMM_PLAN_OPS_H
 #define COMM_PLAN_OPS_H
@@ -20,10 +20,9 @@
 struct trib_comm;
 struct trib_plan;
 
-/** Each public call of a plan has a row here, and has checked buffers, range and
- * process. */
+/** The public calls of a plan. They have checked buffers, range and process. */
 struct trib_plan_ops {
-    /** Start and wait, for the blocking calls. */
+    /** Start the plan and wait for it, for the blocking calls. */
     trib_status_t (*run)(struct trib_plan *plan, const void *send, void *recv);
     trib_status_t (*start)(struct trib_plan *plan, const void *send, void *recv);
     trib_status_t (*ready)(struct trib_plan *plan, size_t first, size_t count);
@@ -31,10 +30,10 @@ struct trib_plan_ops {
     trib_status_t (*wait)(struct trib_plan *plan);
     /** True if a start is under way: the plan may not be freed. */
     bool (*busy)(const struct trib_plan *plan);
-    /** The buffer of the start under way from which trib_plan_ready names parts; NULL:
-     * none. */
+    /** Input of the running start, of which trib_plan_ready names parts; NULL: none
+     * runs. */
     const void *(*input)(const struct trib_plan *plan);
-    /** The plan whose engine computes: for trib_plan_explain, and for its lock. */
+    /** The plan whose engine computes, for trib_plan_explain and for its lock. */
     struct trib_plan *(*computing)(struct trib_plan *plan);
     trib_status_t (*state_save)(struct trib_plan *plan, void *state, size_t bytes,
                                 size_t *bytes_out);
@@ -42,9 +41,9 @@ struct trib_plan_ops {
                                 size_t bytes);
     trib_status_t (*sent)(struct trib_plan *plan, const unsigned char **mask_out,
                           size_t *sent_out);
-    /** elements_out is all zero. */
+    /** Add the absent elements of each rank; elements_out is all zero at first. */
     void (*absent)(const struct trib_plan *plan, size_t *elements_out);
-    /** Fail every communicator that has a part of the plan's start. NULL: there is only
+    /** Fail all communicators that take part in the start. NULL: plan->comm is the only
      * one. */
     void (*fail)(struct trib_plan *plan, trib_status_t status, const char *text);
     /** Free what the owner of this table keeps of the plan. NULL: nothing. */
@@ -65,36 +64,36 @@ struct trib_comm_hooks {
      * plan->comm. */
     trib_status_t (*plan_make)(struct trib_plan *plan, trib_coll_t coll,
                                const trib_desc_t *desc);
-    /** The ranks may be waiting elsewhere for this one: look after it. */
+    /** Look after ranks that wait for this one on another communicator. */
     void (*poll)(struct trib_comm *comm);
     /** The communicator's transport reaches this memory now. */
     void (*registered)(struct trib_comm *comm, void *ptr, size_t bytes);
-    /** It will not any longer. TRIB_ERR_BUSY while a start is under way. */
+    /** The transport stops reaching it. TRIB_ERR_BUSY while a start is under way. */
     trib_status_t (*deregister)(struct trib_comm *comm, void *ptr);
-    /** Add what the other object has counted. */
+    /** Add the counters of the other object. */
     void (*stats)(const struct trib_comm *comm, trib_stats_t *stats);
-    /** All ranks leave the other object; before the communicator is left. */
+    /** All ranks leave the other object, before they leave the communicator. */
     trib_status_t (*detach)(struct trib_comm *comm);
-    /** Free it without a word to others: the communicator has failed. */
+    /** Free it after the communicator has failed, and tell no peer. */
     void (*drop)(struct trib_comm *comm);
     /** Free a forked child's copy of it. */
     void (*forget_in_child)(struct trib_comm *comm);
 };
 
-/* With aggregators a chunk of code words that add may have so many slots' bytes of
+/* With aggregators, a chunk of words that add may have this many slots' bytes of
  * elements, if its word fits into one slot. */
 #define TRIB_AGG_CHUNKS_PER_WORD 4
 
-/** A communicator with aggregators behind its ranks knows this of them. */
+/** The aggregators behind the ranks of a communicator. */
 struct trib_aggregators {
-    int n; /* they have the ranks' numbers and those behind them */
+    int n; /* number of aggregators; their ranks follow those of the ranks */
     const struct trib_agg_tree *tree; /* NULL: each rank sends to all of them */
-    /** Number a plan for its frames, and have rank 0 tell the aggregators of it. */
+    /** Number a plan for its frames; rank 0 tells the aggregators of the plan. */
     trib_status_t (*announce)(struct trib_plan *plan, const trib_desc_t *desc,
                               bool leaving, uint32_t *number_out);
-    /** Give its number back, and have rank 0 tell the aggregators. */
+    /** Give the number back; rank 0 tells the aggregators. */
     void (*free_plan)(struct trib_plan *plan);
-    /** With the communicator. */
+    /** Free it, with the communicator. */
     void (*free)(struct trib_aggregators *a);
 };
 

@@ -117,7 +117,7 @@ static struct trib_plan *own_computing(struct trib_plan *plan)
 static void own_absent(const struct trib_plan *plan, size_t *elements_out)
 {
     (void)plan;
-    (void)elements_out; /* sums of all ranks */
+    (void)elements_out; /* every sum has all ranks */
 }
 
 const struct trib_plan_ops trib_plan_own_ops = {

@@ -6,18 +6,19 @@
  *     byte 8      u32 version, u32 number of sections, u64 bytes of the whole, u64
  *                 checksum
  *     byte 32     u64 count, u32 ranks, rank, collective, dtype, op, root
- *     then        sections: name, 16 bytes with zeros behind it; u64 length; so many
- *                 bytes, and zeros up to a multiple of 8
+ *     then        sections: name, 16 bytes padded with zeros; u64 length; so many
+ *                 bytes, padded with zeros to a multiple of 8
  *
- * What a residual holds is of this rank's contribution, whatever the algorithm, the
- * chunk and who else sums: so these may be others where a state is loaded. (Of version
- * 1 it was not.)
+ * A residual belongs to this rank's contribution, whatever the algorithm, the chunk and
+ * the summing ranks are. So a state may be loaded where these differ. (This was not so
+ * in version 1.)
  *
- * The checksum is XXH3 of all else. A plan has a fixed list of sections (sections_of),
- * each of a length that follows from its description: a state fits if it has these and
- * no others. The sections "codec" and "feedback" are their texts. What a codec comes to
- * keep gets a section.
+ * The checksum is XXH3 of everything else. A plan has a fixed list of sections
+ * (sections_of), each of a length that follows from its description: a state fits if it
+ * has these and no others. The sections "codec" and "feedback" hold their texts. If a
+ * codec comes to keep more, this gets a section.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,9 +52,9 @@ struct section {
     const char *name;
     void *data;
     size_t bytes;
-    const char *text; /* to be compared, not loaded */
-    bool is_name; /* a text that fits an empty one, too */
-    struct trib_model *model; /* whose bytes they are; or NULL */
+    const char *text; /* compared and not loaded; or NULL */
+    bool is_name; /* a text that also fits an empty one */
+    struct trib_model *model; /* model that writes and reads the bytes; or NULL */
 };
 
 struct sections {
@@ -63,6 +64,7 @@ struct sections {
 
 static void add(struct sections *s, const char *name, void *data, size_t bytes)
 {
+    assert(s->n < SECTIONS_MAX);
     if (data)
         s->at[s->n++] = (struct section){.name = name, .data = data, .bytes = bytes};
 }
@@ -121,11 +123,12 @@ static struct head head_of(const struct trib_plan *plan, const struct sections *
     return h;
 }
 
-/* Of the whole state, whose head is h; its checksum does not count. */
+/* The checksum of a whole state with head h; the checksum field counts as 0. */
 static uint64_t checksum_of(const struct head *h, const uint8_t *state)
 {
     struct head plain = *h;
 
+    assert(h->bytes >= sizeof(plain));
     plain.checksum = 0;
     return trib_digest_seeded(state + sizeof(plain), (size_t)h->bytes - sizeof(plain),
                               trib_digest(&plain, sizeof(plain)));
@@ -139,6 +142,7 @@ static void write_sections(const struct sections *s, uint8_t *at)
         const struct section *x = &s->at[i];
         struct section_head h = {.bytes = x->bytes};
         const size_t pad = padded(x->bytes) - x->bytes;
+        assert(strlen(x->name) < sizeof(h.name));
         memcpy(h.name, x->name, strlen(x->name));
         memcpy(at, &h, sizeof(h));
         at += sizeof(h);
@@ -171,7 +175,8 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
     if (st != TRIB_OK)
         return st;
     if (plan->run.state == TRIB_RUN_DONE && plan->run.status != TRIB_OK)
-        return plan->run.status; /* cut short: its state is of no step */
+        return plan->run.status; /* the start was cut short: the state belongs to no
+                                  * step */
     sections_of(plan, &s);
     struct head h = head_of(plan, &s);
     *bytes_out = (size_t)h.bytes;
@@ -180,7 +185,7 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
     if (bytes < h.bytes)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
                               "the state of the plan has %" PRIu64
-                              " bytes, there is room "
+                              " bytes, and there is room "
                               "for %zu",
                               h.bytes, bytes);
     write_sections(&s, (uint8_t *)state + sizeof(h));
@@ -195,8 +200,8 @@ static trib_status_t refuse(struct trib_plan *plan, const char *what,
                             const char *theirs, const char *ours)
 {
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "the state is of a plan with %s %s, this one has %s", what,
-                          theirs, ours);
+                          "the state is of a plan with %s %s, and this plan has %s",
+                          what, theirs, ours);
 }
 
 static trib_status_t compare(struct trib_plan *plan, const char *what, uint64_t theirs,
@@ -256,7 +261,7 @@ static trib_status_t check_head(struct trib_plan *plan, const struct head *their
     return st == TRIB_OK ? compare(plan, "rank", theirs->rank, ours->rank) : st;
 }
 
-/* A name, or a text of a section, as it may be shown. */
+/* Copies a name or a text of a section so that it can be shown. */
 static void printable(char *out, size_t room, const void *bytes, size_t len)
 {
     const char *from = bytes;
@@ -267,7 +272,7 @@ static void printable(char *out, size_t room, const void *bytes, size_t len)
     out[i] = '\0';
 }
 
-/* One section of a state, with what it holds at `at`. */
+/* Checks one section of a state, whose bytes lie at `at`. */
 static trib_status_t check_section(struct trib_plan *plan, const struct sections *s,
                                    const struct section_head *h, const uint8_t *at,
                                    const uint8_t *found[])
@@ -330,7 +335,7 @@ static trib_status_t check_sections(struct trib_plan *plan, const struct section
     return TRIB_OK;
 }
 
-/* They may refuse their bytes; what else there is follows then. */
+/* A model may refuse its bytes, so models are read before anything else changes. */
 static trib_status_t read_models(struct trib_plan *plan, const struct sections *s,
                                  const uint8_t *const found[])
 {
@@ -380,6 +385,7 @@ trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state
     for (size_t i = 0; i < s.n; i++)
         if (s.at[i].data)
             memcpy(s.at[i].data, found[i], s.at[i].bytes);
-    trib_identity_loaded(plan); /* models draw by it: what they know comes once more */
+    trib_identity_loaded(plan); /* models draw random numbers by the key: read them once
+                                 * more */
     return read_models(plan, &s, found);
 }

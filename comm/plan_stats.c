@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A look at each result, by the thread that has waited for it, before that gets it: so
- * no buffer is read that the caller may write to, and the engine knows nothing of it.
+ * Statistics of each result. The thread that has waited for a result computes them
+ * before its caller gets it: the caller cannot write to the buffer meanwhile, and the
+ * engine need not know.
  */
 #include "comm/plan_stats.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/sized.h"
+#include "comm/plan_parts.h"
 #include "compress/vector_stats.h"
 
 struct trib_plan_looks {
-    const uint8_t *result; /* of the start that runs; NULL: none, or it is not of this
-                            * rank */
+    const uint8_t *result; /* result of the running start; NULL: none on this rank */
     struct trib_numbers newest;
     uint64_t starts;
-    double norms; /* sum of those of all starts */
-    uint64_t not_finite; /* of all starts */
+    double norms; /* sum of the norms of all results */
+    uint64_t not_finite; /* NaN or Inf in all results */
 };
-
-static bool sums(trib_coll_t coll)
-{
-    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
-}
 
 trib_status_t trib_plan_stats_make(struct trib_plan *plan, bool leaving)
 {
     const struct trib_comm *comm = plan->comm;
 
+    assert(!plan->looks);
     if (!comm->cfg.stats || leaving || !plan->identity.name[0] || comm->aggregators ||
-        comm->stands_in || !sums(plan->run.desc.op.coll))
+        comm->stands_in || !trib_coll_sums(plan->run.desc.op.coll))
         return TRIB_OK;
     plan->looks = calloc(1, sizeof(*plan->looks));
     return plan->looks ? TRIB_OK
@@ -104,10 +102,9 @@ trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *stats)
                               trib_error_text(&err));
     const struct trib_plan_looks *l = plan->looks;
     if (!l)
-        return trib_comm_fail(
-            plan->comm, TRIB_ERR_UNSUPPORTED,
-            "nobody looks at the results of this plan: set TRIB_STATS=1 before "
-            "trib_init, and give the plan a name; it must sum");
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "this plan has no statistics: set TRIB_STATS=1 before "
+                              "trib_init, and give a plan that sums a name");
     const trib_plan_stats_t ours = {
         .size = sizeof(ours),
         .results = l->starts,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress thread. It exists only once a plan has been started, works only while
- * one is active, and sleeps while a caller waits, because that one drives, too.
+ * The progress thread. It exists once a plan has been started, works while a plan is
+ * active, and sleeps while a caller waits, because that caller drives the engine.
  */
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <time.h>
@@ -15,7 +16,7 @@ enum {
     STEP_BACK_NS = 200000,
 };
 
-/* Blocks until there is something to drive; false: stop. */
+/* Blocks until there is something to drive; false if the thread must stop. */
 static bool wait_for_work(struct trib_progress_thread *d)
 {
     bool stop;
@@ -61,7 +62,7 @@ static void drive(struct trib_comm *comm)
         sched_yield();
 }
 
-static void *driver_main(void *arg)
+static void *progress_thread_main(void *arg)
 {
     struct trib_comm *comm = arg;
 
@@ -82,17 +83,18 @@ void trib_progress_thread_caller_enter(struct trib_comm *comm)
     atomic_fetch_add(&comm->progress_thread.callers, 1);
 }
 
-/* Whoever takes `callers` to 0 behind a plan that is not done wakes it; a driver that
- * has just seen a caller holds the mutex until it waits. */
+/* The caller that takes `callers` to 0 while a plan is active wakes the thread. A
+ * thread that has just seen a caller holds the mutex until it waits. */
 void trib_progress_thread_caller_leave(struct trib_comm *comm)
 {
     struct trib_progress_thread *d = &comm->progress_thread;
 
+    assert(atomic_load(&d->callers) > 0);
     if (atomic_fetch_sub(&d->callers, 1) == 1 && d->running && atomic_load(&d->active))
         wake(d);
 }
 
-/* Called with the engine locked, so `active` cannot be cleared meanwhile. */
+/* The engine is locked, so nobody clears `active` meanwhile. */
 trib_status_t trib_progress_thread_start(struct trib_comm *comm)
 {
     struct trib_progress_thread *d = &comm->progress_thread;
@@ -103,7 +105,7 @@ trib_status_t trib_progress_thread_start(struct trib_comm *comm)
         pthread_mutex_init(&d->mutex, NULL);
         pthread_cond_init(&d->work, NULL);
         d->stop = false;
-        errno = trib_thread_start(&d->thread, driver_main, comm);
+        errno = trib_thread_start(&d->thread, progress_thread_main, comm);
         if (errno)
             return trib_comm_fail(comm, TRIB_ERR_SYSTEM,
                                   "cannot start a progress thread: %m "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/quorum_rule.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static trib_status_t refuse(struct trib_plan *plan, const char *text, const char
     return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED, "quorum %s: %s", text, why);
 }
 
-/* What an all-reduce of floats cannot have either. */
+/* Refuse codecs, trees and chunks that cannot have a quorum. */
 static trib_status_t check(struct trib_plan *plan, const char *text)
 {
     const uint32_t agreed = TRIB_CODEC_AGREES | TRIB_CODEC_MODEL | TRIB_CODEC_LINEAR;
@@ -23,24 +24,26 @@ static trib_status_t check(struct trib_plan *plan, const char *text)
     if (plan->codec && trib_codec_info(plan->codec)->flags & agreed) {
         snprintf(
             why, sizeof(why),
-            "with codec %.100s ranks agree on something first, or are counted in its "
-            "sums: use none, or one that each decodes alone, such as topk or qsgd:ef=1",
+            "with codec %.100s ranks agree on scales first, or are counted in its "
+            "sums: use none, or a codec that each rank decodes alone, such as topk or "
+            "qsgd:ef=1",
             trib_codec_info(plan->codec)->text);
         return refuse(plan, text, why);
     }
     if (comm->aggregators && comm->aggregators->tree)
         return refuse(
             plan, text,
-            "a tree of services passes on sums that do not say who is in them: name "
-            "services of one unit in TRIB_SERVICE, or leave the quorum out");
+            "a tree of aggregators forwards sums that do not name the ranks in them: "
+            "list one level in TRIB_SERVICE, or drop the quorum");
     if (trib_quorum_mask_bytes(comm->engine.ranks) > comm->cfg.chunk / 2)
         return refuse(
             plan, text,
-            "the names of so many ranks leave no room in a slot: raise TRIB_CHUNK");
+            "a bitmap of so many ranks leaves no room in a slot: raise TRIB_CHUNK");
     return TRIB_OK;
 }
 
-/* Raw elements have no residual; as words of their own type they have. */
+/* Raw elements have no residual, but words of their own type do: use a codec for these
+ * words. */
 static trib_status_t make_plain(struct trib_plan *plan)
 {
     static const char *const codecs[] = {
@@ -48,6 +51,7 @@ static trib_status_t make_plain(struct trib_plan *plan)
     struct trib_comm *comm = plan->comm;
     struct trib_error err = {0};
 
+    assert(!plan->codec && plan->run.desc.op.dtype <= TRIB_BF16);
     const trib_status_t st = trib_codec_create(
         codecs[plan->run.desc.op.dtype], comm->engine.kernels, &err, &plan->codec);
     plan->plain = st == TRIB_OK;
@@ -61,30 +65,31 @@ trib_status_t trib_plan_quorum(struct trib_plan *plan, const trib_desc_t *desc)
     const char *text = desc->quorum                            ? desc->quorum
                        : trib_configured_for(r->op.coll, desc) ? comm->cfg.quorum
                                                                : "all";
-    struct trib_quorum_rule wish;
+    struct trib_quorum_rule rule;
     struct trib_error err = {0};
 
-    trib_status_t st = trib_quorum_rule_parse(text, &err, &wish);
+    trib_status_t st = trib_quorum_rule_parse(text, &err, &rule);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
-    if (wish.part <= 0)
+    if (rule.part <= 0)
         return TRIB_OK;
     if (!trib_configured_kind(r->op.coll, r->op.dtype, r->op.op))
         return refuse(
             plan, text,
-            "it is for all-reduce, op sum or mean, dtype f32, f16 or bf16: leave it "
-            "out, or say all");
+            "a quorum is for all-reduce, op sum or mean, dtype f32, f16 or bf16: leave "
+            "it out, or say all");
     st = check(plan, text);
     if (st != TRIB_OK)
         return st;
-    const uint32_t need = trib_quorum_rule_need(&wish, comm->engine.ranks);
+    const uint32_t need = trib_quorum_rule_need(&rule, comm->engine.ranks);
+    assert(need > 0);
     plan->has_quorum = true;
     if ((!comm->aggregators && !comm->stands_in) ||
         need >= (uint32_t)comm->engine.ranks)
         return TRIB_OK;
     if (comm->aggregators) {
         r->quorum.need = need;
-        r->quorum.deadline_ns = wish.deadline_ns;
+        r->quorum.deadline_ns = rule.deadline_ns;
         snprintf(plan->quorum, sizeof(plan->quorum), "%.*s",
                  (int)sizeof(plan->quorum) - 1, text);
     }
@@ -97,6 +102,7 @@ trib_status_t trib_plan_quorum_feedback(struct trib_plan *plan)
 
     if (!plan->has_quorum || trib_engine_serves(&plan->comm->engine))
         return TRIB_OK;
+    assert(!plan->plain || plan->codec);
     if (plan->plain)
         rule->kind = TRIB_FEEDBACK_EF14;
     if (!plan->codec || rule->kind == TRIB_FEEDBACK_EF14)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text of a quorum, such as 0.9,deadline=20ms. */
+/* Parses the text of a quorum, such as 0.9,deadline=20ms. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 enum { LONGEST_S = 3600 };
 
-/* "20ms" in ns; 0: that is no time. */
+/* Nanoseconds of a text such as "20ms"; 0 if the text is no time. */
 static uint64_t time_of(char *text)
 {
     static const struct {
@@ -41,13 +42,13 @@ static trib_status_t parse(char *copy, const char *text, struct trib_error *err,
     if (!trib_number_read(copy, &out->part) || !(out->part > 0 && out->part <= 1))
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "quorum \"%s\": \"%s\" is no part of the ranks: it must be above 0, at "
+            "quorum \"%s\": \"%s\" is no part of the ranks: write a number above 0, at "
             "most 1, as in 0.9,deadline=20ms; or all",
             text, copy);
     if (!rest || strncmp(rest, key, sizeof(key) - 1) != 0)
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "quorum \"%s\": behind the part of the ranks must stand their time, as "
+            "quorum \"%s\": the part of the ranks must be followed by a deadline, as "
             "in 0.9,deadline=20ms",
             text);
     out->deadline_ns = time_of(rest + sizeof(key) - 1);
@@ -82,7 +83,9 @@ trib_status_t trib_quorum_rule_parse(const char *text, struct trib_error *err,
     return st;
 }
 
-uint32_t trib_quorum_rule_need(const struct trib_quorum_rule *wish, int ranks)
+uint32_t trib_quorum_rule_need(const struct trib_quorum_rule *rule, int ranks)
 {
-    return (uint32_t)ceil(wish->part * ranks - 1e-9); /* 0.07 * 100 is above 7 */
+    assert(ranks > 0 && rule->part <= 1);
+    return (uint32_t)ceil(rule->part * ranks - 1e-9); /* in floating point 0.07 * 100 is
+                                                       * above 7 */
 }

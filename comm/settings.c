@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings whose values are names: of codecs, algorithms, transports, vector
- * instructions.
+ * Settings whose values are names: codecs, algorithms, transports, vector instructions.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +18,7 @@ trib_status_t trib_settings_kernels(const struct trib_config *cfg,
 {
     static const char *const isas[] = {TRIB_AUTO, "c", "avx2", "avx512", "neon"};
 
+    assert((size_t)cfg->cpu < sizeof(isas) / sizeof(isas[0]));
     *out = trib_kernels_get(isas[cfg->cpu]);
     return *out ? TRIB_OK
                 : trib_fail(err, TRIB_ERR_CONFIG,
@@ -58,8 +59,8 @@ static trib_status_t check_feedback(const struct trib_config *cfg,
     struct trib_feedback_rule rule;
     trib_status_t st = trib_feedback_parse(cfg->feedback, err, &rule);
 
-    /* A codec that is wrong is its own fault; with none, feedback is for plans that
-     * have a codec. */
+    /* check_codec reports a wrong codec. With codec none the feedback is for plans that
+     * have a codec of their own. */
     if (st != TRIB_OK || strcmp(cfg->codec, "none") == 0 ||
         trib_codec_create(cfg->codec, NULL, NULL, &codec) != TRIB_OK)
         return st;
@@ -71,9 +72,9 @@ static trib_status_t check_feedback(const struct trib_config *cfg,
 
 static trib_status_t check_quorum(const struct trib_config *cfg, struct trib_error *err)
 {
-    struct trib_quorum_rule wish;
+    struct trib_quorum_rule rule;
 
-    return trib_quorum_rule_parse(cfg->quorum, err, &wish);
+    return trib_quorum_rule_parse(cfg->quorum, err, &rule);
 }
 
 static trib_status_t check_check(const struct trib_config *cfg, struct trib_error *err)

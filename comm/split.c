@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sub-communicators: the parent carries what its members tell each other.
+ * Sub-communicators. The parent carries what the members tell each other during wireup.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,11 @@ trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
     struct trib_plan *plan;
     trib_desc_t desc = TRIB_DESC_INIT;
 
+    assert(coll == TRIB_ALLGATHER || coll == TRIB_BROADCAST);
     desc.count = bytes;
     desc.dtype = TRIB_I8;
     desc.codec = "none";
-    desc.algorithm = TRIB_AUTO; /* a configured one need not have an all-gather */
+    desc.algorithm = TRIB_AUTO; /* TRIB_ALGORITHM may have no all-gather */
     trib_status_t st = trib_plan_make(comm, coll, &desc, false, &plan);
     if (st != TRIB_OK)
         return st;
@@ -27,13 +29,13 @@ trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
     return st;
 }
 
-/* The parent's all-gather, of which a child sees its members' part. */
+/* Lets the members of a child exchange data by an all-gather of the parent. */
 struct members {
     struct trib_comm *parent;
     const struct trib_config *cfg; /* of the child */
-    const int *ranks; /* [size] of the child, in the parent */
+    const int *ranks; /* [size] parent's rank of each member */
     int size;
-    int exchanges; /* that this rank has taken part in */
+    int exchanges; /* exchanges that this rank has taken part in */
 };
 
 static trib_status_t member_allgather(void *arg, const char *phase, const void *in,
@@ -45,6 +47,7 @@ static trib_status_t member_allgather(void *arg, const char *phase, const void *
     (void)phase;
     if (!all)
         return TRIB_ERR_NO_MEMORY;
+    assert(m->size <= m->parent->engine.size);
     m->exchanges++;
     trib_status_t st = trib_comm_exchange(m->parent, TRIB_ALLGATHER, in, bytes, all);
     for (int i = 0; st == TRIB_OK && i < m->size; i++)
@@ -59,7 +62,8 @@ struct split_key {
     int32_t key;
 };
 
-/* The members of my color, ordered by key, then by rank; returns my place or -1. */
+/* Lists the members of my color, ordered by key, then by rank; returns my place, or
+ * -1. */
 static int find_members(const struct split_key *all, int size, int rank, int *ranks,
                         int *n_out)
 {
@@ -78,12 +82,13 @@ static int find_members(const struct split_key *all, int size, int rank, int *ra
     for (int i = 0; i < n; i++)
         if (ranks[i] == rank)
             mine = i;
+    assert((mine >= 0) == (all[rank].color >= 0));
     *n_out = n;
     return mine;
 }
 
-/* A rank of no color, or one that has failed, still takes part in the exchanges of the
- * others, from exchange `first` on. */
+/* A rank without a color, or one that has failed, still takes part in the other ranks'
+ * exchanges, from number `first` on. */
 static trib_status_t stand_by(struct trib_comm *parent, int first)
 {
     trib_status_t st = TRIB_OK;
@@ -108,13 +113,14 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     if (!child)
         return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY,
                               "no memory for a communicator");
+    assert(rank >= 0 && rank < m->size);
     trib_comm_claim(child);
     child->cfg = *m->cfg;
     child->met = parent->met;
     child->secret = parent->secret;
     child->chunk_asked = m->cfg == &parent->cfg ? parent->chunk_asked : m->cfg->chunk;
     child->log = parent->log;
-    trib_log_pace_init(&child->log_pace); /* the parent may go before it */
+    trib_log_pace_init(&child->log_pace); /* the parent may be freed first */
     child->log.pace = &child->log_pace;
     snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
              ++parent->n_children);
@@ -129,7 +135,7 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     return TRIB_OK;
 }
 
-/* Nobody keeps a communicator that another member could not join. */
+/* No rank keeps a communicator that another member could not join. */
 static trib_status_t agree(struct members *m, trib_status_t mine,
                            trib_comm_t **comm_out)
 {
@@ -171,7 +177,8 @@ static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg
         struct members m = {comm, cfg, ranks, n, 0};
         if (rank >= 0)
             st = make_child(comm, &m, rank, comm_out);
-        /* Where this failed the parent has failed, and nothing is left to exchange. */
+        /* If this exchange failed, the parent has failed, and nothing is left to
+         * exchange. */
         trib_status_t rest = rank < 0 || st != TRIB_OK ? stand_by(comm, m.exchanges)
                                                        : TRIB_OK;
         st = agree(&m, st == TRIB_OK ? rest : st, comm_out);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How ranks get to know each other: what each tells all others, and what must agree.
+ * Wireup: two exchanges in which each rank tells all others about itself, and the
+ * checks that they agree.
  */
 
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,39 +22,44 @@
 #include "topo/cpus.h"
 #include "topo/machine.h"
 
-#define HELLO_VERSION 8
+#define WIREUP_VERSION 8
 
 enum { CHUNK_OF_NETWORKS = 256 << 10 };
 
-/* What every rank tells every other at the start: who it is, what it must agree on … */
-struct hello {
+/* The first message: who a rank is, and what all ranks must agree on. */
+struct wireup_msg1 {
     uint32_t magic;   /* TRIB_FRAME_MAGIC */
-    uint32_t version; /* HELLO_VERSION */
+    uint32_t version; /* WIREUP_VERSION */
     uint64_t settings;
-    uint64_t machine; /* boot id and pid namespace: equal on one host */
-    struct trib_cpus cpus; /* where this rank may run, and how much */
-    uint64_t room[2]; /* bytes it can register; [1]: where all ranks are on one host */
+    uint64_t machine; /* digest of boot id and pid namespace: equal on one host */
+    struct trib_cpus cpus; /* cores that this rank may use */
+    uint64_t room[2]; /* bytes that it can register; [1]: if all ranks are on one
+                       * host */
     int32_t pid;
     uint16_t chunk_given; /* TRIB_CHUNK is not the default */
-    uint16_t never_maps;  /* its transport has no load/store reach to anybody */
+    uint16_t never_maps; /* its transport never has load/store reach */
     uint8_t secret_mark[8]; /* trib_secret_mark */
     char library[12];
     char host[TRIB_HOST_BYTES];
     struct trib_address address;
     char settings_text[400];
 };
-_Static_assert(sizeof(struct hello) <= TRIB_BOOT_BLOB_MAX, "a hello fits a boot blob");
+_Static_assert(sizeof(struct wireup_msg1) <= TRIB_BOOT_BLOB_MAX,
+               "the first message fits a boot blob");
 
-/* … and then, what it has made of that. The facts are the same for all ranks once each
- * has all of them: the choice of an algorithm may rest on those, and on nothing
- * local. */
-struct facts {
-    uint32_t transport;      /* of survey() */
-    uint32_t oversubscribed; /* the ranks of its host have fewer cores than they are */
-    struct trib_locality_report near;
+/*
+ * The second message: what a rank has learned from the first ones. All ranks hold all
+ * second messages and decide on them alike, so the choice of an algorithm may depend on
+ * these and on nothing local.
+ */
+struct wireup_msg2 {
+    uint32_t transport; /* the transport's caps() */
+    uint32_t oversubscribed; /* its host has more ranks than cores */
+    struct trib_locality_report locality;
     struct trib_arena_blob arena;
 };
-_Static_assert(sizeof(struct facts) <= TRIB_BOOT_BLOB_MAX, "facts fit a boot blob");
+_Static_assert(sizeof(struct wireup_msg2) <= TRIB_BOOT_BLOB_MAX,
+               "the second message fits a boot blob");
 
 uint64_t trib_wireup_machine(void)
 {
@@ -62,15 +69,16 @@ uint64_t trib_wireup_machine(void)
     return trib_digest_seeded(&self.boot, sizeof(self.boot), self.space);
 }
 
-static trib_status_t say_hello(struct trib_comm *comm,
-                               const struct trib_pinned_limit *rooms, struct hello *h)
+static trib_status_t fill_msg1(struct trib_comm *comm,
+                               const struct trib_pinned_limit *rooms,
+                               struct wireup_msg1 *h)
 {
     struct trib_engine *e = &comm->engine;
     const struct trib_transport_ops *ops = e->transport->ops;
 
     memset(h, 0, sizeof(*h));
     h->magic = TRIB_FRAME_MAGIC;
-    h->version = HELLO_VERSION;
+    h->version = WIREUP_VERSION;
     h->settings = trib_config_digest(&comm->cfg);
     h->machine = trib_wireup_machine();
     for (int near = 0; near < 2; near++)
@@ -90,6 +98,7 @@ static trib_status_t say_hello(struct trib_comm *comm,
 void trib_wireup_difference(const char *a, const char *b, char *x, char *y,
                             size_t bytes)
 {
+    assert(bytes > 0);
     while (*a && *b) {
         size_t la = strcspn(a, " "), lb = strcspn(b, " ");
         if (la != lb || memcmp(a, b, la) != 0) {
@@ -110,12 +119,12 @@ static trib_status_t could_not_join(struct trib_comm *comm, int rank)
                      "rank %d could not join; its own trib_last_error says why", rank);
 }
 
-static trib_status_t check_hello(struct trib_comm *comm, const struct hello *first,
-                                 const struct hello *h, int rank)
+static trib_status_t check_msg1(struct trib_comm *comm, const struct wireup_msg1 *first,
+                                const struct wireup_msg1 *h, int rank)
 {
     char x[128], y[128];
 
-    if (!h->magic) /* it had nothing to say but that */
+    if (!h->magic) /* a rank that could not go on sends zeros */
         return could_not_join(comm, rank);
     if (h->magic != first->magic || h->version != first->version ||
         strncmp(h->library, first->library, sizeof(h->library)) != 0)
@@ -128,8 +137,8 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
         return trib_fail(
             &comm->err, TRIB_ERR_MISMATCH,
             "rank %d (host %.64s, process %d) has another secret than rank 0 (host "
-            "%.64s), or only one of them has one: give all ranks the same TRIB_KEY, "
-            "or none, and all hosts libsodium",
+            "%.64s), or only one has a secret: give all ranks the same TRIB_KEY, or "
+            "none, and install libsodium on all hosts",
             rank, h->host, h->pid, first->host);
     if (h->settings == first->settings)
         return TRIB_OK;
@@ -140,27 +149,28 @@ static trib_status_t check_hello(struct trib_comm *comm, const struct hello *fir
                      rank, h->host, h->pid, x, first->host, y);
 }
 
-/* What peers send as text may have no end. */
-static void end_texts(struct hello *h)
+/* A peer's text may lack its NUL. */
+static void end_texts(struct wireup_msg1 *h)
 {
     h->library[sizeof(h->library) - 1] = 0;
     h->host[sizeof(h->host) - 1] = 0;
     h->settings_text[sizeof(h->settings_text) - 1] = 0;
 }
 
-static trib_status_t check_hellos(struct trib_comm *comm, struct hello *all)
+static trib_status_t check_all_msg1(struct trib_comm *comm, struct wireup_msg1 *all)
 {
     trib_status_t st = TRIB_OK;
 
     for (int r = 0; r < comm->engine.size; r++)
         end_texts(&all[r]);
     for (int r = 0; r < comm->engine.size && st == TRIB_OK; r++)
-        st = check_hello(comm, &all[0], &all[r], r);
+        st = check_msg1(comm, &all[0], &all[r], r);
     return st;
 }
 
-/* Of this host; a transport may make several out of one. */
-static bool is_near(const struct trib_engine *e, const struct hello *all, int rank)
+/* True if the rank runs on this host; a transport may simulate several hosts on one. */
+static bool same_locality(const struct trib_engine *e, const struct wireup_msg1 *all,
+                          int rank)
 {
     struct trib_route route = {.name = "none"};
 
@@ -172,15 +182,15 @@ static bool is_near(const struct trib_engine *e, const struct hello *all, int ra
     return !route.apart;
 }
 
-static void find_near(const struct trib_comm *comm, const struct hello *all,
-                      struct trib_locality_report *out)
+static void find_locality(const struct trib_comm *comm, const struct wireup_msg1 *all,
+                          struct trib_locality_report *out)
 {
     const struct trib_engine *e = &comm->engine;
     int ours = 0;
 
     out->first = e->rank;
     for (int r = e->size - 1; r >= 0; r--) {
-        if (!is_near(e, all, r))
+        if (!same_locality(e, all, r))
             continue;
         out->first = r;
         ours++;
@@ -188,8 +198,9 @@ static void find_near(const struct trib_comm *comm, const struct hello *all,
     trib_locality_probe(comm, &all[e->rank].cpus.set, ours, out);
 }
 
-/* How many cores the ranks of this host have; *oversubscribed: they are more. */
-static int count_cores(const struct trib_engine *e, const struct hello *all,
+/* Number of cores of this host's ranks; *oversubscribed: there are more ranks than
+ * cores. */
+static int count_cores(const struct trib_engine *e, const struct wireup_msg1 *all,
                        bool *oversubscribed)
 {
     struct trib_cpus_sum sum = {.processes = 0};
@@ -201,8 +212,9 @@ static int count_cores(const struct trib_engine *e, const struct hello *all,
     return trib_cpus_count(&sum);
 }
 
-static void learn_peers(struct trib_engine *e, const struct hello *all)
+static void learn_peers(struct trib_engine *e, const struct wireup_msg1 *all)
 {
+    assert(e->peers);
     for (int r = 0; r < e->size; r++) {
         struct trib_peer *p = &e->peers[r];
         memcpy(p->host, all[r].host, sizeof(p->host));
@@ -212,7 +224,7 @@ static void learn_peers(struct trib_engine *e, const struct hello *all)
     }
 }
 
-static bool same_host(const struct hello *all, int size)
+static bool same_host(const struct wireup_msg1 *all, int size)
 {
     for (int r = 1; r < size; r++)
         if (all[r].machine != all[0].machine)
@@ -220,7 +232,8 @@ static bool same_host(const struct hello *all, int size)
     return true;
 }
 
-/* A rank whose memory to register has a limit, which all ranks of its process share. */
+/* A rank whose registered memory is limited; all ranks of its process share the
+ * limit. */
 struct limited {
     uint64_t machine;
     uint64_t room;
@@ -239,7 +252,7 @@ static int compare_processes(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static int list_limited(const struct hello *all, int size, bool near,
+static int list_limited(const struct wireup_msg1 *all, int size, bool near,
                         struct limited *out)
 {
     int n = 0;
@@ -252,15 +265,17 @@ static int list_limited(const struct hello *all, int size, bool near,
 }
 
 /*
- * The rank that can register least, and how much that is: SIZE_MAX where nobody has a
- * limit. A sort finds who shares a process: a job may have tens of thousands of ranks.
+ * Finds the rank that can register least, and how much that is: SIZE_MAX if no rank has
+ * a limit. Sorting finds ranks that share a process: a job may have tens of thousands
+ * of ranks.
  */
-static trib_status_t least_room(struct trib_comm *comm, const struct hello *all,
+static trib_status_t least_room(struct trib_comm *comm, const struct wireup_msg1 *all,
                                 size_t *least, int *whose)
 {
     const int size = comm->engine.size;
     struct limited *list = malloc((size_t)size * sizeof(*list));
 
+    assert(size > 0);
     *least = SIZE_MAX;
     *whose = 0;
     if (!list)
@@ -285,11 +300,10 @@ static trib_status_t least_room(struct trib_comm *comm, const struct hello *all,
 }
 
 /*
- * Without load/store reach a message costs more, and most where it is the kernel's:
- * larger chunks. Only where there is memory in plenty, and nobody has asked for chunks
- * of a size.
+ * The chunk if nobody has set one. Without load/store reach a message costs more, most
+ * of all through the kernel, so chunks are larger, as long as memory is ample.
  */
-static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all,
+static size_t usual_chunk(const struct trib_comm *comm, const struct wireup_msg1 *all,
                           bool near, size_t room)
 {
     const struct trib_engine *e = &comm->engine;
@@ -308,11 +322,11 @@ static size_t usual_chunk(const struct trib_comm *comm, const struct hello *all,
     return far.chunk;
 }
 
-/* All ranks take the slots for which the one with the least room has room: both ends of
- * an edge have the same, and a chunk is the same piece of the vector everywhere. */
-static trib_status_t fit_window(struct trib_comm *comm,
-                                const struct trib_pinned_limit *rooms,
-                                const struct hello *all)
+/* All ranks take slots that fit the rank with the least memory: both ends of a link
+ * have the same slots, and a chunk is the same piece of the vector everywhere. */
+static trib_status_t fit_slot_budget(struct trib_comm *comm,
+                                     const struct trib_pinned_limit *rooms,
+                                     const struct wireup_msg1 *all)
 {
     struct trib_engine *e = &comm->engine;
     struct trib_config *cfg = &comm->cfg;
@@ -348,9 +362,10 @@ static trib_status_t fit_window(struct trib_comm *comm,
     return TRIB_OK;
 }
 
-/* What this rank's transport makes of all addresses, and where peers write to. */
-static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
-                                struct facts *out)
+/* Fills the second message: what the transport makes of all addresses, and where peers
+ * write. */
+static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 *all,
+                               struct wireup_msg2 *out)
 {
     struct trib_engine *e = &comm->engine;
     const struct trib_transport_ops *ops = e->transport->ops;
@@ -364,15 +379,16 @@ static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
         addresses[r] = all[r].address;
     trib_status_t st = ops->caps(e->transport, addresses, &out->transport);
     free(addresses);
-    out->near.cores = count_cores(e, all, &e->oversubscribed);
+    out->locality.cores = count_cores(e, all, &e->oversubscribed);
     if (st == TRIB_OK)
-        find_near(comm, all, &out->near);
-    out->near.maps = ops->map != trib_no_map;
+        find_locality(comm, all, &out->locality);
+    out->locality.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;
-    /* Memory that all map costs nothing before it is touched. */
+    /* Memory that all ranks map costs nothing until it is touched. */
     if (out->transport & TRIB_CAP_MAPS)
         e->arena.per_edge = false;
-    /* Only now: the arena lies where the transports that are needed reach it. */
+    /* The arena must lie where the transports in use reach it, so it is opened only
+     * now. */
     if (st == TRIB_OK)
         st = trib_engine_open(e);
     if (st != TRIB_OK)
@@ -381,7 +397,8 @@ static trib_status_t find_facts(struct trib_comm *comm, const struct hello *all,
     return trib_arena_export(&e->arena, &out->arena);
 }
 
-static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
+static trib_status_t take_all_msg2(struct trib_comm *comm,
+                                   const struct wireup_msg2 *all)
 {
     struct trib_engine *e = &comm->engine;
     uint32_t *transport = malloc((size_t)e->size * sizeof(*transport));
@@ -393,14 +410,15 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
                        e->size);
     comm->load_store = true;
     for (int r = 0; st == TRIB_OK && r < e->size; r++) {
-        if (!all[r].arena.blob.len) /* it had nothing to say but that */
+        if (!all[r].arena.blob.len) /* a rank that could not go on sends zeros */
             st = could_not_join(comm, r);
         transport[r] = all[r].transport;
-        near[r] = all[r].near;
+        near[r] = all[r].locality;
         e->peers[r].arena = all[r].arena;
         comm->oversubscribed |= all[r].oversubscribed != 0;
         comm->load_store &= (all[r].transport & TRIB_CAP_MAPS) != 0;
     }
+    assert(st != TRIB_OK || !comm->locality);
     if (st == TRIB_OK)
         e->transport->ops->agree(e->transport, transport);
     if (st == TRIB_OK && !comm->aggregators)
@@ -412,44 +430,47 @@ static trib_status_t settle(struct trib_comm *comm, const struct facts *all)
 
 size_t trib_wireup_bytes(int exchange)
 {
-    static const size_t bytes[] = {sizeof(struct hello), sizeof(struct facts), 0};
+    static const size_t bytes[] = {sizeof(struct wireup_msg1),
+                                   sizeof(struct wireup_msg2), 0};
 
+    assert(exchange >= 0 && (size_t)exchange < sizeof(bytes) / sizeof(bytes[0]));
     return bytes[exchange];
 }
 
 static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange *x)
 {
     size_t size = (size_t)comm->engine.size;
-    struct hello *hellos = malloc(size * sizeof(*hellos)), hello;
-    struct facts *all = malloc(size * sizeof(*all)), facts;
-    struct trib_pinned_limit rooms[2]; /* before any rank has registered something */
+    struct wireup_msg1 *msgs1 = malloc(size * sizeof(*msgs1)), wireup_msg1;
+    struct wireup_msg2 *all = malloc(size * sizeof(*all)), wireup_msg2;
+    struct trib_pinned_limit rooms[2]; /* limits before any rank has registered
+                                        * memory */
     struct trib_transport *t = comm->engine.transport;
     trib_status_t st = TRIB_OK;
 
-    if (!hellos || !all)
+    if (!msgs1 || !all)
         st = trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %zu ranks", size);
     for (int near = 0; near < 2; near++)
         t->ops->pinned_limit(t, near, &rooms[near]);
     if (st == TRIB_OK)
-        st = say_hello(comm, rooms, &hello);
+        st = fill_msg1(comm, rooms, &wireup_msg1);
     if (st == TRIB_OK)
-        st = x->allgather(x->arg, "connect", &hello, sizeof(hello), hellos);
+        st = x->allgather(x->arg, "connect", &wireup_msg1, sizeof(wireup_msg1), msgs1);
     if (st == TRIB_OK)
-        st = check_hellos(comm, hellos);
+        st = check_all_msg1(comm, msgs1);
     if (st == TRIB_OK)
-        st = fit_window(comm, rooms, hellos);
+        st = fit_slot_budget(comm, rooms, msgs1);
     if (st == TRIB_OK)
-        st = find_facts(comm, hellos, &facts);
+        st = fill_msg2(comm, msgs1, &wireup_msg2);
     if (st == TRIB_OK)
-        st = x->allgather(x->arg, "settle", &facts, sizeof(facts), all);
+        st = x->allgather(x->arg, "settle", &wireup_msg2, sizeof(wireup_msg2), all);
     if (st == TRIB_OK)
-        st = settle(comm, all);
-    free(hellos);
+        st = take_all_msg2(comm, all);
+    free(msgs1);
     free(all);
     return st;
 }
 
-/* Everything after rank and size are known. */
+/* See communicator.h. */
 trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
                                const struct trib_exchange *x)
 {
@@ -463,6 +484,8 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
                                        .met = &comm->met,
                                        .guard = comm->guard,
                                        .secret = &comm->secret};
+    assert(rank >= 0 && rank < size);
+    assert(!comm->aggregators || comm->aggregators->n < size);
     e->cfg = &comm->cfg;
     e->log = &comm->log;
     e->err = &comm->cause;

@@ -275,7 +275,7 @@ static const struct refusal refusals[] = {
     {TRIB_MEDIAN, 0, TRIB_F32, "exact", NULL, "op is median: use codec none"},
     {TRIB_MEDIAN, 0, TRIB_F32, NULL, "ring", "use direct, flat or auto"},
     {TRIB_TRIMMED_MEAN, 0, TRIB_F32, NULL, "tree",
-     "op trimmed-mean needs all contributions at"},
+     "op trimmed-mean needs all contributions in"},
     {TRIB_TRIMMED_MEAN, 0.5, TRIB_F32, NULL, NULL,
      "it is 0.5, it must be 0 (for 0.1) to below"},
     {TRIB_TRIMMED_MEAN, -1, TRIB_F32, NULL, NULL, "it is -1"},

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Codecs whose ranks agree on scales before they encode: the plan's schedule begins
+ * with an all-reduce of these scales.
+ */
+#include <assert.h>
+
+#include "comm/locality.h"
+#include "comm/plan_parts.h"
+#include "pipeline/engine/run.h"
+
+enum {
+    AHEAD_ROUNDS = 8, /* rounds that one agreement covers: a window of them */
+    AHEAD_CHUNKS = 64, /* chunks of these rounds, so that programs stay short */
+    AHEAD_BYTES = 1 << 20, /* bytes of elements that are measured before the first
+                            * word */
+    FED_PARTS = 16, /* agreements that a vector fed piecewise has at least */
+};
+
+/*
+ * Joins several rounds of the schedule into one, so that ranks agree once for all of
+ * them.
+ *
+ * Ranks agree on a round while the previous one moves. Across a network an agreement
+ * waits behind everything in the queues, up to a window of chunks, so one agreement
+ * covers as many rounds as that. It does not cover more, or the link would idle while
+ * the first is measured. The rounds of a vector that is fed piecewise start when they
+ * are fed, and stay a small part of the vector. Within load/store reach an agreement is
+ * quick, and measured elements are still in the cache when they are encoded.
+ */
+static void join_rounds(struct trib_plan *plan, struct trib_schedule *s)
+{
+    struct trib_run_desc *r = &plan->run.desc;
+    uint32_t most =
+        r->op.feed == TRIB_FEED_WHOLE ? AHEAD_ROUNDS : r->rounds / FED_PARTS;
+    struct trib_schedule joined = {0};
+
+    assert(r->n_chunks > 0);
+    if (most > AHEAD_CHUNKS / r->n_chunks)
+        most = AHEAD_CHUNKS / r->n_chunks;
+    if (r->piece && most > AHEAD_BYTES / (r->piece * sizeof(float)))
+        most = (uint32_t)(AHEAD_BYTES / (r->piece * sizeof(float)));
+    if (most < 2 || plan->comm->load_store || r->cut == TRIB_CUT_BLOCKED)
+        return;
+    const uint32_t rounds = (uint32_t)trib_divide_up(r->rounds, most);
+    const uint32_t joins = (uint32_t)trib_divide_up(r->rounds, rounds);
+    trib_schedule_init(&joined, r->n_chunks);
+    for (uint32_t i = 0; i < joins; i++)
+        trib_schedule_append(&joined, s, i * r->n_chunks);
+    trib_schedule_free(s);
+    *s = joined;
+    r->n_chunks *= joins;
+    r->rounds = rounds;
+}
+
+trib_status_t trib_plan_put_agreement_first(struct trib_plan *plan,
+                                            struct trib_schedule *s)
+{
+    struct trib_engine *e = &plan->comm->engine;
+    struct trib_run_desc *r = &plan->run.desc;
+    size_t slot = plan->comm->cfg.chunk / sizeof(float);
+
+    assert(plan->codec && slot > 0);
+    join_rounds(plan, s);
+    size_t used =
+        r->cut == TRIB_CUT_BLOCKED ? r->n_chunks : trib_divide_up(r->total, r->piece);
+    /* One round agrees on the scales of those of its chunks that have elements. */
+    size_t floats = trib_codec_agreed_floats(plan->codec, r->piece) *
+                    (used < r->n_chunks ? used : r->n_chunks);
+    struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
+                               .op = trib_codec_agreement_op(plan->codec),
+                               .rank = e->rank,
+                               .size = e->ranks,
+                               .services = e->size - e->ranks,
+                               .tree = trib_plan_tree(plan->comm)};
+    struct trib_choice choice = {
+        .bytes = floats * sizeof(float),
+        .load_store = plan->comm->load_store,
+        .oversubscribed = plan->comm->oversubscribed,
+        .one_host = plan->comm->one_host,
+        .slot_bytes = plan->comm->cfg.chunk,
+    };
+    struct trib_schedule share = {0}, joined = {0};
+    struct trib_locality_groups groups;
+    char why[200];
+
+    trib_locality_describe(plan->comm, &choice);
+    trib_status_t st = trib_locality_group(plan->comm, choice.bytes, &groups, &shape);
+    if (st == TRIB_OK)
+        st = trib_plan_build(plan, trib_algo_choose(&shape, &choice, why, sizeof(why)),
+                             &shape, &share);
+    trib_locality_ungroup(&groups);
+    if (st != TRIB_OK)
+        return st;
+    size_t chunks = trib_divide_up(floats, slot * share.n_chunks) * share.n_chunks;
+    assert(share.n_chunks > 0 && chunks >= share.n_chunks);
+    trib_schedule_init(&joined, r->n_chunks);
+    for (uint32_t at = 0; at < chunks; at += share.n_chunks)
+        trib_schedule_append(&joined, &share, r->n_chunks + at);
+    trib_schedule_append(&joined, s, 0);
+    trib_schedule_free(&share);
+    trib_schedule_free(s);
+    *s = joined;
+    r->share_piece = trib_divide_up(floats, chunks);
+    r->rounds++;
+    return joined.failed ? trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
+                                          "no memory for a schedule")
+                         : TRIB_OK;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The checks of a plan's description: everything that a caller may have got wrong has a
+ * sentence.
+ */
+#include <assert.h>
+#include <float.h>
+#include <string.h>
+
+#include "comm/configured.h"
+#include "comm/plan_parts.h"
+#include "compress/robust_op.h"
+
+/*
+ * The largest chunk in bytes. The words of a codec are shorter than their elements: on
+ * an agg_comm a coded chunk may be several slots large, as long as its word fits into
+ * one. Raw elements get one slot and no more. On an aggregator the description comes
+ * from another host.
+ */
+static size_t chunk_most(const struct trib_comm *comm, bool coded)
+{
+    const size_t own =
+        comm->cfg.chunk > comm->chunk_asked ? comm->cfg.chunk : comm->chunk_asked;
+
+    if (!comm->aggregators)
+        return comm->chunk_asked;
+    return coded ? TRIB_AGG_CHUNKS_PER_WORD * own : own;
+}
+
+static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll,
+                                 const trib_desc_t *d)
+{
+    const bool coded = strcmp(trib_codec_of(comm, coll, d), "none") != 0;
+    const size_t most = chunk_most(comm, coded);
+
+    if (!d->chunk || (d->chunk >= 64 && d->chunk <= most))
+        return TRIB_OK;
+    return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                          "chunk is %zu bytes, it must be 64 to %zu, the size of %s "
+                          "(raise TRIB_CHUNK)",
+                          d->chunk, most,
+                          comm->aggregators && coded ? "the slots that it may take"
+                                                     : "a slot");
+}
+
+/* Robust operators need all contributions at once, and take a parameter. */
+static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
+{
+    const char *op = trib_op_name(d->op);
+
+    if (d->dtype > TRIB_BF16)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "op %s is of f32, f64, f16 and bf16, dtype is %s", op,
+                              trib_dtype_name(d->dtype));
+    if (d->op == TRIB_TRIMMED_MEAN && !(d->parameter >= 0 && d->parameter < 0.5))
+        return trib_comm_fail(
+            comm, TRIB_ERR_INVALID,
+            "op %s leaves out the part trib_desc_t.parameter at each end: it is "
+            "%g, it must be 0 (for 0.1) to below 0.5",
+            op, d->parameter);
+    if (d->op == TRIB_CLIPPED_MEAN &&
+        !(d->parameter > 0 &&
+          d->parameter <= (d->dtype == TRIB_F64 ? DBL_MAX : (double)FLT_MAX)))
+        return trib_comm_fail(
+            comm, TRIB_ERR_INVALID,
+            "op %s cuts elements to trib_desc_t.parameter: it is %g, it must be "
+            "above 0 and finite",
+            op, d->parameter);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *d)
+{
+    int size = comm->engine.ranks;
+    size_t bytes = trib_dtype_size(d->dtype), whole;
+
+    assert(size > 0);
+    if ((unsigned)coll >= TRIB_COLL_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "collective %d does not exist",
+                              (int)coll);
+    if (!bytes)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "dtype %d does not exist",
+                              (int)d->dtype);
+    if (trib_coll_sums(coll) && (unsigned)d->op >= TRIB_OP_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",
+                              (int)d->op);
+    if (trib_coll_sums(coll) && trib_robust_is(d->op) &&
+        check_robust(comm, d) != TRIB_OK)
+        return TRIB_ERR_INVALID;
+    if (trib_coll_has_root(coll) && (d->root < 0 || d->root >= size))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "root is %d, it must be a rank: 0 to %d", d->root,
+                              size - 1);
+    if ((unsigned)d->feed > TRIB_FEED_BACKWARD || (d->feed && !trib_coll_sums(coll)) ||
+        (d->feed && trib_coll_is_blocked(coll)))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "feed %d is not for %s: only all-reduce and reduce are "
+                              "fed piecewise",
+                              (int)d->feed, trib_coll_name(coll));
+    if (__builtin_mul_overflow(d->count, bytes, &whole) ||
+        __builtin_mul_overflow(whole, trib_coll_is_blocked(coll) ? (size_t)size : 1,
+                               &whole) ||
+        whole > PTRDIFF_MAX || (uint64_t)d->count >> TRIB_FRAME_COUNT_BITS)
+        return trib_comm_fail(comm, TRIB_ERR_OVERFLOW,
+                              "%zu elements of %zu bytes%s do not fit into memory",
+                              d->count, bytes,
+                              trib_coll_is_blocked(coll) ? " for each rank" : "");
+    return check_chunk(comm, coll, d);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a vector is cut into chunks and rounds. All ranks cut alike, so nothing may be
+ * used here but what they agree on.
+ */
+#include <assert.h>
+
+#include "comm/plan_parts.h"
+#include "pipeline/engine/run.h"
+#include "pipeline/payload/partial.h"
+
+enum {
+    /* Rounds of a vector. Over a network many rounds keep the filling and draining of
+     * the pipeline short; on one host the cores themselves move the data, and no wire
+     * would idle. */
+    ROUNDS_GOOD = 8,
+    ROUNDS_GOOD_ONE_HOST = 2,
+    ZERO_COPY_MIN = 16384, /* bytes of a chunk, from which an ADVERT frame pays off */
+    PLACE_MIN = 262144, /* bytes of a vector, from which an ADVERT message pays
+                            * off */
+};
+
+/* True if all ranks read the sums of words in the memory where the aggregator builds
+ * them. */
+static bool sums_in_place(const struct trib_plan *plan)
+{
+    const struct trib_comm *comm = plan->comm;
+
+    return comm->aggregators && comm->load_store && comm->cfg.zero_copy &&
+           !comm->aggregators->tree && trib_coded_linear(&plan->run);
+}
+
+/* The most elements of a chunk. With a quorum, a bitmap of the ranks follows each
+ * word. */
+static size_t piece_max(const struct trib_plan *plan, size_t chunk,
+                        size_t element_bytes)
+{
+    size_t (*bound)(const struct trib_codec *, size_t) =
+        sums_in_place(plan)              ? trib_codec_own_bound
+        : !trib_coded_linear(&plan->run) ? trib_codec_bound
+        : plan->run.desc.gathers         ? trib_codec_star_bound
+                                         : trib_codec_sum_bound;
+    const size_t slot = plan->comm->cfg.chunk < chunk ? plan->comm->cfg.chunk : chunk;
+    const size_t mask = plan->run.desc.quorum.need
+                            ? trib_quorum_mask_bytes(plan->comm->engine.ranks)
+                            : 0;
+
+    if (!plan->codec)
+        return chunk / element_bytes;
+    return trib_codec_cut(plan->codec, plan->run.desc.count,
+                          chunk > mask ? chunk - mask : 1,
+                          slot > mask ? slot - mask : 1, bound);
+}
+
+/*
+ * Rounds n elements up, so that each chunk begins on a cache line, and on a bucket if
+ * the codec has buckets: the borders of chunks then do not change what a codec does to
+ * an element. Short vectors leave chunks empty instead. If a unit is larger than a
+ * chunk may be, it is cut.
+ */
+static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size_t line)
+{
+    size_t unit = plan->codec ? trib_codec_unit(plan->codec) : line;
+
+    if (unit > most)
+        unit = 64;
+    size_t whole = trib_divide_up(n, unit) * unit;
+    return whole <= most && (n > line || plan->codec) ? whole : n;
+}
+
+/* The bytes of a chunk. A code word has the same number of elements on every path, so
+ * the loss does not depend on the path. Only an agg_comm has chunks larger than a slot;
+ * their words fit into one. */
+static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
+{
+    const struct trib_comm *comm = plan->comm;
+    size_t slot = comm->cfg.chunk;
+
+    if (plan->codec && comm->chunk_asked < slot)
+        slot = comm->chunk_asked;
+    return d->chunk && (d->chunk < slot || plan->codec) ? d->chunk : slot;
+}
+
+/* Bytes of a chunk that peers can read in place: raw elements, or at an aggregator the
+ * sums of words that add. All other words are built in slots. */
+static size_t shared_bytes(const struct trib_plan *plan)
+{
+    const struct trib_run *run = &plan->run;
+
+    if (!plan->codec)
+        return run->desc.piece * run->desc.element;
+    return plan->comm->aggregators && trib_coded_linear(run)
+               ? trib_codec_sum_bound(plan->codec, run->desc.piece)
+               : 0;
+}
+
+trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
+{
+    struct trib_run_desc *r = &plan->run.desc;
+    const struct trib_comm *comm = plan->comm;
+    size_t size = trib_dtype_size(d->dtype);
+    size_t slot = chunk_of(plan, d);
+    size_t most = piece_max(plan, slot, size);
+    size_t usual = slot < comm->chunk_asked || plan->codec ? slot : comm->chunk_asked;
+    size_t parts = trib_coll_is_blocked(r->op.coll) ? 1 : r->n_chunks;
+
+    assert(size > 0 && parts > 0 && most > 0);
+    r->total =
+        d->count * (trib_coll_is_blocked(r->op.coll) ? (size_t)comm->engine.ranks : 1);
+    r->cut = trib_coll_is_blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
+    if (plan->codec && trib_codec_undivided(plan->codec))
+        parts = 1; /* later chunks of a round may be empty */
+    size_t rounds = trib_divide_up(d->count, parts * most);
+    size_t good = comm->one_host ? ROUNDS_GOOD_ONE_HOST : ROUNDS_GOOD;
+    if (rounds < good && usual < slot) { /* large chunks would leave too few rounds */
+        size_t more = trib_divide_up(d->count, parts * piece_max(plan, usual, size));
+        rounds = more < good ? more : good;
+    }
+    r->piece = piece_of(plan, trib_divide_up(d->count, parts * (rounds ? rounds : 1)),
+                        most, 64 / size);
+    parts = trib_coll_is_blocked(r->op.coll) ? 1 : r->n_chunks;
+    /* A vector without elements has one round of empty chunks. */
+    rounds = r->piece ? trib_divide_up(d->count, parts * r->piece) : 1;
+    if (rounds * r->n_chunks > UINT32_MAX / 2)
+        return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
+                              "%zu elements need more chunks of %zu bytes than can be "
+                              "numbered (raise TRIB_CHUNK)",
+                              d->count, slot);
+    assert(rounds > 0);
+    r->rounds = (uint32_t)rounds;
+    r->zero_copy = comm->cfg.zero_copy && comm->engine.size > 1 &&
+                   shared_bytes(plan) >= ZERO_COPY_MIN;
+    r->place = r->zero_copy && !plan->codec && r->total * size >= PLACE_MIN;
+    r->stream = r->total * size > comm->cache_bytes;
+    r->stream_kept = 2 * r->total * size > comm->cache_bytes;
+    return TRIB_OK;
+}

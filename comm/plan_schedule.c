@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The algorithm of a plan, asked for by name or chosen by cost, and its schedule.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "comm/locality.h"
+#include "comm/plan_parts.h"
+#include "compress/robust_op.h"
+
+static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
+                                    const struct trib_shape *shape,
+                                    const struct trib_algo **algo_out)
+{
+    const struct trib_algo *a = trib_algo_find(name);
+    struct trib_error err = {0};
+
+    const bool fits = a && (a->colls >> shape->coll & 1) && a->can(shape);
+    if (fits && trib_coll_sums(shape->coll) && trib_robust_is(shape->op) &&
+        !trib_algo_gathers(a, shape))
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "op %s needs all contributions in one place, and algorithm %s%s "
+            "forwards partial sums: %s",
+            trib_op_name(shape->op), name, shape->tree ? ", a tree," : "",
+            shape->tree ? "list one level of aggregators in TRIB_SERVICE"
+                        : "use direct, flat or auto");
+    if (fits) {
+        snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
+        *algo_out = a;
+        return TRIB_OK;
+    }
+    if (a)
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "algorithm %s cannot do %s with %d rank%s (trib-info lists "
+            "what each can do)",
+            name, trib_coll_name(shape->coll), shape->size,
+            shape->size == 1 ? "" : "s");
+    trib_status_t st = trib_settings_algorithm(name, &err);
+    return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
+}
+
+static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *shape,
+                            const trib_desc_t *d, const struct trib_algo **algo_out)
+{
+    struct trib_comm *comm = plan->comm;
+    const char *name = comm->aggregators ? trib_algo_of_aggregators()->name
+                       : d->algorithm    ? d->algorithm
+                                         : comm->cfg.algorithm;
+    uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
+    /* Words that add are never encoded again. */
+    bool merged = trib_coll_sums(shape->coll) && flags & TRIB_CODEC_LINEAR;
+    struct trib_choice choice = {
+        .bytes = d->count * trib_dtype_size(d->dtype),
+        .load_store = comm->load_store,
+        .sparse = flags & TRIB_CODEC_SPARSE,
+        .lossy = plan->codec && !merged,
+        .oversubscribed = comm->oversubscribed,
+        .one_host = comm->one_host,
+        .slot_bytes = comm->cfg.chunk,
+        .gathers = trib_coll_sums(shape->coll) && trib_robust_is(shape->op),
+    };
+
+    trib_locality_describe(comm, &choice);
+    if (!trib_text_is_auto(name) &&
+        !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
+        return find_algorithm(plan, name, shape, algo_out);
+    *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
+    if (!*algo_out)
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED, "no algorithm for %s with %d rank%s",
+            trib_coll_name(shape->coll), shape->size, shape->size == 1 ? "" : "s");
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_build(struct trib_plan *plan, const struct trib_algo *algo,
+                              const struct trib_shape *shape, struct trib_schedule *out)
+{
+    char wrong[200] = "";
+    trib_status_t st = algo->build(shape, out);
+
+    if (st == TRIB_OK)
+        st = trib_schedule_check(out, shape, wrong, sizeof(wrong));
+    if (st == TRIB_OK)
+        return st;
+    trib_schedule_free(out);
+    return trib_comm_fail(plan->comm, st, "cannot build %s for %s: %s", algo->name,
+                          trib_coll_name(shape->coll), wrong);
+}
+
+/* Append to plan->why how many ranks lead each host or group, if the algorithm has
+ * leaders. */
+static void explain_leaders(struct trib_plan *plan, const struct trib_algo *algo,
+                            const struct trib_locality_groups *groups)
+{
+    const size_t n = strlen(plan->why);
+    char *end = plan->why + n;
+
+    if (!groups->kind || !algo->groups)
+        return;
+    if (strcmp(groups->kind, "host") == 0)
+        snprintf(end, sizeof(plan->why) - n, "; leaders of a host: %d",
+                 groups->groups.leaders);
+    else
+        snprintf(end, sizeof(plan->why) - n, "; %d group%s by %s, leaders of each: %d",
+                 groups->groups.n, groups->groups.n == 1 ? "" : "s", groups->kind,
+                 groups->groups.leaders);
+}
+
+trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t *d,
+                                       struct trib_shape *shape,
+                                       struct trib_schedule *out)
+{
+    const struct trib_engine *e = &plan->comm->engine;
+    struct trib_run_desc *r = &plan->run.desc;
+    const struct trib_algo *algo = NULL;
+    struct trib_locality_groups groups;
+
+    assert(e->size >= e->ranks);
+    *shape = (struct trib_shape){.coll = r->op.coll,
+                                 .op = d->op,
+                                 .rank = e->rank,
+                                 .size = e->ranks,
+                                 .services = e->size - e->ranks,
+                                 .tree = trib_plan_tree(plan->comm),
+                                 .root = trib_coll_has_root(r->op.coll) ? d->root : 0};
+    trib_status_t st = trib_locality_group(
+        plan->comm, d->count * trib_dtype_size(d->dtype), &groups, shape);
+    if (st == TRIB_OK)
+        st = choose(plan, shape, d, &algo);
+    if (st == TRIB_OK)
+        st = trib_plan_build(plan, algo, shape, out);
+    if (st == TRIB_OK)
+        explain_leaders(plan, algo, &groups);
+    trib_locality_ungroup(&groups);
+    shape->groups = NULL;
+    if (st != TRIB_OK)
+        return st;
+    assert(out->n_chunks > 0);
+    plan->run.name = algo->name;
+    r->n_chunks = out->n_chunks;
+    r->gathers = trib_algo_gathers(algo, shape);
+    return TRIB_OK;
+}
