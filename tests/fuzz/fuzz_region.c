@@ -310,10 +310,15 @@ static void run_pair(const char *name, int how, struct edits *all)
 static void run_ucx(struct edits *all)
 {
     struct trib_error err = {0};
-    struct ucx u = {.size = 2, .err = &err, .table = {.owner = "ucx"}};
+    struct ucx u = {
+        .size = 2,
+        .err = &err,
+        .table = {.owner = "ucx"},
+        .local = {.owner = "ucx", .magic = UCX_MAGIC, .version = UCX_VERSION},
+    };
     struct trib_table_export x = {
         .magic = UCX_MAGIC, .region = 1, .key = 5, .len = LEN};
-    struct ucx_address a = {.magic = UCX_MAGIC, .version = UCX_VERSION, .port = 1};
+    struct trib_ip_address a = {.magic = UCX_MAGIC, .version = UCX_VERSION, .port = 1};
     struct trib_address address = {.len = sizeof(a)};
     struct trib_blob blob = {.len = sizeof(x)};
     struct trib_remote *remote;
@@ -325,9 +330,9 @@ static void run_ucx(struct edits *all)
     for (int i = 0; i < EDITS_MOST && edits_next(all, &e); i++)
         (void)edit_apply(all, &e, e.place & 1 ? (void *)&address : (void *)&blob,
                          e.place & 1 ? sizeof(address) : sizeof(blob));
-    u.peers[1].state = UCX_PEER_UNKNOWN;
+    u.peers[1].base.state = TRIB_PEER_UNKNOWN;
     (void)trib_ucx_reach(&u.base, 1, &address);
-    u.peers[1].state = UCX_PEER_CONNECTED;
+    u.peers[1].base.state = TRIB_PEER_CONNECTED;
     u.peers[1].key = 5;
     if (trib_ucx_import(&u.base, 1, &blob, &remote) == TRIB_OK) {
         trib_ucx_release(&u.base, remote);
@@ -393,7 +398,7 @@ static void run_verbs(struct edits *all)
         need(choice.address[i].n + choice.address[i].more <= VERBS_ADDRESSES);
         (void)trib_verbs_leads_back(&v, &choice.address[i], &choice.address[i].ip[0]);
     }
-    v.peers[1].state = VERBS_PEER_CONNECTED;
+    v.peers[1].base.state = TRIB_PEER_CONNECTED;
     v.peers[1].key = 5;
     if (trib_verbs_import(&v.base, 1, &blob, &remote) == TRIB_OK) {
         const struct verbs_remote *r = (const struct verbs_remote *)remote;

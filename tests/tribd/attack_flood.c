@@ -47,7 +47,7 @@ static bool readdress(uint8_t *hello, uint32_t each, const uint16_t port[2])
 {
     static const uint8_t loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
     const size_t at = attack_find(hello, each, TCP_MAGIC);
-    struct tcp_address address;
+    struct trib_ip_address address;
 
     if (at + sizeof(address) > each)
         return false;

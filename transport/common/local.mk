@@ -9,7 +9,9 @@ libtransport_la_SOURCES += \
 	transport/common/net_addr.c transport/common/net_addr.h \
 	transport/common/net_fence.c \
 	transport/common/net_ways.c \
+	transport/common/ip_endpoint.c transport/common/ip_endpoint.h \
 	transport/common/own_memory.c transport/common/own_memory.h \
+	transport/common/peer.c transport/common/peer.h \
 	transport/common/peer_liveness.c transport/common/peer_liveness.h \
 	transport/common/region_table.c transport/common/region_table.h \
 	transport/common/sealed_record.c transport/common/sealed_record.h \

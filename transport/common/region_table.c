@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "transport/common/peer.h"
 #include "transport/transport.h"
 
 static trib_status_t grow(struct trib_region_table *table, struct trib_error *err)
@@ -149,11 +150,6 @@ uint8_t *trib_table_place(const struct trib_region_table *table, uint32_t id,
     return region->ptr + off;
 }
 
-static bool fits(size_t off, size_t len, size_t size)
-{
-    return off <= size && len <= size - off;
-}
-
 trib_status_t trib_table_check(const struct trib_write *w, int peer,
                                struct trib_error *err)
 {
@@ -161,17 +157,10 @@ trib_status_t trib_table_check(const struct trib_write *w, int peer,
     const struct trib_table_remote *remote =
         (const struct trib_table_remote *)w->remote;
 
-    if (!local || !remote || remote->peer != peer)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "a write to peer %d without a region here and one of its own",
-                         peer);
-    if (!fits(w->local_off, w->len, local->len) ||
-        !fits(w->remote_off, w->len, remote->len))
-        return trib_fail(
-            err, TRIB_ERR_RANGE,
-            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu", w->len,
-            w->local_off, local->len, w->remote_off, remote->len);
-    return TRIB_OK;
+    if (!local || !remote)
+        return trib_peer_check_bounds(w, peer, NULL, err);
+    const struct trib_write_bounds bounds = {remote->peer, local->len, remote->len};
+    return trib_peer_check_bounds(w, peer, &bounds, err);
 }
 
 void trib_table_free(struct trib_region_table *table)

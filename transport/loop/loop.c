@@ -114,9 +114,7 @@ static trib_status_t loop_address(struct trib_transport *t, struct trib_address 
         .pid = loop->me.pid,
     };
 
-    memset(out, 0, sizeof(*out));
-    out->len = sizeof(a);
-    memcpy(out->bytes, &a, sizeof(a));
+    trib_peer_address(&a, sizeof(a), out);
     return TRIB_OK;
 }
 
@@ -124,12 +122,10 @@ static trib_status_t address_check(struct loop *loop, int peer,
                                    const struct trib_address *address,
                                    struct loop_address *out)
 {
-    memset(out, 0, sizeof(*out));
-    if (address->len == sizeof(*out))
-        memcpy(out, address->bytes, sizeof(*out));
-    if (out->magic != LOOP_MAGIC)
-        return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d: not an address of loop",
-                         peer);
+    trib_status_t status = trib_peer_read_address(address, peer, "loop", LOOP_MAGIC,
+                                                  out, sizeof(*out), loop->err);
+    if (status != TRIB_OK)
+        return status;
     struct trib_process who = {
         .boot = out->boot, .space = out->space, .start = out->start, .pid = out->pid};
     if (!trib_process_same(&who, &loop->me))
@@ -158,9 +154,9 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
         return trib_fail(loop->err, TRIB_ERR_INVALID, "peer %d of %d does not exist",
                          peer, loop->size);
     struct loop_peer *p = &loop->peers[peer];
-    if (p->state == LOOP_CONNECTED)
+    if (p->state == TRIB_PEER_CONNECTED)
         return TRIB_OK;
-    if (p->state != LOOP_UNKNOWN)
+    if (p->state != TRIB_PEER_UNKNOWN)
         return trib_fail(loop->err, TRIB_ERR_PEER_LOST,
                          "peer %d was lost or left before", peer);
     trib_status_t status = address_check(loop, peer, address, &a);
@@ -184,7 +180,7 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
     assert(made);
     (void)made;
     atomic_store_explicit(&p->endpoint, ep, memory_order_release);
-    p->state = LOOP_CONNECTED;
+    p->state = TRIB_PEER_CONNECTED;
     return TRIB_OK;
 }
 
@@ -192,12 +188,12 @@ static void loop_disconnect(struct trib_transport *t, int peer)
 {
     struct loop *loop = loop_of(t);
 
-    if (peer < 0 || peer >= loop->size || loop->peers[peer].state == LOOP_LEFT)
+    if (peer < 0 || peer >= loop->size || loop->peers[peer].state == TRIB_PEER_LEFT)
         return;
     atomic_store(&loop->own->senders[peer].left, 1);
-    if (loop->peers[peer].state == LOOP_CONNECTED)
+    if (loop->peers[peer].state == TRIB_PEER_CONNECTED)
         endpoint_wake(loop->peers[peer].endpoint);
-    loop->peers[peer].state = LOOP_LEFT;
+    loop->peers[peer].state = TRIB_PEER_LEFT;
 }
 
 static void loop_leave(struct trib_transport *t, const bool *which)
@@ -215,7 +211,7 @@ static void loop_close(struct trib_transport *t)
         return; /* a forked child: its parent's locks may be held; all this is a copy */
     trib_loop_close_memory(loop);
     for (int i = 0; i < loop->size; i++) {
-        if (loop->peers[i].state == LOOP_CONNECTED)
+        if (loop->peers[i].state == TRIB_PEER_CONNECTED)
             endpoint_wake(loop->peers[i].endpoint);
         trib_segment_release(&loop->peers[i].seg, false);
         free(loop->peers[i].posted);
@@ -233,17 +229,10 @@ static trib_status_t check_write(struct loop *loop, int peer,
 
     if (w->len == 0)
         return TRIB_OK;
-    if (!local || !remote || remote->peer != peer)
-        return trib_fail(loop->err, TRIB_ERR_INVALID,
-                         "a write to peer %d without a region here and one of its own",
-                         peer);
-    if (w->local_off > local->len || w->len > local->len - w->local_off ||
-        w->remote_off > remote->len || w->len > remote->len - w->remote_off)
-        return trib_fail(
-            loop->err, TRIB_ERR_RANGE,
-            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu", w->len,
-            w->local_off, local->len, w->remote_off, remote->len);
-    return TRIB_OK;
+    if (!local || !remote)
+        return trib_peer_check_bounds(w, peer, NULL, loop->err);
+    const struct trib_write_bounds bounds = {remote->peer, local->len, remote->len};
+    return trib_peer_check_bounds(w, peer, &bounds, loop->err);
 }
 
 /* The queue has room for `depth` writes of each sender, and the caller has counted. */
@@ -284,9 +273,9 @@ static trib_status_t loop_write(struct trib_transport *t, int peer,
 
     assert(peer >= 0 && peer < loop->size);
     struct loop_peer *p = &loop->peers[peer];
-    if (p->state != LOOP_CONNECTED)
-        return p->state == LOOP_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
-    trib_status_t status = check_write(loop, peer, write);
+    trib_status_t status = trib_peer_check_write(p->state);
+    if (status == TRIB_OK)
+        status = check_write(loop, peer, write);
     if (status != TRIB_OK)
         return status;
     if (p->tail - p->head >= loop->depth)
@@ -301,7 +290,7 @@ static int take_done(struct loop *loop, int peer, struct trib_event *events, int
     struct loop_endpoint *ep = p->endpoint;
     int n = 0;
 
-    if (p->state != LOOP_CONNECTED || p->head == p->tail)
+    if (p->state != TRIB_PEER_CONNECTED || p->head == p->tail)
         return 0;
     uint32_t taken = atomic_load(&ep->senders[loop->self].taken);
     for (; n < max && p->head != taken; p->head++) {
@@ -362,7 +351,7 @@ static const char *loss(struct loop *loop, int peer, bool *left_out)
     struct loop_endpoint *ep = p->endpoint;
 
     *left_out = false;
-    if (p->state != LOOP_CONNECTED || peer == loop->self)
+    if (p->state != TRIB_PEER_CONNECTED || peer == loop->self)
         return NULL;
     if (atomic_load(&ep->senders[loop->self].refused))
         return "has refused a write to memory that it does not register";
@@ -381,7 +370,7 @@ static int report_losses(struct loop *loop, struct trib_event *events, int max)
         const char *why = loss(loop, i, &left);
         if (!why || !drained(loop, i))
             continue;
-        loop->peers[i].state = LOOP_LOST;
+        loop->peers[i].state = TRIB_PEER_LOST;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = i;
         events[n].left = left;
@@ -401,7 +390,7 @@ static int loop_poll(struct trib_transport *t, struct trib_event *events, int ma
         n += take_done(loop, i, events + n, max - n);
     n += take_arrived(loop, events + n, max - n);
     for (int i = 0; i < loop->size; i++) {
-        if (loop->peers[i].wake && loop->peers[i].state == LOOP_CONNECTED)
+        if (loop->peers[i].wake && loop->peers[i].state == TRIB_PEER_CONNECTED)
             endpoint_wake(loop->peers[i].endpoint);
         loop->peers[i].wake = false;
     }

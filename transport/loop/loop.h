@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "transport/common/peer.h"
 #include "transport/common/segment.h"
 #include "transport/transport.h"
 #include "base/process.h"
@@ -64,10 +65,8 @@ struct loop_endpoint {
     /* then size * depth entries */
 };
 
-enum loop_peer_state { LOOP_UNKNOWN, LOOP_CONNECTED, LOOP_LOST, LOOP_LEFT };
-
 struct loop_peer {
-    enum loop_peer_state state;
+    enum trib_peer_state state;
     struct trib_segment seg;
     _Atomic(struct loop_endpoint *) endpoint;
     bool wake; /* writes of this peer are done: it may be waiting for that */

@@ -141,11 +141,12 @@ trib_status_t trib_loop_import(struct trib_transport *t, int peer,
     struct loop *loop = loop_of(t);
     struct loop_export x = {0};
 
-    if (peer < 0 || peer >= loop->size || loop->peers[peer].state == LOOP_UNKNOWN)
-        return trib_fail(loop->err, TRIB_ERR_INVALID,
-                         "peer %d is not connected: cannot import its memory", peer);
-    if (loop->peers[peer].state != LOOP_CONNECTED)
-        return trib_fail(loop->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    const struct trib_peers peers = {loop->peers, sizeof(*loop->peers), loop->self,
+                                     loop->size, loop->err};
+    trib_status_t status = trib_peer_check_import(&peers, peer);
+
+    if (status != TRIB_OK)
+        return status;
     if (blob->len == sizeof(x))
         memcpy(&x, blob->bytes, sizeof(x));
     if (x.magic != LOOP_MAGIC || x.pid != loop->me.pid || x.len == 0)

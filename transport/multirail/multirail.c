@@ -35,7 +35,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
     memcpy(event->why, p->why, sizeof(event->why));
     if (!event->left)
         trib_multirail_drop_peer(r, peer);
-    trib_multirail_leave_rails(r, peer, MULTIRAIL_PEER_LOST);
+    trib_multirail_leave_rails(r, peer, TRIB_PEER_LOST);
     return 1;
 }
 
@@ -52,7 +52,7 @@ static int report(struct multirail *r, struct trib_event *events, int max)
         n += trib_multirail_deliver(p, peer, events + n, max - n);
         if (p->log)
             n += trib_multirail_reap(r, peer, events + n, max - n);
-        if (p->state == MULTIRAIL_PEER_GOING && n < max)
+        if (p->state == TRIB_PEER_GOING && n < max)
             n += report_loss(r, peer, events + n);
         if (n == max || p->trouble) {
             i++;
@@ -90,11 +90,11 @@ static void pump(struct multirail *r, int first, int last, const bool *which)
         (void)trib_multirail_pull(r);
         for (int i = first; i <= last; i++) {
             struct multirail_peer *p = &r->peers[i];
-            if ((which && !which[i]) || p->state != MULTIRAIL_PEER_CONNECTED ||
+            if ((which && !which[i]) || p->state != TRIB_PEER_CONNECTED ||
                 !p->trouble)
                 continue;
             trib_multirail_recover(r, i);
-            busy |= p->state == MULTIRAIL_PEER_CONNECTED && p->trouble && !p->left;
+            busy |= p->state == TRIB_PEER_CONNECTED && p->trouble && !p->left;
         }
         if (busy)
             usleep(100);
@@ -105,10 +105,10 @@ static void multirail_disconnect(struct trib_transport *t, int peer)
 {
     struct multirail *r = multirail_of(t);
 
-    if (peer < 0 || peer >= r->size || r->peers[peer].state == MULTIRAIL_PEER_LEFT)
+    if (peer < 0 || peer >= r->size || r->peers[peer].state == TRIB_PEER_LEFT)
         return;
     pump(r, peer, peer, NULL);
-    trib_multirail_leave_rails(r, peer, MULTIRAIL_PEER_LEFT);
+    trib_multirail_leave_rails(r, peer, TRIB_PEER_LEFT);
 }
 
 static void multirail_leave(struct trib_transport *t, const bool *which)
@@ -119,8 +119,8 @@ static void multirail_leave(struct trib_transport *t, const bool *which)
     for (int k = 0; k < r->n; k++)
         r->inner[k]->ops->leave(r->inner[k], which);
     for (int i = 0; i < r->size; i++)
-        if ((!which || which[i]) && r->peers[i].state != MULTIRAIL_PEER_LEFT)
-            trib_multirail_leave_rails(r, i, MULTIRAIL_PEER_LEFT); /* its rails are left
+        if ((!which || which[i]) && r->peers[i].state != TRIB_PEER_LEFT)
+            trib_multirail_leave_rails(r, i, TRIB_PEER_LEFT); /* its rails are left
                                                                     * already */
 }
 

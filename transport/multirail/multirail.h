@@ -24,6 +24,7 @@
 #include <sys/queue.h>
 
 #include "base/error.h"
+#include "transport/common/peer.h"
 #include "transport/multirail/multirail_wire.h"
 #include "transport/transport.h"
 
@@ -112,14 +113,6 @@ struct multirail_rail {
     bool probing;
 };
 
-enum multirail_peer_state {
-    MULTIRAIL_PEER_UNKNOWN, /* not connected; what it writes arrives */
-    MULTIRAIL_PEER_CONNECTED,
-    MULTIRAIL_PEER_GOING, /* lost; what it wrote is still delivered first */
-    MULTIRAIL_PEER_LOST,
-    MULTIRAIL_PEER_LEFT, /* we left it */
-};
-
 enum multirail_flow {
     MULTIRAIL_FLOWING,
     MULTIRAIL_ASKING, /* waits for the peer's word from where to repeat */
@@ -128,7 +121,7 @@ enum multirail_flow {
 
 /* Sets of rails are bits: 1 << rail. */
 struct multirail_peer {
-    enum multirail_peer_state state;
+    enum trib_peer_state state;
     int n; /* rails; 0: not known yet */
     bool plain; /* it has one device, and so one rail, over whichever of ours it
                  * comes */
@@ -200,6 +193,11 @@ struct multirail {
 static inline struct multirail *multirail_of(struct trib_transport *t)
 {
     return (struct multirail *)t;
+}
+
+static inline struct trib_peers multirail_peers(const struct multirail *r)
+{
+    return (struct trib_peers){r->peers, sizeof(*r->peers), r->self, r->size, r->err};
 }
 
 static inline unsigned multirail_all(const struct multirail_peer *p)
@@ -328,6 +326,6 @@ void trib_multirail_take_answer(struct multirail *r, int peer, int losses);
 void trib_multirail_drop_peer(struct multirail *r, int peer);
 /** trib_multirail_leave_rails - leave all rails of a peer. */
 void trib_multirail_leave_rails(struct multirail *r, int peer,
-                                enum multirail_peer_state state);
+                                enum trib_peer_state state);
 
 #endif

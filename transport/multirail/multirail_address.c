@@ -272,10 +272,10 @@ trib_status_t trib_multirail_import(struct trib_transport *t, int peer,
 {
     struct multirail *r = multirail_of(t);
 
-    if (peer < 0 || peer >= r->size || r->peers[peer].state == MULTIRAIL_PEER_UNKNOWN)
+    if (peer < 0 || peer >= r->size || r->peers[peer].state == TRIB_PEER_UNKNOWN)
         return trib_fail(r->err, TRIB_ERR_INVALID,
                          "peer %d is not connected: cannot import its memory", peer);
-    if (r->peers[peer].state != MULTIRAIL_PEER_CONNECTED)
+    if (r->peers[peer].state != TRIB_PEER_CONNECTED)
         return trib_fail(r->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
     struct multirail_remote *remote = calloc(1, sizeof(*remote));
     if (!remote)

@@ -173,7 +173,7 @@ static trib_status_t connect_all(struct multirail *r, int peer,
         return trib_fail(r->err, failed ? status : TRIB_ERR_PEER_LOST, "%s", p->why);
     if (failed && !r->confirms)
         return trib_fail(r->err, status, "%s", p->why);
-    p->state = MULTIRAIL_PEER_CONNECTED;
+    p->state = TRIB_PEER_CONNECTED;
     trib_multirail_set_order(&p->out, p, 0);
     if (failed)
         trib_multirail_fail_rails(r, peer, failed);
@@ -194,15 +194,12 @@ trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
 {
     struct multirail *r = multirail_of(t);
 
-    if (peer < 0 || peer >= r->size || peer == r->self)
-        return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
-                         peer, r->size);
+    const struct trib_peers peers = multirail_peers(r);
+    trib_status_t status = trib_peer_check_connect(&peers, peer);
+
+    if (status != TRIB_OK || r->peers[peer].state == TRIB_PEER_CONNECTED)
+        return status;
     struct multirail_peer *p = &r->peers[peer];
-    if (p->state == MULTIRAIL_PEER_CONNECTED)
-        return TRIB_OK;
-    if (p->state != MULTIRAIL_PEER_UNKNOWN)
-        return trib_fail(r->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
-                         peer);
     struct multirail_parsed_address *whole = malloc(sizeof(*whole));
     if (!p->log)
         p->log = calloc(MULTIRAIL_LOG, sizeof(*p->log));
@@ -210,7 +207,7 @@ trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
         free(whole);
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    trib_status_t status = trib_multirail_match(r, peer, address, whole);
+    status = trib_multirail_match(r, peer, address, whole);
     if (status == TRIB_OK)
         status = connect_all(r, peer, whole);
     free(whole);

@@ -59,7 +59,7 @@ void trib_multirail_drop_peer(struct multirail *r, int peer)
 }
 
 void trib_multirail_leave_rails(struct multirail *r, int peer,
-                                enum multirail_peer_state state)
+                                enum trib_peer_state state)
 {
     struct multirail_peer *p = &r->peers[peer];
 
@@ -88,7 +88,7 @@ static void give_up(struct multirail *r, int peer)
 
     p->dead |= p->doomed;
     p->epoch++;
-    if (p->state != MULTIRAIL_PEER_CONNECTED)
+    if (p->state != TRIB_PEER_CONNECTED)
         return;
     p->flow = MULTIRAIL_ASKING;
     for (int k = 0; k < p->n; k++)
@@ -215,8 +215,8 @@ static void finish(struct multirail *r, int peer)
 
     trib_multirail_drain(r);
     trib_multirail_reorder(p);
-    if (p->state == MULTIRAIL_PEER_CONNECTED)
-        p->state = MULTIRAIL_PEER_GOING;
+    if (p->state == TRIB_PEER_CONNECTED)
+        p->state = TRIB_PEER_GOING;
     else /* never connected: nobody is told */
         p->trouble = false;
 }
@@ -245,7 +245,7 @@ void trib_multirail_recover(struct multirail *r, int peer)
 
     if (!p->trouble_at)
         p->trouble_at = trib_now_ns();
-    if (p->state == MULTIRAIL_PEER_GOING)
+    if (p->state == TRIB_PEER_GOING)
         return;
     if (!is_over(r, p) && r->confirms) {
         if ((p->left & ~(unsigned)p->dead) && waited(p, LEAVE_MS))
@@ -257,7 +257,7 @@ void trib_multirail_recover(struct multirail *r, int peer)
         finish(r, peer);
         return;
     }
-    if (!r->confirms || p->state != MULTIRAIL_PEER_CONNECTED)
+    if (!r->confirms || p->state != TRIB_PEER_CONNECTED)
         return;
     bool well = go_on(r, peer);
     if (!well || ((p->left | p->doomed) & ~(unsigned)p->dead))

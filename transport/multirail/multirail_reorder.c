@@ -207,7 +207,7 @@ static void take(struct multirail *r, int inner, const struct trib_event *e)
 {
     const struct multirail_peer *p = &r->peers[e->peer];
 
-    if (p->state == MULTIRAIL_PEER_LOST || p->state == MULTIRAIL_PEER_LEFT)
+    if (p->state == TRIB_PEER_LOST || p->state == TRIB_PEER_LEFT)
         return;
     if (e->kind == TRIB_EVENT_ARRIVED)
         take_arrived(r, inner, e);

@@ -62,9 +62,9 @@ void trib_multirail_fail_peer(struct multirail *r, int peer, const char *why)
 {
     struct multirail_peer *p = &r->peers[peer];
 
-    if (p->state != MULTIRAIL_PEER_CONNECTED)
+    if (p->state != TRIB_PEER_CONNECTED)
         return;
-    p->state = MULTIRAIL_PEER_GOING;
+    p->state = TRIB_PEER_GOING;
     snprintf(p->why, sizeof(p->why), "%.150s", why);
     trouble(r, peer);
 }

@@ -200,7 +200,7 @@ static void shm_close(struct trib_transport *t)
     trib_shm_free_memory(shm, in_child);
     for (int i = 0; i < shm->size; i++) {
         struct shm_peer *p = &shm->peers[i];
-        if (!in_child && p->state == SHM_PEER_CONNECTED)
+        if (!in_child && p->state == TRIB_PEER_CONNECTED)
             trib_shm_ring(shm, i);
         if (p->pipe >= 0)
             close(p->pipe);
@@ -242,8 +242,8 @@ static trib_status_t shm_write(struct trib_transport *t, int peer,
 
     assert(peer >= 0 && peer < shm->size);
     struct shm_peer *p = &shm->peers[peer];
-    if (p->state != SHM_PEER_CONNECTED)
-        return p->state == SHM_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    if (p->state != TRIB_PEER_CONNECTED)
+        return p->state == TRIB_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
     if (!write->quiet && ring_full(p))
         return TRIB_ERR_NO_RESOURCE;
     if (write->signal && shm->done_tail - shm->done_head == SHM_DONE_SLOTS)
@@ -312,7 +312,7 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
     for (int i = shm->n_active - 1; i >= 0 && n < max; i--) {
         int peer = shm->active[i];
         struct shm_peer *p = &shm->peers[peer];
-        if (p->state != SHM_PEER_GOING || !ring_empty(shm, p))
+        if (p->state != TRIB_PEER_GOING || !ring_empty(shm, p))
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = peer;

@@ -11,19 +11,12 @@
 
 #include "base/process.h"
 #include "transport/common/handout.h"
+#include "transport/common/peer.h"
 #include "transport/common/segment.h"
 #include "transport/shm/shm_layout.h"
 #include "transport/transport.h"
 
 #define SHM_NAME "shm" /* its row, and the component of its log lines */
-
-enum shm_peer_state {
-    SHM_PEER_UNKNOWN, /* not connected; its ring is read if it attached */
-    SHM_PEER_CONNECTED, /* watched */
-    SHM_PEER_GOING, /* lost; what is in its ring is still delivered first */
-    SHM_PEER_LOST, /* reported; nothing goes to it */
-    SHM_PEER_LEFT, /* we left it */
-};
 
 /* A peer's segment, mapped once for all regions imported from it. */
 struct shm_attached {
@@ -33,7 +26,7 @@ struct shm_attached {
 };
 
 struct shm_peer {
-    enum shm_peer_state state;
+    enum trib_peer_state state;
     bool active; /* in shm.active[] */
     bool same_process;
     bool meets; /* with a guard: nothing was imported from it since it was connected */
@@ -153,6 +146,12 @@ struct shm {
 static inline struct shm *shm_of(struct trib_transport *t)
 {
     return (struct shm *)t;
+}
+
+static inline struct trib_peers shm_peers(const struct shm *shm)
+{
+    return (struct trib_peers){shm->peers, sizeof(*shm->peers), shm->self, shm->size,
+                               shm->err};
 }
 
 /* shm_peer.c */

@@ -26,18 +26,18 @@ void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt
 {
     va_list args;
 
-    assert(peer->state == SHM_PEER_CONNECTED);
+    assert(peer->state == TRIB_PEER_CONNECTED);
     va_start(args, fmt);
     vsnprintf(peer->why, sizeof(peer->why), fmt, args);
     va_end(args);
-    peer->state = SHM_PEER_GOING;
+    peer->state = TRIB_PEER_GOING;
     trib_process_watch_close(&peer->watch);
     shm->n_going++;
 }
 
 void trib_shm_peer_silent(struct shm *shm, int peer, const char *why)
 {
-    if (shm->peers[peer].state == SHM_PEER_CONNECTED)
+    if (shm->peers[peer].state == TRIB_PEER_CONNECTED)
         trib_shm_peer_going(shm, &shm->peers[peer], "%s", why);
 }
 
@@ -45,8 +45,8 @@ void trib_shm_peer_lost(struct shm *shm, int peer)
 {
     struct shm_peer *p = &shm->peers[peer];
 
-    assert(p->state == SHM_PEER_GOING);
-    p->state = SHM_PEER_LOST;
+    assert(p->state == TRIB_PEER_GOING);
+    p->state = TRIB_PEER_LOST;
     shm->n_going--;
     trib_shm_deactivate(shm, peer);
 }

@@ -289,11 +289,11 @@ static trib_status_t export_check(struct shm *shm, int peer,
                                   const struct trib_blob *blob,
                                   struct trib_shm_export *out)
 {
-    if (peer < 0 || peer >= shm->size || shm->peers[peer].state == SHM_PEER_UNKNOWN)
-        return trib_fail(shm->err, TRIB_ERR_INVALID,
-                         "peer %d is not connected: cannot import its memory", peer);
-    if (shm->peers[peer].state != SHM_PEER_CONNECTED)
-        return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    const struct trib_peers peers = shm_peers(shm);
+    trib_status_t status = trib_peer_check_import(&peers, peer);
+
+    if (status != TRIB_OK)
+        return status;
     if (blob->len == sizeof(*out))
         memcpy(out, blob->bytes, sizeof(*out));
     if (blob->len != sizeof(*out) || out->magic != TRIB_SHM_EXPORT_MAGIC ||
@@ -532,26 +532,17 @@ static trib_status_t cma_write(struct shm *shm, const struct shm_remote *remote,
     return TRIB_OK;
 }
 
-static bool fits(size_t off, size_t len, size_t size)
-{
-    return off <= size && len <= size - off;
-}
-
 trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write)
 {
     const struct shm_region *local = (const struct shm_region *)write->local;
     const struct shm_remote *remote = (const struct shm_remote *)write->remote;
 
-    if (!local || !remote || remote->peer != peer)
-        return trib_fail(shm->err, TRIB_ERR_INVALID,
-                         "a write to peer %d without a region here and one of its own",
-                         peer);
-    if (!fits(write->local_off, write->len, local->len) ||
-        !fits(write->remote_off, write->len, remote->len))
-        return trib_fail(
-            shm->err, TRIB_ERR_RANGE,
-            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu",
-            write->len, write->local_off, local->len, write->remote_off, remote->len);
+    if (!local || !remote)
+        return trib_peer_check_bounds(write, peer, NULL, shm->err);
+    const struct trib_write_bounds bounds = {remote->peer, local->len, remote->len};
+    trib_status_t status = trib_peer_check_bounds(write, peer, &bounds, shm->err);
+    if (status != TRIB_OK)
+        return status;
     const uint8_t *from = local->ptr + write->local_off;
     if (!remote->ptr)
         return cma_write(shm, remote, write->remote_off, from, write->len);

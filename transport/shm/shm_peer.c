@@ -39,9 +39,7 @@ trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *ou
         .handout = trib_handout_name(shm->handout),
     };
 
-    memset(out, 0, sizeof(*out));
-    out->len = sizeof(a);
-    memcpy(out->bytes, &a, sizeof(a));
+    trib_peer_address(&a, sizeof(a), out);
     return TRIB_OK;
 }
 
@@ -168,7 +166,7 @@ void trib_shm_activate(struct shm *shm, int peer)
 {
     struct shm_peer *p = &shm->peers[peer];
 
-    if (p->active || p->state == SHM_PEER_LEFT || p->state == SHM_PEER_LOST)
+    if (p->active || p->state == TRIB_PEER_LEFT || p->state == TRIB_PEER_LOST)
         return;
     p->active = true;
     shm->active[shm->n_active++] = peer;
@@ -183,7 +181,7 @@ static void wire(struct shm *shm, int peer, uint32_t slots)
     p->out_slots = slots;
     p->out = trib_shm_ring_at(h, (uint32_t)shm->self, slots);
     atomic_store_explicit(&p->header, h, memory_order_release);
-    p->state = SHM_PEER_CONNECTED;
+    p->state = TRIB_PEER_CONNECTED;
     atomic_store(&p->out->attached, 1);
     atomic_fetch_add(&h->attached, 1);
     trib_shm_activate(shm, peer);
@@ -223,9 +221,9 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
         return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d of %d does not exist",
                          peer, shm->size);
     struct shm_peer *p = &shm->peers[peer];
-    if (p->state == SHM_PEER_CONNECTED || p->state == SHM_PEER_GOING)
+    if (p->state == TRIB_PEER_CONNECTED || p->state == TRIB_PEER_GOING)
         return TRIB_OK;
-    if (p->state != SHM_PEER_UNKNOWN)
+    if (p->state != TRIB_PEER_UNKNOWN)
         return trib_fail(shm->err, TRIB_ERR_PEER_LOST,
                          "peer %d was lost or left before", peer);
     status = address_check(shm, peer, address, &a);
@@ -263,18 +261,18 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     if (peer < 0 || peer >= shm->size)
         return;
     struct shm_peer *p = &shm->peers[peer];
-    if (p->state == SHM_PEER_LEFT)
+    if (p->state == TRIB_PEER_LEFT)
         return;
     atomic_store(&p->in->left, 1);
-    if (p->state == SHM_PEER_CONNECTED)
+    if (p->state == TRIB_PEER_CONNECTED)
         trib_shm_ring(shm, peer);
-    if (p->state == SHM_PEER_GOING)
+    if (p->state == TRIB_PEER_GOING)
         shm->n_going--;
     if (p->active)
         trib_shm_deactivate(shm, peer);
     trib_process_watch_close(&p->watch);
     trib_handout_drop(&p->call);
-    p->state = SHM_PEER_LEFT;
+    p->state = TRIB_PEER_LEFT;
 }
 
 void trib_shm_leave(struct trib_transport *t, const bool *which)
@@ -366,7 +364,7 @@ static void look_for_deaths(struct shm *shm)
 
     for (int i = 0; i < shm->n_active; i++) {
         struct shm_peer *p = &shm->peers[shm->active[i]];
-        if (p->state != SHM_PEER_CONNECTED)
+        if (p->state != TRIB_PEER_CONNECTED)
             continue;
         if (has_left(p)) {
             peer_left(shm, p);
@@ -403,7 +401,7 @@ static void look_for_stops(struct shm *shm, uint64_t now)
     shm->stop_looked_at = now;
     for (int i = 0; i < shm->n_active; i++) {
         struct shm_peer *p = &shm->peers[shm->active[i]];
-        if (p->state != SHM_PEER_CONNECTED || p->same_process)
+        if (p->state != TRIB_PEER_CONNECTED || p->same_process)
             continue;
         if (trib_process_watch_look(&p->watch) != TRIB_PROCESS_STOPPED) {
             p->stopped_ns = 0;

@@ -37,7 +37,7 @@ static trib_status_t make_descriptors(struct tcp *tcp)
     e.data.u64 = tcp_mark(tcp->bell, -1);
     if (tcp->epoll < 0 || tcp->bell < 0 ||
         epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->bell, &e) != 0 ||
-        getrandom(&tcp->key, sizeof(tcp->key), 0) != (ssize_t)sizeof(tcp->key))
+        !trib_ip_endpoint_key(&tcp->local))
         return trib_fail(tcp->err, TRIB_ERR_SYSTEM,
                          "tcp: epoll, eventfd or getrandom: %m");
     return TRIB_OK;
@@ -61,15 +61,14 @@ static void release(struct tcp *tcp)
         free(tcp->peers[i].in.raw);
         trib_socket_free_seals(&tcp->peers[i]);
         free(tcp->peers[i].queue);
-        trib_peer_liveness_free(&tcp->peers[i].liveness);
+        trib_peer_liveness_free(&tcp->peers[i].base.liveness);
     }
     for (int i = 0; i < tcp->n_guests; i++)
         close(tcp->guests[i].fd);
     close_fd(tcp->listener.fd);
     close_fd(tcp->bell);
     close_fd(tcp->epoll);
-    if (tcp->own_heartbeat)
-        trib_heartbeat_close(tcp->heartbeat);
+    trib_ip_endpoint_close(&tcp->local);
     trib_table_free(&tcp->table);
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
@@ -94,8 +93,6 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->err = opts->err;
     tcp->listener.fd = tcp->bell = tcp->epoll = tcp->proofs = -1;
     pthread_mutex_init(&tcp->lock, NULL);
-    trib_process_self(&tcp->me);
-    tcp->net = trib_net_space();
     tcp->stops_at = trib_now_ns();
     tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
     tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
@@ -134,20 +131,16 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
     struct tcp *tcp = make(opts);
     if (!tcp)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    tcp->uses_proc = watch != 0;
+    trib_ip_endpoint_init(&tcp->local, opts, "tcp", &ways, watch != 0);
+    tcp->local.magic = TCP_MAGIC;
+    tcp->local.version = TCP_VERSION;
     tcp->seals = opts->cfg->seal && opts->size > 1;
     tcp->aes = aes && tcp->seals && trib_record_has_aes(opts->secret);
-    tcp->ways = ways;
-    tcp->heartbeat = opts->heartbeat;
-    tcp->own_heartbeat = !opts->heartbeat;
     status = make_descriptors(tcp);
     if (status == TRIB_OK)
         status = trib_socket_listen(tcp, (int)port, (int)ports);
-    if (status == TRIB_OK && tcp->own_heartbeat)
-        status =
-            trib_heartbeat_open(opts, "tcp", (int)port, (int)ports, &tcp->heartbeat);
-    if (status == TRIB_OK && tcp->own_heartbeat)
-        trib_heartbeat_fence(tcp->heartbeat, &tcp->ways.choice);
+    if (status == TRIB_OK)
+        status = trib_ip_endpoint_start(&tcp->local, opts, (int)port, (int)ports);
     if (status == TRIB_OK && !trib_socket_proofs_open(tcp))
         status = trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll: %m");
     if (status != TRIB_OK) {
@@ -169,7 +162,7 @@ static void tcp_close(struct trib_transport *t)
 {
     struct tcp *tcp = tcp_of(t);
 
-    if (getpid() == tcp->me.pid) {
+    if (getpid() == tcp->local.me.pid) {
         trib_socket_accept(tcp);
         trib_socket_greet(tcp);
         trib_socket_leave(t, NULL);

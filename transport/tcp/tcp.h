@@ -25,11 +25,10 @@
 #include "base/accept.h"
 #include "base/secret.h"
 #include "base/stranger.h"
-#include "transport/common/net_addr.h"
+#include "transport/common/ip_endpoint.h"
 #include "transport/common/region_table.h"
 #include "transport/common/sealed_record.h"
 #include "transport/transport.h"
-#include "transport/common/peer_liveness.h"
 
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
 #define TCP_VERSION 6
@@ -111,20 +110,6 @@ struct tcp_challenge {
 };
 static_assert(sizeof(struct tcp_challenge) == 80, "no padding");
 
-struct tcp_address {
-    uint32_t magic;
-    uint32_t version;
-    uint16_t port;
-    uint16_t heartbeat_port; /* UDP */
-    int32_t pid;
-    uint64_t key;
-    uint64_t heartbeat_key;
-    uint64_t start, space, boot; /* of trib_process */
-    uint64_t net; /* inode of the network name space */
-    struct trib_net_list list;
-};
-static_assert(sizeof(struct tcp_address) <= TRIB_ADDRESS_MAX, "address");
-
 enum { TCP_FORGED = -2 }; /* a record that is not as its writer made it */
 
 /* A write on its way into the socket. Its source lies still until it is there. */
@@ -133,14 +118,6 @@ struct tcp_entry {
     const uint8_t *payload;
     bool signal;
     uint64_t token;
-};
-
-enum tcp_peer_state {
-    TCP_PEER_UNKNOWN, /* not connected; what it sends is received */
-    TCP_PEER_CONNECTED,
-    TCP_PEER_GOING, /* lost; what it sent is still delivered first */
-    TCP_PEER_LOST,
-    TCP_PEER_LEFT, /* we left it */
 };
 
 enum tcp_proof {
@@ -186,12 +163,10 @@ struct tcp_seals {
 };
 
 struct tcp_peer {
-    enum tcp_peer_state state;
-    struct trib_process who;
+    struct trib_peer_base base;
     uint64_t key; /* of its address */
     bool said_bye; /* it leaves: the end of its stream is no death */
     bool finished; /* its stream came and has ended */
-    struct trib_peer_liveness liveness;
     int own; /* the connection that this rank made, -1: none; may be in.fd, too */
     enum tcp_proof proof; /* on `own`; under tcp.lock */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* of this rank, on `own` */
@@ -200,8 +175,6 @@ struct tcp_peer {
     bool last; /* TCP_LAST has come: it does nowhere else */
     bool moving; /* from `own` to the peer's connection */
     bool leaving; /* this rank has said goodbye, and waits for it to get there */
-    uint64_t going_at;
-    char why[TRIB_WHY_MAX];
     struct tcp_inlet in;
     struct tcp_seals *seals; /* NULL: nothing is sealed, or there was no connection */
     /* under tcp.lock, because wake() may be called by any thread */
@@ -238,9 +211,7 @@ struct tcp {
     const struct trib_config *cfg;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_process me;
-    uint64_t net;
-    uint64_t key;
+    struct trib_ip_endpoint local;
     const struct trib_secret *secret; /* NULL or not set: there is none */
     bool seals; /* TRIB_SEAL: what it sends, and it takes nothing else */
     bool aes; /* this CPU has it */
@@ -248,10 +219,6 @@ struct tcp {
                  * and `own` of peers whose proof is awaited; -1: there is no secret */
     struct trib_net_port listener;
     struct trib_strangers strangers;
-    struct trib_net_ways ways;
-    struct trib_heartbeat *heartbeat;
-    bool own_heartbeat;
-    bool uses_proc; /* looks for peers of this host in /proc */
     int bell;  /* eventfd: ends the own wait */
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;
@@ -284,6 +251,12 @@ static inline uint64_t tcp_mark(int fd, int peer)
 static inline struct tcp *tcp_of(struct trib_transport *t)
 {
     return (struct tcp *)t;
+}
+
+static inline struct trib_peers tcp_peers(const struct tcp *tcp)
+{
+    return (struct trib_peers){tcp->peers, sizeof(*tcp->peers), tcp->self, tcp->size,
+                               tcp->err};
 }
 
 static inline bool tcp_has_secret(const struct tcp *tcp)

@@ -47,103 +47,38 @@ void trib_socket_unwatch_fd(struct tcp *tcp, int fd)
 
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out)
 {
-    struct tcp *tcp = tcp_of(t);
-    struct tcp_address a = {
-        .magic = TCP_MAGIC,
-        .version = TCP_VERSION,
-        .port = tcp->listener.port,
-        .heartbeat_port = trib_heartbeat_port(tcp->heartbeat),
-        .key = tcp->key,
-        .heartbeat_key = trib_heartbeat_key(tcp->heartbeat),
-        .start = tcp->me.start,
-        .space = tcp->me.space,
-        .boot = tcp->me.boot,
-        .net = tcp->net,
-        .pid = tcp->me.pid,
-    };
+    const struct tcp *tcp = tcp_of(t);
 
-    trib_net_offer(&tcp->ways, "tcp", tcp->log, &a.list);
-    memset(out, 0, sizeof(*out));
-    out->len = sizeof(a);
-    memcpy(out->bytes, &a, sizeof(a));
-    return TRIB_OK;
-}
-
-static trib_status_t check_address(struct tcp *tcp, int peer,
-                                   const struct trib_address *address,
-                                   struct tcp_address *out)
-{
-    if (peer < 0 || peer >= tcp->size || peer == tcp->self)
-        return trib_fail(tcp->err, TRIB_ERR_INVALID,
-                         "peer %d of %d cannot be connected", peer, tcp->size);
-    if (tcp->peers[peer].state == TCP_PEER_CONNECTED)
-        return TRIB_OK;
-    if (tcp->peers[peer].state != TCP_PEER_UNKNOWN)
-        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
-                         "peer %d was lost or left before", peer);
-    memset(out, 0, sizeof(*out));
-    if (address->len == sizeof(*out))
-        memcpy(out, address->bytes, sizeof(*out));
-    if (out->magic != TCP_MAGIC || out->version != TCP_VERSION)
-        return trib_fail(tcp->err, TRIB_ERR_INVALID, "peer %d: not an address of tcp",
-                         peer);
+    trib_ip_endpoint_address(&tcp->local, tcp->listener.port, tcp->log, out);
     return TRIB_OK;
 }
 
 trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
                                 const struct trib_address *address)
 {
-    struct tcp_address a;
+    const struct tcp *tcp = tcp_of(t);
+    const struct trib_peers peers = tcp_peers(tcp);
+    struct trib_ip_address a;
 
-    return check_address(tcp_of(t), peer, address, &a);
+    return trib_ip_endpoint_read(&tcp->local, &peers, peer, address, &a);
 }
 
-/* Who looks after a peer: this host's kernel, or heartbeats along the way that the
- * connection takes. */
-static void begin_watch(struct tcp *tcp, int peer, const struct tcp_address *a,
-                        const uint8_t ip[16])
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-    struct trib_peer_liveness_opts opts = {
-        .me = &tcp->me,
-        .who = &p->who,
-        .proc = tcp->uses_proc,
-        .heartbeat = tcp->heartbeat,
-        .peer = peer,
-        .heart = {.port = a->heartbeat_port, .key = a->heartbeat_key, .pid = a->pid},
-    };
-
-    p->who = (struct trib_process){
-        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
-    memcpy(opts.heart.ip, ip, sizeof(opts.heart.ip));
-    trib_peer_liveness_begin(&p->liveness, &opts);
-}
-
-static trib_status_t dial(struct tcp *tcp, int peer, const struct tcp_address *a,
-                          int *fd_out, uint8_t ip_out[16])
+static trib_status_t dial(struct tcp *tcp, int peer, const struct trib_ip_address *a,
+                          int *fd_out, struct trib_net_found *found)
 {
     struct tcp_hello hello;
-    struct trib_net_place place = {
-        .list = &a->list,
-        .port = a->port,
-        .near = a->boot && a->boot == tcp->me.boot && a->net == tcp->net && a->net,
-        .apart = a->boot && tcp->me.boot && a->boot != tcp->me.boot,
-    };
-    struct trib_net_found found;
-    int fd = trib_net_reach(&tcp->ways, &place, &found);
+    trib_status_t status =
+        trib_ip_endpoint_connect(&tcp->local, a, tcp->err, fd_out, found);
 
-    memcpy(ip_out, found.ip, sizeof(found.ip));
-    if (fd < 0)
-        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
-                         "process %d cannot be reached at %s port %u: %m%s", a->pid,
-                         found.at, a->port, found.cure);
+    if (status != TRIB_OK)
+        return status;
     if (!trib_socket_greeting(tcp, peer, &hello) ||
-        send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
-        close(fd);
+        send(*fd_out, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
+        close(*fd_out);
+        *fd_out = -1;
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
                          "process %d cannot be greeted: %m", a->pid);
     }
-    *fd_out = fd;
     return TRIB_OK;
 }
 
@@ -151,11 +86,13 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
                                   const struct trib_address *address)
 {
     struct tcp *tcp = tcp_of(t);
-    struct tcp_address a;
-    uint8_t ip[16];
-    trib_status_t status = check_address(tcp, peer, address, &a);
+    const struct trib_peers peers = tcp_peers(tcp);
+    struct trib_ip_address a;
+    struct trib_net_found found;
+    trib_status_t status =
+        trib_ip_endpoint_read(&tcp->local, &peers, peer, address, &a);
 
-    if (status != TRIB_OK || tcp->peers[peer].state == TCP_PEER_CONNECTED)
+    if (status != TRIB_OK || tcp->peers[peer].base.state == TRIB_PEER_CONNECTED)
         return status;
     struct tcp_peer *p = &tcp->peers[peer];
     if (!p->queue)
@@ -163,13 +100,14 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
     if (!p->queue || !trib_socket_seals(tcp, peer))
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
     p->key = a.key;
-    status = dial(tcp, peer, &a, &p->own, ip);
+    status = dial(tcp, peer, &a, &p->own, &found);
     if (status != TRIB_OK)
         return status;
     trib_socket_watch_fd(tcp, p->own);
-    begin_watch(tcp, peer, &a, ip);
+    const struct trib_ip_identity who = trib_ip_identity_of(&a);
+    trib_ip_endpoint_watch(&tcp->local, peer, &who, found.ip, &p->base);
     trib_socket_await_proof(tcp, peer);
-    p->state = TCP_PEER_CONNECTED;
+    p->base.state = TRIB_PEER_CONNECTED;
     trib_socket_move(tcp, peer);
     return TRIB_OK;
 }
@@ -179,18 +117,16 @@ void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
     struct tcp_peer *p = &tcp->peers[peer];
     va_list args;
 
-    if (p->state != TCP_PEER_CONNECTED && !(p->state == TCP_PEER_GOING && p->said_bye))
+    if (p->base.state != TRIB_PEER_CONNECTED &&
+        !(p->base.state == TRIB_PEER_GOING && p->said_bye))
         return;
-    if (p->state == TCP_PEER_CONNECTED) {
-        p->state = TCP_PEER_GOING;
-        p->going_at = trib_now_ns();
-        tcp->n_going++;
-    }
+    if (p->base.state == TRIB_PEER_CONNECTED)
+        trib_peer_going(&p->base, &tcp->n_going);
     va_start(args, format);
-    vsnprintf(p->why, sizeof(p->why), format, args);
+    vsnprintf(p->base.why, sizeof(p->base.why), format, args);
     va_end(args);
     if (p->said_bye)
-        snprintf(p->why, sizeof(p->why), "process %d has left", p->who.pid);
+        trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
 }
 
 /* A lost peer is reported after everything that it sent. */
@@ -200,15 +136,12 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
 
     for (int i = 0; i < tcp->size && n < max && tcp->n_going; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        bool late = trib_now_ns() - p->going_at > GOING_MS * UINT64_C(1000000);
-        if (p->state != TCP_PEER_GOING || (!p->finished && !late))
+        bool late = trib_now_ns() - p->base.going_at > GOING_MS * UINT64_C(1000000);
+        if (p->base.state != TRIB_PEER_GOING || (!p->finished && !late))
             continue;
-        events[n].kind = TRIB_EVENT_PEER_LOST;
-        events[n].peer = i;
-        events[n].left = p->said_bye;
-        memcpy(events[n++].why, p->why, sizeof(p->why));
+        trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
         trib_socket_close_peer(tcp, i);
-        p->state = TCP_PEER_LOST;
+        p->base.state = TRIB_PEER_LOST;
         tcp->n_going--;
     }
     return n;
@@ -219,7 +152,7 @@ static bool is_on_its_way(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
-    return p->leaving && p->state == TCP_PEER_CONNECTED &&
+    return p->leaving && p->base.state == TRIB_PEER_CONNECTED &&
            (!trib_socket_flush(tcp, peer) || !p->welcome);
 }
 
@@ -268,7 +201,7 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
 {
     for (int i = first; i <= last; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        p->leaving = p->state != TCP_PEER_LEFT && (!which || which[i]);
+        p->leaving = p->base.state != TRIB_PEER_LEFT && (!which || which[i]);
         if (p->leaving)
             trib_socket_say_bye(tcp, i);
     }
@@ -277,10 +210,10 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
         struct tcp_peer *p = &tcp->peers[i];
         if (!p->leaving)
             continue;
-        if (p->state == TCP_PEER_GOING) /* seen just now, or before */
+        if (p->base.state == TRIB_PEER_GOING) /* seen just now, or before */
             tcp->n_going--;
         trib_socket_close_peer(tcp, i);
-        p->state = TCP_PEER_LEFT;
+        p->base.state = TRIB_PEER_LEFT;
         p->leaving = false;
     }
 }
@@ -328,9 +261,9 @@ void trib_socket_tick(struct tcp *tcp)
         trib_socket_move(tcp, i);
         if (p->in.fd >= 0)
             acknowledge_less(&p->in);
-        if (p->state == TCP_PEER_CONNECTED &&
-            trib_peer_liveness_lost(&p->liveness, due, tcp->cfg->stop_timeout_ms, why,
-                            sizeof(why)))
+        if (p->base.state == TRIB_PEER_CONNECTED &&
+            trib_peer_liveness_lost(&p->base.liveness, due, tcp->cfg->stop_timeout_ms,
+                                    why, sizeof(why)))
             trib_socket_going(tcp, i, "%s", why);
     }
 }

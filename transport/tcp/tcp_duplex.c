@@ -55,7 +55,7 @@ void trib_socket_move(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
-    if (tcp->self > peer && p->state == TCP_PEER_CONNECTED && !p->moving &&
+    if (tcp->self > peer && p->base.state == TRIB_PEER_CONNECTED && !p->moving &&
         p->in.fd >= 0)
         p->moving = trib_socket_enqueue_move(tcp, peer);
 }
@@ -86,10 +86,10 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
             tcp, peer,
             "process %d turned rank %d away: it speaks version %u of tcp, "
             "this rank version %d; install one version",
-            p->who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
+            p->base.who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
     else
-        trib_socket_going(tcp, peer, "process %d turned rank %d away: %s", p->who.pid,
-                          tcp->self,
+        trib_socket_going(tcp, peer, "process %d turned rank %d away: %s",
+                          p->base.who.pid, tcp->self,
                           head->imm <= TCP_OTHER_SEAL ? reasons[head->imm]
                                                       : reasons[TCP_NOT_REFUSED]);
 }
@@ -135,7 +135,7 @@ static bool take_word(struct tcp *tcp, int peer)
             tcp, peer,
             "process %d, or what answers in its place, has not the secret of "
             "this job: give all ranks the same TRIB_KEY",
-            p->who.pid);
+            p->base.who.pid);
         return false;
     }
     const int n = trib_socket_take_word(p, &head, &sealed);
@@ -150,7 +150,7 @@ static bool take_word(struct tcp *tcp, int peer)
     if (word && proof != TCP_PROOF_DONE && tcp_has_secret(tcp) &&
         head.kind != TCP_REFUSE && head.kind != TCP_BYE) {
         trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
-                          p->who.pid);
+                          p->base.who.pid);
         return false;
     }
     if (word && head.kind == TCP_ACCEPT) {
@@ -241,5 +241,5 @@ void trib_socket_close_peer(struct tcp *tcp, int peer)
         trib_socket_hang_up(tcp, p->own);
     p->own = -1;
     trib_socket_inlet_close(tcp, peer);
-    trib_peer_liveness_end(&p->liveness);
+    trib_peer_liveness_end(&p->base.liveness);
 }

@@ -29,7 +29,7 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
 
     if (status != TRIB_OK)
         return status;
-    trib_net_fence(&tcp->ways.choice, "tcp", tcp->log, &tcp->listener);
+    trib_net_fence(&tcp->local.ways.choice, "tcp", tcp->log, &tcp->listener);
     trib_socket_watch_fd(tcp, tcp->listener.fd);
     return TRIB_OK;
 }
@@ -194,7 +194,7 @@ static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hell
 {
     if (h->version != TCP_VERSION)
         return TCP_OTHER_VERSION;
-    if (h->key != tcp->key)
+    if (h->key != tcp->local.key)
         return TCP_OTHER_JOB;
     if (h->size != tcp->size || h->rank < 0 || h->rank >= tcp->size ||
         h->rank == tcp->self)
@@ -214,7 +214,7 @@ static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_guest *g)
     if (tcp_has_secret(tcp) && !g->proved)
         return TCP_NOT_PROVED;
     const struct tcp_peer *p = &tcp->peers[g->hello.rank];
-    if (p->state == TCP_PEER_LOST)
+    if (p->base.state == TRIB_PEER_LOST)
         return TCP_WAS_LOST;
     return p->in.fd >= 0 || p->last ? TCP_TWICE : TCP_NOT_REFUSED;
 }
@@ -267,7 +267,7 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
         return false;
     }
     const bool keyed = keep_keys(tcp, g);
-    if (p->state == TCP_PEER_LEFT) { /* it must not take us for dead */
+    if (p->base.state == TRIB_PEER_LEFT) { /* it must not take us for dead */
         trib_socket_say_back(tcp, h->rank, g->fd, TCP_BYE);
         trib_socket_hang_up(tcp, g->fd);
         return true;

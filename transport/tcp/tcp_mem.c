@@ -42,7 +42,7 @@ static void cut_off(struct tcp *tcp, uint32_t id)
         trib_socket_going(
             tcp, i,
             "process %d was still writing into memory that is no region any more",
-            p->who.pid);
+            p->base.who.pid);
         trib_socket_inlet_close(tcp, i);
     }
 }
@@ -61,7 +61,7 @@ trib_status_t trib_socket_export(struct trib_transport *t,
                                  const struct trib_region *region,
                                  struct trib_blob *out)
 {
-    struct trib_table_stamp stamp = {.magic = TCP_MAGIC, .key = tcp_of(t)->key};
+    struct trib_table_stamp stamp = {.magic = TCP_MAGIC, .key = tcp_of(t)->local.key};
 
     trib_table_export((const struct trib_table_region *)region, &stamp, out);
     return TRIB_OK;
@@ -73,13 +73,13 @@ trib_status_t trib_socket_import(struct trib_transport *t, int peer,
     struct tcp *tcp = tcp_of(t);
     struct trib_table_remote *remote;
 
-    if (peer < 0 || peer >= tcp->size || tcp->peers[peer].state == TCP_PEER_UNKNOWN)
-        return trib_fail(tcp->err, TRIB_ERR_INVALID,
-                         "peer %d is not connected: cannot import its memory", peer);
-    if (tcp->peers[peer].state != TCP_PEER_CONNECTED)
-        return trib_fail(tcp->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    const struct trib_peers peers = tcp_peers(tcp);
+    trib_status_t status = trib_peer_check_import(&peers, peer);
+
+    if (status != TRIB_OK)
+        return status;
     struct trib_table_stamp stamp = {.magic = TCP_MAGIC, .key = tcp->peers[peer].key};
-    trib_status_t status =
+    status =
         trib_table_import(&tcp->table, peer, &stamp, blob, tcp->err, &remote);
     if (status == TRIB_OK)
         *out = (struct trib_remote *)remote;

@@ -199,7 +199,7 @@ bool trib_socket_proofs_open(struct tcp *tcp)
     if (tcp->proofs < 0)
         return false;
     trib_socket_watch_proof(tcp, tcp->listener.fd, -1);
-    trib_heartbeat_help(tcp->heartbeat, tcp->proofs, help, tcp);
+    trib_heartbeat_help(tcp->local.heartbeat, tcp->proofs, help, tcp);
     return true;
 }
 
@@ -224,8 +224,8 @@ void trib_socket_proofs_close(struct tcp *tcp)
 {
     if (tcp->proofs < 0)
         return;
-    if (getpid() == tcp->me.pid) /* a forked child has no such thread */
-        trib_heartbeat_help(tcp->heartbeat, -1, NULL, NULL);
+    if (getpid() == tcp->local.me.pid) /* a forked child has no such thread */
+        trib_heartbeat_help(tcp->local.heartbeat, -1, NULL, NULL);
     close(tcp->proofs);
     tcp->proofs = -1;
 }

@@ -74,12 +74,12 @@ void trib_socket_forged(struct tcp *tcp, int peer)
         tcp, peer,
         "what process %d sent was changed, repeated, left out or moved on its "
         "way: somebody else writes to the network between both (TRIB_SEAL)",
-        tcp->peers[peer].who.pid);
+        tcp->peers[peer].base.who.pid);
 }
 
 void trib_socket_ended(struct tcp *tcp, int peer)
 {
-    trib_socket_going(tcp, peer, "process %d has died%s", tcp->peers[peer].who.pid,
+    trib_socket_going(tcp, peer, "process %d has died%s", tcp->peers[peer].base.who.pid,
                       tcp->seals
                           ? ", or its connection was cut or tampered with: its own "
                             "error says which"

@@ -201,10 +201,11 @@ trib_status_t trib_socket_write(struct trib_transport *t, int peer,
     };
 
     assert(peer >= 0 && peer < tcp->size);
-    if (p->state != TCP_PEER_CONNECTED)
-        return p->state == TCP_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    trib_status_t status = trib_peer_check_write(p->base.state);
+    if (status != TRIB_OK)
+        return status;
     if (write->len) {
-        trib_status_t status = trib_table_check(write, peer, tcp->err);
+        status = trib_table_check(write, peer, tcp->err);
         if (status != TRIB_OK)
             return status;
         entry.head.region = ((const struct trib_table_remote *)write->remote)->region;

@@ -65,15 +65,14 @@ static struct ucx *make(const struct trib_transport_opts *opts,
     u->log = opts->log;
     u->secret = opts->secret;
     u->err = opts->err;
-    u->uses_proc = s->watch != 0;
-    u->ways = s->ways;
+    trib_ip_endpoint_init(&u->local, opts, "ucx", &s->ways, s->watch != 0);
+    u->local.magic = UCX_MAGIC;
+    u->local.version = UCX_VERSION;
     for (u->depth = 2; u->depth < (uint32_t)s->depth;)
         u->depth *= 2;
     u->listener.fd = u->bell = u->stop = u->doze = u->door = -1;
     u->settings = trib_config_digest(opts->cfg);
-    u->net = trib_net_space();
     u->stops_at = trib_now_ns();
-    trib_process_self(&u->me);
     pthread_mutex_init(&u->lock, NULL);
     pthread_mutex_init(&u->links, NULL);
     u->max_guests = opts->size + TRIB_NET_STRANGERS;
@@ -97,7 +96,7 @@ static void release(struct ucx *u)
         struct ucx_peer *p = &u->peers[i];
         close_fd(p->out);
         close_fd(p->in);
-        trib_peer_liveness_free(&p->liveness);
+        trib_peer_liveness_free(&p->base.liveness);
         free(p->tickets);
         free(p->inbox);
     }
@@ -111,8 +110,7 @@ static void release(struct ucx *u)
     close_fd(u->stop);
     close_fd(u->doze);
     close_fd(u->door);
-    if (u->own_heartbeat)
-        trib_heartbeat_close(u->heartbeat);
+    trib_ip_endpoint_close(&u->local);
     trib_table_free(&u->table);
     free(u->guests);
     free(u->peers);
@@ -140,7 +138,7 @@ static trib_status_t make_descriptors(struct ucx *u)
     e.data.fd = u->bell;
     if (u->bell < 0 || u->stop < 0 || u->doze < 0 || u->door < 0 ||
         epoll_ctl(u->doze, EPOLL_CTL_ADD, u->bell, &e) != 0 ||
-        getrandom(&u->key, sizeof(u->key), 0) != (ssize_t)sizeof(u->key))
+        !trib_ip_endpoint_key(&u->local))
         return trib_fail(u->err, TRIB_ERR_SYSTEM,
                          "ucx: eventfd, epoll or getrandom: %m");
     return TRIB_OK;
@@ -160,19 +158,13 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
             take_down(u);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    u->heartbeat = opts->heartbeat;
     status = make_descriptors(u);
     if (status == TRIB_OK)
         status = trib_ucx_worker_make(u);
     if (status == TRIB_OK)
         status = trib_ucx_listen(u, (int)s.port, (int)s.ports);
-    if (status == TRIB_OK && !opts->heartbeat) {
-        status =
-            trib_heartbeat_open(opts, "ucx", (int)s.port, (int)s.ports, &u->heartbeat);
-        u->own_heartbeat = status == TRIB_OK;
-        if (u->own_heartbeat)
-            trib_heartbeat_fence(u->heartbeat, &u->ways.choice);
-    }
+    if (status == TRIB_OK)
+        status = trib_ip_endpoint_start(&u->local, opts, (int)s.port, (int)s.ports);
     if (status == TRIB_OK)
         status = trib_ucx_manager_start(u);
     if (status != TRIB_OK) {
@@ -188,7 +180,7 @@ static void ucx_close(struct trib_transport *t)
 {
     struct ucx *u = ucx_of(t);
 
-    if (getpid() != u->me.pid) {
+    if (getpid() != u->local.me.pid) {
         release(u);
         return;
     }

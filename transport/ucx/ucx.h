@@ -27,12 +27,11 @@
 #include "base/accept.h"
 #include "base/secret.h"
 #include "base/stranger.h"
-#include "transport/common/net_addr.h"
+#include "transport/common/ip_endpoint.h"
 #include "transport/common/region_table.h"
 #include "transport/transport.h"
 #include "transport/ucx/ucx_dl_api.h"
 #include "transport/ucx/ucx_wire.h"
-#include "transport/common/peer_liveness.h"
 
 #define UCX_INBOX_MAX (1u << 20) /* messages of one peer that are not reported yet */
 
@@ -65,24 +64,12 @@ struct ucx_fetch {
     struct ucx_fetch *next; /* of those not in use */
 };
 
-enum ucx_peer_state {
-    UCX_PEER_UNKNOWN, /* not connected; what it writes arrives */
-    UCX_PEER_CONNECTED,
-    UCX_PEER_GOING, /* lost; what it wrote is still delivered first */
-    UCX_PEER_LOST,
-    UCX_PEER_LEFT, /* we left it */
-};
-
 struct ucx_peer {
-    enum ucx_peer_state state;
-    struct trib_process who;
+    struct trib_peer_base base;
     uint64_t key; /* of its address */
     uint64_t out_key; /* of messages to it: its key, or what both proofs make of it */
-    struct trib_peer_liveness liveness;
     bool mute; /* not connected: its loss is nobody's concern */
     bool reported; /* that it does not go well: a loss needs no second reason */
-    uint64_t going_at;
-    char why[TRIB_WHY_MAX];
     /* under `lock` */
     ucp_ep_h ep; /* NULL: none */
     bool expected; /* its hello was taken: its messages count */
@@ -130,17 +117,12 @@ struct ucx {
     const struct trib_config *cfg;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_process me;
-    uint64_t net;
-    uint64_t key;
+    struct trib_ip_endpoint local;
     const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_strangers strangers; /* the manager's */
     uint64_t settings;
     uint32_t depth; /* of tickets; a power of two */
     uint32_t release; /* of UCX */
-    struct trib_heartbeat *heartbeat;
-    bool own_heartbeat;
-    bool uses_proc; /* looks for peers of this host in /proc */
     /* UCX */
     ucp_context_h context;
     ucp_worker_h worker;
@@ -159,7 +141,6 @@ struct ucx {
     int stop; /* eventfd: ends the manager */
     int door; /* epoll: what the manager waits for */
     struct trib_net_port listener;
-    struct trib_net_ways ways;
     struct trib_accept_pause pause; /* of the listener, the manager's */
     bool resting; /* the listener is not in `door` */
     pthread_t manager;
@@ -191,6 +172,11 @@ static inline uint32_t ucx_flags(const struct ucx *u)
 static inline struct ucx *ucx_of(struct trib_transport *t)
 {
     return (struct ucx *)t;
+}
+
+static inline struct trib_peers ucx_peers(const struct ucx *u)
+{
+    return (struct trib_peers){u->peers, sizeof(*u->peers), u->self, u->size, u->err};
 }
 
 /* ucx_worker.c: what hangs on UCX alone. */

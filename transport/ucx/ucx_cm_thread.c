@@ -148,7 +148,7 @@ static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
 {
     if (h->version != UCX_VERSION)
         return refusal(UCX_OTHER_VERSION, UCX_VERSION);
-    if (h->key != u->key)
+    if (h->key != u->local.key)
         return refusal(UCX_OTHER_JOB, 0);
     if (h->size != u->size || h->rank < 0 || h->rank >= u->size || h->rank == u->self)
         return refusal(UCX_OTHER_RANK, 0);
@@ -465,7 +465,7 @@ trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports)
 
     if (status != TRIB_OK)
         return status;
-    trib_net_fence(&u->ways.choice, "ucx", u->log, &u->listener);
+    trib_net_fence(&u->local.ways.choice, "ucx", u->log, &u->listener);
     let_in(u, u->listener.fd, label(AT_LISTENER, 0));
     let_in(u, u->stop, label(AT_STOP, 0));
     return TRIB_OK;

@@ -24,55 +24,20 @@ enum {
 
 trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *out)
 {
-    struct ucx *u = ucx_of(t);
-    struct ucx_address a = {
-        .magic = UCX_MAGIC,
-        .version = UCX_VERSION,
-        .port = u->listener.port,
-        .heartbeat_port = trib_heartbeat_port(u->heartbeat),
-        .key = u->key,
-        .heartbeat_key = trib_heartbeat_key(u->heartbeat),
-        .start = u->me.start,
-        .space = u->me.space,
-        .boot = u->me.boot,
-        .net = u->net,
-        .pid = u->me.pid,
-    };
+    const struct ucx *u = ucx_of(t);
 
-    trib_net_offer(&u->ways, "ucx", u->log, &a.list);
-    memset(out, 0, sizeof(*out));
-    out->len = sizeof(a);
-    memcpy(out->bytes, &a, sizeof(a));
-    return TRIB_OK;
-}
-
-static trib_status_t check_address(struct ucx *u, int peer,
-                                   const struct trib_address *address,
-                                   struct ucx_address *out)
-{
-    if (peer < 0 || peer >= u->size || peer == u->self)
-        return trib_fail(u->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
-                         peer, u->size);
-    if (u->peers[peer].state == UCX_PEER_CONNECTED)
-        return TRIB_OK;
-    if (u->peers[peer].state != UCX_PEER_UNKNOWN)
-        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
-                         peer);
-    memset(out, 0, sizeof(*out));
-    if (address->len == sizeof(*out))
-        memcpy(out, address->bytes, sizeof(*out));
-    if (out->magic != UCX_MAGIC || out->version != UCX_VERSION)
-        return trib_fail(u->err, TRIB_ERR_INVALID, "peer %d: not an address of ucx",
-                         peer);
+    trib_ip_endpoint_address(&u->local, u->listener.port, u->log, out);
     return TRIB_OK;
 }
 
 trib_status_t trib_ucx_reach(struct trib_transport *t, int peer,
                              const struct trib_address *address)
 {
-    struct ucx_address a;
+    const struct ucx *u = ucx_of(t);
+    const struct trib_peers peers = ucx_peers(u);
+    struct trib_ip_address a;
 
-    return check_address(ucx_of(t), peer, address, &a);
+    return trib_ip_endpoint_read(&u->local, &peers, peer, address, &a);
 }
 
 /* A connection that is being made. */
@@ -81,7 +46,7 @@ struct call {
     int fd;
     uint64_t until;
     uint64_t looked_at; /* of trib_peer_liveness_due */
-    const struct ucx_address *address;
+    const struct trib_ip_address *address;
 };
 
 /* Nothing says that it has died, or been stopped for as long as counts as lost. */
@@ -89,7 +54,7 @@ static bool lives(struct ucx *u, struct call *c)
 {
     char why[TRIB_WHY_MAX];
 
-    return !trib_peer_liveness_lost(&u->peers[c->peer].liveness,
+    return !trib_peer_liveness_lost(&u->peers[c->peer].base.liveness,
                                     trib_peer_liveness_due(&c->looked_at),
                                     u->cfg->stop_timeout_ms, why, sizeof(why));
 }
@@ -121,7 +86,7 @@ static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
     return true;
 }
 
-static bool send_hello(const struct ucx *u, int fd, const struct ucx_address *a,
+static bool send_hello(const struct ucx *u, int fd, const struct trib_ip_address *a,
                        struct ucx_hello *hello)
 {
     *hello = (struct ucx_hello){
@@ -144,7 +109,8 @@ static bool send_hello(const struct ucx *u, int fd, const struct ucx_address *a,
 }
 
 /* An unanswered hello: who was it, and why. */
-static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int error)
+static trib_status_t unanswered(struct ucx *u, const struct trib_ip_address *a,
+                                int error)
 {
     if (error == ETIMEDOUT)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
@@ -160,7 +126,7 @@ static trib_status_t unanswered(struct ucx *u, const struct ucx_address *a, int 
 }
 
 /* What answers there is not the peer. */
-static trib_status_t not_it(struct ucx *u, const struct ucx_address *a)
+static trib_status_t not_it(struct ucx *u, const struct trib_ip_address *a)
 {
     return trib_fail(u->err, TRIB_ERR_PEER_LOST,
                      "what answers at port %u is not process %d of this job", a->port,
@@ -200,7 +166,7 @@ static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello
 /* Hello and answer. name_out: its worker's address, to be freed. */
 static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
 {
-    const struct ucx_address *a = c->address;
+    const struct trib_ip_address *a = c->address;
     struct ucx_hello hello;
     struct ucx_word word;
     char why[TRIB_WHY_MAX];
@@ -230,27 +196,6 @@ static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
     return TRIB_OK;
 }
 
-/* Who looks after a peer: this host's kernel, or heartbeats along the way that the
- * words take. */
-static void begin_watch(struct ucx *u, int peer, const struct ucx_address *a,
-                        const uint8_t ip[16])
-{
-    struct ucx_peer *p = &u->peers[peer];
-    struct trib_peer_liveness_opts opts = {
-        .me = &u->me,
-        .who = &p->who,
-        .proc = u->uses_proc,
-        .heartbeat = u->heartbeat,
-        .peer = peer,
-        .heart = {.port = a->heartbeat_port, .key = a->heartbeat_key, .pid = a->pid},
-    };
-
-    p->who = (struct trib_process){
-        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
-    memcpy(opts.heart.ip, ip, sizeof(opts.heart.ip));
-    trib_peer_liveness_begin(&p->liveness, &opts);
-}
-
 static bool has_ended(struct ucx *u, int peer)
 {
     pthread_mutex_lock(&u->links);
@@ -273,7 +218,7 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
     trib_status_t status = made == UCS_OK ? trib_ucx_send_first(u, peer) : TRIB_OK;
     pthread_mutex_unlock(&u->lock);
     if (made != UCS_OK)
-        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->base.who.pid,
                          trib_ucx_status_text(&u->api, made));
     /* In slices, to notice when it dies meanwhile. */
     for (bool up = false; status == TRIB_OK && !up;) {
@@ -284,14 +229,14 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
         }
         if (has_ended(u, peer))
             return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d has died",
-                             p->who.pid);
+                             p->base.who.pid);
         pthread_mutex_lock(&u->lock);
         ucs_status_t fault = p->fault;
         pthread_mutex_unlock(&u->lock);
         if (fault == UCS_OK && !trib_deadline_passed(c->until) && lives(u, c))
             continue;
         status =
-            trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
+            trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->base.who.pid,
                       fault == UCS_OK ? why : trib_ucx_status_text(&u->api, fault));
     }
     return status;
@@ -337,26 +282,21 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address)
 {
     struct ucx *u = ucx_of(t);
-    struct ucx_address a;
+    const struct trib_peers peers = ucx_peers(u);
+    struct trib_ip_address a;
     struct trib_net_found found;
-    trib_status_t status = check_address(u, peer, address, &a);
+    trib_status_t status = trib_ip_endpoint_read(&u->local, &peers, peer, address, &a);
 
-    if (status != TRIB_OK || u->peers[peer].state == UCX_PEER_CONNECTED)
+    if (status != TRIB_OK || u->peers[peer].base.state == TRIB_PEER_CONNECTED)
         return status;
     struct ucx_peer *p = &u->peers[peer];
-    struct trib_net_place place = {
-        .list = &a.list,
-        .port = a.port,
-        .near = a.boot && a.boot == u->me.boot && a.net == u->net && a.net,
-        .apart = a.boot && u->me.boot && a.boot != u->me.boot,
-    };
-    int fd = trib_net_reach(&u->ways, &place, &found);
-    if (fd < 0)
-        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                         "process %d cannot be reached at %s port %u: %m%s", a.pid,
-                         found.at, a.port, found.cure);
+    int fd;
+    status = trib_ip_endpoint_connect(&u->local, &a, u->err, &fd, &found);
+    if (status != TRIB_OK)
+        return status;
     p->key = p->out_key = a.key;
-    begin_watch(u, peer, &a, found.ip);
+    const struct trib_ip_identity who = trib_ip_identity_of(&a);
+    trib_ip_endpoint_watch(&u->local, peer, &who, found.ip, &p->base);
     int ms =
         u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
     struct call call = {.peer = peer,
@@ -366,9 +306,9 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
                         .address = &a};
     status = make(u, &call);
     if (status != TRIB_OK) {
-        trib_peer_liveness_end(&p->liveness);
+        trib_peer_liveness_end(&p->base.liveness);
         return status;
     }
-    p->state = UCX_PEER_CONNECTED;
+    p->base.state = TRIB_PEER_CONNECTED;
     return TRIB_OK;
 }

@@ -30,14 +30,12 @@ static void going(struct ucx *u, int peer, const char *format, ...)
     struct ucx_peer *p = &u->peers[peer];
     va_list args;
 
-    if (p->state != UCX_PEER_CONNECTED && p->state != UCX_PEER_UNKNOWN)
+    if (!trib_peer_is_there(&p->base))
         return;
-    p->mute = p->state == UCX_PEER_UNKNOWN;
-    p->state = UCX_PEER_GOING;
-    p->going_at = trib_now_ns();
-    u->n_going++;
+    p->mute = p->base.state == TRIB_PEER_UNKNOWN;
+    trib_peer_going(&p->base, &u->n_going);
     va_start(args, format);
-    vsnprintf(p->why, sizeof(p->why), format, args);
+    vsnprintf(p->base.why, sizeof(p->base.why), format, args);
     va_end(args);
 }
 
@@ -47,14 +45,14 @@ static void take_news_of(struct ucx *u, int peer)
     struct ucx_peer *p = &u->peers[peer];
 
     if (p->misdeed)
-        going(u, peer, "process %d %s", p->who.pid, p->misdeed);
+        going(u, peer, "process %d %s", p->base.who.pid, p->misdeed);
     else if (p->dropped)
         going(u, peer, "process %d has given this rank up: see what it says",
-              p->who.pid);
+              p->base.who.pid);
     else if (p->said_bye || p->gone)
-        going(u, peer, "process %d has died", p->who.pid);
+        going(u, peer, "process %d has died", p->base.who.pid);
     else if (p->fault != UCS_OK)
-        going(u, peer, "process %d: %s", p->who.pid,
+        going(u, peer, "process %d: %s", p->base.who.pid,
               trib_ucx_status_text(&u->api, p->fault));
 }
 
@@ -75,19 +73,19 @@ void trib_ucx_tick(struct ucx *u)
 
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
-        if (p->state == UCX_PEER_CONNECTED &&
-            trib_peer_liveness_lost(&p->liveness, due, u->cfg->stop_timeout_ms, why,
-                                    sizeof(why)))
+        if (p->base.state == TRIB_PEER_CONNECTED &&
+            trib_peer_liveness_lost(&p->base.liveness, due, u->cfg->stop_timeout_ms,
+                                    why, sizeof(why)))
             going(u, i, "%s", why);
     }
 }
 
 /* Sockets and endpoint go, and none is made any more. */
-static void part(struct ucx *u, int peer, enum ucx_peer_state state)
+static void part(struct ucx *u, int peer, enum trib_peer_state state)
 {
     struct ucx_peer *p = &u->peers[peer];
 
-    p->state = state;
+    p->base.state = state;
     pthread_mutex_lock(&u->links);
     p->closed = true;
     p->wire_until = 0;
@@ -102,14 +100,14 @@ static void part(struct ucx *u, int peer, enum ucx_peer_state state)
     u->backlog -= p->head != p->tail;
     p->head = p->tail;
     pthread_mutex_unlock(&u->lock);
-    trib_peer_liveness_end(&p->liveness);
+    trib_peer_liveness_end(&p->base.liveness);
 }
 
 /* Has all come that a peer sent, as far as it can? */
 static bool has_come(struct ucx *u, int peer, bool *left_out)
 {
     struct ucx_peer *p = &u->peers[peer];
-    double ms = (double)(trib_now_ns() - p->going_at) / 1e6;
+    double ms = (double)(trib_now_ns() - p->base.going_at) / 1e6;
 
     pthread_mutex_lock(&u->lock);
     uint64_t next = p->next;
@@ -120,9 +118,9 @@ static bool has_come(struct ucx *u, int peer, bool *left_out)
     bool gone = p->gone && !p->misdeed && !p->dropped;
     pthread_mutex_unlock(&u->links);
     if (*left_out)
-        snprintf(p->why, sizeof(p->why), "process %d has left", p->who.pid);
+        trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
     else if (gone) /* UCX may have noticed first, and knows less */
-        snprintf(p->why, sizeof(p->why), "process %d has died", p->who.pid);
+        trib_peer_explain(&p->base, "process %d has died", p->base.who.pid);
     return all;
 }
 
@@ -134,31 +132,22 @@ int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max)
     for (int i = 0; i < u->size && n < max && u->n_going; i++) {
         struct ucx_peer *p = &u->peers[i];
         bool left;
-        if (p->state != UCX_PEER_GOING || !has_come(u, i, &left))
+        if (p->base.state != TRIB_PEER_GOING || !has_come(u, i, &left))
             continue;
         trib_ucx_say(u, i, left ? UCX_GOT_ALL : UCX_DROP, 0);
-        if (!p->mute) {
-            events[n].kind = TRIB_EVENT_PEER_LOST;
-            events[n].peer = i;
-            events[n].left = left;
-            memcpy(events[n++].why, p->why, sizeof(p->why));
-        }
-        part(u, i, UCX_PEER_LOST);
+        if (!p->mute)
+            trib_peer_report(&p->base, i, left, &events[n++]);
+        part(u, i, TRIB_PEER_LOST);
         u->n_going--;
     }
     return n;
-}
-
-static bool is_there(const struct ucx_peer *p)
-{
-    return p->state == UCX_PEER_CONNECTED || p->state == UCX_PEER_UNKNOWN;
 }
 
 static void say_bye(struct ucx *u, int peer, uint64_t until)
 {
     struct ucx_peer *p = &u->peers[peer];
 
-    if (!is_there(p))
+    if (!trib_peer_is_there(&p->base))
         return;
     (void)trib_ucx_flush(u, peer, until);
     pthread_mutex_lock(&u->lock);
@@ -180,8 +169,9 @@ static bool waits_for_us(struct ucx *u, int first, int last, const bool *which)
     pthread_mutex_lock(&u->links);
     for (int i = first; i <= last && !waits; i++) {
         const struct ucx_peer *p = &u->peers[i];
-        waits = is_one_of(which, i) && is_there(p) && (p->out >= 0 || p->in >= 0) &&
-                !p->got_all && !p->said_bye && !p->gone && !p->dropped;
+        waits = is_one_of(which, i) && trib_peer_is_there(&p->base) &&
+                (p->out >= 0 || p->in >= 0) && !p->got_all && !p->said_bye &&
+                !p->gone && !p->dropped;
     }
     pthread_mutex_unlock(&u->links);
     return waits;
@@ -215,10 +205,10 @@ static void leave(struct ucx *u, int first, int last, const bool *which)
             say_bye(u, i, until);
     wait_until_got(u, first, last, which, until);
     for (int i = first; i <= last; i++) {
-        if (!is_one_of(which, i) || u->peers[i].state == UCX_PEER_LEFT)
+        if (!is_one_of(which, i) || u->peers[i].base.state == TRIB_PEER_LEFT)
             continue;
-        u->n_going -= u->peers[i].state == UCX_PEER_GOING;
-        part(u, i, UCX_PEER_LEFT);
+        u->n_going -= u->peers[i].base.state == TRIB_PEER_GOING;
+        part(u, i, TRIB_PEER_LEFT);
     }
 }
 
@@ -226,7 +216,7 @@ void trib_ucx_disconnect(struct trib_transport *t, int peer)
 {
     struct ucx *u = ucx_of(t);
 
-    if (peer >= 0 && peer < u->size && u->peers[peer].state != UCX_PEER_LEFT)
+    if (peer >= 0 && peer < u->size && u->peers[peer].base.state != TRIB_PEER_LEFT)
         leave(u, peer, peer, NULL);
 }
 

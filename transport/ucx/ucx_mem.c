@@ -67,7 +67,7 @@ void trib_ucx_dereg(struct trib_transport *t, struct trib_region *opaque)
 trib_status_t trib_ucx_export(struct trib_transport *t,
                               const struct trib_region *region, struct trib_blob *out)
 {
-    struct trib_table_stamp stamp = {.magic = UCX_MAGIC, .key = ucx_of(t)->key};
+    struct trib_table_stamp stamp = {.magic = UCX_MAGIC, .key = ucx_of(t)->local.key};
 
     trib_table_export((const struct trib_table_region *)region, &stamp, out);
     return TRIB_OK;
@@ -79,13 +79,13 @@ trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
     struct ucx *u = ucx_of(t);
     struct trib_table_remote *remote;
 
-    if (peer < 0 || peer >= u->size || u->peers[peer].state == UCX_PEER_UNKNOWN)
-        return trib_fail(u->err, TRIB_ERR_INVALID,
-                         "peer %d is not connected: cannot import its memory", peer);
-    if (u->peers[peer].state != UCX_PEER_CONNECTED)
-        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    const struct trib_peers peers = ucx_peers(u);
+    trib_status_t status = trib_peer_check_import(&peers, peer);
+
+    if (status != TRIB_OK)
+        return status;
     struct trib_table_stamp stamp = {.magic = UCX_MAGIC, .key = u->peers[peer].key};
-    trib_status_t status =
+    status =
         trib_table_import(&u->table, peer, &stamp, blob, u->err, &remote);
     if (status == TRIB_OK)
         *out = (struct trib_remote *)remote;

@@ -44,7 +44,7 @@ uint64_t trib_ucx_guest_key(struct ucx *u, const struct ucx_guest *g)
     struct trib_proof about;
 
     claim(&g->hello, u->self, g->nonce, &about);
-    return ucx_has_secret(u) ? key_of(u, &about) : u->key;
+    return ucx_has_secret(u) ? key_of(u, &about) : u->local.key;
 }
 
 bool trib_ucx_challenge(struct ucx *u, struct ucx_guest *g)

@@ -9,28 +9,12 @@
 #include <stdint.h>
 
 #include "base/secret.h"
-#include "transport/common/net_addr.h"
 #include "transport/transport.h"
 
 #define UCX_MAGIC UINT32_C(0x54726255) /* "TrbU", for ever */
 #define UCX_VERSION 3 /* changes with the protocol */
 #define UCX_NAME_MAX 8192 /* of a worker's address, which UCX makes as long as it
                            * likes */
-
-/* Address: of the port for words. */
-struct ucx_address {
-    uint32_t magic;
-    uint32_t version;
-    uint16_t port;
-    uint16_t heartbeat_port; /* UDP */
-    int32_t pid;
-    uint64_t key; /* random: strangers and other jobs do not know it */
-    uint64_t heartbeat_key;
-    uint64_t start, space, boot; /* of trib_process */
-    uint64_t net; /* inode of the network name space */
-    struct trib_net_list list;
-};
-static_assert(sizeof(struct ucx_address) <= TRIB_ADDRESS_MAX, "address");
 
 /* The first bytes of a connection, then the address of the worker. magic and version
  * stay where they are in every version, so that two of them can tell each other. */

@@ -114,8 +114,9 @@ trib_status_t trib_ucx_write(struct trib_transport *t, int peer,
     trib_status_t status = TRIB_OK;
 
     assert(peer >= 0 && peer < u->size);
-    if (p->state != UCX_PEER_CONNECTED)
-        return p->state == UCX_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+    status = trib_peer_check_write(p->base.state);
+    if (status != TRIB_OK)
+        return status;
     if (write->len)
         status = trib_table_check(write, peer, u->err);
     if (status != TRIB_OK)
@@ -138,7 +139,7 @@ trib_status_t trib_ucx_send_first(struct ucx *u, int peer)
     t->signal = false;
     ucs_status_t status = post(u, peer, t, NULL);
     if (UCS_STATUS_IS_ERR(status))
-        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->who.pid,
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->base.who.pid,
                          trib_ucx_status_text(&u->api, status));
     return TRIB_OK;
 }

@@ -99,7 +99,7 @@ trib_status_t trib_verbs_forked(struct verbs *v)
         v->err, TRIB_ERR_INVALID,
         "verbs: process %d is a forked child, the connections are those of "
         "process %d: a child joins by itself, with trib_init",
-        getpid(), v->me.pid);
+        getpid(), v->local.me.pid);
 }
 
 static trib_status_t load(struct verbs *v)
@@ -144,16 +144,11 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->receives = (uint32_t)s->receives;
     v->inline_bytes = INLINE_BYTES;
     v->reach_ms = (int)s->reach_ms;
-    v->uses_proc = s->watch != 0;
-    v->ways = s->ways;
-    v->heartbeat = opts->heartbeat;
-    v->own_heartbeat = !opts->heartbeat;
+    trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
     v->bell = v->stop = v->doze = v->door.at.fd = v->door.epoll = -1;
     v->connect = s->connect;
-    v->net = trib_net_space();
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
-    trib_process_self(&v->me);
     pthread_mutex_init(&v->links, NULL);
     pthread_mutex_init(&v->posting, NULL);
     v->peers = calloc((size_t)opts->size, sizeof(*v->peers));
@@ -167,14 +162,13 @@ static void release(struct verbs *v)
     trib_verbs_oob_listener_close(v);
     for (int i = 0; v->peers && i < v->size; i++) {
         free(v->peers[i].tickets);
-        trib_peer_liveness_free(&v->peers[i].liveness);
+        trib_peer_liveness_free(&v->peers[i].base.liveness);
         if (v->peers[i].in.called)
             close(v->peers[i].in.wire);
         if (v->peers[i].out.called)
             close(v->peers[i].out.wire);
     }
-    if (v->own_heartbeat)
-        trib_heartbeat_close(v->heartbeat);
+    trib_ip_endpoint_close(&v->local);
     if (v->bell >= 0)
         close(v->bell);
     if (v->stop >= 0)
@@ -209,25 +203,10 @@ static trib_status_t make_descriptors(struct verbs *v)
     rung.data.fd = v->bell;
     if (v->bell < 0 || v->stop < 0 || v->doze < 0 ||
         epoll_ctl(v->doze, EPOLL_CTL_ADD, v->bell, &rung) != 0 ||
-        getrandom(&v->key, sizeof(v->key), 0) != (ssize_t)sizeof(v->key))
+        !trib_ip_endpoint_key(&v->local))
         return trib_fail(v->err, TRIB_ERR_SYSTEM,
                          "verbs: eventfd, epoll or getrandom: %m");
     return TRIB_OK;
-}
-
-/* In the range of the connection manager's ports, though they are others: so a firewall
- * has one range to let through. */
-static trib_status_t start_heartbeat(struct verbs *v,
-                                 const struct trib_transport_opts *opts,
-                                 const struct verbs_params *s)
-{
-    if (!v->own_heartbeat)
-        return TRIB_OK;
-    trib_status_t status =
-        trib_heartbeat_open(opts, "verbs", (int)s->port, (int)s->ports, &v->heartbeat);
-    if (status == TRIB_OK)
-        trib_heartbeat_fence(v->heartbeat, &s->ways.choice);
-    return status;
 }
 
 /* Where the connection manager serves, too: a peer may have none. */
@@ -271,7 +250,9 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     if (status == TRIB_OK && may_call(v))
         status = trib_verbs_oob_listener_open(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
-        status = start_heartbeat(v, opts, s);
+        /* In the range of the connection manager's ports, though these are others: a
+         * firewall then has one range to let through. */
+        status = trib_ip_endpoint_start(&v->local, opts, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {

@@ -26,13 +26,12 @@
 #include "base/accept.h"
 #include "base/secret.h"
 #include "base/stranger.h"
-#include "transport/common/net_addr.h"
+#include "transport/common/ip_endpoint.h"
 #include "transport/multirail/multirail_wire.h"
 #include "transport/transport.h"
 #include "transport/verbs/verbs_dl_api.h"
 #include "transport/verbs/verbs_oob_proto.h"
 #include "transport/verbs/verbs_wire.h"
-#include "transport/common/peer_liveness.h"
 
 #define VERBS_BATCH 32 /* receives that are posted together, completions polled at
                         * once */
@@ -63,14 +62,6 @@ struct verbs_remote {
     uint64_t address; /* the owner's iova */
     size_t len;
     LIST_ENTRY(verbs_remote) entry;
-};
-
-enum verbs_peer_state {
-    VERBS_PEER_UNKNOWN, /* not connected; what it writes arrives */
-    VERBS_PEER_CONNECTED,
-    VERBS_PEER_GOING, /* lost; what it wrote is still delivered first */
-    VERBS_PEER_LOST,
-    VERBS_PEER_LEFT, /* we left it */
 };
 
 /* Of a peer that goes: is its `why` the cause? */
@@ -151,13 +142,11 @@ struct verbs_send_wr {
 };
 
 struct verbs_peer {
-    enum verbs_peer_state state;
-    struct trib_process who;
+    struct trib_peer_base base;
     struct verbs_ip where; /* its address that answered */
     uint8_t device; /* which of its several */
     char by[TRIB_WHY_MAX]; /* how it is connected */
     uint64_t key;
-    struct trib_peer_liveness liveness;
     bool said_bye; /* it leaves: the end of its connection is no death */
     bool finished; /* and nothing of it is still under way */
     enum verbs_unclear_failure doubt;
@@ -165,9 +154,8 @@ struct verbs_peer {
     enum ibv_wc_status status; /* REFUSED: by which that was told … */
     uint32_t vendor; /* … and what the device adds */
     uint64_t question; /* REFUSED: of trib_peer_liveness_ask */
-    uint64_t going_at, looked_at;
+    uint64_t looked_at;
     uint64_t ahead; /* bytes of pieces that came before their write */
-    char why[TRIB_WHY_MAX];
     /* under `posting`, but for head, which the owner alone writes */
     struct ibv_qp *qp; /* the outlet's, NULL: no posts */
     struct verbs_send_wr *tickets; /* [depth], a ring */
@@ -193,17 +181,13 @@ struct verbs {
     const struct trib_config *cfg;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_process me;
-    uint64_t key;
+    struct trib_ip_endpoint local; /* its ways are for calls */
     const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_strangers strangers; /* the manager's */
     struct verbs_pending *pending; /* challenges by the connection manager; under
                                     * `links` */
     int next_pending;
     uint64_t settings;
-    struct trib_heartbeat *heartbeat;
-    bool own_heartbeat;
-    bool uses_proc; /* looks for peers of this host in /proc */
     int reach_ms; /* for a connection: then no other address of the peer is tried */
     /* what was chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
@@ -214,8 +198,6 @@ struct verbs {
     uint8_t port_num; /* of the device */
     uint8_t layer; /* enum verbs_layer; 0: not known */
     uint32_t message_max;
-    uint64_t net; /* inode of the network name space */
-    struct trib_net_ways ways; /* for calls */
     struct verbs_ip ip[VERBS_ADDRESSES]; /* of the device, then others of the host */
     uint16_t n_ips; /* of the device */
     uint16_t more_ips;
@@ -266,7 +248,7 @@ struct verbs {
  * parent's queues and memory. */
 static inline bool verbs_is_ours(const struct verbs *v)
 {
-    return getpid() == v->me.pid;
+    return getpid() == v->local.me.pid;
 }
 
 static inline bool verbs_has_secret(const struct verbs *v)
@@ -277,6 +259,11 @@ static inline bool verbs_has_secret(const struct verbs *v)
 static inline struct verbs *verbs_of(struct trib_transport *t)
 {
     return (struct verbs *)t;
+}
+
+static inline struct trib_peers verbs_peers(const struct verbs *v)
+{
+    return (struct trib_peers){v->peers, sizeof(*v->peers), v->self, v->size, v->err};
 }
 
 #define VERBS_IP_TEXT TRIB_IP_TEXT_BYTES

@@ -39,7 +39,7 @@ struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *h
     if (hello->magic == VERBS_MAGIC && hello->rank >= 0 && hello->rank < v->size &&
         hello->rank != v->self)
         peer = &v->peers[hello->rank];
-    if (!peer || hello->key != v->key)
+    if (!peer || hello->key != v->local.key)
         *verdict = VERBS_STRANGER;
     else if (hello->version != VERBS_VERSION ||
              hello->piece_shift > VERBS_PIECE_SHIFT_MAX)
@@ -63,7 +63,7 @@ static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *lin
                    const struct verbs_hello *hello, const struct verbs_nonces *nonces)
 {
     struct verbs_answer answer = {
-        .magic = VERBS_MAGIC, .version = VERBS_VERSION, .key = v->key};
+        .magic = VERBS_MAGIC, .version = VERBS_VERSION, .key = v->local.key};
 
     link->id->context = p;
     int error = trib_verbs_link_make(v, link, p, false);
@@ -117,7 +117,7 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
     struct verbs_answer answer = {.magic = VERBS_MAGIC,
                                   .version = VERBS_VERSION,
                                   .refusal = (uint16_t)why,
-                                  .key = v->key};
+                                  .key = v->local.key};
 
     if (why == VERBS_CHALLENGE && !trib_verbs_open_challenge(v, hello, &answer))
         answer.refusal = VERBS_NO_ROOM;

@@ -50,23 +50,21 @@ trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *
         .magic = VERBS_MAGIC,
         .port = v->port,
         .n = v->n_ips,
-        .key = v->key,
-        .start = v->me.start,
-        .space = v->me.space,
-        .boot = v->me.boot,
-        .pid = v->me.pid,
-        .heartbeat_port = trib_heartbeat_port(v->heartbeat),
-        .heartbeat_key = trib_heartbeat_key(v->heartbeat),
+        .key = v->local.key,
+        .start = v->local.me.start,
+        .space = v->local.me.space,
+        .boot = v->local.me.boot,
+        .pid = v->local.me.pid,
+        .heartbeat_port = trib_heartbeat_port(v->local.heartbeat),
+        .heartbeat_key = trib_heartbeat_key(v->local.heartbeat),
         .door = v->door.at.port,
-        .net = v->net,
+        .net = v->local.net,
         .more = (uint8_t)v->more_ips,
         .layer = v->layer,
     };
 
     memcpy(a.ip, v->ip, sizeof(a.ip));
-    memset(out, 0, sizeof(*out));
-    out->len = sizeof(a);
-    memcpy(out->bytes, &a, sizeof(a));
+    trib_peer_address(&a, sizeof(a), out);
     return TRIB_OK;
 }
 
@@ -203,7 +201,7 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
         .version = VERBS_VERSION,
         .piece_shift = v->piece_shift,
         .rank = v->self,
-        .pid = v->me.pid,
+        .pid = v->local.me.pid,
         .key = address->key,
         .settings = v->settings,
     };
@@ -276,7 +274,7 @@ static bool try_address(struct attempt *a, struct verbs_peer *p,
 bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
                            const struct verbs_ip *ip)
 {
-    for (int i = 0; i < v->n_ips + v->more_ips && a->boot != v->me.boot; i++) {
+    for (int i = 0; i < v->n_ips + v->more_ips && a->boot != v->local.me.boot; i++) {
         if (memcmp(&v->ip[i], ip, sizeof(*ip)) == 0)
             return true;
     }
@@ -376,7 +374,8 @@ static trib_status_t unreachable(struct verbs *v, int peer,
         v->err, last->status,
         "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
         "%s port %u: %s%s%s",
-        v->self, v->me.pid, peer, address->pid, *tried->at ? tried->at : "any address",
+        v->self, v->local.me.pid, peer, address->pid,
+        *tried->at ? tried->at : "any address",
         tried == by_call ? address->door : address->port, both ? by_manager->why : "",
         both ? "; by GIDs: " : "", last->why);
 }
@@ -385,16 +384,13 @@ static trib_status_t check_address(struct verbs *v, int peer,
                                    const struct trib_address *blob,
                                    struct verbs_choice *out)
 {
-    if (peer < 0 || peer >= v->size || peer == v->self)
-        return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
-                         peer, v->size);
-    if (v->peers[peer].state == VERBS_PEER_CONNECTED)
-        return TRIB_OK;
+    const struct trib_peers peers = verbs_peers(v);
+    trib_status_t status = trib_peer_check_connect(&peers, peer);
+
+    if (status != TRIB_OK || v->peers[peer].base.state == TRIB_PEER_CONNECTED)
+        return status;
     if (!verbs_is_ours(v))
         return trib_verbs_forked(v);
-    if (v->peers[peer].state != VERBS_PEER_UNKNOWN)
-        return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d was lost or left before",
-                         peer);
     trib_verbs_choices(v, blob, out);
     if (out->n == 0)
         return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d: not an address of verbs",
@@ -410,31 +406,13 @@ trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
     return check_address(verbs_of(t), peer, address, &choice);
 }
 
-static void begin_watch(struct verbs *v, int peer, const struct verbs_address *a)
-{
-    struct verbs_peer *p = &v->peers[peer];
-    struct trib_peer_liveness_opts opts = {
-        .me = &v->me,
-        .who = &p->who,
-        .proc = v->uses_proc,
-        .heartbeat = v->heartbeat,
-        .peer = peer,
-        .heart = {.port = a->heartbeat_port, .key = a->heartbeat_key, .pid = a->pid},
-    };
-
-    p->who = (struct trib_process){
-        .pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot};
-    memcpy(opts.heart.ip, p->where.bytes, sizeof(opts.heart.ip));
-    trib_peer_liveness_begin(&p->liveness, &opts);
-}
-
 void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out)
 {
     struct verbs *v = verbs_of(t);
     const struct verbs_peer *p = &v->peers[peer];
 
     out->name = t->ops->name;
-    if (p->state == VERBS_PEER_CONNECTED)
+    if (p->base.state == TRIB_PEER_CONNECTED)
         snprintf(out->why, sizeof(out->why), "%s", p->by);
     else if (*v->no_rdmacm)
         snprintf(out->why, sizeof(out->why), "asked for by name; by GIDs: %.100s",
@@ -447,13 +425,18 @@ void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route
 static void connected(struct verbs *v, int peer, const struct verbs_address *a)
 {
     struct verbs_peer *p = &v->peers[peer];
+    const struct trib_ip_identity who = {
+        .who = {.pid = a->pid, .start = a->start, .space = a->space, .boot = a->boot},
+        .heartbeat_port = a->heartbeat_port,
+        .heartbeat_key = a->heartbeat_key,
+    };
 
     p->key = a->key;
-    begin_watch(v, peer, a);
+    trib_ip_endpoint_watch(&v->local, peer, &who, p->where.bytes, &p->base);
     pthread_mutex_lock(&v->posting);
     p->qp = p->out.qp;
     pthread_mutex_unlock(&v->posting);
-    p->state = VERBS_PEER_CONNECTED;
+    p->base.state = TRIB_PEER_CONNECTED;
 }
 
 /* The connection manager first: it asks the network. Then GIDs. */
@@ -512,7 +495,7 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
     struct verbs_choice choice;
     trib_status_t status = check_address(v, peer, address, &choice);
 
-    if (status != TRIB_OK || v->peers[peer].state == VERBS_PEER_CONNECTED)
+    if (status != TRIB_OK || v->peers[peer].base.state == TRIB_PEER_CONNECTED)
         return status;
     struct verbs_peer *p = &v->peers[peer];
     if (!p->tickets)

@@ -51,7 +51,7 @@ static void repost(struct verbs *v)
 
 static bool listens_to(const struct verbs_peer *p)
 {
-    return p->state != VERBS_PEER_LOST && p->state != VERBS_PEER_LEFT;
+    return p->base.state != TRIB_PEER_LOST && p->base.state != TRIB_PEER_LEFT;
 }
 
 /* The device says that it is done up to here. Not so if it speaks of a queue pair that
@@ -95,7 +95,7 @@ static void take_word(struct verbs *v, struct verbs_route route, uint32_t word)
         /* On the inlet it is the last word; on the outlet its writes may follow. */
         if (!route.outlet || !has_inlet(v, p))
             p->finished = true;
-        trib_verbs_going(v, route.peer, "process %d has left", p->who.pid);
+        trib_verbs_going(v, route.peer, "process %d has left", p->base.who.pid);
         break;
     default:
         break;
@@ -135,9 +135,9 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
 
-    if (p->state != VERBS_PEER_CONNECTED)
+    if (p->base.state != TRIB_PEER_CONNECTED)
         return;
-    trib_verbs_going(v, peer, "process %d: %s", p->who.pid,
+    trib_verbs_going(v, peer, "process %d: %s", p->base.who.pid,
                      trib_verbs_status_text(wc->status).clause);
     switch (wc->status) {
     case IBV_WC_WR_FLUSH_ERR:
@@ -152,7 +152,7 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
     default:
         break;
     }
-    if (!trib_peer_liveness_dead(&p->liveness)) /* reason enough */
+    if (!trib_peer_liveness_dead(&p->base.liveness)) /* reason enough */
         trib_verbs_complain(v, peer, wc->status, wc->vendor_err);
 }
 

@@ -32,19 +32,18 @@ void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
     struct verbs_peer *p = &v->peers[peer];
     va_list args;
 
-    if (p->state != VERBS_PEER_CONNECTED &&
-        !(p->state == VERBS_PEER_GOING && (p->said_bye || p->doubt != VERBS_NO_DOUBT)))
+    if (p->base.state != TRIB_PEER_CONNECTED &&
+        !(p->base.state == TRIB_PEER_GOING &&
+          (p->said_bye || p->doubt != VERBS_NO_DOUBT)))
         return;
     p->doubt = VERBS_NO_DOUBT;
-    if (p->state == VERBS_PEER_CONNECTED) {
-        p->state = VERBS_PEER_GOING;
+    if (p->base.state == TRIB_PEER_CONNECTED) {
         p->question = 0;
-        p->going_at = trib_now_ns();
-        v->n_going++;
+        trib_peer_going(&p->base, &v->n_going);
     }
     va_start(args, format);
-    vsnprintf(p->why, sizeof(p->why), p->said_bye ? "process %d has left" : format,
-              args);
+    vsnprintf(p->base.why, sizeof(p->base.why),
+              p->said_bye ? "process %d has left" : format, args);
     va_end(args);
 }
 
@@ -57,7 +56,7 @@ void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
     trib_verbs_ends(v, peer, here, there);
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             here, v->label, peer, v->peers[peer].who.pid, there, text.clause,
+             here, v->label, peer, v->peers[peer].base.who.pid, there, text.clause,
              (int)status, vendor, text.advice);
 }
 
@@ -74,7 +73,7 @@ void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
     p->vendor = wc->vendor_err;
     p->ended = false;
     p->looked_at = 0;
-    p->question = trib_peer_liveness_ask(&p->liveness);
+    p->question = trib_peer_liveness_ask(&p->base.liveness);
     p->doubt = VERBS_REFUSED;
 }
 
@@ -87,11 +86,11 @@ void trib_verbs_take_news(struct verbs *v)
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
         if (*p->fault)
-            trib_verbs_going(v, i, "process %d: %s", p->who.pid, p->fault);
+            trib_verbs_going(v, i, "process %d: %s", p->base.who.pid, p->fault);
         else if (p->gone && p->doubt == VERBS_REFUSED && !p->said_bye)
             p->ended = true; /* by whom is still to be found out */
         else if (p->gone)
-            trib_verbs_going(v, i, "process %d has died", p->who.pid);
+            trib_verbs_going(v, i, "process %d has died", p->base.who.pid);
     }
     pthread_mutex_unlock(&v->links);
 }
@@ -103,14 +102,14 @@ void trib_verbs_tick(struct verbs *v)
 
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
-        if (p->state != VERBS_PEER_CONNECTED)
+        if (p->base.state != TRIB_PEER_CONNECTED)
             continue;
-        if (trib_peer_liveness_lost(&p->liveness, due, v->cfg->stop_timeout_ms, why,
-                                    sizeof(why)))
+        if (trib_peer_liveness_lost(&p->base.liveness, due, v->cfg->stop_timeout_ms,
+                                    why, sizeof(why)))
             trib_verbs_going(v, i, "%s", why);
-        else if (p->liveness.by == TRIB_LIVENESS_BY_HEARTBEAT &&
-                 trib_peer_liveness_dead(&p->liveness))
-            trib_verbs_going(v, i, "process %d has died", p->who.pid);
+        else if (p->base.liveness.by == TRIB_LIVENESS_BY_HEARTBEAT &&
+                 trib_peer_liveness_dead(&p->base.liveness))
+            trib_verbs_going(v, i, "process %d has died", p->base.who.pid);
     }
 }
 
@@ -118,12 +117,12 @@ void trib_verbs_tick(struct verbs *v)
  * Both connections end, and none is made any more. What is left of them goes later: on
  * a dead port a kernel may take seconds for it, and the loss is to be told before.
  */
-static void part(struct verbs *v, int peer, enum verbs_peer_state state)
+static void part(struct verbs *v, int peer, enum trib_peer_state state)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_link links[2];
 
-    p->state = state;
+    p->base.state = state;
     pthread_mutex_lock(&v->posting);
     p->qp = NULL;
     pthread_mutex_unlock(&v->posting);
@@ -145,7 +144,7 @@ static void part(struct verbs *v, int peer, enum verbs_peer_state state)
         p->severed[i] = links[i];
     }
     p->bye_pending = false;
-    trib_peer_liveness_end(&p->liveness);
+    trib_peer_liveness_end(&p->base.liveness);
 }
 
 static void bury(struct verbs *v, int peer)
@@ -160,19 +159,19 @@ static bool is_clear(struct verbs *v, int peer, uint64_t now)
 {
     struct verbs_peer *p = &v->peers[peer];
 
-    if (p->liveness.by != TRIB_LIVENESS_BY_NOBODY &&
+    if (p->base.liveness.by != TRIB_LIVENESS_BY_NOBODY &&
         now - p->looked_at < LOOK_MS * NS_PER_MS)
         return false;
     p->looked_at = now;
-    bool late = now - p->going_at > DYING_MS * NS_PER_MS;
-    bool mute = p->liveness.by == TRIB_LIVENESS_BY_HEARTBEAT && p->ended &&
-                now - p->going_at > NEWS_MS * NS_PER_MS;
-    bool lives = trib_peer_liveness_answered(&p->liveness, p->question);
-    bool dead = !lives && (mute || trib_peer_liveness_dead(&p->liveness));
-    if (!dead && !lives && !late && p->liveness.by != TRIB_LIVENESS_BY_NOBODY)
+    bool late = now - p->base.going_at > DYING_MS * NS_PER_MS;
+    bool mute = p->base.liveness.by == TRIB_LIVENESS_BY_HEARTBEAT && p->ended &&
+                now - p->base.going_at > NEWS_MS * NS_PER_MS;
+    bool lives = trib_peer_liveness_answered(&p->base.liveness, p->question);
+    bool dead = !lives && (mute || trib_peer_liveness_dead(&p->base.liveness));
+    if (!dead && !lives && !late && p->base.liveness.by != TRIB_LIVENESS_BY_NOBODY)
         return false;
     if (dead)
-        trib_verbs_going(v, peer, "process %d has died", p->who.pid);
+        trib_verbs_going(v, peer, "process %d has died", p->base.who.pid);
     else
         trib_verbs_complain(v, peer, p->status, p->vendor);
     p->doubt = VERBS_NO_DOUBT;
@@ -187,7 +186,7 @@ static bool is_over(struct verbs *v, int peer)
 
     if (p->finished)
         return true;
-    return now - p->going_at > GOING_MS * NS_PER_MS &&
+    return now - p->base.going_at > GOING_MS * NS_PER_MS &&
            (p->doubt != VERBS_REFUSED || is_clear(v, peer, now));
 }
 
@@ -198,25 +197,18 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
 
     for (int i = 0; i < v->size && n < max && v->n_going; i++) {
         struct verbs_peer *p = &v->peers[i];
-        if (p->state != VERBS_PEER_GOING || !is_over(v, i))
+        if (p->base.state != TRIB_PEER_GOING || !is_over(v, i))
             continue;
         /* Its writes fail before its end is told: the cause is its death. */
-        if (!p->said_bye && !trib_peer_liveness_answered(&p->liveness, p->question) &&
-            trib_peer_liveness_dead(&p->liveness))
-            snprintf(p->why, sizeof(p->why), "process %d has died", p->who.pid);
-        events[n].kind = TRIB_EVENT_PEER_LOST;
-        events[n].peer = i;
-        events[n].left = p->said_bye;
-        memcpy(events[n++].why, p->why, sizeof(p->why));
-        part(v, i, VERBS_PEER_LOST);
+        if (!p->said_bye &&
+            !trib_peer_liveness_answered(&p->base.liveness, p->question) &&
+            trib_peer_liveness_dead(&p->base.liveness))
+            trib_peer_explain(&p->base, "process %d has died", p->base.who.pid);
+        trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
+        part(v, i, TRIB_PEER_LOST);
         v->n_going--;
     }
     return n;
-}
-
-static bool is_there(const struct verbs_peer *p)
-{
-    return p->state == VERBS_PEER_CONNECTED || p->state == VERBS_PEER_UNKNOWN;
 }
 
 static void close_door(struct verbs *v, int first, int last)
@@ -231,18 +223,18 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
 {
     struct verbs *v = verbs_of(t);
 
-    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_LEFT ||
+    if (peer < 0 || peer >= v->size || v->peers[peer].base.state == TRIB_PEER_LEFT ||
         !verbs_is_ours(v))
         return;
     struct verbs_peer *p = &v->peers[peer];
     close_door(v, peer, peer);
-    if (p->state == VERBS_PEER_GOING)
+    if (p->base.state == TRIB_PEER_GOING)
         v->n_going--;
-    if (is_there(p)) {
+    if (trib_peer_is_there(&p->base)) {
         trib_verbs_say_bye(v, peer);
         trib_verbs_drain(v, peer, trib_deadline_ms(LEAVE_MS));
     }
-    part(v, peer, VERBS_PEER_LEFT);
+    part(v, peer, TRIB_PEER_LEFT);
     bury(v, peer);
 }
 
@@ -250,13 +242,13 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
 static void say_goodbyes(struct verbs *v, const bool *which, uint64_t until)
 {
     for (int i = 0; i < v->size; i++) {
-        if ((!which || which[i]) && is_there(&v->peers[i]))
+        if ((!which || which[i]) && trib_peer_is_there(&v->peers[i].base))
             trib_verbs_say_bye(v, i);
     }
     if (!which)
         trib_verbs_drain(v, -1, until);
     for (int i = 0; which && i < v->size; i++) {
-        if (which[i] && is_there(&v->peers[i]))
+        if (which[i] && trib_peer_is_there(&v->peers[i].base))
             trib_verbs_drain(v, i, until);
     }
 }
@@ -272,11 +264,11 @@ void trib_verbs_leave(struct trib_transport *t, const bool *which)
             close_door(v, i, i);
     say_goodbyes(v, which, trib_deadline_ms(LEAVE_MS));
     for (int i = 0; i < v->size; i++) {
-        if ((which && !which[i]) || v->peers[i].state == VERBS_PEER_LEFT)
+        if ((which && !which[i]) || v->peers[i].base.state == TRIB_PEER_LEFT)
             continue;
-        if (v->peers[i].state == VERBS_PEER_GOING)
+        if (v->peers[i].base.state == TRIB_PEER_GOING)
             v->n_going--;
-        part(v, i, VERBS_PEER_LEFT);
+        part(v, i, TRIB_PEER_LEFT);
         bury(v, i);
     }
 }

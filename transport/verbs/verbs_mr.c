@@ -41,7 +41,7 @@ void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
                               .cure = TRIB_MEMLOCK_CURE};
     if (lock.limited)
         snprintf(out->why, sizeof(out->why),
-                 "process %d may lock %s of memory and has locked %s", v->me.pid,
+                 "process %d may lock %s of memory and has locked %s", v->local.me.pid,
                  trib_size_format(lock.limit, has), trib_size_format(lock.used, holds));
 }
 
@@ -221,7 +221,7 @@ trib_status_t trib_verbs_export(struct trib_transport *t,
     const struct verbs_region *region = (const struct verbs_region *)opaque;
     struct verbs_export x = {.magic = VERBS_MAGIC,
                              .rkey = region->mr->rkey,
-                             .key = verbs_of(t)->key,
+                             .key = verbs_of(t)->local.key,
                              .address = region->iova,
                              .len = region->len};
 
@@ -237,11 +237,11 @@ trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
     struct verbs *v = verbs_of(t);
     struct verbs_export x = {0};
 
-    if (peer < 0 || peer >= v->size || v->peers[peer].state == VERBS_PEER_UNKNOWN)
-        return trib_fail(v->err, TRIB_ERR_INVALID,
-                         "peer %d is not connected: cannot import its memory", peer);
-    if (v->peers[peer].state != VERBS_PEER_CONNECTED)
-        return trib_fail(v->err, TRIB_ERR_PEER_LOST, "peer %d is lost", peer);
+    const struct trib_peers peers = verbs_peers(v);
+    trib_status_t status = trib_peer_check_import(&peers, peer);
+
+    if (status != TRIB_OK)
+        return status;
     if (blob->len > TRIB_BLOB_MAX ||
         trib_multirail_nth(blob->bytes, blob->len, sizeof(uint32_t),
                            v->peers[peer].device, (uint8_t *)&x,

@@ -72,13 +72,14 @@ static int dial(struct verbs *v, const struct verbs_address *a,
     struct trib_net_place place = {
         .list = &list,
         .port = a->door,
-        .near = a->boot && a->boot == v->me.boot && a->net == v->net && a->net,
-        .apart = a->boot && v->me.boot && a->boot != v->me.boot,
+        .near =
+            a->boot && a->boot == v->local.me.boot && a->net == v->local.net && a->net,
+        .apart = a->boot && v->local.me.boot && a->boot != v->local.me.boot,
     };
 
     for (int i = 0; i < a->n + a->more && i < VERBS_ADDRESSES; i++)
         (void)trib_net_list_put(&list, a->ip[i].bytes);
-    return trib_net_reach(&v->ways, &place, out);
+    return trib_net_reach(&v->local.ways, &place, out);
 }
 
 /* All `bytes`, or false and errno; 0 for the end of the connection. */
@@ -232,7 +233,7 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
         .version = VERBS_VERSION,
         .piece_shift = v->piece_shift,
         .rank = v->self,
-        .pid = v->me.pid,
+        .pid = v->local.me.pid,
         .key = a->key,
         .settings = v->settings,
     };
@@ -298,11 +299,11 @@ static void take_back(struct verbs *v, int peer)
     trib_verbs_route_remove(v, link.qp->qp_num);
     pthread_mutex_unlock(&v->links);
     trib_verbs_link_drop(v, &link);
-    trib_peer_liveness_end(&p->liveness);
-    if (p->state == VERBS_PEER_GOING)
+    trib_peer_liveness_end(&p->base.liveness);
+    if (p->base.state == TRIB_PEER_GOING)
         v->n_going--;
     p->doubt = VERBS_NO_DOUBT;
-    p->state = VERBS_PEER_UNKNOWN;
+    p->base.state = TRIB_PEER_UNKNOWN;
 }
 
 static void describe(struct verbs_peer *p)
@@ -326,7 +327,7 @@ trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *
     describe(p);
     if (trib_verbs_post_proof(v, peer))
         trib_verbs_drain(v, peer, step(until, PROOF_MS));
-    bool here = p->state == VERBS_PEER_CONNECTED &&
+    bool here = p->base.state == TRIB_PEER_CONNECTED &&
                 p->tail == atomic_load_explicit(&p->head, memory_order_relaxed);
     if (here && send(p->out.wire, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word)) {
         trib_verbs_wire_keep(p->out.wire);
@@ -336,8 +337,8 @@ trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *
                  128u << p->out.path.mtu, p->by);
         return TRIB_OK;
     }
-    if (p->state == VERBS_PEER_GOING)
-        snprintf(cause, sizeof(cause), " (%s)", p->why);
+    if (p->base.state == TRIB_PEER_GOING)
+        snprintf(cause, sizeof(cause), " (%s)", p->base.why);
     snprintf(why, bytes,
              "no RDMA packet gets through from %s%s; with RoCE, UDP port 4791 must be "
              "open: try ibv_rc_pingpong with these GIDs",

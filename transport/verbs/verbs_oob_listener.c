@@ -39,7 +39,7 @@ static void add_addresses(struct verbs *v)
     struct verbs_ip all[TRIB_NET_OFFERED];
     struct trib_net_list list;
 
-    trib_net_offer(&v->ways, "verbs", NULL, &list);
+    trib_net_offer(&v->local.ways, "verbs", NULL, &list);
     int n = trib_net_list_get(&list, (uint8_t(*)[16])all, TRIB_NET_OFFERED);
 
     for (int i = 0; i < n && v->n_ips + v->more_ips < VERBS_ADDRESSES; i++) {
@@ -66,7 +66,7 @@ trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int 
     door->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     if (door->epoll < 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
-    trib_net_fence(&v->ways.choice, "verbs", v->log, &door->at);
+    trib_net_fence(&v->local.ways.choice, "verbs", v->log, &door->at);
     add_addresses(v);
     trib_verbs_wire_keep(door->at.fd); /* those that are let in inherit it */
     trib_verbs_oob_listener_watch(v, door->at.fd);
@@ -136,7 +136,7 @@ static void say(const struct verbs *v, const struct verbs_pending_conn *g,
 
     reply->answer.magic = VERBS_MAGIC;
     reply->answer.version = VERBS_VERSION;
-    reply->answer.key = v->key;
+    reply->answer.key = v->local.key;
     if (g->proves && reply->answer.refusal != VERBS_CHALLENGE)
         trib_verbs_seal_answer(v, &g->nonces, &reply->answer, sizeof(*reply));
     /* A new connection has room for it. */

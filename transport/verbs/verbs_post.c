@@ -52,27 +52,15 @@ static int post_word(struct verbs *v, int peer, enum verbs_control kind, uint32_
     return post(v, peer, &wr, (struct verbs_send_wr){.asked = asked}, true);
 }
 
-static bool fits(size_t off, size_t len, size_t size)
-{
-    return off <= size && len <= size - off;
-}
-
 static trib_status_t check(struct verbs *v, int peer, const struct trib_write *w)
 {
     const struct verbs_region *local = (const struct verbs_region *)w->local;
     const struct verbs_remote *remote = (const struct verbs_remote *)w->remote;
 
-    if (!local || !remote || remote->peer != peer)
-        return trib_fail(v->err, TRIB_ERR_INVALID,
-                         "a write to peer %d without a region here and one of its own",
-                         peer);
-    if (!fits(w->local_off, w->len, local->len) ||
-        !fits(w->remote_off, w->len, remote->len))
-        return trib_fail(
-            v->err, TRIB_ERR_RANGE,
-            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu", w->len,
-            w->local_off, local->len, w->remote_off, remote->len);
-    return TRIB_OK;
+    if (!local || !remote)
+        return trib_peer_check_bounds(w, peer, NULL, v->err);
+    const struct trib_write_bounds bounds = {remote->peer, local->len, remote->len};
+    return trib_peer_check_bounds(w, peer, &bounds, v->err);
 }
 
 /* `len` bytes from `from` of the write on; the last part has the event. */
@@ -128,7 +116,8 @@ static trib_status_t post_write(struct verbs *v, int peer, const struct trib_wri
     if (!error)
         return TRIB_OK;
     errno = error;
-    trib_verbs_going(v, peer, "a write to process %d cannot be posted: %m", p->who.pid);
+    trib_verbs_going(v, peer, "a write to process %d cannot be posted: %m",
+                     p->base.who.pid);
     return TRIB_ERR_PEER_LOST;
 }
 
@@ -139,9 +128,9 @@ trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
 
     assert(peer >= 0 && peer < v->size);
     const struct verbs_peer *p = &v->peers[peer];
-    if (p->state != VERBS_PEER_CONNECTED)
-        return p->state == VERBS_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
-    trib_status_t status = write->len ? check(v, peer, write) : TRIB_OK;
+    trib_status_t status = trib_peer_check_write(p->base.state);
+    if (status == TRIB_OK && write->len)
+        status = check(v, peer, write);
     if (status != TRIB_OK)
         return status;
     pthread_mutex_lock(&v->posting);

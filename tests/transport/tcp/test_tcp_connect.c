@@ -90,7 +90,7 @@ static void test_signals_while_connecting(void **state)
     struct nuisance nuisance;
     struct deaf deaf;
     struct trib_address address;
-    struct tcp_address a;
+    struct trib_ip_address a;
 
     (void)state;
     assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
@@ -306,7 +306,7 @@ static void test_leaving_silent_peers(void **state)
     struct trib_transport_opts opts = pair_opts(&pair, 0);
     const int listener = listen_at(1, 0, SILENT);
     struct trib_address address;
-    struct tcp_address a;
+    struct trib_ip_address a;
     struct sockaddr_in at;
     socklen_t len = sizeof(at);
     bool some[1 + SILENT] = {false};

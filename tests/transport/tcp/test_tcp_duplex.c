@@ -304,7 +304,7 @@ static void test_words_out_of_place(void **state)
                     .version = TCP_VERSION,
                     .rank = !cases[c].self,
                     .size = 2,
-                    .key = tcp_of(t)->key},
+                    .key = tcp_of(t)->local.key},
                    {.magic = TCP_MAGIC, .kind = cases[c].kind}};
         struct pollfd end = {.fd = trib_net_connect_to(trib_net_loopback,
                                                  tcp_of(t)->listener.port,

@@ -14,10 +14,10 @@
 
 #include "transport/tcp/tcp.h"
 
-static struct tcp_address address_of(struct pair *pair, int side)
+static struct trib_ip_address address_of(struct pair *pair, int side)
 {
     struct trib_address address;
-    struct tcp_address a;
+    struct trib_ip_address a;
 
     assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
     assert_int_equal(address.len, sizeof(a));
@@ -56,7 +56,7 @@ static void test_refusals(void **state)
 
     (void)state;
     pair_open(&pair, "tcp", "tcp");
-    struct tcp_address a = address_of(&pair, 1);
+    struct trib_ip_address a = address_of(&pair, 1);
     const struct tcp_hello good = {
         .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
     struct {
@@ -98,7 +98,7 @@ static void test_strangers(void **state)
 
     (void)state;
     pair_open(&pair, "tcp", "tcp");
-    struct tcp_address a = address_of(&pair, 1);
+    struct trib_ip_address a = address_of(&pair, 1);
     int fd = dial(a.port);
     assert_int_equal(answer(&pair, fd, "GET / HTTP/1.1\r\n\r\n", 18, &head), 0);
     assert_non_null(strstr(pair.logged, "a stranger connected"));
@@ -149,12 +149,12 @@ static void test_silent_strangers(void **state)
 }
 
 /* Side 0 is told by name why its connection to side 1 was not taken. */
-static void is_lost(void (*change)(struct tcp_address *), int size,
+static void is_lost(void (*change)(struct trib_ip_address *), int size,
                     const char *sentence)
 {
     struct pair pair = {0};
     struct trib_address address;
-    struct tcp_address a;
+    struct trib_ip_address a;
     struct trib_event e = {0}, none;
 
     for (int i = 0; i < 2; i++) {
@@ -178,7 +178,7 @@ static void is_lost(void (*change)(struct tcp_address *), int size,
     pair_close(&pair);
 }
 
-static void other_key(struct tcp_address *a)
+static void other_key(struct trib_ip_address *a)
 {
     a->key++;
 }
@@ -194,7 +194,7 @@ static void test_told_why(void **state)
 static int begin_write(struct pair *pair, const struct tcp_head *head,
                        const void *bytes, size_t len)
 {
-    struct tcp_address a = address_of(pair, 1);
+    struct trib_ip_address a = address_of(pair, 1);
     const struct tcp_hello hello = {
         .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
     struct tcp_head word;
@@ -247,7 +247,7 @@ static void test_no_descriptor(void **state)
 
     (void)state;
     assert_status(trib_transport_open("tcp", &opts, &pair.t[1]), TRIB_OK);
-    struct tcp_address a = address_of(&pair, 1);
+    struct trib_ip_address a = address_of(&pair, 1);
     const struct tcp_hello hello = {
         .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
     int fd = dial(a.port);

@@ -90,7 +90,7 @@ static inline void tap_close(struct tap *tap)
 /* Side i's address as the other side is to have it. */
 static inline void tap_into(struct tap *tap, int i, struct trib_address *address)
 {
-    struct tcp_address a;
+    struct trib_ip_address a;
 
     memcpy(&a, address->bytes, sizeof(a));
     tap->real[i] = a.port;

@@ -12,10 +12,10 @@
 
 #include "transport/ucx/ucx.h"
 
-static struct ucx_address address_of(struct pair *pair, int side)
+static struct trib_ip_address address_of(struct pair *pair, int side)
 {
     struct trib_address address;
-    struct ucx_address a;
+    struct trib_ip_address a;
 
     assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
     assert_int_equal(address.len, sizeof(a));
@@ -54,7 +54,7 @@ static void test_refusals(void **state)
     (void)state;
     pair_open(&pair, "ucx", "ucx");
     const struct ucx *u = ucx_of(pair.t[1]);
-    struct ucx_address a = address_of(&pair, 1);
+    struct trib_ip_address a = address_of(&pair, 1);
     const struct ucx_hello good = {.magic = UCX_MAGIC,
                                    .version = UCX_VERSION,
                                    .size = 2,
@@ -158,7 +158,7 @@ static void test_strangers(void **state)
 
     (void)state;
     pair_open(&pair, "ucx", "ucx");
-    struct ucx_address a = address_of(&pair, 1);
+    struct trib_ip_address a = address_of(&pair, 1);
     assert_int_equal(answer(a.port, "GET / HTTP/1.1\r\n\r\n", 18, &word), 0);
     pair_close(&pair); /* and with it the thread that logs */
     assert_non_null(strstr(pair.logged, "a stranger connected"));
@@ -177,7 +177,7 @@ static void test_burst(void **state)
     (void)state;
     pair_open(&pair, "ucx", "ucx");
     struct ucx *u = ucx_of(pair.t[1]);
-    struct ucx_address a = address_of(&pair, 1);
+    struct trib_ip_address a = address_of(&pair, 1);
     const struct ucx_hello hello = {
         .magic = UCX_MAGIC, .version = UCX_VERSION + 1, .size = 2, .key = a.key};
     socklen_t len = trib_net_sockaddr(trib_net_loopback, a.port, AF_INET, &to);
@@ -247,13 +247,13 @@ static void test_no_descriptor(void **state)
 }
 
 /* Side 0 is told by name why side 1 does not take it. */
-static void is_refused(void (*change)(struct ucx_address *), int size, int64_t chunk,
-                       const char *sentence)
+static void is_refused(void (*change)(struct trib_ip_address *), int size,
+                       int64_t chunk, const char *sentence)
 {
     struct pair pair = {0};
     struct trib_config other;
     struct trib_address address;
-    struct ucx_address a;
+    struct trib_ip_address a;
 
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
@@ -274,7 +274,7 @@ static void is_refused(void (*change)(struct ucx_address *), int size, int64_t c
     pair_close(&pair);
 }
 
-static void other_key(struct ucx_address *a)
+static void other_key(struct trib_ip_address *a)
 {
     a->key++;
 }

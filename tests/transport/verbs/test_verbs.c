@@ -446,7 +446,7 @@ static void test_flush(void **state)
     fake_verbs_fail(IBV_WC_WR_FLUSH_ERR);
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
     assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
-    assert_int_equal(v->peers[1].state, VERBS_PEER_GOING);
+    assert_int_equal(v->peers[1].base.state, TRIB_PEER_GOING);
     trib_verbs_going(v, 1, "the cause");
     trib_verbs_going(v, 1, "a consequence");
     expect_loss(&pair, 0, "the cause");

@@ -30,9 +30,9 @@ static void open_far(struct pair *pair, int stop_timeout_ms)
     assert_status(pair->t[0]->ops->connect(pair->t[0], 1, &address), TRIB_OK);
     v = (struct verbs *)pair->t[0];
     uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-    while (!trib_heartbeat_heard(v->heartbeat, 1) && !trib_deadline_passed(until))
+    while (!trib_heartbeat_heard(v->local.heartbeat, 1) && !trib_deadline_passed(until))
         usleep(1000);
-    assert_true(trib_heartbeat_heard(v->heartbeat, 1));
+    assert_true(trib_heartbeat_heard(v->local.heartbeat, 1));
 }
 
 /* Makes a side look like a stopped process until that descriptor is closed; then like a
@@ -40,10 +40,10 @@ static void open_far(struct pair *pair, int stop_timeout_ms)
 static int silence(struct pair *pair, int side)
 {
     struct verbs *v = (struct verbs *)pair->t[side];
-    int port = pair_keep_port(trib_heartbeat_port(v->heartbeat));
+    int port = pair_keep_port(trib_heartbeat_port(v->local.heartbeat));
 
-    trib_heartbeat_close(v->heartbeat);
-    v->own_heartbeat = false;
+    trib_heartbeat_close(v->local.heartbeat);
+    v->local.own_heartbeat = false;
     return port;
 }
 
@@ -122,9 +122,10 @@ static void test_left_port(void **state)
     trib_verbs_say_bye((struct verbs *)pair.t[1], 0);
     close(silence(&pair, 1));
     uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-    while (!trib_heartbeat_closed(v->heartbeat, 1) && !trib_deadline_passed(until))
+    while (!trib_heartbeat_closed(v->local.heartbeat, 1) &&
+           !trib_deadline_passed(until))
         usleep(1000);
-    assert_true(trib_heartbeat_closed(v->heartbeat, 1));
+    assert_true(trib_heartbeat_closed(v->local.heartbeat, 1));
     assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     contains(e.why, "has left");

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A peer as every backend sees it: the states that it goes through, and the checks that
+ * a call makes before it touches the backend's own part of the peer.
+ *
+ *     UNKNOWN --connect--> CONNECTED --loss--> GOING --report--> LOST
+ *        \___________________ \____disconnect____/________________> LEFT
+ *
+ * A backend's struct of a peer begins with `enum trib_peer_state`, or with the whole
+ * `struct trib_peer_base` where the backend watches its peers itself.
+ */
+#ifndef TRANSPORT_COMMON_PEER_H
+#define TRANSPORT_COMMON_PEER_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/status.h>
+
+#include "base/process.h"
+#include "transport/common/peer_liveness.h"
+#include "transport/transport.h"
+
+enum trib_peer_state {
+    TRIB_PEER_UNKNOWN,   /* not connected; what the peer sends is received */
+    TRIB_PEER_CONNECTED,
+    TRIB_PEER_GOING,     /* lost; what the peer sent before is still delivered */
+    TRIB_PEER_LOST,      /* lost, and the loss is reported */
+    TRIB_PEER_LEFT,      /* left by this rank */
+};
+
+struct trib_peer_base {
+    enum trib_peer_state state;
+    struct trib_process who;
+    struct trib_peer_liveness liveness;
+    uint64_t going_at;      /* GOING: since when, by trib_now_ns */
+    char why[TRIB_WHY_MAX]; /* GOING: the reason, a clause */
+};
+
+/* All peers of a transport; `first` is an array of the backend's structs. */
+struct trib_peers {
+    const void *first;
+    size_t stride;
+    int self;
+    int size;
+    struct trib_error *err; /* receives sentences; may be NULL */
+};
+
+/**
+ * trib_peer_check_connect - refuse a peer that cannot be connected.
+ *
+ * returns  TRIB_OK also for a peer that is connected already
+ * errors   TRIB_ERR_INVALID: no such peer, or this rank itself; TRIB_ERR_PEER_LOST: the
+ *          peer was lost or left before
+ */
+trib_status_t trib_peer_check_connect(const struct trib_peers *peers, int peer);
+
+/**
+ * trib_peer_check_import - refuse memory of a peer that is not connected.
+ *
+ * errors   TRIB_ERR_INVALID: no such peer, or not connected yet; TRIB_ERR_PEER_LOST
+ */
+trib_status_t trib_peer_check_import(const struct trib_peers *peers, int peer);
+
+/** trib_peer_check_write - TRIB_OK if a write may be posted to a peer in this state. */
+static inline trib_status_t trib_peer_check_write(enum trib_peer_state state)
+{
+    if (state == TRIB_PEER_CONNECTED)
+        return TRIB_OK;
+    return state == TRIB_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
+}
+
+/* The two regions of a write. */
+struct trib_write_bounds {
+    int owner;     /* peer of the remote region */
+    size_t local;  /* bytes of the local region */
+    size_t remote; /* bytes of the remote region */
+};
+
+/**
+ * trib_peer_check_bounds - refuse a write that leaves one of its two regions.
+ *
+ * bounds   NULL: a region is missing
+ * errors   TRIB_ERR_INVALID: a region is missing, or is another peer's; TRIB_ERR_RANGE
+ */
+trib_status_t trib_peer_check_bounds(const struct trib_write *write, int peer,
+                                     const struct trib_write_bounds *bounds,
+                                     struct trib_error *err);
+
+/** trib_peer_address - the address of a backend is the `bytes` at `from`. */
+void trib_peer_address(const void *from, size_t bytes, struct trib_address *out);
+
+/**
+ * trib_peer_read_address - copy an address out, if it is one of this backend.
+ *
+ * owner    name of the backend, for the sentence
+ * out      begins with a uint32_t that must be `magic` afterwards; zero on error
+ * errors   TRIB_ERR_INVALID
+ */
+trib_status_t trib_peer_read_address(const struct trib_address *address, int peer,
+                                     const char *owner, uint32_t magic, void *out,
+                                     size_t bytes, struct trib_error *err);
+
+/** trib_peer_is_there - true if the peer may still send: connected, or not yet. */
+static inline bool trib_peer_is_there(const struct trib_peer_base *p)
+{
+    return p->state == TRIB_PEER_CONNECTED || p->state == TRIB_PEER_UNKNOWN;
+}
+
+/** trib_peer_explain - set the reason of a loss. */
+void trib_peer_explain(struct trib_peer_base *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** trib_peer_going - the loss begins; n_going counts the peers that go. */
+void trib_peer_going(struct trib_peer_base *p, int *n_going);
+
+/** trib_peer_report - the event of a loss. */
+void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
+                      struct trib_event *out);
+
+#endif
