@@ -21,7 +21,8 @@ static void need(int condition)
         abort();
 }
 
-static void check_pair(const struct verbs_table *own, const struct verbs_table *peer)
+static void check_pair(const struct verbs_gid_table *own,
+                       const struct verbs_gid_table *peer)
 {
     struct verbs_pair pair = trib_verbs_pair(own, peer);
 
@@ -33,22 +34,22 @@ static void check_pair(const struct verbs_table *own, const struct verbs_table *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct verbs_call part, call;
+    struct verbs_oob_request part, call;
 
     if (size > sizeof(call))
         size = sizeof(call);
-    enum verbs_heard all = trib_verbs_call_hear(data, size, &call);
+    enum verbs_parsed all = trib_verbs_oob_request_parse(data, size, &call);
     for (size_t have = 0; have < size; have += 1 + size / 16) {
-        enum verbs_heard heard = trib_verbs_call_hear(data, have, &part);
-        need(heard != VERBS_HEARD_ALL || all == VERBS_HEARD_NONSENSE);
-        need(heard != VERBS_HEARD_STRANGER || all == VERBS_HEARD_STRANGER);
+        enum verbs_parsed heard = trib_verbs_oob_request_parse(data, have, &part);
+        need(heard != VERBS_PARSED_ALL || all == VERBS_PARSED_NONSENSE);
+        need(heard != VERBS_PARSED_STRANGER || all == VERBS_PARSED_STRANGER);
     }
-    if (all != VERBS_HEARD_ALL)
+    if (all != VERBS_PARSED_ALL)
         return 0;
-    need(trib_verbs_call_bytes(&call) == size && call.table.n <= VERBS_GIDS);
+    need(trib_verbs_oob_request_bytes(&call) == size && call.table.n <= VERBS_GIDS);
     need(memcmp(&call, data, size) == 0);
     need(call.qp_num <= 0xffffff && call.psn <= 0xffffff);
-    struct verbs_table other = call.table;
+    struct verbs_gid_table other = call.table;
     other.node++;
     for (int i = 0; i < other.n; i++)
         other.gid[i].bytes[15] ^= 0x55;

@@ -33,10 +33,10 @@ static trib_status_t make_descriptors(struct tcp *tcp)
     struct epoll_event e = {.events = EPOLLIN};
 
     tcp->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    tcp->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    e.data.u64 = tcp_mark(tcp->bell, -1);
-    if (tcp->epoll < 0 || tcp->bell < 0 ||
-        epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->bell, &e) != 0 ||
+    tcp->wakeup_fd = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    e.data.u64 = tcp_mark(tcp->wakeup_fd, -1);
+    if (tcp->epoll < 0 || tcp->wakeup_fd < 0 ||
+        epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->wakeup_fd, &e) != 0 ||
         !trib_ip_endpoint_key(&tcp->local))
         return trib_fail(tcp->err, TRIB_ERR_SYSTEM,
                          "tcp: epoll, eventfd or getrandom: %m");
@@ -63,17 +63,17 @@ static void release(struct tcp *tcp)
         free(tcp->peers[i].queue);
         trib_peer_liveness_free(&tcp->peers[i].base.liveness);
     }
-    for (int i = 0; i < tcp->n_guests; i++)
-        close(tcp->guests[i].fd);
+    for (int i = 0; i < tcp->n_pending; i++)
+        close(tcp->pending_conns[i].fd);
     close_fd(tcp->listener.fd);
-    close_fd(tcp->bell);
+    close_fd(tcp->wakeup_fd);
     close_fd(tcp->epoll);
     trib_ip_endpoint_close(&tcp->local);
     trib_table_free(&tcp->table);
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
     free(tcp->inlets);
-    free(tcp->guests);
+    free(tcp->pending_conns);
     free(tcp);
 }
 
@@ -91,17 +91,17 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->log = opts->log;
     tcp->secret = opts->secret;
     tcp->err = opts->err;
-    tcp->listener.fd = tcp->bell = tcp->epoll = tcp->proofs = -1;
+    tcp->listener.fd = tcp->wakeup_fd = tcp->epoll = tcp->proofs = -1;
     pthread_mutex_init(&tcp->lock, NULL);
     tcp->stops_at = trib_now_ns();
     tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
     tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
-    tcp->max_guests = opts->size + TRIB_NET_STRANGERS;
-    tcp->guests = calloc((size_t)tcp->max_guests, sizeof(*tcp->guests));
+    tcp->max_pending = opts->size + TRIB_NET_STRANGERS;
+    tcp->pending_conns = calloc((size_t)tcp->max_pending, sizeof(*tcp->pending_conns));
     for (int i = 0; tcp->peers && i < opts->size; i++)
         tcp->peers[i] = (struct tcp_peer){
             .own = -1, .fd = -1, .next_fd = -1, .in = {.fd = -1}};
-    if (tcp->peers && tcp->inlets && tcp->guests)
+    if (tcp->peers && tcp->inlets && tcp->pending_conns)
         return tcp;
     release(tcp);
     return NULL;
@@ -224,7 +224,7 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
         if (now >= tcp->tick_at) {
             tcp->tick_at = now + TICK_NS;
             trib_socket_tick(tcp);
-        } else if (tcp->n_guests || tcp->n_inlets < tcp->size - 1) {
+        } else if (tcp->n_pending || tcp->n_inlets < tcp->size - 1) {
             trib_socket_accept(tcp);
             trib_socket_greet(tcp);
             trib_socket_look_at_outlets(tcp, slept ? tcp->size : 1);
@@ -266,8 +266,8 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
 
     atomic_store_explicit(&tcp->slept, true, memory_order_relaxed);
     if (sleep_us(tcp->epoll, &e, timeout_us) > 0 &&
-        e.data.u64 == tcp_mark(tcp->bell, -1) &&
-        read(tcp->bell, &rings, sizeof(rings)) < 0)
+        e.data.u64 == tcp_mark(tcp->wakeup_fd, -1) &&
+        read(tcp->wakeup_fd, &rings, sizeof(rings)) < 0)
         return; /* another thread has read it */
 }
 

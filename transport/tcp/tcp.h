@@ -188,7 +188,7 @@ struct tcp_peer {
 };
 
 /* A connection whose hello, or proof, has not come yet. */
-struct tcp_guest {
+struct tcp_pending_conn {
     int fd;
     size_t have; /* of hello, or of proof */
     bool proves; /* its hello is here, and it was challenged */
@@ -219,13 +219,14 @@ struct tcp {
                  * and `own` of peers whose proof is awaited; -1: there is no secret */
     struct trib_net_port listener;
     struct trib_strangers strangers;
-    int bell;  /* eventfd: ends the own wait */
+    int wakeup_fd;  /* eventfd: ends the own wait */
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;
     struct tcp_peer *peers;
-    struct tcp_guest *guests; /* [max_guests]; under `lock`, as n_guests */
-    _Atomic int n_guests;
-    int max_guests;
+    struct tcp_pending_conn *pending_conns; /* [max_pending]; under `lock`, as
+                                             * n_pending */
+    _Atomic int n_pending;
+    int max_pending;
     struct trib_accept_pause pause; /* of the listener, when no descriptor is free */
     bool resting; /* the listener is not in `epoll` */
     int *inlets; /* peers whose frames come here */
@@ -291,13 +292,13 @@ void trib_socket_say_back(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
 /* The first bytes to a peer; false: the kernel has no random bytes. */
 bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out);
 /* false: it cannot be sent. */
-bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g);
-bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g);
+bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g);
+bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_pending_conn *g);
 /* True if the stream has ended before n bytes of it have come. Else the rest is on its
  * way. */
 bool trib_socket_stays_part(int fd, size_t n);
 /* Tells what a guest has proved: the keys of its connection come from that. */
-void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_guest *g,
+void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_pending_conn *g,
                           struct trib_proof *out);
 /* Once there are heartbeats. false and errno: no descriptor. */
 bool trib_socket_proofs_open(struct tcp *tcp);

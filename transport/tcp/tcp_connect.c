@@ -63,8 +63,9 @@ trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
     return trib_ip_endpoint_read(&tcp->local, &peers, peer, address, &a);
 }
 
-static trib_status_t dial(struct tcp *tcp, int peer, const struct trib_ip_address *a,
-                          int *fd_out, struct trib_net_found *found)
+static trib_status_t connect_and_greet(struct tcp *tcp, int peer,
+                                       const struct trib_ip_address *a, int *fd_out,
+                                       struct trib_net_found *found)
 {
     struct tcp_hello hello;
     trib_status_t status =
@@ -100,7 +101,7 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
     if (!p->queue || !trib_socket_seals(tcp, peer))
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
     p->key = a.key;
-    status = dial(tcp, peer, &a, &p->own, &found);
+    status = connect_and_greet(tcp, peer, &a, &p->own, &found);
     if (status != TRIB_OK)
         return status;
     trib_socket_watch_fd(tcp, p->own);

@@ -53,13 +53,13 @@ void trib_socket_hang_up(struct tcp *tcp, int fd)
     close(fd);
 }
 
-static void warn(struct tcp *tcp, const struct tcp_guest *g, const char *what)
+static void warn(struct tcp *tcp, const struct tcp_pending_conn *g, const char *what)
 {
     trib_stranger_warn(&tcp->strangers, tcp->log, "tcp", g->ip, tcp->listener.port,
                        what);
 }
 
-static void turn_away(struct tcp *tcp, struct tcp_guest *g)
+static void turn_away(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     if (!g->refused && !g->proves) /* else perhaps a rank that has died or left
                                     * meanwhile */
@@ -76,8 +76,8 @@ void trib_socket_dismiss(struct tcp *tcp)
         trib_socket_greet(tcp);
         busy = false;
         pthread_mutex_lock(&tcp->lock);
-        for (int i = 0; i < tcp->n_guests; i++)
-            busy |= tcp->guests[i].proves && !tcp->guests[i].refused;
+        for (int i = 0; i < tcp->n_pending; i++)
+            busy |= tcp->pending_conns[i].proves && !tcp->pending_conns[i].refused;
         pthread_mutex_unlock(&tcp->lock);
         if (busy)
             (void)poll(NULL, 0, 1);
@@ -85,26 +85,26 @@ void trib_socket_dismiss(struct tcp *tcp)
 }
 
 /* Under tcp.lock. */
-static struct tcp_guest take_out(struct tcp *tcp, int i)
+static struct tcp_pending_conn take_out(struct tcp *tcp, int i)
 {
-    struct tcp_guest g = tcp->guests[i];
+    struct tcp_pending_conn g = tcp->pending_conns[i];
 
-    tcp->guests[i] = tcp->guests[--tcp->n_guests];
+    tcp->pending_conns[i] = tcp->pending_conns[--tcp->n_pending];
     return g;
 }
 
 /* Who goes is the one whose time ends first. */
 static void make_room(struct tcp *tcp)
 {
-    struct tcp_guest g = {.fd = -1};
+    struct tcp_pending_conn g = {.fd = -1};
     int first = 0;
 
     pthread_mutex_lock(&tcp->lock);
-    for (int i = 1; i < tcp->n_guests; i++) {
-        if (tcp->guests[i].until < tcp->guests[first].until)
+    for (int i = 1; i < tcp->n_pending; i++) {
+        if (tcp->pending_conns[i].until < tcp->pending_conns[first].until)
             first = i;
     }
-    if (tcp->n_guests == tcp->max_guests)
+    if (tcp->n_pending == tcp->max_pending)
         g = take_out(tcp, first);
     pthread_mutex_unlock(&tcp->lock);
     if (g.fd >= 0)
@@ -155,8 +155,8 @@ static bool let_in(struct tcp *tcp)
 
     if (fd < 0)
         return false;
-    struct tcp_guest *g = &tcp->guests[tcp->n_guests++];
-    *g = (struct tcp_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
+    struct tcp_pending_conn *g = &tcp->pending_conns[tcp->n_pending++];
+    *g = (struct tcp_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
     memcpy(g->ip, ip, sizeof(g->ip));
     trib_socket_watch_fd(tcp, fd);
     trib_socket_watch_proof(tcp, fd, -1);
@@ -168,10 +168,10 @@ void trib_socket_accept(struct tcp *tcp)
 {
     if (!rested(tcp))
         return;
-    for (int i = 0; i < tcp->max_guests && at_the_door(tcp); i++) {
+    for (int i = 0; i < tcp->max_pending && at_the_door(tcp); i++) {
         make_room(tcp);
         pthread_mutex_lock(&tcp->lock);
-        bool came = tcp->n_guests == tcp->max_guests || let_in(tcp);
+        bool came = tcp->n_pending == tcp->max_pending || let_in(tcp);
         int error = errno;
         pthread_mutex_unlock(&tcp->lock);
         if (!came) {
@@ -205,7 +205,7 @@ static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hell
     return differs ? TCP_OTHER_FLAGS : TCP_NOT_REFUSED;
 }
 
-static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_guest *g)
+static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_pending_conn *g)
 {
     enum tcp_refusal reason = judge_hello(tcp, &g->hello);
 
@@ -219,7 +219,7 @@ static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_guest *g)
     return p->in.fd >= 0 || p->last ? TCP_TWICE : TCP_NOT_REFUSED;
 }
 
-static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason)
+static void refuse(struct tcp *tcp, struct tcp_pending_conn *g, enum tcp_refusal reason)
 {
     static const char *const claims[] = {
         [TCP_OTHER_VERSION] = "speaks another version of tcp",
@@ -243,7 +243,7 @@ static void refuse(struct tcp *tcp, struct tcp_guest *g, enum tcp_refusal reason
 }
 
 /* Of a connection that is taken; false: out of memory. */
-static bool keep_keys(struct tcp *tcp, const struct tcp_guest *g)
+static bool keep_keys(struct tcp *tcp, const struct tcp_pending_conn *g)
 {
     struct trib_proof about;
 
@@ -256,7 +256,7 @@ static bool keep_keys(struct tcp *tcp, const struct tcp_guest *g)
 
 /* The whole hello is here, and a proof if there must be one. true: at the table, or
  * gone. */
-static bool answer(struct tcp *tcp, struct tcp_guest *g)
+static bool answer(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     const struct tcp_hello *h = &g->hello;
     enum tcp_refusal reason = judge(tcp, g);
@@ -283,7 +283,7 @@ static bool answer(struct tcp *tcp, struct tcp_guest *g)
 }
 
 /* A peek at its end, which comes when the guest has read why. */
-static bool has_gone(const struct tcp_guest *g)
+static bool has_gone(const struct tcp_pending_conn *g)
 {
     char byte;
 
@@ -293,7 +293,7 @@ static bool has_gone(const struct tcp_guest *g)
 }
 
 /* The next bytes of `most` at `at`. true: they are whole, or no more will come. */
-static bool take_bytes(struct tcp_guest *g, void *at, size_t most)
+static bool take_bytes(struct tcp_pending_conn *g, void *at, size_t most)
 {
     ssize_t n = recv(g->fd, (uint8_t *)at + g->have, most - g->have, MSG_DONTWAIT);
 
@@ -305,7 +305,7 @@ static bool take_bytes(struct tcp_guest *g, void *at, size_t most)
 }
 
 /* Not a byte behind the proof is read here. */
-static bool hear_proof(struct tcp *tcp, struct tcp_guest *g)
+static bool hear_proof(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     if (!take_bytes(g, g->proof, sizeof(g->proof)))
         return false;
@@ -316,7 +316,7 @@ static bool hear_proof(struct tcp *tcp, struct tcp_guest *g)
 
 /* Under tcp.lock, by the owner or the heartbeats' thread. true: the owner has to see to
  * it. */
-static bool is_ready(struct tcp *tcp, struct tcp_guest *g)
+static bool is_ready(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     if (g->refused || g->gone || g->proved || g->odd)
         return true;
@@ -340,16 +340,16 @@ static bool is_ready(struct tcp *tcp, struct tcp_guest *g)
  * to it. */
 void trib_socket_keep_door(struct tcp *tcp)
 {
-    while (tcp->n_guests < tcp->max_guests && let_in(tcp))
+    while (tcp->n_pending < tcp->max_pending && let_in(tcp))
         continue;
-    for (int i = 0; i < tcp->n_guests; i++) {
-        if (!tcp->guests[i].refused)
-            (void)is_ready(tcp, &tcp->guests[i]);
+    for (int i = 0; i < tcp->n_pending; i++) {
+        if (!tcp->pending_conns[i].refused)
+            (void)is_ready(tcp, &tcp->pending_conns[i]);
     }
 }
 
 /* true: it is at the table, or gone. */
-static bool settle(struct tcp *tcp, struct tcp_guest *g, bool late)
+static bool settle(struct tcp *tcp, struct tcp_pending_conn *g, bool late)
 {
     if (g->refused) {
         bool over = late || has_gone(g);
@@ -368,12 +368,12 @@ static bool settle(struct tcp *tcp, struct tcp_guest *g, bool late)
 }
 
 /* Back among the guests: it was refused, and has time to read that. */
-static void keep(struct tcp *tcp, struct tcp_guest *g)
+static void keep(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     pthread_mutex_lock(&tcp->lock);
-    bool room = tcp->n_guests < tcp->max_guests;
+    bool room = tcp->n_pending < tcp->max_pending;
     if (room)
-        tcp->guests[tcp->n_guests++] = *g;
+        tcp->pending_conns[tcp->n_pending++] = *g;
     pthread_mutex_unlock(&tcp->lock);
     if (!room)
         trib_socket_hang_up(tcp, g->fd);
@@ -382,13 +382,13 @@ static void keep(struct tcp *tcp, struct tcp_guest *g)
 void trib_socket_greet(struct tcp *tcp)
 {
     pthread_mutex_lock(&tcp->lock);
-    for (int i = 0, left = tcp->n_guests; left > 0 && i < tcp->n_guests; left--) {
-        bool late = trib_deadline_passed(tcp->guests[i].until);
-        if (!is_ready(tcp, &tcp->guests[i]) && !late) {
+    for (int i = 0, left = tcp->n_pending; left > 0 && i < tcp->n_pending; left--) {
+        bool late = trib_deadline_passed(tcp->pending_conns[i].until);
+        if (!is_ready(tcp, &tcp->pending_conns[i]) && !late) {
             i++;
             continue;
         }
-        struct tcp_guest g = take_out(tcp, i);
+        struct tcp_pending_conn g = take_out(tcp, i);
         pthread_mutex_unlock(&tcp->lock);
         if (!settle(tcp, &g, late))
             keep(tcp, &g);

@@ -55,7 +55,7 @@ bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out)
     return made;
 }
 
-void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_guest *g,
+void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_pending_conn *g,
                           struct trib_proof *out)
 {
     claim(&g->hello, tcp->self, tcp_flags(tcp), g->nonce, out);
@@ -63,7 +63,7 @@ void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_guest *g,
 
 /* The listener's side -------------------------------------------------------------- */
 
-bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g)
+bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     struct tcp_challenge c = {
         .head = {.magic = TCP_MAGIC,
@@ -88,7 +88,7 @@ bool trib_socket_challenge(struct tcp *tcp, struct tcp_guest *g)
     return true;
 }
 
-bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_guest *g)
+bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_pending_conn *g)
 {
     struct trib_proof about;
 
@@ -187,7 +187,7 @@ static void help(void *arg)
         trib_socket_keep_door(tcp);
         pthread_mutex_unlock(&tcp->lock);
     }
-    if (n > 0 && write(tcp->bell, &one, sizeof(one)) < 0)
+    if (n > 0 && write(tcp->wakeup_fd, &one, sizeof(one)) < 0)
         return; /* it rings already */
 }
 

@@ -226,7 +226,7 @@ void trib_socket_wake(struct trib_transport *t, int peer)
     assert(peer >= 0 && peer < tcp->size);
     if (peer != tcp->self)
         (void)enqueue(tcp, &tcp->peers[peer], &wake);
-    else if (write(tcp->bell, &one, sizeof(one)) < 0)
+    else if (write(tcp->wakeup_fd, &one, sizeof(one)) < 0)
         return; /* it rings already */
 }
 

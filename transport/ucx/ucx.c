@@ -70,13 +70,13 @@ static struct ucx *make(const struct trib_transport_opts *opts,
     u->local.version = UCX_VERSION;
     for (u->depth = 2; u->depth < (uint32_t)s->depth;)
         u->depth *= 2;
-    u->listener.fd = u->bell = u->stop = u->doze = u->door = -1;
+    u->listener.fd = u->wakeup_fd = u->stop = u->epoll = u->manager_epoll = -1;
     u->settings = trib_config_digest(opts->cfg);
     u->stops_at = trib_now_ns();
     pthread_mutex_init(&u->lock, NULL);
     pthread_mutex_init(&u->links, NULL);
-    u->max_guests = opts->size + TRIB_NET_STRANGERS;
-    u->guests = calloc((size_t)u->max_guests, sizeof(*u->guests));
+    u->max_pending = opts->size + TRIB_NET_STRANGERS;
+    u->pending_conns = calloc((size_t)u->max_pending, sizeof(*u->pending_conns));
     u->peers = calloc((size_t)opts->size, sizeof(*u->peers));
     for (int i = 0; u->peers && i < opts->size; i++)
         u->peers[i].out = u->peers[i].in = -1;
@@ -97,7 +97,7 @@ static void release(struct ucx *u)
         close_fd(p->out);
         close_fd(p->in);
         trib_peer_liveness_free(&p->base.liveness);
-        free(p->tickets);
+        free(p->send_reqs);
         free(p->inbox);
     }
     while (u->fetches) {
@@ -106,13 +106,13 @@ static void release(struct ucx *u)
         free(f);
     }
     close_fd(u->listener.fd);
-    close_fd(u->bell);
+    close_fd(u->wakeup_fd);
     close_fd(u->stop);
-    close_fd(u->doze);
-    close_fd(u->door);
+    close_fd(u->epoll);
+    close_fd(u->manager_epoll);
     trib_ip_endpoint_close(&u->local);
     trib_table_free(&u->table);
-    free(u->guests);
+    free(u->pending_conns);
     free(u->peers);
     free(u);
 }
@@ -131,13 +131,13 @@ static trib_status_t make_descriptors(struct ucx *u)
 {
     struct epoll_event e = {.events = EPOLLIN};
 
-    u->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    u->wakeup_fd = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     u->stop = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    u->doze = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    u->door = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    e.data.fd = u->bell;
-    if (u->bell < 0 || u->stop < 0 || u->doze < 0 || u->door < 0 ||
-        epoll_ctl(u->doze, EPOLL_CTL_ADD, u->bell, &e) != 0 ||
+    u->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    u->manager_epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    e.data.fd = u->wakeup_fd;
+    if (u->wakeup_fd < 0 || u->stop < 0 || u->epoll < 0 || u->manager_epoll < 0 ||
+        epoll_ctl(u->epoll, EPOLL_CTL_ADD, u->wakeup_fd, &e) != 0 ||
         !trib_ip_endpoint_key(&u->local))
         return trib_fail(u->err, TRIB_ERR_SYSTEM,
                          "ucx: eventfd, epoll or getrandom: %m");
@@ -153,7 +153,7 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
     if (status != TRIB_OK)
         return status;
     struct ucx *u = make(opts, &s);
-    if (!u || !u->peers || !u->guests) {
+    if (!u || !u->peers || !u->pending_conns) {
         if (u)
             take_down(u);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -202,8 +202,8 @@ static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max
         n += trib_ucx_reap(u, events + n, max - n);
         n += trib_ucx_deliver(u, events + n, max - n);
     }
-    if (atomic_load_explicit(&u->news, memory_order_acquire))
-        trib_ucx_take_news(u);
+    if (atomic_load_explicit(&u->async_events, memory_order_acquire))
+        trib_ucx_take_async_events(u);
     pthread_mutex_unlock(&u->lock);
 
     if (++u->polls % POLLS_PER_CLOCK == 0 || u->tick_at == 0 ||
@@ -222,7 +222,7 @@ static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max
 
 static int ucx_event_fd(struct trib_transport *t)
 {
-    return ucx_of(t)->doze;
+    return ucx_of(t)->epoll;
 }
 
 /* UCX does not arm while it has something to do: then there is no sleep. */
@@ -258,9 +258,10 @@ static void ucx_wait(struct trib_transport *t, int timeout_us)
     uint64_t rings;
 
     atomic_store_explicit(&u->slept, true, memory_order_relaxed);
-    int n = sleep_us(u->doze, e, timeout_us);
+    int n = sleep_us(u->epoll, e, timeout_us);
     for (int i = 0; i < n; i++) {
-        if (e[i].data.fd == u->bell && read(u->bell, &rings, sizeof(rings)) < 0)
+        if (e[i].data.fd == u->wakeup_fd &&
+            read(u->wakeup_fd, &rings, sizeof(rings)) < 0)
             return; /* another thread has read it */
     }
 }

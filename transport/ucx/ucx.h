@@ -37,7 +37,7 @@
 
 /* A write until UCX is done with it. Its source lies still until then, the head,
  * too. */
-struct ucx_ticket {
+struct ucx_send_req {
     struct ucx_head head;
     uint64_t token;
     bool signal;
@@ -76,7 +76,7 @@ struct ucx_peer {
     uint64_t in_key; /* that they have then */
     ucs_status_t fault; /* what UCX said of the endpoint, UCS_OK: nothing */
     const char *misdeed; /* what it sent that cannot be; NULL: nothing */
-    struct ucx_ticket *tickets; /* [depth], a ring */
+    struct ucx_send_req *send_reqs; /* [depth], a ring */
     uint64_t head, tail; /* oldest kept, next free; tail is the next message's number */
     uint32_t pending; /* requests of UCX that are not done */
     struct ucx_arrival *inbox; /* [inbox_size], a ring */
@@ -96,7 +96,7 @@ struct ucx_peer {
 };
 
 /* A connection whose hello has not come yet. */
-struct ucx_guest {
+struct ucx_pending_conn {
     int fd;
     uint32_t have;
     uint64_t until;
@@ -121,7 +121,7 @@ struct ucx {
     const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_strangers strangers; /* the manager's */
     uint64_t settings;
-    uint32_t depth; /* of tickets; a power of two */
+    uint32_t depth; /* of send_reqs; a power of two */
     uint32_t release; /* of UCX */
     /* UCX */
     ucp_context_h context;
@@ -132,14 +132,14 @@ struct ucx {
     pthread_mutex_t lock;
     _Atomic int knocking; /* the manager waits for `lock`: let it in */
     uint32_t ready; /* of all peers' */
-    uint32_t backlog; /* peers that have tickets */
+    uint32_t backlog; /* peers that have send_reqs */
     struct ucx_fetch *fetches; /* not in use */
     struct trib_region_table table; /* memory here; of peers, which is the owner's */
     /* descriptors */
-    int bell; /* eventfd: ends the own wait */
-    int doze; /* epoll: the bell and the worker's, what a sleep waits for */
+    int wakeup_fd; /* eventfd: ends the own wait */
+    int epoll; /* epoll: the bell and the worker's, what a sleep waits for */
     int stop; /* eventfd: ends the manager */
-    int door; /* epoll: what the manager waits for */
+    int manager_epoll; /* epoll: what the manager waits for */
     struct trib_net_port listener;
     struct trib_accept_pause pause; /* of the listener, the manager's */
     bool resting; /* the listener is not in `door` */
@@ -147,9 +147,9 @@ struct ucx {
     bool managed;
     pthread_mutex_t links;
     struct ucx_peer *peers;
-    struct ucx_guest *guests; /* [max_guests], the manager's */
-    int n_guests, max_guests;
-    _Atomic bool news; /* some peer's gone, fault or the like is set */
+    struct ucx_pending_conn *pending_conns; /* [max_pending], the manager's */
+    int n_pending, max_pending;
+    _Atomic bool async_events; /* some peer's gone, fault or the like is set */
     _Atomic bool slept; /* the next poll looks around at once */
     /* the owner's */
     uint32_t polls;
@@ -197,10 +197,10 @@ void trib_ucx_devices(char *text, size_t bytes);
 
 /* ucx_proof.c: who connects, and who listens, has the job's secret. */
 /* false: it cannot be sent. */
-bool trib_ucx_challenge(struct ucx *u, struct ucx_guest *g);
+bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g);
 /* The key of a guest's messages. */
-uint64_t trib_ucx_guest_key(struct ucx *u, const struct ucx_guest *g);
-bool trib_ucx_guest_proved(struct ucx *u, const struct ucx_guest *g);
+uint64_t trib_ucx_pending_key(struct ucx *u, const struct ucx_pending_conn *g);
+bool trib_ucx_pending_proved(struct ucx *u, const struct ucx_pending_conn *g);
 /* false: the listener's proof is wrong. */
 bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *hello,
                                const struct ucx_challenge *c,
@@ -225,7 +225,7 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
 
 /* ucx_liveness.c: who is still there, and leaving. */
 void trib_ucx_tick(struct ucx *u);
-void trib_ucx_take_news(struct ucx *u);
+void trib_ucx_take_async_events(struct ucx *u);
 int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max);
 void trib_ucx_disconnect(struct trib_transport *t, int peer);
 /* To all at once, under one deadline. */

@@ -41,8 +41,8 @@ static void let_in(struct ucx *u, int fd, uint64_t what)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u64 = what};
 
-    if (epoll_ctl(u->door, EPOLL_CTL_ADD, fd, &e) != 0 && errno == EEXIST)
-        (void)epoll_ctl(u->door, EPOLL_CTL_MOD, fd, &e);
+    if (epoll_ctl(u->manager_epoll, EPOLL_CTL_ADD, fd, &e) != 0 && errno == EEXIST)
+        (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_MOD, fd, &e);
 }
 
 void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out)
@@ -54,14 +54,14 @@ void trib_ucx_hang_up(struct ucx *u, int *fd)
 {
     if (*fd < 0)
         return;
-    (void)epoll_ctl(u->door, EPOLL_CTL_DEL, *fd, NULL);
+    (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_DEL, *fd, NULL);
     close(*fd);
     *fd = -1;
 }
 
 static void tell_owner(struct ucx *u)
 {
-    atomic_store_explicit(&u->news, true, memory_order_release);
+    atomic_store_explicit(&u->async_events, true, memory_order_release);
     trib_ucx_ring(u);
 }
 
@@ -130,7 +130,7 @@ static void listen_to(struct ucx *u, int peer, bool out)
             hear(p, &word);
             continue;
         }
-        (void)epoll_ctl(u->door, EPOLL_CTL_DEL, fd, NULL);
+        (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_DEL, fd, NULL);
         p->gone = true;
         break;
     }
@@ -161,12 +161,12 @@ static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
     return UCX_WELCOME_HERE;
 }
 
-static void warn(struct ucx *u, const struct ucx_guest *g, const char *what)
+static void warn(struct ucx *u, const struct ucx_pending_conn *g, const char *what)
 {
     trib_stranger_warn(&u->strangers, u->log, "ucx", g->ip, u->listener.port, what);
 }
 
-static void refuse(struct ucx *u, struct ucx_guest *g, uint64_t why)
+static void refuse(struct ucx *u, struct ucx_pending_conn *g, uint64_t why)
 {
     static const char *const reasons[] = {
         [UCX_OTHER_VERSION] = "speaks another version of ucx",
@@ -202,7 +202,7 @@ static void knock(struct ucx *u)
 
 /* Its endpoint is made before it hears that it is welcome, with an error handler, so
  * that UCX never has one to it that is nobody's. */
-static uint64_t expect(struct ucx *u, const struct ucx_guest *g)
+static uint64_t expect(struct ucx *u, const struct ucx_pending_conn *g)
 {
     struct ucx_peer *p = &u->peers[g->hello.rank];
 
@@ -216,13 +216,13 @@ static uint64_t expect(struct ucx *u, const struct ucx_guest *g)
     knock(u);
     ucs_status_t status = trib_ucx_endpoint(u, g->hello.rank, g->name);
     p->expected = status == UCS_OK;
-    p->in_key = trib_ucx_guest_key(u, g);
+    p->in_key = trib_ucx_pending_key(u, g);
     pthread_mutex_unlock(&u->lock);
     return status == UCS_OK ? UCX_WELCOME_HERE : refusal(UCX_NO_ENDPOINT, 0);
 }
 
 /* The whole hello is here. true: it is a peer now. */
-static bool answer(struct ucx *u, struct ucx_guest *g)
+static bool answer(struct ucx *u, struct ucx_pending_conn *g)
 {
     struct ucx_peer *p = &u->peers[g->hello.rank];
     uint64_t why = expect(u, g);
@@ -259,7 +259,7 @@ static bool has_gone(int fd)
 }
 
 /* Behind the hello: the address of its worker, then its proof. */
-static uint8_t *place_of(struct ucx_guest *g, uint32_t *left_out)
+static uint8_t *place_of(struct ucx_pending_conn *g, uint32_t *left_out)
 {
     uint32_t at = g->have - (uint32_t)sizeof(g->hello), name = g->hello.name_len;
 
@@ -268,7 +268,7 @@ static uint8_t *place_of(struct ucx_guest *g, uint32_t *left_out)
 }
 
 /* The next bytes of hello, address and proof. Negative: none will come; 0: none now. */
-static ssize_t take_bytes(struct ucx_guest *g)
+static ssize_t take_bytes(struct ucx_pending_conn *g)
 {
     const uint32_t whole = sizeof(g->hello);
     bool head = g->have < whole;
@@ -282,7 +282,7 @@ static ssize_t take_bytes(struct ucx_guest *g)
     return n > 0 ? n : -1;
 }
 
-static bool turn_away(struct ucx *u, struct ucx_guest *g)
+static bool turn_away(struct ucx *u, struct ucx_pending_conn *g)
 {
     if (!g->refused && !g->proves) /* else perhaps a rank that has died or left
                                     * meanwhile */
@@ -292,7 +292,7 @@ static bool turn_away(struct ucx *u, struct ucx_guest *g)
 }
 
 /* More than a hello is here. true: it is a peer now, or gone. */
-static bool welcome(struct ucx *u, struct ucx_guest *g)
+static bool welcome(struct ucx *u, struct ucx_pending_conn *g)
 {
     uint32_t named = (uint32_t)sizeof(g->hello) + g->hello.name_len;
 
@@ -302,14 +302,14 @@ static bool welcome(struct ucx *u, struct ucx_guest *g)
         return !trib_ucx_challenge(u, g) && turn_away(u, g);
     if (g->have < named + sizeof(g->proof))
         return false;
-    if (trib_ucx_guest_proved(u, g))
+    if (trib_ucx_pending_proved(u, g))
         return answer(u, g);
     refuse(u, g, refusal(UCX_NOT_PROVED, 0));
     return false;
 }
 
 /* true: it is a peer, or gone. */
-static bool attend(struct ucx *u, struct ucx_guest *g)
+static bool attend(struct ucx *u, struct ucx_pending_conn *g)
 {
     ssize_t n = 1;
 
@@ -336,11 +336,11 @@ static bool attend(struct ucx *u, struct ucx_guest *g)
 
 static void attend_all(struct ucx *u)
 {
-    for (int i = 0; i < u->n_guests; i++) {
-        if (!attend(u, &u->guests[i]))
+    for (int i = 0; i < u->n_pending; i++) {
+        if (!attend(u, &u->pending_conns[i]))
             continue;
-        free(u->guests[i].name);
-        u->guests[i--] = u->guests[--u->n_guests];
+        free(u->pending_conns[i].name);
+        u->pending_conns[i--] = u->pending_conns[--u->n_pending];
     }
 }
 
@@ -349,15 +349,15 @@ static void make_room(struct ucx *u)
 {
     int first = 0;
 
-    if (u->n_guests < u->max_guests)
+    if (u->n_pending < u->max_pending)
         return;
-    for (int i = 1; i < u->n_guests; i++) {
-        if (u->guests[i].until < u->guests[first].until)
+    for (int i = 1; i < u->n_pending; i++) {
+        if (u->pending_conns[i].until < u->pending_conns[first].until)
             first = i;
     }
-    (void)turn_away(u, &u->guests[first]);
-    free(u->guests[first].name);
-    u->guests[first] = u->guests[--u->n_guests];
+    (void)turn_away(u, &u->pending_conns[first]);
+    free(u->pending_conns[first].name);
+    u->pending_conns[first] = u->pending_conns[--u->n_pending];
 }
 
 /* Peers that cannot be let in wait; the listener stays readable, and would end each
@@ -372,7 +372,7 @@ static void rest(struct ucx *u, int error)
     }
     u->resting = trib_accept_paused(&u->pause);
     if (u->resting)
-        (void)epoll_ctl(u->door, EPOLL_CTL_DEL, u->listener.fd, NULL);
+        (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_DEL, u->listener.fd, NULL);
 }
 
 static void look_at_listener_again(struct ucx *u)
@@ -388,16 +388,16 @@ static void accept_some(struct ucx *u)
 {
     uint8_t ip[16];
 
-    for (int i = 0; i < u->max_guests; i++) {
+    for (int i = 0; i < u->max_pending; i++) {
         int fd = trib_net_accept(&u->listener, ip);
         if (fd < 0) {
             rest(u, errno);
             return;
         }
         make_room(u);
-        u->guests[u->n_guests++] =
-            (struct ucx_guest){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
-        memcpy(u->guests[u->n_guests - 1].ip, ip, sizeof(ip));
+        u->pending_conns[u->n_pending++] =
+            (struct ucx_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
+        memcpy(u->pending_conns[u->n_pending - 1].ip, ip, sizeof(ip));
         let_in(u, fd, label(AT_GUEST, 0));
     }
 }
@@ -438,10 +438,10 @@ static void *manage(void *arg)
     while (on) {
         bool wiring = is_wiring(u);
         look_at_listener_again(u);
-        int n = epoll_wait(u->door, events, AT_ONCE,
+        int n = epoll_wait(u->manager_epoll, events, AT_ONCE,
                            wiring                       ? HELP_MS
                            : u->resting                 ? TRIB_ACCEPT_PAUSE_MS
-                           : u->n_guests                ? LOOK_MS
+                           : u->n_pending                ? LOOK_MS
                                                         : -1);
         for (int i = 0; i < n; i++) {
             int what = (int)(events[i].data.u64 >> 32);
@@ -489,9 +489,9 @@ void trib_ucx_manager_stop(struct ucx *u)
     if (write(u->stop, &one, sizeof(one)) == sizeof(one))
         pthread_join(u->manager, NULL);
     u->managed = false;
-    for (int i = 0; i < u->n_guests; i++) {
-        close(u->guests[i].fd);
-        free(u->guests[i].name);
+    for (int i = 0; i < u->n_pending; i++) {
+        close(u->pending_conns[i].fd);
+        free(u->pending_conns[i].name);
     }
-    u->n_guests = 0;
+    u->n_pending = 0;
 }

@@ -57,9 +57,9 @@ static void take_news_of(struct ucx *u, int peer)
 }
 
 /* Under `lock`. */
-void trib_ucx_take_news(struct ucx *u)
+void trib_ucx_take_async_events(struct ucx *u)
 {
-    atomic_store_explicit(&u->news, false, memory_order_relaxed);
+    atomic_store_explicit(&u->async_events, false, memory_order_relaxed);
     pthread_mutex_lock(&u->links);
     for (int i = 0; i < u->size; i++)
         take_news_of(u, i);

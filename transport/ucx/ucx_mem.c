@@ -47,7 +47,7 @@ static void cut_off(struct ucx *u, uint32_t id)
         p->misdeed = "was still writing into memory that is no region any more";
         p->expected = false; /* closing makes progress: it must not begin anew */
         trib_ucx_endpoint_close(u, i);
-        atomic_store_explicit(&u->news, true, memory_order_release);
+        atomic_store_explicit(&u->async_events, true, memory_order_release);
     }
 }
 

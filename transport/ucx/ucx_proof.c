@@ -39,7 +39,7 @@ static uint64_t key_of(const struct ucx *u, const struct trib_proof *about)
     return key;
 }
 
-uint64_t trib_ucx_guest_key(struct ucx *u, const struct ucx_guest *g)
+uint64_t trib_ucx_pending_key(struct ucx *u, const struct ucx_pending_conn *g)
 {
     struct trib_proof about;
 
@@ -47,7 +47,7 @@ uint64_t trib_ucx_guest_key(struct ucx *u, const struct ucx_guest *g)
     return ucx_has_secret(u) ? key_of(u, &about) : u->local.key;
 }
 
-bool trib_ucx_challenge(struct ucx *u, struct ucx_guest *g)
+bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g)
 {
     struct ucx_challenge c = {.word = {.magic = UCX_MAGIC, .kind = UCX_CHALLENGE}};
     struct trib_proof about;
@@ -62,7 +62,7 @@ bool trib_ucx_challenge(struct ucx *u, struct ucx_guest *g)
     return g->proves;
 }
 
-bool trib_ucx_guest_proved(struct ucx *u, const struct ucx_guest *g)
+bool trib_ucx_pending_proved(struct ucx *u, const struct ucx_pending_conn *g)
 {
     struct trib_proof about;
 

@@ -43,7 +43,7 @@ static void misdeed(struct ucx *u, struct ucx_peer *p, const char *what)
     if (!p->misdeed)
         p->misdeed = what;
     p->expected = false;
-    atomic_store_explicit(&u->news, true, memory_order_release);
+    atomic_store_explicit(&u->async_events, true, memory_order_release);
 }
 
 static void arrived(struct ucx *u, struct ucx_peer *p, struct ucx_arrival *a)
@@ -84,7 +84,7 @@ static void on_fetched(void *request, ucs_status_t status, size_t length,
     else if (p->fault == UCS_OK)
         p->fault = status == UCS_OK ? UCS_ERR_MESSAGE_TRUNCATED : status;
     if (p->fault != UCS_OK)
-        atomic_store_explicit(&f->ucx->news, true, memory_order_release);
+        atomic_store_explicit(&f->ucx->async_events, true, memory_order_release);
     f->ucx->api.ucp_request_free(request);
     drop_fetch(f);
 }
@@ -122,7 +122,7 @@ static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
         drop_fetch(f);
         if (p->fault == UCS_OK)
             p->fault = UCS_PTR_STATUS(request);
-        atomic_store_explicit(&u->news, true, memory_order_release);
+        atomic_store_explicit(&u->async_events, true, memory_order_release);
     }
     return UCS_INPROGRESS;
 }

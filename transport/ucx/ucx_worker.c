@@ -27,7 +27,7 @@ void trib_ucx_ring(struct ucx *u)
 {
     uint64_t one = 1;
 
-    if (write(u->bell, &one, sizeof(one)) < 0)
+    if (write(u->wakeup_fd, &one, sizeof(one)) < 0)
         return; /* it rings already */
 }
 
@@ -151,7 +151,7 @@ trib_status_t trib_ucx_worker_make(struct ucx *u)
                          "ucx: the address of this rank has %zu bytes, at most %d are "
                          "carried: name fewer devices with UCX_NET_DEVICES",
                          u->name_len, UCX_NAME_MAX);
-    if (epoll_ctl(u->doze, EPOLL_CTL_ADD, u->efd, &e) != 0)
+    if (epoll_ctl(u->epoll, EPOLL_CTL_ADD, u->efd, &e) != 0)
         return trib_fail(u->err, TRIB_ERR_SYSTEM, "ucx: epoll: %m");
     return TRIB_OK;
 }
@@ -169,14 +169,14 @@ void trib_ucx_worker_free(struct ucx *u)
 /* From progress, and so under `lock`. */
 static void on_fault(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
-    struct ucx_ticket *self = arg;
+    struct ucx_send_req *self = arg;
     struct ucx_peer *p = &self->ucx->peers[self->peer];
 
     if (p->ep != ep && p->ep)
         return; /* one that was closed */
     if (p->fault == UCS_OK)
         p->fault = status == UCS_OK ? UCS_ERR_IO_ERROR : status;
-    atomic_store_explicit(&self->ucx->news, true, memory_order_release);
+    atomic_store_explicit(&self->ucx->async_events, true, memory_order_release);
     trib_ucx_ring(self->ucx);
 }
 
@@ -195,13 +195,13 @@ ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name)
 
     if (p->ep)
         return UCS_OK;
-    if (!p->tickets) {
-        p->tickets = calloc(u->depth, sizeof(*p->tickets));
-        if (!p->tickets)
+    if (!p->send_reqs) {
+        p->send_reqs = calloc(u->depth, sizeof(*p->send_reqs));
+        if (!p->send_reqs)
             return UCS_ERR_NO_MEMORY;
         for (uint32_t i = 0; i < u->depth; i++) {
-            p->tickets[i].ucx = u;
-            p->tickets[i].peer = peer;
+            p->send_reqs[i].ucx = u;
+            p->send_reqs[i].peer = peer;
         }
     }
     const ucp_ep_params_t params = {
@@ -210,7 +210,7 @@ ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name)
                       UCP_EP_PARAM_FIELD_ERR_HANDLER,
         .address = name,
         .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler = {.cb = on_fault, .arg = &p->tickets[0]},
+        .err_handler = {.cb = on_fault, .arg = &p->send_reqs[0]},
     };
     p->fault = UCS_OK;
     return u->api.ucp_ep_create(u->worker, &params, &p->ep);

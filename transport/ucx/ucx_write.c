@@ -7,15 +7,15 @@
 #include "base/error.h"
 #include "transport/ucx/ucx.h"
 
-static struct ucx_ticket *ticket(const struct ucx *u, struct ucx_peer *p,
+static struct ucx_send_req *send_req(const struct ucx *u, struct ucx_peer *p,
                                  uint64_t number)
 {
-    return &p->tickets[number & (u->depth - 1)];
+    return &p->send_reqs[number & (u->depth - 1)];
 }
 
 static void on_sent(void *request, ucs_status_t status, void *user_data)
 {
-    struct ucx_ticket *t = user_data;
+    struct ucx_send_req *t = user_data;
     struct ucx_peer *p = &t->ucx->peers[t->peer];
 
     t->done = true;
@@ -24,13 +24,13 @@ static void on_sent(void *request, ucs_status_t status, void *user_data)
         t->signal = false;
         if (p->fault == UCS_OK)
             p->fault = status;
-        atomic_store_explicit(&t->ucx->news, true, memory_order_release);
+        atomic_store_explicit(&t->ucx->async_events, true, memory_order_release);
     }
     t->ucx->api.ucp_request_free(request);
 }
 
 /* Under `lock`. */
-static ucs_status_t post(struct ucx *u, int peer, struct ucx_ticket *t,
+static ucs_status_t post(struct ucx *u, int peer, struct ucx_send_req *t,
                          const void *payload)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -54,13 +54,13 @@ static ucs_status_t post(struct ucx *u, int peer, struct ucx_ticket *t,
     return UCS_PTR_STATUS(request);
 }
 
-/* Drops tickets at the head that nobody wants to hear of. */
+/* Drops send_reqs at the head that nobody wants to hear of. */
 static void forget(struct ucx *u, struct ucx_peer *p)
 {
     bool had = p->head != p->tail;
 
-    while (p->head != p->tail && ticket(u, p, p->head)->done &&
-           !ticket(u, p, p->head)->signal)
+    while (p->head != p->tail && send_req(u, p, p->head)->done &&
+           !send_req(u, p, p->head)->signal)
         p->head++;
     if (had && p->head == p->tail)
         u->backlog--;
@@ -77,7 +77,7 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
         forget(u, p);
     if (p->tail - p->head == u->depth)
         return TRIB_ERR_NO_RESOURCE;
-    struct ucx_ticket *t = ticket(u, p, p->tail);
+    struct ucx_send_req *t = send_req(u, p, p->tail);
     const uint8_t *payload =
         w->len ? ((const struct trib_table_region *)w->local)->ptr + w->local_off
                : NULL;
@@ -100,7 +100,7 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
         t->signal = false;
         if (p->fault == UCS_OK)
             p->fault = status;
-        atomic_store_explicit(&u->news, true, memory_order_release);
+        atomic_store_explicit(&u->async_events, true, memory_order_release);
     }
     forget(u, p);
     return TRIB_OK;
@@ -132,7 +132,7 @@ trib_status_t trib_ucx_write(struct trib_transport *t, int peer,
 trib_status_t trib_ucx_send_first(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
-    struct ucx_ticket *t = ticket(u, p, u->depth - 1);
+    struct ucx_send_req *t = send_req(u, p, u->depth - 1);
 
     assert(p->tail == 0);
     t->head = (struct ucx_head){.key = p->out_key, .kind = UCX_FIRST, .rank = u->self};
@@ -150,11 +150,11 @@ static int reap_peer(struct ucx *u, int peer, struct trib_event *events, int max
     int n = 0;
 
     forget(u, p);
-    while (n < max && p->head != p->tail && ticket(u, p, p->head)->done) {
+    while (n < max && p->head != p->tail && send_req(u, p, p->head)->done) {
         events[n++] = (struct trib_event){.kind = TRIB_EVENT_WRITE_DONE,
                                           .peer = peer,
-                                          .token = ticket(u, p, p->head)->token};
-        ticket(u, p, p->head)->signal = false;
+                                          .token = send_req(u, p, p->head)->token};
+        send_req(u, p, p->head)->signal = false;
         forget(u, p);
     }
     return n;

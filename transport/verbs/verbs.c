@@ -145,7 +145,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->inline_bytes = INLINE_BYTES;
     v->reach_ms = (int)s->reach_ms;
     trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
-    v->bell = v->stop = v->doze = v->door.at.fd = v->door.epoll = -1;
+    v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
     v->connect = s->connect;
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
@@ -161,26 +161,26 @@ static void release(struct verbs *v)
 {
     trib_verbs_oob_listener_close(v);
     for (int i = 0; v->peers && i < v->size; i++) {
-        free(v->peers[i].tickets);
+        free(v->peers[i].send_wrs);
         trib_peer_liveness_free(&v->peers[i].base.liveness);
-        if (v->peers[i].in.called)
-            close(v->peers[i].in.wire);
-        if (v->peers[i].out.called)
-            close(v->peers[i].out.wire);
+        if (v->peers[i].in.by_oob)
+            close(v->peers[i].in.oob_fd);
+        if (v->peers[i].out.by_oob)
+            close(v->peers[i].out.oob_fd);
     }
     trib_ip_endpoint_close(&v->local);
-    if (v->bell >= 0)
-        close(v->bell);
+    if (v->wakeup_fd >= 0)
+        close(v->wakeup_fd);
     if (v->stop >= 0)
         close(v->stop);
-    if (v->doze >= 0)
-        close(v->doze);
+    if (v->epoll >= 0)
+        close(v->epoll);
     pthread_mutex_destroy(&v->links);
     pthread_mutex_destroy(&v->posting);
-    free(v->stash);
+    free(v->deferred_cqes);
     free((void *)v->routes);
     free(v->peers);
-    free(v->pending);
+    free(v->challenges);
     free(v);
 }
 
@@ -197,12 +197,12 @@ static trib_status_t make_descriptors(struct verbs *v)
 {
     struct epoll_event rung = {.events = EPOLLIN};
 
-    v->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    v->wakeup_fd = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     v->stop = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    v->doze = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    rung.data.fd = v->bell;
-    if (v->bell < 0 || v->stop < 0 || v->doze < 0 ||
-        epoll_ctl(v->doze, EPOLL_CTL_ADD, v->bell, &rung) != 0 ||
+    v->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    rung.data.fd = v->wakeup_fd;
+    if (v->wakeup_fd < 0 || v->stop < 0 || v->epoll < 0 ||
+        epoll_ctl(v->epoll, EPOLL_CTL_ADD, v->wakeup_fd, &rung) != 0 ||
         !trib_ip_endpoint_key(&v->local))
         return trib_fail(v->err, TRIB_ERR_SYSTEM,
                          "verbs: eventfd, epoll or getrandom: %m");
@@ -210,13 +210,13 @@ static trib_status_t make_descriptors(struct verbs *v)
 }
 
 /* Where the connection manager serves, too: a peer may have none. */
-static bool may_call(struct verbs *v)
+static bool may_use_oob(struct verbs *v)
 {
-    struct verbs_table table;
+    struct verbs_gid_table table;
 
     return v->connect != VERBS_BY_RDMACM &&
            v->context->device->transport_type != IBV_TRANSPORT_IWARP &&
-           trib_verbs_table_read(v, v->context, v->port_num, &table) == 0 &&
+           trib_verbs_gid_table_read(v, v->context, v->port_num, &table) == 0 &&
            (table.n > 0 || table.lid);
 }
 
@@ -247,7 +247,7 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     if (status == TRIB_OK && *v->no_rdmacm)
         trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s by GIDs: %s",
                  v->label, v->no_rdmacm);
-    if (status == TRIB_OK && may_call(v))
+    if (status == TRIB_OK && may_use_oob(v))
         status = trib_verbs_oob_listener_open(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
         /* In the range of the connection manager's ports, though these are others: a

@@ -66,7 +66,7 @@ struct verbs_remote {
 
 /* Of a peer that goes: is its `why` the cause? */
 enum verbs_unclear_failure {
-    VERBS_NO_DOUBT,
+    VERBS_CLEAR,
     VERBS_FLUSHED, /* the device has stopped a queue pair; something may still say
                     * why */
     VERBS_REFUSED, /* its device refused a request; perhaps because the process dies */
@@ -90,8 +90,8 @@ struct verbs_path {
 struct verbs_link {
     struct ibv_qp *qp; /* NULL: none */
     struct rdma_cm_id *id;
-    bool called;
-    int wire; /* where called: TCP; silent, and its end is that of a process */
+    bool by_oob;
+    int oob_fd; /* where called: TCP; silent, and its end is that of a process */
     struct verbs_path path; /* where called */
 };
 
@@ -105,16 +105,16 @@ struct verbs_pending_conn {
     int fd;
     uint64_t until;
     size_t have; /* of bytes, or of proof */
-    size_t call_bytes;
+    size_t request_bytes;
     bool proves; /* its call is here, and it was challenged */
     struct verbs_nonces nonces;
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];
-    uint8_t bytes[sizeof(struct verbs_call)];
+    uint8_t bytes[sizeof(struct verbs_oob_request)];
 };
 
 /* A request by the connection manager that was challenged. */
-struct verbs_pending {
+struct verbs_cm_challenge {
     int rank;
     uint64_t until; /* 0: none */
     struct verbs_nonces nonces;
@@ -124,8 +124,8 @@ struct verbs_pending {
 struct verbs_oob_listener {
     struct trib_net_port at; /* fd -1: closed */
     int epoll; /* the door, guests, wires */
-    struct verbs_pending_conn **guests; /* [max_guests] */
-    int n_guests, max_guests;
+    struct verbs_pending_conn **pending; /* [max_pending] */
+    int n_pending, max_pending;
     struct trib_accept_pause pause;
 };
 
@@ -149,7 +149,7 @@ struct verbs_peer {
     uint64_t key;
     bool said_bye; /* it leaves: the end of its connection is no death */
     bool finished; /* and nothing of it is still under way */
-    enum verbs_unclear_failure doubt;
+    enum verbs_unclear_failure unclear;
     bool ended; /* REFUSED: its connection has ended since */
     enum ibv_wc_status status; /* REFUSED: by which that was told … */
     uint32_t vendor; /* … and what the device adds */
@@ -158,7 +158,7 @@ struct verbs_peer {
     uint64_t ahead; /* bytes of pieces that came before their write */
     /* under `posting`, but for head, which the owner alone writes */
     struct ibv_qp *qp; /* the outlet's, NULL: no posts */
-    struct verbs_send_wr *tickets; /* [depth], a ring */
+    struct verbs_send_wr *send_wrs; /* [depth], a ring */
     _Atomic uint32_t head; /* oldest that is not known to be done */
     uint32_t tail; /* next free */
     uint32_t unsignalled; /* since the last that reports its completion */
@@ -184,9 +184,9 @@ struct verbs {
     struct trib_ip_endpoint local; /* its ways are for calls */
     const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_strangers strangers; /* the manager's */
-    struct verbs_pending *pending; /* challenges by the connection manager; under
-                                    * `links` */
-    int next_pending;
+    struct verbs_cm_challenge *challenges; /* challenges by the connection manager;
+                                    * under `links` */
+    int next_challenge;
     uint64_t settings;
     int reach_ms; /* for a connection: then no other address of the peer is tried */
     /* what was chosen at open */
@@ -216,9 +216,9 @@ struct verbs {
     struct ibv_srq *srq;
     struct rdma_event_channel *events; /* NULL: no connection manager */
     struct rdma_cm_id *listener;
-    struct verbs_oob_listener door;
-    int bell; /* eventfd: ends the own wait */
-    int doze; /* epoll: the bell and the channel, what a sleep waits for */
+    struct verbs_oob_listener oob;
+    int wakeup_fd; /* eventfd: ends the own wait */
+    int epoll; /* epoll: the bell and the channel, what a sleep waits for */
     int stop; /* eventfd: ends the manager */
     pthread_t manager;
     bool managed;
@@ -227,15 +227,16 @@ struct verbs {
     struct verbs_peer *peers;
     _Atomic uint64_t *routes; /* a hash table: queue pair number → struct verbs_route */
     uint32_t routes_mask;
-    _Atomic bool news; /* some peer's gone or fault is set */
+    _Atomic bool async_events; /* some peer's gone or fault is set */
     _Atomic bool slept; /* the next poll looks around at once */
     _Atomic bool armed;
     _Atomic uint32_t unacked; /* completion events */
     /* the owner's */
-    struct ibv_wc *stash; /* completions that a farewell found, [stash_max] */
-    uint32_t stash_at, stash_n, stash_max;
+    struct ibv_wc *deferred_cqes; /* completions that a farewell found,
+                                   * [deferred_max] */
+    uint32_t deferred_at, n_deferred, deferred_max;
     uint32_t owed; /* receives used up and not posted again */
-    struct ibv_recv_wr blanks[VERBS_BATCH];
+    struct ibv_recv_wr empty_recvs[VERBS_BATCH];
     LIST_HEAD(, verbs_region) regions;
     LIST_HEAD(, verbs_remote) remotes;
     uint32_t polls;
@@ -345,8 +346,8 @@ struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const voi
 
 /* verbs_gid_table.c: the port's own GIDs, read each time, as they come and go. */
 /* 0 or an errno; ENOSYS: libibverbs is older than rdma-core 33. */
-int trib_verbs_table_read(struct verbs *v, struct ibv_context *context, uint8_t port,
-                          struct verbs_table *out);
+int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
+                              uint8_t port, struct verbs_gid_table *out);
 
 /* verbs_oob_listener.c: calls that come; under `links` but for open and close. */
 trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports);
@@ -355,7 +356,7 @@ void trib_verbs_oob_listener_look(struct verbs *v);
 int trib_verbs_oob_listener_pause_ms(const struct verbs *v);
 void trib_verbs_oob_listener_watch(struct verbs *v, int fd);
 void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd);
-void trib_verbs_wire_keep(int fd);
+void trib_verbs_oob_fd_keep(int fd);
 
 /* verbs_proof.c: who asks, and who is asked, has the job's secret. Of the listener: */
 /* Its nonce and proof, for a request or call that begins. false: no random bytes. */
@@ -367,8 +368,10 @@ bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
 /* It has come; a proof holds once. */
 bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out);
-bool trib_verbs_call_proved(const struct verbs *v, const struct verbs_nonces *nonces,
-                            const struct verbs_call *call, const uint8_t *proof);
+bool trib_verbs_oob_request_proved(const struct verbs *v,
+                                   const struct verbs_nonces *nonces,
+                                   const struct verbs_oob_request *request,
+                                   const uint8_t *proof);
 /* `bytes` of an answer, or of a reply that begins with it. */
 void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                             struct verbs_answer *answer, size_t bytes);
@@ -383,9 +386,10 @@ bool trib_verbs_challenged(const struct verbs *v, int peer,
 void trib_verbs_prove_request(const struct verbs *v, int peer,
                               const struct verbs_nonces *nonces,
                               struct verbs_hello *hello);
-void trib_verbs_prove_call(const struct verbs *v, const struct verbs_nonces *nonces,
-                           const struct verbs_call *call,
-                           uint8_t proof[TRIB_PROOF_BYTES]);
+void trib_verbs_prove_oob_request(const struct verbs *v,
+                                  const struct verbs_nonces *nonces,
+                                  const struct verbs_oob_request *request,
+                                  uint8_t proof[TRIB_PROOF_BYTES]);
 /* true where there is no secret. */
 bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
                              const struct verbs_answer *answer, size_t bytes);
@@ -424,7 +428,7 @@ void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc);
 void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
                          uint32_t vendor);
 void trib_verbs_tick(struct verbs *v);
-void trib_verbs_take_news(struct verbs *v);
+void trib_verbs_take_async_events(struct verbs *v);
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max);
 void trib_verbs_disconnect(struct trib_transport *t, int peer);
 void trib_verbs_leave(struct trib_transport *t, const bool *which);

@@ -25,8 +25,8 @@ void trib_verbs_ring(struct verbs *v)
 {
     uint64_t one = 1;
 
-    atomic_store_explicit(&v->news, true, memory_order_release);
-    if (write(v->bell, &one, sizeof(one)) < 0)
+    atomic_store_explicit(&v->async_events, true, memory_order_release);
+    if (write(v->wakeup_fd, &one, sizeof(one)) < 0)
         return; /* it rings already */
 }
 
@@ -364,7 +364,7 @@ static void *manage(void *arg)
         {.fd = v->stop, .events = POLLIN},
         {.fd = v->listener ? v->events->fd : -1, .events = POLLIN},
         {.fd = v->context->async_fd, .events = POLLIN},
-        {.fd = v->door.epoll, .events = POLLIN},
+        {.fd = v->oob.epoll, .events = POLLIN},
     };
 
     while (!fds[0].revents) {

@@ -57,7 +57,7 @@ trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *
         .pid = v->local.me.pid,
         .heartbeat_port = trib_heartbeat_port(v->local.heartbeat),
         .heartbeat_key = trib_heartbeat_key(v->local.heartbeat),
-        .door = v->door.at.port,
+        .oob_port = v->oob.at.port,
         .net = v->local.net,
         .more = (uint8_t)v->more_ips,
         .layer = v->layer,
@@ -333,14 +333,14 @@ static bool ask_manager(struct attempt *a, int peer,
 }
 
 /* What the call itself needs is there on both sides? */
-static bool may_call(const struct verbs *v, const struct verbs_address *a, char *why,
+static bool may_use_oob(const struct verbs *v, const struct verbs_address *a, char *why,
                      size_t bytes)
 {
     if (v->connect == VERBS_BY_RDMACM)
         snprintf(why, bytes, "it may not: verbs:connect=rdmacm");
-    else if (v->door.at.fd < 0)
+    else if (v->oob.at.fd < 0)
         snprintf(why, bytes, "this rank has no GIDs to call with");
-    else if (!a->door)
+    else if (!a->oob_port)
         snprintf(why, bytes, "the peer takes no calls: has it verbs:connect=rdmacm?");
     else if (a->layer && v->layer && a->layer != v->layer)
         snprintf(why, bytes, "%s", trib_verbs_way_text(VERBS_NO_COMMON_LAYER));
@@ -350,10 +350,11 @@ static bool may_call(const struct verbs *v, const struct verbs_address *a, char 
 }
 
 /* By GIDs. */
-static void call(struct attempt *a, int peer, const struct verbs_address *address)
+static void connect_by_oob(struct attempt *a, int peer,
+                           const struct verbs_address *address)
 {
     a->status = TRIB_ERR_PEER_LOST;
-    if (!may_call(a->v, address, a->why, sizeof(a->why)))
+    if (!may_use_oob(a->v, address, a->why, sizeof(a->why)))
         return;
     a->status =
         trib_verbs_oob_connect(a->v, peer, address, a->until, a->why, sizeof(a->why));
@@ -363,12 +364,12 @@ static void call(struct attempt *a, int peer, const struct verbs_address *addres
 static trib_status_t unreachable(struct verbs *v, int peer,
                                  const struct verbs_address *address,
                                  const struct attempt *by_manager,
-                                 const struct attempt *by_call)
+                                 const struct attempt *by_oob)
 {
-    const struct attempt *last = *by_call->why ? by_call : by_manager;
+    const struct attempt *last = *by_oob->why ? by_oob : by_manager;
     const struct attempt *tried =
-        *by_call->at || !*by_manager->at ? by_call : by_manager;
-    bool both = *by_call->why && *by_manager->why;
+        *by_oob->at || !*by_manager->at ? by_oob : by_manager;
+    bool both = *by_oob->why && *by_manager->why;
 
     return trib_fail(
         v->err, last->status,
@@ -376,8 +377,8 @@ static trib_status_t unreachable(struct verbs *v, int peer,
         "%s port %u: %s%s%s",
         v->self, v->local.me.pid, peer, address->pid,
         *tried->at ? tried->at : "any address",
-        tried == by_call ? address->door : address->port, both ? by_manager->why : "",
-        both ? "; by GIDs: " : "", last->why);
+        tried == by_oob ? address->oob_port : address->port,
+        both ? by_manager->why : "", both ? "; by GIDs: " : "", last->why);
 }
 
 static trib_status_t check_address(struct verbs *v, int peer,
@@ -444,7 +445,7 @@ static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address
                            uint64_t until)
 {
     struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
-    bool by_manager = v->listener && (a->n || !a->door);
+    bool by_manager = v->listener && (a->n || !a->oob_port);
     bool again = !by_manager;
 
     if (by_manager)
@@ -456,7 +457,7 @@ static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address
         return TRIB_OK;
     }
     if (again)
-        call(&gids, peer, a);
+        connect_by_oob(&gids, peer, a);
     if (again && gids.status == TRIB_OK) {
         connected(v, peer, a);
         gids.status = trib_verbs_prove(v, peer, until, gids.why, sizeof(gids.why));
@@ -498,9 +499,9 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
     if (status != TRIB_OK || v->peers[peer].base.state == TRIB_PEER_CONNECTED)
         return status;
     struct verbs_peer *p = &v->peers[peer];
-    if (!p->tickets)
-        p->tickets = calloc(v->depth, sizeof(*p->tickets));
-    if (!p->tickets)
+    if (!p->send_wrs)
+        p->send_wrs = calloc(v->depth, sizeof(*p->send_wrs));
+    if (!p->send_wrs)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
     return reach_one(v, peer, &choice);
 }

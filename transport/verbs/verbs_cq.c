@@ -31,11 +31,11 @@ trib_status_t trib_verbs_post_receives(struct verbs *v)
     while (v->owed) {
         uint32_t n = v->owed < VERBS_BATCH ? v->owed : VERBS_BATCH;
         for (uint32_t i = 0; i < n; i++)
-            v->blanks[i] = (struct ibv_recv_wr){
+            v->empty_recvs[i] = (struct ibv_recv_wr){
                 .wr_id = verbs_work_id(VERBS_RECEIVED, 0, 0),
-                .next = i + 1 < n ? &v->blanks[i + 1] : NULL,
+                .next = i + 1 < n ? &v->empty_recvs[i + 1] : NULL,
             };
-        if (ibv_post_srq_recv(v->srq, v->blanks, &bad) != 0)
+        if (ibv_post_srq_recv(v->srq, v->empty_recvs, &bad) != 0)
             return trib_fail(v->err, TRIB_ERR_SYSTEM,
                              "verbs: cannot post receives on %s: %m", v->label);
         v->owed -= n;
@@ -60,16 +60,16 @@ static int take_sent(struct verbs *v, const struct ibv_wc *wc, struct trib_event
 {
     int peer = (int)(wc->wr_id >> 32 & CONTROL_VALUE);
     struct verbs_peer *p = &v->peers[peer];
-    struct verbs_send_wr ticket = p->tickets[(uint32_t)wc->wr_id % v->depth];
+    struct verbs_send_wr send_wr = p->send_wrs[(uint32_t)wc->wr_id % v->depth];
     uint32_t done = (uint32_t)wc->wr_id + 1;
 
     if ((int32_t)(done - atomic_load_explicit(&p->head, memory_order_relaxed)) <= 0)
         return 0;
     atomic_store_explicit(&p->head, done, memory_order_release);
-    if (!ticket.asked || !listens_to(p))
+    if (!send_wr.asked || !listens_to(p))
         return 0;
     *event = (struct trib_event){
-        .kind = TRIB_EVENT_WRITE_DONE, .peer = peer, .token = ticket.token};
+        .kind = TRIB_EVENT_WRITE_DONE, .peer = peer, .token = send_wr.token};
     return 1;
 }
 
@@ -141,7 +141,7 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
                      trib_verbs_status_text(wc->status).clause);
     switch (wc->status) {
     case IBV_WC_WR_FLUSH_ERR:
-        p->doubt = VERBS_FLUSHED;
+        p->unclear = VERBS_FLUSHED;
         break;
     case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_ACCESS_ERR:
@@ -209,8 +209,8 @@ static int fetch(struct verbs *v, struct ibv_wc *wc, int max)
 {
     int n = 0;
 
-    for (; n < max && v->stash_n; n++, v->stash_n--)
-        wc[n] = v->stash[v->stash_at++];
+    for (; n < max && v->n_deferred; n++, v->n_deferred--)
+        wc[n] = v->deferred_cqes[v->deferred_at++];
     if (n)
         return n;
     n = ibv_poll_cq(v->cq, max, wc);
@@ -219,8 +219,8 @@ static int fetch(struct verbs *v, struct ibv_wc *wc, int max)
 
 static void look_around(struct verbs *v)
 {
-    if (atomic_load_explicit(&v->news, memory_order_relaxed))
-        trib_verbs_take_news(v);
+    if (atomic_load_explicit(&v->async_events, memory_order_relaxed))
+        trib_verbs_take_async_events(v);
     if (++v->polls % POLLS_PER_CLOCK != 0 && v->tick_at != 0 &&
         !atomic_load_explicit(&v->slept, memory_order_relaxed))
         return;
@@ -245,7 +245,7 @@ int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max
         int got = fetch(v, wc, wanted);
         for (int i = 0; i < got; i++)
             n += take(v, &wc[i], &events[n]);
-        empty = got < wanted && v->stash_n == 0;
+        empty = got < wanted && v->n_deferred == 0;
     }
     repost(v);
     if (v->n_going && empty && n < max)
@@ -278,20 +278,20 @@ static void take_told(struct verbs *v)
 
 int trib_verbs_event_fd(struct trib_transport *t)
 {
-    return verbs_of(t)->doze;
+    return verbs_of(t)->epoll;
 }
 
 void trib_verbs_wait(struct trib_transport *t, int timeout_us)
 {
     struct verbs *v = verbs_of(t);
     struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
-    struct pollfd fd = {.fd = v->doze, .events = POLLIN};
+    struct pollfd fd = {.fd = v->epoll, .events = POLLIN};
     uint64_t rings;
 
     atomic_store_explicit(&v->slept, true, memory_order_relaxed);
     if (timeout_us > 0 && ppoll(&fd, 1, &ts, NULL) <= 0)
         return;
-    (void)!read(v->bell, &rings, sizeof(rings)); /* empty, or another thread has */
+    (void)!read(v->wakeup_fd, &rings, sizeof(rings)); /* empty, or another thread has */
     take_told(v);
 }
 
@@ -317,12 +317,13 @@ static bool all_said(struct verbs *v, int peer)
 /* What does not concern the peer waits for the next poll. */
 static void put_by(struct verbs *v, const struct ibv_wc *wc)
 {
-    if (v->stash_at + v->stash_n == v->stash_max || v->stash_n == 0) {
-        memmove(v->stash, v->stash + v->stash_at, v->stash_n * sizeof(*v->stash));
-        v->stash_at = 0;
+    if (v->deferred_at + v->n_deferred == v->deferred_max || v->n_deferred == 0) {
+        memmove(v->deferred_cqes, v->deferred_cqes + v->deferred_at,
+                v->n_deferred * sizeof(*v->deferred_cqes));
+        v->deferred_at = 0;
     }
-    assert(v->stash_at + v->stash_n < v->stash_max);
-    v->stash[v->stash_at + v->stash_n++] = *wc;
+    assert(v->deferred_at + v->n_deferred < v->deferred_max);
+    v->deferred_cqes[v->deferred_at + v->n_deferred++] = *wc;
 }
 
 /*
@@ -335,9 +336,9 @@ void trib_verbs_drain(struct verbs *v, int peer, uint64_t until)
     struct trib_event dropped;
     struct ibv_wc wc[VERBS_BATCH];
 
-    if (peer >= 0 && !v->stash)
-        v->stash = malloc(v->stash_max * sizeof(*v->stash));
-    if (peer >= 0 && !v->stash)
+    if (peer >= 0 && !v->deferred_cqes)
+        v->deferred_cqes = malloc(v->deferred_max * sizeof(*v->deferred_cqes));
+    if (peer >= 0 && !v->deferred_cqes)
         return;
     while (!all_said(v, peer) && !trib_deadline_passed(until)) {
         int n = ibv_poll_cq(v->cq, VERBS_BATCH, wc);

@@ -175,7 +175,7 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
     for (int i = 1; !error && i <= attr.phys_port_cnt && !v->context; i++) {
         struct place place = {.port = (uint8_t)i};
         struct ibv_port_attr port = {0};
-        struct verbs_table table;
+        struct verbs_gid_table table;
         if (number && i != number)
             continue;
         error = v->api.ibv_query_port(context, place.port, (void *)&port);
@@ -186,7 +186,7 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
             continue;
         }
         if (!error)
-            error = trib_verbs_table_read(v, context, place.port, &table);
+            error = trib_verbs_gid_table_read(v, context, place.port, &table);
         if (error)
             break;
         if (table.n == 0 && !table.lid) {
@@ -407,7 +407,7 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
                          "verbs: no protection domain or completion channel on %s: %m",
                          v->device);
     struct epoll_event told = {.events = EPOLLIN, .data.fd = v->channel->fd};
-    if (epoll_ctl(v->doze, EPOLL_CTL_ADD, v->channel->fd, &told) != 0)
+    if (epoll_ctl(v->epoll, EPOLL_CTL_ADD, v->channel->fd, &told) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: epoll: %m");
     v->cq = v->api.ibv_create_cq(v->context, (int)entries, NULL, v->channel, 0);
     if (!v->cq)
@@ -416,7 +416,7 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
     v->srq = v->api.ibv_create_srq(v->pd, &init);
     if (!v->srq)
         return no_queue(v, "shared receive queue", v->receives);
-    v->stash_max = entries;
+    v->deferred_max = entries;
     v->owed = v->receives;
     return trib_verbs_post_receives(v);
 }

@@ -123,7 +123,7 @@ void trib_verbs_ends(struct verbs *v, int peer, char here[VERBS_END_TEXT],
     const struct sockaddr *from = out->id ? rdma_get_local_addr(out->id) : NULL;
     struct verbs_ip own = v->ip[0];
 
-    if (out->called) {
+    if (out->by_oob) {
         trib_verbs_gid_text(&out->path.own, true, here);
         trib_verbs_gid_text(&out->path.peer, false, there);
         return;

@@ -106,8 +106,8 @@ static enum verbs_way roce_way(int best)
 }
 
 /* Nothing fits: what was nearest? */
-static enum verbs_way why_not(const struct verbs_table *own,
-                              const struct verbs_table *peer)
+static enum verbs_way why_not(const struct verbs_gid_table *own,
+                              const struct verbs_gid_table *peer)
 {
     enum verbs_way why = VERBS_NO_COMMON_TYPE;
 
@@ -124,8 +124,8 @@ static enum verbs_way why_not(const struct verbs_table *own,
     return why;
 }
 
-static void pair_roce(const struct verbs_table *own, const struct verbs_table *peer,
-                      struct verbs_pair *out)
+static void pair_roce(const struct verbs_gid_table *own,
+                      const struct verbs_gid_table *peer, struct verbs_pair *out)
 {
     int best = 0;
 
@@ -146,8 +146,8 @@ static void pair_roce(const struct verbs_table *own, const struct verbs_table *p
 
 /* Within a subnet the LID is the address. To another one only a subnet manager knows
  * the way, and librdmacm asks it. */
-static void pair_infiniband(const struct verbs_table *own,
-                            const struct verbs_table *peer, struct verbs_pair *out)
+static void pair_infiniband(const struct verbs_gid_table *own,
+                            const struct verbs_gid_table *peer, struct verbs_pair *out)
 {
     out->way = VERBS_NO_LID;
     if (!own->lid || !peer->lid)
@@ -168,8 +168,8 @@ static void pair_infiniband(const struct verbs_table *own,
                                   : VERBS_NO_COMMON_SUBNET;
 }
 
-struct verbs_pair trib_verbs_pair(const struct verbs_table *own,
-                                  const struct verbs_table *peer)
+struct verbs_pair trib_verbs_pair(const struct verbs_gid_table *own,
+                                  const struct verbs_gid_table *peer)
 {
     struct verbs_pair pair = {.mtu = own->mtu < peer->mtu ? own->mtu : peer->mtu};
 

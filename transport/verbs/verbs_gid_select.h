@@ -30,7 +30,7 @@ struct verbs_gid {
 static_assert(sizeof(struct verbs_gid) == 20, "no padding");
 
 /* What a port is, to itself and to peers. */
-struct verbs_table {
+struct verbs_gid_table {
     uint64_t node; /* GUID of the device */
     uint16_t lid; /* InfiniBand: 0 without a subnet manager */
     uint8_t layer; /* enum verbs_layer */
@@ -79,8 +79,8 @@ struct verbs_pair {
  *
  * thread   any; pure
  */
-struct verbs_pair trib_verbs_pair(const struct verbs_table *own,
-                                  const struct verbs_table *peer);
+struct verbs_pair trib_verbs_pair(const struct verbs_gid_table *own,
+                                  const struct verbs_gid_table *peer);
 
 /** trib_verbs_gid_usable - can a peer be reached by it? Not the empty ones, loopback,
  * … */

@@ -63,7 +63,7 @@ static uint8_t prefix_of(const struct ifaddrs *list, const uint8_t gid[16])
 
 /* Where not all fit, those that routers pass on come first. */
 static void take_entries(const struct ibv_gid_entry *entries, ssize_t n, uint8_t port,
-                         struct verbs_table *out)
+                         struct verbs_gid_table *out)
 {
     struct ifaddrs *list = NULL;
 
@@ -86,7 +86,7 @@ static void take_entries(const struct ibv_gid_entry *entries, ssize_t n, uint8_t
 }
 
 static int read_gids(struct verbs *v, struct ibv_context *context, uint8_t port,
-                     struct verbs_table *out)
+                     struct verbs_gid_table *out)
 {
     struct ibv_device_attr device;
     struct ibv_port_attr attr = {0};
@@ -111,8 +111,8 @@ static int read_gids(struct verbs *v, struct ibv_context *context, uint8_t port,
     return n < 0 ? (int)-n : 0;
 }
 
-int trib_verbs_table_read(struct verbs *v, struct ibv_context *context, uint8_t port,
-                          struct verbs_table *out)
+int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
+                              uint8_t port, struct verbs_gid_table *out)
 {
     struct ibv_port_attr attr = {0};
 

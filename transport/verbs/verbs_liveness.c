@@ -34,9 +34,9 @@ void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
 
     if (p->base.state != TRIB_PEER_CONNECTED &&
         !(p->base.state == TRIB_PEER_GOING &&
-          (p->said_bye || p->doubt != VERBS_NO_DOUBT)))
+          (p->said_bye || p->unclear != VERBS_CLEAR)))
         return;
-    p->doubt = VERBS_NO_DOUBT;
+    p->unclear = VERBS_CLEAR;
     if (p->base.state == TRIB_PEER_CONNECTED) {
         p->question = 0;
         trib_peer_going(&p->base, &v->n_going);
@@ -74,20 +74,20 @@ void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
     p->ended = false;
     p->looked_at = 0;
     p->question = trib_peer_liveness_ask(&p->base.liveness);
-    p->doubt = VERBS_REFUSED;
+    p->unclear = VERBS_REFUSED;
 }
 
 /* What the manager noted. It may be busy with a request: then another time. */
-void trib_verbs_take_news(struct verbs *v)
+void trib_verbs_take_async_events(struct verbs *v)
 {
     if (pthread_mutex_trylock(&v->links) != 0)
         return;
-    atomic_store_explicit(&v->news, false, memory_order_relaxed);
+    atomic_store_explicit(&v->async_events, false, memory_order_relaxed);
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
         if (*p->fault)
             trib_verbs_going(v, i, "process %d: %s", p->base.who.pid, p->fault);
-        else if (p->gone && p->doubt == VERBS_REFUSED && !p->said_bye)
+        else if (p->gone && p->unclear == VERBS_REFUSED && !p->said_bye)
             p->ended = true; /* by whom is still to be found out */
         else if (p->gone)
             trib_verbs_going(v, i, "process %d has died", p->base.who.pid);
@@ -174,7 +174,7 @@ static bool is_clear(struct verbs *v, int peer, uint64_t now)
         trib_verbs_going(v, peer, "process %d has died", p->base.who.pid);
     else
         trib_verbs_complain(v, peer, p->status, p->vendor);
-    p->doubt = VERBS_NO_DOUBT;
+    p->unclear = VERBS_CLEAR;
     return true;
 }
 
@@ -187,7 +187,7 @@ static bool is_over(struct verbs *v, int peer)
     if (p->finished)
         return true;
     return now - p->base.going_at > GOING_MS * NS_PER_MS &&
-           (p->doubt != VERBS_REFUSED || is_clear(v, peer, now));
+           (p->unclear != VERBS_REFUSED || is_clear(v, peer, now));
 }
 
 /* A lost peer is reported after everything that it wrote. */

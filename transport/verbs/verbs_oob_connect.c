@@ -28,11 +28,11 @@ enum {
 };
 
 /* One call, at one address. */
-struct dialling {
+struct oob_attempt {
     struct verbs *v;
     struct verbs_link link;
-    struct verbs_call call;
-    struct verbs_reply reply;
+    struct verbs_oob_request request;
+    struct verbs_oob_reply reply;
     struct verbs_nonces nonces;
     int peer;
     uint64_t until;
@@ -40,11 +40,12 @@ struct dialling {
     size_t bytes;
 };
 
-static trib_status_t fail(struct dialling *d, trib_status_t status, const char *format,
-                          ...) __attribute__((format(printf, 3, 4)));
+static trib_status_t fail(struct oob_attempt *d, trib_status_t status,
+                          const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static trib_status_t fail(struct dialling *d, trib_status_t status, const char *format,
-                          ...)
+static trib_status_t fail(struct oob_attempt *d, trib_status_t status,
+                          const char *format, ...)
 {
     va_list args;
 
@@ -65,13 +66,13 @@ static uint64_t step(uint64_t until, int ms)
 }
 
 /* The first that answers. On one host through loopback. */
-static int dial(struct verbs *v, const struct verbs_address *a,
+static int open_oob_socket(struct verbs *v, const struct verbs_address *a,
                 struct trib_net_found *out)
 {
     struct trib_net_list list = {0};
     struct trib_net_place place = {
         .list = &list,
-        .port = a->door,
+        .port = a->oob_port,
         .near =
             a->boot && a->boot == v->local.me.boot && a->net == v->local.net && a->net,
         .apart = a->boot && v->local.me.boot && a->boot != v->local.me.boot,
@@ -101,7 +102,7 @@ static bool receive(int fd, void *to, size_t bytes, uint64_t deadline)
     return true;
 }
 
-static trib_status_t turned_away(struct dialling *d)
+static trib_status_t turned_away(struct oob_attempt *d)
 {
     const struct verbs_answer *said = &d->reply.answer;
     bool differs = said->refusal == VERBS_OTHER_VERSION ||
@@ -116,14 +117,14 @@ static trib_status_t turned_away(struct dialling *d)
 }
 
 /* Send some bytes, and receive the reply to them. */
-static trib_status_t ask(struct dialling *d, const void *bytes, size_t n)
+static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
 {
     uint64_t deadline = step(d->until, REPLY_MS);
     int wait_ms = trib_deadline_left_ms(deadline);
 
-    if (send(d->link.wire, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
+    if (send(d->link.oob_fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
         return fail(d, TRIB_ERR_PEER_LOST, "it cannot be called: %m");
-    if (!receive(d->link.wire, &d->reply, sizeof(d->reply), deadline)) {
+    if (!receive(d->link.oob_fd, &d->reply, sizeof(d->reply), deadline)) {
         if (errno == ETIMEDOUT)
             return fail(d, TRIB_ERR_PEER_LOST,
                         "it does not answer for %.1f s: is the process stopped?",
@@ -138,7 +139,7 @@ static trib_status_t ask(struct dialling *d, const void *bytes, size_t n)
 }
 
 /* The reply to the call is a challenge, if it is no refusal. */
-static trib_status_t prove(struct dialling *d)
+static trib_status_t prove(struct oob_attempt *d)
 {
     uint8_t proof[TRIB_PROOF_BYTES];
 
@@ -147,24 +148,25 @@ static trib_status_t prove(struct dialling *d)
                    ? fail(d, TRIB_ERR_PEER_LOST,
                           "it does not prove that it is of this job")
                    : turned_away(d);
-    if (!trib_verbs_challenged(d->v, d->peer, &d->call.hello, &d->reply.answer,
+    if (!trib_verbs_challenged(d->v, d->peer, &d->request.hello, &d->reply.answer,
                                &d->nonces)) {
         /* To a rank with another secret this is a wrong proof, so that it says so,
          * too. */
         memset(proof, 0, sizeof(proof));
-        (void)!send(d->link.wire, proof, sizeof(proof), MSG_NOSIGNAL);
+        (void)!send(d->link.oob_fd, proof, sizeof(proof), MSG_NOSIGNAL);
         return fail(
             d, TRIB_ERR_PEER_LOST,
             "who answers there has not the secret of this job: give all ranks the same "
             "TRIB_KEY");
     }
-    trib_verbs_prove_call(d->v, &d->nonces, &d->call, proof);
+    trib_verbs_prove_oob_request(d->v, &d->nonces, &d->request, proof);
     return ask(d, proof, sizeof(proof));
 }
 
-static trib_status_t exchange(struct dialling *d)
+static trib_status_t exchange(struct oob_attempt *d)
 {
-    trib_status_t status = ask(d, &d->call, trib_verbs_call_bytes(&d->call));
+    trib_status_t status =
+        ask(d, &d->request, trib_verbs_oob_request_bytes(&d->request));
 
     if (status == TRIB_OK && verbs_has_secret(d->v))
         status = prove(d);
@@ -172,17 +174,17 @@ static trib_status_t exchange(struct dialling *d)
         return status;
     if (d->reply.answer.refusal != VERBS_WELCOME)
         return turned_away(d);
-    if (d->reply.answer.key != d->call.hello.key ||
+    if (d->reply.answer.key != d->request.hello.key ||
         d->reply.answer.version != VERBS_VERSION ||
         !trib_verbs_answer_holds(d->v, &d->nonces, &d->reply.answer, sizeof(d->reply)))
         return fail(d, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
     return TRIB_OK;
 }
 
-static trib_status_t follow(struct dialling *d)
+static trib_status_t follow(struct oob_attempt *d)
 {
-    const struct verbs_reply *r = &d->reply;
-    const struct verbs_table *own = &d->call.table;
+    const struct verbs_oob_reply *r = &d->reply;
+    const struct verbs_gid_table *own = &d->request.table;
     struct verbs_path *path = &d->link.path;
     bool with_gids = own->n > 0 && r->position < own->n;
 
@@ -209,11 +211,12 @@ static trib_status_t follow(struct dialling *d)
 }
 
 /* What to ask for. */
-static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
+static trib_status_t prepare(struct oob_attempt *d, struct verbs_peer *p,
                              const struct verbs_address *a)
 {
     struct verbs *v = d->v;
-    int error = trib_verbs_table_read(v, v->context, v->port_num, &d->call.table);
+    int error =
+        trib_verbs_gid_table_read(v, v->context, v->port_num, &d->request.table);
 
     errno = error;
     if (error)
@@ -228,7 +231,7 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
                     "no queue pair of %u requests on %s: %m%s%s", v->depth, v->label,
                     error == ENOMEM ? "; " : "",
                     error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
-    d->call.hello = (struct verbs_hello){
+    d->request.hello = (struct verbs_hello){
         .magic = VERBS_MAGIC,
         .version = VERBS_VERSION,
         .piece_shift = v->piece_shift,
@@ -237,10 +240,10 @@ static trib_status_t prepare(struct dialling *d, struct verbs_peer *p,
         .key = a->key,
         .settings = v->settings,
     };
-    if (!trib_verbs_begin(v, &d->call.hello, &d->nonces))
+    if (!trib_verbs_begin(v, &d->request.hello, &d->nonces))
         return fail(d, TRIB_ERR_SYSTEM, "getrandom: %m");
-    d->call.qp_num = d->link.qp->qp_num;
-    d->call.psn = d->link.path.own_psn;
+    d->request.qp_num = d->link.qp->qp_num;
+    d->request.psn = d->link.path.own_psn;
     return TRIB_OK;
 }
 
@@ -248,23 +251,23 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      const struct verbs_address *a, uint64_t until,
                                      char *why, size_t bytes)
 {
-    struct dialling d = {.v = v,
+    struct oob_attempt d = {.v = v,
                          .peer = peer,
-                         .link.called = true,
+                         .link.by_oob = true,
                          .until = until,
                          .why = why,
                          .bytes = bytes};
     struct verbs_peer *p = &v->peers[peer];
     struct trib_net_found found;
 
-    d.link.wire = dial(v, a, &found);
+    d.link.oob_fd = open_oob_socket(v, a, &found);
     memcpy(p->where.bytes, found.ip, sizeof(p->where.bytes));
-    if (d.link.wire < 0)
+    if (d.link.oob_fd < 0)
         return fail(
             &d, TRIB_ERR_PEER_LOST,
             "%.100s port %u (TCP) cannot be reached: %m%s; is the port open, or "
             "the process gone? Others are chosen with verbs:port=N,ports=N",
-            found.at, a->door, found.cure);
+            found.at, a->oob_port, found.cure);
     trib_status_t status = prepare(&d, p, a);
     if (status == TRIB_OK)
         status = exchange(&d);
@@ -302,7 +305,7 @@ static void take_back(struct verbs *v, int peer)
     trib_peer_liveness_end(&p->base.liveness);
     if (p->base.state == TRIB_PEER_GOING)
         v->n_going--;
-    p->doubt = VERBS_NO_DOUBT;
+    p->unclear = VERBS_CLEAR;
     p->base.state = TRIB_PEER_UNKNOWN;
 }
 
@@ -329,9 +332,10 @@ trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *
         trib_verbs_drain(v, peer, step(until, PROOF_MS));
     bool here = p->base.state == TRIB_PEER_CONNECTED &&
                 p->tail == atomic_load_explicit(&p->head, memory_order_relaxed);
-    if (here && send(p->out.wire, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word)) {
-        trib_verbs_wire_keep(p->out.wire);
-        trib_verbs_oob_listener_watch(v, p->out.wire);
+    if (here &&
+        send(p->out.oob_fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word)) {
+        trib_verbs_oob_fd_keep(p->out.oob_fd);
+        trib_verbs_oob_listener_watch(v, p->out.oob_fd);
         trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
                  "rank %d to rank %d by GIDs, MTU %u: %s", v->self, peer,
                  128u << p->out.path.mtu, p->by);

@@ -53,23 +53,23 @@ static void add_addresses(struct verbs *v)
 
 trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports)
 {
-    struct verbs_oob_listener *door = &v->door;
+    struct verbs_oob_listener *oob = &v->oob;
     trib_status_t status =
-        trib_net_bind("verbs", SOCK_STREAM, first_port, ports, &door->at, v->err);
+        trib_net_bind("verbs", SOCK_STREAM, first_port, ports, &oob->at, v->err);
 
     if (status != TRIB_OK)
         return status;
-    door->max_guests = v->size + TRIB_NET_STRANGERS;
-    door->guests = calloc((size_t)door->max_guests, sizeof(*door->guests));
-    if (!door->guests)
+    oob->max_pending = v->size + TRIB_NET_STRANGERS;
+    oob->pending = calloc((size_t)oob->max_pending, sizeof(*oob->pending));
+    if (!oob->pending)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    door->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    if (door->epoll < 0)
+    oob->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    if (oob->epoll < 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
-    trib_net_fence(&v->local.ways.choice, "verbs", v->log, &door->at);
+    trib_net_fence(&v->local.ways.choice, "verbs", v->log, &oob->at);
     add_addresses(v);
-    trib_verbs_wire_keep(door->at.fd); /* those that are let in inherit it */
-    trib_verbs_oob_listener_watch(v, door->at.fd);
+    trib_verbs_oob_fd_keep(oob->at.fd); /* those that are let in inherit it */
+    trib_verbs_oob_listener_watch(v, oob->at.fd);
     return TRIB_OK;
 }
 
@@ -77,11 +77,11 @@ void trib_verbs_oob_listener_watch(struct verbs *v, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
 
-    (void)epoll_ctl(v->door.epoll, EPOLL_CTL_ADD, fd, &e);
+    (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
 /* Firewalls forget silent connections; so seldom, it tells nothing about a peer. */
-void trib_verbs_wire_keep(int fd)
+void trib_verbs_oob_fd_keep(int fd)
 {
     int yes = 1, seconds = 60, times = 30;
 
@@ -93,32 +93,32 @@ void trib_verbs_wire_keep(int fd)
 
 void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd)
 {
-    (void)epoll_ctl(v->door.epoll, EPOLL_CTL_DEL, fd, NULL);
+    (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 /* In a forked child, too: nothing is said. */
 void trib_verbs_oob_listener_close(struct verbs *v)
 {
-    struct verbs_oob_listener *door = &v->door;
+    struct verbs_oob_listener *oob = &v->oob;
 
-    for (; door->n_guests; door->n_guests--) {
-        close(door->guests[door->n_guests - 1]->fd);
-        free(door->guests[door->n_guests - 1]);
+    for (; oob->n_pending; oob->n_pending--) {
+        close(oob->pending[oob->n_pending - 1]->fd);
+        free(oob->pending[oob->n_pending - 1]);
     }
-    free(door->guests);
-    door->guests = NULL;
-    if (door->at.fd >= 0)
-        close(door->at.fd);
-    if (door->epoll >= 0)
-        close(door->epoll);
-    door->at.fd = door->epoll = -1;
+    free(oob->pending);
+    oob->pending = NULL;
+    if (oob->at.fd >= 0)
+        close(oob->at.fd);
+    if (oob->epoll >= 0)
+        close(oob->epoll);
+    oob->at.fd = oob->epoll = -1;
 }
 
 /* The guest at a place goes; its connection, too, unless a link has it now. */
 static void see_off(struct verbs *v, int at, bool hang_up)
 {
-    struct verbs_oob_listener *door = &v->door;
-    struct verbs_pending_conn *g = door->guests[at];
+    struct verbs_oob_listener *oob = &v->oob;
+    struct verbs_pending_conn *g = oob->pending[at];
 
     if (hang_up) {
         trib_verbs_oob_listener_unwatch(v, g->fd);
@@ -126,11 +126,11 @@ static void see_off(struct verbs *v, int at, bool hang_up)
         close(g->fd);
     }
     free(g);
-    door->guests[at] = door->guests[--door->n_guests];
+    oob->pending[at] = oob->pending[--oob->n_pending];
 }
 
 static void say(const struct verbs *v, const struct verbs_pending_conn *g,
-                struct verbs_reply *reply)
+                struct verbs_oob_reply *reply)
 {
     int fd = g->fd;
 
@@ -152,12 +152,13 @@ static uint32_t random_psn(void)
 }
 
 /* The inlet for a call; false: reply->answer says why not. */
-static bool answer(struct verbs *v, struct verbs_peer *p, const struct verbs_call *call,
-                   struct verbs_link *link, struct verbs_reply *reply)
+static bool answer(struct verbs *v, struct verbs_peer *p,
+                   const struct verbs_oob_request *request, struct verbs_link *link,
+                   struct verbs_oob_reply *reply)
 {
-    struct verbs_table own;
-    int error = trib_verbs_table_read(v, v->context, v->port_num, &own);
-    struct verbs_pair pair = trib_verbs_pair(&own, &call->table);
+    struct verbs_gid_table own;
+    int error = trib_verbs_gid_table_read(v, v->context, v->port_num, &own);
+    struct verbs_pair pair = trib_verbs_pair(&own, &request->table);
 
     reply->answer.refusal = VERBS_NO_ROOM;
     if (!error && !pair.found) {
@@ -168,13 +169,13 @@ static bool answer(struct verbs *v, struct verbs_peer *p, const struct verbs_cal
     link->path = (struct verbs_path){
         .way = pair.way,
         .own = own.gid[pair.own],
-        .peer = call->table.gid[pair.peer],
-        .lid = call->table.lid,
+        .peer = request->table.gid[pair.peer],
+        .lid = request->table.lid,
         .global = pair.global,
         .mtu = pair.mtu,
-        .qp_num = call->qp_num,
+        .qp_num = request->qp_num,
         .own_psn = random_psn(),
-        .peer_psn = call->psn,
+        .peer_psn = request->psn,
     };
     if (!error)
         error = trib_verbs_link_make(v, link, p, false);
@@ -183,7 +184,7 @@ static bool answer(struct verbs *v, struct verbs_peer *p, const struct verbs_cal
     if (error) {
         errno = error;
         trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                 "no queue pair for the writes of rank %d: %m", call->hello.rank);
+                 "no queue pair for the writes of rank %d: %m", request->hello.rank);
         return false;
     }
     reply->answer.refusal = VERBS_WELCOME;
@@ -205,25 +206,25 @@ static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *g,
 
     snprintf(what, sizeof(what), "called as rank %d (process %d): reason %u",
              hello->rank, hello->pid, refusal);
-    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->door.at.port, what);
+    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->oob.at.port, what);
 }
 
 /* Under `links`. true: the connection is now the peer's inlet. */
-static bool take_call(struct verbs *v, struct verbs_pending_conn *g,
-                      const struct verbs_call *call, struct verbs_link *trash)
+static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
+                      const struct verbs_oob_request *request, struct verbs_link *trash)
 {
-    struct verbs_link link = {.called = true, .wire = g->fd};
-    struct verbs_reply reply = {0};
+    struct verbs_link link = {.by_oob = true, .oob_fd = g->fd};
+    struct verbs_oob_reply reply = {0};
     enum verbs_refusal verdict;
-    struct verbs_peer *p = trib_verbs_judge(v, &call->hello, true, &verdict);
+    struct verbs_peer *p = trib_verbs_judge(v, &request->hello, true, &verdict);
 
     reply.answer.refusal = (uint16_t)verdict;
-    if (!p || !answer(v, p, call, &link, &reply)) {
+    if (!p || !answer(v, p, request, &link, &reply)) {
         if (reply.answer.refusal != VERBS_LEFT)
-            warn_of_rank(v, g, &call->hello, reply.answer.refusal);
+            warn_of_rank(v, g, &request->hello, reply.answer.refusal);
         say(v, g, &reply);
         *trash = link;
-        trash->called = false; /* the guest's */
+        trash->by_oob = false; /* the guest's */
         return false;
     }
     /* The peer tried before and gave up, which we do not know yet. */
@@ -233,51 +234,51 @@ static bool take_call(struct verbs *v, struct verbs_pending_conn *g,
     p->in = link;
     p->in_established = false;
     /* Its writes may come before our reply has got there. */
-    atomic_store_explicit(&p->piece_shift, call->hello.piece_shift,
+    atomic_store_explicit(&p->piece_shift, request->hello.piece_shift,
                           memory_order_relaxed);
     trib_verbs_route_put(v, link.qp->qp_num,
-                         (struct verbs_route){.peer = call->hello.rank});
+                         (struct verbs_route){.peer = request->hello.rank});
     say(v, g, &reply);
     return true;
 }
 
 /* A whole call is here: the challenge. false: nothing comes of it. */
 static bool challenge(struct verbs *v, struct verbs_pending_conn *g,
-                      const struct verbs_call *call)
+                      const struct verbs_oob_request *request)
 {
-    struct verbs_reply reply = {0};
+    struct verbs_oob_reply reply = {0};
     enum verbs_refusal verdict;
 
     pthread_mutex_lock(&v->links);
-    bool fits = trib_verbs_judge(v, &call->hello, true, &verdict) != NULL;
+    bool fits = trib_verbs_judge(v, &request->hello, true, &verdict) != NULL;
     pthread_mutex_unlock(&v->links);
     reply.answer.refusal = (uint16_t)verdict;
-    if (fits && trib_verbs_challenge(v, &call->hello, &g->nonces, &reply.answer)) {
+    if (fits && trib_verbs_challenge(v, &request->hello, &g->nonces, &reply.answer)) {
         g->proves = true;
         g->have = 0;
     } else if (verdict != VERBS_LEFT) {
-        warn_of_rank(v, g, &call->hello, reply.answer.refusal);
+        warn_of_rank(v, g, &request->hello, reply.answer.refusal);
     }
     say(v, g, &reply);
     return g->proves;
 }
 
 static void turn_away(struct verbs *v, struct verbs_pending_conn *g,
-                      enum verbs_heard heard)
+                      enum verbs_parsed heard)
 {
-    struct verbs_reply reply = {0};
+    struct verbs_oob_reply reply = {0};
 
     reply.answer.refusal =
-        heard == VERBS_HEARD_VERSION ? VERBS_OTHER_VERSION : VERBS_NONSENSE;
-    if (heard == VERBS_HEARD_VERSION || heard == VERBS_HEARD_NONSENSE)
+        heard == VERBS_PARSED_VERSION ? VERBS_OTHER_VERSION : VERBS_NONSENSE;
+    if (heard == VERBS_PARSED_VERSION || heard == VERBS_PARSED_NONSENSE)
         say(v, g, &reply);
-    if (g->proves && heard == VERBS_HEARD_PART)
+    if (g->proves && heard == VERBS_PARSED_PART)
         return; /* perhaps a rank that has died or left meanwhile */
     trib_stranger_warn(
-        &v->strangers, v->log, "verbs", g->ip, v->door.at.port,
+        &v->strangers, v->log, "verbs", g->ip, v->oob.at.port,
         g->proves ? "did not prove that it has the secret of this job"
-        : heard == VERBS_HEARD_VERSION  ? "speaks another version of verbs"
-        : heard == VERBS_HEARD_NONSENSE ? "made a call that makes no sense"
+        : heard == VERBS_PARSED_VERSION  ? "speaks another version of verbs"
+        : heard == VERBS_PARSED_NONSENSE ? "made a call that makes no sense"
                                         : "said nothing that a rank says");
 }
 
@@ -293,40 +294,42 @@ static ssize_t take_bytes(struct verbs_pending_conn *g)
 }
 
 /* The proof is here, or will not come. */
-static enum verbs_heard hear_proof(const struct verbs *v,
+static enum verbs_parsed hear_proof(const struct verbs *v,
                                    const struct verbs_pending_conn *g,
-                                   struct verbs_call *call)
+                                   struct verbs_oob_request *request)
 {
     if (g->have < sizeof(g->proof))
-        return VERBS_HEARD_PART;
-    (void)trib_verbs_call_hear(g->bytes, g->call_bytes, call);
-    return trib_verbs_call_proved(v, &g->nonces, call, g->proof) ? VERBS_HEARD_ALL
-                                                                 : VERBS_HEARD_STRANGER;
+        return VERBS_PARSED_PART;
+    (void)trib_verbs_oob_request_parse(g->bytes, g->request_bytes, request);
+    return trib_verbs_oob_request_proved(v, &g->nonces, request, g->proof)
+               ? VERBS_PARSED_ALL
+               : VERBS_PARSED_STRANGER;
 }
 
 static void hear_guest(struct verbs *v, int at)
 {
-    struct verbs_pending_conn *g = v->door.guests[at];
+    struct verbs_pending_conn *g = v->oob.pending[at];
     struct verbs_link trash = {0};
-    struct verbs_call call;
+    struct verbs_oob_request request;
     bool taken = false;
     ssize_t n = take_bytes(g);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    enum verbs_heard heard = g->proves ? hear_proof(v, g, &call)
-                                       : trib_verbs_call_hear(g->bytes, g->have, &call);
-    if (heard == VERBS_HEARD_PART && n > 0)
+    enum verbs_parsed heard =
+        g->proves ? hear_proof(v, g, &request)
+                  : trib_verbs_oob_request_parse(g->bytes, g->have, &request);
+    if (heard == VERBS_PARSED_PART && n > 0)
         return;
-    if (heard == VERBS_HEARD_ALL && verbs_has_secret(v) && !g->proves) {
-        g->call_bytes = g->have;
-        if (!challenge(v, g, &call))
+    if (heard == VERBS_PARSED_ALL && verbs_has_secret(v) && !g->proves) {
+        g->request_bytes = g->have;
+        if (!challenge(v, g, &request))
             see_off(v, at, true);
         return;
     }
-    if (heard == VERBS_HEARD_ALL) {
+    if (heard == VERBS_PARSED_ALL) {
         pthread_mutex_lock(&v->links);
-        taken = take_call(v, g, &call, &trash);
+        taken = take_request(v, g, &request, &trash);
         pthread_mutex_unlock(&v->links);
     } else {
         turn_away(v, g, heard);
@@ -339,18 +342,18 @@ static void hear_guest(struct verbs *v, int at)
  * first. */
 static void make_room(struct verbs *v)
 {
-    struct verbs_oob_listener *door = &v->door;
+    struct verbs_oob_listener *oob = &v->oob;
     int first = 0;
 
-    for (int i = door->n_guests - 1; i >= 0 && door->n_guests == door->max_guests; i--)
+    for (int i = oob->n_pending - 1; i >= 0 && oob->n_pending == oob->max_pending; i--)
         hear_guest(v, i);
-    if (door->n_guests < door->max_guests)
+    if (oob->n_pending < oob->max_pending)
         return;
-    for (int i = 1; i < door->n_guests; i++) {
-        if (door->guests[i]->until < door->guests[first]->until)
+    for (int i = 1; i < oob->n_pending; i++) {
+        if (oob->pending[i]->until < oob->pending[first]->until)
             first = i;
     }
-    turn_away(v, door->guests[first], VERBS_HEARD_STRANGER);
+    turn_away(v, oob->pending[first], VERBS_PARSED_STRANGER);
     see_off(v, first, true);
 }
 
@@ -359,23 +362,23 @@ static void rest(struct verbs *v, int error)
 {
     const struct timespec nap = {0, 10000000};
 
-    if (trib_accept_failed(&v->door.pause, error)) {
+    if (trib_accept_failed(&v->oob.pause, error)) {
         errno = error;
         trib_log(v->log, TRIB_LOG_WARN, "verbs",
                  "rank %d cannot take connections of peers: %m (%s)", v->self,
                  trib_accept_cure(error));
     }
-    if (trib_accept_paused(&v->door.pause))
+    if (trib_accept_paused(&v->oob.pause))
         nanosleep(&nap, NULL);
 }
 
 static void let_in(struct verbs *v)
 {
-    struct verbs_oob_listener *door = &v->door;
+    struct verbs_oob_listener *oob = &v->oob;
     uint8_t ip[16];
 
-    for (int i = 0; i < door->max_guests; i++) { /* the rest is for the next look */
-        int fd = trib_net_accept(&door->at, ip);
+    for (int i = 0; i < oob->max_pending; i++) { /* the rest is for the next look */
+        int fd = trib_net_accept(&oob->at, ip);
         if (fd < 0) {
             rest(v, errno);
             return;
@@ -389,7 +392,7 @@ static void let_in(struct verbs *v)
         g->fd = fd;
         memcpy(g->ip, ip, sizeof(g->ip));
         g->until = trib_deadline_ms(CALL_MS);
-        door->guests[door->n_guests++] = g;
+        oob->pending[oob->n_pending++] = g;
         trib_verbs_oob_listener_watch(v, fd);
     }
 }
@@ -398,13 +401,13 @@ static void let_in(struct verbs *v)
 static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *established)
 {
     struct verbs_ready word;
-    ssize_t n = recv(link->wire, &word, sizeof(word), MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n = recv(link->oob_fd, &word, sizeof(word), MSG_PEEK | MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n < 0 && errno != ECONNRESET) { /* the network, not the peer: packets will
                                          * tell */
-        trib_verbs_oob_listener_unwatch(v, link->wire);
+        trib_verbs_oob_listener_unwatch(v, link->oob_fd);
         return false;
     }
     if (n < 0)
@@ -413,7 +416,7 @@ static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *establishe
         return false;
     if (n == 0 || *established || word.magic != VERBS_MAGIC)
         return true;
-    (void)!recv(link->wire, &word, sizeof(word), MSG_DONTWAIT);
+    (void)!recv(link->oob_fd, &word, sizeof(word), MSG_DONTWAIT);
     *established = true;
     return false;
 }
@@ -426,8 +429,8 @@ static void hear_peer(struct verbs *v, int fd)
     pthread_mutex_lock(&v->links);
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
-        bool in = p->in.called && p->in.wire == fd;
-        if (!in && !(p->out.called && p->out.wire == fd))
+        bool in = p->in.by_oob && p->in.oob_fd == fd;
+        if (!in && !(p->out.by_oob && p->out.oob_fd == fd))
             continue;
         if (hear_wire(v, in ? &p->in : &p->out, in ? &p->in_established : &whole)) {
             trib_verbs_oob_listener_unwatch(v, fd);
@@ -441,8 +444,8 @@ static void hear_peer(struct verbs *v, int fd)
 
 static int guest_with(const struct verbs *v, int fd)
 {
-    for (int i = 0; i < v->door.n_guests; i++) {
-        if (v->door.guests[i]->fd == fd)
+    for (int i = 0; i < v->oob.n_pending; i++) {
+        if (v->oob.pending[i]->fd == fd)
             return i;
     }
     return -1;
@@ -450,28 +453,28 @@ static int guest_with(const struct verbs *v, int fd)
 
 int trib_verbs_oob_listener_pause_ms(const struct verbs *v)
 {
-    return v->door.n_guests ? PAUSE_MS : -1;
+    return v->oob.n_pending ? PAUSE_MS : -1;
 }
 
 void trib_verbs_oob_listener_look(struct verbs *v)
 {
     struct epoll_event events[EVENTS];
-    int n = v->door.epoll >= 0 ? epoll_wait(v->door.epoll, events, EVENTS, 0) : 0;
+    int n = v->oob.epoll >= 0 ? epoll_wait(v->oob.epoll, events, EVENTS, 0) : 0;
 
     for (int i = 0; i < n; i++) {
         int fd = events[i].data.fd;
         int guest = guest_with(v, fd);
-        if (fd == v->door.at.fd)
+        if (fd == v->oob.at.fd)
             let_in(v);
         else if (guest >= 0)
             hear_guest(v, guest);
         else
             hear_peer(v, fd);
     }
-    for (int i = v->door.n_guests - 1; i >= 0; i--) {
-        if (!trib_deadline_passed(v->door.guests[i]->until))
+    for (int i = v->oob.n_pending - 1; i >= 0; i--) {
+        if (!trib_deadline_passed(v->oob.pending[i]->until))
             continue;
-        turn_away(v, v->door.guests[i], VERBS_HEARD_STRANGER);
+        turn_away(v, v->oob.pending[i], VERBS_PARSED_STRANGER);
         see_off(v, i, true);
     }
 }

@@ -7,14 +7,14 @@
 #define VERSION_AT offsetof(struct verbs_hello, version)
 #define MTU_MAX 5
 
-size_t trib_verbs_call_bytes(const struct verbs_call *call)
+size_t trib_verbs_oob_request_bytes(const struct verbs_oob_request *request)
 {
-    return VERBS_CALL_BYTES + call->table.n * sizeof(call->table.gid[0]);
+    return VERBS_OOB_REQUEST_BYTES + request->table.n * sizeof(request->table.gid[0]);
 }
 
-static bool head_is_sound(const struct verbs_call *c)
+static bool head_is_sound(const struct verbs_oob_request *c)
 {
-    const struct verbs_table *t = &c->table;
+    const struct verbs_gid_table *t = &c->table;
 
     return c->qp_num <= NUMBER_MAX && c->psn <= NUMBER_MAX && t->n <= VERBS_GIDS &&
            (t->layer == VERBS_INFINIBAND || t->layer == VERBS_ETHERNET) &&
@@ -22,7 +22,7 @@ static bool head_is_sound(const struct verbs_call *c)
            c->hello.step <= VERBS_BEGINS;
 }
 
-static bool gids_are_sound(const struct verbs_table *t)
+static bool gids_are_sound(const struct verbs_gid_table *t)
 {
     for (int i = 0; i < t->n; i++) {
         if (t->gid[i].prefix > 128 ||
@@ -32,31 +32,31 @@ static bool gids_are_sound(const struct verbs_table *t)
     return true;
 }
 
-enum verbs_heard trib_verbs_call_hear(const uint8_t *bytes, size_t have,
-                                      struct verbs_call *out)
+enum verbs_parsed trib_verbs_oob_request_parse(const uint8_t *bytes, size_t have,
+                                      struct verbs_oob_request *out)
 {
     const uint32_t magic = VERBS_MAGIC;
     size_t known = have < sizeof(magic) ? have : sizeof(magic);
 
     memset(out, 0, sizeof(*out));
     if (memcmp(bytes, &magic, known) != 0)
-        return VERBS_HEARD_STRANGER;
-    memcpy(out, bytes, have < VERBS_CALL_BYTES ? have : VERBS_CALL_BYTES);
+        return VERBS_PARSED_STRANGER;
+    memcpy(out, bytes, have < VERBS_OOB_REQUEST_BYTES ? have : VERBS_OOB_REQUEST_BYTES);
     if (have < VERSION_AT + sizeof(out->hello.version))
-        return VERBS_HEARD_PART;
+        return VERBS_PARSED_PART;
     if (out->hello.version != VERBS_VERSION)
-        return VERBS_HEARD_VERSION;
-    if (have < VERBS_CALL_BYTES)
-        return VERBS_HEARD_PART;
-    if (!head_is_sound(out) || have > trib_verbs_call_bytes(out)) {
+        return VERBS_PARSED_VERSION;
+    if (have < VERBS_OOB_REQUEST_BYTES)
+        return VERBS_PARSED_PART;
+    if (!head_is_sound(out) || have > trib_verbs_oob_request_bytes(out)) {
         memset(out, 0, sizeof(*out));
-        return VERBS_HEARD_NONSENSE;
+        return VERBS_PARSED_NONSENSE;
     }
     memcpy(out, bytes, have);
-    if (have < trib_verbs_call_bytes(out))
-        return VERBS_HEARD_PART;
+    if (have < trib_verbs_oob_request_bytes(out))
+        return VERBS_PARSED_PART;
     if (gids_are_sound(&out->table))
-        return VERBS_HEARD_ALL;
+        return VERBS_PARSED_ALL;
     memset(out, 0, sizeof(*out));
-    return VERBS_HEARD_NONSENSE;
+    return VERBS_PARSED_NONSENSE;
 }

@@ -14,16 +14,17 @@
 #include "transport/verbs/verbs_wire.h"
 
 /* On the wire without the unused places of the table. */
-struct verbs_call {
+struct verbs_oob_request {
     struct verbs_hello hello;
     uint32_t qp_num;
     uint32_t psn; /* of the first packet; 24 bits */
-    struct verbs_table table;
+    struct verbs_gid_table table;
 };
-#define VERBS_CALL_BYTES offsetof(struct verbs_call, table.gid) /* without GIDs */
-static_assert(VERBS_CALL_BYTES == 80, "no padding");
+#define VERBS_OOB_REQUEST_BYTES offsetof(struct verbs_oob_request, table.gid) /* without
+                                                                               * GIDs */
+static_assert(VERBS_OOB_REQUEST_BYTES == 80, "no padding");
 
-struct verbs_reply {
+struct verbs_oob_reply {
     struct verbs_answer answer; /* stays in its place in every version */
     uint32_t qp_num;
     uint32_t psn;
@@ -35,7 +36,7 @@ struct verbs_reply {
     uint8_t global;
     uint16_t unused;
 };
-static_assert(sizeof(struct verbs_reply) == 96, "no padding");
+static_assert(sizeof(struct verbs_oob_reply) == 96, "no padding");
 
 /* The caller's last word: packets get through, the connection is in use. From here on
  * the TCP connection is silent, and its end is the end of a process. */
@@ -44,24 +45,24 @@ struct verbs_ready {
     uint32_t version;
 };
 
-enum verbs_heard {
-    VERBS_HEARD_PART, /* more is to come */
-    VERBS_HEARD_ALL,
-    VERBS_HEARD_STRANGER, /* it does not speak this protocol */
-    VERBS_HEARD_VERSION, /* another version of it */
-    VERBS_HEARD_NONSENSE, /* values that cannot be */
+enum verbs_parsed {
+    VERBS_PARSED_PART, /* more is to come */
+    VERBS_PARSED_ALL,
+    VERBS_PARSED_STRANGER, /* it does not speak this protocol */
+    VERBS_PARSED_VERSION, /* another version of it */
+    VERBS_PARSED_NONSENSE, /* values that cannot be */
 };
 
-/** trib_verbs_call_bytes - how long a call is. */
-size_t trib_verbs_call_bytes(const struct verbs_call *call);
+/** trib_verbs_oob_request_bytes - how long a call is. */
+size_t trib_verbs_oob_request_bytes(const struct verbs_oob_request *request);
 
 /**
- * trib_verbs_call_hear - the first `have` bytes of a call, or of anything.
+ * trib_verbs_oob_request_parse - the first `have` bytes of a call, or of anything.
  *
  * out      the call, with PART and VERSION as far as it goes; zero else
  * thread   any; pure
  */
-enum verbs_heard trib_verbs_call_hear(const uint8_t *bytes, size_t have,
-                                      struct verbs_call *out);
+enum verbs_parsed trib_verbs_oob_request_parse(const uint8_t *bytes, size_t have,
+                                      struct verbs_oob_request *out);
 
 #endif

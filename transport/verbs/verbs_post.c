@@ -23,15 +23,15 @@ static uint32_t room(const struct verbs *v, const struct verbs_peer *p)
 
 /* Under `posting`; there is room. */
 static int post(struct verbs *v, int peer, struct ibv_send_wr *wr,
-                struct verbs_send_wr ticket, bool last)
+                struct verbs_send_wr send_wr, bool last)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct ibv_send_wr *bad;
 
-    if (ticket.asked || (last && p->unsignalled + 1 >= v->signal_every))
+    if (send_wr.asked || (last && p->unsignalled + 1 >= v->signal_every))
         wr->send_flags |= IBV_SEND_SIGNALED;
     wr->wr_id = verbs_work_id(VERBS_SENT, peer, p->tail);
-    p->tickets[p->tail % v->depth] = ticket;
+    p->send_wrs[p->tail % v->depth] = send_wr;
     int error = ibv_post_send(p->qp, wr, &bad);
     if (error)
         return error;
@@ -147,7 +147,7 @@ void trib_verbs_wake(struct trib_transport *t, int peer)
 
     assert(peer >= 0 && peer < v->size);
     if (peer == v->self) {
-        if (write(v->bell, &one, sizeof(one)) < 0)
+        if (write(v->wakeup_fd, &one, sizeof(one)) < 0)
             return; /* it rings already */
         return;
     }

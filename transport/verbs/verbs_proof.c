@@ -19,7 +19,7 @@
 
 _Static_assert(VERBS_VERSION == 4, "the label of a proof names the version");
 
-_Static_assert(sizeof(struct verbs_nonces) + sizeof(struct verbs_call) <= 2560,
+_Static_assert(sizeof(struct verbs_nonces) + sizeof(struct verbs_oob_request) <= 2560,
                "for a MAC");
 
 enum { OPEN_MS = 20000 }; /* for the second request */
@@ -38,9 +38,9 @@ static void mac_of(const struct verbs *v, const char *label,
                    const struct verbs_nonces *nonces, const void *bytes, size_t n,
                    uint8_t out[TRIB_PROOF_BYTES])
 {
-    uint8_t all[sizeof(*nonces) + sizeof(struct verbs_call)];
+    uint8_t all[sizeof(*nonces) + sizeof(struct verbs_oob_request)];
 
-    assert(n <= sizeof(struct verbs_call));
+    assert(n <= sizeof(struct verbs_oob_request));
     memcpy(all, nonces, sizeof(*nonces));
     memcpy(all + sizeof(*nonces), bytes, n);
     trib_secret_mac(v->secret, label, all, sizeof(*nonces) + n, out);
@@ -75,14 +75,14 @@ bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
 {
     const int most = v->size + TRIB_NET_STRANGERS;
 
-    if (!v->pending)
-        v->pending = calloc((size_t)most, sizeof(*v->pending));
-    if (!v->pending)
+    if (!v->challenges)
+        v->challenges = calloc((size_t)most, sizeof(*v->challenges));
+    if (!v->challenges)
         return false;
-    struct verbs_pending *p = &v->pending[v->next_pending];
-    v->next_pending = (v->next_pending + 1) % most;
-    *p =
-        (struct verbs_pending){.rank = hello->rank, .until = trib_deadline_ms(OPEN_MS)};
+    struct verbs_cm_challenge *p = &v->challenges[v->next_challenge];
+    v->next_challenge = (v->next_challenge + 1) % most;
+    *p = (struct verbs_cm_challenge){.rank = hello->rank,
+                                     .until = trib_deadline_ms(OPEN_MS)};
     return trib_verbs_challenge(v, hello, &p->nonces, answer);
 }
 
@@ -90,8 +90,8 @@ bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
 bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out)
 {
-    for (int i = 0; v->pending && i < v->size + TRIB_NET_STRANGERS; i++) {
-        struct verbs_pending *p = &v->pending[i];
+    for (int i = 0; v->challenges && i < v->size + TRIB_NET_STRANGERS; i++) {
+        struct verbs_cm_challenge *p = &v->challenges[i];
         struct trib_proof about;
         if (!p->until || p->rank != hello->rank || trib_deadline_passed(p->until))
             continue;
@@ -100,18 +100,21 @@ bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello
                               sizeof(hello->proof)))
             continue;
         *nonces_out = p->nonces;
-        *p = (struct verbs_pending){.until = 0};
+        *p = (struct verbs_cm_challenge){.until = 0};
         return true;
     }
     return false;
 }
 
-bool trib_verbs_call_proved(const struct verbs *v, const struct verbs_nonces *nonces,
-                            const struct verbs_call *call, const uint8_t *proof)
+bool trib_verbs_oob_request_proved(const struct verbs *v,
+                                   const struct verbs_nonces *nonces,
+                                   const struct verbs_oob_request *request,
+                                   const uint8_t *proof)
 {
     uint8_t right[TRIB_PROOF_BYTES];
 
-    mac_of(v, LABEL " call", nonces, call, trib_verbs_call_bytes(call), right);
+    mac_of(v, LABEL " call", nonces, request, trib_verbs_oob_request_bytes(request),
+           right);
     return same(v, right, proof);
 }
 
@@ -168,18 +171,20 @@ void trib_verbs_prove_request(const struct verbs *v, int peer,
     memcpy(hello->proof, proof, sizeof(hello->proof));
 }
 
-void trib_verbs_prove_call(const struct verbs *v, const struct verbs_nonces *nonces,
-                           const struct verbs_call *call,
-                           uint8_t proof[TRIB_PROOF_BYTES])
+void trib_verbs_prove_oob_request(const struct verbs *v,
+                                  const struct verbs_nonces *nonces,
+                                  const struct verbs_oob_request *request,
+                                  uint8_t proof[TRIB_PROOF_BYTES])
 {
-    mac_of(v, LABEL " call", nonces, call, trib_verbs_call_bytes(call), proof);
+    mac_of(v, LABEL " call", nonces, request, trib_verbs_oob_request_bytes(request),
+           proof);
 }
 
 bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
                              const struct verbs_answer *answer, size_t bytes)
 {
     union {
-        struct verbs_reply reply;
+        struct verbs_oob_reply reply;
         struct verbs_answer answer;
     } copy;
     uint8_t proof[TRIB_PROOF_BYTES];

@@ -88,7 +88,7 @@ static int attributes(struct verbs *v, const struct verbs_link *link,
 {
     int mask;
 
-    if (!link->called)
+    if (!link->by_oob)
         return v->api.rdma_init_qp_attr(link->id, attr, &mask) == 0 ? 0 : errno;
     follow_path(v, &link->path, attr);
     return 0;
@@ -149,11 +149,11 @@ void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link)
         (void)v->api.ibv_modify_qp(link->qp, &attr, IBV_QP_STATE);
     if (link->id)
         (void)v->api.rdma_disconnect(link->id); /* fails where nothing was connected */
-    if (link->called) { /* a forked child may have the wire, too */
-        trib_verbs_oob_listener_unwatch(v, link->wire);
-        (void)shutdown(link->wire, SHUT_RDWR);
-        close(link->wire);
-        link->called = false;
+    if (link->by_oob) { /* a forked child may have the wire, too */
+        trib_verbs_oob_listener_unwatch(v, link->oob_fd);
+        (void)shutdown(link->oob_fd, SHUT_RDWR);
+        close(link->oob_fd);
+        link->by_oob = false;
     }
 }
 

@@ -30,7 +30,7 @@ struct verbs_address {
     uint64_t start, space, boot; /* of trib_process */
     int32_t pid;
     uint16_t heartbeat_port; /* UDP, of heartbeats */
-    uint16_t door; /* of TCP, for calls; 0: none are taken */
+    uint16_t oob_port; /* of TCP, for calls; 0: none are taken */
     uint64_t heartbeat_key;
     uint64_t net; /* inode of the network name space */
     uint8_t more; /* addresses of the host behind those of the device, for calls */

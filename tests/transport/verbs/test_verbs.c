@@ -345,7 +345,7 @@ static void test_leave_stuck(void **state)
 }
 
 /* Writes of others during a farewell are not lost. */
-static void test_stash(void **state)
+static void test_deferred_cqes(void **state)
 {
     struct pair pair;
 
@@ -689,7 +689,7 @@ int main(void)
         CASE(test_ports),        CASE(test_device),    CASE(test_memory),
         CASE(test_memlock),      CASE(test_fork_init), CASE(test_posting),
         CASE(test_no_addresses), CASE(test_pieces),    CASE(test_full),
-        CASE(test_leave_stuck),  CASE(test_stash),     CASE(test_statuses),
+        CASE(test_leave_stuck),  CASE(test_deferred_cqes),     CASE(test_statuses),
         CASE(test_async),        CASE(test_port),      CASE(test_flush),
         CASE(test_cut),          CASE(test_removal),   CASE(test_sleep),
         CASE(test_refusals),     CASE(test_reject),    CASE(test_other_device),

@@ -105,9 +105,9 @@ static struct verbs_gid gid_of(const struct line *line)
 }
 
 /* A table as verbs_gid_table.c makes it: routable entries first. */
-static struct verbs_table table(uint64_t node, const struct line *lines)
+static struct verbs_gid_table table(uint64_t node, const struct line *lines)
 {
-    struct verbs_table t = {
+    struct verbs_gid_table t = {
         .node = node, .layer = VERBS_ETHERNET, .mtu = 5, .lid = (uint16_t)node};
 
     for (int pass = 0; pass < 2; pass++) {
@@ -127,7 +127,7 @@ static struct verbs_table table(uint64_t node, const struct line *lines)
 static void expect(const struct line *a, const struct line *b, enum verbs_way way,
                    int own, int peer)
 {
-    struct verbs_table here = table(1, a), there = table(2, b);
+    struct verbs_gid_table here = table(1, a), there = table(2, b);
     struct verbs_pair pair = trib_verbs_pair(&here, &there);
     struct verbs_pair back = trib_verbs_pair(&there, &here);
 
@@ -178,7 +178,7 @@ static void test_same_address(void **state)
 {
     (void)state;
     expect(bridge_a, bridge_b, VERBS_WAY_V2_ROUTED, 0, 1);
-    struct verbs_table here = table(1, bridge_a), there = table(2, bridge_b);
+    struct verbs_gid_table here = table(1, bridge_a), there = table(2, bridge_b);
     for (int i = 0; i < 2; i++) {
         struct verbs_pair pair = trib_verbs_pair(&here, &there);
         assert_memory_not_equal(here.gid[pair.own].bytes, there.gid[pair.peer].bytes,
@@ -207,7 +207,7 @@ static void test_infiniband(void **state)
     expect(ib_two, ib_other, VERBS_WAY_IB, 1, 0);
     expect(ib_a, ib_other, VERBS_NO_COMMON_SUBNET, -1, -1);
     expect(ib_a, mlx5_a, VERBS_NO_COMMON_LAYER, -1, -1);
-    struct verbs_table a = table(1, ib_a), b = table(2, ib_b);
+    struct verbs_gid_table a = table(1, ib_a), b = table(2, ib_b);
     assert_false(trib_verbs_pair(&a, &b).global);
     b.grh = 1;
     assert_true(trib_verbs_pair(&a, &b).global);
@@ -237,7 +237,7 @@ static void test_nothing(void **state)
 
 static void test_mtu(void **state)
 {
-    struct verbs_table a = table(1, mlx5_a), b = table(2, mlx5_b);
+    struct verbs_gid_table a = table(1, mlx5_a), b = table(2, mlx5_b);
 
     (void)state;
     b.mtu = 3;
@@ -285,7 +285,7 @@ static void test_all_pairs(void **state)
 
     (void)state;
     for (size_t i = 0; i < n * n; i++) {
-        struct verbs_table a = table(1, all[i / n]), b = table(2, all[i % n]),
+        struct verbs_gid_table a = table(1, all[i / n]), b = table(2, all[i % n]),
                            turned = a;
         struct verbs_pair pair = trib_verbs_pair(&a, &b);
         for (int k = 0; k < a.n; k++)

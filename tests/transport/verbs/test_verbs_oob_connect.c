@@ -121,7 +121,7 @@ static void test_manager_fails(void **state)
     opts->address_errors = true;
     shut = address;
     memcpy(&a, address.bytes, sizeof(a));
-    a.door = 0;
+    a.oob_port = 0;
     memcpy(shut.bytes, &a, sizeof(a));
     connect_fails(&pair, &shut, TRIB_ERR_PEER_LOST,
                   "No such device; see ip route get and ip neigh; by GIDs: the peer "
@@ -224,7 +224,7 @@ static void test_silent_addresses(void **state)
     open_apart(&pair, BY_GID ",reach_ms=100", &address);
     memcpy(&a, address.bytes, sizeof(a));
     a.boot++; /* of another host */
-    a.door = silent_port(fds);
+    a.oob_port = silent_port(fds);
     a.n = 0;
     a.more = VERBS_ADDRESSES;
     for (int i = 0; i < VERBS_ADDRESSES; i++)
@@ -376,7 +376,7 @@ static void test_death(void **state)
     (void)state;
     pair_open(&pair, BY_GID, BY_GID);
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
-    assert_int_equal(shutdown(inside(&pair, 0)->peers[1].out.wire, SHUT_RDWR), 0);
+    assert_int_equal(shutdown(inside(&pair, 0)->peers[1].out.oob_fd, SHUT_RDWR), 0);
     expect_arrival(&pair, 1, 3, 0);
     expect_loss(&pair, 1, "has died");
     expect_loss(&pair, 0, "has died");
@@ -390,7 +390,7 @@ static void test_words_on_wire(void **state)
     (void)state;
     pair_open(&pair, BY_GID, BY_GID);
     assert_int_equal(
-        send(inside(&pair, 0)->peers[1].out.wire, "8 bytes.", 8, MSG_NOSIGNAL), 8);
+        send(inside(&pair, 0)->peers[1].out.oob_fd, "8 bytes.", 8, MSG_NOSIGNAL), 8);
     expect_loss(&pair, 1, "has died");
     pair_close(&pair);
 }
@@ -449,7 +449,7 @@ static int waited_for(struct pair *pair, int side)
     int n = 0;
 
     snprintf(path, sizeof(path), "/proc/self/fdinfo/%d",
-             inside(pair, side)->door.epoll);
+             inside(pair, side)->oob.epoll);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     while (fgets(line, sizeof(line), file))
@@ -485,7 +485,7 @@ static void test_child_keeps_wires(void **state)
 
 static int knock(struct pair *pair, const void *bytes, size_t n)
 {
-    int fd = trib_net_connect_to(trib_net_loopback, inside(pair, 1)->door.at.port,
+    int fd = trib_net_connect_to(trib_net_loopback, inside(pair, 1)->oob.at.port,
                            trib_deadline_ms(5000));
 
     assert_true(fd >= 0);
@@ -513,10 +513,10 @@ static ssize_t listen_to(int fd, void *bytes, size_t n)
 
 static void test_strangers(void **state)
 {
-    struct verbs_call call = {.hello = {.magic = VERBS_MAGIC, .version = VERBS_VERSION},
-                              .qp_num = 1u << 24};
+    struct verbs_oob_request call = {
+        .hello = {.magic = VERBS_MAGIC, .version = VERBS_VERSION}, .qp_num = 1u << 24};
     struct trib_address address;
-    struct verbs_reply reply;
+    struct verbs_oob_reply reply;
     struct pair pair;
 
     (void)state;
@@ -524,7 +524,7 @@ static void test_strangers(void **state)
     assert_int_equal(listen_to(knock(&pair, "GET / HTTP", 10), &reply, sizeof(reply)),
                      0);
     assert_int_equal(
-        listen_to(knock(&pair, &call, VERBS_CALL_BYTES), &reply, sizeof(reply)),
+        listen_to(knock(&pair, &call, VERBS_OOB_REQUEST_BYTES), &reply, sizeof(reply)),
         sizeof(reply));
     assert_int_equal(reply.answer.refusal, VERBS_NONSENSE);
     call.hello.version++;
@@ -621,7 +621,7 @@ static void expect_impostor(struct pair *pair, struct trib_address *address,
 
 static void test_impostors(void **state)
 {
-    struct verbs_reply reply = {
+    struct verbs_oob_reply reply = {
         .answer = {.magic = VERBS_MAGIC, .version = VERBS_VERSION}, .mtu = 6};
     struct impostor impostor = {0};
     struct trib_address address;
@@ -634,10 +634,10 @@ static void test_impostors(void **state)
     memcpy(&a, address.bytes, sizeof(a));
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &impostor.at, &pair.err),
                   TRIB_OK);
-    a.door = 1;
+    a.oob_port = 1;
     memcpy(address.bytes, &a, sizeof(a));
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "(TCP) cannot be reached");
-    a.door = impostor.at.port;
+    a.oob_port = impostor.at.port;
     memcpy(address.bytes, &a, sizeof(a));
     expect_impostor(&pair, &address, &impostor, "it hung up");
     impostor.says = text;
