@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is summed is looked at: damage on the way (TRIB_CHECK=sum), and statistics
- * (TRIB_STATS=1).
- *
- *     TRIB_CHECK=sum TRIB_STATS=1 trib-run -n 3 -- looked */
+/* Looks at what is summed: damage on the way (TRIB_CHECK=sum), and statistics
+ * (TRIB_STATS=1). TRIB_CHECK=sum TRIB_STATS=1 trib-run -n 3 -- looked */
 #include <stdio.h>
 #include <tributary.h>
 

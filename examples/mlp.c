@@ -139,7 +139,7 @@ static double softmax_loss(struct mlp *mlp, const struct mlp_batch *batch)
     return loss / (double)batch->count;
 }
 
-/* What one pass of back-propagation works on. */
+/* Operands of one pass of back-propagation. */
 struct backward {
     const struct mlp *mlp;
     const struct mlp_batch *batch;

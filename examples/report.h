@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What rank 0 shows of a training run: a progress line, a CSV file, the result.
+ * Rank 0's report of a training run: a progress line, a CSV file, the result.
  */
 #ifndef TRIB_EXAMPLES_REPORT_H
 #define TRIB_EXAMPLES_REPORT_H
@@ -11,7 +11,7 @@
 
 #include "examples/train_options.h"
 
-/* Where the run is. Counters are of this rank and begin with the first step. */
+/* The state of the run. Counters are of this rank and begin with the first step. */
 struct report_state {
     size_t step; /* finished steps */
     size_t steps;

@@ -13,7 +13,7 @@ enum train_progress {
     TRAIN_PROGRESS_NONE,
 };
 
-/* What the command line of `train` says. Strings belong to argv. */
+/* The command line of `train`. Strings belong to argv. */
 struct train_options {
     const char *codec;
     const char *data; /* folder of the data set */

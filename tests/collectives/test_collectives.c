@@ -24,7 +24,7 @@ static void test_table(void **state)
 static const struct trib_shape_groups one_group = {
     1, 1, (const int[3]){0}, (const int[1]){0}, NULL};
 
-/* What a table row claims is what its builder does. */
+/* A builder does as its row in the table claims. */
 static void test_claims(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_choice_of_lossy(void **state)
             }
 }
 
-/* Where ranks wait for a core, one hop is worth many bytes. */
+/* If ranks wait for a core, one hop is worth many bytes. */
 static void test_choice_oversubscribed(void **state)
 {
     struct trib_choice c = {.bytes = 8 << 10, .load_store = true};

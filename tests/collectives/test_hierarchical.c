@@ -10,7 +10,7 @@
 
 enum { RANKS_MOST = 64, LEADERS_MOST = 4 };
 
-/* Where its arrays are while a shape has it. */
+/* The groups of a shape, with their arrays. */
 static struct {
     struct trib_shape_groups groups;
     int of_rank[RANKS_MOST];
@@ -104,7 +104,7 @@ static int led_by(int rank)
     return -1;
 }
 
-/* What all groups' chunks of leader l have. */
+/* Elements in the chunks of leader l of all groups. */
 static uint64_t shard(const struct trib_sim *sim, int l)
 {
     uint64_t n = 0;
@@ -173,8 +173,8 @@ static void test_reduce(void **state)
             leaders);
 }
 
-/* Of 16 ranks on 4 hosts a ring moves over each host's wire what all ranks' share of it
- * is when neighbours are hosts apart; the hierarchy moves a host's share. */
+/* With 16 ranks on 4 hosts whose neighbours are hosts apart, a ring moves the share of
+ * all its ranks over each host's wire; the hierarchy moves one host's share. */
 static void test_less_than_a_ring(void **state)
 {
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 16};

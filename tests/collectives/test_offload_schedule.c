@@ -7,7 +7,7 @@
 
 enum { UNITS_MOST = 7, RANKS_MOST = 64 };
 
-/* Where its arrays are while a shape has it. */
+/* The tree of a shape, with its arrays. */
 struct tree {
     struct trib_agg_tree tree;
     int parent[UNITS_MOST];
@@ -74,7 +74,7 @@ static void serve_racks(struct trib_shape *shape, int each)
     shape->services = next;
 }
 
-/* Where chunk c goes from a unit. */
+/* The aggregator to which chunk c goes from a unit. */
 static int owner(const struct trib_shape *shape, int unit, uint32_t c)
 {
     const struct trib_agg_tree *t = shape->tree;
@@ -108,7 +108,8 @@ static bool wants(const struct trib_shape *shape, int service, uint32_t c)
     return false;
 }
 
-/* Of chunk c: to how many a service gives its result; -1: it has no part in it. */
+/* The number of peers to which a service gives the result of chunk c; -1 if it has no
+ * part in it. */
 static int below(const struct trib_shape *shape, int service, uint32_t c)
 {
     bool part = owner(shape, 0, c) == service;
@@ -124,7 +125,7 @@ static int below(const struct trib_shape *shape, int service, uint32_t c)
     return part ? n : -1;
 }
 
-/* Of all elements each goes up once and comes down once on every edge that needs it. */
+/* Each element goes up once and comes down once on every edge that needs it. */
 static void bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
                   uint64_t *down)
 {
@@ -168,7 +169,7 @@ static void test_trees(void **state)
     }
 }
 
-/* What it moves is nothing, but each rank waits for all others. */
+/* It moves nothing, but each rank waits for all others. */
 static void test_barrier(void **state)
 {
     struct trib_shape shape = {.coll = TRIB_BARRIER};

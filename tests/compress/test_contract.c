@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What codec.h promises, for every codec: bound, round trip, determinism on every
+ * The promises of codec.h, for every codec: bound, round trip, determinism on every
  * instruction set, error feedback, unbiasedness, contraction, hostile bytes.
  */
 #include "tests/compress/vectors.h"
@@ -239,8 +239,8 @@ static void test_feedback_conserves(void **state)
     }
 }
 
-/* What is encoded is the sum, and what is kept is that without what was sent: so in one
- * pass as in three. */
+/* Input plus residual is encoded, and the new residual is that less the decoded word:
+ * in one pass as in three. */
 static void test_feedback_is_of_the_sum(void **state)
 {
     enum { N = 9001 };

@@ -32,8 +32,7 @@ static double shape_at(enum shape shape, size_t i)
     }
 }
 
-/* Where a codec promises nothing any more, from this magnitude on: as docs/codecs.md
- * has it. */
+/* The magnitude from which on a codec promises nothing, as docs/codecs.md has it. */
 static float most_of(const char *text)
 {
     if (strstr(text, "+f16") || strncmp(text, "f16", 3) == 0)
@@ -50,8 +49,8 @@ static float most_of(const char *text)
     return FLT_MAX;
 }
 
-/* Of one element, whatever the bound is otherwise; errors of up to 64 rotated ones add
- * up. */
+/* The error that one element may have, whatever the bound is; errors of up to 64
+ * rotated ones add up. */
 static double floor_of(const char *text)
 {
     if (strncmp(text, "hadamard", 8) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the fuzzers begin with: each row is one of fuzz_codec's texts, and each
- * parameter stands in a text of fuzz_codec_text's corpus that is a codec.
+ * The fuzzers' first inputs: each row is one of fuzz_codec's texts, and each parameter
+ * stands in a text of fuzz_codec_text's corpus that is a codec.
  */
 #include "tests/harness/tribtest.h"
 

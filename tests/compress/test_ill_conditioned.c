@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a byte of gradient buys on an ill-conditioned problem (Beznosikov et al., arXiv
- * 2002.12410): ridge regression f(x) = |Ax - b|^2 / 2m + l |x|^2 / 2, condition number
- * 10 000, rows dealt to four ranks. Rows are sparse, and feature j is about 1/j as
- * frequent as the first, like words of a language: so are the sizes of a gradient's
+ * The worth of a byte of gradient on an ill-conditioned problem (Beznosikov et al.,
+ * arXiv 2002.12410): ridge regression f(x) = |Ax - b|^2 / 2m + l |x|^2 / 2, condition
+ * number 10 000, rows dealt to four ranks. Rows are sparse, and feature j is about 1/j
+ * as frequent as the first, like words of a language: so are the sizes of a gradient's
  * elements.
  *
  *     x <- x - mean over ranks of C(step / L * gradient of the rank)

@@ -46,7 +46,7 @@ struct job {
     double longest;      /* wait after the shot, in seconds */
 };
 
-/* What a rank gives: small whole numbers. */
+/* An input of a rank: small whole numbers. */
 static double number(uint64_t seed, int rank, uint64_t step, size_t i)
 {
     return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank does while one rank or one tribd of its job is killed, stopped or started
- * again: steps of several plans, each of them checked. In the end what the plan with
- * error feedback gave is all that was given to it.
+ * The body of a rank while one rank or one tribd of its job is killed, stopped or
+ * started again: steps of several plans, each of them checked. In the end the results
+ * of the plan with error feedback add up to its inputs.
  */
 #ifndef TESTS_FAULT_SERVED_JOB_H
 #define TESTS_FAULT_SERVED_JOB_H
 
 #include "tests/harness/ranks.h"
 
-/* Where the job is when the shot is fired. */
+/* The phase of the job in which the shot is fired. */
 enum place {
     AT_MEETING, /* somewhere in trib_init */
     AT_FIRST,   /* in the first operation, but for one rank, which has not come */

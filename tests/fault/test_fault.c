@@ -95,7 +95,7 @@ static void nap(int ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* What a rank does ----------------------------------------------------------------- */
+/* The ranks ----------------------------------------------------------------- */
 
 /* The victim says that it is where it is to be hit, and stays there, or goes on. */
 static void mark(struct ranks_self *self, bool stay)
@@ -211,7 +211,7 @@ static int act(struct ranks_self *self)
     return 0;
 }
 
-/* What the test makes of it -------------------------------------------------------- */
+/* The judgement -------------------------------------------------------- */
 
 static void complain(const struct flight *f, int rank, const char *what, double seconds)
 {

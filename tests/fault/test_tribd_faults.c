@@ -116,7 +116,7 @@ static double limit_of(const struct shot *s)
                       : patience(STOP_SECONDS);
 }
 
-/* What is made of it --------------------------------------------------------------- */
+/* The judgement --------------------------------------------------------------- */
 
 static void complain(struct flight *f, const char *who, int number, const char *what,
                      double seconds)
@@ -322,7 +322,7 @@ static void run(struct flight *f, double now)
         come_back(f);
     if (!all && !(f->fired && survivors_ended(f)))
         return;
-    /* What it would say while it comes is missed after 30 s. */
+    /* Its words while it joins are missed after 30 s. */
     if (s->kind == RANK_STOPPED && s->job.place == AT_MEETING && s->victim == 0)
         ranks_signal(&f->ranks, 0, SIGKILL);
     f->reaped = ranks_seconds();
@@ -431,7 +431,7 @@ static double uniform(uint64_t *random)
     return (double)(*random >> 11) * 0x1p-53;
 }
 
-/* Of each index and seed the same. */
+/* Draws a shot, the same for each index and seed. */
 static struct shot aim(int index, const char *const *transports, int n)
 {
     uint64_t random = oracle_mix(sweep.seed << 20 ^ (uint64_t)index);

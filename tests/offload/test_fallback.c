@@ -26,7 +26,8 @@ enum { LONG = 30000, SHORT = 1023, CODED = 4097, STEPS = 6, RANKS = 4 };
 
 enum { CALL = NODES_GOODBYE - 1 }; /* to a later node: they are so many, come */
 
-/* Of the plan with a codec: what must hold in the end, whoever has summed when. */
+/* The law of the plan with a codec, which must hold in the end, whoever has summed
+ * when. */
 enum law {
     ALL_CAME_OUT, /* what went in */
     NOTHING_LOST, /* what came out and what ranks hold is what went in */
@@ -71,7 +72,7 @@ struct lossy_job {
     struct shared *shared;
 };
 
-/* What a rank sums of: small whole numbers. */
+/* An input of a rank: small whole numbers. */
 static double number(uint64_t seed, int rank, uint64_t step, size_t i)
 {
     return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^
@@ -360,7 +361,7 @@ static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *
     p->y = y;
 }
 
-/* As after a service that was silent for too long for this rank, but not for others: a
+/* Leaves a rank as after a service that was silent for too long for this rank alone: a
  * link that is lost carries no word of that. */
 static void lose_services(struct ranks_self *self, trib_comm_t *comm)
 {
@@ -419,8 +420,7 @@ static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
     WELL(self, comm, trib_barrier(comm));
 }
 
-/* What the codec of one rank was given for element i, in all steps, or in the last
- * one. */
+/* The input of one rank's codec for element i, in all steps, or in the last one. */
 static double given(const struct lossy_job *j, int rank, size_t i)
 {
     double sum = 0, u = 0;
@@ -653,7 +653,7 @@ static void test_killed(void **state)
     assert_true(sweep(*state, SIGKILL, 12, &kinds[0]) > 0);
 }
 
-/* What feedback keeps of each kind: as it would be without a loss. */
+/* The state of each kind of feedback is as without a loss. */
 static void test_states(void **state)
 {
     for (int k = 1; k < KINDS; k++) {

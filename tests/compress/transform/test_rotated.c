@@ -28,7 +28,7 @@ static void fill_hot(float *x, int hot, size_t n)
         x[i] = i % BLOCK == 17 ? 1.0f : hot == 2 && i % BLOCK == 700 ? -0.61f : 0.0f;
 }
 
-/* Of `draws` words, and their length. */
+/* The mean error of `draws` words, and their length. */
 static double mean_nmse(const char *text, const float *x, size_t n, uint32_t draws,
                         size_t *len_out)
 {
@@ -317,7 +317,7 @@ static void test_sums(void **state)
             check_sums(linear_texts[t], lengths[l]);
 }
 
-/* Who is alone agrees with itself; and shares of a sum are those of its elements. */
+/* A single rank agrees with itself; and shares of a sum are those of its elements. */
 static void test_shares_are_of_what_is_encoded(void **state)
 {
     static float x[N], residual[N], sum[N];
@@ -419,8 +419,7 @@ static void test_cuts(void **state)
     }
 }
 
-/* What is not finite spoils the blocks and buckets that it is in, whole, and no
- * others. */
+/* A value that is not finite spoils its blocks and buckets, whole, and no others. */
 static void test_not_finite(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
