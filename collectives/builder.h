@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the builders share: steps with the right lane, the shapes that need no
- * algorithm, and estimates.
+ * Shared by the builders: steps with the right lane, the shapes that need no algorithm,
+ * and estimates.
  *
  * Results travel on lane DOWN with FINAL, all else on lane UP. A send is STABLE where
  * no later step of its rank writes the chunk before the receiver has read it. Results

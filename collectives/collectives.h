@@ -7,7 +7,7 @@
 
 #include "schedule/schedule.h"
 
-/* What the choice knows beside the shape. */
+/* The inputs of the choice beside the shape. */
 struct trib_choice {
     size_t bytes;        /* of the vector that is moved: count * dtype size (one block
                           * for all-gather and reduce-scatter) */

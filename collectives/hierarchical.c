@@ -30,7 +30,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* What a builder looks up again and again. */
+/* Numbers that a builder needs again and again. */
 struct place {
     const struct trib_shape *shape;
     const struct trib_shape_groups *groups;
@@ -196,7 +196,7 @@ static void build_allreduce(const struct place *p, struct trib_schedule *s)
     collect(p, s);
 }
 
-/* Who finishes a chunk sends it to the root. */
+/* The finisher of a chunk sends it to the root. */
 static void build_reduce(const struct place *p, struct trib_schedule *s)
 {
     uint32_t root = (uint32_t)p->shape->root;

@@ -39,7 +39,7 @@ static int services_of(const struct trib_shape *shape, int unit)
     return tree ? tree->first[unit + 1] - tree->first[unit] : shape->services;
 }
 
-/* Who has a chunk in a unit. */
+/* The aggregator that has a chunk in a unit. */
 static uint32_t node_of(const struct trib_shape *shape, uint32_t chunk, int unit)
 {
     const int i = (int)(chunk % (uint32_t)services_of(shape, unit));
@@ -49,8 +49,8 @@ static uint32_t node_of(const struct trib_shape *shape, uint32_t chunk, int unit
                                    : i));
 }
 
-/* As many chunks as make the services of each unit do the same, or as the largest
- * has. */
+/* The number of chunks with which all services of a unit do the same, or the size of
+ * the largest unit. */
 static uint32_t chunks_of(const struct trib_shape *shape)
 {
     uint32_t largest = 1, common = 1;

@@ -55,8 +55,8 @@ enum trib_encode_mode {
                         * where that is smaller. Others: as CONTRIBUTION */
 };
 
-/* Where the randomness of an encode comes from: counter-based, so it can be repeated.
- */
+/* The key of an encode's random numbers: these are counter-based, so they can be
+ * repeated. */
 #define TRIB_STREAM_OF_SUMS UINT32_MAX
 
 struct trib_encode_key {
@@ -156,7 +156,7 @@ size_t trib_codec_unit(const struct trib_codec *codec);
  */
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n);
 
-/* Which elements an encode of a sparse codec selected. */
+/* The elements that an encode of a sparse codec selected. */
 struct trib_sent {
     uint8_t *mask; /* element i is bit (first + i) % 8 of byte (first + i) / 8: set if
                     * sent */

@@ -65,7 +65,7 @@ static uint32_t flags_of(const struct trib_codec *c)
     return flags;
 }
 
-/* What the parameters make of the stages. */
+/* Derives the stages' numbers from the parameters. */
 static bool resolve(struct trib_codec *c, struct trib_error *err)
 {
     static const struct trib_pack *const packs[] = {

@@ -16,7 +16,7 @@
 
 enum { MEASURED = 65536, LEARNED = 1 << 20 }; /* elements */
 
-/* What the tables of stages cannot say. */
+/* Notes on a row that the tables of stages cannot hold. */
 struct note {
     const char *row;
     const char *paper;
@@ -175,7 +175,7 @@ static bool takes(const struct trib_codec_description *s,
     return good;
 }
 
-/* Of few values, those that go with the others' defaults. */
+/* Prints the values that go with the defaults of the others, if these are few. */
 static void values_print(const struct trib_codec_description *s,
                          const struct trib_param_text *p, char *out)
 {

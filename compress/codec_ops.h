@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a codec does, by its kind: codec.c calls through this table and asks for no
- * kind.
+ * The functions of a codec, by its kind: codec.c calls through this table and asks for
+ * no kind.
  *
  *     dense     the bytes of its quantiser, of a length that follows from n
  *     packed    integers on a grid that ranks share, which add (quantise/packed_ints.h)

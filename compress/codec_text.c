@@ -211,7 +211,7 @@ static bool is_model(const struct trib_codec_row *row)
     return row->stages.transform->model;
 }
 
-/* What stands behind the "+" of a model: a codec of its own, for the coefficients. */
+/* Finds the codec behind the "+" of a model, for the coefficients. */
 static trib_status_t find_coefficients(struct parsing *p)
 {
     const struct segment *s = &p->segments[1];
@@ -312,7 +312,7 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
 
 /* ---- values --------------------------------------------------------------------- */
 
-/* Of rotated values buckets are as small as what is rotated at a time. */
+/* Buckets of rotated values are at most as large as a rotated block. */
 static struct param param_of(const struct trib_codec *c, int id)
 {
     struct param p = params[id];

@@ -19,7 +19,7 @@ enum key { MOMENTUM, NESTEROV, MASKING, CLIP, WARMUP, STAGES, KEYS };
 #define BIT(key) (1u << (key))
 #define OF_ALL (BIT(CLIP) | BIT(WARMUP) | BIT(STAGES))
 
-/* Which keys a kind has. */
+/* The keys of each kind. */
 static const unsigned keys_of[] = {
     [TRIB_FEEDBACK_CODEC] = 0,
     [TRIB_FEEDBACK_NONE] = OF_ALL,
@@ -130,7 +130,7 @@ static trib_status_t parse_kind(struct parsing *p, const char *name)
                      p->text, name, nearest);
 }
 
-/* What one key is without another. */
+/* Checks keys that need another one. */
 static trib_status_t check_together(const struct parsing *p)
 {
     const bool momentum = p->given & BIT(MOMENTUM), warmup = p->given & BIT(WARMUP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a plan does about what its codec loses, and with its contribution before: as a
- * text and as numbers. The state is in pipeline/payload/error_feedback.h.
+ * The rule by which a plan corrects its codec's losses, and changes its contribution
+ * before: as a text and as numbers. The state is in pipeline/payload/error_feedback.h.
  *
  *     codec            what the codec's ef= says
  *     none[:KEYS]      what is lost is lost
@@ -18,11 +18,12 @@
  *     momentum  ef14: u = M u + g; x = u; nesterov: u = M (u + g); x = u + g
  *               ef21: v = (1 - ETA) v + ETA g, at first v = g; x = v
  *
- *     papers    EF14: Seide et al., Interspeech 2014; Stich, Cordonnier, Jaggi, NeurIPS
- *               2018 momentum correction, masking, clipping, warm-up: Lin et al. (DGC),
- *               ICLR 2018 EF21: Richtarik, Sokolov, Fatkhullin, NeurIPS 2021 (Algorithm
- *               1) EF21 with momentum (SGDM): Fatkhullin, Tyurin, Richtarik, NeurIPS
- *                  2023
+ *     papers    EF14: Seide et al., Interspeech 2014;
+ *               Stich, Cordonnier, Jaggi, NeurIPS 2018
+ *               momentum correction, masking, clipping, warm-up: Lin et al. (DGC),
+ *               ICLR 2018
+ *               EF21: Richtarik, Sokolov, Fatkhullin, NeurIPS 2021 (Algorithm 1)
+ *               EF21 with momentum (SGDM): Fatkhullin, Tyurin, Richtarik, NeurIPS 2023
  */
 #ifndef COMPRESS_FEEDBACK_RULE_H
 #define COMPRESS_FEEDBACK_RULE_H

@@ -170,7 +170,7 @@ struct trib_route {
  * route      by what a peer is, or would be, reached, and why by that
  * connect    make `peer` reachable; idempotent; cheap when done before
  * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left,
- * too
+ *            too
  * leave      disconnect all peers whose entry in which[size] is true, NULL: all. The
  *            farewells go out together, under one deadline: peers that answer nothing
  *            cost no more time than one of them

@@ -6,13 +6,12 @@
  * round-robin", SIGCOMM 1995). Those that want service are in a ring; the head has its
  * turn:
  *
- *     ring   [ head ] → [ … ] → [ tail ]      next  gives the head its quantum, if its
- *            deficit
- *                                                   is used up, and says what it may
- *                                                   use
- *                                             used  takes off what it used; the head
- *                                                   becomes the tail, or leaves the
- *                                                   ring if it wants no more
+ *     ring   [ head ] → [ … ] → [ tail ]
+ *
+ *     next   gives the head its quantum if its deficit is used up, and says what it may
+ *            use
+ *     used   subtracts what it used; the head becomes the tail, or leaves the ring if
+ *            it wants no more
  *
  *     quantum of a job = bytes of a turn × weight / TRIB_TURNS_WEIGHT_ONE
  *

@@ -149,14 +149,14 @@ struct trib_f8 {
     uint32_t key[2];
 };
 
-/* Of the elements without and with a sign; sums in 16 lanes as for sum_squares. */
+/* Sums of the elements without and with a sign, in 16 lanes as for sum_squares. */
 struct trib_sums {
     float positive;
     float negative;
     size_t n_negative;
 };
 
-/* What the codes 0 and 1 mean; for pair_add times weight. */
+/* The values of the codes 0 and 1; for pair_add times weight. */
 struct trib_pair {
     float value[2];
     float weight;
@@ -170,7 +170,7 @@ struct trib_combine {
     float wb;
 };
 
-/* What select_ahead looks for. */
+/* The condition of select_ahead. */
 struct trib_ahead {
     float factor;
     uint32_t least; /* magnitude */
@@ -274,8 +274,8 @@ struct trib_kernels {
                          uint32_t *positions_out);
     /* acc += x, and max_magnitude of that */
     uint32_t (*add_max)(float *acc, const float *x, size_t n);
-    /* As select_at_least: the positions where g is not 0 and the magnitude of
-     * g + factor * d, rounded after the product and the sum, is at least `least` */
+    /* Selects as select_at_least does: the positions where g is not 0 and the magnitude
+     * of g + factor * d, rounded after the product and the sum, is at least `least` */
     size_t (*select_ahead)(const float *g, const float *d, size_t n,
                            const struct trib_ahead *a, uint32_t *positions_out);
     /* Those of stratified.h, in strata first … first + count - 1 of s->k */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a vector has (vector_stats.h). Plain C with fixed trip counts: the compiler
+ * Statistics of a vector (vector_stats.h). Plain C with fixed trip counts: the compiler
  * makes vectors of it for each table. Squares are summed in float64, in 16 lanes that
  * are added by halves, so that all tables have the same bits.
  */
@@ -12,7 +12,8 @@
 
 enum { NUMBERS_LANES = 16 };
 
-/* Of each lane; the counts are of a part of the vector that 32 bits can count. */
+/* Statistics of each lane; the counts are of a part of the vector that 32 bits can
+ * count. */
 struct numbers_lanes {
     uint32_t most[NUMBERS_LANES];
     uint32_t bad[NUMBERS_LANES];

@@ -31,7 +31,7 @@ static const struct narrow narrow_e5m2 =
     {21, 112u << 2, 0x38800000u, 0x1p16f, 0x47600000u, 0x7bu, 0};
 /* clang-format on */
 
-/* What rounds to nearest even when the bits below are then cut off. */
+/* Adds the amount by which cutting off the low bits rounds to nearest even. */
 KERNEL uint32_t narrow_half(uint32_t u, const struct narrow f)
 {
     return (1u << (f.drop - 1)) - 1 + (u >> f.drop & 1u);

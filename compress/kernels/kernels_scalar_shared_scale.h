@@ -53,7 +53,7 @@ KERNEL float shared_scale_value(uint32_t lane, const struct trib_shared_scale_ar
     return (float)(int32_t)(lane - g->middle) * g->unit + g->base;
 }
 
-/* What a symbol leaves of its element. */
+/* The rest of an element, less its symbol's value. */
 KERNEL float shared_scale_rest(float x, uint32_t symbol,
                                const struct trib_shared_scale_args *g)
 {

@@ -8,8 +8,8 @@
 #include "compress/kernels/kernels_scalar_codec.h"
 #include "compress/sparsify/stratified.h"
 
-/* Where stratum j begins, and the remainder of j n / k, from which the next follows by
- * additions. */
+/* The beginning of stratum j, and the remainder of j n / k, from which the next follows
+ * by additions. */
 struct stratified_cursor {
     uint64_t at;
     uint64_t left;

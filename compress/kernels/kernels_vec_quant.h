@@ -3,7 +3,7 @@
  * Third part of kernels_vec.h: rounding to floats of 8 and 16 bits and to tables.
  */
 
-/* Of 32-bit lanes without sign. h is a hash; NULL: to nearest even. */
+/* Rounds 32-bit lanes without sign. h is a hash; NULL: to nearest even. */
 KERNEL vec v_narrow(vec u, const vec *h, const struct narrow f)
 {
     const vec odd = v_and(v_shr_any_i32(u, f.drop), v_set_i32(1));

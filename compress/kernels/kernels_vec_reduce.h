@@ -25,7 +25,7 @@ struct vec_format {
     vec (*divide)(vec, vec);
 };
 
-/* What is done to a sum: to divide by a power of two is to multiply by its inverse. */
+/* The scaling of a sum: dividing by a power of two is multiplying by its inverse. */
 enum scaling {
     UNSCALED,
     MULTIPLIED,

@@ -60,7 +60,7 @@ KERNEL bool shared_scale_plain(const struct trib_shared_scale_args *g)
            g->base == 0 && g->middle == g->offset && g->unit >= 0;
 }
 
-/* What an encode does to a vec, known when it is compiled. */
+/* Properties of an encode, known when it is compiled. */
 struct shared_scale_how {
     bool plain; /* shared_scale_plain */
     bool keep;

@@ -91,7 +91,7 @@ static size_t signal_size(const struct trib_autoencoder *ae, size_t layer)
     return ae->layers[layer].out * ae->lengths[layer + 1];
 }
 
-/* Where the weights of a decoder begin, in any array that is as the weights are. */
+/* The index of a decoder's first weight, in any array laid out as the weights. */
 static size_t decoder_at(const struct trib_autoencoder *ae, size_t decoder)
 {
     return ae->encoder_weights + decoder * ae->decoder_weights;
@@ -188,7 +188,7 @@ static size_t draw_layers(struct trib_autoencoder *ae, size_t first, size_t end,
     return at;
 }
 
-/* That of the innovation is 1: what it has is what is wanted. */
+/* The weight of the innovation begins at 1: it holds the wanted values themselves. */
 static void draw_weights(struct trib_autoencoder *ae)
 {
     draw_layers(ae, 0, LATENT, 0);
@@ -419,8 +419,8 @@ static void scale(float *x, float factor, size_t n)
         x[i] *= factor;
 }
 
-/* What the means alone say: the loss and, if that is finite, the derivatives in the
- * decoder and, to dlatents, in the latent of one of n nodes. */
+/* Works on the means alone: computes the loss and, if that is finite, the derivatives
+ * in the decoder and, to dlatents, in the latent of one of n nodes. */
 static double decoder_part(struct trib_autoencoder *ae, const float *mean,
                            const float *latent, size_t n)
 {

@@ -17,10 +17,12 @@
  *
  * Two forms:
  *     ring   one decoder. Latents are averaged: D(mean of E(v_k)) stands for the mean
- *            of v_k. loss = MSE(mean of v_k, D(mean of E(v_k)))
+ *            of v_k.
+ *            loss = MSE(mean of v_k, D(mean of E(v_k)))
  *     ps     a decoder for each node k. One node sends its latent c, all send
  *            innovations, their largest values in place, else 0: D_k(c, s_k) stands for
- *            v_k. loss = l1 sum over k of MSE(v_k, D_k(c, s_k))
+ *            v_k.
+ *            loss = l1 sum over k of MSE(v_k, D_k(c, s_k))
  *                   + l2 sum over i != j of MSE(E(v_i), E(v_j)),
  *            c being the latent of a node drawn at random by (seed, step)
  *

@@ -9,8 +9,7 @@
  *                   of length floor((length - T) / S) + 1
  *     transposed    y[o][S i + t] = f(bias[o] + sum over c, i, t of w[c][o][t]
  *                   x[c][i]), of length S (length - 1) + T
- *     f(v) = v above 0, else slope * v                       (LeakyReLU; slope 1:
- *     linear)
+ *     f(v) = v above 0, else slope * v              (LeakyReLU; slope 1: linear)
  * Weights are w, row-major, and behind it bias.
  *
  * All of it has the same bits in every instruction set. NaN and Inf go where the sums

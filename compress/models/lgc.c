@@ -202,7 +202,7 @@ float *trib_lgc_record(struct trib_lgc *g, const struct trib_model_chunk *c)
     return g->records + trib_lgc_number(g, c) * g->record;
 }
 
-/* Of finite elements; 1 if there is nothing. */
+/* The scale of finite elements; 1 if there are none. */
 static float scale_of(const float *x, const uint32_t *positions, size_t n)
 {
     double sum = 0;

@@ -79,7 +79,7 @@ size_t trib_lgc_unit(const struct trib_codec *c);
 
 /* ---- life ------------------------------------------------------------------------ */
 
-/* What the forms want of their own. */
+/* The needs of each form. */
 struct trib_lgc_form {
     size_t bytes; /* of the struct that begins with a trib_lgc */
     size_t record;

@@ -112,7 +112,7 @@ static void innovation(struct trib_lgc *g, const float *values, size_t k, float 
         out[g->positions[i]] = weight * values[g->positions[i]];
 }
 
-/* Of chunk i those of rank k are at number i * ranks + k. */
+/* The values of rank k in chunk i are at number i * ranks + k. */
 static size_t exchange_floats(const struct trib_model *m)
 {
     const struct trib_lgc *g = (const struct trib_lgc *)m;

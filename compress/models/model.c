@@ -316,7 +316,7 @@ static bool coefficients(struct trib_model *m, const uint8_t *src, size_t len, s
     return true;
 }
 
-/* Where one rank is alone, its share is that of the chunk encoded last. */
+/* If one rank is alone, its share is that of the chunk encoded last. */
 static struct trib_model_chunk with_share(const struct trib_model *m,
                                           const struct trib_model_chunk *c)
 {

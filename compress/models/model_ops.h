@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a kind of model is made of. Private to compress/.
+ * The functions of a kind of model. Private to compress/.
  *
  * A model maps a chunk of n elements to coefficients, and back:
  *

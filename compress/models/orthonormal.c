@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* What is left of a column that depends on others is their rounding to float, about
- * 2^-25 of it. */
+/* A column that depends on others leaves only their rounding to float, about 2^-25 of
+ * it. */
 static const double dependent = 0x1p-20;
 
 /* in 8 lanes, element i in lane i % 8, then lanes pairwise by halves */

@@ -122,7 +122,8 @@ static size_t slices_of(const struct trib_pca *p, size_t n)
     return n / p->head.slice + (n % p->head.slice != 0);
 }
 
-/* What brings a magnitude, given by its bits, to [1, 2), denormals below that. */
+/* The factor that brings a magnitude, given by its bits, to [1, 2), denormals below
+ * that. */
 static float scale_for(uint32_t magnitude)
 {
     const int exponent = (int)(magnitude >> 23) - 127;

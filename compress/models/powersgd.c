@@ -8,8 +8,7 @@
  * zeros; where it has more columns than rows, M stands for its transpose. w is a rank,
  * r the rank of the approximation, Q has as many rows as M has columns, and r columns:
  *
- *     P = sum of M_w Q           what the ranks share; then its columns are
- *     orthonormalised
+ *     P = sum of M_w Q           what the ranks share; then orthonormalised by column
  *     Q_w = M_w^T P              the word; words add
  *     M ~ P Q^T                  Q being the sum, or mean, of the Q_w
  *
@@ -92,7 +91,7 @@ static size_t rows_of(size_t n, size_t columns)
     return n / columns + (n % columns != 0);
 }
 
-/* Of a chunk of n elements: its columns are those of a whole piece. */
+/* The matrix of a chunk of n elements: its columns are those of a whole piece. */
 static struct shape shape_of(const struct trib_codec *c, size_t piece, size_t n)
 {
     const double asked = c->param[TRIB_PARAM_COLUMNS];

@@ -26,7 +26,7 @@ enum trib_codes_kind {
 
 enum { TRIB_GROUP = 16384 }; /* codes that entropy.c codes together */
 
-/* What is to be written. */
+/* Codes to write. */
 struct trib_codes {
     uint8_t *codes; /* one a byte; room for 8 more, which may be changed */
     size_t n;
@@ -45,8 +45,7 @@ struct trib_varlen {
 extern const struct trib_varlen trib_varlen_omega;
 extern const struct trib_varlen trib_varlen_entropy;
 
-/* What reads codes in order, a piece at a time. All 0 but for the first four, and
- * group. */
+/* Reads codes in order, a piece at a time. All 0 but for the first four, and group. */
 struct trib_code_reader {
     struct trib_bit_reader stream;
     size_t n;

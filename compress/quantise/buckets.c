@@ -91,7 +91,7 @@ void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v
     }
 }
 
-/* As a double: of several elements near FLT_MAX it is above that. */
+/* The norm as a double: several elements near FLT_MAX have one above that. */
 static double l2_of(const struct trib_codec *c, const float *x, size_t n)
 {
     const float squares = c->kernels->sum_squares(x, n);

@@ -25,7 +25,7 @@
 #include "compress/quantise/buckets.h"
 
 #define LOWEST_LEVEL 0x1p-100
-/* Of a level; more than what is lost in f32 where its number is guessed. */
+/* Slack of a level, above the rounding in f32 when its number is guessed. */
 #define GUESS_SLACK 0x1p-8
 
 static int highest_of(const struct trib_codec *c)

@@ -35,7 +35,7 @@ static size_t head_floats(const struct trib_packed_ints *l, size_t n)
     return (n / l->bucket + (n % l->bucket != 0)) * l->heads;
 }
 
-/* Where the lanes begin. */
+/* The offset of the packed integers. */
 static size_t packed_ints_at(const struct trib_packed_ints *l, size_t n)
 {
     return HEADER_BYTES + head_floats(l, n) * sizeof(float);
@@ -62,13 +62,13 @@ static int bits_for(uint64_t most)
     return most >> bits ? 32 : bits;
 }
 
-/* Of a finished vote: a tie takes a third symbol. */
+/* Bits of a finished vote: a tie takes a third symbol. */
 static int vote_bits(uint32_t contributions)
 {
     return contributions % 2 ? 1 : 2;
 }
 
-/* Of which width are the lanes of such a word? 0: there is none such. */
+/* The width of the integers in such a word; 0 if no word is such. */
 static int bits_of(const struct trib_codec *c, const struct trib_packed_ints *l,
                    int kind, uint32_t contributions)
 {
@@ -141,7 +141,7 @@ struct source {
     uint64_t index; /* number of the first value in the vector */
 };
 
-/* What symbols of a width of up to 16 bits, one or two bytes each, say. */
+/* Decodes symbols of up to 16 bits, one or two bytes each. */
 static void tell(const struct trib_codec *c, const struct trib_packed_ints *l,
                  const uint8_t *symbols, size_t n,
                  const struct trib_shared_scale_args *g, float *x)
@@ -510,8 +510,8 @@ static trib_status_t merged_header(const struct trib_codec *c,
 
 enum { SOURCES_MOST = 32 };
 
-/* Where the lanes of each word are, from `at` on, if they are symbols of one byte that
- * count for themselves; false: some are not, or they are too many. */
+/* Finds the integers of each word from `at` on, if they are symbols of one byte that
+ * count for themselves; false if some are not, or they are too many. */
 static bool symbols_of(const struct trib_packed_ints *l, const struct trib_merge *m,
                        size_t at, const uint8_t **src_out)
 {
@@ -546,8 +546,7 @@ static void sum_lanes(const struct trib_codec *c, const struct trib_packed_ints 
 
 /* ---- sums that are quantised anew ------------------------------------------------ */
 
-/* What is to become of words of these lanes; h is what the header of the sum would
- * be. */
+/* The recoding of words of these integers; h is the header that the sum would have. */
 struct renewal {
     const struct trib_codec *c;
     const struct trib_packed_ints *l;

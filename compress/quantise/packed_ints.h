@@ -38,8 +38,8 @@ enum { TRIB_LANE_HEADS_MAX = 2 };
 struct trib_packed_ints_rule {
     int bits; /* for the functions of several rows */
     struct trib_packed_ints (*layout)(const struct trib_codec *c);
-    /* What n values want of their head: the largest over all ranks counts, so what
-     * should be small is negated. INFINITY throughout: not all are finite. */
+    /* Measures n values for their head: the largest over all ranks counts, so numbers
+     * that should be small are negated. INFINITY throughout: not all are finite. */
     void (*measure)(const struct trib_codec *c, const float *x, size_t n,
                     float *head_out);
     /* The same of x + more, which x becomes, in one pass; NULL: they are added

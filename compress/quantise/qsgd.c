@@ -7,8 +7,8 @@
  * qsgd
  *     paper      Alistarh, Grubic, Li, Tomioka, Vojnovic, NeurIPS 2017, eq. (3.1)
  *     equation   y = |x_i| s / norm;  C(x)_i = sign(x_i) norm floor(y + u) / s,
- *                u uniform in [0, 1);  s = 2^(bits-1) - 1;  norm = l2 or max of the
- *                bucket
+ *                u uniform in [0, 1);  s = 2^(bits-1) - 1;
+ *                norm = l2 or max of the bucket
  *     wire       buckets.h; head: the norm, f32;
  *                code: bits 0 … bits-2 the level, bit bits-1 the sign
  *     bias       none (u is a multiple of 2^-24: below 2^-24 of a level rounds down);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the keys of the kernels' hash (kernels.h) come from.
+ * Keys of the kernels' hash (kernels.h).
  */
 #ifndef COMPRESS_QUANTISE_RNG_KEYS_H
 #define COMPRESS_QUANTISE_RNG_KEYS_H

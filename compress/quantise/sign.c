@@ -40,7 +40,7 @@ static union trib_bucket_params params(const struct trib_codec *c)
     return (union trib_bucket_params){.pair = {.weight = 1.0f}};
 }
 
-/* Of finite elements, exact enough whatever their size. */
+/* Sums of finite elements, exact enough whatever their size. */
 static void sums_of(const struct trib_kernels *k, const float *x, size_t n,
                     double *positive_out, double *negative_out, size_t *n_negative_out)
 {

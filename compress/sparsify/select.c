@@ -61,8 +61,8 @@ static uint32_t turn_of(const struct trib_encode_key *key)
     return trib_rng_draw4(rng, TURN_INDEX).word[0] + key->step * golden;
 }
 
-/* Of the k elements those before number x of a vector of n: floor(k x / n + turn /
- * 2^32). */
+/* The number of the k elements before element x of a vector of n: floor(k x / n + turn
+ * / 2^32). */
 static uint64_t part_before(uint64_t x, uint64_t k, uint64_t n, uint32_t turn)
 {
     const wide offset = (wide)n * turn >> 32;

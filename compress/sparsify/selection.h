@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a selection (struct trib_select) chooses from, and what several of them need.
+ * The input of a selection (struct trib_select), and functions that several of them
+ * need.
  *
  * With error feedback the elements are x + residual, and that sum is the selection's to
  * make: so one by a threshold finds its elements in the pass that adds.

@@ -49,7 +49,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Where dense is allowed nothing is larger than it. */
+/* If the dense form is allowed, no word is larger than that. */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
 {
     if (n == 0)
@@ -79,7 +79,7 @@ static size_t unit_length(size_t u, size_t n, size_t unit)
 
 /* ---- encode --------------------------------------------------------------------- */
 
-/* What becomes a block: the m units of x at s.positions, of `count` elements. */
+/* The input of a block: the m units of x at s.positions, of `count` elements. */
 struct job {
     const struct trib_codec *c;
     const struct trib_quantise *q;

@@ -12,8 +12,7 @@
  * holds.
  *
  *     | block 0 | block 1 | ... | block m-1 |rest|
- *                               |   |  the last  |     over what block m-1 gave, and
- *                                   the rest
+ *                               |   |  the last  |   over results and the rest
  *
  * Sums: decoding the sum of transforms gives the sum of vectors where all have the same
  * n and the same struct trib_rht. NaN or Inf anywhere in a block make NaN of the block,

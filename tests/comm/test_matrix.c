@@ -5,14 +5,12 @@
  *
  * test_matrix_verbs is the same program over verbs, with a device in memory.
  *
- *     test_matrix                       a sample, the same each time: --seed N for
- *                                       another
- *     test_matrix --long                the whole product
- *     test_matrix --every N             of either, about one case in N
- *     test_matrix --transport NAME --ranks P --case N    one of them, as a failure
- *     names it
- *     test_matrix --transport verbs     any of them; "sealed tcp" is tcp with
- *                                       TRIB_SEAL=1
+ *     test_matrix                     a sample, the same each time; --seed N: another
+ *     test_matrix --long              the whole product
+ *     test_matrix --every N           of either, about one case in N
+ *     test_matrix --transport verbs   "sealed tcp" is tcp with TRIB_SEAL=1
+ *     test_matrix --transport NAME --ranks P --case N
+ *                                     one case, as a failure names it
  *
  * One job is one communicator; its ranks walk the same list of cases. A rank that finds
  * a wrong number dies with a sentence that names the case.

@@ -20,8 +20,8 @@
  *         log         a rank's host and version are lines of a log
  *         emfile      more connections of strangers than tribd has descriptors
  *     attack names            one a line
- *     attack beside FILE MS   a rank of a job that takes a step every MS ms:
- *     attack_beside.c
+ *     attack beside FILE MS   a rank of a job that takes a step every MS ms: see
+ *                             attack_beside.c
  *     attack longest FILE     what that job has measured since the last such call
  *
  * It prints the sentence by which it was refused behind "refused:", and behind "log:"

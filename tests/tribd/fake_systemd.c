@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a test of tribd needs in systemd's place.
+ * Stands in for systemd in tests of tribd.
  *
- *    fake_systemd hear PATH                   a socket there; what services say to it,
- *                                             line
- *                                         by line
- *    fake_systemd halt PID server|lanes FILE  stop one thread of it, or all others,
- *    until
- *     there is the
- *                                         file: as one that hangs
+ *    fake_systemd hear PATH
+ *        prints what services say to the socket at PATH, line by line
+ *    fake_systemd halt PID server|lanes FILE
+ *        stops one thread of PID, or all others, until FILE exists: as one that hangs
  */
 #include <dirent.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * others.
  *
  *     trib-run -n 2 -- hostile WAY FILE    until there is the file, or tribd has
- *     dropped it
+ *                                          dropped it
  *         tiny     operations of one element, many at a time
  *         plans    rank 0 announces plans and takes them back, without end
  *         freed    rank 0 takes back plans that never were, without end

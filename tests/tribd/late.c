@@ -3,7 +3,7 @@
  * A job for tests of tribd: sums with a quorum, of which a rank may be late.
  *
  *     trib-run -n 3 -- late FILE    until there is a file; rank R stops itself at
- *     FILE.R
+ *                                   FILE.R
  *
  * Each rank says which process it is; rank 0, who is missing in a step, as soon as it
  * knows. In the end all that was given comes out, however often ranks are late on the

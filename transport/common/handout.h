@@ -12,10 +12,10 @@
  *
  *     a transport without a guard   serves processes of its own user
  *     a rank's, to aggregators      its own user's, and the processes whose addresses
- *     the
- *                                   aggregators gave over the sealed control connection
+ *                                   the aggregators gave over the sealed control
+ *                                   connection
  *     an aggregator's, to a job     its own user's, and those of the one user of the
- *     job
+ *                                   job
  *
  * The second rule goes by the process and not by the user: a rank in a user namespace
  * of its own sees all other users as one.
