@@ -3,10 +3,10 @@
  * What the service knows of itself: counters of jobs and of the service, and what jobs
  * hold.
  *
- *     threads that sum  ─▶ writers: a block per thread and job, relaxed atomics ─┐
  *     threads that sum  ─▶ writers: a block per thread and job, relaxed atomics ┐
  *     control thread    ─▶ counters of the service; publish: the table of jobs  ├▶ view
  *                          open, close: writers come and go, under a lock ──────┘
+ *
  * Nobody who sums takes a lock or waits. A view adds up all blocks; what it shows of
  * one block may be of moments some nanoseconds apart. Totals of the service count jobs
  * that are gone too.
