@@ -90,11 +90,12 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
 static void normalise(const struct trib_plan *plan, const void **send, void **recv)
 {
     const struct trib_run_desc *r = &plan->run.desc;
-    const size_t mine = (size_t)plan->comm->engine.rank * r->count * r->element;
     const uintptr_t from = (uintptr_t)*send, to = (uintptr_t)*recv;
 
-    if (!from || !to)
+    if ((r->op.coll != TRIB_ALLGATHER && r->op.coll != TRIB_REDUCE_SCATTER) || !from ||
+        !to)
         return;
+    const size_t mine = (size_t)plan->comm->engine.rank * r->count * r->element;
     if (r->op.coll == TRIB_ALLGATHER && from == to + mine) {
         *send = NULL;
     } else if (r->op.coll == TRIB_REDUCE_SCATTER && to == from + mine) {
@@ -109,18 +110,19 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
 
     if (comm->engine.failed)
         return comm->engine.failed;
-    trib_status_t st = trib_comm_ours(comm, trib_coll_name(plan->run.desc.op.coll));
-    if (st != TRIB_OK)
-        return st;
+    if (trib_comm_in_child(comm))
+        return trib_comm_refuse_child(comm, trib_coll_name(plan->run.desc.op.coll));
     normalise(plan, &send, &recv);
-    st = check_buffers(plan, send, recv);
+    trib_status_t st = check_buffers(plan, send, recv);
     if (st == TRIB_OK)
         st = trib_check_start(plan, send, recv);
     if (st != TRIB_OK)
         return st;
-    trib_plan_stats_begin(plan, recv, !send);
+    if (plan->looks)
+        trib_plan_stats_begin(plan, recv, !send);
     st = plan->ops->run(plan, send, recv);
-    trib_plan_stats_end(plan, st);
+    if (plan->looks)
+        trib_plan_stats_end(plan, st);
     return st;
 }
 
@@ -159,7 +161,8 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
         st = trib_check_start(plan, send, recv);
     if (st != TRIB_OK)
         return st;
-    trib_plan_stats_begin(plan, recv, !send);
+    if (plan->looks)
+        trib_plan_stats_begin(plan, recv, !send);
     return plan->ops->start(plan, send, recv);
 }
 
@@ -193,7 +196,8 @@ trib_status_t trib_plan_test(trib_plan_t *plan)
     trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_test");
     if (st == TRIB_OK)
         st = plan->ops->test(plan);
-    trib_plan_stats_end(plan, st);
+    if (plan->looks)
+        trib_plan_stats_end(plan, st);
     return st;
 }
 
@@ -204,7 +208,8 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
     trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_wait");
     if (st == TRIB_OK)
         st = plan->ops->wait(plan);
-    trib_plan_stats_end(plan, st);
+    if (plan->looks)
+        trib_plan_stats_end(plan, st);
     return st;
 }
 

@@ -90,7 +90,8 @@ void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv)
     plan->starts++;
     if (plan->codec)
         trib_plan_stamp(plan);
-    trib_keep_model(run);
+    if (run->keep)
+        trib_keep_model(run);
     run->exchanged = NULL;
     if (plan->exchange &&
         trib_model_exchange(run->desc.model, run->step + 1, plan->exchanged)) {

@@ -117,24 +117,35 @@ static uint32_t lower_step(struct lowering *w, uint32_t i)
     }
 }
 
+/* The tasks of each chunk become a list in the order of the program. */
+static void link_chunks(struct trib_program *p)
+{
+    for (uint32_t c = 0; c < p->n_chunks; c++)
+        p->first[c] = TRIB_STEP_NO_DEP;
+    for (uint32_t i = p->n_tasks; i-- > 0;) {
+        struct trib_task *t = &p->tasks[i];
+        assert(t->chunk < p->n_chunks);
+        t->next = p->first[t->chunk];
+        p->first[t->chunk] = i;
+    }
+}
+
 /* A REDUCE finishes its chunk if nobody here reduces it again or sends it upwards. */
 static void mark_finishers(struct trib_program *p)
 {
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         struct trib_task *t = &p->tasks[i];
         if (t->kind == TRIB_TASK_SEND && (t->flags & TRIB_TASK_FORWARD))
-            for (uint32_t j = 0; j < i; j++)
-                if (p->tasks[j].kind == TRIB_TASK_COPY_IN &&
-                    p->tasks[j].chunk == t->chunk)
+            for (uint32_t j = p->first[t->chunk]; j < i; j = p->tasks[j].next)
+                if (p->tasks[j].kind == TRIB_TASK_COPY_IN)
                     p->tasks[j].flags |= TRIB_TASK_RELAYED;
         if (t->kind != TRIB_TASK_REDUCE)
             continue;
         bool finish = true;
-        for (uint32_t j = i + 1; j < p->n_tasks; j++) {
+        for (uint32_t j = t->next; j != TRIB_STEP_NO_DEP; j = p->tasks[j].next) {
             const struct trib_task *u = &p->tasks[j];
-            if (u->chunk == t->chunk &&
-                (u->kind == TRIB_TASK_REDUCE ||
-                 (u->kind == TRIB_TASK_SEND && !(u->flags & TRIB_TASK_FINAL))))
+            if (u->kind == TRIB_TASK_REDUCE ||
+                (u->kind == TRIB_TASK_SEND && !(u->flags & TRIB_TASK_FINAL)))
                 finish = false;
         }
         if (finish)
@@ -154,6 +165,7 @@ trib_status_t trib_program_create(const struct trib_schedule *schedule,
     memset(out, 0, sizeof(*out));
     out->n_chunks = schedule->n_chunks;
     out->tasks = calloc(n, sizeof(*out->tasks));
+    out->first = calloc(schedule->n_chunks, sizeof(*out->first));
     out->members = calloc(n, sizeof(*out->members));
     out->edges = calloc((size_t)size, sizeof(*out->edges));
     w.task_of = calloc(n, sizeof(*w.task_of));
@@ -161,12 +173,13 @@ trib_status_t trib_program_create(const struct trib_schedule *schedule,
     w.own_sent = calloc(schedule->n_chunks, sizeof(*w.own_sent));
     w.edge_of = calloc((size_t)size, sizeof(*w.edge_of));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (out->tasks && out->members && out->edges && w.task_of && w.has_value &&
-        w.own_sent && w.edge_of) {
+    if (out->tasks && out->first && out->members && out->edges && w.task_of &&
+        w.has_value && w.own_sent && w.edge_of) {
         for (int p = 0; p < size; p++)
             w.edge_of[p] = -1;
         for (uint32_t i = 0; i < schedule->n_steps; i++)
             i = lower_step(&w, i);
+        link_chunks(out);
         mark_finishers(out);
         st = TRIB_OK;
     }
@@ -182,6 +195,7 @@ trib_status_t trib_program_create(const struct trib_schedule *schedule,
 void trib_program_free(struct trib_program *p)
 {
     free(p->tasks);
+    free(p->first);
     free(p->members);
     free(p->edges);
     memset(p, 0, sizeof(*p));

@@ -47,6 +47,7 @@ struct trib_task {
     uint32_t member;    /* REDUCE: index of the first; SEND: see service_sum.c */
     uint32_t chunk;
     uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
+    uint32_t next;    /* the next task of the same chunk, or TRIB_STEP_NO_DEP */
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
     uint32_t done;    /* rounds finished in this operation */
     uint32_t in_slot; /* SEND: rounds whose elements already are in the next slot */
@@ -101,6 +102,7 @@ struct trib_program {
     uint32_t share_rounds; /* in which ranks agree on something first, from 0 on; or
                             * 0 */
     struct trib_task *tasks;
+    uint32_t *first; /* [n_chunks] the first task of a chunk, or TRIB_STEP_NO_DEP */
     struct trib_member *members;
     struct trib_edge *edges;
 };

@@ -20,6 +20,7 @@
 
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
+#include "pipeline/engine/short_path.h"
 #include "pipeline/payload/checksum.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "pipeline/payload/partial.h"
@@ -61,10 +62,26 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
     return true;
 }
 
+/* The frames of small operations leave at once, before the first look at the
+ * transport. */
+static void activate_short(struct trib_engine *e, struct trib_run *run)
+{
+    run->frame.seq = ++e->seq;
+    run->moved = 0;
+    trib_short_begin(e, run);
+    atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->traced_as, run->desc.total);
+    (void)trib_short_pass(e, run);
+}
+
 static void activate(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_program *p = &run->program;
 
+    if (run->short_path) {
+        activate_short(e, run);
+        return;
+    }
     run->frame.seq = ++e->seq;
     run->remaining = p->n_tasks;
     run->moved = 0;
@@ -511,6 +528,25 @@ static void pay_credits(struct trib_engine *e, const struct trib_run *run)
     }
 }
 
+/* All that the running operation can do now. */
+static bool advance(struct trib_engine *e, struct trib_run *run)
+{
+    bool moved = false;
+
+    if (e->arena.awaited)
+        moved = take_grants(e, run);
+    if (run->short_path)
+        return (run->remaining && trib_short_pass(e, run)) || moved;
+    if (run->desc.zero_copy)
+        moved |= exchange_opens(e, run);
+    while (sweep(e, run) || (!e->failed && trib_ahead_help(e, run))) {
+        moved = true;
+        if (!e->all_mapped)
+            (void)trib_engine_events(e);
+    }
+    return moved;
+}
+
 bool trib_engine_progress(struct trib_engine *e)
 {
     struct trib_run *run = e->head;
@@ -524,22 +560,14 @@ bool trib_engine_progress(struct trib_engine *e)
         return trib_engine_end(e) || moved;
     if (!run)
         return moved;
-    if (e->arena.awaited)
-        moved |= take_grants(e, run);
-    if (run->desc.zero_copy)
-        moved |= exchange_opens(e, run);
-    while (sweep(e, run) || (!e->failed && trib_ahead_help(e, run))) {
-        moved = true;
-        if (!e->all_mapped)
-            (void)trib_engine_events(e);
-    }
+    moved |= advance(e, run);
     if (e->owing && !e->failed)
         moved |= trib_quorum_pump(e);
     if (!e->all_mapped && !e->failed)
         pay_credits(e, run);
     if (e->failed)
         return trib_engine_end(e) || moved;
-    if (run->remaining == 0 && !edges_pending(e, run)) {
+    if (run->remaining == 0 && (run->short_path || !edges_pending(e, run))) {
         finish(e, TRIB_OK);
         moved = true;
     }

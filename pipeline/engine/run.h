@@ -146,6 +146,7 @@ enum trib_run_state {
 };
 
 struct trib_payload_ops;
+struct trib_short_path;
 
 struct trib_run {
     struct trib_run_desc desc;
@@ -153,6 +154,8 @@ struct trib_run {
      * (payload.h). */
     const struct trib_payload_ops *payload[2];
     struct trib_program program;
+    struct trib_short_path *short_path; /* of small raw operations, see short_path.h; or
+                                         * NULL */
     const char *name;    /* of the algorithm, for sentences */
     const char *label;   /* of the plan, for sentences; or NULL */
     uint32_t traced_as;  /* number of the label in the trace, or 0 */

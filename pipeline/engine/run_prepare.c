@@ -6,6 +6,7 @@
 
 #include "compress/robust_op.h"
 #include "pipeline/engine/engine.h"
+#include "pipeline/engine/short_path.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/narrow.h"
@@ -284,6 +285,8 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     }
     if (st == TRIB_OK && run->desc.codec)
         st = trib_ahead_prepare(e, run);
+    if (st == TRIB_OK)
+        st = trib_short_prepare(e, run);
     if (st == TRIB_ERR_NO_MEMORY)
         return trib_fail(e->err, st, "no memory for a plan of %zu elements",
                          run->desc.count);
@@ -303,6 +306,7 @@ void trib_run_dispose(struct trib_run *run)
     trib_share_dispose(run);
     free(run->codec_scratch);
     trib_ahead_dispose(run);
+    trib_short_dispose(run);
     trib_keep_dispose(run);
     trib_quorum_dispose(run);
     trib_feedback_dispose(run);

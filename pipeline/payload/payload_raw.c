@@ -309,8 +309,8 @@ static void reduce_robust(struct trib_engine *e, struct trib_run *run,
     trib_robust_reduce(&robust, src, n_src, r);
 }
 
-static void reduce_all(struct trib_engine *e, struct trib_run *run,
-                       const uint8_t *const *src, int n_src, struct trib_reduce_args *r)
+void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
+                  const uint8_t *const *src, int n_src, struct trib_reduce_args *r)
 {
     trib_dtype_t dtype = run->desc.op.dtype;
     if (run->rows) {
@@ -359,9 +359,10 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
     struct trib_program *p = &run->program;
     uint32_t me = (uint32_t)(t - p->tasks);
 
-    for (uint32_t i = me + 1; i < p->n_tasks && r->n_dst < TRIB_REDUCE_MAX_DST; i++) {
+    for (uint32_t i = t->next; i != TRIB_STEP_NO_DEP && r->n_dst < TRIB_REDUCE_MAX_DST;
+         i = p->tasks[i].next) {
         struct trib_task *f = &p->tasks[i];
-        if (f->kind != TRIB_TASK_SEND || f->chunk != t->chunk || f->dep != me ||
+        if (f->kind != TRIB_TASK_SEND || f->dep != me ||
             t->done - f->done >= PLACED_ROUNDS)
             continue;
         uint8_t *place = f->flags & TRIB_TASK_FINAL && !run->values_read
@@ -450,7 +451,7 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
     };
     if (c->n) {
         add_places(e, run, t, c, &r);
-        reduce_all(e, run, run->sources, all.n, &r);
+        trib_raw_sum(e, run, run->sources, all.n, &r);
     }
     trib_payload_count_in(e, run, c, t->n_members);
     e->stats.sums++;

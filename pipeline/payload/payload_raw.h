@@ -12,4 +12,13 @@
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
                    const struct trib_chunk *c);
 
+/**
+ * trib_raw_sum - sum the elements of any number of sources.
+ *
+ * src      [n_src] in the order of ranks
+ * r        all but its sources is set
+ */
+void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
+                  const uint8_t *const *src, int n_src, struct trib_reduce_args *r);
+
 #endif

@@ -85,7 +85,7 @@ void trib_keep_model(struct trib_run *run)
 {
     struct trib_keep *k = run->keep;
 
-    if (!k || !k->model)
+    if (!k->model)
         return;
     trib_model_write(run->desc.model, k->model);
     k->model_of = run->step + 1;

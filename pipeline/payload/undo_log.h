@@ -20,7 +20,8 @@ trib_status_t trib_keep_prepare(const struct trib_kernels *kernels,
                                 struct trib_run *run);
 void trib_keep_dispose(struct trib_run *run);
 
-/** trib_keep_model - before a start, and before the exchange that goes with it. */
+/** trib_keep_model - before a start, and before the exchange that goes with it;
+ * run->keep is set. */
 void trib_keep_model(struct trib_run *run);
 
 /** trib_keep_state - before a chunk's state changes; of one chunk one thread. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 pipeline_tests = \
 	tests/pipeline/engine/test_engine \
+	tests/pipeline/engine/test_short_path \
 	tests/pipeline/link/test_frame \
 	tests/pipeline/link/test_shared_layout \
 	tests/pipeline/link/test_link \
@@ -13,3 +14,5 @@ TESTS += $(pipeline_tests)
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
 tests_pipeline_link_test_link_import_SOURCES = \
 	tests/pipeline/link/test_link_import.c tests/pipeline/link/link_pair.h
+tests_pipeline_engine_test_short_path_SOURCES = \
+	tests/pipeline/engine/test_short_path.c tests/pipeline/engine/engines.h

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/engine/short_path.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/engine/failure.h"
+#include "pipeline/payload/payload_raw.h"
+
+struct short_chunk {
+    struct trib_chunk chunk;
+    uint32_t bytes; /* of its elements */
+};
+
+struct trib_short_path {
+    struct short_chunk *chunks; /* [n_chunks] */
+    struct trib_link **links;   /* [n_edges] */
+    uint32_t *arrived;          /* [n_tasks] REDUCE: so many first members' frames are
+                                 * here */
+    trib_reduce_fn reduce;
+    uint32_t first; /* all tasks before this one are done */
+};
+
+/* True if nothing of the run needs the general path, whatever is in its buffers. */
+static bool fits(const struct trib_engine *e, const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const bool checked = d->check.finite || d->check.sum || d->check.norm > 0;
+    const size_t bytes = d->piece * d->element;
+
+    if (d->rounds != 1 || d->codec || d->zero_copy || d->share_piece || d->keep ||
+        checked)
+        return false;
+    if (e->size != e->ranks || run->quorum || run->unfed || run->rows || run->narrow)
+        return false;
+    for (uint32_t i = 0; i < run->program.n_edges; i++)
+        if (bytes > e->links[run->program.edges[i].peer].small)
+            return false;
+    return bytes <= TRIB_SMALL_BYTES;
+}
+
+trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *run)
+{
+    const struct trib_program *p = &run->program;
+
+    if (!fits(e, run))
+        return TRIB_OK;
+    struct trib_short_path *s = calloc(1, sizeof(*s));
+    run->short_path = s;
+    if (!s)
+        return TRIB_ERR_NO_MEMORY;
+    s->chunks = calloc((size_t)p->n_chunks + 1, sizeof(*s->chunks));
+    s->links = calloc((size_t)p->n_edges + 1, sizeof(struct trib_link *));
+    s->arrived = calloc((size_t)p->n_tasks + 1, sizeof(*s->arrived));
+    if (!s->chunks || !s->links || !s->arrived)
+        return TRIB_ERR_NO_MEMORY;
+    for (uint32_t k = 0; k < p->n_chunks; k++) {
+        struct trib_chunk c = trib_vector_chunk(run, 0, k);
+        s->chunks[k] = (struct short_chunk){c, (uint32_t)(c.n * run->desc.element)};
+    }
+    for (uint32_t i = 0; i < p->n_edges; i++)
+        s->links[i] = &e->links[p->edges[i].peer];
+    s->reduce = e->kernels->reduce[run->desc.op.dtype][run->desc.op.op];
+    return TRIB_OK;
+}
+
+void trib_short_dispose(struct trib_run *run)
+{
+    struct trib_short_path *s = run->short_path;
+
+    if (!s)
+        return;
+    free(s->chunks);
+    free(s->links);
+    free(s->arrived);
+    free(s);
+    run->short_path = NULL;
+}
+
+void trib_short_begin(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_short_path *s = run->short_path;
+    struct trib_program *p = &run->program;
+
+    assert(e->head == run && run->desc.rounds == 1);
+    run->remaining = p->n_tasks;
+    s->first = 0;
+    for (uint32_t i = 0; i < p->n_tasks; i++)
+        p->tasks[i].done = p->tasks[i].in_slot = s->arrived[i] = 0;
+    for (uint32_t i = 0; i < p->n_edges; i++) {
+        struct trib_edge *edge = &p->edges[i];
+        const struct trib_link *l = s->links[i];
+        for (int lane = 0; lane < TRIB_LANES; lane++) {
+            edge->send_base[lane] = l->send[lane].next;
+            edge->recv_base[lane] = l->recv[lane].next;
+        }
+    }
+}
+
+/* The cell of the frame that is the `ordinal`-th of its edge and lane, or NULL. */
+static inline struct trib_cell *due(struct trib_engine *e, const struct trib_run *run,
+                                    uint16_t edge, int lane, uint32_t ordinal)
+{
+    struct trib_link *l = run->short_path->links[edge];
+
+    if (l->recv[lane].next != run->program.edges[edge].recv_base[lane] + ordinal)
+        return NULL;
+    return trib_link_peek(l, &e->arena, lane);
+}
+
+/* True if a frame is another operation's, or is not the one that is due; the engine is
+ * marked. */
+static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
+                            const struct trib_link *l, const struct trib_cell *cell,
+                            const struct short_chunk *k)
+{
+    if (trib_frame_same(&run->frame, &cell->frame) &&
+        cell->frame.chunk == k->chunk.index)
+        return false;
+    trib_engine_misfit(e, &cell->frame, l->peer);
+    return true;
+}
+
+/* The elements that a frame carries; NULL: it does not carry just those of the
+ * chunk. */
+static inline const uint8_t *elements_of(const struct trib_engine *e,
+                                         struct trib_link *l, int lane,
+                                         struct trib_cell *cell,
+                                         const struct short_chunk *k)
+{
+    if (cell->frame.kind != TRIB_FRAME_DATA || cell->frame.bytes != k->bytes)
+        return NULL;
+    return trib_link_received(l, &e->arena, lane, cell);
+}
+
+static inline void take(struct trib_engine *e, struct trib_run *run,
+                        struct trib_link *l, int lane, const struct short_chunk *k)
+{
+    run->moved++;
+    e->stats.received_bytes += sizeof(struct trib_frame) + k->bytes;
+    e->stats.received_dense_bytes += k->bytes;
+    trib_link_release(l, &e->arena, lane);
+}
+
+static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+                       const struct short_chunk *k)
+{
+    struct trib_link *l = run->short_path->links[t->edge];
+    struct trib_send_lane *s = &l->send[t->lane];
+
+    if (s->next != run->program.edges[t->edge].send_base[t->lane] + t->ordinal ||
+        !trib_link_can_send(l, t->lane, k->bytes))
+        return false;
+    struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
+    if (!s->filled) {
+        cell->frame = run->frame;
+        cell->frame.kind = TRIB_FRAME_DATA;
+        cell->frame.chunk = k->chunk.index;
+        cell->frame.bytes = k->bytes;
+        if (k->bytes && !t->in_slot) {
+            const uint8_t *from = t->flags & TRIB_TASK_OWN
+                                      ? trib_run_own(run, &k->chunk)
+                                      : trib_run_value(run, &k->chunk);
+            memcpy(trib_link_to_send(l, &e->arena, t->lane, k->bytes), from, k->bytes);
+            e->stats.copied_bytes += k->bytes;
+        }
+        e->stats.dense_bytes += k->bytes;
+        e->stats.payload_bytes += k->bytes;
+    }
+    if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
+        return false; /* the transport is full, or an event will tell that the peer is
+                       * lost */
+    run->moved++;
+    e->stats.messages++;
+    e->stats.wire_bytes += sizeof(struct trib_frame) + k->bytes;
+    trib_trace_now(&e->trace, TRIB_TRACE_POST, l->peer, k->chunk.index, k->bytes);
+    return true;
+}
+
+/* The sum stores its result also into the slots of the SENDs that are next on their
+ * lanes. */
+static void add_slots(struct trib_engine *e, struct trib_run *run,
+                      const struct trib_task *t, const struct short_chunk *k,
+                      struct trib_reduce_args *r)
+{
+    struct trib_program *p = &run->program;
+    const uint32_t me = (uint32_t)(t - p->tasks);
+
+    for (uint32_t i = t->next; i != TRIB_STEP_NO_DEP && r->n_dst < TRIB_REDUCE_MAX_DST;
+         i = p->tasks[i].next) {
+        struct trib_task *f = &p->tasks[i];
+        struct trib_link *l = run->short_path->links[f->edge];
+        if (f->kind != TRIB_TASK_SEND || f->dep != me || !l->mapped ||
+            l->send[f->lane].next !=
+                p->edges[f->edge].send_base[f->lane] + f->ordinal ||
+            !trib_link_can_send(l, f->lane, k->bytes))
+            continue;
+        r->dst[r->n_dst++] = trib_link_to_send(l, &e->arena, f->lane, k->bytes);
+        f->in_slot = 1;
+    }
+}
+
+static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
+                const struct short_chunk *k)
+{
+    const int n_src = t->n_members + 1;
+    struct trib_reduce_args r; /* large: only what kernels read is set */
+
+    r.dst[0] = trib_run_value(run, &k->chunk);
+    r.n_dst = 1;
+    r.n = k->chunk.n;
+    r.ranks = t->flags & TRIB_TASK_MEAN ? e->ranks : 0;
+    r.stream = false;
+    r.divisor = 0;
+    r.weight = NULL;
+    if (t->next != TRIB_STEP_NO_DEP && k->bytes > TRIB_CELL_PAYLOAD)
+        add_slots(e, run, t, k, &r);
+    if (n_src > TRIB_REDUCE_MAX_SRC) {
+        r.n_src = 0;
+        trib_raw_sum(e, run, run->sources, n_src, &r);
+        return;
+    }
+    r.n_src = n_src;
+    for (int i = 0; i < n_src; i++)
+        r.src[i] = run->sources[i];
+    run->short_path->reduce(&r);
+}
+
+/* The elements of all contributions go to run->sources, in the order of ranks; this
+ * rank's value, if one was made before, is the first. False: a frame is not valid, the
+ * engine is marked. */
+static bool find_sources(struct trib_engine *e, struct trib_run *run,
+                         const struct trib_task *t, const struct short_chunk *k)
+{
+    const struct trib_member *m = &run->program.members[t->member];
+    bool mine = true;
+    int n = 0;
+
+    if (!(t->flags & TRIB_TASK_OWN)) {
+        run->sources[n++] = trib_run_value(run, &k->chunk);
+        mine = false;
+    }
+    for (uint32_t i = 0; i < t->n_members; i++) {
+        struct trib_link *l = run->short_path->links[m[i].edge];
+        struct trib_cell *cell = &l->seen[m[i].lane];
+        if (mine && l->peer > e->rank) {
+            run->sources[n++] = trib_run_own(run, &k->chunk);
+            mine = false;
+        }
+        if (is_wrong(e, run, l, cell, k))
+            return false;
+        const uint8_t *from = elements_of(e, l, m[i].lane, cell, k);
+        if (!from) {
+            trib_engine_protocol(e, l->peer, "a contribution that is not valid");
+            return false;
+        }
+        run->sources[n++] = from;
+    }
+    if (mine)
+        run->sources[n] = trib_run_own(run, &k->chunk);
+    return true;
+}
+
+static bool reduce_chunk(struct trib_engine *e, struct trib_run *run,
+                         struct trib_task *t, const struct short_chunk *k)
+{
+    const struct trib_member *m = &run->program.members[t->member];
+    uint32_t *arrived = &run->short_path->arrived[t - run->program.tasks];
+
+    for (; *arrived < t->n_members; ++*arrived)
+        if (!due(e, run, m[*arrived].edge, m[*arrived].lane, m[*arrived].ordinal))
+            return false;
+    if (!find_sources(e, run, t, k))
+        return false;
+    trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_BEGIN, -1, k->chunk.index, k->chunk.n);
+    if (k->bytes)
+        sum(e, run, t, k);
+    trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, k->chunk.index, k->chunk.n);
+    e->stats.sums++;
+    for (uint32_t i = 0; i < t->n_members; i++)
+        take(e, run, run->short_path->links[m[i].edge], m[i].lane, k);
+    return true;
+}
+
+static bool copy_chunk_in(struct trib_engine *e, struct trib_run *run,
+                          struct trib_task *t, const struct short_chunk *k)
+{
+    struct trib_link *l = run->short_path->links[t->edge];
+    struct trib_cell *cell = due(e, run, t->edge, t->lane, t->ordinal);
+
+    if (!cell || is_wrong(e, run, l, cell, k))
+        return false;
+    const uint8_t *from = elements_of(e, l, t->lane, cell, k);
+    if (!from) {
+        trib_engine_protocol(e, l->peer, "a result that is not valid");
+        return false;
+    }
+    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, l->peer, k->chunk.index,
+                   k->chunk.n);
+    if (k->bytes)
+        memcpy(trib_run_value(run, &k->chunk), from, k->bytes);
+    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, l->peer, k->chunk.index,
+                   k->chunk.n);
+    e->stats.copied_bytes += k->bytes;
+    take(e, run, l, t->lane, k);
+    return true;
+}
+
+static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
+{
+    const struct short_chunk *k = &run->short_path->chunks[t->chunk];
+
+    switch ((enum trib_task_kind)t->kind) {
+    case TRIB_TASK_SEND:
+        return send_chunk(e, run, t, k);
+    case TRIB_TASK_REDUCE:
+        return reduce_chunk(e, run, t, k);
+    case TRIB_TASK_COPY_IN:
+        return copy_chunk_in(e, run, t, k);
+    case TRIB_TASK_COPY:
+        trib_raw_copy(e, run, &k->chunk);
+        return true;
+    }
+    return false;
+}
+
+bool trib_short_pass(struct trib_engine *e, struct trib_run *run)
+{
+    struct trib_short_path *s = run->short_path;
+    struct trib_task *tasks = run->program.tasks;
+    bool moved = false;
+
+    for (uint32_t i = s->first; i < run->program.n_tasks; i++) {
+        struct trib_task *t = &tasks[i];
+        if (t->done || (t->dep != TRIB_STEP_NO_DEP && !tasks[t->dep].done))
+            continue;
+        if (!run_task(e, run, t)) {
+            if (e->failed)
+                break;
+            continue;
+        }
+        moved = true;
+        t->done = 1;
+        run->remaining--;
+        s->first += i == s->first;
+    }
+    return moved;
+}

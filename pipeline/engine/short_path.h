@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The short path: an operation of one round of small raw chunks, where latency is all
+ * that counts.
+ *
+ * The general engine asks at each task which payload, which round, whether memory is
+ * within reach, whether a quorum or a checksum is wanted. A run whose answers are known
+ * when it is prepared takes this path instead: one pass over its tasks, each of which
+ * copies at most TRIB_SMALL_BYTES to or from a slot. Frames, sums and counters are
+ * those of the general path.
+ */
+#ifndef PIPELINE_ENGINE_SHORT_PATH_H
+#define PIPELINE_ENGINE_SHORT_PATH_H
+
+#include "pipeline/engine/run.h"
+
+/**
+ * trib_short_prepare - set run->short_path if the run may take this path.
+ *
+ * run      all else of it is prepared, and its edges are connected
+ * errors   TRIB_ERR_NO_MEMORY
+ */
+trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *run);
+
+void trib_short_dispose(struct trib_run *run);
+
+/** trib_short_begin - the operation begins: no task of it is done. */
+void trib_short_begin(struct trib_engine *e, struct trib_run *run);
+
+/**
+ * trib_short_pass - run each task that can run now, in their order.
+ *
+ * One pass is enough: a task depends on earlier ones only. Returns true if any has run;
+ * a failure marks the engine.
+ */
+bool trib_short_pass(struct trib_engine *e, struct trib_run *run);
+
+#endif

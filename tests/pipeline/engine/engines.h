@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Several engines of one process, driven by hand, that run one collective.
+ */
+#ifndef TESTS_PIPELINE_ENGINE_ENGINES_H
+#define TESTS_PIPELINE_ENGINE_ENGINES_H
+
+#include "tests/harness/tribtest.h"
+
+#include "collectives/collectives.h"
+#include "pipeline/engine/engine.h"
+
+enum { ENGINES_MAX = 8 };
+
+struct engine_side {
+    struct trib_error err;
+    struct trib_engine engine;
+    struct trib_run run;
+    float *x; /* input */
+    float *y; /* result */
+};
+
+struct engines {
+    struct trib_config cfg;
+    int n;
+    size_t floats; /* of x and y of each rank */
+    struct engine_side side[ENGINES_MAX];
+};
+
+static inline void engines_open_side(struct engines *t, int rank, const char *transport)
+{
+    struct engine_side *s = &t->side[rank];
+    struct trib_engine *e = &s->engine;
+    struct trib_transport_opts opts = {
+        .self = rank, .size = t->n, .params = "", .cfg = &t->cfg, .err = &s->err};
+    void *x, *y;
+
+    e->cfg = &t->cfg;
+    e->err = &s->err;
+    e->kernels = trib_kernels_get(NULL);
+    e->rank = rank;
+    e->size = e->ranks = t->n;
+    assert_status(trib_transport_open(transport, &opts, &e->transport), TRIB_OK);
+    assert_status(trib_engine_open(e), TRIB_OK);
+    assert_status(trib_memory_alloc(&e->memories, t->floats * sizeof(float) + 1, &x),
+                  TRIB_OK);
+    assert_status(trib_memory_alloc(&e->memories, t->floats * sizeof(float) + 1, &y),
+                  TRIB_OK);
+    s->x = x;
+    s->y = y;
+}
+
+/* Open n engines that know of each other; config is a list of settings. */
+static inline struct engines *engines_open(int n, size_t floats, const char *transport,
+                                           const char *config)
+{
+    struct engines *t = calloc(1, sizeof(*t));
+
+    assert_non_null(t);
+    assert_in_range(n, 1, ENGINES_MAX);
+    t->n = n;
+    t->floats = floats;
+    assert_status(trib_config_load(&t->cfg, config, NULL, NULL), TRIB_OK);
+    for (int i = 0; i < n; i++)
+        engines_open_side(t, i, transport);
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < n; k++) {
+            const struct trib_engine *e = &t->side[k].engine;
+            struct trib_peer *p = &t->side[i].engine.peers[k];
+            snprintf(p->host, sizeof(p->host), "here");
+            p->pid = getpid();
+            assert_status(e->transport->ops->address(e->transport, &p->address),
+                          TRIB_OK);
+            assert_status(trib_arena_export(&e->arena, &p->arena), TRIB_OK);
+        }
+    }
+    return t;
+}
+
+/* A run of `count` floats, all in one round, of an algorithm; desc has what is not the
+ * default. */
+static inline void engines_prepare(struct engines *t, const struct trib_algo *algo,
+                                   size_t count, const struct trib_run_desc *desc)
+{
+    const bool blocked =
+        desc->op.coll == TRIB_ALLGATHER || desc->op.coll == TRIB_REDUCE_SCATTER;
+
+    for (int i = 0; i < t->n; i++) {
+        struct engine_side *s = &t->side[i];
+        const struct trib_shape shape = {
+            .coll = desc->op.coll,
+            .op = desc->op.op,
+            .rank = i,
+            .size = t->n,
+            .root = desc->op.root == TRIB_ROOT_NONE ? 0 : (int)desc->op.root};
+        struct trib_schedule schedule = {0};
+        assert_status(algo->build(&shape, &schedule), TRIB_OK);
+        assert_status(trib_program_create(&schedule, &shape, &s->run.program), TRIB_OK);
+        s->run.desc = *desc;
+        s->run.desc.element = sizeof(float);
+        s->run.desc.count = count;
+        s->run.desc.total = blocked ? count * (size_t)t->n : count;
+        s->run.desc.cut = blocked ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
+        s->run.desc.n_chunks = schedule.n_chunks;
+        s->run.desc.rounds = 1;
+        s->run.desc.piece =
+            blocked ? count : (count + schedule.n_chunks - 1) / schedule.n_chunks;
+        s->run.name = algo->name;
+        trib_schedule_free(&schedule);
+        assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
+    }
+}
+
+static inline void engines_start(struct engines *t)
+{
+    for (int i = 0; i < t->n; i++)
+        trib_run_start(&t->side[i].engine, &t->side[i].run, t->side[i].x, t->side[i].y);
+}
+
+/* Nothing is lost on the way: a few passes do. */
+static inline void engines_drive(struct engines *t)
+{
+    for (int i = 0; i < 200 * t->n; i++)
+        (void)trib_engine_progress(&t->side[i % t->n].engine);
+}
+
+static inline void engines_done(const struct engines *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        assert_int_equal(t->side[i].run.state, TRIB_RUN_DONE);
+        assert_status(t->side[i].run.status, TRIB_OK);
+    }
+}
+
+static inline void engines_dispose_runs(struct engines *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        struct engine_side *s = &t->side[i];
+        if (s->engine.head)
+            trib_engine_fail(&s->engine, TRIB_ERR_TIMEOUT, "another one has failed");
+        trib_run_dispose(&s->run);
+        s->run = (struct trib_run){.next = NULL};
+    }
+}
+
+static inline void engines_close(struct engines *t)
+{
+    engines_dispose_runs(t);
+    for (int i = 0; i < t->n; i++) {
+        struct engine_side *s = &t->side[i];
+        trib_engine_close(&s->engine);
+        s->engine.transport->ops->close(s->engine.transport);
+    }
+    free(t);
+}
+
+static inline void engines_words(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (!strstr(text, *words))
+            fail_msg("\"%s\" is not in: %s", *words, text);
+}
+
+#endif
