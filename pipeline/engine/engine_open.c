@@ -86,7 +86,7 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
     const struct trib_peer *p = &e->peers[peer];
     trib_status_t st = TRIB_OK;
 
-    /* Of the arena's block for each peer those of connected ones alone are touched. */
+    /* Only the arena's blocks of connected peers are touched. */
     if (!l->opened)
         st = trib_meminfo_check(
             trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true), e->err);

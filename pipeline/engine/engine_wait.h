@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the engine does when nothing moves: wait cheaply, look after peers and
+ * The engine while nothing moves: it waits cheaply, and looks after peers and
  * deadlines.
  */
 #ifndef PIPELINE_ENGINE_ENGINE_WAIT_H

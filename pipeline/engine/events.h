@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the transport tells the engine: frames that arrived, and peers that are lost.
+ * Events of the transport: frames that arrived, and peers that are lost.
  */
 #ifndef PIPELINE_ENGINE_EVENTS_H
 #define PIPELINE_ENGINE_EVENTS_H

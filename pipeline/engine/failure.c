@@ -165,7 +165,7 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
 {
     char who[128], where[160], text[560];
 
-    /* Who fails tells its peers before it leaves: that is the cause, not the
+    /* A peer that fails tells the others before it leaves: that is the cause, not the
      * leaving. */
     take_notice(e, peer);
     e->links[peer].lost = true;

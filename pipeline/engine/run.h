@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a run is: an operation of a plan, prepared once and started often, and the
- * engine that runs it. The bottom of engine/ and payload/: nothing here starts, moves
- * or ends anything.
+ * A run: an operation of a plan, prepared once and started often, and the engine that
+ * runs it. The bottom of engine/ and payload/: nothing here starts, moves or ends
+ * anything.
  */
 #ifndef PIPELINE_ENGINE_RUN_H
 #define PIPELINE_ENGINE_RUN_H
@@ -21,7 +21,7 @@
 #include "pipeline/link/registered.h"
 #include "schedule/program.h"
 
-/* What is looked at before contributions are summed: check.h. */
+/* Checks of contributions before they are summed: check.h. */
 struct trib_check {
     bool finite;
     bool sum;    /* frames have checksums: checksum.h */
@@ -74,7 +74,7 @@ struct trib_store {
     uint32_t round; /* rounds filled */
 };
 
-/* What all ranks agree on before a chunk is encoded: see payload_agree.h. */
+/* The agreement of all ranks before a chunk is encoded: see payload_agree.h. */
 struct trib_share {
     size_t floats;      /* of a chunk of `piece` elements */
     float *own;         /* [rounds * n_chunks * floats] what this rank wants */
@@ -150,7 +150,7 @@ struct trib_short_path;
 
 struct trib_run {
     struct trib_run_desc desc;
-    /* What tasks move: those of the vector, and those of what ranks agree on
+    /* Payloads of the tasks of the vector, and of those of the agreement
      * (payload.h). */
     const struct trib_payload_ops *payload[2];
     struct trib_program program;
@@ -218,17 +218,17 @@ struct trib_run {
 };
 
 /*
- * Of a service: where results lie until all within load/store reach who get them have
- * read them. Operations of an engine run one after the other, and do not end before
- * that: so all runs have the same memory. It lasts as long as the engine, as peers may
- * be behind.
+ * The memory in which an aggregator keeps results until all peers within load/store
+ * reach have read them. Operations of an engine run one after the other, and do not end
+ * before that: so all runs have the same memory. It lasts as long as the engine, as
+ * peers may be behind.
  */
 struct trib_values {
     uint8_t *base; /* of e->memories, or NULL */
     size_t bytes;
 };
 
-/* What is known of a peer from the start. */
+/* Facts about a peer, known from the start. */
 struct trib_peer {
     char host[TRIB_HOST_BYTES];
     int pid;

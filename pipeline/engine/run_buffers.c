@@ -38,7 +38,8 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
         hi = lo + d->count * size;
     trib_memory_ref(&e->memories, run->own, lo, hi, true, &run->open.send);
     run->own_place = trib_memory_place(&e->memories, run->own, lo, hi);
-    /* What must be kept before a result overwrites it no peer may overwrite. */
+    /* No peer may overwrite an input that must be kept before a result overwrites
+     * it. */
     if (run->no_result || (run->keep && run->own == run->recv))
         return;
     lo = run->recv_first * size;
@@ -65,9 +66,9 @@ static void import_failed(struct trib_engine *e, int peer)
         trib_engine_unable(e, peer, st, why);
 }
 
-/* What cannot be written to goes through slots: a peer that fell back to another
- * transport may not have registered it there. What is beyond its end by the peer's own
- * words was never a buffer. */
+/* A buffer that cannot be written goes through slots: a peer that fell back to another
+ * transport may not have registered it there. Bytes beyond its end by the peer's own
+ * words were never a buffer. */
 static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
                                    const struct trib_import *im,
                                    const struct trib_ref *ref)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a run needs before its first start: links, and memory that no start allocates.
+ * Prepares a run before its first start: links, and memory that no start allocates.
  */
 #include <stdlib.h>
 
@@ -107,7 +107,7 @@ static void grow_values(struct trib_engine *e, size_t bytes)
         trib_error_clear(e->err);
 }
 
-/* Of a result in memory that a service opens: whole lines. */
+/* Bytes of a result in memory that an aggregator opens: whole lines. */
 static size_t value_bytes(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -194,8 +194,8 @@ static trib_status_t prepare_sources(struct trib_run *run)
                : TRIB_ERR_NO_MEMORY;
 }
 
-/* What memories of results grow by: they are all runs', and last as long as the
- * engine. */
+/* Bytes by which the memories of results grow: all runs share them, and they last as
+ * long as the engine. */
 static uint64_t values_wanted(const struct trib_engine *e, const struct trib_run *run)
 {
     const uint64_t bytes =

@@ -91,7 +91,7 @@ static inline uint64_t trib_frame_count(const struct trib_frame *f)
     return f->count & ((UINT64_C(1) << TRIB_FRAME_COUNT_BITS) - 1);
 }
 
-/* Of a plan with a codec, modulo 65536; else 0. */
+/* The step of a plan with a codec, modulo 65536; else 0. */
 static inline uint32_t trib_frame_step(const struct trib_frame *f)
 {
     return (uint32_t)(f->count >> TRIB_FRAME_COUNT_BITS);

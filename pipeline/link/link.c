@@ -20,7 +20,7 @@ enum {
     IMM_GRANT = 4,
 };
 
-/* What a write was whose end is told. */
+/* Tokens of writes whose end is told. */
 enum {
     TOKEN_NOTICE,
     TOKEN_CARRY,
@@ -52,8 +52,8 @@ static size_t small_bytes(const struct trib_arena *a, bool mapped)
     return small < TRIB_SMALL_BYTES ? small : TRIB_SMALL_BYTES;
 }
 
-/* Of all lanes of one direction; mapped: with load/store reach. */
-static size_t packed_ints_bytes(const struct trib_arena *a, bool mapped)
+/* Bytes of all lanes of one direction; mapped: with load/store reach. */
+static size_t both_lanes_bytes(const struct trib_arena *a, bool mapped)
 {
     size_t small = small_bytes(a, mapped);
     size_t places = small < a->slot_bytes ? TRIB_PLACES * a->slot_bytes : 0;
@@ -64,7 +64,7 @@ static size_t packed_ints_bytes(const struct trib_arena *a, bool mapped)
 /* From the first slot of the first lane. */
 static size_t lane_off(const struct trib_arena *a, int lane, bool mapped)
 {
-    return (size_t)lane * (packed_ints_bytes(a, mapped) / TRIB_LANES);
+    return (size_t)lane * (both_lanes_bytes(a, mapped) / TRIB_LANES);
 }
 
 static void size_up(struct trib_arena *a)
@@ -73,10 +73,10 @@ static void size_up(struct trib_arena *a)
     while (a->slots < a->window)
         a->slots *= 2;
     a->slot_bytes = round_up(a->slot_bytes, 64);
-    a->block_bytes = round_up(LANES_OFF + packed_ints_bytes(a, false), 4096);
+    a->block_bytes = round_up(LANES_OFF + both_lanes_bytes(a, false), 4096);
 }
 
-/* Of rank `peer` in what rank `self` has: the own place is left out. */
+/* The index of rank `peer` among the peers of rank `self`, which leaves itself out. */
 static size_t place_of(int self, int peer)
 {
     return (size_t)(peer - (peer > self));
@@ -97,7 +97,7 @@ static size_t blocks_bytes(const struct trib_arena *a)
     return a->block_bytes * others(a->size);
 }
 
-/* Of what rank `peer` writes, in the arena of this rank. */
+/* Offset of the block that rank `peer` writes, in the arena of this rank. */
 static size_t own_head_off(const struct trib_arena *a, int peer)
 {
     return a->per_edge ? HEAD_BYTES * place_of(a->self, peer)
@@ -157,12 +157,11 @@ void trib_arena_destroy(struct trib_arena *a)
 }
 
 /*
- * What is written to a peer beside frames. A transport may read a source until the
+ * Sources of writes to a peer beside frames. A transport may read a source until the
  * write is done, so each lies still that long: a credit has the entry of its position,
  * which comes round when the peer has sent a window more and so has seen this credit; a
  * notice of waiting is made when the last one is done; that of a failure and the grant
- * are sent once.
- * _Atomic credits[TRIB_LANES][slots] follow.
+ * are sent once. _Atomic credits[TRIB_LANES][slots] follow.
  */
 struct sources {
     struct trib_notice waiting;
@@ -195,11 +194,11 @@ size_t trib_arena_pinned(uint32_t window, size_t chunk, int size)
     return blocks_bytes(&a) + round_up(staging_bytes(&a), 4096);
 }
 
-/* Of one link: its slots, and without load/store reach a copy of the peer's and
+/* Bytes of one link: its slots, and without load/store reach a copy of the peer's, and
  * sources. */
 static size_t edge_bytes(const struct trib_arena *a, bool mapped)
 {
-    size_t lanes = packed_ints_bytes(a, mapped);
+    size_t lanes = both_lanes_bytes(a, mapped);
 
     return round_up(mapped ? LANES_OFF + lanes : 2 * lanes + sources_bytes(a), 4096);
 }
@@ -232,7 +231,7 @@ static trib_status_t make_staging(struct trib_arena *a)
     return st;
 }
 
-/* What this rank writes, and where the transport reads it. */
+/* Sets the memory from which the transport reads this rank's writes. */
 static void set_outbox(struct trib_link *l, const struct trib_arena *a,
                        struct trib_outbox outbox)
 {
@@ -242,7 +241,7 @@ static void set_outbox(struct trib_link *l, const struct trib_arena *a,
             outbox.base + outbox.staging_off + lane_off(a, lane, false);
 }
 
-/* Of this rank's head in the arena of rank `peer`. */
+/* Offset of this rank's head in the arena of rank `peer`. */
 static size_t their_head_off(const struct trib_arena *a, int peer,
                              const struct trib_arena_blob *theirs)
 {
@@ -350,7 +349,7 @@ static void set_send(struct trib_link *l, const struct trib_arena *a,
 /* The slots of one edge, and behind them what this rank writes over it. */
 static trib_status_t make_edge(struct trib_link *l, struct trib_arena *a)
 {
-    size_t lanes = packed_ints_bytes(a, l->mapped);
+    size_t lanes = both_lanes_bytes(a, l->mapped);
     void *base;
     trib_status_t st = a->transport->ops->alloc(a->transport, edge_bytes(a, l->mapped),
                                                 &base, &a->edges[l->peer]);
@@ -442,7 +441,7 @@ trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a)
     else
         st = write_head(l, from, GRANT_OFF, sizeof(*g), imm(IMM_GRANT, 0));
     l->ungranted = st == TRIB_ERR_NO_RESOURCE;
-    /* Of a peer that is lost an event tells. */
+    /* An event tells of a lost peer. */
     return l->ungranted || st == TRIB_ERR_PEER_LOST ? TRIB_OK : st;
 }
 
@@ -461,7 +460,7 @@ trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a)
         return TRIB_INPROGRESS;
     trib_snapshot(&blob, &g->blob, sizeof(blob)); /* a peer may go on writing */
     trib_status_t st = trib_transport_import(l->transport, l->peer, &blob,
-                                             packed_ints_bytes(a, l->mapped), &slots);
+                                             both_lanes_bytes(a, l->mapped), &slots);
     if (st != TRIB_OK)
         return st == TRIB_ERR_PEER_LOST ? TRIB_INPROGRESS : st;
     const void *lanes = ops->map(l->transport, slots, NULL);
@@ -553,8 +552,8 @@ void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int la
         r->returned = r->next;
 }
 
-/* What is between the two versions, by words that may be written while they are read:
- * the versions tell afterwards whether they were. */
+/* Copies the notice between its two versions, by words that may be written while they
+ * are read: the versions tell afterwards whether they were. */
 static void copy_notice(struct trib_notice *to, const struct trib_notice *from)
 {
     uint32_t *dst = &to->kind;

@@ -92,7 +92,7 @@ struct trib_notice {
 };
 _Static_assert(sizeof(struct trib_notice) == 256, "a notice is four cache lines");
 
-/* Where a peer's slots are. ready is stored last; by transport writes, an event
+/* The region of a peer's slots. ready is stored last; by transport writes, an event
  * tells. */
 struct trib_grant {
     struct trib_blob blob;
@@ -148,7 +148,7 @@ struct trib_carry {
     size_t len; /* 0: none, or it was posted */
 };
 
-/* Where a transport reads what it writes to a peer. */
+/* The memory from which a transport reads its writes to a peer. */
 struct trib_outbox {
     const struct trib_region *region; /* NULL: none */
     uint8_t *base;
@@ -156,7 +156,7 @@ struct trib_outbox {
     size_t sources_off; /* of what is written beside frames */
 };
 
-/* What peers are told of an arena. */
+/* The description of an arena that peers get. */
 struct trib_arena_blob {
     struct trib_blob blob;
     uint32_t per_edge; /* its slots are not in it */
@@ -204,7 +204,7 @@ struct trib_link {
                                         * trib_link_peek */
 };
 
-/* What all links of an engine share. */
+/* Memory and settings that all links of an engine share. */
 struct trib_arena {
     struct trib_transport *transport;
     int self;
@@ -320,7 +320,7 @@ static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t byte
     return trib_link_has_room(l, lane, place);
 }
 
-/* Of the cell of a position, from the first slot of its lane. */
+/* Offset of the cell of a position, from the first slot of its lane. */
 static inline size_t trib_slot_off(const struct trib_link *l,
                                    const struct trib_arena *a, uint32_t position)
 {

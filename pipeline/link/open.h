@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an OPEN frame says: where the sender's buffers of an operation are.
+ * The payload of an OPEN frame: the sender's buffers of an operation.
  */
 #ifndef PIPELINE_LINK_OPEN_H
 #define PIPELINE_LINK_OPEN_H
@@ -11,7 +11,7 @@
 
 #include "transport/transport.h"
 
-/* Where a buffer of an operation can be read or written in place. Offsets are in bytes
+/* A buffer of an operation that can be read or written in place. Offsets are in bytes
  * of the whole vector: vector byte v is at region byte origin + v, for lo <= v < hi. */
 struct trib_ref {
     int64_t origin;
@@ -25,7 +25,7 @@ struct trib_open {
     struct trib_ref recv;
 };
 
-/* Of the payload. */
+/* Bytes of the payload. */
 #define TRIB_OPEN_MAX (2 * sizeof(struct trib_ref))
 
 static inline void trib_ref_none(struct trib_ref *ref)

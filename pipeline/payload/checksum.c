@@ -7,8 +7,8 @@
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/payload.h"
 
-/* Where the sum is: a payload that does not fit the cell leaves its place in the cell
- * free, and one that does has no use for the number of a place. */
+/* The place of the checksum: a payload that does not fit the cell leaves its place in
+ * the cell free, and one that does has no use for the number of a place. */
 static uint8_t *place_of(struct trib_cell *cell)
 {
     return cell->frame.bytes <= TRIB_CELL_PAYLOAD ? (uint8_t *)&cell->place

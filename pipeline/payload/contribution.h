@@ -8,13 +8,13 @@
 
 #include "pipeline/engine/run.h"
 
-/* What an encode works with: that of the engine, or of a worker. */
+/* Work memory of an encode: the engine's, or a worker's. */
 struct trib_bench {
     float *stage;  /* [piece] */
     void *scratch; /* of the codec */
 };
 
-/* What a REDUCE adds next. */
+/* The next contribution of a REDUCE. */
 enum trib_contributor {
     TRIB_BY_VALUE, /* the value that was made here before: always the first */
     TRIB_BY_OWN,   /* the own contribution: in the place of this rank */

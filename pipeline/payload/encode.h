@@ -8,7 +8,7 @@
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/word_store.h"
 
-/* What a code word is made of. */
+/* The input of a code word. */
 struct trib_word_source {
     const float *x;
     bool exact;

@@ -23,7 +23,7 @@ struct source {
     uint32_t taken; /* rounds */
 };
 
-/* What is in the cell of the same number. */
+/* The content of the cell of the same number. */
 struct word {
     struct source *source; /* NULL: nothing of this run */
     uint32_t round;
@@ -230,7 +230,7 @@ static void make_word(void *arg, uint32_t cell, uint32_t worker)
         trib_trace_now(trace, TRIB_TRACE_ENCODE_END, -1, c.index, w->len);
 }
 
-/* What comes next, and can be made now; NULL: nothing. */
+/* The next source that can be encoded now; NULL if there is none. */
 static struct source *next_source(const struct trib_run *run, struct trib_run_ahead *a)
 {
     for (; a->round < run->desc.rounds; a->round++, a->at = 0) {
@@ -307,8 +307,7 @@ bool trib_ahead_help(struct trib_engine *e, struct trib_run *run)
     return trib_workers_help(e->workers);
 }
 
-/* What a worker did, now that one of it may be recorded: it is not the engine's
- * thread. */
+/* Records the work of a worker later, on the engine's thread. */
 static void trace_word(struct trib_engine *e, const struct word *w, uint32_t chunk)
 {
     struct trib_trace_event event = {.time_ns = w->begin_ns,

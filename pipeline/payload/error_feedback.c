@@ -85,7 +85,8 @@ void trib_feedback_dispose(struct trib_run *run)
     free(f->partial);
 }
 
-/* Of the whole own vector, in doubles as far as float32's range does not suffice. */
+/* The norm of this rank's whole vector, in doubles as far as float32's range does not
+ * suffice. */
 static double norm_of(struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -207,7 +208,7 @@ void trib_feedback_encoded(const struct trib_run *run, const struct trib_chunk *
                                     run->feedback.own + c->first, c->n);
 }
 
-/* What is NaN or Inf stands in the result now. */
+/* The result now holds the NaN or Inf. */
 static void begin_anew(struct trib_run *run, const struct trib_chunk *c)
 {
     float *own = run->feedback.own + c->first, *sum = run->feedback.sum + c->first;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a plan keeps between operations beside the residual of EF14 (engine.h), and
- * where it enters: the own contribution of a chunk is read once per operation, its code
- * word is made once, and its result comes once. The rules are in
- * compress/feedback_rule.h.
+ * The state that a plan keeps between operations beside the residual of EF14
+ * (engine.h), and the points at which it enters: the own contribution of a chunk is
+ * read once per operation, its code word is made once, and its result comes once. The
+ * rules are in compress/feedback_rule.h.
  *
  * EF21 keeps sum == the sum, or mean, of all ranks' own to rounding only where what the
  * ranks sent is summed and passed on as it is: sparse codecs do, whose sums travel

@@ -39,7 +39,7 @@ static inline uint8_t trib_narrow_code(uint64_t n)
 /** trib_narrow_is - is a run's operation such a mean? Its codec is known. */
 bool trib_narrow_is(const struct trib_run *run);
 
-/* Of one sum: a contribution weighs `one`; the weighed sum is to be divided by
+/* The weights of one sum: a contribution weighs `one`; the weighed sum is divided by
  * divisor. */
 struct trib_narrow {
     float one;

@@ -153,7 +153,8 @@ bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
     return true;
 }
 
-/* Who is there goes to q->counted; *behind_out: how many cannot be, yet. */
+/* Counts the contributions that have arrived in q->counted; *behind_out is the number
+ * of those that cannot have, yet. */
 static uint32_t gather(struct trib_engine *e, struct trib_run *run,
                        const struct trib_task *t, uint32_t *behind_out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a task moves, as a table: raw elements, code words, words that add, or what
- * ranks agree on first. Chosen when a run is prepared; the engine calls through it and
- * knows no kind.
+ * The payload of a task, as a table: raw elements, code words, words that add, or the
+ * agreement. It is chosen when a run is prepared; the engine calls through it and knows
+ * no kind.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_H
 #define PIPELINE_PAYLOAD_PAYLOAD_H

@@ -13,7 +13,7 @@ static size_t floats_of_round(const struct trib_run *run)
     return run->share.floats * run->desc.n_chunks;
 }
 
-/* Which frames of a round are the agreement's. */
+/* Counts the agreement's frames of a round. */
 static void count_frames(struct trib_run *run)
 {
     struct trib_program *p = &run->program;
@@ -102,7 +102,7 @@ static size_t floats_in(const struct trib_run *run, uint32_t round)
     return run->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
 }
 
-/* Of a round of the program; first and n count floats of that round. */
+/* The chunk of a round of the program; first and n count floats of that round. */
 static struct trib_chunk agree_chunk(const struct trib_run *run,
                                      const struct trib_task *t)
 {
@@ -173,8 +173,8 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
     trib_model_settle(run->desc.model, &chunk, s->agreed + at);
 }
 
-/* What error feedback makes of a contribution is made once: with EF14 it stays in the
- * residual, with EF21 in a vector of its own. */
+/* Error feedback is applied to a contribution once: with EF14 it stays in the residual,
+ * with EF21 in a vector of its own. */
 static void keep(struct trib_engine *e, struct trib_run *run,
                  const struct trib_chunk *c, const float *x)
 {
@@ -228,7 +228,7 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
     }
 }
 
-/* What a task sends or begins its sum with. */
+/* The floats that a task sends, or with which it begins its sum. */
 static const float *source_of(struct trib_engine *e, struct trib_run *run,
                               const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -330,7 +330,7 @@ static trib_status_t agree_copy(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* What is measured is of all chunks of the round. */
+/* The measure covers all chunks of the round. */
 static bool agree_ready(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks agree on before they encode: the scales of codecs whose words add.
+ * The agreement of ranks before they encode: the scales of codecs whose words add.
  *
  * The floats that a round's chunks want (trib_codec_propose) are one small vector, of
  * which the largest of all ranks, float by float, counts; with a model

@@ -264,8 +264,8 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
     return st;
 }
 
-/* Where nothing of a sum is encoded here that another schedule has encoded here, what
- * is kept of that goes into the sum. */
+/* Adds a residual to the sum if this schedule encodes no sum here and an earlier one
+ * did. */
 static void release_residual(struct trib_engine *e, struct trib_run *run,
                              const struct trib_chunk *c, float one)
 {
@@ -276,7 +276,7 @@ static void release_residual(struct trib_engine *e, struct trib_run *run,
     memset(residual, 0, c->n * sizeof(*residual));
 }
 
-/* What a merged sum is divided by. */
+/* Divides a merged sum. */
 static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float divisor)
 {
     const float one = 1.0f;

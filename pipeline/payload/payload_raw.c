@@ -31,8 +31,8 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
     return view->base + lo;
 }
 
-/* Where a result for this peer is to be stored: in its receive buffer. What a service
- * opens is its own results: below. */
+/* The address in this peer's receive buffer at which a result is stored. An aggregator
+ * opens its own results instead: see below. */
 static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_edge *edge, const struct trib_chunk *c)
 {
@@ -116,8 +116,8 @@ static size_t raw_room(const struct trib_engine *e, const struct trib_run *run,
     return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
 }
 
-/* Where a peer without load/store reach gets the elements from: out of registered
- * memory that stays as it is until they are there; false: they must be copied. */
+/* Finds registered memory from which a peer without load/store reach gets the elements,
+ * and which stays as it is until they have arrived; false if they must be copied. */
 static bool carries(struct trib_engine *e, const struct trib_run *run,
                     const struct trib_task *t, const struct trib_chunk *c,
                     struct trib_carry *out)

@@ -111,7 +111,8 @@ bool trib_service_sum_valid(const struct trib_engine *e, int peer,
            cell->frame.bytes == c->n * sizeof(float) + behind;
 }
 
-/* What the word leaves out of a result: of a mean it counts for all who are in it. */
+/* Keeps the part of a result that the word leaves out: in a mean it counts for all
+ * ranks in it. */
 static void keep_rest(struct trib_engine *e, struct trib_run *run,
                       const struct trib_chunk *c, uint32_t len, int ranks)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a start changes, kept as it was before: so that an operation that was cut short
- * can be done again as if it had never begun. Only for runs that were told to
- * (run->desc.keep).
+ * Keeps a copy of all that a start changes, so that an operation that was cut short can
+ * be done again as if it had never begun. Only runs with run->desc.keep do so.
  *
  * Kept chunk by chunk, at its first change in this start: the state of the feedback,
  * and where the vector is in place, the contribution that a result overwrites. A model
