@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "offload/agg_tree.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 enum { RUN_MOST = 65536, DEPTH_MOST = 16 };
 
-/* One piece of memory, with its arrays behind it. */
+/* A tree in one block of memory, with its arrays behind it. */
 struct block {
     struct trib_agg_tree tree;
     int numbers[];
@@ -50,11 +51,12 @@ struct trib_agg_tree *trib_agg_tree_copy(const struct trib_agg_tree *tree, int r
 
 struct writer {
     uint8_t *out;
-    size_t bytes, n; /* n: that it takes, also where there are not so many */
+    size_t bytes, n; /* n: bytes needed, which may be more than there are */
 };
 
 static void put(struct writer *w, int number)
 {
+    assert(number >= 0 && number <= UINT16_MAX);
     if (w->n + 2 <= w->bytes) {
         w->out[w->n] = (uint8_t)(number & 0xff);
         w->out[w->n + 1] = (uint8_t)(number >> 8);
@@ -70,6 +72,7 @@ trib_status_t trib_agg_tree_pack(const struct trib_agg_tree *tree, int ranks,
     *n_out = 0;
     if (!tree)
         return TRIB_OK;
+    assert(tree->units > 0);
     put(&w, tree->units);
     for (int u = 0; u < tree->units; u++) {
         put(&w, u ? tree->parent[u] : 0);
@@ -105,15 +108,16 @@ static int get(struct reader *r)
     return number;
 }
 
-/* How many numbers of services stand there; a service is in two units at most. */
+/* Counts the aggregators of all groups; -1: too many. An aggregator is in two groups at
+ * most. */
 static int count_services(struct reader r, int units, int services)
 {
     int n = 0;
 
     for (int u = 0; u < units && r.well; u++) {
         (void)get(&r);
-        int of_unit = get(&r);
-        for (n += of_unit; of_unit > 0 && r.well; of_unit--)
+        int of_group = get(&r);
+        for (n += of_group; of_group > 0 && r.well; of_group--)
             (void)get(&r);
         r.well &= n <= 2 * services;
     }
@@ -126,10 +130,10 @@ static bool get_ranks(struct reader *r, int *leaf_of, int ranks)
 
     while (at < ranks && r->well) {
         int n = get(r) + 1;
-        const int unit = get(r);
+        const int group = get(r);
         r->well &= n <= ranks - at;
         for (; r->well && n > 0; n--)
-            leaf_of[at++] = unit;
+            leaf_of[at++] = group;
     }
     return r->well && r->left == 0;
 }
@@ -179,8 +183,8 @@ trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
         return TRIB_OK;
     struct block *b = read_tree(&r, ranks, services);
     if (!b && r.well)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a tree of %d services",
-                         services);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for a tree of %d aggregators", services);
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                      .size = ranks,
                                      .services = services,
@@ -191,24 +195,24 @@ trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
     }
     free(b);
     return trib_fail(err, TRIB_ERR_PROTOCOL,
-                     "what is said of %d services above %d ranks is no "
-                     "tree",
-                     services, ranks);
+                     "the layout of %d aggregators above %d ranks is no tree", services,
+                     ranks);
 }
 
-/* Neighbours ----------------------------------------------------------------------- */
+/* Peers ----------------------------------------------------------------------- */
 
 int trib_agg_tree_peers(const struct trib_agg_tree *tree, int ranks, int services,
-                        int node, bool *peer)
+                        int aggregator, bool *peer)
 {
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
-                                     .rank = ranks + node,
+                                     .rank = ranks + aggregator,
                                      .size = ranks,
                                      .services = services,
                                      .tree = tree};
     struct trib_schedule s;
     int n = 0;
 
+    assert(aggregator >= 0 && aggregator < services);
     memset(peer, 0, (size_t)(ranks + services) * sizeof(*peer));
     if (trib_algo_of_aggregators()->build(&shape, &s) != TRIB_OK)
         return -1;

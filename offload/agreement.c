@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks agree on beside their data: the largest of a few numbers of each, over a
- * communicator that carries nothing else. So an agreement waits for no start, whatever
- * its user has yet to do for that.
+ * Agreements: an all-reduce of a few numbers over a communicator that carries nothing
+ * else, of which each rank gets the largest. So an agreement waits for no start, and
+ * for no user.
  */
+#include <assert.h>
+#include <string.h>
+
 #include "base/text.h"
 #include "offload/offload_plan.h"
 
-#include <string.h>
-
-/* A rank that frees the communicator may wait in that agreement as well, for ranks
- * whose last sum is still on its way to them. */
+/* A rank that frees the communicator may also wait in the agreement, for ranks to which
+ * the last sum is still on its way. */
 #define LEFT_BEHIND_NS 500000000u
 
-static trib_status_t make(struct trib_offload *v)
+static trib_status_t make(struct trib_offload *o)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
 
@@ -22,70 +23,75 @@ static trib_status_t make(struct trib_offload *v)
     desc.op = TRIB_MAX;
     desc.codec = "none";
     desc.algorithm = TRIB_AUTO;
-    desc.recv = v->said;
-    return trib_plan_make(v->control_comm, TRIB_ALLREDUCE, &desc, false, &v->agreement);
+    desc.recv = o->agreed;
+    return trib_plan_make(o->control_comm, TRIB_ALLREDUCE, &desc, false, &o->agreement);
 }
 
-static trib_status_t say(struct trib_offload *v, const int64_t words[TRIB_AGREE_WORDS])
+static trib_status_t prepare(struct trib_offload *o,
+                             const int64_t words[TRIB_AGREE_WORDS])
 {
-    memcpy(v->said, words, sizeof(v->said));
-    return v->agreement ? TRIB_OK : make(v);
+    assert(o->control_comm);
+    memcpy(o->agreed, words, sizeof(o->agreed));
+    return o->agreement ? TRIB_OK : make(o);
 }
 
-trib_status_t trib_agreement_start(struct trib_offload *v,
+trib_status_t trib_agreement_start(struct trib_offload *o,
                                    const int64_t words[TRIB_AGREE_WORDS])
 {
-    const trib_status_t st = say(v, words);
+    const trib_status_t st = prepare(o, words);
 
-    return st == TRIB_OK ? trib_plan_start(v->agreement) : st;
+    return st == TRIB_OK ? trib_plan_start(o->agreement) : st;
 }
 
-trib_status_t trib_agreement_wait(struct trib_offload *v)
+trib_status_t trib_agreement_wait(struct trib_offload *o)
 {
-    return trib_plan_wait(v->agreement);
+    assert(o->agreement);
+    return trib_plan_wait(o->agreement);
 }
 
-trib_status_t trib_agreement_run(struct trib_offload *v,
+trib_status_t trib_agreement_run(struct trib_offload *o,
                                  const int64_t words[TRIB_AGREE_WORDS])
 {
-    const trib_status_t st = say(v, words);
+    const trib_status_t st = prepare(o, words);
 
-    return st == TRIB_OK ? trib_plan_run(v->agreement, NULL, v->said) : st;
+    return st == TRIB_OK ? trib_plan_run(o->agreement, NULL, o->agreed) : st;
 }
 
 /*
- * The aggregators tell that a rank is lost, but for how long it was stopped before
- * counts for those who then agree without it, too.
+ * The aggregators tell that a rank is lost. But the time for which this rank was
+ * stopped also counts for the ranks that then agree without it, so control_comm must
+ * notice it as well.
  *
- * A rank that has lost an aggregator cannot tell the ranks through that aggregator. It
- * waits for them in the agreement on what is done, while they may wait at an aggregator
- * that was only stopped and lives again. So this also looks for a rank that waits.
+ * A rank that has lost an aggregator cannot reach other ranks through that aggregator.
+ * It waits for them in an agreement, while they may wait at an aggregator that was only
+ * stopped and lives again. So this also looks for a rank that waits.
  */
-void trib_agreement_look(struct trib_offload *v)
+void trib_agreement_look(struct trib_offload *o)
 {
-    struct trib_engine *control = &v->control_comm->engine;
-    struct trib_engine *agg = &v->channel->engine;
+    struct trib_engine *control = &o->control_comm->engine;
+    struct trib_engine *agg = &o->agg_comm->engine;
     uint64_t awaited_ns = 0;
 
-    if (!control->failed && trib_comm_try_lock(v->control_comm)) {
+    assert(control != agg);
+    if (!control->failed && trib_comm_try_lock(o->control_comm)) {
         (void)trib_engine_look(control);
         awaited_ns = trib_engine_awaited_ns(control);
-        trib_comm_unlock(v->control_comm);
+        trib_comm_unlock(o->control_comm);
     }
     if (control->failed)
         trib_engine_fail(agg, control->failed, trib_error_text(&control->failure));
     else if (awaited_ns > LEFT_BEHIND_NS)
-        trib_engine_fail(agg, TRIB_ERR_ABORTED, "another rank has lost a service");
+        trib_engine_fail(agg, TRIB_ERR_ABORTED, "another rank has lost an aggregator");
 }
 
-void trib_agreement_close(struct trib_offload *v)
+void trib_agreement_close(struct trib_offload *o)
 {
-    struct trib_comm *control_comm = v->control_comm;
+    struct trib_comm *control_comm = o->control_comm;
 
     trib_progress_thread_stop(control_comm);
     if (control_comm->engine.head)
         trib_engine_fail(&control_comm->engine, TRIB_ERR_ABORTED,
                          "the communicator has failed");
-    trib_plan_destroy(v->agreement);
-    v->agreement = NULL;
+    trib_plan_destroy(o->agreement);
+    o->agreement = NULL;
 }

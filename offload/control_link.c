@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "offload/control_link.h"
 
+#include <assert.h>
 #include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -13,11 +14,10 @@
 
 enum {
     HANDSHAKE_MS = 5000,
-    ALIVES = 3, /* a tribd that lives says so each second: so many may be late */
+    ALIVES = 3, /* missed heartbeats before a tribd is lost: it sends one each second */
 };
 
-/* A tribd is lost when a rank would be, that is stopped or of another host and
- * silent. */
+/* A tribd counts as lost after the time after which a stopped or silent rank does. */
 static int silent_ms(const struct trib_config *cfg)
 {
     const int least = ALIVES * TRIB_SESSION_ALIVE_MS;
@@ -25,7 +25,7 @@ static int silent_ms(const struct trib_config *cfg)
     return cfg->stop_timeout_ms > least ? cfg->stop_timeout_ms : least;
 }
 
-/* Of a service; 0: there is none of that name here, which then is nobody's. */
+/* Finds the user of TRIB_SERVICE_USER; 0: there is no user of that name here. */
 static size_t find_user(const char *name, uid_t *out)
 {
     struct passwd entry, *found = NULL;
@@ -52,7 +52,7 @@ trib_status_t trib_control_link_create(const struct trib_control_link_job *job,
     auth.n_users = find_user(job->cfg.service_user, &user);
     if (!s)
         return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                         "no memory for connections to services");
+                         "no memory for connections to aggregators");
     s->job = job;
     s->log = log;
     s->wait_ms = job->cfg.service_wait_ms;
@@ -99,7 +99,7 @@ static trib_status_t connect_to(struct trib_control_link *s, const char *address
                      strstr(why, "refused") ? ": is tribd started there?" : "");
 }
 
-/* With a sentence, whatever it was. */
+/* Makes sure that an error has a sentence. */
 static trib_status_t answered(struct trib_control_link *s, const char *address,
                               trib_status_t st)
 {
@@ -125,6 +125,7 @@ trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                      .err = &s->err};
     struct trib_session *session;
 
+    assert(which >= 0 && which < s->job->n && s->n < TRIB_AGGREGATORS_MAX);
     trib_error_clear(&s->err);
     trib_status_t st = connect_to(s, address, &opts.fd);
     if (st == TRIB_OK)
@@ -170,7 +171,7 @@ static void fill_join(const struct trib_control_link *s, int node,
     j->tree = (struct trib_control_bytes){s->job->tree, s->job->tree_bytes};
 }
 
-/* A key that was sent in clear protects nothing. */
+/* Refuses to send a key in clear, which would protect nothing. */
 static trib_status_t check_sealed(struct trib_control_link *s,
                                   const struct trib_session *session,
                                   const char *address)
@@ -179,8 +180,8 @@ static trib_status_t check_sealed(struct trib_control_link *s,
         return TRIB_OK;
     return trib_fail(
         &s->err, TRIB_ERR_UNSUPPORTED,
-        "%s: by auth none the key for TRIB_SEAL=1 would go to the service in clear: "
-        "take key or munge (auth of tribd, TRIB_SERVICE_AUTH), or no service",
+        "%s: with auth none the key of TRIB_SEAL=1 would be sent to tribd in clear: "
+        "use auth key or munge (for tribd and TRIB_SERVICE_AUTH), or no TRIB_SERVICE",
         address);
 }
 
@@ -191,6 +192,7 @@ trib_status_t trib_control_link_request(struct trib_control_link *s, int i)
     const uint64_t until = trib_deadline_ms(HANDSHAKE_MS + s->wait_ms);
     struct trib_control m;
 
+    assert(i >= 0 && i < s->n);
     trib_error_clear(&s->err);
     trib_status_t st = trib_session_meet_wait(session, until);
     if (st == TRIB_OK)
@@ -239,6 +241,6 @@ bool trib_control_link_is_whole(const struct trib_control_link *s)
     for (int i = 0; i < s->n; i++)
         ends[i] =
             (struct pollfd){.fd = trib_session_fd(s->sessions[i]), .events = POLLRDHUP};
-    /* Where poll() fails nothing is known: what is sent next tells. */
+    /* If poll() fails, nothing is known: the next message tells. */
     return poll(ends, (nfds_t)s->n, 0) <= 0;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search for services. Its thread connects, proves who it is and asks for room; all
- * of that may take seconds, which no start waits for. What it has got it keeps for a
- * while, until the ranks are at a place where they can go there; after that it gives
- * the room back, and asks anew when they come.
+ * The search for aggregators. Its thread connects, proves who it is and asks to be
+ * admitted. All of that may take seconds, for which no start waits. It keeps what it
+ * gets for a while, until the ranks are ready to go there; after that it gives the
+ * place back, and asks again when they come.
  *
- * The thread frees it all, so that who closes it need not wait: it may be in a call
- * that does not return soon.
+ * The thread frees everything, so that closing the search does not wait: the thread may
+ * be in a call that takes long.
  */
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 enum {
     PAUSE_MOST_MS = 60000,
-    KEEP_MS = 15000, /* room that nobody uses yet; a node waits for twice as long */
+    KEEP_MS = 15000, /* for a place that nobody uses yet; a tribd waits twice as long */
     STEP_MS = 200,
     QUEUE_MS = 1000,
     TAKE_MS = 1000,
@@ -31,11 +32,11 @@ struct trib_discovery {
     int pause_ms;
     _Atomic bool found;
 
-    /* under the mutex */
+    /* The fields below are under the mutex. */
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     bool closed;
-    bool wanted; /* somebody waits in trib_discovery_take */
+    bool wanted; /* a thread waits in trib_discovery_take */
     struct trib_control_link *control_link;
 };
 
@@ -47,8 +48,8 @@ static void discovery_free(struct trib_discovery *s)
     free(s);
 }
 
-/* Those that would have the job, but for `out`, where a refusal is noted; NULL:
- * none. */
+/* Connections to those that admit the job, without those in `out`, to which it adds
+ * each that refuses; NULL: none. */
 static struct trib_control_link *try_without(const struct trib_discovery *s,
                                              uint64_t *out, bool *again)
 {
@@ -75,7 +76,8 @@ static struct trib_control_link *try_without(const struct trib_discovery *s,
     return NULL;
 }
 
-/* Each has been told how many they are: where one refuses, all are asked again. */
+/* Each aggregator is told how many there are, so if one refuses, all are asked
+ * again. */
 static struct trib_control_link *try(const struct trib_discovery *s)
 {
     uint64_t out = s->taken;
@@ -87,7 +89,7 @@ static struct trib_control_link *try(const struct trib_discovery *s)
     return got;
 }
 
-/* With the mutex; until something is wanted, or the moment. */
+/* Waits, with the mutex, until a thread wants the result, or until the moment. */
 static void pause_until(struct trib_discovery *s, uint64_t moment)
 {
     while (!s->closed && !s->wanted && !trib_deadline_passed(moment))
@@ -95,8 +97,8 @@ static void pause_until(struct trib_discovery *s, uint64_t moment)
 }
 
 /*
- * With the mutex: what was admitted is kept, for a while; false: it is lost. Nothing is
- * read, for what nodes say first is for the ranks.
+ * Keeps a place for a while, with the mutex; false: it is lost. Reads nothing, because
+ * the first messages of the aggregators are for the ranks.
  */
 static bool keep(struct trib_discovery *s)
 {
@@ -115,9 +117,10 @@ static bool keep(struct trib_discovery *s)
     return alive;
 }
 
-/* With the mutex: one try. */
+/* Tries once, with the mutex. */
 static void search(struct trib_discovery *s)
 {
+    assert(!s->control_link);
     pthread_mutex_unlock(&s->mutex);
     struct trib_control_link *got = try(s);
     atomic_store(&s->found, got != NULL);
@@ -159,6 +162,7 @@ trib_status_t trib_discovery_open(const struct trib_discovery_opts *opts,
     struct trib_discovery *s = calloc(1, sizeof(*s));
     pthread_t thread;
 
+    assert(opts->pause_ms >= 0 && opts->job->n <= TRIB_AGGREGATORS_MAX);
     *out = NULL;
     if (!s)
         return TRIB_ERR_NO_MEMORY;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "offload/fallback.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,40 +11,41 @@
 #include "offload/offload_plan.h"
 #include "pipeline/payload/undo_log.h"
 
-/* Barriers that are under way come to nothing; of a rank that goes on none is awaited
- * any more. */
-static void stop_confirms(struct trib_offload *v)
+/* Ends the barriers that are under way: a rank that goes on waits for none of them. */
+static void stop_commit_comm(struct trib_offload *o)
 {
-    struct trib_comm *confirms = v->confirms;
+    struct trib_comm *commit_comm = o->commit_comm;
 
-    if (!confirms)
+    if (!commit_comm)
         return;
-    trib_progress_thread_stop(confirms);
-    if (confirms->engine.head)
-        trib_engine_fail(&confirms->engine, TRIB_ERR_ABORTED, "the service is left");
+    trib_progress_thread_stop(commit_comm);
+    if (commit_comm->engine.head)
+        trib_engine_fail(&commit_comm->engine, TRIB_ERR_ABORTED,
+                         "the ranks have left the aggregators");
 }
 
-static void dispose_channel(struct trib_offload *v)
+static void dispose_agg_comm(struct trib_offload *o)
 {
-    struct trib_comm *channel = v->channel, *confirms = v->confirms;
+    struct trib_comm *agg_comm = o->agg_comm, *commit_comm = o->commit_comm;
 
-    stop_confirms(v);
-    trib_offload_quorum_drop_barriers(v);
-    v->channel = v->confirms = NULL;
-    if (channel)
-        trib_agg_comm_dispose(channel);
-    if (confirms)
-        trib_comm_dispose(confirms);
+    stop_commit_comm(o);
+    trib_offload_quorum_drop_barriers(o);
+    o->agg_comm = o->commit_comm = NULL;
+    if (agg_comm)
+        trib_agg_comm_dispose(agg_comm);
+    if (commit_comm)
+        trib_comm_dispose(commit_comm);
 }
 
-static void forget(struct trib_offload *v)
+static void forget(struct trib_offload *o)
 {
-    struct trib_comm *comm = v->home;
+    struct trib_comm *comm = o->parent;
 
-    if (v->way.free)
-        v->way.free(v->way.arg);
-    trib_offload_quorum_drop(v);
-    free(v);
+    assert(comm->offload == o && !o->agg_comm && !o->commit_comm);
+    if (o->provider.free)
+        o->provider.free(o->provider.arg);
+    trib_offload_quorum_drop(o);
+    free(o);
     comm->offload = NULL;
     comm->hooks = NULL;
     comm->engine.aside = NULL;
@@ -51,184 +53,194 @@ static void forget(struct trib_offload *v)
 
 void trib_offload_drop(struct trib_comm *comm)
 {
-    struct trib_offload *v = comm->offload;
+    struct trib_offload *o = comm->offload;
 
-    dispose_channel(v);
-    trib_agreement_close(v);
-    trib_comm_dispose(v->control_comm);
-    trib_comm_dispose(v->spare);
-    forget(v);
+    dispose_agg_comm(o);
+    trib_agreement_close(o);
+    trib_comm_dispose(o->control_comm);
+    trib_comm_dispose(o->fallback_comm);
+    forget(o);
 }
 
 /* Recovery ------------------------------------------------------------------------- */
 
-/* How far all ranks are, and have all done; said has more. */
-static trib_status_t agree(struct trib_offload *v)
+/* Agree how far all ranks are, and which starts all have done: o->agreed. */
+static trib_status_t agree(struct trib_offload *o)
 {
     const int64_t say[TRIB_AGREE_WORDS] = {
-        [TRIB_AGREE_COMMITTED] = (int64_t)v->confirmed,
-        [TRIB_AGREE_STARTED] = (int64_t)v->started,
-        [TRIB_AGREE_LEAVING] = v->leaving,
-        [TRIB_AGREE_LOST] = trib_offload_lost(v),
-        [TRIB_AGREE_ENDED] = (int64_t)v->ended,
+        [TRIB_AGREE_COMMITTED] = (int64_t)o->committed,
+        [TRIB_AGREE_STARTED] = (int64_t)o->started,
+        [TRIB_AGREE_LEAVING] = o->leaving,
+        [TRIB_AGREE_LOST] = trib_offload_lost(o),
+        [TRIB_AGREE_ENDED] = (int64_t)o->ended,
     };
 
-    return trib_agreement_run(v, say);
+    return trib_agreement_run(o, say);
 }
 
-/* That failed as well: a rank is lost, and the communicator with it. */
-void trib_offload_give_up(struct trib_offload *v, const struct trib_comm *by,
+/* fallback_comm or control_comm has failed as well: a rank is lost, and the parent with
+ * it. */
+void trib_offload_give_up(struct trib_offload *o, const struct trib_comm *by,
                           trib_status_t st)
 {
-    char text[sizeof(v->home->err.text)];
+    char text[sizeof(o->parent->err.text)];
 
+    assert(st != TRIB_OK && by);
     snprintf(text, sizeof(text), "%s", trib_last_error(by));
-    v->broken = st;
-    if (!v->in_home)
-        trib_comm_lock(v->home);
-    trib_engine_fail(&v->home->engine, st, text);
-    if (!v->in_home)
-        trib_comm_unlock(v->home);
-    while (v->oldest)
-        trib_start_log_pop(v, st);
-    for (struct trib_offload_plan *s = v->first; s; s = s->next)
-        trib_offload_plan_close(s, st);
-    if (v->way.lost)
-        v->way.lost(v->way.arg);
+    o->broken = st;
+    if (!o->in_parent)
+        trib_comm_lock(o->parent);
+    trib_engine_fail(&o->parent->engine, st, text);
+    if (!o->in_parent)
+        trib_comm_unlock(o->parent);
+    while (o->oldest)
+        trib_start_log_pop(o, st);
+    for (struct trib_offload_plan *p = o->plans; p; p = p->next)
+        trib_offload_plan_close(p, st);
+    if (o->provider.lost)
+        o->provider.lost(o->provider.arg);
 }
 
-/* What the channel has not done, the spare does. */
-static trib_status_t move_to_spare(struct trib_offload *v, uint64_t done)
+/* Do the starts that agg_comm has not done on fallback_comm, and move all plans
+ * there. */
+static trib_status_t move_to_fallback(struct trib_offload *o, uint64_t done)
 {
     trib_status_t st = TRIB_OK;
 
-    while (v->oldest && v->oldest->ordinal <= done)
-        trib_start_log_pop(v, TRIB_OK);
-    for (struct trib_offload_plan *s = v->oldest; s; s = s->newer)
-        if (s->now->run.step != s->step_before)
-            trib_keep_restore(&s->now->run);
-    v->confirmed = done;
-    trib_offload_quorum_forget(v, true);
-    for (struct trib_offload_plan *s = v->first; s && st == TRIB_OK; s = s->next)
-        if (!s->now || s->now->comm != v->spare) /* it may not have come to the
-                                                  * channel */
-            st = trib_offload_plan_move(s, v->spare);
-    for (struct trib_offload_plan *s = v->oldest; s && st == TRIB_OK; s = s->newer)
-        st = trib_offload_plan_restart(s);
+    while (o->oldest && o->oldest->seq <= done)
+        trib_start_log_pop(o, TRIB_OK);
+    for (struct trib_offload_plan *p = o->oldest; p; p = p->newer)
+        if (p->inner->run.step != p->step_before)
+            trib_keep_restore(&p->inner->run);
+    o->committed = done;
+    trib_offload_quorum_forget(o, true);
+    for (struct trib_offload_plan *p = o->plans; p && st == TRIB_OK; p = p->next)
+        if (!p->inner ||
+            p->inner->comm != o->fallback_comm) /* some plans never moved to agg_comm */
+            st = trib_offload_plan_move(p, o->fallback_comm);
+    for (struct trib_offload_plan *p = o->oldest; p && st == TRIB_OK; p = p->newer)
+        st = trib_offload_plan_restart(p);
     return st;
 }
 
-static void say_what_happened(const struct trib_offload *v, uint64_t done)
+static void log_recovery(const struct trib_offload *o, uint64_t done)
 {
     uint64_t pending = 0;
 
-    for (struct trib_offload_plan *s = v->oldest; s; s = s->newer)
-        pending += s->ordinal > done;
-    if (v->said[TRIB_AGREE_LEAVING])
+    for (struct trib_offload_plan *p = o->oldest; p; p = p->newer)
+        pending += p->seq > done;
+    if (o->agreed[TRIB_AGREE_LEAVING])
         trib_log(
-            &v->home->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
-            "more services can be had: the ranks leave these after operation %" PRIu64
-            ", %" PRIu64 " operation%s of this one %s done again",
-            done, pending, pending == 1 ? "" : "s", pending == 1 ? "is" : "are");
+            &o->parent->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
+            "more aggregators are available: the ranks move to them after operation "
+                 "%" PRIu64 "; this rank repeats %" PRIu64 " operation%s",
+            done, pending, pending == 1 ? "" : "s");
     else
-        trib_log(&v->home->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
-                 "%s; the ranks go on without the service, %" PRIu64
-                 " operations of this one are done again",
-                 trib_last_error(v->channel), pending);
+        trib_log(
+            &o->parent->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
+            "%s; the ranks go on without aggregators, and this rank repeats %" PRIu64
+            " operation%s",
+            trib_last_error(o->agg_comm), pending, pending == 1 ? "" : "s");
 }
 
-/* What ranks have said of the channel that some, or all, have lost. */
-static trib_status_t settle(struct trib_offload *v, uint64_t *done_out,
-                            struct trib_comm **by_out)
+/* Find the newest start that any rank has ended, and spread its result and those before
+ * it. */
+static trib_status_t spread_results(struct trib_offload *o, uint64_t *done_out,
+                                    struct trib_comm **by_out)
 {
-    const uint64_t done = (uint64_t)v->said[TRIB_AGREE_COMMITTED];
-    const uint64_t ended = (uint64_t)v->said[TRIB_AGREE_ENDED];
+    const uint64_t done = (uint64_t)o->agreed[TRIB_AGREE_COMMITTED];
+    const uint64_t ended = (uint64_t)o->agreed[TRIB_AGREE_ENDED];
 
+    assert(o->committed <= done);
     *done_out = ended > done ? ended : done;
-    return ended > done ? trib_offload_quorum_spread(v, done, ended, by_out) : TRIB_OK;
+    return ended > done ? trib_offload_quorum_spread(o, done, ended, by_out) : TRIB_OK;
 }
 
-void trib_offload_recover(struct trib_offload *v)
+void trib_offload_recover(struct trib_offload *o)
 {
-    struct trib_comm *by = v->control_comm;
+    struct trib_comm *by = o->control_comm;
     uint64_t done;
 
-    if (!v->channel || v->recovering)
+    if (!o->agg_comm || o->recovering)
         return;
-    v->recovering = true;
-    trib_progress_thread_stop(v->channel);
-    trib_offload_collect_commits(v);
-    trib_offload_quorum_end_all(v);
-    trib_status_t st = agree(v);
+    assert(!o->broken && o->fallback_comm);
+    o->recovering = true;
+    trib_progress_thread_stop(o->agg_comm);
+    trib_offload_collect_commits(o);
+    trib_offload_quorum_end_all(o);
+    trib_status_t st = agree(o);
     if (st == TRIB_OK) {
-        v->ask_at = v->way.open ? (uint64_t)v->said[TRIB_AGREE_STARTED] + 1 : 0;
-        say_what_happened(v, (uint64_t)v->said[TRIB_AGREE_COMMITTED]);
-        st = settle(v, &done, &by);
+        o->next_poll_seq =
+            o->provider.open ? (uint64_t)o->agreed[TRIB_AGREE_STARTED] + 1 : 0;
+        log_recovery(o, (uint64_t)o->agreed[TRIB_AGREE_COMMITTED]);
+        st = spread_results(o, &done, &by);
     }
-    stop_confirms(v);
+    stop_commit_comm(o);
     if (st == TRIB_OK) {
-        by = v->spare;
-        st = move_to_spare(v, done);
+        by = o->fallback_comm;
+        st = move_to_fallback(o, done);
     }
-    v->leaving = false;
-    v->recovering = false;
-    if (st != TRIB_OK) { /* plans that have not left the channel are there until they
-                          * are freed */
-        trib_offload_give_up(v, by, st);
+    o->leaving = false;
+    o->recovering = false;
+    if (st != TRIB_OK) { /* plans may still be on agg_comm, until they are freed */
+        trib_offload_give_up(o, by, st);
         return;
     }
-    dispose_channel(v);
-    if (v->way.lost)
-        v->way.lost(v->way.arg);
+    dispose_agg_comm(o);
+    if (o->provider.lost)
+        o->provider.lost(o->provider.arg);
 }
 
-void trib_offload_leave(struct trib_offload *v)
+void trib_offload_leave(struct trib_offload *o)
 {
-    v->leaving = true;
-    trib_comm_lock(v->channel);
-    trib_engine_fail(&v->channel->engine, TRIB_ERR_ABORTED, "more services can be had");
-    trib_comm_unlock(v->channel);
+    assert(o->agg_comm && o->parent->engine.rank == 0);
+    o->leaving = true;
+    trib_comm_lock(o->agg_comm);
+    trib_engine_fail(&o->agg_comm->engine, TRIB_ERR_ABORTED,
+                     "more aggregators are available");
+    trib_comm_unlock(o->agg_comm);
 }
 
 /*
- * One agreement, whether the channel failed or not: a rank that is here may be awaited
- * by ranks for whom it failed, and what all ranks say to the control_comm must be the
- * same. It may have results that they have not.
+ * Takes part in one agreement in any case. Ranks whose agg_comm has failed may wait for
+ * a rank that leaves, all ranks must run the same agreements, and this rank may have
+ * results that others lack.
  */
 trib_status_t trib_offload_detach(struct trib_comm *comm)
 {
-    struct trib_offload *v = comm->offload;
-    struct trib_comm *by = v->control_comm;
+    struct trib_offload *o = comm->offload;
+    struct trib_comm *by = o->control_comm;
     trib_status_t st = TRIB_OK;
     uint64_t done;
 
-    if (comm->engine.failed) /* nobody to agree with */
-        v->broken = comm->engine.failed;
-    if (!v->broken && v->channel) {
-        trib_progress_thread_stop(v->channel);
-        st = agree(v);
-        if (st == TRIB_OK && v->said[TRIB_AGREE_LOST])
-            st = settle(v, &done, &by);
-    } else if (!v->broken && v->asking) {
-        st = trib_agreement_wait(v);
+    assert(!o->plans && !o->oldest);
+    if (comm->engine.failed) /* there is nobody to agree with */
+        o->broken = comm->engine.failed;
+    if (!o->broken && o->agg_comm) {
+        trib_progress_thread_stop(o->agg_comm);
+        st = agree(o);
+        if (st == TRIB_OK && o->agreed[TRIB_AGREE_LOST])
+            st = spread_results(o, &done, &by);
+    } else if (!o->broken && o->polling) {
+        st = trib_agreement_wait(o);
     }
     if (st != TRIB_OK)
-        trib_offload_give_up(v, by, st);
-    dispose_channel(v);
-    trib_agreement_close(v);
+        trib_offload_give_up(o, by, st);
+    dispose_agg_comm(o);
+    trib_agreement_close(o);
     if (comm->engine.failed) {
-        trib_comm_dispose(v->control_comm);
-        trib_comm_dispose(v->spare);
+        trib_comm_dispose(o->control_comm);
+        trib_comm_dispose(o->fallback_comm);
     } else {
-        const trib_status_t left = trib_free_comm(v->control_comm);
-        st = trib_free_comm(v->spare);
+        const trib_status_t left = trib_free_comm(o->control_comm);
+        st = trib_free_comm(o->fallback_comm);
         st = st == TRIB_OK ? left : st;
     }
-    forget(v);
+    forget(o);
     return st;
 }
 
-/* With its lock. */
+/* The caller holds the engine's lock. */
 static void drive(struct trib_engine *e)
 {
     if (trib_engine_progress(e))
@@ -239,38 +251,38 @@ static void drive(struct trib_engine *e)
 
 void trib_offload_poll(struct trib_comm *comm)
 {
-    struct trib_offload *v = comm->offload;
+    struct trib_offload *o = comm->offload;
 
-    if (!v->channel || v->recovering || v->broken)
+    if (!o->agg_comm || o->recovering || o->broken)
         return;
-    if (v->way.look)
-        v->way.look(v->way.arg);
-    if (!v->channel->engine.failed && trib_comm_try_lock(v->channel)) {
-        drive(&v->channel->engine);
-        trib_agreement_look(v);
-        trib_comm_unlock(v->channel);
+    if (o->provider.look)
+        o->provider.look(o->provider.arg);
+    if (!o->agg_comm->engine.failed && trib_comm_try_lock(o->agg_comm)) {
+        drive(&o->agg_comm->engine);
+        trib_agreement_look(o);
+        trib_comm_unlock(o->agg_comm);
     }
-    if (v->confirms && trib_comm_try_lock(v->confirms)) {
-        if (v->confirms->engine.head)
-            drive(&v->confirms->engine);
-        trib_comm_unlock(v->confirms);
+    if (o->commit_comm && trib_comm_try_lock(o->commit_comm)) {
+        if (o->commit_comm->engine.head)
+            drive(&o->commit_comm->engine);
+        trib_comm_unlock(o->commit_comm);
     }
-    if (trib_offload_lost(v))
-        trib_offload_recover(v);
+    if (trib_offload_lost(o))
+        trib_offload_recover(o);
 }
 
 void trib_offload_forget_in_child(struct trib_comm *comm)
 {
-    struct trib_offload *v = comm->offload;
+    struct trib_offload *o = comm->offload;
 
-    if (v->channel)
-        trib_comm_drop_copy(v->channel);
-    trib_offload_quorum_drop_barriers(v);
-    trib_offload_quorum_drop(v);
-    if (v->confirms)
-        trib_comm_drop_copy(v->confirms);
-    trib_plan_destroy(v->agreement);
-    trib_comm_drop_copy(v->control_comm);
-    trib_comm_drop_copy(v->spare);
-    free(v);
+    if (o->agg_comm)
+        trib_comm_drop_copy(o->agg_comm);
+    trib_offload_quorum_drop_barriers(o);
+    trib_offload_quorum_drop(o);
+    if (o->commit_comm)
+        trib_comm_drop_copy(o->commit_comm);
+    trib_plan_destroy(o->agreement);
+    trib_comm_drop_copy(o->control_comm);
+    trib_comm_drop_copy(o->fallback_comm);
+    free(o);
 }

@@ -3,12 +3,15 @@ noinst_LTLIBRARIES += liboffload.la
 libtributary_all_la_LIBADD += liboffload.la
 liboffload_la_SOURCES = \
 	offload/admission.c \
+	offload/agg_comm.c offload/agg_comm.h \
+	offload/agg_provider.h \
 	offload/agg_tree.c offload/agg_tree.h \
+	offload/agg_wireup.c \
 	offload/agreement.c \
-	offload/channel.c offload/channel.h \
 	offload/control_link.c offload/control_link.h \
 	offload/discovery.c \
 	offload/fallback.c offload/fallback.h \
+	offload/job_request.c \
 	offload/offload_calls.c \
 	offload/offload_memory.c \
 	offload/offload_partial.c \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables by which comm/ reaches offloaded plans (comm/plan_ops.h), and what
- * attaches them.
+ * The tables through which comm/ calls offloaded plans (comm/plan_ops.h), and the call
+ * that attaches them.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,23 +19,23 @@ static char *copy_text(const char *text)
     return text ? strdup(text) : NULL;
 }
 
-static void link_plan(struct trib_offload_plan *s)
+static void link_plan(struct trib_offload_plan *p)
 {
-    struct trib_offload_plan **end = &s->offload->first;
+    struct trib_offload_plan **end = &p->offload->plans;
 
     while (*end)
         end = &(*end)->next;
-    *end = s;
+    *end = p;
 }
 
-static void unlink_plan(struct trib_offload_plan *s)
+static void unlink_plan(struct trib_offload_plan *p)
 {
-    struct trib_offload_plan **at = &s->offload->first;
+    struct trib_offload_plan **at = &p->offload->plans;
 
-    while (*at && *at != s)
+    while (*at && *at != p)
         at = &(*at)->next;
     if (*at)
-        *at = s->next;
+        *at = p->next;
 }
 
 static bool takes(const struct trib_comm *comm, trib_coll_t coll,
@@ -50,190 +51,192 @@ static bool takes(const struct trib_comm *comm, trib_coll_t coll,
 static trib_status_t make(struct trib_plan *plan, trib_coll_t coll,
                           const trib_desc_t *desc)
 {
-    struct trib_offload *v = plan->comm->offload;
-    struct trib_offload_plan *s = calloc(1, sizeof(*s));
+    struct trib_offload *o = plan->comm->offload;
+    struct trib_offload_plan *p = calloc(1, sizeof(*p));
 
-    if (!s)
+    if (!p)
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
-    plan->offload = s;
+    assert(o && !plan->offload);
+    plan->offload = p;
     plan->ops = &ops;
-    s->offload = v;
-    s->absent = calloc((size_t)plan->comm->engine.ranks, sizeof(*s->absent));
-    s->coll = coll;
-    s->desc = *desc;
-    s->desc.codec = copy_text(desc->codec);
-    s->desc.feedback = copy_text(desc->feedback);
-    s->desc.quorum = copy_text(desc->quorum);
-    s->desc.name = copy_text(desc->name);
-    s->desc.algorithm = NULL;
-    if ((desc->codec && !s->desc.codec) || (desc->feedback && !s->desc.feedback) ||
-        (desc->quorum && !s->desc.quorum) || (desc->name && !s->desc.name) ||
-        !s->absent)
+    p->offload = o;
+    p->absent = calloc((size_t)plan->comm->engine.ranks, sizeof(*p->absent));
+    p->coll = coll;
+    p->desc = *desc;
+    p->desc.codec = copy_text(desc->codec);
+    p->desc.feedback = copy_text(desc->feedback);
+    p->desc.quorum = copy_text(desc->quorum);
+    p->desc.name = copy_text(desc->name);
+    p->desc.algorithm = NULL;
+    if ((desc->codec && !p->desc.codec) || (desc->feedback && !p->desc.feedback) ||
+        (desc->quorum && !p->desc.quorum) || (desc->name && !p->desc.name) ||
+        !p->absent)
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
-    link_plan(s);
-    if (trib_offload_lost(v))
-        trib_offload_recover(v);
-    struct trib_comm *by = v->channel && !v->broken ? v->channel : v->spare;
-    trib_status_t st = trib_offload_plan_make_inner(s, by, &s->now);
+    link_plan(p);
+    if (trib_offload_lost(o))
+        trib_offload_recover(o);
+    struct trib_comm *by = o->agg_comm && !o->broken ? o->agg_comm : o->fallback_comm;
+    trib_status_t st = trib_offload_plan_make_inner(p, by, &p->inner);
     if (st == TRIB_OK && by->aggregators)
-        st = trib_offload_plan_make_commit(v, s->now, &s->confirm);
+        st = trib_offload_plan_make_commit(o, p->inner, &p->commit);
     if (st == TRIB_OK)
-        st = trib_offload_quorum_make(s);
-    if (st != TRIB_OK && trib_offload_lost(v)) {
-        trib_offload_recover(v); /* makes what there is no plan for, too */
-        st = v->broken;
+        st = trib_offload_quorum_make(p);
+    if (st != TRIB_OK && trib_offload_lost(o)) {
+        trib_offload_recover(o); /* also makes plans that have no inner plan yet */
+        st = o->broken;
     } else if (st != TRIB_OK) {
-        return trib_offload_plan_refused(s, by, st);
+        return trib_offload_plan_refused(p, by, st);
     }
     return st;
 }
 
 static void destroy(struct trib_plan *plan)
 {
-    struct trib_offload_plan *s = plan->offload;
+    struct trib_offload_plan *p = plan->offload;
 
-    unlink_plan(s);
-    trib_offload_quorum_free(s);
-    trib_plan_destroy(s->now);
-    trib_plan_destroy(s->confirm);
-    free((char *)(uintptr_t)s->desc.codec);
-    free((char *)(uintptr_t)s->desc.feedback);
-    free((char *)(uintptr_t)s->desc.quorum);
-    free((char *)(uintptr_t)s->desc.name);
-    free(s->absent);
-    free(s->fed);
-    free(s);
+    unlink_plan(p);
+    trib_offload_quorum_free(p);
+    trib_plan_destroy(p->inner);
+    trib_plan_destroy(p->commit);
+    free((char *)(uintptr_t)p->desc.codec);
+    free((char *)(uintptr_t)p->desc.feedback);
+    free((char *)(uintptr_t)p->desc.quorum);
+    free((char *)(uintptr_t)p->desc.name);
+    free(p->absent);
+    free(p->ready);
+    free(p);
 }
 
 static struct trib_plan *computing(struct trib_plan *plan)
 {
-    return plan->offload->now;
+    return plan->offload->inner;
 }
 
-/* Which channel there is, and with it the plan, before a start: the same on all
+/* Before a start, decide on its communicator, and move the plan there: the same on all
  * ranks. */
-static void find_way(struct trib_offload_plan *s)
+static void find_agg_comm(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
+    struct trib_offload *o = p->offload;
 
-    while (!v->broken) {
-        if (v->channel && v->way.look)
-            v->way.look(v->way.arg);
-        if (v->channel && v->way.found && v->way.found(v->way.arg))
-            trib_offload_leave(v);
-        if (trib_offload_lost(v))
-            trib_offload_recover(v);
-        if (!v->channel && v->ask_at && !v->broken)
-            trib_offload_rejoin(v, s);
-        if (v->broken || !v->channel || s->now->comm == v->channel)
+    while (!o->broken) {
+        if (o->agg_comm && o->provider.look)
+            o->provider.look(o->provider.arg);
+        if (o->agg_comm && o->provider.found && o->provider.found(o->provider.arg))
+            trib_offload_leave(o);
+        if (trib_offload_lost(o))
+            trib_offload_recover(o);
+        if (!o->agg_comm && o->next_poll_seq && !o->broken)
+            trib_offload_rejoin(o, p);
+        if (o->broken || !o->agg_comm || p->inner->comm == o->agg_comm)
             return;
-        const trib_status_t st = trib_offload_plan_move(s, v->channel);
+        const trib_status_t st = trib_offload_plan_move(p, o->agg_comm);
         if (st == TRIB_OK)
             return;
-        trib_comm_lock(v->channel);
-        trib_engine_fail(&v->channel->engine, st, trib_last_error(v->channel));
-        trib_comm_unlock(v->channel);
+        trib_comm_lock(o->agg_comm);
+        trib_engine_fail(&o->agg_comm->engine, st, trib_last_error(o->agg_comm));
+        trib_comm_unlock(o->agg_comm);
     }
 }
 
 static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
 {
-    struct trib_offload_plan *s = plan->offload;
-    struct trib_offload *v = s->offload;
+    struct trib_offload_plan *p = plan->offload;
+    struct trib_offload *o = p->offload;
 
-    if (s->open)
+    if (p->open)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_BUSY,
-            "the plan was started before and is not done: wait first");
-    find_way(s);
-    while (!v->broken && trib_offload_quorum_uncommitted(s)) {
-        trib_offload_quorum_fence(s);
-        find_way(s);
+            "the plan was started before and has not ended: wait for it first");
+    find_agg_comm(p);
+    while (!o->broken && trib_offload_quorum_uncommitted(p)) {
+        trib_offload_quorum_fence(p);
+        find_agg_comm(p);
     }
-    if (v->broken)
-        return v->broken;
-    s->send = send;
-    s->recv = recv;
-    s->number = ++v->home->starts;
-    s->of_calls = plan->identity.of_calls;
-    s->n_fed = 0;
-    memset(s->absent, 0, (size_t)v->home->engine.ranks * sizeof(*s->absent));
-    trib_offload_plan_number(s); /* also of a first start that the others have ended:
-                            * its number is in the key */
-    if (trib_offload_quorum_start_committed(s))
+    if (o->broken)
+        return o->broken;
+    assert(p->inner && !p->pending);
+    p->send = send;
+    p->recv = recv;
+    p->number = ++o->parent->starts;
+    p->of_calls = plan->identity.of_calls;
+    p->n_ready = 0;
+    memset(p->absent, 0, (size_t)o->parent->engine.ranks * sizeof(*p->absent));
+    trib_offload_plan_number(
+        p); /* its number settles the key, also if others have ended this start */
+    if (trib_offload_quorum_start_committed(p))
         return TRIB_OK;
-    s->step_before = s->now->run.step;
-    trib_status_t st = trib_offload_plan_start_both(s, v->started + 1);
-    if (st != TRIB_OK && !trib_offload_lost(v)) {
-        v->home->starts--; /* nothing was started */
-        return trib_offload_plan_refused(s, s->now->comm, st);
+    p->step_before = p->inner->run.step;
+    trib_status_t st = trib_offload_plan_start_both(p, o->started + 1);
+    if (st != TRIB_OK && !trib_offload_lost(o)) {
+        o->parent->starts--; /* nothing was started */
+        return trib_offload_plan_refused(p, p->inner->comm, st);
     }
-    trib_start_log_push(s);
+    trib_start_log_push(p);
     if (st == TRIB_OK)
         return TRIB_OK;
-    trib_offload_recover(v);
-    return v->broken;
+    trib_offload_recover(o);
+    return o->broken;
 }
 
-static trib_status_t note_fed(struct trib_offload_plan *s, size_t first, size_t count)
+static trib_status_t note_ready(struct trib_offload_plan *p, size_t first, size_t count)
 {
-    if (s->n_fed == s->room_fed) {
-        const size_t room = s->room_fed ? 2 * s->room_fed : 16;
-        struct trib_ready_range *fed = realloc(s->fed, room * sizeof(*fed));
+    if (p->n_ready == p->max_ready) {
+        const size_t room = p->max_ready ? 2 * p->max_ready : 16;
+        struct trib_ready_range *fed = realloc(p->ready, room * sizeof(*fed));
         if (!fed)
             return trib_comm_fail(
-                s->offload->home, TRIB_ERR_NO_MEMORY,
+                p->offload->parent, TRIB_ERR_NO_MEMORY,
                 "no memory to note what was named by trib_plan_ready");
-        s->fed = fed;
-        s->room_fed = room;
+        p->ready = fed;
+        p->max_ready = room;
     }
-    s->fed[s->n_fed++] = (struct trib_ready_range){first, count};
+    p->ready[p->n_ready++] = (struct trib_ready_range){first, count};
     return TRIB_OK;
 }
 
 static trib_status_t ready(struct trib_plan *plan, size_t first, size_t count)
 {
-    struct trib_offload_plan *s = plan->offload;
-    struct trib_offload *v = s->offload;
+    struct trib_offload_plan *p = plan->offload;
+    struct trib_offload *o = p->offload;
 
-    if (trib_offload_lost(v))
-        trib_offload_recover(v);
-    if (v->broken)
-        return v->broken;
-    if (s->due)
-        return note_fed(s, first, count);
-    trib_status_t st = trib_plan_ready(s->now, first, count);
+    if (trib_offload_lost(o))
+        trib_offload_recover(o);
+    if (o->broken)
+        return o->broken;
+    if (p->pending_result)
+        return note_ready(p, first, count);
+    trib_status_t st = trib_plan_ready(p->inner, first, count);
     if (st == TRIB_OK)
-        return note_fed(s, first, count);
-    if (!trib_offload_lost(v))
-        return trib_offload_plan_refused(s, s->now->comm, st);
-    st = note_fed(s, first, count);
-    trib_offload_recover(v);
-    return st == TRIB_OK ? v->broken : st;
+        return note_ready(p, first, count);
+    if (!trib_offload_lost(o))
+        return trib_offload_plan_refused(p, p->inner->comm, st);
+    st = note_ready(p, first, count);
+    trib_offload_recover(o);
+    return st == TRIB_OK ? o->broken : st;
 }
 
 static trib_status_t test(struct trib_plan *plan)
 {
-    struct trib_offload_plan *s = plan->offload;
+    struct trib_offload_plan *p = plan->offload;
 
-    if (s->open)
-        trib_offload_plan_advance(s);
-    return s->open ? TRIB_INPROGRESS : s->status;
+    if (p->open)
+        trib_offload_plan_advance(p);
+    return p->open ? TRIB_INPROGRESS : p->status;
 }
 
 static trib_status_t wait(struct trib_plan *plan)
 {
-    struct trib_offload_plan *s = plan->offload;
+    struct trib_offload_plan *p = plan->offload;
 
-    while (s->open) {
-        if (s->due && trib_offload_plan_needs_input(s))
+    while (p->open) {
+        if (p->pending_result && trib_offload_plan_needs_input(p))
             return trib_comm_fail(
                 plan->comm, TRIB_ERR_INVALID,
                 "the plan waits for elements that trib_plan_ready has not "
                 "named");
-        trib_offload_plan_wait(s);
+        trib_offload_plan_wait(p);
     }
-    return s->status;
+    return p->status;
 }
 
 static bool busy(const struct trib_plan *plan)
@@ -258,9 +261,9 @@ static trib_status_t idle(struct trib_plan *plan, const char *call)
 
 static trib_status_t answer(struct trib_plan *plan, trib_status_t st)
 {
-    return st == TRIB_OK
-               ? st
-               : trib_offload_plan_refused(plan->offload, plan->offload->now->comm, st);
+    return st == TRIB_OK ? st
+                         : trib_offload_plan_refused(plan->offload,
+                                                     plan->offload->inner->comm, st);
 }
 
 static trib_status_t state_save(struct trib_plan *plan, void *state, size_t bytes,
@@ -269,8 +272,8 @@ static trib_status_t state_save(struct trib_plan *plan, void *state, size_t byte
     trib_status_t st = idle(plan, "trib_plan_state_save");
 
     return st != TRIB_OK ? st
-                         : answer(plan, trib_plan_state_save(plan->offload->now, state,
-                                                             bytes, bytes_out));
+                         : answer(plan, trib_plan_state_save(plan->offload->inner,
+                                                             state, bytes, bytes_out));
 }
 
 static trib_status_t state_load(struct trib_plan *plan, const void *state, size_t bytes)
@@ -279,7 +282,7 @@ static trib_status_t state_load(struct trib_plan *plan, const void *state, size_
 
     return st != TRIB_OK
                ? st
-               : answer(plan, trib_plan_state_load(plan->offload->now, state, bytes));
+               : answer(plan, trib_plan_state_load(plan->offload->inner, state, bytes));
 }
 
 static trib_status_t sent(struct trib_plan *plan, const unsigned char **mask_out,
@@ -289,7 +292,7 @@ static trib_status_t sent(struct trib_plan *plan, const unsigned char **mask_out
 
     return st != TRIB_OK
                ? st
-               : answer(plan, trib_plan_sent(plan->offload->now, mask_out, sent_out));
+               : answer(plan, trib_plan_sent(plan->offload->inner, mask_out, sent_out));
 }
 
 static trib_status_t run(struct trib_plan *plan, const void *send, void *recv)
@@ -301,23 +304,23 @@ static trib_status_t run(struct trib_plan *plan, const void *send, void *recv)
 
 static const void *input(const struct trib_plan *plan)
 {
-    const struct trib_offload_plan *s = plan->offload;
+    const struct trib_offload_plan *p = plan->offload;
 
-    return !s->open ? NULL : s->send ? s->send : s->recv;
+    return !p->open ? NULL : p->send ? p->send : p->recv;
 }
 
-/* What aggregators have under way ends, too, and the ranks are not to do it again by
+/* Ends what aggregators have under way as well; the ranks must not repeat it by
  * themselves. */
 static void fail(struct trib_plan *plan, trib_status_t status, const char *text)
 {
-    const struct trib_offload *v = plan->offload->offload;
+    const struct trib_offload *o = plan->offload->offload;
 
-    trib_comm_fail_all(v->spare, status, text);
-    trib_comm_fail_all(v->control_comm, status, text);
-    if (v->confirms)
-        trib_comm_fail_all(v->confirms, status, text);
-    if (v->channel)
-        trib_comm_fail_all(v->channel, status, text);
+    trib_comm_fail_all(o->fallback_comm, status, text);
+    trib_comm_fail_all(o->control_comm, status, text);
+    if (o->commit_comm)
+        trib_comm_fail_all(o->commit_comm, status, text);
+    if (o->agg_comm)
+        trib_comm_fail_all(o->agg_comm, status, text);
 }
 
 static const struct trib_plan_ops ops = {
@@ -349,24 +352,26 @@ const struct trib_comm_hooks trib_offload_hooks = {
     .forget_in_child = trib_offload_forget_in_child,
 };
 
-/* While the home's engine waits, with its lock. */
-static void look_from_home(void *arg)
+/* The idle hook of the parent's engine, with the parent's lock. */
+static void poll_from_parent(void *arg)
 {
-    struct trib_offload *v = arg;
+    struct trib_offload *o = arg;
 
-    v->in_home = true;
-    trib_offload_poll(v->home);
-    v->in_home = false;
+    assert(!o->in_parent);
+    o->in_parent = true;
+    trib_offload_poll(o->parent);
+    o->in_parent = false;
 }
 
-/* It carries a few numbers at a time. */
-static struct trib_config control_settings(const struct trib_comm *home)
+/* Settings of control_comm and commit_comm, which carry a few numbers at a time. */
+static struct trib_config control_settings(const struct trib_comm *parent)
 {
-    struct trib_config cfg = home->cfg;
+    struct trib_config cfg = parent->cfg;
 
     cfg.window = 1;
     cfg.chunk = CONTROL_CHUNK;
-    cfg.origin[TRIB_CONFIG_ROW_chunk] = TRIB_ORIGIN_API; /* not to be enlarged */
+    cfg.origin[TRIB_CONFIG_ROW_chunk] =
+        TRIB_ORIGIN_API; /* the wireup must not enlarge it */
     cfg.encode_threads = 0;
     return cfg;
 }
@@ -374,35 +379,36 @@ static struct trib_config control_settings(const struct trib_comm *home)
 trib_status_t trib_offload_attach(struct trib_comm *comm)
 {
     const struct trib_config small = control_settings(comm);
-    struct trib_offload *v = calloc(1, sizeof(*v));
-    struct trib_comm *spare = NULL, *control_comm = NULL, *confirms = NULL;
+    struct trib_offload *o = calloc(1, sizeof(*o));
+    struct trib_comm *fallback_comm = NULL, *control_comm = NULL, *commit_comm = NULL;
 
-    trib_status_t st = trib_split(comm, 0, 0, &spare);
+    assert(!comm->offload && !comm->hooks);
+    trib_status_t st = trib_split(comm, 0, 0, &fallback_comm);
     if (st == TRIB_OK)
         st = trib_comm_dup(comm, &small, &control_comm);
     if (st == TRIB_OK)
-        st = trib_comm_dup(comm, &small, &confirms);
-    if (st == TRIB_OK && !v)
-        st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a service");
+        st = trib_comm_dup(comm, &small, &commit_comm);
+    if (st == TRIB_OK && !o)
+        st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for an offload");
     if (st != TRIB_OK) {
-        if (spare)
-            trib_comm_dispose(spare);
+        if (fallback_comm)
+            trib_comm_dispose(fallback_comm);
         if (control_comm)
             trib_comm_dispose(control_comm);
-        if (confirms)
-            trib_comm_dispose(confirms);
-        free(v);
+        if (commit_comm)
+            trib_comm_dispose(commit_comm);
+        free(o);
         return st;
     }
-    spare->stands_in = true;
-    v->home = comm;
-    v->spare = spare;
-    v->control_comm = control_comm;
-    v->confirms = confirms;
-    v->stride = 1;
-    comm->offload = v;
+    fallback_comm->stands_in = true;
+    o->parent = comm;
+    o->fallback_comm = fallback_comm;
+    o->control_comm = control_comm;
+    o->commit_comm = commit_comm;
+    o->poll_every = 1;
+    comm->offload = o;
     comm->hooks = &trib_offload_hooks;
-    comm->engine.aside = look_from_home;
-    comm->engine.aside_arg = v;
+    comm->engine.aside = poll_from_parent;
+    comm->engine.aside_arg = o;
     return TRIB_OK;
 }

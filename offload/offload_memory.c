@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that the communicators beside the home reach, and what they have counted.
+ * Registered memory and statistics of the communicators beside the parent.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "offload/offload_plan.h"
@@ -19,16 +20,17 @@ static void register_in(struct trib_comm *comm, void *ptr, size_t bytes)
 
 void trib_offload_register(struct trib_comm *comm, void *ptr, size_t bytes)
 {
-    register_in(comm->offload->channel, ptr, bytes);
-    register_in(comm->offload->spare, ptr, bytes);
+    register_in(comm->offload->agg_comm, ptr, bytes);
+    register_in(comm->offload->fallback_comm, ptr, bytes);
 }
 
-void trib_offload_register_all(struct trib_offload *v)
+void trib_offload_register_all(struct trib_offload *o)
 {
-    const struct trib_memories *m = &v->home->engine.memories;
+    const struct trib_memories *m = &o->parent->engine.memories;
 
+    assert(o->agg_comm);
     for (size_t i = 0; i < m->n; i++)
-        register_in(v->channel, m->list[i].ptr, m->list[i].bytes);
+        register_in(o->agg_comm, m->list[i].ptr, m->list[i].bytes);
 }
 
 static void deregister_in(struct trib_comm *comm, void *ptr)
@@ -45,13 +47,14 @@ static void deregister_in(struct trib_comm *comm, void *ptr)
 
 trib_status_t trib_offload_deregister(struct trib_comm *comm, void *ptr)
 {
-    struct trib_offload *v = comm->offload;
+    struct trib_offload *o = comm->offload;
 
-    for (const struct trib_offload_plan *s = v->first; s; s = s->next)
+    assert(o && o->parent == comm);
+    for (const struct trib_offload_plan *s = o->plans; s; s = s->next)
         if (s->open)
             return TRIB_ERR_BUSY;
-    deregister_in(v->channel, ptr);
-    deregister_in(v->spare, ptr);
+    deregister_in(o->agg_comm, ptr);
+    deregister_in(o->fallback_comm, ptr);
     return TRIB_OK;
 }
 
@@ -78,23 +81,24 @@ static void mark_connected(struct trib_comm *comm, int ranks, bool *connected)
 {
     if (!comm)
         return;
+    assert(comm->engine.ranks == ranks);
     trib_comm_lock(comm);
     for (int r = 0; r < ranks; r++)
         connected[r] |= comm->engine.links[r].connected;
     trib_comm_unlock(comm);
 }
 
-/* Ranks, however many connections there are to each. */
-static void count_peers(const struct trib_offload *v, trib_stats_t *stats)
+/* Count ranks, however many connections there are to each. */
+static void count_peers(const struct trib_offload *o, trib_stats_t *stats)
 {
-    const int ranks = v->home->engine.ranks;
+    const int ranks = o->parent->engine.ranks;
     bool *connected = calloc((size_t)ranks, sizeof(*connected));
 
     if (!connected)
         return;
-    mark_connected(v->home, ranks, connected);
-    mark_connected(v->channel, ranks, connected);
-    mark_connected(v->spare, ranks, connected);
+    mark_connected(o->parent, ranks, connected);
+    mark_connected(o->agg_comm, ranks, connected);
+    mark_connected(o->fallback_comm, ranks, connected);
     stats->peers = 0;
     for (int r = 0; r < ranks; r++)
         stats->peers += connected[r];
@@ -104,7 +108,7 @@ static void count_peers(const struct trib_offload *v, trib_stats_t *stats)
 void trib_offload_stats(const struct trib_comm *comm, trib_stats_t *stats)
 {
     count_peers(comm->offload, stats);
-    add_stats(comm->offload->channel, stats);
-    add_stats(comm->offload->spare, stats);
+    add_stats(comm->offload->agg_comm, stats);
+    add_stats(comm->offload->fallback_comm, stats);
     stats->served = comm->offload->offloaded;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans that are served with a quorum: results that a user has before all ranks have
- * them.
+ * Offloaded plans with a quorum: results that a user has before all ranks have them.
  *
- * Starts of the channel have one order, in which each rank ends them. So of a rank that
- * has ended start n all before it are ended, too, and of those that are not confirmed
- * it has a copy: each plan has room for one, since its next start waits until the last
- * is confirmed.
+ * The starts of agg_comm have one order, in which each rank ends them. So a rank that
+ * has ended start n has ended all before it, and it has a copy of each result that is
+ * not committed. Each plan has room for one copy, because its next start waits until
+ * the last one is committed.
  */
 #include "base/text.h"
 #include "offload/offload_plan.h"
@@ -17,31 +16,31 @@
 
 #include "pipeline/payload/partial.h"
 
-static int ranks_of(const struct trib_offload *v)
+static int ranks_of(const struct trib_offload *o)
 {
-    return v->home->engine.ranks;
+    return o->parent->engine.ranks;
 }
 
-bool trib_offload_plan_has_quorum(const struct trib_offload_plan *s)
+bool trib_offload_plan_has_quorum(const struct trib_offload_plan *p)
 {
-    return s->now && s->now->run.desc.quorum.need;
+    return p->inner && p->inner->run.desc.quorum.need;
 }
 
-bool trib_offload_any_quorum(const struct trib_offload *v)
+bool trib_offload_any_quorum(const struct trib_offload *o)
 {
-    for (const struct trib_offload_plan *s = v->first; s; s = s->next)
-        if (s->now && s->now->has_quorum)
+    for (const struct trib_offload_plan *p = o->plans; p; p = p->next)
+        if (p->inner && p->inner->has_quorum)
             return true;
     return false;
 }
 
-/* Results that are kept ------------------------------------------------------------ */
+/* Kept results --------------------------------------------------------------------- */
 
-static void free_known(struct trib_committed_start *k)
+static void free_committed(struct trib_committed_start *k)
 {
     if (!k)
         return;
-    trib_plan_destroy(k->confirm);
+    trib_plan_destroy(k->commit);
     free(k->start);
     free(k);
 }
@@ -54,7 +53,7 @@ static bool is_running(const struct trib_plan *plan)
     return state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
 }
 
-static struct trib_committed_start *make_known(struct trib_quorum_start *start)
+static struct trib_committed_start *make_committed(struct trib_quorum_start *start)
 {
     struct trib_committed_start *k = start ? calloc(1, sizeof(*k)) : NULL;
 
@@ -72,166 +71,174 @@ static void append(struct trib_committed_start **list, struct trib_committed_sta
     *list = k;
 }
 
-trib_status_t trib_offload_quorum_make(struct trib_offload_plan *s)
+trib_status_t trib_offload_quorum_make(struct trib_offload_plan *p)
 {
-    free_known(s->known);
-    s->known = NULL;
-    if (!trib_offload_plan_has_quorum(s))
+    free_committed(p->committed);
+    p->committed = NULL;
+    if (!trib_offload_plan_has_quorum(p))
         return TRIB_OK;
-    s->known = make_known(trib_quorum_room(&s->now->run));
-    return s->known
+    p->committed = make_committed(trib_quorum_room(&p->inner->run));
+    return p->committed
                ? TRIB_OK
-               : trib_comm_fail(s->now->comm, TRIB_ERR_NO_MEMORY,
+               : trib_comm_fail(p->inner->comm, TRIB_ERR_NO_MEMORY,
                                 "no memory for the result of a plan with a quorum");
 }
 
-void trib_offload_quorum_free(struct trib_offload_plan *s)
+void trib_offload_quorum_free(struct trib_offload_plan *p)
 {
-    struct trib_committed_start *k = s->known;
-    const bool kept = k && trib_offload_quorum_uncommitted(s);
+    struct trib_committed_start *k = p->committed;
+    const bool kept = k && trib_offload_quorum_uncommitted(p);
 
-    trib_start_log_remove(s);
-    free(s->due);
-    s->due = NULL;
-    s->known = NULL;
+    trib_start_log_remove(p);
+    free(p->pending_result);
+    p->pending_result = NULL;
+    p->committed = NULL;
     if (!kept) {
-        free_known(k);
+        free_committed(k);
         return;
     }
-    k->confirm = s->confirm;
-    s->confirm = NULL;
-    append(&s->offload->freed, k);
+    k->commit = p->commit;
+    p->commit = NULL;
+    append(&p->offload->freed, k);
 }
 
-void trib_offload_quorum_drop_barriers(struct trib_offload *v)
+void trib_offload_quorum_drop_barriers(struct trib_offload *o)
 {
-    for (struct trib_committed_start *k = v->freed; k; k = k->next) {
-        trib_plan_destroy(k->confirm);
-        k->confirm = NULL;
+    for (struct trib_committed_start *k = o->freed; k; k = k->next) {
+        trib_plan_destroy(k->commit);
+        k->commit = NULL;
     }
 }
 
-void trib_offload_quorum_drop(struct trib_offload *v)
+void trib_offload_quorum_drop(struct trib_offload *o)
 {
-    trib_offload_quorum_forget(v, true);
-    while (v->ahead) {
-        struct trib_committed_start *k = v->ahead;
-        v->ahead = k->next;
-        free_known(k);
+    trib_offload_quorum_forget(o, true);
+    while (o->ahead) {
+        struct trib_committed_start *k = o->ahead;
+        o->ahead = k->next;
+        free_committed(k);
     }
 }
 
-/* A barrier of a plan that is freed may have been left meanwhile. */
-static void count_freed(struct trib_offload *v)
+/* This rank may have left the barrier of a freed plan meanwhile. */
+static void count_freed(struct trib_offload *o)
 {
-    for (const struct trib_committed_start *k = v->freed; k; k = k->next)
-        if (k->confirm && trib_offload_inner_succeeded(k->confirm) &&
-            k->start->number > v->confirmed)
-            v->confirmed = k->start->number;
+    for (const struct trib_committed_start *k = o->freed; k; k = k->next)
+        if (k->commit && trib_offload_inner_succeeded(k->commit) &&
+            k->start->number > o->committed)
+            o->committed = k->start->number;
 }
 
-void trib_offload_quorum_forget(struct trib_offload *v, bool all)
+void trib_offload_quorum_forget(struct trib_offload *o, bool all)
 {
-    count_freed(v);
-    for (struct trib_committed_start **at = &v->freed; *at;) {
+    count_freed(o);
+    for (struct trib_committed_start **at = &o->freed; *at;) {
         struct trib_committed_start *k = *at;
-        if (!all && (k->start->number > v->confirmed || is_running(k->confirm))) {
+        if (!all && (k->start->number > o->committed || is_running(k->commit))) {
             at = &k->next;
             continue;
         }
         *at = k->next;
-        free_known(k);
+        free_committed(k);
     }
 }
 
 /* Starts --------------------------------------------------------------------------- */
 
-/* Who is missing in the newest start, whose run is done. */
-static void note(struct trib_offload_plan *s)
+/* Keep the result of the newest start, whose run is done, and note the absent ranks. */
+static void note(struct trib_offload_plan *p)
 {
-    trib_quorum_copy(&s->now->run, s->ordinal, s->known->start);
-    trib_quorum_absent(s->known->start, ranks_of(s->offload), s->absent);
+    assert(p->committed && p->commit);
+    trib_quorum_copy(&p->inner->run, p->seq, p->committed->start);
+    trib_quorum_absent(p->committed->start, ranks_of(p->offload), p->absent);
 }
 
-/* It stays in the list. Its barrier begins, in the same order on all ranks. */
-static void end(struct trib_offload_plan *s)
+/* Ends a start for its user. It stays in the log, and its barrier begins: in the same
+ * order on all ranks. */
+static void end(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
+    struct trib_offload *o = p->offload;
 
-    note(s);
-    if (s->ordinal > v->ended)
-        v->ended = s->ordinal;
-    v->offloaded++;
-    trib_offload_plan_close(s, TRIB_OK);
-    s->covers = s->ordinal;
-    const trib_status_t st = trib_plan_start(s->confirm);
+    note(p);
+    if (p->seq > o->ended)
+        o->ended = p->seq;
+    o->offloaded++;
+    trib_offload_plan_close(p, TRIB_OK);
+    p->committed_upto = p->seq;
+    const trib_status_t st = trib_plan_start(p->commit);
     if (st == TRIB_OK)
         return;
-    trib_comm_lock(v->confirms); /* the others wait for it in vain: the fence ends the
-                                  * channel */
-    trib_engine_fail(&v->confirms->engine, st, trib_last_error(v->confirms));
-    trib_comm_unlock(v->confirms);
+    trib_comm_lock(
+        o->commit_comm); /* others wait for the barrier in vain: the fence then ends
+                          * agg_comm */
+    trib_engine_fail(&o->commit_comm->engine, st, trib_last_error(o->commit_comm));
+    trib_comm_unlock(o->commit_comm);
 }
 
-void trib_offload_quorum_end_all(struct trib_offload *v)
+void trib_offload_quorum_end_all(struct trib_offload *o)
 {
-    for (struct trib_offload_plan *s = v->oldest; s; s = s->newer)
-        if (s->open && trib_offload_plan_has_quorum(s) &&
-            s->now->run.step != s->step_before && trib_offload_inner_succeeded(s->now))
-            end(s);
+    for (struct trib_offload_plan *p = o->oldest; p; p = p->newer)
+        if (p->open && trib_offload_plan_has_quorum(p) &&
+            p->inner->run.step != p->step_before &&
+            trib_offload_inner_succeeded(p->inner))
+            end(p);
 }
 
-/* While a rank waits for a barrier: others may have left the channel, and wait for it.
- * With the lock of the barriers' engine. */
-static void look_at_channel(void *arg)
+/*
+ * The idle hook of commit_comm, with its lock. While this rank waits for a barrier,
+ * others may have left agg_comm and wait for this rank.
+ */
+static void drive_agg_comm(void *arg)
 {
-    struct trib_offload *v = arg;
-    struct trib_engine *e = &v->channel->engine;
+    struct trib_offload *o = arg;
+    struct trib_engine *e = &o->agg_comm->engine;
 
-    if (!e->failed && trib_comm_try_lock(v->channel)) {
+    if (!e->failed && trib_comm_try_lock(o->agg_comm)) {
         if (trib_engine_progress(e))
             trib_engine_awake(e);
         else
             (void)trib_engine_look(e);
-        trib_agreement_look(v);
-        trib_comm_unlock(v->channel);
+        trib_agreement_look(o);
+        trib_comm_unlock(o->agg_comm);
     }
     if (e->failed)
-        trib_engine_fail(&v->confirms->engine, TRIB_ERR_ABORTED, "the service is lost");
+        trib_engine_fail(&o->commit_comm->engine, TRIB_ERR_ABORTED,
+                         "the aggregators are lost");
 }
 
-/* A later start of another plan may have shown that all ranks have ended this one: its
- * barrier still is to be left. */
-bool trib_offload_quorum_uncommitted(const struct trib_offload_plan *s)
+/* A later start of another plan may have shown that all ranks have ended this one. Its
+ * barrier is still to be left. */
+bool trib_offload_quorum_uncommitted(const struct trib_offload_plan *p)
 {
-    return s->pending || is_running(s->confirm);
+    return p->pending || is_running(p->commit);
 }
 
-void trib_offload_quorum_fence(struct trib_offload_plan *s)
+void trib_offload_quorum_fence(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
-    struct trib_engine *e = &v->channel->engine;
-    trib_status_t st = v->confirms->engine.failed;
+    struct trib_offload *o = p->offload;
+    struct trib_engine *e = &o->agg_comm->engine;
+    trib_status_t st = o->commit_comm->engine.failed;
 
-    v->confirms->engine.aside = look_at_channel;
-    v->confirms->engine.aside_arg = v;
+    assert(p->commit && p->inner->comm == o->agg_comm);
+    o->commit_comm->engine.aside = drive_agg_comm;
+    o->commit_comm->engine.aside_arg = o;
     if (st == TRIB_OK)
-        st = trib_plan_wait(s->confirm);
-    if (trib_offload_lost(v))
+        st = trib_plan_wait(p->commit);
+    if (trib_offload_lost(o))
         return;
     if (st == TRIB_OK) {
-        trib_offload_collect_commits(v);
+        trib_offload_collect_commits(o);
         return;
     }
-    trib_comm_lock(v->channel); /* who recovers finds out who is lost */
-    trib_engine_fail(e, st, trib_last_error(v->confirms));
-    trib_comm_unlock(v->channel);
+    trib_comm_lock(o->agg_comm); /* the recovery finds out which rank is lost */
+    trib_engine_fail(e, st, trib_last_error(o->commit_comm));
+    trib_comm_unlock(o->agg_comm);
 }
 
-/* Without the channel -------------------------------------------------------------- */
+/* After agg_comm ------------------------------------------------------------------- */
 
-/* From one rank to all, over the spare. */
-static trib_status_t spread(struct trib_offload *v, int root, void *bytes, size_t n)
+/* Broadcasts from one rank to all, over fallback_comm. */
+static trib_status_t spread(struct trib_offload *o, int root, void *bytes, size_t n)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
     struct trib_plan *plan;
@@ -242,58 +249,60 @@ static trib_status_t spread(struct trib_offload *v, int root, void *bytes, size_
     desc.root = root;
     desc.codec = "none";
     desc.algorithm = TRIB_AUTO;
-    trib_status_t st = trib_plan_make(v->spare, TRIB_BROADCAST, &desc, false, &plan);
+    trib_status_t st =
+        trib_plan_make(o->fallback_comm, TRIB_BROADCAST, &desc, false, &plan);
     if (st == TRIB_OK)
         st = trib_plan_run(plan, NULL, bytes);
     trib_plan_destroy(plan);
     return st;
 }
 
-static struct trib_offload_plan *pending_at(const struct trib_offload *v,
+static struct trib_offload_plan *pending_at(const struct trib_offload *o,
                                             uint64_t number)
 {
-    struct trib_offload_plan *s = v->oldest;
+    struct trib_offload_plan *p = o->oldest;
 
-    while (s && s->ordinal != number)
-        s = s->newer;
-    return s;
+    while (p && p->seq != number)
+        p = p->newer;
+    return p;
 }
 
-/* The copy of a start that this rank has ended. */
-static struct trib_quorum_start *copy_of(const struct trib_offload *v, uint64_t number)
+/* This rank's copy of a result that it has ended; NULL: it has none. */
+static struct trib_quorum_start *copy_of(const struct trib_offload *o, uint64_t number)
 {
-    const struct trib_offload_plan *s = pending_at(v, number);
+    const struct trib_offload_plan *p = pending_at(o, number);
 
-    if (s)
-        return s->known->start;
-    for (struct trib_committed_start *k = v->freed; k; k = k->next)
+    if (p)
+        return p->committed->start;
+    for (struct trib_committed_start *k = o->freed; k; k = k->next)
         if (k->start->number == number)
             return k->start;
     return NULL;
 }
 
-/* *start_out: this rank's own copy, or a new one that the caller owns. */
-static trib_status_t exchange(struct trib_offload *v, int root, uint64_t number,
+/* Fetches the result of start `number` from rank root. *start_out is this rank's own
+ * copy on root, elsewhere a new one that the caller owns. */
+static trib_status_t exchange(struct trib_offload *o, int root, uint64_t number,
                               struct trib_quorum_start **start_out)
 {
-    const bool mine = v->home->engine.rank == root;
-    struct trib_quorum_start *start = mine ? copy_of(v, number) : NULL;
+    const bool mine = o->parent->engine.rank == root;
+    struct trib_quorum_start *start = mine ? copy_of(o, number) : NULL;
     uint64_t bytes = start ? trib_quorum_start_bytes(start) : 0;
 
-    trib_status_t st = spread(v, root, &bytes, sizeof(bytes));
+    trib_status_t st = spread(o, root, &bytes, sizeof(bytes));
     if (st == TRIB_OK && bytes < sizeof(*start))
         st = trib_comm_fail(
-            v->spare, TRIB_ERR_PROTOCOL,
+            o->fallback_comm, TRIB_ERR_PROTOCOL,
             "rank %d does not have the result of a sum that it has ended", root);
     if (st == TRIB_OK && !mine)
         start = malloc(bytes);
     if (st == TRIB_OK && !start)
-        st = trib_comm_fail(v->spare, TRIB_ERR_NO_MEMORY,
+        st = trib_comm_fail(o->fallback_comm, TRIB_ERR_NO_MEMORY,
                             "no memory for the result of a sum");
     if (st == TRIB_OK)
-        st = spread(v, root, start, bytes);
-    if (st == TRIB_OK && !trib_quorum_valid(start, bytes, ranks_of(v)))
-        st = trib_comm_fail(v->spare, TRIB_ERR_PROTOCOL,
+        st = spread(o, root, start, bytes);
+    if (st == TRIB_OK && !trib_quorum_valid(start, bytes, ranks_of(o)))
+        st = trib_comm_fail(o->fallback_comm, TRIB_ERR_PROTOCOL,
                             "rank %d has sent what is no result of a sum", root);
     if (st != TRIB_OK && !mine)
         free(start);
@@ -301,117 +310,121 @@ static trib_status_t exchange(struct trib_offload *v, int root, uint64_t number,
     return st;
 }
 
-/* What this rank makes of a start that others have ended; start is its own now. */
-static trib_status_t take(struct trib_offload *v, struct trib_quorum_start *start)
+/* Uses a result that other ranks have ended; owns it. If this rank has not begun the
+ * start, it keeps the result for later. */
+static trib_status_t take(struct trib_offload *o, struct trib_quorum_start *start)
 {
-    struct trib_offload_plan *s = pending_at(v, start->number);
+    struct trib_offload_plan *p = pending_at(o, start->number);
 
-    if (start->number > v->started) {
-        struct trib_committed_start *k = make_known(start);
+    if (start->number > o->started) {
+        struct trib_committed_start *k = make_committed(start);
         if (!k)
-            return trib_comm_fail(v->spare, TRIB_ERR_NO_MEMORY,
+            return trib_comm_fail(o->fallback_comm, TRIB_ERR_NO_MEMORY,
                                   "no memory for the result of a sum");
-        append(&v->ahead, k);
+        append(&o->ahead, k);
         return TRIB_OK;
     }
-    if (!s || !s->open) {
+    if (!p || !p->open) {
         free(start);
         return TRIB_OK;
     }
-    if (!trib_quorum_of_run(start, &s->now->run)) {
+    if (!trib_quorum_of_run(start, &p->inner->run)) {
         free(start);
-        return trib_comm_fail(v->spare, TRIB_ERR_MISMATCH,
-                              "ranks disagree on operation %llu of the service",
-                              (unsigned long long)s->ordinal);
+        return trib_comm_fail(o->fallback_comm, TRIB_ERR_MISMATCH,
+                              "ranks disagree on offloaded operation %llu",
+                              (unsigned long long)p->seq);
     }
-    s->begun = s->now->run.step != s->step_before;
-    if (s->begun)
-        trib_quorum_undo(&s->now->comm->engine, &s->now->run, start);
-    s->due = start;
-    trib_start_log_remove(s);
+    p->begun = p->inner->run.step != p->step_before;
+    if (p->begun)
+        trib_quorum_undo(&p->inner->comm->engine, &p->inner->run, start);
+    p->pending_result = start;
+    trib_start_log_remove(p);
     return TRIB_OK;
 }
 
-trib_status_t trib_offload_quorum_spread(struct trib_offload *v, uint64_t done,
+trib_status_t trib_offload_quorum_spread(struct trib_offload *o, uint64_t done,
                                          uint64_t ended, struct trib_comm **by_out)
 {
-    const int size = ranks_of(v), rank = v->home->engine.rank;
+    const int size = ranks_of(o), rank = o->parent->engine.rank;
     const int64_t say[TRIB_AGREE_WORDS] = {[TRIB_AGREE_HAS] =
-                                               v->ended == ended ? size - rank : 0};
+                                               o->ended == ended ? size - rank : 0};
 
-    *by_out = v->control_comm;
-    trib_status_t st = trib_agreement_run(v, say);
-    const int root = size - (int)v->said[TRIB_AGREE_HAS];
-    *by_out = st == TRIB_OK ? v->spare : v->control_comm;
+    assert(done < ended);
+    *by_out = o->control_comm;
+    trib_status_t st = trib_agreement_run(o, say);
+    const int root = size - (int)o->agreed[TRIB_AGREE_HAS];
+    *by_out = st == TRIB_OK ? o->fallback_comm : o->control_comm;
     for (uint64_t n = done + 1; n <= ended && st == TRIB_OK; n++) {
         struct trib_quorum_start *start;
-        st = exchange(v, root, n, &start);
+        st = exchange(o, root, n, &start);
         if (st == TRIB_OK && rank != root)
-            st = take(v, start);
+            st = take(o, start);
     }
     return st;
 }
 
-bool trib_offload_quorum_start_committed(struct trib_offload_plan *s)
+bool trib_offload_quorum_start_committed(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
-    struct trib_committed_start *k = v->ahead;
+    struct trib_offload *o = p->offload;
+    struct trib_committed_start *k = o->ahead;
 
     if (!k)
         return false;
-    assert(k->start->number == v->started + 1);
-    s->ordinal = ++v->started;
-    s->open = true;
-    s->begun = false;
-    s->due = k->start;
-    v->ahead = k->next;
+    assert(k->start->number == o->started + 1);
+    p->seq = ++o->started;
+    p->open = true;
+    p->begun = false;
+    p->pending_result = k->start;
+    o->ahead = k->next;
     free(k);
     return true;
 }
 
-static bool fits(const struct trib_offload_plan *s)
+static bool fits(const struct trib_offload_plan *p)
 {
-    return s->due->count == s->desc.count &&
-           s->due->element == trib_dtype_size(s->desc.dtype) && s->now->run.residual;
+    return p->pending_result->count == p->desc.count &&
+           p->pending_result->element == trib_dtype_size(p->desc.dtype) &&
+           p->inner->run.residual;
 }
 
-void trib_offload_quorum_deliver(struct trib_offload_plan *s)
+void trib_offload_quorum_deliver(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
+    struct trib_offload *o = p->offload;
     trib_status_t st = TRIB_OK;
 
-    if (fits(s))
-        trib_quorum_deliver(&s->now->comm->engine, &s->now->run, s->due, s->send,
-                            s->recv, s->begun);
+    assert(p->pending_result && p->open && !p->pending);
+    if (fits(p))
+        trib_quorum_deliver(&p->inner->comm->engine, &p->inner->run, p->pending_result,
+                            p->send, p->recv, p->begun);
     else
         st = trib_comm_fail(
-            v->home, TRIB_ERR_MISMATCH,
-            "ranks disagree on operation %llu of the service: the others have "
+            o->parent, TRIB_ERR_MISMATCH,
+            "ranks disagree on offloaded operation %llu: the others have "
             "summed %llu elements, this rank started a plan of %zu",
-            (unsigned long long)s->ordinal, (unsigned long long)s->due->count,
-            s->desc.count);
+            (unsigned long long)p->seq, (unsigned long long)p->pending_result->count,
+            p->desc.count);
     if (st == TRIB_OK)
-        trib_quorum_absent(s->due, ranks_of(v), s->absent);
-    free(s->due);
-    s->due = NULL;
-    trib_offload_plan_close(s, st);
+        trib_quorum_absent(p->pending_result, ranks_of(o), p->absent);
+    free(p->pending_result);
+    p->pending_result = NULL;
+    trib_offload_plan_close(p, st);
 }
 
-void trib_start_log_pop_to(struct trib_offload *v, uint64_t ordinal)
+void trib_start_log_pop_to(struct trib_offload *o, uint64_t seq)
 {
-    trib_offload_quorum_end_all(v); /* so that each rank begins each barrier */
-    if (ordinal > v->confirmed)
-        v->confirmed = ordinal;
-    while (v->oldest && v->oldest->ordinal <= ordinal)
-        trib_start_log_pop(v, TRIB_OK);
-    trib_offload_quorum_forget(v, false);
+    trib_offload_quorum_end_all(o); /* each rank must begin each barrier */
+    if (seq > o->committed)
+        o->committed = seq;
+    while (o->oldest && o->oldest->seq <= seq)
+        trib_start_log_pop(o, TRIB_OK);
+    trib_offload_quorum_forget(o, false);
 }
 
-void trib_offload_collect_commits(struct trib_offload *v)
+void trib_offload_collect_commits(struct trib_offload *o)
 {
-    for (struct trib_offload_plan *s = v->first; s; s = s->next)
-        if (s->confirm && s->covers > v->confirmed &&
-            trib_offload_inner_succeeded(s->confirm))
-            trib_start_log_pop_to(v, s->covers);
-    trib_start_log_pop_to(v, v->confirmed);
+    for (struct trib_offload_plan *p = o->plans; p; p = p->next)
+        if (p->commit && p->committed_upto > o->committed &&
+            trib_offload_inner_succeeded(p->commit))
+            trib_start_log_pop_to(o, p->committed_upto);
+    trib_start_log_pop_to(o, o->committed);
 }

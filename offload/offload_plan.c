@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans that are served: the public calls, on a plan of the channel or of the spare.
+ * The inner plans of offloaded plans, on agg_comm or on fallback_comm.
  */
 #include "offload/offload_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,165 +13,172 @@
 #include "pipeline/payload/undo_log.h"
 
 enum {
-    CHUNK_LEAST = 32 << 10, /* of dense vectors on a channel, unless somebody asks for
-                             * less */
+    CHUNK_LEAST =
+        32 << 10, /* of dense vectors on agg_comm, unless the user asks for less */
     WORD_MOST = 48 << 10,
     CHANNEL_ROUNDS_GOOD = 192,
 };
 
 /* Making --------------------------------------------------------------------------- */
 
-trib_status_t trib_offload_plan_refused(struct trib_offload_plan *s,
+trib_status_t trib_offload_plan_refused(struct trib_offload_plan *p,
                                         const struct trib_comm *by, trib_status_t st)
 {
-    return trib_comm_fail(s->offload->home, st, "%s", trib_last_error(by));
+    return trib_comm_fail(p->offload->parent, st, "%s", trib_last_error(by));
 }
 
-/* Is what it loses that of buckets, which chunks do not cut? */
+/* True if the codec loses per bucket, so that chunk borders do not change what it
+ * loses. */
 static bool by_buckets(const struct trib_codec_info *codec)
 {
     return codec->flags & TRIB_CODEC_LINEAR && !(codec->flags & TRIB_CODEC_MODEL);
 }
 
 /*
- * The chunks of all ranks meet at a service, and a sum ends a trip after the last of
- * them is up: over networks dense vectors have chunks of 32 KiB, so that less is on the
- * way then, or larger ones where these are rounds enough and save messages; words of
- * integers are of 48 KiB at most. Within load/store reach dense chunks are as large as
- * stays in a cache, and as many bytes of integers cost as much to pass on: these are of
- * more elements. Other code words stay as they are: what is lost does not depend on the
- * way, and sparse ones cost by their number, however short.
+ * The chunk of an inner plan on agg_comm.
+ *
+ * The chunks of all ranks meet at an aggregator, and the sum ends one trip after the
+ * last of them is up. Over networks dense vectors have chunks of 32 KiB, so that less
+ * is in flight then, or larger ones if these are enough rounds and save messages; words
+ * of integers have 48 KiB at most. Within load/store reach dense chunks are as large as
+ * fits into a cache. Forwarding integers costs as much as the same bytes of dense
+ * elements, so their chunks have more elements. Other code words keep their chunk: the
+ * loss must not depend on the path, and sparse words cost by their number, however
+ * short.
  */
 static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most,
-                       bool near)
+                       bool load_store)
 {
     const struct trib_codec_info *info = trib_codec_info(codec);
     const size_t least = most < CHUNK_LEAST ? most : CHUNK_LEAST;
     size_t chunk = most;
 
     if (info->flags & TRIB_CODEC_IDENTITY)
-        return good >= most || near ? 0 : good < least ? least : good / 4096 * 4096;
+        return good >= most || load_store ? 0
+               : good < least             ? least
+                                          : good / 4096 * 4096;
     if (!by_buckets(info))
         return 0;
-    if (near)
+    if (load_store)
         return TRIB_AGG_CHUNKS_PER_WORD * most;
     while (chunk > least && trib_codec_bound(codec, chunk / sizeof(float)) > WORD_MOST)
         chunk /= 2;
     return chunk;
 }
 
-/* 0: the usual one */
-static size_t chunk_on(const struct trib_offload_plan *s,
-                       const struct trib_comm *channel)
+/* The chunk of an inner plan on agg_comm, in bytes; 0: the default. */
+static size_t chunk_on(const struct trib_offload_plan *p,
+                       const struct trib_comm *agg_comm)
 {
-    const size_t bytes = s->desc.count * trib_dtype_size(s->desc.dtype);
-    const size_t good = bytes / ((size_t)channel->aggregators->n * CHANNEL_ROUNDS_GOOD);
-    const char *text = trib_codec_of(channel, s->coll, &s->desc);
+    const size_t bytes = p->desc.count * trib_dtype_size(p->desc.dtype);
+    const size_t good =
+        bytes / ((size_t)agg_comm->aggregators->n * CHANNEL_ROUNDS_GOOD);
+    const char *text = trib_codec_of(agg_comm, p->coll, &p->desc);
     struct trib_codec *codec;
 
-    if (s->desc.chunk || s->offload->home->chunk_given ||
-        trib_codec_create(text, NULL, NULL, &codec) != TRIB_OK) /* as the plan will
-                                                                 * tell */
-        return s->desc.chunk;
-    const size_t chunk = chunk_by(codec, good, channel->cfg.chunk, channel->load_store);
+    if (p->desc.chunk || p->offload->parent->chunk_given ||
+        trib_codec_create(text, NULL, NULL, &codec) !=
+            TRIB_OK) /* making the plan reports it */
+        return p->desc.chunk;
+    const size_t chunk =
+        chunk_by(codec, good, agg_comm->cfg.chunk, agg_comm->load_store);
     trib_codec_destroy(codec);
     return chunk;
 }
 
-trib_status_t trib_offload_plan_make_inner(struct trib_offload_plan *s,
+trib_status_t trib_offload_plan_make_inner(struct trib_offload_plan *p,
                                            struct trib_comm *comm,
                                            struct trib_plan **out)
 {
-    trib_desc_t desc = s->desc;
+    trib_desc_t desc = p->desc;
 
     desc.algorithm = TRIB_AUTO;
     if (comm->aggregators)
-        desc.chunk = chunk_on(s, comm);
-    const trib_status_t st = trib_plan_make(comm, s->coll, &desc, false, out);
+        desc.chunk = chunk_on(p, comm);
+    const trib_status_t st = trib_plan_make(comm, p->coll, &desc, false, out);
     if (st == TRIB_OK)
         (*out)->identity.inner = true;
     return st;
 }
 
-/* The barrier behind each start of a plan of the channel. */
-trib_status_t trib_offload_plan_make_commit(const struct trib_offload *v,
+/* Over commit_comm if the plan has a quorum, else over agg_comm. */
+trib_status_t trib_offload_plan_make_commit(const struct trib_offload *o,
                                             const struct trib_plan *plan,
                                             struct trib_plan **out)
 {
-    struct trib_comm *by = plan->run.desc.quorum.need ? v->confirms : plan->comm;
+    struct trib_comm *by = plan->run.desc.quorum.need ? o->commit_comm : plan->comm;
     trib_desc_t desc = TRIB_DESC_INIT;
 
+    assert(by);
     desc.dtype = TRIB_I8;
     return trib_plan_make(by, TRIB_BARRIER, &desc, false, out);
 }
 
 /* Starts under way ----------------------------------------------------------------- */
 
-void trib_offload_plan_number(struct trib_offload_plan *s)
+void trib_offload_plan_number(struct trib_offload_plan *p)
 {
-    s->now->identity.of_calls = s->of_calls;
-    trib_plan_number(s->now, s->offload->home, s->number);
+    p->inner->identity.of_calls = p->of_calls;
+    trib_plan_number(p->inner, p->offload->parent, p->number);
 }
 
-/* ordinal: of this start */
-trib_status_t trib_offload_plan_start_both(struct trib_offload_plan *s,
-                                           uint64_t ordinal)
+trib_status_t trib_offload_plan_start_both(struct trib_offload_plan *p, uint64_t seq)
 {
-    trib_offload_plan_number(s);
-    trib_status_t st = trib_plan_start_with(s->now, s->send, s->recv);
+    assert(seq > 0 && p->inner);
+    trib_offload_plan_number(p);
+    trib_status_t st = trib_plan_start_with(p->inner, p->send, p->recv);
 
-    if (st != TRIB_OK || !s->confirm || trib_offload_plan_has_quorum(s))
+    if (st != TRIB_OK || !p->commit || trib_offload_plan_has_quorum(p))
         return st;
-    st = trib_plan_start(s->confirm);
+    st = trib_plan_start(p->commit);
     if (st == TRIB_OK)
-        s->covers = ordinal;
+        p->committed_upto = seq;
     return st;
 }
 
-static void adopt(struct trib_offload_plan *s, struct trib_plan *plan)
+static void adopt(struct trib_offload_plan *p, struct trib_plan *plan)
 {
-    trib_identity_take(plan, s->now);
-    trib_run_adopt(&plan->run, &s->now->run);
+    assert(plan->identity.inner && p->inner->identity.inner);
+    trib_identity_take(plan, p->inner);
+    trib_run_adopt(&plan->run, &p->inner->run);
 }
 
-trib_status_t trib_offload_plan_move(struct trib_offload_plan *s, struct trib_comm *to)
+trib_status_t trib_offload_plan_move(struct trib_offload_plan *p, struct trib_comm *to)
 {
-    struct trib_plan *plan, *confirm = NULL;
+    struct trib_plan *plan, *commit = NULL;
 
-    trib_status_t st = trib_offload_plan_make_inner(s, to, &plan);
+    assert(!p->inner || p->inner->comm != to);
+    trib_status_t st = trib_offload_plan_make_inner(p, to, &plan);
     if (st == TRIB_OK && to->aggregators)
-        st = trib_offload_plan_make_commit(s->offload, plan, &confirm);
+        st = trib_offload_plan_make_commit(p->offload, plan, &commit);
     if (st != TRIB_OK) {
         trib_plan_destroy(plan);
         return st;
     }
-    if (s->now)
-        adopt(s, plan);
-    trib_plan_destroy(s->now);
-    trib_plan_destroy(s->confirm);
-    s->confirm = confirm;
-    s->covers = 0;
-    s->now = plan;
-    return trib_offload_quorum_make(s);
+    if (p->inner)
+        adopt(p, plan);
+    trib_plan_destroy(p->inner);
+    trib_plan_destroy(p->commit);
+    p->commit = commit;
+    p->committed_upto = 0;
+    p->inner = plan;
+    return trib_offload_quorum_make(p);
 }
 
-trib_status_t trib_offload_plan_restart(struct trib_offload_plan *s)
+trib_status_t trib_offload_plan_restart(struct trib_offload_plan *p)
 {
-    trib_status_t st = trib_offload_plan_start_both(s, s->ordinal);
+    trib_status_t st = trib_offload_plan_start_both(p, p->seq);
 
-    for (size_t i = 0; st == TRIB_OK && i < s->n_fed; i++)
-        st = trib_plan_ready(s->now, s->fed[i].first, s->fed[i].count);
+    for (size_t i = 0; st == TRIB_OK && i < p->n_ready; i++)
+        st = trib_plan_ready(p->inner, p->ready[i].first, p->ready[i].count);
     return st;
 }
 
-bool trib_offload_plan_needs_input(const struct trib_offload_plan *s)
+bool trib_offload_plan_needs_input(const struct trib_offload_plan *p)
 {
     size_t named = 0;
 
-    for (size_t i = 0; i < s->n_fed; i++)
-        named += s->fed[i].count;
-    return s->desc.feed != TRIB_FEED_WHOLE && named < s->desc.count;
+    for (size_t i = 0; i < p->n_ready; i++)
+        named += p->ready[i].count;
+    return p->desc.feed != TRIB_FEED_WHOLE && named < p->desc.count;
 }
-
-/* The public calls ----------------------------------------------------------------- */
-

@@ -1,76 +1,83 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How an open start of an offloaded plan comes to its end.
+ * How an open start of an offloaded plan ends.
  */
+#include <assert.h>
+
 #include "offload/offload_plan.h"
 
-/* What ends a start for its user: the barrier, with a quorum its own operation. */
-static struct trib_plan *last_of(const struct trib_offload_plan *s)
+/* The plan whose end is the end of the start for its user: the barrier, or with a
+ * quorum the inner plan itself. */
+static struct trib_plan *last_of(const struct trib_offload_plan *p)
 {
-    return s->confirm && !trib_offload_plan_has_quorum(s) ? s->confirm : s->now;
+    return p->commit && !trib_offload_plan_has_quorum(p) ? p->commit : p->inner;
 }
 
-/* While this rank waits at the aggregators, with the lock of their communicator. */
+/* The idle hook of agg_comm: it runs while this rank waits there, with the lock of
+ * agg_comm. */
 static void look_at_ranks(void *arg)
 {
     trib_agreement_look(arg);
 }
 
-/* As that, of a user who does not wait, but asks. */
-static void look_meanwhile(struct trib_offload *v)
+/* The same for a user who polls instead of waiting. */
+static void look_meanwhile(struct trib_offload *o)
 {
-    if (!v->channel || !trib_comm_try_lock(v->channel))
+    if (!o->agg_comm || !trib_comm_try_lock(o->agg_comm))
         return;
-    look_at_ranks(v);
-    trib_comm_unlock(v->channel);
+    look_at_ranks(o);
+    trib_comm_unlock(o->agg_comm);
 }
 
-/* One look at an open start: is it done, and was it lost? */
-void trib_offload_plan_advance(struct trib_offload_plan *s)
+/* Checks once whether an open start has ended, or agg_comm has failed. */
+void trib_offload_plan_advance(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
+    struct trib_offload *o = p->offload;
 
-    if (trib_offload_lost(v)) {
-        trib_offload_recover(v);
+    assert(p->open && p->inner);
+    if (trib_offload_lost(o)) {
+        trib_offload_recover(o);
         return;
     }
-    if (s->due) {
-        if (!trib_offload_plan_needs_input(s))
-            trib_offload_quorum_deliver(s);
+    if (p->pending_result) {
+        if (!trib_offload_plan_needs_input(p))
+            trib_offload_quorum_deliver(p);
         return;
     }
-    struct trib_plan *last = last_of(s);
+    struct trib_plan *last = last_of(p);
     trib_status_t st = trib_plan_test(last);
     if (st == TRIB_INPROGRESS)
-        look_meanwhile(v);
-    if (st == TRIB_INPROGRESS || trib_offload_lost(v))
+        look_meanwhile(o);
+    if (st == TRIB_INPROGRESS || trib_offload_lost(o))
         return;
-    if (st == TRIB_OK && trib_offload_plan_has_quorum(s)) {
-        trib_offload_quorum_end_all(v);
+    if (st == TRIB_OK && trib_offload_plan_has_quorum(p)) {
+        trib_offload_quorum_end_all(o);
     } else if (st == TRIB_OK) {
-        trib_start_log_pop_to(v, s->ordinal);
-    } else { /* Of the spare: as any communicator's. */
-        (void)trib_offload_plan_refused(s, last->comm, st);
-        trib_offload_give_up(v, v->spare, st);
+        trib_start_log_pop_to(o, p->seq);
+    } else { /* fallback_comm fails as any communicator does */
+        (void)trib_offload_plan_refused(p, last->comm, st);
+        trib_offload_give_up(o, o->fallback_comm, st);
     }
 }
 
-/* Drives until an open start is done, or lost. */
-void trib_offload_plan_wait(struct trib_offload_plan *s)
+/* Drives an open start until it has ended, or agg_comm has failed. */
+void trib_offload_plan_wait(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
+    struct trib_offload *o = p->offload;
 
-    if (v->channel && !v->channel->engine.aside) {
-        v->channel->engine.aside_arg = v;
-        v->channel->engine.aside = look_at_ranks;
+    assert(p->inner);
+    if (o->agg_comm && !o->agg_comm->engine.aside) {
+        o->agg_comm->engine.aside_arg = o;
+        o->agg_comm->engine.aside = look_at_ranks;
     }
-    if (!s->due && !trib_offload_lost(v))
-        (void)trib_plan_wait(last_of(s));
-    trib_offload_plan_advance(s);
+    if (!p->pending_result && !trib_offload_lost(o))
+        (void)trib_plan_wait(last_of(p));
+    trib_offload_plan_advance(p);
 }
 
-void trib_offload_finish(struct trib_offload *v)
+void trib_offload_finish(struct trib_offload *o)
 {
-    while (v->oldest)
-        trib_offload_plan_wait(v->oldest);
+    assert(!o->agg_comm);
+    while (o->oldest)
+        trib_offload_plan_wait(o->oldest);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the ranks come to services while they sum by themselves.
+ * How the ranks come to aggregators while they sum by themselves.
  *
- * Starts have the same numbers on all ranks. Before start number ask_at each of them
- * says to the control_comm what it knows, and goes on; the answer is due before the
- * first later start of a plan which has been started since then. That such a plan is
- * done means that all ranks have come past ask_at, so nobody has to wait for one that
- * is behind; and it is the same start on all ranks. When rank 0 has found services, the
- * ranks end what is under way before that start and open the channel.
+ * All ranks number starts alike. Before start next_poll_seq each of them tells
+ * control_comm what it knows, and goes on. The answer is due before the first later
+ * start of a plan that has been started since the poll. That such a plan is done means
+ * that all ranks have come past next_poll_seq, so no rank has to wait for one that is
+ * behind; and it is the same start on all ranks. If rank 0 has found aggregators, the
+ * ranks finish what is under way before that start, and open agg_comm.
  */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/time.h"
@@ -16,115 +17,119 @@
 #include "offload/offload_plan.h"
 
 enum {
-    STARTS_MOST = 2048, /* from one question to the next: starts may become slow
-                         * meanwhile */
-    ANSWER_MOST = 64,  /* starts until the answer is due, where no plan is started
-                        * again */
-    ASK_NS = 1000000000,
+    STARTS_MOST =
+        2048, /* between two polls, because starts may become slow meanwhile */
+    ANSWER_MOST = 64, /* until the answer is due, if no plan is started again */
+    POLL_NS = 1000000000,
 };
 
-/* About a question each second, as fast as starts were since the last. */
-static int64_t starts_to_next(struct trib_offload *v)
+/* Polls about once a second, by the rate of starts since the last poll. */
+static int64_t starts_to_next(struct trib_offload *o)
 {
-    const uint64_t now = trib_now_ns(), took = now - v->asked_ns;
-    uint64_t n = took < ASK_NS ? 2 * v->stride : v->stride * ASK_NS / took;
+    const uint64_t now = trib_now_ns(), took = now - o->polled_ns;
+    uint64_t n = took < POLL_NS ? 2 * o->poll_every : o->poll_every * POLL_NS / took;
 
-    v->asked_ns = now;
+    o->polled_ns = now;
     n = n > STARTS_MOST ? STARTS_MOST : n;
-    v->stride = n ? n : 1;
-    return (int64_t)v->stride;
+    o->poll_every = n ? n : 1;
+    return (int64_t)o->poll_every;
 }
 
-static trib_status_t ask(struct trib_offload *v)
+static trib_status_t poll(struct trib_offload *o)
 {
     int64_t say[TRIB_AGREE_WORDS] = {0};
 
-    if (v->home->engine.rank == 0) {
-        say[TRIB_AGREE_REJOIN] = v->way.found && v->way.found(v->way.arg);
-        say[TRIB_AGREE_NEXT] = starts_to_next(v);
+    if (o->parent->engine.rank == 0) {
+        say[TRIB_AGREE_REJOIN] =
+            o->provider.found && o->provider.found(o->provider.arg);
+        say[TRIB_AGREE_NEXT] = starts_to_next(o);
     }
-    v->asking = true;
-    return trib_agreement_start(v, say);
+    assert(!o->polling);
+    o->polling = true;
+    return trib_agreement_start(o, say);
 }
 
-/* Does a start wait for its user, on any rank? Then this is not the moment. */
-static trib_status_t is_anyone_busy(struct trib_offload *v, bool *out)
+/* Agree whether some start waits for its user, on any rank: then agg_comm must wait. */
+static trib_status_t is_anyone_busy(struct trib_offload *o, bool *out)
 {
     int64_t say[TRIB_AGREE_WORDS] = {0};
 
-    for (const struct trib_offload_plan *s = v->oldest; s; s = s->newer)
-        say[TRIB_AGREE_BUSY] |= trib_offload_plan_needs_input(s);
-    const trib_status_t st = trib_agreement_run(v, say);
-    *out = v->said[TRIB_AGREE_BUSY];
+    for (const struct trib_offload_plan *p = o->oldest; p; p = p->newer)
+        say[TRIB_AGREE_BUSY] |= trib_offload_plan_needs_input(p);
+    const trib_status_t st = trib_agreement_run(o, say);
+    *out = o->agreed[TRIB_AGREE_BUSY];
     return st;
 }
 
-static void open_channel(struct trib_offload *v)
+static void open_agg_comm(struct trib_offload *o)
 {
-    struct trib_comm *channel;
+    struct trib_comm *agg_comm;
     char text[400] = "";
 
-    const trib_status_t st = v->way.open(v->way.arg, &channel, text, sizeof(text));
+    assert(!o->agg_comm && !o->oldest && o->provider.open);
+    const trib_status_t st =
+        o->provider.open(o->provider.arg, &agg_comm, text, sizeof(text));
     if (st == TRIB_OK) {
-        v->channel = channel;
-        v->ask_at = 0;
-        trib_offload_register_all(v);
+        o->agg_comm = agg_comm;
+        o->next_poll_seq = 0;
+        trib_offload_register_all(o);
     }
-    if (v->home->engine.rank != 0)
+    if (o->parent->engine.rank != 0)
         return;
     if (st == TRIB_OK)
-        trib_log(&v->home->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
-                 "%s from operation %" PRIu64 " on", text, v->started + 1);
+        trib_log(&o->parent->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
+                 "%s from operation %" PRIu64 " on", text, o->started + 1);
     else
-        trib_log(&v->home->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
-                 "%s; the ranks go on without a service", text);
+        trib_log(&o->parent->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
+                 "%s; the ranks go on without aggregators", text);
 }
 
-static trib_status_t go(struct trib_offload *v)
+static trib_status_t rejoin(struct trib_offload *o)
 {
     bool busy;
 
-    const trib_status_t st = is_anyone_busy(v, &busy);
+    const trib_status_t st = is_anyone_busy(o, &busy);
     if (st != TRIB_OK)
         return st;
     if (busy) {
-        v->ask_at = v->started + 2; /* after this start */
+        o->next_poll_seq = o->started + 2; /* after this start */
         return TRIB_OK;
     }
-    trib_offload_finish(v);
-    if (!v->broken && !v->confirms) {
+    trib_offload_finish(o);
+    if (!o->broken && !o->commit_comm) {
         const trib_status_t made =
-            trib_comm_dup(v->control_comm, &v->control_comm->cfg, &v->confirms);
+            trib_comm_dup(o->control_comm, &o->control_comm->cfg, &o->commit_comm);
         if (made != TRIB_OK)
             return made;
     }
-    if (!v->broken)
-        open_channel(v);
-    return v->control_comm->engine.failed;
+    if (!o->broken)
+        open_agg_comm(o);
+    return o->control_comm->engine.failed;
 }
 
-/* Is the answer due, which the ranks have by now? */
-static bool is_due(const struct trib_offload *v, const struct trib_offload_plan *s,
-                   uint64_t start)
+/* True if the answer is due: all ranks have given theirs by now. */
+static bool poll_is_due(const struct trib_offload *o, const struct trib_offload_plan *p,
+                        uint64_t start)
 {
-    return s->ordinal >= v->ask_at || start >= v->ask_at + ANSWER_MOST;
+    return p->seq >= o->next_poll_seq || start >= o->next_poll_seq + ANSWER_MOST;
 }
 
-void trib_offload_rejoin(struct trib_offload *v, const struct trib_offload_plan *s)
+void trib_offload_rejoin(struct trib_offload *o, const struct trib_offload_plan *p)
 {
-    const uint64_t start = v->started + 1;
+    const uint64_t start = o->started + 1;
     trib_status_t st = TRIB_OK;
 
-    if (v->asking && is_due(v, s, start)) {
-        v->asking = false;
-        st = trib_agreement_wait(v);
-        v->ask_at = start + (uint64_t)v->said[TRIB_AGREE_NEXT];
-        if (st == TRIB_OK && v->said[TRIB_AGREE_REJOIN])
-            st = go(v);
-    } else if (!v->asking && start >= v->ask_at) {
-        v->ask_at = start;
-        st = ask(v);
+    assert(!o->agg_comm && o->next_poll_seq > 0);
+    if (o->polling && poll_is_due(o, p, start)) {
+        o->polling = false;
+        st = trib_agreement_wait(o);
+        o->next_poll_seq = start + (uint64_t)o->agreed[TRIB_AGREE_NEXT];
+        if (st == TRIB_OK && o->agreed[TRIB_AGREE_REJOIN])
+            st = rejoin(o);
+    } else if (!o->polling && start >= o->next_poll_seq) {
+        o->next_poll_seq = start;
+        st = poll(o);
     }
     if (st != TRIB_OK)
-        trib_offload_give_up(v, v->control_comm, st);
+        trib_offload_give_up(o, o->control_comm, st);
 }

@@ -1,59 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The starts of offloaded plans that are under way, in the order of their numbers.
+ * The start log: the starts of offloaded plans that are under way, by number.
  */
+#include <assert.h>
+
 #include "offload/offload_plan.h"
 
-void trib_start_log_push(struct trib_offload_plan *s)
+void trib_start_log_push(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
+    struct trib_offload *o = p->offload;
 
-    s->newer = NULL;
-    s->pending = s->open = true;
-    s->ordinal = ++v->started;
-    if (v->newest)
-        v->newest->newer = s;
+    assert(!p->pending && !p->open);
+    p->newer = NULL;
+    p->pending = p->open = true;
+    p->seq = ++o->started;
+    if (o->newest)
+        o->newest->newer = p;
     else
-        v->oldest = s;
-    v->newest = s;
+        o->oldest = p;
+    o->newest = p;
+    assert(o->oldest && o->started >= o->committed);
 }
 
-void trib_start_log_remove(struct trib_offload_plan *s)
+void trib_start_log_remove(struct trib_offload_plan *p)
 {
-    struct trib_offload *v = s->offload;
+    struct trib_offload *o = p->offload;
     struct trib_offload_plan *before = NULL;
 
-    if (!s->pending)
+    if (!p->pending)
         return;
-    for (struct trib_offload_plan *t = v->oldest; t != s; t = t->newer)
+    for (struct trib_offload_plan *t = o->oldest; t != p; t = t->newer)
         before = t;
     if (before)
-        before->newer = s->newer;
+        before->newer = p->newer;
     else
-        v->oldest = s->newer;
-    if (v->newest == s)
-        v->newest = before;
-    s->pending = false;
+        o->oldest = p->newer;
+    if (o->newest == p)
+        o->newest = before;
+    p->pending = false;
 }
 
-void trib_offload_plan_close(struct trib_offload_plan *s, trib_status_t status)
+void trib_offload_plan_close(struct trib_offload_plan *p, trib_status_t status)
 {
-    if (!s->open)
+    if (!p->open)
         return;
-    s->open = false;
-    s->status = status;
-    s->n_fed = 0;
+    p->open = false;
+    p->status = status;
+    p->n_ready = 0;
 }
 
-void trib_start_log_pop(struct trib_offload *v, trib_status_t status)
+void trib_start_log_pop(struct trib_offload *o, trib_status_t status)
 {
-    struct trib_offload_plan *s = v->oldest;
+    struct trib_offload_plan *p = o->oldest;
 
-    trib_start_log_remove(s);
-    if (!s->open)
+    assert(p && p->pending);
+    trib_start_log_remove(p);
+    if (!p->open)
         return;
-    v->offloaded += status == TRIB_OK && s->confirm;
-    trib_offload_plan_close(s, status);
+    o->offloaded += status == TRIB_OK && p->commit;
+    trib_offload_plan_close(p, status);
 }
 
 bool trib_offload_inner_succeeded(const struct trib_plan *plan)
@@ -63,7 +68,7 @@ bool trib_offload_inner_succeeded(const struct trib_plan *plan)
            plan->run.status == TRIB_OK;
 }
 
-bool trib_offload_lost(const struct trib_offload *v)
+bool trib_offload_lost(const struct trib_offload *o)
 {
-    return !v->broken && v->channel && v->channel->engine.failed;
+    return !o->broken && o->agg_comm && o->agg_comm->engine.failed;
 }

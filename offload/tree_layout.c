@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From TRIB_SERVICE and TRIB_RACKS to services above ranks. */
+/* Lays out the aggregators of TRIB_SERVICE and TRIB_RACKS above the ranks. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +16,20 @@ enum { NAMES_MOST = 65536 };
 
 struct name {
     char host[TRIB_HOSTNAME_BYTES];
-    int unit;
+    int group;
 };
 
 struct text {
     struct trib_error *err;
     trib_status_t status;
-    char copy[TRIB_CONFIG_TEXT_BYTES]; /* of the setting */
-    int services;
+    char copy[TRIB_CONFIG_TEXT_BYTES]; /* writable copy of the setting */
+    int aggregators;
     char addresses[TRIB_AGGREGATORS_MAX][TRIB_CONFIG_TEXT_BYTES];
-    int unit_of[TRIB_AGGREGATORS_MAX]; /* of those that have names; -1: the root */
-    int units;
-    const char *names[TRIB_AGGREGATORS_MAX]; /* of each unit */
-    int leader[TRIB_AGGREGATORS_MAX]; /* the first service of each */
-    int unit; /* that is read */
+    int group_of[TRIB_AGGREGATORS_MAX]; /* group of each that has names; -1: the root */
+    int groups;
+    const char *names[TRIB_AGGREGATORS_MAX]; /* names of each group */
+    int leader[TRIB_AGGREGATORS_MAX]; /* first aggregator of each group */
+    int group; /* group that is being read */
     struct name *hosts;
     int n_hosts;
     struct trib_places places;
@@ -37,7 +38,7 @@ struct text {
 static void wrong(struct text *t, trib_status_t st, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The first thing that is wrong. */
+/* Notes the first error only. */
 static void wrong(struct text *t, trib_status_t st, const char *fmt, ...)
 {
     char why[400];
@@ -53,35 +54,36 @@ static void wrong(struct text *t, trib_status_t st, const char *fmt, ...)
 
 /* Addresses ------------------------------------------------------------------------ */
 
-static int find_service(const struct text *t, const char *address)
+static int find_aggregator(const struct text *t, const char *address)
 {
-    for (int i = 0; i < t->services; i++)
+    for (int i = 0; i < t->aggregators; i++)
         if (strcmp(t->addresses[i], address) == 0)
             return i;
     return -1;
 }
 
-/* One may stand twice in a unit: it sums on two threads then. */
+/* An address may stand twice in a group: this tribd sums on two threads then. */
 static void add_address(void *arg, const char *address)
 {
     struct text *t = arg;
     struct trib_tcp_root at;
-    const int twin = find_service(t, address);
+    const int twin = find_aggregator(t, address);
 
     if (!trib_tcp_root_parse(address, &at))
         wrong(t, TRIB_ERR_CONFIG, "\"%.80s\" is not host:port", address);
-    else if (t->services == TRIB_AGGREGATORS_MAX)
-        wrong(t, TRIB_ERR_CONFIG, "there are more than 64 services, from %.80s on",
+    else if (t->aggregators == TRIB_AGGREGATORS_MAX)
+        wrong(t, TRIB_ERR_CONFIG, "there are more than 64 aggregators, from %.80s on",
               address);
-    else if (twin >= 0 && t->unit_of[twin] != t->unit)
-        wrong(t, TRIB_ERR_CONFIG, "%.80s stands in two units", address);
+    else if (twin >= 0 && t->group_of[twin] != t->group)
+        wrong(t, TRIB_ERR_CONFIG, "%.80s stands in two groups", address);
     if (t->status != TRIB_OK)
         return;
-    t->unit_of[t->services] = t->unit;
-    snprintf(t->addresses[t->services++], TRIB_CONFIG_TEXT_BYTES, "%s", address);
+    assert(t->aggregators < TRIB_AGGREGATORS_MAX);
+    t->group_of[t->aggregators] = t->group;
+    snprintf(t->addresses[t->aggregators++], TRIB_CONFIG_TEXT_BYTES, "%s", address);
 }
 
-/* The comma or the end behind an item that may have brackets. */
+/* Finds the comma or the end behind an item that may have brackets. */
 static char *end_of_item(char *p)
 {
     for (int inside = 0; *p && (inside || *p != ','); p++)
@@ -97,7 +99,7 @@ static void read_addresses(struct text *t, char *list)
         char *end = end_of_item(list);
         more = *end != '\0';
         *end = '\0';
-        /* [::1]:4700 is no list */
+        /* [::1]:4700 is an address and no list */
         const char *why =
             list[0] == '['
                 ? NULL
@@ -110,27 +112,27 @@ static void read_addresses(struct text *t, char *list)
     }
 }
 
-static void read_units(struct text *t)
+static void read_groups(struct text *t)
 {
-    char *unit = t->copy;
+    char *group = t->copy;
 
-    for (char *next = unit; next && t->status == TRIB_OK; unit = next) {
-        next = strchr(unit, '+');
+    for (char *next = group; next && t->status == TRIB_OK; group = next) {
+        next = strchr(group, '+');
         if (next)
             *next++ = '\0';
-        char *names = strchr(unit, '=');
-        t->unit = -1;
+        char *names = strchr(group, '=');
+        t->group = -1;
         if (names) {
             *names++ = '\0';
-            if (t->units == TRIB_AGGREGATORS_MAX) {
-                wrong(t, TRIB_ERR_CONFIG, "there are more than 64 units");
+            if (t->groups == TRIB_AGGREGATORS_MAX) {
+                wrong(t, TRIB_ERR_CONFIG, "there are more than 64 groups");
                 return;
             }
-            t->unit = t->units++;
-            t->leader[t->unit] = t->services;
-            t->names[t->unit] = names;
+            t->group = t->groups++;
+            t->leader[t->group] = t->aggregators;
+            t->names[t->group] = names;
         }
-        read_addresses(t, unit);
+        read_addresses(t, group);
     }
 }
 
@@ -143,21 +145,22 @@ static int compare_names(const void *a, const void *b)
 
 static void add_below(struct text *t, const char *address)
 {
-    const int child = find_service(t, address),
-              unit = child < 0 ? -1 : t->unit_of[child];
+    const int child = find_aggregator(t, address),
+              group = child < 0 ? -1 : t->group_of[child];
 
     if (child < 0) {
         wrong(t, TRIB_ERR_CONFIG,
-              "%.80s stands below %.80s, but is no service of the list", address,
-              t->addresses[t->leader[t->unit]]);
-    } else if (unit < 0) {
-        wrong(t, TRIB_ERR_CONFIG, "%.80s has nobody to sum: write %.80s=host1,host2",
-              address, address);
-    } else if (t->places.above[unit] >= 0 && t->places.above[unit] != t->unit) {
-        wrong(t, TRIB_ERR_CONFIG, "%.80s stands below %.80s, and below another unit",
-              address, t->addresses[t->leader[t->unit]]);
+              "%.80s stands below %.80s, but is no aggregator of the list", address,
+              t->addresses[t->leader[t->group]]);
+    } else if (group < 0) {
+        wrong(t, TRIB_ERR_CONFIG,
+              "%.80s has no hosts to sum for: write %.80s=host1,host2", address,
+              address);
+    } else if (t->places.above[group] >= 0 && t->places.above[group] != t->group) {
+        wrong(t, TRIB_ERR_CONFIG, "%.80s stands below %.80s, and below another group",
+              address, t->addresses[t->leader[t->group]]);
     } else {
-        t->places.above[unit] = t->unit;
+        t->places.above[group] = t->group;
     }
 }
 
@@ -180,16 +183,16 @@ static void add_name(void *arg, const char *name)
     }
     struct name *n = &t->hosts[t->n_hosts++];
     snprintf(n->host, sizeof(n->host), "%s", name);
-    n->unit = t->unit;
+    n->group = t->group;
 }
 
 static void check_circles(struct text *t)
 {
-    for (int u = 0; u < t->units; u++) {
+    for (int u = 0; u < t->groups; u++) {
         int steps = 0;
-        for (int v = u; v >= 0 && steps <= t->units; v = t->places.above[v])
+        for (int v = u; v >= 0 && steps <= t->groups; v = t->places.above[v])
             steps++;
-        if (steps > t->units)
+        if (steps > t->groups)
             wrong(t, TRIB_ERR_CONFIG, "%.80s stands below itself",
                   t->addresses[t->leader[u]]);
     }
@@ -197,25 +200,25 @@ static void check_circles(struct text *t)
 
 static void read_names(struct text *t)
 {
-    for (t->unit = 0; t->unit < t->units && t->status == TRIB_OK; t->unit++) {
+    for (t->group = 0; t->group < t->groups && t->status == TRIB_OK; t->group++) {
         const char *why =
-            trib_hostlist_each(t->names[t->unit], NAMES_MOST, add_name, t);
+            trib_hostlist_each(t->names[t->group], NAMES_MOST, add_name, t);
         if (why)
-            wrong(t, TRIB_ERR_CONFIG, "the list \"%.80s\" %s", t->names[t->unit], why);
+            wrong(t, TRIB_ERR_CONFIG, "the list \"%.80s\" %s", t->names[t->group], why);
     }
     check_circles(t);
     if (t->n_hosts > 0)
         qsort(t->hosts, (size_t)t->n_hosts, sizeof(*t->hosts), compare_names);
     for (int i = 1; i < t->n_hosts; i++)
-        if (t->hosts[i].unit != t->hosts[i - 1].unit &&
+        if (t->hosts[i].group != t->hosts[i - 1].group &&
             strcmp(t->hosts[i].host, t->hosts[i - 1].host) == 0)
             wrong(t, TRIB_ERR_CONFIG,
-                  "host %.80s stands in two units, one of them that of %.80s",
-                  t->hosts[i].host, t->addresses[t->leader[t->hosts[i].unit]]);
+                  "host %.80s stands in two groups, one of them that of %.80s",
+                  t->hosts[i].host, t->addresses[t->leader[t->hosts[i].group]]);
 }
 
-/* Also by what stands before the first dot, unless the whole is there. */
-static int unit_of_host(const struct text *t, const char *host)
+/* Finds the group of a host by its name, or else by the part before the first dot. */
+static int group_of_host(const struct text *t, const char *host)
 {
     struct name key;
     const struct name *found = NULL;
@@ -225,7 +228,7 @@ static int unit_of_host(const struct text *t, const char *host)
                  (int)(cut ? strcspn(host, ".") : sizeof(key.host) - 1), host);
         found = bsearch(&key, t->hosts, (size_t)t->n_hosts, sizeof(key), compare_names);
     }
-    return found ? found->unit : -1;
+    return found ? found->group : -1;
 }
 
 /* Laying out ----------------------------------------------------------------------- */
@@ -235,14 +238,14 @@ static void place_by_names(struct text *t, const char *const *hosts, int ranks,
 {
     bool any = false;
 
-    if (trib_places_make(t->units, t->services, ranks, &t->places) != TRIB_OK) {
+    if (trib_places_make(t->groups, t->aggregators, ranks, &t->places) != TRIB_OK) {
         wrong(t, TRIB_ERR_NO_MEMORY, "no memory for a tree");
         return;
     }
     read_names(t);
-    memcpy(t->places.of_service, t->unit_of, (size_t)t->services * sizeof(int));
+    memcpy(t->places.of_service, t->group_of, (size_t)t->aggregators * sizeof(int));
     for (int r = 0; t->status == TRIB_OK && r < ranks; r++) {
-        t->places.of_rank[r] = unit_of_host(t, hosts[r]);
+        t->places.of_rank[r] = group_of_host(t, hosts[r]);
         any |= t->places.of_rank[r] >= 0;
     }
     if (t->status == TRIB_OK && !any)
@@ -262,35 +265,34 @@ static void place_by_racks(struct text *t, const char *file, const char *const *
     t->status = trib_racks_read(file, NULL, t->err, &racks);
     if (t->status != TRIB_OK)
         return;
-    for (int i = 0; i < t->services; i++) {
+    for (int i = 0; i < t->aggregators; i++) {
         (void)trib_tcp_root_parse(t->addresses[i], &at[i]);
         services[i] = at[i].host;
     }
     t->status =
-        trib_places_of_racks(racks, services, t->services, hosts, ranks, &t->places);
-    for (int i = 0; t->status == TRIB_OK && i < t->services; i++)
+        trib_places_of_racks(racks, services, t->aggregators, hosts, ranks, &t->places);
+    for (int i = 0; t->status == TRIB_OK && i < t->aggregators; i++)
         any |= t->places.of_service[i] >= 0;
     if (t->status == TRIB_OK && !any)
         trib_log(
             log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
-            "no service is in a rack of %.200s: name it in TRIB_SERVICE as it is named "
-            "there, not by an address",
+            "no aggregator is in a rack of %.200s: name it in TRIB_SERVICE as it is "
+                 "named there, not by an address",
             file);
     trib_racks_free(racks);
 }
 
-/* The services that have a part, numbered anew; a tree, if there is more than one
- * unit. */
-static trib_status_t take_units(const struct text *t, struct trib_units *u,
-                                struct trib_tree_layout *out)
+/* Numbers the aggregators that take part anew; a tree, if there are several groups. */
+static trib_status_t take_groups(const struct text *t, struct trib_units *u,
+                                 struct trib_tree_layout *out)
 {
     int number[TRIB_AGGREGATORS_MAX];
 
-    for (int i = 0; i < t->services; i++)
+    for (int i = 0; i < t->aggregators; i++)
         number[i] = -1;
     for (int k = 0; k < u->first[u->n]; k++)
         number[u->services[k]] = 0;
-    for (int i = 0; i < t->services; i++) {
+    for (int i = 0; i < t->aggregators; i++) {
         if (number[i] < 0)
             continue;
         number[i] = out->n;
@@ -320,7 +322,7 @@ static void tell(const struct trib_tree_layout *l, int ranks,
             n += tree->leaf_of[r] == u;
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
             trib_log(log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
-                     "unit %d%s: %s, for %d rank%s; it sends to %d", u,
+                     "group %d%s: %s, for %d rank%s; it sends to %d", u,
                      u ? "" : " (root)", l->addresses[tree->services[i]], n,
                      n == 1 ? "" : "s", u ? tree->parent[u] : 0);
     }
@@ -334,23 +336,24 @@ trib_status_t trib_tree_layout_make(const struct trib_config *cfg,
     struct text *t = calloc(1, sizeof(*t));
     struct trib_units units = {0};
 
+    assert(ranks > 0);
     out->n = 0;
     out->tree = NULL;
     if (!t)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for services");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for aggregators");
     t->err = err;
     snprintf(t->copy, sizeof(t->copy), "%s", cfg->service);
-    read_units(t);
-    if (t->status == TRIB_OK && t->units > 0)
+    read_groups(t);
+    if (t->status == TRIB_OK && t->groups > 0)
         place_by_names(t, hosts, ranks, log);
     else if (t->status == TRIB_OK && cfg->racks[0])
         place_by_racks(t, cfg->racks, hosts, ranks, log);
     else if (t->status == TRIB_OK)
-        t->status = trib_places_make(0, t->services, ranks, &t->places);
+        t->status = trib_places_make(0, t->aggregators, ranks, &t->places);
     if (t->status == TRIB_OK)
         t->status = trib_units_make(&t->places, err, &units);
     if (t->status == TRIB_OK)
-        t->status = take_units(t, &units, out);
+        t->status = take_groups(t, &units, out);
     if (t->status == TRIB_OK)
         tell(out, ranks, log);
     const trib_status_t st = t->status;

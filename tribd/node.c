@@ -363,7 +363,7 @@ static void *meet_ranks(void *arg)
                                      .user = n->user};
     struct trib_agg_comm_opts opts = {.rank = n->ranks + n->index,
                                       .ranks = n->ranks,
-                                      .services = n->services,
+                                      .aggregators = n->services,
                                       .tree = n->tree,
                                       .memory = n->plan_memory,
                                       .ledger = n->ledger,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a job has in this process: one node of its channel (offload/channel.h), with an
+ * What a job has in this process: one node of its channel (offload/agg_comm.h), with an
  * engine, a transport and slots of its own, so that nothing of it is within another
  * job's reach.
  *
@@ -23,7 +23,7 @@
 
 #include "agg/protocol/control.h"
 #include "agg/jobs/drr.h"
-#include "offload/channel.h"
+#include "offload/agg_comm.h"
 #include "tribd/node_metrics.h"
 
 struct lane;

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "boot/boot.h"
-#include "offload/channel.h"
+#include "offload/agg_comm.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,7 +53,7 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
 static struct trib_comm *join(int rank)
 {
     const struct trib_agg_comm_opts opts = {
-        .rank = rank, .ranks = RANKS, .services = 1, .memory = MEMORY};
+        .rank = rank, .ranks = RANKS, .aggregators = 1, .memory = MEMORY};
     const struct trib_exchange x = {meet, meeting.said[rank]};
     struct trib_error err = {0};
     struct trib_config cfg;

@@ -23,7 +23,7 @@
 
 #include "base/error.h"
 #include "boot/boot.h"
-#include "offload/channel.h"
+#include "offload/agg_comm.h"
 #include "comm/locality.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
@@ -98,7 +98,7 @@ static trib_status_t join(int rank, const char *config, const struct trib_exchan
         .serves = rank >= RANKS, .ranks = RANKS, .user = TRIB_GUARD_ANYBODY};
     const struct trib_agg_comm_opts opts = {.rank = rank,
                                             .ranks = RANKS,
-                                            .services = 1,
+                                            .aggregators = 1,
                                             .memory = 1 << 20,
                                             .guard = &guard};
     struct trib_config cfg;

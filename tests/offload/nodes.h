@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "offload/channel.h"
+#include "offload/agg_comm.h"
 #include "tests/harness/ranks.h"
 
 enum { NODES_MOST = 4 };
@@ -91,7 +91,7 @@ static inline struct trib_comm *nodes_join(struct ranks_self *self, struct nodes
 {
     struct trib_agg_comm_opts opts = {.rank = self->rank,
                                       .ranks = s->ranks,
-                                      .services = s->services,
+                                      .aggregators = s->services,
                                       .tree = s->tree};
     struct trib_exchange x = {nodes_meet, comm};
     struct trib_error err = {0};

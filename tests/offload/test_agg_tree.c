@@ -140,17 +140,18 @@ static void test_mistakes(void **state)
         {"+a:1", "has an empty name"},
         {"a:1 b:1", "has a character that is in no name"},
         {"a[1:4700", "has a [ without its ]"},
-        {"n[1-65]:1", "more than 64 services"},
+        {"n[1-65]:1", "more than 64 aggregators"},
         {"a:1+c:1=", "has an empty name"},
         {"a:1+=x", "has an empty name"},
         {"a:1+c:1=x,[", "has a [ without its ]"},
         {"a:1+c:1=x=y", "has a character that is in no name"},
-        {"a:1+c:1=x+a:1=y", "a:1 stands in two units"},
-        {"a:1+c:1=x+d:1=x", "host x stands in two units"},
-        {"a:1+c:1=n[1-9]+d:1=n[7-12]", "host n7 stands in two units"},
-        {"a:1+c:1=x,d:1", "d:1 stands below c:1, but is no service of the list"},
-        {"a:1,d:1+c:1=x,d:1", "d:1 has nobody to sum: write d:1=host1,host2"},
-        {"a:1+c:1=x,d:1+e:1=d:1+d:1=y", "d:1 stands below e:1, and below another unit"},
+        {"a:1+c:1=x+a:1=y", "a:1 stands in two groups"},
+        {"a:1+c:1=x+d:1=x", "host x stands in two groups"},
+        {"a:1+c:1=n[1-9]+d:1=n[7-12]", "host n7 stands in two groups"},
+        {"a:1+c:1=x,d:1", "d:1 stands below c:1, but is no aggregator of the list"},
+        {"a:1,d:1+c:1=x,d:1", "d:1 has no hosts to sum for: write d:1=host1,host2"},
+        {"a:1+c:1=x,d:1+e:1=d:1+d:1=y",
+         "d:1 stands below e:1, and below another group"},
         {"a:1+c:1=c:1,x", "c:1 stands below itself"},
         {"a:1+c:1=d:1+d:1=c:1,x", "stands below itself"},
     };
@@ -187,7 +188,7 @@ static void test_warnings(void **state)
     assert_true(!l.tree && l.n == 1);
     trib_tree_layout_free(&l);
     assert_status(lay("10.0.0.1:1,10.0.0.2:1", path, "x y", &err, &heard, &l), TRIB_OK);
-    assert_non_null(strstr(heard.text, "no service is in a rack"));
+    assert_non_null(strstr(heard.text, "no aggregator is in a rack"));
     assert_true(!l.tree && l.n == 2);
     trib_tree_layout_free(&l);
     assert_status(lay("a:1,b:1,c:1", path, "x y", &err, &heard, &l), TRIB_OK);

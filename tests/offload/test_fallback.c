@@ -171,7 +171,7 @@ static void serve_later(struct ranks_self *self, trib_comm_t *all)
         return;
     struct trib_agg_comm_opts opts = {.rank = j->later.ranks + n.index,
                                       .ranks = j->later.ranks,
-                                      .services = j->later.services};
+                                      .aggregators = j->later.services};
     if (trib_agg_comm_open(&all->cfg, &all->log, &opts, &x, &err, &channel) != TRIB_OK)
         ranks_die(self, "later channel: %s", trib_error_text(&err));
     serve(self, &j->later, channel);
@@ -182,7 +182,7 @@ static void serve_later(struct ranks_self *self, trib_comm_t *all)
 struct way {
     struct ranks_self *self;
     struct trib_comm *all, *first; /* by which they met */
-    struct trib_comm *home;
+    struct trib_comm *parent;
     uint64_t step;
     bool offered;
     bool returned;
@@ -195,7 +195,7 @@ static bool found(void *arg)
 
     if (w->offered || !j->later.services)
         return false;
-    return !w->home->offload->channel || (j->leaves && w->step >= 2);
+    return !w->parent->offload->agg_comm || (j->leaves && w->step >= 2);
 }
 
 static trib_status_t meet_ranks(void *arg, const char *phase, const void *in,
@@ -204,7 +204,7 @@ static trib_status_t meet_ranks(void *arg, const char *phase, const void *in,
     struct way *w = arg;
     const struct lossy_job *j = w->self->arg;
     const size_t ranks = (size_t)j->later.ranks, nodes = (size_t)j->later.services;
-    struct trib_comm *control_comm = w->home->offload->control_comm;
+    struct trib_comm *control_comm = w->parent->offload->control_comm;
     uint8_t *all = out;
 
     (void)phase;
@@ -224,8 +224,9 @@ static trib_status_t open_later(void *arg, struct trib_comm **out, char *text,
 {
     struct way *w = arg;
     struct lossy_job *j = w->self->arg;
-    struct trib_agg_comm_opts opts = {
-        .rank = w->self->rank, .ranks = j->later.ranks, .services = j->later.services};
+    struct trib_agg_comm_opts opts = {.rank = w->self->rank,
+                                      .ranks = j->later.ranks,
+                                      .aggregators = j->later.services};
     struct trib_exchange x = {meet_ranks, w};
     struct trib_error err = {0};
 
@@ -236,7 +237,7 @@ static trib_status_t open_later(void *arg, struct trib_comm **out, char *text,
         nodes_tell(&j->later, CALL, "");
         opts.announcer = (struct trib_announcer){nodes_announce, &j->later};
     }
-    return trib_agg_comm_open(&w->home->cfg, &w->home->log, &opts, &x, &err, out);
+    return trib_agg_comm_open(&w->parent->cfg, &w->parent->log, &opts, &x, &err, out);
 }
 
 /* Ranks ---------------------------------------------------------------------------- */
@@ -365,7 +366,7 @@ static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *
  * link that is lost carries no word of that. */
 static void lose_services(struct ranks_self *self, trib_comm_t *comm)
 {
-    struct trib_comm *channel = comm->offload->channel;
+    struct trib_comm *channel = comm->offload->agg_comm;
     struct trib_engine *e = &channel->engine;
 
     ranks_assert(self, !e->failed);
@@ -413,7 +414,7 @@ static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
 
     for (int i = 0; i < j->kind->drain; i++)
         one_coded(self, comm, p, STEPS + (uint64_t)i);
-    const float *held = p->coded->offload->now->run.residual;
+    const float *held = p->coded->offload->inner->run.residual;
     ranks_assert(self, held || j->kind->law == CAUGHT_UP);
     if (held)
         memcpy(j->shared->held[self->rank], held, sizeof(j->shared->held[0]));
@@ -506,7 +507,7 @@ static trib_comm_t *come(struct ranks_self *self, struct way *way)
     if (!late && j->nodes.services)
         channel = nodes_join(self, &j->nodes, first);
     ranks_ok(self, trib_split(all, node ? -1 : 0, 0, &home));
-    *way = (struct way){.self = self, .all = all, .first = first, .home = home};
+    *way = (struct way){.self = self, .all = all, .first = first, .parent = home};
     if (late)
         serve_later(self, all);
     else if (node)
@@ -514,9 +515,9 @@ static trib_comm_t *come(struct ranks_self *self, struct way *way)
     if (node)
         return NULL;
     ranks_ok(self, trib_offload_attach(home));
-    home->offload->channel = channel;
-    home->offload->ask_at = channel ? 0 : 1;
-    home->offload->way = (struct trib_agg_provider_ops){
+    home->offload->agg_comm = channel;
+    home->offload->next_poll_seq = channel ? 0 : 1;
+    home->offload->provider = (struct trib_agg_provider_ops){
         .found = self->rank == 0 ? found : NULL, .open = open_later, .arg = way};
     return home;
 }

@@ -159,13 +159,14 @@ static int contributors(const struct user *u, int p, size_t i)
     const struct job *j = u->self->arg;
     const struct trib_offload_plan *s = u->plan[p]->offload;
 
-    if (!s->known) { /* there is no service any more; of a short vector this says it */
+    if (!s->committed) { /* there is no service any more; of a short vector this says
+                          * it */
         int n = j->nodes.ranks;
         for (int r = 0; r < j->nodes.ranks; r++)
             n -= s->absent[r] == j->kind[p].count;
         return n;
     }
-    const struct trib_quorum_start *known = s->known->start;
+    const struct trib_quorum_start *known = s->committed->start;
     const uint8_t *mask = known->bytes + i / known->piece * known->mask_bytes;
     int n = 0;
     for (int r = 0; r < j->nodes.ranks; r++)
@@ -265,7 +266,7 @@ static void note_held(struct user *u)
     const struct job *j = u->self->arg;
 
     for (int p = 0; p < PLANS; p++) {
-        struct trib_run *run = &u->plan[p]->offload->now->run;
+        struct trib_run *run = &u->plan[p]->offload->inner->run;
         ranks_assert(u->self, run->residual || strcmp(j->quorum, "all") == 0);
         for (size_t i = 0; run->residual && i < j->kind[p].count; i++) {
             const double held = (double)run->residual[i];
@@ -332,7 +333,7 @@ static trib_comm_t *come(struct ranks_self *self, struct trib_comm **all_out)
         return NULL;
     }
     ranks_ok(self, trib_offload_attach(home));
-    home->offload->channel = channel;
+    home->offload->agg_comm = channel;
     return home;
 }
 

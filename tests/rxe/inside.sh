@@ -183,8 +183,8 @@ served() {
     cat "$log.tribd" "$log.rank"
     [ "$status" = 0 ] && grep -q 'tribd: job .* 3 ranks' "$log.tribd" || return
     case $how in
-    none) ! grep -q 'without a service' "$log.rank" ;;
-    *) grep -q 'go on without the service' "$log.rank" ;;
+    none) ! grep -q 'without aggregators' "$log.rank" ;;
+    *) grep -q 'go on without aggregators' "$log.rank" ;;
     esac
 }
 

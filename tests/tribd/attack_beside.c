@@ -76,7 +76,7 @@ static void note(struct measured *m, const trib_comm_t *comm, uint64_t took_ns)
            !atomic_compare_exchange_weak(&m->longest_ns, &seen, took_ns))
         continue;
     atomic_fetch_add(&m->steps, 1);
-    if (!comm->offload || !comm->offload->channel)
+    if (!comm->offload || !comm->offload->agg_comm)
         atomic_fetch_add(&m->without, 1);
 }
 

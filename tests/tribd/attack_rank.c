@@ -20,7 +20,7 @@
 
 #include "base/process.h"
 #include "base/time.h"
-#include "offload/channel.h"
+#include "offload/agg_comm.h"
 #include "tests/tribd/attack.h"
 #include "transport/common/handout_wire.h"
 #include "transport/shm/shm_layout.h"
@@ -193,7 +193,7 @@ static bool be_rank(struct rank *r)
         !attack_secret(&join, &secret) || !attack_join(a, &join))
         return false;
     const struct trib_agg_comm_opts opts = {
-        .rank = 0, .ranks = 1, .services = 1, .guard = &guard, .secret = &secret};
+        .rank = 0, .ranks = 1, .aggregators = 1, .guard = &guard, .secret = &secret};
     if (trib_agg_comm_open(&cfg, &a->c.log, &opts, &x, &err, &comm) != TRIB_OK) {
         snprintf(a->said, sizeof(a->said), "%s", trib_error_text(&err));
         return false;

@@ -44,7 +44,7 @@ bool hostile_goes_on(const char *file)
 
 static struct trib_comm *channel_of(trib_comm_t *comm)
 {
-    return comm->offload ? comm->offload->channel : NULL;
+    return comm->offload ? comm->offload->agg_comm : NULL;
 }
 
 /* One sum, after which the job is known to be served. */
@@ -105,8 +105,8 @@ static bool is_dropped(trib_comm_t *comm, long n)
     struct trib_offload *v = comm->offload;
 
     if (n % 100 == 0)
-        v->way.look(v->way.arg);
-    return v->channel->engine.failed;
+        v->provider.look(v->provider.arg);
+    return v->agg_comm->engine.failed;
 }
 
 /* Rank 0; the others do nothing. */

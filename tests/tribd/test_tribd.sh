@@ -174,7 +174,7 @@ fi
 
 # --- who is not let in ---
 
-without=("the ranks sum without a service")
+without=("the ranks sum without aggregators")
 (umask 077; head -c 32 /dev/urandom >"$dir/other")
 key=$dir/other service "one" run "a wrong key" "${without[@]}" --sizes 4K
 grep -q "warning: service: .*key" "$said"

@@ -51,11 +51,11 @@ as() {
 }
 let_in() { # USER, NAME
     as "$1" munge "$2" --sizes 64K --iters 20 && right "$dir/job.log" &&
-        ! grep -q "without a service" "$dir/job.log" && said_by one "job $2"
+        ! grep -q "without aggregators" "$dir/job.log" && said_by one "job $2"
 }
 kept_out() { # USER, NAME, words: by itself the job is right all the same
     as "$1" munge "$2" --sizes 64K --iters 20 && right "$dir/job.log" && ! said_by one "job $2: " &&
-        grep -q "without a service" "$dir/job.log" && grep -qE -- "$3" "$dir/job.log"
+        grep -q "without aggregators" "$dir/job.log" && grep -qE -- "$3" "$dir/job.log"
 }
 reload() { # its file gets these lines, and it reads them
     printf '%s\n' "listen = 127.0.0.1:${daemon_port[one]}" "http = 127.0.0.1:${daemon_http[one]}" \
@@ -81,7 +81,7 @@ shown=("$dir/status" "$dir/job.log" "$dir/one.log")
 shows_user root of_root
 result $? "/status shows whose job it is: root's"
 shown=("$dir/job.log" "$dir/one.log")
-as root key by_key --sizes 64K --iters 5 && grep -q "without a service" "$dir/job.log"
+as root key by_key --sizes 64K --iters 5 && grep -q "without aggregators" "$dir/job.log"
 result $? "who wants another method is not let in"
 if ! setpriv --reuid="$other" --regid="$(id -g $other)" --clear-groups "$perf" --version >"$said" 2>&1; then
     skip "jobs of $other" "$other cannot run what is in the folder of the build"
@@ -119,7 +119,7 @@ daemon_port[one]=${daemon_port[two]}
 at_two distrusted && right "$dir/job.log" && grep -q "whom this job does not trust" "$dir/job.log"
 result $? "a job does not trust a tribd of $server"
 TRIB_SERVICE_USER=$server at_two trusting && right "$dir/job.log" &&
-    ! grep -q "without a service" "$dir/job.log" && said_by two "job trusting"
+    ! grep -q "without aggregators" "$dir/job.log" && said_by two "job trusting"
 result $? "but one of the user whom TRIB_SERVICE_USER names"
 : >"$dir/two.log"
 TRIB_TRANSPORT=auto TRIB_SERVICE_USER=$server at_two near && right "$dir/job.log" &&
@@ -134,7 +134,7 @@ shown=("$dir/job.log" "$dir/both.log" "$dir/strangers.log")
 TRIBD_AUTH=auto start_daemon both || finish
 by_key() { # NAME: a job by the key file, beside what munged keeps
     TRIB_SERVICE_KEY=$dir/key as root key "$1" --sizes 4K --iters 3 && right "$dir/job.log" &&
-        ! grep -q "without a service" "$dir/job.log"
+        ! grep -q "without aggregators" "$dir/job.log"
 }
 at_both() { # command...: of the other tribd
     local at=${daemon_port[one]}
@@ -168,7 +168,7 @@ touch "$dir/enough"
 kill -CONT "${job_pid[munged]}"
 patience=20 ended strangers 0
 result $? "they came until the end: $(cat "$dir/strangers.log")"
-comes_back() { at_both as root munge again --sizes 4K --iters 3 && ! grep -q "without a service" "$dir/job.log"; }
+comes_back() { at_both as root munge again --sizes 4K --iters 3 && ! grep -q "without aggregators" "$dir/job.log"; }
 within 30 comes_back
 result $? "munged goes on, and a job by it is let in"
 kill "${daemon_pid[both]}"
@@ -202,7 +202,7 @@ reload_few() { # lines
     within 10 said_by few "the settings are read again"
 }
 reload_few "user_jobs = 2" && TRIB_SERVICE_WAIT_MS=0 at_few as root munge third --sizes 4K --iters 3 &&
-    ! grep -q "without a service" "$dir/job.log"
+    ! grep -q "without aggregators" "$dir/job.log"
 result $? "user_jobs = 2: it is"
 pkill -P "${job_pid[long]}" timeout
 wait "${job_pid[long]}"

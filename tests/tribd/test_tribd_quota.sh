@@ -50,7 +50,7 @@ result $? "TRIB_SERVICE_WEIGHT comes to tribd"
 
 refused() { # DAEMON, what its setting is, why
     TRIB_SERVICE_WAIT_MS=0 service "$1" run "$2" "$3" --sizes 4K
-    grep -q "warning: .*the ranks sum without a service" "$said"
+    grep -q "warning: .*the ranks sum without aggregators" "$said"
     result $? "$2: the job sums without it, and says so"
 }
 refused slots "user_slots" "among what user key may hold, it needs 32 slots and 8 of 40 are free: job first of user key holds 32 of 40 slots since "
@@ -116,7 +116,7 @@ for name in small shared; do
     result $? "$name: those that were freed are not counted"
     service "$name" expect "$name: a job with 40 plans" 0 "40 plans, all right" \
         "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" keep 40
-    grep -q "262144 elements by codec topk:ratio=1,ef=1 take [0-9]*K bytes here; ${may[$name]}M bytes, and [0-9KM]* are held; the ranks go on without the service" "$said"
+    grep -q "262144 elements by codec topk:ratio=1,ef=1 take [0-9]*K bytes here; ${may[$name]}M bytes, and [0-9KM]* are held; the ranks go on without aggregators" "$said"
     result $? "$name: more than it may have is refused, and it says so"
 done
 end_steps beside "beside a job that wants too much"

@@ -27,12 +27,12 @@ for transport in shm tcp; do
     where two job "both have the job, over $transport"
     kill -KILL "${daemon_pid[two]}"
     ended two 137
-    said_by_job job "go on without the service" 1 "one of two is killed: the ranks go on"
+    said_by_job job "go on without aggregators" 1 "one of two is killed: the ranks go on"
     said_by_job job "127.0.0.1:${daemon_port[one]} (1 of 2) sums from operation" 1 \
         "they come to the one that is left"
     where one job "which has the job"
     again two || finish
-    said_by_job job "more services can be had" 2 "it is back: the ranks leave the one"
+    said_by_job job "more aggregators are available" 2 "it is back: the ranks leave the one"
     said_by_job job "127.0.0.1:${daemon_port[two]} (2 of 2) sum from operation" 1 \
         "they come to both"
     where one job "the one has the job"
@@ -48,12 +48,12 @@ done
 
 # It begins without; its steps are so slow that what a service says first waits for them.
 start_steps early "one" 600
-said_by_job early "sum without a service" 1 "no tribd: the ranks sum"
+said_by_job early "sum without aggregators" 1 "no tribd: the ranks sum"
 again one || finish
 said_by_job early "(1 of 1) sums from operation" 1 "there is one: they come to it"
 where one early "which has the job"
 kill -TERM "${daemon_pid[one]}"
-said_by_job early "go on without the service" 1 "it drains: they leave it"
+said_by_job early "go on without aggregators" 1 "it drains: they leave it"
 ended one 0
 end_steps early "begun without"
 [ "$(grep -cF "sums from operation" "$dir/early.log")" = 1 ]
@@ -62,12 +62,12 @@ result $? "and stay away"
 # Stopped between admission, which the job asks for beside its steps, and their meeting: the next
 # step waits no longer than for a rank that is stopped.
 start_steps met "one" 2000
-said_by_job met "sum without a service" 1 "no tribd: the ranks sum"
+said_by_job met "sum without aggregators" 1 "no tribd: the ranks sum"
 again one || finish
 shown=("$dir/one.log")
 within 20 said_by one "job met: 2 ranks" && kill -STOP "${daemon_pid[one]}"
 result $? "there is one, and it is stopped before they meet"
-said_by_job met "silent for 4000 ms: it is stopped, or its host cannot be reached; the ranks go on without a service" \
+said_by_job met "silent for 4000 ms: it is stopped, or its host cannot be reached; the ranks go on without aggregators" \
     1 "they wait 4 s for it"
 kill -CONT "${daemon_pid[one]}"
 said_by_job met "(1 of 1) sums from operation" 1 "it goes on: they come to it"
@@ -81,7 +81,7 @@ TRIB_SERVICE_RETRY_MS=0 start_steps never "three"
 within 60 sums three never && where three never "a job that would not come back"
 kill -KILL "${daemon_pid[three]}"
 ended three 137
-said_by_job never "go on without the service" 1 "its tribd is killed: it goes on"
+said_by_job never "go on without aggregators" 1 "its tribd is killed: it goes on"
 again three || finish
 end_steps never "never back"
 ! grep -qF "from operation" "$dir/never.log" && ! said_by three "job never"

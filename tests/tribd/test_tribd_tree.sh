@@ -156,7 +156,7 @@ refused() { # NAME, TRIB_SERVICE, words
     shown=("$net_dir/rank0.out")
     TRIB_SERVICE=$2 net_job "$perf" allreduce --check --sizes 4K
     net_ended 60 0 1 2 3 && [ "$(net_status 0)" = 0 ] && right && grep -qF -- "$3" "$net_dir/rank0.out"
-    result $? "$1: the ranks sum without a service, and say why"
+    result $? "$1: the ranks sum without aggregators, and say why"
 }
 refused "a host in two racks" "$roots+host4:4700=host[0-2]+host5:4700=host[2-3]" \
     "host host2 stands in two units"
@@ -172,7 +172,7 @@ lost() { # NAME, SIGNAL, DAEMON
     end "$2" "$3"
     net_ended 120 0 1 2 3 && [ "$(net_status 0)" = 0 ] && right
     result $? "$1: the run ends, and is right"
-    grep -q "go on without the service" "$net_dir/rank0.out"
+    grep -q "go on without aggregators" "$net_dir/rank0.out"
     result $? "$1: the run says so"
 }
 has_summed() { [ $(($(received 6) - before)) -gt 3000000 ]; } # some dozens of vectors
@@ -196,7 +196,7 @@ within 30 said "the ranks go on by themselves while there is such a plan"
 net_ended 120 0 1 2 3 && [ "$(net_status 0)" = 0 ] && right
 result $? "a quorum, and the tree comes later: the ranks go on, and are right"
 [ "$(grep -c "while there is such a plan" "$net_dir/rank0.out")" = 1 ] &&
-    ! grep -qE "from operation|go on without the service" "$net_dir/rank0.out"
+    ! grep -qE "from operation|go on without aggregators" "$net_dir/rank0.out"
 result $? "that is said once, and not tried"
 # --- leaves on the hosts of the ranks ---
 

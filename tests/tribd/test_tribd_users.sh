@@ -36,7 +36,7 @@ user_job() { # USER, NAME: two ranks
         --sizes 64K,4M --iters 20 >"$dir/job.log" 2>&1 </dev/null
 }
 served() { # it was right, and the service summed
-    right "$dir/job.log" && ! grep -q "without a service" "$dir/job.log"
+    right "$dir/job.log" && ! grep -q "without aggregators" "$dir/job.log"
 }
 by() { # TRANSPORT: both ranks reach the service, which is rank 2, and it them
     [ "$(grep -c "peer 2 is reached by $1" "$dir/job.log")" = 2 ] &&

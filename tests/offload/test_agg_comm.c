@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks whose vectors nodes sum: the channel of offload/channel.h, its nodes driven
+ * Ranks whose vectors nodes sum: the channel of offload/agg_comm.h, its nodes driven
  * here, over all transports, against a plain sum.
  */
 #include "tests/harness/tribtest.h"
@@ -206,11 +206,10 @@ static void run(const char *config, int ranks, int services,
                        .seed = (uint64_t)ranks};
 
     assert_true(nodes_open(&s.nodes));
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = ranks + services,
-                                                   .fn = sums,
-                                                   .arg = &s,
-                                                   .config = config}),
-                     0);
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){
+            .size = ranks + services, .fn = sums, .arg = &s, .config = config}),
+        0);
     nodes_close(&s.nodes);
 }
 
@@ -241,7 +240,10 @@ static void test_racks(void **state)
 }
 
 #define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
+    { \
+#test " [" config "]", test, NULL, NULL, \
+            (char *)(uintptr_t) "transport=" config \
+    }
 
 int main(void)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "compress/robust_op.h"
-#include "offload/channel.h"
+#include "offload/agg_comm.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "compress/robust_op.h"
 #include "offload/agg_tree.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/partial.h"
@@ -16,9 +17,9 @@
 
 static bool list_peers(struct trib_agg_comm *c, const struct trib_agg_comm_opts *opts)
 {
-    const int size = opts->ranks + opts->services;
+    const int size = opts->ranks + opts->aggregators;
     bool *is_peer = calloc((size_t)size, sizeof(*is_peer));
-    const int n = is_peer ? trib_agg_tree_peers(c->tree, opts->ranks, opts->services,
+    const int n = is_peer ? trib_agg_tree_peers(c->tree, opts->ranks, opts->aggregators,
                                                 opts->rank - opts->ranks, is_peer)
                           : -1;
 
@@ -34,7 +35,7 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
                               bool leaving, uint32_t *number_out);
 static void free_plan(struct trib_plan *plan);
 
-static void free_channel(struct trib_aggregators *a)
+static void free_agg_comm(struct trib_aggregators *a)
 {
     struct trib_agg_comm *c = (struct trib_agg_comm *)a;
 
@@ -54,25 +55,27 @@ trib_status_t trib_agg_comm_open(const struct trib_config *cfg,
 {
     struct trib_comm *comm = calloc(1, sizeof(*comm));
     struct trib_agg_comm *c = calloc(1, sizeof(*c));
-    bool node = opts->rank >= opts->ranks;
+    bool is_aggregator = opts->rank >= opts->ranks;
 
+    assert(opts->ranks > 0 && opts->aggregators > 0);
+    assert(opts->rank >= 0 && opts->rank < opts->ranks + opts->aggregators);
     *out = NULL;
-    if (c && node)
+    if (c && is_aggregator)
         c->plans = calloc(TRIB_AGG_COMM_PLANS, sizeof(*c->plans));
     if (c && opts->tree)
         c->tree = trib_agg_tree_copy(opts->tree, opts->ranks);
-    if (!comm || !c || (node && !c->plans) || (opts->tree && !c->tree) ||
-        (node && !list_peers(c, opts))) {
-        free_channel(c ? &c->base : NULL);
+    if (!comm || !c || (is_aggregator && !c->plans) || (opts->tree && !c->tree) ||
+        (is_aggregator && !list_peers(c, opts))) {
+        free_agg_comm(c ? &c->base : NULL);
         free(comm);
         return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                         "no memory for a channel to services");
+                         "no memory for a communicator with aggregators");
     }
-    c->base = (struct trib_aggregators){.n = opts->services,
+    c->base = (struct trib_aggregators){.n = opts->aggregators,
                                         .tree = c->tree,
                                         .announce = announce,
                                         .free_plan = free_plan,
-                                        .free = free_channel};
+                                        .free = free_agg_comm};
     c->announcer = opts->announcer;
     c->memory = opts->memory;
     c->ledger = opts->ledger;
@@ -85,13 +88,13 @@ trib_status_t trib_agg_comm_open(const struct trib_config *cfg,
     comm->met = opts->met;
     if (opts->secret)
         comm->secret = *opts->secret;
-    comm->cfg.service[0] = 0; /* it is the way there */
+    comm->cfg.service[0] = 0; /* this is the offload itself */
     comm->log = *log;
     comm->aggregators = &c->base;
-    snprintf(comm->label, sizeof(comm->label), node ? "node%d" : "%d-service",
+    snprintf(comm->label, sizeof(comm->label), is_aggregator ? "node%d" : "%d-service",
              opts->rank);
     trib_status_t st =
-        trib_comm_wireup(comm, opts->rank, opts->ranks + opts->services, x);
+        trib_comm_wireup(comm, opts->rank, opts->ranks + opts->aggregators, x);
     if (st != TRIB_OK) {
         (void)trib_fail(err, st, "%s", trib_last_error(comm));
         trib_agg_comm_dispose(comm);
@@ -107,7 +110,7 @@ void trib_agg_comm_dispose(struct trib_comm *comm)
     struct trib_agg_comm *c = trib_agg_comm_of(comm);
 
     if (comm->engine.head)
-        trib_engine_fail(&comm->engine, TRIB_ERR_PEER_LOST, "the service stops");
+        trib_engine_fail(&comm->engine, TRIB_ERR_PEER_LOST, "the aggregators are left");
     for (uint32_t i = 0; c->plans && i < TRIB_AGG_COMM_PLANS; i++)
         trib_plan_destroy(c->plans[i]);
     free(c->plans);
@@ -116,7 +119,7 @@ void trib_agg_comm_dispose(struct trib_comm *comm)
     trib_comm_dispose(comm);
 }
 
-/* Memory of a node's plans --------------------------------------------------------- */
+/* Memory of an aggregator's plans -------------------------------------------------- */
 
 static char *kib(uint64_t bytes, char text[24])
 {
@@ -143,7 +146,7 @@ static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
         kib(trib_ledger_held_mt(in_the_way), held));
 }
 
-/* Before it is allocated. */
+/* Charge the plan's memory to the job's quota, before it is allocated. */
 static trib_status_t charge(struct trib_plan *plan)
 {
     struct trib_agg_comm *c = trib_agg_comm_of(plan->comm);
@@ -163,7 +166,7 @@ static trib_status_t charge(struct trib_plan *plan)
 
 /* Announcing ----------------------------------------------------------------------- */
 
-/* The same whatever the locale. */
+/* Formats a double as bits, the same in every locale. */
 static uint64_t bits_of(double x)
 {
     uint64_t bits;
@@ -197,7 +200,7 @@ static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leavin
         plan->codec ? trib_codec_info(plan->codec)->text : "none");
 }
 
-/* Numbers of plans that were freed come round again, as late as can be. */
+/* Take a free number. Numbers of freed plans come round again as late as possible. */
 static bool take_number(struct trib_agg_comm *c, uint32_t *out)
 {
     for (uint32_t i = 0; i < TRIB_AGG_COMM_PLANS; i++) {
@@ -229,11 +232,11 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
             "codec and feedback have more than %d characters: too many for "
-            "a service",
+            "an aggregator",
             TRIB_AGG_COMM_TEXT_MAX - 1);
     if (!take_number(c, number_out))
         return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
-                              "%d plans use the service: free some (trib_plan_free)",
+                              "%d plans are offloaded: free some (trib_plan_free)",
                               TRIB_AGG_COMM_PLANS);
     if (c->announcer.plan)
         st = c->announcer.plan(c->announcer.arg, *number_out, text, &err);
@@ -257,22 +260,26 @@ static void free_plan(struct trib_plan *plan)
         return;
     c->taken[plan->number] = false;
     if (!c->announcer.plan || plan->comm->engine.failed ||
-        trib_comm_in_child(plan->comm)) /* or it is a copy */
+        trib_comm_in_child(plan->comm)) /* the plan is a child's copy */
         return;
     snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->starts);
-    (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* it has
-                                                                          * failed */
+    (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* an error has
+                                                                          * failed
+                                                                          * agg_comm
+                                                                          * already */
 }
 
-/* A node's plans ------------------------------------------------------------------- */
+/* Plans of an aggregator ----------------------------------------------------------- */
 
-/* What stands behind name=, up to the next blank; the last one up to the end. */
+/* Takes the value behind name=, up to the next blank; the last one goes up to the
+ * end. */
 static bool take_word(const char **at, const char *name, bool last, char *out,
                       size_t bytes)
 {
     const size_t n = strlen(name);
     const char *p = *at;
 
+    assert(bytes > 0);
     if (strncmp(p, name, n) != 0 || p[n] != '=')
         return false;
     p += n + 1;
@@ -297,7 +304,7 @@ static bool take_number_of(const char **at, const char *name, uint64_t most,
     return !*end && *out <= most;
 }
 
-/* The item of a list whose name that is. */
+/* Takes a name, and finds its place in a list of n. */
 static bool take_name(const char **at, const char *name, int n,
                       const char *(*name_of)(int), int *out)
 {
@@ -329,7 +336,7 @@ static const char *op_name(int i)
     return trib_op_name((trib_op_t)i);
 }
 
-/* What it may be plans check. */
+/* Making the plan checks the range. */
 static bool take_parameter(const char **at, double *out)
 {
     char word[17], *end;
@@ -341,7 +348,7 @@ static bool take_parameter(const char **at, double *out)
     return !*end;
 }
 
-/* It is there where the job has it. */
+/* The check is there if the job has one. */
 static bool take_check(const char **at, char out[TRIB_CHECK_TEXT_MAX])
 {
     struct trib_check check;
@@ -395,8 +402,8 @@ static bool parse(const char *text, struct announcement *a)
     return true;
 }
 
-/* It lasts until the node, too, has done with that many starts: others are behind rank
- * 0. */
+/* Frees the plan once this aggregator has also done that many starts: others may be
+ * behind rank 0. */
 static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
 {
     struct trib_agg_comm *c = trib_agg_comm_of(comm);
@@ -429,8 +436,8 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
                               "rank 0 announced plan %" PRIu32
                               ": \"%.200s\", which is none",
                               number, text);
-    /* What is kept for a codec: agreements twice, what its results lose, and the words
-     * and values of a round, which of a short vector is all of it; with a quorum all
+    /* A codec keeps the agreements twice, the loss of its results, and the words and
+     * values of a round, which for a short vector is all of it. A quorum keeps all
      * results. */
     const bool kept = strcmp(a.codec, "none") != 0 || strcmp(a.quorum, "all") != 0;
     if (c->memory && kept && a.desc.count > c->memory / (5 * sizeof(float)))
@@ -439,6 +446,7 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
             "a plan of %zu elements by codec %.60s may need more than the %zu "
             "MiB that a plan may have here",
             a.desc.count, a.codec, c->memory >> 20);
+    assert(number < TRIB_AGG_COMM_PLANS && c->plans);
     c->announced = number;
     snprintf(comm->cfg.check, sizeof(comm->cfg.check), "%s", a.check);
     return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving,
@@ -461,13 +469,14 @@ static void destroy_dropped(struct trib_agg_comm *c)
             continue;
         trib_plan_destroy(plan);
         c->plans[i] = NULL;
+        assert(c->n_dropped > 0);
         c->n_dropped--;
     }
 }
 
 /* Progress ------------------------------------------------------------------------- */
 
-/* The first frame of the next operation, of whoever is first; NULL: none has come. */
+/* The first frame of the next operation, from any peer; NULL: none has come. */
 static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out)
 {
     struct trib_engine *e = &comm->engine;
@@ -486,7 +495,7 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
     return NULL;
 }
 
-/* One that left when nothing was under way; -1: none. */
+/* A peer of the program that left while nothing was under way; -1: none. */
 static int left_peer(const struct trib_engine *e, const struct trib_program *p)
 {
     for (uint32_t i = 0; i < p->n_edges; i++)
@@ -507,7 +516,7 @@ static bool start_next(struct trib_comm *comm)
     const struct trib_frame f = cell->frame;
     struct trib_plan *plan = c->plans[trib_frame_plan(f.digest)];
     if (!plan)
-        return false; /* its announcement is under way: another connection */
+        return false; /* the announcement is still under way, on another connection */
     if (plan->codec)
         trib_frame_take_stamp(&plan->run.frame, &f);
     struct trib_frame mine = plan->run.frame;
@@ -537,6 +546,7 @@ bool trib_agg_comm_step(struct trib_comm *comm)
     struct trib_engine *e = &comm->engine;
     bool moved = trib_engine_progress(e);
 
+    assert(trib_engine_serves(e));
     if (!e->failed && !e->head) {
         destroy_dropped(trib_agg_comm_of(comm));
         moved |= start_next(comm);
