@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 comm_tests = \
 	tests/comm/test_bad_values \
-	tests/comm/test_check \
+	tests/comm/test_contribution_check \
 	tests/comm/test_checksum \
 	tests/comm/test_closed \
+	tests/comm/test_communicator \
 	tests/comm/test_ef21 \
 	tests/comm/test_errors \
 	tests/comm/test_feedback \
@@ -19,6 +20,10 @@ comm_tests = \
 	tests/comm/test_lossy \
 	tests/comm/test_matrix \
 	tests/comm/test_memory \
+	tests/comm/test_named_plans \
+	tests/comm/test_plan_feedback \
+	tests/comm/test_quorum_rule \
+	tests/comm/test_quorum_text \
 	tests/comm/test_locality \
 	tests/comm/test_old_structs \
 	tests/comm/test_mismatch \
@@ -37,7 +42,18 @@ comm_tests = \
 	tests/comm/test_split \
 	tests/comm/test_threads \
 	tests/comm/test_plan_whole_k \
-	tests/comm/test_slot_budget
+	tests/comm/test_slot_budget \
+	tests/comm/test_comm_life \
+	tests/comm/test_local_create \
+	tests/comm/test_plan_agreement \
+	tests/comm/test_plan_cache \
+	tests/comm/test_plan_check \
+	tests/comm/test_plan_cut \
+	tests/comm/test_plan_own \
+	tests/comm/test_plan_schedule \
+	tests/comm/test_progress_thread \
+	tests/comm/test_settings \
+	tests/comm/test_wireup
 check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
 
@@ -52,12 +68,28 @@ comm_tests_link = libranks.la $(LDADD)
 tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_bad_values_LDADD = $(comm_tests_link)
-tests_comm_test_check_SOURCES = tests/offload/nodes.h tests/comm/test_check.c
-tests_comm_test_check_LDADD = $(comm_tests_link)
+tests_comm_test_contribution_check_SOURCES = tests/offload/nodes.h tests/comm/test_contribution_check.c
+tests_comm_test_contribution_check_LDADD = $(comm_tests_link)
 tests_comm_test_checksum_SOURCES = tests/offload/nodes.h tests/comm/test_checksum.c
 tests_comm_test_checksum_LDADD = $(comm_tests_link)
 tests_comm_test_plan_stats_LDADD = $(comm_tests_link)
+tests_comm_test_comm_life_LDADD = $(comm_tests_link)
+tests_comm_test_local_create_LDADD = $(comm_tests_link)
+tests_comm_test_plan_agreement_LDADD = $(comm_tests_link)
+tests_comm_test_plan_cache_LDADD = $(comm_tests_link)
+tests_comm_test_plan_check_LDADD = $(comm_tests_link)
+tests_comm_test_plan_cut_LDADD = $(comm_tests_link)
+tests_comm_test_plan_own_LDADD = $(comm_tests_link)
+tests_comm_test_plan_schedule_LDADD = $(comm_tests_link)
+tests_comm_test_progress_thread_LDADD = $(comm_tests_link)
+tests_comm_test_settings_LDADD = $(comm_tests_link)
+tests_comm_test_wireup_LDADD = $(comm_tests_link)
 tests_comm_test_closed_LDADD = $(comm_tests_link)
+tests_comm_test_communicator_LDADD = $(comm_tests_link)
+tests_comm_test_named_plans_LDADD = $(comm_tests_link)
+tests_comm_test_plan_feedback_LDADD = $(comm_tests_link)
+tests_comm_test_quorum_rule_LDADD = $(comm_tests_link)
+tests_comm_test_quorum_text_LDADD = $(comm_tests_link)
 tests_comm_test_errors_LDADD = $(comm_tests_link)
 tests_comm_test_ef21_SOURCES = tests/comm/fed.h tests/comm/test_ef21.c
 tests_comm_test_ef21_LDADD = $(comm_tests_link)
@@ -82,7 +114,7 @@ tests_comm_test_linear_LDADD = $(comm_tests_link)
 tests_comm_test_lgc_plans_LDADD = $(comm_tests_link)
 tests_comm_test_models_LDADD = $(comm_tests_link)
 tests_comm_test_lossy_LDADD = $(comm_tests_link)
-tests_comm_test_matrix_SOURCES = tests/comm/matrix_codecs.h tests/comm/sealed.h \
+tests_comm_test_matrix_SOURCES = tests/comm/matrix_cases.h tests/comm/matrix_codecs.h tests/comm/sealed.h \
 	tests/comm/test_matrix.c
 tests_comm_test_matrix_LDADD = $(comm_tests_link)
 tests_comm_test_memory_LDADD = $(comm_tests_link)
@@ -112,7 +144,7 @@ comm_verbs_tests = \
 check_PROGRAMS += $(comm_verbs_tests)
 TESTS += $(comm_verbs_tests)
 tests_core_test_matrix_verbs_SOURCES = \
-	tests/comm/matrix_codecs.h tests/comm/sealed.h tests/comm/test_matrix.c \
+	tests/comm/matrix_cases.h tests/comm/matrix_codecs.h tests/comm/sealed.h tests/comm/test_matrix.c \
 	$(fake_verbs_sources)
 tests_core_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
 tests_core_test_matrix_verbs_LDADD = $(comm_tests_link)

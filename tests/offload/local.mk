@@ -3,8 +3,13 @@ offload_tests = \
 	tests/offload/test_agg_tree \
 	tests/offload/test_agg_comm \
 	tests/offload/test_fallback \
-	tests/offload/test_quorum \
-	tests/offload/test_rewritten
+	tests/offload/test_offload_partial \
+	tests/offload/test_rewritten \
+	tests/offload/test_agreement \
+	tests/offload/test_control_link \
+	tests/offload/test_discovery \
+	tests/offload/test_start_log \
+	tests/offload/test_tree_layout
 check_PROGRAMS += $(offload_tests)
 TESTS += $(offload_tests)
 tests_offload_test_agg_comm_SOURCES = tests/comm/matrix_codecs.h tests/offload/nodes.h \
@@ -13,7 +18,14 @@ tests_offload_test_agg_comm_LDADD = $(comm_tests_link)
 tests_offload_test_rewritten_SOURCES = tests/offload/nodes.h tests/offload/rewriter.h \
 	tests/offload/test_rewritten.c
 tests_offload_test_rewritten_LDADD = $(comm_tests_link)
-tests_offload_test_quorum_SOURCES = tests/offload/nodes.h tests/offload/test_quorum.c
-tests_offload_test_quorum_LDADD = $(comm_tests_link)
-tests_offload_test_fallback_SOURCES = tests/offload/nodes.h tests/offload/test_fallback.c
+tests_offload_test_offload_partial_SOURCES = tests/offload/nodes.h tests/offload/test_offload_partial.c
+tests_offload_test_offload_partial_LDADD = $(comm_tests_link)
+tests_offload_test_fallback_SOURCES = tests/offload/lossy_job.h tests/offload/nodes.h \
+	 tests/offload/test_fallback.c
 tests_offload_test_fallback_LDADD = $(comm_tests_link)
+tests_offload_test_agreement_LDADD = $(comm_tests_link)
+tests_offload_test_control_link_LDADD = $(comm_tests_link)
+tests_offload_test_discovery_LDADD = $(comm_tests_link)
+tests_offload_test_start_log_LDADD = $(comm_tests_link)
+tests_offload_test_tree_layout_SOURCES = tests/harness/units.h tests/offload/layouts.h \
+	tests/offload/test_tree_layout.c

@@ -6,38 +6,7 @@
 #include "base/log.h"
 #include "offload/agg_tree.h"
 #include "tests/harness/units.h"
-
-enum { RANKS_MOST = 8, TEXT_BYTES = 1024 };
-
-struct heard {
-    char text[TEXT_BYTES];
-};
-
-static void hear(void *arg, trib_log_level_t level, const char *line)
-{
-    struct heard *h = arg;
-
-    (void)level;
-    snprintf(h->text, sizeof(h->text), "%s", line);
-}
-
-static trib_status_t lay(const char *service, const char *racks, const char *ranks,
-                         struct trib_error *err, struct heard *heard,
-                         struct trib_tree_layout *out)
-{
-    struct trib_config cfg = {0};
-    struct trib_log log;
-    const char *hosts[RANKS_MOST];
-    char text[TEXT_BYTES];
-
-    snprintf(text, sizeof(text), "%s", ranks);
-    snprintf(cfg.service, sizeof(cfg.service), "%s", service);
-    snprintf(cfg.racks, sizeof(cfg.racks), "%s", racks);
-    heard->text[0] = '\0';
-    trib_log_init(&log, TRIB_LOG_WARN, hear, heard);
-    const int n = units_split(text, hosts);
-    return trib_tree_layout_make(&cfg, hosts, n, &log, err, out);
-}
+#include "tests/offload/layouts.h"
 
 static void append_tree(const struct trib_tree_layout *l, int ranks, char *text)
 {
@@ -129,76 +98,6 @@ static void test_trees(void **state)
     check("t:1+c:1=x+d:1=y", "x x", "c:1");
 }
 
-static void test_mistakes(void **state)
-{
-    static const struct {
-        const char *service, *why;
-    } rows[] = {
-        {"a", "\"a\" is not host:port"},
-        {"a:1,", "has an empty name"},
-        {"a:1+", "has an empty name"},
-        {"+a:1", "has an empty name"},
-        {"a:1 b:1", "has a character that is in no name"},
-        {"a[1:4700", "has a [ without its ]"},
-        {"n[1-65]:1", "more than 64 aggregators"},
-        {"a:1+c:1=", "has an empty name"},
-        {"a:1+=x", "has an empty name"},
-        {"a:1+c:1=x,[", "has a [ without its ]"},
-        {"a:1+c:1=x=y", "has a character that is in no name"},
-        {"a:1+c:1=x+a:1=y", "a:1 stands in two groups"},
-        {"a:1+c:1=x+d:1=x", "host x stands in two groups"},
-        {"a:1+c:1=n[1-9]+d:1=n[7-12]", "host n7 stands in two groups"},
-        {"a:1+c:1=x,d:1", "d:1 stands below c:1, but is no aggregator of the list"},
-        {"a:1,d:1+c:1=x,d:1", "d:1 has no hosts to sum for: write d:1=host1,host2"},
-        {"a:1+c:1=x,d:1+e:1=d:1+d:1=y",
-         "d:1 stands below e:1, and below another group"},
-        {"a:1+c:1=c:1,x", "c:1 stands below itself"},
-        {"a:1+c:1=d:1+d:1=c:1,x", "stands below itself"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct trib_tree_layout l;
-        struct trib_error err = {0};
-        struct heard heard;
-        assert_status(lay(rows[i].service, "", "x y", &err, &heard, &l),
-                      TRIB_ERR_CONFIG);
-        if (strncmp(err.text, "TRIB_SERVICE: ", 14) != 0 ||
-            !strstr(err.text, rows[i].why))
-            fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].service, err.text,
-                     rows[i].why);
-        trib_tree_layout_free(&l);
-    }
-}
-
-/* Nothing is wrong by itself, but hardly what was meant. */
-static void test_warnings(void **state)
-{
-    struct trib_tree_layout l;
-    struct trib_error err = {0};
-    struct heard heard;
-    char path[] = "/tmp/test_service_treeXXXXXX";
-    const int fd = mkstemp(path);
-
-    (void)state;
-    assert_true(fd >= 0 && write(fd, "r1: x a\nr2: y b\n", 16) == 16);
-    close(fd);
-    assert_status(lay("a:1+c:1=z", "", "x y", &err, &heard, &l), TRIB_OK);
-    assert_non_null(strstr(heard.text, "no rank is on a host that TRIB_SERVICE names"));
-    assert_true(!l.tree && l.n == 1);
-    trib_tree_layout_free(&l);
-    assert_status(lay("10.0.0.1:1,10.0.0.2:1", path, "x y", &err, &heard, &l), TRIB_OK);
-    assert_non_null(strstr(heard.text, "no aggregator is in a rack"));
-    assert_true(!l.tree && l.n == 2);
-    trib_tree_layout_free(&l);
-    assert_status(lay("a:1,b:1,c:1", path, "x y", &err, &heard, &l), TRIB_OK);
-    assert_true(l.tree && l.n == 3 && l.tree->units == 3 && !heard.text[0]);
-    trib_tree_layout_free(&l);
-    unlink(path);
-    assert_status(lay("a:1", path, "x y", &err, &heard, &l), TRIB_ERR_SYSTEM);
-    assert_non_null(strstr(err.text, path));
-}
-
 /* Ranks in a row are a few bytes, whoever many they are; ranks by turns are too
  * many. */
 static void test_many_ranks(void **state)
@@ -247,7 +146,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stars),    cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_many_ranks), cmocka_unit_test(test_peers),
     };
 

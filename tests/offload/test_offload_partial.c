@@ -498,79 +498,6 @@ static void test_same(void **state)
     }
 }
 
-static void test_text(void **state)
-{
-    static const char *const wrong[] = {"0,deadline=1ms",
-                                        "1.1,deadline=1ms",
-                                        "0.9",
-                                        "0.9,",
-                                        "-1,deadline=1ms",
-                                        "0.9,deadline=0ms",
-                                        "0.9,deadline=5",
-                                        "0.9,deadline=1h",
-                                        "0.9,deadline=1ms,",
-                                        "x,deadline=1s",
-                                        "0.9,dead=1ms",
-                                        "0.9,deadline=-1ms",
-                                        "nan,deadline=1s",
-                                        "0.9, deadline=1ms",
-                                        "0.9,deadline=1e9s",
-                                        "ALL"};
-    struct trib_quorum_rule w;
-    struct trib_error err = {0};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        trib_error_clear(&err);
-        assert_int_equal(trib_quorum_rule_parse(wrong[i], &err, &w), TRIB_ERR_INVALID);
-        assert_non_null(strstr(trib_error_text(&err), wrong[i]));
-    }
-    assert_int_equal(trib_quorum_rule_parse("0.07,deadline=1.5ms", &err, &w), TRIB_OK);
-    assert_int_equal(w.deadline_ns, 1500000);
-    assert_int_equal(trib_quorum_rule_need(&w, 100), 7);
-    assert_int_equal(trib_quorum_rule_need(&w, 101), 8);
-    assert_int_equal(trib_quorum_rule_parse("all", &err, &w), TRIB_OK);
-    assert_true(w.part <= 0);
-}
-
-static int refused(struct ranks_self *self)
-{
-    static const struct kind kinds[] = {
-        {.codec = "none", .dtype = TRIB_F32, .op = TRIB_MAX},
-        {.codec = "none", .dtype = TRIB_I32},
-        {.codec = "none", .dtype = TRIB_F64},
-        {.codec = "int8"},
-        {.codec = "thc"},
-        {.codec = "powersgd"},
-        {.codec = "qsgd:bits=4"},
-        {.codec = "topk:ratio=0.1,ef=0"},
-        {.codec = "topk:ratio=0.1", .feedback = "ef21"},
-    };
-    trib_plan_t *plan;
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        trib_desc_t d = TRIB_DESC_INIT;
-        float x[4];
-        d.recv = x;
-        d.count = 4;
-        d.codec = kinds[i].codec;
-        d.feedback = kinds[i].feedback;
-        d.dtype = kinds[i].dtype;
-        d.op = kinds[i].op;
-        d.quorum = QUORUM;
-        ranks_assert(self, trib_plan_allreduce(self->comm, &d, &plan) ==
-                               TRIB_ERR_UNSUPPORTED);
-        ranks_assert(self, strstr(trib_last_error(self->comm), "quorum"));
-    }
-    return 0;
-}
-
-static void test_refused(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 1, .fn = refused}), 0);
-}
-
 static void sweep(const char *transport, int sig, uint64_t draws)
 {
     for (uint64_t n = 0; n < draws; n++) {
@@ -643,7 +570,6 @@ static void test_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text), cmocka_unit_test(test_refused),
         ON(test_same, "shm"), ON(test_late, "shm"), ON(test_rounded, "shm"),
         ON(test_patient, "shm"), ON(test_killed, "shm"), ON(test_half_fed, "shm"),
         ON(test_last_mean, "shm"), ON(test_last_mean, "tcp"),

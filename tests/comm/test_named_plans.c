@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Blocking calls for vectors with a name: names that are refused, a table that grows,
+ * and states that belong to a name.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "tests/harness/ranks.h"
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+enum { COUNT = 2048 };
+
+static void refused(struct ranks_self *self, trib_status_t st, trib_status_t expected,
+                    const char *const *words)
+{
+    if (st != expected || !ranks_has(trib_last_error(self->comm), words))
+        ranks_die(self, "%s: %s", trib_status_name(st), trib_last_error(self->comm));
+}
+
+static trib_status_t named(struct ranks_self *self, const char *name, size_t count,
+                           trib_dtype_t dtype, trib_op_t op)
+{
+    static double x[2 * COUNT];
+
+    return trib_allreduce_named(self->comm, name, NULL, x, count, dtype, op);
+}
+
+static int names(struct ranks_self *self)
+{
+    char longest[66], name[32];
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    memset(longest, 'n', sizeof(longest));
+    longest[65] = '\0';
+    refused(self, named(self, longest, COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
+            WORDS("1 to 63"));
+    longest[63] = '\0';
+    ranks_ok(self, named(self, longest, COUNT, TRIB_F32, TRIB_SUM));
+    refused(self, named(self, NULL, COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
+            WORDS("NULL"));
+    refused(self, named(self, "", COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
+            WORDS("none"));
+    refused(self, named(self, "a\nb", COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
+            WORDS("printable", "0x0a"));
+    ranks_assert(self, trib_allreduce_named(NULL, "a", NULL, NULL, 0, TRIB_F32,
+                                            TRIB_SUM) == TRIB_ERR_INVALID);
+    for (int i = 0; i < 300; i++) { /* so many that the table grows */
+        snprintf(name, sizeof(name), "layer%d.weight", i);
+        ranks_ok(self, named(self, name, 1 + (size_t)i, TRIB_F32, TRIB_SUM));
+    }
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "layer%d.weight", i);
+        ranks_ok(self, named(self, name, 1 + (size_t)i, TRIB_F32, TRIB_SUM));
+        refused(self, named(self, name, 500, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
+                WORDS(name, "500", "another name"));
+    }
+    refused(self, named(self, "layer1.weight", 2, TRIB_F64, TRIB_SUM), TRIB_ERR_INVALID,
+            WORDS("f64"));
+    refused(self, named(self, "layer1.weight", 2, TRIB_F32, TRIB_MEAN),
+            TRIB_ERR_INVALID, WORDS("mean"));
+    d.count = COUNT;
+    d.name = "shown";
+    d.seed = 12;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    char text[600];
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    ranks_assert(self, strstr(text, "name       shown\n"));
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){
+            .size = 2, .fn = names, .config = "codec=topk:ratio=0.5"}),
+        0);
+}
+
+static trib_plan_t *make(struct ranks_self *self, const char *name)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.count = COUNT;
+    d.codec = "topk";
+    d.name = name;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    return plan;
+}
+
+static int states_of_names(struct ranks_self *self)
+{
+    static char state[4 << 20];
+    static float x[COUNT];
+    trib_plan_t *one = make(self, "one"),
+                *two = make(self, "two"),
+                *none = make(self, NULL);
+    size_t bytes;
+
+    ranks_ok(self, trib_plan_start_with(one, NULL, x));
+    ranks_ok(self, trib_plan_wait(one));
+    ranks_ok(self, trib_plan_state_save(one, state, sizeof(state), &bytes));
+    refused(self, trib_plan_state_load(two, state, bytes), TRIB_ERR_INVALID,
+            WORDS("name one", "two"));
+    ranks_ok(self, trib_plan_state_load(one, state, bytes));
+    ranks_ok(self, trib_plan_state_load(none, state, bytes));
+    ranks_ok(self, trib_plan_free(one));
+    ranks_ok(self, trib_plan_free(two));
+    ranks_ok(self, trib_plan_free(none));
+    return 0;
+}
+
+static void test_state_of_another_name(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = states_of_names}),
+                     0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_state_of_another_name),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

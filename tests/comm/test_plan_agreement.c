@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Codecs whose ranks agree on scales first: the all-reduce of the scales fits into
+ * slots, and other codecs have none.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "comm/communicator.h"
+#include "tests/harness/ranks.h"
+
+static int agrees(struct ranks_self *self)
+{
+    static const char *const codecs[] = {"int8", "bf16", "topk"};
+    static float x[100000];
+
+    for (int c = 0; c < 3; c++) {
+        trib_desc_t d = TRIB_DESC_INIT;
+        trib_plan_t *plan;
+        for (size_t i = 0; i < 100000; i++)
+            x[i] = (float)(self->rank + 1);
+        d.recv = x;
+        d.count = 100000;
+        d.codec = codecs[c];
+        d.feedback = "none";
+        ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+        const size_t piece = plan->run.desc.share_piece;
+        ranks_assert(self, (piece > 0) == (c == 0 && self->size > 1));
+        ranks_assert(self, piece * sizeof(float) <= self->comm->cfg.chunk);
+        ranks_ok(self, trib_plan_start(plan));
+        ranks_ok(self, trib_plan_wait(plan));
+        const float sum = (float)(self->size * (self->size + 1) / 2);
+        for (size_t i = 0; i < 100000 && c < 2; i++)
+            ranks_assert(self, x[i] > 0.98f * sum && x[i] < 1.02f * sum);
+        ranks_ok(self, trib_plan_free(plan));
+    }
+    return 0;
+}
+
+static void test_agrees(void **state)
+{
+    static const char *const configs[] = {"transport=shm", "transport=tcp"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int size = 1; size <= 3; size++)
+            assert_int_equal(ranks_run(&(struct ranks_job){
+                                 .size = size, .fn = agrees, .config = configs[i]}),
+                             0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptions at the border of what a plan may have.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "comm/communicator.h"
+#include "tests/harness/ranks.h"
+
+static trib_status_t make(struct ranks_self *self, trib_coll_t coll,
+                          const trib_desc_t *d)
+{
+    trib_plan_t *plan;
+    const trib_status_t st = trib_plan_create(self->comm, coll, d, &plan);
+
+    if (st == TRIB_OK)
+        ranks_ok(self, trib_plan_free(plan));
+    return st;
+}
+
+static int borders(struct ranks_self *self)
+{
+    const struct {
+        trib_coll_t coll;
+        trib_desc_t d;
+        trib_status_t st;
+    } rows[] = {
+        {TRIB_ALLREDUCE, {.count = 8, .chunk = 64}, TRIB_OK},
+        {TRIB_ALLREDUCE, {.count = 8, .chunk = 63}, TRIB_ERR_INVALID},
+        {TRIB_ALLREDUCE, {.count = 8, .chunk = 4096}, TRIB_OK},
+        {TRIB_ALLREDUCE, {.count = 8, .chunk = 4097}, TRIB_ERR_INVALID},
+        {TRIB_REDUCE, {.count = 8, .root = 1}, TRIB_OK},
+        {TRIB_REDUCE, {.count = 8, .root = 2}, TRIB_ERR_INVALID},
+        {TRIB_REDUCE, {.count = 8, .root = -1}, TRIB_ERR_INVALID},
+        {TRIB_ALLREDUCE, {.count = 8, .root = 2}, TRIB_OK}, /* has no root */
+        {TRIB_ALLREDUCE, {.count = 8, .feed = TRIB_FEED_BACKWARD}, TRIB_OK},
+        {TRIB_ALLGATHER, {.count = 8, .feed = TRIB_FEED_FORWARD}, TRIB_ERR_INVALID},
+        {TRIB_ALLREDUCE, {.count = SIZE_MAX / 2}, TRIB_ERR_OVERFLOW},
+        {TRIB_ALLREDUCE, {.count = 8, .op = TRIB_OP_COUNT}, TRIB_ERR_INVALID},
+        {TRIB_ALLREDUCE, {.count = 8, .dtype = TRIB_DTYPE_COUNT}, TRIB_ERR_INVALID},
+        {TRIB_COLL_COUNT, {.count = 8}, TRIB_ERR_INVALID},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        trib_desc_t d = TRIB_DESC_INIT;
+        d.count = rows[i].d.count;
+        d.chunk = rows[i].d.chunk;
+        d.root = rows[i].d.root;
+        d.feed = rows[i].d.feed;
+        d.op = rows[i].d.op;
+        d.dtype = rows[i].d.dtype;
+        const trib_status_t st = make(self, rows[i].coll, &d);
+        if (st != rows[i].st)
+            ranks_die(self, "row %zu: %s: %s", i, trib_status_name(st),
+                      trib_last_error(self->comm));
+    }
+    return 0;
+}
+
+static void test_borders(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){
+            .size = 2, .fn = borders, .config = "transport=shm;chunk=4096"}),
+        0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_borders),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How plans cut a vector: every element is in one chunk, chunks fit into slots, and all
+ * ranks cut alike.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "comm/communicator.h"
+#include "pipeline/engine/run.h"
+#include "tests/harness/ranks.h"
+
+static const size_t counts[] = {0, 1, 15, 16, 17, 1000, 4096, 65537, 1000003};
+static const char *const codecs[] = {"none", "bf16", "qsgd:bits=4,bucket=128"};
+
+static void check(struct ranks_self *self, const struct trib_plan *plan, size_t chunk)
+{
+    const struct trib_run_desc *d = &plan->run.desc;
+    const size_t chunks = (size_t)trib_run_rounds(&plan->run) * d->n_chunks;
+
+    ranks_assert(self, d->total == d->count && d->rounds > 0 && d->n_chunks > 0);
+    ranks_assert(self, chunks * d->piece >= d->total);
+    ranks_assert(self, d->piece * d->element <= chunk);
+    if (d->total)
+        ranks_assert(self, ((size_t)d->rounds - 1) * d->n_chunks * d->piece < d->total);
+}
+
+static int cuts(struct ranks_self *self)
+{
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        for (size_t c = 0; c < sizeof(codecs) / sizeof(codecs[0]); c++) {
+            for (size_t chunk = 0; chunk <= 8192; chunk += 4096) {
+                trib_desc_t d = TRIB_DESC_INIT;
+                trib_plan_t *plan;
+                d.count = counts[i];
+                d.codec = codecs[c];
+                d.chunk = chunk;
+                ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+                check(self, plan, chunk ? chunk : self->comm->cfg.chunk);
+                size_t piece = plan->run.desc.piece, all[RANKS_MAX];
+                ranks_ok(self, trib_plan_free(plan));
+                ranks_ok(self, trib_allgather(self->comm, &piece, all, sizeof(piece),
+                                              TRIB_I8));
+                for (int r = 0; r < self->size; r++)
+                    ranks_assert(self, all[r] == piece);
+            }
+        }
+    }
+    return 0;
+}
+
+static void test_cuts(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 4; size++)
+        assert_int_equal(ranks_run(&(struct ranks_job){
+                             .size = size, .fn = cuts, .config = "transport=shm"}),
+                         0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cuts),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
