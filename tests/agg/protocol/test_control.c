@@ -59,6 +59,15 @@ static size_t from_hex(const char *hex, uint8_t *out)
     return n;
 }
 
+static void fill_hello(struct trib_control_hello *hello)
+{
+    *hello = (struct trib_control_hello){
+        .version_min = 1, .version_max = 3, .methods = 12};
+    memcpy(hello->nonce, nonce, sizeof(nonce));
+    strcpy(hello->job, "train-7");
+    strcpy(hello->library, "0.1.0");
+}
+
 /* The messages of which `golden` has the bytes. */
 static void fill(enum trib_control_kind kind, struct trib_control *m)
 {
@@ -66,11 +75,7 @@ static void fill(enum trib_control_kind kind, struct trib_control *m)
     m->kind = kind;
     switch (kind) {
     case TRIB_CONTROL_HELLO:
-        m->hello = (struct trib_control_hello){
-            .version_min = 1, .version_max = 3, .methods = 12};
-        memcpy(m->hello.nonce, nonce, sizeof(nonce));
-        strcpy(m->hello.job, "train-7");
-        strcpy(m->hello.library, "0.1.0");
+        fill_hello(&m->hello);
         break;
     case TRIB_CONTROL_WELCOME:
         m->welcome =
