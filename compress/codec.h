@@ -280,16 +280,29 @@ trib_status_t trib_codec_merge(const struct trib_codec *codec,
                                const struct trib_merge *m, uint8_t *dst,
                                size_t *len_out);
 
-/* A row of the table of codecs, for trib-info. */
-struct trib_codec_row_info {
+struct trib_stages {
+    const struct trib_transform *transform;
+    const struct trib_select *select;
+    const struct trib_quantise *quantise;
+    const struct trib_pack *pack;
+};
+
+/* A row of the table of codecs. The parser, trib-info, tests, fuzzers and benchmarks go
+ * through the rows. */
+struct trib_codec_row {
     const char *name;
     const char *grammar; /* "topk:ratio=R[,ef=0|1][+f16|+bf16]" */
     const char *detail;
-    const char *stages[4];
-    uint32_t flags;
+    const char *paper;  /* NULL: there is none */
+    const char *shared; /* what the ranks agree on first; NULL: nothing */
+    const char *const *texts; /* NULL-terminated: texts to try; the first one is the
+                               * example */
+    struct trib_stages stages;
+    uint32_t flags; /* with FEEDBACK: its default */
 };
 
-/** trib_codec_rows - all of them, static; their number. */
-size_t trib_codec_rows(const struct trib_codec_row_info **rows_out);
+/** trib_codecs - the table, in the order in which it is shown. */
+extern const struct trib_codec_row trib_codecs[];
+extern const size_t trib_codecs_count;
 
 #endif

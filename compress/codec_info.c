@@ -16,100 +16,6 @@
 
 enum { MEASURED = 65536, LEARNED = 1 << 20 }; /* elements */
 
-/* Notes on a row that the tables of stages cannot hold. */
-struct note {
-    const char *row;
-    const char *paper;
-    const char *shared; /* before words of it add, or positions are known */
-    const char *example;
-};
-
-static const struct note notes[] = {
-    {"none", "", "", "none"},
-    {"exact", "Kulisch & Miranker 1981, Computer Arithmetic in Theory and Practice", "",
-     "exact"},
-    {"f16", "IEEE 754-2008, binary16", "", "f16:round=random"},
-    {"bf16", "Kalamkar et al. 2019, arXiv 1905.12322", "", "bf16:ef=1"},
-    {"f8", "Micikevicius et al. 2022, arXiv 2209.05433", "",
-     "f8:format=e5m2,bucket=32"},
-    {"topk",
-     "Aji & Heafield 2017, arXiv 1704.05021; Stich et al. 2018, arXiv 1809.07599", "",
-     "topk:ratio=0.001+natural"},
-    {"dgc", "Lin et al. 2017, arXiv 1712.01887", "", "dgc:ratio=0.001+f16"},
-    {"threshold", "Strom 2015, Interspeech", "", "threshold:at=1e-3"},
-    {"randomk",
-     "Stich et al. 2018, arXiv 1809.07599; Konečný et al. 2016, arXiv 1610.05492",
-     "seed of what is drawn", "randomk:ratio=0.01+bf16"},
-    {"blocks", "Fei et al. 2021 (OmniReduce), SIGCOMM", "",
-     "blocks:ratio=0.1,block=64"},
-    {"adacomp", "Chen et al. 2017, arXiv 1712.02679", "", "adacomp:bin=500"},
-    {"qsgd", "Alistarh et al. 2017, arXiv 1610.02132", "norms of the buckets",
-     "qsgd:bits=2,pack=entropy"},
-    {"natural", "Horváth et al. 2019, arXiv 1905.10988", "", "natural:pack=entropy"},
-    {"dither",
-     "Horváth et al. 2019, arXiv 1905.10988; Beznosikov et al. 2020, arXiv 2002.12410",
-     "", "dither:bits=3,norm=l2"},
-    {"terngrad", "Wen et al. 2017, arXiv 1705.07878", "norms of the buckets",
-     "terngrad:shared=1"},
-    {"onebit", "Seide et al. 2014, Interspeech", "", "onebit:bucket=4096"},
-    {"efsign", "Karimireddy et al. 2019, arXiv 1901.09847", "", "efsign:bucket=4096"},
-    {"signsgd", "Bernstein et al. 2018, arXiv 1802.04434", "", "signsgd"},
-    {"int4", "Alistarh et al. 2017, arXiv 1610.02132", "norms of the buckets",
-     "int4:round=nearest,ef=1"},
-    {"int8", "Li et al. 2018 (Pipe-SGD), arXiv 1811.03619", "norms of the buckets",
-     "int8:bucket=128"},
-    {"int16", "Alistarh et al. 2017, arXiv 1610.02132", "norms of the buckets",
-     "int16"},
-    {"uniform-thc", "Li et al. 2023 (THC), arXiv 2302.08545", "ranges of the buckets",
-     "uniform-thc:bits=8"},
-    {"hadamard", "Suresh et al. 2017, arXiv 1611.00429",
-     "scales of the rotated buckets", "hadamard:block=4096+int8"},
-    {"thc", "Li et al. 2023 (THC), arXiv 2302.08545", "norms of the rotated blocks",
-     "thc:block=4096,p=1/512"},
-    {"gradiveq", "Yu et al. 2018, arXiv 1811.03617", "basis of the slices", "gradiveq"},
-    {"powersgd", "Vogels et al. 2019, arXiv 1905.13727", "factors of the matrices",
-     "powersgd"},
-    {"lgc", "Abrahamyan et al. 2021, arXiv 2103.08870", "weights and positions", "lgc"},
-    {"lgc-ps", "Abrahamyan et al. 2021, arXiv 2103.08870", "weights and positions",
-     "lgc-ps"},
-};
-
-static const char *const meanings[TRIB_PARAM_COUNT] = {
-    [TRIB_PARAM_RATIO] = "the part of the elements that is sent",
-    [TRIB_PARAM_K] =
-        "how many elements of the whole vector are sent, in place of ratio",
-    [TRIB_PARAM_AT] = "the least magnitude that is sent",
-    [TRIB_PARAM_UNBIASED] = "1: what is sent is scaled so that its mean is right",
-    [TRIB_PARAM_BLOCK] = "elements of a block",
-    [TRIB_PARAM_FORMAT] = "bits of the exponent and of the mantissa",
-    [TRIB_PARAM_BASE] = "each level is this times the next one below",
-    [TRIB_PARAM_BIN] = "elements of a bin",
-    [TRIB_PARAM_FACTOR] = "how often the newest gradient counts",
-    [TRIB_PARAM_BITS] = "of an element",
-    [TRIB_PARAM_BUCKET] = "elements with a scale of their own",
-    [TRIB_PARAM_NORM] = "what the levels are parts of",
-    [TRIB_PARAM_ROUND] = "random is unbiased, nearest errs less",
-    [TRIB_PARAM_RESULT] =
-        "sums in as many bits as they need, or rounded anew to those of a word",
-    [TRIB_PARAM_CLIP] = "the norm is at most so many root mean squares",
-    [TRIB_PARAM_ROTATION] = "elements that are rotated together",
-    [TRIB_PARAM_TAIL] = "the part that is cut off",
-    [TRIB_PARAM_SHARED] = "1: the norms are those of all ranks, words add",
-    [TRIB_PARAM_PACK] = "fixed width, or as few bits as codes need",
-    [TRIB_PARAM_RANK] = "columns of a factor",
-    [TRIB_PARAM_COLUMNS] =
-        "of the matrix that a chunk is; without it about as many as rows",
-    [TRIB_PARAM_SLICE] = "elements that are projected together",
-    [TRIB_PARAM_KEPT] = "coefficients of a slice, at most slice",
-    [TRIB_PARAM_TRAIN] = "starts by which it learns",
-    [TRIB_PARAM_CODED] = "starts until it learns anew",
-    [TRIB_PARAM_CENTRE] = "1: the mean slice is taken off",
-    [TRIB_PARAM_DENSE] = "starts before it learns, of elements as they are",
-    [TRIB_PARAM_RATE] = "of learning",
-    [TRIB_PARAM_INNOVATION] = "the part of the elements that a rank sends of its own",
-    [TRIB_PARAM_EF] = "1: what was not sent is added next time",
-};
-
 enum { VALUE_BYTES = 32, RANGE_BYTES = 96 };
 
 struct trib_codec_description {
@@ -122,22 +28,13 @@ struct trib_codec_description {
     char range[TRIB_PARAM_TEXTS_MAX][RANGE_BYTES];
 };
 
-static const struct note *note_of(const struct trib_codec_row *row)
-{
-    static const struct note nothing = {"", "", "", ""};
-    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
-        if (strcmp(notes[i].row, row->name) == 0)
-            return &notes[i];
-    return &nothing;
-}
-
 /* Only some parameters make the words of some rows add. */
 static const char *shared_of(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->row->stages.quantise;
     const bool may_add = q->packed_ints || q->shared;
-    return may_add && !(c->info.flags & TRIB_CODEC_AGREES) ? ""
-                                                           : note_of(c->row)->shared;
+    const bool adds = !may_add || c->info.flags & TRIB_CODEC_AGREES;
+    return adds && c->row->shared ? c->row->shared : "";
 }
 
 /* ---- parameters ------------------------------------------------------------------ */
@@ -226,14 +123,13 @@ static trib_status_t params_fill(struct trib_codec_description *s,
             values_print(s, p, s->range[i]);
         else
             snprintf(s->range[i], RANGE_BYTES, "%s", p->range);
-        const char *meaning = meanings[p->id];
         s->params[i] = (trib_codec_param_t){
             .row = p->segment ? c->values->name : c->row->name,
             .key = p->key,
             .value = p->value,
             .fallback = s->plain[i].value,
             .range = s->range[i],
-            .meaning = meaning ? meaning : ""};
+            .meaning = p->meaning};
     }
     s->sheet.params = s->params;
     s->sheet.n_params = n;
@@ -291,19 +187,30 @@ static trib_status_t bytes_measure(struct trib_codec_description *s,
 
 /* ---- the whole ------------------------------------------------------------------- */
 
+/* Negative: nothing is known. */
+static double error_of(const struct trib_codec *c)
+{
+    const struct trib_quantise *q = c->stages.quantise;
+    const struct trib_select *select = c->stages.select;
+    const struct trib_model_ops *model = c->stages.transform->model;
+    if (model && !model->projects)
+        return -1;
+    if (model)
+        return 1 + (c->coefficients ? error_of(c->coefficients) : 0);
+    const double delta = q->delta(c);
+    const double w = q->error ? q->error(c) : delta > 0 ? 1 - 1 / delta : -1;
+    if (select->error && select->unbiased(c))
+        return w == 0 && select->error(c) > 0 ? select->error(c) : -1;
+    return w;
+}
+
 static void properties_fill(struct trib_codec_description *s)
 {
     const struct trib_codec *c = s->codec;
     const struct trib_codec_info *info = trib_codec_info(c);
-    const struct trib_codec_row_info *rows;
     trib_codec_sheet_t *sheet = &s->sheet;
-    const size_t n = trib_codec_rows(&rows);
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(rows[i].name, c->row->name) == 0) {
-            sheet->grammar = rows[i].grammar;
-            sheet->detail = rows[i].detail;
-        }
-    }
+    sheet->grammar = c->row->grammar;
+    sheet->detail = c->row->detail;
     sheet->row = c->row->name;
     sheet->text = info->text;
     memcpy(sheet->stages, info->stages, sizeof sheet->stages);
@@ -313,9 +220,14 @@ static void properties_fill(struct trib_codec_description *s)
     sheet->feedback = (info->flags & TRIB_CODEC_FEEDBACK) != 0;
     sheet->learns = (info->flags & TRIB_CODEC_MODEL) != 0;
     sheet->delta = info->delta;
+    sheet->vote = (info->flags & TRIB_CODEC_VOTE) != 0;
+    sheet->error = error_of(c);
+    sheet->least = c->stages.select->least;
+    if (c->stages.quantise->rounding)
+        sheet->rounding = c->stages.quantise->rounding(c);
     sheet->shared = shared_of(c);
-    sheet->paper = note_of(c->row)->paper;
-    sheet->example = note_of(c->row)->example;
+    sheet->paper = c->row->paper ? c->row->paper : "";
+    sheet->example = c->row->texts[0];
 }
 
 trib_status_t trib_codec_description_create(const char *text, size_t chunk,

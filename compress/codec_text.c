@@ -29,51 +29,21 @@ struct param {
     double fallback;
     unsigned multiple; /* whole multiples of this; 0: any number; or POWER_OF_TWO */
     const char *const *names; /* the values' names, from 0, NULL-terminated; or NULL */
+    const char *meaning;
 };
 
 /* No parameter may be negative. */
 #define UNSET (-1.0)
 
-static const char *const norm_names[] = {"l2", "max", NULL};
-static const char *const format_names[] = {"e4m3", "e5m2", NULL};
-static const char *const tail_names[] = {"1/16",  "1/32",  "1/64",
-                                         "1/128", "1/256", "1/512", NULL};
-static const char *const pack_names[] = {"bits", "omega", "entropy", NULL};
+/* names of the values of a parameter, from 0 */
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 static const char *const switch_names[] = {"0", "1", NULL};
-static const char *const result_names[] = {"sums", "requantised", NULL};
-static const char *const round_names[] = {"random", "nearest", NULL};
 
 static const struct param params[TRIB_PARAM_COUNT] = {
-    [TRIB_PARAM_RATIO] = {"ratio", 1e-9, 1.0, UNSET, 0, NULL},
-    [TRIB_PARAM_K] = {"k", 1.0, 4294967295.0, UNSET, 1, NULL},
-    [TRIB_PARAM_AT] = {"at", 0.0, 3e38, 0.01, 0, NULL},
-    [TRIB_PARAM_UNBIASED] = {"unbiased", 0.0, 1.0, 0.0, 1, NULL},
-    [TRIB_PARAM_BLOCK] = {"block", 8.0, 65536.0, 256.0, 8, NULL},
-    [TRIB_PARAM_FORMAT] = {"format", 0.0, 1.0, TRIB_FORMAT_E4M3, 1, format_names},
-    [TRIB_PARAM_BASE] = {"base", 1.1, 16.0, 2.0, 0, NULL},
-    [TRIB_PARAM_BIN] = {"bin", 1.0, 65536.0, 64.0, 1, NULL},
-    [TRIB_PARAM_FACTOR] = {"factor", 1.0, 100.0, 2.0, 0, NULL},
-    [TRIB_PARAM_BITS] = {"bits", 2.0, 8.0, 4.0, 1, NULL},
-    [TRIB_PARAM_BUCKET] = {"bucket", 8.0, 65536.0, 512.0, 8, NULL},
-    [TRIB_PARAM_NORM] = {"norm", 0.0, 1.0, TRIB_NORM_MAX, 1, norm_names},
-    [TRIB_PARAM_ROUND] = {"round", 0.0, 1.0, TRIB_ROUND_RANDOM, 1, round_names},
-    [TRIB_PARAM_CLIP] = {"clip", 0.1, 1000.0, 2.5, 0, NULL},
-    [TRIB_PARAM_ROTATION] = {"block", 64.0, 4096.0, 1024.0, POWER_OF_TWO, NULL},
-    [TRIB_PARAM_TAIL] = {"p", 0.0, 5.0, 1.0, 1, tail_names},
-    [TRIB_PARAM_SHARED] = {"shared", 0.0, 1.0, 0.0, 1, NULL},
-    [TRIB_PARAM_PACK] = {"pack", 0.0, 2.0, TRIB_PACK_BITS, 1, pack_names},
-    [TRIB_PARAM_RANK] = {"rank", 1.0, 64.0, 4.0, 1, NULL},
-    [TRIB_PARAM_COLUMNS] = {"columns", 1.0, 1048576.0, UNSET, 1, NULL},
-    [TRIB_PARAM_SLICE] = {"slice", 8.0, 4096.0, 768.0, 8, NULL},
-    [TRIB_PARAM_KEPT] = {"kept", 1.0, 4096.0, 96.0, 1, NULL},
-    [TRIB_PARAM_TRAIN] = {"train", 1.0, 1e6, 100.0, 1, NULL},
-    [TRIB_PARAM_CODED] = {"coded", 1.0, 1e9, 400.0, 1, NULL},
-    [TRIB_PARAM_CENTRE] = {"centre", 0.0, 1.0, 0.0, 1, NULL},
-    [TRIB_PARAM_DENSE] = {"dense", 0.0, 1e9, 200.0, 1, NULL},
-    [TRIB_PARAM_RATE] = {"rate", 1e-6, 1.0, 1e-3, 0, NULL},
-    [TRIB_PARAM_INNOVATION] = {"innovation", 1e-9, 1.0, 1e-5, 0, NULL},
-    [TRIB_PARAM_RESULT] = {"result", 0.0, 1.0, TRIB_RESULT_SUMS, 1, result_names},
-    [TRIB_PARAM_EF] = {"ef", 0.0, 1.0, 0.0, 1, NULL},
+#define PARAM(id, ...) [TRIB_PARAM_##id] = {__VA_ARGS__},
+#include "compress/codec_params.def"
+#undef PARAM
 };
 
 struct segment {
@@ -580,6 +550,7 @@ size_t trib_codec_params(const struct trib_codec *c,
             *p = (struct trib_param_text){.segment = segment,
                                           .id = (enum trib_param_id)id,
                                           .key = params[id].key,
+                                          .meaning = params[id].meaning,
                                           .names = params[id].names};
             /* 0 or 1 are no range but two values */
             if (!p->names && params[id].multiple == 1 && params[id].highest == 1)

@@ -4,6 +4,7 @@ libtributary_all_la_LIBADD += libcompress.la
 libcompress_la_SOURCES = \
 	compress/codec_create.c \
 	compress/codec_ops.h \
+	compress/codec_params.def \
 	compress/codec_table.c \
 	compress/stages.c \
 	compress/codec.c compress/codec.h \

@@ -7,3 +7,8 @@ const struct trib_pack trib_pack_raw = {.name = "raw"};
 const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_index_gaps = {.name = "index_gaps"};
 const struct trib_pack trib_pack_stratified = {.name = "stratified"};
+
+double trib_contraction(double w)
+{
+    return w < 1 ? 1 / (1 - w) : 0;
+}

@@ -19,36 +19,9 @@
 #endif
 
 enum trib_param_id {
-    TRIB_PARAM_RATIO,
-    TRIB_PARAM_K,
-    TRIB_PARAM_AT,
-    TRIB_PARAM_UNBIASED,
-    TRIB_PARAM_BLOCK,
-    TRIB_PARAM_FORMAT,
-    TRIB_PARAM_BASE,
-    TRIB_PARAM_BIN,
-    TRIB_PARAM_FACTOR,
-    TRIB_PARAM_BITS,
-    TRIB_PARAM_BUCKET,
-    TRIB_PARAM_NORM,
-    TRIB_PARAM_ROUND,
-    TRIB_PARAM_CLIP,
-    TRIB_PARAM_SHARED,
-    TRIB_PARAM_ROTATION,
-    TRIB_PARAM_TAIL,
-    TRIB_PARAM_PACK,
-    TRIB_PARAM_RANK,
-    TRIB_PARAM_COLUMNS,
-    TRIB_PARAM_SLICE,
-    TRIB_PARAM_KEPT,
-    TRIB_PARAM_TRAIN,
-    TRIB_PARAM_CODED,
-    TRIB_PARAM_CENTRE,
-    TRIB_PARAM_DENSE,
-    TRIB_PARAM_RATE,
-    TRIB_PARAM_INNOVATION,
-    TRIB_PARAM_RESULT,
-    TRIB_PARAM_EF,
+#define PARAM(id, ...) TRIB_PARAM_##id,
+#include "compress/codec_params.def"
+#undef PARAM
     TRIB_PARAM_COUNT,
 };
 
@@ -129,6 +102,11 @@ struct trib_select {
                    float *values);
     bool (*unbiased)(const struct trib_codec *c);
     double (*delta)(const struct trib_codec *c); /* contraction; 0: none */
+    /* part of the ratio or k elements that a rank sends at least, by its own choice; 0:
+     * no such part is known */
+    double least;
+    /* w of E|C(x) - x|^2 <= w |x|^2 of what an unbiased selection sends; NULL: none */
+    double (*error)(const struct trib_codec *c);
 };
 
 struct trib_quantise {
@@ -143,6 +121,11 @@ struct trib_quantise {
     void (*decode_add)(const struct trib_codec *c, const struct trib_code *code,
                        float weight, float *acc);
     double (*delta)(const struct trib_codec *c);
+    /* w of E|C(x) - x|^2 <= w |x|^2; NULL: that which delta says */
+    double (*error)(const struct trib_codec *c);
+    /* what an element is off by at most, relative to itself, while nothing under- or
+     * overflows; NULL: nothing, or no such bound */
+    double (*rounding)(const struct trib_codec *c);
     /* The quantiser for these parameters, its tables in c made; or a reason why there
      * is none. NULL: this one. */
     const struct trib_quantise *(*resolve)(struct trib_codec *c,
@@ -161,19 +144,6 @@ struct trib_pack {
     /* of codes of variable length, dense codecs only (varlen.h); NULL: the quantiser's
      * own bytes */
     const struct trib_varlen *varlen;
-};
-
-struct trib_stages {
-    const struct trib_transform *transform;
-    const struct trib_select *select;
-    const struct trib_quantise *quantise;
-    const struct trib_pack *pack;
-};
-
-struct trib_codec_row {
-    const char *name;
-    struct trib_stages stages;
-    uint32_t flags; /* with FEEDBACK: its default */
 };
 
 enum { TRIB_CODEC_TEXT_MAX = 160, TRIB_LEVELS_MAX = 128 };
@@ -195,53 +165,23 @@ struct trib_codec {
     char text[TRIB_CODEC_TEXT_MAX];
 };
 
+/** trib_contraction - the delta of E|C(x) - x|^2 <= w |x|^2; 0: it is none. */
+double trib_contraction(double w);
+
 /** trib_quantise_bucket - values that have a head together; 1: each is on its own. */
 size_t trib_quantise_bucket(const struct trib_codec *c);
 
+/* Stages that other files than the table name. codec_table.c declares those of its
+ * rows. */
 extern const struct trib_transform trib_transform_none;
-extern const struct trib_transform trib_transform_hadamard;
-extern const struct trib_transform trib_transform_powersgd;
-extern const struct trib_transform trib_transform_gradiveq;
-extern const struct trib_transform trib_transform_lgc;
-extern const struct trib_transform trib_transform_lgc_ps;
-extern const struct trib_select trib_select_all;
-extern const struct trib_select trib_select_topk;
-extern const struct trib_select trib_select_dgc;
-extern const struct trib_select trib_select_threshold;
-extern const struct trib_select trib_select_randomk;
 extern const struct trib_select trib_select_blocks;
-extern const struct trib_select trib_select_adacomp;
 extern const struct trib_quantise trib_quantise_f32;
-extern const struct trib_quantise trib_quantise_f16;
-extern const struct trib_quantise trib_quantise_bf16;
-extern const struct trib_quantise trib_quantise_f8;
-extern const struct trib_quantise trib_quantise_qsgd;
-extern const struct trib_quantise trib_quantise_natural;
 extern const struct trib_quantise trib_quantise_dither;
 extern const struct trib_quantise trib_quantise_dither_table;
-extern const struct trib_quantise trib_quantise_ternary;
 extern const struct trib_quantise trib_quantise_qsgd_shared;
 extern const struct trib_quantise trib_quantise_ternary_shared;
-extern const struct trib_quantise trib_quantise_int4;
-extern const struct trib_quantise trib_quantise_int8;
-extern const struct trib_quantise trib_quantise_int16;
-extern const struct trib_quantise trib_quantise_range;
-extern const struct trib_quantise trib_quantise_table;
-extern const struct trib_quantise trib_quantise_wide;
-extern const struct trib_quantise trib_quantise_vote;
-extern const struct trib_quantise trib_quantise_means;
-extern const struct trib_quantise trib_quantise_sign;
-extern const struct trib_quantise trib_quantise_magnitude;
-extern const struct trib_pack trib_pack_raw;
-extern const struct trib_pack trib_pack_bits;
-extern const struct trib_pack trib_pack_index_gaps;
-extern const struct trib_pack trib_pack_stratified;
 extern const struct trib_pack trib_pack_omega;
 extern const struct trib_pack trib_pack_entropy;
-
-/** trib_codecs - the table, in the order in which it is shown. */
-extern const struct trib_codec_row trib_codecs[];
-extern const size_t trib_codecs_count;
 
 /* codec_text.c: row and parameters from a text; the canonical text of a codec.
  * inner_out: the text of the codec of a model's coefficients; "": it has none */
@@ -255,6 +195,7 @@ struct trib_param_text {
     size_t segment; /* 0: before a "+", 1: behind it */
     enum trib_param_id id;
     const char *key;
+    const char *meaning;
     const char *const *names; /* of its values, where they are few; NULL-terminated */
     char value[32]; /* "": none */
     char range[96];

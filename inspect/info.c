@@ -75,11 +75,8 @@ static void list_algorithms(const struct sink *s)
 
 static void list_codecs(const struct sink *s)
 {
-    const struct trib_codec_row_info *rows;
-    size_t n = trib_codec_rows(&rows);
-
-    for (size_t i = 0; i < n; i++)
-        give(s, rows[i].name, rows[i].grammar, rows[i].detail);
+    for (size_t i = 0; i < trib_codecs_count; i++)
+        give(s, trib_codecs[i].name, trib_codecs[i].grammar, trib_codecs[i].detail);
 }
 
 static void list_boots(const struct sink *s)
@@ -323,16 +320,14 @@ static trib_status_t describe(const char *codec, trib_codec_sheet_fn fn, void *a
 
 trib_status_t trib_codec_describe(const char *codec, trib_codec_sheet_fn fn, void *arg)
 {
-    const struct trib_codec_row_info *rows;
-    size_t n = trib_codec_rows(&rows);
     trib_status_t st = TRIB_OK;
 
     if (!fn)
         return TRIB_ERR_INVALID;
     if (codec)
         return describe(codec, fn, arg);
-    for (size_t i = 0; i < n && st == TRIB_OK; i++)
-        st = describe(rows[i].name, fn, arg);
+    for (size_t i = 0; i < trib_codecs_count && st == TRIB_OK; i++)
+        st = describe(trib_codecs[i].name, fn, arg);
     return st;
 }
 

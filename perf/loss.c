@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tributary/info.h>
+
 /* The variance bound holds on average only, and results are single draws: at 4 times it
    no draw of norm=max can exceed it. */
 #define VARIANCE_SLACK 4
@@ -33,155 +35,66 @@ static bool begins(const char *codec, const char *name)
     return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
 }
 
-/* The largest of int4, int8 or int16. */
-static double integer_levels(const char *codec)
+static double param_of(const trib_codec_sheet_t *s, const char *key)
 {
-    return strstr(codec, "int4") ? 7 : strstr(codec, "int8") ? 127 : 32767;
+    for (size_t i = 0; i < s->n_params; i++)
+        if (strcmp(s->params[i].key, key) == 0 && strcmp(s->params[i].row, s->row) == 0)
+            return strtod(s->params[i].value, NULL);
+    return 0;
 }
 
-/* w of E|C(x) - x|^2 <= w |x|^2 of values that are far from what they stand for; else
- * 0. */
-static double variance_of(const char *codec)
+/* A rank sends what it has chosen. Where k says how many, ratio has no value. */
+static void take_selection(const trib_codec_sheet_t *s, struct perf_loss *loss)
 {
-    double levels = exp2(number_of(codec, "bits", 4) - 1) - 1;
-    double bucket = number_of(codec, "bucket", 512);
-    double r = strstr(codec, "e5m2") != NULL ? 1.25 : 1.125; /* of two f8 */
-    double b = number_of(codec, "base", 2);
-    double w = bucket / (4 * levels * levels), q = sqrt(bucket) * pow(b, 1 - levels);
-    if (strstr(codec, "f8") != NULL)
-        return (r - 1) * (r - 1) / (4 * r) + 1e-5;
-    if (strstr(codec, "natural") != NULL)
-        return strstr(codec, "round=nearest") != NULL ? 1.0 / 9 : 1.0 / 8;
-    if (strstr(codec, "dither") != NULL)
-        return (b + 1 / b - 2) / 4 + q * fmin(1, q);
-    if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
-        return 1;
-    if (begins(codec, "adacomp"))
-        return number_of(codec, "bin", 64) + 1;
-    if (strstr(codec, "terngrad") != NULL) /* norm |x|_1 <= clip |x|^2 */
-        return number_of(codec, "clip", 2.5) + 1;
-    if (begins(codec, "thc"))
-        return 0.03;
-    if (strstr(codec, "int4") || strstr(codec, "int8") || strstr(codec, "int16"))
-        return bucket / (4 * pow(integer_levels(codec), 2));
-    if (strstr(codec, "uniform-thc"))
-        return bucket / pow(2 * levels + 1, 2);
-    if (strstr(codec, "qsgd") == NULL)
-        return 0;
-    return strstr(codec, "norm=l2") == NULL ? w : fmin(w, sqrt(bucket) / levels);
+    loss->k = s->least * param_of(s, "k");
+    loss->ratio = loss->k > 0 ? 0 : s->least * param_of(s, "ratio");
+    if (loss->ratio >= 1)
+        loss->kind = loss->variance > 0 ? PERF_LOSS_UNKNOWN : PERF_LOSS_ROUNDED;
+    else if (s->unbiased)
+        loss->kind = loss->variance > 0 ? PERF_LOSS_RANDOM : PERF_LOSS_UNKNOWN;
+    else
+        loss->kind = PERF_LOSS_SELECTED;
 }
 
-static bool selects(const char *codec)
+/* Of rotated values no element is near what it stands for. */
+static void take_dense(const trib_codec_sheet_t *s, struct perf_loss *loss)
 {
-    static const char *const names[] = {"topk", "dgc", "threshold", "randomk"};
-    if (begins(codec, "blocks") && number_of(codec, "ratio", 1) < 1)
-        return true;
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (begins(codec, names[i]))
-            return true;
-    return false;
+    const bool rotated = strcmp(s->stages[0], "none") != 0;
+    if (rotated && loss->rounding > 0)
+        loss->variance = loss->rounding * loss->rounding;
+    if (loss->rounding > 0 && !rotated)
+        loss->kind = PERF_LOSS_ROUNDED;
+    else if (loss->variance > 0)
+        loss->kind = s->unbiased ? PERF_LOSS_RANDOM : PERF_LOSS_BIASED;
+    else if (s->error == 0)
+        loss->kind = PERF_LOSS_NONE;
 }
 
-/* Learns, and then projects. */
-static bool is_model(const char *codec)
+static void take_sheet(void *arg, const trib_codec_sheet_t *s)
 {
-    return begins(codec, "powersgd") || begins(codec, "gradiveq");
-}
-
-static bool is_lgc(const char *codec)
-{
-    return begins(codec, "lgc") || begins(codec, "lgc-ps");
-}
-
-/* By default. */
-static bool feeds_back(const char *codec)
-{
-    if (number_of(codec, "unbiased", 0) > 0)
-        return false;
-    if (begins(codec, "adacomp") || begins(codec, "thc") || is_model(codec) ||
-        is_lgc(codec))
-        return true;
-    if (strstr(codec, "onebit") != NULL || strstr(codec, "efsign") != NULL)
-        return true;
-    return selects(codec);
-}
-
-/* Sets the share of a block that is certainly selected: 0 with a threshold; with
- * randomk no rank has elements of its own. */
-static void set_share(const char *codec, struct perf_loss *loss)
-{
-    bool dgc = begins(codec, "dgc");
-    double part = dgc ? 0.8 : 1;
-    if (!dgc && !begins(codec, "topk") && !begins(codec, "blocks"))
-        return;
-    loss->k = part * number_of(codec, "k", 0);
-    loss->ratio =
-        loss->k > 0 ? 0 : part * number_of(codec, "ratio", dgc ? 0.001 : 0.01);
-}
-
-/* Elements drawn at random, the same by all ranks, and scaled: w = n/k - 1, rounded
- * up. */
-static double variance_of_draws(const char *codec)
-{
-    bool known = number_of(codec, "unbiased", 0) > 0 && number_of(codec, "k", 0) == 0;
-    return known ? ceil(1 / number_of(codec, "ratio", 0.01)) - 1 : 0;
-}
-
-/* The loss of the values that are rotated; no single element of these is near its
- * original. */
-static struct perf_loss loss_of_rotated(const char *codec)
-{
-    const char *plus = strchr(codec, '+');
-    struct perf_loss loss = perf_loss_of(plus ? plus + 1 : "uniform-thc");
-    loss.feedback = number_of(codec, "ef", loss.feedback) > 0;
-    if (loss.kind == PERF_LOSS_ROUNDED) {
-        loss.kind = PERF_LOSS_BIASED;
-        loss.variance = loss.rounding * loss.rounding;
+    struct perf_loss *loss = arg;
+    loss->feedback = s->feedback;
+    loss->rounding = s->rounding;
+    loss->variance = fmax(s->error, 0);
+    if (s->vote) {
+        loss->kind = PERF_LOSS_VOTE;
+    } else if (s->learns) {
+        /* without a projection: as long as nothing is learned, feedback keeps the
+         * rest */
+        const bool projects = s->error >= 0;
+        loss->kind = projects || s->feedback ? PERF_LOSS_PROJECTED : PERF_LOSS_UNKNOWN;
+        loss->variance = projects ? s->error - 1 : 0;
+    } else if (s->sparse) {
+        take_selection(s, loss);
+    } else {
+        take_dense(s, loss);
     }
-    return loss;
 }
 
 struct perf_loss perf_loss_of(const char *codec)
 {
-    if (begins(codec, "hadamard"))
-        return loss_of_rotated(codec);
-    struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN, .variance = variance_of(codec)};
-    loss.feedback = number_of(codec, "ef", feeds_back(codec)) > 0;
-    if (begins(codec, "f16") || strstr(codec, "+f16") != NULL)
-        loss.rounding = 0x1p-11;
-    else if (begins(codec, "bf16") || strstr(codec, "+bf16") != NULL)
-        loss.rounding = 0x1p-8;
-    if (strstr(codec, "round=random") != NULL)
-        loss.rounding *= 2;
-
-    if (begins(codec, "none") || begins(codec, "exact")) {
-        loss.kind = PERF_LOSS_NONE;
-    } else if (begins(codec, "signsgd")) {
-        loss.kind = PERF_LOSS_VOTE;
-    } else if (is_model(codec) || (is_lgc(codec) && loss.feedback)) {
-        loss.kind = PERF_LOSS_PROJECTED; /* lgc: its first starts send what they
-                                          * select */
-    } else if (begins(codec, "f16") || begins(codec, "bf16")) {
-        loss.kind = PERF_LOSS_ROUNDED;
-    } else if (begins(codec, "blocks") && !selects(codec)) {
-        loss.kind = loss.variance > 0 ? PERF_LOSS_UNKNOWN : PERF_LOSS_ROUNDED;
-    } else if (number_of(codec, "unbiased", 0) > 0) {
-        double w = variance_of_draws(codec);
-        loss.kind = w > 0 && loss.variance == 0 ? PERF_LOSS_RANDOM : PERF_LOSS_UNKNOWN;
-        loss.variance = w;
-    } else if (selects(codec)) {
-        loss.kind = PERF_LOSS_SELECTED;
-        set_share(codec, &loss);
-    } else if (begins(codec, "natural") && strstr(codec, "round=nearest") != NULL) {
-        loss.kind = PERF_LOSS_ROUNDED;
-        loss.rounding = 1.0 / 3;
-    } else if (loss.variance > 0) {
-        bool biased = begins(codec, "onebit") || begins(codec, "efsign");
-        biased |= begins(codec, "terngrad") || begins(codec, "adacomp");
-        biased |= begins(codec, "thc") || strstr(codec, "round=nearest") != NULL;
-        biased |= begins(codec, "f8") && strstr(codec, "round=random") == NULL;
-        loss.kind = biased ? PERF_LOSS_BIASED : PERF_LOSS_RANDOM;
-    }
+    struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN};
+    trib_codec_describe(codec, take_sheet, &loss);
     return loss;
 }
 

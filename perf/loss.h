@@ -2,7 +2,7 @@
 /*
  * Bounds on the error that a lossy codec may cause.
  *
- * They follow from docs/codecs.md and are computed without the library:
+ * They follow from what trib_codec_describe says of a codec:
  *
  *     rounded    each element lies within the roundings that it may have seen
  *     selected   no element exceeds the sum of the magnitudes; the whole error is below
@@ -23,11 +23,10 @@
 
 enum perf_loss_kind {
     PERF_LOSS_NONE,
-    PERF_LOSS_ROUNDED, /* f16, bf16, natural:round=nearest, blocks */
-    PERF_LOSS_SELECTED, /* topk, dgc, threshold, randomk, blocks:ratio=R */
-    PERF_LOSS_RANDOM, /* qsgd, natural, dither, int8, uniform-thc, randomk:unbiased=1 */
-    PERF_LOSS_BIASED, /* terngrad, onebit, efsign, thc, adacomp, hadamard+f16: as
-                       * random, but no rank is looked for */
+    PERF_LOSS_ROUNDED, /* f16, natural:round=nearest, blocks */
+    PERF_LOSS_SELECTED, /* sparse codecs */
+    PERF_LOSS_RANDOM, /* unbiased codecs */
+    PERF_LOSS_BIASED, /* as random, but no rank is looked for */
     PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the whole error is no larger than what
                           * was put in */
     PERF_LOSS_VOTE, /* signsgd: which sign most ranks have comes out, exactly */

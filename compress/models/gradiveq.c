@@ -235,6 +235,7 @@ static trib_status_t read(struct trib_model *m, const uint8_t *src,
 }
 
 const struct trib_model_ops trib_model_gradiveq = {
+    .projects = true,
     .params = TRIB_PARAM_BIT(SLICE) | TRIB_PARAM_BIT(KEPT) | TRIB_PARAM_BIT(TRAIN) |
               TRIB_PARAM_BIT(CODED) | TRIB_PARAM_BIT(CENTRE),
     .quantised = true,

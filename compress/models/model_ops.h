@@ -31,6 +31,7 @@ struct trib_model_ops {
     bool sparse; /* y has few that are not 0: words are pairs */
     bool quantised; /* coefficients may be written by another codec, whose words add:
                      * then it shares nothing itself, and a chunk of n has most(n) */
+    bool projects; /* what comes out is a projection of the sum */
     bool undivided; /* a chunk takes all of the vector that it can, whatever the
                      * ranks */
     bool coded_always; /* in a plan: no start is of plain elements, words of which are

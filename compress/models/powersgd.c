@@ -389,6 +389,7 @@ static trib_status_t read(struct trib_model *m, const uint8_t *src,
 }
 
 const struct trib_model_ops trib_model_powersgd = {
+    .projects = true,
     .params = TRIB_PARAM_BIT(RANK) | TRIB_PARAM_BIT(COLUMNS),
     .undivided = true,
     .coded_always = true,

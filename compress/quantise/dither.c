@@ -106,12 +106,17 @@ static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
     k->dither_add(acc, codes, n, &p->powers);
 }
 
-static double delta(const struct trib_codec *c)
+static double error(const struct trib_codec *c)
 {
     const double b = c->param[TRIB_PARAM_BASE];
     const double q = sqrt(c->param[TRIB_PARAM_BUCKET]) * pow(b, 1 - highest_of(c));
     const double w = (b + 1 / b - 2) / 4 + q * fmin(1, q);
-    return w < 1 ? 1 / (1 - w) : 0;
+    return w;
+}
+
+static double delta(const struct trib_codec *c)
+{
+    return trib_contraction(error(c));
 }
 
 static const struct trib_bucketing powers = {
@@ -134,5 +139,6 @@ const struct trib_quantise trib_quantise_dither_table = {
     .decode = trib_buckets_decode,
     .decode_add = trib_buckets_add,
     .delta = delta,
+    .error = error,
     .bucketing = &powers,
 };

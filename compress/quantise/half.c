@@ -125,6 +125,21 @@ static double delta_none(const struct trib_codec *c)
     return 0.0;
 }
 
+static double rounding_of(const struct trib_codec *c, double nearest)
+{
+    return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST ? nearest : 2 * nearest;
+}
+
+static double rounding_f16(const struct trib_codec *c)
+{
+    return rounding_of(c, 0x1p-11);
+}
+
+static double rounding_bf16(const struct trib_codec *c)
+{
+    return rounding_of(c, 0x1p-8);
+}
+
 const struct trib_quantise trib_quantise_f32 = {
     .name = "f32",
     .bytes = bytes_f32,
@@ -143,6 +158,7 @@ const struct trib_quantise trib_quantise_f16 = {
     .decode = decode_f16,
     .decode_add = add_f16,
     .delta = delta_none,
+    .rounding = rounding_f16,
 };
 
 const struct trib_quantise trib_quantise_bf16 = {
@@ -154,4 +170,5 @@ const struct trib_quantise trib_quantise_bf16 = {
     .decode = decode_bf16,
     .decode_add = add_bf16,
     .delta = delta_none,
+    .rounding = rounding_bf16,
 };

@@ -110,6 +110,11 @@ static double natural_delta(const struct trib_codec *c)
     return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST ? 9.0 / 8 : 8.0 / 7;
 }
 
+static double natural_rounding(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST ? 1.0 / 3 : 0;
+}
+
 static const struct trib_bucketing natural = {
     .layout = natural_layout,
     .params = natural_params,
@@ -128,6 +133,7 @@ const struct trib_quantise trib_quantise_natural = {
     .decode = trib_buckets_decode,
     .decode_add = trib_buckets_add,
     .delta = natural_delta,
+    .rounding = natural_rounding,
     .bucketing = &natural,
 };
 
@@ -165,12 +171,17 @@ static void dither_open(const uint8_t *head, union trib_bucket_params *p)
     memcpy(&p->octaves.norm, head, sizeof p->octaves.norm);
 }
 
-static double dither_delta(const struct trib_codec *c)
+static double dither_error(const struct trib_codec *c)
 {
     const int s = dither_params(c).octaves.highest;
     const double q = ldexp(sqrt(c->param[TRIB_PARAM_BUCKET]), 1 - s);
     const double w = 1.0 / 8 + q * fmin(1, q);
-    return w < 1 ? 1 / (1 - w) : 0;
+    return w;
+}
+
+static double dither_delta(const struct trib_codec *c)
+{
+    return trib_contraction(dither_error(c));
 }
 
 static const struct trib_bucketing dither = {
@@ -205,5 +216,6 @@ const struct trib_quantise trib_quantise_dither = {
     .decode = trib_buckets_decode,
     .decode_add = trib_buckets_add,
     .delta = dither_delta,
+    .error = dither_error,
     .bucketing = &dither,
 };

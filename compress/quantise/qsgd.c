@@ -93,14 +93,19 @@ static bool qsgd_measure(const struct trib_codec *c, const float *x, size_t n,
     return true;
 }
 
-static double qsgd_delta(const struct trib_codec *c)
+static double qsgd_error(const struct trib_codec *c)
 {
     const double s = qsgd_params(c).levels.highest,
                  bucket = c->param[TRIB_PARAM_BUCKET];
     double w = bucket / (4 * s * s);
     if (c->param[TRIB_PARAM_NORM] != TRIB_NORM_MAX)
         w = fmin(w, sqrt(bucket) / s);
-    return w < 1 ? 1 / (1 - w) : 0;
+    return w;
+}
+
+static double qsgd_delta(const struct trib_codec *c)
+{
+    return trib_contraction(qsgd_error(c));
 }
 
 static const struct trib_bucketing qsgd = {
@@ -123,6 +128,7 @@ const struct trib_quantise trib_quantise_qsgd = {
     .decode = trib_buckets_decode,
     .decode_add = trib_buckets_add,
     .delta = qsgd_delta,
+    .error = qsgd_error,
     .bucketing = &qsgd,
     .shared = &trib_quantise_qsgd_shared,
 };
@@ -161,6 +167,12 @@ static double ternary_delta(const struct trib_codec *c)
     return 0;
 }
 
+/* |x|_1 times the norm, which is at most clip root mean squares */
+static double ternary_error(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_CLIP] + 1;
+}
+
 static const struct trib_bucketing ternary = {
     .layout = ternary_layout,
     .params = ternary_params,
@@ -181,6 +193,7 @@ const struct trib_quantise trib_quantise_ternary = {
     .decode = trib_buckets_decode,
     .decode_add = trib_buckets_add,
     .delta = ternary_delta,
+    .error = ternary_error,
     .bucketing = &ternary,
     .grows = true,
     .shared = &trib_quantise_ternary_shared,

@@ -127,10 +127,9 @@ static struct trib_packed_ints signed_lanes(const struct trib_codec *c, int bits
 }
 
 /* E|C(x) - x|^2 <= bucket / 4L^2 |x|^2 if the norm is that of x itself. */
-static double delta_of(const struct trib_codec *c, double L)
+static double error_of(const struct trib_codec *c, double L)
 {
-    const double w = c->param[TRIB_PARAM_BUCKET] / (4 * L * L);
-    return w < 1 ? 1 / (1 - w) : 0;
+    return c->param[TRIB_PARAM_BUCKET] / (4 * L * L);
 }
 
 #define SLOTS \
@@ -155,9 +154,14 @@ static bool int_grid(const struct trib_codec *c, const float *head,
     return grid_of_norm(c, *head, (1 << (bits_of(c) - 1)) - 1, contributions, g_out);
 }
 
+static double int_error(const struct trib_codec *c)
+{
+    return error_of(c, (1 << (bits_of(c) - 1)) - 1);
+}
+
 static double int_delta(const struct trib_codec *c)
 {
-    return delta_of(c, (1 << (bits_of(c) - 1)) - 1);
+    return trib_contraction(int_error(c));
 }
 
 #define RULE(BITS, WIDTH) \
@@ -174,7 +178,7 @@ static const struct trib_packed_ints_rule int16 = RULE(16, u16);
     { \
         .name = NAME, .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | \
                                   TRIB_PARAM_BIT(RESULT), \
-        SLOTS, .delta = int_delta, .packed_ints = RULE \
+        SLOTS, .delta = int_delta, .error = int_error, .packed_ints = RULE \
     }
 const struct trib_quantise trib_quantise_int4 = INTEGERS("int4", &int4);
 const struct trib_quantise trib_quantise_int8 = INTEGERS("int8", &int8);
@@ -198,9 +202,14 @@ static bool qsgd_grid(const struct trib_codec *c, const float *head,
     return grid_of_norm(c, *head, qsgd_levels(c), contributions, g_out);
 }
 
+static double qsgd_error(const struct trib_codec *c)
+{
+    return error_of(c, qsgd_levels(c));
+}
+
 static double qsgd_delta(const struct trib_codec *c)
 {
-    return delta_of(c, qsgd_levels(c));
+    return trib_contraction(qsgd_error(c));
 }
 
 static const struct trib_packed_ints_rule qsgd = {
@@ -218,6 +227,7 @@ const struct trib_quantise trib_quantise_qsgd_shared = {
               TRIB_PARAM_BIT(SHARED),
     SLOTS,
     .delta = qsgd_delta,
+    .error = qsgd_error,
     .packed_ints = &qsgd,
 };
 
@@ -248,6 +258,11 @@ static double no_delta(const struct trib_codec *c)
     return 0;
 }
 
+static double ternary_error(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_CLIP] + 1;
+}
+
 static const struct trib_packed_ints_rule ternary = {
     .layout = ternary_lanes,
     .measure = ternary_measure,
@@ -261,6 +276,7 @@ const struct trib_quantise trib_quantise_ternary_shared = {
     .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED),
     SLOTS,
     .delta = no_delta,
+    .error = ternary_error,
     .packed_ints = &ternary,
     .grows = true,
 };
@@ -306,9 +322,14 @@ static bool range_grid(const struct trib_codec *c, const float *head,
     return finite && !none && width > 0;
 }
 
+static double range_error(const struct trib_codec *c)
+{
+    return error_of(c, range_lanes(c).most / 2.0);
+}
+
 static double range_delta(const struct trib_codec *c)
 {
-    return delta_of(c, range_lanes(c).most / 2.0);
+    return trib_contraction(range_error(c));
 }
 
 static const struct trib_packed_ints_rule range = {
@@ -324,6 +345,7 @@ const struct trib_quantise trib_quantise_range = {
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND),
     SLOTS,
     .delta = range_delta,
+    .error = range_error,
     .packed_ints = &range,
 };
 

@@ -210,6 +210,12 @@ static double magnitude_delta(const struct trib_codec *c)
     return 1;
 }
 
+/* as much as a bin has: an element is sent as the mean of the bins' largest */
+static double magnitude_error(const struct trib_codec *c)
+{
+    return c->param[TRIB_PARAM_BIN] + 1;
+}
+
 static const struct trib_bucketing magnitude = {
     .layout = magnitude_layout,
     .params = params,
@@ -227,5 +233,6 @@ const struct trib_quantise trib_quantise_magnitude = {
     .decode = trib_buckets_decode,
     .decode_add = trib_buckets_add,
     .delta = magnitude_delta,
+    .error = magnitude_error,
     .bucketing = &magnitude,
 };

@@ -92,4 +92,5 @@ const struct trib_select trib_select_blocks = {
     .adjust = trib_adjust_none,
     .unbiased = unbiased_blocks,
     .delta = delta_blocks,
+    .least = 1,
 };

@@ -123,4 +123,5 @@ const struct trib_select trib_select_dgc = {
     .adjust = trib_adjust_none,
     .unbiased = trib_unbiased_never,
     .delta = delta_dgc,
+    .least = 0.8,
 };

@@ -66,6 +66,13 @@ static double delta_randomk(const struct trib_codec *c)
     return ratio > 0 && !unbiased_randomk(c) ? ceil(1.0 / ratio * (1 - 1e-12)) : 0.0;
 }
 
+/* of elements that are scaled by n/k, rounded up */
+static double error_randomk(const struct trib_codec *c)
+{
+    const double ratio = c->param[TRIB_PARAM_RATIO];
+    return ratio > 0 ? ceil(1 / ratio) - 1 : 0;
+}
+
 const struct trib_select trib_select_randomk = {
     .name = "randomk",
     .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K) | TRIB_PARAM_BIT(UNBIASED),
@@ -78,4 +85,5 @@ const struct trib_select trib_select_randomk = {
     .adjust = adjust_randomk,
     .unbiased = unbiased_randomk,
     .delta = delta_randomk,
+    .error = error_randomk,
 };

@@ -36,4 +36,5 @@ const struct trib_select trib_select_topk = {
     .adjust = trib_adjust_none,
     .unbiased = trib_unbiased_never,
     .delta = delta_topk,
+    .least = 1,
 };

@@ -90,6 +90,13 @@ typedef struct trib_codec_sheet {
     const char *example; /* the text of another codec of this row */
     const trib_codec_param_t *params;
     size_t n_params;
+    int vote;        /* a sum is a vote: -1, 0 or 1 comes out, not a sum */
+    double error;    /* w of E|C(x) - x|^2 <= w |x|^2 of the values that are sent;
+                      * negative: unknown */
+    double rounding; /* the most that a value is off, relative to itself; 0: nothing, or
+                      * no such bound is known */
+    double least;    /* the part of the ratio or k elements that a rank sends at least,
+                      * by its own choice; 0: unknown */
 } trib_codec_sheet_t;
 
 typedef void (*trib_codec_sheet_fn)(void *arg, const trib_codec_sheet_t *sheet);

@@ -10,8 +10,7 @@ enum { RANKS = 2 }; /* whose words are merged */
 /* Takes the codecs on the command line, else one of each row. */
 static size_t texts_of(const struct codec_args *args, const char **texts_out)
 {
-    const struct trib_codec_row_info *rows;
-    size_t n = trib_codec_rows(&rows);
+    size_t n = trib_codecs_count;
 
     if (args->n_texts != 0) {
         for (size_t i = 0; i < args->n_texts; i++)
@@ -21,7 +20,7 @@ static size_t texts_of(const struct codec_args *args, const char **texts_out)
     if (n > CODEC_TEXTS_MAX)
         n = CODEC_TEXTS_MAX;
     for (size_t i = 0; i < n; i++)
-        texts_out[i] = rows[i].name;
+        texts_out[i] = trib_codecs[i].name;
     return n;
 }
 

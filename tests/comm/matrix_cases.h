@@ -104,7 +104,7 @@ static inline void radices(const struct job *j, int radix[AXES])
     radix[AXIS_PAIR] = j->n_pairs;
     radix[AXIS_DTYPE] = TRIB_DTYPE_COUNT;
     radix[AXIS_OP] = (TRIB_PROD + 1);
-    radix[AXIS_CODEC] = MATRIX_CODECS;
+    radix[AXIS_CODEC] = n_matrix_codecs;
     radix[AXIS_SIZE] = 12;
     radix[AXIS_PLACE] = 2;
     radix[AXIS_MEMORY] = MEMORY_KINDS;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The codecs of test_matrix, and how far their results may be off.
+ * The codecs of test_matrix, and how far their results may be off: those with sharp
+ * bounds, then the first text of each other row of the table, of which the whole error
+ * is judged by what trib_codec_describe says.
  */
 #ifndef TESTS_COMM_MATRIX_CODECS_H
 #define TESTS_COMM_MATRIX_CODECS_H
@@ -8,6 +10,10 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tributary/info.h>
 
 /* For one element: how often it is encoded at most, and what its inputs sum to
  * absolutely. */
@@ -23,7 +29,10 @@ struct matrix_codec {
     bool any_op;
     bool noisy; /* its normalised error grows with the ranks */
     double (*tolerance)(const struct matrix_element *e);
+    double error; /* with tolerance_unknown: of trib_codec_sheet_t */
 };
+
+enum { MATRIX_CODECS_MAX = 64 };
 
 static inline double tolerance_f16(const struct matrix_element *e)
 {
@@ -107,28 +116,67 @@ static inline double tolerance_threshold(const struct matrix_element *e)
     return 0x1p-8 * e->magnitude + (e->moved_only ? 0 : 0.6 * e->ranks) + 1e-6;
 }
 
-static const struct matrix_codec matrix_codecs[] = {
-    {"none", true, false, NULL},
-    {"f16", true, false, tolerance_f16},
-    {"bf16", true, false, tolerance_bf16},
-    {"f8:round=random", false, true, tolerance_f8},
-    {"qsgd:bits=8", false, true, tolerance_qsgd},
-    {"qsgd:bits=8,pack=entropy", false, true, tolerance_qsgd},
-    {"topk:ratio=0.25", false, false, tolerance_topk},
-    {"topk:ratio=0.1+f16", false, false, tolerance_topk},
-    {"dgc:ratio=0.2", false, false, tolerance_topk},
-    {"threshold:at=0.3+bf16", false, false, tolerance_threshold},
-    {"randomk:ratio=0.3", false, false, tolerance_topk},
-    {"blocks:block=8", false, false, tolerance_exact},
-    {"adacomp:bin=8,factor=3", false, false, tolerance_adacomp},
-    {"natural", false, true, tolerance_natural},
-    {"int8", false, true, tolerance_int8},
-    {"int16:bucket=64", false, true, tolerance_int16},
-    {"hadamard:block=64+int16:bucket=64", false, true, tolerance_rotated},
-    {"uniform-thc:bits=8,round=nearest", false, true, tolerance_uniform_thc},
-    {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural},
-    {"exact", false, false, tolerance_exact},
+static struct matrix_codec matrix_codecs[MATRIX_CODECS_MAX] = {
+    {"none", true, false, NULL, 0},
+    {"f16", true, false, tolerance_f16, 0},
+    {"bf16", true, false, tolerance_bf16, 0},
+    {"f8:round=random", false, true, tolerance_f8, 0},
+    {"qsgd:bits=8", false, true, tolerance_qsgd, 0},
+    {"qsgd:bits=8,pack=entropy", false, true, tolerance_qsgd, 0},
+    {"topk:ratio=0.25", false, false, tolerance_topk, 0},
+    {"topk:ratio=0.1+f16", false, false, tolerance_topk, 0},
+    {"dgc:ratio=0.2", false, false, tolerance_topk, 0},
+    {"threshold:at=0.3+bf16", false, false, tolerance_threshold, 0},
+    {"randomk:ratio=0.3", false, false, tolerance_topk, 0},
+    {"blocks:block=8", false, false, tolerance_exact, 0},
+    {"adacomp:bin=8,factor=3", false, false, tolerance_adacomp, 0},
+    {"natural", false, true, tolerance_natural, 0},
+    {"int8", false, true, tolerance_int8, 0},
+    {"int16:bucket=64", false, true, tolerance_int16, 0},
+    {"hadamard:block=64+int16:bucket=64", false, true, tolerance_rotated, 0},
+    {"uniform-thc:bits=8,round=nearest", false, true, tolerance_uniform_thc, 0},
+    {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural, 0},
+    {"exact", false, false, tolerance_exact, 0},
 };
-enum { MATRIX_CODECS = sizeof matrix_codecs / sizeof *matrix_codecs };
+static int n_matrix_codecs;
+
+static inline double tolerance_unknown(const struct matrix_element *e)
+{
+    (void)e;
+    return (double)INFINITY;
+}
+
+static inline bool matrix_has(const char *row)
+{
+    const size_t length = strlen(row);
+    for (int i = 0; i < n_matrix_codecs; i++)
+        if (strncmp(matrix_codecs[i].text, row, length) == 0 &&
+            strcspn(matrix_codecs[i].text, ":+") == length)
+            return true;
+    return false;
+}
+
+static inline void matrix_take(void *arg, const trib_codec_sheet_t *sheet)
+{
+    (void)arg;
+    if (sheet->learns || sheet->vote || matrix_has(sheet->row))
+        return; /* no sum, or none before it has learned: test_model, test_linear */
+    if (n_matrix_codecs == MATRIX_CODECS_MAX)
+        abort();
+    matrix_codecs[n_matrix_codecs++] = (struct matrix_codec){
+        .text = sheet->row,
+        .error = sheet->error,
+        .tolerance = tolerance_unknown,
+    };
+}
+
+/** matrix_codecs_find - appends the rows that have no entry. */
+static inline void matrix_codecs_find(void)
+{
+    while (n_matrix_codecs < MATRIX_CODECS_MAX && matrix_codecs[n_matrix_codecs].text)
+        n_matrix_codecs++;
+    if (trib_codec_describe(NULL, matrix_take, NULL) != TRIB_OK)
+        abort();
+}
 
 #endif

@@ -297,31 +297,30 @@ static void run(const struct row *r, const char *algorithm, const char *config)
     failures += ranks_run(&job) != 0;
 }
 
+static bool has_claim(const char *name)
+{
+    const size_t length = strlen(name);
+    for (int r = 0; r < ROWS; r++)
+        if (strncmp(rows[r].codec, name, length) == 0 &&
+            strcspn(rows[r].codec, ":+") == length)
+            return true;
+    return false;
+}
+
+/* A codec without a claim of its own spoils nothing outside of a chunk. */
 static void test_codecs(void **state)
 {
     (void)state;
-    for (int r = 0; r < ROWS; r++)
-        for (int a = 0; a < ALGORITHMS; a++)
-            run(&rows[r], algorithms[a], NULL);
-    assert_int_equal(failures, 0);
-}
-
-/* No row of the table of codecs is missed. */
-static void test_every_codec(void **state)
-{
-    const struct trib_codec_row_info *all;
-    const size_t n = trib_codec_rows(&all);
-
-    (void)state;
-    for (size_t i = 0; i < n; i++) {
-        const size_t length = strlen(all[i].name);
-        bool found = false;
+    for (int a = 0; a < ALGORITHMS; a++) {
         for (int r = 0; r < ROWS; r++)
-            found |= strncmp(rows[r].codec, all[i].name, length) == 0 &&
-                     (rows[r].codec[length] == ':' || rows[r].codec[length] == 0);
-        if (!found)
-            fail_msg("no row with codec %s", all[i].name);
+            run(&rows[r], algorithms[a], NULL);
+        for (size_t i = 0; i < trib_codecs_count; i++) {
+            const struct row row = {trib_codecs[i].name, SOMEWHERE, A_CHUNK, 0};
+            if (!has_claim(row.codec))
+                run(&row, algorithms[a], NULL);
+        }
     }
+    assert_int_equal(failures, 0);
 }
 
 static void test_tribd(void **state)
@@ -355,7 +354,6 @@ static void test_tribd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_codec),
         cmocka_unit_test(test_codecs),
         cmocka_unit_test(test_tribd),
     };

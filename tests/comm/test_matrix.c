@@ -227,8 +227,11 @@ static void check_result(struct rank *r, const struct one *c, const struct call 
         die(r, c, what);
     }
     /* Noise that every element may have must not be in all of them. */
-    bool noisy = matrix_codecs[c->digit[AXIS_CODEC]].noisy;
-    double most = noisy ? 0.1 * (c->oracle.size + 1) : 0.95;
+    const struct matrix_codec *codec = &matrix_codecs[c->digit[AXIS_CODEC]];
+    double most = codec->noisy ? 0.1 * (c->oracle.size + 1) : 0.95;
+    if (codec->tolerance == tolerance_unknown)
+        most = codec->error < 0 ? (double)INFINITY
+                                : pow(1 + 4 * codec->error, c->oracle.size + 1);
     if (c->digit[AXIS_CODEC] && k->result_n > 1000 && error > most * signal)
         die(r, c, "the normalised error is too large");
 }
@@ -516,6 +519,7 @@ int main(int argc, char **argv)
                         "[--ranks P] [--case N]\n", argv[0]);
         return 2;
     }
+    matrix_codecs_find();
     n = args.transport ? 1 : n;
     for (size_t i = 0; i < n; i++) {
         char *name = args.transport ? args.transport : everywhere[i];

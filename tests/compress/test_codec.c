@@ -3,27 +3,22 @@
 
 #include "compress/stages.h"
 
-/* The rows shown are the rows used, and each can be made from its name alone. */
+/* Each row can be made from its name alone, and says what it is. */
 static void test_rows(void **state)
 {
-    const struct trib_codec_row_info *rows;
     (void)state;
-    const size_t n = trib_codec_rows(&rows);
-    assert_int_equal(n, trib_codecs_count);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < trib_codecs_count; i++) {
         const struct trib_codec_row *row = &trib_codecs[i];
-        struct trib_codec *c = codec_new(rows[i].name, NULL);
+        struct trib_codec *c = codec_new(row->name, NULL);
         const struct trib_codec_info *info = trib_codec_info(c);
-        assert_string_equal(rows[i].name, row->name);
         const char *const stages[] = {
             row->stages.transform->name, row->stages.select->name,
             row->stages.quantise->name, row->stages.pack->name};
-        for (int s = 0; s < 4; s++) {
-            assert_string_equal(rows[i].stages[s], stages[s]);
+        for (int s = 0; s < 4; s++)
             assert_string_equal(info->stages[s], stages[s]);
-        }
-        assert_int_equal(info->flags, rows[i].flags);
-        assert_true(strlen(rows[i].grammar) > 0 && strlen(rows[i].detail) > 0);
+        assert_int_equal(info->flags, row->flags);
+        assert_true(strlen(row->grammar) > 0 && strlen(row->detail) > 0);
+        assert_non_null(row->texts[0]);
         trib_codec_destroy(c);
     }
 }

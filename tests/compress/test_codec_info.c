@@ -160,10 +160,11 @@ static void check_default(const char *const names[2], const trib_codec_param_t *
 static void check_keys(const char *const names[2], const trib_codec_sheet_t *sheet,
                        bool second)
 {
-    static const char *const keys[] = {"ratio",  "k",    "at",    "unbiased", "block",
-                                       "format", "base", "bin",   "factor",   "bits",
-                                       "bucket", "norm", "round", "clip",     "p",
-                                       "shared", "pack", "ef",    "nothing"};
+    static const char *const keys[] = {
+#define PARAM(id, key, ...) key,
+#include "compress/codec_params.def"
+#undef PARAM
+        "nothing"};
     char text[TEXT];
     struct trib_error err;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -195,7 +196,8 @@ static void check_sheet(const char *first, const char *behind)
         const bool second = params[i].segment;
         assert_string_equal(p->row, names[second]);
         if (!p->meaning[0])
-            fail_msg("%s: %s has no meaning in compress/codec_info.c", text, p->key);
+            fail_msg("%s: %s has no meaning in compress/codec_params.def", text,
+                     p->key);
         assert_string_equal(p->value, p->fallback);
         if (params[i].names)
             check_values(names, p, second, params[i].names);
@@ -295,7 +297,7 @@ static void check_properties(const char *text)
     assert_int_equal(sheet->feedback, !!(info->flags & TRIB_CODEC_FEEDBACK));
     assert_true(sheet->delta == info->delta);
     if (info->flags & TRIB_CODEC_AGREES && !sheet->shared[0])
-        fail_msg("%s: what is shared is not in compress/codec_info.c", text);
+        fail_msg("%s: its row does not say what is shared", text);
     assert_int_equal(sheet->learns, !!(info->flags & TRIB_CODEC_MODEL));
     if (!sheet->learns)
         assert_true(sheet->bytes_most == (double)trib_codec_bound(c, 65536) / 65536);
@@ -313,8 +315,7 @@ static void test_properties(void **state)
         const bool none = trib_codecs[i].flags & TRIB_CODEC_IDENTITY;
         assert_string_equal(sheet->row, trib_codecs[i].name);
         if ((!sheet->paper[0] && !none) || !sheet->example[0])
-            fail_msg("%s has no paper or no example in compress/codec_info.c",
-                     sheet->row);
+            fail_msg("%s has no paper or no text in its row", sheet->row);
         check_properties(sheet->row);
         check_properties(sheet->example);
         assert_memory_equal(sheet->example, sheet->row, strlen(sheet->row));

@@ -8,13 +8,19 @@
 static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 63, 257, 1000, 4099, 20011};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
+/* The same number, or NaN, of which the payload may differ. */
+static bool alike(float a, float b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
 static void test_bound_and_round_trip(void **state)
 {
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
+    for (int t = 0; codec_text(t); t++) {
         for (int l = 0; l < LENGTHS; l++) {
             const size_t n = lengths[l];
-            struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
+            struct codec_buffers b = buffers_new(codec_text(t), NULL, n);
             float *y = malloc(n * sizeof *y), *z = malloc(n * sizeof *z);
             for (int kind = 0; kind < VECTOR_KINDS; kind++) {
                 float *x = vector_new((enum vector_kind)kind, 5, n);
@@ -27,8 +33,8 @@ static void test_bound_and_round_trip(void **state)
                         trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, z, n),
                         TRIB_OK);
                     for (size_t i = 0; i < n; i++)
-                        assert_true(y[i] == z[i]);
-                    if (kind == VECTOR_ZERO && !only_votes(codec_texts[t]))
+                        assert_true(alike(y[i], z[i]));
+                    if (kind == VECTOR_ZERO && !only_votes(codec_text(t)))
                         assert_true(square_sum(y, n) == 0);
                 }
                 free(x);
@@ -43,10 +49,10 @@ static void test_bound_and_round_trip(void **state)
 static void test_exact(void **state)
 {
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
+    for (int t = 0; codec_text(t); t++) {
         for (int l = 0; l < LENGTHS; l++) {
             const size_t n = lengths[l];
-            struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
+            struct codec_buffers b = buffers_new(codec_text(t), NULL, n);
             float *x = vector_new(VECTOR_POWER_LAW, 9, n), *y = malloc(n * sizeof *y);
             for (int keep = 1;
                  keep < 400 && trib_codec_info(b.codec)->flags & TRIB_CODEC_SPARSE;
@@ -69,8 +75,8 @@ static void test_same_bytes_everywhere(void **state)
     static const char *const isas[] = {"c", "avx2", "avx512", "neon"};
     enum { N = 20011 };
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
-        struct codec_buffers ref = buffers_new(codec_texts[t], "c", N);
+    for (int t = 0; codec_text(t); t++) {
+        struct codec_buffers ref = buffers_new(codec_text(t), "c", N);
         float *y = malloc(N * sizeof *y), *z = malloc(N * sizeof *z);
         for (int kind = 0; kind < VECTOR_KINDS; kind++) {
             float *x = vector_new((enum vector_kind)kind, 3, N);
@@ -79,12 +85,13 @@ static void test_same_bytes_everywhere(void **state)
             for (int i = 0; i < 4; i++) {
                 if (!trib_kernels_get(isas[i]))
                     continue;
-                struct codec_buffers b = buffers_new(codec_texts[t], isas[i], N);
+                struct codec_buffers b = buffers_new(codec_text(t), isas[i], N);
                 encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 8);
                 assert_int_equal(b.len, ref.len);
                 assert_memory_equal(b.code, ref.code, ref.len);
                 decode(&b, z);
-                assert_memory_equal(y, z, N * sizeof *y);
+                for (size_t j = 0; j < N; j++)
+                    assert_true(alike(y[j], z[j]));
                 buffers_free(&b);
             }
             free(x);
@@ -166,13 +173,13 @@ static void test_unbiased(void **state)
     static const enum vector_kind kinds[] = {VECTOR_NORMAL, VECTOR_POWER_LAW,
                                              VECTOR_TINY};
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
-        struct codec_buffers b = buffers_new(codec_texts[t], NULL, DRAWN);
+    for (int t = 0; codec_text(t); t++) {
+        struct codec_buffers b = buffers_new(codec_text(t), NULL, DRAWN);
         const uint32_t flags = trib_codec_info(b.codec)->flags;
         for (int k = 0; k < 3 && flags & TRIB_CODEC_UNBIASED; k++) {
             float *x = vector_new(kinds[k], 77, DRAWN);
-            if (kinds[k] != VECTOR_TINY || strncmp(codec_texts[t], "f16", 3) != 0)
-                check_unbiased(&b, x, codec_texts[t]); /* f16 has nothing near 2^-90 */
+            if (kinds[k] != VECTOR_TINY || strncmp(codec_text(t), "f16", 3) != 0)
+                check_unbiased(&b, x, codec_text(t)); /* f16 has nothing near 2^-90 */
             free(x);
         }
         buffers_free(&b);
@@ -183,12 +190,12 @@ static void test_contraction(void **state)
 {
     enum { N = 5000, TIMES = 20 };
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
-        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+    for (int t = 0; codec_text(t); t++) {
+        struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         const double delta = trib_codec_info(b.codec)->delta;
         float *y = malloc(N * sizeof *y);
         for (int kind = 0; kind < VECTOR_KINDS && delta > 0 &&
-                           !codec_draws_elements(codec_texts[t]);
+                           !codec_draws_elements(codec_text(t));
              kind++) {
             float *x = vector_new((enum vector_kind)kind, 21, N);
             double error = 0;
@@ -210,8 +217,8 @@ static void test_feedback_conserves(void **state)
 {
     enum { N = 3000, STEPS = 40 };
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
-        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+    for (int t = 0; codec_text(t); t++) {
+        struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         float *residual = calloc(N, sizeof *residual), *y = malloc(N * sizeof *y);
         float *p = malloc(N * sizeof *p);
         double *balance = calloc(N, sizeof *balance), largest = 0;
@@ -245,10 +252,10 @@ static void test_feedback_is_of_the_sum(void **state)
 {
     enum { N = 9001 };
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
-        if (strncmp(codec_texts[t], "adacomp", 7) == 0)
+    for (int t = 0; codec_text(t); t++) {
+        if (strncmp(codec_text(t), "adacomp", 7) == 0)
             continue; /* it looks at the summands, too: test_adacomp.c */
-        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         float *residual = vector_new(VECTOR_POWER_LAW, 6, N),
               *y = malloc(N * sizeof *y);
         float *x = vector_new(VECTOR_NORMAL, 5, N), *sum = malloc(N * sizeof *sum);
@@ -274,10 +281,10 @@ static void test_marks_what_it_sends(void **state)
 {
     enum { FIRST = 5 };
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
+    for (int t = 0; codec_text(t); t++) {
         for (int l = 0; l < LENGTHS; l++) {
             const size_t n = lengths[l];
-            struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
+            struct codec_buffers b = buffers_new(codec_text(t), NULL, n);
             float *x = vector_new(VECTOR_NORMAL, 8, n),
                   *y = malloc((n + 1) * sizeof *y);
             float *u = malloc((n + 1) * sizeof *u);
@@ -309,10 +316,10 @@ static void test_feedback_recovers(void **state)
     enum { N = 600 };
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
-        if (only_votes(codec_texts[t]) || codec_draws_elements(codec_texts[t]))
+    for (int t = 0; codec_text(t); t++) {
+        if (only_votes(codec_text(t)) || codec_draws_elements(codec_text(t)))
             continue; /* test_packed_ints.c, test_randomk.c */
-        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         float *residual = calloc(N, sizeof *residual), *y = malloc(N * sizeof *y);
         float *x = vector_new(VECTOR_NORMAL, 4, N);
         for (int i = 0; i < 3; i++) {
@@ -335,10 +342,10 @@ static void test_not_finite(void **state)
     enum { N = 700 };
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
-        if (only_votes(codec_texts[t]) || codec_draws_elements(codec_texts[t]))
+    for (int t = 0; codec_text(t); t++) {
+        if (only_votes(codec_text(t)) || codec_draws_elements(codec_text(t)))
             continue; /* test_packed_ints.c, test_randomk.c */
-        struct codec_buffers b = buffers_new(codec_texts[t], NULL, N);
+        struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         float *x = vector_new(VECTOR_NORMAL, 4, N), *y = malloc(N * sizeof *y);
         for (int i = 0; i < 3; i++) {
             x[123] = bad[i];
@@ -357,10 +364,10 @@ static void test_hostile_bytes(void **state)
 {
     static const size_t sizes[] = {0, 1, 9, 70, 300};
     (void)state;
-    for (int t = 0; t < CODEC_TEXTS; t++) {
+    for (int t = 0; codec_text(t); t++) {
         for (int s = 0; s < 5; s++) {
             const size_t n = sizes[s];
-            struct codec_buffers b = buffers_new(codec_texts[t], NULL, n);
+            struct codec_buffers b = buffers_new(codec_text(t), NULL, n);
             float *x = vector_new(VECTOR_POWER_LAW, 6, n), *y = calloc(n, sizeof *y);
             for (int mode = 0; mode < 2; mode++) {
                 for (size_t i = 0; mode && i < n; i++)

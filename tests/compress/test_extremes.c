@@ -122,8 +122,10 @@ static void check(const char *text, enum shape shape, double scale, double usual
             fail_msg("%s, shape %d times %g: %s writes other bytes", text, shape, scale,
                      isas[k]);
     }
+    const double times =
+        strncmp(text, "adacomp", 7) == 0 ? 2.5 : 1.5; /* no contraction */
     /* an eighth may be lost where a power of two above 2^127 would be needed */
-    if (!o.finite || (o.error > 1.5 * usual + 0.26 && o.worst > floor_of(text)))
+    if (!o.finite || (o.error > times * usual + 0.26 && o.worst > floor_of(text)))
         fail_msg("%s, shape %d times %g: %s, error %g instead of %g, of an element %g",
                  text, shape, scale, o.finite ? "finite" : "not finite", o.error, usual,
                  o.worst);
@@ -135,18 +137,20 @@ static void test_codecs(void **state)
                                     0x1p-110, 0x1p-126, 1e-39, 1e-42, 1e-45};
 
     (void)state;
-    for (size_t t = 0; t < sizeof codec_texts / sizeof *codec_texts; t++) {
+    for (int t = 0; codec_text(t); t++) {
+        if (codec_draws_elements(codec_text(t)) && strstr(codec_text(t), ":k=3,"))
+            continue; /* the errors of so few elements are not alike */
         for (enum shape shape = 0; shape < SHAPES; shape++) {
             uint64_t digest = 1;
             float x[N];
-            if (only_votes(codec_texts[t]))
+            if (only_votes(codec_text(t)))
                 continue;
             for (size_t i = 0; i < N; i++)
                 x[i] = (float)shape_at(shape, i);
             const struct outcome usual =
-                outcome_of(codec_texts[t], x, 1, "c", &digest);
+                outcome_of(codec_text(t), x, 1, "c", &digest);
             for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
-                check(codec_texts[t], shape, scales[s], usual.error);
+                check(codec_text(t), shape, scales[s], usual.error);
         }
     }
 }

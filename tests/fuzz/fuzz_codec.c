@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte 0 chooses a codec, bytes 1-2 the length and the instruction set; the rest is
- * first decoded as it is (any bytes give a status), then taken as floats, encoded and
- * decoded (never fails). Of words that add, the bytes are merged with one that is
- * valid, and are scales that ranks agreed on.
+ * Bytes 0-1 choose a text of the table of codecs, bytes 2-3 the length and the
+ * instruction set; the rest is first decoded as it is (any bytes give a status), then
+ * taken as floats, encoded and decoded (never fails). Of words that add, the bytes are
+ * merged with one that is valid, and are scales that ranks agreed on.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,75 +17,69 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* words that decode, or add to a valid one */
 
-static const char *const texts[] = {
-    "none",
-    "f16",
-    "bf16",
-    "topk:k=5",
-    "topk:ratio=0.3+f16",
-    "topk:ratio=0.02+bf16",
-    "qsgd",
-    "qsgd:bits=3,bucket=8,norm=max",
-    "natural:bucket=64",
-    "dither:bits=3,bucket=8",
-    "topk:ratio=0.3+natural:bucket=8",
-    "topk:ratio=0.3+qsgd:bits=5,bucket=16",
-    "terngrad:bucket=16",
-    "onebit:bucket=8",
-    "efsign:bucket=16",
-    "threshold:at=0.5",
-    "randomk:ratio=0.1",
-    "randomk:k=3,unbiased=1+natural:bucket=8",
-    "blocks:block=8",
-    "blocks:block=16,ratio=0.3+qsgd:bits=3,bucket=8",
-    "f8:bucket=16",
-    "f8:format=e5m2,bucket=8,round=random",
-    "f16:round=random",
-    "topk:ratio=0.3+bf16:round=random",
-    "dither:base=1.5,bits=7,bucket=8",
-    "dgc:ratio=0.1",
-    "adacomp:bin=10",
-    "qsgd:bits=2,bucket=64,pack=omega",
-    "qsgd:bits=6,bucket=64,norm=l2,pack=omega",
-    "terngrad:bucket=256,pack=entropy",
-    "natural:bucket=8,pack=entropy",
-    "int8:bucket=64",
-    "int4:bucket=8",
-    "int16:bucket=16",
-    "uniform-thc:bits=3,bucket=16",
-    "qsgd:shared=1,bits=5,bucket=8",
-    "terngrad:shared=1,bucket=8",
-    "signsgd",
-    "thc:block=64",
-    "topk:ratio=0.3+int8:bucket=8",
-    "powersgd:rank=2",
-    "gradiveq:slice=16,kept=3",
-    "gradiveq:slice=16,kept=3+int8:bucket=8",
-    "lgc:ratio=0.1",
-    "lgc-ps:ratio=0.1",
-    "hadamard:block=64+uniform-thc:bits=3,bucket=16",
-    "hadamard:block=128+qsgd:bits=5,bucket=8",
-    "hadamard:block=64+int16:bucket=256",
-    "hadamard:block=1024+f16",
-    "exact",
-};
 static const char *const isas[] = {"auto", "c", "avx2",
                                    "neon"}; /* auto for those not here */
 enum {
-    TEXTS = sizeof texts / sizeof *texts,
+    TEXTS_MAX = 512,
     ISAS = sizeof isas / sizeof *isas,
     N_MAX = 4096, /* the bits above it choose the instruction set */
     RANKS = 300
 };
 
-/* Made once: a codec does not change, and tables take longer than a word to decode. */
-static struct trib_codec *codecs[TEXTS][ISAS];
+struct text {
+    const char *text;
+    uint32_t hash;
+    struct trib_codec *codecs[ISAS]; /* made once: tables take longer than a decode */
+};
 
-static const struct trib_codec *codec_get(size_t text, size_t isa)
+/* FNV-1a: the corpus has been made with it. */
+static uint32_t hash_of(const char *text)
 {
-    struct trib_codec **c = &codecs[text][isa];
-    if (!*c && (trib_codec_create(texts[text], trib_kernels_get(isas[isa]), NULL, c) !=
-                    TRIB_OK ||
+    uint32_t h = 2166136261u;
+    for (; *text; text++)
+        h = (h ^ (uint8_t)*text) * 16777619u;
+    return h;
+}
+
+static size_t texts_of(struct text *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < trib_codecs_count; i++)
+        for (const char *const *t = trib_codecs[i].texts; *t; t++, n++)
+            if (n < TEXTS_MAX)
+                out[n] = (struct text){.text = *t, .hash = hash_of(*t)};
+    if (n > TEXTS_MAX)
+        abort();
+    return n;
+}
+
+static uint32_t weight(uint32_t hash, uint32_t choice)
+{
+    const uint32_t h = (hash ^ choice * 0x9e3779b9u) * 0x7feb352du;
+    return (h ^ h >> 15) * 0x846ca68bu;
+}
+
+/* The text of the largest weight: a new text takes few choices from the others, so that
+ * inputs keep theirs. */
+static struct text *text_get(uint32_t choice)
+{
+    static struct text texts[TEXTS_MAX];
+    static size_t n;
+    struct text *best = texts;
+    if (n == 0)
+        n = texts_of(texts);
+    for (size_t i = 1; i < n; i++)
+        if (weight(texts[i].hash, choice) > weight(best->hash, choice))
+            best = &texts[i];
+    return best;
+}
+
+static const struct trib_codec *codec_get(uint32_t choice, size_t isa)
+{
+    struct text *t = text_get(choice);
+    struct trib_codec **c = &t->codecs[isa];
+    const struct trib_kernels *kernels = trib_kernels_get(isas[isa]);
+    if (!*c && (trib_codec_create(t->text, kernels, NULL, c) != TRIB_OK ||
                 trib_codec_for_ranks(*c, RANKS, NULL) != TRIB_OK))
         abort();
     return *c;
@@ -183,15 +177,16 @@ static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 3)
+    if (size < 4)
         return 0;
-    const size_t where = data[1] | (size_t)data[2] << 8, n = where % N_MAX;
-    const struct trib_codec *c = codec_get(data[0] % TEXTS, where / N_MAX % ISAS);
-    check_decode(c, data + 3, size - 3, n);
-    if (trib_codec_info(c)->flags & TRIB_CODEC_LINEAR && size > 3)
-        check_merge(c, data + 3, size - 3, n);
-    check_encode(c, data + 3, size - 3, TRIB_ENCODE_CONTRIBUTION);
+    const size_t where = data[2] | (size_t)data[3] << 8, n = where % N_MAX;
+    const struct trib_codec *c =
+        codec_get(data[0] | (uint32_t)data[1] << 8, where / N_MAX % ISAS);
+    check_decode(c, data + 4, size - 4, n);
+    if (trib_codec_info(c)->flags & TRIB_CODEC_LINEAR && size > 4)
+        check_merge(c, data + 4, size - 4, n);
+    check_encode(c, data + 4, size - 4, TRIB_ENCODE_CONTRIBUTION);
     if (trib_codec_info(c)->flags & TRIB_CODEC_SPARSE) /* else it is the same */
-        check_encode(c, data + 3, size - 3, TRIB_ENCODE_EXACT);
+        check_encode(c, data + 4, size - 4, TRIB_ENCODE_EXACT);
     return 0;
 }

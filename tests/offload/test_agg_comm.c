@@ -125,7 +125,7 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
         .chunk = chunks[(bits >> 33 & 0xff) % 5],
     };
     if (oracle_is_float(c->o.dtype) && n % 3 != 0)
-        c->codec = &matrix_codecs[n % MATRIX_CODECS];
+        c->codec = &matrix_codecs[n % (unsigned)n_matrix_codecs];
     if (strcmp(c->codec->text, "none") == 0) {
         c->chunk %= 262144; /* elements as they are have a slot at most */
         return;
@@ -247,6 +247,7 @@ static void test_racks(void **state)
 
 int main(void)
 {
+    matrix_codecs_find();
     const struct CMUnitTest tests[] = {
         ON(test_star, "shm"),
         ON(test_tree, "shm"),
