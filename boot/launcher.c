@@ -15,15 +15,21 @@
 #include "base/log.h"
 
 /*
- * PMI_FD and PMIX_RANK are of the innermost launcher. Slurm's variables also reach what
- * an mpirun inside of a job starts, so they come last.
+ * The rows. PMI_FD and PMIX_RANK are of the innermost launcher. Slurm's variables also
+ * reach what an mpirun inside of a job starts, so they come last.
  */
-const struct trib_launcher *const trib_launchers[] = {
-    &trib_launcher_pmix,
-    &trib_launcher_pmi,
-    &trib_launcher_slurm,
-    NULL,
-};
+/* clang-format off */
+#define LAUNCHERS(X) \
+    X(pmix) \
+    X(pmi) \
+    X(slurm)
+/* clang-format on */
+
+#define DECLARE(name) extern const struct trib_launcher trib_launcher_##name;
+LAUNCHERS(DECLARE)
+
+#define ROW(name) &trib_launcher_##name,
+const struct trib_launcher *const trib_launchers[] = {LAUNCHERS(ROW) NULL};
 
 /*
  * A launcher answers a process once, but a program may join, leave and join again: the

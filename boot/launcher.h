@@ -53,10 +53,6 @@ struct trib_launcher {
 /** trib_launchers - in order of preference, NULL at the end. */
 extern const struct trib_launcher *const trib_launchers[];
 
-extern const struct trib_launcher trib_launcher_pmi;
-extern const struct trib_launcher trib_launcher_pmix;
-extern const struct trib_launcher trib_launcher_slurm;
-
 /**
  * trib_launch_complete - fill in what opts lacks of rank, size and root.
  *

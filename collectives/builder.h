@@ -14,15 +14,6 @@
 #include "collectives/collectives.h"
 #include "topo/cost.h"
 
-extern const struct trib_algo trib_algo_flat;
-extern const struct trib_algo trib_algo_direct;
-extern const struct trib_algo trib_algo_ring;
-extern const struct trib_algo trib_algo_halving_doubling;
-extern const struct trib_algo trib_algo_tree;
-extern const struct trib_algo trib_algo_dissemination;
-extern const struct trib_algo trib_algo_service;
-extern const struct trib_algo trib_algo_hierarchical;
-
 #define TRIB_COLL_BIT(coll) (UINT32_C(1) << (coll))
 
 /** trib_shape_valid - ranks, root and enums in range, no services: what every builder

@@ -8,18 +8,24 @@
 
 #include "collectives/builder.h"
 
-/* In the order of preference where estimates are equal. */
-const struct trib_algo *const trib_algos[] = {
-    &trib_algo_flat,
-    &trib_algo_direct,
-    &trib_algo_halving_doubling,
-    &trib_algo_ring,
-    &trib_algo_tree,
-    &trib_algo_hierarchical,
-    &trib_algo_dissemination,
-    &trib_algo_service,
-    NULL,
-};
+/* The rows, in the order of preference where estimates are equal. */
+/* clang-format off */
+#define ALGORITHMS(X) \
+    X(flat) \
+    X(direct) \
+    X(halving_doubling) \
+    X(ring) \
+    X(tree) \
+    X(hierarchical) \
+    X(dissemination) \
+    X(service)
+/* clang-format on */
+
+#define DECLARE(name) extern const struct trib_algo trib_algo_##name;
+ALGORITHMS(DECLARE)
+
+#define ROW(name) &trib_algo_##name,
+const struct trib_algo *const trib_algos[] = {ALGORITHMS(ROW) NULL};
 
 const struct trib_algo *trib_algo_find(const char *name)
 {

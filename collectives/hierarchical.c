@@ -30,6 +30,10 @@
 #include <assert.h>
 #include <math.h>
 
+/* The collectives that it builds. */
+#define COLLS \
+    (TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE))
+
 /* Numbers that a builder needs again and again. */
 struct place {
     const struct trib_shape *shape;
@@ -220,7 +224,7 @@ static void build_reduce(const struct place *p, struct trib_schedule *s)
 static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
 {
     assert(can(shape));
-    if (!(trib_algo_hierarchical.colls & TRIB_COLL_BIT(shape->coll)))
+    if (!(COLLS & TRIB_COLL_BIT(shape->coll)))
         return TRIB_ERR_UNSUPPORTED;
     if (shape->size == 1)
         return trib_build_alone(shape, out);
@@ -318,7 +322,7 @@ const struct trib_algo trib_algo_hierarchical = {
         "sums in each host (or NUMA node: TRIB_GROUPS), then between leaders of hosts; "
         "several ranks on each of several hosts",
     .groups = true,
-    .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE),
+    .colls = COLLS,
     .can = can,
     .cost = cost,
     .build = build,

@@ -20,6 +20,11 @@
 
 #include <assert.h>
 
+/* The collectives that it builds. */
+#define COLLS \
+    (TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) | \
+     TRIB_COLL_BIT(TRIB_BARRIER))
+
 enum { CHUNKS_MOST = 64 }; /* of a round */
 
 static int units_of(const struct trib_shape *shape)
@@ -223,7 +228,7 @@ static void build_chunk(const struct trib_shape *shape, struct trib_schedule *s,
 static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
 {
     assert(can(shape));
-    if (!(trib_algo_service.colls & TRIB_COLL_BIT(shape->coll)))
+    if (!(COLLS & TRIB_COLL_BIT(shape->coll)))
         return TRIB_ERR_UNSUPPORTED;
     trib_schedule_init(out, chunks_of(shape));
     for (uint32_t k = 0; trib_shape_serves(shape) && k < out->n_chunks; k++)
@@ -252,8 +257,7 @@ const struct trib_algo trib_algo_service = {
     .detail = "nodes of tribd sum, two hops; needs TRIB_SERVICE",
     .gathers = true,
     .aggregators = true,
-    .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
-             TRIB_COLL_BIT(TRIB_BARRIER),
+    .colls = COLLS,
     .can = can,
     .cost = cost,
     .build = build,
