@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ops tables of the backends, for the one list in transport.c.
+ * The ops tables that other files than the one list in transport.c name.
  */
 #ifndef TRANSPORT_BACKENDS_H
 #define TRANSPORT_BACKENDS_H

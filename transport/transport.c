@@ -17,20 +17,34 @@
 #define TEXT_MAX 256
 #define NAMES_MAX 16
 
-const struct trib_transport_ops *const trib_transports[] = {
-    &trib_auto_ops,
-    &trib_shm_ops,
-    &trib_tcp_ops,
 #if HAVE_VERBS
-    &trib_verbs_ops,
+#define VERBS(X) X(verbs)
+#else
+#define VERBS(X)
 #endif
 #if HAVE_UCX
-    &trib_ucx_ops,
+#define UCX(X) X(ucx)
+#else
+#define UCX(X)
 #endif
-    &trib_multirail_ops,
-    &trib_loop_ops,
-    NULL,
-};
+
+/* The rows, in the order in which they are shown. */
+/* clang-format off */
+#define TRANSPORTS(X) \
+    X(auto) \
+    X(shm) \
+    X(tcp) \
+    VERBS(X) \
+    UCX(X) \
+    X(multirail) \
+    X(loop)
+/* clang-format on */
+
+#define DECLARE(name) extern const struct trib_transport_ops trib_##name##_ops;
+TRANSPORTS(DECLARE)
+
+#define ROW(name) &trib_##name##_ops,
+const struct trib_transport_ops *const trib_transports[] = {TRANSPORTS(ROW) NULL};
 
 const struct trib_absent trib_absents[] = {
 #if !HAVE_VERBS
