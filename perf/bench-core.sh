@@ -168,6 +168,7 @@ if [ -n "$profile" ]; then
     profile_of int8
 fi
 {
+    absent_lines
     table near
     table other
 } | tee "$out/bench.md"

@@ -76,6 +76,24 @@ guarded() { # FUNCTION ARGUMENT…
 # Contenders that were not through after `limit` seconds; they are not launched again.
 declare -A late=()
 
+# Ctrl-C ends the launch under way and leaves out those that would follow, so that the tables are of
+# the launches that there are. A second one ends the script.
+interrupted='' launches=0
+interrupt() {
+    trap - INT
+    interrupted=yes
+    echo "bench: interrupted; once more ends it without tables" >&2
+    [ -z "${launch_pid:-}" ] || end_launch "$launch_pid"
+}
+
+# Ends a launch and what it has started: `timeout` passes the signal on to its process group.
+end_launch() { # PID
+    local child
+    for child in $(ps -o pid= --ppid "$1"); do kill -TERM "$child" 2>/dev/null || true; done
+    kill -TERM "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+}
+
 # One launch between two probes of how near the cores are: its rows go behind the round, the
 # two words and commas into runs, and what is no row (a launcher's last words) into errors. KIND
 # says what, the same in all rounds.
@@ -83,14 +101,23 @@ launch_probed() { # ROUND KIND COMMAND…
     local round=$1 kind=$2 before after rows status=0 began=$SECONDS
     local what="round $1 of $rounds, $2"
     shift 2
+    [ -z "$interrupted" ] || return 0
+    trap interrupt INT
     if [ -n "${late[$kind]:-}" ]; then
         say "$what: left out, as it took too long before"
         return
     fi
-    before=$("$build/perf/probe")
+    before=$("$build/perf/probe") || [ -n "$interrupted" ]
+    [ -z "$interrupted" ] || return 0
     say "$what (cores: $before)"
     echo "## $what" >>"$errors"
-    rows=$("$@" 2>>"$errors") || status=$?
+    "$@" >"$out/launch.csv" 2>>"$errors" &
+    launch_pid=$!
+    wait "$launch_pid" || status=$?
+    launch_pid=''
+    [ -z "$interrupted" ] || return 0 # half a launch is none
+    rows=$(cat "$out/launch.csv")
+    rm -f "$out/launch.csv"
     if [ "$status" != 0 ] && [ $((SECONDS - began)) -ge "$limit" ]; then
         late[$kind]=$limit
         echo "## $what: not through after $limit s, not launched again" |
@@ -98,7 +125,9 @@ launch_probed() { # ROUND KIND COMMAND…
     elif [ "$status" != 0 ]; then
         echo "## $what failed: exit $status" | tee -a "$errors" >&2
     fi
-    after=$("$build/perf/probe")
+    after=$("$build/perf/probe") || [ -n "$interrupted" ]
+    [ -z "$interrupted" ] || return 0
+    launches=$((launches + 1))
     [ -z "$rows" ] ||
         awk -F , -v head="$round,${before#* },${after#* }" -v errors="$errors" \
             'NF < 3 || / / { print >>errors; next } { print head "," $0 }' \
@@ -108,6 +137,7 @@ launch_probed() { # ROUND KIND COMMAND…
 # What the tables lack, a line each.
 absent_lines() {
     local name
+    [ -z "$interrupted" ] || echo "Interrupted: the tables are of $launches launches."
     for name in "${missing[@]}"; do echo "Not measured here: $name."; done
     for name in "${!late[@]}"; do echo "Ended after ${late[$name]} s: $name."; done
 }
@@ -116,6 +146,7 @@ absent_lines() {
 # docs/performance.md.
 write_section() { # NAME FILE
     local page=$here/../docs/performance.md new=$out/page.md
+    [ -z "$interrupted" ] || die "interrupted: docs/performance.md stays as it is"
     [ "$(grep -c "^<!-- bench $1 \(begin\|end\)" "$page")" = 2 ] ||
         die "docs/performance.md has no place for '$1'"
     {

@@ -13,6 +13,7 @@ check_PROGRAMS += $(perf_tests)
 TESTS += $(perf_tests)
 perf_test_scripts = \
 	tests/perf/test_agg.sh \
+	tests/perf/test_bench_interrupted.sh \
 	tests/perf/test_bench_service.sh \
 	tests/perf/test_codec.sh \
 	tests/perf/test_put.sh \
