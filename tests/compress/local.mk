@@ -56,6 +56,7 @@ TESTS += $(compress_tests) tests/compress/test_neon.sh
 tests_compress_pack_test_index_gaps_LDADD = $(LDADD) $(STREAMVBYTE_LIBS)
 tests_compress_test_fuzzed_LDADD = libcorpus.la $(LDADD)
 EXTRA_DIST += tests/compress/models/autoencoder_rig.h tests/compress/cross/cmocka.h \
-	tests/compress/guarded.h tests/compress/kernels/isas.h tests/compress/models/lgc_rig.h tests/compress/test_neon.sh \
+	tests/compress/guarded.h tests/compress/kernels/bench_reduce.h \
+	tests/compress/quantise/packed_ints_words.h tests/compress/kernels/isas.h tests/compress/models/lgc_rig.h tests/compress/test_neon.sh \
 	tests/compress/vectors.h tests/data/README.md tests/data/gradient-early.f32 \
 	tests/data/gradient-late.f32 tests/regress/ill_conditioned.csv tests/regress/ratio.csv
