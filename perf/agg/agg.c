@@ -31,19 +31,19 @@ static int say_jobs(const struct agg_args *args, const struct agg_result *p)
     return said;
 }
 
-static int sweep(struct agg_workers *crew, struct agg_report *report)
+static int sweep(struct agg_workers *workers, struct agg_report *report)
 {
-    const struct agg_args *args = crew->args;
+    const struct agg_args *args = workers->args;
     struct agg_job_result *jobs = calloc((size_t)args->jobs, sizeof(*jobs));
     struct agg_result result;
     double tribd_cpu_s;
     int troubles = jobs == NULL;
 
     for (int round = 1; jobs != NULL && round <= (int)args->each.sizes.n; round++) {
-        bool went = agg_workers_round(crew, round, &tribd_cpu_s);
-        if (crew->signalled != 0)
+        bool went = agg_workers_round(workers, round, &tribd_cpu_s);
+        if (workers->signalled != 0)
             break;
-        agg_results(crew, round, tribd_cpu_s, jobs, &result);
+        agg_results(workers, round, tribd_cpu_s, jobs, &result);
         troubles += say_jobs(args, &result);
         if (!went && result.operations == 0)
             break; /* nobody is left */
@@ -53,15 +53,16 @@ static int sweep(struct agg_workers *crew, struct agg_report *report)
     return troubles > 0;
 }
 
-static int run(struct agg_workers *crew, struct agg_report *report)
+static int run(struct agg_workers *workers, struct agg_report *report)
 {
     char why[4352];
-    int code =
-        agg_workers_start(crew) || crew->signalled == 0 ? sweep(crew, report) : 1;
+    int code = agg_workers_start(workers) || workers->signalled == 0
+                   ? sweep(workers, report)
+                   : 1;
 
-    agg_workers_close(crew);
-    if (crew->signalled != 0)
-        return 128 + crew->signalled;
+    agg_workers_close(workers);
+    if (workers->signalled != 0)
+        return 128 + workers->signalled;
     if (!agg_report_finish(report, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);
         return 1;
@@ -73,20 +74,20 @@ static int run(struct agg_workers *crew, struct agg_report *report)
  * last. */
 static int serve_and_run(const struct agg_args *args, struct agg_report *report)
 {
-    struct agg_workers crew = {.args = args};
+    struct agg_workers workers = {.args = args};
     struct agg_daemon daemon = {0};
     int code = 1;
 
-    if (!agg_workers_open(&crew))
+    if (!agg_workers_open(&workers))
         return 1;
     if (args->service != NULL) {
-        code = run(&crew, report);
-    } else if (agg_daemon_start(args->tribd, &crew.old_mask, &daemon)) {
-        crew.daemon = &daemon;
-        code = run(&crew, report);
+        code = run(&workers, report);
+    } else if (agg_daemon_start(args->tribd, &workers.old_mask, &daemon)) {
+        workers.daemon = &daemon;
+        code = run(&workers, report);
         agg_daemon_stop(&daemon);
     }
-    sigprocmask(SIG_SETMASK, &crew.old_mask, NULL);
+    sigprocmask(SIG_SETMASK, &workers.old_mask, NULL);
     return code;
 }
 

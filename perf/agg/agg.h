@@ -136,17 +136,17 @@ struct agg_workers {
     int signalled; /* the one that tells this process to end */
 };
 
-static inline struct agg_worker *agg_worker_at(const struct agg_workers *crew, int job,
-                                               int rank)
+static inline struct agg_worker *agg_worker_at(const struct agg_workers *workers,
+                                               int job, int rank)
 {
-    return &crew->shared->workers[job * crew->args->workers + rank];
+    return &workers->shared->workers[job * workers->args->workers + rank];
 }
 
 /** agg_workers_open - block the signals that are waited for; false after a sentence. */
-bool agg_workers_open(struct agg_workers *crew);
+bool agg_workers_open(struct agg_workers *workers);
 
 /** agg_workers_start - fork them all; false after a sentence. */
-bool agg_workers_start(struct agg_workers *crew);
+bool agg_workers_start(struct agg_workers *workers);
 
 /**
  * agg_workers_round - one of them: all begin, all end.
@@ -154,15 +154,16 @@ bool agg_workers_start(struct agg_workers *crew);
  * tribd_cpu_out  processor seconds of the service meanwhile; NAN: not known
  * returns  false: a signal tells this process to end, or nobody is left
  */
-bool agg_workers_round(struct agg_workers *crew, int round, double *tribd_cpu_out);
+bool agg_workers_round(struct agg_workers *workers, int round, double *tribd_cpu_out);
 
 /** agg_workers_close - all have ended, or are ended within 10 s. */
-void agg_workers_close(struct agg_workers *crew);
+void agg_workers_close(struct agg_workers *workers);
 
 /* --- load.c --- */
 
 /** agg_worker_run - be a worker; the exit code. */
-int agg_worker_run(const struct agg_workers *crew, int job, int rank, const char *root);
+int agg_worker_run(const struct agg_workers *workers, int job, int rank,
+                   const char *root);
 
 /* --- results.c --- */
 
@@ -202,8 +203,8 @@ struct agg_result {
 /** agg_results - of a round that has ended.
  *
  * owner    jobs is the caller's [args->jobs]; the texts in it live as long as the
- *          crew */
-void agg_results(const struct agg_workers *crew, int round, double tribd_cpu_s,
+ *          workers */
+void agg_results(const struct agg_workers *workers, int round, double tribd_cpu_s,
                struct agg_job_result *jobs, struct agg_result *out);
 
 /** agg_jain - (sum x)^2 / (n sum x^2): 1 where all are the same, 1/n where one has it

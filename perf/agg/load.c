@@ -16,7 +16,7 @@
 #include "perf/perf_oracle.h"
 
 struct load {
-    const struct agg_workers *crew;
+    const struct agg_workers *workers;
     const struct agg_args *args;
     int job, rank;
     struct agg_worker *notes;
@@ -48,7 +48,7 @@ static void hear(void *arg, trib_log_level_t level, const char *line)
 static void set_environment(const struct load *l)
 {
     const struct agg_args *args = l->args;
-    const struct agg_daemon *own = l->crew->daemon;
+    const struct agg_daemon *own = l->workers->daemon;
     char text[80];
 
     snprintf(text, sizeof(text), "%s.%d", args->prefix, l->job);
@@ -88,7 +88,7 @@ static void new_input(struct load *l)
  * may be ahead of worker 0 in this one. */
 static uint64_t differs(const struct load *l, uint64_t i)
 {
-    const struct agg_worker *first = agg_worker_at(l->crew, l->job, 0);
+    const struct agg_worker *first = agg_worker_at(l->workers, l->job, 0);
 
     return i > 0 &&
            l->notes->hash[(i - 1) % AGG_HASHES] != first->hash[(i - 1) % AGG_HASHES];
@@ -134,7 +134,7 @@ static bool is_last(const struct load *l, uint64_t i)
 {
     if (l->args->each.iters > 0)
         return i + 1 == (uint64_t)l->args->each.iters;
-    return perf_now() - l->crew->shared->begin >= l->args->seconds;
+    return perf_now() - l->workers->shared->begin >= l->args->seconds;
 }
 
 static trib_status_t run_one(struct load *l, uint64_t i)
@@ -152,7 +152,7 @@ static trib_status_t run_one(struct load *l, uint64_t i)
     if (status != TRIB_OK)
         return status;
     keep_sample(w, i, now - before);
-    w->elapsed_s = now - l->crew->shared->begin;
+    w->elapsed_s = now - l->workers->shared->begin;
     w->operations++;
     if (l->args->each.check)
         judge(l, i);
@@ -161,7 +161,7 @@ static trib_status_t run_one(struct load *l, uint64_t i)
 
 static trib_status_t run_all(struct load *l)
 {
-    _Atomic uint64_t *last = &l->crew->shared->last[l->job];
+    _Atomic uint64_t *last = &l->workers->shared->last[l->job];
     trib_status_t status = TRIB_OK;
 
     for (uint64_t i = 0; status == TRIB_OK; i++) {
@@ -200,7 +200,7 @@ static void await_round(struct load *l, int round)
     const struct timespec pause = {.tv_nsec = 3000000};
 
     atomic_store(&l->notes->ready, round);
-    while (atomic_load(&l->crew->shared->round) < round) {
+    while (atomic_load(&l->workers->shared->round) < round) {
         atomic_fetch_add(&l->notes->beats, 1);
         nanosleep(&pause, NULL);
     }
@@ -253,22 +253,23 @@ static trib_status_t run_rounds(struct load *l)
     return status;
 }
 
-int agg_worker_run(const struct agg_workers *crew, int job, int rank, const char *root)
+int agg_worker_run(const struct agg_workers *workers, int job, int rank,
+                   const char *root)
 {
-    struct load l = {.crew = crew,
-                     .args = crew->args,
+    struct load l = {.workers = workers,
+                     .args = workers->args,
                      .job = job,
                      .rank = rank,
-                     .notes = agg_worker_at(crew, job, rank)};
+                     .notes = agg_worker_at(workers, job, rank)};
     trib_opts_t opts = TRIB_OPTS_INIT;
 
     opts.rank_plus_1 = rank + 1;
-    opts.ranks = crew->args->workers;
+    opts.ranks = workers->args->workers;
     opts.root = root;
     opts.log = hear;
     opts.log_arg = l.notes;
     set_environment(&l);
-    if (crew->args->each.bind == PERF_BIND_CORE)
+    if (workers->args->each.bind == PERF_BIND_CORE)
         perf_bind_core(rank);
     trib_status_t status = trib_init(&opts, &l.comm);
     if (status == TRIB_OK)

@@ -21,56 +21,56 @@
 
 static size_t shared_bytes(const struct agg_args *args)
 {
-    size_t workers = (size_t)args->jobs * (size_t)args->workers;
+    size_t n = (size_t)args->jobs * (size_t)args->workers;
 
-    return sizeof(struct agg_shared) + workers * sizeof(struct agg_worker);
+    return sizeof(struct agg_shared) + n * sizeof(struct agg_worker);
 }
 
-static int workers_of(const struct agg_workers *crew)
+static int workers_of(const struct agg_workers *workers)
 {
-    return crew->args->jobs * crew->args->workers;
+    return workers->args->jobs * workers->args->workers;
 }
 
-bool agg_workers_open(struct agg_workers *crew)
+bool agg_workers_open(struct agg_workers *workers)
 {
     static const int waited[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
 
-    crew->shared = mmap(NULL, shared_bytes(crew->args), PROT_READ | PROT_WRITE,
+    workers->shared = mmap(NULL, shared_bytes(workers->args), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (crew->shared == MAP_FAILED) {
-        crew->shared = NULL;
+    if (workers->shared == MAP_FAILED) {
+        workers->shared = NULL;
         fprintf(stderr, "trib-perf: no memory for what %d workers note: %s.\n",
-                workers_of(crew), strerror(errno));
+                workers_of(workers), strerror(errno));
         return false;
     }
-    sigemptyset(&crew->waited);
+    sigemptyset(&workers->waited);
     for (size_t i = 0; i < sizeof(waited) / sizeof(*waited); i++)
-        sigaddset(&crew->waited, waited[i]);
-    sigprocmask(SIG_BLOCK, &crew->waited, &crew->old_mask);
+        sigaddset(&workers->waited, waited[i]);
+    sigprocmask(SIG_BLOCK, &workers->waited, &workers->old_mask);
     return true;
 }
 
 /* Starting ------------------------------------------------------------------------- */
 
 /* Never returns. A worker ends with its parent, so that none is left behind. */
-static void be_worker(const struct agg_workers *crew, int job, int rank,
+static void be_worker(const struct agg_workers *workers, int job, int rank,
                       const char *root, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    sigprocmask(SIG_SETMASK, &crew->old_mask, NULL);
-    _exit(agg_worker_run(crew, job, rank, root));
+    sigprocmask(SIG_SETMASK, &workers->old_mask, NULL);
+    _exit(agg_worker_run(workers, job, rank, root));
 }
 
-static bool start_worker(struct agg_workers *crew, int job, int rank,
+static bool start_worker(struct agg_workers *workers, int job, int rank,
                          trib_local_t *local)
 {
-    struct agg_worker *w = agg_worker_at(crew, job, rank);
+    struct agg_worker *w = agg_worker_at(workers, job, rank);
     pid_t parent = getpid(), pid = fork();
 
     if (pid == 0)
-        be_worker(crew, job, rank, trib_local_root(local), parent);
+        be_worker(workers, job, rank, trib_local_root(local), parent);
     if (pid < 0) {
         fprintf(stderr, "trib-perf: cannot start worker %d of job %d: %s.\n", rank, job,
                 strerror(errno));
@@ -83,14 +83,14 @@ static bool start_worker(struct agg_workers *crew, int job, int rank,
 
 /* Its meeting place is kept until the workers have met: by the caller, until they
  * end. */
-static bool start_job(struct agg_workers *crew, int job, trib_local_t **local)
+static bool start_job(struct agg_workers *workers, int job, trib_local_t **local)
 {
-    if (trib_local_create(crew->args->workers, local) != TRIB_OK) {
+    if (trib_local_create(workers->args->workers, local) != TRIB_OK) {
         fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
         return false;
     }
-    for (int rank = 0; rank < crew->args->workers; rank++)
-        if (!start_worker(crew, job, rank, *local))
+    for (int rank = 0; rank < workers->args->workers; rank++)
+        if (!start_worker(workers, job, rank, *local))
             return false;
     return true;
 }
@@ -118,12 +118,12 @@ static void note_lost(struct agg_worker *w, int error)
     snprintf(w->why, sizeof(w->why), "cannot be waited for: %s", strerror(error));
 }
 
-static int reap(struct agg_workers *crew)
+static int reap(struct agg_workers *workers)
 {
     int left = 0, how;
 
-    for (int i = 0; i < workers_of(crew); i++) {
-        struct agg_worker *w = &crew->shared->workers[i];
+    for (int i = 0; i < workers_of(workers); i++) {
+        struct agg_worker *w = &workers->shared->workers[i];
         pid_t ended = w->pid > 0 ? waitpid(w->pid, &how, WNOHANG) : 0;
         if (ended > 0)
             note_end(w, how);
@@ -131,38 +131,38 @@ static int reap(struct agg_workers *crew)
             note_lost(w, errno);
         left += w->pid > 0;
     }
-    if (crew->daemon != NULL)
-        (void)agg_daemon_look(crew->daemon);
+    if (workers->daemon != NULL)
+        (void)agg_daemon_look(workers->daemon);
     return left;
 }
 
-static void signal_all(const struct agg_workers *crew, int number)
+static void signal_all(const struct agg_workers *workers, int number)
 {
-    for (int i = 0; i < workers_of(crew); i++)
-        if (crew->shared->workers[i].pid > 0)
-            kill(crew->shared->workers[i].pid, number);
+    for (int i = 0; i < workers_of(workers); i++)
+        if (workers->shared->workers[i].pid > 0)
+            kill(workers->shared->workers[i].pid, number);
 }
 
 /* Sleeps until one ends, for a tenth of a second at most; false: this process is to
  * end. */
-static bool look(struct agg_workers *crew, int *left)
+static bool look(struct agg_workers *workers, int *left)
 {
     const struct timespec tenth = {.tv_nsec = 100000000};
-    int number = sigtimedwait(&crew->waited, NULL, &tenth);
+    int number = sigtimedwait(&workers->waited, NULL, &tenth);
 
     if (number > 0 && number != SIGCHLD)
-        crew->signalled = number;
-    *left = reap(crew);
-    return crew->signalled == 0;
+        workers->signalled = number;
+    *left = reap(workers);
+    return workers->signalled == 0;
 }
 
 /* One that has not got on for long is ended, so that the others' round ends. */
-static void end_stuck(struct agg_workers *crew, uint64_t *beats, double *since)
+static void end_stuck(struct agg_workers *workers, uint64_t *beats, double *since)
 {
     double now = perf_now();
 
-    for (int i = 0; i < workers_of(crew); i++) {
-        struct agg_worker *w = &crew->shared->workers[i];
+    for (int i = 0; i < workers_of(workers); i++) {
+        struct agg_worker *w = &workers->shared->workers[i];
         uint64_t beat = atomic_load(&w->beats);
         if (beat != beats[i] || since[i] == 0.0) {
             beats[i] = beat;
@@ -172,51 +172,51 @@ static void end_stuck(struct agg_workers *crew, uint64_t *beats, double *since)
             continue;
         fprintf(stderr,
                 "trib-perf: job %s.%d: worker %d has not got on for %d s: killed.\n",
-                crew->args->prefix, i / crew->args->workers, i % crew->args->workers,
-                PATIENCE_SECONDS);
+                workers->args->prefix, i / workers->args->workers,
+                i % workers->args->workers, PATIENCE_SECONDS);
         kill(w->pid, SIGKILL);
     }
 }
 
-static bool all_at(const struct agg_workers *crew, bool done, int round)
+static bool all_at(const struct agg_workers *workers, bool done, int round)
 {
-    for (int i = 0; i < workers_of(crew); i++) {
-        struct agg_worker *w = &crew->shared->workers[i];
+    for (int i = 0; i < workers_of(workers); i++) {
+        struct agg_worker *w = &workers->shared->workers[i];
         if (w->pid > 0 && atomic_load(done ? &w->done : &w->ready) < round)
             return false;
     }
     return true;
 }
 
-static bool await(struct agg_workers *crew, bool done, int round)
+static bool await(struct agg_workers *workers, bool done, int round)
 {
-    size_t n = (size_t)workers_of(crew);
+    size_t n = (size_t)workers_of(workers);
     uint64_t *beats = calloc(n, sizeof(*beats));
     double *since = calloc(n, sizeof(*since));
     int left = 1;
     bool good = beats != NULL && since != NULL;
 
-    while (good && left > 0 && !all_at(crew, done, round)) {
-        good = look(crew, &left);
+    while (good && left > 0 && !all_at(workers, done, round)) {
+        good = look(workers, &left);
         if (good)
-            end_stuck(crew, beats, since);
+            end_stuck(workers, beats, since);
     }
     free(beats);
     free(since);
     return good && left > 0;
 }
 
-bool agg_workers_start(struct agg_workers *crew)
+bool agg_workers_start(struct agg_workers *workers)
 {
-    trib_local_t **locals = calloc((size_t)crew->args->jobs, sizeof(*locals));
+    trib_local_t **locals = calloc((size_t)workers->args->jobs, sizeof(*locals));
     bool good = locals != NULL;
 
     fflush(NULL);
-    for (int job = 0; good && job < crew->args->jobs; job++)
-        good = start_job(crew, job, &locals[job]);
+    for (int job = 0; good && job < workers->args->jobs; job++)
+        good = start_job(workers, job, &locals[job]);
     if (good)
-        good = await(crew, false, 1);
-    for (int job = 0; locals != NULL && job < crew->args->jobs; job++)
+        good = await(workers, false, 1);
+    for (int job = 0; locals != NULL && job < workers->args->jobs; job++)
         trib_local_destroy(locals[job]);
     free(locals);
     return good;
@@ -224,45 +224,46 @@ bool agg_workers_start(struct agg_workers *crew)
 
 /* Rounds --------------------------------------------------------------------------- */
 
-static double tribd_cpu(const struct agg_workers *crew)
+static double tribd_cpu(const struct agg_workers *workers)
 {
-    pid_t pid = crew->daemon != NULL ? crew->daemon->pid : (pid_t)crew->args->tribd_pid;
+    pid_t pid = workers->daemon != NULL ? workers->daemon->pid
+                                        : (pid_t)workers->args->tribd_pid;
 
     return pid > 0 ? agg_cpu_seconds(pid) : (double)NAN;
 }
 
-bool agg_workers_round(struct agg_workers *crew, int round, double *tribd_cpu_out)
+bool agg_workers_round(struct agg_workers *workers, int round, double *tribd_cpu_out)
 {
-    struct agg_shared *shared = crew->shared;
+    struct agg_shared *shared = workers->shared;
 
     *tribd_cpu_out = (double)NAN;
-    if (!await(crew, false, round))
+    if (!await(workers, false, round))
         return false;
-    for (int job = 0; job < crew->args->jobs; job++)
+    for (int job = 0; job < workers->args->jobs; job++)
         atomic_store(&shared->last[job], UINT64_MAX);
-    double before = tribd_cpu(crew);
+    double before = tribd_cpu(workers);
     shared->begin = perf_now();
     atomic_store(&shared->round, round);
-    bool left = await(crew, true, round);
-    *tribd_cpu_out = tribd_cpu(crew) - before;
-    return left || crew->signalled == 0;
+    bool left = await(workers, true, round);
+    *tribd_cpu_out = tribd_cpu(workers) - before;
+    return left || workers->signalled == 0;
 }
 
-void agg_workers_close(struct agg_workers *crew)
+void agg_workers_close(struct agg_workers *workers)
 {
     double until = perf_now() + GRACE_SECONDS;
     int left;
 
-    if (crew->shared == NULL)
+    if (workers->shared == NULL)
         return;
-    if (crew->signalled != 0)
-        signal_all(crew, SIGTERM);
-    while ((left = reap(crew)) > 0) {
-        (void)look(crew, &left);
+    if (workers->signalled != 0)
+        signal_all(workers, SIGTERM);
+    while ((left = reap(workers)) > 0) {
+        (void)look(workers, &left);
         if (left > 0 && perf_now() > until) {
             fprintf(stderr, "trib-perf: %d worker%s did not end within %d s: killed.\n",
                     left, left == 1 ? "" : "s", GRACE_SECONDS);
-            signal_all(crew, SIGKILL);
+            signal_all(workers, SIGKILL);
             until += GRACE_SECONDS;
         }
     }

@@ -28,12 +28,12 @@ static uint64_t last_differs(const struct agg_worker *first, const struct agg_wo
 }
 
 /* One sentence for a job: of the first worker that has one, failures before losses. */
-static const char *sentence_of(const struct agg_workers *crew, int job)
+static const char *sentence_of(const struct agg_workers *workers, int job)
 {
     const char *lost = "";
 
-    for (int rank = 0; rank < crew->args->workers; rank++) {
-        const struct agg_worker *w = agg_worker_at(crew, job, rank);
+    for (int rank = 0; rank < workers->args->workers; rank++) {
+        const struct agg_worker *w = agg_worker_at(workers, job, rank);
         if (w->failed)
             return w->why;
         if (lost[0] == '\0' && atomic_load(&w->words) == 2)
@@ -42,27 +42,27 @@ static const char *sentence_of(const struct agg_workers *crew, int job)
     return lost;
 }
 
-static void results_of_job(const struct agg_workers *crew, int job, int round,
+static void results_of_job(const struct agg_workers *workers, int job, int round,
                            size_t bytes, struct agg_job_result *out)
 {
-    const struct agg_args *args = crew->args;
-    const struct agg_worker *first = agg_worker_at(crew, job, 0);
+    const struct agg_args *args = workers->args;
+    const struct agg_worker *first = agg_worker_at(workers, job, 0);
     double input = (double)bytes * args->workers;
 
     memset(out, 0, sizeof(*out));
     snprintf(out->name, sizeof(out->name), "%s.%d", args->prefix, job);
     out->codec = agg_codec_of(args, job);
     out->weight = agg_weight_of(args, job);
-    out->why = sentence_of(crew, job);
+    out->why = sentence_of(workers, job);
     for (int rank = 0; rank < args->workers; rank++)
-        out->failed |= agg_worker_at(crew, job, rank)->failed;
+        out->failed |= agg_worker_at(workers, job, rank)->failed;
     if (first->round != round || first->operations == 0)
         return;
     out->operations = first->operations;
     out->fell_back = first->fell_back;
     out->GBps = (double)first->operations * input / first->elapsed_s * 1e-9;
     for (int rank = 0; rank < args->workers; rank++) {
-        const struct agg_worker *w = agg_worker_at(crew, job, rank);
+        const struct agg_worker *w = agg_worker_at(workers, job, rank);
         if (w->round == round)
             out->wrong += w->wrong + (args->each.check ? last_differs(first, w) : 0);
     }
@@ -72,35 +72,35 @@ static void results_of_job(const struct agg_workers *crew, int job, int round,
 
 /* Microseconds of a job's operations, each as long as its slowest worker took; how
  * many. */
-static size_t job_samples(const struct agg_workers *crew, int job, int round,
+static size_t job_samples(const struct agg_workers *workers, int job, int round,
                           double *us)
 {
-    const struct agg_worker *first = agg_worker_at(crew, job, 0);
+    const struct agg_worker *first = agg_worker_at(workers, job, 0);
     size_t n = first->round == round ? first->n_samples : 0;
 
-    for (int rank = 1; rank < crew->args->workers; rank++) {
-        const struct agg_worker *w = agg_worker_at(crew, job, rank);
+    for (int rank = 1; rank < workers->args->workers; rank++) {
+        const struct agg_worker *w = agg_worker_at(workers, job, rank);
         if (w->round != round || w->stride != first->stride)
             return 0; /* one was killed */
         n = w->n_samples < n ? w->n_samples : n;
     }
     for (size_t i = 0; i < n; i++) {
         us[i] = 0;
-        for (int rank = 0; rank < crew->args->workers; rank++)
-            us[i] =
-                fmax(us[i], 1e6 * (double)agg_worker_at(crew, job, rank)->seconds[i]);
+        for (int rank = 0; rank < workers->args->workers; rank++)
+            us[i] = fmax(us[i],
+                         1e6 * (double)agg_worker_at(workers, job, rank)->seconds[i]);
     }
     return n;
 }
 
-static void results_of_latency(const struct agg_workers *crew, int round,
+static void results_of_latency(const struct agg_workers *workers, int round,
                           struct perf_summary *out)
 {
-    size_t jobs = (size_t)crew->args->jobs, n = 0;
+    size_t jobs = (size_t)workers->args->jobs, n = 0;
     double *us = calloc(jobs * AGG_SAMPLES, sizeof(*us));
 
     for (size_t job = 0; us != NULL && job < jobs; job++)
-        n += job_samples(crew, (int)job, round, us + n);
+        n += job_samples(workers, (int)job, round, us + n);
     perf_summarise(us, n, out);
     free(us);
 }
@@ -121,13 +121,13 @@ static double fairness(const struct agg_job_result *jobs, int n_jobs, const char
     return jain;
 }
 
-static void results_of_workers(const struct agg_workers *crew, int round,
+static void results_of_workers(const struct agg_workers *workers, int round,
                           struct agg_result *out)
 {
-    const int n = crew->args->jobs * crew->args->workers;
+    const int n = workers->args->jobs * workers->args->workers;
 
     for (int i = 0; i < n; i++) {
-        const struct agg_worker *w = &crew->shared->workers[i];
+        const struct agg_worker *w = &workers->shared->workers[i];
         if (w->round != round)
             continue;
         out->seconds = fmax(out->seconds, w->elapsed_s);
@@ -137,19 +137,19 @@ static void results_of_workers(const struct agg_workers *crew, int round,
     }
 }
 
-void agg_results(const struct agg_workers *crew, int round, double tribd_cpu_s,
+void agg_results(const struct agg_workers *workers, int round, double tribd_cpu_s,
                struct agg_job_result *jobs, struct agg_result *out)
 {
-    const struct agg_args *args = crew->args;
+    const struct agg_args *args = workers->args;
     const size_t bytes = args->each.sizes.bytes[round - 1];
 
     memset(out, 0, sizeof(*out));
     out->bytes = bytes;
     out->jobs = jobs;
-    results_of_latency(crew, round, &out->us);
-    results_of_workers(crew, round, out);
+    results_of_latency(workers, round, &out->us);
+    results_of_workers(workers, round, out);
     for (int job = 0; job < args->jobs; job++) {
-        results_of_job(crew, job, round, bytes, &jobs[job]);
+        results_of_job(workers, job, round, bytes, &jobs[job]);
         out->operations += jobs[job].operations;
         out->fell_back += jobs[job].fell_back;
         out->lost += jobs[job].fell_back > 0;

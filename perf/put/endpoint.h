@@ -61,11 +61,11 @@ struct put_endpoint {
     struct perf_progress *progress; /* of the client; may be NULL */
 };
 
-void put_endpoint_init(struct put_endpoint *side, bool server,
+void put_endpoint_init(struct put_endpoint *endpoint, bool server,
                        const struct trib_config *cfg, const struct trib_log *log);
 
 /** put_endpoint_hello - over a connected socket, which becomes the side's. */
-trib_status_t put_endpoint_hello(struct put_endpoint *side, int fd, const char *who,
+trib_status_t put_endpoint_hello(struct put_endpoint *endpoint, int fd, const char *who,
                              uint64_t deadline);
 
 /** put_area - bytes of source or target for sizes up to `largest`. */
@@ -77,13 +77,13 @@ uint64_t put_area(size_t largest);
  * The client has filled in its setup; the server is sent it.
  * errors   those of the transport; TRIB_ERR_PROTOCOL for a setup that cannot be
  */
-trib_status_t put_endpoint_open(struct put_endpoint *side);
+trib_status_t put_endpoint_open(struct put_endpoint *endpoint);
 
 /** put_endpoint_close - leave; where the side has failed, tell the other why. */
-void put_endpoint_close(struct put_endpoint *side);
+void put_endpoint_close(struct put_endpoint *endpoint);
 
 /** put_endpoint_begin - forget the last phase; before the other side may write. */
-trib_status_t put_endpoint_begin(struct put_endpoint *side,
+trib_status_t put_endpoint_begin(struct put_endpoint *endpoint,
                                  const struct put_phase *phase);
 
 /**
@@ -94,11 +94,11 @@ trib_status_t put_endpoint_begin(struct put_endpoint *side,
  * signal   wants to be counted in side->done
  * returns  TRIB_ERR_NO_RESOURCE: step, then try again
  */
-trib_status_t put_endpoint_post(struct put_endpoint *side, enum put_word word,
+trib_status_t put_endpoint_post(struct put_endpoint *endpoint, enum put_word word,
                                 uint64_t slot, uint64_t number, bool signal);
 
 /** put_endpoint_write - put_endpoint_post, again and again until it is taken. */
-trib_status_t put_endpoint_write(struct put_endpoint *side, enum put_word word,
+trib_status_t put_endpoint_write(struct put_endpoint *endpoint, enum put_word word,
                                  uint64_t slot, uint64_t number, bool signal);
 
 /**
@@ -108,12 +108,12 @@ trib_status_t put_endpoint_write(struct put_endpoint *side, enum put_word word,
  * errors   TRIB_ERR_PEER_LOST; TRIB_ERR_TIMEOUT: nothing for timeout_ms;
  *          TRIB_ERR_PROTOCOL: a write that was not due
  */
-trib_status_t put_endpoint_step(struct put_endpoint *side, bool squeezed);
+trib_status_t put_endpoint_step(struct put_endpoint *endpoint, bool squeezed);
 
 /** put_endpoint_flush - until all own writes are done; the last one was signalled. */
-trib_status_t put_endpoint_flush(struct put_endpoint *side);
+trib_status_t put_endpoint_flush(struct put_endpoint *endpoint);
 
 /** put_endpoint_fill - the bytes of all slots of a round of a verification. */
-void put_endpoint_fill(struct put_endpoint *side, uint64_t round);
+void put_endpoint_fill(struct put_endpoint *endpoint, uint64_t round);
 
 #endif

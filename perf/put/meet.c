@@ -35,53 +35,53 @@ bool put_listen_text(const char *text, struct trib_tcp_root *out)
 
 /* --- client --- */
 
-static trib_status_t nobody(struct put_endpoint *side,
+static trib_status_t nobody(struct put_endpoint *endpoint,
                             const struct trib_tcp_root *where, const char *why)
 {
-    return trib_fail(&side->err, TRIB_ERR_BOOT,
+    return trib_fail(&endpoint->err, TRIB_ERR_BOOT,
                      "no trib-perf put at %s port %s within %d ms "
                      "(TRIB_BOOT_TIMEOUT_MS): %s; is \"trib-perf put --listen %s\" "
                      "running there, and no firewall between?",
-                     where->host, where->port, side->cfg->boot_timeout_ms, why,
+                     where->host, where->port, endpoint->cfg->boot_timeout_ms, why,
                      where->port);
 }
 
-trib_status_t put_meet_client(struct put_endpoint *side,
+trib_status_t put_meet_client(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where)
 {
-    uint64_t deadline = trib_deadline_ms(side->cfg->boot_timeout_ms);
+    uint64_t deadline = trib_deadline_ms(endpoint->cfg->boot_timeout_ms);
     char why[128], who[96], before[128] = "";
     int fd;
 
     while ((fd = trib_tcp_connect(where, deadline, why, sizeof(why))) < 0) {
         bool known = errno != 0; /* the address, that is */
         if (!known && !before[0])
-            return trib_fail(&side->err, TRIB_ERR_BOOT, "%s: %s", where->host, why);
+            return trib_fail(&endpoint->err, TRIB_ERR_BOOT, "%s: %s", where->host, why);
         if (!known || trib_deadline_passed(deadline))
-            return nobody(side, where, known ? why : before);
+            return nobody(endpoint, where, known ? why : before);
         snprintf(before, sizeof(before), "%s", why);
         nanosleep(&(struct timespec){0, AGAIN_NS}, NULL);
     }
     snprintf(who, sizeof(who), "%.60s:%s", where->host, where->port);
-    return put_endpoint_hello(side, fd, who, deadline);
+    return put_endpoint_hello(endpoint, fd, who, deadline);
 }
 
 /* --- server --- */
 
-static trib_status_t cannot_listen(struct put_endpoint *side,
+static trib_status_t cannot_listen(struct put_endpoint *endpoint,
                                    const struct trib_tcp_root *where, int error)
 {
     if (error == EADDRINUSE)
-        return trib_fail(&side->err, TRIB_ERR_BOOT,
+        return trib_fail(&endpoint->err, TRIB_ERR_BOOT,
                          "port %s is in use: choose another, or end the program that "
                          "has it (ss -ltnp \"sport = :%s\")",
                          where->port, where->port);
     if (error == EADDRNOTAVAIL)
-        return trib_fail(&side->err, TRIB_ERR_BOOT,
+        return trib_fail(&endpoint->err, TRIB_ERR_BOOT,
                          "%s is no address of this host: give the port alone, or one "
                          "of its addresses",
                          where->host);
-    return trib_fail(&side->err, TRIB_ERR_BOOT, "cannot listen at %s port %s: %s",
+    return trib_fail(&endpoint->err, TRIB_ERR_BOOT, "cannot listen at %s port %s: %s",
                      where->host, where->port, strerror(error));
 }
 
@@ -133,41 +133,42 @@ static int next_guest(const int *listeners, int n, uint64_t deadline, char *who,
     return -1;
 }
 
-static trib_status_t await_client(struct put_endpoint *side, const int *listeners,
+static trib_status_t await_client(struct put_endpoint *endpoint, const int *listeners,
                                   int n)
 {
-    uint64_t deadline = trib_deadline_ms(side->cfg->boot_timeout_ms);
+    uint64_t deadline = trib_deadline_ms(endpoint->cfg->boot_timeout_ms);
     char who[96];
 
     for (;;) {
         int fd = next_guest(listeners, n, deadline, who, sizeof(who));
         if (fd < 0 && errno != ETIMEDOUT)
-            return trib_fail(&side->err, TRIB_ERR_SYSTEM,
+            return trib_fail(&endpoint->err, TRIB_ERR_SYSTEM,
                              "cannot wait for a client (poll): %m");
         if (fd < 0)
-            return trib_fail(&side->err, TRIB_ERR_BOOT,
+            return trib_fail(&endpoint->err, TRIB_ERR_BOOT,
                              "no client came within %d ms: start \"trib-perf put "
                              "HOST:PORT\" sooner, or raise TRIB_BOOT_TIMEOUT_MS",
-                             side->cfg->boot_timeout_ms);
-        if (put_endpoint_hello(side, fd, who, trib_deadline_ms(STRANGER_MS)) == TRIB_OK)
+                             endpoint->cfg->boot_timeout_ms);
+        if (put_endpoint_hello(endpoint, fd, who, trib_deadline_ms(STRANGER_MS)) ==
+            TRIB_OK)
             return TRIB_OK;
-        fprintf(stderr, "trib-perf: not served: %s\n", trib_error_text(&side->err));
-        trib_error_clear(&side->err);
-        put_wire_close(&side->wire);
+        fprintf(stderr, "trib-perf: not served: %s\n", trib_error_text(&endpoint->err));
+        trib_error_clear(&endpoint->err);
+        put_wire_close(&endpoint->wire);
     }
 }
 
-trib_status_t put_meet_server(struct put_endpoint *side,
+trib_status_t put_meet_server(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where)
 {
     int listeners[TRIB_TCP_LISTENERS_MAX], n = 0;
     int error = trib_tcp_bind(where, listeners, &n);
 
     if (error != 0)
-        return cannot_listen(side, where, error);
+        return cannot_listen(endpoint, where, error);
     printf("listening at port %s\n", where->port);
     fflush(stdout);
-    trib_status_t status = await_client(side, listeners, n);
+    trib_status_t status = await_client(endpoint, listeners, n);
     for (int i = 0; i < n; i++)
         close(listeners[i]);
     return status;

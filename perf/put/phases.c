@@ -10,71 +10,74 @@
 
 /* --- latency --- */
 
-static trib_status_t await_data(struct put_endpoint *side, uint64_t n)
+static trib_status_t await_data(struct put_endpoint *endpoint, uint64_t n)
 {
     trib_status_t status = TRIB_OK;
 
-    while (status == TRIB_OK && side->arrived < n)
-        status = put_endpoint_step(side, false);
+    while (status == TRIB_OK && endpoint->arrived < n)
+        status = put_endpoint_step(endpoint, false);
     return status;
 }
 
-static trib_status_t answer(struct put_endpoint *side, uint64_t n)
+static trib_status_t answer(struct put_endpoint *endpoint, uint64_t n)
 {
     trib_status_t status = TRIB_OK;
 
     for (uint64_t i = 0; i < n && status == TRIB_OK; i++) {
-        status = await_data(side, i + 1);
+        status = await_data(endpoint, i + 1);
         if (status == TRIB_OK)
-            status = put_endpoint_write(side, PUT_DATA, 0, i, i + 1 == n);
+            status = put_endpoint_write(endpoint, PUT_DATA, 0, i, i + 1 == n);
     }
     return status;
 }
 
-static trib_status_t call(struct put_endpoint *side, uint64_t n, double *seconds)
+static trib_status_t call(struct put_endpoint *endpoint, uint64_t n, double *seconds)
 {
     trib_status_t status = TRIB_OK;
     double before = perf_now(), shown = before;
 
     for (uint64_t i = 0; i < n && status == TRIB_OK; i++) {
-        status = put_endpoint_write(side, PUT_DATA, 0, i, i + 1 == n);
+        status = put_endpoint_write(endpoint, PUT_DATA, 0, i, i + 1 == n);
         if (status == TRIB_OK)
-            status = await_data(side, i + 1);
+            status = await_data(endpoint, i + 1);
         double now = perf_now();
         seconds[i] = (now - before) / 2;
         before = now;
-        if (side->progress == NULL || now - shown < SHOW_SECONDS)
+        if (endpoint->progress == NULL || now - shown < SHOW_SECONDS)
             continue;
-        perf_progress_show(side->progress, side->phase.bytes, (long)i + 1, (long)n);
+        perf_progress_show(endpoint->progress, endpoint->phase.bytes, (long)i + 1,
+                           (long)n);
         before = shown = perf_now();
     }
     return status;
 }
 
-trib_status_t put_pingpong(struct put_endpoint *side, uint64_t n, double *seconds)
+trib_status_t put_pingpong(struct put_endpoint *endpoint, uint64_t n, double *seconds)
 {
-    trib_status_t status = side->server ? answer(side, n) : call(side, n, seconds);
+    trib_status_t status =
+        endpoint->server ? answer(endpoint, n) : call(endpoint, n, seconds);
 
-    return status == TRIB_OK ? put_endpoint_flush(side) : status;
+    return status == TRIB_OK ? put_endpoint_flush(endpoint) : status;
 }
 
 /* --- bandwidth --- */
 
 /* Posts as many writes as the depth allows; *full_out is true if the transport takes no
  * more now. */
-static trib_status_t post_some(struct put_endpoint *side, uint64_t first, uint64_t n,
-                               bool *full_out)
+static trib_status_t post_some(struct put_endpoint *endpoint, uint64_t first,
+                               uint64_t n, bool *full_out)
 {
-    uint64_t group = side->phase.depth / 4;
+    uint64_t group = endpoint->phase.depth / 4;
 
     *full_out = false;
     if (group == 0)
         group = 1;
     /* `first` writes stand before the data: the word to go. */
-    while (side->posted - first < n && side->posted - side->done < side->phase.depth) {
-        uint64_t i = side->posted - first;
+    while (endpoint->posted - first < n &&
+           endpoint->posted - endpoint->done < endpoint->phase.depth) {
+        uint64_t i = endpoint->posted - first;
         bool signal = i + 1 == n || i % group == group - 1;
-        trib_status_t status = put_endpoint_post(side, PUT_DATA, 0, i, signal);
+        trib_status_t status = put_endpoint_post(endpoint, PUT_DATA, 0, i, signal);
         if (status == TRIB_ERR_NO_RESOURCE || status == TRIB_ERR_PEER_LOST) {
             *full_out = true;
             return TRIB_OK; /* why a peer is lost stands in the event */
@@ -85,83 +88,85 @@ static trib_status_t post_some(struct put_endpoint *side, uint64_t first, uint64
     return TRIB_OK;
 }
 
-static void show(struct put_endpoint *side, uint64_t sent, uint64_t n)
+static void show(struct put_endpoint *endpoint, uint64_t sent, uint64_t n)
 {
-    if (side->progress != NULL)
-        perf_progress_show(side->progress, side->phase.bytes, (long)sent, (long)n);
+    if (endpoint->progress != NULL)
+        perf_progress_show(endpoint->progress, endpoint->phase.bytes, (long)sent,
+                           (long)n);
 }
 
 /* Sends and receives until both are through, and the client until it knows so. */
-static trib_status_t move(struct put_endpoint *side, uint64_t send, uint64_t receive)
+static trib_status_t move(struct put_endpoint *endpoint, uint64_t send,
+                          uint64_t receive)
 {
-    uint64_t first = side->posted, confirms = side->server ? 0 : 1;
+    uint64_t first = endpoint->posted, confirms = endpoint->server ? 0 : 1;
     trib_status_t status = TRIB_OK;
 
     for (unsigned looks = 1;; looks++) {
         bool full;
-        status = post_some(side, first, send, &full);
+        status = post_some(endpoint, first, send, &full);
         if (status == TRIB_OK)
-            status = put_endpoint_step(side, full);
+            status = put_endpoint_step(endpoint, full);
         if (status != TRIB_OK)
             return status;
-        if (side->posted - first == send && side->arrived == receive &&
-            side->confirms == confirms)
+        if (endpoint->posted - first == send && endpoint->arrived == receive &&
+            endpoint->confirms == confirms)
             return TRIB_OK;
         if (looks % LOOKS == 0)
-            show(side, side->posted - first, send);
+            show(endpoint, endpoint->posted - first, send);
     }
 }
 
-trib_status_t put_stream(struct put_endpoint *side, uint64_t n, double *took_out)
+trib_status_t put_stream(struct put_endpoint *endpoint, uint64_t n, double *took_out)
 {
-    uint64_t back = side->phase.bidirectional ? n : 0;
+    uint64_t back = endpoint->phase.bidirectional ? n : 0;
     trib_status_t status = TRIB_OK;
 
-    if (side->server) {
-        while (status == TRIB_OK && !side->went)
-            status = put_endpoint_step(side, false);
+    if (endpoint->server) {
+        while (status == TRIB_OK && !endpoint->went)
+            status = put_endpoint_step(endpoint, false);
         if (status == TRIB_OK)
-            status = move(side, back, n);
+            status = move(endpoint, back, n);
         if (status == TRIB_OK)
-            status = put_endpoint_write(side, PUT_CONFIRM, 0, 0, true);
-        return status == TRIB_OK ? put_endpoint_flush(side) : status;
+            status = put_endpoint_write(endpoint, PUT_CONFIRM, 0, 0, true);
+        return status == TRIB_OK ? put_endpoint_flush(endpoint) : status;
     }
     double start = perf_now();
-    status = put_endpoint_write(side, PUT_GO, 0, 0, true);
+    status = put_endpoint_write(endpoint, PUT_GO, 0, 0, true);
     if (status == TRIB_OK)
-        status = move(side, n, back);
+        status = move(endpoint, n, back);
     *took_out = perf_now() - start;
-    return status == TRIB_OK ? put_endpoint_flush(side) : status;
+    return status == TRIB_OK ? put_endpoint_flush(endpoint) : status;
 }
 
 /* --- verification --- */
 
-static trib_status_t verify_round(struct put_endpoint *side, uint64_t round)
+static trib_status_t verify_round(struct put_endpoint *endpoint, uint64_t round)
 {
-    uint64_t first = round * side->slots, end = first + side->slots;
+    uint64_t first = round * endpoint->slots, end = first + endpoint->slots;
     bool confirmed = false;
     trib_status_t status = TRIB_OK;
 
-    put_endpoint_fill(side, round);
+    put_endpoint_fill(endpoint, round);
     for (uint64_t i = first; i < end && status == TRIB_OK; i++)
-        status = put_endpoint_write(side, PUT_DATA, i - first, i, false);
+        status = put_endpoint_write(endpoint, PUT_DATA, i - first, i, false);
     /* The other side may write again once it has our word, and we once we have its. */
-    while (status == TRIB_OK && (!confirmed || side->confirms <= round)) {
-        if (!confirmed && side->arrived >= end) {
-            status = put_endpoint_write(side, PUT_CONFIRM, 0, 0, true);
+    while (status == TRIB_OK && (!confirmed || endpoint->confirms <= round)) {
+        if (!confirmed && endpoint->arrived >= end) {
+            status = put_endpoint_write(endpoint, PUT_CONFIRM, 0, 0, true);
             confirmed = true;
         } else {
-            status = put_endpoint_step(side, false);
+            status = put_endpoint_step(endpoint, false);
         }
     }
     return status;
 }
 
-trib_status_t put_verify(struct put_endpoint *side, uint64_t rounds)
+trib_status_t put_verify(struct put_endpoint *endpoint, uint64_t rounds)
 {
     trib_status_t status = TRIB_OK;
 
     for (uint64_t round = 0; round < rounds && status == TRIB_OK; round++)
-        status = verify_round(side, round);
-    return status == TRIB_OK ? put_endpoint_flush(side) : status;
+        status = verify_round(endpoint, round);
+    return status == TRIB_OK ? put_endpoint_flush(endpoint) : status;
 }

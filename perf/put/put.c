@@ -21,16 +21,16 @@ struct both {
     int fds[2]; /* client's, server's */
 };
 
-static int complain(const struct put_endpoint *side)
+static int complain(const struct put_endpoint *endpoint)
 {
-    fprintf(stderr, "trib-perf: %s\n", trib_error_text(&side->err));
+    fprintf(stderr, "trib-perf: %s\n", trib_error_text(&endpoint->err));
     return 1;
 }
 
 /* --- client --- */
 
 static trib_status_t reach_server(const struct put_args *args,
-                                  struct put_endpoint *side)
+                                  struct put_endpoint *endpoint)
 {
     size_t largest = 0;
 
@@ -38,14 +38,14 @@ static trib_status_t reach_server(const struct put_args *args,
         if (args->sizes.bytes[i] > largest)
             largest = args->sizes.bytes[i];
     }
-    snprintf(side->setup.transport, sizeof(side->setup.transport), "%s",
-             args->transport != NULL ? args->transport : side->cfg->transport);
-    side->setup.area = put_area(largest);
-    side->setup.bind = args->bind;
-    return put_endpoint_open(side);
+    snprintf(endpoint->setup.transport, sizeof(endpoint->setup.transport), "%s",
+             args->transport != NULL ? args->transport : endpoint->cfg->transport);
+    endpoint->setup.area = put_area(largest);
+    endpoint->setup.bind = args->bind;
+    return put_endpoint_open(endpoint);
 }
 
-static trib_status_t sweep(const struct put_args *args, struct put_endpoint *side,
+static trib_status_t sweep(const struct put_args *args, struct put_endpoint *endpoint,
                            struct put_report *report, double *wrong)
 {
     struct perf_progress progress;
@@ -55,7 +55,7 @@ static trib_status_t sweep(const struct put_args *args, struct put_endpoint *sid
     for (size_t i = 0; i < args->sizes.n && status == TRIB_OK; i++) {
         struct put_result result;
         progress.at = i;
-        status = put_measure(side, args, args->sizes.bytes[i], &progress, &result);
+        status = put_measure(endpoint, args, args->sizes.bytes[i], &progress, &result);
         perf_progress_clear(&progress);
         if (status != TRIB_OK)
             break;
@@ -63,19 +63,20 @@ static trib_status_t sweep(const struct put_args *args, struct put_endpoint *sid
             *wrong += result.wrong;
         put_report_add(report, &result);
     }
-    return status == TRIB_OK ? put_wire_send(&side->wire, PUT_END, NULL, 0,
-                                             trib_deadline_ms(side->cfg->timeout_ms))
-                             : status;
+    return status == TRIB_OK
+               ? put_wire_send(&endpoint->wire, PUT_END, NULL, 0,
+                               trib_deadline_ms(endpoint->cfg->timeout_ms))
+               : status;
 }
 
-static int measure_all(const struct put_args *args, struct put_endpoint *side,
+static int measure_all(const struct put_args *args, struct put_endpoint *endpoint,
                        struct put_report *report)
 {
     char why[4352];
     double wrong = 0;
 
-    if (sweep(args, side, report, &wrong) != TRIB_OK)
-        return complain(side);
+    if (sweep(args, endpoint, report, &wrong) != TRIB_OK)
+        return complain(endpoint);
     if (!put_report_finish(report, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);
         return 1;
@@ -85,19 +86,19 @@ static int measure_all(const struct put_args *args, struct put_endpoint *side,
     return wrong > 0;
 }
 
-static int client(const struct put_args *args, struct put_endpoint *side)
+static int client(const struct put_args *args, struct put_endpoint *endpoint)
 {
     char why[4352];
 
-    if (reach_server(args, side) != TRIB_OK)
-        return complain(side);
-    struct put_report *report = put_report_open(args, side, why, sizeof(why));
+    if (reach_server(args, endpoint) != TRIB_OK)
+        return complain(endpoint);
+    struct put_report *report = put_report_open(args, endpoint, why, sizeof(why));
     if (report == NULL) {
-        trib_fail(&side->err, TRIB_ERR_INVALID, "%.400s", why);
+        trib_fail(&endpoint->err, TRIB_ERR_INVALID, "%.400s", why);
         fprintf(stderr, "trib-perf: %s.\n", why);
         return 2;
     }
-    int code = measure_all(args, side, report);
+    int code = measure_all(args, endpoint, report);
     put_report_free(report);
     return code;
 }
@@ -107,26 +108,26 @@ static int client(const struct put_args *args, struct put_endpoint *side)
 static int be_side(void *arg, int rank, const char *root)
 {
     const struct both *both = arg;
-    struct put_endpoint side;
+    struct put_endpoint endpoint;
     int code;
 
     (void)root;
-    put_endpoint_init(&side, rank == 1, both->cfg, both->log);
-    side.secret = &both->secret;
+    put_endpoint_init(&endpoint, rank == 1, both->cfg, both->log);
+    endpoint.secret = &both->secret;
     close(both->fds[!rank]);
     trib_status_t status = put_endpoint_hello(
-        &side, both->fds[rank], rank == 1 ? "the client" : "the server",
+        &endpoint, both->fds[rank], rank == 1 ? "the client" : "the server",
         trib_deadline_ms(both->cfg->boot_timeout_ms));
     if (rank == 0) {
-        code = status == TRIB_OK ? client(both->args, &side) : complain(&side);
+        code = status == TRIB_OK ? client(both->args, &endpoint) : complain(&endpoint);
     } else { /* the client says what befalls the server, and its exit code counts */
         if (status == TRIB_OK)
-            status = put_endpoint_open(&side);
+            status = put_endpoint_open(&endpoint);
         if (status == TRIB_OK)
-            status = put_serve(&side);
+            status = put_serve(&endpoint);
         code = 0;
     }
-    put_endpoint_close(&side);
+    put_endpoint_close(&endpoint);
     return code;
 }
 
@@ -160,32 +161,32 @@ static int run_here(struct both *both)
 static int run_server(const struct both *both)
 {
     struct trib_tcp_root where;
-    struct put_endpoint side;
+    struct put_endpoint endpoint;
 
     put_listen_text(both->args->listen, &where);
-    put_endpoint_init(&side, true, both->cfg, both->log);
-    side.secret = &both->secret;
-    trib_status_t status = put_meet_server(&side, &where);
+    put_endpoint_init(&endpoint, true, both->cfg, both->log);
+    endpoint.secret = &both->secret;
+    trib_status_t status = put_meet_server(&endpoint, &where);
     if (status == TRIB_OK)
-        status = put_endpoint_open(&side);
+        status = put_endpoint_open(&endpoint);
     if (status == TRIB_OK)
-        status = put_serve(&side);
-    int code = status == TRIB_OK ? 0 : complain(&side);
-    put_endpoint_close(&side);
+        status = put_serve(&endpoint);
+    int code = status == TRIB_OK ? 0 : complain(&endpoint);
+    put_endpoint_close(&endpoint);
     return code;
 }
 
 static int run_client(const struct both *both)
 {
     struct trib_tcp_root where;
-    struct put_endpoint side;
+    struct put_endpoint endpoint;
 
     trib_tcp_root_parse(both->args->remote, &where);
-    put_endpoint_init(&side, false, both->cfg, both->log);
-    side.secret = &both->secret;
-    trib_status_t status = put_meet_client(&side, &where);
-    int code = status == TRIB_OK ? client(both->args, &side) : complain(&side);
-    put_endpoint_close(&side);
+    put_endpoint_init(&endpoint, false, both->cfg, both->log);
+    endpoint.secret = &both->secret;
+    trib_status_t status = put_meet_client(&endpoint, &where);
+    int code = status == TRIB_OK ? client(both->args, &endpoint) : complain(&endpoint);
+    put_endpoint_close(&endpoint);
     return code;
 }
 

@@ -57,7 +57,7 @@ bool put_listen_text(const char *text, struct trib_tcp_root *out);
  * Tries again until boot_timeout_ms has passed: either side may be started first.
  * errors   TRIB_ERR_BOOT nobody there, or a stranger; TRIB_ERR_MISMATCH its version
  */
-trib_status_t put_meet_client(struct put_endpoint *side,
+trib_status_t put_meet_client(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where);
 
 /**
@@ -66,7 +66,7 @@ trib_status_t put_meet_client(struct put_endpoint *side,
  * Strangers are told of on standard error and left.
  * errors   TRIB_ERR_BOOT: cannot listen, or nobody came within boot_timeout_ms
  */
-trib_status_t put_meet_server(struct put_endpoint *side,
+trib_status_t put_meet_server(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where);
 
 /* --- phases.c --- */
@@ -76,7 +76,7 @@ trib_status_t put_meet_server(struct put_endpoint *side,
  *
  * seconds  [n] of the client: half of each round trip; NULL on the server
  */
-trib_status_t put_pingpong(struct put_endpoint *side, uint64_t n, double *seconds);
+trib_status_t put_pingpong(struct put_endpoint *endpoint, uint64_t n, double *seconds);
 
 /**
  * put_stream - n writes one way, or n each way, `depth` under way.
@@ -84,7 +84,7 @@ trib_status_t put_pingpong(struct put_endpoint *side, uint64_t n, double *second
  * took_out seconds on the client: from its first write until it knows that all n have
  *          arrived, and has all n of the other side
  */
-trib_status_t put_stream(struct put_endpoint *side, uint64_t n, double *took_out);
+trib_status_t put_stream(struct put_endpoint *endpoint, uint64_t n, double *took_out);
 
 /**
  * put_verify - rounds of writes both ways, each with bytes of its own.
@@ -92,7 +92,7 @@ trib_status_t put_stream(struct put_endpoint *side, uint64_t n, double *took_out
  * Counts bytes that are not what they must be, in the target and behind it, in
  * side->wrong.
  */
-trib_status_t put_verify(struct put_endpoint *side, uint64_t rounds);
+trib_status_t put_verify(struct put_endpoint *endpoint, uint64_t rounds);
 
 /* --- putsweep.c --- */
 
@@ -107,12 +107,12 @@ struct put_result {
 };
 
 /** put_measure - all of one size, on the client. */
-trib_status_t put_measure(struct put_endpoint *side, const struct put_args *args,
+trib_status_t put_measure(struct put_endpoint *endpoint, const struct put_args *args,
                           size_t bytes, struct perf_progress *progress,
                           struct put_result *out);
 
 /** put_serve - do what the client says, until it ends or an error. */
-trib_status_t put_serve(struct put_endpoint *side);
+trib_status_t put_serve(struct put_endpoint *endpoint);
 
 /* --- putreport.c --- */
 
@@ -120,7 +120,7 @@ struct put_report;
 
 /** put_report_open - as perf_writer_open; side is connected. */
 struct put_report *put_report_open(const struct put_args *args,
-                                   const struct put_endpoint *side, char *why,
+                                   const struct put_endpoint *endpoint, char *why,
                                    size_t why_bytes);
 void put_report_add(struct put_report *r, const struct put_result *result);
 /** put_report_finish - false: why[] has the sentence. */

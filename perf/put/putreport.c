@@ -12,7 +12,7 @@
 
 struct put_report {
     const struct put_args *args;
-    const struct put_endpoint *side;
+    const struct put_endpoint *endpoint;
     struct trib_route route;
     struct perf_output out;
 };
@@ -20,7 +20,7 @@ struct put_report {
 /* The transport that "auto" became. */
 static const char *transport_text(const struct put_report *r)
 {
-    const char *text = r->side->setup.transport;
+    const char *text = r->endpoint->setup.transport;
     return trib_text_is_auto(text) ? r->route.name : text;
 }
 
@@ -35,8 +35,8 @@ static void table_open(const struct put_report *r)
 {
     const struct put_args *args = r->args;
     printf("put over %s, depth %d, %s, %s to %s, tributary %s\n", transport_text(r),
-           args->depth, args->bidirectional ? "both ways" : "one way", r->side->me.host,
-           r->side->other.host, trib_version());
+           args->depth, args->bidirectional ? "both ways" : "one way",
+           r->endpoint->me.host, r->endpoint->other.host, trib_version());
     if (args->latency)
         puts("times are one way: half of a round trip");
     printf("%10s", "size");
@@ -111,7 +111,8 @@ static void csv_row(const struct put_report *r, const struct put_result *p)
         fprintf(f, ",%.0f", p->wrong);
     else
         fputc(',', f);
-    fprintf(f, ",%s,%s,%s\n", r->side->me.host, r->side->other.host, trib_version());
+    fprintf(f, ",%s,%s,%s\n", r->endpoint->me.host, r->endpoint->other.host,
+            trib_version());
 }
 
 /* --- json --- */
@@ -144,15 +145,15 @@ static json_t *json_all(const struct put_report *r)
     json_t *about =
         json_pack("{s:s, s:s, s:i, s:s, s:b, s:s, s:s, s:s}", "command", "put",
                   "transport", transport_text(r), "depth", args->depth, "ways",
-                  ways(args), "check", args->check, "client", r->side->me.host,
-                  "server", r->side->other.host, "latency", "half of a round trip");
+                  ways(args), "check", args->check, "client", r->endpoint->me.host,
+                  "server", r->endpoint->other.host, "latency", "half of a round trip");
     return perf_output_document(&r->out, args->argc, args->argv, about);
 }
 
 /* --- the whole --- */
 
 struct put_report *put_report_open(const struct put_args *args,
-                                   const struct put_endpoint *side, char *why,
+                                   const struct put_endpoint *endpoint, char *why,
                                    size_t why_bytes)
 {
     struct put_report *r = calloc(1, sizeof(*r));
@@ -161,8 +162,8 @@ struct put_report *put_report_open(const struct put_args *args,
         return NULL;
     }
     r->args = args;
-    r->side = side;
-    side->t->ops->route(side->t, !side->server, &r->route);
+    r->endpoint = endpoint;
+    endpoint->t->ops->route(endpoint->t, !endpoint->server, &r->route);
     if (!perf_output_open(&r->out, args->csv, args->json, why, why_bytes)) {
         free(r);
         return NULL;

@@ -16,9 +16,9 @@
 #define CHECK_ROUNDS 3
 #define WARM_SECONDS 5e-3 /* of a stream from which a rate can be told */
 
-static uint64_t deadline_of(const struct put_endpoint *side)
+static uint64_t deadline_of(const struct put_endpoint *endpoint)
 {
-    return trib_deadline_ms(side->cfg->timeout_ms);
+    return trib_deadline_ms(endpoint->cfg->timeout_ms);
 }
 
 /* The figures of a phase; a server only fills in its counters. */
@@ -28,20 +28,20 @@ struct measured {
     double cpu_s;
 };
 
-static trib_status_t run(struct put_endpoint *side, struct measured *m)
+static trib_status_t run(struct put_endpoint *endpoint, struct measured *m)
 {
     double before = perf_cpu_seconds();
     trib_status_t status = TRIB_OK;
 
-    switch ((enum put_phase_kind)side->phase.kind) {
+    switch ((enum put_phase_kind)endpoint->phase.kind) {
     case PUT_PINGPONG:
-        status = put_pingpong(side, side->phase.n, m->seconds);
+        status = put_pingpong(endpoint, endpoint->phase.n, m->seconds);
         break;
     case PUT_STREAM:
-        status = put_stream(side, side->phase.n, &m->took);
+        status = put_stream(endpoint, endpoint->phase.n, &m->took);
         break;
     case PUT_VERIFY:
-        status = put_verify(side, side->phase.n);
+        status = put_verify(endpoint, endpoint->phase.n);
         break;
     }
     m->cpu_s = perf_cpu_seconds() - before;
@@ -50,32 +50,33 @@ static trib_status_t run(struct put_endpoint *side, struct measured *m)
 
 /* --- server --- */
 
-static trib_status_t obey(struct put_endpoint *side, const struct put_phase *phase)
+static trib_status_t obey(struct put_endpoint *endpoint, const struct put_phase *phase)
 {
     struct measured m = {0};
-    trib_status_t status = put_endpoint_begin(side, phase);
+    trib_status_t status = put_endpoint_begin(endpoint, phase);
 
     if (status == TRIB_OK)
-        status = put_wire_send(&side->wire, PUT_READY, NULL, 0, deadline_of(side));
+        status =
+            put_wire_send(&endpoint->wire, PUT_READY, NULL, 0, deadline_of(endpoint));
     if (status == TRIB_OK)
-        status = run(side, &m);
+        status = run(endpoint, &m);
     if (status != TRIB_OK)
         return status;
-    struct put_outcome outcome = {.cpu_s = m.cpu_s, .wrong = side->wrong};
-    return put_wire_send(&side->wire, PUT_RESULT, &outcome, sizeof(outcome),
-                         deadline_of(side));
+    struct put_outcome outcome = {.cpu_s = m.cpu_s, .wrong = endpoint->wrong};
+    return put_wire_send(&endpoint->wire, PUT_RESULT, &outcome, sizeof(outcome),
+                         deadline_of(endpoint));
 }
 
-trib_status_t put_serve(struct put_endpoint *side)
+trib_status_t put_serve(struct put_endpoint *endpoint)
 {
     for (;;) {
         struct put_phase phase;
         enum put_kind kind;
         trib_status_t status =
-            put_wire_receive_any(&side->wire, &kind, &phase, deadline_of(side));
+            put_wire_receive_any(&endpoint->wire, &kind, &phase, deadline_of(endpoint));
         if (status != TRIB_OK || kind == PUT_END)
             return status;
-        status = obey(side, &phase);
+        status = obey(endpoint, &phase);
         if (status != TRIB_OK)
             return status;
     }
@@ -84,26 +85,28 @@ trib_status_t put_serve(struct put_endpoint *side)
 /* --- client --- */
 
 /* One phase on both sides; wrong bytes and processor time of both. */
-static trib_status_t command(struct put_endpoint *side, const struct put_phase *phase,
-                             struct measured *m, double *wrong)
+static trib_status_t command(struct put_endpoint *endpoint,
+                             const struct put_phase *phase, struct measured *m,
+                             double *wrong)
 {
     struct put_outcome there;
-    trib_status_t status = put_endpoint_begin(side, phase);
+    trib_status_t status = put_endpoint_begin(endpoint, phase);
 
     if (status == TRIB_OK)
-        status = put_wire_send(&side->wire, PUT_PHASE, phase, sizeof(*phase),
-                               deadline_of(side));
+        status = put_wire_send(&endpoint->wire, PUT_PHASE, phase, sizeof(*phase),
+                               deadline_of(endpoint));
     if (status == TRIB_OK)
-        status = put_wire_receive(&side->wire, PUT_READY, NULL, 0, deadline_of(side));
+        status = put_wire_receive(&endpoint->wire, PUT_READY, NULL, 0,
+                                  deadline_of(endpoint));
     if (status == TRIB_OK)
-        status = run(side, m);
+        status = run(endpoint, m);
     if (status == TRIB_OK)
-        status = put_wire_receive(&side->wire, PUT_RESULT, &there, sizeof(there),
-                                  deadline_of(side));
+        status = put_wire_receive(&endpoint->wire, PUT_RESULT, &there, sizeof(there),
+                                  deadline_of(endpoint));
     if (status != TRIB_OK)
         return status;
     m->cpu_s += there.cpu_s;
-    *wrong += (double)side->wrong + (double)there.wrong;
+    *wrong += (double)endpoint->wrong + (double)there.wrong;
     return TRIB_OK;
 }
 
@@ -113,16 +116,16 @@ static uint64_t as_many(double seconds_each, double most)
     return (uint64_t)fmin(fmax(n, AUTO_LEAST), most);
 }
 
-static trib_status_t pingpong(struct put_endpoint *side, struct put_phase phase,
+static trib_status_t pingpong(struct put_endpoint *endpoint, struct put_phase phase,
                               struct perf_summary *us, double *wrong)
 {
     struct measured m = {.seconds = calloc(phase.n, sizeof(double))};
 
     if (m.seconds == NULL)
-        return trib_fail(&side->err, TRIB_ERR_NO_MEMORY,
+        return trib_fail(&endpoint->err, TRIB_ERR_NO_MEMORY,
                          "no memory for %llu samples: lower --iters",
                          (unsigned long long)phase.n);
-    trib_status_t status = command(side, &phase, &m, wrong);
+    trib_status_t status = command(endpoint, &phase, &m, wrong);
     for (uint64_t i = 0; status == TRIB_OK && i < phase.n; i++)
         m.seconds[i] *= 1e6;
     if (status == TRIB_OK)
@@ -131,26 +134,27 @@ static trib_status_t pingpong(struct put_endpoint *side, struct put_phase phase,
     return status;
 }
 
-static trib_status_t latency(struct put_endpoint *side, const struct put_args *args,
+static trib_status_t latency(struct put_endpoint *endpoint, const struct put_args *args,
                              struct put_phase phase, struct put_result *out)
 {
     phase.kind = PUT_PINGPONG;
     phase.n = phase.bytes > (1 << 20) ? 4 : 50;
-    trib_status_t status = pingpong(side, phase, &out->us, &out->wrong);
+    trib_status_t status = pingpong(endpoint, phase, &out->us, &out->wrong);
     phase.n = args->iters > 0 ? (uint64_t)args->iters
                               : as_many(2e-6 * out->us.p50, LATENCY_MOST);
-    return status == TRIB_OK ? pingpong(side, phase, &out->us, &out->wrong) : status;
+    return status == TRIB_OK ? pingpong(endpoint, phase, &out->us, &out->wrong)
+                             : status;
 }
 
 /* Warms up, with ever more writes, until they say how long one takes. */
-static trib_status_t estimate(struct put_endpoint *side, struct put_phase *phase,
+static trib_status_t estimate(struct put_endpoint *endpoint, struct put_phase *phase,
                               double *each_out, double *wrong)
 {
     struct measured m;
 
     for (phase->n = phase->depth;; phase->n *= 8) {
         memset(&m, 0, sizeof(m));
-        trib_status_t status = command(side, phase, &m, wrong);
+        trib_status_t status = command(endpoint, phase, &m, wrong);
         if (status != TRIB_OK)
             return status;
         *each_out = m.took / (double)phase->n;
@@ -159,18 +163,19 @@ static trib_status_t estimate(struct put_endpoint *side, struct put_phase *phase
     }
 }
 
-static trib_status_t bandwidth(struct put_endpoint *side, const struct put_args *args,
-                               struct put_phase phase, struct put_result *out)
+static trib_status_t bandwidth(struct put_endpoint *endpoint,
+                               const struct put_args *args, struct put_phase phase,
+                               struct put_result *out)
 {
     struct measured m = {0};
     double each;
 
     phase.kind = PUT_STREAM;
-    trib_status_t status = estimate(side, &phase, &each, &out->wrong);
+    trib_status_t status = estimate(endpoint, &phase, &each, &out->wrong);
     if (status != TRIB_OK)
         return status;
     phase.n = args->iters > 0 ? (uint64_t)args->iters : as_many(each, STREAM_MOST);
-    status = command(side, &phase, &m, &out->wrong);
+    status = command(endpoint, &phase, &m, &out->wrong);
     if (status != TRIB_OK)
         return status;
     double writes = (double)phase.n * (args->bidirectional ? 2 : 1);
@@ -182,17 +187,17 @@ static trib_status_t bandwidth(struct put_endpoint *side, const struct put_args 
     return TRIB_OK;
 }
 
-static trib_status_t verify(struct put_endpoint *side, struct put_phase phase,
+static trib_status_t verify(struct put_endpoint *endpoint, struct put_phase phase,
                             double *wrong)
 {
     struct measured m = {0};
 
     phase.kind = PUT_VERIFY;
     phase.n = CHECK_ROUNDS;
-    return command(side, &phase, &m, wrong);
+    return command(endpoint, &phase, &m, wrong);
 }
 
-trib_status_t put_measure(struct put_endpoint *side, const struct put_args *args,
+trib_status_t put_measure(struct put_endpoint *endpoint, const struct put_args *args,
                           size_t bytes, struct perf_progress *progress,
                           struct put_result *out)
 {
@@ -206,17 +211,17 @@ trib_status_t put_measure(struct put_endpoint *side, const struct put_args *args
     memset(out, 0, sizeof(*out));
     out->bytes = bytes;
     out->cpu_s_per_GB = (double)NAN;
-    side->progress = progress;
+    endpoint->progress = progress;
     if (args->check)
-        status = verify(side, phase, &out->wrong);
+        status = verify(endpoint, phase, &out->wrong);
     if (status == TRIB_OK && args->latency)
-        status = latency(side, args, phase, out);
+        status = latency(endpoint, args, phase, out);
     if (status == TRIB_OK && args->bandwidth)
-        status = bandwidth(side, args, phase, out);
+        status = bandwidth(endpoint, args, phase, out);
     if (status == TRIB_OK && args->check) /* once more after thousands of writes */
-        status = verify(side, phase, &out->wrong);
+        status = verify(endpoint, phase, &out->wrong);
     if (!args->check)
         out->wrong = (double)NAN;
-    side->progress = NULL;
+    endpoint->progress = NULL;
     return status;
 }

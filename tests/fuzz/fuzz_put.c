@@ -27,47 +27,48 @@ static void need(int condition)
         abort();
 }
 
-static trib_status_t hear_phase(struct put_endpoint *side, uint64_t deadline)
+static trib_status_t hear_phase(struct put_endpoint *endpoint, uint64_t deadline)
 {
     struct put_phase phase;
     enum put_kind kind = PUT_FAIL;
-    trib_status_t status = put_wire_receive_any(&side->wire, &kind, &phase, deadline);
+    trib_status_t status =
+        put_wire_receive_any(&endpoint->wire, &kind, &phase, deadline);
 
     if (status != TRIB_OK || kind == PUT_END)
         return status == TRIB_OK ? TRIB_ERR_ABORTED : status;
     need(kind == PUT_PHASE);
-    status = put_endpoint_begin(side, &phase);
+    status = put_endpoint_begin(endpoint, &phase);
     if (status != TRIB_OK)
         return status;
     fuzz_reached++;
-    need(side->slots >= 1 && side->slots <= PUT_SLOTS);
-    need(side->slots * side->stride <= AREA && phase.bytes < side->stride);
+    need(endpoint->slots >= 1 && endpoint->slots <= PUT_SLOTS);
+    need(endpoint->slots * endpoint->stride <= AREA && phase.bytes < endpoint->stride);
     return status;
 }
 
-static void converse(struct put_endpoint *side, int fd)
+static void converse(struct put_endpoint *endpoint, int fd)
 {
     uint64_t deadline = trib_deadline_ms(5000);
-    trib_status_t status = put_endpoint_hello(side, fd, "fuzz", deadline);
+    trib_status_t status = put_endpoint_hello(endpoint, fd, "fuzz", deadline);
 
     if (status == TRIB_OK) {
-        need(strlen(side->other.version) < sizeof(side->other.version));
-        need(strlen(side->other.host) < sizeof(side->other.host));
+        need(strlen(endpoint->other.version) < sizeof(endpoint->other.version));
+        need(strlen(endpoint->other.host) < sizeof(endpoint->other.host));
     }
     while (status == TRIB_OK) {
-        status = put_wire_said(&side->wire);
+        status = put_wire_said(&endpoint->wire);
         if (status == TRIB_OK)
-            status = hear_phase(side, deadline);
+            status = hear_phase(endpoint, deadline);
     }
-    need(memchr(side->err.text, 0, sizeof(side->err.text)) != NULL);
-    put_wire_close(&side->wire);
+    need(memchr(endpoint->err.text, 0, sizeof(endpoint->err.text)) != NULL);
+    put_wire_close(&endpoint->wire);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t memory[2 * AREA];
     struct trib_config cfg = {.timeout_ms = 1000};
-    struct put_endpoint side;
+    struct put_endpoint endpoint;
     int fds[2];
 
     if (size < 1 || size > STREAM_MAX)
@@ -75,11 +76,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     need(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     need(write(fds[1], data + 1, size - 1) == (ssize_t)size - 1);
     shutdown(fds[1], SHUT_WR);
-    put_endpoint_init(&side, data[0] & 1, &cfg, NULL);
-    snprintf(side.me.version, sizeof(side.me.version), "0.1.0"); /* the corpus' */
-    side.setup.area = AREA;
-    side.memory = memory;
-    converse(&side, fds[0]);
+    put_endpoint_init(&endpoint, data[0] & 1, &cfg, NULL);
+    snprintf(endpoint.me.version, sizeof(endpoint.me.version),
+             "0.1.0"); /* the corpus' */
+    endpoint.setup.area = AREA;
+    endpoint.memory = memory;
+    converse(&endpoint, fds[0]);
     close(fds[1]);
     return 0;
 }

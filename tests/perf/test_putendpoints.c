@@ -23,44 +23,44 @@ struct job {
     char said[2][512];
 };
 
-static trib_status_t be_client(struct job *job, struct put_endpoint *side)
+static trib_status_t be_client(struct job *job, struct put_endpoint *endpoint)
 {
-    snprintf(side->setup.transport, sizeof(side->setup.transport), "%s",
+    snprintf(endpoint->setup.transport, sizeof(endpoint->setup.transport), "%s",
              job->transport);
-    side->setup.area = put_area(job->bytes);
-    trib_status_t status = put_endpoint_open(side);
+    endpoint->setup.area = put_area(job->bytes);
+    trib_status_t status = put_endpoint_open(endpoint);
     if (status == TRIB_OK && job->rude) {
         struct put_phase phase = {
-            .kind = PUT_STREAM, .depth = 1, .bytes = side->setup.area, .n = 1};
+            .kind = PUT_STREAM, .depth = 1, .bytes = endpoint->setup.area, .n = 1};
         uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-        put_wire_send(&side->wire, PUT_PHASE, &phase, sizeof(phase), until);
-        return put_wire_receive(&side->wire, PUT_READY, NULL, 0, until);
+        put_wire_send(&endpoint->wire, PUT_PHASE, &phase, sizeof(phase), until);
+        return put_wire_receive(&endpoint->wire, PUT_READY, NULL, 0, until);
     }
     if (status == TRIB_OK)
-        status = put_measure(side, &job->args, job->bytes, NULL, &job->result);
-    return status == TRIB_OK
-               ? put_wire_send(&side->wire, PUT_END, NULL, 0, trib_deadline_ms(20000))
-               : status;
+        status = put_measure(endpoint, &job->args, job->bytes, NULL, &job->result);
+    return status == TRIB_OK ? put_wire_send(&endpoint->wire, PUT_END, NULL, 0,
+                                             trib_deadline_ms(20000))
+                             : status;
 }
 
 static int be_side(int rank, int size, void *arg)
 {
     struct job *job = arg;
-    struct put_endpoint side;
+    struct put_endpoint endpoint;
 
     (void)size;
-    put_endpoint_init(&side, rank == 1, &job->cfg, NULL);
-    trib_status_t status = put_endpoint_hello(&side, job->fds[rank], rank ? "C" : "S",
-                                          trib_deadline_ms(20000));
+    put_endpoint_init(&endpoint, rank == 1, &job->cfg, NULL);
+    trib_status_t status = put_endpoint_hello(
+        &endpoint, job->fds[rank], rank ? "C" : "S", trib_deadline_ms(20000));
     if (status == TRIB_OK && rank == 0)
-        status = be_client(job, &side);
+        status = be_client(job, &endpoint);
     if (status == TRIB_OK && rank == 1)
-        status = put_endpoint_open(&side);
+        status = put_endpoint_open(&endpoint);
     if (status == TRIB_OK && rank == 1)
-        status = put_serve(&side);
+        status = put_serve(&endpoint);
     job->status[rank] = status;
-    snprintf(job->said[rank], sizeof(job->said[rank]), "%s", side.err.text);
-    put_endpoint_close(&side);
+    snprintf(job->said[rank], sizeof(job->said[rank]), "%s", endpoint.err.text);
+    put_endpoint_close(&endpoint);
     return 0;
 }
 

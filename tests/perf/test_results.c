@@ -21,10 +21,10 @@ static void jain(void **state)
     assert_true(agg_jain(same, 0) == 1);
 }
 
-/* Two jobs of two workers, in the memory of a crew. */
+/* Two jobs of two workers, in the memory that they share. */
 struct rig {
     struct agg_args args;
-    struct agg_workers crew;
+    struct agg_workers workers;
     size_t sizes[1];
     struct agg_job_result jobs[2];
     struct agg_result result;
@@ -43,17 +43,17 @@ static void rig_open(struct rig *r)
     r->args.n_weights = 2;
     r->args.weights[0] = 1;
     r->args.weights[1] = 3;
-    r->crew.args = &r->args;
-    r->crew.shared =
+    r->workers.args = &r->args;
+    r->workers.shared =
         calloc(1, sizeof(struct agg_shared) + 4 * sizeof(struct agg_worker));
-    assert_non_null(r->crew.shared);
+    assert_non_null(r->workers.shared);
 }
 
 /* operations of 1 ms, and on worker 1 of 2 ms, in as many seconds */
 static void note(struct rig *r, int job, uint64_t operations, double seconds)
 {
     for (int rank = 0; rank < 2; rank++) {
-        struct agg_worker *w = agg_worker_at(&r->crew, job, rank);
+        struct agg_worker *w = agg_worker_at(&r->workers, job, rank);
         w->round = 1;
         w->operations = operations;
         w->elapsed_s = seconds;
@@ -75,7 +75,7 @@ static void sums_of_a_round(void **state)
     rig_open(&r);
     note(&r, 0, 100, 1);
     note(&r, 1, 300, 2);
-    agg_results(&r.crew, 1, 0.25, r.jobs, &r.result);
+    agg_results(&r.workers, 1, 0.25, r.jobs, &r.result);
     const double GB = 400 * 2 * 1000 * 1e-9;
     assert_int_equal(r.result.operations, 400);
     assert_true(r.result.seconds == 2);
@@ -92,7 +92,7 @@ static void sums_of_a_round(void **state)
     assert_true(r.result.jain_codec == 1);
     assert_int_equal(r.result.wrong, 0);
     assert_int_equal(r.result.lost + r.result.failed, 0);
-    free(r.crew.shared);
+    free(r.workers.shared);
 }
 
 static void what_is_wrong_or_lost(void **state)
@@ -103,14 +103,14 @@ static void what_is_wrong_or_lost(void **state)
     rig_open(&r);
     note(&r, 0, 10, 1);
     note(&r, 1, 10, 1);
-    agg_worker_at(&r.crew, 0, 1)->hash[9 % AGG_HASHES] = 78; /* its last result
+    agg_worker_at(&r.workers, 0, 1)->hash[9 % AGG_HASHES] = 78; /* its last result
                                                               * differs */
-    struct agg_worker *lost = agg_worker_at(&r.crew, 1, 0);
+    struct agg_worker *lost = agg_worker_at(&r.workers, 1, 0);
     lost->fell_back = 4;
     lost->wrong = 2;
     snprintf(lost->lost, sizeof(lost->lost), "no service");
     atomic_store(&lost->words, 2);
-    agg_results(&r.crew, 1, (double)NAN, r.jobs, &r.result);
+    agg_results(&r.workers, 1, (double)NAN, r.jobs, &r.result);
     assert_int_equal(r.jobs[0].wrong, 1);
     assert_int_equal(r.jobs[1].wrong, 2);
     assert_int_equal(r.result.wrong, 3);
@@ -118,7 +118,7 @@ static void what_is_wrong_or_lost(void **state)
     assert_int_equal(r.result.lost, 1);
     assert_string_equal(r.jobs[1].why, "no service");
     assert_true(isnan(r.result.tribd_cpu) && isnan(r.result.tribd_elements));
-    free(r.crew.shared);
+    free(r.workers.shared);
 }
 
 /* A job that failed before this round has nothing in it. */
@@ -130,18 +130,18 @@ static void a_job_that_failed(void **state)
     rig_open(&r);
     note(&r, 0, 10, 1);
     note(&r, 1, 10, 1);
-    struct agg_worker *w = agg_worker_at(&r.crew, 1, 1);
+    struct agg_worker *w = agg_worker_at(&r.workers, 1, 1);
     w->failed = true;
     snprintf(w->why, sizeof(w->why), "was ended");
     for (int rank = 0; rank < 2; rank++)
-        agg_worker_at(&r.crew, 1, rank)->round = 0;
-    agg_results(&r.crew, 1, 1, r.jobs, &r.result);
+        agg_worker_at(&r.workers, 1, rank)->round = 0;
+    agg_results(&r.workers, 1, 1, r.jobs, &r.result);
     assert_int_equal(r.result.operations, 10);
     assert_int_equal(r.result.failed, 1);
     assert_true(r.jobs[1].failed && r.jobs[1].operations == 0);
     assert_string_equal(r.jobs[1].why, "was ended");
     assert_true(r.result.jain == 0.5);
-    free(r.crew.shared);
+    free(r.workers.shared);
 }
 
 int main(void)
