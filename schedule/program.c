@@ -123,9 +123,9 @@ static void link_chunks(struct trib_program *p)
     for (uint32_t c = 0; c < p->n_chunks; c++)
         p->first[c] = TRIB_STEP_NO_DEP;
     for (uint32_t i = p->n_tasks; i-- > 0;) {
-        struct trib_task *t = &p->tasks[i];
+        const struct trib_task *t = &p->tasks[i];
         assert(t->chunk < p->n_chunks);
-        t->next = p->first[t->chunk];
+        p->next[i] = p->first[t->chunk];
         p->first[t->chunk] = i;
     }
 }
@@ -136,13 +136,13 @@ static void mark_finishers(struct trib_program *p)
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         struct trib_task *t = &p->tasks[i];
         if (t->kind == TRIB_TASK_SEND && (t->flags & TRIB_TASK_FORWARD))
-            for (uint32_t j = p->first[t->chunk]; j < i; j = p->tasks[j].next)
+            for (uint32_t j = p->first[t->chunk]; j < i; j = p->next[j])
                 if (p->tasks[j].kind == TRIB_TASK_COPY_IN)
                     p->tasks[j].flags |= TRIB_TASK_RELAYED;
         if (t->kind != TRIB_TASK_REDUCE)
             continue;
         bool finish = true;
-        for (uint32_t j = t->next; j != TRIB_STEP_NO_DEP; j = p->tasks[j].next) {
+        for (uint32_t j = p->next[i]; j != TRIB_STEP_NO_DEP; j = p->next[j]) {
             const struct trib_task *u = &p->tasks[j];
             if (u->kind == TRIB_TASK_REDUCE ||
                 (u->kind == TRIB_TASK_SEND && !(u->flags & TRIB_TASK_FINAL)))
@@ -166,6 +166,7 @@ trib_status_t trib_program_create(const struct trib_schedule *schedule,
     out->n_chunks = schedule->n_chunks;
     out->tasks = calloc(n, sizeof(*out->tasks));
     out->first = calloc(schedule->n_chunks, sizeof(*out->first));
+    out->next = calloc(n, sizeof(*out->next));
     out->members = calloc(n, sizeof(*out->members));
     out->edges = calloc((size_t)size, sizeof(*out->edges));
     w.task_of = calloc(n, sizeof(*w.task_of));
@@ -173,8 +174,8 @@ trib_status_t trib_program_create(const struct trib_schedule *schedule,
     w.own_sent = calloc(schedule->n_chunks, sizeof(*w.own_sent));
     w.edge_of = calloc((size_t)size, sizeof(*w.edge_of));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (out->tasks && out->first && out->members && out->edges && w.task_of &&
-        w.has_value && w.own_sent && w.edge_of) {
+    if (out->tasks && out->first && out->next && out->members && out->edges &&
+        w.task_of && w.has_value && w.own_sent && w.edge_of) {
         for (int p = 0; p < size; p++)
             w.edge_of[p] = -1;
         for (uint32_t i = 0; i < schedule->n_steps; i++)
@@ -196,6 +197,7 @@ void trib_program_free(struct trib_program *p)
 {
     free(p->tasks);
     free(p->first);
+    free(p->next);
     free(p->members);
     free(p->edges);
     memset(p, 0, sizeof(*p));

@@ -47,7 +47,6 @@ struct trib_task {
     uint32_t member;    /* REDUCE: index of the first; SEND: see service_sum.c */
     uint32_t chunk;
     uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
-    uint32_t next;    /* the next task of the same chunk, or TRIB_STEP_NO_DEP */
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
     uint32_t done;    /* rounds finished in this operation */
     uint32_t in_slot; /* SEND: rounds whose elements already are in the next slot */
@@ -103,6 +102,7 @@ struct trib_program {
                             * 0 */
     struct trib_task *tasks;
     uint32_t *first; /* [n_chunks] the first task of a chunk, or TRIB_STEP_NO_DEP */
+    uint32_t *next; /* [n_tasks] the next task of the same chunk, or TRIB_STEP_NO_DEP */
     struct trib_member *members;
     struct trib_edge *edges;
 };

@@ -82,7 +82,7 @@ bool trib_run_value_free_at_service(const struct trib_engine *e,
     if (t->done < first + run->value_rounds)
         return true;
     const uint32_t before = t->done - run->value_rounds;
-    for (uint32_t i = p->first[t->chunk]; i != TRIB_STEP_NO_DEP; i = p->tasks[i].next) {
+    for (uint32_t i = p->first[t->chunk]; i != TRIB_STEP_NO_DEP; i = p->next[i]) {
         const struct trib_task *u = &p->tasks[i];
         if (u->kind == TRIB_TASK_SEND &&
             (u->done <= before || !was_read(e, run, u, before)))

@@ -187,8 +187,8 @@ static void add_slots(struct trib_engine *e, struct trib_run *run,
     struct trib_program *p = &run->program;
     const uint32_t me = (uint32_t)(t - p->tasks);
 
-    for (uint32_t i = t->next; i != TRIB_STEP_NO_DEP && r->n_dst < TRIB_REDUCE_MAX_DST;
-         i = p->tasks[i].next) {
+    for (uint32_t i = p->next[me];
+         i != TRIB_STEP_NO_DEP && r->n_dst < TRIB_REDUCE_MAX_DST; i = p->next[i]) {
         struct trib_task *f = &p->tasks[i];
         struct trib_link *l = run->short_path->links[f->edge];
         if (f->kind != TRIB_TASK_SEND || f->dep != me || !l->mapped ||
@@ -214,7 +214,8 @@ static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_t
     r.stream = false;
     r.divisor = 0;
     r.weight = NULL;
-    if (t->next != TRIB_STEP_NO_DEP && k->bytes > TRIB_CELL_PAYLOAD)
+    if (run->program.next[t - run->program.tasks] != TRIB_STEP_NO_DEP &&
+        k->bytes > TRIB_CELL_PAYLOAD)
         add_slots(e, run, t, k, &r);
     if (n_src > TRIB_REDUCE_MAX_SRC) {
         r.n_src = 0;

@@ -359,8 +359,8 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
     struct trib_program *p = &run->program;
     uint32_t me = (uint32_t)(t - p->tasks);
 
-    for (uint32_t i = t->next; i != TRIB_STEP_NO_DEP && r->n_dst < TRIB_REDUCE_MAX_DST;
-         i = p->tasks[i].next) {
+    for (uint32_t i = p->next[me];
+         i != TRIB_STEP_NO_DEP && r->n_dst < TRIB_REDUCE_MAX_DST; i = p->next[i]) {
         struct trib_task *f = &p->tasks[i];
         if (f->kind != TRIB_TASK_SEND || f->dep != me ||
             t->done - f->done >= PLACED_ROUNDS)
