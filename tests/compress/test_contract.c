@@ -5,6 +5,8 @@
  */
 #include "tests/compress/vectors.h"
 
+#include "compress/stages.h"
+
 static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 63, 257, 1000, 4099, 20011};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
@@ -212,6 +214,27 @@ static void test_contraction(void **state)
     }
 }
 
+/* No element is off by more than its quantiser says, where nothing underflows. */
+static void test_rounding(void **state)
+{
+    enum { N = 5000 };
+    (void)state;
+    for (int t = 0; codec_text(t); t++) {
+        struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
+        const struct trib_stages *s = &b.codec->stages;
+        const double most = s->quantise->rounding ? s->quantise->rounding(b.codec) : 0;
+        float *x = vector_new(VECTOR_NORMAL, 12, N), *y = malloc(N * sizeof *y);
+        encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+        decode(&b, y);
+        for (int i = 0; i < N && most > 0 && !s->select->sparse; i++)
+            if (!s->transform->rotates && fabsf(x[i]) > 0x1p-14f)
+                assert_true(fabs((double)x[i] - (double)y[i]) <=
+                            most * fabs((double)x[i]));
+        free(x), free(y);
+        buffers_free(&b);
+    }
+}
+
 /* sum of what was sent + what is kept = sum of what came */
 static void test_feedback_conserves(void **state)
 {
@@ -409,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_unbiased),
         cmocka_unit_test(test_contraction),
+        cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_feedback_conserves),
         cmocka_unit_test(test_feedback_is_of_the_sum),
         cmocka_unit_test(test_marks_what_it_sends),
