@@ -69,7 +69,7 @@ const char *trib_transport_absent(const char *name)
 const struct trib_candidate trib_candidates[] = {
     {.ops = &trib_shm_ops, .id = 1, .maps = true},
 #if HAVE_VERBS
-    /* Who does not answer within 4 s is reached by another way. */
+    /* A peer that does not answer within 4 s is reached by another backend. */
     {.ops = &trib_verbs_ops,
      .id = 2,
      .ports = true,

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transport contract: one-sided, RDMA-shaped, bytes only.
+ * The transport contract: one-sided writes, shaped like RDMA, of bytes only.
  *
  * A transport connects this process (peer number `self`) with its peers, numbered
- * 0..size-1. Peers write into each other's registered regions; the last word about
- * a write is an event that carries 32 immediate bits.
+ * 0..size-1. Peers write into each other's registered regions. The last word about a
+ * write is an event that carries 32 immediate bits.
  *
- * What every backend guarantees, and tests/transport checks on all of them:
- *   - the bytes of a write are visible before its ARRIVED event
- *   - writes to one peer arrive in the order in which they were posted
- *   - back-pressure is TRIB_ERR_NO_RESOURCE, not a wait; poll, then try again. Memory
- *     that cannot be registered is another error: polling does not help
- *   - a dead peer becomes one PEER_LOST event within about 100 ms of a clean death and
- *     stop_timeout_ms of a stop, for every connected peer, also when nothing is posted
- *   - an address outside its region is refused with TRIB_ERR_RANGE
- *   - what comes from outside counts once its sender has proved that it has the job's
- *     secret, if there is one. So the first write to a peer may wait until that peer
- *     polls
+ * Every backend guarantees the following, and tests/transport checks it on all of them:
+ *   - The bytes of a write are visible before its ARRIVED event.
+ *   - Writes to one peer arrive in the order in which they were posted.
+ *   - Back-pressure is TRIB_ERR_NO_RESOURCE and not a wait: the caller polls and tries
+ *     again. Memory that cannot be registered is another error, as polling does not
+ *     help.
+ *   - A dead peer becomes one PEER_LOST event: about 100 ms after a clean death, and
+ *     stop_timeout_ms after a stop. This holds for every connected peer, even if
+ *     nothing is posted to it.
+ *   - A write outside its region is refused with TRIB_ERR_RANGE.
+ *   - If the job has a secret, nothing counts that comes from a sender that has not
+ *     proved to have it. So the first write to a peer may wait until that peer polls.
  *
- * Threads: one thread at a time uses a transport; but wait() may go on while another
- * thread uses it, and wake() may be called by any.
+ * Threads: one thread at a time uses a transport. As exceptions, wait() may go on while
+ * another thread uses the transport, and any thread may call wake().
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
@@ -38,23 +39,22 @@ struct trib_net_met;
 struct trib_heartbeat;
 struct trib_secret;
 
-/* Room for every candidate of "auto", the largest being four RDMA devices of a rank. A
- * blob is in frames, too: it costs a little with each operation. */
+/* Room for every candidate of "auto"; the largest is verbs with four RDMA devices of a
+ * rank. Frames carry blobs, so each byte of a blob costs a little per operation. */
 #define TRIB_ADDRESS_MAX 1792
 #define TRIB_BLOB_MAX 240
 #define TRIB_WHY_MAX 160
 
-/* The one immediate that no caller's write has: a transport's own words. */
+/* The immediate that is reserved for messages of the transports themselves. */
 #define TRIB_IMM_OWN UINT32_C(0xffffffff)
 
-/* How to connect to a transport, to be carried to peers as it is; once for each
- * rank. */
+/* The address of a transport. Each rank sends it to its peers unchanged, once. */
 struct trib_address {
     uint16_t len;
     uint8_t bytes[TRIB_ADDRESS_MAX];
 };
 
-/* An exported region, to be carried to peers as it is; also within frames. */
+/* An exported region. It is sent to peers unchanged, also inside frames. */
 struct trib_blob {
     uint16_t len;
     uint16_t mappable; /* a region that peers within load/store reach can map */
@@ -62,17 +62,17 @@ struct trib_blob {
 };
 
 enum trib_event_kind {
-    TRIB_EVENT_WRITE_DONE, /* the source of a write may change; token is the write's */
-    TRIB_EVENT_ARRIVED,    /* a peer's write is here */
-    TRIB_EVENT_PEER_LOST,  /* nothing more comes from or goes to this peer; writes to it
-                            * that are not done are dropped, without a WRITE_DONE */
+    TRIB_EVENT_WRITE_DONE, /* the source of the write with `token` may change */
+    TRIB_EVENT_ARRIVED,    /* a write of a peer has arrived */
+    TRIB_EVENT_PEER_LOST,  /* the connection with the peer is over; unfinished writes to
+                            * it are dropped, without a WRITE_DONE */
 };
 
 struct trib_event {
     enum trib_event_kind kind;
     int peer;
     uint32_t imm;   /* ARRIVED */
-    bool left;      /* PEER_LOST: of its own accord, by disconnect or close */
+    bool left;      /* PEER_LOST: the peer has left by disconnect or close */
     uint64_t len;   /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
@@ -121,14 +121,13 @@ struct trib_write {
     uint64_t token;
 };
 
-/* What a rank tells all others after it has seen their addresses. */
+/* Capabilities that a rank tells all others after it has seen their addresses. */
 enum {
-    TRIB_CAP_MAPS = 1, /* load/store reach to all peers is to be expected */
-    TRIB_CAP_BACKEND = 8,  /* from this bit on: for the same backend on the other
-                            * side */
+    TRIB_CAP_MAPS = 1, /* this rank expects load/store reach to all peers */
+    TRIB_CAP_BACKEND = 8, /* first of the bits that only the same backend reads */
 };
 
-/* A part of a dma-buf, and where it is mapped here. */
+/* A part of a dma-buf, and its mapping in this process. */
 struct trib_dmabuf {
     int fd;
     size_t offset; /* in the dma-buf */
@@ -136,14 +135,14 @@ struct trib_dmabuf {
     size_t len;
 };
 
-/* Memory that can still be registered. */
+/* The limit of memory that can still be registered. */
 struct trib_pinned_limit {
     size_t bytes;           /* SIZE_MAX: no limit but the host's memory */
     char why[TRIB_WHY_MAX]; /* limited: a clause, such as "process 4711 may lock 64K" */
     const char *cure;       /* limited: what to do, a literal */
 };
 
-/* By what a peer is reached. */
+/* The backend by which a peer is reached. */
 struct trib_route {
     const char *name;       /* of a backend, or "none" */
     char why[TRIB_WHY_MAX]; /* a clause, such as "same host" */
@@ -151,58 +150,65 @@ struct trib_route {
 };
 
 /*
- * Every slot is filled; trib_no_* below serve those that a backend cannot do.
+ * A backend fills every slot; the trib_no_* below serve operations that it does not
+ * have.
  *
- * devices    what it finds on this host now, for people: a line, "" for nothing to say;
- *            needs no open transport
- * open       make a transport; nothing is connected yet. Its parameters are read before
- *            anything is made (trib_params_parse): what that gives, if not TRIB_OK, it
- *            gives back
- * address    what a peer needs to connect to this one
- * reach      can this address be connected to, as far as that shows from here? Connects
- *            nothing, sends nothing, takes microseconds; the sentence says why not
- * room       memory that can still be registered, all that this process holds counted;
- *            near: where all peers are of this host. Nothing is connected yet
- * survey     the addresses of all peers [size] are known; caps_out is for all of them
- * settle     the caps of all peers [size]. Once both were called, before the first
- *            connect, the two ends of each pair make the same choices. Who knows that
- *            they do anyway can leave both out
- * route      by what a peer is, or would be, reached, and why by that
- * connect    make `peer` reachable; idempotent; cheap when done before
- * disconnect leave a peer cleanly: it gets PEER_LOST, `left` set, unless it has left,
- *            too
- * leave      disconnect all peers whose entry in which[size] is true, NULL: all. The
- *            farewells go out together, under one deadline: peers that answer nothing
- *            cost no more time than one of them
- * alloc      memory that peers reach best, zero, 4096-aligned; registered as a region
- * alloc_user the same for the user's data, which can be copied on its way to peers that
- *            cannot reach it: none of them is reached another way for its sake
- * reg        register memory of the caller
- * reg_dmabuf the same for memory that a device has exported as a dma-buf, and that is
- * mapped
- *            at ptr; fd may be closed afterwards. Who needs the mapping alone takes reg
- * discard    give the pages of memory of alloc back now, though peers still map them:
- *            nobody reads it any more; dereg follows. Not called, dereg gives them back
- *            once the last peer has released them
- * export     describe a region; the blob is valid while the region is
- * import     make a peer's exported region a target; connect(peer) came before. How
- *            long the region is the peer alone says: see trib_transport_import
- * length     bytes of a remote region, as its peer has said; a write beyond is refused,
- *            and where it is mapped they were found to be there
- * stale      has the peer freed this memory? May be false though it has
- * map        load/store reach: a pointer to the remote's first byte, or NULL; len_out,
- *            if not NULL, becomes the bytes there, which were found to be there
- * write      post a write; returns at once
- * poll       harvest up to max events, never blocks; also where liveness is looked at
- * descriptor of this transport: once armed it is readable when a wait would end, so
- * that
- *            one sleep can wait for several; -1: there is none. wait(0) then ends what
- *            arm began. Asked once, before the first arm
- * arm, wait  sleep: arm(), look once more for work, then wait(timeout); wait returns at
- *            an arrival, a wake() or after timeout_us; spurious returns are allowed.
- *            A wake that comes while arming may be missed: keep timeout_us <= 1000
- * wake       end `peer`'s wait (after a store through map()); cheap when it does not
- *            sleep. peer == self ends the own wait, from another thread
+ * devices       writes one line for people about the devices on this host now, or "".
+ *               Needs no open transport.
+ * open          makes a transport; nothing is connected yet. The backend reads its
+ *               parameters before it makes anything (trib_params_parse), and returns
+ *               that status if it is not TRIB_OK.
+ * address       writes the address that a peer needs to connect to this rank.
+ * reach         tells whether the address can be connected to, as far as this host
+ *               knows. Connects and sends nothing, takes microseconds; the sentence of
+ *               the error says why not.
+ * pinned_limit  writes the memory that can still be registered, less what this process
+ *               holds already. near: all peers are on this host. Comes before connect.
+ * caps          gets the addresses of all peers [size], and writes the capabilities of
+ *               this rank, which the caller sends to all peers.
+ * agree         gets the capabilities of all peers [size]. After caps and agree, before
+ *               the first connect, both ends of each pair make the same choices. A
+ *               caller whose ranks choose alike anyway may leave both out.
+ * route         writes the backend that reaches a peer, or would, and the reason.
+ * connect       makes `peer` reachable. Idempotent, and cheap if done before.
+ * disconnect    leaves a peer cleanly: the peer gets PEER_LOST with `left` set, unless
+ *               it has left, too.
+ * leave         disconnects all peers whose entry in which[size] is true; NULL: all.
+ *               The farewells share one deadline, so that silent peers together cost no
+ *               more time than one of them.
+ * alloc         allocates zeroed, 4096-aligned memory that peers reach best, and
+ *               registers it.
+ * alloc_user    does the same for the user's data, which may be copied on its way to
+ *               peers that cannot reach it: no peer changes its route for such memory.
+ * reg           registers memory of the caller.
+ * reg_dmabuf    registers memory that a device has exported as a dma-buf and that is
+ *               mapped at ptr; fd may be closed afterwards. A backend that needs only
+ *               the mapping uses reg.
+ * release_pages gives the pages of alloc'ed memory back to the kernel, although peers
+ *               still map them. Nobody reads the memory afterwards, and dereg follows.
+ *               Without this call dereg frees the pages once the last peer has released
+ *               them.
+ * export        writes the blob of a region, which is valid as long as the region.
+ * import        makes a peer's exported region a target; connect(peer) comes before.
+ *               Only the peer vouches for the length: see trib_transport_import.
+ * length        returns the bytes of a remote region, as its peer has told. A write
+ *               beyond them is refused. A mapped region was found to have them.
+ * stale         true if the peer has freed this memory. May be false though it has.
+ * map           returns a pointer to the first byte of a remote region for loads and
+ *               stores, or NULL; len_out, if not NULL, receives the length, which was
+ *               found to be there.
+ * write         posts a write and returns at once.
+ * poll          harvests up to max events and never blocks. Also checks liveness.
+ * event_fd      returns a descriptor that, once armed, is readable when a wait would
+ *               end, so that one sleep can wait for several transports; -1: none.
+ *               wait(0) then ends what arm began. Called once, before the first arm.
+ * arm, wait     sleep: the caller calls arm(), looks once more for work, then calls
+ *               wait(timeout). wait returns at an arrival, a wake() or after
+ *               timeout_us; spurious returns are allowed. A wake that comes while
+ *               arming may be missed, so timeout_us should be at most 1000.
+ * wake          ends `peer`'s wait (after a store through map()); cheap if the peer
+ *               does not sleep. peer == self ends this rank's own wait, from another
+ *               thread.
  */
 struct trib_transport_ops {
     const char *name;
@@ -259,7 +265,7 @@ struct trib_transport_ops {
     void (*wake)(struct trib_transport *t, int peer);
 };
 
-/* What a backend puts into the slots that it has no use for. */
+/* Operations for the slots that a backend has no use for. */
 void trib_no_devices(char *text, size_t bytes);
 void trib_no_pinned_limit(struct trib_transport *t, bool near,
                           struct trib_pinned_limit *out);
@@ -280,7 +286,7 @@ void trib_no_arm(struct trib_transport *t);
 /**
  * trib_transports - the backends in order of preference, NULL at the end.
  *
- * The only place that knows which are built in.
+ * No other file knows which backends are built in.
  */
 extern const struct trib_transport_ops *const trib_transports[];
 
@@ -293,13 +299,13 @@ static inline bool trib_transport_links(const struct trib_transport_ops *ops)
     return !ops->composite && !ops->one_process;
 }
 
-/* A backend that this build is without. */
+/* A backend that is not in this build. */
 struct trib_absent {
     const char *name;
     const char *cure; /* a clause, such as "install libucx-dev and build it again" */
 };
 
-/** trib_absents - such backends, a NULL name at the end. */
+/** trib_absents - the backends that are not in this build, a NULL name at the end. */
 extern const struct trib_absent trib_absents[];
 
 /** trib_transport_absent - the cure of a backend that this build is without; else
@@ -307,8 +313,8 @@ extern const struct trib_absent trib_absents[];
 const char *trib_transport_absent(const char *name);
 
 /**
- * trib_transport_check - does trib_transport_open know all names and parameters in a
- * text? Nothing is opened.
+ * trib_transport_check - check all names and parameters of a text for
+ * trib_transport_open. Nothing is opened.
  *
  * errors   those of trib_transport_open for unknown names and parameters
  */

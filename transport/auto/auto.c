@@ -75,7 +75,8 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
     char text[96 + TRIB_NET_TEXT_BYTES];
 
     part.err = &c->inner_err;
-    /* Who has no socket for it has none for what needs it, and says so below. */
+    /* If there is no socket for heartbeats there is none for the inners that need them;
+     * these say so below. */
     if (trib_heartbeat_open(&part, TRIB_AUTO, (int)params->port, (int)params->ports,
                         &c->heartbeat) != TRIB_OK)
         trib_error_clear(&c->inner_err);
@@ -158,7 +159,7 @@ static bool is_mixed(const struct choosing *c, const struct auto_peer *p)
     return ((p->heard ? p->heard : p->choices) & ~own) != 0;
 }
 
-/* What was written gets there before words of farewell by other ways do. */
+/* Writes of one inner reach the peer before the farewells of the other inners. */
 static void leave_mixed(struct choosing *c)
 {
     for (int r = 0; c->peers && r < c->size; r++) {
@@ -264,7 +265,8 @@ static void leave_by(struct choosing *c, int i, const bool *which, bool *those)
     c->inners[i].t->ops->leave(c->inners[i].t, those);
 }
 
-/* As auto_disconnect: for each peer first the inner that has what was written. */
+/* The order is that of auto_disconnect: for each peer the inner that carried its writes
+ * comes first. */
 static void auto_leave(struct trib_transport *t, const bool *which)
 {
     struct choosing *c = choosing_of(t);
@@ -371,7 +373,7 @@ static int report_losses(struct choosing *c, uint64_t begin, struct trib_event *
 
     for (int r = 0; r < c->size && n < max && c->n_going; r++) {
         struct auto_peer *p = &c->peers[r];
-        /* What it wrote another way may still be on that. */
+        /* Writes of the peer over another inner may still be under way there. */
         if (p->state != AUTO_PEER_GOING ||
             (is_mixed(c, p) && begin < p->lost_at + GOING_MS * UINT64_C(1000000)))
             continue;
@@ -419,7 +421,7 @@ static int n_open(const struct choosing *c)
     return n;
 }
 
-/* Where there are several, one sleep is for all, if each has a descriptor. */
+/* If there are several inners and each has an event_fd, one sleep serves all. */
 static void ask_descriptors(struct choosing *c)
 {
     c->asked = true;
@@ -460,7 +462,7 @@ static void auto_wait(struct trib_transport *t, int timeout_us)
 
     if (c->n_sleep && timeout_us > 0) {
         memcpy(sleep, c->sleep, sizeof(sleep)); /* two threads may be here */
-        /* What cannot be waited for together is waited for in turn. */
+        /* Inners without an event_fd are waited for in turn. */
         const int found = ppoll(sleep, (nfds_t)c->n_sleep, &ts, NULL);
         each = found < 0 && errno != EINTR ? SLICE_US : 0;
     } else if (n > 1) {

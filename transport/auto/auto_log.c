@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an inner transport says, and heartbeats that no inner transport needs. */
+/* The log of an inner transport, and the end of heartbeats that no inner transport
+ * needs. */
 #include "base/error.h"
 #include "transport/auto/auto.h"
 #include "transport/common/heartbeat.h"

@@ -18,8 +18,8 @@ static bool in_use(const struct choosing *c, int i)
     return c->inners[i].t && (c->used & auto_bit(&c->inners[i]));
 }
 
-/* Of the first choice for each kind of pair: whether all of these have the same, survey
- * will tell. */
+/* The limit is that of the first choice for each kind of pair; caps() tells later
+ * whether all ranks have this choice. */
 void trib_auto_pinned_limit(struct trib_transport *t, bool near,
                             struct trib_pinned_limit *out)
 {

@@ -97,7 +97,7 @@ static bool is_this_process(const struct choosing *c, const struct auto_address 
     return a->pid == c->me.pid && a->boot == c->me.boot && a->space == c->me.space;
 }
 
-/* What maps is no choice for a peer. */
+/* A backend that maps memory is no choice for a peer that cannot map. */
 static void without_maps(const struct choosing *c, struct auto_peer *p)
 {
     for (int i = 0; i < c->n_inners; i++)
@@ -193,7 +193,8 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
     }
 }
 
-/* Where registering is worth its price: it is cheap, or somebody's first choice. */
+/* True if registering with this inner is worth its price: it is cheap, or the first
+ * choice for some peer. */
 static uint16_t worth_using(const struct choosing *c)
 {
     uint16_t used = 0;

@@ -38,7 +38,7 @@ struct trib_handout;
 /* How long an asker waits for an answer, in all. */
 #define TRIB_HANDOUT_MS 5000
 
-/* What belongs to a key. */
+/* The descriptors of one key. */
 struct trib_handout_fds {
     int memory;
     int bell; /* the end of a socket by which its owner is woken; -1: none */
@@ -76,7 +76,7 @@ bool trib_handout_asked(const struct trib_handout *handout);
 /** trib_handout_serve - start the thread that answers; harmless when done before. */
 trib_status_t trib_handout_serve(struct trib_handout *handout, struct trib_error *err);
 
-/* Of whom memory is asked. */
+/* The process that owns the memory. */
 struct trib_handout_owner {
     uint32_t name;            /* trib_handout_name of its socket; 0: it has none */
     int pid;                  /* its process, as its address says */

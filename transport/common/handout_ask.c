@@ -43,8 +43,8 @@ static trib_status_t wrong_user(const struct trib_handout_owner *o, uid_t uid,
         o->pid, (unsigned)uid, (unsigned)wanted);
 }
 
-/* What the socket's name and the process number say came from outside: the kernel says
- * who listens there. */
+/* The name of the socket and the process number came from outside, so the kernel is
+ * asked who listens there. */
 static trib_status_t check_owner(const struct trib_handout_owner *o, int fd,
                                  struct trib_error *err)
 {
@@ -124,7 +124,7 @@ trib_status_t trib_handout_knock(const struct trib_handout_owner *o,
                : status;
 }
 
-/* What came of the descriptors: never more than fit, which the kernel closes. */
+/* The descriptors that came. The kernel closes those that do not fit. */
 static void take_descriptors(struct msghdr *m, int fds[TRIB_HANDOUT_FDS])
 {
     for (int i = 0; i < TRIB_HANDOUT_FDS; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What both ends of a handout's socket know: for handout.c and handout_ask.c. */
+/* The protocol of a handout's socket, shared by handout.c and handout_ask.c. */
 #ifndef TRANSPORT_COMMON_HANDOUT_WIRE_H
 #define TRANSPORT_COMMON_HANDOUT_WIRE_H
 

@@ -150,7 +150,8 @@ static void send_heartbeat(struct trib_heartbeat *p, struct beat *b, uint64_t ke
     }
 }
 
-/* By the clock: several pulses of this process may ask one of the peer's. */
+/* Numbers follow the clock, because several heartbeats of this process may ask the same
+ * one of the peer. */
 static uint64_t next_number(const struct watched *w)
 {
     uint64_t now = trib_now_ns();
@@ -239,7 +240,8 @@ static bool says_closed(struct msghdr *m)
     return false;
 }
 
-/* What the network returned; also what nobody wants to know must be taken. */
+/* Reads all errors that the network returned; unread ones would keep the socket
+ * readable. */
 static void take_returned(struct trib_heartbeat *p)
 {
     for (int i = 0; i < TAKE_AT_ONCE; i++) {
@@ -382,7 +384,7 @@ static void release(struct trib_heartbeat *p)
     free(p);
 }
 
-/* Where the kernel does not, silence tells, later. */
+/* If the kernel returns no errors, the time-out tells, later. */
 static void ask_for_refusals(const struct trib_net_port *port)
 {
     int yes = 1;

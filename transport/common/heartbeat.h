@@ -25,7 +25,7 @@ struct trib_net_choice;
 struct trib_transport_opts;
 struct trib_heartbeat;
 
-/* Where the heart of a peer beats. */
+/* The heartbeat socket of a peer. */
 struct trib_heartbeat_peer {
     uint8_t ip[16]; /* the one by which the backend reaches it; IPv4 is mapped */
     uint16_t port; /* of its trib_heartbeat_port */

@@ -42,7 +42,7 @@ struct trib_ip_address {
 };
 static_assert(sizeof(struct trib_ip_address) <= TRIB_ADDRESS_MAX, "address");
 
-/* What watching a peer takes; every backend over IP has these in its address. */
+/* The data for watching a peer; every backend over IP carries them in its address. */
 struct trib_ip_identity {
     struct trib_process who;
     uint16_t heartbeat_port;

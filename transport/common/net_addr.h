@@ -70,7 +70,7 @@ struct trib_net_list {
     uint8_t bytes[254]; /* of each address 4 (IPv4) or 16, and which of both */
 };
 
-/* What a transport knows of networks, for all of its peers. */
+/* The networks of a transport, for all of its peers. */
 struct trib_net_ways {
     struct trib_net_choice choice;
     struct trib_net_met met;
@@ -98,7 +98,7 @@ bool trib_net_list_put(struct trib_net_list *list, const uint8_t ip[16]);
  * ends where it does not. */
 int trib_net_list_get(const struct trib_net_list *list, uint8_t (*ip_out)[16], int max);
 
-/* Where a process listens. */
+/* The listener of a peer. */
 struct trib_net_place {
     const struct trib_net_list *list;
     uint16_t port;
@@ -106,7 +106,7 @@ struct trib_net_place {
     bool apart; /* certainly of another host */
 };
 
-/* By what it was reached, or why it was not. */
+/* The address that answered, or the reason why none did. */
 struct trib_net_found {
     uint8_t ip[16];
     char at[TRIB_NET_AT_BYTES]; /* -1: "10.0.0.1 (No route to host), fd77::1 and 3

@@ -34,7 +34,7 @@ trib_status_t trib_net_ways_init(struct trib_net_ways *ways, const char *owner,
     return trib_net_choose(owner, text, &ways->choice, err);
 }
 
-/* What is offered ------------------------------------------------------------------ */
+/* Offered addresses ---------------------------------------------------------------- */
 
 bool trib_net_list_put(struct trib_net_list *list, const uint8_t ip[16])
 {
@@ -105,7 +105,7 @@ void trib_net_offer(const struct trib_net_ways *ways, const char *owner,
                  out->n, left, owner, owner);
 }
 
-/* What is tried -------------------------------------------------------------------- */
+/* Attempts to connect -------------------------------------------------------------- */
 
 /* In the order in which they are tried. */
 enum kind { MET, LIKED, SUBNET, OTHER, LINK, LAST };
@@ -232,7 +232,8 @@ static void collect(struct search *s, const struct trib_net_place *place)
         s->n--;
 }
 
-/* Where it was tried; and why not, where that is not what errno is to say. */
+/* Lists the addresses that were tried, each with its error if that differs from
+ * errno. */
 static void say_at(const struct way *way, const struct trib_dial_to *to, int n,
                    struct trib_net_found *out)
 {
@@ -270,7 +271,7 @@ static int dial_ways(const struct way *way, int n, uint16_t port,
     return fd;
 }
 
-/* What a host sends to itself goes by its loopback interface, whatever the address. */
+/* Packets of a host to itself take its loopback interface, whatever the address. */
 static int dial_here(const struct way *way, int n, uint16_t port,
                      struct trib_net_found *out)
 {
@@ -284,7 +285,7 @@ static int dial_here(const struct way *way, int n, uint16_t port,
     return fd;
 }
 
-/* What is learnt for the next peer. */
+/* Remembers for the next peer which address worked. */
 static void learn(struct search *s, const struct trib_net_found *out)
 {
     bool met = false;

@@ -22,7 +22,7 @@ struct trib_write;
 #define TRIB_TABLE_INDEX_BITS 16
 #define TRIB_TABLE_ROWS_MAX (1u << TRIB_TABLE_INDEX_BITS)
 
-/* What a trib_region of such a backend is. */
+/* The trib_region of such a backend. */
 struct trib_table_region {
     uint32_t id; /* index of its row and a generation: a row's next region has
                   * another */
@@ -31,7 +31,7 @@ struct trib_table_region {
     bool allocated; /* the table's own memory */
 };
 
-/* What a trib_remote is: a peer's region, imported. */
+/* The trib_remote of such a backend: an imported region of a peer. */
 struct trib_table_remote {
     int peer;
     uint32_t region; /* the peer's id */
@@ -49,7 +49,7 @@ struct trib_region_table {
     LIST_HEAD(, trib_table_remote) remotes;
 };
 
-/* Whose an exported region is: magic of the backend, key of the rank. */
+/* The owner of an exported region: magic of the backend, key of the rank. */
 struct trib_table_stamp {
     uint32_t magic;
     uint64_t key;

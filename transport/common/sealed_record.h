@@ -31,7 +31,7 @@ struct trib_error;
 #define TRIB_RECORD_MAGIC UINT32_C(0x53627254) /* "TrbS" */
 #define TRIB_RECORD_TAG 16
 #define TRIB_RECORD_STATE 512 /* bytes that libsodium keeps of an AES key */
-/* As many records of 64 KiB under one key are far below what AES-GCM bears. */
+/* This number of records of 64 KiB under one key is far below the limit of AES-GCM. */
 #define TRIB_RECORDS_PER_KEY (UINT64_C(1) << 22)
 
 struct trib_record_head {

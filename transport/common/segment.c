@@ -52,7 +52,8 @@ static size_t round_up(size_t n, size_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* Of a segment of len bytes: whole pages, large or small, and the trailer. */
+/* The mapped length of a segment of len bytes: whole pages, large or small, and the
+ * trailer. */
 static size_t map_len_of(size_t len)
 {
     return round_up(len, len >= HUGE ? HUGE : PAGE) + PAGE;
@@ -189,7 +190,7 @@ static trib_status_t open_in_proc(const struct trib_segment_id *id, int pid,
     return TRIB_OK;
 }
 
-/* Of a process of the same user. */
+/* The owner is a process of the same user. */
 static trib_status_t ask(const struct trib_segment_id *id, int pid, int *fd_out,
                          struct trib_error *err)
 {

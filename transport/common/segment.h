@@ -41,7 +41,8 @@ struct trib_segment {
     bool counted; /* this mapping is the owner's own: the last user unmaps it */
 };
 
-/* What a peer needs, besides the owner's process. Carried inside blobs. */
+/* The name of a segment for peers, besides the owner's process; carried inside
+ * blobs. */
 struct trib_segment_id {
     uint64_t key;
     uint64_t map_len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all decorators share, the simplest of them, and the list.
+ * The part that all decorators share: operations that forward to the transport inside.
  */
 #include "transport/decorators/decorator.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decorators: transports that wrap a transport, for looking inside and for making
- * trouble.
+ * Decorators: transports around another transport, which trace it or inject faults.
  */
 #ifndef TRANSPORT_DECORATORS_DECORATORS_H
 #define TRANSPORT_DECORATORS_DECORATORS_H

@@ -166,7 +166,7 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
     if (!p->posted)
         return trib_fail(loop->err, TRIB_ERR_NO_MEMORY, "out of memory");
     struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
-    /* Of this very process: address_check has seen to it. */
+    /* The segment is of this very process: address_check has made sure of that. */
     status = trib_segment_attach(&id, &loop->me, &loop->me, &p->seg, loop->err);
     if (status != TRIB_OK) {
         free(p->posted);

@@ -30,7 +30,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
     *event = (struct trib_event){
         .kind = TRIB_EVENT_PEER_LOST,
         .peer = peer,
-        .left = (p->left & ~(unsigned)(p->dead | p->doomed)) != 0,
+        .left = (p->left & ~(unsigned)(p->dead | p->failing)) != 0,
     };
     memcpy(event->why, p->why, sizeof(event->why));
     if (!event->left)
@@ -39,7 +39,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
     return 1;
 }
 
-/* What is ready for the caller; peers that have nothing more leave the list. */
+/* Delivers the events that are ready. A peer without more events leaves the list. */
 static int report(struct multirail *r, struct trib_event *events, int max)
 {
     int n = 0;
@@ -212,7 +212,7 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
     r->log = opts->log;
     r->err = opts->err;
     r->pid = getpid();
-    r->silence_ns = (uint64_t)opts->cfg->stop_timeout_ms * 1000000u;
+    r->timeout_ns = (uint64_t)opts->cfg->stop_timeout_ms * 1000000u;
     r->peers = calloc((size_t)opts->size, sizeof(*r->peers));
     r->list = calloc((size_t)opts->size, sizeof(*r->list));
     if (!r->peers || !r->list)
@@ -234,7 +234,8 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-/* What can be opened by its own name, several times in one process. */
+/* The backends that may be opened several times in one process, by
+ * "rails:over=NAME". */
 static const struct {
     const struct trib_transport_ops *ops;
     bool confirms;
@@ -348,7 +349,7 @@ static void multirail_wait(struct trib_transport *t, int timeout_us)
     atomic_store_explicit(&r->slept, true, memory_order_relaxed);
     if (r->n_sleep && timeout_us > 0) {
         memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may be here */
-        /* What cannot be waited for together is waited for in turn. */
+        /* Inners without an event_fd are waited for in turn. */
         if (ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL) < 0 && errno != EINTR)
             each = SLICE_US;
     } else if (timeout_us > 0) {

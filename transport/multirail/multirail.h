@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the rails transport: what its files share.
+ * Internals of the transport "rails", shared by its files.
  *
  * It holds several transports of one kind ("inner"), each with its own device, and
  * spreads the writes to a peer over them. Two ranks make pairs of their inner
@@ -8,11 +8,11 @@
  * (multirail_address.c).
  *
  * Events are numbered for each direction. Event x goes over rail (x - base) mod n of
- * those that live, a quiet write over the rail of the next event; so the receiver knows
- * where the next one comes from and needs no number on the wire. What came too early
- * waits.
+ * the live rails, a quiet write over the rail of the next event. So the receiver knows
+ * the rail of the next event, and the wire carries no numbers. An event that arrives
+ * early waits.
  *
- * What happens when a rail is lost is at the top of multirail_failover.c.
+ * The top of multirail_failover.c describes the loss of a rail.
  */
 #ifndef TRANSPORT_MULTIRAIL_MULTIRAIL_H
 #define TRANSPORT_MULTIRAIL_MULTIRAIL_H
@@ -33,28 +33,29 @@
 #define MULTIRAIL_LOG 256u /* writes to a peer that may have to be repeated */
 #define MULTIRAIL_LABEL 48
 
-/* The token of a write of the caller's is its place in the log, and the epoch above; a
- * probe's is this place, whatever the epoch. */
+/* The token of a caller's write is its index in the log, with the epoch in the upper
+ * bits. A probe has the index MULTIRAIL_PROBE in every epoch. */
 #define MULTIRAIL_EPOCH_SHIFT 56
 #define MULTIRAIL_PROBE ((UINT64_C(1) << MULTIRAIL_EPOCH_SHIFT) - 1)
 
-/* What is to be opened. `open` is called for rail 0..n-1 of this rank. */
+/* The inner transports to open: `open` is called for rail 0..n-1 of this rank. */
 struct multirail_plan {
     const char *name; /* of the inner transports, for route() */
     int n;
-    bool confirms; /* their WRITE_DONE means: it is at the target. Without that a lost
-                    * rail is a lost peer, for nothing can be written again */
-    bool skips; /* a rail that does not open is left out, if another does */
+    bool confirms; /* their WRITE_DONE means that the bytes are at the target. Otherwise
+                    * the loss of a rail is the loss of the peer, as no write can be
+                    * repeated */
+    bool skips; /* a rail that does not open is left out if another rail opens */
     trib_status_t (*open)(void *arg, int rail, const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void *arg;
-    /* Does such an address promise to be of that inner's network? NULL: not known */
+    /* True if the address seems to be of the inner's network. NULL: not known */
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
-    int reach_ms; /* for a peer: then no other inner is tried; 0: each is */
+    int reach_ms; /* time to connect a peer, after which no other inner is tried; 0: all
+                   * inners are tried */
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL]; /* "mlx5_0" */
     uint64_t
-        net[MULTIRAIL_MAX]; /* equal: the same network; 0: not known; open() may set
-                             * it */
+        net[MULTIRAIL_MAX]; /* number of the network; 0: not known; open() may set it */
 };
 
 struct multirail_region {
@@ -66,16 +67,17 @@ struct multirail_region {
 
 struct multirail_remote {
     int peer;
-    struct trib_remote *rail[MULTIRAIL_MAX]; /* NULL: that rail was lost before */
+    struct trib_remote *rail[MULTIRAIL_MAX]; /* NULL: the rail was lost before the
+                                              * import */
     LIST_ENTRY(multirail_remote) entry;
 };
 
-/* A posted write until it is known that it need not be repeated. */
+/* A posted write. It is kept until it certainly needs no repetition. */
 struct multirail_entry {
     struct trib_write w; /* the caller's */
-    uint64_t event; /* its number; of a quiet one that of the next event */
+    uint64_t event; /* number of its event; of the next event if the write is quiet */
     uint8_t rail;
-    bool spoilt; /* its region or remote is gone: it cannot be repeated */
+    bool spoilt; /* its region or remote is gone, so the write cannot be repeated */
 };
 
 struct multirail_arrival {
@@ -88,72 +90,74 @@ struct multirail_fifo {
     uint32_t head, tail, room; /* room is a power of two or 0 */
 };
 
-/* By which rails a direction goes. */
+/* The rails of one direction, in turn. */
 struct multirail_order {
-    uint64_t base; /* the event that goes over rail[0] */
+    uint64_t base; /* number of the event that goes over rail[0] */
     uint8_t n;
     uint8_t rail[MULTIRAIL_MAX];
 };
 
 struct multirail_rail {
-    int inner; /* the own one; -1: not known yet */
-    int other; /* the peer's */
+    int inner; /* index of this rank's inner; -1: not known yet */
+    int other; /* index of the peer's inner */
     struct trib_remote *board; /* the peer's */
-    uint64_t done; /* entries below that went over this rail are done */
+    uint64_t done; /* entries below this number that went over the rail are done */
     uint32_t unsignalled;
-    struct multirail_fifo early; /* arrived before its turn */
-    uint8_t mark; /* the last that came: which rails the peer has given up */
-    uint8_t marked; /* the last that was sent */
+    struct multirail_fifo early; /* arrivals before their turn */
+    uint8_t mark; /* last mark that came: the rails that the peer has given up */
+    uint8_t marked; /* last mark that was sent */
     /* multirail_timeout.c; times in ns */
-    uint64_t last; /* while done is below it, something posted here is not done */
-    uint64_t seen; /* done, at the last look */
-    uint64_t since; /* waits since then without progress; 0: it does not */
-    uint64_t asked; /* the last probe */
-    uint64_t heard; /* the last answer to one */
+    uint64_t last; /* while `done` is below it, something posted on this rail is not
+                    * done */
+    uint64_t seen; /* `done` at the last check */
+    uint64_t since; /* start of a wait without progress; 0: no wait */
+    uint64_t asked; /* time of the last probe */
+    uint64_t heard; /* time of the last answer to a probe */
     bool probing;
 };
 
 enum multirail_flow {
     MULTIRAIL_FLOWING,
-    MULTIRAIL_ASKING, /* waits for the peer's word from where to repeat */
-    MULTIRAIL_REPEATING, /* until what was under way is posted again */
+    MULTIRAIL_ASKING, /* waits for the peer's answer from which event to repeat */
+    MULTIRAIL_REPEATING, /* posts again what was under way */
 };
 
 /* Sets of rails are bits: 1 << rail. */
 struct multirail_peer {
     enum trib_peer_state state;
-    int n; /* rails; 0: not known yet */
-    bool plain; /* it has one device, and so one rail, over whichever of ours it
-                 * comes */
+    int n; /* number of rails; 0: not known yet */
+    bool plain; /* it has one device, and so one rail, over any inner of this rank */
     struct multirail_rail rails[MULTIRAIL_MAX];
-    uint8_t dead; /* given up: nothing is written over them */
-    uint8_t parted; /* and left: nothing arrives over them */
-    uint8_t doomed; /* to be given up */
-    uint8_t left; /* the peer left them; the others will follow, if it leaves */
-    uint8_t ended; /* the inner transport has reported it */
+    uint8_t dead; /* given up: no write goes over them */
+    uint8_t parted; /* given up and left: nothing arrives over them */
+    uint8_t failing; /* about to be given up */
+    uint8_t left; /* the peer has left them; if it leaves for good, the others follow */
+    uint8_t ended; /* the inner transport has reported their loss */
     uint8_t warned;
-    bool trouble; /* any of these, or not done with them */
+    bool trouble; /* any of the sets above is not empty, or recovery goes on */
     bool listed;
     uint64_t trouble_at;
-    uint64_t proved_at; /* since then a rail answers while another is silent; 0: none */
+    uint64_t proved_at; /* since when one rail answers while another is silent; 0:
+                         * none */
     char why[TRIB_WHY_MAX];
-    _Atomic int waker; /* inner by which it is woken; -1: none */
+    _Atomic int waker; /* inner that wakes the peer; -1: none */
     /* sending */
     enum multirail_flow flow;
-    uint8_t epoch; /* of tokens: grows with each loss */
+    uint8_t epoch; /* epoch of tokens: grows with each loss */
     struct multirail_entry *log; /* [MULTIRAIL_LOG], a ring */
     uint64_t head, tail;
-    uint64_t confirmed; /* entries below are done, whatever the rails say */
+    uint64_t confirmed; /* entries below this number are done, whatever the rails
+                         * report */
     uint64_t repeat_at;
     uint64_t events; /* sent */
-    uint64_t released; /* events whose source may have changed */
+    uint64_t released; /* events whose source may change */
     struct multirail_order out;
     /* receiving */
-    uint64_t got; /* events, without a gap */
+    uint64_t got; /* events received without a gap */
     struct multirail_order in;
-    uint8_t in_dead; /* what `in` leaves out */
+    uint8_t in_dead; /* rails that `in` leaves out */
     bool answer_owed;
-    struct multirail_fifo ready; /* in order, not delivered yet */
+    struct multirail_fifo ready; /* events in order, not delivered yet */
 };
 
 struct multirail {
@@ -175,19 +179,19 @@ struct multirail {
     struct multirail_peer *peers;
     LIST_HEAD(, multirail_region) regions;
     LIST_HEAD(, multirail_remote) remotes;
-    struct multirail_region *board; /* [2 * size]: peers write into the first half, out
-                                 * of the second this rank writes to them */
+    struct multirail_region *board; /* [2 * size]: peers write into the first half; this
+                                     * rank writes to them from the second */
     struct multirail_board *boards;
-    int *list; /* peers with something to report or to do */
+    int *list; /* peers with events to report or work to do */
     int n_list;
-    int next; /* inner that is polled first */
+    int next; /* the inner that is polled first */
     struct pollfd sleep[MULTIRAIL_MAX];
     int n_sleep; /* 0: not asked yet, or one has no descriptor */
     bool asked;
-    uint64_t silence_ns; /* of a peer, until it is lost */
+    uint64_t timeout_ns; /* of a silent peer, until it counts as lost */
     uint64_t looked_at;
     uint32_t polls;
-    _Atomic bool slept; /* the next poll looks at once */
+    _Atomic bool slept; /* the next poll checks all inners */
 };
 
 static inline struct multirail *multirail_of(struct trib_transport *t)
@@ -211,37 +215,40 @@ static inline int multirail_rail_of(const struct multirail_order *order, uint64_
 }
 
 /**
- * trib_multirail_make - open the inner transports of a plan and what lies over them.
+ * trib_multirail_make - open a rails transport: the inner transports of a plan, and the
+ * state above them.
  *
- * plan     1 to MULTIRAIL_MAX rails; copied, but for name and arg
+ * plan     1 to MULTIRAIL_MAX rails; copied, except for name and arg
  */
 trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
                               const struct multirail_plan *plan,
                               struct trib_transport **out);
 
-/** trib_multirail_take_error - an inner's error becomes this one's; returns status. */
+/** trib_multirail_take_error - the error of an inner becomes that of this transport;
+ * returns status. */
 trib_status_t trib_multirail_take_error(struct multirail *r, int inner,
                                         trib_status_t status);
 
-/** trib_multirail_enlist - the next poll looks at this peer. */
+/** trib_multirail_enlist - have the next poll handle this peer. */
 void trib_multirail_enlist(struct multirail *r, int peer);
 
-/** trib_multirail_set_order - all rails but the dead ones, from event `base` on. */
+/** trib_multirail_set_order - use all rails except the dead ones, from event `base`
+ * on. */
 void trib_multirail_set_order(struct multirail_order *order,
                               const struct multirail_peer *p, uint64_t base);
 
-/* An address, taken apart. A rank with one device has one without rails, and no
+/* A parsed address. A rank with one device has an address without rails, and no
  * board. */
 struct multirail_parsed_address {
     int n;
-    bool plain; /* such a rank's */
+    bool plain; /* the address is of a rank with one device */
     uint64_t net[MULTIRAIL_MAX];
     struct trib_address inner[MULTIRAIL_MAX];
     struct trib_blob board[MULTIRAIL_MAX];
 };
 
 /* multirail_address.c */
-/** trib_multirail_match - which inner goes with which of the peer's; sets the peer's
+/** trib_multirail_match - pair this rank's inners with the peer's; sets the peer's
  * rails. */
 trib_status_t trib_multirail_match(struct multirail *r, int peer,
                               const struct trib_address *address,
@@ -279,49 +286,54 @@ void trib_multirail_free_memory(struct multirail *r);
 /* multirail_send.c */
 trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);
-/** trib_multirail_reap - WRITE_DONE, in the order of the writes. */
+/** trib_multirail_reap - report WRITE_DONE events in the order of the writes. */
 int trib_multirail_reap(struct multirail *r, int peer, struct trib_event *events,
                         int max);
-/** trib_multirail_repost - post again what the peer has not got; false: not all yet. */
+/** trib_multirail_repost - post again all writes that the peer has not got; false: not
+ * all of them yet. */
 bool trib_multirail_repost(struct multirail *r, int peer);
-/* A word of our own: these bytes of the peer's board, which lie alike in ours. */
+/* A control message: these bytes of the peer's board, which have the same offset in
+ * ours. */
 struct multirail_msg {
     size_t off, len;
     bool quiet;
-    bool probe; /* reports its end, to multirail_timeout.c */
+    bool probe; /* multirail_timeout.c wants its WRITE_DONE */
 };
-/** trib_multirail_send_msg - over this rail; TRIB_ERR_NO_RESOURCE as of write. */
+/** trib_multirail_send_msg - send a control message over a rail; TRIB_ERR_NO_RESOURCE
+ * as of write. */
 trib_status_t trib_multirail_send_msg(struct multirail *r, int peer, int rail,
-                             struct multirail_msg word);
+                             struct multirail_msg msg);
 
 /* multirail_reorder.c */
-/** trib_multirail_pull - poll each inner transport once; false: there was nothing. */
+/** trib_multirail_pull - poll each inner transport once; false: nothing came. */
 bool trib_multirail_pull(struct multirail *r);
-/** trib_multirail_drain - what inner transports hold comes in, until there is
- * nothing. */
+/** trib_multirail_drain - poll the inner transports until they have nothing more. */
 void trib_multirail_drain(struct multirail *r);
-/** trib_multirail_reorder - what has its turn becomes ready. */
+/** trib_multirail_reorder - move the arrivals whose turn has come to `ready`. */
 void trib_multirail_reorder(struct multirail_peer *p);
 int trib_multirail_deliver(struct multirail_peer *p, int peer,
                            struct trib_event *events, int max);
 void trib_multirail_free_fifos(struct multirail_peer *p);
 
 /* multirail_timeout.c */
-/** trib_multirail_check_timeouts - after a pull: which rails are silent while others
- * are not? */
+/** trib_multirail_check_timeouts - after a pull: fail the rails that are silent while
+ * others make progress. */
 void trib_multirail_check_timeouts(struct multirail *r);
 
 /* multirail_failover.c */
-/** trib_multirail_fail_rails - a rail is to be given up. */
+/** trib_multirail_count - number of rails in a set. */
 int trib_multirail_count(unsigned set);
+/** trib_multirail_fail_rails - give up these rails of a peer at the next recovery
+ * step. */
 void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails);
-/** trib_multirail_recover - a step further with a peer in trouble. */
+/** trib_multirail_recover - take the next step of the recovery of a peer. */
 void trib_multirail_recover(struct multirail *r, int peer);
-/** trib_multirail_fail_peer - this peer is lost, for a reason of our own. */
+/** trib_multirail_fail_peer - count a peer as lost, for a reason that this rank has
+ * found. */
 void trib_multirail_fail_peer(struct multirail *r, int peer, const char *why);
-/** trib_multirail_take_answer - the peer's word from where to repeat has come. */
+/** trib_multirail_take_answer - handle the peer's answer from which event to repeat. */
 void trib_multirail_take_answer(struct multirail *r, int peer, int losses);
-/** trib_multirail_drop_peer - tell a peer that lives that it is lost to us, not
+/** trib_multirail_drop_peer - tell a live peer that it counts as lost here, and was not
  * left. */
 void trib_multirail_drop_peer(struct multirail *r, int peer);
 /** trib_multirail_leave_rails - leave all rails of a peer. */

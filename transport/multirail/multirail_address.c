@@ -252,7 +252,7 @@ static trib_status_t import_rails(struct multirail *r, int peer,
             get(blob->bytes, blob->len, &at, inner[j].bytes, sizeof(inner[j].bytes));
     for (int k = 0; k < p->n; k++) {
         struct trib_transport *t = r->inner[p->rails[k].inner];
-        if ((p->dead | p->doomed | p->left) >> k & 1)
+        if ((p->dead | p->failing | p->left) >> k & 1)
             continue;
         trib_status_t status =
             t->ops->import_region(t, peer, &inner[p->rails[k].other], &remote->rail[k]);

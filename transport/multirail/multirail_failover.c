@@ -42,8 +42,8 @@ enum {
     DEATH_MS = 500, /* for the other rails to bring what a dead peer sent */
 };
 
-/* Who has given up all rails says BYE on those that are left, as who leaves. A mark
- * with all rails before it says which of both that is. */
+/* A rank that gives a peer up says BYE on the remaining rails, as a rank does that
+ * leaves. A mark with all rails, sent before, tells the two cases apart. */
 void trib_multirail_drop_peer(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -86,7 +86,7 @@ static void give_up(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
-    p->dead |= p->doomed;
+    p->dead |= p->failing;
     p->epoch++;
     if (p->state != TRIB_PEER_CONNECTED)
         return;
@@ -96,7 +96,7 @@ static void give_up(struct multirail *r, int peer)
     choose_waker(p);
 }
 
-/* What cannot be said now is said at the next poll. */
+/* A message that cannot be sent now is sent at the next poll. */
 static bool say_marks(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -201,7 +201,7 @@ static bool waited(const struct multirail_peer *p, int ms)
 /* No rail remains, or none can be spared. */
 static bool is_over(const struct multirail *r, const struct multirail_peer *p)
 {
-    unsigned gone = p->dead | p->doomed | p->left;
+    unsigned gone = p->dead | p->failing | p->left;
 
     if ((gone & multirail_all(p)) == multirail_all(p))
         return true;
@@ -249,8 +249,8 @@ void trib_multirail_recover(struct multirail *r, int peer)
         return;
     if (!is_over(r, p) && r->confirms) {
         if ((p->left & ~(unsigned)p->dead) && waited(p, LEAVE_MS))
-            p->doomed |= p->left;
-        if (p->doomed & ~(unsigned)p->dead)
+            p->failing |= p->left;
+        if (p->failing & ~(unsigned)p->dead)
             give_up(r, peer);
     }
     if (is_over(r, p)) {
@@ -260,7 +260,7 @@ void trib_multirail_recover(struct multirail *r, int peer)
     if (!r->confirms || p->state != TRIB_PEER_CONNECTED)
         return;
     bool well = go_on(r, peer);
-    if (!well || ((p->left | p->doomed) & ~(unsigned)p->dead))
+    if (!well || ((p->left | p->failing) & ~(unsigned)p->dead))
         return;
     p->trouble = false;
     p->trouble_at = 0;

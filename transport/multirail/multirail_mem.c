@@ -6,7 +6,7 @@
 
 #include "transport/multirail/multirail.h"
 
-/* What is under way from or to it cannot be written again. */
+/* Writes that are under way from or to this memory cannot be repeated. */
 static void spoil(struct multirail *r, const void *gone)
 {
     for (int i = 0; i < r->size; i++) {

@@ -120,7 +120,7 @@ static void take_word(struct multirail *r, int peer, int k, uint64_t len)
         return; /* nonsense: a rail does not tell its own end */
     if (dead == multirail_all(p))
         snprintf(p->why, sizeof(p->why), "it has lost this rank");
-    if (dead & ~(unsigned)(p->dead | p->doomed)) /* else known, or a probe */
+    if (dead & ~(unsigned)(p->dead | p->failing)) /* else known, or a probe */
         trib_multirail_fail_rails(r, peer, dead);
 }
 
@@ -189,7 +189,7 @@ static void take_lost(struct multirail *r, int inner, const struct trib_event *e
     if (k < 0)
         return;
     p->ended |= (uint8_t)(1u << k);
-    if ((p->dead >> k & 1) || (e->left && (p->doomed >> k & 1)))
+    if ((p->dead >> k & 1) || (e->left && (p->failing >> k & 1)))
         return;
     memcpy(p->why, e->why, sizeof(p->why));
     if (!e->left) {

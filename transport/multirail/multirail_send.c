@@ -135,20 +135,20 @@ bool trib_multirail_repost(struct multirail *r, int peer)
 }
 
 trib_status_t trib_multirail_send_msg(struct multirail *r, int peer, int k,
-                                      struct multirail_msg word)
+                                      struct multirail_msg msg)
 {
     struct multirail_rail *rail = &r->peers[peer].rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
     struct trib_write w = {
         .local = r->board->inner[rail->inner],
         .local_off =
-            (size_t)(r->size + peer) * sizeof(struct multirail_board) + word.off,
+            (size_t)(r->size + peer) * sizeof(struct multirail_board) + msg.off,
         .remote = rail->board,
-        .remote_off = (size_t)r->self * sizeof(struct multirail_board) + word.off,
-        .len = word.len,
+        .remote_off = (size_t)r->self * sizeof(struct multirail_board) + msg.off,
+        .len = msg.len,
         .imm = TRIB_IMM_OWN,
-        .quiet = word.quiet,
-        .signal = word.probe,
+        .quiet = msg.quiet,
+        .signal = msg.probe,
         .token = MULTIRAIL_PROBE,
     };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of each peer and of its rails; multirail_failover.c says what the
- * states mean. */
+/* The state of each peer and of its rails; multirail_failover.c explains the states. */
 #include <stdio.h>
 
 #include "base/error.h"
@@ -54,7 +53,7 @@ void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails)
 {
     struct multirail_peer *p = &r->peers[peer];
 
-    p->doomed |= (uint8_t)rails;
+    p->failing |= (uint8_t)rails;
     trouble(r, peer);
 }
 

@@ -22,9 +22,9 @@
 
 enum {
     POLLS_PER_CLOCK = 32,
-    LOOKS = 128, /* in silence_ns */
-    PROBES = 16, /* in silence_ns, of a rail */
-    /* Eighths of silence_ns: */
+    LOOKS = 128, /* in timeout_ns */
+    PROBES = 16, /* in timeout_ns, of a rail */
+    /* Eighths of timeout_ns: */
     SUSPECTED = 1,
     PROVED = 3, /* more, by another rail's answers … */
     FRESH = 2, /* … the last of which is no older */
@@ -32,7 +32,7 @@ enum {
 
 static uint64_t eighths(const struct multirail *r, unsigned n)
 {
-    return r->silence_ns / 8 * n;
+    return r->timeout_ns / 8 * n;
 }
 
 /* Those on which what is posted has not been done for a while. */
@@ -59,7 +59,7 @@ static void probe(struct multirail *r, int peer, int k, uint64_t now)
     struct multirail_peer *p = &r->peers[peer];
     struct multirail_rail *rail = &p->rails[k];
 
-    if (rail->probing || now - rail->asked < r->silence_ns / PROBES)
+    if (rail->probing || now - rail->asked < r->timeout_ns / PROBES)
         return;
     if (trib_multirail_send_msg(
             r, peer, k,
@@ -86,7 +86,7 @@ static bool one_answers(const struct multirail *r, const struct multirail_peer *
 static void look_at(struct multirail *r, int peer, bool afresh, uint64_t now)
 {
     struct multirail_peer *p = &r->peers[peer];
-    unsigned lives = multirail_all(p) & ~(unsigned)(p->dead | p->doomed | p->left);
+    unsigned lives = multirail_all(p) & ~(unsigned)(p->dead | p->failing | p->left);
     unsigned silent = silent_rails(r, p, lives, afresh, now);
 
     for (int k = 0; silent && k < p->n; k++) {
@@ -116,7 +116,7 @@ void trib_multirail_check_timeouts(struct multirail *r)
         return;
     atomic_store_explicit(&r->slept, false, memory_order_relaxed);
     uint64_t now = trib_now_ns();
-    if (now - r->looked_at < r->silence_ns / LOOKS)
+    if (now - r->looked_at < r->timeout_ns / LOOKS)
         return;
     bool afresh = now - r->looked_at > eighths(r, SUSPECTED);
     r->looked_at = now;

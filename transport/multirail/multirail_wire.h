@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks tell each other over rails; see docs/wire-format.md.
+ * The messages between ranks over several rails; see docs/wire-format.md.
  */
 #ifndef TRANSPORT_MULTIRAIL_MULTIRAIL_WIRE_H
 #define TRANSPORT_MULTIRAIL_MULTIRAIL_WIRE_H
@@ -43,8 +43,8 @@ struct multirail_cell {
 static_assert(sizeof(struct multirail_cell) == 32, "no padding");
 
 /*
- * Where one peer writes. Each cell is written at most once, but for the spare one,
- * which nobody reads.
+ * The memory into which one peer writes. Each cell is written at most once, except for
+ * the spare one, which nobody reads.
  */
 struct multirail_board {
     struct multirail_cell hello[MULTIRAIL_MAX]; /* of the reader's inner transport */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What lies in a control segment, byte by byte: the ABI between the ranks of a host.
+ * The bytes of a control segment: the ABI between the ranks of a host.
  *
  * Each transport owns one control segment: a header, then one ring per peer, into which
  * that peer writes its notifications. "owner" is the process that made the segment.
@@ -37,7 +37,7 @@ enum trib_shm_state {
     TRIB_SHM_CLOSED = 2,
 };
 
-/* What the word `sleeping` says, and so how the owner is woken. */
+/* The values of the word `sleeping`: they say how the owner is woken. */
 enum trib_shm_sleep {
     TRIB_SHM_AWAKE = 0,
     TRIB_SHM_ON_FUTEX = 1, /* on `doorbell` */

@@ -140,7 +140,7 @@ trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_ou
     return TRIB_OK;
 }
 
-/* As reg() does of memory of the caller: peers reach it by process_vm_writev, or by
+/* Registers the memory as reg() does: peers reach it by process_vm_writev, or by
  * slots. */
 static trib_status_t alloc_private(struct shm *shm, size_t len, struct shm_region **out)
 {
@@ -485,7 +485,7 @@ size_t trib_shm_length(struct trib_transport *t, const struct trib_remote *remot
     return ((const struct shm_remote *)remote)->len;
 }
 
-/* Of an arena only when all of it is free. */
+/* A region inside an arena becomes stale only when all of the arena is free. */
 bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote)
 {
     const struct shm_attached *attached = ((const struct shm_remote *)remote)->attached;

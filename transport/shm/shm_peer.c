@@ -121,7 +121,7 @@ trib_status_t trib_shm_caps(struct trib_transport *t,
     return TRIB_OK;
 }
 
-/* Where no thread can be started, peers are told so by the silence. */
+/* If no thread can be started, the peers notice by their time-out. */
 static void serve_who_asked(struct shm *shm)
 {
     struct trib_error err = {0};

@@ -157,7 +157,7 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-/* Who connected and was never looked at gets a farewell, too. */
+/* Peers that connected and were never looked at get a farewell, too. */
 static void tcp_close(struct trib_transport *t)
 {
     struct tcp *tcp = tcp_of(t);

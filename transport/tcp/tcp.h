@@ -243,7 +243,8 @@ struct tcp {
     int n_going;
 };
 
-/* What epoll says of a descriptor: its number below, and 1 + the peer whose it is. */
+/* The data of epoll for a descriptor: its number in the lower half, 1 + its peer in the
+ * upper one. */
 static inline uint64_t tcp_mark(int fd, int peer)
 {
     return (uint64_t)(uint32_t)(peer + 1) << 32 | (uint32_t)fd;
@@ -395,7 +396,7 @@ trib_status_t trib_socket_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out);
 void trib_socket_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_socket_length(struct trib_transport *t, const struct trib_remote *remote);
-/* Where a write of a peer goes; NULL: not inside a region. */
+/* The target of a peer's write; NULL: not inside a region. */
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head);
 
 #endif

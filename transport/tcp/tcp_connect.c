@@ -157,8 +157,8 @@ static bool is_on_its_way(struct tcp *tcp, int peer)
            (!trib_socket_flush(tcp, peer) || !p->welcome);
 }
 
-/* What waits for the peer's proof is not even in its kernel; the farewell does not
- * count. */
+/* True if writes wait for the peer's proof: these are not even in its kernel. The
+ * farewell does not count. */
 static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 {
     pthread_mutex_lock(&tcp->lock);
@@ -168,11 +168,11 @@ static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 }
 
 /*
- * What is on its way should get there: a listener's word that comes after the end would
- * reset the connection. But peers that read no more cannot hold this rank, however many
- * they are. Peers that are late, but there, get more time for their proof, all of them
- * together; one that is stopped does not get the time after which it counts as lost
- * once more.
+ * Waits until the writes on their way have arrived: a word of a listener after the end
+ * would reset the connection. But peers that read no more cannot hold this rank,
+ * however many they are. Peers that are late, but there, get more time for their proof,
+ * all of them together; one that is stopped does not get the time after which it counts
+ * as lost once more.
  */
 static void wait_for_farewells(struct tcp *tcp, int first, int last)
 {

@@ -93,7 +93,7 @@ static struct tcp_pending_conn take_out(struct tcp *tcp, int i)
     return g;
 }
 
-/* Who goes is the one whose time ends first. */
+/* The connection whose time ends first makes room. */
 static void make_room(struct tcp *tcp)
 {
     struct tcp_pending_conn g = {.fd = -1};
@@ -189,7 +189,7 @@ void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
     (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* What no peer's state can change. */
+/* Checks of a hello that depend on no peer's state. */
 static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hello *h)
 {
     if (h->version != TCP_VERSION)
@@ -242,7 +242,7 @@ static void refuse(struct tcp *tcp, struct tcp_pending_conn *g, enum tcp_refusal
     g->until = trib_deadline_ms(REFUSED_MS);
 }
 
-/* Of a connection that is taken; false: out of memory. */
+/* Buffers of a connection that is taken; false: out of memory. */
 static bool keep_keys(struct tcp *tcp, const struct tcp_pending_conn *g)
 {
     struct trib_proof about;
@@ -282,7 +282,8 @@ static bool answer(struct tcp *tcp, struct tcp_pending_conn *g)
     return true;
 }
 
-/* A peek at its end, which comes when the guest has read why. */
+/* Looks for the end of the stream, which comes when the other side has read the
+ * refusal. */
 static bool has_gone(const struct tcp_pending_conn *g)
 {
     char byte;
@@ -367,7 +368,8 @@ static bool settle(struct tcp *tcp, struct tcp_pending_conn *g, bool late)
     return answer(tcp, g);
 }
 
-/* Back among the guests: it was refused, and has time to read that. */
+/* Puts a refused connection back among the pending ones, so that it has time to read
+ * the refusal. */
 static void keep(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     pthread_mutex_lock(&tcp->lock);

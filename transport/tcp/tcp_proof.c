@@ -26,7 +26,8 @@ enum { READY = 16 };
 
 _Static_assert(TCP_VERSION == 6, "the label of a proof names the version");
 
-/* What both prove, after that hello and that nonce and those flags of the listener. */
+/* The statement that both sides prove: the hello, the nonces and the flags of the
+ * listener. */
 static void claim(const struct tcp_hello *hello, int listener, uint32_t flags,
                   const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out)
 {

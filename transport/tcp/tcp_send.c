@@ -151,8 +151,8 @@ static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
         atomic_fetch_add_explicit(&tcp->backlog, 1, memory_order_relaxed);
     for (uint32_t i = 0; i < n; i++)
         *entry_at(p, p->tail++) = entries[i];
-    /* What makes no event can wait for what does, which follows: one system call, and
-     * one segment less. If there is no room for that, a poll sends it. */
+    /* A write without an event waits for the next write with one: this saves a system
+     * call and a TCP segment. If there is no room for that one, a poll sends both. */
     if (entries[0].head.kind == TCP_QUIET)
         return TRIB_OK;
     push_out(tcp, p);
@@ -230,7 +230,8 @@ void trib_socket_wake(struct trib_transport *t, int peer)
         return; /* it rings already */
 }
 
-/* Where frames go, and back along the peer's connection if they do not go there. */
+/* Says BYE on the connection that carries the frames, and on the peer's connection if
+ * that is another one. */
 void trib_socket_say_bye(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
@@ -244,7 +245,7 @@ void trib_socket_say_bye(struct tcp *tcp, int peer)
         trib_socket_say_back(tcp, peer, p->in.fd, TCP_BYE);
 }
 
-/* What the kernel has taken. */
+/* Reports the writes that the kernel has taken. */
 static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int max)
 {
     struct tcp_peer *p = &tcp->peers[peer];

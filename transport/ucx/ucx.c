@@ -89,7 +89,7 @@ static void close_fd(int fd)
         close(fd);
 }
 
-/* What is ours and not UCX's; all that a forked child may do. */
+/* Frees everything that UCX does not own; a forked child may do no more. */
 static void release(struct ucx *u)
 {
     for (int i = 0; u->peers && i < u->size; i++) {

@@ -137,12 +137,12 @@ struct ucx {
     struct trib_region_table table; /* memory here; of peers, which is the owner's */
     /* descriptors */
     int wakeup_fd; /* eventfd: ends the own wait */
-    int epoll; /* epoll: the bell and the worker's, what a sleep waits for */
+    int epoll; /* of wakeup_fd and the worker's efd; a sleep waits for it */
     int stop; /* eventfd: ends the manager */
     int manager_epoll; /* epoll: what the manager waits for */
     struct trib_net_port listener;
     struct trib_accept_pause pause; /* of the listener, the manager's */
-    bool resting; /* the listener is not in `door` */
+    bool resting; /* the listener is not in manager_epoll */
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;
@@ -198,7 +198,7 @@ void trib_ucx_devices(char *text, size_t bytes);
 /* ucx_proof.c: who connects, and who listens, has the job's secret. */
 /* false: it cannot be sent. */
 bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g);
-/* The key of a guest's messages. */
+/* The key of the messages of a pending connection. */
 uint64_t trib_ucx_pending_key(struct ucx *u, const struct ucx_pending_conn *g);
 bool trib_ucx_pending_proved(struct ucx *u, const struct ucx_pending_conn *g);
 /* false: the listener's proof is wrong. */
@@ -211,8 +211,8 @@ trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports);
 trib_status_t trib_ucx_manager_start(struct ucx *u);
 void trib_ucx_manager_stop(struct ucx *u);
 void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out);
-/* Closes one that is looked at: closing alone would leave it at the door as long as a
- * forked child holds it. */
+/* Closes one that is looked at: closing alone would leave it in manager_epoll as long
+ * as a forked child holds it. */
 void trib_ucx_hang_up(struct ucx *u, int *fd);
 void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value);
 
@@ -256,7 +256,7 @@ trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
                               const struct trib_blob *blob, struct trib_remote **out);
 void trib_ucx_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_ucx_length(struct trib_transport *t, const struct trib_remote *remote);
-/* Where a write of a peer goes; NULL: not inside a region. Under `lock`. */
+/* The target of a peer's write; NULL: not inside a region. Under `lock`. */
 uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head);
 
 /* ucx_error_text.c: what went wrong, in words. */

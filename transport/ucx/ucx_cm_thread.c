@@ -25,11 +25,11 @@ enum {
                         * ends */
     WIRE_MS = 10000, /* helping an endpoint up */
     HELP_MS = 1, /* between two turns of that */
-    LOOK_MS = 50, /* between two looks for guests that are late */
+    LOOK_MS = 50, /* between two looks for pending connections that are late */
     AT_ONCE = 32,
 };
 
-/* What a descriptor of the door is, and whose. */
+/* The kind of a descriptor in manager_epoll, and its peer. */
 enum { AT_STOP, AT_LISTENER, AT_GUEST, AT_OUT, AT_IN };
 
 static uint64_t label(int what, int peer)
@@ -107,7 +107,7 @@ static void hear(struct ucx_peer *p, const struct ucx_word *word)
     case UCX_WELCOME:
     case UCX_REFUSE:
     case UCX_CHALLENGE:
-        return; /* it rings the bell; or has no meaning here */
+        return; /* it writes to wakeup_fd; or has no meaning here */
     }
 }
 
@@ -143,7 +143,7 @@ static uint64_t refusal(enum ucx_refusal why, uint32_t has)
     return (uint64_t)has << 32 | (uint32_t)why;
 }
 
-/* What of a hello can be judged before the address that follows it. */
+/* Checks of a hello that do not need the address behind it. */
 static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
 {
     if (h->version != UCX_VERSION)
@@ -246,7 +246,8 @@ static bool answer(struct ucx *u, struct ucx_pending_conn *g)
     return false;
 }
 
-/* A peek at its end, which comes when the guest has read why. */
+/* Looks for the end of the stream, which comes when the other side has read the
+ * refusal. */
 static bool has_gone(int fd)
 {
     char rest[4096];
@@ -344,7 +345,7 @@ static void attend_all(struct ucx *u)
     }
 }
 
-/* Who goes is the one whose time ends first. */
+/* The connection whose time ends first makes room. */
 static void make_room(struct ucx *u)
 {
     int first = 0;

@@ -125,7 +125,7 @@ static trib_status_t unanswered(struct ucx *u, const struct trib_ip_address *a,
                      a->pid);
 }
 
-/* What answers there is not the peer. */
+/* The process that answers at this port is not the peer. */
 static trib_status_t not_it(struct ucx *u, const struct trib_ip_address *a)
 {
     return trib_fail(u->err, TRIB_ERR_PEER_LOST,

@@ -35,7 +35,7 @@
     X(ucp_request_check_status) \
     X(ucp_request_free)
 
-/* Of libucs, whose headers want more than a user of UCP has. */
+/* A function of libucs, whose headers want more than a user of UCP has. */
 struct trib_ucx_api {
 #define TRIB_UCX_CALL(name) __typeof__(&name) name;
     TRIB_UCP_CALLS(TRIB_UCX_CALL)

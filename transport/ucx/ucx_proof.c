@@ -26,7 +26,7 @@ static void claim(const struct ucx_hello *hello, int listener,
     memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
 }
 
-/* Who has seen the start of a connection alone does not know it. */
+/* An eavesdropper of the start of a connection does not know the key. */
 static uint64_t key_of(const struct ucx *u, const struct trib_proof *about)
 {
     uint8_t mac[TRIB_PROOF_BYTES];

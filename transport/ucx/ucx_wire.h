@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks tell each other over ucx; see docs/wire-format.md.
+ * The messages between ranks over ucx; see docs/wire-format.md.
  */
 #ifndef TRANSPORT_UCX_UCX_WIRE_H
 #define TRANSPORT_UCX_UCX_WIRE_H

@@ -209,7 +209,8 @@ static trib_status_t make_descriptors(struct verbs *v)
     return TRIB_OK;
 }
 
-/* Where the connection manager serves, too: a peer may have none. */
+/* True if OOB connections are possible. They are used beside the connection manager,
+ * too: a peer may have none. */
 static bool may_use_oob(struct verbs *v)
 {
     struct verbs_gid_table table;

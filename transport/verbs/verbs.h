@@ -43,7 +43,7 @@ struct verbs_port {
 };
 #define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with zero */
 
-/* Which work a completion is of: upper four bits of its wr_id. */
+/* The kind of work that a completion reports: the upper four bits of its wr_id. */
 enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SAID_BYE };
 #define VERBS_WORK_SHIFT 60
 
@@ -64,7 +64,7 @@ struct verbs_remote {
     LIST_ENTRY(verbs_remote) entry;
 };
 
-/* Of a peer that goes: is its `why` the cause? */
+/* GOING: how sure it is that `why` is the cause of the loss. */
 enum verbs_unclear_failure {
     VERBS_CLEAR,
     VERBS_FLUSHED, /* the device has stopped a queue pair; something may still say
@@ -75,7 +75,7 @@ enum verbs_unclear_failure {
 /* How connections are made. */
 enum verbs_connect { VERBS_BY_BEST, VERBS_BY_RDMACM, VERBS_BY_GID };
 
-/* What the connection manager would say of a connection. */
+/* The path of a connection, which the connection manager would know. */
 struct verbs_path {
     enum verbs_way way;
     struct verbs_gid own, peer;
@@ -86,13 +86,13 @@ struct verbs_path {
     uint32_t own_psn, peer_psn;
 };
 
-/* Made by the connection manager (id), or by a call (wire). */
+/* One connection, made by the connection manager (id) or out of band (oob_fd). */
 struct verbs_link {
     struct ibv_qp *qp; /* NULL: none */
     struct rdma_cm_id *id;
     bool by_oob;
-    int oob_fd; /* where called: TCP; silent, and its end is that of a process */
-    struct verbs_path path; /* where called */
+    int oob_fd; /* by_oob: TCP; silent, and its end is the end of the process */
+    struct verbs_path path; /* by_oob */
 };
 
 struct verbs_nonces {
@@ -100,42 +100,42 @@ struct verbs_nonces {
     uint8_t listener[TRIB_NONCE_BYTES];
 };
 
-/* Who has connected to the door and not yet been answered. */
+/* A TCP connection to the OOB listener that is not answered yet. */
 struct verbs_pending_conn {
     int fd;
     uint64_t until;
     size_t have; /* of bytes, or of proof */
     size_t request_bytes;
-    bool proves; /* its call is here, and it was challenged */
+    bool proves; /* its request is here, and it was challenged */
     struct verbs_nonces nonces;
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];
     uint8_t bytes[sizeof(struct verbs_oob_request)];
 };
 
-/* A request by the connection manager that was challenged. */
+/* A request that came by the connection manager and was challenged. */
 struct verbs_cm_challenge {
     int rank;
     uint64_t until; /* 0: none */
     struct verbs_nonces nonces;
 };
 
-/* Where calls come in; the manager's alone, but for `epoll`. */
+/* The listener for OOB requests. Only the manager uses it, except for `epoll`. */
 struct verbs_oob_listener {
     struct trib_net_port at; /* fd -1: closed */
-    int epoll; /* the door, guests, wires */
+    int epoll; /* of the listener, pending connections and oob_fds */
     struct verbs_pending_conn **pending; /* [max_pending] */
     int n_pending, max_pending;
     struct trib_accept_pause pause;
 };
 
-/* Whose a queue pair is. */
+/* The owner of a queue pair. */
 struct verbs_route {
     int peer; /* -1: nobody's */
     bool outlet;
 };
 
-/* What is known of a posted request until it is done. */
+/* A posted request until it is done. */
 struct verbs_send_wr {
     uint64_t token;
     bool asked; /* for a WRITE_DONE */
@@ -168,8 +168,9 @@ struct verbs_peer {
     struct verbs_link out, in;
     bool in_established;
     bool closed; /* no request of it is answered any more */
-    bool gone; /* news: its connection has ended */
-    char fault[TRIB_WHY_MAX]; /* news: what the device said of its queue pairs */
+    bool gone; /* async event: its connection has ended */
+    char fault[TRIB_WHY_MAX]; /* async event: the device's words about its queue
+                               * pairs */
     _Atomic uint8_t piece_shift; /* of what it writes */
 };
 
@@ -181,7 +182,7 @@ struct verbs {
     const struct trib_config *cfg;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_ip_endpoint local; /* its ways are for calls */
+    struct trib_ip_endpoint local; /* its ways are for OOB requests */
     const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_strangers strangers; /* the manager's */
     struct verbs_cm_challenge *challenges; /* challenges by the connection manager;
@@ -218,7 +219,7 @@ struct verbs {
     struct rdma_cm_id *listener;
     struct verbs_oob_listener oob;
     int wakeup_fd; /* eventfd: ends the own wait */
-    int epoll; /* epoll: the bell and the channel, what a sleep waits for */
+    int epoll; /* of wakeup_fd and the channel; a sleep waits for it */
     int stop; /* eventfd: ends the manager */
     pthread_t manager;
     bool managed;
@@ -290,7 +291,7 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 trib_status_t trib_verbs_no_device(struct verbs *v);
 /* The sentence for a forked child. */
 trib_status_t trib_verbs_forked(struct verbs *v);
-/* What the text after "verbs:" says. */
+/* The parameters after "verbs:". */
 struct verbs_params {
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
     char device[MULTIRAIL_MAX * VERBS_PORT_TEXT]; /* a list, "" for what there is */
@@ -319,8 +320,8 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
 
 /* verbs_device.c: the device and what hangs on it alone. */
 trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted);
-/* Of a device: bit n of *active_out is set where port n is active, up to 31. 0: it
- * cannot be opened. */
+/* The number of ports of a device; 0: the device cannot be opened. Bit n of *active_out
+ * is set if port n is active, up to 31. */
 int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
                            uint32_t *active_out);
 char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT]);
@@ -349,7 +350,7 @@ struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const voi
 int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
                               uint8_t port, struct verbs_gid_table *out);
 
-/* verbs_oob_listener.c: calls that come; under `links` but for open and close. */
+/* verbs_oob_listener.c: incoming OOB requests; under `links` but for open and close. */
 trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports);
 void trib_verbs_oob_listener_close(struct verbs *v);
 void trib_verbs_oob_listener_look(struct verbs *v);
@@ -359,7 +360,7 @@ void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd);
 void trib_verbs_oob_fd_keep(int fd);
 
 /* verbs_proof.c: who asks, and who is asked, has the job's secret. Of the listener: */
-/* Its nonce and proof, for a request or call that begins. false: no random bytes. */
+/* Makes the nonce and proof for a request that begins. false: no random bytes. */
 bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello,
                           struct verbs_nonces *nonces, struct verbs_answer *answer);
 /* The same by the connection manager: the proof comes with another request. */
@@ -375,7 +376,7 @@ bool trib_verbs_oob_request_proved(const struct verbs *v,
 /* `bytes` of an answer, or of a reply that begins with it. */
 void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                             struct verbs_answer *answer, size_t bytes);
-/* Of who asks: */
+/* The connecting side: */
 bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
                       struct verbs_nonces *nonces);
 /* false: the listener's proof is wrong. */
@@ -394,7 +395,8 @@ void trib_verbs_prove_oob_request(const struct verbs *v,
 bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
                              const struct verbs_answer *answer, size_t bytes);
 
-/* verbs_oob_connect.c: calls that are made. After `until` no other address is tried. */
+/* verbs_oob_connect.c: outgoing OOB requests. After `until` no other address is
+ * tried. */
 trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      const struct verbs_address *a, uint64_t until,
                                      char *why, size_t bytes);

@@ -30,7 +30,8 @@ void trib_verbs_ring(struct verbs *v)
         return; /* it rings already */
 }
 
-/* Under `links`. NULL and the verdict: no. */
+/* Under `links`. Returns the peer of a request that may be taken, or NULL and the
+ * verdict. */
 struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
                                     bool own_port, enum verbs_refusal *verdict)
 {
@@ -126,7 +127,7 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
     (void)v->api.rdma_reject(id, &answer, sizeof(answer));
 }
 
-/* Where there is a secret: a request begins with a challenge, and is taken with its
+/* If the job has a secret, a request begins with a challenge and is taken with its
  * proof. */
 static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out)
@@ -191,7 +192,7 @@ void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
     trib_verbs_ring(v);
 }
 
-/* By whatever event of the connection manager. */
+/* Handles an event of the connection manager. */
 static void on_end(struct verbs *v, const struct rdma_cm_event *event,
                    struct verbs_link *trash)
 {
@@ -284,7 +285,7 @@ static bool of_other_port(const struct verbs *v, const struct ibv_async_event *e
     return v->one_port && event->element.port_num != v->port_num;
 }
 
-/* What a port's event means; NULL: nothing to anybody here. */
+/* The meaning of a port's event; NULL: it means nothing to this transport. */
 static const char *port_text(enum ibv_event_type type)
 {
     switch (type) {

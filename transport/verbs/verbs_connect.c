@@ -332,16 +332,17 @@ static bool ask_manager(struct attempt *a, int peer,
     return false;
 }
 
-/* What the call itself needs is there on both sides? */
+/* True if both sides have what an OOB request needs. */
 static bool may_use_oob(const struct verbs *v, const struct verbs_address *a, char *why,
                      size_t bytes)
 {
     if (v->connect == VERBS_BY_RDMACM)
         snprintf(why, bytes, "it may not: verbs:connect=rdmacm");
     else if (v->oob.at.fd < 0)
-        snprintf(why, bytes, "this rank has no GIDs to call with");
+        snprintf(why, bytes, "this rank has no GIDs to offer");
     else if (!a->oob_port)
-        snprintf(why, bytes, "the peer takes no calls: has it verbs:connect=rdmacm?");
+        snprintf(why, bytes,
+                 "the peer takes no requests over TCP: has it verbs:connect=rdmacm?");
     else if (a->layer && v->layer && a->layer != v->layer)
         snprintf(why, bytes, "%s", trib_verbs_way_text(VERBS_NO_COMMON_LAYER));
     else
@@ -349,7 +350,7 @@ static bool may_use_oob(const struct verbs *v, const struct verbs_address *a, ch
     return false;
 }
 
-/* By GIDs. */
+/* Connects out of band, by GIDs. */
 static void connect_by_oob(struct attempt *a, int peer,
                            const struct verbs_address *address)
 {
@@ -422,7 +423,7 @@ void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route
         snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 
-/* Who the peer is, and the place of its posts. */
+/* Records the identity of the peer and the queue pair for its posts. */
 static void connected(struct verbs *v, int peer, const struct verbs_address *a)
 {
     struct verbs_peer *p = &v->peers[peer];
@@ -467,7 +468,7 @@ static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address
     return unreachable(v, peer, a, &manager, &gids);
 }
 
-/* One after the other of its devices, which share the time. */
+/* Tries the devices of the peer one after the other; they share the time. */
 static trib_status_t reach_one(struct verbs *v, int peer,
                                const struct verbs_choice *choice)
 {

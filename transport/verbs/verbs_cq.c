@@ -92,7 +92,8 @@ static void take_word(struct verbs *v, struct verbs_route route, uint32_t word)
         break;
     case VERBS_BYE:
         p->said_bye = true;
-        /* On the inlet it is the last word; on the outlet its writes may follow. */
+        /* A BYE on the inlet is the last message; behind one on the outlet writes may
+         * follow. */
         if (!route.outlet || !has_inlet(v, p))
             p->finished = true;
         trib_verbs_going(v, route.peer, "process %d has left", p->base.who.pid);
@@ -163,7 +164,7 @@ static bool is_outlet(const struct verbs *v, const struct ibv_wc *wc)
     return qp && qp->qp_num == wc->qp_num;
 }
 
-/* Of a failed completion only wr_id, status and queue pair are valid. */
+/* Only wr_id, status and queue pair of a failed completion are valid. */
 static void take_failed(struct verbs *v, const struct ibv_wc *wc)
 {
     struct trib_event none;
@@ -186,7 +187,7 @@ static void take_failed(struct verbs *v, const struct ibv_wc *wc)
     }
 }
 
-/* At most one event comes of one completion. */
+/* Returns the number of events of one completion: at most one. */
 static int take(struct verbs *v, const struct ibv_wc *wc, struct trib_event *event)
 {
     if (wc->status != IBV_WC_SUCCESS) {
@@ -204,7 +205,7 @@ static int take(struct verbs *v, const struct ibv_wc *wc, struct trib_event *eve
     }
 }
 
-/* First what a farewell has put by. */
+/* Takes the completions that a farewell has deferred first. */
 static int fetch(struct verbs *v, struct ibv_wc *wc, int max)
 {
     int n = 0;
@@ -314,7 +315,7 @@ static bool all_said(struct verbs *v, int peer)
     return true;
 }
 
-/* What does not concern the peer waits for the next poll. */
+/* A completion that does not concern the peer waits for the next poll. */
 static void put_by(struct verbs *v, const struct ibv_wc *wc)
 {
     if (v->deferred_at + v->n_deferred == v->deferred_max || v->n_deferred == 0) {

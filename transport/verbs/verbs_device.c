@@ -24,7 +24,7 @@ enum {
     TRANSMISSIONS = 8, /* of a packet, the first one and seven more */
 };
 
-/* Where an address of this host leads. */
+/* The device behind an address of this host. */
 struct place {
     char device[IBV_SYSFS_NAME_MAX];
     uint8_t port;
@@ -137,7 +137,8 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
                  *wanted->device ? trib_verbs_port_text(wanted, text) : names);
 }
 
-/* Which device the connection manager leads to; v->no_rdmacm: to none, and why. */
+/* Finds the device that the connection manager leads to; if there is none, v->no_rdmacm
+ * says why. */
 static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
                         const char *names)
 {
@@ -304,7 +305,7 @@ trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted
     return status;
 }
 
-/* By the names that verbs:device= takes. */
+/* Names are those that verbs:device= takes. */
 static void append_ports(const struct trib_verbs_api *api, struct ibv_device *device,
                          char *text, size_t bytes)
 {

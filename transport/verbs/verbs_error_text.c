@@ -89,7 +89,7 @@ const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
     case VERBS_NO_WAY:
         return "no GIDs of both ports fit together";
     case VERBS_NONSENSE:
-        return "the call made no sense to it: do both hosts run the same version?";
+        return "the request made no sense to it: do both hosts run the same version?";
     case VERBS_CHALLENGE:
         return "it asks for a proof twice";
     case VERBS_OTHER_SECRET:

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-/* Of a GID: only equal ones reach each other. */
+/* The network of a GID: only GIDs of equal networks reach each other. */
 enum scope { SCOPE_NONE, SCOPE_LINK_V6, SCOPE_LINK_V4, SCOPE_V6, SCOPE_V4 };
 
-/* What a pair is worth: of two the one with the higher first difference. */
+/* The worth of a pair: of two pairs the one with the higher first difference wins. */
 enum {
     IS_V4 = 1,
     ONE_SUBNET = 2,
@@ -60,7 +60,7 @@ static int common_bits(const uint8_t a[16], const uint8_t b[16])
     return bits;
 }
 
-/* Where no network device tells the size of a subnet, what is usual is assumed. */
+/* If no network device tells the size of a subnet, the usual one is assumed. */
 static int prefix_of(const struct verbs_gid *gid)
 {
     if (gid->prefix)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * By which pair of GIDs two ports reach each other. A port has many: RoCE versions 1
- * and 2, times the addresses of its network devices. No index is right for every peer.
+ * The choice of the pair of GIDs by which two ports reach each other. A port has many:
+ * RoCE versions 1 and 2, times the addresses of its network devices. No index is right
+ * for every peer.
  *
  * Nothing here needs a device or a library.
  */
@@ -14,10 +15,10 @@
 
 #define VERBS_GIDS 96 /* of a port, that peers are told */
 
-/* As enum ibv_gid_type. */
+/* The values of enum ibv_gid_type. */
 enum verbs_gid_type { VERBS_GID_IB, VERBS_GID_ROCE_V1, VERBS_GID_ROCE_V2 };
 
-/* As IBV_LINK_LAYER_*. */
+/* The values of IBV_LINK_LAYER_*. */
 enum verbs_layer { VERBS_INFINIBAND = 1, VERBS_ETHERNET };
 
 struct verbs_gid {
@@ -29,7 +30,7 @@ struct verbs_gid {
 };
 static_assert(sizeof(struct verbs_gid) == 20, "no padding");
 
-/* What a port is, to itself and to peers. */
+/* A port as itself and its peers see it. */
 struct verbs_gid_table {
     uint64_t node; /* GUID of the device */
     uint16_t lid; /* InfiniBand: 0 without a subnet manager */
@@ -41,7 +42,7 @@ struct verbs_gid_table {
     struct verbs_gid gid[VERBS_GIDS];
 };
 
-/* Why by this pair, or why by none. Numbers go over the wire. */
+/* The reason for a pair, or for none. The numbers go over the wire. */
 enum verbs_way {
     VERBS_WAY_NONE,
     VERBS_WAY_IB,

@@ -61,7 +61,7 @@ static uint8_t prefix_of(const struct ifaddrs *list, const uint8_t gid[16])
     return 0;
 }
 
-/* Where not all fit, those that routers pass on come first. */
+/* If not all fit, the GIDs that routers pass on come first. */
 static void take_entries(const struct ibv_gid_entry *entries, ssize_t n, uint8_t port,
                          struct verbs_gid_table *out)
 {

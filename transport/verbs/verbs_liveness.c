@@ -4,8 +4,8 @@
  *
  * A process that ends takes its connections down, and the peers' managers hear of it; a
  * host that is silent makes the writes to it fail. A process that is stopped shows in
- * neither: its adapter goes on to acknowledge. So it is watched (watch.h), as is one to
- * which nothing is written.
+ * neither: its adapter goes on to acknowledge. So it is watched (peer_liveness.h), as
+ * is one to which nothing is written.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum {
     GOING_MS = 50, /* for what a dead peer may have under way */
     NEWS_MS = 1000, /* for an answer of who has refused a request and whose connection
                      * ended */
-    DYING_MS = 3000, /* for any news of it: a process may take long to end */
+    DYING_MS = 3000, /* for any sign of it: a process may take long to end */
     LOOK_MS = 5, /* between two looks for them */
     LEAVE_MS = 200, /* for what is posted to get there */
 };
@@ -77,7 +77,8 @@ void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
     p->unclear = VERBS_REFUSED;
 }
 
-/* What the manager noted. It may be busy with a request: then another time. */
+/* Takes the async events that the manager noted. If the manager is busy with a request,
+ * the next poll does. */
 void trib_verbs_take_async_events(struct verbs *v)
 {
     if (pthread_mutex_trylock(&v->links) != 0)
@@ -153,8 +154,7 @@ static void bury(struct verbs *v, int peer)
         trib_verbs_link_drop(v, &v->peers[peer].severed[i]);
 }
 
-/* Of a peer whose device has refused a request: true once it is known whether it has
- * died. */
+/* True once it is known whether a peer whose device has refused a request has died. */
 static bool is_clear(struct verbs *v, int peer, uint64_t now)
 {
     struct verbs_peer *p = &v->peers[peer];

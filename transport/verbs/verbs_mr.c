@@ -93,7 +93,7 @@ static trib_status_t keep(struct verbs *v, struct verbs_region known,
     return TRIB_OK;
 }
 
-/* By a number that is no address, where the library knows how. */
+/* Registers under a number that is no address, if the library can. */
 static struct ibv_mr *register_one(struct verbs *v, void *ptr, size_t len,
                                    uint64_t *iova)
 {

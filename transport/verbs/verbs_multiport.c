@@ -72,7 +72,7 @@ static trib_status_t check_last(const struct devices *d, struct trib_error *err)
     return TRIB_OK;
 }
 
-/* Those that were named, in that order. */
+/* Takes the devices that were named, in that order. */
 static trib_status_t read_list(const char *text, struct devices *d,
                                struct trib_error *err)
 {
@@ -198,7 +198,7 @@ static bool shares_net(const struct verbs *v, const struct verbs_address *a)
     return shares;
 }
 
-/* Of a rank with one device the 0th. */
+/* A rank with one device has it at position 0. */
 static bool read_address(const struct trib_address *blob, int nth,
                          struct verbs_address *out)
 {

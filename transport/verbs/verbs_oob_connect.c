@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: calls that are made, where no connection manager serves both ends. What comes
- * out is a link as the connection manager would make it, and a path that says how.
+ * verbs: outgoing OOB requests, for ranks that no connection manager serves at both
+ * ends. What comes out is a link as the connection manager would make it, and a path
+ * that says how.
  *
  * TCP may get through where RDMA does not, or take another way. So a link counts as
  * made once an empty write has been acknowledged by the peer's device.
@@ -27,7 +28,7 @@ enum {
     PROOF_MS = 5000, /* for an empty write and its acknowledgement */
 };
 
-/* One call, at one address. */
+/* One request, at one address. */
 struct oob_attempt {
     struct verbs *v;
     struct verbs_link link;
@@ -123,7 +124,7 @@ static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
     int wait_ms = trib_deadline_left_ms(deadline);
 
     if (send(d->link.oob_fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
-        return fail(d, TRIB_ERR_PEER_LOST, "it cannot be called: %m");
+        return fail(d, TRIB_ERR_PEER_LOST, "its listener cannot be reached: %m");
     if (!receive(d->link.oob_fd, &d->reply, sizeof(d->reply), deadline)) {
         if (errno == ETIMEDOUT)
             return fail(d, TRIB_ERR_PEER_LOST,
@@ -138,7 +139,7 @@ static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
     return TRIB_OK;
 }
 
-/* The reply to the call is a challenge, if it is no refusal. */
+/* The reply to the request is a challenge, if it is no refusal. */
 static trib_status_t prove(struct oob_attempt *d)
 {
     uint8_t proof[TRIB_PROOF_BYTES];
@@ -210,7 +211,7 @@ static trib_status_t follow(struct oob_attempt *d)
         "for the address of the GID");
 }
 
-/* What to ask for. */
+/* Fills in the request and makes the queue pair for it. */
 static trib_status_t prepare(struct oob_attempt *d, struct verbs_peer *p,
                              const struct verbs_address *a)
 {

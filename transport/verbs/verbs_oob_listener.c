@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: calls that come. Where no connection manager serves both ends, a rank asks
- * over TCP for a connection, tells its GIDs, and is told the pair that fits best.
+ * verbs: incoming OOB requests. If no connection manager serves both ends, a rank asks
+ * over TCP for a connection: it sends its GIDs, and the reply has the pair that fits
+ * best.
  *
- * The manager's thread is here. The TCP connection stays: who dies is told by its end.
- * Only an end counts that the peer's kernel has told (a FIN or a reset). A silent
- * network is for the RDMA packets to notice, which may take another way.
+ * The manager's thread runs this file. The TCP connection stays open: its end tells
+ * that the process has died. Only an end counts that the peer's kernel has told (a FIN
+ * or a reset). A silent network is for the RDMA packets to notice, which may take
+ * another way.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,8 +34,8 @@ enum {
     EVENTS = 16,
 };
 
-/* Behind the device's addresses, as far as there is room, those of the host: first that
- * by which it came to the meeting. */
+/* Appends the addresses of the host to those of the device, as far as there is room:
+ * first the one by which it came to the meeting. */
 static void add_addresses(struct verbs *v)
 {
     struct verbs_ip all[TRIB_NET_OFFERED];
@@ -96,7 +98,7 @@ void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd)
     (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* In a forked child, too: nothing is said. */
+/* A forked child calls this, too: nothing is sent. */
 void trib_verbs_oob_listener_close(struct verbs *v)
 {
     struct verbs_oob_listener *oob = &v->oob;
@@ -114,7 +116,7 @@ void trib_verbs_oob_listener_close(struct verbs *v)
     oob->at.fd = oob->epoll = -1;
 }
 
-/* The guest at a place goes; its connection, too, unless a link has it now. */
+/* Removes a pending connection, and closes it unless a link has it now. */
 static void see_off(struct verbs *v, int at, bool hang_up)
 {
     struct verbs_oob_listener *oob = &v->oob;
@@ -151,7 +153,7 @@ static uint32_t random_psn(void)
     return psn & 0xffffff;
 }
 
-/* The inlet for a call; false: reply->answer says why not. */
+/* Makes the inlet for a request; false: reply->answer says why not. */
 static bool answer(struct verbs *v, struct verbs_peer *p,
                    const struct verbs_oob_request *request, struct verbs_link *link,
                    struct verbs_oob_reply *reply)
@@ -204,8 +206,9 @@ static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *g,
 {
     char what[120];
 
-    snprintf(what, sizeof(what), "called as rank %d (process %d): reason %u",
-             hello->rank, hello->pid, refusal);
+    snprintf(what, sizeof(what),
+             "asked for a connection as rank %d (process %d): reason %u", hello->rank,
+             hello->pid, refusal);
     trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->oob.at.port, what);
 }
 
@@ -224,7 +227,7 @@ static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
             warn_of_rank(v, g, &request->hello, reply.answer.refusal);
         say(v, g, &reply);
         *trash = link;
-        trash->by_oob = false; /* the guest's */
+        trash->by_oob = false; /* the pending connection's */
         return false;
     }
     /* The peer tried before and gave up, which we do not know yet. */
@@ -242,7 +245,7 @@ static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
     return true;
 }
 
-/* A whole call is here: the challenge. false: nothing comes of it. */
+/* A whole request is here: sends the challenge. false: the request is refused. */
 static bool challenge(struct verbs *v, struct verbs_pending_conn *g,
                       const struct verbs_oob_request *request)
 {
@@ -278,11 +281,11 @@ static void turn_away(struct verbs *v, struct verbs_pending_conn *g,
         &v->strangers, v->log, "verbs", g->ip, v->oob.at.port,
         g->proves ? "did not prove that it has the secret of this job"
         : heard == VERBS_PARSED_VERSION  ? "speaks another version of verbs"
-        : heard == VERBS_PARSED_NONSENSE ? "made a call that makes no sense"
+        : heard == VERBS_PARSED_NONSENSE ? "sent a request that makes no sense"
                                         : "said nothing that a rank says");
 }
 
-/* The next bytes of a call, or of the proof after it. */
+/* Reads the next bytes of a request, or of the proof behind it. */
 static ssize_t take_bytes(struct verbs_pending_conn *g)
 {
     uint8_t *at = g->proves ? g->proof : g->bytes;
@@ -338,7 +341,7 @@ static void hear_guest(struct verbs *v, int at)
     trib_verbs_link_drop(v, &trash);
 }
 
-/* Whose call is here already needs no place any more; then the one goes whose time ends
+/* Connections whose request is complete leave first; then the one whose time ends
  * first. */
 static void make_room(struct verbs *v)
 {
@@ -397,7 +400,8 @@ static void let_in(struct verbs *v)
     }
 }
 
-/* What the kernel of a peer, or its transport, says on a wire; true: it is over. */
+/* Reads the word of a peer, or the end of its stream, on an oob_fd; true: the
+ * connection is over. */
 static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *established)
 {
     struct verbs_ready word;

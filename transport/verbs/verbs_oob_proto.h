@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How ranks ask each other for a connection without the connection manager: a call over
- * a TCP connection, and the reply. See docs/wire-format.md.
+ * How ranks ask each other for a connection without the connection manager: a request
+ * over a TCP connection, and the reply. See docs/wire-format.md.
  *
- * A call comes from anybody who finds the port.
+ * A request comes from anybody who finds the port.
  */
 #ifndef TRANSPORT_VERBS_VERBS_OOB_PROTO_H
 #define TRANSPORT_VERBS_VERBS_OOB_PROTO_H
@@ -13,7 +13,7 @@
 #include "transport/verbs/verbs_gid_select.h"
 #include "transport/verbs/verbs_wire.h"
 
-/* On the wire without the unused places of the table. */
+/* The request; on the wire it ends behind the used entries of the table. */
 struct verbs_oob_request {
     struct verbs_hello hello;
     uint32_t qp_num;
@@ -32,7 +32,7 @@ struct verbs_oob_reply {
     uint16_t lid;
     uint8_t way; /* enum verbs_way, as who replies sees it */
     uint8_t mtu;
-    uint8_t position; /* of the caller's GID in its call */
+    uint8_t position; /* of the caller's GID in its request */
     uint8_t global;
     uint16_t unused;
 };
@@ -53,13 +53,14 @@ enum verbs_parsed {
     VERBS_PARSED_NONSENSE, /* values that cannot be */
 };
 
-/** trib_verbs_oob_request_bytes - how long a call is. */
+/** trib_verbs_oob_request_bytes - bytes of a request on the wire. */
 size_t trib_verbs_oob_request_bytes(const struct verbs_oob_request *request);
 
 /**
- * trib_verbs_oob_request_parse - the first `have` bytes of a call, or of anything.
+ * trib_verbs_oob_request_parse - parse the first `have` bytes of a request, or of
+ * anything.
  *
- * out      the call, with PART and VERSION as far as it goes; zero else
+ * out the request, with PART and VERSION as far as it goes; else zero
  * thread   any; pure
  */
 enum verbs_parsed trib_verbs_oob_request_parse(const uint8_t *bytes, size_t have,

@@ -172,7 +172,8 @@ bool trib_verbs_post_proof(struct verbs *v, int peer)
     return error == 0;
 }
 
-/* On both connections, whichever is there. On the outlet it comes behind all writes. */
+/* Says BYE on both connections that there are. On the outlet it comes behind all
+ * writes. */
 void trib_verbs_say_bye(struct verbs *v, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];

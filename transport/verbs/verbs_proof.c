@@ -33,7 +33,7 @@ static void claim(const struct verbs_hello *hello, int listener,
     memcpy(out->nonce[TRIB_PROOF_LISTENER], nonces->listener, TRIB_NONCE_BYTES);
 }
 
-/* Of both nonces and some bytes under a label. */
+/* A MAC of both nonces and some bytes, under a label. */
 static void mac_of(const struct verbs *v, const char *label,
                    const struct verbs_nonces *nonces, const void *bytes, size_t n,
                    uint8_t out[TRIB_PROOF_BYTES])
@@ -118,7 +118,7 @@ bool trib_verbs_oob_request_proved(const struct verbs *v,
     return same(v, right, proof);
 }
 
-/* Of an answer, or of a reply that begins with one; its proof is of all other bytes. */
+/* Proves an answer, or a reply that begins with one: the MAC covers all other bytes. */
 void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                             struct verbs_answer *answer, size_t bytes)
 {
@@ -129,7 +129,7 @@ void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *no
     memcpy(answer->proof, mac, sizeof(mac));
 }
 
-/* Who asks ------------------------------------------------------------------------- */
+/* The connecting side -------------------------------------------------------------- */
 
 bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
                       struct verbs_nonces *nonces)

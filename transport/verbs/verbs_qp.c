@@ -5,7 +5,7 @@
  * The queue pair is ours and not the connection manager's: so its attributes can be
  * set, and its device is opened for this transport alone, whose asynchronous events
  * nobody else reads. The connection manager says how to move it from state to state,
- * or, where a call made it, its path does.
+ * or, if it was made out of band, its path does.
  */
 #include <errno.h>
 #include <string.h>
@@ -149,7 +149,7 @@ void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link)
         (void)v->api.ibv_modify_qp(link->qp, &attr, IBV_QP_STATE);
     if (link->id)
         (void)v->api.rdma_disconnect(link->id); /* fails where nothing was connected */
-    if (link->by_oob) { /* a forked child may have the wire, too */
+    if (link->by_oob) { /* a forked child may have the oob_fd, too */
         trib_verbs_oob_listener_unwatch(v, link->oob_fd);
         (void)shutdown(link->oob_fd, SHUT_RDWR);
         close(link->oob_fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks tell each other over verbs; see docs/wire-format.md.
+ * The messages between ranks over verbs; see docs/wire-format.md.
  */
 #ifndef TRANSPORT_VERBS_VERBS_WIRE_H
 #define TRANSPORT_VERBS_VERBS_WIRE_H
@@ -30,10 +30,11 @@ struct verbs_address {
     uint64_t start, space, boot; /* of trib_process */
     int32_t pid;
     uint16_t heartbeat_port; /* UDP, of heartbeats */
-    uint16_t oob_port; /* of TCP, for calls; 0: none are taken */
+    uint16_t oob_port; /* TCP port for OOB requests; 0: none are taken */
     uint64_t heartbeat_key;
     uint64_t net; /* inode of the network name space */
-    uint8_t more; /* addresses of the host behind those of the device, for calls */
+    uint8_t more; /* addresses of the host behind those of the device, for OOB
+                   * requests */
     uint8_t layer; /* enum verbs_layer of the port; 0: not known */
     uint8_t unused[6];
     struct verbs_ip ip[VERBS_ADDRESSES];
@@ -51,8 +52,8 @@ struct verbs_export {
 };
 static_assert(4 * sizeof(struct verbs_export) + 100 <= TRIB_BLOB_MAX, "region");
 
-/* What a request for a connection carries; the connection manager has room for 56
- * bytes. */
+/* The private data of a request for a connection; the connection manager has room for
+ * 56 bytes. */
 struct verbs_hello {
     uint32_t magic;
     uint16_t version;
@@ -82,13 +83,13 @@ enum verbs_refusal {
     VERBS_TWICE, /* there is a connection already */
     VERBS_NO_ROOM,
     VERBS_NO_WAY, /* no GIDs of both ports fit together */
-    VERBS_NONSENSE, /* a call that cannot be understood */
+    VERBS_NONSENSE, /* a request that cannot be understood */
     VERBS_CHALLENGE, /* prove that you have the job's secret, as this answer does */
     VERBS_OTHER_SECRET, /* one has a secret and the other has none */
     VERBS_NOT_PROVED, /* the proof of who asks is wrong, or came too late */
 };
 
-/* What the answer carries. */
+/* The private data of an answer. */
 struct verbs_answer {
     uint32_t magic;
     uint16_t version;

@@ -125,7 +125,7 @@ static void test_manager_fails(void **state)
     memcpy(shut.bytes, &a, sizeof(a));
     connect_fails(&pair, &shut, TRIB_ERR_PEER_LOST,
                   "No such device; see ip route get and ip neigh; by GIDs: the peer "
-                  "takes no calls");
+                  "takes no requests over TCP");
     connects(&pair, &address);
     expect_route(&pair, 0, "RoCE v2, same subnet");
     pair_close(&pair);
