@@ -3,6 +3,16 @@ transport_tests = \
 	tests/transport/auto/test_auto \
 	tests/transport/test_conformance \
 	tests/transport/common/test_handout \
+	tests/transport/common/test_guard \
+	tests/transport/common/test_handout_ask \
+	tests/transport/common/test_ip_endpoint \
+	tests/transport/common/test_net_addr \
+	tests/transport/common/test_net_fence \
+	tests/transport/common/test_net_ways \
+	tests/transport/common/test_op_defaults \
+	tests/transport/common/test_peer \
+	tests/transport/common/test_peer_liveness \
+	tests/transport/common/test_segment \
 	tests/transport/common/test_own_memory \
 	tests/transport/common/test_heartbeat \
 	tests/transport/multirail/test_multirail \
@@ -30,6 +40,16 @@ conformance_sources = \
 tests_transport_test_conformance_SOURCES = \
 	tests/transport/test_conformance.c $(conformance_sources)
 tests_transport_common_test_handout_SOURCES = tests/transport/common/test_handout.c
+tests_transport_common_test_guard_SOURCES = tests/transport/common/test_guard.c
+tests_transport_common_test_handout_ask_SOURCES = tests/transport/common/test_handout_ask.c
+tests_transport_common_test_ip_endpoint_SOURCES = tests/transport/common/test_ip_endpoint.c
+tests_transport_common_test_net_addr_SOURCES = tests/transport/common/test_net_addr.c
+tests_transport_common_test_net_fence_SOURCES = tests/transport/common/test_net_fence.c
+tests_transport_common_test_net_ways_SOURCES = tests/transport/common/test_net_ways.c
+tests_transport_common_test_op_defaults_SOURCES = tests/transport/common/test_op_defaults.c
+tests_transport_common_test_peer_SOURCES = tests/transport/common/test_peer.c
+tests_transport_common_test_peer_liveness_SOURCES = tests/transport/common/test_peer_liveness.c
+tests_transport_common_test_segment_SOURCES = tests/transport/common/test_segment.c
 tests_transport_common_test_own_memory_SOURCES = tests/transport/common/test_own_memory.c
 tests_transport_common_test_heartbeat_SOURCES = tests/transport/common/test_heartbeat.c
 tests_transport_multirail_test_multirail_SOURCES = \

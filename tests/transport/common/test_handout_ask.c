@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asking a process for memory without a wait: one question at a time, and an owner
+ * without a socket is an error and no wait.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "transport/common/handout.h"
+
+static struct trib_error err;
+
+static void test_no_socket(void **state)
+{
+    const struct trib_handout_owner owner = {.name = 0, .pid = getpid()};
+    struct trib_handout_call call = {.until = 0};
+    struct trib_handout_fds fds;
+
+    (void)state;
+    assert_status(trib_handout_knock(&owner, &err), TRIB_ERR_UNSUPPORTED);
+    assert_true(trib_handout_step(&owner, 1, &call, &fds, &err) < 0);
+    assert_int_equal(call.until, 0);
+    assert_int_equal(call.fd, 0);
+}
+
+static void test_one_question(void **state)
+{
+    struct trib_handout *handout = trib_handout_open(NULL);
+    struct trib_handout_call call = {.until = 0};
+    struct trib_handout_fds fds;
+
+    (void)state;
+    if (!handout)
+        tribtest_skip("no abstract sockets here");
+    const struct trib_handout_owner owner = {.name = trib_handout_name(handout),
+                                             .pid = getpid()};
+    assert_false(trib_handout_asked(handout));
+    assert_status(trib_handout_step(&owner, 4711, &call, &fds, &err), TRIB_INPROGRESS);
+    assert_true(trib_handout_asked(handout));
+    assert_status(trib_handout_step(&owner, 4712, &call, &fds, &err), TRIB_INPROGRESS);
+    assert_int_equal(call.key, 4711);
+    trib_handout_drop(&call);
+    trib_handout_drop(&call); /* harmless where nothing is under way */
+    assert_int_equal(call.until, 0);
+    trib_handout_close(handout);
+}
+
+static void test_unknown_key(void **state)
+{
+    struct trib_handout *handout = trib_handout_open(NULL);
+    struct trib_handout_fds fds;
+
+    (void)state;
+    if (!handout)
+        tribtest_skip("no abstract sockets here");
+    const struct trib_handout_owner owner = {.name = trib_handout_name(handout),
+                                             .pid = getpid()};
+    assert_status(trib_handout_serve(handout, &err), TRIB_OK);
+    trib_error_clear(&err);
+    assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_ERR_INVALID);
+    assert_non_null(strstr(err.text, "no longer has the memory"));
+    assert_status(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}),
+                  TRIB_OK);
+    assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_OK);
+    assert_true(fds.memory > 2 && fds.bell == -1);
+    close(fds.memory);
+    trib_handout_close(handout);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_socket),
+        cmocka_unit_test(test_one_question),
+        cmocka_unit_test(test_unknown_key),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

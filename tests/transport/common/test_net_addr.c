@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports: a range gives its first free one, and connections carry the caller's address.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "transport/common/net_addr.h"
+
+static void test_range(void **state)
+{
+    struct trib_net_port first, second, third;
+    struct trib_error err = {0};
+
+    (void)state;
+    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &first, &err), TRIB_OK);
+    assert_true(first.port > 0 && !first.fenced);
+    assert_true(fcntl(first.fd, F_GETFL) & O_NONBLOCK);
+    assert_status(trib_net_bind("test", SOCK_STREAM, first.port, 100, &second, &err),
+                  TRIB_OK);
+    assert_true(second.port > first.port && second.port < first.port + 100);
+    assert_status(trib_net_bind("test", SOCK_STREAM, first.port, 1, &third, &err),
+                  TRIB_ERR_SYSTEM);
+    assert_ptr_equal(strstr(err.text, "test"), err.text);
+    close(first.fd);
+    close(second.fd);
+}
+
+static void test_accept(void **state)
+{
+    struct trib_net_port port;
+    uint8_t from[16];
+
+    (void)state;
+    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL), TRIB_OK);
+    assert_int_equal(trib_net_accept(&port, from), -1);
+    assert_int_equal(errno, EAGAIN);
+    int out = trib_net_connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000));
+    assert_true(out >= 0);
+    int in = trib_net_accept(&port, from);
+    assert_true(in >= 0 && trib_net_is_loopback(from));
+    assert_true(fcntl(in, F_GETFL) & O_NONBLOCK);
+    close(in);
+    close(out);
+    close(port.fd);
+    assert_int_equal(
+        trib_net_connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000)), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+}
+
+static void test_space(void **state)
+{
+    (void)state;
+    assert_true(trib_net_space() == trib_net_space());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_accept),
+        cmocka_unit_test(test_space),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A peer of this host is watched by the kernel: its death and its stop are noticed, and
+ * only the time in which somebody watched counts for a stop.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "transport/common/peer_liveness.h"
+
+enum { STOP_TIMEOUT_MS = 200 };
+
+struct watched {
+    pid_t pid;
+    int hold; /* its end of stream ends the child */
+    struct trib_process who;
+    struct trib_peer_liveness liveness;
+};
+
+static void begin(struct watched *w)
+{
+    struct trib_process me;
+    int go[2], told[2];
+
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(pipe(told), 0);
+    w->pid = fork();
+    assert_true(w->pid >= 0);
+    if (w->pid == 0) {
+        struct trib_process self;
+        char byte;
+        close(go[1]);
+        trib_process_self(&self);
+        (void)!write(told[1], &self, sizeof(self));
+        _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(go[0]);
+    close(told[1]);
+    w->hold = go[1];
+    assert_int_equal(read(told[0], &w->who, sizeof(w->who)), sizeof(w->who));
+    close(told[0]);
+    trib_process_self(&me);
+    const struct trib_peer_liveness_opts opts = {
+        .me = &me, .who = &w->who, .proc = true, .peer = 1};
+    trib_peer_liveness_begin(&w->liveness, &opts);
+    assert_int_equal(w->liveness.by, TRIB_LIVENESS_BY_KERNEL);
+}
+
+static void end(struct watched *w)
+{
+    trib_peer_liveness_end(&w->liveness);
+    trib_peer_liveness_end(&w->liveness); /* harmless when done before */
+    close(w->hold);
+    (void)kill(w->pid, SIGKILL);
+    assert_int_equal(waitpid(w->pid, NULL, 0), w->pid);
+}
+
+/* Looks until the peer is lost or `ms` have passed. */
+static bool lost_within(struct watched *w, int ms, char why[160])
+{
+    const uint64_t until = trib_deadline_ms(ms);
+    uint64_t last = trib_now_ns();
+    bool lost = false;
+
+    while (!lost && !trib_deadline_passed(until)) {
+        usleep(5000);
+        lost = trib_peer_liveness_lost(&w->liveness, trib_peer_liveness_due(&last),
+                                       STOP_TIMEOUT_MS, why, 160);
+    }
+    return lost;
+}
+
+static void test_death(void **state)
+{
+    char why[160] = "";
+    struct watched w;
+
+    (void)state;
+    begin(&w);
+    assert_false(lost_within(&w, 100, why));
+    assert_false(trib_peer_liveness_dead(&w.liveness));
+    assert_int_equal(trib_peer_liveness_ask(&w.liveness), 0); /* no heartbeats */
+    assert_int_equal(kill(w.pid, SIGKILL), 0);
+    assert_true(lost_within(&w, tribtest_patience_ms(), why));
+    assert_non_null(strstr(why, "has died"));
+    assert_true(trib_peer_liveness_dead(&w.liveness));
+    end(&w);
+}
+
+static void test_stop(void **state)
+{
+    char why[160] = "";
+    struct watched w;
+
+    (void)state;
+    begin(&w);
+    assert_int_equal(kill(w.pid, SIGSTOP), 0);
+    assert_true(lost_within(&w, tribtest_patience_ms(), why));
+    assert_non_null(strstr(why, "has been stopped for"));
+    assert_int_equal(kill(w.pid, SIGCONT), 0);
+    end(&w);
+}
+
+/* One late look does not count for all of the time before it. */
+static void test_late_look(void **state)
+{
+    char why[160] = "";
+    struct watched w;
+
+    (void)state;
+    begin(&w);
+    assert_int_equal(kill(w.pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(w.pid, NULL, WUNTRACED), w.pid);
+    for (int i = 0; i < 2; i++)
+        assert_false(trib_peer_liveness_lost(&w.liveness, UINT64_C(3600000000000),
+                                             STOP_TIMEOUT_MS, why, sizeof(why)));
+    assert_int_equal(kill(w.pid, SIGCONT), 0);
+    end(&w);
+}
+
+static void test_due(void **state)
+{
+    uint64_t last = trib_now_ns();
+
+    (void)state;
+    assert_int_equal(trib_peer_liveness_due(&last), 0);
+    last -= UINT64_C(1000000000);
+    assert_true(trib_peer_liveness_due(&last) >= UINT64_C(1000000000));
+    assert_int_equal(trib_peer_liveness_due(&last), 0);
+}
+
+/* Nobody watches a rank of this process, nor one for which there is no means. */
+static void test_nobody(void **state)
+{
+    struct trib_peer_liveness none;
+    struct trib_process me, far;
+    char why[160];
+
+    (void)state;
+    trib_process_self(&me);
+    far = me;
+    far.boot++;
+    const struct trib_process *who[] = {&me, &far};
+    for (int i = 0; i < 2; i++) {
+        const struct trib_peer_liveness_opts opts = {
+            .me = &me, .who = who[i], .proc = true, .peer = 1};
+        trib_peer_liveness_begin(&none, &opts);
+        assert_int_equal(none.by, TRIB_LIVENESS_BY_NOBODY);
+        assert_false(trib_peer_liveness_lost(&none, 1000, 1, why, sizeof(why)));
+        assert_false(trib_peer_liveness_dead(&none));
+        assert_false(trib_peer_liveness_answered(&none, 1));
+        trib_peer_liveness_end(&none);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_death), cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_late_look), cmocka_unit_test(test_due),
+        cmocka_unit_test(test_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
