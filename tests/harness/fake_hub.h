@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Declarations that the parts of the fake share: fake_verbs.c is the device and its
- * memory, fake_queues.c its queues, fake_rdmacm.c the connection manager. One lock
+ * Declarations that the parts of the fake share: fake_verbs.c is the device,
+ * fake_memory.c its memory, fake_cq.c its completion queues, fake_queues.c its queue
+ * pairs, fake_rdmacm.c the connection manager. One lock
  * guards all.
  */
 #ifndef TESTS_HARNESS_FAKE_HUB_H
@@ -34,17 +35,33 @@ void fake_unring(int fd);
 /* The context that the connection manager has of a device. */
 struct ibv_context *fake_shared_context(int device);
 
-/* fake_verbs.c: a region that holds these bytes, NULL: none; and device events. */
+/* fake_memory.c: a region that holds these bytes, NULL: none. */
 struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
                            uint64_t len);
 /** fake_memory - where an address of a region's is. */
 void *fake_memory(const struct ibv_mr *mr, uint64_t address);
 bool fake_writable(const struct ibv_mr *mr);
+void fake_memory_table(struct trib_verbs_api *api);
+void fake_memory_reset(void);
+
+/* fake_verbs.c: paths, ports and device events. */
 bool fake_path_is_right(const struct ibv_context *context,
                         const struct ibv_ah_attr *path);
 int fake_device_of(const struct ibv_context *context);
 bool fake_port_is_up(const struct ibv_context *context, int port);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
+
+/* fake_cq.c: a completion, and the room that its harvest gives to a send queue. */
+struct fake_entry {
+    struct ibv_wc wc;
+    int *outstanding; /* of the send queue that it gives room to, or NULL */
+    int covers;
+};
+void fake_complete(struct ibv_cq *base, const struct fake_entry *entry);
+/* The completions of a send queue that goes stay in the queue, without it. */
+void fake_cq_forget(struct ibv_cq *base, const int *outstanding);
+void fake_cq_ops(struct ibv_context_ops *ops);
+void fake_cq_table(struct trib_verbs_api *api);
 
 /* fake_queues.c; a queue pair of a context, NULL: it has none. */
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queues of the fake: requests, receives, completions. A request is carried out
+ * The queue pairs of the fake: requests and receives. A request is carried out
  * when it is posted; one that finds no receive waits at the head of its queue.
  */
 #include <errno.h>
@@ -12,25 +12,6 @@
 #include "tests/harness/fake_hub.h"
 
 #define SENDS_MAX 4096
-
-struct entry {
-    struct ibv_wc wc;
-    struct qp *qp; /* whose send queue it gives room to, or NULL */
-    int covers;
-};
-
-struct cq {
-    struct ibv_cq base;
-    struct entry *ring;
-    uint32_t head, tail;
-    bool armed;
-    int told, acked;
-};
-
-struct channel {
-    struct ibv_comp_channel base;
-    struct cq *cq;
-};
 
 struct srq {
     struct ibv_srq base;
@@ -84,127 +65,6 @@ struct ibv_qp *fake_queue_pair(const struct ibv_context *context)
     return NULL;
 }
 
-/* Completions ------------------------------------------------------------------ */
-
-static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
-{
-    struct channel *channel = calloc(1, sizeof(*channel));
-
-    channel->base.context = context;
-    fake_lock();
-    channel->base.fd = fake_bell();
-    fake_count(1);
-    fake_unlock();
-    return &channel->base;
-}
-
-static int destroy_comp_channel(struct ibv_comp_channel *channel)
-{
-    fake_lock();
-    close(channel->fd);
-    fake_count(-1);
-    fake_unlock();
-    free(channel);
-    return 0;
-}
-
-static struct ibv_cq *create_cq(struct ibv_context *context, int cqe, void *cq_context,
-                                struct ibv_comp_channel *channel, int vector)
-{
-    (void)vector;
-    if (fake_opts.cq_errno) {
-        errno = fake_opts.cq_errno;
-        return NULL;
-    }
-    struct cq *cq = calloc(1, sizeof(*cq));
-    cq->base = (struct ibv_cq){
-        .context = context, .channel = channel, .cq_context = cq_context, .cqe = cqe};
-    cq->ring = calloc((size_t)cqe, sizeof(*cq->ring));
-    fake_lock();
-    ((struct channel *)channel)->cq = cq;
-    fake_count(1);
-    fake_unlock();
-    return &cq->base;
-}
-
-static int destroy_cq(struct ibv_cq *base)
-{
-    struct cq *cq = (struct cq *)base;
-
-    fake_lock();
-    if (cq->told != cq->acked)
-        fake_mistake("%d completion events are not acknowledged", cq->told - cq->acked);
-    fake_count(-1);
-    fake_unlock();
-    free(cq->ring);
-    free(cq);
-    return 0;
-}
-
-static void complete(struct ibv_cq *base, const struct entry *entry)
-{
-    struct cq *cq = (struct cq *)base;
-
-    if (cq->tail - cq->head == (uint32_t)base->cqe) {
-        fake_mistake("a completion queue of %d entries overflows", base->cqe);
-        return;
-    }
-    cq->ring[cq->tail++ % (uint32_t)base->cqe] = *entry;
-    if (cq->armed) {
-        cq->armed = false;
-        fake_ring(base->channel->fd);
-    }
-}
-
-static int poll_cq(struct ibv_cq *base, int max, struct ibv_wc *wc)
-{
-    struct cq *cq = (struct cq *)base;
-    int n = 0;
-
-    fake_lock();
-    for (; n < max && cq->head != cq->tail; n++) {
-        struct entry *entry = &cq->ring[cq->head++ % (uint32_t)base->cqe];
-        wc[n] = entry->wc;
-        if (entry->qp)
-            entry->qp->outstanding -= entry->covers;
-    }
-    fake_unlock();
-    return n;
-}
-
-static int req_notify_cq(struct ibv_cq *base, int solicited_only)
-{
-    (void)solicited_only;
-    fake_lock();
-    ((struct cq *)base)->armed = true;
-    fake_unlock();
-    return 0;
-}
-
-static int get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq_out,
-                        void **context_out)
-{
-    struct cq *cq = ((struct channel *)base)->cq;
-    uint64_t one;
-
-    fake_lock();
-    bool rang = read(base->fd, &one, sizeof(one)) == sizeof(one);
-    if (rang) {
-        cq->told++;
-        *cq_out = &cq->base;
-        *context_out = cq->base.cq_context;
-    }
-    fake_unlock();
-    return rang ? 0 : -1;
-}
-
-static void ack_cq_events(struct ibv_cq *base, unsigned n)
-{
-    fake_lock();
-    ((struct cq *)base)->acked += (int)n;
-    fake_unlock();
-}
-
 /* Requests --------------------------------------------------------------------- */
 
 static struct qp *find_qp(uint32_t number)
@@ -219,9 +79,9 @@ static struct qp *find_qp(uint32_t number)
 static void report(struct qp *qp, const struct ibv_send_wr *wr,
                    enum ibv_wc_status status)
 {
-    struct entry entry = {
+    struct fake_entry entry = {
         .wc = {.wr_id = wr->wr_id, .status = status, .qp_num = qp->base.qp_num},
-        .qp = qp,
+        .outstanding = &qp->outstanding,
         .covers = ++qp->unreported,
     };
 
@@ -235,7 +95,7 @@ static void report(struct qp *qp, const struct ibv_send_wr *wr,
     if (status == IBV_WC_SUCCESS && !(wr->send_flags & IBV_SEND_SIGNALED))
         return;
     qp->unreported = 0;
-    complete(qp->base.send_cq, &entry);
+    fake_complete(qp->base.send_cq, &entry);
 }
 
 static void break_qp(struct qp *qp)
@@ -294,7 +154,7 @@ static void arrive(struct qp *to, const struct send *send)
 {
     struct srq *srq = (struct srq *)to->base.srq;
     bool written = send->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    struct entry entry = {
+    struct fake_entry entry = {
         .wc = {
             .wr_id = srq->wr_id,
             .opcode = written ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
@@ -306,7 +166,7 @@ static void arrive(struct qp *to, const struct send *send)
     if (send->wr.opcode != IBV_WR_SEND)
         entry.wc.wc_flags = IBV_WC_WITH_IMM;
     srq->free--;
-    complete(to->base.recv_cq, &entry);
+    fake_complete(to->base.recv_cq, &entry);
 }
 
 static bool is_up(const struct qp *qp)
@@ -540,17 +400,12 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 static int destroy_qp(struct ibv_qp *base)
 {
     struct qp *qp = (struct qp *)base, **at = &qps;
-    struct cq *cq = (struct cq *)base->send_cq;
 
     fake_lock();
     while (*at != qp)
         at = &(*at)->next;
     *at = qp->next;
-    for (uint32_t i = cq->head; i != cq->tail; i++) {
-        struct entry *entry = &cq->ring[i % (uint32_t)cq->base.cqe];
-        if (entry->qp == qp)
-            entry->qp = NULL;
-    }
+    fake_cq_forget(base->send_cq, &qp->outstanding);
     fake_count(-1);
     fake_unlock();
     free(qp->sends);
@@ -592,19 +447,13 @@ struct fake_verbs_counts fake_verbs_posted(void)
 void fake_queues_ops(struct ibv_context_ops *ops)
 {
     ops->post_send = post_send;
-    ops->poll_cq = poll_cq;
-    ops->req_notify_cq = req_notify_cq;
+    fake_cq_ops(ops);
     ops->post_srq_recv = post_srq_recv;
 }
 
 void fake_queues_table(struct trib_verbs_api *api)
 {
-    api->ibv_create_comp_channel = create_comp_channel;
-    api->ibv_destroy_comp_channel = destroy_comp_channel;
-    api->ibv_create_cq = create_cq;
-    api->ibv_destroy_cq = destroy_cq;
-    api->ibv_get_cq_event = get_cq_event;
-    api->ibv_ack_cq_events = ack_cq_events;
+    fake_cq_table(api);
     api->ibv_create_srq = create_srq;
     api->ibv_destroy_srq = destroy_srq;
     api->ibv_create_qp = create_qp;

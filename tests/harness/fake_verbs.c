@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device of the fake: memory regions, queues, completions. A request is carried out
- * when it is posted; one that finds no receive waits at the head of its queue.
+ * The device of the fake: its ports, GIDs and events, and what tests see of it.
  */
 #include "tests/harness/fake_verbs.h"
 
@@ -13,12 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/memlock.h"
 #include "tests/harness/fake_hub.h"
 
 #define CONTEXTS_MAX 16
@@ -32,16 +28,6 @@ struct context {
     int index; /* in contexts; CONTEXTS_MAX: not there */
 };
 
-struct mr {
-    struct ibv_mr base;
-    uint64_t iova; /* by what requests name its first byte */
-    uint8_t *mapped; /* of a dma-buf */
-    size_t map_len;
-    int access;
-    size_t pinned;
-    struct mr *next;
-};
-
 struct fake_verbs_opts fake_opts;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,8 +35,6 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct ibv_device devices[FAKE_DEVICES_MAX];
 static struct context shared[FAKE_DEVICES_MAX];
 static struct context *contexts[CONTEXTS_MAX];
-static struct mr *mrs;
-static uint32_t next_key;
 /* port_num 0: a hole */
 static struct ibv_gid_entry gids[FAKE_DEVICES_MAX][FAKE_PORTS_MAX][FAKE_GIDS];
 static bool down[FAKE_DEVICES_MAX][FAKE_PORTS_MAX];
@@ -320,183 +304,6 @@ bool fake_path_is_right(const struct ibv_context *context,
     return right;
 }
 
-static struct ibv_pd *alloc_pd(struct ibv_context *context)
-{
-    struct ibv_pd *pd = calloc(1, sizeof(*pd));
-
-    pd->context = context;
-    fake_lock();
-    fake_count(1);
-    fake_unlock();
-    return pd;
-}
-
-static int dealloc_pd(struct ibv_pd *pd)
-{
-    fake_lock();
-    for (struct mr *mr = mrs; mr; mr = mr->next) {
-        if (mr->base.pd == pd)
-            fake_mistake("a protection domain goes before its regions");
-    }
-    fake_count(-1);
-    fake_unlock();
-    free(pd);
-    return 0;
-}
-
-static size_t pinned(void)
-{
-    size_t bytes = 0;
-
-    for (struct mr *mr = mrs; mr; mr = mr->next)
-        bytes += mr->pinned;
-    return bytes;
-}
-
-size_t fake_verbs_pinned(void)
-{
-    fake_lock();
-    size_t bytes = pinned();
-    fake_unlock();
-    return bytes;
-}
-
-int fake_verbs_regions(const struct ibv_pd *pd)
-{
-    int n = 0;
-
-    fake_lock();
-    for (struct mr *mr = mrs; mr; mr = mr->next)
-        n += mr->base.pd == pd;
-    fake_unlock();
-    return n;
-}
-
-static void memlock(struct trib_memlock *out)
-{
-    *out = (struct trib_memlock){.limited = false};
-    if (!fake_opts.memlock)
-        return;
-    trib_memlock_read(out);
-    fake_lock();
-    out->used = pinned();
-    fake_unlock();
-}
-
-/* The kernel demands the same of iova and address: both have the same offset in a
- * page. */
-static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
-                                  uint64_t iova, int access)
-{
-    if (fake_opts.reg_errno || len == 0 || iova % 4096 != (uintptr_t)ptr % 4096) {
-        errno = len && fake_opts.reg_errno ? fake_opts.reg_errno : EINVAL;
-        return NULL;
-    }
-    struct trib_memlock m;
-    memlock(&m);
-    struct mr *mr = calloc(1, sizeof(*mr));
-    mr->pinned = (len + 4095) / 4096 * 4096;
-    if (mr->pinned > trib_memlock_left(&m)) {
-        free(mr);
-        errno = ENOMEM;
-        return NULL;
-    }
-    mr->base =
-        (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
-    mr->iova = iova;
-    mr->access = access;
-    fake_lock();
-    mr->base.lkey = mr->base.rkey = next_key++;
-    mr->next = mrs;
-    mrs = mr;
-    fake_count(1);
-    fake_unlock();
-    return &mr->base;
-}
-
-static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
-{
-    return reg_mr_iova(pd, ptr, len, (uintptr_t)ptr, access);
-}
-
-/* Registers a file in memory by a mapping of its own, as there is no device. */
-static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
-                                    uint64_t iova, int fd, int access)
-{
-    struct stat st;
-
-    if (fake_opts.dmabuf_errno) {
-        errno = fake_opts.dmabuf_errno;
-        return NULL;
-    }
-    if (fstat(fd, &st) != 0)
-        return NULL;
-    if (offset + length > (uint64_t)st.st_size || offset % 4096 != iova % 4096) {
-        errno = EINVAL;
-        return NULL;
-    }
-    const uint64_t from = offset / 4096 * 4096;
-    uint8_t *map = mmap(NULL, length + (offset - from), PROT_READ | PROT_WRITE,
-                        MAP_SHARED, fd, (off_t)from);
-    if (map == MAP_FAILED)
-        return NULL;
-    struct mr *mr = calloc(1, sizeof(*mr));
-    mr->mapped = map;
-    mr->map_len = length + (offset - from);
-    mr->base = (struct ibv_mr){.context = pd->context,
-                               .pd = pd,
-                               .addr = map + (offset - from),
-                               .length = length};
-    mr->iova = iova;
-    mr->access = access;
-    fake_lock();
-    mr->base.lkey = mr->base.rkey = next_key++;
-    mr->next = mrs;
-    mrs = mr;
-    fake_count(1);
-    fake_unlock();
-    return &mr->base;
-}
-
-static int dereg_mr(struct ibv_mr *base)
-{
-    struct mr **at = &mrs;
-
-    fake_lock();
-    while (&(*at)->base != base)
-        at = &(*at)->next;
-    *at = (*at)->next;
-    fake_count(-1);
-    fake_unlock();
-    if (((struct mr *)base)->mapped)
-        munmap(((struct mr *)base)->mapped, ((struct mr *)base)->map_len);
-    free(base);
-    return 0;
-}
-
-struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
-                           uint64_t len)
-{
-    for (struct mr *mr = mrs; mr; mr = mr->next) {
-        uint64_t start = mr->iova;
-        if (mr->base.lkey == key && mr->base.pd == pd && address >= start &&
-            address - start <= mr->base.length &&
-            len <= mr->base.length - (address - start))
-            return &mr->base;
-    }
-    return NULL;
-}
-
-void *fake_memory(const struct ibv_mr *mr, uint64_t address)
-{
-    return (uint8_t *)mr->addr + (address - ((const struct mr *)mr)->iova);
-}
-
-bool fake_writable(const struct ibv_mr *mr)
-{
-    return (((const struct mr *)mr)->access & IBV_ACCESS_REMOTE_WRITE) != 0;
-}
-
 void fake_raise(struct ibv_context *context, struct ibv_async_event event)
 {
     struct context *c = (struct context *)context;
@@ -582,21 +389,15 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         .ibv_close_device = close_device,
         .ibv_query_device = query_device,
         .ibv_query_port = query_port,
-        .ibv_alloc_pd = alloc_pd,
-        .ibv_dealloc_pd = dealloc_pd,
-        .ibv_reg_mr = reg_mr,
-        .ibv_reg_mr_iova = fake_opts.no_iova ? NULL : reg_mr_iova,
-        .ibv_dereg_mr = dereg_mr,
-        .ibv_reg_dmabuf_mr = fake_opts.dmabuf_errno < 0 ? NULL : reg_dmabuf_mr,
         .ibv_get_async_event = get_async_event,
         .ibv_ack_async_event = ack_async_event,
         .ibv_fork_init = fork_init,
         .ibv_is_fork_initialized =
             fake_opts.no_fork_query ? NULL : is_fork_initialized,
         ._ibv_query_gid_table = fake_opts.no_gid_query ? NULL : query_gid_table,
-        .memlock = memlock,
         .own_addresses = own_addresses,
     };
+    fake_memory_table(api);
     fake_queues_table(api);
     fake_rdmacm_table(api);
     if (fake_opts.no_rdmacm)
@@ -625,9 +426,8 @@ struct fake_verbs_opts *fake_verbs_reset(void)
     }
     memset(contexts, 0, sizeof(contexts));
     memset(down, 0, sizeof(down));
-    mrs = NULL;
-    next_key = 1000;
     mistakes = live = 0;
+    fake_memory_reset();
     fake_queues_reset();
     fake_rdmacm_reset();
     fake_unlock();

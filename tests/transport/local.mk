@@ -23,6 +23,7 @@ transport_tests = \
 	tests/transport/tcp/test_tcp_duplex \
 	tests/transport/tcp/test_tcp_connect \
 	tests/transport/tcp/test_tcp_listen \
+	tests/transport/tcp/test_tcp_proof \
 	tests/transport/tcp/test_tcp_receive \
 	tests/transport/tcp/test_tcp_seal \
 	tests/transport/test_transport \
@@ -61,13 +62,15 @@ tests_transport_shm_test_shm_SOURCES = \
 	tests/transport/shm/test_shm.c tests/transport/pair.h \
 	tests/harness/spawn.c tests/harness/spawn.h
 tests_transport_shm_test_shm_guard_SOURCES = \
-	tests/transport/shm/test_shm_guard.c tests/transport/pair.h
+	tests/transport/shm/test_shm_guard.c tests/transport/shm/shm_guard_rig.h tests/transport/pair.h
 tests_transport_tcp_test_tcp_duplex_SOURCES = \
 	tests/transport/tcp/test_tcp_duplex.c tests/transport/pair.h
 tests_transport_tcp_test_tcp_connect_SOURCES = \
 	tests/transport/tcp/test_tcp_connect.c tests/transport/pair.h
 tests_transport_tcp_test_tcp_listen_SOURCES = \
-	tests/transport/tcp/test_tcp_listen.c tests/transport/pair.h
+	tests/transport/tcp/test_tcp_listen.c tests/transport/tcp/tcp_by_hand.h tests/transport/pair.h
+tests_transport_tcp_test_tcp_proof_SOURCES = \
+	tests/transport/tcp/test_tcp_proof.c tests/transport/tcp/tcp_by_hand.h tests/transport/pair.h
 tests_transport_tcp_test_tcp_receive_SOURCES = \
 	tests/transport/tcp/test_tcp_receive.c tests/transport/pair.h
 tests_transport_tcp_test_tcp_seal_SOURCES = \
@@ -83,27 +86,42 @@ tests_transport_ucx_test_ucx_SOURCES = tests/transport/ucx/test_ucx.c tests/tran
 endif
 if TRIB_VERBS
 verbs_tests = \
+	tests/transport/auto/test_auto_mem \
 	tests/transport/auto/test_auto_verbs \
 	tests/transport/verbs/test_verbs \
 	tests/transport/verbs/test_verbs_conformance \
+	tests/transport/verbs/test_verbs_connect \
 	tests/transport/verbs/test_verbs_oob_connect \
+	tests/transport/verbs/test_verbs_oob_listener \
 	tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport
 check_PROGRAMS += $(verbs_tests)
 TESTS += $(verbs_tests)
 fake_verbs_sources = \
 	tests/harness/fake_hub.h \
+	tests/harness/fake_cq.c \
+	tests/harness/fake_memory.c \
 	tests/harness/fake_queues.c \
 	tests/harness/fake_rdmacm.c \
 	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
 tests_transport_auto_test_auto_verbs_SOURCES = \
-	tests/transport/auto/test_auto_verbs.c tests/transport/pair.h $(fake_verbs_sources)
+	tests/transport/auto/test_auto_verbs.c tests/transport/auto/auto_verbs_rig.h \
+	tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_auto_test_auto_mem_SOURCES = \
+	tests/transport/auto/test_auto_mem.c tests/transport/auto/auto_verbs_rig.h \
+	tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_SOURCES = \
 	tests/transport/verbs/test_verbs.c tests/transport/pair.h tests/transport/verbs/verbs_pair.h \
 	$(fake_verbs_sources)
-tests_transport_verbs_test_verbs_oob_connect_SOURCES = \
-	tests/transport/verbs/test_verbs_oob_connect.c tests/transport/pair.h \
+tests_transport_verbs_test_verbs_connect_SOURCES = \
+	tests/transport/verbs/test_verbs_connect.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+verbs_oob_pair = tests/transport/pair.h tests/transport/verbs/verbs_pair.h \
+	tests/transport/verbs/verbs_oob_pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_oob_connect_SOURCES = \
+	tests/transport/verbs/test_verbs_oob_connect.c $(verbs_oob_pair)
+tests_transport_verbs_test_verbs_oob_listener_SOURCES = \
+	tests/transport/verbs/test_verbs_oob_listener.c $(verbs_oob_pair)
 tests_transport_verbs_test_verbs_liveness_SOURCES = \
 	tests/transport/verbs/test_verbs_liveness.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)

@@ -2,53 +2,13 @@
 /*
  * The word with which tcp takes a connection, or says why not.
  */
-#include "tests/transport/pair.h"
+#include "tests/transport/tcp/tcp_by_hand.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-
-#include "transport/tcp/tcp.h"
-
-static struct trib_ip_address address_of(struct pair *pair, int side)
-{
-    struct trib_address address;
-    struct trib_ip_address a;
-
-    assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
-    assert_int_equal(address.len, sizeof(a));
-    memcpy(&a, address.bytes, sizeof(a));
-    return a;
-}
-
-static int dial(uint16_t port)
-{
-    struct sockaddr_storage to;
-    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
-    socklen_t len = trib_net_sockaddr(trib_net_loopback, port, AF_INET, &to);
-
-    assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, len), 0);
-    return fd;
-}
-
-/* The answer of side 1 to this greeting; 0 bytes: it hung up. */
-static ssize_t answer(struct pair *pair, int fd, const void *hello, size_t len,
-                      struct tcp_head *out)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    struct trib_event e;
-
-    assert_int_equal(send(fd, hello, len, MSG_NOSIGNAL), len);
-    for (int i = 0; i < 4000 && poll(&p, 1, 1) == 0; i++)
-        (void)pair->t[1]->ops->poll(pair->t[1], &e, 1);
-    memset(out, 0, sizeof(*out));
-    return recv(fd, out, sizeof(*out), MSG_DONTWAIT);
-}
 
 static void test_refusals(void **state)
 {
@@ -206,23 +166,6 @@ static int begin_write(struct pair *pair, const struct tcp_head *head,
     assert_int_equal(send(fd, head, sizeof(*head), MSG_NOSIGNAL), sizeof(*head));
     assert_int_equal(send(fd, bytes, len, MSG_NOSIGNAL), len);
     return fd;
-}
-
-/* Side 1 with memory of its caller; rank 0 is nobody but who dials by hand. */
-static struct tcp_head open_target(struct pair *pair, void *mem, size_t len)
-{
-    struct trib_transport_opts opts = pair_opts(pair, 1);
-    struct trib_blob blob;
-    struct trib_table_export x;
-
-    assert_status(trib_transport_open("tcp", &opts, &pair->t[1]), TRIB_OK);
-    assert_status(pair->t[1]->ops->reg(pair->t[1], mem, len, &pair->region[1]),
-                  TRIB_OK);
-    assert_status(pair->t[1]->ops->export_region(pair->t[1], pair->region[1], &blob),
-                  TRIB_OK);
-    memcpy(&x, blob.bytes, sizeof(x));
-    return (struct tcp_head){
-        .magic = TCP_MAGIC, .kind = TCP_WRITE, .region = x.region, .len = len};
 }
 
 static void poll_side_1(struct pair *pair, const uint8_t *until)
@@ -387,171 +330,6 @@ static void test_child_holds_sockets(void **state)
     assert_int_equal(quiet, 5);
 }
 
-/* With a secret -------------------------------------------------------------------- */
-
-/* Side 1 alone, with a secret and memory, and who dials by hand. */
-static struct tcp_head open_proving(struct pair *pair, uint8_t *mem, size_t len)
-{
-    pair_secret(pair, 1, 7);
-    return open_target(pair, mem, len);
-}
-
-static struct tcp_hello hello_to(struct pair *pair, uint8_t first)
-{
-    struct tcp_hello h = {.magic = TCP_MAGIC,
-                          .version = TCP_VERSION,
-                          .size = 2,
-                          .key = address_of(pair, 1).key,
-                          .flags = TCP_HAS_SECRET};
-
-    memset(h.nonce, first, sizeof(h.nonce));
-    return h;
-}
-
-/* The proof of rank 0, had it that secret, on a connection that was challenged so. */
-static void proof_of(const struct trib_secret *secret, const struct tcp_hello *hello,
-                     const uint8_t *nonce, uint8_t out[TRIB_PROOF_BYTES])
-{
-    struct trib_proof about = {
-        .label = "tcp 6",
-        .listener = hello->key,
-        .rank = {0, 1},
-        .more = hello->flags | TCP_HAS_SECRET << 16};
-
-    memcpy(about.nonce[0], hello->nonce, TRIB_NONCE_BYTES);
-    memcpy(about.nonce[1], nonce, TRIB_NONCE_BYTES);
-    trib_proof_make(secret, &about, TRIB_PROOF_CALLER, out);
-}
-
-static int begin(struct pair *pair, const struct tcp_hello *hello,
-                 struct tcp_challenge *out)
-{
-    int fd = dial(address_of(pair, 1).port);
-    uint8_t *bytes = (uint8_t *)out;
-
-    ssize_t n = answer(pair, fd, hello, sizeof(*hello), &out->head);
-    assert_int_equal(n, sizeof(out->head));
-    assert_int_equal(out->head.kind, TCP_CHALLENGE);
-    assert_int_equal(recv(fd, bytes + n, sizeof(*out) - (size_t)n, MSG_WAITALL),
-                     sizeof(*out) - (size_t)n);
-    return fd;
-}
-
-/* A proof and a write at once: the write is not taken, and the memory not touched. */
-static void fails(struct pair *pair, int fd, const uint8_t *proof,
-                  const struct tcp_head *head)
-{
-    struct tcp_head word;
-    uint8_t stream[TRIB_PROOF_BYTES + sizeof(*head) + 64];
-
-    memcpy(stream, proof, TRIB_PROOF_BYTES);
-    memcpy(stream + TRIB_PROOF_BYTES, head, sizeof(*head));
-    memset(stream + TRIB_PROOF_BYTES + sizeof(*head), 1, 64);
-    assert_int_equal(answer(pair, fd, stream, sizeof(stream), &word), sizeof(word));
-    assert_int_equal(word.kind, TCP_REFUSE);
-    assert_int_equal(word.imm, TCP_NOT_PROVED);
-    close(fd);
-}
-
-/* Zeros, the listener's own proof, one of another connection, one under another
- * secret. */
-static void test_wrong_proofs(void **state)
-{
-    struct pair pair = {0};
-    struct tcp_challenge c, again;
-    uint8_t mem[64] = {0}, proof[TRIB_PROOF_BYTES] = {0}, right[TRIB_PROOF_BYTES];
-    struct tcp_head word;
-
-    (void)state;
-    struct tcp_head head = open_proving(&pair, mem, sizeof(mem));
-    struct tcp_hello hello = hello_to(&pair, 3);
-    fails(&pair, begin(&pair, &hello, &c), proof, &head);
-    assert_non_null(
-        strstr(pair.logged, "from 127.0.0.1 and was turned away: it did not prove"));
-    int fd = begin(&pair, &hello, &c);
-    fails(&pair, fd, c.proof, &head);
-    fd = begin(&pair, &hello, &c);
-    proof_of(&pair.secret[1], &hello, c.nonce, right);
-    int other = begin(&pair, &hello, &again);
-    assert_memory_not_equal(c.nonce, again.nonce, sizeof(c.nonce));
-    fails(&pair, other, right, &head); /* recorded on fd, which has not ended */
-    pair_secret(&pair, 0, 8);
-    other = begin(&pair, &hello, &again);
-    proof_of(&pair.secret[0], &hello, again.nonce, proof);
-    fails(&pair, other, proof, &head);
-    for (size_t i = 0; i < sizeof(mem); i++)
-        assert_int_equal(mem[i], 0);
-    /* None of them has taken the seat. */
-    assert_int_equal(answer(&pair, fd, right, sizeof(right), &word), sizeof(word));
-    assert_int_equal(word.kind, TCP_ACCEPT);
-    other = begin(&pair, &hello, &again);
-    proof_of(&pair.secret[1], &hello, again.nonce, proof);
-    assert_int_equal(answer(&pair, other, proof, sizeof(proof), &word), sizeof(word));
-    assert_int_equal(word.imm, TCP_TWICE);
-    close(other);
-    close(fd);
-    pair.t[1]->ops->close(pair.t[1]);
-}
-
-/* Each side says what is wrong, and nobody waits. */
-static void test_other_secrets(void **state)
-{
-    static const uint8_t numbers[][2] = {{1, 2}, {0, 2}, {1, 0}};
-    static const char *const lost[] = {"has not the secret of this job",
-                                       "one of both has a secret",
-                                       "one of both has a secret"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
-        struct pair pair = {0};
-        struct trib_address address;
-        struct trib_event e = {0}, none;
-        for (int side = 0; side < 2; side++) {
-            if (numbers[i][side])
-                pair_secret(&pair, side, numbers[i][side]);
-            struct trib_transport_opts opts = pair_opts(&pair, side);
-            assert_status(trib_transport_open("tcp", &opts, &pair.t[side]), TRIB_OK);
-        }
-        assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
-        assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
-        for (int k = 0; k < 20000 && !pair_poll(&pair, 0, 0, &e); k++) {
-            (void)pair.t[1]->ops->poll(pair.t[1], &none, 1);
-            usleep(500);
-        }
-        assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-        if (!strstr(e.why, lost[i]))
-            fail_msg("the loss is \"%s\", not \"...%s...\"", e.why, lost[i]);
-        (void)pair_poll(&pair, 1, 50, &none);
-        if (!strstr(pair.logged, "was turned away"))
-            fail_msg("the listener says \"%s\"", pair.logged);
-        pair_close(&pair);
-    }
-}
-
-/* Two sides with one secret: all is as without. */
-static void test_same_secret(void **state)
-{
-    struct pair pair = {0};
-    struct trib_address address[2];
-    struct trib_event e;
-
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        pair_secret(&pair, i, 9);
-        struct trib_transport_opts opts = pair_opts(&pair, i);
-        assert_status(trib_transport_open("tcp", &opts, &pair.t[i]), TRIB_OK);
-        assert_status(pair.t[i]->ops->address(pair.t[i], &address[i]), TRIB_OK);
-    }
-    for (int i = 0; i < 2; i++) {
-        struct trib_write w = {.imm = 5};
-        assert_status(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(pair.t[i]->ops->write(pair.t[i], !i, &w), TRIB_OK);
-        assert_int_equal(pair_await(&pair, !i, &e), 1);
-        assert_int_equal(e.imm, 5);
-    }
-    pair_close(&pair);
-}
-
 /* Ports of jobs that have just ended are free at once: a range of ten lasts for a
  * hundred. */
 static void test_ports_again(void **state)
@@ -619,9 +397,6 @@ int main(void)
         cmocka_unit_test(test_child_holds_sockets),
         cmocka_unit_test(test_split_at_every_byte),
         cmocka_unit_test(test_frames_outside),
-        cmocka_unit_test(test_wrong_proofs),
-        cmocka_unit_test(test_other_secrets),
-        cmocka_unit_test(test_same_secret),
         cmocka_unit_test(test_ports_again),
         cmocka_unit_test(test_other_networks),
     };

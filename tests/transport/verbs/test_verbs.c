@@ -550,137 +550,6 @@ static void test_sleep(void **state)
     pair_close(&pair);
 }
 
-/* Connecting -------------------------------------------------------------------- */
-
-static void test_refusals(void **state)
-{
-    struct trib_address address, other;
-    struct verbs_address a;
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
-    memcpy(&a, address.bytes, sizeof(a));
-    other = address;
-    a.key++;
-    memcpy(other.bytes, &a, sizeof(a));
-    connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "it belongs to another job");
-    ((struct verbs *)pair.t[0])->settings++;
-    connect_fails(&pair, &address, TRIB_ERR_MISMATCH, "it has other settings");
-    ((struct verbs *)pair.t[0])->settings--;
-    a.key--;
-    a.port++;
-    memcpy(other.bytes, &a, sizeof(a));
-    connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "nobody listens there");
-    other.len--;
-    connect_fails(&pair, &other, TRIB_ERR_INVALID, "not an address of verbs");
-    /* After all that it still works. */
-    trib_error_clear(&pair.err);
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
-    pair_close(&pair);
-}
-
-static void test_reject(void **state)
-{
-    struct fake_verbs_opts *opts = fake_verbs_reset();
-    struct trib_address address;
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
-    opts->reject = 24;
-    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "reason 24");
-    opts->reject = 0;
-    opts->address_errors = true;
-    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
-                  "no RDMA device of this host leads there: No such device");
-    opts->address_errors = false;
-    opts->qp_errno = ENOMEM;
-    connect_fails(&pair, &address, TRIB_ERR_NO_RESOURCE, "ulimit -l unlimited");
-    pair_close(&pair);
-}
-
-static void test_other_device(void **state)
-{
-    struct fake_verbs_opts *opts = fake_verbs_reset();
-    struct trib_address address;
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
-    opts->devices = 2;
-    opts->other_device = true;
-    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
-                  "the way leads over fake1, but this rank uses fake0");
-    pair_close(&pair);
-}
-
-static void test_silent_peer(void **state)
-{
-    struct fake_verbs_opts *opts = fake_verbs_reset();
-    struct trib_address address;
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
-    opts->deaf = true;
-    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no answer for 8.0 s");
-    opts->deaf = false;
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
-    pair_close(&pair);
-}
-
-/* A peer that was left is told so, also when it comes later. */
-static void test_left(void **state)
-{
-    struct trib_address address;
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
-    pair.t[1]->ops->disconnect(pair.t[1], 0);
-    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has left");
-    pair_close(&pair);
-}
-
-/* One side alone connects: it hears of the other's end by its own connection. */
-static void test_one_way(void **state)
-{
-    struct trib_address address;
-    struct trib_write w = {.imm = 6};
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
-    expect_arrival(&pair, 1, 6, 0);
-    assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_ERR_INVALID);
-    pair.t[1]->ops->disconnect(pair.t[1], 0);
-    expect_loss(&pair, 0, "has left");
-    pair_close(&pair);
-}
-
-/* A request that the asking side has given up is no loss; it may ask again. */
-static void test_ask_again(void **state)
-{
-    struct fake_verbs_opts *opts = fake_verbs_reset();
-    struct trib_address address;
-    struct trib_write w = {.imm = 8};
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
-    opts->half_way = true;
-    connect_fails(&pair, &address, TRIB_ERR_SYSTEM, "rdma_establish");
-    opts->half_way = false;
-    trib_error_clear(&pair.err);
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
-    expect_arrival(&pair, 1, 8, 0);
-    pair_close(&pair);
-}
-
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
@@ -692,9 +561,7 @@ int main(void)
         CASE(test_leave_stuck),  CASE(test_deferred_cqes),     CASE(test_statuses),
         CASE(test_async),        CASE(test_port),      CASE(test_flush),
         CASE(test_cut),          CASE(test_removal),   CASE(test_sleep),
-        CASE(test_refusals),     CASE(test_reject),    CASE(test_other_device),
-        CASE(test_silent_peer),  CASE(test_left),      CASE(test_one_way),
-        CASE(test_ask_again),    CASE(test_unplug),
+CASE(test_unplug),
     };
 
     tribtest_deadline(120);

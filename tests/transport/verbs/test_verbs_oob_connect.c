@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs without a connection manager: calls over TCP, GIDs chosen for each pair, what
- * strangers say at the door. The device is one in memory, the sockets are real.
+ * verbs without a connection manager: requests over TCP, GIDs chosen for each
+ * pair, impostors at the port of a peer. The device is one in memory, the sockets are
+ * real.
  */
-#include "tests/transport/verbs/verbs_pair.h"
+#include "tests/transport/verbs/verbs_oob_pair.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,15 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-
-#include "transport/verbs/verbs.h"
-
-#define BY_GID "verbs:connect=gid"
-
-static struct verbs *inside(struct pair *pair, int side)
-{
-    return (struct verbs *)pair->t[side];
-}
 
 static void expect_route(struct pair *pair, int side, const char *words)
 {
@@ -35,17 +27,6 @@ static void works(struct pair *pair)
 {
     assert_status(pair_write(pair, 8, 7), TRIB_OK);
     expect_arrival(pair, 1, 7, 8);
-}
-
-/* Side 0 connects, and an empty write gets there. */
-static void connects(struct pair *pair, const struct trib_address *address)
-{
-    struct trib_write w = {.imm = 9};
-
-    trib_error_clear(&pair->err);
-    assert_status(pair->t[0]->ops->connect(pair->t[0], 1, address), TRIB_OK);
-    assert_status(pair->t[0]->ops->write(pair->t[0], 1, &w), TRIB_OK);
-    expect_arrival(pair, 1, 9, 0);
 }
 
 static void test_connect(void **state)
@@ -481,110 +462,6 @@ static void test_child_keeps_wires(void **state)
     pair_close(&pair);
 }
 
-/* Strangers ---------------------------------------------------------------------- */
-
-static int knock(struct pair *pair, const void *bytes, size_t n)
-{
-    int fd = trib_net_connect_to(trib_net_loopback, inside(pair, 1)->oob.at.port,
-                           trib_deadline_ms(5000));
-
-    assert_true(fd >= 0);
-    assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
-    return fd;
-}
-
-/* Everything that is said until the end of the connection; -1: it does not end. */
-static ssize_t listen_to(int fd, void *bytes, size_t n)
-{
-    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-    size_t have = 0;
-
-    for (;;) {
-        if (poll(&poll_fd, 1, 60000) <= 0)
-            return -1;
-        ssize_t got = recv(fd, (uint8_t *)bytes + have, n - have, 0);
-        if (got <= 0)
-            break;
-        have += (size_t)got;
-    }
-    close(fd);
-    return (ssize_t)have;
-}
-
-static void test_strangers(void **state)
-{
-    struct verbs_oob_request call = {
-        .hello = {.magic = VERBS_MAGIC, .version = VERBS_VERSION}, .qp_num = 1u << 24};
-    struct trib_address address;
-    struct verbs_oob_reply reply;
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, BY_GID, &address);
-    assert_int_equal(listen_to(knock(&pair, "GET / HTTP", 10), &reply, sizeof(reply)),
-                     0);
-    assert_int_equal(
-        listen_to(knock(&pair, &call, VERBS_OOB_REQUEST_BYTES), &reply, sizeof(reply)),
-        sizeof(reply));
-    assert_int_equal(reply.answer.refusal, VERBS_NONSENSE);
-    call.hello.version++;
-    assert_int_equal(listen_to(knock(&pair, &call, 8), &reply, sizeof(reply)),
-                     sizeof(reply));
-    assert_int_equal(reply.answer.refusal, VERBS_OTHER_VERSION);
-    assert_int_equal(reply.answer.magic, VERBS_MAGIC);
-    /* A silent caller keeps nobody out, and is sent away. */
-    int silent = knock(&pair, &call, 3), gone = knock(&pair, &call, 3);
-    close(gone);
-    connects(&pair, &address);
-    assert_int_equal(listen_to(silent, &reply, sizeof(reply)), 0);
-    pair_close(&pair); /* joins who logs */
-    contains(pair.logged, "a stranger connected to port");
-}
-
-/* More than there are places, and then they go. */
-static void test_crowd(void **state)
-{
-    enum { CROWD = 2 + TRIB_NET_STRANGERS + 20 };
-    struct trib_address address;
-    int fds[CROWD];
-    struct pair pair;
-
-    (void)state;
-    open_apart(&pair, BY_GID, &address);
-    for (int i = 0; i < CROWD; i++)
-        fds[i] = knock(&pair, "V", 1);
-    for (int i = 0; i < CROWD; i++)
-        close(fds[i]);
-    connects(&pair, &address);
-    pair_close(&pair);
-}
-
-/* More than there are places, who begin a call and stay: whoever calls need not wait
- * for their time to be up. A busy machine is slow now and then, not three times. */
-static void test_silent_crowd(void **state)
-{
-    enum { CROWD = 2 + TRIB_NET_STRANGERS + 20, MANY_MS = 3000, TRIES = 3 };
-    const uint32_t magic = VERBS_MAGIC;
-    struct trib_address address;
-    int fds[CROWD];
-    struct pair pair;
-    bool quick = false;
-
-    (void)state;
-    for (int n = 0; n < TRIES && !quick; n++) {
-        open_apart(&pair, BY_GID, &address);
-        for (int i = 0; i < CROWD; i++)
-            fds[i] = knock(&pair, &magic, 1);
-        uint64_t until = trib_deadline_ms(MANY_MS);
-        connects(&pair, &address);
-        quick = !trib_deadline_passed(until);
-        for (int i = 0; i < CROWD; i++)
-            close(fds[i]);
-        pair_close(&pair);
-    }
-    assert_true(quick);
-}
-
 /* Another program, or nobody, at the port of the peer. */
 struct impostor {
     struct trib_net_port at;
@@ -704,10 +581,7 @@ int main(void)
         CASE(test_sentence),
         CASE(test_fork),
         CASE(test_child_keeps_wires),
-        CASE(test_strangers),
         CASE(test_secrets),
-        CASE(test_crowd),
-        CASE(test_silent_crowd),
         CASE(test_impostors),
     };
 

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of the fake: protection domains, regions, and the limit of pinned pages.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/memlock.h"
+#include "tests/harness/fake_hub.h"
+
+struct mr {
+    struct ibv_mr base;
+    uint64_t iova; /* by what requests name its first byte */
+    uint8_t *mapped; /* of a dma-buf */
+    size_t map_len;
+    int access;
+    size_t pinned;
+    struct mr *next;
+};
+
+static struct mr *mrs;
+static uint32_t next_key;
+
+void fake_memory_reset(void)
+{
+    mrs = NULL;
+    next_key = 1000;
+}
+
+static struct ibv_pd *alloc_pd(struct ibv_context *context)
+{
+    struct ibv_pd *pd = calloc(1, sizeof(*pd));
+
+    pd->context = context;
+    fake_lock();
+    fake_count(1);
+    fake_unlock();
+    return pd;
+}
+
+static int dealloc_pd(struct ibv_pd *pd)
+{
+    fake_lock();
+    for (struct mr *mr = mrs; mr; mr = mr->next) {
+        if (mr->base.pd == pd)
+            fake_mistake("a protection domain goes before its regions");
+    }
+    fake_count(-1);
+    fake_unlock();
+    free(pd);
+    return 0;
+}
+
+static size_t pinned(void)
+{
+    size_t bytes = 0;
+
+    for (struct mr *mr = mrs; mr; mr = mr->next)
+        bytes += mr->pinned;
+    return bytes;
+}
+
+size_t fake_verbs_pinned(void)
+{
+    fake_lock();
+    size_t bytes = pinned();
+    fake_unlock();
+    return bytes;
+}
+
+int fake_verbs_regions(const struct ibv_pd *pd)
+{
+    int n = 0;
+
+    fake_lock();
+    for (struct mr *mr = mrs; mr; mr = mr->next)
+        n += mr->base.pd == pd;
+    fake_unlock();
+    return n;
+}
+
+static void memlock(struct trib_memlock *out)
+{
+    *out = (struct trib_memlock){.limited = false};
+    if (!fake_opts.memlock)
+        return;
+    trib_memlock_read(out);
+    fake_lock();
+    out->used = pinned();
+    fake_unlock();
+}
+
+/* The kernel demands the same of iova and address: both have the same offset in a
+ * page. */
+static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
+                                  uint64_t iova, int access)
+{
+    if (fake_opts.reg_errno || len == 0 || iova % 4096 != (uintptr_t)ptr % 4096) {
+        errno = len && fake_opts.reg_errno ? fake_opts.reg_errno : EINVAL;
+        return NULL;
+    }
+    struct trib_memlock m;
+    memlock(&m);
+    struct mr *mr = calloc(1, sizeof(*mr));
+    mr->pinned = (len + 4095) / 4096 * 4096;
+    if (mr->pinned > trib_memlock_left(&m)) {
+        free(mr);
+        errno = ENOMEM;
+        return NULL;
+    }
+    mr->base =
+        (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
+    mr->iova = iova;
+    mr->access = access;
+    fake_lock();
+    mr->base.lkey = mr->base.rkey = next_key++;
+    mr->next = mrs;
+    mrs = mr;
+    fake_count(1);
+    fake_unlock();
+    return &mr->base;
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
+{
+    return reg_mr_iova(pd, ptr, len, (uintptr_t)ptr, access);
+}
+
+/* Registers a file in memory by a mapping of its own, as there is no device. */
+static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                    uint64_t iova, int fd, int access)
+{
+    struct stat st;
+
+    if (fake_opts.dmabuf_errno) {
+        errno = fake_opts.dmabuf_errno;
+        return NULL;
+    }
+    if (fstat(fd, &st) != 0)
+        return NULL;
+    if (offset + length > (uint64_t)st.st_size || offset % 4096 != iova % 4096) {
+        errno = EINVAL;
+        return NULL;
+    }
+    const uint64_t from = offset / 4096 * 4096;
+    uint8_t *map = mmap(NULL, length + (offset - from), PROT_READ | PROT_WRITE,
+                        MAP_SHARED, fd, (off_t)from);
+    if (map == MAP_FAILED)
+        return NULL;
+    struct mr *mr = calloc(1, sizeof(*mr));
+    mr->mapped = map;
+    mr->map_len = length + (offset - from);
+    mr->base = (struct ibv_mr){.context = pd->context,
+                               .pd = pd,
+                               .addr = map + (offset - from),
+                               .length = length};
+    mr->iova = iova;
+    mr->access = access;
+    fake_lock();
+    mr->base.lkey = mr->base.rkey = next_key++;
+    mr->next = mrs;
+    mrs = mr;
+    fake_count(1);
+    fake_unlock();
+    return &mr->base;
+}
+
+static int dereg_mr(struct ibv_mr *base)
+{
+    struct mr **at = &mrs;
+
+    fake_lock();
+    while (&(*at)->base != base)
+        at = &(*at)->next;
+    *at = (*at)->next;
+    fake_count(-1);
+    fake_unlock();
+    if (((struct mr *)base)->mapped)
+        munmap(((struct mr *)base)->mapped, ((struct mr *)base)->map_len);
+    free(base);
+    return 0;
+}
+
+struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
+                           uint64_t len)
+{
+    for (struct mr *mr = mrs; mr; mr = mr->next) {
+        uint64_t start = mr->iova;
+        if (mr->base.lkey == key && mr->base.pd == pd && address >= start &&
+            address - start <= mr->base.length &&
+            len <= mr->base.length - (address - start))
+            return &mr->base;
+    }
+    return NULL;
+}
+
+void *fake_memory(const struct ibv_mr *mr, uint64_t address)
+{
+    return (uint8_t *)mr->addr + (address - ((const struct mr *)mr)->iova);
+}
+
+bool fake_writable(const struct ibv_mr *mr)
+{
+    return (((const struct mr *)mr)->access & IBV_ACCESS_REMOTE_WRITE) != 0;
+}
+
+void fake_memory_table(struct trib_verbs_api *api)
+{
+    api->ibv_alloc_pd = alloc_pd;
+    api->ibv_dealloc_pd = dealloc_pd;
+    api->ibv_reg_mr = reg_mr;
+    api->ibv_reg_mr_iova = fake_opts.no_iova ? NULL : reg_mr_iova;
+    api->ibv_dereg_mr = dereg_mr;
+    api->ibv_reg_dmabuf_mr = fake_opts.dmabuf_errno < 0 ? NULL : reg_dmabuf_mr;
+    api->memlock = memlock;
+}

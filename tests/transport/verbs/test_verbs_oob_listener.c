@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Strangers at the OOB listener of verbs: their words are refused, and a crowd of them
+ * keeps no rank out. The device is one in memory, the sockets are real.
+ */
+#include "tests/transport/verbs/verbs_oob_pair.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+/* Strangers ---------------------------------------------------------------------- */
+
+static int knock(struct pair *pair, const void *bytes, size_t n)
+{
+    int fd = trib_net_connect_to(trib_net_loopback, inside(pair, 1)->oob.at.port,
+                           trib_deadline_ms(5000));
+
+    assert_true(fd >= 0);
+    assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
+    return fd;
+}
+
+/* Everything that is said until the end of the connection; -1: it does not end. */
+static ssize_t listen_to(int fd, void *bytes, size_t n)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    size_t have = 0;
+
+    for (;;) {
+        if (poll(&poll_fd, 1, 60000) <= 0)
+            return -1;
+        ssize_t got = recv(fd, (uint8_t *)bytes + have, n - have, 0);
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+    }
+    close(fd);
+    return (ssize_t)have;
+}
+
+static void test_strangers(void **state)
+{
+    struct verbs_oob_request call = {
+        .hello = {.magic = VERBS_MAGIC, .version = VERBS_VERSION}, .qp_num = 1u << 24};
+    struct trib_address address;
+    struct verbs_oob_reply reply;
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID, &address);
+    assert_int_equal(listen_to(knock(&pair, "GET / HTTP", 10), &reply, sizeof(reply)),
+                     0);
+    assert_int_equal(
+        listen_to(knock(&pair, &call, VERBS_OOB_REQUEST_BYTES), &reply, sizeof(reply)),
+        sizeof(reply));
+    assert_int_equal(reply.answer.refusal, VERBS_NONSENSE);
+    call.hello.version++;
+    assert_int_equal(listen_to(knock(&pair, &call, 8), &reply, sizeof(reply)),
+                     sizeof(reply));
+    assert_int_equal(reply.answer.refusal, VERBS_OTHER_VERSION);
+    assert_int_equal(reply.answer.magic, VERBS_MAGIC);
+    /* A silent caller keeps nobody out, and is sent away. */
+    int silent = knock(&pair, &call, 3), gone = knock(&pair, &call, 3);
+    close(gone);
+    connects(&pair, &address);
+    assert_int_equal(listen_to(silent, &reply, sizeof(reply)), 0);
+    pair_close(&pair); /* joins who logs */
+    contains(pair.logged, "a stranger connected to port");
+}
+
+/* More than there are places, and then they go. */
+static void test_crowd(void **state)
+{
+    enum { CROWD = 2 + TRIB_NET_STRANGERS + 20 };
+    struct trib_address address;
+    int fds[CROWD];
+    struct pair pair;
+
+    (void)state;
+    open_apart(&pair, BY_GID, &address);
+    for (int i = 0; i < CROWD; i++)
+        fds[i] = knock(&pair, "V", 1);
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+    connects(&pair, &address);
+    pair_close(&pair);
+}
+
+/* More than there are places, who begin a call and stay: whoever calls need not wait
+ * for their time to be up. A busy machine is slow now and then, not three times. */
+static void test_silent_crowd(void **state)
+{
+    enum { CROWD = 2 + TRIB_NET_STRANGERS + 20, MANY_MS = 3000, TRIES = 3 };
+    const uint32_t magic = VERBS_MAGIC;
+    struct trib_address address;
+    int fds[CROWD];
+    struct pair pair;
+    bool quick = false;
+
+    (void)state;
+    for (int n = 0; n < TRIES && !quick; n++) {
+        open_apart(&pair, BY_GID, &address);
+        for (int i = 0; i < CROWD; i++)
+            fds[i] = knock(&pair, &magic, 1);
+        uint64_t until = trib_deadline_ms(MANY_MS);
+        connects(&pair, &address);
+        quick = !trib_deadline_passed(until);
+        for (int i = 0; i < CROWD; i++)
+            close(fds[i]);
+        pair_close(&pair);
+    }
+    assert_true(quick);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
+    const struct CMUnitTest tests[] = {
+        CASE(test_strangers),
+        CASE(test_crowd),
+        CASE(test_silent_crowd),
+    };
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
