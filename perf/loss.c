@@ -56,7 +56,7 @@ static void take_selection(const trib_codec_sheet_t *s, struct perf_loss *loss)
         loss->kind = PERF_LOSS_SELECTED;
 }
 
-/* Of rotated values no element is near what it stands for. */
+/* No element of rotated values is near the element that it stands for. */
 static void take_dense(const trib_codec_sheet_t *s, struct perf_loss *loss)
 {
     const bool rotated = strcmp(s->stages[0], "none") != 0;

@@ -63,17 +63,17 @@ struct trib_blob {
 
 enum trib_event_kind {
     TRIB_EVENT_WRITE_DONE, /* the source of the write with `token` may change */
-    TRIB_EVENT_ARRIVED,    /* a write of a peer has arrived */
-    TRIB_EVENT_PEER_LOST,  /* the connection with the peer is over; unfinished writes to
-                            * it are dropped, without a WRITE_DONE */
+    TRIB_EVENT_ARRIVED, /* a write of a peer has arrived */
+    TRIB_EVENT_PEER_LOST, /* the connection with the peer is over; unfinished writes to
+                           * it are dropped, without a WRITE_DONE */
 };
 
 struct trib_event {
     enum trib_event_kind kind;
     int peer;
-    uint32_t imm;   /* ARRIVED */
-    bool left;      /* PEER_LOST: the peer has left by disconnect or close */
-    uint64_t len;   /* ARRIVED: bytes written */
+    uint32_t imm; /* ARRIVED */
+    bool left; /* PEER_LOST: the peer has left by disconnect or close */
+    uint64_t len; /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
 };
@@ -81,14 +81,14 @@ struct trib_event {
 struct trib_transport_opts {
     int self;
     int size;
-    const char *params;             /* text after "name:", "" for none */
+    const char *params; /* text after "name:", "" for none */
     const struct trib_candidate *candidates; /* for a backend that chooses among others;
                                               * set by trib_transport_open */
-    const struct trib_config *cfg;  /* outlives the transport */
-    const struct trib_log *log;     /* may be NULL */
-    struct trib_error *err;         /* receives sentences; may be NULL */
-    struct trib_heartbeat *heartbeat;       /* heartbeats to share; NULL: a backend that
-                                     * needs them has its own */
+    const struct trib_config *cfg; /* outlives the transport */
+    const struct trib_log *log; /* may be NULL */
+    struct trib_error *err; /* receives sentences; may be NULL */
+    struct trib_heartbeat *heartbeat; /* heartbeats to share; NULL: a backend that
+                                       * needs them has its own */
     const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in
                                      * open */
     struct trib_guard *guard; /* against peers of another user
@@ -112,12 +112,12 @@ struct trib_write {
     size_t local_off;
     const struct trib_remote *remote;
     size_t remote_off;
-    size_t len;     /* 0 is allowed: only the event; local and remote may then be
-                     * NULL */
-    uint32_t imm;   /* any but TRIB_IMM_OWN */
-    bool quiet;     /* no ARRIVED event at the target; may go out with the next write to
-                     * it, or at the next poll */
-    bool signal;    /* wants a WRITE_DONE event with `token` */
+    size_t len; /* 0 is allowed: only the event; local and remote may then be
+                 * NULL */
+    uint32_t imm; /* any but TRIB_IMM_OWN */
+    bool quiet; /* no ARRIVED event at the target; may go out with the next write to
+                 * it, or at the next poll */
+    bool signal; /* wants a WRITE_DONE event with `token` */
     uint64_t token;
 };
 
@@ -137,14 +137,14 @@ struct trib_dmabuf {
 
 /* The limit of memory that can still be registered. */
 struct trib_pinned_limit {
-    size_t bytes;           /* SIZE_MAX: no limit but the host's memory */
+    size_t bytes; /* SIZE_MAX: no limit but the host's memory */
     char why[TRIB_WHY_MAX]; /* limited: a clause, such as "process 4711 may lock 64K" */
-    const char *cure;       /* limited: what to do, a literal */
+    const char *cure; /* limited: what to do, a literal */
 };
 
 /* The backend by which a peer is reached. */
 struct trib_route {
-    const char *name;       /* of a backend, or "none" */
+    const char *name; /* of a backend, or "none" */
     char why[TRIB_WHY_MAX]; /* a clause, such as "same host" */
     bool apart; /* it passes for a rank of another host, though it may be of this one */
 };
@@ -228,7 +228,7 @@ struct trib_transport_ops {
     void (*pinned_limit)(struct trib_transport *t, bool near,
                          struct trib_pinned_limit *out);
     trib_status_t (*caps)(struct trib_transport *t,
-                            const struct trib_address *addresses, uint32_t *caps_out);
+                          const struct trib_address *addresses, uint32_t *caps_out);
     void (*agree)(struct trib_transport *t, const uint32_t *caps);
     void (*route)(struct trib_transport *t, int peer, struct trib_route *out);
     trib_status_t (*connect)(struct trib_transport *t, int peer,
@@ -270,7 +270,7 @@ void trib_no_devices(char *text, size_t bytes);
 void trib_no_pinned_limit(struct trib_transport *t, bool near,
                           struct trib_pinned_limit *out);
 trib_status_t trib_no_caps(struct trib_transport *t,
-                             const struct trib_address *addresses, uint32_t *caps_out);
+                           const struct trib_address *addresses, uint32_t *caps_out);
 void trib_no_agree(struct trib_transport *t, const uint32_t *caps);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
 trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t,

@@ -335,7 +335,7 @@ static void run_ucx(struct edits *all)
     u.peers[1].base.state = TRIB_PEER_CONNECTED;
     u.peers[1].key = 5;
     if (trib_ucx_import(&u.base, 1, &blob, &remote) == TRIB_OK) {
-        trib_ucx_release(&u.base, remote);
+        trib_table_release_op(&u.base, remote);
         fuzz_reached++;
     } else {
         need(err.text[0] != 0);

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "base/time.h"
+#include "tests/transport/connect_to.h"
 #include "transport/transport.h"
 
 #define PAIR_LEN 4096

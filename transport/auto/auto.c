@@ -5,6 +5,7 @@
  */
 #include "transport/auto/auto.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +79,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
     /* If there is no socket for heartbeats there is none for the inners that need them;
      * these say so below. */
     if (trib_heartbeat_open(&part, TRIB_AUTO, (int)params->port, (int)params->ports,
-                        &c->heartbeat) != TRIB_OK)
+                            &c->heartbeat) != TRIB_OK)
         trib_error_clear(&c->inner_err);
     else
         trib_heartbeat_fence(c->heartbeat, choice);

@@ -55,37 +55,37 @@ enum auto_peer_state {
 struct auto_peer {
     enum auto_peer_state state;
     bool known; /* its address was looked at */
-    bool near;  /* of this host, or made out to be */
+    bool near; /* of this host, or made out to be */
     bool foreign; /* it says that it is this very process, which an aggregator does not
                    * believe */
     uint16_t choices; /* bit 1 << id: what both ends have */
-    uint16_t silent;  /* bit 1 << id: it did not answer there */
-    uint16_t heard;   /* bit 1 << id: by what its writes came */
-    bool wrote;       /* nothing is chosen anew: writes must arrive in order */
-    uint64_t host;    /* its boot id */
+    uint16_t silent; /* bit 1 << id: it did not answer there */
+    uint16_t heard; /* bit 1 << id: by what its writes came */
+    bool wrote; /* nothing is chosen anew: writes must arrive in order */
+    uint64_t host; /* its boot id */
     struct trib_address *address; /* while there is another choice; else NULL */
     _Atomic int inner; /* index of the one in use, also for wake(); -1: none yet */
     char *refused; /* why better ones are not in use; NULL: it needs no words */
     struct trib_event loss; /* GOING: what will be reported … */
-    uint64_t lost_at;       /* … and since when */
+    uint64_t lost_at; /* … and since when */
 };
 
 struct auto_inner {
     const struct trib_candidate *row;
     struct trib_transport *t; /* NULL: did not open, or nobody needs it */
-    char why[TRIB_WHY_MAX];   /* t NULL: why */
-    char poor[TRIB_WHY_MAX];  /* why it cannot register memory; "": it can */
-    uint64_t wasted_ns;       /* on peers that did not answer there */
-    bool told;                /* that somebody is reached another way */
-    bool told_memory;         /* that memory of the caller cannot be registered */
+    char why[TRIB_WHY_MAX]; /* t NULL: why */
+    char poor[TRIB_WHY_MAX]; /* why it cannot register memory; "": it can */
+    uint64_t wasted_ns; /* on peers that did not answer there */
+    bool told; /* that somebody is reached another way */
+    bool told_memory; /* that memory of the caller cannot be registered */
 };
 
 struct auto_region {
     uint8_t *ptr;
     size_t len;
-    int owner;    /* the inner that allocated it; -1: reg() */
+    int owner; /* the inner that allocated it; -1: reg() */
     bool callers; /* reg(), alloc_user(): no slots are in it */
-    int fd;    /* of a dma-buf, our own; -1: none */
+    int fd; /* of a dma-buf, our own; -1: none */
     size_t fd_offset;
     struct trib_region *inner[AUTO_INNERS]; /* NULL: not registered there */
     LIST_ENTRY(auto_region) entry;
@@ -110,7 +110,7 @@ struct choosing {
     struct trib_process me;
     struct trib_heartbeat *heartbeat; /* of all inners */
     int64_t ranks_per_host; /* 0: as it is */
-    uint16_t near, far;     /* as in the address */
+    uint16_t near, far; /* as in the address */
     uint16_t used; /* bit 1 << id: memory is registered there */
     bool settled;
     bool serves; /* this side is an aggregator's */
@@ -122,7 +122,7 @@ struct choosing {
     int next; /* inner that the next poll begins with */
     int n_going;
     struct pollfd sleep[AUTO_INNERS]; /* descriptors of those that are open */
-    int n_sleep;                      /* 0: not asked yet, or one of them has none */
+    int n_sleep; /* 0: not asked yet, or one of them has none */
     bool asked;
 };
 
@@ -150,8 +150,7 @@ trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *o
 trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
                               const struct trib_address *address);
 trib_status_t trib_auto_caps(struct trib_transport *t,
-                               const struct trib_address *addresses,
-                               uint32_t *caps_out);
+                             const struct trib_address *addresses, uint32_t *caps_out);
 void trib_auto_agree(struct trib_transport *t, const uint32_t *caps);
 void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out);
 trib_status_t trib_auto_connect(struct trib_transport *t, int peer,

@@ -401,7 +401,8 @@ trib_status_t trib_auto_moved(struct choosing *c, int peer)
     trib_status_t status = TRIB_OK;
     struct auto_remote *r;
 
-    LIST_FOREACH(r, &c->remotes, entry) {
+    LIST_FOREACH(r, &c->remotes, entry)
+    {
         if (r->peer != peer || status != TRIB_OK)
             continue;
         struct trib_transport *old = c->inners[r->inner].t;
@@ -423,7 +424,8 @@ void trib_auto_stays(struct choosing *c, int peer)
         return;
     free(p->address);
     p->address = NULL;
-    LIST_FOREACH(r, &c->remotes, entry) {
+    LIST_FOREACH(r, &c->remotes, entry)
+    {
         if (r->peer != peer)
             continue;
         free(r->blob);
@@ -475,11 +477,13 @@ void trib_auto_shut(struct choosing *c, int i, const char *why)
     struct auto_inner *inner = &c->inners[i];
     struct auto_region *r;
 
-    LIST_FOREACH(r, &c->regions, entry) {
+    LIST_FOREACH(r, &c->regions, entry)
+    {
         if (r->owner == i)
             return;
     }
-    LIST_FOREACH(r, &c->regions, entry) {
+    LIST_FOREACH(r, &c->regions, entry)
+    {
         if (r->inner[i])
             inner->t->ops->dereg(inner->t, r->inner[i]);
         r->inner[i] = NULL;

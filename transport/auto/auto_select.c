@@ -213,8 +213,7 @@ static uint16_t worth_using(const struct choosing *c)
 }
 
 trib_status_t trib_auto_caps(struct trib_transport *t,
-                               const struct trib_address *addresses,
-                               uint32_t *caps_out)
+                             const struct trib_address *addresses, uint32_t *caps_out)
 {
     struct choosing *c = choosing_of(t);
     bool maps = true;

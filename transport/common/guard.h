@@ -29,8 +29,8 @@
 
 struct trib_guard {
     bool serves; /* this side is an aggregator: its ranks are strangers */
-    int ranks;   /* peers 0 … ranks - 1 are ranks of the job, those behind are
-                  * aggregators */
+    int ranks; /* peers 0 … ranks - 1 are ranks of the job, those behind are
+                * aggregators */
     /* serves: the names of backends that may be used, with commas between them; NULL:
      * all */
     const char *transports;

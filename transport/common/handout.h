@@ -78,9 +78,9 @@ trib_status_t trib_handout_serve(struct trib_handout *handout, struct trib_error
 
 /* The process that owns the memory. */
 struct trib_handout_owner {
-    uint32_t name;            /* trib_handout_name of its socket; 0: it has none */
-    int pid;                  /* its process, as its address says */
-    bool aggregator;          /* it is none of the job's ranks */
+    uint32_t name; /* trib_handout_name of its socket; 0: it has none */
+    int pid; /* its process, as its address says */
+    bool aggregator; /* it is none of the job's ranks */
     struct trib_guard *guard; /* of the asking transport; NULL: both are of one user */
 };
 

@@ -18,8 +18,8 @@
 
 enum {
     NAME_DIGITS = 5, /* the kernel's, hexadecimal */
-    FULL_MS = 5,     /* between two tries where the owner's queue of connections is
-                      * full */
+    FULL_MS = 5, /* between two tries where the owner's queue of connections is
+                  * full */
 };
 
 /* The kernel's names are a zero and five digits; ours are numbers from 1 on. */

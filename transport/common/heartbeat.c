@@ -135,7 +135,7 @@ static bool is_sealed(const struct trib_heartbeat *p, const struct beat *b,
 }
 
 static void send_heartbeat(struct trib_heartbeat *p, struct beat *b, uint64_t key,
-                      const struct sockaddr_storage *to, socklen_t len)
+                           const struct sockaddr_storage *to, socklen_t len)
 {
     b->magic = HEARTBEAT_MAGIC;
     b->from = p->self;
@@ -234,8 +234,8 @@ static bool says_closed(struct msghdr *m)
             !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
             continue;
         memcpy(&e, CMSG_DATA(c), sizeof(e));
-        return e.ee_errno == ECONNREFUSED && (e.ee_origin == SO_EE_ORIGIN_ICMP ||
-                                              e.ee_origin == SO_EE_ORIGIN_ICMP6);
+        return e.ee_errno == ECONNREFUSED &&
+               (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6);
     }
     return false;
 }

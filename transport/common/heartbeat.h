@@ -70,7 +70,7 @@ uint64_t trib_heartbeat_key(const struct trib_heartbeat *heartbeat);
 
 /** trib_heartbeat_watch - begin to ask a peer. */
 void trib_heartbeat_watch(struct trib_heartbeat *heartbeat, int peer,
-                      const struct trib_heartbeat_peer *who);
+                          const struct trib_heartbeat_peer *who);
 
 /** trib_heartbeat_forget - ask it no more; harmless where it was not asked. */
 void trib_heartbeat_forget(struct trib_heartbeat *heartbeat, int peer);

@@ -15,16 +15,16 @@
 #include "transport/common/peer.h"
 
 struct trib_ip_endpoint {
-    const char *owner;         /* the backend, for sentences */
-    uint32_t magic, version;   /* of its addresses, if they are struct
-                                * trib_ip_address */
+    const char *owner; /* the backend, for sentences */
+    uint32_t magic, version; /* of its addresses, if they are struct
+                              * trib_ip_address */
     struct trib_process me;
     uint64_t net; /* inode of the network name space */
     uint64_t key; /* random: strangers and other jobs do not know it */
     struct trib_net_ways ways;
     struct trib_heartbeat *heartbeat;
     bool own_heartbeat; /* false: the heartbeats are the caller's */
-    bool uses_proc;     /* looks for peers of this host in /proc */
+    bool uses_proc; /* looks for peers of this host in /proc */
 };
 
 /* The address of tcp and ucx: where their socket listens. */

@@ -74,7 +74,7 @@ struct trib_net_list {
 struct trib_net_ways {
     struct trib_net_choice choice;
     struct trib_net_met met;
-    bool elsewhere;  /* a peer was not reached by the address of its meeting */
+    bool elsewhere; /* a peer was not reached by the address of its meeting */
     uint8_t last[16]; /* by which a peer was reached last; zero: none was */
 };
 
@@ -102,7 +102,7 @@ int trib_net_list_get(const struct trib_net_list *list, uint8_t (*ip_out)[16], i
 struct trib_net_place {
     const struct trib_net_list *list;
     uint16_t port;
-    bool near;  /* in this network name space */
+    bool near; /* in this network name space */
     bool apart; /* certainly of another host */
 };
 
@@ -129,10 +129,6 @@ struct trib_net_found {
  */
 int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *place,
                    struct trib_net_found *out);
-
-/** trib_net_connect_to - a TCP connection, non-blocking; -1 and errno. Ends with
- * ETIMEDOUT at the deadline, whatever signals come. */
-int trib_net_connect_to(const uint8_t ip[16], uint16_t port, uint64_t deadline);
 
 /** trib_net_space - inode of the network name space; 0: not known. */
 uint64_t trib_net_space(void);

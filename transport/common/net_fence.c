@@ -13,8 +13,8 @@
 #include "transport/common/net_addr.h"
 
 enum {
-    MOST = 64,           /* addresses; of more those that come first */
-    AT_VERSION = 0,      /* bytes of the IP header */
+    MOST = 64, /* addresses; of more those that come first */
+    AT_VERSION = 0, /* bytes of the IP header */
     AT_DESTINATION_4 = 16,
     AT_DESTINATION_6 = 24,
     KEEP = 0x7fffffff,

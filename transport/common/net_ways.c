@@ -114,7 +114,7 @@ struct way {
     uint8_t ip[16];
     uint8_t kind;
     uint8_t liked; /* bits that it has in common with the last address that worked */
-    uint8_t at;    /* keeps the order of equals */
+    uint8_t at; /* keeps the order of equals */
 };
 
 struct search {
@@ -157,7 +157,7 @@ static int likeness(const struct search *s, const uint8_t ip[16])
     int routed = trib_net_is_v4(last) ? ROUTED_BITS_4 : ROUTED_BITS_6;
 
     return trib_net_is_set(last) && common >= (subnet == 129 ? routed : subnet) ? common
-                                                                               : 0;
+                                                                                : 0;
 }
 
 static void add(struct search *s, const uint8_t ip[16], enum kind kind)
@@ -185,10 +185,10 @@ static void add_link_local(struct search *s, const uint8_t ip[16])
         bool met = memcmp(s->own[i].ip, s->ways->met.own, 16) == 0 ||
                    memcmp(own, s->ways->met.root, 16) == 0;
         add(s, own,
-            is_own(s, own)        ? LAST
-            : likeness(s, own)    ? LIKED
-            : met                 ? MET
-                                  : LINK);
+            is_own(s, own)     ? LAST
+            : likeness(s, own) ? LIKED
+            : met              ? MET
+                               : LINK);
     }
 }
 
@@ -261,9 +261,8 @@ static int dial_ways(const struct way *way, int n, uint16_t port,
     int which;
 
     for (int i = 0; i < n; i++)
-        to[i].len = trib_net_sockaddr(way[i].ip, port,
-                                      trib_net_is_v4(way[i].ip) ? AF_INET : AF_INET6,
-                                      &to[i].at);
+        to[i].len = trib_net_sockaddr(
+            way[i].ip, port, trib_net_is_v4(way[i].ip) ? AF_INET : AF_INET6, &to[i].at);
     int fd = trib_dial(&dial, &which);
     memcpy(out->ip, way[fd >= 0 ? which : n - 1].ip, 16);
     if (fd < 0)
@@ -351,18 +350,4 @@ int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *plac
     free(s);
     errno = error;
     return fd;
-}
-
-int trib_net_connect_to(const uint8_t ip[16], uint16_t port, uint64_t deadline)
-{
-    struct trib_dial_to to;
-    struct trib_dial dial = {.to = &to,
-                             .n = 1,
-                             .deadline = deadline,
-                             .attempt_ms = trib_deadline_left_ms(deadline) + 1};
-    int which;
-
-    to.len =
-        trib_net_sockaddr(ip, port, trib_net_is_v4(ip) ? AF_INET : AF_INET6, &to.at);
-    return trib_dial(&dial, &which);
 }

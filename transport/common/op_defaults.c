@@ -24,7 +24,7 @@ void trib_no_pinned_limit(struct trib_transport *t, bool near,
 }
 
 trib_status_t trib_no_caps(struct trib_transport *t,
-                             const struct trib_address *addresses, uint32_t *caps_out)
+                           const struct trib_address *addresses, uint32_t *caps_out)
 {
     (void)t;
     (void)addresses;

@@ -67,8 +67,8 @@ static struct row *find(uint64_t key)
     struct row *row;
 
     LIST_FOREACH(row, &buckets[key & (BUCKETS - 1)], entry)
-        if (row->key == key)
-            return row;
+    if (row->key == key)
+        return row;
     return NULL;
 }
 

@@ -24,18 +24,18 @@
 #include "transport/transport.h"
 
 enum trib_peer_state {
-    TRIB_PEER_UNKNOWN,   /* not connected; what the peer sends is received */
+    TRIB_PEER_UNKNOWN, /* not connected; what the peer sends is received */
     TRIB_PEER_CONNECTED,
-    TRIB_PEER_GOING,     /* lost; what the peer sent before is still delivered */
-    TRIB_PEER_LOST,      /* lost, and the loss is reported */
-    TRIB_PEER_LEFT,      /* left by this rank */
+    TRIB_PEER_GOING, /* lost; what the peer sent before is still delivered */
+    TRIB_PEER_LOST, /* lost, and the loss is reported */
+    TRIB_PEER_LEFT, /* left by this rank */
 };
 
 struct trib_peer_base {
     enum trib_peer_state state;
     struct trib_process who;
     struct trib_peer_liveness liveness;
-    uint64_t going_at;      /* GOING: since when, by trib_now_ns */
+    uint64_t going_at; /* GOING: since when, by trib_now_ns */
     char why[TRIB_WHY_MAX]; /* GOING: the reason, a clause */
 };
 
@@ -74,8 +74,8 @@ static inline trib_status_t trib_peer_check_write(enum trib_peer_state state)
 
 /* The two regions of a write. */
 struct trib_write_bounds {
-    int owner;     /* peer of the remote region */
-    size_t local;  /* bytes of the local region */
+    int owner; /* peer of the remote region */
+    size_t local; /* bytes of the local region */
     size_t remote; /* bytes of the remote region */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/common/peer_liveness.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/time.h"
@@ -17,6 +18,7 @@ void trib_peer_liveness_begin(struct trib_peer_liveness *w,
 {
     const struct trib_process *me = opts->me, *who = opts->who;
 
+    assert(opts->peer >= 0);
     *w = (struct trib_peer_liveness){.peer = opts->peer};
     if (trib_process_same(who, me))
         return;

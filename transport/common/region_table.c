@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/common/region_table.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,6 +57,7 @@ trib_status_t trib_table_add(struct trib_region_table *table, void *ptr, size_t 
     region->id = ++table->generations[i] << TRIB_TABLE_INDEX_BITS | i;
     region->ptr = ptr;
     region->len = len;
+    assert((region->id & (TRIB_TABLE_ROWS_MAX - 1)) == i && !table->rows[i]);
     table->rows[i] = region;
     table->lowest = i + 1;
     *out = region;
@@ -86,6 +88,7 @@ void trib_table_remove(struct trib_region_table *table,
     if (!region)
         return;
     uint32_t i = region->id & (TRIB_TABLE_ROWS_MAX - 1);
+    assert(table->rows[i] == region);
     table->rows[i] = NULL;
     if (i < table->lowest)
         table->lowest = i;
@@ -137,6 +140,18 @@ void trib_table_release(struct trib_table_remote *remote)
         return;
     LIST_REMOVE(remote, entry);
     free(remote);
+}
+
+void trib_table_release_op(struct trib_transport *t, struct trib_remote *remote)
+{
+    (void)t;
+    trib_table_release((struct trib_table_remote *)remote);
+}
+
+size_t trib_table_length_op(struct trib_transport *t, const struct trib_remote *remote)
+{
+    (void)t;
+    return trib_table_length((const struct trib_table_remote *)remote);
 }
 
 uint8_t *trib_table_place(const struct trib_region_table *table, uint32_t id,

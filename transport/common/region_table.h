@@ -15,6 +15,8 @@
 
 #include <tributary/status.h>
 
+struct trib_remote;
+struct trib_transport;
 struct trib_blob;
 struct trib_error;
 struct trib_write;
@@ -113,6 +115,11 @@ void trib_table_release(struct trib_table_remote *remote);
 /** trib_table_place - where a peer's write goes; NULL: not inside a region. */
 uint8_t *trib_table_place(const struct trib_region_table *table, uint32_t id,
                           uint64_t off, uint64_t len);
+
+/** trib_table_release_op, trib_table_length_op - slots `release` and `length` of such a
+ * backend. */
+void trib_table_release_op(struct trib_transport *t, struct trib_remote *remote);
+size_t trib_table_length_op(struct trib_transport *t, const struct trib_remote *remote);
 
 /**
  * trib_table_check - is a write of more than no bytes within its regions?

@@ -43,8 +43,7 @@ static void fwd_pinned_limit(struct trib_transport *t, bool near,
 }
 
 static trib_status_t fwd_caps(struct trib_transport *t,
-                                const struct trib_address *addresses,
-                                uint32_t *caps_out)
+                              const struct trib_address *addresses, uint32_t *caps_out)
 {
     return inner_of(t)->ops->caps(inner_of(t), addresses, caps_out);
 }
@@ -207,7 +206,7 @@ static const struct trib_transport_ops forward_ops = {
 };
 
 struct decorator *trib_decorator_make(const struct trib_transport_opts *opts,
-                            struct trib_transport *inner)
+                                      struct trib_transport *inner)
 {
     struct decorator *w = calloc(1, sizeof(*w));
 
@@ -226,4 +225,3 @@ struct decorator *trib_decorator_make(const struct trib_transport_opts *opts,
     w->self = opts->self;
     return w;
 }
-

@@ -14,8 +14,8 @@
 
 /* A decorator that acts at a certain write, of those that have so many bytes. */
 static trib_status_t decorate_nth(const struct trib_transport_opts *opts,
-                              struct trib_transport *inner, const char *owner,
-                              struct decorator **out)
+                                  struct trib_transport *inner, const char *owner,
+                                  struct decorator **out)
 {
     int64_t nth = 1, least = 0;
     const struct trib_param params[] = {
@@ -53,7 +53,8 @@ static trib_status_t drop_write(struct trib_transport *t, int peer,
 }
 
 trib_status_t trib_decorate_drop(const struct trib_transport_opts *opts,
-                             struct trib_transport *inner, struct trib_transport **out)
+                                 struct trib_transport *inner,
+                                 struct trib_transport **out)
 {
     struct decorator *w = NULL;
     trib_status_t status = decorate_nth(opts, inner, "drop", &w);
@@ -87,8 +88,8 @@ static trib_status_t repeat_write(struct trib_transport *t, int peer,
 }
 
 trib_status_t trib_decorate_repeat(const struct trib_transport_opts *opts,
-                               struct trib_transport *inner,
-                               struct trib_transport **out)
+                                   struct trib_transport *inner,
+                                   struct trib_transport **out)
 {
     struct decorator *w = NULL;
     trib_status_t status = decorate_nth(opts, inner, "repeat", &w);
@@ -230,8 +231,8 @@ static void corrupt_close(struct trib_transport *t)
 }
 
 trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
-                                struct trib_transport *inner,
-                                struct trib_transport **out)
+                                    struct trib_transport *inner,
+                                    struct trib_transport **out)
 {
     struct decorator *w = NULL;
     trib_status_t status = decorate_nth(opts, inner, "corrupt", &w);
@@ -262,7 +263,8 @@ static trib_status_t kill_write(struct trib_transport *t, int peer,
 }
 
 trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
-                             struct trib_transport *inner, struct trib_transport **out)
+                                 struct trib_transport *inner,
+                                 struct trib_transport **out)
 {
     int64_t after = 1, number = SIGKILL, rank = -1;
     const struct trib_param params[] = {
@@ -330,7 +332,8 @@ static void delay_close(struct trib_transport *t)
 }
 
 trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
-                              struct trib_transport *inner, struct trib_transport **out)
+                                  struct trib_transport *inner,
+                                  struct trib_transport **out)
 {
     int64_t us = 10;
     const struct trib_param params[] = {

@@ -5,8 +5,8 @@
 #include "transport/params.h"
 
 static trib_status_t nomap_caps(struct trib_transport *t,
-                                  const struct trib_address *addresses,
-                                  uint32_t *caps_out)
+                                const struct trib_address *addresses,
+                                uint32_t *caps_out)
 {
     struct trib_transport *inner = decorator_of(t)->inner;
     trib_status_t status = inner->ops->caps(inner, addresses, caps_out);
@@ -16,8 +16,8 @@ static trib_status_t nomap_caps(struct trib_transport *t,
 }
 
 static trib_status_t nomap_decorate(const struct trib_transport_opts *opts,
-                                struct trib_transport *inner,
-                                struct trib_transport **out)
+                                    struct trib_transport *inner,
+                                    struct trib_transport **out)
 {
     trib_status_t status = trib_params_parse("nomap", opts->params, NULL, 0, opts->err);
     struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;

@@ -76,7 +76,8 @@ static void trace_close(struct trib_transport *t)
 }
 
 trib_status_t trib_decorate_trace(const struct trib_transport_opts *opts,
-                              struct trib_transport *inner, struct trib_transport **out)
+                                  struct trib_transport *inner,
+                                  struct trib_transport **out)
 {
     trib_status_t status = trib_params_parse("trace", opts->params, NULL, 0, opts->err);
     struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;

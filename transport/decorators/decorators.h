@@ -15,7 +15,8 @@ struct trib_decorator {
     const char *name;
     const char *detail; /* one line for trib-info */
     trib_status_t (*decorate)(const struct trib_transport_opts *opts,
-                          struct trib_transport *inner, struct trib_transport **out);
+                              struct trib_transport *inner,
+                              struct trib_transport **out);
 };
 
 /** trib_decorators - all, an entry without a name at the end. */

@@ -73,7 +73,7 @@ struct loop_peer {
     struct loop_posted {
         uint64_t token;
         bool signal;
-    } *posted; /* a ring of `depth` writes whose end was not reported yet */
+    } * posted; /* a ring of `depth` writes whose end was not reported yet */
     uint32_t head, tail;
 };
 

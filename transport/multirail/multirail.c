@@ -90,8 +90,7 @@ static void pump(struct multirail *r, int first, int last, const bool *which)
         (void)trib_multirail_pull(r);
         for (int i = first; i <= last; i++) {
             struct multirail_peer *p = &r->peers[i];
-            if ((which && !which[i]) || p->state != TRIB_PEER_CONNECTED ||
-                !p->trouble)
+            if ((which && !which[i]) || p->state != TRIB_PEER_CONNECTED || !p->trouble)
                 continue;
             trib_multirail_recover(r, i);
             busy |= p->state == TRIB_PEER_CONNECTED && p->trouble && !p->left;
@@ -121,7 +120,7 @@ static void multirail_leave(struct trib_transport *t, const bool *which)
     for (int i = 0; i < r->size; i++)
         if ((!which || which[i]) && r->peers[i].state != TRIB_PEER_LEFT)
             trib_multirail_leave_rails(r, i, TRIB_PEER_LEFT); /* its rails are left
-                                                                    * already */
+                                                               * already */
 }
 
 /* Rail 0 goes last: it has allocated the memory that the others know. */
@@ -193,8 +192,8 @@ static trib_status_t open_inners(struct multirail *r,
 }
 
 trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
-                              const struct multirail_plan *plan,
-                              struct trib_transport **out)
+                                  const struct multirail_plan *plan,
+                                  struct trib_transport **out)
 {
     struct multirail *r = calloc(1, sizeof(*r));
     trib_status_t status = TRIB_OK;
@@ -257,7 +256,7 @@ static trib_status_t open_kind(void *arg, int rail,
 }
 
 static trib_status_t multirail_open(const struct trib_transport_opts *opts,
-                                struct trib_transport **out)
+                                    struct trib_transport **out)
 {
     char over[16] = "tcp";
     int64_t n = 2;

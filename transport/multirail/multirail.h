@@ -211,6 +211,7 @@ static inline unsigned multirail_all(const struct multirail_peer *p)
 
 static inline int multirail_rail_of(const struct multirail_order *order, uint64_t event)
 {
+    assert(order->n > 0 && order->n <= MULTIRAIL_MAX && event >= order->base);
     return order->rail[(event - order->base) % order->n];
 }
 
@@ -221,8 +222,8 @@ static inline int multirail_rail_of(const struct multirail_order *order, uint64_
  * plan     1 to MULTIRAIL_MAX rails; copied, except for name and arg
  */
 trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
-                              const struct multirail_plan *plan,
-                              struct trib_transport **out);
+                                  const struct multirail_plan *plan,
+                                  struct trib_transport **out);
 
 /** trib_multirail_take_error - the error of an inner becomes that of this transport;
  * returns status. */
@@ -251,33 +252,34 @@ struct multirail_parsed_address {
 /** trib_multirail_match - pair this rank's inners with the peer's; sets the peer's
  * rails. */
 trib_status_t trib_multirail_match(struct multirail *r, int peer,
-                              const struct trib_address *address,
-                              struct multirail_parsed_address *out);
+                                   const struct trib_address *address,
+                                   struct multirail_parsed_address *out);
 trib_status_t trib_multirail_address(struct trib_transport *t,
                                      struct trib_address *out);
 trib_status_t trib_multirail_reach(struct trib_transport *t, int peer,
-                               const struct trib_address *address);
+                                   const struct trib_address *address);
 
 /* multirail_connect.c */
 trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
-                                 const struct trib_address *address);
+                                     const struct trib_address *address);
 
 /* multirail_mem.c */
 trib_status_t trib_multirail_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                               struct trib_region **region_out);
+                                   struct trib_region **region_out);
 void trib_multirail_pinned_limit(struct trib_transport *t, bool near,
                                  struct trib_pinned_limit *out);
 trib_status_t trib_multirail_reg_dmabuf(struct trib_transport *t,
-                                    const struct trib_dmabuf *d,
-                                    struct trib_region **out);
+                                        const struct trib_dmabuf *d,
+                                        struct trib_region **out);
 trib_status_t trib_multirail_reg(struct trib_transport *t, void *ptr, size_t len,
-                             struct trib_region **out);
+                                 struct trib_region **out);
 void trib_multirail_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_multirail_export(struct trib_transport *t,
-                                const struct trib_region *region,
-                                struct trib_blob *out);
+                                    const struct trib_region *region,
+                                    struct trib_blob *out);
 trib_status_t trib_multirail_import(struct trib_transport *t, int peer,
-                                const struct trib_blob *blob, struct trib_remote **out);
+                                    const struct trib_blob *blob,
+                                    struct trib_remote **out);
 void trib_multirail_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_multirail_length(struct trib_transport *t,
                              const struct trib_remote *remote);
@@ -285,7 +287,7 @@ void trib_multirail_free_memory(struct multirail *r);
 
 /* multirail_send.c */
 trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
-                               const struct trib_write *write);
+                                   const struct trib_write *write);
 /** trib_multirail_reap - report WRITE_DONE events in the order of the writes. */
 int trib_multirail_reap(struct multirail *r, int peer, struct trib_event *events,
                         int max);
@@ -302,7 +304,7 @@ struct multirail_msg {
 /** trib_multirail_send_msg - send a control message over a rail; TRIB_ERR_NO_RESOURCE
  * as of write. */
 trib_status_t trib_multirail_send_msg(struct multirail *r, int peer, int rail,
-                             struct multirail_msg msg);
+                                      struct multirail_msg msg);
 
 /* multirail_reorder.c */
 /** trib_multirail_pull - poll each inner transport once; false: nothing came. */

@@ -22,7 +22,7 @@ static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what,
     while (sent && !what[sent - 1])
         sent--;
     struct multirail_record record = {(uint8_t)(len & 0xff), (uint8_t)(len >> 8),
-                                  (uint8_t)(sent & 0xff), (uint8_t)(sent >> 8)};
+                                      (uint8_t)(sent & 0xff), (uint8_t)(sent >> 8)};
     if (*at + sizeof(record) + sent > room)
         return false;
     memcpy(bytes + *at, &record, sizeof(record));
@@ -70,7 +70,8 @@ static trib_status_t put_blobs(struct multirail *r,
 }
 
 trib_status_t trib_multirail_export(struct trib_transport *t,
-                                const struct trib_region *region, struct trib_blob *out)
+                                    const struct trib_region *region,
+                                    struct trib_blob *out)
 {
     uint32_t magic = MULTIRAIL_MAGIC;
     size_t at = sizeof(magic);
@@ -173,8 +174,8 @@ static int pair_up(struct side lower, struct side higher, int low[MULTIRAIL_MAX]
 }
 
 trib_status_t trib_multirail_match(struct multirail *r, int peer,
-                              const struct trib_address *address,
-                              struct multirail_parsed_address *out)
+                                   const struct trib_address *address,
+                                   struct multirail_parsed_address *out)
 {
     struct multirail_peer *p = &r->peers[peer];
     int own[MULTIRAIL_MAX], other[MULTIRAIL_MAX];
@@ -202,7 +203,7 @@ trib_status_t trib_multirail_match(struct multirail *r, int peer,
 }
 
 trib_status_t trib_multirail_reach(struct trib_transport *t, int peer,
-                               const struct trib_address *address)
+                                   const struct trib_address *address)
 {
     struct multirail *r = multirail_of(t);
     struct multirail_parsed_address *whole;
@@ -268,7 +269,8 @@ static trib_status_t import_rails(struct multirail *r, int peer,
 }
 
 trib_status_t trib_multirail_import(struct trib_transport *t, int peer,
-                                const struct trib_blob *blob, struct trib_remote **out)
+                                    const struct trib_blob *blob,
+                                    struct trib_remote **out)
 {
     struct multirail *r = multirail_of(t);
 

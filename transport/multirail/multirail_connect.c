@@ -45,8 +45,7 @@ static void dial_all(struct multirail *r, int peer,
         last = k;
     }
     for (int k = 0; k < last; k++) /* the last one by this thread */
-        d[k].threaded =
-            d[k].inner && trib_thread_start(&d[k].thread, dial, &d[k]) == 0;
+        d[k].threaded = d[k].inner && trib_thread_start(&d[k].thread, dial, &d[k]) == 0;
     for (int k = 0; k <= last; k++) {
         if (d[k].inner && !d[k].threaded)
             (void)dial(&d[k]);
@@ -190,7 +189,7 @@ static trib_status_t connect_all(struct multirail *r, int peer,
 }
 
 trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
-                                 const struct trib_address *address)
+                                     const struct trib_address *address)
 {
     struct multirail *r = multirail_of(t);
 

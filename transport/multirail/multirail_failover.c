@@ -54,7 +54,7 @@ void trib_multirail_drop_peer(struct multirail *r, int peer)
             (void)trib_multirail_send_msg(
                 r, peer, k,
                 (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
-                                    .len = multirail_all(p)});
+                                       .len = multirail_all(p)});
     }
 }
 
@@ -106,10 +106,10 @@ static bool say_marks(struct multirail *r, int peer)
         struct multirail_rail *rail = &p->rails[k];
         if ((p->dead >> k & 1) || rail->marked == p->dead)
             continue;
-        if (trib_multirail_send_msg(r, peer, k,
-                           (struct multirail_msg){
-                               .off = offsetof(struct multirail_board, spare),
-                               .len = p->dead}) == TRIB_OK)
+        if (trib_multirail_send_msg(
+                r, peer, k,
+                (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
+                                       .len = p->dead}) == TRIB_OK)
             rail->marked = p->dead;
         else
             all = false;
@@ -167,10 +167,10 @@ static void answer(struct multirail *r, int peer)
         size_t off = offsetof(struct multirail_board, answer) +
                      (size_t)(n - 1) * sizeof(struct multirail_cell);
         if (!(p->dead >> k & 1) &&
-            trib_multirail_send_msg(r, peer, k,
-                           (struct multirail_msg){.off = off,
-                                               .len = MULTIRAIL_ANSWER + (size_t)n}) ==
-                TRIB_OK)
+            trib_multirail_send_msg(
+                r, peer, k,
+                (struct multirail_msg){.off = off,
+                                       .len = MULTIRAIL_ANSWER + (size_t)n}) == TRIB_OK)
             p->answer_owed = false;
     }
 }

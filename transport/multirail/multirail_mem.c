@@ -97,20 +97,20 @@ static trib_status_t register_all(struct multirail *r, void *ptr, size_t len,
 }
 
 trib_status_t trib_multirail_reg(struct trib_transport *t, void *ptr, size_t len,
-                             struct trib_region **out)
+                                 struct trib_region **out)
 {
     return register_all(multirail_of(t), ptr, len, NULL, out);
 }
 
 trib_status_t trib_multirail_reg_dmabuf(struct trib_transport *t,
-                                    const struct trib_dmabuf *d,
-                                    struct trib_region **out)
+                                        const struct trib_dmabuf *d,
+                                        struct trib_region **out)
 {
     return register_all(multirail_of(t), d->ptr, d->len, d, out);
 }
 
 trib_status_t trib_multirail_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                               struct trib_region **region_out)
+                                   struct trib_region **region_out)
 {
     struct multirail *r = multirail_of(t);
     struct multirail_region *region = make(r);

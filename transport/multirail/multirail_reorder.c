@@ -9,6 +9,7 @@
  * (`confirms`); elsewhere an engine has as many as its windows allow. A peer that goes
  * far beyond that is lost.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static bool push(struct multirail_fifo *f, struct multirail_arrival a)
         free(f->ring);
         *f = (struct multirail_fifo){.ring = ring, .tail = n, .room = room};
     }
+    assert(f->tail - f->head < f->room && !(f->room & (f->room - 1)));
     f->ring[f->tail++ & (f->room - 1)] = a;
     return true;
 }
@@ -49,6 +51,7 @@ static bool is_empty(const struct multirail_fifo *f)
 
 static struct multirail_arrival pop(struct multirail_fifo *f)
 {
+    assert(!is_empty(f));
     return f->ring[f->head++ & (f->room - 1)];
 }
 
@@ -131,8 +134,8 @@ static void take_arrived(struct multirail *r, int inner, const struct trib_event
 
     if (k < 0) {
         if (!meet(r, e->peer, inner)) {
-            trib_multirail_fail_peer(r, e->peer,
-                            "it spreads its writes over rails as no peer does");
+            trib_multirail_fail_peer(
+                r, e->peer, "it spreads its writes over rails as no peer does");
             return;
         }
         k = find_rail(p, inner);

@@ -55,7 +55,7 @@ static trib_status_t post(struct multirail *r, int peer, struct multirail_entry 
 }
 
 trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
-                               const struct trib_write *write)
+                                   const struct trib_write *write)
 {
     struct multirail *r = multirail_of(t);
 
@@ -118,9 +118,10 @@ bool trib_multirail_repost(struct multirail *r, int peer)
     for (; p->repeat_at != p->tail; p->repeat_at++) {
         struct multirail_entry *e = &p->log[p->repeat_at % MULTIRAIL_LOG];
         if (e->spoilt) {
-            trib_multirail_fail_peer(r, peer,
-                            "a rail was lost, and the memory of a write that was under "
-                            "way on it is not registered any more");
+            trib_multirail_fail_peer(
+                r, peer,
+                "a rail was lost, and the memory of a write that was under "
+                "way on it is not registered any more");
             return false;
         }
         trib_status_t status = post(r, peer, e, p->repeat_at);

@@ -80,8 +80,8 @@ void trib_multirail_take_answer(struct multirail *r, int peer, int n)
     if (cell.magic != MULTIRAIL_MAGIC || cell.dead != p->dead)
         return;
     if (cell.got > p->events || cell.got < p->released) {
-        trib_multirail_fail_peer(r, peer,
-                        "a rail was lost, and with it what had been taken for arrived");
+        trib_multirail_fail_peer(
+            r, peer, "a rail was lost, and with it what had been taken for arrived");
         return;
     }
     uint64_t at = p->head;

@@ -122,8 +122,7 @@ void trib_multirail_check_timeouts(struct multirail *r)
     r->looked_at = now;
     for (int i = 0; i < r->size; i++) {
         const struct multirail_peer *p = &r->peers[i];
-        if (p->state == TRIB_PEER_CONNECTED && p->flow == MULTIRAIL_FLOWING &&
-            p->n > 1)
+        if (p->state == TRIB_PEER_CONNECTED && p->flow == MULTIRAIL_FLOWING && p->n > 1)
             look_at(r, i, afresh, now);
     }
 }

@@ -67,7 +67,7 @@ struct shm_region {
     struct shm_owned *owned; /* NULL: the memory is not ours */
     bool allocated; /* by alloc(), not reg() */
     size_t private_len; /* allocated as memory of this process alone; 0: it was not */
-    uint64_t key;       /* owned NULL: of its row in trib_own_memory */
+    uint64_t key; /* owned NULL: of its row in trib_own_memory */
     LIST_ENTRY(shm_region) entry;
 };
 
@@ -159,8 +159,7 @@ trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *ou
 trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
                              const struct trib_address *address);
 trib_status_t trib_shm_caps(struct trib_transport *t,
-                              const struct trib_address *addresses,
-                              uint32_t *caps_out);
+                            const struct trib_address *addresses, uint32_t *caps_out);
 trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
                                const struct trib_address *address);
 void trib_shm_agree(struct trib_transport *t, const uint32_t *caps);

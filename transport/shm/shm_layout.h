@@ -41,7 +41,7 @@ enum trib_shm_state {
 enum trib_shm_sleep {
     TRIB_SHM_AWAKE = 0,
     TRIB_SHM_ON_FUTEX = 1, /* on `doorbell` */
-    TRIB_SHM_ON_PIPE = 2,  /* on a byte through its pipe, beside other descriptors */
+    TRIB_SHM_ON_PIPE = 2, /* on a byte through its pipe, beside other descriptors */
 };
 
 struct trib_shm_header {

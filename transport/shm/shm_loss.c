@@ -10,6 +10,7 @@
 /* The peer's segment stays mapped until close(): wake() may be looking at it. */
 void trib_shm_deactivate(struct shm *shm, int peer)
 {
+    assert(shm->peers[peer].active && shm->n_active > 0);
     shm->peers[peer].active = false;
     for (int i = 0; i < shm->n_active; i++) {
         if (shm->active[i] == peer) {
@@ -47,6 +48,7 @@ void trib_shm_peer_lost(struct shm *shm, int peer)
 
     assert(p->state == TRIB_PEER_GOING);
     p->state = TRIB_PEER_LOST;
+    assert(shm->n_going > 0);
     shm->n_going--;
     trib_shm_deactivate(shm, peer);
 }

@@ -27,6 +27,7 @@
 static void owned_put(struct shm *shm, struct shm_owned *owned)
 {
     assert(owned->refs > 0);
+    assert(owned->refs > 0);
     if (--owned->refs > 0)
         return;
     for (struct shm_owned **p = &shm->owned; *p; p = &(*p)->next) {
@@ -339,6 +340,7 @@ static trib_status_t attach(struct shm *shm, int peer, const struct trib_shm_exp
 static void attached_put(struct shm *shm, struct shm_peer *p,
                          struct shm_attached *attached, bool in_child)
 {
+    assert(attached->refs > 0);
     if (--attached->refs > 0)
         return;
     for (struct shm_attached **a = &p->attached; *a; a = &(*a)->next) {
@@ -369,13 +371,12 @@ static trib_status_t cma_probe(struct shm *shm, int peer,
     if (errno == EFAULT)
         return trib_fail(shm->err, TRIB_ERR_RANGE,
                          "process %d has no memory at the address it gave", pid);
-    trib_log(
-        shm->log, TRIB_LOG_WARN, SHM_NAME,
-        "process_vm_readv on process %d failed (%m): memory that is not from "
-        "trib_alloc goes through extra copies; cure: sysctl "
-        "kernel.yama.ptrace_scope=0, "
-        "CAP_SYS_PTRACE for the container, or one user namespace for all ranks",
-        pid);
+    trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME,
+             "process_vm_readv on process %d failed (%m): memory that is not from "
+             "trib_alloc goes through extra copies; cure: sysctl "
+             "kernel.yama.ptrace_scope=0, "
+             "CAP_SYS_PTRACE for the container, or one user namespace for all ranks",
+             pid);
     shm->cma = false;
     return TRIB_ERR_UNSUPPORTED;
 }

@@ -4,6 +4,7 @@
  */
 #include "transport/shm/shm.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -107,7 +108,7 @@ trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
  * for that.
  */
 trib_status_t trib_shm_caps(struct trib_transport *t,
-                              const struct trib_address *addresses, uint32_t *caps_out)
+                            const struct trib_address *addresses, uint32_t *caps_out)
 {
     struct shm *shm = shm_of(t);
 
@@ -169,6 +170,7 @@ void trib_shm_activate(struct shm *shm, int peer)
     if (p->active || p->state == TRIB_PEER_LEFT || p->state == TRIB_PEER_LOST)
         return;
     p->active = true;
+    assert(shm->n_active < shm->size);
     shm->active[shm->n_active++] = peer;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "transport/tcp/tcp.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,8 +100,8 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->max_pending = opts->size + TRIB_NET_STRANGERS;
     tcp->pending_conns = calloc((size_t)tcp->max_pending, sizeof(*tcp->pending_conns));
     for (int i = 0; tcp->peers && i < opts->size; i++)
-        tcp->peers[i] = (struct tcp_peer){
-            .own = -1, .fd = -1, .next_fd = -1, .in = {.fd = -1}};
+        tcp->peers[i] =
+            (struct tcp_peer){.own = -1, .fd = -1, .next_fd = -1, .in = {.fd = -1}};
     if (tcp->peers && tcp->inlets && tcp->pending_conns)
         return tcp;
     release(tcp);
@@ -232,6 +233,7 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     }
     if (n < max) {
         n += read_inlets(tcp, events + n, max - n);
+        assert(n <= max);
         tcp->rest = n == max || (tcp->rest && any_rest(tcp));
     }
     if (tcp->n_going && n < max)
@@ -295,8 +297,8 @@ const struct trib_transport_ops trib_tcp_ops = {
     .dereg = trib_socket_dereg,
     .export_region = trib_socket_export,
     .import_region = trib_socket_import,
-    .release = trib_socket_release,
-    .length = trib_socket_length,
+    .release = trib_table_release_op,
+    .length = trib_table_length_op,
     .stale = trib_no_stale,
     .map = trib_no_map,
     .write = trib_socket_write,

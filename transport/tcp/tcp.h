@@ -33,13 +33,15 @@
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
 #define TCP_VERSION 6
 #define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
-#define TCP_BUFFER ((size_t)64 << 10) /* received at once, beside what goes to its
-                                       * place */
+#define TCP_BUFFER \
+    ((size_t)64 << 10) /* received at once, beside what goes to its \
+                        * place */
 /* Bytes that a record carries at most: the receiver decrypts one while the sender
  * encrypts the next, and both stay within a core's cache. */
 #define TCP_RECORD ((size_t)16 << 10)
-#define TCP_RAW (4 * (TCP_RECORD + TRIB_RECORD_MORE)) /* received at once of sealed
-                                                       * frames */
+#define TCP_RAW \
+    (4 * (TCP_RECORD + TRIB_RECORD_MORE)) /* received at once of sealed \
+                                           * frames */
 
 enum tcp_kind {
     TCP_WRITE = 1,
@@ -193,8 +195,8 @@ struct tcp_pending_conn {
     size_t have; /* of hello, or of proof */
     bool proves; /* its hello is here, and it was challenged */
     bool proved; /* rightly */
-    bool gone;   /* its stream has ended */
-    bool odd;    /* it was not challenged, or proved nothing: the owner says so */
+    bool gone; /* its stream has ended */
+    bool odd; /* it was not challenged, or proved nothing: the owner says so */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* with which it was */
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];
@@ -202,7 +204,6 @@ struct tcp_pending_conn {
     uint64_t until;
     bool refused; /* was told so, and has till then to read it */
 };
-
 
 struct tcp {
     struct trib_transport base;
@@ -219,7 +220,7 @@ struct tcp {
                  * and `own` of peers whose proof is awaited; -1: there is no secret */
     struct trib_net_port listener;
     struct trib_strangers strangers;
-    int wakeup_fd;  /* eventfd: ends the own wait */
+    int wakeup_fd; /* eventfd: ends the own wait */
     int epoll; /* all sockets and the bell */
     pthread_mutex_t lock;
     struct tcp_peer *peers;
@@ -334,8 +335,6 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
 /* tcp_duplex.c: one connection for both directions of a pair. */
 /* From now on frames of the peer come by this connection; false: out of memory. */
 bool trib_socket_seat(struct tcp *tcp, int peer, int fd);
-/* They no longer do; it stays open. */
-void trib_socket_unseat(struct tcp *tcp, int peer);
 /* Once both sides have connected, the higher rank moves. */
 void trib_socket_move(struct tcp *tcp, int peer);
 /* Words that come back along the own connection, until frames do; and of that many
@@ -350,7 +349,7 @@ void trib_socket_close_peer(struct tcp *tcp, int peer);
 
 /* tcp_send.c */
 trib_status_t trib_socket_write(struct trib_transport *t, int peer,
-                              const struct trib_write *write);
+                                const struct trib_write *write);
 void trib_socket_wake(struct trib_transport *t, int peer);
 /* Tries once more. true: the kernel has everything. */
 bool trib_socket_flush(struct tcp *tcp, int peer);
@@ -385,17 +384,16 @@ int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, in
 
 /* tcp_mem.c */
 trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                              struct trib_region **region_out);
+                                struct trib_region **region_out);
 trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
-                            struct trib_region **out);
+                              struct trib_region **out);
 void trib_socket_dereg(struct trib_transport *t, struct trib_region *region);
 trib_status_t trib_socket_export(struct trib_transport *t,
                                  const struct trib_region *region,
                                  struct trib_blob *out);
 trib_status_t trib_socket_import(struct trib_transport *t, int peer,
-                               const struct trib_blob *blob, struct trib_remote **out);
-void trib_socket_release(struct trib_transport *t, struct trib_remote *remote);
-size_t trib_socket_length(struct trib_transport *t, const struct trib_remote *remote);
+                                 const struct trib_blob *blob,
+                                 struct trib_remote **out);
 /* The target of a peer's write; NULL: not inside a region. */
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head);
 

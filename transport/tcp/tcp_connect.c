@@ -2,6 +2,7 @@
 /*
  * tcp: how connections begin and end, and who is still there.
  */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -143,6 +144,7 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
         trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
         trib_socket_close_peer(tcp, i);
         p->base.state = TRIB_PEER_LOST;
+        assert(tcp->n_going > 0);
         tcp->n_going--;
     }
     return n;

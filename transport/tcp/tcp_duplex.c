@@ -38,7 +38,7 @@ bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
     return true;
 }
 
-void trib_socket_unseat(struct tcp *tcp, int peer)
+static void unseat(struct tcp *tcp, int peer)
 {
     struct tcp_inlet *in = &tcp->peers[peer].in;
 
@@ -198,7 +198,7 @@ bool trib_socket_last(struct tcp *tcp, int peer)
         p->in.raw_at != p->in.raw_have)
         return false;
     p->last = true;
-    trib_socket_unseat(tcp, peer);
+    unseat(tcp, peer);
     trib_socket_say_back(tcp, peer, fd, TCP_LAST);
     trib_socket_hang_up(tcp, fd);
     trib_socket_look_at_outlet(tcp, peer);
@@ -219,7 +219,7 @@ void trib_socket_inlet_close(struct tcp *tcp, int peer)
     pthread_mutex_unlock(&tcp->lock);
     p->own = p->own == fd ? -1 : p->own;
     p->finished = true;
-    trib_socket_unseat(tcp, peer);
+    unseat(tcp, peer);
     trib_socket_hang_up(tcp, fd);
 }
 

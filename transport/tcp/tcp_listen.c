@@ -2,6 +2,7 @@
 /*
  * tcp: connections that peers make, and the word with which they are taken or not.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -155,6 +156,7 @@ static bool let_in(struct tcp *tcp)
 
     if (fd < 0)
         return false;
+    assert(tcp->n_pending < tcp->max_pending);
     struct tcp_pending_conn *g = &tcp->pending_conns[tcp->n_pending++];
     *g = (struct tcp_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
     memcpy(g->ip, ip, sizeof(g->ip));

@@ -6,7 +6,7 @@
 #include "transport/tcp/tcp.h"
 
 trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
-                            struct trib_region **out)
+                              struct trib_region **out)
 {
     struct tcp *tcp = tcp_of(t);
     struct trib_table_region *region;
@@ -18,7 +18,7 @@ trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
 }
 
 trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                              struct trib_region **region_out)
+                                struct trib_region **region_out)
 {
     struct tcp *tcp = tcp_of(t);
     struct trib_table_region *region;
@@ -68,7 +68,7 @@ trib_status_t trib_socket_export(struct trib_transport *t,
 }
 
 trib_status_t trib_socket_import(struct trib_transport *t, int peer,
-                               const struct trib_blob *blob, struct trib_remote **out)
+                                 const struct trib_blob *blob, struct trib_remote **out)
 {
     struct tcp *tcp = tcp_of(t);
     struct trib_table_remote *remote;
@@ -79,23 +79,10 @@ trib_status_t trib_socket_import(struct trib_transport *t, int peer,
     if (status != TRIB_OK)
         return status;
     struct trib_table_stamp stamp = {.magic = TCP_MAGIC, .key = tcp->peers[peer].key};
-    status =
-        trib_table_import(&tcp->table, peer, &stamp, blob, tcp->err, &remote);
+    status = trib_table_import(&tcp->table, peer, &stamp, blob, tcp->err, &remote);
     if (status == TRIB_OK)
         *out = (struct trib_remote *)remote;
     return status;
-}
-
-void trib_socket_release(struct trib_transport *t, struct trib_remote *remote)
-{
-    (void)t;
-    trib_table_release((struct trib_table_remote *)remote);
-}
-
-size_t trib_socket_length(struct trib_transport *t, const struct trib_remote *remote)
-{
-    (void)t;
-    return trib_table_length((const struct trib_table_remote *)remote);
 }
 
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head)

@@ -66,11 +66,10 @@ void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_pending_conn *
 
 bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
 {
-    struct tcp_challenge c = {
-        .head = {.magic = TCP_MAGIC,
-                 .kind = TCP_CHALLENGE,
-                 .imm = tcp_flags(tcp),
-                 .off = TCP_VERSION}};
+    struct tcp_challenge c = {.head = {.magic = TCP_MAGIC,
+                                       .kind = TCP_CHALLENGE,
+                                       .imm = tcp_flags(tcp),
+                                       .off = TCP_VERSION}};
     struct trib_proof about;
 
     if (!trib_nonce_make(g->nonce))

@@ -15,8 +15,10 @@
 
 #include "transport/tcp/tcp.h"
 
-enum { WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE }; /* bytes of a record of a
-                                                             * word */
+enum {
+    WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE
+}; /* bytes of a record of a
+    * word */
 
 bool trib_socket_seals(struct tcp *tcp, int peer)
 {
@@ -131,8 +133,8 @@ ssize_t trib_socket_send_record(struct tcp_peer *p, const struct iovec *iov, int
 
     if (r->sent == r->have)
         fill(p, iov, n);
-    ssize_t sent = send(p->fd, r->bytes + r->sent, r->have - r->sent,
-                        MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t sent =
+        send(p->fd, r->bytes + r->sent, r->have - r->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0)
         return sent;
     r->sent += (size_t)sent;

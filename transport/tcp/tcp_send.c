@@ -3,6 +3,7 @@
  * tcp: writes. Each goes to the socket at once, as far as the kernel takes it; the rest
  * waits in the peer's queue, and its source with it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -45,6 +46,7 @@ static int gather(struct tcp_peer *p, struct iovec *iov)
         if (e->head.kind == TCP_LAST || (p->seals && e->head.kind == TCP_BOTH_WAYS))
             break;
     }
+    assert(n <= 2 * BATCH);
     return n;
 }
 
@@ -73,6 +75,7 @@ static void advance(struct tcp *tcp, struct tcp_peer *p, size_t bytes)
             p->goes_back = true;
         }
     }
+    assert(bytes == 0 || p->sent != p->tail);
     p->sent_bytes = bytes;
 }
 
@@ -134,6 +137,7 @@ static void forget(struct tcp *tcp, struct tcp_peer *p)
 {
     bool had = backlogged(p);
 
+    assert(p->sent - p->head <= TCP_QUEUE && p->tail - p->sent <= TCP_QUEUE);
     while (p->head != p->sent && !entry_at(p, p->head)->signal)
         p->head++;
     if (had && !backlogged(p))
@@ -187,7 +191,7 @@ bool trib_socket_enqueue_move(struct tcp *tcp, int peer)
 }
 
 trib_status_t trib_socket_write(struct trib_transport *t, int peer,
-                              const struct trib_write *write)
+                                const struct trib_write *write)
 {
     struct tcp *tcp = tcp_of(t);
     struct tcp_peer *p = &tcp->peers[peer];

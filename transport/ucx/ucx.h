@@ -242,7 +242,6 @@ void trib_ucx_wake(struct trib_transport *t, int peer);
 ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
                            void *data, size_t length, const ucp_am_recv_param_t *param);
 int trib_ucx_deliver(struct ucx *u, struct trib_event *events, int max);
-bool trib_ucx_receives_into(const struct ucx_peer *p, uint32_t region);
 
 /* ucx_mem.c */
 trib_status_t trib_ucx_alloc(struct trib_transport *t, size_t len, void **ptr_out,
@@ -254,8 +253,6 @@ trib_status_t trib_ucx_export(struct trib_transport *t,
                               const struct trib_region *region, struct trib_blob *out);
 trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
                               const struct trib_blob *blob, struct trib_remote **out);
-void trib_ucx_release(struct trib_transport *t, struct trib_remote *remote);
-size_t trib_ucx_length(struct trib_transport *t, const struct trib_remote *remote);
 /* The target of a peer's write; NULL: not inside a region. Under `lock`. */
 uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head);
 

@@ -4,6 +4,7 @@
  * an endpoint is coming up it also moves UCX on: the owner may compute for seconds, and
  * who connects must not wait for that.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -396,6 +397,7 @@ static void accept_some(struct ucx *u)
             return;
         }
         make_room(u);
+        assert(u->n_pending < u->max_pending);
         u->pending_conns[u->n_pending++] =
             (struct ucx_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
         memcpy(u->pending_conns[u->n_pending - 1].ip, ip, sizeof(ip));
@@ -440,10 +442,10 @@ static void *manage(void *arg)
         bool wiring = is_wiring(u);
         look_at_listener_again(u);
         int n = epoll_wait(u->manager_epoll, events, AT_ONCE,
-                           wiring                       ? HELP_MS
-                           : u->resting                 ? TRIB_ACCEPT_PAUSE_MS
-                           : u->n_pending                ? LOOK_MS
-                                                        : -1);
+                           wiring         ? HELP_MS
+                           : u->resting   ? TRIB_ACCEPT_PAUSE_MS
+                           : u->n_pending ? LOOK_MS
+                                          : -1);
         for (int i = 0; i < n; i++) {
             int what = (int)(events[i].data.u64 >> 32);
             if (what == AT_OUT || what == AT_IN)

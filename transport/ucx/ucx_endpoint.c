@@ -13,8 +13,8 @@ static bool finish(struct ucx *u, ucs_status_ptr_t request, const uint32_t *pend
     bool real = UCS_PTR_IS_PTR(request), over = false;
 
     while (!over || (pending && *pending)) {
-        over = over || !real ||
-               u->api.ucp_request_check_status(request) != UCS_INPROGRESS;
+        over =
+            over || !real || u->api.ucp_request_check_status(request) != UCS_INPROGRESS;
         if (over && !(pending && *pending))
             break;
         (void)u->api.ucp_worker_progress(u->worker);

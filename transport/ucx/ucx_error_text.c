@@ -70,8 +70,9 @@ void trib_ucx_refusal_text(uint64_t value, char *text, size_t bytes)
 
     switch ((enum ucx_refusal)(uint32_t)value) {
     case UCX_OTHER_VERSION:
-        snprintf(text, bytes, "it speaks version %u of ucx, this rank %d: install one "
-                              "version of Tributary",
+        snprintf(text, bytes,
+                 "it speaks version %u of ucx, this rank %d: install one "
+                 "version of Tributary",
                  has, UCX_VERSION);
         return;
     case UCX_OTHER_RELEASE:

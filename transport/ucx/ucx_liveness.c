@@ -6,6 +6,7 @@
  * farewell says how many messages were sent: who leaves waits a little until the peer
  * has all, because UCX gives up what lies unread in a connection that breaks.
  */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,7 @@ static void part(struct ucx *u, int peer, enum trib_peer_state state)
     pthread_mutex_lock(&u->lock);
     p->expected = false;
     trib_ucx_endpoint_close(u, peer);
+    assert(u->ready >= p->ready);
     u->ready -= p->ready;
     p->ready = 0;
     u->backlog -= p->head != p->tail;
@@ -138,6 +140,7 @@ int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max)
         if (!p->mute)
             trib_peer_report(&p->base, i, left, &events[n++]);
         part(u, i, TRIB_PEER_LOST);
+        assert(u->n_going > 0);
         u->n_going--;
     }
     return n;

@@ -36,13 +36,22 @@ trib_status_t trib_ucx_alloc(struct trib_transport *t, size_t len, void **ptr_ou
     return TRIB_OK;
 }
 
+static bool receives_into(const struct ucx_peer *p, uint32_t region)
+{
+    for (uint32_t i = 0; p->pending && i < p->inbox_size; i++) {
+        if (p->inbox[i].region == region)
+            return true;
+    }
+    return false;
+}
+
 /* A rendezvous that is under way would go on into memory that is of somebody else:
  * whoever still writes here has lost its endpoint. */
 static void cut_off(struct ucx *u, uint32_t id)
 {
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
-        if (!p->ep || !trib_ucx_receives_into(p, id))
+        if (!p->ep || !receives_into(p, id))
             continue;
         p->misdeed = "was still writing into memory that is no region any more";
         p->expected = false; /* closing makes progress: it must not begin anew */
@@ -85,35 +94,13 @@ trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
     if (status != TRIB_OK)
         return status;
     struct trib_table_stamp stamp = {.magic = UCX_MAGIC, .key = u->peers[peer].key};
-    status =
-        trib_table_import(&u->table, peer, &stamp, blob, u->err, &remote);
+    status = trib_table_import(&u->table, peer, &stamp, blob, u->err, &remote);
     if (status == TRIB_OK)
         *out = (struct trib_remote *)remote;
     return status;
 }
 
-void trib_ucx_release(struct trib_transport *t, struct trib_remote *remote)
-{
-    (void)t;
-    trib_table_release((struct trib_table_remote *)remote);
-}
-
-size_t trib_ucx_length(struct trib_transport *t, const struct trib_remote *remote)
-{
-    (void)t;
-    return trib_table_length((const struct trib_table_remote *)remote);
-}
-
 uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head)
 {
     return trib_table_place(&u->table, head->region, head->off, head->len);
-}
-
-bool trib_ucx_receives_into(const struct ucx_peer *p, uint32_t region)
-{
-    for (uint32_t i = 0; p->pending && i < p->inbox_size; i++) {
-        if (p->inbox[i].region == region)
-            return true;
-    }
-    return false;
 }

@@ -5,6 +5,7 @@
  * come; the inbox puts the messages of a peer back into order. All but deliver runs in
  * UCX's progress, under `lock`. Everything here comes from outside.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,7 @@ static void on_fetched(void *request, ucs_status_t status, size_t length,
     struct ucx_peer *p = &f->ucx->peers[f->peer];
     struct ucx_arrival *a = slot(p, f->number);
 
+    assert(p->pending > 0);
     p->pending--;
     a->region = 0;
     if (status == UCS_OK && length == a->len)

@@ -13,8 +13,9 @@
 
 #define UCX_MAGIC UINT32_C(0x54726255) /* "TrbU", for ever */
 #define UCX_VERSION 3 /* changes with the protocol */
-#define UCX_NAME_MAX 8192 /* of a worker's address, which UCX makes as long as it
-                           * likes */
+#define UCX_NAME_MAX \
+    8192 /* of a worker's address, which UCX makes as long as it \
+          * likes */
 
 /* The first bytes of a connection, then the address of the worker. magic and version
  * stay where they are in every version, so that two of them can tell each other. */

@@ -2,13 +2,14 @@
 /*
  * ucx: writes. Each is an active message whose header says where its payload goes.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "transport/ucx/ucx.h"
 
 static struct ucx_send_req *send_req(const struct ucx *u, struct ucx_peer *p,
-                                 uint64_t number)
+                                     uint64_t number)
 {
     return &p->send_reqs[number & (u->depth - 1)];
 }

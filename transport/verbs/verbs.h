@@ -33,8 +33,9 @@
 #include "transport/verbs/verbs_oob_proto.h"
 #include "transport/verbs/verbs_wire.h"
 
-#define VERBS_BATCH 32 /* receives that are posted together, completions polled at
-                        * once */
+#define VERBS_BATCH \
+    32 /* receives that are posted together, completions polled at \
+        * once */
 
 /* A port of a device. */
 struct verbs_port {
@@ -186,7 +187,7 @@ struct verbs {
     const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_strangers strangers; /* the manager's */
     struct verbs_cm_challenge *challenges; /* challenges by the connection manager;
-                                    * under `links` */
+                                            * under `links` */
     int next_challenge;
     uint64_t settings;
     int reach_ms; /* for a connection: then no other address of the peer is tried */
@@ -417,7 +418,6 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
 trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports);
 trib_status_t trib_verbs_manager_start(struct verbs *v);
 void trib_verbs_manager_stop(struct verbs *v);
-void trib_verbs_ring(struct verbs *v);
 struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
                                     bool own_port, enum verbs_refusal *verdict);
 void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,

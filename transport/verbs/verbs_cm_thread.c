@@ -21,7 +21,7 @@
 
 enum { BACKLOG = 1024 };
 
-void trib_verbs_ring(struct verbs *v)
+static void wake_owner(struct verbs *v)
 {
     uint64_t one = 1;
 
@@ -189,7 +189,7 @@ void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
         return;
     }
     p->gone = true;
-    trib_verbs_ring(v);
+    wake_owner(v);
 }
 
 /* Handles an event of the connection manager. */
@@ -222,7 +222,7 @@ static void fault_all(struct verbs *v, const char *text)
 {
     for (int i = 0; i < v->size; i++)
         snprintf(v->peers[i].fault, sizeof(v->peers[i].fault), "%s", text);
-    trib_verbs_ring(v);
+    wake_owner(v);
 }
 
 static void handle(struct verbs *v, const struct rdma_cm_event *event,
@@ -276,7 +276,7 @@ static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
     if (qp != p->in.qp && qp != p->out.qp)
         return;
     snprintf(p->fault, sizeof(p->fault), "%s", text);
-    trib_verbs_ring(v);
+    wake_owner(v);
 }
 
 /* Devices tell of all their ports. */

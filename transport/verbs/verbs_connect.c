@@ -105,10 +105,9 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
     errno = status < 0 ? -status : status;
     switch (event) {
     case RDMA_CM_EVENT_ADDR_ERROR:
-        fail(
-            a, TRIB_ERR_PEER_LOST,
-            "no RDMA device of this host leads there: %m; see ip route get and ip "
-            "neigh");
+        fail(a, TRIB_ERR_PEER_LOST,
+             "no RDMA device of this host leads there: %m; see ip route get and ip "
+             "neigh");
         break;
     case RDMA_CM_EVENT_ROUTE_ERROR:
         fail(a, TRIB_ERR_PEER_LOST,
@@ -334,7 +333,7 @@ static bool ask_manager(struct attempt *a, int peer,
 
 /* True if both sides have what an OOB request needs. */
 static bool may_use_oob(const struct verbs *v, const struct verbs_address *a, char *why,
-                     size_t bytes)
+                        size_t bytes)
 {
     if (v->connect == VERBS_BY_RDMACM)
         snprintf(why, bytes, "it may not: verbs:connect=rdmacm");
@@ -368,8 +367,7 @@ static trib_status_t unreachable(struct verbs *v, int peer,
                                  const struct attempt *by_oob)
 {
     const struct attempt *last = *by_oob->why ? by_oob : by_manager;
-    const struct attempt *tried =
-        *by_oob->at || !*by_manager->at ? by_oob : by_manager;
+    const struct attempt *tried = *by_oob->at || !*by_manager->at ? by_oob : by_manager;
     bool both = *by_oob->why && *by_manager->why;
 
     return trib_fail(

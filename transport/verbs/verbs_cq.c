@@ -2,6 +2,7 @@
 /*
  * verbs: completions, and sleep until one comes.
  */
+#include <assert.h>
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
@@ -210,6 +211,7 @@ static int fetch(struct verbs *v, struct ibv_wc *wc, int max)
 {
     int n = 0;
 
+    assert(v->deferred_at + v->n_deferred <= v->deferred_max);
     for (; n < max && v->n_deferred; n++, v->n_deferred--)
         wc[n] = v->deferred_cqes[v->deferred_at++];
     if (n)

@@ -55,9 +55,8 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
     if (!trib_library_open("libibverbs.so.1", ibverbs,
                            sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes))
         return false;
-    if (!trib_library_open("librdmacm.so.1", rdmacm,
-                           sizeof(rdmacm) / sizeof(rdmacm[0]), api, api->no_rdmacm,
-                           sizeof(api->no_rdmacm)))
+    if (!trib_library_open("librdmacm.so.1", rdmacm, sizeof(rdmacm) / sizeof(rdmacm[0]),
+                           api, api->no_rdmacm, sizeof(api->no_rdmacm)))
         api->rdma_create_event_channel = NULL;
     return true;
 }

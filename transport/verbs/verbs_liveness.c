@@ -7,6 +7,7 @@
  * neither: its adapter goes on to acknowledge. So it is watched (peer_liveness.h), as
  * is one to which nothing is written.
  */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -206,6 +207,7 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
             trib_peer_explain(&p->base, "process %d has died", p->base.who.pid);
         trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
         part(v, i, TRIB_PEER_LOST);
+        assert(v->n_going > 0);
         v->n_going--;
     }
     return n;

@@ -38,7 +38,7 @@ void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
     (void)near;
     v->api.memlock(&lock);
     *out = (struct trib_pinned_limit){.bytes = trib_memlock_left(&lock),
-                              .cure = TRIB_MEMLOCK_CURE};
+                                      .cure = TRIB_MEMLOCK_CURE};
     if (lock.limited)
         snprintf(out->why, sizeof(out->why),
                  "process %d may lock %s of memory and has locked %s", v->local.me.pid,

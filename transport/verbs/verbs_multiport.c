@@ -210,7 +210,7 @@ static bool read_address(const struct trib_address *blob, int nth,
     if (head.magic == MULTIRAIL_MAGIC && (uint32_t)nth >= head.n)
         return false;
     return trib_multirail_nth(blob->bytes, blob->len, sizeof(head), nth, (uint8_t *)out,
-                          sizeof(*out)) == sizeof(*out) &&
+                              sizeof(*out)) == sizeof(*out) &&
            out->magic == VERBS_MAGIC && out->n + out->more <= VERBS_ADDRESSES;
 }
 

@@ -68,7 +68,7 @@ static uint64_t step(uint64_t until, int ms)
 
 /* The first that answers. On one host through loopback. */
 static int open_oob_socket(struct verbs *v, const struct verbs_address *a,
-                struct trib_net_found *out)
+                           struct trib_net_found *out)
 {
     struct trib_net_list list = {0};
     struct trib_net_place place = {
@@ -106,13 +106,13 @@ static bool receive(int fd, void *to, size_t bytes, uint64_t deadline)
 static trib_status_t turned_away(struct oob_attempt *d)
 {
     const struct verbs_answer *said = &d->reply.answer;
-    bool differs = said->refusal == VERBS_OTHER_VERSION ||
-                   said->refusal == VERBS_OTHER_SETTINGS;
+    bool differs =
+        said->refusal == VERBS_OTHER_VERSION || said->refusal == VERBS_OTHER_SETTINGS;
 
     if (said->refusal == VERBS_NO_WAY)
-        return fail(d, TRIB_ERR_PEER_LOST, "no pair of GIDs: %s",
-                    trib_verbs_way_text(
-                        trib_verbs_way_back((enum verbs_way)d->reply.way)));
+        return fail(
+            d, TRIB_ERR_PEER_LOST, "no pair of GIDs: %s",
+            trib_verbs_way_text(trib_verbs_way_back((enum verbs_way)d->reply.way)));
     return fail(d, differs ? TRIB_ERR_MISMATCH : TRIB_ERR_PEER_LOST, "it refused: %s",
                 trib_verbs_refusal_text((enum verbs_refusal)said->refusal));
 }
@@ -253,11 +253,11 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      char *why, size_t bytes)
 {
     struct oob_attempt d = {.v = v,
-                         .peer = peer,
-                         .link.by_oob = true,
-                         .until = until,
-                         .why = why,
-                         .bytes = bytes};
+                            .peer = peer,
+                            .link.by_oob = true,
+                            .until = until,
+                            .why = why,
+                            .bytes = bytes};
     struct verbs_peer *p = &v->peers[peer];
     struct trib_net_found found;
 

@@ -9,6 +9,7 @@
  * or a reset). A silent network is for the RDMA packets to notice, which may take
  * another way.
  */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -120,8 +121,8 @@ void trib_verbs_oob_listener_close(struct verbs *v)
 static void see_off(struct verbs *v, int at, bool hang_up)
 {
     struct verbs_oob_listener *oob = &v->oob;
+    assert(at >= 0 && at < oob->n_pending);
     struct verbs_pending_conn *g = oob->pending[at];
-
     if (hang_up) {
         trib_verbs_oob_listener_unwatch(v, g->fd);
         (void)shutdown(g->fd, SHUT_WR);
@@ -214,7 +215,8 @@ static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *g,
 
 /* Under `links`. true: the connection is now the peer's inlet. */
 static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
-                      const struct verbs_oob_request *request, struct verbs_link *trash)
+                         const struct verbs_oob_request *request,
+                         struct verbs_link *trash)
 {
     struct verbs_link link = {.by_oob = true, .oob_fd = g->fd};
     struct verbs_oob_reply reply = {0};
@@ -282,7 +284,7 @@ static void turn_away(struct verbs *v, struct verbs_pending_conn *g,
         g->proves ? "did not prove that it has the secret of this job"
         : heard == VERBS_PARSED_VERSION  ? "speaks another version of verbs"
         : heard == VERBS_PARSED_NONSENSE ? "sent a request that makes no sense"
-                                        : "said nothing that a rank says");
+                                         : "said nothing that a rank says");
 }
 
 /* Reads the next bytes of a request, or of the proof behind it. */
@@ -298,8 +300,8 @@ static ssize_t take_bytes(struct verbs_pending_conn *g)
 
 /* The proof is here, or will not come. */
 static enum verbs_parsed hear_proof(const struct verbs *v,
-                                   const struct verbs_pending_conn *g,
-                                   struct verbs_oob_request *request)
+                                    const struct verbs_pending_conn *g,
+                                    struct verbs_oob_request *request)
 {
     if (g->have < sizeof(g->proof))
         return VERBS_PARSED_PART;
@@ -395,6 +397,7 @@ static void let_in(struct verbs *v)
         g->fd = fd;
         memcpy(g->ip, ip, sizeof(g->ip));
         g->until = trib_deadline_ms(CALL_MS);
+        assert(oob->n_pending < oob->max_pending);
         oob->pending[oob->n_pending++] = g;
         trib_verbs_oob_listener_watch(v, fd);
     }

@@ -33,7 +33,7 @@ static bool gids_are_sound(const struct verbs_gid_table *t)
 }
 
 enum verbs_parsed trib_verbs_oob_request_parse(const uint8_t *bytes, size_t have,
-                                      struct verbs_oob_request *out)
+                                               struct verbs_oob_request *out)
 {
     const uint32_t magic = VERBS_MAGIC;
     size_t known = have < sizeof(magic) ? have : sizeof(magic);

@@ -20,8 +20,9 @@ struct verbs_oob_request {
     uint32_t psn; /* of the first packet; 24 bits */
     struct verbs_gid_table table;
 };
-#define VERBS_OOB_REQUEST_BYTES offsetof(struct verbs_oob_request, table.gid) /* without
-                                                                               * GIDs */
+#define VERBS_OOB_REQUEST_BYTES \
+    offsetof(struct verbs_oob_request, table.gid) /* without \
+                                                   * GIDs */
 static_assert(VERBS_OOB_REQUEST_BYTES == 80, "no padding");
 
 struct verbs_oob_reply {
@@ -64,6 +65,6 @@ size_t trib_verbs_oob_request_bytes(const struct verbs_oob_request *request);
  * thread   any; pure
  */
 enum verbs_parsed trib_verbs_oob_request_parse(const uint8_t *bytes, size_t have,
-                                      struct verbs_oob_request *out);
+                                               struct verbs_oob_request *out);
 
 #endif

@@ -7,6 +7,7 @@
  * nobody else reads. The connection manager says how to move it from state to state,
  * or, if it was made out of band, its path does.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,8 +23,7 @@ enum {
     HOPS = 64, /* routers at most */
 };
 
-#define INIT_MASK \
-    (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define RTR_MASK \
     (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
@@ -199,6 +199,7 @@ static uint32_t first_slot(const struct verbs *v, uint32_t qp_num)
 
 void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route)
 {
+    assert(route.peer >= 0 && route.peer < v->size);
     uint32_t low = (uint32_t)(route.peer + 1) | (route.outlet ? OUTLET : 0);
     uint32_t at = first_slot(v, qp_num);
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "tests/transport/connect_to.h"
 #include "transport/common/net_addr.h"
 
 static void test_range(void **state)
@@ -41,7 +42,7 @@ static void test_accept(void **state)
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL), TRIB_OK);
     assert_int_equal(trib_net_accept(&port, from), -1);
     assert_int_equal(errno, EAGAIN);
-    int out = trib_net_connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000));
+    int out = connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000));
     assert_true(out >= 0);
     int in = trib_net_accept(&port, from);
     assert_true(in >= 0 && trib_net_is_loopback(from));
@@ -50,7 +51,7 @@ static void test_accept(void **state)
     close(out);
     close(port.fd);
     assert_int_equal(
-        trib_net_connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000)), -1);
+        connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000)), -1);
     assert_int_equal(errno, ECONNREFUSED);
 }
 

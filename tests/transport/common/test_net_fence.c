@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "tests/transport/connect_to.h"
 #include "transport/common/net_addr.h"
 
 static struct trib_net_port port;
@@ -55,7 +56,7 @@ static void test_loopback_stays_open(void **state)
     (void)state;
     fence("lo");
     assert_int_equal(lines, port.fenced ? 0 : 1); /* a kernel without filters says so */
-    int out = trib_net_connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000));
+    int out = connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000));
     assert_true(out >= 0);
     int in = trib_net_accept(&port, from);
     assert_true(in >= 0);
@@ -81,7 +82,7 @@ static void test_other_network(void **state)
         close(port.fd);
         tribtest_skip("the kernel takes no filter");
     }
-    assert_int_equal(trib_net_connect_to(own[0], port.port, trib_deadline_ms(300)), -1);
+    assert_int_equal(connect_to(own[0], port.port, trib_deadline_ms(300)), -1);
     close(port.fd);
 }
 

@@ -306,7 +306,7 @@ static void test_words_out_of_place(void **state)
                     .size = 2,
                     .key = tcp_of(t)->local.key},
                    {.magic = TCP_MAGIC, .kind = cases[c].kind}};
-        struct pollfd end = {.fd = trib_net_connect_to(trib_net_loopback,
+        struct pollfd end = {.fd = connect_to(trib_net_loopback,
                                                  tcp_of(t)->listener.port,
                                                  trib_deadline_ms(2000)),
                              .events = POLLIN};

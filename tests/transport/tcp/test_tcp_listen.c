@@ -358,7 +358,7 @@ static void test_ports_again(void **state)
 /* true: a connection to an address of this host comes about within half a second. */
 static bool comes_in(const uint8_t ip[16], uint16_t port)
 {
-    int fd = trib_net_connect_to(ip, port, trib_deadline_ms(500));
+    int fd = connect_to(ip, port, trib_deadline_ms(500));
 
     if (fd >= 0)
         close(fd);

@@ -117,7 +117,7 @@ static inline void tap_accept(struct tap *tap, int listener)
 
     if (caller < 0)
         return;
-    int callee = trib_net_connect_to(trib_net_loopback, tap->real[listener],
+    int callee = connect_to(trib_net_loopback, tap->real[listener],
                                      trib_deadline_ms(2000));
     assert_true(callee >= 0 && tap->n < 2 * TAP_CALLS);
     tap->ways[tap->n++] =

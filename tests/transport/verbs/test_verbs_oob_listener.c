@@ -12,7 +12,7 @@
 
 static int knock(struct pair *pair, const void *bytes, size_t n)
 {
-    int fd = trib_net_connect_to(trib_net_loopback, inside(pair, 1)->oob.at.port,
+    int fd = connect_to(trib_net_loopback, inside(pair, 1)->oob.at.port,
                            trib_deadline_ms(5000));
 
     assert_true(fd >= 0);
