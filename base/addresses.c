@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define LINK_AT 4 /* where a link-local address has the number of its interface */
+#define LINK_AT 4 /* offset of the interface's number in a link-local address */
 
 const uint8_t trib_net_loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
 
@@ -151,7 +151,7 @@ static int ones(const struct sockaddr *mask, int family)
     return trib_net_common_bits(bytes, all);
 }
 
-/* In which of the four passes of trib_own_ips an address comes; -1: in none. */
+/* The pass of trib_own_ips, of four, in which an address comes; -1: none. */
 static int pass_of(const struct ifaddrs *i)
 {
     uint8_t ip[16];

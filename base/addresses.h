@@ -18,7 +18,7 @@
 #include <tributary/status.h>
 
 #define TRIB_IP_TEXT_BYTES 64 /* "fe80::1%eth0" with its zero */
-#define TRIB_OWN_IPS_MAX 256 /* that are looked at; hosts of many containers have
+#define TRIB_OWN_IPS_MAX 256 /* most addresses looked at; hosts of many containers have
                               * most */
 #define TRIB_NET_CHOICES 8
 #define TRIB_NET_TEXT_BYTES 256
@@ -57,7 +57,8 @@ void trib_net_set_link(uint8_t ip[16], uint32_t link);
 /** trib_net_text - "10.0.0.1" or "fe80::1%eth0"; TRIB_IP_TEXT_BYTES hold each. */
 void trib_net_text(const uint8_t ip[16], char *text, unsigned bytes);
 
-/** trib_net_common_bits - how many leading bits two addresses have in common. */
+/** trib_net_common_bits - the number of leading bits that two addresses have in
+ * common. */
 int trib_net_common_bits(const uint8_t a[16], const uint8_t b[16]);
 
 /* An address of an interface of this host that is up. */
@@ -87,8 +88,8 @@ int trib_net_own(uint8_t (*ip_out)[16], int max);
 /** trib_net_loopback_up - false if the interface "lo" of this name space is down. */
 bool trib_net_loopback_up(void);
 
-/* Where the ranks met: the local address of the connection, and the address of the
- * other end. All zero: not known. */
+/* The connection by which the ranks met: its local address, and that of the other end.
+ * All zero: not known. */
 struct trib_net_met {
     uint8_t own[16];
     uint8_t root[16];

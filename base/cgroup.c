@@ -13,11 +13,12 @@
 #define HUGE_LIMIT (UINT64_C(1) << 62) /* version 1 writes "none" as a number above
                                         * this */
 
-/* Where the group of this process is in the file system, for one controller. */
+/* The place of this process's group in the file system, for one controller. */
 struct place {
-    const char *root; /* of the caller */
+    const char *root; /* folder that the caller names */
     bool second; /* version 2 */
-    size_t mount_len; /* of path: groups above it are not seen */
+    size_t mount_len; /* length of the mounted part of `path`: groups above it are not
+                       * seen */
     char path[PATH_MAX];
 };
 
@@ -99,7 +100,7 @@ static bool parse_mount(const char *line, const char *controller, struct mount *
                       : strcmp(type, "cgroup2") == 0;
 }
 
-/* What of a group's path is below the mounted one; NULL: it is elsewhere. */
+/* The part of a group's path below the mounted one; NULL: it is elsewhere. */
 static const char *below(const char *group, const char *top)
 {
     const size_t len = strcmp(top, "/") == 0 ? 0 : strlen(top);
@@ -313,11 +314,4 @@ void trib_cgroup_read_cpu(const char *root, struct trib_cgroup_cpu *out)
     *out = (struct trib_cgroup_cpu){.cpus = 0};
     look_upwards(root, "cpu", look_at_cpu, out);
     look_upwards(root, NULL, look_at_cpu, out);
-}
-
-int trib_cgroup_cpus(const struct trib_cgroup_cpu *quota, int cpus)
-{
-    if (quota->cpus <= 0 || quota->cpus >= cpus)
-        return cpus;
-    return quota->cpus < 1 ? 1 : (int)quota->cpus;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the control groups of this process allow it: memory and processor time.
+ * The limits that control groups set this process: memory and processor time.
  *
  * Containers, Slurm and systemd set these limits; /proc/meminfo and the number of
  * processors do not show them. Both versions of control groups are read, also where
@@ -22,13 +22,13 @@ struct trib_cgroup_memory {
     uint64_t limit;
     uint64_t left; /* file pages that the kernel can take back count as free */
     uint64_t swap_left; /* beside `left`, if the host has swap; UINT64_MAX: no limit */
-    char file[TRIB_CGROUP_FILE_BYTES]; /* which sets the limit, as this process sees
+    char file[TRIB_CGROUP_FILE_BYTES]; /* file that sets the limit, as this process sees
                                         * it */
 };
 
 /* Processor time; of the group on the way to the root that gives least. */
 struct trib_cgroup_cpu {
-    double cpus; /* in the mean, such as 1.5; 0: no quota */
+    double cpus; /* mean number of processors, such as 1.5; 0: no quota */
     uint64_t group; /* the same for processes that share this quota */
     char file[TRIB_CGROUP_FILE_BYTES];
 };
@@ -43,8 +43,5 @@ void trib_cgroup_read_memory(const char *root, struct trib_cgroup_memory *out);
 
 /** trib_cgroup_read_cpu - read the quota of processor time; root as above. */
 void trib_cgroup_read_cpu(const char *root, struct trib_cgroup_cpu *out);
-
-/** trib_cgroup_cpus - of `cpus` that affinity allows, how many can run all the time? */
-int trib_cgroup_cpus(const struct trib_cgroup_cpu *quota, int cpus);
 
 #endif

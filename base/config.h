@@ -85,15 +85,15 @@ bool trib_config_environment_name(size_t at, const char *prefix, char *text,
 trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
                                const struct trib_log *log, struct trib_error *err);
 
-#define TRIB_CONFIG_FAULT_BYTES 512 /* of a sentence, with its zero */
+#define TRIB_CONFIG_FAULT_BYTES 512 /* length of a sentence, with its zero */
 
-/* Why settings cannot be used: sentences, "" where all is well. */
+/* The faults of settings: sentences, "" if there is none. */
 struct trib_config_faults {
     char row[TRIB_CONFIG_ROWS][TRIB_CONFIG_FAULT_BYTES];
-    bool unread[TRIB_CONFIG_ROWS]; /* what was given is no value: the default stands
+    bool unread[TRIB_CONFIG_ROWS]; /* the given value is invalid, and the default stands
                                     * in */
-    char other[TRIB_CONFIG_FAULT_BYTES]; /* of no row: an unknown name, a missing
-                                          * file */
+    char other[TRIB_CONFIG_FAULT_BYTES]; /* a fault of no row: an unknown name, a
+                                          * missing file */
 };
 
 /**
@@ -104,11 +104,6 @@ struct trib_config_faults {
  */
 void trib_config_examine(struct trib_config *cfg, const char *overrides,
                          struct trib_config_faults *faults);
-
-/** trib_config_set - one setting by name, as the API does it, while cfg is being
- * made. */
-trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
-                              const char *value, struct trib_error *err);
 
 /** trib_config_variable - a launcher's variable; NULL: it is not set, or empty. */
 const char *trib_config_variable(const char *name);
@@ -142,7 +137,7 @@ void trib_config_unknown(trib_config_unknown_fn fn, void *arg);
 /** trib_config_is_same - is there such a setting, on which ranks must agree? */
 bool trib_config_is_same(const char *name, size_t len);
 
-/** trib_config_digest - of the settings on which ranks must agree. */
+/** trib_config_digest - a digest of the settings on which ranks must agree. */
 uint64_t trib_config_digest(const struct trib_config *cfg);
 
 /**

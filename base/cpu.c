@@ -39,7 +39,7 @@ static bool has_f16c(void)
      FEATURE("avx512vl", TRIB_CPU_AVX512), FEATURE("avx512dq", TRIB_CPU_AVX512), \
      FEATURE("avx512cd", TRIB_CPU_AVX512)}
 #elif defined(__aarch64__)
-#define FEATURES {{"neon", true, TRIB_CPU_NEON}} /* in every one */
+#define FEATURES {{"neon", true, TRIB_CPU_NEON}} /* every ARM64 processor has it */
 #else
 #define FEATURES {{"", false, TRIB_CPU_AVX2}}
 #endif

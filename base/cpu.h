@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this CPU can do, and how much of it we may use.
+ * The instruction sets of this CPU, and which of them may be used.
  */
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
@@ -17,8 +17,8 @@ enum trib_cpu_level {
 #if defined(__aarch64__)
     TRIB_CPU_NEON,
 #else
-    TRIB_CPU_AVX2,   /* with FMA, F16C, BMI1, BMI2, POPCNT */
-    TRIB_CPU_AVX512, /* with F, BW, VL, DQ, CD */
+    TRIB_CPU_AVX2,   /* includes FMA, F16C, BMI1, BMI2, POPCNT */
+    TRIB_CPU_AVX512, /* includes F, BW, VL, DQ, CD */
 #endif
     TRIB_CPU_LEVELS,
 };

@@ -22,7 +22,7 @@ struct dialling {
     int begun;
     int open; /* attempts under way */
     uint64_t next_at; /* when the next one begins */
-    int error; /* of the last that ended */
+    int error; /* errno of the last attempt that ended */
 };
 
 /*
@@ -98,7 +98,7 @@ static bool begin(struct dialling *d, uint64_t now)
     return false;
 }
 
-/* How long to sleep: until an attempt is over, or the next begins. */
+/* The time to sleep: until an attempt is over, or the next begins. */
 static int pause_ms(const struct dialling *d, uint64_t now)
 {
     uint64_t first = d->begun < d->dial->n ? d->next_at : UINT64_MAX;

@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 
 #define TRIB_DIAL_MAX 64 /* addresses */
-#define TRIB_DIAL_STEP_MS 200 /* between the beginnings of two attempts */
-#define TRIB_DIAL_ATTEMPT_MS 2000 /* for one address */
+#define TRIB_DIAL_STEP_MS 200 /* interval between the beginnings of two attempts */
+#define TRIB_DIAL_ATTEMPT_MS 2000 /* limit for one address */
 
 struct trib_dial_to {
     struct sockaddr_storage at;
@@ -25,10 +25,11 @@ struct trib_dial_to {
 };
 
 struct trib_dial {
-    struct trib_dial_to *to; /* in the order in which to try */
+    struct trib_dial_to *to; /* addresses, in the order in which to try them */
     int n;                   /* at most TRIB_DIAL_MAX */
     int attempt_ms;          /* 0: TRIB_DIAL_ATTEMPT_MS */
-    uint64_t deadline;       /* of all, on the clock of trib_now_ns; 0: none */
+    uint64_t deadline;       /* deadline of all attempts, on the clock of trib_now_ns;
+                              * 0: none */
     bool reuse;   /* SO_REUSEADDR, lest the socket keep somebody from listening at its
                    * port */
     int segment;  /* TCP_MAXSEG; 0: the kernel's */

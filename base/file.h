@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/** trib_file_open - for reading; NULL where there is none. The caller closes it. */
+/** trib_file_open - open for reading; NULL if there is no such file. The caller closes
+ * it. */
 FILE *trib_file_open(const char *root, const char *path);
 
 /**
@@ -21,8 +22,8 @@ FILE *trib_file_open(const char *root, const char *path);
 bool trib_file_line(const char *root, const char *path, char *text, size_t bytes);
 
 /**
- * trib_file_field - what follows "name" and a colon in a file of such lines, or, where
- * `colon` is false, what follows "name" and space.
+ * trib_file_field - the text behind "name" and a colon in a file of such lines; with
+ * `colon` false, the text behind "name" and space.
  */
 bool trib_file_field(const char *root, const char *path, const char *name, bool colon,
                      char *out, size_t bytes);

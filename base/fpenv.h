@@ -24,7 +24,7 @@
 
 /* MXCSR without the flags of exceptions that have happened, which stay as they are. */
 #define TRIB_FPENV_MODES 0xffc0u
-#define TRIB_FPENV_USUAL 0x1f80u /* to nearest even, no flush to zero, no traps */
+#define TRIB_FPENV_USUAL 0x1f80u /* round to nearest even, no flush to zero, no traps */
 
 static inline uint64_t trib_fpenv_read(void)
 {

@@ -66,7 +66,7 @@ static bool line_frozen(const char *line)
     const char *group = controllers ? strchr(controllers + 1, ':') : NULL;
 
     if (!group || strlen(group + 1) > GROUP_MAX || strstr(group, "/.."))
-        return false; /* what lies beside our namespace's root has no name here */
+        return false; /* groups beside our namespace's root have no name here */
     controllers++;
     if (group == controllers)
         return frozen_v2(group + 1);

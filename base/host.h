@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Of a host's name with its zero: Linux allows 64 characters. */
+/* The length of a host's name with its zero: Linux allows 64 characters. */
 #define TRIB_HOST_BYTES (HOST_NAME_MAX + 1)
 
 /** trib_host_name - the name of this host; false and "": it is not known. */

@@ -12,10 +12,10 @@
 
 struct reader {
     FILE *file;
-    char *line; /* of getline */
+    char *line; /* buffer of getline */
     size_t room;
-    bool too_long; /* and the line before the next one is it */
-    int number; /* of `line`, from 1 */
+    bool too_long; /* the line before the next one is too long */
+    int number; /* number of `line`, from 1 */
     trib_ini_fn fn;
     void *arg;
     bool refused;
@@ -34,7 +34,7 @@ static void cut_comment(char *line)
     }
 }
 
-/* As fgets(), of lines without comments. */
+/* Reads like fgets(), without comments. */
 static char *next_line(char *text, int bytes, void *arg)
 {
     struct reader *r = arg;

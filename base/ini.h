@@ -15,7 +15,7 @@
 
 struct trib_error;
 
-#define TRIB_INI_LINE_CHARACTERS 197 /* of a line without its comment */
+#define TRIB_INI_LINE_CHARACTERS 197 /* most characters of a line without its comment */
 
 /* Takes one setting; false: it is no good, and the reading ends. */
 typedef bool (*trib_ini_fn)(void *arg, const char *name, const char *value);

@@ -13,8 +13,8 @@
 
 _Static_assert(sizeof(void *) == sizeof(void (*)(void)), "POSIX has both of one size");
 
-/* What UCX catches when it is loaded, to print where the program crashed. That is for
- * the program to decide. */
+/* The signals that UCX catches when it is loaded, to print where the program crashed.
+ * That is the program's decision. */
 static const int caught[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
 
 #define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))

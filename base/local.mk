@@ -6,6 +6,7 @@ libbase_la_SOURCES = \
 	base/addresses.c base/addresses.h \
 	base/cgroup.c base/cgroup.h \
 	base/config.c base/config.def base/config.h \
+	base/config_rows.c base/config_rows.h \
 	base/cpu.c base/cpu.h \
 	base/dial.c base/dial.h \
 	base/digest.h \
@@ -24,11 +25,9 @@ libbase_la_SOURCES = \
 	base/memlock.c base/memlock.h \
 	base/number.c base/number.h \
 	base/plain.c base/plain.h \
-	base/pool.c base/pool.h \
 	base/process.c base/process.h \
 	base/quiet.c base/quiet.h \
 	base/quota.c base/quota.h \
-	base/spsc_ring.h \
 	base/rng.h \
 	base/secret.c base/secret.h \
 	base/sized.c base/sized.h \

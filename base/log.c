@@ -59,7 +59,7 @@ static void format_text(char line[LINE_MAX_BYTES], const struct trib_log *log,
     (void)trib_plain(text, line + n, LINE_MAX_BYTES - (size_t)n);
 }
 
-/* Behind trib_plain two signs are left that would end a string. */
+/* trib_plain leaves two characters that would end a string. */
 static void append_string(char *line, size_t bytes, const char *text)
 {
     size_t n = strlen(line);
@@ -159,7 +159,7 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
     }
     va_list args;
     va_start(args, fmt);
-    errno = saved_errno; /* for %m */
+    errno = saved_errno; /* %m needs it */
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     show_more(log, &more);

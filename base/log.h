@@ -29,8 +29,8 @@ struct trib_log {
     int rank;               /* -1: not known, not printed */
     bool stamps;            /* lines begin with the time of day, UTC */
     bool json;              /* lines are objects */
-    struct trib_log_pace *pace; /* of the context: lines of one kind are not too many;
-                                 * or NULL */
+    struct trib_log_pace *pace; /* rate limit of the context, so that lines of one kind
+                                 * are not too many; or NULL */
 };
 
 /** trib_log_init - fn NULL writes to standard error; the rank is not known yet, lines
@@ -38,7 +38,7 @@ struct trib_log {
 void trib_log_init(struct trib_log *log, trib_log_level_t level, trib_log_fn fn,
                    void *arg);
 
-/** trib_log_set_rank - from now on lines say which rank speaks. */
+/** trib_log_set_rank - name the rank in all lines from now on. */
 void trib_log_set_rank(struct trib_log *log, int rank);
 
 /**
@@ -54,8 +54,8 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
               const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /**
- * trib_log_tell - how many lines its pace has held back, if that began a second ago, or
- * of all.
+ * trib_log_tell - log how many lines the rate limit has held back, if that began a
+ * second ago, or always with `all`.
  *
  * Now and then, and at the end: the next line of that kind, which says so too, may
  * never come.

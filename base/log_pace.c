@@ -29,11 +29,12 @@ static struct trib_log_kind *find(struct trib_log_pace *pace, const char *format
 static bool take(struct trib_log_kind *k, uint64_t now_ns)
 {
     return k->level == TRIB_LOG_WARN
-               ? trib_pace_take(&k->used_until_ns, now_ns,
-                                TRIB_LOG_WARNING_MS * NS_PER_MS,
-                                TRIB_LOG_WARNINGS_AT_ONCE)
-               : trib_pace_take(&k->used_until_ns, now_ns, TRIB_LOG_INFO_MS * NS_PER_MS,
-                                TRIB_LOG_INFOS_AT_ONCE);
+               ? trib_token_bucket_take(&k->used_until_ns, now_ns,
+                                        TRIB_LOG_WARNING_MS * NS_PER_MS,
+                                        TRIB_LOG_WARNINGS_AT_ONCE)
+               : trib_token_bucket_take(&k->used_until_ns, now_ns,
+                                        TRIB_LOG_INFO_MS * NS_PER_MS,
+                                        TRIB_LOG_INFOS_AT_ONCE);
 }
 
 static void tell(struct trib_log_kind *k, uint64_t now_ns, struct trib_log_more *more)
@@ -53,8 +54,8 @@ bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
     const uint64_t now_ns = trib_now_ns();
 
     more->lines = 0;
-    /* Not waited for: the copy of a forked child may be held by a thread that it has
-     * not. */
+    /* A lock is not waited for: in a forked child, a thread that it does not have may
+     * hold it. */
     if (!pace || (level != TRIB_LOG_WARN && level != TRIB_LOG_INFO) ||
         pthread_mutex_trylock(&pace->mutex) != 0)
         return true;

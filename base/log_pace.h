@@ -17,7 +17,7 @@
 enum {
     TRIB_LOG_KINDS = 64,
     TRIB_LOG_SAMPLE_BYTES = 96,
-    /* Of warnings, and of lines that say what goes well, of which there may be many. */
+    /* Counts for warnings, and for lines about success, of which there may be many. */
     TRIB_LOG_WARNINGS_AT_ONCE = 20,
     TRIB_LOG_WARNING_MS = 1000,
     TRIB_LOG_INFOS_AT_ONCE = 1000,
@@ -28,10 +28,10 @@ struct trib_log_kind {
     const char *format; /* NULL: a free place */
     const char *component;
     trib_log_level_t level;
-    uint64_t used_until_ns; /* of base/token_bucket.h */
+    uint64_t used_until_ns; /* state of base/token_bucket.h */
     uint64_t held_back;     /* lines since the last that was shown */
-    uint64_t since_ns;      /* of the first of these */
-    char sample[TRIB_LOG_SAMPLE_BYTES]; /* how the last that was shown begins */
+    uint64_t since_ns;      /* time of the first of these */
+    char sample[TRIB_LOG_SAMPLE_BYTES]; /* beginning of the last line that was shown */
 };
 
 struct trib_log_pace {
@@ -64,7 +64,7 @@ bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
                            const char *component, const char *format,
                            struct trib_log_more *more);
 
-/** trib_log_pace_note_mt - how a line that was shown begins. */
+/** trib_log_pace_note_mt - note the beginning of a line that was shown. */
 void trib_log_pace_note_mt(struct trib_log_pace *pace, const char *format,
                            const char *text);
 

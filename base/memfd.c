@@ -41,7 +41,7 @@ static int make(const char *name)
     return fd;
 }
 
-/* What a user can do about it, behind the errno's text. */
+/* The cure, for behind the errno's text. */
 static const char *cure(int error)
 {
     switch (error) {

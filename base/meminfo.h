@@ -18,14 +18,14 @@ struct trib_error;
 /* Bytes. */
 struct trib_meminfo {
     bool known; /* `host` is */
-    uint64_t host; /* what processes of this host may still take, with swap */
+    uint64_t host; /* memory that processes of this host may still take, with swap */
     struct trib_cgroup_memory group;
-    uint64_t group_left; /* what those of this control group may, with swap */
+    uint64_t group_left; /* memory that this control group may still take, with swap */
 };
 
 /**
- * trib_meminfo_read - what the kernel can give or get back, of the host and of the
- * control group of this process.
+ * trib_meminfo_read - read the memory that the kernel can give or get back, for the
+ * host and for the control group of this process.
  *
  * root     "", or the folder in which /proc and /sys are looked for
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much memory the kernel lets this process pin for devices.
+ * The memory that the kernel lets this process pin for devices.
  */
 #ifndef BASE_MEMLOCK_H
 #define BASE_MEMLOCK_H
@@ -12,15 +12,14 @@
     "raise the limit of locked memory: ulimit -l unlimited; in a systemd unit " \
     "LimitMEMLOCK=infinity"
 
-/* In bytes, of the whole process: all its communicators and other libraries share
- * it. */
+/* Bytes of the whole process: all its communicators and other libraries share them. */
 struct trib_memlock {
     bool limited;
     size_t limit; /* RLIMIT_MEMLOCK */
     size_t used;  /* pinned now */
 };
 
-/** trib_memlock_read - as the kernel has it now; thread: any. */
+/** trib_memlock_read - read the kernel's present limit; thread: any. */
 void trib_memlock_read(struct trib_memlock *out);
 
 /** trib_memlock_left - bytes that can still be pinned; SIZE_MAX: no limit. */

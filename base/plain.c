@@ -19,7 +19,7 @@ static int decode(const uint8_t *at, uint32_t *out)
 
     *out = n < 2 ? at[0] : at[0] & (0xffu >> (n + 1));
     for (int i = 1; i < n; i++) {
-        if (at[i] >> 6 != 2) /* also the end of the text */
+        if (at[i] >> 6 != 2) /* true at the end of the text, too */
             return 0;
         *out = *out << 6 | (at[i] & 0x3f);
     }

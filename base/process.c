@@ -161,7 +161,7 @@ bool trib_process_same(const struct trib_process *a, const struct trib_process *
            a->start == b->start;
 }
 
-/* Where /proc does not show it: the kernel still knows whether it is there. */
+/* If /proc does not show the process, the kernel still knows whether it exists. */
 static enum trib_process_state look_unseen(int pid)
 {
     return kill(pid, 0) && errno == ESRCH ? TRIB_PROCESS_DEAD : TRIB_PROCESS_RUNS;

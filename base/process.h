@@ -17,15 +17,14 @@ struct trib_process {
     int pid;        /* 0: not known */
     uint64_t start; /* clock ticks after the host's start; 0: not known */
     uint64_t space; /* inode of the pid name space in which pid counts; 0: not known */
-    uint64_t boot;  /* of the boot id: the same on one running kernel only; 0: not
-                     * known */
+    uint64_t boot;  /* digest of the boot id: the same on one running kernel only; 0:
+                     * not known */
 };
 
 enum trib_process_state {
     TRIB_PROCESS_RUNS,
-    TRIB_PROCESS_STOPPED, /* by SIGSTOP, a terminal or the freezer of its control group;
-                           * a
-                             debugger's stop counts as running */
+    TRIB_PROCESS_STOPPED, /* stopped by SIGSTOP, a terminal or the freezer of its
+                           * control group; a debugger's stop counts as running */
     TRIB_PROCESS_DEAD,    /* ended, also where its parent has not reaped it yet */
 };
 
@@ -51,7 +50,7 @@ bool trib_process_same(const struct trib_process *a, const struct trib_process *
 int trib_process_number(int pid);
 
 /**
- * trib_process_look - what is the process doing?
+ * trib_process_look - the state of a process.
  *
  * RUNS also where nobody can tell: pid not known, or /proc not readable.
  */
@@ -62,9 +61,10 @@ struct trib_process_watch {
     struct trib_process who;
     int pidfd; /* -1 where the kernel or a sandbox has none: stat_fd tells then */
     int stat_fd;
-    int number; /* of trib_process_number */
+    int number; /* result of trib_process_number */
     unsigned quiet; /* looks in turn at which it slept and had used no processor */
-    unsigned long ticks; /* of processor that it had used at the last look */
+    unsigned long ticks; /* processor time that it had used at the last look, in
+                          * ticks */
     bool frozen; /* at the last look at its control group */
 };
 

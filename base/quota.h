@@ -13,24 +13,24 @@
 
 /* Zero is one without a limit, of which nothing is taken. It outlives those below
  * it. */
-struct trib_ledger {
-    struct trib_ledger *above; /* or NULL */
+struct trib_quota {
+    struct trib_quota *above; /* or NULL */
     _Atomic uint64_t held;
     _Atomic uint64_t most; /* 0: no limit. Lowered, what is held stays held */
 };
 
-/** trib_ledger_take_mt - all or nothing; NULL, or the lowest whose limit is in the
+/** trib_quota_take_mt - all or nothing; NULL, or the lowest whose limit is in the
  * way. */
-const struct trib_ledger *trib_ledger_take_mt(struct trib_ledger *ledger,
+const struct trib_quota *trib_quota_take_mt(struct trib_quota *quota,
                                               uint64_t bytes);
 
-/** trib_ledger_add_mt - whatever the limits: somebody else has looked at them. */
-void trib_ledger_add_mt(struct trib_ledger *ledger, uint64_t bytes);
+/** trib_quota_add_mt - whatever the limits: somebody else has looked at them. */
+void trib_quota_add_mt(struct trib_quota *quota, uint64_t bytes);
 
-/** trib_ledger_give_mt - what was taken, or added. */
-void trib_ledger_give_mt(struct trib_ledger *ledger, uint64_t bytes);
+/** trib_quota_give_mt - give back bytes that were taken, or added. */
+void trib_quota_give_mt(struct trib_quota *quota, uint64_t bytes);
 
-/** trib_ledger_held_mt - at this moment. */
-uint64_t trib_ledger_held_mt(const struct trib_ledger *ledger);
+/** trib_quota_held_mt - at this moment. */
+uint64_t trib_quota_held_mt(const struct trib_quota *quota);
 
 #endif

@@ -9,7 +9,8 @@
 #include "base/config.h"
 #include "base/error.h"
 
-#define LABEL_BYTES 16 /* in front of what is authenticated, filled up with zeros */
+#define LABEL_BYTES 16 /* length of the label before what is authenticated, padded with
+                        * zeros */
 #define MOST_BYTES 2560
 
 _Static_assert(TRIB_PROOF_BYTES == 32, "HMAC-SHA512-256 of libsodium's crypto_auth");
@@ -93,7 +94,7 @@ bool trib_secret_arm(struct trib_secret *secret, char *why, size_t bytes)
     return false;
 }
 
-/* Not by memset, which a compiler may leave out. */
+/* A compiler may leave out memset. */
 void trib_secret_wipe(struct trib_secret *secret)
 {
     volatile uint8_t *bytes = secret->bytes;

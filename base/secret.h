@@ -25,12 +25,13 @@
 struct trib_error;
 
 #define TRIB_SECRET_BYTES 32
-#define TRIB_SECRET_TEXT (2 * TRIB_SECRET_BYTES + 1) /* in hexadecimal digits, with its
-                                                      * zero */
+#define TRIB_SECRET_TEXT (2 * TRIB_SECRET_BYTES + 1) /* length in hexadecimal digits,
+                                                      * with the zero */
 #define TRIB_SECRET_VARIABLE "TRIB_KEY"
 #define TRIB_NONCE_BYTES 16
 #define TRIB_PROOF_BYTES 32
-#define TRIB_PROOF_BYTES_LEAST 24 /* where the wire has no room for all of them */
+#define TRIB_PROOF_BYTES_LEAST 24 /* shortest proof, for a wire without room for all
+                                   * bytes */
 
 /* Zeroed: there is none. */
 struct trib_secret {
@@ -46,7 +47,7 @@ trib_status_t trib_secret_make(struct trib_secret *out, struct trib_error *err);
  * else. */
 bool trib_secret_parse(const char *text, size_t n, struct trib_secret *out);
 
-/** trib_secret_format - as trib_secret_parse reads it. */
+/** trib_secret_format - write it as trib_secret_parse reads it. */
 void trib_secret_format(const struct trib_secret *secret, char text[TRIB_SECRET_TEXT]);
 
 /**
@@ -90,13 +91,13 @@ void trib_secret_wipe(struct trib_secret *secret);
 
 enum trib_proof_side { TRIB_PROOF_CALLER, TRIB_PROOF_LISTENER, TRIB_PROOF_SIDES };
 
-/* What a proof is about: the same on both sides of a connection. */
+/* The subject of a proof: the same on both sides of a connection. */
 struct trib_proof {
-    const char *label; /* of the protocol and its version: "tcp 5" */
+    const char *label; /* label of the protocol and its version: "tcp 5" */
     uint64_t listener; /* number of the listening side, from its address */
     int32_t rank[TRIB_PROOF_SIDES];
     uint8_t nonce[TRIB_PROOF_SIDES][TRIB_NONCE_BYTES];
-    uint32_t more; /* what else both sides have told each other, or 0 */
+    uint32_t more; /* another number that both sides have told each other, or 0 */
 };
 
 /** trib_nonce_make - false: the kernel has no random bytes. */
@@ -115,7 +116,8 @@ void trib_proof_make(const struct trib_secret *secret, const struct trib_proof *
 bool trib_proof_holds(const struct trib_secret *secret, const struct trib_proof *about,
                       enum trib_proof_side side, const uint8_t *proof, size_t n);
 
-/** trib_secret_mac - of at most 2560 bytes under a label, which keeps uses apart. */
+/** trib_secret_mac - authenticate at most 2560 bytes under a label, which keeps uses
+ * apart. */
 void trib_secret_mac(const struct trib_secret *secret, const char *label,
                      const void *bytes, size_t n, uint8_t out[TRIB_PROOF_BYTES]);
 

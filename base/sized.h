@@ -15,9 +15,9 @@ struct trib_error;
 
 struct trib_sized {
     const char *name; /* "trib_desc_t" */
-    const char *init; /* what a caller begins with: "TRIB_DESC_INIT" */
-    size_t size;      /* of this library's struct */
-    size_t least;     /* of the first release's */
+    const char *init; /* macro with which a caller begins: "TRIB_DESC_INIT" */
+    size_t size;      /* size of this library's struct */
+    size_t least;     /* size of the first release's struct */
 };
 
 /* Bytes of a struct up to the end of a field: that field was the last one of the first

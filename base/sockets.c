@@ -24,7 +24,7 @@
 #include "base/wait.h"
 
 #define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
-#define RESOLVE_MS 2000 /* for a name, where addresses were tried before */
+#define RESOLVE_MS 2000 /* limit for resolving a name, if addresses were tried before */
 #define SEGMENT 1200 /* passes wherever IPv6 does */
 
 /* One of the hosts: a name, an IPv4 address, or an IPv6 address in its brackets. */
@@ -89,7 +89,7 @@ const char *trib_tcp_root_from(const struct trib_tcp_root *root, char text[64])
 struct question {
     struct trib_tcp_root root;
     struct addrinfo *list;
-    int failed; /* of getaddrinfo */
+    int failed; /* result of getaddrinfo */
 };
 
 static int look_up(const char *host, const char *port, int flags, struct addrinfo **out)

@@ -20,11 +20,11 @@ struct trib_tcp_root {
     char also[768]; /* other names and addresses of the same host, with commas; "":
                      * none */
     char port[8];
-    const char *launcher; /* which chose it, "Slurm"; NULL: the user did, by
+    const char *launcher; /* launcher that chose it, "Slurm"; NULL: the user did, by
                            * TRIB_ROOT */
 };
 
-/** trib_tcp_root_from - where the root comes from, for sentences: "TRIB_ROOT". */
+/** trib_tcp_root_from - the origin of the root, for sentences: "TRIB_ROOT". */
 const char *trib_tcp_root_from(const struct trib_tcp_root *root, char text[64]);
 
 /** trib_tcp_root_parse - "host:port", "1.2.3.4:port", "[::1]:port", and of a host with

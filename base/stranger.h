@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-#define TRIB_STRANGER_PAUSE_MS 10000 /* between two lines */
+#define TRIB_STRANGER_PAUSE_MS 10000 /* interval between two lines */
 
 struct trib_log;
 
-/* Of one port. Zeroed: nobody has come. By one thread. */
+/* The strangers at one port. Zeroed: nobody has come. For one thread. */
 struct trib_strangers {
     uint64_t next_ns; /* no line before this moment */
     unsigned untold;  /* have come since the last line */

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DISTANCE_MAX_BYTES 64 /* of a name; longer ones differ by their length */
+#define DISTANCE_MAX_BYTES 64 /* longest name compared; longer ones differ by their
+                               * length */
 
 static int unit_shift(char unit)
 {
@@ -112,7 +113,7 @@ const char *trib_text_nearest(const char *text, const char *const *names, size_t
         size_t len = strlen(names[i]);
         size_t limit = len / 3 > 2 ? len / 3 : 2;
         if (strlen(text) > len + limit)
-            continue; /* as far as that at least, and the table is long */
+            continue; /* it is at least as far away, and the table is long */
         size_t distance = trib_text_distance(text, names[i]);
         if (distance <= limit && distance < best) {
             best = distance;

@@ -40,7 +40,8 @@ static inline int trib_deadline_left_ms(uint64_t deadline)
 }
 
 /**
- * trib_gap_ns - how long this process stood still, as a stopped job does as a whole.
+ * trib_gap_ns - the time for which this process stood still, as a stopped job does as a
+ * whole.
  *
  * For loops that look at the clock often: the time since *now, which becomes the
  * present; 0 for less than least_ms. Deadlines of others are moved by it.

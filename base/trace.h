@@ -49,7 +49,7 @@ struct trib_trace_event {
     uint64_t time_ns;
     uint32_t kind;
     int32_t peer;   /* -1: none */
-    uint32_t chunk; /* of an operation: the number of its plan's name, or 0 */
+    uint32_t chunk; /* chunk; of an operation, the number of its plan's name, or 0 */
     uint32_t seq;
     uint64_t value; /* bytes, or what the kind counts */
 };

@@ -77,7 +77,7 @@ void trib_thread_give_way(void)
     enum { STEPS = 10 }; /* a tenth of a processor beside one thread that does not give
                           * way */
 
-    (void)!nice(STEPS); /* of this thread alone, as Linux has it */
+    (void)!nice(STEPS); /* Linux changes this thread alone */
 }
 
 /* Freed by who comes last: the caller or the thread. */

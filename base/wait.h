@@ -36,7 +36,8 @@ int trib_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
 /** trib_cond_init - a condition whose waits end on the clock of trib_now_ns. */
 void trib_cond_init(pthread_cond_t *cond);
 
-/** trib_cond_wait - until it is signalled or the deadline; false: the deadline. */
+/** trib_cond_wait - wait for a signal or the deadline; false: the deadline has
+ * passed. */
 bool trib_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline);
 
 /** trib_thread_start - a thread that no signal interrupts and that computes in the

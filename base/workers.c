@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Why no wake-up is missed. A worker reads `roused`, then looks through the cells, then
+ * No wake-up is missed: A worker reads `roused`, then looks through the cells, then
  * sleeps if `roused` still is what it read. The owner posts, then counts `roused` up,
  * then looks for sleepers. Either the worker's look comes after the post, or it read
  * `roused` before it was counted up, and then the kernel does not let it sleep or the
@@ -28,7 +28,7 @@ enum state { FREE, POSTED, BEGUN, DONE };
 
 struct cell {
     _Alignas(TRIB_CACHE_LINE) _Atomic uint32_t state;
-    struct trib_work work; /* of the owner while FREE, else it stays as it is */
+    struct trib_work work; /* the owner's while FREE, else it stays as it is */
 };
 
 struct thread {
@@ -42,13 +42,13 @@ struct trib_workers {
     struct cell *cells;
     struct thread *threads;
     uint32_t n_threads; /* started */
-    /* of the owner */
+    /* Fields of the owner. */
     uint32_t n_free;
-    uint32_t next; /* where to look for a free cell first */
+    uint32_t next; /* cell at which to look for a free one first */
     uint32_t unroused;
-    /* of all */
+    /* Fields of all threads. */
     _Alignas(TRIB_CACHE_LINE) _Atomic uint32_t roused; /* the futex word */
-    _Atomic uint32_t oldest; /* where to look for work first */
+    _Atomic uint32_t oldest; /* cell at which to look for work first */
     _Atomic uint32_t sleepers;
     _Atomic bool awaited;
     _Atomic bool stop;
@@ -70,7 +70,8 @@ static void work_at(struct trib_workers *w, uint32_t cell, uint32_t worker)
     struct cell *c = &w->cells[cell];
 
     c->work.run(c->work.arg, cell, worker);
-    atomic_store(&c->state, DONE); /* from here on what arg points to may be gone */
+    atomic_store(&c->state, DONE); /* the memory that arg points to may be gone from
+                                    * here on */
     if (atomic_load(&w->awaited) && atomic_exchange(&w->awaited, false))
         w->opts.wake(w->opts.arg);
 }

@@ -36,7 +36,7 @@ struct trib_work {
 struct trib_workers_opts {
     uint32_t threads; /* at least 1 */
     uint32_t cells;
-    const char *name; /* of the threads, at most 15 characters */
+    const char *name; /* name of the threads, at most 15 characters */
     /* Called by a worker when work is done for which trib_workers_done was asked in
      * vain. */
     void (*wake)(void *arg);
@@ -56,11 +56,11 @@ int trib_workers_create(const struct trib_workers_opts *opts,
  * allowed. */
 void trib_workers_destroy(struct trib_workers *workers);
 
-/** trib_workers_forget - in a forked child, which has no such threads: free the
- * memory. */
+/** trib_workers_forget - free the memory in a forked child, which has no such
+ * threads. */
 void trib_workers_forget(struct trib_workers *workers);
 
-/** trib_workers_free - how many cells are. */
+/** trib_workers_free - the number of free cells. */
 uint32_t trib_workers_free(const struct trib_workers *workers);
 
 /** trib_workers_cell - the free cell to post in next; there must be one. */

@@ -24,12 +24,12 @@ struct trib_log;
 struct trib_boot_opts {
     int rank;
     int size;
-    const char *root; /* what trib_boots[].accepts said yes to; read in open only */
-    const char *launcher; /* that said where to meet, "Slurm"; NULL: root is the
-                           * user's */
-    const struct trib_secret *secret; /* of the job, or NULL; copied in open. One in the
-                                       * text of
-                                         the root counts where there is none here */
+    const char *root; /* text that trib_boots[].accepts took; read in open only */
+    const char *launcher; /* launcher that said where to meet, "Slurm"; NULL: root is
+                           * the user's */
+    const struct trib_secret *secret; /* secret of the job, or NULL; copied in open. If
+                                       * NULL, a secret in the text of the root
+                                       * counts */
     const struct trib_config *cfg; /* read in open only */
     const struct trib_log *log; /* may be NULL; outlives the boot */
     struct trib_error *err; /* receives sentences that name rank, host, process and
@@ -39,7 +39,8 @@ struct trib_boot_opts {
 struct trib_boot {
     const struct trib_boot_ops *ops;
     struct trib_net_met met; /* the connection to rank 0, if there is one */
-    struct trib_secret secret; /* that all ranks of the job have, armed; or not set */
+    struct trib_secret secret; /* secret that all ranks of the job have, armed; may be
+                                * unset */
 };
 
 /*
@@ -68,7 +69,7 @@ struct trib_boot_ops {
     void (*close)(struct trib_boot *b);
 };
 
-/** trib_boots - in order of preference, NULL at the end. */
+/** trib_boots - all boots in order of preference, NULL at the end. */
 extern const struct trib_boot_ops *const trib_boots[];
 
 extern const struct trib_boot_ops trib_boot_local;
@@ -78,8 +79,8 @@ extern const struct trib_boot_ops trib_boot_tcp;
 /** trib_boot_is_here - true if ranks of this host alone can meet at that root. */
 bool trib_boot_is_here(const char *root);
 
-/** trib_boot_arm - for those that open: ready a secret; where this host cannot, rank 0
- * warns. */
+/** trib_boot_arm - ready a secret, for those that open a boot; rank 0 warns if this
+ * host cannot. */
 void trib_boot_arm(const struct trib_boot_opts *opts, struct trib_secret *secret);
 
 /**

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What rank 0 has a launcher pass on, and what the others make of it:
+ * The root that rank 0 has a launcher pass on, and how the other ranks read it:
  *
  *     node7,10.0.0.1,[fd77::1]:4711/BOOT-NET#SECRET
  *
@@ -27,11 +27,11 @@
 #include "boot/rank_names.h"
 
 #define OFFER_BYTES 512 /* launchers pass on 1024, and some less */
-#define LINK_LOCALS 4 /* that are offered, where there is no other address: of each link
-                       * one */
+#define LINK_LOCALS 4 /* link-local addresses that are offered, one of each link, if
+                       * there is no other address */
 #define LOOPBACK "127.0.0.1"
 
-/* Where a rank runs; 0: not known. */
+/* The place of a rank; 0: not known. */
 struct host {
     uint64_t boot, net;
 };
@@ -77,7 +77,7 @@ static void append_own(char *list, size_t bytes)
 }
 
 /* The name, where it can stand in a root, and the addresses. */
-static void list_hosts(const struct trib_who *self, char *hosts, size_t bytes)
+static void list_hosts(const struct trib_rank_name *self, char *hosts, size_t bytes)
 {
     struct trib_tcp_root parsed;
     char name[TRIB_LAUNCH_ROOT_BYTES];
@@ -97,7 +97,7 @@ static void make_secret(struct trib_secret *out)
         (void)trib_secret_arm(out, why, sizeof(why));
 }
 
-/* Behind a root; there is room. */
+/* Appends to a root, which has room. */
 static void append_secret(char *text, size_t bytes, const struct trib_secret *secret)
 {
     char digits[TRIB_SECRET_TEXT];
@@ -112,11 +112,11 @@ void trib_launch_root_text(int port, char *text, size_t bytes)
 {
     enum { PORT_BYTES = 8 }; /* ":65535" */
     struct trib_secret secret;
-    struct trib_who self;
+    struct trib_rank_name self;
 
     assert(bytes >
            sizeof(self.host) + sizeof(LOOPBACK) + PORT_BYTES + TRIB_SECRET_TEXT);
-    trib_who_self(0, &self);
+    trib_rank_name_self(0, &self);
     list_hosts(&self, text, bytes - PORT_BYTES - TRIB_SECRET_TEXT);
     /* The name of a host alone need not lead anywhere. */
     if (!strchr(text, ',') && strcmp(text, LOOPBACK) != 0)
@@ -131,10 +131,10 @@ trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
                                   struct trib_error *err)
 {
     char hosts[OFFER_BYTES];
-    struct trib_who self;
+    struct trib_rank_name self;
     struct host here;
 
-    trib_who_self(0, &self);
+    trib_rank_name_self(0, &self);
     find_host(&here);
     list_hosts(&self, hosts, sizeof(hosts));
     snprintf(launch->root, sizeof(launch->root), "%s:%d/%" PRIx64 "-%" PRIx64, hosts,
@@ -222,7 +222,7 @@ static void order(struct trib_launch *launch, const struct trib_tcp_root *root,
     bool v6 = strchr(root->host, ':') != NULL;
 
     if (!w)
-        return; /* in the order in which rank 0 has them */
+        return; /* keep the order of rank 0 */
     w->n_own = trib_own_ips(w->own, TRIB_OWN_IPS_MAX);
     snprintf(hosts, sizeof(hosts), v6 ? "[%s]" : "%s", root->host);
     for (int kind = 0; kind < (apart ? OWN : KINDS); kind++)
@@ -235,7 +235,7 @@ trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
                                  const char *from, struct trib_error *err)
 {
     struct trib_tcp_root root;
-    struct trib_who self;
+    struct trib_rank_name self;
     struct host here, there = {0};
     const char *slash = strchr(text, '/');
     bool sound =
@@ -249,7 +249,7 @@ trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
             "rank %d was told by %s to meet the others at \"%.80s\", which "
             "is not host:port: set TRIB_ROOT=host:port for all ranks",
             launch->rank, from, launch->root);
-    trib_who_self(launch->rank, &self);
+    trib_rank_name_self(launch->rank, &self);
     find_host(&here);
     bool known = here.boot && there.boot, apart = known && here.boot != there.boot;
     bool same_net = !here.net || !there.net || here.net == there.net;

@@ -39,7 +39,8 @@ static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     struct trib_launch launch; /* size 0: nobody has asked */
     const struct trib_launcher *launcher;
-    pid_t pid; /* that has asked: a forked child has nothing to tell the launcher */
+    pid_t pid; /* process that has asked: a forked child has nothing to tell the
+                * launcher */
 } answer;
 
 static const struct trib_launcher *find_launcher(void)

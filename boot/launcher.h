@@ -16,15 +16,15 @@
 
 #include <tributary/status.h>
 
-#define TRIB_LAUNCH_RANKS_MAX 65536 /* as TRIB_SIZE */
+#define TRIB_LAUNCH_RANKS_MAX 65536 /* the limit of TRIB_SIZE */
 #define TRIB_LAUNCH_ROOT_BYTES 1024 /* "host,address,…:port" with its zero */
 
-/* Where a process stands that a launcher has started. */
+/* The place of a process that a launcher has started. */
 struct trib_launch {
     int rank;
     int size; /* 0: only meet() can find out */
     char root[TRIB_LAUNCH_ROOT_BYTES]; /* "": only meet() can find out */
-    struct trib_secret secret; /* of the job, made by rank 0; or not set */
+    struct trib_secret secret; /* secret of the job, made by rank 0; may be unset */
     int hold; /* on rank 0, a socket that keeps the root's port for it; else -1 */
     bool stays; /* after meet(): the launcher is still to be told that this process
                  * ends */
@@ -50,7 +50,7 @@ struct trib_launcher {
     void (*leave)(void);
 };
 
-/** trib_launchers - in order of preference, NULL at the end. */
+/** trib_launchers - all launchers in order of preference, NULL at the end. */
 extern const struct trib_launcher *const trib_launchers[];
 
 /**
@@ -101,8 +101,8 @@ void trib_launch_root_text(int port, char *text, size_t bytes);
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,
                                   struct trib_error *err);
 
-/** trib_launch_strip - what is for trib_launch_accept alone goes: it remains a root
- * without the secret. */
+/** trib_launch_strip - remove the parts for trib_launch_accept alone, so that a root
+ * without the secret remains. */
 void trib_launch_strip(struct trib_launch *launch);
 
 /**

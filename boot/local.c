@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks of one host, threads or processes, meet on a board in shared memory.
+ * The ranks of one host, threads or processes, meet on a rendezvous in shared memory.
  *
  * Nobody serves: every rank waits for all others and watches that they live. Who finds
- * out why the exchange cannot succeed writes it on the board, and all return that.
+ * out why the exchange cannot succeed writes it on the rendezvous, and all return that.
  */
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +23,15 @@
 #include "boot/rank_names.h"
 
 #define PREFIX "local:"
-#define LOOK_MS 50 /* between two looks at the other processes */
-#define LOOKS_AT_ONCE 16 /* of them, in turn: 256 ranks are seen in 0.8 s */
+#define LOOK_MS 50 /* interval between two looks at the other processes */
+#define LOOKS_AT_ONCE 16 /* number of them looked at in turn: 256 ranks are seen in 0.8
+                          * s */
 #define GAP_MS 1000 /* a pause of our own that no scheduler explains */
 
 struct local {
     struct trib_boot boot;
-    struct trib_board board;
-    struct trib_who self;
+    struct trib_rendezvous rendezvous;
+    struct trib_rank_name self;
     int size;
     uint32_t generation;
     uint32_t exchange; /* the last one begun */
@@ -57,71 +59,57 @@ static bool local_accepts(const char *root)
     return strncmp(root, PREFIX, strlen(PREFIX)) == 0;
 }
 
-/* End this generation for all with what stands on the board then, ours or an earlier
- * one. */
-static trib_status_t blame(struct local *l, trib_status_t status, const char *text)
+/* End this generation for all with what stands on the rendezvous then, ours or an
+ * earlier one. */
+static trib_status_t fail_all(struct local *l, trib_status_t status, const char *text)
 {
-    char stands[TRIB_BOARD_TEXT];
+    char stands[TRIB_RENDEZVOUS_TEXT];
 
-    trib_board_blame(&l->board, l->generation, status, text);
-    trib_status_t theirs = trib_board_blamed(&l->board, l->generation, stands);
+    trib_rendezvous_fail(&l->rendezvous, l->generation, status, text);
+    trib_status_t theirs =
+        trib_rendezvous_failure(&l->rendezvous, l->generation, stands);
     if (theirs != TRIB_OK)
         return trib_fail(l->err, theirs, "%s", stands);
     return trib_fail(l->err, status, "%s", text);
 }
 
 static void name_rank(const struct local *l, int rank, int pid,
-                      char text[TRIB_WHO_BYTES])
+                      char text[TRIB_RANK_NAME_BYTES])
 {
-    struct trib_who who = l->self;
+    struct trib_rank_name name = l->self;
 
-    who.rank = rank;
-    who.pid = pid;
-    trib_who_format(&who, text);
+    name.rank = rank;
+    name.pid = pid;
+    trib_rank_name_format(&name, text);
 }
 
-static trib_status_t blame_dead(struct local *l, const struct wait *w, int rank,
-                                int pid, bool joined)
+/* Fails the start because of a rank that is gone or stopped; fmt goes on after its
+ * name. */
+static trib_status_t fail_rank(struct local *l, int rank, int pid, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static trib_status_t fail_rank(struct local *l, int rank, int pid, const char *fmt, ...)
 {
-    char who[TRIB_WHO_BYTES];
-    char text[TRIB_BOARD_TEXT];
+    char name[TRIB_RANK_NAME_BYTES], what[TRIB_RENDEZVOUS_TEXT - TRIB_RANK_NAME_BYTES];
+    char text[TRIB_RENDEZVOUS_TEXT];
+    va_list args;
 
-    name_rank(l, rank, pid, who);
-    snprintf(text, sizeof(text), "%s %s, phase %s of the start", who,
-             joined ? "has died" : "ended before it called trib_init", w->phase);
-    return blame(l, TRIB_ERR_PEER_LOST, text);
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    name_rank(l, rank, pid, name);
+    snprintf(text, sizeof(text), "%s %s", name, what);
+    return fail_all(l, TRIB_ERR_PEER_LOST, text);
 }
 
-static trib_status_t blame_stopped(struct local *l, const struct wait *w, int rank,
-                                   int pid)
+static trib_status_t fail_left(struct local *l, const struct wait *w, int rank, int pid)
 {
-    char who[TRIB_WHO_BYTES];
-    char text[TRIB_BOARD_TEXT];
-
-    name_rank(l, rank, pid, who);
-    snprintf(text, sizeof(text),
-             "%s has been stopped for %d ms, phase %s of the start: continue it sooner "
-             "(kill -CONT %d) or raise TRIB_STOP_TIMEOUT_MS",
-             who, l->stop_timeout_ms, w->phase, pid);
-    return blame(l, TRIB_ERR_PEER_LOST, text);
+    return fail_rank(l, rank, pid, "has left trib_init before phase %s", w->phase);
 }
 
-static trib_status_t blame_left(struct local *l, const struct wait *w, int rank,
-                                int pid)
+static trib_status_t fail_missing(struct local *l, const struct wait *w)
 {
-    char who[TRIB_WHO_BYTES];
-    char text[TRIB_BOARD_TEXT];
-
-    name_rank(l, rank, pid, who);
-    snprintf(text, sizeof(text), "%s has left trib_init before phase %s", who,
-             w->phase);
-    return blame(l, TRIB_ERR_PEER_LOST, text);
-}
-
-static trib_status_t blame_missing(struct local *l, const struct wait *w)
-{
-    char ranks[TRIB_BOARD_TEXT / 2];
-    char text[TRIB_BOARD_TEXT];
+    char ranks[TRIB_RENDEZVOUS_TEXT / 2];
+    char text[TRIB_RENDEZVOUS_TEXT];
 
     trib_ranks_format(l->missing, l->size, ranks, sizeof(ranks));
     snprintf(
@@ -129,7 +117,7 @@ static trib_status_t blame_missing(struct local *l, const struct wait *w)
         "%s of %d did not come to phase %s of the start within %d ms: start as many "
         "ranks as TRIB_SIZE says, or raise TRIB_BOOT_TIMEOUT_MS",
         ranks, l->size, w->phase, l->boot_timeout_ms);
-    return blame(l, TRIB_ERR_BOOT, text);
+    return fail_all(l, TRIB_ERR_BOOT, text);
 }
 
 /* Fills l->missing; the number of ranks that have not published yet. */
@@ -138,7 +126,7 @@ static int count_missing(struct local *l, const struct wait *w)
     int count = 0;
 
     for (int i = 0; i < l->size; i++) {
-        l->missing[i] = !trib_board_has(&l->board, i, w->ticket);
+        l->missing[i] = !trib_rendezvous_has(&l->rendezvous, i, w->ticket);
         count += l->missing[i];
     }
     return count;
@@ -147,30 +135,39 @@ static int count_missing(struct local *l, const struct wait *w)
 static trib_status_t look_at(struct local *l, const struct wait *w, int rank)
 {
     struct trib_process process;
-    enum trib_board_seat seat =
-        trib_board_seat(&l->board, rank, l->generation, &process);
+    enum trib_rendezvous_presence presence =
+        trib_rendezvous_presence(&l->rendezvous, rank, l->generation, &process);
 
-    if (seat == TRIB_SEAT_LEFT) {
-        if (trib_board_has(&l->board, rank, w->ticket))
+    if (presence == TRIB_PRESENCE_LEFT) {
+        if (trib_rendezvous_has(&l->rendezvous, rank, w->ticket))
             return TRIB_OK; /* it has all it needs: everyone has published */
-        return blame_left(l, w, rank, process.pid);
+        return fail_left(l, w, rank, process.pid);
     }
     if (process.pid == l->self.pid)
         return TRIB_OK; /* a thread of ours */
     switch (trib_process_look(&process)) {
     case TRIB_PROCESS_DEAD:
-        /* What it did last counts: everyone may have published before it ended, and
-         * a shell may have ended whose child has joined. */
+        /* Its last action counts: all may have published before it ended, and a shell
+         * may have ended whose child has joined. */
         if (count_missing(l, w) == 0 ||
-            trib_board_seat(&l->board, rank, l->generation, &process) != seat)
+            trib_rendezvous_presence(&l->rendezvous, rank, l->generation, &process) !=
+                presence)
             return TRIB_OK;
-        return blame_dead(l, w, rank, process.pid, seat == TRIB_SEAT_TAKEN);
+        return fail_rank(l, rank, process.pid, "%s, phase %s of the start",
+                         presence == TRIB_PRESENCE_JOINED
+                             ? "has died"
+                             : "ended before it called trib_init",
+                         w->phase);
     case TRIB_PROCESS_STOPPED:
         if (!l->stopped_since[rank])
             l->stopped_since[rank] = w->now;
         if (w->now - l->stopped_since[rank] < (uint64_t)l->stop_timeout_ms * 1000000u)
             return TRIB_OK;
-        return blame_stopped(l, w, rank, process.pid);
+        return fail_rank(
+            l, rank, process.pid,
+            "has been stopped for %d ms, phase %s of the start: continue it sooner "
+            "(kill -CONT %d) or raise TRIB_STOP_TIMEOUT_MS",
+            l->stop_timeout_ms, w->phase, process.pid);
     case TRIB_PROCESS_RUNS:
         break;
     }
@@ -220,24 +217,25 @@ static void forgive_gap(struct local *l, struct wait *w)
 
 static trib_status_t wait_for_all(struct local *l, struct wait *w)
 {
-    char text[TRIB_BOARD_TEXT];
+    char text[TRIB_RENDEZVOUS_TEXT];
     int rank = 0;
 
     w->now = trib_now_ns();
     w->looked = w->now;
     w->deadline = trib_deadline_ms(l->boot_timeout_ms);
     for (;;) {
-        /* Also where all have published: the others may have given up since. */
-        trib_status_t status = trib_board_blamed(&l->board, l->generation, text);
+        /* Looks even if all have published: the others may have given up since. */
+        trib_status_t status =
+            trib_rendezvous_failure(&l->rendezvous, l->generation, text);
         if (status != TRIB_OK)
             return trib_fail(l->err, status, "%s", text);
-        while (rank < l->size && trib_board_has(&l->board, rank, w->ticket))
+        while (rank < l->size && trib_rendezvous_has(&l->rendezvous, rank, w->ticket))
             rank++;
         if (rank == l->size)
             return TRIB_OK;
         forgive_gap(l, w);
         if (w->now >= w->deadline && count_missing(l, w) > 0)
-            return blame_missing(l, w);
+            return fail_missing(l, w);
         if (w->now - w->looked >= LOOK_MS * UINT64_C(1000000))
             status = look_around(l, w);
         if (status != TRIB_OK)
@@ -247,50 +245,50 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
 }
 
 /* Rank 0 is the measure, so that all ranks name the same one. */
-static trib_status_t check_note(struct local *l, int rank,
-                                const struct trib_board_note *first,
-                                const struct trib_board_note *note)
+static trib_status_t check_entry(struct local *l, int rank,
+                                const struct trib_rendezvous_entry *first,
+                                const struct trib_rendezvous_entry *entry)
 {
-    char text[TRIB_BOARD_TEXT];
-    char who[TRIB_WHO_BYTES];
+    char text[TRIB_RENDEZVOUS_TEXT];
+    char name[TRIB_RANK_NAME_BYTES];
     struct trib_process process;
 
-    if (note->bytes == first->bytes && strcmp(note->phase, first->phase) == 0)
+    if (entry->bytes == first->bytes && strcmp(entry->phase, first->phase) == 0)
         return TRIB_OK;
-    trib_board_seat(&l->board, rank, l->generation, &process);
-    name_rank(l, rank, process.pid, who);
+    trib_rendezvous_presence(&l->rendezvous, rank, l->generation, &process);
+    name_rank(l, rank, process.pid, name);
     snprintf(
         text, sizeof(text),
         "%s is in phase %s of the start with %u bytes, rank 0 in phase %s with %u: "
         "do all run the same version?",
-        who, note->phase, note->bytes, first->phase, first->bytes);
-    return blame(l, TRIB_ERR_MISMATCH, text);
+        name, entry->phase, entry->bytes, first->phase, first->bytes);
+    return fail_all(l, TRIB_ERR_MISMATCH, text);
 }
 
-static trib_status_t get_note(struct local *l, const struct wait *w, int rank,
-                              struct trib_board_note *out)
+static trib_status_t get_entry(struct local *l, const struct wait *w, int rank,
+                              struct trib_rendezvous_entry *out)
 {
     struct trib_process process;
 
-    if (trib_board_get(&l->board, rank, w->ticket, out))
+    if (trib_rendezvous_get(&l->rendezvous, rank, w->ticket, out))
         return TRIB_OK;
-    trib_board_seat(&l->board, rank, l->generation, &process);
-    return blame_left(l, w, rank, process.pid);
+    trib_rendezvous_presence(&l->rendezvous, rank, l->generation, &process);
+    return fail_left(l, w, rank, process.pid);
 }
 
 static trib_status_t collect(struct local *l, const struct wait *w, size_t bytes,
                              uint8_t *out)
 {
-    struct trib_board_note first;
-    struct trib_board_note note;
-    trib_status_t status = get_note(l, w, 0, &first);
+    struct trib_rendezvous_entry first;
+    struct trib_rendezvous_entry entry;
+    trib_status_t status = get_entry(l, w, 0, &first);
 
     for (int i = 0; status == TRIB_OK && i < l->size; i++) {
-        status = get_note(l, w, i, &note);
+        status = get_entry(l, w, i, &entry);
         if (status == TRIB_OK)
-            status = check_note(l, i, &first, &note);
-        if (status == TRIB_OK && bytes == note.bytes)
-            memcpy(out + (size_t)i * bytes, note.blob, bytes);
+            status = check_entry(l, i, &first, &entry);
+        if (status == TRIB_OK && bytes == entry.bytes)
+            memcpy(out + (size_t)i * bytes, entry.blob, bytes);
     }
     return status;
 }
@@ -299,14 +297,14 @@ static trib_status_t local_allgather(struct trib_boot *b, const char *phase,
                                      const void *in, size_t bytes, void *out)
 {
     struct local *l = (struct local *)b;
-    struct trib_board_note note = {.bytes = (uint32_t)bytes};
+    struct trib_rendezvous_entry entry = {.bytes = (uint32_t)bytes};
 
-    snprintf(note.phase, sizeof(note.phase), "%s", phase);
+    snprintf(entry.phase, sizeof(entry.phase), "%s", phase);
     if (bytes)
-        memcpy(note.blob, in, bytes);
-    struct wait w = {.phase = note.phase,
+        memcpy(entry.blob, in, bytes);
+    struct wait w = {.phase = entry.phase,
                      .ticket = trib_ticket(l->generation, ++l->exchange)};
-    trib_board_put(&l->board, l->self.rank, w.ticket, &note);
+    trib_rendezvous_put(&l->rendezvous, l->self.rank, w.ticket, &entry);
     trib_status_t status = wait_for_all(l, &w);
     return status == TRIB_OK ? collect(l, &w, bytes, out) : status;
 }
@@ -314,30 +312,30 @@ static trib_status_t local_allgather(struct trib_boot *b, const char *phase,
 static void local_fail(struct trib_boot *b, const char *why)
 {
     struct local *l = (struct local *)b;
-    char who[TRIB_WHO_BYTES];
-    char text[TRIB_BOARD_TEXT];
+    char name[TRIB_RANK_NAME_BYTES];
+    char text[TRIB_RENDEZVOUS_TEXT];
 
-    trib_who_format(&l->self, who);
-    snprintf(text, sizeof(text), "%s failed during the start: %s", who, why);
-    trib_board_blame(&l->board, l->generation, TRIB_ERR_PEER_LOST, text);
+    trib_rank_name_format(&l->self, name);
+    snprintf(text, sizeof(text), "%s failed during the start: %s", name, why);
+    trib_rendezvous_fail(&l->rendezvous, l->generation, TRIB_ERR_PEER_LOST, text);
 }
 
 static void local_close(struct trib_boot *b)
 {
     struct local *l = (struct local *)b;
 
-    trib_board_leave(&l->board, l->self.rank, l->generation);
-    trib_board_close(&l->board);
+    trib_rendezvous_leave(&l->rendezvous, l->self.rank, l->generation);
+    trib_rendezvous_close(&l->rendezvous);
     free(l->stopped_since);
     free(l->missing);
     free(l);
 }
 
-/* The text of trib_local_root: where the board is, and which. */
+/* The text of trib_local_root: where the rendezvous is, and which. */
 struct place {
     char path[64];
     uint64_t key; /* 0: the text has none */
-    int fd; /* as which ranks inherit it; -1: not known */
+    int fd; /* descriptor as which ranks inherit it; -1: not known */
 };
 
 static void read_place(const char *root, struct place *out)
@@ -368,15 +366,16 @@ static const char *barred_by(int error)
     return "; it lives as long as the process that made it, on that host";
 }
 
-static trib_status_t open_board(struct local *l, const char *root)
+static trib_status_t open_rendezvous(struct local *l, const char *root)
 {
     struct place place;
 
     read_place(root, &place);
-    if (place.fd >= 0 && trib_board_map(place.fd, place.key, &l->board) == TRIB_OK)
+    if (place.fd >= 0 &&
+        trib_rendezvous_map(place.fd, place.key, &l->rendezvous) == TRIB_OK)
         return TRIB_OK;
     const char *path = place.path;
-    trib_status_t status = trib_board_open(path, place.key, &l->board);
+    trib_status_t status = trib_rendezvous_open(path, place.key, &l->rendezvous);
 
     if (status == TRIB_ERR_SYSTEM)
         return trib_fail(l->err, TRIB_ERR_BOOT,
@@ -392,40 +391,41 @@ static trib_status_t open_board(struct local *l, const char *root)
 
 static trib_status_t check_size(struct local *l, const char *root)
 {
-    if (l->board.ranks == l->size)
+    if (l->rendezvous.ranks == l->size)
         return TRIB_OK;
     trib_status_t status =
         trib_fail(l->err, TRIB_ERR_MISMATCH,
                   "rank %d was told of %d ranks, but the meeting place %s was "
                   "made for %d: set TRIB_SIZE to %d",
-                  l->self.rank, l->size, root + strlen(PREFIX), l->board.ranks,
-                  l->board.ranks);
-    trib_board_close(&l->board);
+                  l->self.rank, l->size, root + strlen(PREFIX), l->rendezvous.ranks,
+                  l->rendezvous.ranks);
+    trib_rendezvous_close(&l->rendezvous);
     return status;
 }
 
-static trib_status_t join_board(struct local *l)
+static trib_status_t join_rendezvous(struct local *l)
 {
     struct trib_process holder = {0};
-    char who[TRIB_WHO_BYTES];
+    char name[TRIB_RANK_NAME_BYTES];
 
-    if (trib_board_join(&l->board, l->self.rank, &l->generation, &holder) == TRIB_OK)
+    if (trib_rendezvous_join(&l->rendezvous, l->self.rank, &l->generation, &holder) ==
+        TRIB_OK)
         return TRIB_OK;
-    name_rank(l, l->self.rank, holder.pid, who);
+    name_rank(l, l->self.rank, holder.pid, name);
     return trib_fail(l->err, TRIB_ERR_MISMATCH,
                      "%s has joined already, and process %d came with the same number: "
                      "give each process a TRIB_RANK of its own",
-                     who, l->self.pid);
+                     name, l->self.pid);
 }
 
-/* That of the board, unless the ranks were given one. */
+/* The secret of the rendezvous, unless the ranks were given one. */
 static void take_secret(struct local *l, const struct trib_boot_opts *opts)
 {
     if (opts->secret && opts->secret->is_set) {
         l->boot.secret = *opts->secret;
         return;
     }
-    trib_board_secret(&l->board, &l->boot.secret);
+    trib_rendezvous_secret(&l->rendezvous, &l->boot.secret);
     trib_boot_arm(opts, &l->boot.secret);
 }
 
@@ -442,19 +442,19 @@ static trib_status_t local_open(const struct trib_boot_opts *opts,
     l->stop_timeout_ms = opts->cfg->stop_timeout_ms;
     l->log = opts->log;
     l->err = opts->err;
-    trib_who_self(opts->rank, &l->self);
+    trib_rank_name_self(opts->rank, &l->self);
     l->stopped_since = calloc((size_t)opts->size, sizeof(*l->stopped_since));
     l->missing = calloc((size_t)opts->size, sizeof(*l->missing));
     trib_status_t status = TRIB_OK;
     if (!l->stopped_since || !l->missing)
         status = trib_fail(l->err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
     if (status == TRIB_OK)
-        status = open_board(l, opts->root);
+        status = open_rendezvous(l, opts->root);
     if (status == TRIB_OK)
         status = check_size(l, opts->root);
     if (status != TRIB_OK)
         goto err_free;
-    status = join_board(l);
+    status = join_rendezvous(l);
     if (status != TRIB_OK)
         goto err_close;
     take_secret(l, opts);
@@ -464,7 +464,7 @@ static trib_status_t local_open(const struct trib_boot_opts *opts,
     return TRIB_OK;
 
 err_close:
-    trib_board_close(&l->board);
+    trib_rendezvous_close(&l->rendezvous);
 err_free:
     free(l->stopped_since);
     free(l->missing);

@@ -8,7 +8,7 @@ libboot_la_SOURCES = \
 	boot/launch_root.c \
 	boot/launcher.c boot/launcher.h \
 	boot/local.c \
-	boot/meeting.c boot/meeting.h \
+	boot/local_root.c boot/local_root.h \
 	boot/mpi.c boot/mpi.h \
 	boot/pmi.c boot/pmi.h \
 	boot/pmix.c \

@@ -12,11 +12,11 @@
 enum trib_mpi_state {
     TRIB_MPI_ABSENT, /* no MPI library is loaded */
     TRIB_MPI_LOADED, /* MPI_Init has not been called */
-    TRIB_MPI_RUNS, /* between MPI_Init and MPI_Finalize */
+    TRIB_MPI_RUNS, /* the time between MPI_Init and MPI_Finalize */
     TRIB_MPI_ENDED, /* MPI_Finalize has been called */
 };
 
-/** trib_mpi_look - what MPI in this process does; any thread. */
+/** trib_mpi_look - the state of MPI in this process; any thread. */
 enum trib_mpi_state trib_mpi_look(void);
 
 #endif

@@ -15,7 +15,7 @@ struct trib_error;
 
 #define TRIB_PMI_LINE_BYTES 2048 /* of a line with its line feed; launchers send 1024 \
                                   */
-#define TRIB_PMI_VALUE_BYTES 1024 /* of a word's value with its zero */
+#define TRIB_PMI_VALUE_BYTES 1024 /* length of a word's value with its zero */
 
 /**
  * trib_pmi_word - the value of one word of a line.
@@ -28,7 +28,7 @@ bool trib_pmi_word(const char *line, const char *name, char *value, size_t bytes
 struct trib_pmi_opts {
     int fd; /* stays open: it is the launcher's, and its number may not be used again */
     int rank;
-    int timeout_ms; /* for all of it */
+    int timeout_ms; /* limit for all exchanges together */
     struct trib_error *err;
 };
 

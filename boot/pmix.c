@@ -58,7 +58,7 @@ struct talk {
     pmix_proc_t self;
     bool root; /* this is rank 0 */
     bool stays; /* PMIx is left open */
-    char text[TRIB_LAUNCH_ROOT_BYTES]; /* of rank 0, to all */
+    char text[TRIB_LAUNCH_ROOT_BYTES]; /* root that rank 0 sends to all */
     uint32_t size;
     const char *doing;
     pmix_status_t status;

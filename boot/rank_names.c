@@ -6,23 +6,25 @@
 #include <string.h>
 #include <unistd.h>
 
-void trib_who_self(int rank, struct trib_who *out)
+void trib_rank_name_self(int rank, struct trib_rank_name *out)
 {
-    *out = (struct trib_who){.rank = rank, .pid = (int)getpid()};
+    *out = (struct trib_rank_name){.rank = rank, .pid = (int)getpid()};
     (void)trib_host_name(out->host);
 }
 
-char *trib_who_format(const struct trib_who *who, char text[TRIB_WHO_BYTES])
+char *trib_rank_name_format(const struct trib_rank_name *name,
+                            char text[TRIB_RANK_NAME_BYTES])
 {
-    int n = snprintf(text, TRIB_WHO_BYTES, "rank %d", who->rank);
+    int n = snprintf(text, TRIB_RANK_NAME_BYTES, "rank %d", name->rank);
 
-    if (who->pid && who->host[0])
-        snprintf(text + n, TRIB_WHO_BYTES - (size_t)n, " (process %d on %s)", who->pid,
-                 who->host);
-    else if (who->pid)
-        snprintf(text + n, TRIB_WHO_BYTES - (size_t)n, " (process %d)", who->pid);
-    else if (who->host[0])
-        snprintf(text + n, TRIB_WHO_BYTES - (size_t)n, " (on %s)", who->host);
+    if (name->pid && name->host[0])
+        snprintf(text + n, TRIB_RANK_NAME_BYTES - (size_t)n, " (process %d on %s)",
+                 name->pid, name->host);
+    else if (name->pid)
+        snprintf(text + n, TRIB_RANK_NAME_BYTES - (size_t)n, " (process %d)",
+                 name->pid);
+    else if (name->host[0])
+        snprintf(text + n, TRIB_RANK_NAME_BYTES - (size_t)n, " (on %s)", name->host);
     return text;
 }
 

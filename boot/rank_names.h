@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How errors name ranks.
+ * The names of ranks in errors.
  */
 #ifndef BOOT_RANK_NAMES_H
 #define BOOT_RANK_NAMES_H
@@ -9,20 +9,21 @@
 
 #include "base/host.h"
 
-#define TRIB_WHO_BYTES 136
+#define TRIB_RANK_NAME_BYTES 136
 
-/* Where a rank runs, as far as it is known. */
-struct trib_who {
+/* The place of a rank, as far as it is known. */
+struct trib_rank_name {
     int rank;
     int pid; /* 0: not known */
     char host[TRIB_HOST_BYTES]; /* "": not known */
 };
 
-/** trib_who_self - this process as `rank`. */
-void trib_who_self(int rank, struct trib_who *out);
+/** trib_rank_name_self - this process as `rank`. */
+void trib_rank_name_self(int rank, struct trib_rank_name *out);
 
-/** trib_who_format - "rank 2 (process 4711 on node7)"; returns text. */
-char *trib_who_format(const struct trib_who *who, char text[TRIB_WHO_BYTES]);
+/** trib_rank_name_format - "rank 2 (process 4711 on node7)"; returns text. */
+char *trib_rank_name_format(const struct trib_rank_name *name,
+                            char text[TRIB_RANK_NAME_BYTES]);
 
 /**
  * trib_ranks_format - "rank 3" or "ranks 1, 4-6": those for which `missing` is true.

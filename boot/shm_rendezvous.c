@@ -17,8 +17,8 @@
 #include "base/fd.h"
 #include "base/memfd.h"
 
-#define BOARD_MAGIC UINT64_C(0x3164616f62626972) /* "ribboad1" */
-#define BOARD_VERSION 4
+#define RENDEZVOUS_MAGIC UINT64_C(0x3164616f62626972) /* "ribboad1" */
+#define RENDEZVOUS_VERSION 4
 
 /*
  * A rank writes its two cells in turn, so the peers may still read the previous
@@ -28,7 +28,7 @@
  */
 struct cell {
     _Atomic uint64_t tag; /* ticket; 0 while it is written */
-    struct trib_board_note note;
+    struct trib_rendezvous_entry entry;
 };
 
 struct member {
@@ -47,42 +47,44 @@ struct slot {
     struct cell cells[2];
 };
 
-/* What became of the blame of a generation; the low bits of head->blame. */
-enum { BLAME_WRITING = 1, BLAME_READY = 2 };
+/* The state of a generation's failure; the low bits of head->failure. */
+enum { FAILURE_WRITING = 1, FAILURE_READY = 2 };
 
-struct trib_board_head {
+struct trib_rendezvous_head {
     uint64_t magic;
     uint32_t version;
     uint32_t ranks;
     uint64_t bytes;
-    uint64_t key; /* random: proves that a descriptor is this board */
-    uint8_t secret[TRIB_SECRET_BYTES]; /* of the ranks that meet here */
-    _Atomic uint64_t blame; /* generation << 32 | BLAME_*; 0: none yet */
+    uint64_t key; /* random: proves that a descriptor is this rendezvous */
+    uint8_t secret[TRIB_SECRET_BYTES]; /* secret of the ranks that meet here */
+    _Atomic uint64_t failure; /* generation << 32 | FAILURE_*; 0: none yet */
     int32_t status;
-    char text[TRIB_BOARD_TEXT];
+    char text[TRIB_RENDEZVOUS_TEXT];
     struct slot slots[];
 };
 
-static size_t board_bytes(int ranks)
+static size_t rendezvous_bytes(int ranks)
 {
     size_t page = 4096;
-    size_t bytes = sizeof(struct trib_board_head) + (size_t)ranks * sizeof(struct slot);
+    size_t bytes =
+        sizeof(struct trib_rendezvous_head) + (size_t)ranks * sizeof(struct slot);
 
     return (bytes + page - 1) / page * page;
 }
 
-static bool map_board(struct trib_board *board, int fd, size_t bytes)
+static bool map_rendezvous(struct trib_rendezvous *rendezvous, int fd, size_t bytes)
 {
-    board->head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    board->bytes = bytes;
-    return board->head != MAP_FAILED;
+    rendezvous->head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    rendezvous->bytes = bytes;
+    return rendezvous->head != MAP_FAILED;
 }
 
-trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
-                                struct trib_error *err)
+trib_status_t trib_rendezvous_create(int ranks, int *fd_out,
+                                     struct trib_rendezvous *out,
+                                     struct trib_error *err)
 {
-    assert(ranks > 0 && ranks <= TRIB_BOARD_RANKS_MAX);
-    size_t bytes = board_bytes(ranks);
+    assert(ranks > 0 && ranks <= TRIB_RENDEZVOUS_RANKS_MAX);
+    size_t bytes = rendezvous_bytes(ranks);
     struct trib_secret secret;
     uint64_t key;
     if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
@@ -90,11 +92,11 @@ trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
     if (trib_secret_make(&secret, err) != TRIB_OK)
         return TRIB_ERR_SYSTEM;
     int fd = -1;
-    trib_status_t status = trib_memfd_create("tributary-board", bytes, &fd, err);
+    trib_status_t status = trib_memfd_create("tributary-rendezvous", bytes, &fd, err);
 
     if (status != TRIB_OK)
         return status;
-    if (!map_board(out, fd, bytes)) {
+    if (!map_rendezvous(out, fd, bytes)) {
         status = trib_fail(err, TRIB_ERR_SYSTEM, "cannot map %zu bytes: %m", bytes);
         close(fd);
         return status;
@@ -103,80 +105,83 @@ trib_status_t trib_board_create(int ranks, int *fd_out, struct trib_board *out,
     out->head->key = key;
     memcpy(out->head->secret, secret.bytes, sizeof(secret.bytes));
     trib_secret_wipe(&secret);
-    out->head->version = BOARD_VERSION;
+    out->head->version = RENDEZVOUS_VERSION;
     out->head->ranks = (uint32_t)ranks;
     out->head->bytes = bytes;
-    out->head->magic = BOARD_MAGIC;
+    out->head->magic = RENDEZVOUS_MAGIC;
     *fd_out = fd;
     return TRIB_OK;
 }
 
-/* The head is a copy: ranks may go on writing to the board's own. */
-static bool is_board(const struct trib_board_head *head, size_t bytes)
+/* The head is a copy: ranks may go on writing to the rendezvous's own. */
+static bool is_rendezvous(const struct trib_rendezvous_head *head, size_t bytes)
 {
-    return head->magic == BOARD_MAGIC && head->version == BOARD_VERSION &&
-           head->ranks > 0 && head->ranks <= TRIB_BOARD_RANKS_MAX &&
-           head->bytes == bytes && board_bytes((int)head->ranks) == bytes;
+    return head->magic == RENDEZVOUS_MAGIC && head->version == RENDEZVOUS_VERSION &&
+           head->ranks > 0 && head->ranks <= TRIB_RENDEZVOUS_RANKS_MAX &&
+           head->bytes == bytes && rendezvous_bytes((int)head->ranks) == bytes;
 }
 
-trib_status_t trib_board_map(int fd, uint64_t key, struct trib_board *out)
+trib_status_t trib_rendezvous_map(int fd, uint64_t key, struct trib_rendezvous *out)
 {
-    struct trib_board_head head;
+    struct trib_rendezvous_head head;
     struct stat st;
 
     if (fstat(fd, &st))
         return TRIB_ERR_SYSTEM;
-    if (!S_ISREG(st.st_mode) || (size_t)st.st_size < sizeof(struct trib_board_head) ||
-        (size_t)st.st_size > board_bytes(TRIB_BOARD_RANKS_MAX) ||
+    if (!S_ISREG(st.st_mode) ||
+        (size_t)st.st_size < sizeof(struct trib_rendezvous_head) ||
+        (size_t)st.st_size > rendezvous_bytes(TRIB_RENDEZVOUS_RANKS_MAX) ||
         (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
         return TRIB_ERR_PROTOCOL;
-    if (!map_board(out, fd, (size_t)st.st_size))
+    if (!map_rendezvous(out, fd, (size_t)st.st_size))
         return TRIB_ERR_SYSTEM;
     memcpy(&head, out->head, sizeof(head));
-    atomic_signal_fence(memory_order_seq_cst); /* what is checked is what is used */
-    if (!is_board(&head, out->bytes) || (key && head.key != key)) {
-        trib_board_close(out);
+    atomic_signal_fence(memory_order_seq_cst); /* use the copy that was checked */
+    if (!is_rendezvous(&head, out->bytes) || (key && head.key != key)) {
+        trib_rendezvous_close(out);
         return TRIB_ERR_PROTOCOL;
     }
     out->ranks = (int)head.ranks;
     return TRIB_OK;
 }
 
-trib_status_t trib_board_open(const char *path, uint64_t key, struct trib_board *out)
+trib_status_t trib_rendezvous_open(const char *path, uint64_t key,
+                                   struct trib_rendezvous *out)
 {
-    /* Not to wait, should the path be somebody's pipe by now. */
+    /* Opening must not wait, should the path be somebody's pipe by now. */
     int fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK));
 
     if (fd < 0)
         return TRIB_ERR_SYSTEM;
-    trib_status_t status = trib_board_map(fd, key, out);
+    trib_status_t status = trib_rendezvous_map(fd, key, out);
     int error = errno;
     close(fd);
     errno = error;
     return status;
 }
 
-uint64_t trib_board_key(const struct trib_board *board)
+uint64_t trib_rendezvous_key(const struct trib_rendezvous *rendezvous)
 {
-    return board->head->key;
+    return rendezvous->head->key;
 }
 
-void trib_board_secret(const struct trib_board *board, struct trib_secret *out)
+void trib_rendezvous_secret(const struct trib_rendezvous *rendezvous,
+                            struct trib_secret *out)
 {
     *out = (struct trib_secret){.is_set = true};
-    memcpy(out->bytes, board->head->secret, sizeof(out->bytes));
+    memcpy(out->bytes, rendezvous->head->secret, sizeof(out->bytes));
 }
 
-void trib_board_close(struct trib_board *board)
+void trib_rendezvous_close(struct trib_rendezvous *rendezvous)
 {
-    munmap(board->head, board->bytes);
-    board->head = NULL;
+    munmap(rendezvous->head, rendezvous->bytes);
+    rendezvous->head = NULL;
 }
 
-static struct slot *slot_of(const struct trib_board *board, int rank)
+static struct slot *slot_of(const struct trib_rendezvous *rendezvous, int rank)
 {
-    assert(rank >= 0 && rank < board->ranks);
-    return &board->head->slots[rank];
+    assert(rank >= 0 && rank < rendezvous->ranks);
+    return &rendezvous->head->slots[rank];
 }
 
 static void write_member(struct member *member, const struct trib_process *process)
@@ -193,12 +198,12 @@ static void read_member(struct member *member, struct trib_process *out)
     out->space = atomic_load_explicit(&member->space, memory_order_relaxed);
 }
 
-void trib_board_announce(struct trib_board *board, int rank, int pid)
+void trib_rendezvous_announce(struct trib_rendezvous *rendezvous, int rank, int pid)
 {
     struct trib_process process;
 
     trib_process_find(pid, &process);
-    write_member(&slot_of(board, rank)->announced, &process);
+    write_member(&slot_of(rendezvous, rank)->announced, &process);
 }
 
 /* Does somebody hold the slot who could still use it? */
@@ -219,29 +224,30 @@ static bool is_held(struct slot *slot, uint64_t owner, struct trib_process *hold
  * One more than this rank's last, or the one that the others are in already: so ranks
  * that failed to meet find the same number when all try again.
  */
-static uint32_t next_generation(const struct trib_board *board, uint64_t owner)
+static uint32_t next_generation(const struct trib_rendezvous *rendezvous,
+                                uint64_t owner)
 {
     uint32_t generation = (uint32_t)(owner >> 32) + 1;
 
-    for (int i = 0; i < board->ranks; i++) {
-        uint32_t other = (uint32_t)(atomic_load(&slot_of(board, i)->owner) >> 32);
+    for (int i = 0; i < rendezvous->ranks; i++) {
+        uint32_t other = (uint32_t)(atomic_load(&slot_of(rendezvous, i)->owner) >> 32);
         if (other > generation)
             generation = other;
     }
     return generation;
 }
 
-trib_status_t trib_board_join(struct trib_board *board, int rank,
+trib_status_t trib_rendezvous_join(struct trib_rendezvous *rendezvous, int rank,
                               uint32_t *generation_out, struct trib_process *holder)
 {
-    struct slot *slot = slot_of(board, rank);
+    struct slot *slot = slot_of(rendezvous, rank);
     struct trib_process self;
     uint64_t owner = atomic_load(&slot->owner);
 
     trib_process_self(&self);
     if (is_held(slot, owner, holder))
         return TRIB_ERR_MISMATCH;
-    uint32_t generation = next_generation(board, owner);
+    uint32_t generation = next_generation(rendezvous, owner);
     uint64_t mine = (uint64_t)generation << 32 | (uint32_t)self.pid;
     if (!atomic_compare_exchange_strong(&slot->owner, &owner, mine)) {
         *holder = (struct trib_process){.pid = (int)(uint32_t)owner};
@@ -253,44 +259,47 @@ trib_status_t trib_board_join(struct trib_board *board, int rank,
     return TRIB_OK;
 }
 
-void trib_board_leave(struct trib_board *board, int rank, uint32_t generation)
+void trib_rendezvous_leave(struct trib_rendezvous *rendezvous, int rank,
+                           uint32_t generation)
 {
-    atomic_store(&slot_of(board, rank)->left_gen, generation);
+    atomic_store(&slot_of(rendezvous, rank)->left_gen, generation);
 }
 
-enum trib_board_seat trib_board_seat(const struct trib_board *board, int rank,
-                                     uint32_t generation, struct trib_process *out)
+enum trib_rendezvous_presence trib_rendezvous_presence(
+    const struct trib_rendezvous *rendezvous, int rank, uint32_t generation,
+    struct trib_process *out)
 {
-    struct slot *slot = slot_of(board, rank);
+    struct slot *slot = slot_of(rendezvous, rank);
 
     if (atomic_load(&slot->ready_gen) < generation) {
         read_member(&slot->announced, out);
-        return TRIB_SEAT_EMPTY;
+        return TRIB_PRESENCE_NONE;
     }
     read_member(&slot->joined, out);
     return atomic_load(&slot->left_gen) >= generation ||
                    atomic_load(&slot->ready_gen) > generation
-               ? TRIB_SEAT_LEFT
-               : TRIB_SEAT_TAKEN;
+               ? TRIB_PRESENCE_LEFT
+               : TRIB_PRESENCE_JOINED;
 }
 
-void trib_board_put(struct trib_board *board, int rank, uint64_t ticket,
-                    const struct trib_board_note *note)
+void trib_rendezvous_put(struct trib_rendezvous *rendezvous, int rank, uint64_t ticket,
+                    const struct trib_rendezvous_entry *entry)
 {
-    struct slot *slot = slot_of(board, rank);
+    struct slot *slot = slot_of(rendezvous, rank);
     struct cell *cell = &slot->cells[slot->turn++ & 1];
 
-    assert(ticket && note->bytes <= TRIB_BOOT_BLOB_MAX);
+    assert(ticket && entry->bytes <= TRIB_BOOT_BLOB_MAX);
     atomic_store(&cell->tag, 0); /* no byte changes before the tag is gone */
-    memcpy(cell->note.phase, note->phase, sizeof(note->phase));
-    cell->note.bytes = note->bytes;
-    memcpy(cell->note.blob, note->blob, note->bytes);
+    memcpy(cell->entry.phase, entry->phase, sizeof(entry->phase));
+    cell->entry.bytes = entry->bytes;
+    memcpy(cell->entry.blob, entry->blob, entry->bytes);
     atomic_store_explicit(&cell->tag, ticket, memory_order_release);
 }
 
-static struct cell *find_cell(const struct trib_board *board, int rank, uint64_t ticket)
+static struct cell *find_cell(const struct trib_rendezvous *rendezvous, int rank,
+                              uint64_t ticket)
 {
-    struct slot *slot = slot_of(board, rank);
+    struct slot *slot = slot_of(rendezvous, rank);
 
     for (int i = 0; i < 2; i++)
         if (atomic_load_explicit(&slot->cells[i].tag, memory_order_acquire) == ticket)
@@ -298,53 +307,55 @@ static struct cell *find_cell(const struct trib_board *board, int rank, uint64_t
     return NULL;
 }
 
-bool trib_board_has(const struct trib_board *board, int rank, uint64_t ticket)
+bool trib_rendezvous_has(const struct trib_rendezvous *rendezvous, int rank,
+                         uint64_t ticket)
 {
-    return find_cell(board, rank, ticket) != NULL;
+    return find_cell(rendezvous, rank, ticket) != NULL;
 }
 
-bool trib_board_get(const struct trib_board *board, int rank, uint64_t ticket,
-                    struct trib_board_note *out)
+bool trib_rendezvous_get(const struct trib_rendezvous *rendezvous, int rank,
+                         uint64_t ticket, struct trib_rendezvous_entry *out)
 {
-    struct cell *cell = find_cell(board, rank, ticket);
+    struct cell *cell = find_cell(rendezvous, rank, ticket);
 
     if (!cell)
         return false;
-    uint32_t bytes = cell->note.bytes;
+    uint32_t bytes = cell->entry.bytes;
     if (bytes > TRIB_BOOT_BLOB_MAX)
         return false;
-    memcpy(out->phase, cell->note.phase, sizeof(out->phase));
+    memcpy(out->phase, cell->entry.phase, sizeof(out->phase));
     out->phase[sizeof(out->phase) - 1] = '\0';
     out->bytes = bytes;
-    memcpy(out->blob, cell->note.blob, bytes);
+    memcpy(out->blob, cell->entry.blob, bytes);
     return atomic_load(&cell->tag) == ticket;
 }
 
-void trib_board_blame(struct trib_board *board, uint32_t generation,
+void trib_rendezvous_fail(struct trib_rendezvous *rendezvous, uint32_t generation,
                       trib_status_t status, const char *text)
 {
-    struct trib_board_head *head = board->head;
-    uint64_t seen = atomic_load(&head->blame);
+    struct trib_rendezvous_head *head = rendezvous->head;
+    uint64_t seen = atomic_load(&head->failure);
 
     assert(status < 0);
     if (seen >> 32 >= generation ||
-        !atomic_compare_exchange_strong(&head->blame, &seen,
-                                        trib_ticket(generation, BLAME_WRITING)))
+        !atomic_compare_exchange_strong(&head->failure, &seen,
+                                        trib_ticket(generation, FAILURE_WRITING)))
         return;
     head->status = status;
     snprintf(head->text, sizeof(head->text), "%s", text);
-    atomic_store(&head->blame, trib_ticket(generation, BLAME_READY));
+    atomic_store(&head->failure, trib_ticket(generation, FAILURE_READY));
 }
 
-trib_status_t trib_board_blamed(const struct trib_board *board, uint32_t generation,
-                                char text[TRIB_BOARD_TEXT])
+trib_status_t trib_rendezvous_failure(const struct trib_rendezvous *rendezvous,
+                                      uint32_t generation,
+                                      char text[TRIB_RENDEZVOUS_TEXT])
 {
-    struct trib_board_head *head = board->head;
+    struct trib_rendezvous_head *head = rendezvous->head;
 
-    if (atomic_load(&head->blame) != trib_ticket(generation, BLAME_READY))
+    if (atomic_load(&head->failure) != trib_ticket(generation, FAILURE_READY))
         return TRIB_OK;
     trib_status_t status = trib_status_of_peer(head->status);
-    memcpy(text, head->text, TRIB_BOARD_TEXT);
-    text[TRIB_BOARD_TEXT - 1] = '\0';
+    memcpy(text, head->text, TRIB_RENDEZVOUS_TEXT);
+    text[TRIB_RENDEZVOUS_TEXT - 1] = '\0';
     return status != TRIB_OK ? status : TRIB_ERR_BOOT;
 }

@@ -9,13 +9,14 @@
 #include <stddef.h>
 
 /**
- * trib_slurm_first_host - of a node list such as "rack[01-03,7]-n[5-8],login".
+ * trib_slurm_first_host - the first host of a node list such as
+ * "rack[01-03,7]-n[5-8],login".
  *
  * returns  false where the text is no node list, or the name needs more than `bytes`
  */
 bool trib_slurm_first_host(const char *list, char *host, size_t bytes);
 
-/** trib_slurm_port - where a step of a job meets: 20000 to 29999. */
+/** trib_slurm_port - the port at which a step of a job meets: 20000 to 29999. */
 int trib_slurm_port(unsigned job, unsigned step);
 
 #endif

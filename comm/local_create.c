@@ -3,7 +3,7 @@
  * trib_local_create is in this folder because it sets trib_last_error(NULL).
  */
 #include "base/error.h"
-#include "boot/meeting.h"
+#include "boot/local_root.h"
 #include "comm/communicator.h"
 
 trib_status_t trib_local_create(int ranks, trib_local_t **local_out)

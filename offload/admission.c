@@ -129,7 +129,7 @@ static trib_status_t check_verdict(struct trib_comm *by, struct trib_agg_verdict
     v->why[sizeof(v->why) - 1] = 0;
     v->retry_ms = v->retry_ms > 0 ? v->retry_ms : 0;
     if (v->aggregators >= (v->status == TRIB_OK) &&
-        v->aggregators <= TRIB_CONTROL_NODES_MAX &&
+        v->aggregators <= TRIB_CONTROL_AGGREGATORS_MAX &&
         v->tree_bytes <= TRIB_CONTROL_TREE_MAX)
         return TRIB_OK;
     return trib_comm_fail(

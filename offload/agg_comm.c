@@ -78,7 +78,7 @@ trib_status_t trib_agg_comm_open(const struct trib_config *cfg,
                                         .free = free_agg_comm};
     c->announcer = opts->announcer;
     c->memory = opts->memory;
-    c->ledger = opts->ledger;
+    c->quota = opts->quota;
     if (opts->guard) {
         c->guard = *opts->guard;
         comm->guard = &c->guard;
@@ -115,7 +115,7 @@ void trib_agg_comm_dispose(struct trib_comm *comm)
         trib_plan_destroy(c->plans[i]);
     free(c->plans);
     c->plans = NULL;
-    trib_ledger_give_mt(c->ledger, c->values);
+    trib_quota_give_mt(c->quota, c->values);
     trib_comm_dispose(comm);
 }
 
@@ -127,11 +127,11 @@ static char *kib(uint64_t bytes, char text[24])
 }
 
 static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
-                                   const struct trib_ledger *in_the_way)
+                                   const struct trib_quota *in_the_way)
 {
     static const char *const whose[] = {"a job", "all jobs of one user",
                                         "all jobs together"};
-    const struct trib_ledger *at = trib_agg_comm_of(plan->comm)->ledger;
+    const struct trib_quota *at = trib_agg_comm_of(plan->comm)->quota;
     char wanted[24], most[24], held[24];
     int level = 0;
 
@@ -143,7 +143,7 @@ static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
         "and %s are held",
         plan->run.desc.count, plan->codec ? trib_codec_info(plan->codec)->text : "none",
         kib(bytes, wanted), whose[level], kib(in_the_way->most, most),
-        kib(trib_ledger_held_mt(in_the_way), held));
+        kib(trib_quota_held_mt(in_the_way), held));
 }
 
 /* Charge the plan's memory to the job's quota, before it is allocated. */
@@ -154,10 +154,10 @@ static trib_status_t charge(struct trib_plan *plan)
 
     plan->charged =
         sizeof(*plan) + trib_run_bytes(&plan->comm->engine, &plan->run, &values);
-    if (!c->ledger)
+    if (!c->quota)
         return TRIB_OK;
-    const struct trib_ledger *in_the_way =
-        trib_ledger_take_mt(c->ledger, plan->charged + values);
+    const struct trib_quota *in_the_way =
+        trib_quota_take_mt(c->quota, plan->charged + values);
     if (in_the_way)
         return refuse_memory(plan, plan->charged + values, in_the_way);
     c->values += values;
@@ -253,7 +253,7 @@ static void free_plan(struct trib_plan *plan)
     char text[32];
 
     if (trib_engine_serves(&plan->comm->engine)) {
-        trib_ledger_give_mt(c->ledger, plan->charged);
+        trib_quota_give_mt(c->quota, plan->charged);
         return;
     }
     if (!c->taken[plan->number])

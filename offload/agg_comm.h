@@ -46,7 +46,7 @@ struct trib_agg_comm {
     size_t memory; /* as in trib_agg_comm_opts */
     uint32_t announced; /* aggregator: number of the plan that is
                                            * being made */
-    struct trib_ledger *ledger; /* as in trib_agg_comm_opts */
+    struct trib_quota *quota; /* as in trib_agg_comm_opts */
     uint64_t values; /* aggregator: bytes taken from the quota until agg_comm ends */
     struct trib_guard guard; /* copy of trib_agg_comm_opts.guard, if there is one */
 };
@@ -62,7 +62,7 @@ struct trib_agg_comm_opts {
                                        * not set: none */
     size_t memory; /* aggregator: bytes that a plan may take beside its slots; 0: no
                     * limit */
-    struct trib_ledger *ledger; /* aggregator: quota of all its plans; or NULL */
+    struct trib_quota *quota; /* aggregator: quota of all its plans; or NULL */
     /* Ranks and aggregators belong to different users, who do not trust each other
      * (transport/common/guard.h); copied. NULL: they belong to one user, as in
      * tests. */

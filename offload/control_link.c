@@ -154,8 +154,8 @@ static void fill_join(const struct trib_control_link *s, int node,
     snprintf(j->job, sizeof(j->job), "%s", s->job->name);
     snprintf(j->user, sizeof(j->user), "%s", s->job->user);
     j->ranks = (uint32_t)s->job->ranks;
-    j->nodes = (uint32_t)s->n;
-    j->node = (uint32_t)node;
+    j->aggregators = (uint32_t)s->n;
+    j->aggregator = (uint32_t)node;
     j->weight = (uint32_t)cfg->service_weight;
     j->slots = s->job->peers[s->which[node]] * (uint32_t)cfg->window * TRIB_LANES;
     j->bytes = (uint64_t)j->slots * cfg->chunk;

@@ -283,7 +283,7 @@ static void place_by_racks(struct text *t, const char *file, const char *const *
 }
 
 /* Numbers the aggregators that take part anew; a tree, if there are several groups. */
-static trib_status_t take_groups(const struct text *t, struct trib_units *u,
+static trib_status_t take_groups(const struct text *t, struct trib_agg_groups *u,
                                  struct trib_tree_layout *out)
 {
     int number[TRIB_AGGREGATORS_MAX];
@@ -334,7 +334,7 @@ trib_status_t trib_tree_layout_make(const struct trib_config *cfg,
                                     struct trib_tree_layout *out)
 {
     struct text *t = calloc(1, sizeof(*t));
-    struct trib_units units = {0};
+    struct trib_agg_groups units = {0};
 
     assert(ranks > 0);
     out->n = 0;
@@ -351,13 +351,13 @@ trib_status_t trib_tree_layout_make(const struct trib_config *cfg,
     else if (t->status == TRIB_OK)
         t->status = trib_places_make(0, t->aggregators, ranks, &t->places);
     if (t->status == TRIB_OK)
-        t->status = trib_units_make(&t->places, err, &units);
+        t->status = trib_agg_groups_make(&t->places, err, &units);
     if (t->status == TRIB_OK)
         t->status = take_groups(t, &units, out);
     if (t->status == TRIB_OK)
         tell(out, ranks, log);
     const trib_status_t st = t->status;
-    trib_units_free(&units);
+    trib_agg_groups_free(&units);
     trib_places_free(&t->places);
     free(t->hosts);
     free(t);

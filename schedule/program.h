@@ -82,7 +82,7 @@ struct trib_edge {
     /* Messages of the agreement (payload_agree.h), the first ones of a round. */
     uint32_t share_sends[TRIB_LANES];
     uint32_t share_recvs[TRIB_LANES];
-    /* of the running operation */
+    /* State of the running operation. */
     uint32_t send_base[TRIB_LANES]; /* position of its first round's first frame */
     uint32_t recv_base[TRIB_LANES];
     bool open_out; /* an OPEN frame is still to be sent */
@@ -98,8 +98,7 @@ struct trib_program {
     uint32_t n_tasks;
     uint32_t n_members;
     uint32_t n_edges;
-    uint32_t share_rounds; /* in which ranks agree on something first, from 0 on; or
-                            * 0 */
+    uint32_t share_rounds; /* rounds that begin with an agreement, from 0 on; or 0 */
     struct trib_task *tasks;
     uint32_t *first; /* [n_chunks] the first task of a chunk, or TRIB_STEP_NO_DEP */
     uint32_t *next; /* [n_tasks] the next task of the same chunk, or TRIB_STEP_NO_DEP */
@@ -108,11 +107,11 @@ struct trib_program {
 };
 
 /**
- * trib_turn - how many frames of an operation a lane carries before one.
+ * trib_turn - the number of frames of an operation that a lane carries before one.
  *
  * all      frames of a round
- * share    of these, of what ranks agree on first: the last round has none of them, and
- *          where there are such the first round has no others
+ * share    frames of the agreement among them: the last round has none of them, and if
+ *          there are any, the first round has no others
  */
 static inline uint32_t trib_turn(uint32_t all, uint32_t share,
                                  const struct trib_program *p, uint32_t round,

@@ -28,7 +28,7 @@ static bool grow(struct trib_schedule *s)
     uint32_t capacity = s->capacity == 0 ? FIRST_CAPACITY : s->capacity * 2;
     struct trib_step *steps;
 
-    /* Also keeps every index below TRIB_STEP_NO_DEP. */
+    /* The check keeps every index below TRIB_STEP_NO_DEP, too. */
     if (capacity <= s->capacity)
         return false;
     steps = realloc(s->steps, (size_t)capacity * sizeof(*steps));

@@ -70,18 +70,18 @@ struct trib_step {
 };
 
 /*
- * How services stand above the ranks, in units, each of which sums what its ranks and
- * the units below it send: chunk c of a unit with n services is at its service number c
- * mod n. Units come behind their parents; unit 0 is the root. A service is of one unit,
- * or of the root and of a unit right below it.
+ * The tree of aggregators above the ranks, in groups (units). A group sums what its
+ * ranks and the groups below it send: chunk c of a group with n aggregators is at its
+ * aggregator number c mod n. Groups come behind their parents; group 0 is the root. An
+ * aggregator belongs to one group, or to the root and to a group right below it.
  */
 struct trib_agg_tree {
     int units;
-    const int *parent;   /* [units] of a unit; not read for unit 0 */
-    const int *first;    /* [units + 1] unit u has services[first[u]] up to first[u +
+    const int *parent;   /* [units]; not read for group 0 */
+    const int *first;    /* [units + 1] group u has services[first[u]] up to first[u +
                           * 1] */
     const int *services; /* each from 0 */
-    const int *leaf_of;  /* [ranks] the unit to which a rank sends */
+    const int *leaf_of;  /* [ranks] the group to which a rank sends */
 };
 
 /*
@@ -90,7 +90,7 @@ struct trib_agg_tree {
  */
 struct trib_shape_groups {
     int n;
-    int leaders;        /* of each group */
+    int leaders;        /* number of leaders of each group */
     const int *of_rank; /* [ranks] the group of a rank */
     const int *leader;  /* [n * leaders] */
     const int *host;    /* [ranks] the host of a rank, each less than n; NULL: groups

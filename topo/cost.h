@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a collective costs: pure functions from counted work to microseconds.
+ * The cost of a collective: pure functions from counted work to microseconds.
  *
  *   time = hops * hop_us + messages * message_us + wire / wire_Bps + summed / sum_Bps
  *
@@ -13,19 +13,19 @@
 
 #include <stdbool.h>
 
-/* What one machine or network takes. */
+/* The times of one machine or network. */
 struct trib_cost_model {
-    double hop_us; /* from a send to its sight at the receiver, 0 bytes */
+    double hop_us; /* time from a send to its sight at the receiver, 0 bytes */
     double switch_us; /* added to each hop where ranks outnumber cores: a yield */
-    double message_us; /* of a rank's CPU for one message, sent or received */
+    double message_us; /* time of a rank's CPU for one message, sent or received */
     double wire_Bps; /* bytes a second into one rank, or out of it */
     double sum_Bps; /* bytes a second of contributions that one rank sums */
-    bool shared_cores; /* what counts is the work of all ranks, not of the busiest */
+    bool shared_cores; /* the work of all ranks counts, not that of the busiest */
 };
 
 /*
- * What the busiest rank does, and the longest chain of hops. Ranks send and receive at
- * the same time, so a rank's bytes are the larger of the two.
+ * The work of the busiest rank, and the longest chain of hops. Ranks send and receive
+ * at the same time, so a rank's bytes are the larger of the two.
  */
 struct trib_cost_work {
     double hops; /* messages of which each waits for the one before */
@@ -33,7 +33,7 @@ struct trib_cost_work {
     double up; /* bytes of contributions and partial sums on the wire */
     double down; /* bytes of results on the wire */
     double summed; /* bytes that a rank reads to sum */
-    double mean; /* of that, what the ranks do on average; 0: as much */
+    double mean; /* mean of `summed` over the ranks; 0: the same */
 };
 
 enum trib_cost_kind {

@@ -76,7 +76,7 @@ static const struct trib_group_kind by_nic = {
 const struct trib_group_kind *const trib_group_kinds[] = {&by_host, &by_numa, &by_nic,
                                                           NULL};
 
-/* What qsort compares. */
+/* The keys that qsort compares. */
 struct member {
     const struct trib_group_kind *kind;
     const struct trib_rank_place *place;
@@ -171,8 +171,8 @@ static bool know_their_node(const struct trib_rank_place *places, int size)
 }
 
 /*
- * Between hosts a message costs the most, so their leaders are where to save. Of one
- * host it is memory of another NUMA node; a node with a rank alone has nobody to lead.
+ * Messages between hosts cost the most, so their leaders save the most. On one host the
+ * cost is memory of another NUMA node; a node with a single rank has nobody to lead.
  */
 static trib_status_t divide_auto(const struct trib_rank_place *places, int size,
                                  struct trib_groups *out)

@@ -17,7 +17,7 @@
 
 struct trib_error;
 
-/* Where a rank runs, in its own words; of fixed size, so that ranks can send it.
+/* The place of a rank, in its own words; of fixed size, so that ranks can send it.
  * Numbers are those of its host, from 0; -1: not known, or the rank is bound to no
  * single one. */
 struct trib_rank_place {
@@ -28,13 +28,15 @@ struct trib_rank_place {
     int32_t l3;
 };
 
-/* What ranks have in common that are one group. */
+/* The property that the ranks of a group have in common. */
 struct trib_group_kind {
     const char *name; /* "numa" */
     const char *detail;
     int (*compare)(const struct trib_rank_place *a,
                    const struct trib_rank_place *b); /* 0: a group */
-    bool (*known)(const struct trib_rank_place *place); /* what compare looks at */
+    bool (*known)(const struct trib_rank_place *place); /* true if the place has the
+                                                         * field that compare looks
+                                                         * at */
 };
 
 /* The widest first; ends with NULL. "auto" is none of them: it chooses one. */
@@ -80,7 +82,7 @@ int trib_groups_unplaced(const struct trib_groups *hosts,
 /** trib_groups_free - zeroed groups are allowed. */
 void trib_groups_free(struct trib_groups *groups);
 
-/** trib_groups_count - how many ranks group g has. */
+/** trib_groups_count - the number of ranks of group g. */
 static inline int trib_groups_count(const struct trib_groups *groups, int g)
 {
     return groups->first[g + 1] - groups->first[g];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define DIGITS_MAX 9
-#define BRACKETS_MAX 8 /* of a name: how deep expand calls itself */
+#define BRACKETS_MAX 8 /* most brackets of a name: how deep expand calls itself */
 
 struct expansion {
     char name[TRIB_HOSTNAME_BYTES];
@@ -20,7 +20,7 @@ struct expansion {
 struct range {
     uint32_t low;
     uint32_t high;
-    int width; /* of low, with its zeros */
+    int width; /* digits of low, with its zeros */
 };
 
 static bool is_name(char c)

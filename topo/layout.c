@@ -20,7 +20,7 @@ enum trib_distance trib_layout_distance(const struct trib_layout *layout, int co
     const struct trib_layout_nic *n = &layout->nics[nic];
 
     if (n->package >= 0 && n->package != c->package)
-        return TRIB_DISTANCE_MACHINE; /* also where they share a NUMA node */
+        return TRIB_DISTANCE_MACHINE; /* even if they share a NUMA node */
     if (n->numa >= 0 && n->numa == c->numa)
         return TRIB_DISTANCE_NUMA;
     return n->package >= 0 ? TRIB_DISTANCE_PACKAGE : TRIB_DISTANCE_MACHINE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where everything is in a machine: cores, caches, NUMA nodes, network devices, and
- * which of them are near to each other.
+ * The parts of a machine: cores, caches, NUMA nodes, network devices, and which of them
+ * are near to each other.
  */
 #ifndef TOPO_LAYOUT_H
 #define TOPO_LAYOUT_H
@@ -32,8 +32,7 @@ struct trib_layout_numa {
 
 struct trib_layout_nic {
     char name[32];
-    char netdev[16]; /* of an RDMA device, the network device that it shares a card with
-                      */
+    char netdev[16]; /* network device on the same card as an RDMA device */
     bool rdma;
     int package; /* -1: not known, or as near to all */
     int numa;
@@ -52,7 +51,7 @@ struct trib_layout {
     struct trib_layout_nic *nics;
 };
 
-/* How far a core is from a device. */
+/* The distance of a core from a device. */
 enum trib_distance {
     TRIB_DISTANCE_NUMA, /* the same NUMA node */
     TRIB_DISTANCE_PACKAGE, /* another NUMA node of the same package */
@@ -60,8 +59,8 @@ enum trib_distance {
 };
 
 /**
- * trib_layout_read - with hwloc; without it what /sys counts, evenly divided, and
- * devices without a place.
+ * trib_layout_read - read the layout with hwloc; without it, the counts of /sys, evenly
+ * divided, and devices without a place.
  *
  * xml      a file that hwloc's lstopo has written; NULL: this machine
  * owner    trib_layout_free, unless it fails
@@ -74,7 +73,7 @@ trib_status_t trib_layout_read(const char *xml, struct trib_error *err,
 /** trib_layout_free - a zeroed layout is allowed. */
 void trib_layout_free(struct trib_layout *layout);
 
-/** trib_layout_distance - from a core to a device. */
+/** trib_layout_distance - the distance from a core to a device. */
 enum trib_distance trib_layout_distance(const struct trib_layout *layout, int core,
                                         int nic);
 
@@ -86,13 +85,12 @@ enum trib_distance trib_layout_distance(const struct trib_layout *layout, int co
  */
 int trib_layout_nic(const struct trib_layout *layout, int core);
 
-/** trib_layout_place - what a rank that is bound to a core says of itself. */
+/** trib_layout_place - the place of a rank that is bound to a core. */
 void trib_layout_place(const struct trib_layout *layout, int core,
                        struct trib_rank_place *out);
 
 /**
- * trib_layout_bound - what a rank that is bound to some hardware threads says of
- * itself.
+ * trib_layout_bound - the place of a rank that is bound to some hardware threads.
  *
  * What differs among the cores whose first threads these are is not known; the device
  * is that of the first core, if all are of one package.

@@ -106,8 +106,8 @@ int trib_leaders_choose(const struct trib_leaders_ask *ask)
 
 /* --- devices of a group --- */
 
-/* As people count them: mlx5_2 before mlx5_10, so that the l-th device is the same one
- * on all hosts of a kind. */
+/* Compares as people count: mlx5_2 before mlx5_10, so that the l-th device is the same
+ * one on all hosts of a kind. */
 static int name_compare(const void *a, const void *b)
 {
     return strverscmp(*(const char *const *)a, *(const char *const *)b);
@@ -163,7 +163,7 @@ void trib_leaders_ask_of(const struct trib_groups *groups,
 
 struct appointment {
     const struct trib_rank_place *places;
-    const int *members; /* of one group */
+    const int *members; /* members of one group */
     int n_members;
     const char **nics;
     int n_nics;

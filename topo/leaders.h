@@ -11,14 +11,14 @@
 #include "topo/cost.h"
 #include "topo/groups.h"
 
-/* What decides how many leaders a group has. */
+/* The facts that decide how many leaders a group has. */
 struct trib_leaders_ask {
     int groups;
     int smallest; /* ranks of the smallest group: there are no more leaders */
     int largest;
     int nics; /* network devices of a group, the fewest; below 1: one */
-    int cores; /* of a group, the fewest; 0: one for each rank */
-    size_t bytes; /* of the vector that is summed */
+    int cores; /* fewest cores of a group; 0: one for each rank */
+    size_t bytes; /* length of the vector that is summed */
     const struct trib_cost_model *inside; /* NULL: loads and stores */
     const struct trib_cost_model
         *between; /* NULL: a network, of cores that ranks share where `cores` are fewer;
@@ -27,17 +27,18 @@ struct trib_leaders_ask {
 
 /* Leader l of group g is rank[g * n + l]. */
 struct trib_leaders {
-    int n; /* of each group */
+    int n; /* number of leaders of each group */
     int *rank;
 };
 
-/** trib_leaders_ask_of - what groups say; cores and bytes are left to the caller. */
+/** trib_leaders_ask_of - fill in what the groups say; cores and bytes are left to the
+ * caller. */
 void trib_leaders_ask_of(const struct trib_groups *groups,
                          const struct trib_rank_place *places,
                          struct trib_leaders_ask *out);
 
 /**
- * trib_leaders_us - what an all-reduce costs with so many leaders, in microseconds.
+ * trib_leaders_us - the cost of an all-reduce with so many leaders, in microseconds.
  *
  *   inside    each leader sums its shard of all ranks of the group, and gives it back
  *   between   it exchanges the shard with the other groups; leaders that share a device
@@ -48,7 +49,7 @@ void trib_leaders_ask_of(const struct trib_groups *groups,
 double trib_leaders_us(const struct trib_leaders_ask *ask, int leaders);
 
 /**
- * trib_leaders_choose - how many leaders each group is to have.
+ * trib_leaders_choose - the number of leaders that each group gets.
  *
  * As many as there are devices at least, then multiples of that, so that devices carry
  * the same; of these the fewest with which the cost is within 5 % of the least. Never
@@ -57,7 +58,7 @@ double trib_leaders_us(const struct trib_leaders_ask *ask, int leaders);
 int trib_leaders_choose(const struct trib_leaders_ask *ask);
 
 /**
- * trib_leaders_appoint - which ranks lead: leader l is near the l-th device of its
+ * trib_leaders_appoint - choose the leaders: leader l is near the l-th device of its
  * group, and leaders are spread over packages, NUMA nodes and caches; otherwise the
  * lowest ranks.
  *

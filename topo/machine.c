@@ -25,7 +25,7 @@ static size_t cache_bytes(hwloc_topology_t topology, hwloc_obj_type_t type)
     return cache && cache->attr ? (size_t)cache->attr->cache.size : 0;
 }
 
-/* What this process is bound to; a machine that is not this one is free. */
+/* The CPUs to which this process is bound; a machine that is not this one is free. */
 static void read_allowed(hwloc_topology_t topology, struct trib_machine *out)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -92,8 +92,6 @@ static int describe(hwloc_topology_t topology, const struct trib_hwloc_source *s
 {
     if (source->devices)
         look_for_devices(topology);
-    if (source->synthetic && hwloc_topology_set_synthetic(topology, source->synthetic))
-        return -1;
     if (source->xml && hwloc_topology_set_xml(topology, source->xml))
         return -1;
     return hwloc_topology_load(topology);
@@ -159,13 +157,6 @@ void trib_machine_read(struct trib_machine *out)
 
     if (read_hwloc(&here, out) != TRIB_OK)
         trib_machine_read_sysfs("", out);
-}
-
-trib_status_t trib_machine_read_synthetic(const char *text, struct trib_machine *out)
-{
-    const struct trib_hwloc_source source = {.synthetic = text};
-
-    return read_hwloc(&source, out);
 }
 
 trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out)

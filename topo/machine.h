@@ -17,7 +17,8 @@ struct trib_machine {
     int numa_nodes;
     int cores;
     int cpus; /* hardware threads */
-    int cores_allowed; /* of these, on which this process may run: affinity, cpusets */
+    int cores_allowed; /* number of cores on which this process may run: affinity,
+                        * cpusets */
     int cpus_allowed;
     size_t l1d_bytes; /* caches: of one instance */
     size_t l2_bytes;
@@ -25,7 +26,7 @@ struct trib_machine {
     int l3_count;
     uint64_t memory_bytes;
     char model[64];
-    const char *source; /* who says so: "hwloc" or "sysfs" */
+    const char *source; /* origin of the facts: "hwloc" or "sysfs" */
 };
 
 /**
@@ -44,18 +45,11 @@ void trib_machine_read(struct trib_machine *out);
 void trib_machine_read_sysfs(const char *root, struct trib_machine *out);
 
 /**
- * trib_machine_read_synthetic - a machine from hwloc's description, such as
- * "package:2 l3:1 core:8 pu:2"; all of it is allowed.
- *
- * errors   TRIB_ERR_INVALID for another text, TRIB_ERR_UNSUPPORTED without hwloc
- */
-trib_status_t trib_machine_read_synthetic(const char *text, struct trib_machine *out);
-
-/**
  * trib_machine_read_xml - a machine from a file that hwloc's lstopo has written; all of
  * it is allowed. NULL: this machine.
  *
- * errors   as above; a file that cannot be read is invalid
+ * errors   TRIB_ERR_INVALID: no such file, or it describes no machine;
+ *          TRIB_ERR_UNSUPPORTED without hwloc
  */
 trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out);
 

@@ -12,7 +12,7 @@
 #define CLASS "/sys/class/infiniband"
 #define GIDS_MAX 256
 #define PORTS_MAX 255
-/* Of a RoCE packet, all that may stand around its payload: GRH or IP, UDP, BTH, the
+/* The largest parts of a RoCE packet around its payload: GRH or IP, UDP, BTH, the
  * largest extended headers, checksum. The kernel reserves as much. */
 #define ROCE_HEADERS 96
 

@@ -10,13 +10,13 @@
 /* "" and 0 where something is not known. */
 struct trib_rdma_port {
     char device[64]; /* "mlx5_0" */
-    int port;        /* from 1 */
+    int port;        /* number of the port, from 1 */
     char state[16];  /* "ACTIVE", "INIT", "DOWN", … */
     char physical[24];   /* "LinkUp", "Polling", "Disabled", … */
     char link_layer[16]; /* "InfiniBand", or "Ethernet": RoCE */
     char rate[40];       /* "100 Gb/sec (4X EDR)" */
-    int gids;            /* that are not zero */
-    int gids_v2;         /* of these, of RoCE v2 */
+    int gids;            /* number of GIDs that are not zero */
+    int gids_v2;         /* number of these for RoCE v2 */
     char netdev[32];     /* RoCE: the network device below */
     int netdev_mtu;
     int active_mtu; /* RoCE: largest RDMA packet that fits a frame of netdev; 0: none

@@ -25,7 +25,7 @@ struct reader {
     const char *root;
     union cpus online;
     union cpus allowed;
-    union cpus cores_allowed; /* by their first CPU */
+    union cpus cores_allowed; /* the first CPU of each allowed core */
     struct trib_machine *out;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tribd/clerk.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct clerk {
 
 static void append(struct list *list, struct clerk_task *task)
 {
+    assert(!list->first == !list->last);
     task->next = NULL;
     *(list->last ? &list->last->next : &list->first) = task;
     list->last = task;
@@ -106,6 +108,7 @@ trib_status_t clerk_start(int wake_fd, struct trib_error *err, struct clerk **ou
 
 void clerk_give(struct clerk *clerk, struct clerk_task *task)
 {
+    assert(task->work && task->done);
     task->worked = false;
     pthread_mutex_lock(&clerk->mutex);
     append(&clerk->queued, task);

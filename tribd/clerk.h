@@ -25,12 +25,12 @@ struct trib_error;
 
 struct clerk_task {
     struct clerk_task *next; /* the clerk's */
-    uint64_t until;          /* not begun later, on the clock of trib_now_ns; 0: at any
+    uint64_t until;          /* latest start, on the clock of trib_now_ns; 0: any
                               * time */
     bool worked;             /* work has been called, as done may want to know */
-    void (*work)(struct clerk_task *task); /* by the clerk's thread */
-    void (*done)(struct clerk_task *task); /* by the server's thread: the task is its
-                                            * again */
+    void (*work)(struct clerk_task *task); /* runs on the clerk's thread */
+    void (*done)(struct clerk_task *task); /* runs on the server's thread, which owns
+                                            * the task again */
 };
 
 /**

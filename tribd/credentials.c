@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tribd/credentials.h"
 
+#include <assert.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,39 +30,41 @@ static trib_status_t find_users(const char *names, uid_t *users, size_t *n_out,
     return TRIB_OK;
 }
 
-trib_status_t who_open(const struct settings *settings, struct trib_error *err,
-                       struct who **out)
+trib_status_t credentials_open(const struct settings *settings, struct trib_error *err,
+                       struct credentials **out)
 {
     uid_t users[USERS_MAX];
     struct trib_auth_opts opts = {
         .method = settings->auth, .key_file = settings->key, .users = users};
-    struct who *who = calloc(1, sizeof(*who));
+    struct credentials *credentials = calloc(1, sizeof(*credentials));
 
     *out = NULL;
-    if (!who)
+    if (!credentials)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
     trib_status_t st = find_users(settings->users, users, &opts.n_users, err);
     if (st == TRIB_OK)
-        st = trib_auth_open(&opts, err, &who->auth);
+        st = trib_auth_open(&opts, err, &credentials->auth);
     if (st != TRIB_OK) {
-        free(who);
+        free(credentials);
         return st;
     }
-    who->held = 1;
-    *out = who;
+    credentials->held = 1;
+    *out = credentials;
     return TRIB_OK;
 }
 
-struct who *who_hold(struct who *who)
+struct credentials *credentials_hold(struct credentials *credentials)
 {
-    who->held++;
-    return who;
+    assert(credentials->held > 0);
+    credentials->held++;
+    return credentials;
 }
 
-void who_drop(struct who *who)
+void credentials_release(struct credentials *credentials)
 {
-    if (!who || --who->held)
+    assert(!credentials || credentials->held > 0);
+    if (!credentials || --credentials->held)
         return;
-    trib_auth_free(who->auth);
-    free(who);
+    trib_auth_free(credentials->auth);
+    free(credentials);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whom tribd takes: its method, key and list of users, which may be changed while it
- * runs. Each connection holds the one by which it began, until it ends. The server's
- * thread alone.
+ * The method, the key and the list of users by which tribd admits jobs. They may change
+ * while it runs: a connection keeps those with which it began. For the server's thread
+ * alone.
  */
 #ifndef TRIBD_CREDENTIALS_H
 #define TRIBD_CREDENTIALS_H
@@ -10,18 +10,19 @@
 #include "agg/protocol/auth.h"
 #include "tribd/tribd_settings.h"
 
-struct who {
+struct credentials {
     struct trib_auth *auth;
     int held;
 };
 
-/** who_open - as the settings have it, held once; errors: TRIB_ERR_CONFIG, in err. */
-trib_status_t who_open(const struct settings *settings, struct trib_error *err,
-                       struct who **out);
+/** credentials_open - read them as the settings say, with one reference; errors:
+ * TRIB_ERR_CONFIG, in err. */
+trib_status_t credentials_open(const struct settings *settings, struct trib_error *err,
+                       struct credentials **out);
 
-struct who *who_hold(struct who *who);
+struct credentials *credentials_hold(struct credentials *credentials);
 
-/** who_drop - NULL is allowed; the last one frees it. */
-void who_drop(struct who *who);
+/** credentials_release - NULL is allowed; the last one frees it. */
+void credentials_release(struct credentials *credentials);
 
 #endif

@@ -108,7 +108,7 @@ static const char *body_of(const char *answer)
     return body + 4;
 }
 
-trib_status_t ask_status(const char *address, struct trib_error *err, char **out)
+trib_status_t ctl_client_status(const char *address, struct trib_error *err, char **out)
 {
     struct talk t = {
         .until = trib_deadline_ms(PATIENCE_MS), .with = address, .err = err};
@@ -137,7 +137,7 @@ trib_status_t ask_status(const char *address, struct trib_error *err, char **out
         *out = strdup(body);
     free(answer);
     if (!body)
-        return trib_fail(err, TRIB_ERR_PEER_LOST, "what answers at %s is no tribd",
+        return trib_fail(err, TRIB_ERR_PEER_LOST, "the server at %s is not a tribd",
                          address);
     return *out ? TRIB_OK
                 : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for an answer");
@@ -167,8 +167,9 @@ static int connect_to(const char *path)
     return -1;
 }
 
-trib_status_t ask_to(const char *path, const char *line, struct trib_error *err,
-                     char *answer, size_t bytes, bool *done_out)
+trib_status_t ctl_client_command(const char *path, const char *line,
+                                 struct trib_error *err, char *answer, size_t bytes,
+                                 bool *done_out)
 {
     struct talk t = {.with = path, .err = err};
     char *text = NULL;
@@ -191,7 +192,8 @@ trib_status_t ask_to(const char *path, const char *line, struct trib_error *err,
         snprintf(answer, bytes, "%.*s", (int)strcspn(strchr(text, ' ') + 1, "\n"),
                  strchr(text, ' ') + 1);
     else
-        st = trib_fail(err, TRIB_ERR_PEER_LOST, "what answers at %s is no tribd", path);
+        st = trib_fail(err, TRIB_ERR_PEER_LOST, "the server at %s is not a tribd",
+                       path);
     free(text);
     return st;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tribd/ctl_server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,21 +17,21 @@
 #include "base/log.h"
 #include "base/time.h"
 
-enum { PATIENCE_MS = 5000 }; /* for a client to say its line */
+enum { PATIENCE_MS = 5000 }; /* the time a client has to send its line */
 
 struct client {
     int fd; /* -1: none */
     uint64_t until;
     size_t n;
-    char line[MANAGE_LINE];
+    char line[CTL_LINE];
 };
 
-struct manage {
-    struct manage_ops ops;
+struct ctl_server {
+    struct ctl_server_ops ops;
     struct sockaddr_un address;
     int listener;
-    struct trib_accept_pause pause; /* of the listener */
-    struct client clients[MANAGE_CLIENTS];
+    struct trib_accept_pause pause; /* pause of the listener */
+    struct client clients[CTL_CLIENTS];
 };
 
 /* Opening -------------------------------------------------------------------------- */
@@ -69,7 +70,7 @@ static trib_status_t remove_stale(const struct sockaddr_un *address,
     return TRIB_OK;
 }
 
-static trib_status_t listen_at(struct manage *m, struct trib_error *err)
+static trib_status_t listen_at(struct ctl_server *m, struct trib_error *err)
 {
     trib_status_t st = remove_stale(&m->address, err);
 
@@ -77,7 +78,8 @@ static trib_status_t listen_at(struct manage *m, struct trib_error *err)
         return st;
     const int fd =
         trib_fd_keep(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    /* Before it has a name: at no moment can another open it. */
+    /* The mode is set before the socket has a name, so that nobody else can open it in
+     * between. */
     if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
         bind(fd, (const struct sockaddr *)&m->address, sizeof(m->address)) != 0) {
         const char *cure = errno == ENOENT ? ": make its folder"
@@ -92,23 +94,23 @@ static trib_status_t listen_at(struct manage *m, struct trib_error *err)
         return st;
     }
     m->listener = fd;
-    if (listen(fd, MANAGE_CLIENTS) != 0)
+    if (listen(fd, CTL_CLIENTS) != 0)
         st = trib_fail(err, TRIB_ERR_CONFIG, "socket: cannot listen at %s: %m",
                        m->address.sun_path);
     return st;
 }
 
-trib_status_t manage_open(const char *path, const struct manage_ops *ops,
-                          struct trib_error *err, struct manage **out)
+trib_status_t ctl_server_open(const char *path, const struct ctl_server_ops *ops,
+                          struct trib_error *err, struct ctl_server **out)
 {
-    struct manage *m = calloc(1, sizeof(*m));
+    struct ctl_server *m = calloc(1, sizeof(*m));
 
     *out = NULL;
     if (!m)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a socket");
     m->ops = *ops;
     m->listener = -1;
-    for (int i = 0; i < MANAGE_CLIENTS; i++)
+    for (int i = 0; i < CTL_CLIENTS; i++)
         m->clients[i].fd = -1;
     m->address.sun_family = AF_UNIX;
     trib_status_t st = TRIB_OK;
@@ -122,7 +124,7 @@ trib_status_t manage_open(const char *path, const struct manage_ops *ops,
     if (st == TRIB_OK)
         st = listen_at(m, err);
     if (st != TRIB_OK) {
-        manage_close(m);
+        ctl_server_close(m);
         return st;
     }
     *out = m;
@@ -135,11 +137,11 @@ static void hang_up(struct client *c)
     c->fd = -1;
 }
 
-void manage_close(struct manage *m)
+void ctl_server_close(struct ctl_server *m)
 {
     if (!m)
         return;
-    for (int i = 0; i < MANAGE_CLIENTS; i++)
+    for (int i = 0; i < CTL_CLIENTS; i++)
         if (m->clients[i].fd >= 0)
             hang_up(&m->clients[i]);
     if (m->listener >= 0) {
@@ -151,22 +153,22 @@ void manage_close(struct manage *m)
 
 /* Serving -------------------------------------------------------------------------- */
 
-static struct client *free_place(struct manage *m)
+static struct client *free_place(struct ctl_server *m)
 {
-    for (int i = 0; i < MANAGE_CLIENTS; i++)
+    for (int i = 0; i < CTL_CLIENTS; i++)
         if (m->clients[i].fd < 0)
             return &m->clients[i];
     return NULL;
 }
 
-int manage_poll(const struct manage *m, struct pollfd *fds)
+int ctl_server_poll(const struct ctl_server *m, struct pollfd *fds)
 {
     int n = 0;
     bool room = false;
 
     if (!m)
         return 0;
-    for (int i = 0; i < MANAGE_CLIENTS; i++) {
+    for (int i = 0; i < CTL_CLIENTS; i++) {
         if (m->clients[i].fd >= 0)
             fds[n++] = (struct pollfd){.fd = m->clients[i].fd, .events = POLLIN};
         else
@@ -177,15 +179,15 @@ int manage_poll(const struct manage *m, struct pollfd *fds)
     return n;
 }
 
-uint64_t manage_due(const struct manage *m)
+uint64_t ctl_server_due(const struct ctl_server *m)
 {
     return m && trib_accept_paused(&m->pause) ? m->pause.until : UINT64_MAX;
 }
 
 /* A line is there: do it, and say so. The answer fits any socket's buffer. */
-static void act(const struct manage *m, struct client *c)
+static void act(const struct ctl_server *m, struct client *c)
 {
-    char say[MANAGE_LINE] = "", answer[MANAGE_LINE + 16];
+    char say[CTL_LINE] = "", answer[CTL_LINE + 16];
     char *what = strchr(c->line, ' ');
 
     if (what)
@@ -193,7 +195,7 @@ static void act(const struct manage *m, struct client *c)
     struct ucred by = {.uid = UINT32_MAX};
     socklen_t bytes = sizeof(by);
     (void)getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &by, &bytes);
-    const struct manage_request request = {.verb = c->line,
+    const struct ctl_request request = {.verb = c->line,
                                            .what = what ? what : "",
                                            .uid = by.uid,
                                            .pid = (uint32_t)by.pid};
@@ -204,8 +206,9 @@ static void act(const struct manage *m, struct client *c)
     hang_up(c);
 }
 
-static void step(const struct manage *m, struct client *c)
+static void step(const struct ctl_server *m, struct client *c)
 {
+    assert(c->n < sizeof(c->line));
     const ssize_t n =
         recv(c->fd, c->line + c->n, sizeof(c->line) - 1 - c->n, MSG_DONTWAIT);
 
@@ -229,7 +232,7 @@ static void step(const struct manage *m, struct client *c)
     }
 }
 
-static void say_full(struct manage *m, int error)
+static void say_full(struct ctl_server *m, int error)
 {
     if (trib_accept_failed(&m->pause, error))
         trib_log(m->ops.log, TRIB_LOG_WARN, "tribd",
@@ -238,7 +241,7 @@ static void say_full(struct manage *m, int error)
                  TRIB_ACCEPT_PAUSE_MS);
 }
 
-void manage_step(struct manage *m)
+void ctl_server_step(struct ctl_server *m)
 {
     struct client *c;
 
@@ -254,7 +257,7 @@ void manage_step(struct manage *m)
         c->n = 0;
         c->until = trib_deadline_ms(PATIENCE_MS);
     }
-    for (int i = 0; i < MANAGE_CLIENTS; i++)
+    for (int i = 0; i < CTL_CLIENTS; i++)
         if (m->clients[i].fd >= 0)
             step(m, &m->clients[i]);
 }

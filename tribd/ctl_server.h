@@ -18,53 +18,54 @@
 
 #include <tributary/status.h>
 
-struct manage;
+struct ctl_server;
 struct trib_error;
 struct trib_log;
 
 enum {
-    MANAGE_CLIENTS = 4, /* at a time; others wait */
-    MANAGE_FDS = MANAGE_CLIENTS + 1,
-    MANAGE_LINE = 256, /* bytes of a line, with its NUL */
+    CTL_CLIENTS = 4, /* at a time; others wait */
+    CTL_FDS = CTL_CLIENTS + 1,
+    CTL_LINE = 256, /* bytes of a line, with its NUL */
 };
 
-/* What is wanted, and by whom, as the kernel says. */
-struct manage_request {
+/* A command, and its sender as the kernel reports it. */
+struct ctl_request {
     const char *verb;
     const char *what; /* "" where there is nothing behind the verb */
     uint32_t uid;
     uint32_t pid;
 };
 
-/* What is to be done by one who is asked. */
-struct manage_ops {
+/* The server's function that carries a command out. */
+struct ctl_server_ops {
     /* false: it cannot be; a sentence in either case. */
-    bool (*act)(void *arg, const struct manage_request *request, char *say,
+    bool (*act)(void *arg, const struct ctl_request *request, char *say,
                 size_t bytes);
     void *arg;
     const struct trib_log *log;
 };
 
 /**
- * manage_open - listen at `path`, mode 0600.
+ * ctl_server_open - listen at `path`, mode 0600.
  *
  * A socket that a tribd has left there, which nobody listens at, is replaced.
  * errors   TRIB_ERR_CONFIG, with a sentence; TRIB_ERR_NO_MEMORY
  */
-trib_status_t manage_open(const char *path, const struct manage_ops *ops,
-                          struct trib_error *err, struct manage **out);
+trib_status_t ctl_server_open(const char *path, const struct ctl_server_ops *ops,
+                          struct trib_error *err, struct ctl_server **out);
 
-/** manage_close - and remove the socket. NULL is allowed. */
-void manage_close(struct manage *m);
+/** ctl_server_close - close all, and remove the socket. NULL is allowed. */
+void ctl_server_close(struct ctl_server *m);
 
-/** manage_poll - what to wait for: at most MANAGE_FDS are filled, and counted. */
-int manage_poll(const struct manage *m, struct pollfd *fds);
+/** ctl_server_poll - fill in the descriptors to wait for, at most CTL_FDS; returns
+ * their number. */
+int ctl_server_poll(const struct ctl_server *m, struct pollfd *fds);
 
-/** manage_due - when manage_step wants to be called, without an event; UINT64_MAX:
- * never. */
-uint64_t manage_due(const struct manage *m);
+/** ctl_server_due - when ctl_server_step wants to be called, without an event;
+ * UINT64_MAX: never. */
+uint64_t ctl_server_due(const struct ctl_server *m);
 
-/** manage_step - take what is there, and answer. */
-void manage_step(struct manage *m);
+/** ctl_server_step - take what is there, and answer. */
+void ctl_server_step(struct ctl_server *m);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How connections come in, so that strangers do not keep jobs out.
+ * Accepts connections so that strangers do not keep jobs out.
  *
  * A stranger is a connection that has not proved who it is. There may be STRANGERS_MAX
  * of them: the next one takes the place of the oldest among those of the address that
@@ -9,6 +9,7 @@
  * STRANGER_MS, which is many times what a proof takes. A job that proves who it is has
  * its place from then on.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,8 +29,8 @@
 enum {
     STRANGERS_OF_SOURCE = 64,
     STRANGER_MS = 500,
-    ACCEPTS_AT_ONCE = 128, /* of a listener in a pass: between two, what they say is
-                            * heard */
+    ACCEPTS_AT_ONCE = 128, /* number accepted from a listener in one pass; clients are
+                            * heard between two passes */
     CROWDS = 1024,
     SAY_AT_ONCE = 20, /* lines of the log about strangers, and one more each so often */
     SAY_MS = 500,
@@ -46,8 +47,8 @@ static bool is_idle(const struct client *c)
     return c->session && c->proven && !c->asked;
 }
 
-/* Of an IPv6 network all addresses are one: a host chooses the lower half of its own as
- * it likes. */
+/* All addresses of an IPv6 network count as one: a host chooses the lower half of its
+ * own freely. */
 static uint64_t source_of(const struct server *s, const struct sockaddr_storage *from)
 {
     uint8_t bytes[sizeof(s->seed) + sizeof(struct in6_addr)] = {0};
@@ -59,7 +60,8 @@ static uint64_t source_of(const struct server *s, const struct sockaddr_storage 
                sizeof(struct in_addr));
     } else if (from->ss_family == AF_INET6) {
         const struct in6_addr *a = &((const struct sockaddr_in6 *)from)->sin6_addr;
-        if (IN6_IS_ADDR_V4MAPPED(a)) /* as it comes to a listener of both */
+        if (IN6_IS_ADDR_V4MAPPED(a)) /* an IPv4 client of a listener for both
+                                      * families */
             memcpy(at, a->s6_addr + 12, sizeof(struct in_addr));
         else
             memcpy(at, a->s6_addr, 8);
@@ -84,11 +86,12 @@ static int oldest_of(const struct server *s, uint64_t source, int *n_out)
     return oldest;
 }
 
-/* Who gives up a place first: of the largest crowd of strangers the oldest, else the
- * oldest of those who ask for nothing; -1: all others have jobs. */
+/* The client that gives up its place first: the oldest of the largest crowd of
+ * strangers, else the oldest client that asks for nothing; -1: all others have jobs. */
 static int first_to_leave(const struct server *s)
 {
-    uint16_t crowds[CROWDS] = {0}; /* by a digest with a seed: few sources share one */
+    uint16_t crowds[CROWDS] = {0}; /* counts by a seeded digest, so that few sources
+                                    * share one */
     int best = -1, idle = -1;
 
     for (int i = 0; i < s->n_clients; i++)
@@ -117,7 +120,8 @@ void door_say_end(struct server *s, struct client *c)
     if (!c->proven) {
         server_event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
         s->strangers_left++;
-        if (!trib_pace_take(&s->said_until_ns, trib_now_ns(), each_ns, SAY_AT_ONCE))
+        if (!trib_token_bucket_take(&s->said_until_ns, trib_now_ns(), each_ns,
+                                    SAY_AT_ONCE))
             return;
         if (s->strangers_left > 1)
             snprintf(others, sizeof(others),
@@ -145,8 +149,8 @@ static void send_away(struct server *s, int i)
     server_free_client(s, i);
 }
 
-/* For one more of a source; false: all places are taken by jobs. */
-static bool make_room(struct server *s, uint64_t source)
+/* Makes a place for one more connection; false if jobs hold all places. */
+static bool make_place(struct server *s, uint64_t source)
 {
     const uint64_t now_ns = trib_now_ns();
     int n_own, n_strangers = 0;
@@ -165,11 +169,11 @@ static bool make_room(struct server *s, uint64_t source)
     return s->n_clients < s->n_clients_max;
 }
 
-static void take(struct server *s, int fd, const struct sockaddr_storage *from)
+static void add_client(struct server *s, int fd, const struct sockaddr_storage *from)
 {
     static const unsigned unheard = UNHEARD_MS;
     const uint64_t source = source_of(s, from);
-    const bool fits = make_room(s, source);
+    const bool fits = make_place(s, source);
     struct client *c = calloc(1, sizeof(*c));
 
     if (!c) {
@@ -179,7 +183,7 @@ static void take(struct server *s, int fd, const struct sockaddr_storage *from)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard, sizeof(unheard));
     const struct trib_session_opts opts = {.fd = fd,
                                            .role = TRIB_CONTROL_AGGREGATOR,
-                                           .auth = s->who->auth,
+                                           .auth = s->credentials->auth,
                                            .peer = "a job",
                                            .handshake_ms = HANDSHAKE_MS,
                                            .lends = true,
@@ -199,7 +203,8 @@ static void take(struct server *s, int fd, const struct sockaddr_storage *from)
     }
     c->source = source;
     c->came_ns = trib_now_ns();
-    c->who = who_hold(s->who);
+    c->credentials = credentials_hold(s->credentials);
+    assert(s->n_clients < s->n_clients_max);
     s->clients[s->n_clients++] = c;
 }
 
@@ -240,7 +245,7 @@ void door_answer(struct server *s, int listener)
         const int fd = trib_fd_keep(accept4(listener, (struct sockaddr *)&from, &bytes,
                                             SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd >= 0)
-            take(s, fd, &from);
+            add_client(s, fd, &from);
         else if (errno == EAGAIN || !find_descriptor(s, listener, errno))
             break;
     }

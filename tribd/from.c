@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a client's connection comes from, for the log. */
+/* The address of a client's connection, for the log. */
 #include <netdb.h>
 #include <stdio.h>
 #include <sys/socket.h>

@@ -18,7 +18,7 @@ enum health_state { HEALTH_OPENING, HEALTH_READY, HEALTH_DRAINING };
 struct health {
     _Atomic int state; /* enum health_state */
     _Atomic uint64_t turned_ns; /* the last pass of the control thread; 0: none yet */
-    _Atomic uint64_t busy_ns;   /* in passes, without what it slept */
+    _Atomic uint64_t busy_ns;   /* time spent in passes, without sleep */
     _Atomic uint64_t passes;
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What sessions of clients ask munged and the database of users: tasks of the clerk, so
- * that a munged that is stopped keeps nobody but those who come by it.
+ * Questions of sessions to munged and to the database of users. They are tasks of the
+ * clerk, so that a munged that hangs delays only the clients that use it.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "tribd/server_parts.h"
@@ -11,7 +12,7 @@ struct inquiry {
     struct clerk_task task; /* first: the clerk hands it back */
     struct client *client;  /* NULL: it is gone */
     struct trib_question *question;
-    struct who *who; /* held: the question uses its auth */
+    struct credentials *credentials; /* held: the question uses its auth */
 };
 
 static void work(struct clerk_task *task)
@@ -25,6 +26,7 @@ static void done(struct clerk_task *task)
 {
     struct inquiry *q = (struct inquiry *)task;
 
+    assert(!q->client || q->client->inquiry == q);
     if (q->client)
         q->client->inquiry = NULL;
     if (q->client && task->worked) {
@@ -34,7 +36,7 @@ static void done(struct clerk_task *task)
     } else {
         trib_question_free(q->question);
     }
-    who_drop(q->who);
+    credentials_release(q->credentials);
     free(q);
 }
 
@@ -50,11 +52,12 @@ trib_status_t inquiry_begin(struct server *s, struct client *c)
         return trib_session_end(c->session, TRIB_ERR_NO_MEMORY,
                                 "no memory for a credential");
     }
+    assert(!c->inquiry); /* a session has one question at a time */
     q->task = (struct clerk_task){
         .until = trib_session_due(c->session), .work = work, .done = done};
     q->client = c;
     q->question = question;
-    q->who = who_hold(c->who);
+    q->credentials = credentials_hold(c->credentials);
     c->inquiry = q;
     clerk_give(s->clerk, &q->task);
     return TRIB_INPROGRESS;

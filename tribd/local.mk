@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += tribd/tribd
 tribd_tribd_SOURCES = \
+	tribd/admit.c \
 	tribd/clerk.c tribd/clerk.h \
 	tribd/doors.c \
 	tribd/inquiries.c \
@@ -8,7 +9,8 @@ tribd_tribd_SOURCES = \
 	tribd/health.c tribd/health.h \
 	tribd/worker.c tribd/worker.h \
 	tribd/ctl_server.c tribd/ctl_server.h \
-	tribd/node.c tribd/node.h \
+	tribd/aggregator.c tribd/aggregator.h \
+	tribd/job_settings.c tribd/job_settings.h \
 	tribd/orders.c \
 	tribd/quotas.c tribd/quotas.h \
 	tribd/ready.c \
@@ -18,7 +20,7 @@ tribd_tribd_SOURCES = \
 	tribd/tribd_settings.c tribd/tribd_settings.def tribd/tribd_settings.h \
 	tribd/systemd.c tribd/systemd.h \
 	tribd/tribd.c \
-	tribd/node_metrics.c tribd/node_metrics.h \
+	tribd/aggregator_metrics.c tribd/aggregator_metrics.h \
 	tribd/watchdog.c tribd/watchdog.h \
 	tribd/credentials.c tribd/credentials.h \
 	tools/tool.c tools/tool.h

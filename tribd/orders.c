@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tribctl wants done: kick a job, drain the service. */
+/* The commands of tribctl: kick a job, drain the service. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,11 +37,11 @@ static struct client *named(struct server *s, const char *what, char *say, size_
 }
 
 /* "JOB", or "JOB WHY": names of jobs have no blanks. */
-static bool kick(struct server *s, const struct manage_request *request, char *say,
+static bool kick(struct server *s, const struct ctl_request *request, char *say,
                  size_t bytes)
 {
     const char *what = request->what;
-    char name[MANAGE_LINE], text[MANAGE_LINE + 80];
+    char name[CTL_LINE], text[CTL_LINE + 80];
     const size_t n = strcspn(what, " ");
     const char *why = what + n + strspn(what + n, " ");
 
@@ -63,7 +63,7 @@ static bool kick(struct server *s, const struct manage_request *request, char *s
     return true;
 }
 
-bool server_manage(void *arg, const struct manage_request *request, char *say,
+bool server_control(void *arg, const struct ctl_request *request, char *say,
                    size_t bytes)
 {
     struct server *s = arg;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What users and jobs may have of a service: the weights and limits among its
- * settings. */
+/* The weights and limits of users and jobs, read from the settings. */
 #ifndef TRIBD_QUOTAS_H
 #define TRIBD_QUOTAS_H
 
@@ -16,7 +15,7 @@ struct quota_user {
 
 struct quotas {
     struct trib_jobs_limits user, job;
-    struct trib_jobs_limits unnamed; /* of all who come by a method that names no
+    struct trib_jobs_limits unnamed; /* limits of all who come by a method that names no
                                       * users */
     struct quota_user users[QUOTAS_USERS_MAX];
     int n_users;
@@ -26,7 +25,8 @@ struct quotas {
 trib_status_t quotas_read(const struct settings *settings, struct trib_error *err,
                           struct quotas *out);
 
-/** quotas_apply - in place of what held before, for all that is asked from now on. */
+/** quotas_apply - replace the limits of the table; jobs that ask later are measured by
+ * them. */
 void quotas_apply(const struct quotas *quotas, struct trib_jobs *jobs);
 
 #endif

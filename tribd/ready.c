@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which clients have anything to say: a set of epoll, so that the others are not read
- * in vain. */
+/* An epoll set of the clients, so that only those that have sent something are read. */
 #include <errno.h>
 #include <sys/epoll.h>
 

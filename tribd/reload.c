@@ -3,6 +3,7 @@
  * SIGHUP: the settings are read again. What names users and asks munged is the clerk's:
  * jobs go on meanwhile, by the settings as they were.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -16,7 +17,7 @@ struct reload {
     struct quotas quotas;
     trib_status_t status;
     struct trib_error err;
-    struct who *who;
+    struct credentials *credentials;
 };
 
 static void end(struct server *s, const char *why)
@@ -25,14 +26,14 @@ static void end(struct server *s, const char *why)
         trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are as before: %s",
                  why);
     if (s->reload)
-        who_drop(s->reload->who);
+        credentials_release(s->reload->credentials);
     free(s->reload);
     s->reload = NULL;
     if (!s->draining)
         systemd_notify("READY=1");
 }
 
-/* What can change, does, for those who come from now on. */
+/* Changes what can change while tribd runs, for clients that come later. */
 static void apply(struct server *s, struct reload *r)
 {
     char kept[256];
@@ -41,9 +42,9 @@ static void apply(struct server *s, struct reload *r)
     server_publish(s); /* weights, to those that run */
     settings_renew(&s->settings, &r->settings, kept, sizeof(kept));
     (void)settings_level(&s->settings, &s->log.level);
-    who_drop(s->who);
-    s->who = r->who;
-    r->who = NULL;
+    credentials_release(s->credentials);
+    s->credentials = r->credentials;
+    r->credentials = NULL;
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
     server_warn(s);
     if (kept[0])
@@ -55,7 +56,7 @@ static void work(struct clerk_task *task)
 {
     struct reload *r = (struct reload *)task;
 
-    r->status = who_open(&r->settings, &r->err, &r->who);
+    r->status = credentials_open(&r->settings, &r->err, &r->credentials);
 }
 
 static void done(struct clerk_task *task)
@@ -64,6 +65,7 @@ static void done(struct clerk_task *task)
     struct server *s = r->server;
     const bool again = s->reload_again != NULL;
 
+    assert(s->reload == r);
     if (task->worked && !s->draining && r->status == TRIB_OK)
         apply(s, r);
     end(s, task->worked && !s->draining && r->status != TRIB_OK
@@ -80,7 +82,7 @@ void reload_begin(struct server *s, const struct server_ear *ear)
 
     s->reload_again = s->reload ? ear : NULL;
     if (s->reload)
-        return; /* what its file says now is read once the clerk is back */
+        return; /* the file is read again when the clerk is back */
     systemd_reloading();
     s->reload = r = calloc(1, sizeof(*r));
     if (!r) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tribd/server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -11,8 +12,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/digest.h"
-#include "base/token_bucket.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "tribd/server_parts.h"
@@ -29,12 +28,13 @@ void server_publish(struct server *s)
 {
     (void)trib_metrics_publish(s->metrics, s->jobs, trib_now_ns());
     for (int i = 0; i < s->n_clients; i++)
-        if (s->clients[i]->node && s->clients[i]->job)
-            node_weigh(s->clients[i]->node,
+        if (s->clients[i]->aggregator && s->clients[i]->job)
+            aggregator_set_weight(s->clients[i]->aggregator,
                        trib_jobs_weight(s->jobs, s->clients[i]->job));
 }
 
-/* The end of the conversation; the node, if any, ends, and then the client is gone. */
+/* The end of the conversation; the aggregator, if any, ends, and then the client is
+ * gone. */
 void server_hang_up_saying(struct server *s, struct client *c, const char *say)
 {
     inquiry_abandon(s, c);
@@ -46,8 +46,8 @@ void server_hang_up_saying(struct server *s, struct client *c, const char *say)
         trib_metrics_reason_mt(s->metrics,
                                c->lost ? c->lost : TRIB_LOST_FOR_CONNECTION);
     c->left = true;
-    if (c->node)
-        node_end(c->node, say);
+    if (c->aggregator)
+        aggregator_end(c->aggregator, say);
     if (!c->job)
         return;
     (void)trib_jobs_end(s->jobs, trib_now_ns(), c->job,
@@ -60,217 +60,17 @@ void server_hang_up(struct server *s, struct client *c)
     server_hang_up_saying(s, c, NULL);
 }
 
-static void refuse(struct server *s, struct client *c, enum trib_service_reason reason,
-                   const char *why)
-{
-    struct trib_control m = {.kind = TRIB_CONTROL_REFUSED};
-
-    trib_metrics_reason_mt(s->metrics, reason);
-    c->left = true;
-    snprintf(m.said.text, sizeof(m.said.text), "%s", why);
-    /* This thread waits for nobody: a job that reads what is sent to it has room for
-     * this. */
-    (void)trib_session_send(c->session, &m);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s (from %s)",
-             c->join.job, why, server_from(c));
-    server_hang_up(s, c);
-}
-
-static void admit(struct server *s, struct client *c, uint32_t slots)
-{
-    const struct trib_control m = {
-        .kind = TRIB_CONTROL_ADMITTED,
-        .admitted = {.slots = slots, .bytes = c->join.bytes}};
-    const struct trib_auth_peer peer = trib_session_peer(c->session);
-    const struct node_opts opts = {.join = &c->join,
-                                   .lane = lane_idlest(s->lanes, s->n_lanes),
-                                   .wake_fd = s->wake_fd,
-                                   .log = &s->log,
-                                   .transports = s->settings.transports,
-                                   .user = peer.has_user ? &peer.uid : NULL,
-                                   .net = s->net,
-                                   .plan_memory =
-                                       server_memory(&s->settings) / PLAN_SHARE,
-                                   .ledger = &c->ledger};
-    struct trib_error err = {0};
-
-    trib_jobs_ledger(s->jobs, c->job, &c->ledger);
-    const trib_status_t st = node_open(&opts, &err, &c->node);
-    if (st != TRIB_OK) {
-        const bool host = st == TRIB_ERR_NO_MEMORY || st == TRIB_ERR_SYSTEM;
-        refuse(s, c, host ? TRIB_REFUSED_FOR_MEMORY : TRIB_REFUSED_FOR_INVALID,
-               trib_error_text(&err));
-        return;
-    }
-    node_watch(c->node, s->metrics, c->job);
-    server_event(s, TRIB_SERVICE_COUNTS_ADMITTED);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %u rank%s, %u slot%s (from %s)",
-             c->join.job, c->join.ranks, c->join.ranks == 1 ? "" : "s", slots,
-             slots == 1 ? "" : "s", server_from(c));
-    if (trib_session_send(c->session, &m) != TRIB_OK)
-        server_hang_up(s, c);
-}
-
-static struct client *client_of(struct server *s, uint64_t job)
-{
-    for (int i = 0; i < s->n_clients; i++)
-        if (s->clients[i]->job == job && s->clients[i]->session)
-            return s->clients[i];
-    return NULL;
-}
-
-static void answer(struct server *s, struct client *c, const struct trib_job_answer *a)
-{
-    static const enum trib_service_reason reasons[] = {
-        [TRIB_JOB_BY_LIMIT] = TRIB_REFUSED_FOR_LIMIT,
-        [TRIB_JOB_BY_QUEUE] = TRIB_REFUSED_FOR_QUEUE,
-        [TRIB_JOB_BY_WAIT] = TRIB_REFUSED_FOR_WAIT,
-        [TRIB_JOB_BY_DRAIN] = TRIB_REFUSED_FOR_DRAINING,
-    };
-    struct trib_control m = {.kind = TRIB_CONTROL_QUEUED,
-                             .queued.position = a->position};
-
-    switch (a->verdict) {
-    case TRIB_JOB_ADMIT:
-        admit(s, c, a->slots);
-        break;
-    case TRIB_JOB_REFUSE:
-        c->job = 0;
-        refuse(s, c, reasons[a->cause], a->text);
-        break;
-    case TRIB_JOB_QUEUE:
-        server_event(s, TRIB_SERVICE_COUNTS_QUEUED);
-        snprintf(m.queued.text, sizeof(m.queued.text), "%s", a->text);
-        if (trib_session_send(c->session, &m) != TRIB_OK)
-            server_hang_up(s, c);
-        break;
-    case TRIB_JOB_FREED:
-        break;
-    }
-}
-
-/* What time has brought to those who wait; false: nothing. */
-static bool settle(struct server *s)
-{
-    struct trib_job_answer a;
-    bool changed = false;
-
-    while (trib_jobs_next(s->jobs, trib_now_ns(), &a)) {
-        struct client *c = client_of(s, a.id);
-        if (c)
-            answer(s, c, &a);
-        changed = true;
-    }
-    return changed;
-}
-
-static void name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
-{
-    const struct trib_auth_peer peer = trib_session_peer(c->session);
-
-    snprintf(out, TRIB_JOB_NAME_BYTES, "%s",
-             peer.has_user ? peer.user : trib_auth_name(peer.method));
-}
-
-/* Its tree lies in the frame, and is read when it is admitted. */
-static bool keep_join(struct client *c, const struct trib_control_join *join)
-{
-    c->join = *join;
-    c->tree = malloc(join->tree.n + 1);
-    if (c->tree && join->tree.n > 0)
-        memcpy(c->tree, join->tree.at, join->tree.n);
-    c->join.tree.at = c->tree;
-    return c->tree;
-}
-
-/* The answer may be to wait. */
-static void request(struct server *s, struct client *c)
-{
-    char user[TRIB_JOB_NAME_BYTES];
-    const struct trib_control_join *j = &c->join;
-    struct trib_job_answer a;
-
-    name_user(c, user);
-    const struct trib_job_request request = {
-        .name = j->job,
-        .user = user,
-        .weight = j->weight ? j->weight : 1,
-        .ranks = j->ranks,
-        .slots = j->slots,
-        .slot_bytes = j->slots ? j->bytes / j->slots : 0,
-        .rank_bytes = NODE_RANK_BYTES,
-        .wait_ns = (uint64_t)j->deadline_ms * 1000000};
-    (void)settle(s); /* a publish follows */
-    trib_jobs_ask(s->jobs, trib_now_ns(), &request, &a);
-    c->job = a.id;
-    answer(s, c, &a);
-    server_publish(s);
-}
-
-static const uint64_t join_ns = (uint64_t)JOIN_MS * 1000000;
-
-/* Users of one hash share their turns. */
-static uint64_t *turns_of(struct server *s, const struct client *c)
-{
-    char user[TRIB_JOB_NAME_BYTES];
-
-    name_user(c, user);
-    return &s->join_paid_ns[trib_digest(user, strlen(user)) % JOIN_USERS];
-}
-
-static void ask(struct server *s, struct client *c,
-                const struct trib_control_join *join)
-{
-    if (c->asked) {
-        c->lost = TRIB_LOST_FOR_PROTOCOL;
-        (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "a second JOIN");
-        server_hang_up(s, c);
-        return;
-    }
-    struct trib_error err = {0};
-    c->asked = true;
-    if (!keep_join(c, join)) {
-        refuse(s, c, TRIB_REFUSED_FOR_MEMORY, "no memory for a job");
-        return;
-    }
-    if (!node_takes(join->settings, s->settings.transports, &err)) {
-        refuse(s, c, TRIB_REFUSED_FOR_INVALID, trib_error_text(&err));
-        return;
-    }
-    c->asked_ns = trib_now_ns();
-    c->turns = turns_of(s, c);
-}
-
-/* The JOINs whose turn it is, the oldest first. */
-static void let_in(struct server *s)
-{
-    const uint64_t now_ns = trib_now_ns();
-    struct client *oldest;
-
-    do {
-        oldest = NULL;
-        for (int i = 0; i < s->n_clients; i++) {
-            struct client *c = s->clients[i];
-            if (c->session && c->asked_ns && now_ns - *c->turns >= join_ns &&
-                (!oldest || c->asked_ns < oldest->asked_ns))
-                oldest = c;
-        }
-        if (oldest && trib_pace_take(oldest->turns, now_ns, join_ns, JOINS_AT_ONCE)) {
-            oldest->asked_ns = 0;
-            request(s, oldest);
-        }
-    } while (oldest);
-}
-
-/* Also where there is no room for it: then the connection has ended, which says so. */
+/* Hands a plan to the aggregator. If there is no room for it, ends the connection,
+ * which says so. */
 static bool announce(struct server *s, struct client *c,
                      const struct trib_control_plan *plan)
 {
-    const trib_status_t st = node_announce(c->node, plan->number, plan->text);
+    const trib_status_t st =
+        aggregator_announce(c->aggregator, plan->number, plan->text);
 
     if (st == TRIB_ERR_NO_RESOURCE)
         (void)trib_session_end(c->session, st, "%d plans wait here already",
-                               NODE_WAITING_MAX);
+                               AGGREGATOR_PLANS_WAITING_MAX);
     if (st == TRIB_ERR_NO_RESOURCE) {
         c->lost = TRIB_LOST_FOR_PROTOCOL;
         server_hang_up(s, c);
@@ -284,14 +84,14 @@ static void take_message(struct server *s, struct client *c,
     c->proven = true;
     switch (m->kind) {
     case TRIB_CONTROL_JOIN:
-        ask(s, c, &m->join);
+        admit_join(s, c, &m->join);
         return;
     case TRIB_CONTROL_BLOBS:
-        if (c->node && node_give(c->node, &m->blobs))
+        if (c->aggregator && aggregator_put_blobs(c->aggregator, &m->blobs))
             return;
         break;
     case TRIB_CONTROL_PLAN:
-        if (c->node && announce(s, c, &m->plan))
+        if (c->aggregator && announce(s, c, &m->plan))
             return;
         break;
     case TRIB_CONTROL_GOODBYE:
@@ -344,9 +144,9 @@ static void step_client(struct server *s, struct client *c)
     server_hang_up(s, c);
 }
 
-/* Has anything come for it, or time? Who is held is looked at when its lane has caught
- * up. */
-static void look_at(struct server *s, struct client *c, uint64_t now_ns)
+/* Has anything come for it, or time? Who is held is looked at when its worker has
+ * caught up. */
+static void step_if_due(struct server *s, struct client *c, uint64_t now_ns)
 {
     const bool due = c->ready || c->more || now_ns >= trib_session_due(c->session) ||
                      (c->ask_by && now_ns >= c->ask_by);
@@ -358,13 +158,13 @@ static void look_at(struct server *s, struct client *c, uint64_t now_ns)
         c->more |= due;
 }
 
-/* Its node lives no more. */
+/* Its aggregator lives no more. */
 static void free_slots(struct server *s, struct client *c)
 {
     if (!c->job || c->freed)
         return;
     c->freed = true;
-    (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
+    (void)trib_jobs_remove(s->jobs, trib_now_ns(), c->job);
     server_publish(s);
 }
 
@@ -374,9 +174,10 @@ static void lend_slots(struct server *s, struct client *c)
 {
     const uint64_t lend_ns = (uint64_t)s->settings.lend_s * 1000000000;
     const uint64_t moved_ns =
-        atomic_load_explicit(&c->node->moved_ns, memory_order_relaxed);
+        atomic_load_explicit(&c->aggregator->moved_ns, memory_order_relaxed);
     const uint64_t now_ns = trib_now_ns();
-    const bool idle = lend_ns && atomic_load(&c->node->state) == NODE_SERVES &&
+    const bool idle = lend_ns &&
+                      atomic_load(&c->aggregator->state) == AGGREGATOR_RUNS &&
                       moved_ns && now_ns > moved_ns && now_ns - moved_ns >= lend_ns;
 
     if (idle == c->lends)
@@ -389,34 +190,34 @@ static void lend_slots(struct server *s, struct client *c)
     server_publish(s);
 }
 
-static void step_node(struct server *s, struct client *c)
+static void step_aggregator(struct server *s, struct client *c)
 {
-    uint8_t room[TRIB_CONTROL_BLOB_MAX];
+    uint8_t blob[TRIB_CONTROL_BLOB_MAX];
     struct trib_control m;
 
-    if (c->session && node_sent(c->node, &m, room, sizeof(room)) &&
+    if (c->session && aggregator_get_blob(c->aggregator, &m, blob, sizeof(blob)) &&
         trib_session_send(c->session, &m) != TRIB_OK)
         server_hang_up(s, c);
-    const int state = atomic_load(&c->node->state);
-    const bool told = s->draining && state == NODE_GONE;
-    if (told && c->node->why[0] && !c->said) { /* its job may have left by now: it was
-                                                * told, too */
+    const int state = atomic_load(&c->aggregator->state);
+    const bool told = s->draining && state == AGGREGATOR_GONE;
+    if (told && c->aggregator->why[0] && !c->said) { /* its job may have left by now: it
+                                                * was told, too */
         trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s", c->join.job,
-                 c->node->why);
+                 c->aggregator->why);
         c->said = true;
     }
-    if (!c->session || (state != NODE_FAILED && state != NODE_GONE))
+    if (!c->session || (state != AGGREGATOR_FAILED && state != AGGREGATOR_GONE))
         return;
-    if (state == NODE_GONE)
+    if (state == AGGREGATOR_GONE)
         free_slots(s, c); /* they do not wait for a goodbye */
     if (!c->over_by)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
     if (told || trib_deadline_passed(c->over_by)) {
         if (!told)
             trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s (from %s)",
-                     c->join.job, c->node->why, server_from(c));
+                     c->join.job, c->aggregator->why, server_from(c));
         c->said = true;
-        (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->node->why);
+        (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", c->aggregator->why);
         c->lost = TRIB_LOST_FOR_FAILED;
         server_hang_up(s, c);
     }
@@ -424,14 +225,15 @@ static void step_node(struct server *s, struct client *c)
 
 static bool is_gone(const struct client *c)
 {
-    return !c->session && (!c->node || atomic_load(&c->node->state) == NODE_GONE);
+    return !c->session &&
+           (!c->aggregator || atomic_load(&c->aggregator->state) == AGGREGATOR_GONE);
 }
 
-/* A job whose node has failed may leave before that is said to it: so it is said
+/* A job whose aggregator has failed may leave before that is said to it: so it is said
  * here. */
 static void say_gone(struct server *s, struct client *c)
 {
-    const char *why = c->node && !c->said ? c->node->why : "";
+    const char *why = c->aggregator && !c->said ? c->aggregator->why : "";
 
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone (from %s)%s%s",
              c->join.job, server_from(c), why[0] ? ": " : "", why);
@@ -439,18 +241,18 @@ static void say_gone(struct server *s, struct client *c)
 
 void server_free_client(struct server *s, int i)
 {
+    assert(i >= 0 && i < s->n_clients);
     struct client *c = s->clients[i];
-
     if (c->join.job[0])
         say_gone(s, c);
     inquiry_abandon(s, c);
     trib_session_free(c->session);
-    if (c->node)
-        node_free(c->node);
-    who_drop(c->who);
+    if (c->aggregator)
+        aggregator_free(c->aggregator);
+    credentials_release(c->credentials);
     free(c->tree);
     if (c->job && !c->freed)
-        (void)trib_jobs_leave(s->jobs, trib_now_ns(), c->job);
+        (void)trib_jobs_remove(s->jobs, trib_now_ns(), c->job);
     free(c);
     s->clients[i] = s->clients[--s->n_clients];
 }
@@ -461,16 +263,16 @@ static void sweep_clients(struct server *s)
 
     for (int i = 0; i < s->n_clients; i++) {
         struct client *c = s->clients[i];
-        if (c->node)
-            step_node(s, c);
-        if (c->node && c->session)
+        if (c->aggregator)
+            step_aggregator(s, c);
+        if (c->aggregator && c->session)
             lend_slots(s, c);
         if (!is_gone(c))
             continue;
         changed |= c->job != 0;
         server_free_client(s, i--);
     }
-    changed |= settle(s);
+    changed |= admit_waiting(s);
     if (changed)
         server_publish(s);
 }
@@ -491,14 +293,14 @@ void server_drain(struct server *s, uint32_t uid, uint32_t pid)
         close(s->listeners[i]);
     s->n_listeners = 0;
     for (int i = 0; i < s->n_clients; i++) {
-        if (s->clients[i]->node)
-            node_drain(s->clients[i]->node);
+        if (s->clients[i]->aggregator)
+            aggregator_drain(s->clients[i]->aggregator);
         else
             server_hang_up(s, s->clients[i]);
     }
 }
 
-static void hear(struct server *s, const struct server_ear *ear)
+static void read_signals(struct server *s, const struct server_ear *ear)
 {
     struct signalfd_siginfo info;
 
@@ -533,8 +335,8 @@ static int wait_ms(const struct server *s)
         due = s->pause.until;
     if (s->blind && due > trib_deadline_ms(BLIND_MS))
         due = trib_deadline_ms(BLIND_MS);
-    if (manage_due(s->manage) < due)
-        due = manage_due(s->manage);
+    if (ctl_server_due(s->ctl) < due)
+        due = ctl_server_due(s->ctl);
     if (watchdog_due(&s->watchdog) < due)
         due = watchdog_due(&s->watchdog);
     if (s->draining && !s->drained && s->drain_until < due)
@@ -542,15 +344,15 @@ static int wait_ms(const struct server *s)
     for (int i = 0; i < s->n_clients; i++) {
         const struct client *c = s->clients[i];
         if (c->session && server_holds(c))
-            continue; /* its lane wakes this thread */
+            continue; /* its worker wakes this thread */
         if (c->session && c->more)
             return 0;
         if (c->session && trib_session_due(c->session) < due)
             due = trib_session_due(c->session);
         if (c->session && c->over_by && c->over_by < due)
             due = c->over_by;
-        if (c->session && c->asked_ns && *c->turns + join_ns < due)
-            due = *c->turns + join_ns;
+        if (c->session && c->asked_ns && *c->join_bucket + JOIN_NS < due)
+            due = *c->join_bucket + JOIN_NS;
     }
     return trib_deadline_left_ms(due);
 }
@@ -561,13 +363,13 @@ static void step_clients(struct server *s)
 
     for (int i = 0; i < s->n_clients; i++)
         if (s->clients[i]->session)
-            look_at(s, s->clients[i], now_ns);
+            step_if_due(s, s->clients[i], now_ns);
 }
 
 /* One pass: wait, then look at all that is ready. */
-static void pass(struct server *s, const struct server_ear *ear)
+static void run_pass(struct server *s, const struct server_ear *ear)
 {
-    struct pollfd fds[3 + LISTENERS_MAX + MANAGE_FDS];
+    struct pollfd fds[3 + LISTENERS_MAX + CTL_FDS];
     const int n_listeners = trib_accept_paused(&s->pause) ? 0 : s->n_listeners;
     nfds_t n = 0;
     uint64_t count;
@@ -577,7 +379,7 @@ static void pass(struct server *s, const struct server_ear *ear)
     fds[n++] = (struct pollfd){.fd = s->epoll_fd, .events = POLLIN};
     for (int i = 0; i < n_listeners; i++)
         fds[n++] = (struct pollfd){.fd = s->listeners[i], .events = POLLIN};
-    n += (nfds_t)manage_poll(s->manage, fds + n);
+    n += (nfds_t)ctl_server_poll(s->ctl, fds + n);
     if (trib_poll(fds, n, wait_ms(s)) < 0)
         ready_blind(s, "poll");
     else
@@ -589,18 +391,18 @@ static void pass(struct server *s, const struct server_ear *ear)
         ready_note(s);
     clerk_tend(s->clerk);
     step_clients(s);
-    let_in(s);
+    admit_due(s);
     sweep_clients(s);
     for (int i = 0; i < n_listeners; i++)
         if (fds[3 + i].revents)
             door_answer(s, s->listeners[i]);
     for (int i = 0; i < s->n_clients; i++)
         ready_watch(s, s->clients[i]);
-    manage_step(s->manage);
-    watchdog_step(&s->watchdog, s->lanes, s->n_lanes, &s->log);
+    ctl_server_step(s->ctl);
+    watchdog_step(&s->watchdog, s->workers, s->n_workers, &s->log);
     trib_http_tend_mt(s->http);
     if (fds[0].revents)
-        hear(s, ear);
+        read_signals(s, ear);
     end_drain(s);
     trib_log_tell(&s->log, false);
     health_done(&s->health, began_ns);
@@ -612,7 +414,7 @@ void server_run(struct server *s, const struct server_ear *ear)
     server_warn(s);
     atomic_store(&s->health.state, HEALTH_READY);
     while (!s->draining || s->n_clients > 0)
-        pass(s, ear);
+        run_pass(s, ear);
 }
 
 void server_close(struct server *s)
@@ -625,14 +427,14 @@ void server_close(struct server *s)
         server_free_client(s, s->n_clients - 1);
     free(s->clients);
     clerk_stop(s->clerk);
-    manage_close(s->manage);
+    ctl_server_close(s->ctl);
     trib_http_stop(s->http);
-    for (int i = 0; i < s->n_lanes; i++)
-        lane_stop(s->lanes[i]);
-    free(s->lanes);
+    for (int i = 0; i < s->n_workers; i++)
+        worker_stop(s->workers[i]);
+    free(s->workers);
     trib_metrics_destroy(s->metrics);
     trib_jobs_destroy(s->jobs);
-    who_drop(s->who);
+    credentials_release(s->credentials);
     const int fds[] = {s->wake_fd, s->epoll_fd, s->spare_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
         if (fds[i] >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The server: listens for jobs, lets them in, and lets them go. One thread, which waits
- * for sockets; what may take long is done by nodes (node.h).
+ * for sockets; what may take long is done by aggregators (aggregator.h).
  */
 #ifndef TRIBD_SERVER_H
 #define TRIBD_SERVER_H
@@ -20,7 +20,7 @@ trib_status_t server_check(const struct settings *settings, struct trib_error *e
 trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
                           struct trib_error *err, struct server **out);
 
-/** What the server listens to besides jobs. */
+/** The server's other input: signals. */
 struct server_ear {
     int fd; /* a signalfd, not blocking: SIGHUP: read settings; others: drain */
     /* Settings as of now; or TRIB_ERR_CONFIG, in err. */
@@ -28,7 +28,7 @@ struct server_ear {
     void *arg;
 };
 
-/** server_run - until it is told to stop, and all jobs have left. */
+/** server_run - serve until the server is told to stop and all jobs have left. */
 void server_run(struct server *s, const struct server_ear *ear);
 
 void server_close(struct server *s);

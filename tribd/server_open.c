@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a server comes up: listen, count, let watch, start the threads that sum. */
+/* The start of a server: listeners, the table of jobs, HTTP, the control socket, and
+ * the workers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -50,7 +51,7 @@ static const char *cure_of(int error)
     return error == EADDRINUSE
                ? ": another program has that port (ss -ltnp shows which)"
            : error == EADDRNOTAVAIL
-               ? ": it is none of this host's (ip address shows these)"
+               ? ": this host has no such address (ip address shows its own)"
            : error == EACCES ? ": ports below 1024 are for root"
                              : "";
 }
@@ -209,16 +210,16 @@ static trib_status_t view(void *arg, struct trib_service_view *out)
     if (st != TRIB_OK)
         return st;
     trib_process_view(&out->process);
-    const int n_lanes =
-        atomic_load(&s->health.state) == HEALTH_OPENING ? 0 : s->n_lanes;
-    out->threads = calloc(1 + (size_t)n_lanes, sizeof(*out->threads));
+    const int n_workers =
+        atomic_load(&s->health.state) == HEALTH_OPENING ? 0 : s->n_workers;
+    out->threads = calloc(1 + (size_t)n_workers, sizeof(*out->threads));
     if (!out->threads)
         return TRIB_OK; /* all else is there */
     health_view_mt(&s->health, &out->threads[out->n_threads++]);
-    for (int i = 0; i < n_lanes; i++) {
+    for (int i = 0; i < n_workers; i++) {
         struct trib_thread_view *t = &out->threads[out->n_threads++];
         snprintf(t->name, sizeof(t->name), "lane%d", i);
-        lane_view_mt(s->lanes[i], t);
+        worker_view_mt(s->workers[i], t);
     }
     return TRIB_OK;
 }
@@ -281,17 +282,17 @@ static trib_status_t open_http(struct server *s, struct trib_error *err)
     return trib_http_start(&opts, err, &s->http);
 }
 
-static trib_status_t start_lanes(struct server *s, struct trib_error *err)
+static trib_status_t start_workers(struct server *s, struct trib_error *err)
 {
     const int n = s->settings.threads ? (int)s->settings.threads : trib_cpus_usable();
     trib_status_t st = TRIB_OK;
 
-    s->lanes = calloc((size_t)n, sizeof(*s->lanes));
-    if (!s->lanes)
+    s->workers = calloc((size_t)n, sizeof(*s->workers));
+    if (!s->workers)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d threads", n);
     for (int i = 0; i < n && st == TRIB_OK; i++) {
-        st = lane_start(err, &s->lanes[i]);
-        s->n_lanes += st == TRIB_OK;
+        st = worker_start(err, &s->workers[i]);
+        s->n_workers += st == TRIB_OK;
     }
     return st;
 }
@@ -336,7 +337,7 @@ trib_status_t server_check(const struct settings *t, struct trib_error *err)
 {
     struct trib_tcp_root roots[LISTENERS_MAX];
     struct trib_jobs *jobs = NULL;
-    struct who *who = NULL;
+    struct credentials *credentials = NULL;
     int n = 0;
 
     trib_status_t st = parse_addresses(t, roots, &n, err);
@@ -349,22 +350,22 @@ trib_status_t server_check(const struct settings *t, struct trib_error *err)
     if (st == TRIB_OK)
         st = create_jobs(t, err, &jobs);
     if (st == TRIB_OK)
-        st = who_open(t, err, &who);
+        st = credentials_open(t, err, &credentials);
     trib_jobs_destroy(jobs);
-    who_drop(who);
+    credentials_release(credentials);
     return st;
 }
 
 static trib_status_t open_manage(struct server *s, struct trib_error *err)
 {
-    const struct manage_ops ops = {.act = server_manage, .arg = s, .log = &s->log};
+    const struct ctl_server_ops ops = {.act = server_control, .arg = s, .log = &s->log};
 
     return s->settings.socket[0]
-               ? manage_open(s->settings.socket, &ops, err, &s->manage)
+               ? ctl_server_open(s->settings.socket, &ops, err, &s->ctl)
                : TRIB_OK;
 }
 
-/* How the server's thread waits, and for whom. */
+/* Opens the descriptors and tables by which the server's thread waits. */
 static trib_status_t open_waits(struct server *s, struct trib_error *err)
 {
     s->n_clients_max = (int)(s->settings.jobs + s->settings.queue) + STRANGERS_MAX;
@@ -397,7 +398,7 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
     if (st == TRIB_OK)
         st = check_variables(err);
     if (st == TRIB_OK)
-        st = who_open(&s->settings, err, &s->who);
+        st = credentials_open(&s->settings, err, &s->credentials);
     if (st == TRIB_OK)
         st = open_jobs(s, err);
     if (st == TRIB_OK)
@@ -407,7 +408,7 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
     if (st == TRIB_OK)
         st = open_manage(s, err);
     if (st == TRIB_OK)
-        st = start_lanes(s, err);
+        st = start_workers(s, err);
     if (st != TRIB_OK) {
         server_close(s);
         return st;

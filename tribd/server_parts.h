@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a server is made of: for server*.c, and its parts doors.c, inquiries.c, ready.c,
+/* The parts of a server, for server*.c, admit.c, doors.c, inquiries.c, ready.c and
  * reload.c. */
 #ifndef TRIBD_SERVER_PARTS_H
 #define TRIBD_SERVER_PARTS_H
@@ -13,7 +13,7 @@
 #include "tribd/health.h"
 #include "tribd/worker.h"
 #include "tribd/ctl_server.h"
-#include "tribd/node.h"
+#include "tribd/aggregator.h"
 #include "tribd/quotas.h"
 #include "tribd/server.h"
 #include "tribd/watchdog.h"
@@ -24,16 +24,17 @@ enum {
                           * doors.c */
     LISTENERS_MAX = 32,
     HANDSHAKE_MS = 5000,
-    GOODBYE_MS = 300, /* by which a goodbye may come after the ranks have left the
-                       * node */
+    GOODBYE_MS = 300, /* time for a goodbye to arrive after the ranks have left the
+                       * aggregator */
     PATIENCE_MS = 2000,
-    GATE_MS = 600000, /* how long a job that is next, and too large, keeps slots free at
-                       * first */
+    GATE_MS = 600000, /* first time for which a job that is next, and too large, keeps
+                       * slots free */
     RECLAIM_MS = 5000, /* a job that is gone has its slots no longer than that */
     STUCK_MS = 10000,
     TICK_MS = 1000,
-    BLIND_MS = 10, /* between two looks at all clients where the kernel cannot tell */
-    IDLE_MS = 10000, /* of one that has proved who it is, until it asks for anything */
+    BLIND_MS = 10, /* interval between two looks at all clients when the kernel cannot
+                    * say which are ready */
+    IDLE_MS = 10000, /* time that a proven client has to ask for something */
     UNHEARD_MS = 10000, /* a host that acknowledges nothing for so long is gone */
     /* JOINs of a user: so many at once, and one more each so often. To meet the ranks
      * of a job takes milliseconds of a core, of which who comes and goes without end
@@ -41,108 +42,123 @@ enum {
     JOINS_AT_ONCE = 128,
     JOIN_MS = 50,
     JOIN_USERS = 64,
-    MESSAGES_MOST = 32, /* of one client in a pass: who never stops talking keeps nobody
-                         * waiting */
-    PLAN_SHARE = 8, /* of the memory, one plan may have one part of so many */
+    MESSAGES_MOST = 32, /* messages taken from one client in a pass, so that a talkative
+                         * one delays nobody */
+    PLAN_SHARE = 8, /* one plan may take this fraction of the memory: 1 / PLAN_SHARE */
 };
+
+#define JOIN_NS ((uint64_t)JOIN_MS * 1000000)
 
 struct inquiry;
 struct reload;
 
 /* A job, or one that wants to be. */
 struct client {
-    struct trib_session *session; /* NULL: closed, its node is ending */
-    struct who *who;
+    struct trib_session *session; /* NULL: closed, its aggregator is ending */
+    struct credentials *credentials;
     struct trib_error err;
-    struct node *node;
-    uint64_t over_by; /* its node has failed: a goodbye is due by then; 0: it has not */
-    uint64_t job; /* of jobs; 0: none */
-    struct trib_ledger ledger; /* what the job holds; its node's and the table's */
+    struct aggregator *aggregator;
+    uint64_t over_by; /* its aggregator has failed: a goodbye is due by then; 0: it has
+                       * not */
+    uint64_t job; /* number in the table of jobs; 0: none */
+    struct trib_quota quota; /* memory that the job holds, in the table and in its
+                              * aggregator */
     struct trib_control_join join;
-    uint8_t *tree; /* of join */
+    uint8_t *tree; /* bytes of the tree in `join` */
     uint64_t source;  /* a digest of the address it came from */
     uint64_t came_ns;
     short watched;    /* events for which ready.c waits; 0: it is not in the set */
     bool ready;       /* the set says that it has something */
-    struct inquiry *inquiry; /* what the clerk asks for it, or NULL */
-    bool proven; /* who it is */
+    struct inquiry *inquiry; /* the question that the clerk answers for it, or NULL */
+    bool proven; /* it has proved its identity */
     uint64_t ask_by; /* proven, a JOIN is due by then */
     bool more;   /* it may have said more than was taken in the last pass */
     bool asked;
-    uint64_t asked_ns; /* and its JOIN has its turn later; 0: it has had it */
-    uint64_t *turns;   /* of its user, in server */
+    uint64_t asked_ns; /* time of a JOIN that waits for its turn; 0: none does */
+    uint64_t *join_bucket; /* token bucket of its user, in the server */
     bool left; /* it said goodbye, was refused, or is known to be lost */
     bool freed; /* jobs has its slots back */
     bool lends; /* it is idle, and jobs knows */
-    bool said;  /* why its node has ended, in the log */
-    char from[64]; /* of server_from, once it was asked for */
-    enum trib_service_reason lost; /* why, if it is; 0: its connection ends */
+    bool said;  /* the log has the reason why its aggregator ended */
+    char from[64]; /* result of server_from, once it was called */
+    enum trib_service_reason lost; /* reason of the loss; 0: the connection ended */
 };
 
 struct server {
     struct settings settings;
     struct trib_log log;
-    struct who *who; /* of the next client */
+    struct credentials *credentials; /* credentials for the next client */
     struct clerk *clerk;
     struct reload *reload; /* under way, or NULL */
     const struct server_ear *reload_again; /* SIGHUP came meanwhile; or NULL */
     struct trib_jobs *jobs;
     struct trib_metrics *metrics;
     struct trib_http *http;
-    struct manage *manage; /* or NULL: no socket */
-    struct lane **lanes;
-    int n_lanes;
+    struct ctl_server *ctl; /* or NULL: no socket */
+    struct worker **workers;
+    int n_workers;
     struct watchdog watchdog;
     int wake_fd;
-    int epoll_fd; /* of the clients that may say something */
-    int spare_fd; /* to be closed where there is no other descriptor; -1: there was
-                   * none */
-    uint64_t seed; /* of sources: nobody else knows which of them look alike */
+    int epoll_fd; /* epoll set of the clients that may send something */
+    int spare_fd; /* descriptor to close when there is no other; -1: there was none */
+    uint64_t seed; /* random seed for the digests of sources */
     int listeners[LISTENERS_MAX];
     int n_listeners;
-    struct trib_accept_pause pause; /* of the listeners */
+    struct trib_accept_pause pause; /* pause of the listeners */
     bool blind; /* the kernel did not tell what is ready in this pass */
     bool said_blind;
     uint64_t said_until_ns;   /* pace of what the log says of strangers */
-    uint64_t strangers_left;  /* that were not named in the log */
+    uint64_t strangers_left;  /* number of strangers that the log did not name */
     bool reached; /* other hosts reach one of these */
-    char net[128]; /* where `listen` is, as net= of a transport takes it; "":
-                    * everywhere */
+    char net[128]; /* networks of `listen`, as net= of a transport; "": everywhere */
     struct client **clients; /* [n_clients_max], in no order */
     int n_clients;
     int n_clients_max;
-    uint64_t join_paid_ns[JOIN_USERS]; /* of users by a hash: until when their JOINs are
-                                        * used up */
+    uint64_t join_buckets[JOIN_USERS]; /* token buckets for JOINs, by a hash of the
+                                        * user */
     struct health health;
     bool draining, drained; /* told to; and its time is up */
     uint64_t drain_until;
 };
 
-/** server_holds - what a client says while its lane has enough of it lies in its
- * socket. */
+/** server_holds - true if a client is not read because its worker is behind with
+ * plans. */
 static inline bool server_holds(const struct client *c)
 {
-    return c->node && node_is_behind(c->node);
+    return c->aggregator && aggregator_is_behind(c->aggregator);
 }
 
 /** server_event - count it. */
 void server_event(struct server *s, enum trib_service_counter c);
 
-/** server_publish - what has changed: for those who look, and among those who share a
- * thread. */
+/** server_publish - hand the state of all jobs to the metrics, and their weights to the
+ * workers. */
 void server_publish(struct server *s);
 
-/** server_hang_up - end the conversation; the node, if any, ends, and then the client
- * is gone. */
+/** server_hang_up - end the conversation; the aggregator, if any, ends, and then the
+ * client is gone. */
 void server_hang_up(struct server *s, struct client *c);
 
-/** server_free_client - of clients[i], which is gone; the last one takes its place. */
+/** server_free_client - free clients[i], which is gone; the last one takes its
+ * place. */
 void server_free_client(struct server *s, int i);
+
+/** admit_join - a client's first JOIN: it is refused, or waits for its user's turn. */
+void admit_join(struct server *s, struct client *c,
+                const struct trib_control_join *join);
+
+/** admit_due - hand the JOINs whose turn it is to the table of jobs, the oldest
+ * first. */
+void admit_due(struct server *s);
+
+/** admit_waiting - answer the jobs for which time has changed something; false:
+ * none. */
+bool admit_waiting(struct server *s);
 
 /** door_answer - accept all that wait at a listener, or a bounded number. */
 void door_answer(struct server *s, int listener);
 
-/** door_say_end - in the log, why a client's session has ended. */
+/** door_say_end - log why a client's session has ended. */
 void door_say_end(struct server *s, struct client *c);
 
 /** ready_note - mark the clients that have something to say as ready. */
@@ -168,21 +184,21 @@ void inquiry_abandon(struct server *s, struct client *c);
  * name. */
 void reload_begin(struct server *s, const struct server_ear *ear);
 
-/** server_memory - behind all slots, in bytes, as the settings say. */
+/** server_memory - the memory that the settings allow behind all slots, in bytes. */
 uint64_t server_memory(const struct settings *t);
 
-/** server_warn - in the log, of doors that stand open. */
+/** server_warn - warn in the log of settings that let strangers in. */
 void server_warn(const struct server *s);
 
-/** server_manage - what tribctl wants done; of struct manage_ops. */
-bool server_manage(void *arg, const struct manage_request *request, char *say,
+/** server_control - carry out a command of tribctl; for struct ctl_server_ops. */
+bool server_control(void *arg, const struct ctl_request *request, char *say,
                    size_t bytes);
 
 /** server_drain - no more jobs, and an end; whose word that was. */
 void server_drain(struct server *s, uint32_t uid, uint32_t pid);
 
-/** server_hang_up_saying - end a job's connection and its node, whose ranks hear `say`
- * or nothing. */
+/** server_hang_up_saying - end a job's connection and its aggregator, whose ranks hear
+ * `say` or nothing. */
 void server_hang_up_saying(struct server *s, struct client *c, const char *say);
 
 /** server_from - the address of its connection: "10.1.2.3:45678"; lasts as long as the

@@ -71,7 +71,7 @@ uint64_t systemd_watchdog_ns(void)
 
 static void write_line(void *arg, trib_log_level_t level, const char *line)
 {
-    static const int priorities[] = {3, 4, 6, 7}; /* of syslog(3) */
+    static const int priorities[] = {3, 4, 6, 7}; /* the numbers of syslog(3) */
 
     (void)arg;
     fprintf(stderr, "<%d>%s\n", priorities[level], line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What systemd and its journal want of a service; nothing where there is none. */
+/* Messages to systemd and its journal; without systemd these functions do nothing. */
 #ifndef TRIBD_SYSTEMD_H
 #define TRIBD_SYSTEMD_H
 
@@ -17,8 +17,8 @@ void systemd_reloading(void);
  * it does not, or it wants that of another process. */
 uint64_t systemd_watchdog_ns(void);
 
-/** systemd_log - for trib_log_init: lines with the priority of sd-daemon(3), if
- * standard error is the journal's; else NULL. */
+/** systemd_log - a sink for trib_log_init that writes lines with the priority of
+ * sd-daemon(3), if standard error is the journal's; else NULL. */
 trib_log_fn systemd_log(void);
 
 #endif

@@ -23,24 +23,21 @@ static void print_help(void)
     puts(
         "usage: tribctl [--config FILE] status|jobs|drain|kick JOB [WHY]\n"
         "\n"
-        "Shows what the tribd of this host does, and tells it what to do.\n"
+        "Shows what the tribd of this host does, and controls it.\n"
         "\n"
-        "  status    what it holds, has summed, and what became of its jobs\n"
-        "  jobs      a line for each job\n"
-        "  drain     no new jobs; it ends when those that run have left, drain_ms at "
-        "most\n"
+        "  status    what it holds and has summed, and what became of its jobs\n"
+        "  jobs      one line for each job\n"
+        "  drain     take no new jobs, and exit when the running ones have left, or\n"
+        "            after drain_ms\n"
         "  kick JOB [WHY]\n"
-        "            end a job there, by name or number; its ranks are told so, and "
-        "why, and go\n"
-        "            on without the service\n"
+        "            end a job, by name or number; its ranks are told why, and go on\n"
+        "            without the service\n"
         "\n"
-        "  --config FILE  that of tribd: status and jobs ask at its setting http, "
-        "drain and\n"
-        "                 kick at its socket. TRIBD_HTTP and TRIBD_SOCKET go before "
-        "it\n"
+        "  --config FILE  tribd's file of settings: status and jobs use its http,\n"
+        "                 drain and kick its socket. TRIBD_HTTP and TRIBD_SOCKET win\n"
         "  --help, --version\n"
         "\n"
-        "exit code: 0 done; 1 not done; 2 wrong arguments or settings");
+        "exit code: 0 success; 1 failure; 2 wrong arguments or settings");
 }
 
 /* Text ----------------------------------------------------------------------------- */
@@ -133,7 +130,7 @@ static void print_status(const json_t *o)
            "so far", number(events, "jobs_admitted"), number(events, "jobs_queued"),
            number(events, "jobs_refused"), number(events, "jobs_lost"));
     printf("%-10s %" JSON_INTEGER_FORMAT " connections, of which %" JSON_INTEGER_FORMAT
-           " did not prove who they are\n",
+           " failed to authenticate\n",
            "", number(events, "connections"),
            number(events, "authentication_failures"));
 }
@@ -199,13 +196,13 @@ static int show(const struct settings *s, void (*print)(const json_t *status))
               stderr);
         return WRONG;
     }
-    if (ask_status(s->http, &err, &text) != TRIB_OK)
+    if (ctl_client_status(s->http, &err, &text) != TRIB_OK)
         return fail(&err);
     json_t *status = json_loads(text, JSON_REJECT_DUPLICATES, &wrong);
     free(text);
     if (!json_is_object(json_object_get(status, "held"))) {
         json_decref(status);
-        fprintf(stderr, "tribctl: what answers at %s is no tribd\n", s->http);
+        fprintf(stderr, "tribctl: the server at %s is not a tribd\n", s->http);
         return FAILED;
     }
     print(status);
@@ -218,7 +215,7 @@ static int tell(const struct settings *s, const char *verb, const char *what,
                 const char *why)
 {
     struct trib_error err = {0};
-    char line[MANAGE_LINE], answer[MANAGE_LINE + 16];
+    char line[CTL_LINE], answer[CTL_LINE + 16];
     bool done = false;
 
     if (!s->socket[0]) {
@@ -235,10 +232,11 @@ static int tell(const struct settings *s, const char *verb, const char *what,
         fprintf(
             stderr,
             "tribctl: JOB and WHY must be one line of at most %d characters together\n",
-            MANAGE_LINE - 8);
+            CTL_LINE - 8);
         return WRONG;
     }
-    if (ask_to(s->socket, line, &err, answer, sizeof(answer), &done) != TRIB_OK)
+    if (ctl_client_command(s->socket, line, &err, answer, sizeof(answer), &done) !=
+        TRIB_OK)
         return fail(&err);
     fprintf(done ? stdout : stderr, "%s%s\n", done ? "" : "tribctl: ", answer);
     return done ? 0 : FAILED;
@@ -258,17 +256,19 @@ static int run(const struct settings *s, int argc, char **argv)
     if (kick && (argc == 2 || argc == 3) && argv[1][0] && !strchr(argv[1], ' '))
         return tell(s, verb, argv[1], argc == 3 ? argv[2] : "");
     if (!argc)
-        fputs("tribctl: say what: status, jobs, drain or kick JOB\n", stderr);
-    else if (kick)
-        fputs("tribctl: kick takes one job, by name or number, and why, in quotes\n",
+        fputs("tribctl: a command is missing: status, jobs, drain or kick JOB\n",
               stderr);
+    else if (kick)
+        fputs(
+            "tribctl: kick takes one job, by name or number, and a reason in quotes\n",
+            stderr);
     else if (argc == 1)
         fprintf(stderr,
                 "tribctl: there is no command '%s'; tribctl --help lists them.\n",
                 verb);
     else
         fprintf(stderr,
-                "tribctl: too much behind '%s'; tribctl --help says what it takes.\n",
+                "tribctl: '%s' takes no more arguments; see tribctl --help.\n",
                 verb);
     return WRONG;
 }

@@ -19,19 +19,20 @@
 #include "base/log_pace.h"
 #include "base/text.h"
 #include "tools/tool.h"
-#include "tribd/node.h"
+#include "tribd/job_settings.h"
+#include "tribd/aggregator.h"
 #include "tribd/server.h"
 #include "tribd/systemd.h"
 
 enum {
     FILES_FEW = 1024,
-    LARGE_BYTES = 256 << 10, /* of an allocation that has pages of its own */
+    LARGE_BYTES = 256 << 10, /* an allocation of this size has pages of its own */
 };
 
 struct arguments {
     const char *file;
     bool check;
-    struct rlimit files; /* as tribd was started with */
+    struct rlimit files; /* limit of descriptors with which tribd was started */
 };
 
 static void print_help(void)
@@ -39,21 +40,19 @@ static void print_help(void)
     puts(
         "usage: tribd [--config FILE] [--check-config]\n"
         "\n"
-        "Sums the all-reduces of jobs that name it in TRIB_SERVICE: each contribution "
-        "goes\n"
-        "up once and each result comes down once.\n"
+        "Sums the all-reduces of jobs that name it in TRIB_SERVICE: each contribution\n"
+        "goes up once, and each result comes down once.\n"
         "\n"
-        "  --config FILE   \"name = value\" lines; TRIBD_<NAME> variables go before "
-        "them\n"
-        "  --check-config  say what is wrong with the settings, or print them, and "
-        "end\n"
+        "  --config FILE   file of \"name = value\" lines; TRIBD_<NAME> variables win\n"
+        "  --check-config  print the settings, or what is wrong with them, and exit\n"
         "  --help, --version\n"
         "\n"
-        "settings, with [default]; SIGHUP has those with * read again:");
+        "settings, with [default]; SIGHUP makes it read those marked * again:");
     settings_help();
-    puts("\n"
-         "SIGTERM ends it between two operations of each job.\n"
-         "exit code: 0 ended well; 1 failed; 2 wrong arguments or settings");
+    puts(
+        "\n"
+        "SIGTERM ends it: it leaves jobs between two operations, or after drain_ms.\n"
+        "exit code: 0 success; 1 failure; 2 wrong arguments or settings");
 }
 
 /* -1: go on; else the exit code. */
@@ -95,16 +94,16 @@ static trib_status_t load(void *arg, struct settings *out, struct trib_error *er
     if (st == TRIB_OK && strcmp(out->log_format, "text") != 0 &&
         strcmp(out->log_format, "json") != 0)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "log_format is %s, it must be text or json", out->log_format);
+                         "log_format is %s: it must be text or json", out->log_format);
     if (st == TRIB_OK && !trib_text_is_auto(out->log_time) &&
         strcmp(out->log_time, "yes") != 0 && strcmp(out->log_time, "no") != 0)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "log_time is %s, it must be auto, yes or no", out->log_time);
-    if (st == TRIB_OK && !node_transports(out->transports, err))
+                         "log_time is %s: it must be auto, yes or no", out->log_time);
+    if (st == TRIB_OK && !job_settings_check_transports(out->transports, err))
         st = TRIB_ERR_CONFIG;
     if (st == TRIB_OK && !settings_level(out, &level))
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "log is %s, it must be error, warn, info or debug", out->log);
+                         "log is %s: it must be error, warn, info or debug", out->log);
     return st;
 }
 
@@ -130,13 +129,13 @@ static void say_open_files(const struct trib_log *log, const struct rlimit *befo
         return;
     if (files.rlim_cur > before->rlim_cur)
         trib_log(log, TRIB_LOG_INFO, "tribd",
-                 "open files: the soft limit is raised from %ju to %ju, the hard one",
+                 "open files: the soft limit is raised from %ju to the hard limit, %ju",
                  (uintmax_t)before->rlim_cur, (uintmax_t)files.rlim_cur);
     else if (files.rlim_cur < FILES_FEW)
         trib_log(
             log, TRIB_LOG_WARN, "tribd",
-            "open files: the limit is %ju, which connections of strangers alone can "
-            "use up: raise the hard limit (ulimit -Hn, LimitNOFILE= in a systemd unit)",
+            "open files: the limit is %ju, and connections of strangers alone can "
+            "use it up: raise the hard limit (ulimit -Hn, or LimitNOFILE= of systemd)",
             (uintmax_t)files.rlim_cur);
 }
 
@@ -152,7 +151,7 @@ static void return_large_blocks(void)
 #endif
 }
 
-/* In the journal it is an error, as what the log says is. */
+/* The journal shows it as an error, like the errors of the log. */
 static int fail(trib_status_t st, const struct trib_error *err)
 {
     fprintf(stderr, "%stribd: %s\n", systemd_log() ? "<3>" : "", trib_error_text(err));

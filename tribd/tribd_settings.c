@@ -41,8 +41,8 @@ struct source {
     struct settings *settings;
     struct trib_error *err;
     const char *file;
-    char wrong[240]; /* with its first line that is no good, or "" */
-    bool seen[ROWS]; /* in the file */
+    char wrong[240]; /* sentence about the first bad line, or "" */
+    bool seen[ROWS]; /* rows that the file has set */
 };
 
 static void *field(struct settings *s, const struct row *r)
@@ -103,8 +103,8 @@ static bool take_line(void *arg, const char *name, const char *value)
         snprintf(src->wrong, sizeof(src->wrong), "there is no setting \"%.60s\"%s%s%s",
                  name, near ? "; did you mean " : "", near ? near : "",
                  near ? "?" : "");
-    } else if (src->seen[r - rows]) { /* which a line that begins with a space is,
-                                       * too */
+    } else if (src->seen[r - rows]) { /* a line that begins with a space continues the
+                                       * last value */
         snprintf(src->wrong, sizeof(src->wrong), "%s is set twice", name);
     } else if (!set(src->settings, r, value, why, sizeof(why))) {
         snprintf(src->wrong, sizeof(src->wrong), "%s = %.60s: it %s", name, value, why);
@@ -226,8 +226,8 @@ bool settings_level(const struct settings *s, trib_log_level_t *out)
 void settings_help(void)
 {
     for (int i = 0; i < ROWS; i++)
-        printf("  %-11s %s%s%s [%s]%s\n", rows[i].name, rows[i].unit,
-               rows[i].unit[0] ? " " : "", rows[i].doc, rows[i].def,
+        printf("  %-11s %s [%s%s%s]%s\n", rows[i].name, rows[i].doc, rows[i].def,
+               rows[i].unit[0] ? " " : "", rows[i].unit,
                rows[i].when == LIVE ? " *" : "");
 }
 

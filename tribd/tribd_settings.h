@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tribd is told: by its file, then by TRIBD_* variables. Read at its start, and by
- * SIGHUP. */
+/* The settings of tribd: its file, then TRIBD_* variables. They are read at the start
+ * and at SIGHUP. */
 #ifndef TRIBD_TRIBD_SETTINGS_H
 #define TRIBD_TRIBD_SETTINGS_H
 
@@ -40,7 +40,7 @@ trib_status_t settings_load(const char *file, struct settings *out,
 void settings_renew(struct settings *s, const struct settings *from, char *kept,
                     size_t bytes);
 
-/** settings_level - of `log`; false: there is no such level. */
+/** settings_level - the level named by `log`; false: there is no such level. */
 bool settings_level(const struct settings *s, trib_log_level_t *out);
 
 /** settings_unknown - say on standard error which TRIBD_* variables are none of

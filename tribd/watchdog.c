@@ -6,7 +6,7 @@
 #include "tribd/worker.h"
 #include "tribd/systemd.h"
 
-enum { FEEDINGS = 4 }; /* in systemd's limit */
+enum { FEEDINGS = 4 }; /* number of messages to systemd within its limit */
 
 void watchdog_open(struct watchdog *w)
 {
@@ -18,7 +18,7 @@ uint64_t watchdog_due(const struct watchdog *w)
     return w->limit_ns ? w->due_ns : UINT64_MAX;
 }
 
-void watchdog_step(struct watchdog *w, struct lane *const *lanes, int n,
+void watchdog_step(struct watchdog *w, struct worker *const *workers, int n,
                    const struct trib_log *log)
 {
     const uint64_t now_ns = w->limit_ns ? trib_now_ns() : 0;
@@ -28,7 +28,7 @@ void watchdog_step(struct watchdog *w, struct lane *const *lanes, int n,
         return;
     w->due_ns = now_ns + w->limit_ns / FEEDINGS;
     for (int i = 0; i < n; i++) /* all are asked: each remembers the answer */
-        all &= lane_goes_on(lanes[i], now_ns, w->limit_ns / 2);
+        all &= worker_goes_on(workers[i], now_ns, w->limit_ns / 2);
     if (all) {
         systemd_notify("WATCHDOG=1");
         w->told = false;

@@ -6,28 +6,28 @@
 
 #define OWED_MOST (INT64_MAX / 4) /* no sum of what is owed overflows */
 
-void trib_turns_init(struct trib_turns *share, uint64_t turn_bytes)
+void trib_drr_init(struct trib_drr *share, uint64_t turn_bytes)
 {
     assert(turn_bytes && turn_bytes < (uint64_t)1 << 40); /* × any weight fits 64
                                                            * bits */
-    *share = (struct trib_turns){.turn_bytes = turn_bytes};
+    *share = (struct trib_drr){.turn_bytes = turn_bytes};
 }
 
-void trib_turns_weigh(struct trib_turns_member *member, uint32_t weight)
+void trib_drr_set_weight(struct trib_drr_member *member, uint32_t weight)
 {
-    assert(weight && weight <= TRIB_TURNS_WEIGHT_ONE * 1024);
+    assert(weight && weight <= TRIB_DRR_WEIGHT_ONE * 1024);
     member->weight = weight;
 }
 
-static int64_t quantum(const struct trib_turns *share,
-                       const struct trib_turns_member *member)
+static int64_t quantum(const struct trib_drr *share,
+                       const struct trib_drr_member *member)
 {
-    uint64_t bytes = share->turn_bytes * member->weight / TRIB_TURNS_WEIGHT_ONE;
+    uint64_t bytes = share->turn_bytes * member->weight / TRIB_DRR_WEIGHT_ONE;
 
     return bytes ? (int64_t)bytes : 1;
 }
 
-void trib_turns_want(struct trib_turns *share, struct trib_turns_member *member)
+void trib_drr_activate(struct trib_drr *share, struct trib_drr_member *member)
 {
     assert(member->weight);
     if (member->next)
@@ -41,7 +41,7 @@ void trib_turns_want(struct trib_turns *share, struct trib_turns_member *member)
     member->prev->next = member->next->prev = member;
 }
 
-static void take_out(struct trib_turns *share, struct trib_turns_member *member)
+static void take_out(struct trib_drr *share, struct trib_drr_member *member)
 {
     if (share->head == member)
         share->head = member->next == member ? NULL : member->next;
@@ -53,9 +53,9 @@ static void take_out(struct trib_turns *share, struct trib_turns_member *member)
 }
 
 /* The rounds that all would sit out, at once: one before the first of them has paid. */
-static void skip_rounds(const struct trib_turns *share)
+static void skip_rounds(const struct trib_drr *share)
 {
-    struct trib_turns_member *member = share->head;
+    struct trib_drr_member *member = share->head;
     int64_t rounds = INT64_MAX;
 
     do {
@@ -70,10 +70,10 @@ static void skip_rounds(const struct trib_turns *share)
 }
 
 /* The first who may use something, from the head on. */
-static struct trib_turns_member *first_able(const struct trib_turns *share)
+static struct trib_drr_member *first_able(const struct trib_drr *share)
 {
     for (;;) {
-        struct trib_turns_member *member = share->head;
+        struct trib_drr_member *member = share->head;
         do {
             if (member->deficit <= 0)
                 member->deficit += quantum(share, member);
@@ -85,15 +85,15 @@ static struct trib_turns_member *first_able(const struct trib_turns *share)
     }
 }
 
-struct trib_turns_member *trib_turns_next(struct trib_turns *share,
+struct trib_drr_member *trib_drr_next(struct trib_drr *share,
                                           uint64_t *budget_out)
 {
-    struct trib_turns_member *member = share->head;
+    struct trib_drr_member *member = share->head;
 
     assert(!share->turn);
     if (!member)
         return NULL;
-    /* Where nobody else wants service nobody is owed anything. */
+    /* If no other member wants service, nobody is owed anything. */
     if (member->next == member && member->deficit < 0)
         member->deficit = 0;
     share->head = member = first_able(share);
@@ -102,9 +102,9 @@ struct trib_turns_member *trib_turns_next(struct trib_turns *share,
     return member;
 }
 
-void trib_turns_used(struct trib_turns *share, uint64_t bytes, bool more)
+void trib_drr_charge(struct trib_drr *share, uint64_t bytes, bool more)
 {
-    struct trib_turns_member *member = share->head;
+    struct trib_drr_member *member = share->head;
 
     assert(share->turn && member);
     share->turn = false;
@@ -115,13 +115,14 @@ void trib_turns_used(struct trib_turns *share, uint64_t bytes, bool more)
         take_out(share, member);
         return;
     }
-    /* What it left though it wants more, it could not use: that is no credit. */
+    /* A member that wants more and left some of its budget could not use it: that is no
+     * credit. */
     if (member->deficit > 0)
         member->deficit = 0;
     share->head = member->next;
 }
 
-void trib_turns_leave(struct trib_turns *share, struct trib_turns_member *member)
+void trib_drr_remove(struct trib_drr *share, struct trib_drr_member *member)
 {
     assert(!share->turn);
     if (member->next)

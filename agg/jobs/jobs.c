@@ -44,7 +44,7 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
         goto err_memory;
     jobs->opts = *opts;
     jobs->n_max = all->jobs + all->queued;
-    jobs->ledger.most = all->bytes;
+    jobs->quota.most = all->bytes;
     /* Those that are named, one a job, and of jobs that are gone and slow to give
      * back. */
     jobs->n_accounts_max = 2 * TRIB_JOBS_MAX + jobs->n_max;
@@ -85,7 +85,7 @@ struct trib_jobs_view trib_jobs_view(const struct trib_jobs *jobs)
         .draining = jobs->draining,
     };
 
-    view.held.bytes = trib_ledger_held_mt(&jobs->ledger);
+    view.held.bytes = trib_quota_held_mt(&jobs->quota);
     return view;
 }
 
@@ -110,7 +110,7 @@ static struct trib_jobs_account *free_account(struct trib_jobs *jobs)
     for (uint32_t i = 0; i < jobs->n_accounts; i++) {
         struct trib_jobs_account *account = &jobs->accounts[i];
         if (!account->named && !account->held.jobs && !account->held.queued &&
-            !trib_ledger_held_mt(&account->ledger) &&
+            !trib_quota_held_mt(&account->quota) &&
             (!idle || account->served < idle->served))
             idle = account;
     }
@@ -127,7 +127,7 @@ static struct trib_jobs_account *account_of(struct trib_jobs *jobs, const char *
     *account = (struct trib_jobs_account){
         .weight = 1,
         .limits = jobs->opts.user,
-        .ledger = {.above = &jobs->ledger, .most = jobs->opts.user.bytes}};
+        .quota = {.above = &jobs->quota, .most = jobs->opts.user.bytes}};
     memcpy(account->name, name, strlen(name) + 1);
     return account;
 }
@@ -141,7 +141,7 @@ void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user
         jobs->accounts[i].named = false;
         jobs->accounts[i].weight = 1;
         jobs->accounts[i].limits = *user;
-        atomic_store(&jobs->accounts[i].ledger.most, user->bytes);
+        atomic_store(&jobs->accounts[i].quota.most, user->bytes);
     }
 }
 
@@ -166,7 +166,7 @@ trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t 
     account->named = true;
     account->weight = weight;
     account->limits = limits ? *limits : jobs->opts.user;
-    atomic_store(&account->ledger.most, account->limits.bytes);
+    atomic_store(&account->quota.most, account->limits.bytes);
     return TRIB_OK;
 }
 
@@ -184,12 +184,12 @@ static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint64_t now
     }
     e->job.state = TRIB_JOB_ADMITTED;
     e->job.slots = slots;
-    trib_ledger_add_mt(&jobs->accounts[e->account].ledger,
+    trib_quota_add_mt(&jobs->accounts[e->account].quota,
                        trib_job_fixed_bytes(&e->job));
     e->job.deadline_ns = 0;
     e->job.position = 0;
     e->job.since_ns = e->admitted_ns = now_ns;
-    assert(trib_jobs_taken(jobs).slots <= jobs->opts.service.slots);
+    assert(trib_jobs_in_use(jobs).slots <= jobs->opts.service.slots);
     assert(jobs->held.jobs <= jobs->opts.service.jobs);
 }
 
@@ -219,7 +219,7 @@ static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns,
         both[i]->jobs -= !queued;
         both[i]->slots -= e->job.slots;
     }
-    trib_ledger_give_mt(&jobs->accounts[e->account].ledger,
+    trib_quota_give_mt(&jobs->accounts[e->account].quota,
                         trib_job_fixed_bytes(&e->job));
     jobs->n--;
     memmove(e, e + 1, (size_t)(&jobs->entries[jobs->n] - e) * sizeof(*e));
@@ -305,7 +305,7 @@ static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entr
                      e->job.user, e->job.slots, e->job.slots == 1 ? "" : "s");
 }
 
-/* By tags; of equals the one that asked first. */
+/* Compares by tags; of equals, the job that asked first comes first. */
 static int compare_places(const void *left, const void *right)
 {
     const struct trib_jobs_place *a = left, *b = right;
@@ -345,14 +345,14 @@ static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_en
                          "waits at position %" PRIu32 ": ", e->job.position);
     else
         trib_text_append(out->text, sizeof(out->text), "cannot have slots now: ");
-    trib_jobs_why(jobs, now_ns, e, out->text);
+    trib_jobs_explain(jobs, now_ns, e, out->text);
     if (waits)
         return;
     refuse(out, e->job.id, TRIB_JOB_BY_WAIT);
     remove_entry(jobs, now_ns, e);
 }
 
-void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
+void trib_jobs_submit(struct trib_jobs *jobs, uint64_t now_ns,
                    const struct trib_job_request *request, struct trib_job_answer *out)
 {
     struct trib_jobs_account *account =
@@ -362,7 +362,7 @@ void trib_jobs_ask(struct trib_jobs *jobs, uint64_t now_ns,
 
     assert(now_ns);
     *out = (struct trib_job_answer){0};
-    if (trib_jobs_never(jobs, request, account, out->text)) {
+    if (trib_jobs_reject(jobs, request, account, out->text)) {
         refuse(out, 0, TRIB_JOB_BY_LIMIT);
         return;
     }
@@ -408,7 +408,7 @@ static bool next_end(struct trib_jobs *jobs, uint64_t now_ns,
                                  ? "is sent away, for the service is draining"
                                  : "has waited as long as it would: ");
             if (!jobs->draining)
-                trib_jobs_why(jobs, now_ns, e, out->text);
+                trib_jobs_explain(jobs, now_ns, e, out->text);
         } else {
             trib_text_append(out->text, sizeof(out->text),
                              "has not let go in time: its %" PRIu32
@@ -434,15 +434,15 @@ bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns,
     return true;
 }
 
-void trib_jobs_ledger(struct trib_jobs *jobs, uint64_t id, struct trib_ledger *out)
+void trib_jobs_quota(struct trib_jobs *jobs, uint64_t id, struct trib_quota *out)
 {
     struct trib_jobs_entry *e = find(jobs, id);
 
     assert(e && e->job.state != TRIB_JOB_QUEUED);
-    out->above = &jobs->accounts[e->account].ledger;
+    out->above = &jobs->accounts[e->account].quota;
     atomic_store(&out->held, trib_job_fixed_bytes(&e->job));
     atomic_store(&out->most, jobs->opts.job.bytes);
-    e->ledger = out;
+    e->quota = out;
 }
 
 void trib_jobs_lend(struct trib_jobs *jobs, uint64_t id, bool idle)
@@ -465,7 +465,7 @@ uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs)
     return wake_ns == UINT64_MAX ? 0 : wake_ns;
 }
 
-bool trib_jobs_leave(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id)
+bool trib_jobs_remove(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id)
 {
     struct trib_jobs_entry *e = find(jobs, id);
 
@@ -517,7 +517,8 @@ uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id)
             jobs->entries[i].job.state == TRIB_JOB_ADMITTED)
             sum += jobs->entries[i].job.weight;
     assert(sum);
-    /* In 1/1024, so that the smallest of many is not rounded to nothing. */
+    /* The weight is in 1/1024, so that the smallest of many is not rounded to
+     * nothing. */
     uint64_t weight =
         (uint64_t)jobs->accounts[e->account].weight * e->job.weight * 1024 / sum;
     return weight ? (uint32_t)weight : 1;

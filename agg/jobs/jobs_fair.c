@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose job is next.
+ * The choice of the next job.
  *
  * Users are served by start-time fair queuing. A user's account is what its jobs have
  * held:
@@ -47,7 +47,7 @@
 #include "agg/jobs/jobs_table.h"
 
 #define HOLD_LEAST_S 1e-3 /* so that tags of jobs in a queue differ */
-#define HOLD_MEMORY 0.1   /* how much of a mean is the latest */
+#define HOLD_MEMORY 0.1   /* weight of the latest value in a mean */
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
@@ -102,8 +102,8 @@ static void settle_accounts(struct trib_jobs *jobs, uint64_t now_ns)
 static bool meet_account(const struct trib_jobs *jobs,
                          struct trib_jobs_account *account, const struct trib_job *job)
 {
-    bool able =
-        trib_jobs_room(&account->limits, &account->held, job) >= job->slots_wanted;
+    bool able = trib_jobs_slots_left(&account->limits, &account->held, job) >=
+                job->slots_wanted;
 
     if (able && !account->waiting && account->tag < jobs->now_v) {
         account->served += jobs->now_v - account->tag;
@@ -127,7 +127,7 @@ static void sum_weights(struct trib_jobs *jobs)
 
 void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
 {
-    trib_jobs_read_ledgers(jobs);
+    trib_jobs_read_quotas(jobs);
     settle_accounts(jobs, now_ns);
     for (uint32_t i = 0; i < jobs->n; i++) {
         struct trib_jobs_entry *e = &jobs->entries[i];
@@ -148,13 +148,15 @@ static bool fits(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
 {
     const struct trib_job *job = &e->job;
     const struct trib_jobs_account *account = &jobs->accounts[e->account];
-    const struct trib_jobs_limits taken = trib_jobs_taken(jobs);
+    const struct trib_jobs_limits taken = trib_jobs_in_use(jobs);
 
-    return trib_jobs_room(&jobs->opts.service, &taken, job) >= job->slots_wanted &&
-           trib_jobs_room(&account->limits, &account->held, job) >= job->slots_wanted;
+    return trib_jobs_slots_left(&jobs->opts.service, &taken, job) >=
+               job->slots_wanted &&
+           trib_jobs_slots_left(&account->limits, &account->held, job) >=
+               job->slots_wanted;
 }
 
-/* Who was next for longer than others' patience. */
+/* Finds the job that was next for longer than the patience of others. */
 static struct trib_jobs_entry *longest_blocked(struct trib_jobs *jobs, uint64_t now_ns)
 {
     struct trib_jobs_entry *keeper = NULL;
@@ -165,7 +167,7 @@ static struct trib_jobs_entry *longest_blocked(struct trib_jobs *jobs, uint64_t 
         if (e->job.state != TRIB_JOB_QUEUED || !e->blocked_ns)
             continue;
         if (!e->able)
-            e->blocked_ns = 0; /* by its own user's limits now */
+            e->blocked_ns = 0; /* its own user's limits block it now */
         else if (now_ns - e->blocked_ns >= jobs->opts.patience_ns &&
                  (!keeper || e->blocked_ns < keeper->blocked_ns))
             keeper = e;
@@ -181,7 +183,7 @@ static void open_gate(struct trib_jobs *jobs, uint64_t now_ns)
     jobs->gate_since_ns = 0;
 }
 
-/* Who is admitted before all others, or nobody is; NULL: all may pass. */
+/* Returns the job that must be admitted before all others; NULL: all may pass. */
 static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_ns)
 {
     struct trib_jobs_entry *keeper = longest_blocked(jobs, now_ns);
@@ -199,7 +201,7 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
     }
     if (!jobs->gate_since_ns)
         jobs->gate_since_ns = now_ns;
-    if (fits(jobs, keeper)) { /* which was what the gate was for */
+    if (fits(jobs, keeper)) { /* the gate has served its purpose */
         jobs->gate_since_ns = jobs->gate_ns = 0;
         return keeper;
     }
@@ -210,8 +212,8 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
     return NULL;
 }
 
-/* By how much others may be ahead of who is next: what each gets of `patience` of the
- * service. */
+/* The lead that others may have over the next job: the part of `patience` that each
+ * user gets of the service. */
 static double lead(const struct trib_jobs *jobs)
 {
     return (double)jobs->opts.patience_ns * 1e-9 / jobs->waiting_weights;

@@ -32,7 +32,7 @@ static struct age age_of(uint64_t since_ns, uint64_t now_ns)
     return (struct age){s, "s"};
 }
 
-/* Of what there is too little. */
+/* The resource of which there is too little. */
 enum lack { LACK_NOTHING, LACK_JOBS, LACK_SLOTS, LACK_BYTES };
 
 static enum lack lack_of(const struct trib_jobs_limits *limits,
@@ -44,9 +44,9 @@ static enum lack lack_of(const struct trib_jobs_limits *limits,
     if (limits->jobs && held->jobs >= limits->jobs)
         return LACK_JOBS;
     only.bytes = 0;
-    if (trib_jobs_room(&only, held, job) < job->slots_wanted)
+    if (trib_jobs_slots_left(&only, held, job) < job->slots_wanted)
         return LACK_SLOTS;
-    return trib_jobs_room(limits, held, job) < job->slots_wanted ? LACK_BYTES
+    return trib_jobs_slots_left(limits, held, job) < job->slots_wanted ? LACK_BYTES
                                                                  : LACK_NOTHING;
 }
 
@@ -109,8 +109,8 @@ static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns,
 
             if (!e->job.slots || (account != UINT32_MAX && e->account != account))
                 continue;
-            /* In falling order, and of equals the older first: behind the last one
-             * named. */
+            /* The holders are in falling order, and of equals the older first: skip up
+             * to the last one named. */
             if (last && (held > held_of(&last->job, what) ||
                          (held == held_of(&last->job, what) && e <= last)))
                 continue;
@@ -169,7 +169,7 @@ static void append_lack(const struct trib_jobs_limits *limits,
     trib_text_append(text, TRIB_JOB_TEXT_BYTES, "others come first");
 }
 
-void trib_jobs_why(const struct trib_jobs *jobs, uint64_t now_ns,
+void trib_jobs_explain(const struct trib_jobs *jobs, uint64_t now_ns,
                    const struct trib_jobs_entry *entry, char text[TRIB_JOB_TEXT_BYTES])
 {
     const struct trib_jobs_account *account = &jobs->accounts[entry->account];
@@ -182,7 +182,7 @@ void trib_jobs_why(const struct trib_jobs *jobs, uint64_t now_ns,
         append_holders(jobs, now_ns, entry->account, what, text);
         return;
     }
-    const struct trib_jobs_limits taken = trib_jobs_taken(jobs);
+    const struct trib_jobs_limits taken = trib_jobs_in_use(jobs);
     what = lack_of(&jobs->opts.service, &taken, &entry->job);
     append_lack(&jobs->opts.service, &taken, &entry->job, what, text);
     append_holders(jobs, now_ns, UINT32_MAX, what, text);
@@ -237,7 +237,7 @@ static bool too_much(const struct trib_job_request *r,
     return false;
 }
 
-bool trib_jobs_never(const struct trib_jobs *jobs, const struct trib_job_request *r,
+bool trib_jobs_reject(const struct trib_jobs *jobs, const struct trib_job_request *r,
                      const struct trib_jobs_account *account,
                      char text[TRIB_JOB_TEXT_BYTES])
 {

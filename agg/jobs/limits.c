@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of its limits a user, or the service, has left. */
+/* The part of its limits that a user, or the service, has left. */
 #include <assert.h>
 
 #include "agg/jobs/jobs_table.h"
 
-uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
+uint32_t trib_jobs_slots_left(const struct trib_jobs_limits *limits,
                         const struct trib_jobs_limits *held, const struct trib_job *job)
 {
     const uint64_t taken = held->bytes + job->ranks_bytes;
@@ -23,7 +23,7 @@ uint32_t trib_jobs_room(const struct trib_jobs_limits *limits,
     return (uint32_t)room;
 }
 
-struct trib_jobs_limits trib_jobs_taken(const struct trib_jobs *jobs)
+struct trib_jobs_limits trib_jobs_in_use(const struct trib_jobs *jobs)
 {
     const uint32_t most = jobs->opts.service.slots;
     struct trib_jobs_limits taken = jobs->held;
@@ -33,14 +33,14 @@ struct trib_jobs_limits trib_jobs_taken(const struct trib_jobs *jobs)
     return taken;
 }
 
-void trib_jobs_read_ledgers(struct trib_jobs *jobs)
+void trib_jobs_read_quotas(struct trib_jobs *jobs)
 {
-    jobs->held.bytes = trib_ledger_held_mt(&jobs->ledger);
+    jobs->held.bytes = trib_quota_held_mt(&jobs->quota);
     for (uint32_t i = 0; i < jobs->n_accounts; i++)
-        jobs->accounts[i].held.bytes = trib_ledger_held_mt(&jobs->accounts[i].ledger);
+        jobs->accounts[i].held.bytes = trib_quota_held_mt(&jobs->accounts[i].quota);
     for (uint32_t i = 0; i < jobs->n; i++) {
         struct trib_jobs_entry *e = &jobs->entries[i];
-        const uint64_t all = e->ledger ? trib_ledger_held_mt(e->ledger) : 0;
+        const uint64_t all = e->quota ? trib_quota_held_mt(e->quota) : 0;
         const uint64_t fixed = trib_job_fixed_bytes(&e->job);
         e->job.plan_bytes = all > fixed ? all - fixed : 0;
     }

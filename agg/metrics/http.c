@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/time.h"
 
-#define REQUEST_BYTES 16384 /* of memory for the headers of one request */
+#define REQUEST_BYTES 16384 /* memory for the headers of one request */
 
 static const char page[] =
 #include "agg/metrics/page.inc"
@@ -43,7 +43,7 @@ struct trib_http {
     struct trib_http_opts opts;
     uint16_t port;
     bool loopback;
-    struct trib_accept_pause pause; /* of MHD's thread */
+    struct trib_accept_pause pause; /* pause of MHD's thread */
 };
 
 /* --- what is said --- */

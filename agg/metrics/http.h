@@ -21,19 +21,21 @@ struct trib_log;
 struct trib_http;
 
 struct trib_http_opts {
-    const char *address;  /* of agg/metrics/http_address.h; NULL: 127.0.0.1 */
+    const char *address;  /* an address of agg/metrics/http_address.h; NULL:
+                           * 127.0.0.1 */
     uint16_t port;        /* 0: any that is free */
     uint32_t connections; /* at a time: one more, and the oldest that idles is closed;
                            * 0: 16 */
     uint32_t timeout_s;   /* a connection on which nothing moves is closed; 0: 10 */
     uint32_t lifetime_s;  /* any connection is, by trib_http_tend_mt; 0: 10 */
-    /* What there is to show; on the server's thread. */
+    /* Makes the view to show; called on the HTTP server's thread. */
     trib_status_t (*view)(void *arg, struct trib_service_view *out);
-    /* For /healthz, and with `ready` for /readyz: a sentence, and whether it is 200 or
-     * 503. NULL: 200 */
+    /* Answers /healthz, and with `ready` /readyz: true for 200, false for 503, and a
+     * sentence. NULL: 200 */
     bool (*well)(void *arg, bool ready, char *say, size_t bytes);
     void *arg;
-    const struct trib_log *log; /* for what keeps it from taking connections; or NULL */
+    const struct trib_log *log; /* log of what keeps it from taking connections; or
+                                 * NULL */
 };
 
 /**
@@ -46,7 +48,7 @@ struct trib_http_opts {
 trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_error *err,
                               struct trib_http **out);
 
-/** trib_http_port - where it listens. */
+/** trib_http_port - the port at which it listens. */
 uint16_t trib_http_port(const struct trib_http *http);
 
 /** trib_http_is_loopback - can this host alone reach it? */

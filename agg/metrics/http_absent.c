@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where libmicrohttpd was missing when this was built.
+ * The HTTP server of a build without libmicrohttpd: starting it fails and says so.
  */
 #include <stddef.h>
 

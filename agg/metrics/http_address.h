@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where an HTTP server may listen: "*", "localhost" or a numeric address. Nobody is
- * asked. */
+/* The addresses at which an HTTP server may listen: "*", "localhost" or a numeric one.
+ * No name is resolved. */
 #ifndef AGG_METRICS_HTTP_ADDRESS_H
 #define AGG_METRICS_HTTP_ADDRESS_H
 

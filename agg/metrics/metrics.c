@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one job. */
+/* The counters of one job. */
 struct place {
     uint64_t id;
     struct trib_job_place place;
@@ -16,10 +16,10 @@ struct trib_metrics {
     struct trib_metrics_opts opts;
     _Atomic uint64_t events[TRIB_SERVICE_COUNTERS];
     _Atomic uint64_t reasons[TRIB_SERVICE_REASONS];
-    pthread_mutex_t lock; /* of all below, and of the list of writers */
+    pthread_mutex_t lock; /* guards all fields below, and the list of writers */
     struct trib_metrics_writer *writers;
     struct place *places;
-    uint64_t gone[TRIB_JOB_COUNTERS]; /* of writers that were closed */
+    uint64_t gone[TRIB_JOB_COUNTERS]; /* counts of writers that were closed */
     struct trib_histogram gone_times[TRIB_TIMES];
     struct trib_jobs_limits limits;
     struct trib_jobs_limits held;
@@ -297,7 +297,7 @@ static bool view_job(const struct trib_metrics *m, const struct trib_job *job,
     return out->place;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static bool view_all(struct trib_metrics *m, uint64_t now_ns,
                      struct trib_service_view *out)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the service knows of itself: counters of jobs and of the service, and what jobs
- * hold.
+ * The counters of the service and of its jobs, and what jobs hold.
  *
  *     threads that sum  ─▶ writers: a block per thread and job, relaxed atomics ┐
  *     control thread    ─▶ counters of the service; publish: the table of jobs  ├▶ view
@@ -34,7 +33,7 @@ enum trib_service_counter {
     TRIB_SERVICE_COUNTERS,
 };
 
-/* Why a job was refused, or lost. */
+/* The reason why a job was refused, or lost. */
 enum trib_service_reason {
 #define TRIB_METRICS_REASON(of, id, label) TRIB_##of##_FOR_##id,
 #include "agg/metrics/metrics.def"
@@ -64,7 +63,7 @@ struct trib_histogram {
 
 struct trib_rank_lag {
     uint32_t rank;
-    uint64_t count; /* of contributions */
+    uint64_t count; /* number of contributions */
     uint64_t sum_ns;
 };
 
@@ -105,7 +104,7 @@ struct trib_metrics_writer {
         uint32_t rank;
         _Atomic uint64_t count;
         _Atomic uint64_t sum_ns;
-    } lag[]; /* of the ranks that this thread hears of */
+    } lag[]; /* one for each rank that this thread hears of */
 };
 
 /* One writer: no read-modify-write is needed, nor paid for. */
@@ -123,7 +122,7 @@ static inline void trib_metrics_count(struct trib_metrics_writer *w,
     trib_metrics_raise(&w->count[c], n);
 }
 
-/** trib_metrics_slots - how many of its slots the job uses now. */
+/** trib_metrics_slots - the number of slots that the job uses now. */
 static inline void trib_metrics_slots(struct trib_metrics_writer *w, uint32_t used)
 {
     atomic_store_explicit(&w->slots_used, used, memory_order_relaxed);
@@ -152,8 +151,8 @@ static inline void trib_metrics_lag(struct trib_metrics_writer *w, uint32_t i,
     trib_metrics_raise(&w->lag[i].sum_ns, ns);
 }
 
-/** trib_metrics_operation - where the job's operation is, and when something moved in
- * it. */
+/** trib_metrics_operation - the phase of the job's operation, and when something moved
+ * in it. */
 static inline void trib_metrics_operation(struct trib_metrics_writer *w,
                                           struct trib_operation now)
 {
@@ -171,7 +170,7 @@ static inline void trib_metrics_operation(struct trib_metrics_writer *w,
 
 struct trib_job_place {
     char transports[TRIB_PLACE_NAME_BYTES]; /* "shm", "shm tcp" */
-    uint32_t hosts; /* that are named */
+    uint32_t hosts; /* number of hosts that are named */
     uint32_t ranks_elsewhere; /* on hosts that are not */
     struct {
         char name[TRIB_PLACE_NAME_BYTES]; /* any bytes: hosts are strangers */
@@ -182,7 +181,7 @@ struct trib_job_place {
 struct trib_metrics;
 
 struct trib_metrics_opts {
-    uint64_t start_ns; /* of the service, on the clock of all moments */
+    uint64_t start_ns; /* start of the service, on the clock of all times here */
     uint64_t stuck_ns; /* an operation in which nothing moved for so long is stuck */
 };
 
@@ -190,7 +189,7 @@ struct trib_metrics_opts {
 trib_status_t trib_metrics_create(const struct trib_metrics_opts *opts,
                                   struct trib_metrics **out);
 
-/** trib_metrics_destroy - also writers that are still open; NULL is allowed. */
+/** trib_metrics_destroy - free it, and writers that are still open; NULL is allowed. */
 void trib_metrics_destroy(struct trib_metrics *metrics);
 
 /**
@@ -218,8 +217,8 @@ void trib_metrics_reason_mt(struct trib_metrics *metrics,
                             enum trib_service_reason reason);
 
 /**
- * trib_metrics_place_mt - by which transports a job's ranks are reached, and on which
- * hosts they are; its place is copied.
+ * trib_metrics_place_mt - note the transports and the hosts of a job's ranks; its place
+ * is copied.
  *
  * Before the first call, and after trib_metrics_close_mt, neither is known. Without
  * memory for a copy it stays so.
@@ -244,12 +243,11 @@ struct trib_job_view {
     struct trib_job job;
     uint64_t count[TRIB_JOB_COUNTERS];
     uint64_t slots_used;
-    struct trib_operation operation; /* of several, the one that has not moved for
-                                      * longest */
+    struct trib_operation operation; /* the operation that has not moved for longest */
     bool stuck;
     struct trib_histogram times[TRIB_TIMES];
-    uint32_t ranks;  /* that have a lag: 0 where the job has no writer */
-    uint32_t n_late; /* of these, in `late`: the latest first */
+    uint32_t ranks;  /* number of ranks that have a lag: 0 if the job has no writer */
+    uint32_t n_late; /* number of them in `late`, the latest first */
     struct trib_rank_lag late[TRIB_RANKS_SHOWN];
     struct trib_job_place *place; /* NULL: not known */
 };
@@ -261,14 +259,14 @@ struct trib_thread_view {
     uint64_t passes;
 };
 
-/* What the kernel says of this process. */
+/* The kernel's counts of this process. */
 struct trib_process_view {
     bool known;
     uint64_t resident_bytes;
     uint64_t fds;
     uint64_t fds_max;
     uint64_t cpu_ns;
-    uint64_t start_ns; /* since 1970 */
+    uint64_t start_ns; /* start of the process, since 1970 */
 };
 
 struct trib_service_view {
@@ -276,21 +274,22 @@ struct trib_service_view {
     uint64_t uptime_ns;
     struct trib_jobs_limits limits;
     struct trib_jobs_limits held;
-    uint32_t lent; /* of the slots that are held, those of idle jobs */
+    uint32_t lent; /* number of the held slots that idle jobs lend */
     bool draining;
     uint64_t events[TRIB_SERVICE_COUNTERS];
     uint64_t reasons[TRIB_SERVICE_REASONS];
-    uint64_t total[TRIB_JOB_COUNTERS]; /* of all jobs, also those that are gone */
+    uint64_t total[TRIB_JOB_COUNTERS]; /* counts of all jobs, also of those that are
+                                        * gone */
     struct trib_histogram times[TRIB_TIMES]; /* the same */
     uint32_t n;
     struct trib_job_view *jobs;
-    struct trib_process_view process; /* of the caller: see trib_process_view */
+    struct trib_process_view process; /* filled by the caller: see trib_process_view */
     uint32_t n_threads;
-    struct trib_thread_view *threads; /* of the caller, by malloc */
+    struct trib_thread_view *threads; /* allocated by the caller, with malloc */
 };
 
 /**
- * trib_metrics_view_mt - what there is at this moment.
+ * trib_metrics_view_mt - all counters at this moment.
  *
  * owner    trib_service_view_free
  * errors   TRIB_ERR_NO_MEMORY
@@ -298,15 +297,15 @@ struct trib_service_view {
 trib_status_t trib_metrics_view_mt(struct trib_metrics *metrics, uint64_t now_ns,
                                    struct trib_service_view *out);
 
-/** trib_process_view - of this process, now; some system calls. */
+/** trib_process_view - the kernel's counts of this process; takes some system calls. */
 void trib_process_view(struct trib_process_view *out);
 
-/** trib_reason_counter, trib_reason_label - of a reason: the counter that it splits,
- * its name. */
+/** trib_reason_counter, trib_reason_label - the counter that a reason splits, and its
+ * name. */
 enum trib_service_counter trib_reason_counter(enum trib_service_reason reason);
 const char *trib_reason_label(enum trib_service_reason reason);
 
-/** trib_service_view_free - and zero it. */
+/** trib_service_view_free - free what the view owns, and zero it. */
 void trib_service_view_free(struct trib_service_view *view);
 
 /* --- renderers: pure; the caller frees the text; NULL: out of memory --- */

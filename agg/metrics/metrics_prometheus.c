@@ -13,7 +13,7 @@
 
 #define NS 1000000000u
 
-/* In units of 1/`per`, which is a power of ten. */
+/* The value is in units of 1/`per`, which is a power of ten. */
 static void put_number(FILE *to, uint64_t value, uint32_t per)
 {
     uint64_t rest = value % per;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel says of this process: the metrics that a process has by custom.
+ * The kernel's counts of this process: the metrics that a process has by custom.
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who may use an aggregator, and which aggregator a job may trust: mutual
- * authentication, bound to the name of the job. docs/security.md says against whom this
- * protects.
+ * Mutual authentication of a job and an aggregator, bound to the name of the job.
+ * docs/security.md says against whom this protects.
  *
  *     job                                    aggregator
  *      HELLO  versions, methods, nonce, job ──▶
@@ -22,7 +21,8 @@
 
 #include "agg/protocol/control.h"
 
-struct trib_auth; /* what one side authenticates by; constant, hence for any thread */
+struct trib_auth; /* the keys or the method of one side; constant, hence for any
+                   * thread */
 struct trib_error;
 struct trib_handshake;
 struct trib_seal;
@@ -46,12 +46,12 @@ struct trib_auth_opts {
     const char *method;
     const char *key_file; /* NULL or "": none */
     const char *munge_socket; /* NULL or "": the usual one */
-    /* Of munge: whom to trust beside root and the own user. */
+    /* Munge: the users to trust beside root and the own user. */
     const uid_t *users;
     size_t n_users;
 };
 
-/* Who is at the other end, once that is proved. */
+/* The peer, once it has proved its identity. */
 struct trib_auth_peer {
     enum trib_auth_method method;
     bool has_user; /* munge knows; a key only says that its holder is there */
@@ -75,13 +75,13 @@ const char *trib_auth_name(enum trib_auth_method method);
 trib_status_t trib_auth_open(const struct trib_auth_opts *opts, struct trib_error *err,
                              struct trib_auth **out);
 
-/** trib_auth_free - and forget the key. NULL is allowed. */
+/** trib_auth_free - free it, and forget the key. NULL is allowed. */
 void trib_auth_free(struct trib_auth *auth);
 
 struct trib_handshake_opts {
     const struct trib_auth *auth; /* must outlive the handshake */
     enum trib_control_role role;
-    const char *job; /* of TRIB_CONTROL_JOB: its name */
+    const char *job; /* name of the job, for TRIB_CONTROL_JOB */
 };
 
 /** trib_handshake_new - errors: TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM.
@@ -122,7 +122,7 @@ trib_status_t trib_handshake_take(struct trib_handshake *hs,
  */
 bool trib_handshake_asks(const struct trib_handshake *hs);
 
-/** trib_handshake_peer - who it is; valid after TRIB_OK. */
+/** trib_handshake_peer - the peer; valid after TRIB_OK. */
 struct trib_auth_peer trib_handshake_peer(const struct trib_handshake *hs);
 
 /** trib_handshake_job - the name of the job, which is proved after TRIB_OK; "" before
@@ -130,14 +130,14 @@ struct trib_auth_peer trib_handshake_peer(const struct trib_handshake *hs);
 const char *trib_handshake_job(const struct trib_handshake *hs);
 
 /**
- * trib_handshake_seal - that by which payloads are sealed from now on, once, after
- * TRIB_OK.
+ * trib_handshake_seal - hand out, once and after TRIB_OK, the seal for all payloads
+ * from now on.
  *
  * returns   NULL with method "none"; else the caller frees it
  */
 struct trib_seal *trib_handshake_seal(struct trib_handshake *hs);
 
-/** trib_handshake_free - and forget its keys. NULL is allowed. */
+/** trib_handshake_free - free it, and forget its keys. NULL is allowed. */
 void trib_handshake_free(struct trib_handshake *hs);
 
 #endif

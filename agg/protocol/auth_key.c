@@ -29,7 +29,8 @@ static bool looks_random(const uint8_t *bytes, size_t n)
     return different >= DIFFERENT_MIN;
 }
 
-/* Of the descriptor, not of the name: what was looked at is what will be read. */
+/* The check is made on the descriptor, not on the name, so that the checked file is the
+ * one read. */
 static trib_status_t check_file(int fd, const char *path, struct trib_error *err)
 {
     struct stat info;
@@ -37,7 +38,8 @@ static trib_status_t check_file(int fd, const char *path, struct trib_error *err
     if (fstat(fd, &info))
         return trib_fail(err, TRIB_ERR_CONFIG, "key file %s: %m", path);
     if (!S_ISREG(info.st_mode))
-        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s is no ordinary file", path);
+        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s is not a regular file",
+                         path);
     if (info.st_uid != geteuid() && info.st_uid != 0)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "key file %s belongs to user %u, who could change it: it must "
@@ -105,7 +107,7 @@ static trib_status_t key_open(struct trib_auth *auth, const struct trib_auth_opt
             err, TRIB_ERR_UNSUPPORTED,
             "no key file is named: make one (head -c 32 /dev/urandom), mode "
             "600, the same on both sides");
-    /* Not blocking: a pipe of that name might never be written to. */
+    /* Opening must not block: a pipe of that name might never be written to. */
     int fd = trib_fd_keep(
         open(opts->key_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd < 0)

@@ -26,7 +26,7 @@ struct trib_auth_credential {
     uint32_t n;
 };
 
-/* How far a handshake has come. */
+/* The progress of a handshake. */
 enum trib_handshake_state {
     TRIB_HANDSHAKE_NEW, /* the job: HELLO is to be sent */
     TRIB_HANDSHAKE_HELLO, /* the aggregator waits for HELLO */
@@ -46,9 +46,9 @@ struct trib_handshake {
     char job[TRIB_CONTROL_JOB_MAX + 1];
     uint8_t nonce[TRIB_CONTROL_NONCE_BYTES];
     struct trib_transcript *transcript; /* NULL: without libsodium, hence "none" */
-    struct trib_crypt_pair pair; /* of munge */
-    uint8_t other_key[TRIB_CRYPT_KEY_BYTES]; /* of munge: the other's public key */
-    uint8_t secret[TRIB_CRYPT_SHARED_BYTES]; /* that both sides have */
+    struct trib_crypt_pair pair; /* munge: the key pair of this side */
+    uint8_t other_key[TRIB_CRYPT_KEY_BYTES]; /* munge: the other side's public key */
+    uint8_t secret[TRIB_CRYPT_SHARED_BYTES]; /* secret that both sides have */
     size_t secret_n;
     struct trib_crypt_keys keys;
     struct trib_seal *seal;
@@ -79,7 +79,7 @@ extern const struct trib_auth_method_ops trib_auth_munge;
 extern const struct trib_auth_method_ops trib_auth_key;
 extern const struct trib_auth_method_ops trib_auth_none;
 
-/* In the order of preference. */
+/* The methods, in the order of preference. */
 #define TRIB_AUTH_METHODS 3
 extern const struct trib_auth_method_ops *const trib_auth_methods[TRIB_AUTH_METHODS];
 

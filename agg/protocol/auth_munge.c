@@ -32,9 +32,9 @@
 #include "base/wait.h"
 
 #define LIBRARY "libmunge.so.2"
-#define MUNGED_MS 2000 /* for an answer, which takes 1 ms */
+#define MUNGED_MS 2000 /* time for an answer, which takes 1 ms */
 #define SOCKET_BYTES 108
-#define USER_BYTES 16384 /* for the entry of a user in the database of users */
+#define USER_BYTES 16384 /* room for a user's entry in the database of users */
 #define MAGIC "tribauth"
 #define MAGIC_BYTES 8
 #define PAYLOAD_BYTES (MAGIC_BYTES + 1 + TRIB_CRYPT_DIGEST_BYTES + TRIB_CRYPT_KEY_BYTES)

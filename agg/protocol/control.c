@@ -22,8 +22,8 @@ enum type {
 
 struct field {
     enum type type;
-    uint32_t at; /* in struct trib_control */
-    uint64_t min; /* of a number; of a text or of REST, bytes */
+    uint32_t at; /* offset in struct trib_control */
+    uint64_t min; /* least value of a number; least length of a text or of REST */
     uint64_t max;
 };
 
@@ -65,8 +65,8 @@ static const struct field join[] = {
     {JOB, AT(join.job), 1, TRIB_CONTROL_JOB_MAX},
     {LINE, AT(join.user), 0, TRIB_CONTROL_USER_MAX},
     {U32, AT(join.ranks), 1, TRIB_CONTROL_RANKS_MAX},
-    {U32, AT(join.nodes), 1, TRIB_CONTROL_NODES_MAX},
-    {U32, AT(join.node), 0, TRIB_CONTROL_NODES_MAX - 1},
+    {U32, AT(join.aggregators), 1, TRIB_CONTROL_AGGREGATORS_MAX},
+    {U32, AT(join.aggregator), 0, TRIB_CONTROL_AGGREGATORS_MAX - 1},
     {U32, AT(join.weight), 1, 1000000},
     {U32, AT(join.slots), 1, U32_MAX},
     {U64, AT(join.bytes), 0, INT64_MAX},
@@ -87,8 +87,9 @@ static const struct field queued[] = {
 
 static const struct field blobs[] = {
     {U32, AT(blobs.exchange), 0, U32_MAX},
-    {U32, AT(blobs.total), 1, TRIB_CONTROL_RANKS_MAX + TRIB_CONTROL_NODES_MAX},
-    {U32, AT(blobs.first), 0, TRIB_CONTROL_RANKS_MAX + TRIB_CONTROL_NODES_MAX - 1},
+    {U32, AT(blobs.total), 1, TRIB_CONTROL_RANKS_MAX + TRIB_CONTROL_AGGREGATORS_MAX},
+    {U32, AT(blobs.first), 0,
+     TRIB_CONTROL_RANKS_MAX + TRIB_CONTROL_AGGREGATORS_MAX - 1},
     {U32, AT(blobs.count), 1, TRIB_CONTROL_BLOBS_BYTES},
     {U32, AT(blobs.each), 1, TRIB_CONTROL_BLOB_MAX},
     {REST, AT(blobs.data), 1, TRIB_CONTROL_BLOBS_BYTES},
@@ -119,7 +120,7 @@ static bool hello_fits(const struct trib_control *m)
 
 static bool join_fits(const struct trib_control *m)
 {
-    return m->join.node < m->join.nodes;
+    return m->join.aggregator < m->join.aggregators;
 }
 
 static bool blobs_fit(const struct trib_control *m)
@@ -207,7 +208,7 @@ static bool job_character(uint8_t c)
            (c && strchr("._:-+@/%=,", c));
 }
 
-/* What a terminal shows as it is: 0x80 and above are parts of UTF-8. */
+/* True if a terminal shows the byte as it is: 0x80 and above are parts of UTF-8. */
 static bool text_character(enum type type, uint8_t c)
 {
     if (type == JOB)

@@ -24,15 +24,14 @@
 #include <tributary/status.h>
 
 #define TRIB_CONTROL_FRAMING 1
-#define TRIB_CONTROL_VERSION_MIN \
-    2 /* of the messages; HELLO and WELCOME agree on one \
-       */
+/* The version of the messages; HELLO and WELCOME agree on one. */
+#define TRIB_CONTROL_VERSION_MIN 2
 #define TRIB_CONTROL_VERSION_MAX 2
 #define TRIB_CONTROL_HEAD_BYTES 12
 #define TRIB_CONTROL_SEAL_BYTES 17
 #define TRIB_CONTROL_NONCE_BYTES 32
 
-/* Of texts, without the zero that is not sent. */
+/* The lengths of texts, without the zero that is not sent. */
 #define TRIB_CONTROL_JOB_MAX 64
 #define TRIB_CONTROL_USER_MAX 64
 #define TRIB_CONTROL_LIBRARY_MAX 24
@@ -43,9 +42,9 @@
 
 #define TRIB_CONTROL_AUTH_MAX 1024 /* bytes of a credential */
 #define TRIB_CONTROL_RANKS_MAX 65536
-#define TRIB_CONTROL_NODES_MAX 1024
+#define TRIB_CONTROL_AGGREGATORS_MAX 1024
 #define TRIB_CONTROL_BLOB_MAX 2560
-#define TRIB_CONTROL_BLOBS_BYTES 32768 /* of one message; more go in several */
+#define TRIB_CONTROL_BLOBS_BYTES 32768 /* bytes of one message; more go in several */
 
 /* The longest frames: of any kind, and before both sides are authenticated. */
 #define TRIB_CONTROL_FRAME_BYTES \
@@ -60,7 +59,7 @@ enum trib_control_kind {
     TRIB_CONTROL_ADMITTED,
     TRIB_CONTROL_QUEUED, /* wait, another answer will come */
     TRIB_CONTROL_REFUSED,
-    TRIB_CONTROL_BLOBS, /* by which ranks and nodes meet */
+    TRIB_CONTROL_BLOBS, /* blobs of the wireup between ranks and aggregators */
     TRIB_CONTROL_PLAN,
     TRIB_CONTROL_PLAN_OK,
     TRIB_CONTROL_PLAN_REFUSED,
@@ -71,7 +70,7 @@ enum trib_control_kind {
     TRIB_CONTROL_KINDS,
 };
 
-/* Who sends a message. */
+/* The sender of a message. */
 enum trib_control_role {
     TRIB_CONTROL_JOB = 1,
     TRIB_CONTROL_AGGREGATOR = 2,
@@ -111,18 +110,18 @@ struct trib_control_auth {
 };
 
 struct trib_control_join {
-    char job[TRIB_CONTROL_JOB_MAX + 1]; /* as in HELLO */
-    char user[TRIB_CONTROL_USER_MAX + 1]; /* for people: nothing is decided by it */
+    char job[TRIB_CONTROL_JOB_MAX + 1]; /* name of the job, as in HELLO */
+    char user[TRIB_CONTROL_USER_MAX + 1]; /* name for people; nothing depends on it */
     uint32_t ranks;
-    uint32_t nodes;
-    uint32_t node; /* which of them this aggregator is to be */
+    uint32_t aggregators;
+    uint32_t aggregator; /* index of the receiver among them */
     uint32_t weight;
     uint32_t slots;
-    uint64_t bytes; /* of memory that is wanted */
-    uint32_t deadline_ms; /* how long the job is willing to wait in the queue */
+    uint64_t bytes; /* memory that is wanted */
+    uint32_t deadline_ms; /* time for which the job is willing to wait in the queue */
     char settings[TRIB_CONTROL_SETTINGS_MAX + 1];
-    struct trib_control_bytes tree; /* how the nodes stand above the ranks; none: all
-                                     * alike */
+    struct trib_control_bytes tree; /* tree of the aggregators above the ranks; none:
+                                     * all alike */
 };
 
 struct trib_control_admitted {
@@ -131,14 +130,14 @@ struct trib_control_admitted {
 };
 
 struct trib_control_queued {
-    uint32_t position; /* from 1 */
+    uint32_t position; /* position in the queue, from 1 */
     char text[TRIB_CONTROL_TEXT_MAX + 1];
 };
 
 struct trib_control_blobs {
     uint32_t exchange;
     uint32_t total; /* blobs of the exchange */
-    uint32_t first; /* of this message */
+    uint32_t first; /* number of the first blob in this message */
     uint32_t count;
     uint32_t each; /* bytes of one */
     struct trib_control_bytes data;
@@ -176,7 +175,7 @@ struct trib_control {
 
 struct trib_control_frame {
     enum trib_control_kind kind;
-    uint32_t length; /* of the payload */
+    uint32_t length; /* length of the payload */
     const uint8_t *head; /* into the bytes that were parsed */
     const uint8_t *payload;
 };
@@ -205,7 +204,7 @@ trib_status_t trib_control_parse(const uint8_t *bytes, size_t n, uint32_t seal,
                                  enum trib_control_role from,
                                  struct trib_control_frame *out);
 
-/** trib_control_frame_bytes - of head and payload. */
+/** trib_control_frame_bytes - the bytes of head and payload. */
 static inline size_t trib_control_frame_bytes(const struct trib_control_frame *frame)
 {
     return TRIB_CONTROL_HEAD_BYTES + (size_t)frame->length;

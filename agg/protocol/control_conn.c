@@ -29,7 +29,8 @@ trib_status_t trib_control_conn_new(int fd, struct trib_control_conn **out)
         close(fd);
         return TRIB_ERR_NO_MEMORY;
     }
-    /* Not the buffers: a stranger's connection touches few pages of them. */
+    /* The buffers are not cleared: a stranger's connection touches few pages of
+     * them. */
     memset(conn, 0, offsetof(struct trib_control_conn, in));
     conn->fd = fd;
     *out = conn;

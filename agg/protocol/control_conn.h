@@ -13,9 +13,9 @@
 
 struct trib_control_conn {
     int fd; /* -1: closed */
-    size_t in_begin; /* what was read and not yet taken */
+    size_t in_begin; /* range of bytes read and not yet taken */
     size_t in_end;
-    size_t out_begin; /* what is to be written */
+    size_t out_begin; /* range of bytes to be written */
     size_t out_end;
     int broken; /* errno of a write: what the peer said before may still be read */
     uint8_t in[TRIB_CONTROL_FRAME_BYTES];
@@ -65,7 +65,7 @@ void trib_control_conn_add(struct trib_control_conn *conn, size_t n);
  */
 trib_status_t trib_control_conn_flush(struct trib_control_conn *conn);
 
-/** trib_control_conn_events - for which poll() is to wait. */
+/** trib_control_conn_events - the events for which poll() must wait. */
 short trib_control_conn_events(const struct trib_control_conn *conn);
 
 #endif

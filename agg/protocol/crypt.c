@@ -175,8 +175,8 @@ void trib_crypt_pair_make(const struct trib_crypt *crypt, struct trib_crypt_pair
     crypt->crypto_kx_keypair(out->public_key, out->secret_key);
 }
 
-/* What one side receives by is what the other sends by: put into one order, the same.
- */
+/* One side receives with the key by which the other sends; in one order, both sides
+ * have the same. */
 bool trib_crypt_share(const struct trib_crypt *crypt,
                       const struct trib_crypt_pair *pair, int side,
                       const uint8_t other[TRIB_CRYPT_KEY_BYTES],

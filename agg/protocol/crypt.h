@@ -28,7 +28,7 @@ struct trib_seal;
 #define TRIB_CRYPT_KEY_BYTES 32
 #define TRIB_CRYPT_SHARED_BYTES 64
 #define TRIB_CRYPT_PROOF_BYTES 32
-#define TRIB_SEAL_BYTES 17 /* by which a sealed message is longer */
+#define TRIB_SEAL_BYTES 17 /* bytes by which a sealed message is longer */
 #define TRIB_SEAL_HEADER_BYTES 24
 
 /* A pair of keys for one connection, from which both sides come to the same secret. */
@@ -37,7 +37,7 @@ struct trib_crypt_pair {
     uint8_t secret_key[TRIB_CRYPT_KEY_BYTES];
 };
 
-/* By side: 0 who connects, 1 who accepts. */
+/* Indexed by side: 0 connects, 1 accepts. */
 struct trib_crypt_keys {
     uint8_t proof[2][TRIB_CRYPT_KEY_BYTES];
     uint8_t stream[2][TRIB_CRYPT_KEY_BYTES];
@@ -58,7 +58,7 @@ void trib_crypt_wipe(const struct trib_crypt *crypt, void *secret, size_t bytes)
 bool trib_crypt_equal(const struct trib_crypt *crypt, const void *a, const void *b,
                       size_t bytes);
 
-/** trib_crypt_digest - of bytes under a label, which keeps uses apart. */
+/** trib_crypt_digest - digest bytes under a label, which keeps uses apart. */
 void trib_crypt_digest(const struct trib_crypt *crypt, const char *label,
                        const void *bytes, size_t n,
                        uint8_t out[TRIB_CRYPT_DIGEST_BYTES]);
@@ -68,7 +68,7 @@ struct trib_transcript *trib_transcript_new(const struct trib_crypt *crypt,
                                             const char *label);
 void trib_transcript_add(struct trib_transcript *transcript, const void *bytes,
                          size_t n);
-/** trib_transcript_digest - of what was added so far; more may be added. */
+/** trib_transcript_digest - digest what was added so far; more may be added. */
 void trib_transcript_digest(const struct trib_transcript *transcript,
                             uint8_t out[TRIB_CRYPT_DIGEST_BYTES]);
 void trib_transcript_free(struct trib_transcript *transcript);
@@ -96,7 +96,8 @@ void trib_crypt_keys(const struct trib_crypt *crypt, const uint8_t *secret, size
                      const uint8_t digest[TRIB_CRYPT_DIGEST_BYTES],
                      struct trib_crypt_keys *out);
 
-/** trib_crypt_prove - that this side has the keys: of a transcript and of `more`. */
+/** trib_crypt_prove - prove, by a transcript and `more`, that this side has the
+ * keys. */
 void trib_crypt_prove(const struct trib_crypt *crypt,
                       const uint8_t key[TRIB_CRYPT_KEY_BYTES],
                       const uint8_t digest[TRIB_CRYPT_DIGEST_BYTES],

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In the place of agg/protocol/crypt.c where libsodium's headers were missing when this
- * was built: opening fails and says so, hence the rest is never called.
+ * The functions of agg/protocol/crypt.c in a build without libsodium: opening fails and
+ * says so, so that the rest is never called.
  */
 #include "agg/protocol/crypt.h"
 
@@ -22,7 +22,8 @@ void trib_crypt_free(struct trib_crypt *crypt)
     (void)crypt;
 }
 
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* as all of them are */
+#pragma GCC diagnostic ignored \
+    "-Wunused-parameter" /* no function here uses its parameters */
 
 /* clang-format off */
 #define NEVER(type, name, ...) type name(__VA_ARGS__) { abort(); }

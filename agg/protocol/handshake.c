@@ -12,7 +12,7 @@
 #define LABEL "tributary control handshake 1"
 #define PROOF_BYTES (TRIB_CRYPT_PROOF_BYTES + TRIB_SEAL_HEADER_BYTES)
 
-/* What one call of trib_handshake_take works on. */
+/* The working state of one call of trib_handshake_take. */
 struct turn {
     struct trib_handshake *hs;
     const struct trib_control_frame *frame;
@@ -76,7 +76,7 @@ static trib_status_t make_keys(struct turn *t)
     uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
 
     if (!hs->method->secret(hs))
-        return trib_fail(t->err, TRIB_ERR_PROTOCOL, "the %s sent a key that is none",
+        return trib_fail(t->err, TRIB_ERR_PROTOCOL, "the %s sent an invalid key",
                          other(hs));
     hs->seal = trib_seal_new(hs->auth->crypt);
     if (!hs->seal)
@@ -272,10 +272,11 @@ static trib_status_t take_proof(struct turn *t)
     return status;
 }
 
-/* By state: the kind that is due, and what to do with it. */
+/* For each state, the kind of message that is due, and the function that takes it. */
 static const struct {
     enum trib_control_kind due;
-    bool noted; /* before it is judged; credentials are after */
+    bool noted; /* the transcript has it before it is judged; a credential is added
+                 * after */
     trib_status_t (*take)(struct turn *t);
 } steps[] = {
     [TRIB_HANDSHAKE_HELLO] = {TRIB_CONTROL_HELLO, true, take_hello},

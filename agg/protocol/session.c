@@ -17,7 +17,7 @@
 #include "base/wait.h"
 
 #define MS UINT64_C(1000000)
-/* In one step: who never stops talking does not keep others waiting. */
+/* The number of messages in one step: a talkative peer delays nobody else. */
 #define READS_MAX 4
 
 _Static_assert(TRIB_CONTROL_SEAL_BYTES == TRIB_SEAL_BYTES,
@@ -26,7 +26,7 @@ _Static_assert(TRIB_CONTROL_SEAL_BYTES == TRIB_SEAL_BYTES,
 enum state {
     HANDSHAKE, /* waits for the other side's part of it */
     READY,
-    ENDED, /* with `status` */
+    ENDED, /* ended with `status` */
 };
 
 struct trib_session {
@@ -36,9 +36,10 @@ struct trib_session {
     trib_status_t status;
     struct trib_control_conn *conn;
     struct trib_handshake *handshake; /* NULL: a question has it */
-    struct trib_question *question; /* that nobody has taken yet, or NULL */
+    struct trib_question *question; /* a question that the caller has not taken yet, or
+                                     * NULL */
     struct trib_seal *seal; /* NULL: before it is ready, and with "none" */
-    uint64_t deadline; /* of the handshake */
+    uint64_t deadline; /* deadline of the handshake */
     uint64_t heard;
     uint64_t sent;
     uint64_t now;
@@ -46,8 +47,8 @@ struct trib_session {
     uint8_t out[TRIB_CONTROL_FRAME_BYTES]; /* a frame that is not sealed yet */
 };
 
-/* What is judged elsewhere: the handshake goes with its frame, and comes back with a
- * reply. */
+/* A question that the caller has answered elsewhere: the handshake leaves with its
+ * frame, and returns with a reply. */
 struct trib_question {
     struct trib_handshake *handshake;
     enum trib_control_role from;
@@ -361,7 +362,8 @@ void trib_question_answer(struct trib_question *question)
 
     question->status =
         trib_control_parse(question->frame, question->n, 0, question->from, &frame);
-    assert(question->status == TRIB_OK); /* as it was when it came */
+    assert(question->status == TRIB_OK); /* a question carries no error before it is
+                                          * answered */
     question->status = trib_handshake_take(question->handshake, &frame, &question->err,
                                            question->reply, &question->reply_n);
 }
@@ -377,7 +379,8 @@ trib_status_t trib_session_answer(struct trib_session *session,
     if (session->state != ENDED) {
         uint8_t *room = trib_control_conn_room(session->conn, question->reply_n);
         session->now = trib_now_ns();
-        assert(room); /* as there was when it was lent: nothing was sent since */
+        assert(room); /* there was room when the handshake left, and nothing was sent
+                       * since */
         memcpy(room, question->reply, question->reply_n);
         trib_control_conn_add(session->conn, question->reply_n);
         status = go_on(session, TRIB_CONTROL_AUTH, question->status, &question->err);
@@ -398,7 +401,7 @@ void trib_question_free(struct trib_question *question)
 /* Waiting -----------------------------------------------------------------------------
  */
 
-/* Until there is a message, or, with `ready`, until the session is ready. */
+/* Waits until there is a message, or, with `ready`, until the session is ready. */
 static trib_status_t wait_for(struct trib_session *s, bool ready, uint64_t deadline,
                               struct trib_control *out)
 {
@@ -481,7 +484,7 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
         close(opts->fd);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
     }
-    /* Not the buffers: a stranger's session touches few pages of them. */
+    /* The buffers are not cleared: a stranger's session touches few pages of them. */
     memset(s, 0, offsetof(struct trib_session, in));
     s->opts = *opts;
     snprintf(s->peer, sizeof(s->peer), "%s", opts->peer);

@@ -27,11 +27,12 @@ struct trib_question;
 
 struct trib_session_opts {
     int fd; /* connected; the session closes it, also where it cannot be opened */
-    enum trib_control_role role; /* of this end */
+    enum trib_control_role role; /* role of this end */
     const struct trib_auth *auth; /* must outlive the session */
-    const char *job; /* of TRIB_CONTROL_JOB: its name */
-    const char *peer; /* for sentences, such as "tribd at node7:4700" */
-    int handshake_ms; /* for the other side to prove who it is */
+    const char *job; /* name of the job, for TRIB_CONTROL_JOB */
+    const char *peer; /* name of the peer for sentences, such as "tribd at
+                       * node7:4700" */
+    int handshake_ms; /* time that the other side has to prove its identity */
     int silent_ms; /* the other side is lost if it says nothing for so long; 0: never */
     struct trib_error *err; /* receives the sentence of whatever ends the session */
     bool lends; /* the caller has other threads answer trib_session_question */
@@ -48,8 +49,8 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
 /** trib_session_free - close it. NULL is allowed. What is not written yet is lost. */
 void trib_session_free(struct trib_session *session);
 
-/** trib_session_fd, _events - for which poll() or epoll is to wait; 0: for nothing now,
- * not even for the end of the connection. */
+/** trib_session_fd, _events - the descriptor and the events to wait for; 0 events:
+ * nothing now, not even the end of the connection. */
 int trib_session_fd(const struct trib_session *session);
 short trib_session_events(const struct trib_session *session);
 
@@ -98,13 +99,15 @@ void trib_question_answer(struct trib_question *question);
 trib_status_t trib_session_answer(struct trib_session *session,
                                   struct trib_question *question);
 
-/** trib_question_free - of a session that is gone. NULL is allowed. */
+/** trib_question_free - free the question of a session that is gone. NULL is
+ * allowed. */
 void trib_question_free(struct trib_question *question);
 
 /** trib_session_ready - is the other side who it says? Then messages may be sent. */
 bool trib_session_ready(const struct trib_session *session);
 
-/** trib_session_peer, _job - who that is, and for which job; once it is ready. */
+/** trib_session_peer, _job - the peer, and the name of its job; valid once the session
+ * is ready. */
 struct trib_auth_peer trib_session_peer(const struct trib_session *session);
 const char *trib_session_job(const struct trib_session *session);
 
@@ -124,7 +127,7 @@ trib_status_t trib_session_end(struct trib_session *session, trib_status_t statu
     __attribute__((format(printf, 3, 4)));
 
 /**
- * trib_session_meet_wait - until it is ready.
+ * trib_session_meet_wait - wait until the session is ready.
  *
  * returns   of trib_session_step; TRIB_INPROGRESS at the deadline
  */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libboot_la_SOURCES += \
 	boot/tcp/tcp_boot.c \
+	boot/tcp/tcp_client.c boot/tcp/tcp_client.h \
 	boot/tcp/tcp_job.c boot/tcp/tcp_job.h \
 	boot/tcp/tcp_proto.c boot/tcp/tcp_proto.h \
 	boot/tcp/tcp_server.c boot/tcp/tcp_server.h

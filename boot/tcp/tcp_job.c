@@ -63,14 +63,15 @@ void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool 
 /* Exchanges ---------------------------------------------------------------------------
  */
 
-static void blame_gone(struct trib_tcp_server *s, int rank, const struct trib_who *who)
+static void blame_gone(struct trib_tcp_server *s, int rank,
+                       const struct trib_rank_name *who)
 {
-    char text[TRIB_WHO_BYTES];
+    char text[TRIB_RANK_NAME_BYTES];
 
     s->gone[rank] = true;
     trib_tcp_fail_all(s, TRIB_ERR_PEER_LOST,
                       "%s is gone: its connection closed, phase %s of the start",
-                      trib_who_format(who, text), s->phase);
+                      trib_rank_name_format(who, text), s->phase);
 }
 
 bool trib_tcp_busy(const struct trib_tcp_server *s)
@@ -140,13 +141,13 @@ static void take_gather(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                         const struct trib_tcp_frame *frame)
 {
     struct trib_tcp_gather gather;
-    char who[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES];
 
     trib_tcp_parse_gather(frame, &gather);
     if (frame->exchange != s->exchange || c->exchange >= s->exchange) {
-        trib_tcp_fail_all(s, TRIB_ERR_PROTOCOL,
-                          "%s is in exchange %u of the start, the others in %u",
-                          trib_who_format(&c->who, who), frame->exchange, s->exchange);
+        trib_tcp_fail_all(
+            s, TRIB_ERR_PROTOCOL, "%s is in exchange %u of the start, the others in %u",
+            trib_rank_name_format(&c->who, who), frame->exchange, s->exchange);
         return;
     }
     if (s->contributed == 0 && !begin_exchange(s, &gather))
@@ -156,7 +157,7 @@ static void take_gather(struct trib_tcp_server *s, struct trib_tcp_conn *c,
             s, TRIB_ERR_MISMATCH,
             "%s is in phase %s of the start with %u bytes, others in phase %s with "
             "%u: do all run the same version?",
-            trib_who_format(&c->who, who), gather.phase, gather.bytes, s->phase,
+            trib_rank_name_format(&c->who, who), gather.phase, gather.bytes, s->phase,
             s->bytes);
         return;
     }
@@ -174,15 +175,15 @@ static void take_gather(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 /* Is this hello of our job? If not, everyone is told. */
 static bool check_hello(struct trib_tcp_server *s, const struct trib_tcp_hello *hello)
 {
-    char who[TRIB_WHO_BYTES];
-    char other[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES];
+    char other[TRIB_RANK_NAME_BYTES];
 
-    trib_who_format(&hello->who, who);
+    trib_rank_name_format(&hello->who, who);
     if (hello->size != s->size) {
         trib_tcp_fail_all(
             s, TRIB_ERR_MISMATCH,
             "%s was told of %d ranks, %s of %d: give all the same TRIB_SIZE", who,
-            hello->size, trib_who_format(&s->opts.self.who, other), s->size);
+            hello->size, trib_rank_name_format(&s->opts.self.who, other), s->size);
     } else if (hello->who.rank >= s->size) {
         trib_tcp_fail_all(
             s, TRIB_ERR_MISMATCH,
@@ -192,10 +193,10 @@ static bool check_hello(struct trib_tcp_server *s, const struct trib_tcp_hello *
         trib_tcp_fail_all(s, TRIB_ERR_MISMATCH,
                           "%s runs Tributary %s, %s runs %s: install the same version",
                           who, hello->library,
-                          trib_who_format(&s->opts.self.who, other),
+                          trib_rank_name_format(&s->opts.self.who, other),
                           s->opts.self.library);
     } else if (s->ranks[hello->who.rank]) {
-        trib_who_format(&s->ranks[hello->who.rank]->who, other);
+        trib_rank_name_format(&s->ranks[hello->who.rank]->who, other);
         trib_tcp_fail_all(
             s, TRIB_ERR_MISMATCH,
             "%s has joined already as process %d on %s: give each process a "
@@ -224,11 +225,11 @@ static void refuse(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 static void refuse_latecomer(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
-    char who[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES];
 
     snprintf(failure.text, sizeof(failure.text),
              "%s came too late: all %d ranks of the job at this TRIB_ROOT have joined",
-             trib_who_format(&c->who, who), s->size);
+             trib_rank_name_format(&c->who, who), s->size);
     refuse(s, c, &failure, "came when all ranks had joined");
 }
 
@@ -259,10 +260,10 @@ static void refuse_secret(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                           const struct trib_tcp_hello *hello)
 {
     struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
-    char who[TRIB_WHO_BYTES], self[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES], self[TRIB_RANK_NAME_BYTES];
 
-    trib_who_format(&hello->who, who);
-    trib_who_format(&s->opts.self.who, self);
+    trib_rank_name_format(&hello->who, who);
+    trib_rank_name_format(&s->opts.self.who, self);
     snprintf(
         failure.text, sizeof(failure.text),
         "%s has %s, and %s has %s: give all ranks the same TRIB_KEY, or none, and all "
@@ -334,17 +335,17 @@ static void take_failure(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                          const struct trib_tcp_frame *frame)
 {
     struct trib_tcp_failure failure;
-    char who[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES];
 
     trib_tcp_parse_fail(frame, &failure);
     trib_tcp_fail_all(s, failure.status, "%s failed during the start: %.300s",
-                      trib_who_format(&c->who, who), failure.text);
+                      trib_rank_name_format(&c->who, who), failure.text);
 }
 
 void trib_tcp_take_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                          const struct trib_tcp_frame *frame)
 {
-    char who[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES];
 
     if (!c->hello) {
         take_early(s, c, frame);
@@ -364,7 +365,7 @@ void trib_tcp_take_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     default:
         trib_tcp_fail_all(s, TRIB_ERR_PROTOCOL,
                           "%s sent a frame of kind %d, which is rank 0's",
-                          trib_who_format(&c->who, who), (int)frame->kind);
+                          trib_rank_name_format(&c->who, who), (int)frame->kind);
         break;
     }
 }
@@ -373,7 +374,7 @@ void trib_tcp_take_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 static void refuse_version(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
-    char who[TRIB_WHO_BYTES], what[80];
+    char who[TRIB_RANK_NAME_BYTES], what[80];
 
     snprintf(what, sizeof(what), "speaks version %d of the start's protocol, not %d",
              c->in[4], TRIB_TCP_VERSION);
@@ -381,19 +382,19 @@ static void refuse_version(struct trib_tcp_server *s, struct trib_tcp_conn *c)
         failure.text, sizeof(failure.text),
         "a rank %s, which is that of %s: install the same version of Tributary on all "
         "hosts",
-        what, trib_who_format(&s->opts.self.who, who));
+        what, trib_rank_name_format(&s->opts.self.who, who));
     refuse(s, c, &failure, what);
 }
 
 void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                           trib_status_t status)
 {
-    char who[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES];
 
     if (c->hello) {
         trib_tcp_fail_all(s, TRIB_ERR_PROTOCOL,
                           "%s sent bytes that are no frame of the start",
-                          trib_who_format(&c->who, who));
+                          trib_rank_name_format(&c->who, who));
         trib_tcp_lose(s, c);
     } else if (status == TRIB_ERR_UNSUPPORTED) {
         refuse_version(s, c);

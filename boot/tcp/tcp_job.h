@@ -19,29 +19,31 @@
 #define TRIB_TCP_STRANGERS_MAX 64 /* that have not said hello; the oldest goes first \
                                    */
 #define TRIB_TCP_MS UINT64_C(1000000)
-#define TRIB_TCP_FAREWELL_MS 1000 /* for ranks that come only to hear of an error */
+#define TRIB_TCP_FAREWELL_MS 1000 /* time for ranks that come only to hear of an
+                                   * error */
 
 /*
- * What is to be told to a rank, in this order. Bits instead of a queue: each is told at
- * most once at a time, so nothing grows with a rank that does not read.
+ * The messages that a rank has yet to get, in this order. Bits instead of a queue: each
+ * is sent at most once at a time, so nothing grows with a rank that does not read.
  */
 enum {
     TRIB_TELL_WELCOME = 1,
     TRIB_TELL_RESULT = 2,
     TRIB_TELL_FAIL = 4,
     TRIB_TELL_TICK = 8,
-    TRIB_TELL_CHALLENGE = 16, /* before all others; to one that is still a stranger */
+    TRIB_TELL_CHALLENGE = 16, /* goes before all others, to a connection that is still a
+                               * stranger */
 };
 
 struct trib_tcp_conn {
     int fd; /* -1: this place is free */
     bool own;
-    bool hello; /* who is known; who.rank may be out of range after a failure */
+    bool hello; /* `who` is known; who.rank may be out of range after a failure */
     bool challenged; /* it has said hello, which counts once it has proved it */
-    struct trib_tcp_hello said; /* of one that was challenged */
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* with which it was */
-    uint8_t ip[16]; /* of its other end; all zero: not known */
-    struct trib_who who;
+    struct trib_tcp_hello said; /* hello of a connection that was challenged */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce of the challenge */
+    uint8_t ip[16]; /* address of its other end; all zero: not known */
+    struct trib_rank_name who;
     uint64_t heard; /* when something came last; of a stranger, when it connected */
     uint32_t exchange; /* the last one that it has contributed to */
     unsigned tell;
@@ -58,17 +60,16 @@ struct trib_tcp_server {
     int size;
     int joined;
     struct trib_tcp_conn *conns; /* trib_tcp_conns of them */
-    struct trib_tcp_conn **ranks; /* by rank; NULL: has not joined */
-    bool *gone; /* by rank: its connection has closed */
-    bool *told; /* by rank: has been told of the failure */
-    bool *missing; /* by rank, for sentences */
-    struct pollfd *polls; /* of open descriptors alone: poll() takes no more */
-    int *polled; /* for each of polls: the listener's or connection's place */
-    int n_polled_listeners; /* which come first */
-    struct trib_accept_pause pause; /* of the listeners */
-    struct trib_strangers strangers; /* that have come to the listeners */
-    char note[192]; /* what one of them did that a rank may have meant well; "":
-                     * nothing */
+    struct trib_tcp_conn **ranks; /* indexed by rank; NULL: has not joined */
+    bool *gone; /* indexed by rank: its connection has closed */
+    bool *told; /* indexed by rank: it has got the failure */
+    bool *missing; /* indexed by rank, for sentences */
+    struct pollfd *polls; /* open descriptors alone: poll() takes no more */
+    int *polled; /* place of the listener or connection of each of `polls` */
+    int n_polled_listeners; /* number of listeners, which come first */
+    struct trib_accept_pause pause; /* pause of the listeners */
+    struct trib_strangers strangers; /* strangers that have come to the listeners */
+    char note[192]; /* a stranger's mistake that a rank may have made; "": none */
 
     uint32_t exchange; /* the present one */
     int contributed; /* ranks that have, to the present one */
@@ -85,7 +86,7 @@ struct trib_tcp_server {
     struct trib_tcp_failure failure;
     bool leaving; /* rank 0 has closed its end */
     uint64_t farewell;
-    uint64_t deadline; /* of the present exchange */
+    uint64_t deadline; /* deadline of the present exchange */
     uint64_t now;
     uint64_t ticked;
 };
@@ -100,7 +101,8 @@ static inline int trib_tcp_conns(const struct trib_tcp_server *s)
 void trib_tcp_fail_all(struct trib_tcp_server *s, trib_status_t status, const char *fmt,
                        ...) __attribute__((format(printf, 3, 4)));
 
-/** trib_tcp_take_frame - what a connection has sent. It may be closed afterwards. */
+/** trib_tcp_take_frame - take a frame of a connection, which may be closed
+ * afterwards. */
 void trib_tcp_take_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                          const struct trib_tcp_frame *frame);
 

@@ -40,7 +40,8 @@
     (12 + TRIB_HOST_BYTES + TRIB_TCP_LIBRARY_BYTES + 4 + TRIB_NONCE_BYTES)
 #define TRIB_TCP_CHALLENGE_BYTES (TRIB_NONCE_BYTES + TRIB_PROOF_BYTES)
 #define TRIB_TCP_PROOF_LABEL "boot 4"
-#define TRIB_TCP_TEXT_BYTES 512 /* of a sentence, with the zero that is not sent */
+#define TRIB_TCP_TEXT_BYTES 512 /* length of a sentence, with the zero that is not
+                                 * sent */
 #define TRIB_TCP_GATHER_BYTES (TRIB_BOOT_PHASE_MAX + TRIB_BOOT_BLOB_MAX)
 /* The largest frame that is not a RESULT. */
 #define TRIB_TCP_SMALL_BYTES (TRIB_TCP_HEAD_BYTES + TRIB_TCP_GATHER_BYTES)
@@ -65,10 +66,11 @@ struct trib_tcp_frame {
 
 struct trib_tcp_hello {
     int size;
-    struct trib_who who;
+    struct trib_rank_name who;
     char library[TRIB_TCP_LIBRARY_BYTES];
     bool has_secret;
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* of a HELLO from a rank that has a secret */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce in the HELLO of a rank that has a
+                                      * secret */
 };
 
 struct trib_tcp_challenge {
@@ -115,8 +117,8 @@ trib_status_t trib_tcp_parse_challenge(const struct trib_tcp_frame *frame,
 trib_status_t trib_tcp_parse_fail(const struct trib_tcp_frame *frame,
                                   struct trib_tcp_failure *out);
 
-/** trib_tcp_claim - what both sides of a start prove, after that HELLO and that nonce
- * of the server. */
+/** trib_tcp_claim - the claim that both sides of a start prove, made of that HELLO and
+ * that nonce of the server. */
 void trib_tcp_claim(const struct trib_tcp_hello *hello,
                     const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out);
 

@@ -17,7 +17,7 @@
 #include "base/wait.h"
 #include "boot/tcp/tcp_job.h"
 
-#define HELLO_MS 5000 /* for a hello after the connection */
+#define HELLO_MS 5000 /* time for a hello after the connection */
 
 /* Sockets -----------------------------------------------------------------------------
  */
@@ -146,10 +146,10 @@ static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
  */
 static void fail_full(struct trib_tcp_server *s, int error)
 {
-    char who[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES];
     struct rlimit limit = {0};
 
-    trib_who_format(&s->opts.self.who, who);
+    trib_rank_name_format(&s->opts.self.who, who);
     if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         trib_tcp_fail_all(
             s, TRIB_ERR_SYSTEM,
@@ -212,7 +212,7 @@ static void check_deadline(struct trib_tcp_server *s)
 
 static void check_silence(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
-    char who[TRIB_WHO_BYTES];
+    char who[TRIB_RANK_NAME_BYTES];
     int limit = s->opts.stop_timeout_ms;
 
     if (limit < TRIB_TCP_SILENT_MS)
@@ -223,7 +223,7 @@ static void check_silence(struct trib_tcp_server *s, struct trib_tcp_conn *c)
         s, TRIB_ERR_PEER_LOST,
         "%s has been silent for %d ms, phase %s of the start: it is stopped, or its "
         "host cannot be reached",
-        trib_who_format(&c->who, who), limit, s->phase);
+        trib_rank_name_format(&c->who, who), limit, s->phase);
 }
 
 static void check_times(struct trib_tcp_server *s)
@@ -297,7 +297,8 @@ static int fill_polls(struct trib_tcp_server *s)
     return n;
 }
 
-/* What cannot be waited for is looked at anyway, so that all ranks are told. */
+/* Connections that poll() does not take are tried anyway, so that all ranks are
+ * told. */
 static void wait_for_ranks(struct trib_tcp_server *s, int n)
 {
     const int ms = s->leaving       ? 5

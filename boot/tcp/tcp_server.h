@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the ranks meet over TCP: a thread of rank 0 collects and hands out.
+ * The meeting of ranks over TCP: a thread of rank 0 collects and hands out.
  *
  * It is a thread, not work inside rank 0's calls, so that it answers at any time: a
  * rank that joins is told at once what is wrong with it, and silence means that rank
@@ -17,7 +17,7 @@ struct trib_log;
 struct trib_error;
 struct trib_tcp_server;
 
-#define TRIB_TCP_TICK_MS 200 /* between two signs of life, on both sides */
+#define TRIB_TCP_TICK_MS 200 /* interval between two signs of life, on both sides */
 #define TRIB_TCP_SILENT_MS 1000 /* a shorter silence means nothing */
 #define TRIB_TCP_GAP_MS 1000 /* a pause of our own that no scheduler explains */
 
@@ -25,12 +25,12 @@ struct trib_tcp_server_opts {
     struct trib_tcp_hello self; /* rank 0: what a WELCOME says */
     int listeners[TRIB_TCP_LISTENERS_MAX];
     int n_listeners;
-    unsigned port; /* of all of them, for warnings */
+    unsigned port; /* port of all of them, for warnings */
     int own; /* rank 0's connection, the server's end */
     int boot_timeout_ms;
     int stop_timeout_ms;
     const struct trib_log *log;
-    struct trib_secret secret; /* of the job; not set: whoever says HELLO is believed */
+    struct trib_secret secret; /* secret of the job; not set: every HELLO is believed */
 };
 
 /**

@@ -7,6 +7,7 @@ service_tests = \
 	tests/agg/metrics/test_http \
 	tests/agg/jobs/test_jobs \
 	tests/agg/jobs/test_jobs_fair \
+	tests/agg/jobs/test_jobs_queue \
 	tests/agg/metrics/test_metrics \
 	tests/agg/metrics/test_metrics_prometheus \
 	tests/agg/jobs/test_drr
@@ -17,10 +18,12 @@ dist_check_SCRIPTS += tests/agg/metrics/test_http.sh
 TESTS += tests/agg/metrics/test_http.sh
 
 SERVICE_TEST_LIBS = $(SERVICE_LIBS) $(CMOCKA_LIBS)
-tests_agg_jobs_test_jobs_SOURCES = tests/agg/jobs/test_jobs.c
+tests_agg_jobs_test_jobs_SOURCES = tests/agg/jobs/test_jobs.c tests/agg/jobs/jobs_rig.h
 tests_agg_jobs_test_jobs_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_jobs_test_jobs_fair_SOURCES = tests/agg/jobs/test_jobs_fair.c
 tests_agg_jobs_test_jobs_fair_LDADD = $(SERVICE_TEST_LIBS) -lm
+tests_agg_jobs_test_jobs_queue_SOURCES = tests/agg/jobs/test_jobs_queue.c tests/agg/jobs/jobs_rig.h
+tests_agg_jobs_test_jobs_queue_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_jobs_test_drr_SOURCES = tests/agg/jobs/test_drr.c
 tests_agg_jobs_test_drr_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_metrics_test_metrics_SOURCES = tests/agg/metrics/test_metrics.c tests/agg/metrics/sample.c tests/agg/metrics/sample.h

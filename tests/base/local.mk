@@ -11,10 +11,8 @@ base_tests = \
 	tests/base/test_log \
 	tests/base/test_memfd \
 	tests/base/test_meminfo \
-	tests/base/test_pool \
 	tests/base/test_process \
 	tests/base/test_quiet \
-	tests/base/test_spsc_ring \
 	tests/base/test_rng \
 	tests/base/test_secret \
 	tests/base/test_sized \

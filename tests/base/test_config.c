@@ -344,19 +344,6 @@ static void test_examine_goes_to_the_end(void **state)
     free(faults);
 }
 
-static void test_set_one(void **state)
-{
-    struct trib_config cfg;
-    struct trib_error err = {0};
-
-    (void)state;
-    assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
-    assert_status(trib_config_set(&cfg, "rank", "5", &err), TRIB_OK);
-    assert_int_equal(cfg.rank, 5);
-    assert_status(trib_config_set(&cfg, "rank", "five", &err), TRIB_ERR_CONFIG);
-    assert_non_null(strstr(err.text, "setting rank=five"));
-}
-
 #define CASE(fn) cmocka_unit_test_setup(fn, clear_environment)
 
 int main(void)
@@ -376,7 +363,6 @@ int main(void)
         CASE(test_same_text),
         CASE(test_each_prints_what_was_parsed),
         CASE(test_examine_goes_to_the_end),
-        CASE(test_set_one),
     };
 
     tribtest_deadline(180);

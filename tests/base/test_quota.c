@@ -8,30 +8,30 @@ enum { TAKERS = 3, TIMES = 20000 };
 
 static void test_all_or_nothing(void **state)
 {
-    struct trib_ledger all = {.most = 100}, user = {.above = &all, .most = 60},
+    struct trib_quota all = {.most = 100}, user = {.above = &all, .most = 60},
                        job = {.above = &user}, other = {.above = &all, .most = 90};
 
     (void)state;
-    assert_null(trib_ledger_take_mt(&job, 60));
-    assert_ptr_equal(trib_ledger_take_mt(&job, 1), &user);
-    assert_ptr_equal(trib_ledger_take_mt(&job, UINT64_MAX), &user);
-    assert_ptr_equal(trib_ledger_take_mt(&other, 41), &all);
-    assert_ptr_equal(trib_ledger_take_mt(&other, 91), &other);
-    assert_int_equal(trib_ledger_held_mt(&job), 60);
-    assert_int_equal(trib_ledger_held_mt(&user), 60);
-    assert_int_equal(trib_ledger_held_mt(&all), 60);
-    assert_int_equal(trib_ledger_held_mt(&other), 0);
-    assert_null(trib_ledger_take_mt(&other, 40));
-    trib_ledger_give_mt(&job, 60);
-    assert_int_equal(trib_ledger_held_mt(&all), 40);
-    trib_ledger_add_mt(&other, 1000);
-    assert_int_equal(trib_ledger_held_mt(&all), 1040);
-    assert_ptr_equal(trib_ledger_take_mt(&job, 1), &all);
+    assert_null(trib_quota_take_mt(&job, 60));
+    assert_ptr_equal(trib_quota_take_mt(&job, 1), &user);
+    assert_ptr_equal(trib_quota_take_mt(&job, UINT64_MAX), &user);
+    assert_ptr_equal(trib_quota_take_mt(&other, 41), &all);
+    assert_ptr_equal(trib_quota_take_mt(&other, 91), &other);
+    assert_int_equal(trib_quota_held_mt(&job), 60);
+    assert_int_equal(trib_quota_held_mt(&user), 60);
+    assert_int_equal(trib_quota_held_mt(&all), 60);
+    assert_int_equal(trib_quota_held_mt(&other), 0);
+    assert_null(trib_quota_take_mt(&other, 40));
+    trib_quota_give_mt(&job, 60);
+    assert_int_equal(trib_quota_held_mt(&all), 40);
+    trib_quota_add_mt(&other, 1000);
+    assert_int_equal(trib_quota_held_mt(&all), 1040);
+    assert_ptr_equal(trib_quota_take_mt(&job, 1), &all);
 }
 
 struct taker {
     pthread_t thread;
-    struct trib_ledger own;
+    struct trib_quota own;
     bool above;
 };
 
@@ -40,17 +40,17 @@ static void *take(void *arg)
     struct taker *t = arg;
 
     for (int i = 0; i < TIMES; i++) {
-        if (trib_ledger_take_mt(&t->own, 2) != NULL)
+        if (trib_quota_take_mt(&t->own, 2) != NULL)
             continue;
-        t->above |= trib_ledger_held_mt(&t->own) > 2;
-        trib_ledger_give_mt(&t->own, 2);
+        t->above |= trib_quota_held_mt(&t->own) > 2;
+        trib_quota_give_mt(&t->own, 2);
     }
     return NULL;
 }
 
 static void test_threads(void **state)
 {
-    struct trib_ledger all = {.most = 4};
+    struct trib_quota all = {.most = 4};
     struct taker takers[TAKERS];
 
     (void)state;
@@ -60,10 +60,10 @@ static void test_threads(void **state)
     }
     for (int i = 0; i < TAKERS; i++) {
         pthread_join(takers[i].thread, NULL);
-        assert_int_equal(trib_ledger_held_mt(&takers[i].own), 0);
+        assert_int_equal(trib_quota_held_mt(&takers[i].own), 0);
         assert_false(takers[i].above);
     }
-    assert_int_equal(trib_ledger_held_mt(&all), 0);
+    assert_int_equal(trib_quota_held_mt(&all), 0);
 }
 
 int main(void)

@@ -40,7 +40,7 @@ struct seen {
 
 struct start {
     const char *root;
-    trib_local_t *local; /* NULL: not on a board */
+    trib_local_t *local; /* NULL: not on a rendezvous */
     int size;
     int boot_ms; /* 0: the defaults */
     int stop_ms;
@@ -58,8 +58,8 @@ struct start {
     pid_t pids[BOOTTEST_RANKS];
     struct seen *seen;
     uint64_t *fault_at;
-    _Atomic bool *announced; /* the board knows the processes of this run, none of the
-                              * last */
+    _Atomic bool *announced; /* the rendezvous knows the processes of this run, none of
+                              * the last */
 };
 
 static inline void boottest_sleep(int ms)

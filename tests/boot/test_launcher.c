@@ -225,14 +225,14 @@ static void accepted(void)
 {
     struct given g;
     char text[128], root[80];
-    struct trib_who self;
+    struct trib_rank_name self;
 
     memset(&g, 0, sizeof(g));
     NEED(trib_launch_offer(&g.launch, &g.err) == TRIB_OK);
     snprintf(root, sizeof(root), "127.0.0.1%s", strrchr(g.launch.root, ':'));
     root[strcspn(root, "/")] = '\0';
     told(g.launch.root, root);
-    trib_who_self(0, &self);
+    trib_rank_name_self(0, &self);
     snprintf(text, sizeof(text), "%s:7/12-34", self.host);
     snprintf(root, sizeof(root), "%s:7", self.host);
     told(text, root);

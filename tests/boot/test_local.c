@@ -5,7 +5,8 @@
 
 #include "boot/shm_rendezvous.h"
 
-/* A start on a board of its own; free it with boottest_free and trib_local_destroy. */
+/* A start on a rendezvous of its own; free it with boottest_free and
+ * trib_local_destroy. */
 static struct start new_start(int size)
 {
     struct start s = {.size = size, .boot_ms = 30000, .stop_ms = 300};
@@ -49,7 +50,7 @@ static int thread_rank(int rank, int size, void *arg)
     return 0;
 }
 
-/* Threads meet, and the same ranks meet again on the same board. */
+/* Threads meet, and the same ranks meet again on the same rendezvous. */
 static void test_threads_again(void **state)
 {
     struct start s = new_start(6);
@@ -68,7 +69,7 @@ static void test_processes_again(void **state)
     trib_local_destroy(s.local);
 }
 
-/* After a start that failed the same board serves for the next. */
+/* After a start that failed the same rendezvous serves for the next. */
 static void test_again_after_failure(void **state)
 {
     struct start s = new_start(3);
@@ -277,39 +278,40 @@ static void test_public_functions(void **state)
     trib_local_destroy(local);
 }
 
-/* Whoever maps the board can write any number there: it becomes an error that there
- * is. */
-static void test_blame_of_no_kind(void **state)
+/* Whoever maps the rendezvous can write any number there: it becomes an error that
+ * there is. */
+static void test_fail_of_no_kind(void **state)
 {
     static const int32_t wrong[] = {-12345, INT32_MIN};
-    char text[TRIB_BOARD_TEXT];
-    struct trib_board board;
+    char text[TRIB_RENDEZVOUS_TEXT];
+    struct trib_rendezvous rendezvous;
     int fd;
 
     (void)state;
-    assert_status(trib_board_create(2, &fd, &board, NULL), TRIB_OK);
+    assert_status(trib_rendezvous_create(2, &fd, &rendezvous, NULL), TRIB_OK);
     for (uint32_t i = 0; i < 2; i++) {
-        trib_board_blame(&board, i + 1, (trib_status_t)wrong[i], "why");
-        assert_status(trib_board_blamed(&board, i + 1, text), TRIB_ERR_PROTOCOL);
+        trib_rendezvous_fail(&rendezvous, i + 1, (trib_status_t)wrong[i], "why");
+        assert_status(trib_rendezvous_failure(&rendezvous, i + 1, text),
+                      TRIB_ERR_PROTOCOL);
         assert_string_equal(text, "why");
     }
-    trib_board_blame(&board, 3, TRIB_ERR_MISMATCH, "why");
-    assert_status(trib_board_blamed(&board, 3, text), TRIB_ERR_MISMATCH);
-    trib_board_close(&board);
+    trib_rendezvous_fail(&rendezvous, 3, TRIB_ERR_MISMATCH, "why");
+    assert_status(trib_rendezvous_failure(&rendezvous, 3, text), TRIB_ERR_MISMATCH);
+    trib_rendezvous_close(&rendezvous);
     close(fd);
 }
 
-/* Nobody can shrink the board under the others. */
-static void test_board_is_sealed(void **state)
+/* Nobody can shrink the rendezvous under the others. */
+static void test_rendezvous_is_sealed(void **state)
 {
-    struct trib_board board;
+    struct trib_rendezvous rendezvous;
     int fd;
 
     (void)state;
-    assert_status(trib_board_create(3, &fd, &board, NULL), TRIB_OK);
+    assert_status(trib_rendezvous_create(3, &fd, &rendezvous, NULL), TRIB_OK);
     assert_int_equal(ftruncate(fd, 0), -1);
     assert_int_equal(ftruncate(fd, 1 << 20), -1);
-    trib_board_close(&board);
+    trib_rendezvous_close(&rendezvous);
     close(fd);
 }
 
@@ -361,8 +363,8 @@ int main(void)
         cmocka_unit_test(test_ranks_that_differ),
         cmocka_unit_test(test_bad_roots),
         cmocka_unit_test(test_public_functions),
-        cmocka_unit_test(test_blame_of_no_kind),
-        cmocka_unit_test(test_board_is_sealed),
+        cmocka_unit_test(test_fail_of_no_kind),
+        cmocka_unit_test(test_rendezvous_is_sealed),
         cmocka_unit_test(test_process_states),
     };
 

@@ -29,12 +29,12 @@ static void check_hello(const struct trib_tcp_frame *frame)
     struct trib_tcp_hello again;
     struct trib_tcp_frame copy;
     size_t used;
-    char text[TRIB_WHO_BYTES];
+    char text[TRIB_RANK_NAME_BYTES];
 
     if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK)
         return;
     need(hello.size >= 0 && hello.who.rank >= 0 && hello.who.pid >= 0);
-    need(strlen(trib_who_format(&hello.who, text)) < sizeof(text));
+    need(strlen(trib_rank_name_format(&hello.who, text)) < sizeof(text));
     fuzz_reached++;
     size_t n = trib_tcp_put_hello(bytes, frame->kind, &hello);
     need(trib_tcp_parse(bytes, n, 0, &copy, &used) == TRIB_OK && used == n);

@@ -25,7 +25,7 @@ static void need(int condition)
 static void check_message(const struct trib_control *m)
 {
     if (m->kind == TRIB_CONTROL_JOIN)
-        need(m->join.node < m->join.nodes && m->join.ranks > 0 &&
+        need(m->join.aggregator < m->join.aggregators && m->join.ranks > 0 &&
              m->join.ranks <= TRIB_CONTROL_RANKS_MAX &&
              trib_control_job_fits(m->join.job) &&
              strlen(m->join.settings) <= TRIB_CONTROL_SETTINGS_MAX &&

@@ -69,12 +69,12 @@ static void check_services(const struct trib_racks *r)
                               r->hosts[r->n_hosts - 1].name};
     const char *ranks[300];
     struct trib_places places;
-    struct trib_units units;
+    struct trib_agg_groups units;
 
     for (int i = 0; i < r->n_hosts; i++)
         ranks[i] = r->hosts[i].name;
     need(trib_places_of_racks(r, services, 3, ranks, r->n_hosts, &places) == TRIB_OK);
-    need(trib_units_make(&places, NULL, &units) == TRIB_OK);
+    need(trib_agg_groups_make(&places, NULL, &units) == TRIB_OK);
     need(units.n >= 1 && units.n <= 4 && units.first[units.n] <= 6);
     for (int u = 0; u < units.n; u++) {
         need(units.first[u] < units.first[u + 1]);
@@ -82,7 +82,7 @@ static void check_services(const struct trib_racks *r)
     }
     for (int i = 0; i < r->n_hosts; i++)
         need(units.of_rank[i] >= 0 && units.of_rank[i] < units.n);
-    trib_units_free(&units);
+    trib_agg_groups_free(&units);
     trib_places_free(&places);
 }
 

@@ -2,11 +2,11 @@
 /*
  * Any bytes as all that a job says to a tribd: by trib_session, which takes the
  * handshake (with nothing to prove), then JOIN, blobs and plans as tribd gives them to
- * a node. The ranks are not there: the node meets nobody but by these bytes, and ends
- * with the input.
+ * an aggregator. The ranks are not there: the aggregator meets nobody but by these
+ * bytes, and ends with the input.
  *
  * Behind a first byte of 0 come messages that are valid but for a few edits (edits.h),
- * where what the ranks say is what the node itself has said:
+ * where what the ranks say is what the aggregator itself has said:
  *
  *     | kind 1 | edits 1, at most 7 | edits … |
  */
@@ -27,12 +27,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-unsigned fuzz_reached; /* plans that a node was told of */
+unsigned fuzz_reached; /* plans that an aggregator was told of */
 
 enum { SAID_MOST = 65536, MEMORY = 8 << 20, MESSAGES_MOST = 16, RANKS = 2 };
 
 static struct trib_auth *auth;
-static struct lane *lane;
+static struct worker *worker;
 static struct trib_log quiet;
 static int wake_fd;
 
@@ -43,7 +43,7 @@ static void hear_nothing(void *arg, trib_log_level_t level, const char *line)
 
 static void close_all(void)
 {
-    lane_stop(lane);
+    worker_stop(worker);
     trib_auth_free(auth);
     close(wake_fd);
 }
@@ -55,70 +55,72 @@ static void open_all(void)
     trib_log_init(&quiet, TRIB_LOG_ERROR, hear_nothing, NULL);
     wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     need(wake_fd >= 0 && trib_auth_open(&opts, NULL, &auth) == TRIB_OK);
-    need(lane_start(NULL, &lane) == TRIB_OK);
+    need(worker_start(NULL, &worker) == TRIB_OK);
     atexit(close_all);
 }
 
 /* Takes a message as tribd's server does; false if that would end the connection. */
-static bool take(struct node **node, const struct trib_control *m)
+static bool take(struct aggregator **aggregator, const struct trib_control *m)
 {
     struct trib_error err = {0};
 
-    if (m->kind == TRIB_CONTROL_JOIN && !*node) {
-        const struct node_opts opts = {.join = &m->join,
-                                       .lane = lane,
+    if (m->kind == TRIB_CONTROL_JOIN && !*aggregator) {
+        const struct aggregator_opts opts = {.join = &m->join,
+                                       .worker = worker,
                                        .wake_fd = wake_fd,
                                        .log = &quiet,
                                        .plan_memory = MEMORY};
-        if (m->join.ranks > 64 || m->join.nodes > 8 || m->join.slots > 4096 ||
+        if (m->join.ranks > 64 || m->join.aggregators > 8 || m->join.slots > 4096 ||
             m->join.bytes > MEMORY)
             return false; /* no quota has that */
-        const trib_status_t st = node_open(&opts, &err, node);
+        const trib_status_t st = aggregator_open(&opts, &err, aggregator);
         need(st == TRIB_OK || err.text[0]);
         return st == TRIB_OK;
     }
-    if (m->kind == TRIB_CONTROL_BLOBS && *node) {
+    if (m->kind == TRIB_CONTROL_BLOBS && *aggregator) {
         struct trib_control own;
         uint8_t room[TRIB_CONTROL_BLOB_MAX];
-        for (int i = 0; i < 1000 && !node_sent(*node, &own, room, sizeof(room)); i++)
+        for (int i = 0;
+             i < 1000 && !aggregator_get_blob(*aggregator, &own, room, sizeof(room));
+             i++)
             sched_yield(); /* its thread has begun to meet, or never does */
-        return node_give(*node, &m->blobs);
+        return aggregator_put_blobs(*aggregator, &m->blobs);
     }
-    if (m->kind != TRIB_CONTROL_PLAN || !*node)
+    if (m->kind != TRIB_CONTROL_PLAN || !*aggregator)
         return false;
     fuzz_reached++;
-    return node_announce(*node, m->plan.number, m->plan.text) == TRIB_OK;
+    return aggregator_announce(*aggregator, m->plan.number, m->plan.text) == TRIB_OK;
 }
 
-static void end(struct node *node)
+static void end(struct aggregator *aggregator)
 {
-    if (!node)
+    if (!aggregator)
         return;
-    node_end(node, NULL);
-    while (atomic_load(&node->state) != NODE_GONE)
+    aggregator_end(aggregator, NULL);
+    while (atomic_load(&aggregator->state) != AGGREGATOR_GONE)
         sched_yield();
-    node_free(node);
+    aggregator_free(aggregator);
 }
 
 static void converse(struct trib_session *session)
 {
-    struct node *node = NULL;
+    struct aggregator *aggregator = NULL;
     struct trib_control m;
 
-    while (trib_session_step(session, &m) == TRIB_OK && take(&node, &m))
+    while (trib_session_step(session, &m) == TRIB_OK && take(&aggregator, &m))
         ;
-    end(node);
+    end(aggregator);
 }
 
 /* Messages that are valid but for edits -------------------------------------------- */
 
 struct talk {
     struct trib_session *session;
-    struct node *node;
+    struct aggregator *aggregator;
     int fd;
     uint32_t plans;
     bool over;
-    struct trib_control own; /* the node's blobs, once it has said them */
+    struct trib_control own; /* the aggregator's blobs, once it has said them */
     uint8_t own_bytes[TRIB_CONTROL_BLOB_MAX];
     uint8_t all[(RANKS + 1) * TRIB_CONTROL_BLOB_MAX];
 };
@@ -141,7 +143,7 @@ static void make_join(struct trib_control *m)
     strcpy(j->job, "a-job");
     strcpy(j->user, "me");
     j->ranks = RANKS;
-    j->nodes = j->weight = 1;
+    j->aggregators = j->weight = 1;
     j->slots = RANKS * 8 * 2;
     j->bytes = (uint64_t)j->slots * 65536;
     strcpy(j->settings,
@@ -149,14 +151,14 @@ static void make_join(struct trib_control *m)
            "feedback=codec quorum=all chunk=64K window=8 service= zero_copy=1");
 }
 
-/* The node's own for all: as poor a copy of a rank as there can be, but valid. */
+/* The aggregator's own for all: as poor a copy of a rank as there can be, but valid. */
 static void make_blobs(struct talk *t, struct trib_control *m)
 {
     struct trib_control own;
     uint8_t bytes[TRIB_CONTROL_BLOB_MAX];
 
-    for (int i = 0; t->node && i < 2000; i++) {
-        if (node_sent(t->node, &own, bytes, sizeof(bytes))) {
+    for (int i = 0; t->aggregator && i < 2000; i++) {
+        if (aggregator_get_blob(t->aggregator, &own, bytes, sizeof(bytes))) {
             t->own = own;
             memcpy(t->own_bytes, bytes, own.blobs.each);
             break;
@@ -210,7 +212,7 @@ static void hear(struct talk *t)
 
     while (!t->over && st == TRIB_OK) {
         st = trib_session_step(t->session, &m);
-        if (st < 0 || (st == TRIB_OK && !take(&t->node, &m)))
+        if (st < 0 || (st == TRIB_OK && !take(&t->aggregator, &m)))
             t->over = true;
     }
 }
@@ -254,7 +256,7 @@ static void run_messages(struct edits *all)
         const unsigned kind = (unsigned)edits_number(all, 1);
         say(&t, all, kind, (int)(edits_number(all, 1) % 8));
     }
-    end(t.node);
+    end(t.aggregator);
     trib_session_free(t.session);
     close(fds[1]);
 }
@@ -267,7 +269,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0 || size > SAID_MOST)
         return 0;
-    if (!lane)
+    if (!worker)
         open_all();
     if (data[0] == 0) {
         static const uint64_t special[] = {0, 1, 2, 3, 64, 65536, UINT32_MAX, INT64_MAX,

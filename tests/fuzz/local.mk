@@ -85,8 +85,9 @@ tests_fuzz_fuzz_region_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c tests/fuzz/edits.h \
 	tests/fuzz/nowhere.h \
 	tribd/worker.c tribd/worker.h \
-	tribd/node.c tribd/node.h \
-	tribd/node_metrics.c tribd/node_metrics.h
+	tribd/aggregator.c tribd/aggregator.h \
+	tribd/job_settings.c tribd/job_settings.h \
+	tribd/aggregator_metrics.c tribd/aggregator_metrics.h
 tests_fuzz_fuzz_session_LDADD = libservice.la $(fuzz_link) $(MICROHTTPD_LIBS)
 tests_fuzz_fuzz_session_LDFLAGS = $(fuzz_link_flags)
 

@@ -14,4 +14,4 @@ topo_tests = \
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
 
-EXTRA_DIST += tests/topo/data tests/topo/data.h tests/topo/places.h
+EXTRA_DIST += tests/topo/data tests/topo/data.h tests/topo/data_layout.h tests/topo/places.h

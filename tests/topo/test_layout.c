@@ -9,23 +9,12 @@
 #include "tests/harness/tribtest.h"
 
 #include "base/error.h"
-#include "tests/topo/data.h"
+#include "tests/topo/data_layout.h"
 #include "topo/layout.h"
 #include "topo/leaders.h"
 
 /* The NUMA node of each device of octo. */
 static const int octo_numa[8] = {3, 2, 1, 0, 7, 6, 5, 4};
-
-static void read_xml(const char *name, struct trib_layout *out)
-{
-    struct trib_error err = {0};
-    trib_status_t status = trib_layout_read(data_path(name).text, &err, out);
-
-    if (status == TRIB_ERR_UNSUPPORTED)
-        tribtest_skip("built without hwloc");
-    if (status != TRIB_OK)
-        fail_msg("%s", err.text);
-}
 
 static void check_nic(const struct trib_layout *l, int i, const char *name,
                       const char *netdev, int package, int numa)
@@ -61,7 +50,7 @@ static void test_dual(void **state)
     struct trib_layout l;
 
     (void)state;
-    read_xml("dual.xml", &l);
+    data_layout("dual.xml", &l);
     assert_string_equal(l.host, "dual");
     assert_int_equal(l.n_cores, 16);
     assert_int_equal(l.n_numa, 2);
@@ -90,7 +79,7 @@ static void test_bound(void **state)
     cpu_set_t cpus;
 
     (void)state;
-    read_xml("octo.xml", &l);
+    data_layout("octo.xml", &l);
     for (int first = 0; first < 64; first += 4) {
         CPU_ZERO(&cpus);
         for (int i = 0; i < 4; i++)
@@ -120,7 +109,7 @@ static void test_octo(void **state)
     struct trib_layout l;
 
     (void)state;
-    read_xml("octo.xml", &l);
+    data_layout("octo.xml", &l);
     assert_int_equal(l.n_nics, 8);
     check_nic(&l, 5, "mlx5_5", "ib5", 1, 6);
     for (int core = 0; core < 64; core++) {
@@ -142,7 +131,7 @@ static void test_mono(void **state)
     struct trib_layout l;
 
     (void)state;
-    read_xml("mono.xml", &l);
+    data_layout("mono.xml", &l);
     assert_int_equal(l.n_nics, 2);
     check_nic(&l, 0, "eno2", "", 0, 0); /* 2 before 10 */
     check_nic(&l, 1, "eno10", "", 0, 0);
@@ -170,7 +159,7 @@ static void test_groups(void **state)
     struct trib_layout l;
 
     (void)state;
-    read_xml("octo.xml", &l);
+    data_layout("octo.xml", &l);
     for (int rank = 0; rank < 32; rank++) {
         trib_layout_place(&l, rank % 16 * 4, &places[rank]);
         places[rank].host[0] = (char)('A' + rank / 16);
@@ -207,7 +196,7 @@ static void test_mirage(void **state)
     cpu_set_t cpus;
 
     (void)state;
-    read_xml("mirage.xml", &l);
+    data_layout("mirage.xml", &l);
     assert_string_equal(l.host, "mirage004");
     assert_int_equal(l.n_cores, 12);
     assert_int_equal(l.machine.cpus, 24);
@@ -237,7 +226,7 @@ static void test_bertha(void **state)
     struct trib_layout l;
 
     (void)state;
-    read_xml("bertha.xml", &l);
+    data_layout("bertha.xml", &l);
     assert_int_equal(l.n_cores, CORES);
     assert_int_equal(l.machine.packages, 16);
     assert_int_equal(l.n_numa, 4);
@@ -297,7 +286,7 @@ static void test_errors(void **state)
     struct trib_layout l;
 
     (void)state;
-    read_xml("mono.xml", &l); /* or it is skipped */
+    data_layout("mono.xml", &l); /* or it is skipped */
     trib_layout_free(&l);
     check_wrong("/nonexistent.xml", "/nonexistent.xml cannot be read: No such file");
     check_wrong(data_path("racks.txt").text,

@@ -72,26 +72,6 @@ static void test_affinity(void **state)
     }
 }
 
-static void test_synthetic(void **state)
-{
-    struct trib_machine m;
-    trib_status_t status = trib_machine_read_synthetic(
-        "package:2 l3:2 l2:4(size=1048576) core:1 pu:2", &m);
-
-    (void)state;
-    if (status == TRIB_ERR_UNSUPPORTED)
-        tribtest_skip("built without hwloc");
-    assert_status(status, TRIB_OK);
-    assert_int_equal(m.packages, 2);
-    assert_int_equal(m.cores, 16);
-    assert_int_equal(m.cpus, 32);
-    assert_int_equal(m.cores_allowed, 16);
-    assert_int_equal(m.cpus_allowed, 32);
-    assert_int_equal(m.l2_bytes, 1048576);
-    assert_int_equal(m.l3_count, 4);
-    assert_status(trib_machine_read_synthetic("nonsense", &m), TRIB_ERR_INVALID);
-}
-
 static void write_file(const char *root, const char *path, const char *text)
 {
     char full[512];
@@ -220,9 +200,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_this_machine), cmocka_unit_test(test_readers_agree),
-        cmocka_unit_test(test_affinity),     cmocka_unit_test(test_synthetic),
-        cmocka_unit_test(test_sysfs_copy),   cmocka_unit_test(test_nothing_to_read),
-        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_affinity),     cmocka_unit_test(test_sysfs_copy),
+        cmocka_unit_test(test_nothing_to_read), cmocka_unit_test(test_list),
     };
 
     tribtest_deadline(180);

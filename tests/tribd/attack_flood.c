@@ -112,35 +112,6 @@ bool attack_mute(struct attack *a)
 
 /* emfile --------------------------------------------------------------------------- */
 
-static bool find_service(const struct attack *a, struct sockaddr_in *out)
-{
-    struct trib_tcp_root at;
-
-    if (!trib_tcp_root_parse(a->c.cfg.service, &at))
-        return false;
-    *out = (struct sockaddr_in){.sin_family = AF_INET,
-                                .sin_port = htons((uint16_t)atoi(at.port)),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    return true;
-}
-
-/* From one of the addresses of the loopback network; -1: tribd's queue is full. */
-static int connect_from(const struct sockaddr_in *to, uint32_t host)
-{
-    const struct sockaddr_in from = {
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + host)};
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return -1;
-    if (bind(fd, (const struct sockaddr *)&from, sizeof(from)) == 0 &&
-        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 ||
-         errno == EINPROGRESS))
-        return fd;
-    close(fd);
-    return -1;
-}
-
 /* The processor time of a process so far, in ms; -1: it is not known. */
 static long used_ms(const char *pid)
 {
@@ -182,10 +153,10 @@ bool attack_emfile(struct attack *a)
     struct sockaddr_in to;
     int n = 0;
 
-    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || !find_service(a, &to))
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || !caller_address(a->c.cfg.service, &to))
         return false;
     for (uint32_t i = 0; i < HELD; i++) {
-        const int fd = connect_from(&to, i % HOSTS);
+        const int fd = caller_connect_from(&to, i % HOSTS);
         if (fd >= 0)
             held[n++] = fd;
         if (i % 20 == 0)

@@ -48,13 +48,13 @@ static bool join_both(struct attack *a, struct caller *other, const uint16_t *tr
 {
     struct trib_control join = caller_join(&a->c, a->name, 1, "shm");
 
-    join.join.nodes = 2;
+    join.join.aggregators = 2;
     join.join.slots *= 2;
     join.join.bytes *= 2;
     join.join.tree = (struct trib_control_bytes){(const uint8_t *)tree, bytes};
     if (!attack_join(a, &join))
         return false;
-    join.join.node = 1;
+    join.join.aggregator = 1;
     return caller_come(other, a->name, true) && caller_say(other, &join) &&
            caller_hear(other, TRIB_CONTROL_ADMITTED);
 }
@@ -211,7 +211,7 @@ bool attack_ranks(struct attack *a)
     int n = 0;
 
     join.join.ranks = RANKS;
-    join.join.nodes = 2;
+    join.join.aggregators = 2;
     join.join.tree = (struct trib_control_bytes){(const uint8_t *)tree, 0};
     join.join.tree.n = put_tree(0, 1, tree); /* 65536 modulo what two bytes hold */
     while (n < JOBS_MOST && attack_join(a, &join))

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/tribd/caller.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/time.h"
 #include "base/sockets.h"
 #include "schedule/schedule.h"
@@ -64,7 +69,7 @@ struct trib_control caller_join(const struct caller *c, const char *job, uint32_
 
     snprintf(j->job, sizeof(j->job), "%s", job);
     j->ranks = ranks;
-    j->nodes = 1;
+    j->aggregators = 1;
     j->weight = 1;
     j->slots = ranks * (uint32_t)c->cfg.window * TRIB_LANES;
     j->bytes = (uint64_t)j->slots * c->cfg.chunk;
@@ -80,4 +85,33 @@ bool caller_plan(struct caller *c, const char *text)
 
     snprintf(m.plan.text, sizeof(m.plan.text), "%s", text);
     return caller_say(c, &m);
+}
+
+bool caller_address(const char *service, struct sockaddr_in *out)
+{
+    struct trib_tcp_root at;
+
+    if (!service || !trib_tcp_root_parse(service, &at))
+        return false;
+    *out = (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)atoi(at.port)),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return true;
+}
+
+int caller_connect_from(const struct sockaddr_in *to, uint32_t host)
+{
+    const struct sockaddr_in from = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + host)};
+    const int fd =
+        trib_fd_keep(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+
+    if (fd < 0)
+        return -1;
+    if (bind(fd, (const struct sockaddr *)&from, sizeof(from)) == 0 &&
+        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 ||
+         errno == EINPROGRESS))
+        return fd;
+    close(fd);
+    return -1;
 }

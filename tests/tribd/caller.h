@@ -6,6 +6,8 @@
 #ifndef TESTS_TRIBD_CALLER_H
 #define TESTS_TRIBD_CALLER_H
 
+#include <netinet/in.h>
+
 #include "agg/protocol/session.h"
 #include "base/config.h"
 #include "base/error.h"
@@ -37,12 +39,19 @@ bool caller_come(struct caller *c, const char *job, bool prove);
 bool caller_say(struct caller *c, const struct trib_control *m);
 bool caller_hear(struct caller *c, enum trib_control_kind kind);
 
-/** caller_join - a JOIN as rank 0 of a job with one node would send it, by the
+/** caller_join - a JOIN as rank 0 of a job with one aggregator would send it, by the
  * settings. */
 struct trib_control caller_join(const struct caller *c, const char *job, uint32_t ranks,
                                 const char *transport);
 
 /** caller_plan - announce plan 0 with any text. */
 bool caller_plan(struct caller *c, const char *text);
+
+/** caller_address - the port of TRIB_SERVICE on loopback; false: there is none. */
+bool caller_address(const char *service, struct sockaddr_in *out);
+
+/** caller_connect_from - begin to connect from one of the addresses of the loopback
+ * network; -1: tribd's queue is full. */
+int caller_connect_from(const struct sockaddr_in *to, uint32_t host);
 
 #endif

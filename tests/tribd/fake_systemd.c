@@ -4,7 +4,7 @@
  *
  *    fake_systemd hear PATH
  *        prints what services say to the socket at PATH, line by line
- *    fake_systemd halt PID server|lanes FILE
+ *    fake_systemd halt PID server|workers FILE
  *        stops one thread of PID, or all others, until FILE exists: as one that hangs
  */
 #include <dirent.h>
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "hear") == 0)
         return hear(argv[2]);
     if (argc == 5 && strcmp(argv[1], "halt") == 0)
-        return halt((pid_t)atoi(argv[2]), strcmp(argv[3], "lanes") == 0, argv[4]);
-    fprintf(stderr, "usage: fake_systemd hear PATH | halt PID server|lanes FILE\n");
+        return halt((pid_t)atoi(argv[2]), strcmp(argv[3], "workers") == 0, argv[4]);
+    fprintf(stderr, "usage: fake_systemd hear PATH | halt PID server|workers FILE\n");
     return 1;
 }

@@ -135,7 +135,7 @@ static void wants_everything(struct caller *s)
     struct trib_control m = join(s);
 
     m.join.ranks = TRIB_CONTROL_RANKS_MAX;
-    m.join.nodes = TRIB_CONTROL_NODES_MAX;
+    m.join.aggregators = TRIB_CONTROL_AGGREGATORS_MAX;
     m.join.weight = 1000000;
     m.join.slots = UINT32_MAX;
     m.join.bytes = INT64_MAX;

@@ -4,8 +4,6 @@
  * addresses of the loopback network. Some 700 a second say nothing, or 50 a second send
  * a HELLO and a credential that is none, over which tribd has to ask munged.
  */
-#include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +18,7 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "base/sockets.h"
+#include "tests/tribd/caller.h"
 #include "tests/tribd/hostile.h"
 
 enum { HOSTS = 8, HELD = 4096, EACH_NS = 1400000, EACH_OF_FEW_NS = 20000000 };
@@ -45,39 +44,6 @@ static size_t put_all(uint8_t *bytes, size_t most)
     return a + b;
 }
 
-/* -1: tribd's queue is full, or there is no such address here. */
-static int come(const struct sockaddr_in *to, int host)
-{
-    const struct sockaddr_in from = {.sin_family = AF_INET,
-                                     .sin_addr.s_addr =
-                                         htonl(INADDR_LOOPBACK + 1 + (uint32_t)host)};
-    const int fd =
-        trib_fd_keep(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-
-    if (fd < 0)
-        return -1;
-    if (bind(fd, (const struct sockaddr *)&from, sizeof(from)) == 0 &&
-        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 ||
-         errno == EINPROGRESS))
-        return fd;
-    close(fd);
-    return -1;
-}
-
-/* "127.0.0.1:PORT" alone, as tests have it. */
-static bool find(struct sockaddr_in *out)
-{
-    const char *service = trib_config_environment("TRIB_SERVICE");
-    struct trib_tcp_root root;
-
-    if (!service || !trib_tcp_root_parse(service, &root))
-        return false;
-    *out = (struct sockaddr_in){.sin_family = AF_INET,
-                                .sin_port = htons((uint16_t)atoi(root.port)),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    return true;
-}
-
 int hostile_strangers(const char *way, const char *file)
 {
     const bool says = strcmp(way, "credentials") == 0;
@@ -90,13 +56,13 @@ int hostile_strangers(const char *way, const char *file)
     size_t n = 0;
 
     (void)setrlimit(RLIMIT_NOFILE, &files);
-    if (!find(&to) || n_bytes == 0)
+    if (!caller_address(trib_config_environment("TRIB_SERVICE"), &to) || n_bytes == 0)
         return 1;
     for (; hostile_goes_on(file); n++) {
         int *place = &held[n % HELD];
         if (*place > 0)
             close(*place); /* the oldest */
-        *place = come(&to, (int)(n % HOSTS));
+        *place = caller_connect_from(&to, (uint32_t)(n % HOSTS));
         nanosleep(&pause, NULL); /* as long as the connection takes, and more */
         if (says && *place > 0)
             (void)!send(*place, bytes, n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -38,14 +38,15 @@ tests_tribd_attack_SOURCES = tests/tribd/attack.c tests/tribd/attack.h tests/tri
 	tests/tribd/caller.c tests/tribd/caller.h tests/tribd/exact_jobs.h
 tests_tribd_attack_LDADD = $(SERVICE_LIBS)
 EXTRA_DIST += tests/tribd/attacks.sh tests/tribd/daemons.sh tests/tribd/soak.sh
-check_PROGRAMS += tests/tribd/test_clerk tests/tribd/test_worker tests/tribd/test_node
-TESTS += tests/tribd/test_clerk tests/tribd/test_worker tests/tribd/test_node
+check_PROGRAMS += tests/tribd/test_clerk tests/tribd/test_worker tests/tribd/test_aggregator
+TESTS += tests/tribd/test_clerk tests/tribd/test_worker tests/tribd/test_aggregator
 tests_tribd_test_clerk_SOURCES = tests/tribd/test_clerk.c tribd/clerk.c tribd/clerk.h
 tests_tribd_test_clerk_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 tests_tribd_test_worker_SOURCES = tests/tribd/test_worker.c tribd/worker.c tribd/worker.h
 tests_tribd_test_worker_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
-tests_tribd_test_node_SOURCES = tests/tribd/test_node.c \
+tests_tribd_test_aggregator_SOURCES = tests/tribd/test_aggregator.c \
 	tribd/worker.c tribd/worker.h \
-	tribd/node.c tribd/node.h \
-	tribd/node_metrics.c tribd/node_metrics.h
-tests_tribd_test_node_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+	tribd/aggregator.c tribd/aggregator.h \
+	tribd/job_settings.c tribd/job_settings.h \
+	tribd/aggregator_metrics.c tribd/aggregator_metrics.h
+tests_tribd_test_aggregator_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)

@@ -32,16 +32,16 @@ expect "nothing to do" 2 "status, jobs, drain or kick JOB" "$build/tribd/tribctl
 expect "a command that does not exist" 2 "no command 'stop'" "$build/tribd/tribctl" stop
 expect "an option that does not exist" 2 "no option '--fast'" "$build/tribd/tribctl" --fast
 expect "kick without a job" 2 "kick takes one job" "$build/tribd/tribctl" kick
-expect "too many words" 2 "too much behind 'drain'" "$build/tribd/tribctl" drain now
+expect "too many words" 2 "'drain' takes no more arguments" "$build/tribd/tribctl" drain now
 expect "no socket is set" 2 "socket = /run/tribd/socket" "$build/tribd/tribctl" drain
 export TRIBD_HTTP=127.0.0.1:1
 expect "no tribd" 1 "no tribd shows itself at 127.0.0.1:1" "$build/tribd/tribctl" status
 TRIBD_SOCKET=$dir/none expect "no tribd to be told" 1 "$dir/none: No such file" "$build/tribd/tribctl" drain
 unset TRIBD_HTTP
 
-TRIBD_LOG_FORMAT=xml expect "a format of the log that there is none of" 2 "log_format is xml, it must be text or json" \
+TRIBD_LOG_FORMAT=xml expect "a format of the log that there is none of" 2 "log_format is xml: it must be text or json" \
     "$build/tribd/tribd" --check-config
-TRIBD_LOG_TIME=maybe expect "a time of the log that there is none of" 2 "log_time is maybe, it must be auto, yes or no" \
+TRIBD_LOG_TIME=maybe expect "a time of the log that there is none of" 2 "log_time is maybe: it must be auto, yes or no" \
     "$build/tribd/tribd" --check-config
 
 # --- a tribd, with room for one job of two ranks ---

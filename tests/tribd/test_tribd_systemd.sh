@@ -74,11 +74,11 @@ starves() {
     [ "$(fed)" = "$before" ] || echo "# fed $(($(fed) - before)) times"
     [ "$(fed)" = "$before" ] && touch "$dir/go" && within 30 fed_often $((before + 2))
 }
-starves lanes
+starves workers
 good=$?
 grep -q 'no thread could be stopped' "$dir/halt.log" && skip_all "threads cannot be stopped here"
 [ $good = 0 ] && said_by one "a thread that sums has not come back"
-result $? "not while a lane hangs, which it says; then again"
+result $? "not while a worker hangs, which it says; then again"
 starves server
 result $? "not while the thread hangs that speaks with jobs; then again"
 end_steps job "a watchdog"

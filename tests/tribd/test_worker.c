@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a lane shares its thread among nodes: these are no real ones, a step of theirs
- * sums a chunk. Their ranks are on other threads, so that time is counted in looks of
- * the lane: also in those that find nothing, as it goes on while all are dry.
+ * How a worker shares its thread among aggregators: these are no real ones, a step of
+ * theirs sums a chunk. Their ranks are on other threads, so that time is counted in
+ * looks of the worker: also in those that find nothing, as it goes on while all are
+ * dry.
  */
 #include "tests/harness/tribtest.h"
 
@@ -14,14 +15,14 @@
 enum { CHUNK = 65536, STEPS = 40000 };
 
 struct fake {
-    struct node node;
-    struct trib_comm channel;
+    struct aggregator aggregator;
+    struct trib_comm comm;
     uint64_t window; /* chunks that its ranks send at once; 0: as many as it can sum */
     uint64_t ready;
     uint64_t dry_at; /* the look at which it had no more; its ranks send LATENCY looks
                       * later */
     _Atomic uint64_t chunks;
-    _Atomic int seen; /* how often the lane has looked at it */
+    _Atomic int seen; /* how often the worker has looked at it */
 };
 
 enum { LATENCY = 2 };
@@ -30,9 +31,9 @@ static _Atomic bool begun;     /* all are there */
 static _Atomic uint64_t steps; /* of all */
 static _Atomic uint64_t looks;
 
-bool node_step(struct node *n)
+bool aggregator_step(struct aggregator *agg)
 {
-    struct fake *f = (struct fake *)(void *)n; /* its first member */
+    struct fake *f = (struct fake *)(void *)agg; /* its first member */
 
     f->seen += f->seen < 2;
     looks++;
@@ -41,7 +42,7 @@ bool node_step(struct node *n)
     if ((f->window && !f->ready) || !begun || steps >= STEPS)
         return false;
     steps++;
-    f->channel.engine.stats.wire_bytes += CHUNK;
+    f->comm.engine.stats.wire_bytes += CHUNK;
     f->chunks++;
     if (f->window && --f->ready == 0)
         f->dry_at = looks;
@@ -52,25 +53,26 @@ bool node_step(struct node *n)
 static _Atomic bool gate = true;
 static _Atomic int held_up;
 
-void node_dispose(struct node *n)
+void aggregator_dispose(struct aggregator *agg)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
 
     atomic_fetch_add(&held_up, 1);
     while (!atomic_load(&gate) && trib_now_ns() < end)
         sched_yield();
-    atomic_store(&n->state, NODE_GONE);
+    atomic_store(&agg->state, AGGREGATOR_GONE);
 }
 
-void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns)
+void aggregator_metrics_moved(struct aggregator_metrics *w, const struct trib_engine *e,
+                              uint64_t now_ns)
 {
     (void)w;
     (void)e;
     (void)now_ns;
 }
 
-void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns,
-                uint64_t end_ns)
+void aggregator_metrics_turn_ends(struct aggregator_metrics *w, struct trib_engine *e,
+                                  uint64_t begin_ns, uint64_t end_ns)
 {
     (void)w;
     (void)e;
@@ -78,32 +80,32 @@ void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns,
     (void)end_ns;
 }
 
-static struct fake *join(struct lane *lane, uint32_t weight, uint64_t window)
+static struct fake *join(struct worker *worker, uint32_t weight, uint64_t window)
 {
     struct fake *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
-    f->node.channel = &f->channel;
-    f->node.descriptor = -1;
-    f->node.weight = weight;
+    f->aggregator.comm = &f->comm;
+    f->aggregator.descriptor = -1;
+    f->aggregator.weight = weight;
     f->window = f->ready = window;
-    trib_turns_weigh(&f->node.share, weight);
-    atomic_store(&f->node.state, NODE_SERVES);
-    lane_expect(lane);
+    trib_drr_set_weight(&f->aggregator.share, weight);
+    atomic_store(&f->aggregator.state, AGGREGATOR_RUNS);
+    worker_reserve(worker);
     return f;
 }
 
-static void leave(struct lane *lane, struct fake *f)
+static void leave(struct worker *worker, struct fake *f)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
 
-    atomic_store(&f->node.ending, true);
-    lane_wake(lane);
-    while (atomic_load(&f->node.state) != NODE_GONE) {
+    atomic_store(&f->aggregator.ending, true);
+    worker_wake(worker);
+    while (atomic_load(&f->aggregator.state) != AGGREGATOR_GONE) {
         assert_true(trib_now_ns() < end);
         sched_yield();
     }
-    lane_forget(lane);
+    worker_release(worker);
     free(f);
 }
 
@@ -112,14 +114,14 @@ static double ratio(uint64_t window)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct trib_error err = {0};
-    struct lane *lane;
+    struct worker *worker;
 
     atomic_store(&begun, false);
     atomic_store(&steps, 0);
-    assert_status(lane_start(&err, &lane), TRIB_OK);
-    struct fake *heavy = join(lane, 768, window), *light = join(lane, 256, window);
-    lane_add(lane, &heavy->node);
-    lane_add(lane, &light->node);
+    assert_status(worker_start(&err, &worker), TRIB_OK);
+    struct fake *heavy = join(worker, 768, window), *light = join(worker, 256, window);
+    worker_add(worker, &heavy->aggregator);
+    worker_add(worker, &light->aggregator);
     while (atomic_load(&heavy->seen) < 2 || atomic_load(&light->seen) < 2)
         sched_yield();
     atomic_store(&begun, true);
@@ -129,9 +131,9 @@ static double ratio(uint64_t window)
     }
     const double r = (double)heavy->chunks / (double)light->chunks;
     printf("# windows of %d chunks: %.2f\n", (int)window, r);
-    leave(lane, heavy);
-    leave(lane, light);
-    lane_stop(lane);
+    leave(worker, heavy);
+    leave(worker, light);
+    worker_stop(worker);
     return r;
 }
 
@@ -151,29 +153,29 @@ static void test_weights_of_those_that_run_dry(void **state)
     assert_true(r > 1.8 && r < 3.3);
 }
 
-/* While nodes are disposed of, and wait for peers that answer nothing, the lane goes on
- * to step the others: counted in chunks, whatever the time. */
+/* While aggregators are disposed of, and wait for peers that answer nothing, the worker
+ * goes on to step the others: counted in chunks, whatever the time. */
 static void test_a_disposal_stops_nobody(void **state)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct trib_error err = {0};
     struct fake *ends[3], *stays;
-    struct lane *lane;
+    struct worker *worker;
 
     (void)state;
     atomic_store(&begun, false);
     atomic_store(&gate, false);
     atomic_store(&held_up, 0);
     atomic_store(&steps, 0);
-    assert_status(lane_start(&err, &lane), TRIB_OK);
-    stays = join(lane, 256, 0);
-    lane_add(lane, &stays->node);
+    assert_status(worker_start(&err, &worker), TRIB_OK);
+    stays = join(worker, 256, 0);
+    worker_add(worker, &stays->aggregator);
     for (int i = 0; i < 3; i++) {
-        ends[i] = join(lane, 256, 0);
-        lane_add(lane, &ends[i]->node);
-        atomic_store(&ends[i]->node.ending, true);
+        ends[i] = join(worker, 256, 0);
+        worker_add(worker, &ends[i]->aggregator);
+        atomic_store(&ends[i]->aggregator.ending, true);
     }
-    lane_wake(lane);
+    worker_wake(worker);
     while (atomic_load(&held_up) < 3) {
         assert_true(trib_now_ns() < end);
         sched_yield();
@@ -184,12 +186,12 @@ static void test_a_disposal_stops_nobody(void **state)
         sched_yield();
     }
     for (int i = 0; i < 3; i++)
-        assert_int_equal(atomic_load(&ends[i]->node.state), NODE_SERVES);
+        assert_int_equal(atomic_load(&ends[i]->aggregator.state), AGGREGATOR_RUNS);
     atomic_store(&gate, true);
     for (int i = 0; i < 3; i++)
-        leave(lane, ends[i]);
-    leave(lane, stays);
-    lane_stop(lane);
+        leave(worker, ends[i]);
+    leave(worker, stays);
+    worker_stop(worker);
 }
 
 int main(void)

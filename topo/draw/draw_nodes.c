@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 #define LABEL_BYTES 160
-#define LIST_BYTES 72 /* of names or ranks in a label; more are counted */
+#define LIST_BYTES 72 /* length of the names or ranks in a label; more are counted */
 
 struct drafter {
     const struct trib_drawing *drawing;
@@ -21,14 +21,14 @@ struct drafter {
     int *first; /* [racks->n_switches + 1] into by_rack */
     int *by_rack; /* [racks->n_hosts] hosts of one rack after those of another */
     int own; /* host of the layout in the racks; -1: not there */
-    int own_group; /* among the ranks' hosts; -1: it has no rank */
+    int own_group; /* its group among the hosts of the ranks; -1: it has no rank */
     bool no_memory;
 };
 
 static void add(struct drafter *d, enum trib_node_kind kind, int depth,
                 const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* What may come from a file does not reach the terminal. */
+/* Control characters from a file must not reach the terminal. */
 static void clean(char *text)
 {
     for (; *text; text++)
@@ -119,7 +119,7 @@ static const char *ranges_text(struct ranges *r, const char *what,
 
 /* --- the inside of a host --- */
 
-/* Where in a host; -1: at no single one. */
+/* The place in a host; -1: no single one. */
 struct spot {
     int package;
     int numa;
@@ -154,7 +154,7 @@ static bool exists(const struct trib_layout *l, const struct spot *spot)
     return false;
 }
 
-/* Where a rank is drawn: as deep as the layout has what it says. */
+/* The node under which a rank is drawn: as deep as the layout knows its place. */
 static struct spot spot_of(const struct trib_layout *l,
                            const struct trib_rank_place *place)
 {
@@ -378,7 +378,8 @@ static void find_hosts(struct drafter *d)
         d->drawn[d->own] = true;
 }
 
-/* From the last node to the first: has a sibling been seen, and no parent since? */
+/* Goes from the last node to the first: a bar is needed if a sibling was seen, and no
+ * parent since. */
 static void mark_siblings(struct trib_nodes *nodes)
 {
     bool seen[TRIB_NODE_DEPTH_MAX + 1] = {false};

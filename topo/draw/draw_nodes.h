@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is drawn, in whichever form.
+ * The nodes of a picture, whichever its form.
  */
 #ifndef TOPO_DRAW_DRAW_NODES_H
 #define TOPO_DRAW_DRAW_NODES_H
 
 #include "topo/draw/draw_tree.h"
 
-/* What is deeper is drawn at this depth: nothing real is. */
+/* Deeper nodes are drawn at this depth: no real machine has them. */
 #define TRIB_NODE_DEPTH_MAX 63
 
 enum trib_node_kind {
     TRIB_NODE_SWITCH,
     TRIB_NODE_HOST,
-    TRIB_NODE_PART, /* of a host: package, NUMA node, cache */
+    TRIB_NODE_PART, /* a part of a host: package, NUMA node, cache */
     TRIB_NODE_NIC,
 };
 

@@ -16,7 +16,7 @@
 struct trib_drawing {
     const struct trib_layout *layout; /* the inside of one host */
     const struct trib_racks *racks;
-    const struct trib_rank_place *places; /* of the ranks 0 to n_places - 1 */
+    const struct trib_rank_place *places; /* places of the ranks 0 to n_places - 1 */
     int n_places;
 };
 

@@ -108,9 +108,10 @@ trib_status_t trib_racks_parse(const struct trib_racks_source *source,
         if (source->bytes)
             memcpy(text, source->text, source->bytes);
         text[source->bytes] = '\0';
-        status = strlen(text) == source->bytes
-                     ? parse(&r, text, source->format, racks)
-                     : trib_racks_fail(&r, 0, "it has a zero byte: it is no text");
+        status =
+            strlen(text) == source->bytes
+                ? parse(&r, text, source->format, racks)
+                : trib_racks_fail(&r, 0, "it has a zero byte: it is not a text file");
     }
     free(text);
     reader_free(&r);
@@ -151,7 +152,7 @@ static trib_status_t read_all(FILE *file, const char *path, struct trib_error *e
                          path);
     if (bytes > FILE_MAX_BYTES)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "%s has more than %zu MiB: it is no list of racks", path,
+                         "%s has more than %zu MiB: it is not a list of racks", path,
                          FILE_MAX_BYTES >> 20);
     return TRIB_OK;
 }

@@ -19,13 +19,13 @@ struct trib_racks_switch {
     int parent; /* -1: none above */
     int depth; /* switches above */
     int hosts; /* on this switch itself: it is a rack if there is one */
-    double Gbps; /* of the links to the parent; 0: not known */
+    double Gbps; /* rate of the links to the parent; 0: not known */
 };
 
 struct trib_racks_host {
     char name[TRIB_HOSTNAME_BYTES];
     int rack;
-    double Gbps; /* of the links to the rack; 0: not known */
+    double Gbps; /* rate of the links to the rack; 0: not known */
 };
 
 /*
@@ -41,7 +41,7 @@ struct trib_racks {
     struct trib_racks_host *hosts;
 };
 
-/* How a file may say it. */
+/* A format of such a file. */
 struct trib_racks_format {
     const char *name; /* "slurm" */
     const char *detail;
@@ -49,11 +49,11 @@ struct trib_racks_format {
     trib_status_t (*read)(struct trib_racks_reader *reader);
 };
 
-/* In the order in which they are tried; ends with NULL, and the last one takes any
- * text. */
+/* The formats in the order in which they are tried; the list ends with NULL, and the
+ * last format takes any text. */
 extern const struct trib_racks_format *const trib_racks_formats[];
 
-/* What is read. */
+/* The result of reading. */
 struct trib_racks_source {
     const char *file; /* its name, for messages */
     const char *text;
@@ -64,7 +64,7 @@ struct trib_racks_source {
 };
 
 /**
- * trib_racks_parse - from a text.
+ * trib_racks_parse - read a text.
  *
  * A switch with several above it, as in a fat tree, goes below one of them: the first
  * that the file names, of InfiniBand the one with the most bandwidth. A host on several
@@ -77,7 +77,7 @@ struct trib_racks_source {
 trib_status_t trib_racks_parse(const struct trib_racks_source *source,
                                struct trib_error *err, struct trib_racks **out);
 
-/** trib_racks_read - from a file; format as above. Also TRIB_ERR_SYSTEM. */
+/** trib_racks_read - read a file; format as above. Also TRIB_ERR_SYSTEM. */
 trib_status_t trib_racks_read(const char *path, const char *format,
                               struct trib_error *err, struct trib_racks **out);
 

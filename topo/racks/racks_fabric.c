@@ -54,7 +54,8 @@ static void take_unique(struct trib_fabric *f, struct label *labels, bool *named
     }
 }
 
-/* What is left, and where the short name of one is the long one of another. */
+/* Labels by their ids the switches without a label yet, and those whose short name is
+ * the long one of another. */
 static void take_ids(struct trib_fabric *f, struct label *labels)
 {
     size_t n = f->n_switches;
@@ -124,8 +125,8 @@ static size_t add_up(const struct trib_fabric *f, size_t first,
     return i;
 }
 
-/* Of equal bandwidth the first device decides, so that on hosts whose devices each have
- * a switch of their own it is the same one for all. */
+/* If bandwidths are equal the first device decides, so that hosts whose devices each
+ * have a switch of their own all choose the same one. */
 static bool better(const struct trib_fabric *f, const struct trib_fabric_host *a,
                    const struct trib_fabric_host *b)
 {

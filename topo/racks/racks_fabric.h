@@ -8,7 +8,7 @@
 
 #include "topo/racks/racks_reader.h"
 
-#define TRIB_GUID_BYTES 32 /* of "S-ec0d9a0300ec8240" */
+#define TRIB_GUID_BYTES 32 /* length of "S-ec0d9a0300ec8240" */
 
 struct trib_fabric_switch {
     char id[TRIB_GUID_BYTES];
@@ -16,12 +16,13 @@ struct trib_fabric_switch {
     int line;
 };
 
-/* From a switch's own section, so that each link of two switches is there twice. */
+/* A link as a switch's own section has it, so that each link of two switches is there
+ * twice. */
 struct trib_fabric_link {
     int from;
     int line;
     int to; /* set by the tree; the id is what was read */
-    char id[TRIB_GUID_BYTES]; /* of a switch */
+    char id[TRIB_GUID_BYTES]; /* name of a switch */
     double Gbps; /* 0: not known */
 };
 

@@ -15,7 +15,7 @@
 struct edge {
     int a; /* a < b */
     int b;
-    double Gbps[2]; /* as a's section says it, and as b's does */
+    double Gbps[2]; /* rate by a's section, and by b's */
 };
 
 struct neighbour {
@@ -23,13 +23,13 @@ struct neighbour {
     double Gbps;
 };
 
-/* What is known of a switch while roots are looked for. */
+/* The state of a switch while roots are looked for. */
 struct standing {
     int hosts;
     int farthest; /* rack, in links */
-    long sum; /* of the ways to all racks */
-    int distance; /* of the search that runs; -1: not reached */
-    double Gbps; /* of all links to other switches */
+    long sum; /* sum of the distances to all racks */
+    int distance; /* distance in the search that runs; -1: not reached */
+    double Gbps; /* rate of all links to other switches */
 };
 
 struct graph {

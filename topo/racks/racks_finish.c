@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the switches, children and hosts that a format has read to the tree.
+ * Makes the tree of the switches, children and hosts that a format has read.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@ struct finish {
     struct trib_racks_reader *r;
     struct trib_racks *out;
     int n; /* switches */
-    int *sorted; /* by name */
+    int *sorted; /* indices sorted by name */
     int *same; /* the first of this name */
     int *child; /* the first below, -1: none; siblings in the order of names */
     int *sibling; /* the next one */
-    int *place; /* in the tree; -1: not there (yet) */
-    int *order; /* what stands at a place */
+    int *place; /* place in the tree; -1: not there (yet) */
+    int *order; /* switch at each place */
 };
 
 static bool make_room(struct finish *f)
@@ -51,7 +51,7 @@ struct name {
     int index;
 };
 
-/* By name, as people count; of the same name by index. */
+/* Compares by name, as people count; equal names by index. */
 static int name_compare(const void *a, const void *b)
 {
     const struct name *x = a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ibnetdiscover prints. A section for each switch has all that is needed:
+ * The output of ibnetdiscover. A section for each switch has all that is needed:
  *
  *     Switch  36 "S-GUID"      # "DESCRIPTION" base port 0 lid 48 lmc 0
  *     [1]     "H-GUID"[1](PORTGUID)    # "HOST DEVICE" lid 67 4xEDR
@@ -32,7 +32,7 @@ static int ib_detect(const char *line)
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (begins(line, words[i]))
             return 1;
-    /* Where they are grouped by chassis, or somebody has cut the sections' heads. */
+    /* A text may be grouped by chassis, or somebody has cut the sections' heads. */
     return begins(line, "Non-Chassis") ||
            (begins(line, "Chassis ") && strstr(line, "guid")) ||
            (begins(line, "Switch") && strstr(line, "\"S-"));
@@ -40,7 +40,7 @@ static int ib_detect(const char *line)
 
 /* --- bandwidth --- */
 
-/* Of a lane, in Gbit/s, as the names count: with their coding. */
+/* The rate of a lane in Gbit/s, with the coding, as the names count it. */
 static const struct {
     const char *name;
     double Gbps;
@@ -72,8 +72,8 @@ static double read_rate(const char *line)
 
 /* --- lines --- */
 
-/* What stands between the next two quotes; behind them, or NULL. Longer texts are cut.
- */
+/* Copies the text between the next two quotes, and returns the text behind them, or
+ * NULL. Longer texts are cut. */
 static const char *quoted(const char *p, char *out, size_t bytes)
 {
     const char *first = strchr(p, '"');

@@ -19,7 +19,7 @@ trib_status_t trib_racks_fail(struct trib_racks_reader *r, int line, const char 
     va_end(list);
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 127)
-            *p = '?'; /* what a file has in it does not reach the terminal */
+            *p = '?'; /* control characters of a file must not reach the terminal */
     if (line > 0)
         return trib_fail(r->err, TRIB_ERR_INVALID, "%.100s line %d: %s", r->file, line,
                          text);

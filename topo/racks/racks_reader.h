@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the formats of racks share: lines, tables that grow, and their end.
+ * Helpers of the formats of racks: lines, tables that grow, and their end.
  */
 #ifndef TOPO_RACKS_RACKS_READER_H
 #define TOPO_RACKS_RACKS_READER_H
@@ -13,7 +13,7 @@
 /* Bounds what a small text with wide ranges may cost. */
 #define TRIB_RACKS_NAMES_MAX 65536
 
-/* As read: names may stand twice, and parents anywhere. */
+/* The names as read: they may stand twice, and parents anywhere. */
 struct trib_racks_raw_switch {
     char name[TRIB_HOSTNAME_BYTES];
     int line;
@@ -37,9 +37,9 @@ struct trib_racks_raw_child {
 
 struct trib_racks_reader {
     const char *file;
-    const char *text; /* what is left to read */
+    const char *text; /* text that is left to read */
     char *line; /* the one that is read */
-    int number; /* of its first line in the file; from 1 */
+    int number; /* number of its first line in the file, from 1 */
     int next_number;
     size_t names_max;
     bool merge; /* a switch may be named twice: it is the same one */
@@ -60,8 +60,8 @@ extern const struct trib_racks_format trib_racks_plain;
 /** trib_racks_line - the next line into reader->line; false: there is none. */
 bool trib_racks_line(struct trib_racks_reader *reader);
 
-/** trib_racks_logical_line - that without # comments, with those joined that end in a
- * backslash; empty ones are passed over. */
+/** trib_racks_logical_line - the next line without # comments; lines that end in a
+ * backslash are joined, and empty ones passed over. */
 bool trib_racks_logical_line(struct trib_racks_reader *reader);
 
 /** trib_racks_fail - "FILE line N: …"; line 0: of none. Returns TRIB_ERR_INVALID. */
@@ -88,7 +88,7 @@ trib_status_t trib_racks_add_hosts(struct trib_racks_reader *reader, const char 
 trib_status_t trib_racks_add_children(struct trib_racks_reader *reader,
                                       const char *list, int parent);
 
-/** trib_racks_finish - from what was added to the tree. */
+/** trib_racks_finish - make the tree of what was added. */
 trib_status_t trib_racks_finish(struct trib_racks_reader *reader,
                                 struct trib_racks *out);
 

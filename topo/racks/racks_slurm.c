@@ -18,7 +18,7 @@ enum key { SWITCH_NAME, NODES, SWITCHES, LINK_SPEED, N_KEYS };
 static const char *const keys[N_KEYS] = {"SwitchName", "Nodes", "Switches",
                                          "LinkSpeed"};
 
-/* What a line says; NULL where it does not. */
+/* The value of a name in a line; NULL: the line does not have it. */
 struct words {
     char *value[N_KEYS];
 };

@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 
-/* What is known of a place while units are made. */
+/* The state of a place while groups are made. */
 struct site {
     int services;
-    int ranks;    /* that send to it */
+    int ranks;    /* number of ranks that send to it */
     int children; /* sites that send to it */
-    int unit;     /* its number; -1: it is none */
+    int group;     /* its number; -1: it is none */
     int depth;    /* sites above */
     bool used;
 };
@@ -20,7 +20,7 @@ struct site {
 struct planner {
     const struct trib_places *places;
     struct site *sites; /* [n + 1], the last one is above all places: the root */
-    struct trib_units units;
+    struct trib_agg_groups groups;
 };
 
 /* --- places --- */
@@ -99,7 +99,7 @@ static void settle(struct planner *p)
     const struct trib_places *at = p->places;
 
     for (int i = 0; i <= at->n; i++)
-        p->sites[i] = (struct site){.unit = -1};
+        p->sites[i] = (struct site){.group = -1};
     for (int i = 0; i < at->services; i++)
         p->sites[at->of_service[i] < 0 ? at->n : at->of_service[i]].services++;
     for (int r = 0; r < at->ranks; r++) {
@@ -113,7 +113,7 @@ static void settle(struct planner *p)
     }
 }
 
-/* What would only hand on: its child takes its place. */
+/* A group that would only pass on is left out: its child takes its place. */
 static void leave_out(struct planner *p)
 {
     for (int i = 0; i < p->places->n; i++) {
@@ -125,7 +125,7 @@ static void leave_out(struct planner *p)
     }
 }
 
-/* The only unit below a root that has nothing else to sum; -1: the root is needed. */
+/* The only group below a root that has nothing else to sum; -1: the root is needed. */
 static int instead_of_root(const struct planner *p)
 {
     if (root_of(p)->ranks > 0 || root_of(p)->children != 1)
@@ -136,7 +136,7 @@ static int instead_of_root(const struct planner *p)
     return -1;
 }
 
-/* --- units --- */
+/* --- groups --- */
 
 static bool is_of(const struct planner *p, int service, int site)
 {
@@ -145,7 +145,7 @@ static bool is_of(const struct planner *p, int service, int site)
     return (place < 0 ? p->places->n : place) == site;
 }
 
-/* Has the root none of its own, those of the units below it are it; without any, all
+/* Has the root none of its own, those of the groups below it are it; without any, all
  * are. */
 static bool is_of_root(const struct planner *p, int service)
 {
@@ -159,31 +159,31 @@ static bool is_of_root(const struct planner *p, int service)
 
 static void add_unit(struct planner *p, int site, int parent)
 {
-    struct trib_units *u = &p->units;
+    struct trib_agg_groups *u = &p->groups;
     int end = u->first[u->n];
 
     for (int i = 0; i < p->places->services; i++)
         if (site == p->places->n ? is_of_root(p, i) : is_of(p, i, site))
             u->services[end++] = i;
     u->parent[u->n] = parent;
-    p->sites[site].unit = u->n++;
+    p->sites[site].group = u->n++;
     u->first[u->n] = end;
 }
 
-/* Those right below units that there are, until no more come. */
+/* Those right below groups that there are, until no more come. */
 static void add_units(struct planner *p, int root)
 {
     const int n = p->places->n;
     bool more = true;
 
-    p->units.first[0] = 0;
+    p->groups.first[0] = 0;
     add_unit(p, root, 0);
     while (more) {
         more = false;
         for (int i = 0; i < n; i++) {
-            if (!p->sites[i].used || p->sites[i].unit >= 0)
+            if (!p->sites[i].used || p->sites[i].group >= 0)
                 continue;
-            const int above = p->sites[site_above(p, i)].unit;
+            const int above = p->sites[site_above(p, i)].group;
             if (above < 0)
                 continue;
             add_unit(p, i, above);
@@ -191,28 +191,28 @@ static void add_units(struct planner *p, int root)
         }
     }
     for (int r = 0; r < p->places->ranks; r++)
-        p->units.of_rank[r] = p->sites[site_at(p, p->places->of_rank[r])].unit;
+        p->groups.of_rank[r] = p->sites[site_at(p, p->places->of_rank[r])].group;
 }
 
-trib_status_t trib_units_make(const struct trib_places *places, struct trib_error *err,
-                              struct trib_units *out)
+trib_status_t trib_agg_groups_make(const struct trib_places *places,
+                                   struct trib_error *err, struct trib_agg_groups *out)
 {
     struct planner p = {.places = places};
-    const int most = places->services + 1; /* a unit has one of its own, or is the
+    const int most = places->services + 1; /* a group has one of its own, or is the
                                             * root */
 
     if (places->services < 1)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "a tree of services needs at least one");
     p.sites = malloc(((size_t)places->n + 1) * sizeof(*p.sites));
-    p.units.parent = room_for(most);
-    p.units.first = room_for(most + 1);
-    p.units.services = room_for(2 * places->services);
-    p.units.of_rank = room_for(places->ranks);
-    if (!p.sites || !p.units.parent || !p.units.first || !p.units.services ||
-        !p.units.of_rank) {
+    p.groups.parent = room_for(most);
+    p.groups.first = room_for(most + 1);
+    p.groups.services = room_for(2 * places->services);
+    p.groups.of_rank = room_for(places->ranks);
+    if (!p.sites || !p.groups.parent || !p.groups.first || !p.groups.services ||
+        !p.groups.of_rank) {
         free(p.sites);
-        trib_units_free(&p.units);
+        trib_agg_groups_free(&p.groups);
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a tree of %d services",
                          places->services);
     }
@@ -221,15 +221,15 @@ trib_status_t trib_units_make(const struct trib_places *places, struct trib_erro
     const int instead = instead_of_root(&p);
     add_units(&p, instead < 0 ? places->n : instead);
     free(p.sites);
-    *out = p.units;
+    *out = p.groups;
     return TRIB_OK;
 }
 
-void trib_units_free(struct trib_units *units)
+void trib_agg_groups_free(struct trib_agg_groups *groups)
 {
-    free(units->parent);
-    free(units->first);
-    free(units->services);
-    free(units->of_rank);
-    *units = (struct trib_units){0};
+    free(groups->parent);
+    free(groups->first);
+    free(groups->services);
+    free(groups->of_rank);
+    *groups = (struct trib_agg_groups){0};
 }

@@ -4,28 +4,28 @@
 #include "agg/jobs/drr.h"
 #include "base/rng.h"
 
-#define ONE TRIB_TURNS_WEIGHT_ONE
+#define ONE TRIB_DRR_WEIGHT_ONE
 #define TURN 65536
 #define MEMBERS 5
 
 struct client {
-    struct trib_turns_member member; /* first */
+    struct trib_drr_member member; /* first */
     uint64_t chunk;                  /* it uses whole ones */
     uint64_t greed;                  /* more of them than it was told */
     uint64_t had;
     uint64_t turns;
 };
 
-static struct client *as_client(struct trib_turns_member *member)
+static struct client *as_client(struct trib_drr_member *member)
 {
     return (struct client *)(void *)member;
 }
 
 /* One turn: whole chunks until the budget is used, then `greed` more. */
-static struct client *serve(struct trib_turns *share, bool more)
+static struct client *serve(struct trib_drr *share, bool more)
 {
     uint64_t budget = 0, used = 0;
-    struct client *c = as_client(trib_turns_next(share, &budget));
+    struct client *c = as_client(trib_drr_next(share, &budget));
 
     assert_non_null(c);
     assert_true(budget > 0);
@@ -34,29 +34,29 @@ static struct client *serve(struct trib_turns *share, bool more)
     used += c->greed * c->chunk;
     c->had += used;
     c->turns++;
-    trib_turns_used(share, used, more);
+    trib_drr_charge(share, used, more);
     return c;
 }
 
-static void prepare(struct trib_turns *share, struct client *clients, int n)
+static void prepare(struct trib_drr *share, struct client *clients, int n)
 {
-    trib_turns_init(share, TURN);
+    trib_drr_init(share, TURN);
     for (int i = 0; i < n; i++) {
         if (!clients[i].member.weight)
-            trib_turns_weigh(&clients[i].member, ONE);
-        trib_turns_want(share, &clients[i].member);
+            trib_drr_set_weight(&clients[i].member, ONE);
+        trib_drr_activate(share, &clients[i].member);
     }
 }
 
 static void test_turns_go_round(void **state)
 {
     struct client c[3] = {{.chunk = 1024}, {.chunk = 1024}, {.chunk = 1024}};
-    struct trib_turns share;
+    struct trib_drr share;
 
     (void)state;
     prepare(&share, c, 3);
     for (int i = 0; i < 9; i++) {
-        trib_turns_want(&share, &c[i % 2].member); /* they are in the ring already */
+        trib_drr_activate(&share, &c[i % 2].member); /* they are in the ring already */
         assert_ptr_equal(serve(&share, true), &c[i % 3]);
     }
     assert_int_equal(c[0].had, 3 * TURN);
@@ -65,20 +65,20 @@ static void test_turns_go_round(void **state)
 static void test_nobody(void **state)
 {
     struct client c = {.chunk = 4096};
-    struct trib_turns share;
+    struct trib_drr share;
     uint64_t budget;
 
     (void)state;
-    trib_turns_init(&share, TURN);
-    assert_null(trib_turns_next(&share, &budget));
-    trib_turns_weigh(&c.member, ONE);
-    trib_turns_leave(&share, &c.member); /* it was never in the ring */
-    trib_turns_want(&share, &c.member);
+    trib_drr_init(&share, TURN);
+    assert_null(trib_drr_next(&share, &budget));
+    trib_drr_set_weight(&c.member, ONE);
+    trib_drr_remove(&share, &c.member); /* it was never in the ring */
+    trib_drr_activate(&share, &c.member);
     assert_ptr_equal(serve(&share, false), &c);
-    assert_null(trib_turns_next(&share, &budget));
-    trib_turns_want(&share, &c.member);
-    trib_turns_leave(&share, &c.member);
-    assert_null(trib_turns_next(&share, &budget));
+    assert_null(trib_drr_next(&share, &budget));
+    trib_drr_activate(&share, &c.member);
+    trib_drr_remove(&share, &c.member);
+    assert_null(trib_drr_next(&share, &budget));
 }
 
 /* Between any two moments, what each had per weight differs by a turn and a chunk of
@@ -109,7 +109,7 @@ static void test_fair_with_weights(void **state)
         {.chunk = 100, .member.weight = 3 * ONE},
         {.chunk = 8192, .member.weight = ONE / 4},
     };
-    struct trib_turns share;
+    struct trib_drr share;
     struct trib_rng rng = {.seed = 5};
     double sum = 0;
 
@@ -141,15 +141,15 @@ static void test_fair_with_weights(void **state)
 static void test_debts_stay(void **state)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096, .greed = 100}};
-    struct trib_turns share;
+    struct trib_drr share;
 
     (void)state;
     prepare(&share, c, 2);
     for (int i = 0; i < 20000; i++) {
         if (serve(&share, true) != &c[1])
             continue;
-        trib_turns_leave(&share, &c[1].member);
-        trib_turns_want(&share, &c[1].member);
+        trib_drr_remove(&share, &c[1].member);
+        trib_drr_activate(&share, &c[1].member);
     }
     assert_true(c[1].had < c[0].had + c[0].had / 50);
     assert_true(c[1].had > c[0].had - c[0].had / 50);
@@ -160,14 +160,14 @@ static void test_debts_stay(void **state)
 static void test_idleness_saves_nothing(void **state)
 {
     struct client c[3] = {{.chunk = 4096}, {.chunk = 4096}, {.chunk = 4096}};
-    struct trib_turns share;
+    struct trib_drr share;
 
     (void)state;
     prepare(&share, c, 3);
-    trib_turns_leave(&share, &c[2].member);
+    trib_drr_remove(&share, &c[2].member);
     for (int i = 0; i < 1000; i++)
         serve(&share, true);
-    trib_turns_want(&share, &c[2].member);
+    trib_drr_activate(&share, &c[2].member);
     for (int i = 0; i < 3; i++)
         serve(&share, true);
     assert_int_equal(c[2].turns, 1);
@@ -180,7 +180,7 @@ static void test_idleness_saves_nothing(void **state)
 static void test_alone(void **state)
 {
     struct client c = {.chunk = TURN * 1000};
-    struct trib_turns share;
+    struct trib_drr share;
 
     (void)state;
     prepare(&share, &c, 1);
@@ -192,15 +192,15 @@ static void test_alone(void **state)
 static void test_what_is_left_is_lost(void **state)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096}};
-    struct trib_turns share;
+    struct trib_drr share;
     uint64_t budget;
 
     (void)state;
     prepare(&share, c, 2);
     for (int i = 0; i < 10; i++) {
-        assert_ptr_equal(trib_turns_next(&share, &budget), &c[0].member);
+        assert_ptr_equal(trib_drr_next(&share, &budget), &c[0].member);
         assert_int_equal(budget, TURN);
-        trib_turns_used(&share, 0, true);
+        trib_drr_charge(&share, 0, true);
         serve(&share, true);
     }
 }
@@ -209,16 +209,16 @@ static void test_what_is_left_is_lost(void **state)
 static void test_absurd_claims(void **state)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096}};
-    struct trib_turns share;
+    struct trib_drr share;
     uint64_t budget;
 
     (void)state;
     prepare(&share, c, 2);
-    trib_turns_weigh(&c[1].member, 2 * ONE);
+    trib_drr_set_weight(&c[1].member, 2 * ONE);
     for (int i = 0; i < 100; i++) {
-        struct client *turn = as_client(trib_turns_next(&share, &budget));
+        struct client *turn = as_client(trib_drr_next(&share, &budget));
         turn->turns++;
-        trib_turns_used(&share, UINT64_MAX, true);
+        trib_drr_charge(&share, UINT64_MAX, true);
         assert_true(turn->member.deficit < 0);
     }
     assert_in_range(c[1].turns, 2 * c[0].turns - 2, 2 * c[0].turns + 2);

@@ -131,7 +131,7 @@ static void ask(struct sim *sim, uint32_t user)
     snprintf(name, sizeof(name), "user-%u", user);
     assert_true(sim->n < JOBS_MAX);
     take_changes(sim);
-    trib_jobs_ask(sim->jobs, sim->now_ns, &r, &answer);
+    trib_jobs_submit(sim->jobs, sim->now_ns, &r, &answer);
     if (answer.verdict == TRIB_JOB_REFUSE)
         fail_msg("%s", answer.text);
     struct sim_job *job = &sim->running[sim->n++];
@@ -175,7 +175,7 @@ static void end_one(struct sim *sim)
         assert_int_equal(freed.verdict, TRIB_JOB_FREED);
         assert_int_equal(freed.id, job.id);
     } else {
-        assert_true(trib_jobs_leave(sim->jobs, sim->now_ns, job.id));
+        assert_true(trib_jobs_remove(sim->jobs, sim->now_ns, job.id));
     }
     sim->running[first] = sim->running[--sim->n];
 }
@@ -352,7 +352,7 @@ static void queue_up(struct relay *relay, const char *user, int n)
     struct trib_job_answer a;
 
     for (int i = 0; i < n; i++) {
-        trib_jobs_ask(relay->jobs, relay->now_ns, &r, &a);
+        trib_jobs_submit(relay->jobs, relay->now_ns, &r, &a);
         if (a.verdict == TRIB_JOB_ADMIT)
             relay->runs = a.id;
     }
@@ -366,7 +366,7 @@ static uint32_t of_ana(struct relay *relay, int n)
     for (int i = 0; i < n; i++) {
         struct trib_job_answer a;
         relay->now_ns += 10 * S;
-        assert_true(trib_jobs_leave(relay->jobs, relay->now_ns, relay->runs));
+        assert_true(trib_jobs_remove(relay->jobs, relay->now_ns, relay->runs));
         assert_true(trib_jobs_next(relay->jobs, relay->now_ns, &a));
         relay->runs = a.id;
         count += strstr(a.text, "user ana") != NULL;

@@ -6,7 +6,7 @@
 static bool ask(struct sample *s, uint64_t after_s, struct trib_job_request request,
                 struct trib_job_answer *out)
 {
-    trib_jobs_ask(s->jobs, SAMPLE_T0 + after_s * SAMPLE_S, &request, out);
+    trib_jobs_submit(s->jobs, SAMPLE_T0 + after_s * SAMPLE_S, &request, out);
     return out->verdict == TRIB_JOB_ADMIT || out->verdict == TRIB_JOB_QUEUE;
 }
 

@@ -169,7 +169,7 @@ static void test_what_is_gone_counts(void **state)
     (void)state;
     assert_true(sample_create(&s));
     trib_metrics_close_mt(s.metrics, 1);
-    assert_true(trib_jobs_leave(s.jobs, SAMPLE_T0 + 60 * SAMPLE_S, 1));
+    assert_true(trib_jobs_remove(s.jobs, SAMPLE_T0 + 60 * SAMPLE_S, 1));
     assert_status(trib_metrics_publish(s.metrics, s.jobs, SAMPLE_T0 + 60 * SAMPLE_S),
                   TRIB_OK);
     assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 61 * SAMPLE_S, &view),
@@ -249,8 +249,8 @@ static void test_threads(void **state)
 
     (void)state;
     assert_status(trib_jobs_create(&limits, NULL, &stage.jobs), TRIB_OK);
-    trib_jobs_ask(stage.jobs, 1, &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0, 0},
-                  &answer);
+    trib_jobs_submit(stage.jobs, 1,
+                     &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0, 0}, &answer);
     assert_int_equal(answer.id, 1);
     assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &stage.metrics),
                   TRIB_OK);

@@ -18,15 +18,39 @@ static struct trib_auth *open_auth(const char *method, const char *key)
     return auth;
 }
 
-static const char *const methods[] = {"key", "munge"};
+/* The methods by which both sides know each other; a test with METHODS runs once for
+ * each. */
+struct method {
+    const char *name;
+    int frames; /* of a handshake */
+    bool names_user;
+    const char *reflected; /* what a job says that gets its own AUTH back */
+};
 
-/* May this one be tried here? */
-static bool have(const char *method)
+static const struct method methods[] = {
+    {"key", 4, false, "give both the same key file"},
+    {"munge", 6, true, "was made for another connection"},
+};
+
+#define METHODS(fn) \
+    cmocka_unit_test_prestate(fn, (void *)&methods[0]), \
+        cmocka_unit_test_prestate(fn, (void *)&methods[1])
+
+static void need_munged(void)
 {
-    if (strcmp(method, "munge") || munged.pid)
-        return true;
-    printf("# skipped for munge: there is no munged, or no MUNGE in this build\n");
-    return false;
+    if (!munged.pid)
+        tribtest_skip("there is no munged, or no MUNGE in this build");
+}
+
+/* A job and an aggregator that meet by a method; trib_auth_free(m->job.auth) ends
+ * it. */
+static struct trib_auth *open_meeting(const struct method *how, struct meeting *m)
+{
+    if (how->names_user)
+        need_munged();
+    struct trib_auth *auth = open_auth(how->name, "key");
+    *m = (struct meeting){.job.auth = auth, .aggregator.auth = auth};
+    return auth;
 }
 
 static void check_failed(const struct meeting *m, const struct side *side,
@@ -38,32 +62,27 @@ static void check_failed(const struct meeting *m, const struct side *side,
     assert_false(meeting_well(m));
 }
 
-/* Who trusts whom
- * ------------------------------------------------------------------------
- */
+/* Who trusts whom ----------------------------------------------------------------- */
 
 static void test_meets(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        if (!have(methods[i]))
-            continue;
-        struct trib_auth *a = open_auth(methods[i], "key");
-        struct trib_auth *b = open_auth(methods[i], "same");
-        struct meeting m = {.job.auth = a, .aggregator.auth = b};
-        meeting_run(&m);
-        assert_true(meeting_well(&m));
-        assert_int_equal(m.n_sent, i ? 6 : 4);
-        struct trib_auth_peer peer = trib_handshake_peer(m.aggregator.hs);
-        assert_string_equal(trib_auth_name(peer.method), methods[i]);
-        assert_int_equal(peer.has_user, i == 1);
-        if (i == 1)
-            assert_int_equal(peer.uid, geteuid());
-        assert_string_equal(trib_handshake_job(m.aggregator.hs), "train-7");
-        meeting_end(&m);
-        trib_auth_free(a);
-        trib_auth_free(b);
-    }
+    const struct method *how = *state;
+    struct meeting m;
+    struct trib_auth *a = open_meeting(how, &m), *b = open_auth(how->name, "same");
+
+    m.aggregator.auth = b;
+    meeting_run(&m);
+    assert_true(meeting_well(&m));
+    assert_int_equal(m.n_sent, how->frames);
+    struct trib_auth_peer peer = trib_handshake_peer(m.aggregator.hs);
+    assert_string_equal(trib_auth_name(peer.method), how->name);
+    assert_int_equal(peer.has_user, how->names_user);
+    if (how->names_user)
+        assert_int_equal(peer.uid, geteuid());
+    assert_string_equal(trib_handshake_job(m.aggregator.hs), "train-7");
+    meeting_end(&m);
+    trib_auth_free(a);
+    trib_auth_free(b);
 }
 
 static bool all_zero(const void *bytes, size_t n)
@@ -78,34 +97,29 @@ static bool all_zero(const void *bytes, size_t n)
 /* Once the seal is made, nothing is left by which it could be made again. */
 static void test_forgets(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        if (!have(methods[i]))
-            continue;
-        struct trib_auth *auth = open_auth(methods[i], "key");
-        struct meeting m = {.job.auth = auth, .aggregator.auth = auth};
-        meeting_run(&m);
-        assert_true(meeting_well(&m));
-        struct trib_handshake *both[] = {m.job.hs, m.aggregator.hs};
-        for (int side = 0; side < 2; side++) {
-            const struct trib_handshake *hs = both[side];
-            assert_false(all_zero(hs->secret, sizeof(hs->secret)));
-            assert_false(all_zero(&hs->keys, sizeof(hs->keys)));
-            trib_seal_free(trib_handshake_seal(both[side]));
-            assert_true(all_zero(hs->secret, sizeof(hs->secret)));
-            assert_true(all_zero(&hs->pair, sizeof(hs->pair)));
-            assert_true(all_zero(&hs->keys, sizeof(hs->keys)));
-        }
-        meeting_end(&m);
-        trib_auth_free(auth);
+    struct meeting m;
+    struct trib_auth *auth = open_meeting(*state, &m);
+
+    meeting_run(&m);
+    assert_true(meeting_well(&m));
+    struct trib_handshake *both[] = {m.job.hs, m.aggregator.hs};
+    for (int side = 0; side < 2; side++) {
+        const struct trib_handshake *hs = both[side];
+        assert_false(all_zero(hs->secret, sizeof(hs->secret)));
+        assert_false(all_zero(&hs->keys, sizeof(hs->keys)));
+        trib_seal_free(trib_handshake_seal(both[side]));
+        assert_true(all_zero(hs->secret, sizeof(hs->secret)));
+        assert_true(all_zero(&hs->pair, sizeof(hs->pair)));
+        assert_true(all_zero(&hs->keys, sizeof(hs->keys)));
     }
+    meeting_end(&m);
+    trib_auth_free(auth);
 }
 
 static void test_preference(void **state)
 {
     (void)state;
-    if (!have("munge"))
-        tribtest_skip("there is no munged, or no MUNGE in this build");
+    need_munged();
     struct trib_auth *both = open_auth("auto", "key");
     struct trib_auth *key = open_auth("key", "same");
     struct meeting m = {.job.auth = both, .aggregator.auth = both};
@@ -169,8 +183,7 @@ static void test_other_realm(void **state)
     struct trib_auth *b = NULL;
 
     (void)state;
-    if (!have("munge"))
-        tribtest_skip("there is no munged, or no MUNGE in this build");
+    need_munged();
     a = open_auth("munge", NULL);
     assert_status(authtest_open("munge", NULL, &elsewhere, NULL, &b), TRIB_OK);
     struct meeting m = {.job.auth = a, .aggregator.auth = b};
@@ -192,8 +205,7 @@ static void test_users(void **state)
     struct trib_auth *open_to = NULL;
 
     (void)state;
-    if (!have("munge"))
-        tribtest_skip("there is no munged, or no MUNGE in this build");
+    need_munged();
     if (geteuid())
         tribtest_skip("only root can be several users");
     strict = open_auth("munge", NULL);
@@ -219,9 +231,7 @@ static void test_users(void **state)
     trib_auth_free(open_to);
 }
 
-/* On the way
- * -----------------------------------------------------------------------------
- */
+/* On the way ---------------------------------------------------------------------- */
 
 static bool flip(struct meeting *m, struct frame *frame, int number)
 {
@@ -236,37 +246,32 @@ static bool flip(struct meeting *m, struct frame *frame, int number)
  */
 static void test_flipped_bits(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        if (!have(methods[i]))
-            continue;
-        struct trib_auth *auth = open_auth(methods[i], "key");
-        struct meeting m = {.job.auth = auth, .aggregator.auth = auth};
-        meeting_run(&m);
-        assert_true(meeting_well(&m));
-        size_t lengths[AUTHTEST_FRAMES];
-        int frames = m.n_sent;
-        for (int f = 0; f < frames; f++)
-            lengths[f] = m.sent[f].n;
-        meeting_end(&m);
-        m.meddle = flip;
-        for (m.number = 0; m.number < frames; m.number++)
-            for (m.at = 0; m.at < lengths[m.number]; m.at++) {
-                meeting_run(&m);
-                bool to_job = m.sent[m.number].from == TRIB_CONTROL_AGGREGATOR;
-                /* A credential may be shorter this time: then nothing was flipped. */
-                if (m.at >= m.sent[m.number].n)
-                    assert_true(meeting_well(&m));
-                else if (meeting_well(&m) ||
-                         (to_job ? &m.job : &m.aggregator)->status == TRIB_OK ||
-                         (m.number < frames - 1 &&
-                          (m.job.status == TRIB_OK || m.aggregator.status == TRIB_OK)))
-                    fail_msg("%s: frame %d, byte %zu: not noticed", methods[i],
-                             m.number, m.at);
-                meeting_end(&m);
-            }
-        trib_auth_free(auth);
-    }
+    const struct method *how = *state;
+    size_t lengths[AUTHTEST_FRAMES];
+    struct meeting m;
+    struct trib_auth *auth = open_meeting(how, &m);
+
+    meeting_run(&m);
+    assert_true(meeting_well(&m));
+    for (int f = 0; f < m.n_sent; f++)
+        lengths[f] = m.sent[f].n;
+    meeting_end(&m);
+    m.meddle = flip;
+    for (m.number = 0; m.number < how->frames; m.number++)
+        for (m.at = 0; m.at < lengths[m.number]; m.at++) {
+            meeting_run(&m);
+            bool to_job = m.sent[m.number].from == TRIB_CONTROL_AGGREGATOR;
+            /* A credential may be shorter this time: then nothing was flipped. */
+            if (m.at >= m.sent[m.number].n)
+                assert_true(meeting_well(&m));
+            else if (meeting_well(&m) ||
+                     (to_job ? &m.job : &m.aggregator)->status == TRIB_OK ||
+                     (m.number < how->frames - 1 &&
+                      (m.job.status == TRIB_OK || m.aggregator.status == TRIB_OK)))
+                fail_msg("frame %d, byte %zu: not noticed", m.number, m.at);
+            meeting_end(&m);
+        }
+    trib_auth_free(auth);
 }
 
 /* Somebody on the way wants the weaker method. */
@@ -289,8 +294,7 @@ static bool welcome_chooses(struct meeting *m, struct frame *frame, int number)
 static void test_downgrade(void **state)
 {
     (void)state;
-    if (!have("munge"))
-        tribtest_skip("there is no munged, or no MUNGE in this build");
+    need_munged();
     struct trib_auth *both = open_auth("auto", "key");
     struct meeting m = {
         .job.auth = both, .aggregator.auth = both, .meddle = hello_offers};
@@ -316,10 +320,9 @@ static void test_downgrade(void **state)
 }
 
 /* What the job said, or the aggregator, is said to a new one again. */
-static void replay(const struct trib_auth *auth, enum trib_control_role whom,
-                   const char *method)
+static void replay(struct meeting m, enum trib_control_role whom,
+                   const struct method *how)
 {
-    struct meeting m = {.job.auth = auth, .aggregator.auth = auth};
     struct meeting again = m;
     bool refused = false;
 
@@ -340,7 +343,7 @@ static void replay(const struct trib_auth *auth, enum trib_control_role whom,
         refused |= side->status < 0;
     }
     assert_true(refused);
-    if (strcmp(method, "munge") == 0)
+    if (how->names_user)
         assert_non_null(strstr(side->err.text, "has been used before"));
     meeting_end(&again);
     meeting_end(&m);
@@ -348,42 +351,33 @@ static void replay(const struct trib_auth *auth, enum trib_control_role whom,
 
 static void test_replay(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        if (!have(methods[i]))
-            continue;
-        struct trib_auth *auth = open_auth(methods[i], "key");
-        replay(auth, TRIB_CONTROL_JOB, methods[i]);
-        replay(auth, TRIB_CONTROL_AGGREGATOR, methods[i]);
-        trib_auth_free(auth);
-    }
+    struct meeting m;
+    struct trib_auth *auth = open_meeting(*state, &m);
+
+    replay(m, TRIB_CONTROL_JOB, *state);
+    replay(m, TRIB_CONTROL_AGGREGATOR, *state);
+    trib_auth_free(auth);
 }
 
 /* In the place of the aggregator somebody sends each AUTH of the job back to it. */
 static void test_reflection(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        if (!have(methods[i]))
-            continue;
-        struct trib_auth *auth = open_auth(methods[i], "key");
-        struct meeting m = {.job.auth = auth, .aggregator.auth = auth};
-        struct frame frame = {.from = TRIB_CONTROL_JOB};
-        meeting_begin(&m);
-        assert_status(trib_handshake_begin(m.job.hs, NULL, frame.bytes, &frame.n),
-                      TRIB_OK);
-        frame = side_take(&m.aggregator, &frame); /* WELCOME: anybody can say that */
-        frame = side_take(&m.job, &frame);
-        assert_true(frame.n > 0);
-        frame.from = TRIB_CONTROL_AGGREGATOR;
-        frame = side_take(&m.job, &frame);
-        assert_int_equal(frame.n, 0);
-        check_failed(&m, &m.job, TRIB_ERR_CONFIG,
-                     i ? "was made for another connection"
-                       : "give both the same key file");
-        meeting_end(&m);
-        trib_auth_free(auth);
-    }
+    const struct method *how = *state;
+    struct frame frame = {.from = TRIB_CONTROL_JOB};
+    struct meeting m;
+    struct trib_auth *auth = open_meeting(how, &m);
+
+    meeting_begin(&m);
+    assert_status(trib_handshake_begin(m.job.hs, NULL, frame.bytes, &frame.n), TRIB_OK);
+    frame = side_take(&m.aggregator, &frame); /* WELCOME: anybody can say that */
+    frame = side_take(&m.job, &frame);
+    assert_true(frame.n > 0);
+    frame.from = TRIB_CONTROL_AGGREGATOR;
+    frame = side_take(&m.job, &frame);
+    assert_int_equal(frame.n, 0);
+    check_failed(&m, &m.job, TRIB_ERR_CONFIG, how->reflected);
+    meeting_end(&m);
+    trib_auth_free(auth);
 }
 
 /* Messages that make no sense where they come. */
@@ -413,9 +407,7 @@ static void test_out_of_turn(void **state)
     trib_auth_free(auth);
 }
 
-/* What there is to authenticate by
- * -------------------------------------------------------
- */
+/* What there is to authenticate by ------------------------------------------------ */
 
 static void refuses(const char *method, const char *key, const char *sentence)
 {
@@ -449,9 +441,9 @@ static void test_key_files(void **state)
     close(fd);
     refuses("key", "zeros", "is not random");
     assert_int_equal(mkdir(authtest_path("folder", path), 0700), 0);
-    refuses("key", "folder", "is no ordinary file");
+    refuses("key", "folder", "is not a regular file");
     assert_int_equal(mkfifo(authtest_path("pipe", path), 0600), 0);
-    refuses("key", "pipe", "is no ordinary file");
+    refuses("key", "pipe", "is not a regular file");
     refuses("key", NULL, "no key file is named");
     if (geteuid() == 0) {
         authtest_file("theirs", 32, 0600, 1);
@@ -483,8 +475,7 @@ static void test_stopped_munged(void **state)
     struct trib_error err = {.status = TRIB_OK};
 
     (void)state;
-    if (!have("munge"))
-        tribtest_skip("there is no munged, or no MUNGE in this build");
+    need_munged();
     auth = open_auth("munge", NULL);
     struct meeting m = {.job.auth = auth, .aggregator.auth = auth};
     kill(munged.pid, SIGSTOP);
@@ -541,12 +532,12 @@ static int end(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meets),          cmocka_unit_test(test_forgets),
+        METHODS(test_meets),          METHODS(test_forgets),
         cmocka_unit_test(test_preference),     cmocka_unit_test(test_wrong_key),
         cmocka_unit_test(test_none),           cmocka_unit_test(test_other_realm),
-        cmocka_unit_test(test_users),          cmocka_unit_test(test_flipped_bits),
-        cmocka_unit_test(test_downgrade),      cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_reflection),     cmocka_unit_test(test_out_of_turn),
+        cmocka_unit_test(test_users),          METHODS(test_flipped_bits),
+        cmocka_unit_test(test_downgrade),      METHODS(test_replay),
+        METHODS(test_reflection),     cmocka_unit_test(test_out_of_turn),
         cmocka_unit_test(test_key_files),      cmocka_unit_test(test_nothing_there),
         cmocka_unit_test(test_stopped_munged),
     };

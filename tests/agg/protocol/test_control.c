@@ -7,42 +7,84 @@
 
 #include "tests/harness/tribtest.h"
 
-static const uint8_t nonce[TRIB_CONTROL_NONCE_BYTES] =
-    " !\"#$%&'()*+,-./0123456789:;<=>?";
+#define NONCE " !\"#$%&'()*+,-./0123456789:;<=>?"
 
 struct golden {
-    enum trib_control_kind kind;
+    struct trib_control message;
     const char *hex;
 };
 
-/* One of each kind, from the tables of agg/protocol/control.c by hand and not by its
- * code. */
+/* One of each kind, with its bytes by the tables of agg/protocol/control.c: written by
+ * hand and not by its code. */
 static const struct golden golden[] = {
-    {TRIB_CONTROL_HELLO,
+    {{.kind = TRIB_CONTROL_HELLO,
+      .hello = {.version_min = 1,
+                .version_max = 3,
+                .methods = 12,
+                .nonce = NONCE,
+                .job = "train-7",
+                .library = "0.1.0"}},
      "54726243010100003600000001030c000000202122232425262728292a2b2c2d"
      "2e2f303132333435363738393a3b3c3d3e3f0700747261696e2d370500302e31"
      "2e30"},
-    {TRIB_CONTROL_WELCOME,
+    {{.kind = TRIB_CONTROL_WELCOME,
+      .welcome = {.version = 1,
+                  .method = 3,
+                  .methods = 8,
+                  .nonce = NONCE,
+                  .library = "0.1.0"}},
      "54726243010200002d000000010308000000202122232425262728292a2b2c2d"
      "2e2f303132333435363738393a3b3c3d3e3f0500302e312e30"},
-    {TRIB_CONTROL_AUTH, "54726243010300000400000002616263"},
-    {TRIB_CONTROL_JOIN,
+    {{.kind = TRIB_CONTROL_AUTH,
+      .auth = {.step = TRIB_CONTROL_PROOF, .data = {(const uint8_t *)"abc", 3}}},
+     "54726243010300000400000002616263"},
+    {{.kind = TRIB_CONTROL_JOIN,
+      .join = {.ranks = 4,
+               .aggregators = 2,
+               .aggregator = 1,
+               .weight = 1,
+               .slots = 64,
+               .bytes = UINT64_C(1) << 32,
+               .deadline_ms = 5000,
+               .job = "train-7",
+               .user = "ann",
+               .settings = "chunk=64K",
+               .tree = {(const uint8_t *)"via", 3}}},
      "54726243010400003c0000000700747261696e2d370300616e6e040000000200"
      "000001000000010000004000000000000000010000008813000009006368756e"
      "6b3d36344b766961"},
-    {TRIB_CONTROL_ADMITTED, "54726243010500000c000000400000000000000001000000"},
-    {TRIB_CONTROL_QUEUED, "54726243010600000d00000002000000070061207761697473"},
-    {TRIB_CONTROL_REFUSED, "547262430107000006000000040066756c6c"},
-    {TRIB_CONTROL_BLOBS,
+    {{.kind = TRIB_CONTROL_ADMITTED,
+      .admitted = {.slots = 64, .bytes = UINT64_C(1) << 32}},
+     "54726243010500000c000000400000000000000001000000"},
+    {{.kind = TRIB_CONTROL_QUEUED,
+      .queued = {.position = 2, .text = "a waits"}},
+     "54726243010600000d00000002000000070061207761697473"},
+    {{.kind = TRIB_CONTROL_REFUSED,
+      .said.text = "full"},
+     "547262430107000006000000040066756c6c"},
+    {{.kind = TRIB_CONTROL_BLOBS,
+      .blobs = {1, 6, 4, 2, 3, {(const uint8_t *)"uvwxyz", 6}}},
      "54726243010800001a0000000100000006000000040000000200000003000000"
      "75767778797a"},
-    {TRIB_CONTROL_PLAN, "54726243010900000d00000007000000070073756d20663332"},
-    {TRIB_CONTROL_PLAN_OK, "54726243010a00000400000007000000"},
-    {TRIB_CONTROL_PLAN_REFUSED, "54726243010b0000080000000700000002006e6f"},
-    {TRIB_CONTROL_DRAIN, "54726243010c000000000000"},
-    {TRIB_CONTROL_GOODBYE, "54726243010d0000060000000400646f6e65"},
-    {TRIB_CONTROL_ALIVE, "54726243010e000000000000"},
-    {TRIB_CONTROL_ERROR, "54726243010f0000050000000300776879"},
+    {{.kind = TRIB_CONTROL_PLAN,
+      .plan = {.number = 7, .text = "sum f32"}},
+     "54726243010900000d00000007000000070073756d20663332"},
+    {{.kind = TRIB_CONTROL_PLAN_OK,
+      .answer.number = 7},
+     "54726243010a00000400000007000000"},
+    {{.kind = TRIB_CONTROL_PLAN_REFUSED,
+      .answer = {.number = 7, .text = "no"}},
+     "54726243010b0000080000000700000002006e6f"},
+    {{.kind = TRIB_CONTROL_DRAIN},
+     "54726243010c000000000000"},
+    {{.kind = TRIB_CONTROL_GOODBYE,
+      .said.text = "done"},
+     "54726243010d0000060000000400646f6e65"},
+    {{.kind = TRIB_CONTROL_ALIVE},
+     "54726243010e000000000000"},
+    {{.kind = TRIB_CONTROL_ERROR,
+      .said.text = "why"},
+     "54726243010f0000050000000300776879"},
 };
 
 #define N_GOLDEN (sizeof(golden) / sizeof(golden[0]))
@@ -59,80 +101,14 @@ static size_t from_hex(const char *hex, uint8_t *out)
     return n;
 }
 
-static void fill_hello(struct trib_control_hello *hello)
-{
-    *hello = (struct trib_control_hello){
-        .version_min = 1, .version_max = 3, .methods = 12};
-    memcpy(hello->nonce, nonce, sizeof(nonce));
-    strcpy(hello->job, "train-7");
-    strcpy(hello->library, "0.1.0");
-}
-
-/* The messages of which `golden` has the bytes. */
+/* The message of a kind in `golden`. */
 static void fill(enum trib_control_kind kind, struct trib_control *m)
 {
-    memset(m, 0, sizeof(*m));
-    m->kind = kind;
-    switch (kind) {
-    case TRIB_CONTROL_HELLO:
-        fill_hello(&m->hello);
-        break;
-    case TRIB_CONTROL_WELCOME:
-        m->welcome =
-            (struct trib_control_welcome){.version = 1, .method = 3, .methods = 8};
-        memcpy(m->welcome.nonce, nonce, sizeof(nonce));
-        strcpy(m->welcome.library, "0.1.0");
-        break;
-    case TRIB_CONTROL_AUTH:
-        m->auth.step = TRIB_CONTROL_PROOF;
-        m->auth.data = (struct trib_control_bytes){(const uint8_t *)"abc", 3};
-        break;
-    case TRIB_CONTROL_JOIN:
-        m->join = (struct trib_control_join){.ranks = 4,
-                                             .nodes = 2,
-                                             .node = 1,
-                                             .weight = 1,
-                                             .slots = 64,
-                                             .bytes = UINT64_C(1) << 32,
-                                             .deadline_ms = 5000};
-        strcpy(m->join.job, "train-7");
-        strcpy(m->join.user, "ann");
-        strcpy(m->join.settings, "chunk=64K");
-        m->join.tree = (struct trib_control_bytes){(const uint8_t *)"via", 3};
-        break;
-    case TRIB_CONTROL_ADMITTED:
-        m->admitted =
-            (struct trib_control_admitted){.slots = 64, .bytes = UINT64_C(1) << 32};
-        break;
-    case TRIB_CONTROL_QUEUED:
-        m->queued.position = 2;
-        strcpy(m->queued.text, "a waits");
-        break;
-    case TRIB_CONTROL_BLOBS:
-        m->blobs =
-            (struct trib_control_blobs){1, 6, 4, 2, 3, {(const uint8_t *)"uvwxyz", 6}};
-        break;
-    case TRIB_CONTROL_PLAN:
-        m->plan.number = 7;
-        strcpy(m->plan.text, "sum f32");
-        break;
-    case TRIB_CONTROL_PLAN_OK:
-    case TRIB_CONTROL_PLAN_REFUSED:
-        m->answer.number = 7;
-        strcpy(m->answer.text, kind == TRIB_CONTROL_PLAN_OK ? "" : "no");
-        break;
-    case TRIB_CONTROL_REFUSED:
-        strcpy(m->said.text, "full");
-        break;
-    case TRIB_CONTROL_GOODBYE:
-        strcpy(m->said.text, "done");
-        break;
-    case TRIB_CONTROL_ERROR:
-        strcpy(m->said.text, "why");
-        break;
-    default:
-        break;
-    }
+    size_t i = 0;
+
+    while (golden[i].message.kind != kind)
+        i++;
+    *m = golden[i].message;
 }
 
 static enum trib_control_role sender(enum trib_control_kind kind)
@@ -184,7 +160,7 @@ static void test_golden(void **state)
         struct trib_control got;
         size_t used = 0;
         size_t n = from_hex(golden[i].hex, expected);
-        fill(golden[i].kind, &m);
+        m = golden[i].message;
         assert_status(trib_control_put(&m, bytes, sizeof(bytes), &used), TRIB_OK);
         assert_int_equal(used, n);
         assert_memory_equal(bytes, expected, n);
@@ -209,7 +185,7 @@ static void test_cut_at_every_byte(void **state)
 
     (void)state;
     for (size_t i = 0; i < N_GOLDEN; i++) {
-        enum trib_control_kind kind = golden[i].kind;
+        enum trib_control_kind kind = golden[i].message.kind;
         size_t n = from_hex(golden[i].hex, bytes);
         for (size_t cut = 0; cut < n; cut++) {
             uint8_t *exact = malloc(cut ? cut : 1);
@@ -306,8 +282,8 @@ static void test_limits(void **state)
     REFUSED(TRIB_CONTROL_AUTH, m.auth.data.n = 0);
     REFUSED(TRIB_CONTROL_JOIN, m.join.ranks = 0);
     REFUSED(TRIB_CONTROL_JOIN, m.join.ranks = TRIB_CONTROL_RANKS_MAX + 1);
-    REFUSED(TRIB_CONTROL_JOIN, m.join.node = 2);
-    REFUSED(TRIB_CONTROL_JOIN, m.join.nodes = TRIB_CONTROL_NODES_MAX + 1);
+    REFUSED(TRIB_CONTROL_JOIN, m.join.aggregator = 2);
+    REFUSED(TRIB_CONTROL_JOIN, m.join.aggregators = TRIB_CONTROL_AGGREGATORS_MAX + 1);
     REFUSED(TRIB_CONTROL_JOIN, m.join.slots = 0);
     REFUSED(TRIB_CONTROL_JOIN, m.join.bytes = UINT64_MAX);
     REFUSED(TRIB_CONTROL_JOIN, m.join.deadline_ms = 86400001);
@@ -397,7 +373,7 @@ static void test_split_reads(void **state)
         int other;
         struct trib_control_conn *conn = open_conn(&other);
         struct trib_control_frame frame;
-        enum trib_control_role from = sender(golden[i].kind);
+        enum trib_control_role from = sender(golden[i].message.kind);
         size_t n = from_hex(golden[i].hex, bytes);
         assert_status(trib_control_conn_fill(conn), TRIB_INPROGRESS);
         for (size_t b = 0; b < 2 * n; b++) {

@@ -276,7 +276,8 @@ static void test_other_job(void **state)
     struct line l;
     struct trib_control join = {
         .kind = TRIB_CONTROL_JOIN,
-        .join = {.job = "train-7", .ranks = 2, .nodes = 1, .weight = 1, .slots = 8}};
+        .join = {
+            .job = "train-7", .ranks = 2, .aggregators = 1, .weight = 1, .slots = 8}};
 
     (void)state;
     line_open(&l, "none");

@@ -2,7 +2,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "base/error.h"
-#include "tests/topo/data.h"
+#include "tests/topo/data_layout.h"
 #include "topo/draw/draw_tree.h"
 
 #define TEXT_BYTES 65536
@@ -24,17 +24,6 @@ static void check_text(const struct trib_drawing *drawing, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void read_layout(const char *name, struct trib_layout *out)
-{
-    struct trib_error err = {0};
-    trib_status_t status = trib_layout_read(data_path(name).text, &err, out);
-
-    if (status == TRIB_ERR_UNSUPPORTED)
-        tribtest_skip("built without hwloc");
-    if (status != TRIB_OK)
-        fail_msg("%s", err.text);
-}
-
 static struct trib_racks *parse(const char *text)
 {
     const struct trib_racks_source source = {"test", text, strlen(text), NULL, 0};
@@ -50,7 +39,7 @@ static void test_machine(void **state)
     struct trib_drawing drawing = {.layout = &l};
 
     (void)state;
-    read_layout("dual.xml", &l);
+    data_layout("dual.xml", &l);
     check_text(&drawing, "dual, Two Sockets 8-Core, 16 cores\n"
                          "├─ package 0\n"
                          "│  └─ NUMA node 0, 64 GiB\n"
@@ -104,7 +93,7 @@ static void test_ranks(void **state)
     struct trib_drawing drawing = {.layout = &l, .places = places, .n_places = 12};
 
     (void)state;
-    read_layout("dual.xml", &l);
+    data_layout("dual.xml", &l);
     for (int rank = 0; rank < 12; rank++)
         trib_layout_place(&l, rank < 8 ? 2 * rank : 0, &places[rank]);
     places[1].l3 = -1;
@@ -142,7 +131,7 @@ static void test_racks(void **state)
         .layout = &l, .racks = racks, .places = places, .n_places = 5};
 
     (void)state;
-    read_layout("mono.xml", &l);
+    data_layout("mono.xml", &l);
     snprintf(l.host, sizeof(l.host), "n2");
     check_text(
         &drawing,

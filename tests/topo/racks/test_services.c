@@ -17,7 +17,7 @@ static void check(const char *racks_text, const char *services, const char *rank
     char service_text[256], rank_text[256], text[TEXT_BYTES] = "";
     struct trib_racks *racks = NULL;
     struct trib_places places;
-    struct trib_units units;
+    struct trib_agg_groups groups;
 
     snprintf(service_text, sizeof(service_text), "%s", services);
     snprintf(rank_text, sizeof(rank_text), "%s", ranks);
@@ -27,14 +27,14 @@ static void check(const char *racks_text, const char *services, const char *rank
     assert_status(
         trib_places_of_racks(racks, service_names, n_services, rank_names, n, &places),
         TRIB_OK);
-    assert_status(trib_units_make(&places, NULL, &units), TRIB_OK);
+    assert_status(trib_agg_groups_make(&places, NULL, &groups), TRIB_OK);
     const struct units_text u = {
-        units.n,      n, units.parent, units.first, units.services, units.of_rank,
+        groups.n,      n, groups.parent, groups.first, groups.services, groups.of_rank,
         service_names};
     units_append(&u, 0, text);
     assert_string_equal(text, expected);
-    trib_units_free(&units);
-    trib_units_free(&units);
+    trib_agg_groups_free(&groups);
+    trib_agg_groups_free(&groups);
     trib_places_free(&places);
     trib_places_free(&places);
     trib_racks_free(racks);
@@ -96,7 +96,7 @@ static void test_depth(void **state)
 }
 
 /* What holds for all. */
-static void check_units(const struct trib_places *p, const struct trib_units *u)
+static void check_units(const struct trib_places *p, const struct trib_agg_groups *u)
 {
     int in_root[NAMES_MAX] = {0}, below[NAMES_MAX] = {0}, has[NAMES_MAX + 1] = {0};
 
@@ -131,7 +131,7 @@ static void test_random(void **state)
     for (uint32_t round = 0; round < 3000; round++) {
         struct trib_rng rng = {.seed = 7, .step = round};
         struct trib_places p;
-        struct trib_units u;
+        struct trib_agg_groups u;
         const int n = (int)(draw_u32(rng, 0) % 20),
                   services = 1 + (int)(draw_u32(rng, 1) % 30),
                   ranks = 1 + (int)(draw_u32(rng, 2) % 60);
@@ -145,9 +145,9 @@ static void test_random(void **state)
                               (int)(round % 2);
         for (int i = 0; i < ranks && n > 0; i++)
             p.of_rank[i] = (int)(draw_u32(rng, at++) % (uint32_t)(n + 1)) - 1;
-        assert_status(trib_units_make(&p, NULL, &u), TRIB_OK);
+        assert_status(trib_agg_groups_make(&p, NULL, &u), TRIB_OK);
         check_units(&p, &u);
-        trib_units_free(&u);
+        trib_agg_groups_free(&u);
         trib_places_free(&p);
     }
 }
@@ -156,11 +156,11 @@ static void test_errors(void **state)
 {
     struct trib_error err = {0};
     struct trib_places p;
-    struct trib_units u;
+    struct trib_agg_groups u;
 
     (void)state;
     assert_status(trib_places_make(0, 0, 1, &p), TRIB_OK);
-    assert_status(trib_units_make(&p, &err, &u), TRIB_ERR_INVALID);
+    assert_status(trib_agg_groups_make(&p, &err, &u), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "at least one"));
     trib_places_free(&p);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a node refuses of a JOIN, whoever sent it, and on which lane it will be:
- * node_open, before any rank is met. And which frames count as dropped.
+ * What an aggregator refuses of a JOIN, whoever sent it, and on which worker it will
+ * be: aggregator_open, before any rank is met. And which frames count as dropped.
  */
 #include "tests/harness/tribtest.h"
 
@@ -12,12 +12,13 @@
 
 #include "base/time.h"
 #include "transport/shm/shm_layout.h"
+#include "tribd/job_settings.h"
 #include "tribd/worker.h"
-#include "tribd/node_metrics.h"
+#include "tribd/aggregator_metrics.h"
 
 struct fixture {
     struct trib_log log;
-    struct lane *lane;
+    struct worker *worker;
     int wake_fd;
 };
 
@@ -29,7 +30,7 @@ static int open_fixture(void **state)
     trib_log_init(&f.log, TRIB_LOG_ERROR, NULL, NULL);
     f.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     assert_true(f.wake_fd >= 0);
-    assert_status(lane_start(&err, &f.lane), TRIB_OK);
+    assert_status(worker_start(&err, &f.worker), TRIB_OK);
     *state = &f;
     return 0;
 }
@@ -38,7 +39,7 @@ static int close_fixture(void **state)
 {
     struct fixture *f = *state;
 
-    lane_stop(f->lane);
+    worker_stop(f->worker);
     close(f->wake_fd);
     return 0;
 }
@@ -49,7 +50,7 @@ static struct trib_control_join join_of(uint32_t slots, uint64_t bytes,
     struct trib_control_join j = {.job = "a",
                                   .user = "b",
                                   .ranks = 4,
-                                  .nodes = 1,
+                                  .aggregators = 1,
                                   .slots = slots,
                                   .bytes = bytes};
 
@@ -58,36 +59,36 @@ static struct trib_control_join join_of(uint32_t slots, uint64_t bytes,
 }
 
 static trib_status_t open_node(struct fixture *f, const struct trib_control_join *join,
-                               struct trib_error *err, struct node **out)
+                               struct trib_error *err, struct aggregator **out)
 {
-    const struct node_opts opts = {
-        .join = join, .lane = f->lane, .wake_fd = f->wake_fd, .log = &f->log};
+    const struct aggregator_opts opts = {
+        .join = join, .worker = f->worker, .wake_fd = f->wake_fd, .log = &f->log};
 
-    return node_open(&opts, err, out);
+    return aggregator_open(&opts, err, out);
 }
 
-static void await_gone(struct node *n)
+static void await_gone(struct aggregator *agg)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
 
-    while (atomic_load(&n->state) != NODE_GONE) {
+    while (atomic_load(&agg->state) != AGGREGATOR_GONE) {
         assert_true(trib_now_ns() < end);
         sched_yield();
     }
-    node_free(n);
+    aggregator_free(agg);
 }
 
-/* 4 ranks, a window of 8 and both lanes: 64 slots. */
+/* 4 ranks, a window of 8 and both workers: 64 slots. */
 static void test_within_its_grant(void **state)
 {
     struct trib_control_join j =
         join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
     struct trib_error err = {0};
-    struct node *n;
+    struct aggregator *agg;
 
-    assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
-    node_end(n, NULL);
-    await_gone(n);
+    assert_status(open_node(*state, &j, &err, &agg), TRIB_OK);
+    aggregator_end(agg, NULL);
+    await_gone(agg);
 }
 
 /* A JOIN that leaves its chunk out would have larger ones than were counted, by the
@@ -98,13 +99,13 @@ static void test_no_larger_chunks(void **state)
     struct trib_control_join j =
         join_of(64, UINT64_C(64) << 16, "transport=tcp window=8");
     struct trib_error err = {0};
-    struct node *n;
+    struct aggregator *agg;
 
-    assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
-    assert_int_equal(n->cfg.chunk, 65536);
-    assert_int_not_equal(n->cfg.origin[TRIB_CONFIG_ROW_chunk], TRIB_ORIGIN_DEFAULT);
-    node_end(n, NULL);
-    await_gone(n);
+    assert_status(open_node(*state, &j, &err, &agg), TRIB_OK);
+    assert_int_equal(agg->cfg.chunk, 65536);
+    assert_int_not_equal(agg->cfg.origin[TRIB_CONFIG_ROW_chunk], TRIB_ORIGIN_DEFAULT);
+    aggregator_end(agg, NULL);
+    await_gone(agg);
 }
 
 static void test_refused(void **state)
@@ -129,8 +130,8 @@ static void test_refused(void **state)
         {64, UINT64_C(64) << 16, "transport=tcp tea=yes", TRIB_ERR_CONFIG, "tea=yes"},
         {64, UINT64_C(64) << 16, "transport=tcp trace=9", TRIB_ERR_CONFIG, "trace=9"},
         {64, UINT64_C(64) << 16, "codec=none;trace=9", TRIB_ERR_CONFIG,
-         "no setting that"},
-        {64, UINT64_C(64) << 16, "codec", TRIB_ERR_CONFIG, "no setting that"},
+         "does not take the setting"},
+        {64, UINT64_C(64) << 16, "codec", TRIB_ERR_CONFIG, "does not take the setting"},
         {64, UINT64_C(64) << 16, "transport=fault+tcp", TRIB_ERR_CONFIG, "decorators"},
         {64, UINT64_C(64) << 16, "transport=loop", TRIB_ERR_CONFIG,
          "the setting transports of this tribd has auto,shm,tcp,verbs"},
@@ -139,15 +140,15 @@ static void test_refused(void **state)
         {64, UINT64_C(64) << 16, "codec=none transport=rails", TRIB_ERR_CONFIG,
          "rails is not"},
     };
-    struct node *n;
+    struct aggregator *agg;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct trib_control_join j =
             join_of(cases[i].slots, cases[i].bytes, cases[i].settings);
         struct trib_error err = {0};
 
-        assert_status(open_node(*state, &j, &err, &n), cases[i].status);
-        assert_null(n);
+        assert_status(open_node(*state, &j, &err, &agg), cases[i].status);
+        assert_null(agg);
         if (!strstr(trib_error_text(&err), cases[i].why))
             fail_msg("\"%s\" does not say \"%s\"", trib_error_text(&err), cases[i].why);
     }
@@ -171,14 +172,15 @@ static void test_transports(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct trib_error err = {0};
 
-        assert_int_equal(node_transports(cases[i].list, &err), cases[i].why == NULL);
+        assert_int_equal(job_settings_check_transports(cases[i].list, &err),
+                         cases[i].why == NULL);
         if (cases[i].why && !strstr(trib_error_text(&err), cases[i].why))
             fail_msg("\"%s\" does not say \"%s\"", trib_error_text(&err), cases[i].why);
     }
     struct trib_error err = {0};
-    assert_true(node_takes("transport=ucx window=8", "auto,ucx", &err));
-    assert_false(node_takes("window=8  transport=shm", "auto,tcp", &err));
-    assert_true(node_takes("", "tcp", &err));
+    assert_true(job_settings_allow("transport=ucx window=8", "auto,ucx", &err));
+    assert_false(job_settings_allow("window=8  transport=shm", "auto,tcp", &err));
+    assert_true(job_settings_allow("", "tcp", &err));
 }
 
 /* A job whose ranks never come announces plan after plan: nothing takes them. */
@@ -187,29 +189,31 @@ static void test_announcements_have_an_end(void **state)
     struct trib_control_join j =
         join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
     struct trib_error err = {0};
-    struct node *n;
+    struct aggregator *agg;
 
-    assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
-    for (int i = 0; i < NODE_WAITING_MAX; i++)
-        assert_status(node_announce(n, (uint32_t)i, "coll=allreduce"), TRIB_OK);
+    assert_status(open_node(*state, &j, &err, &agg), TRIB_OK);
+    for (int i = 0; i < AGGREGATOR_PLANS_WAITING_MAX; i++)
+        assert_status(aggregator_announce(agg, (uint32_t)i, "coll=allreduce"), TRIB_OK);
     for (int i = 0; i < 10; i++)
-        assert_status(node_announce(n, 0, "coll=allreduce"), TRIB_ERR_NO_RESOURCE);
-    node_end(n, NULL);
-    await_gone(n);
+        assert_status(aggregator_announce(agg, 0, "coll=allreduce"),
+                      TRIB_ERR_NO_RESOURCE);
+    aggregator_end(agg, NULL);
+    await_gone(agg);
 }
 
-/* Nor has a job that goes on announcing to a node that has failed, until it hears of
- * that. */
+/* Nor has a job that goes on announcing to an aggregator that has failed, until it
+ * hears of that. */
 static void test_announcements_in_vain(void **state)
 {
-    static struct node n;
+    static struct aggregator agg;
 
     (void)state;
-    atomic_store(&n.state, NODE_FAILED);
-    for (int i = 0; i < NODE_WAITING_MAX; i++)
-        assert_status(node_announce(&n, (uint32_t)i, "coll=allreduce"), TRIB_OK);
-    assert_status(node_announce(&n, 0, "coll=allreduce"), TRIB_ERR_NO_RESOURCE);
-    assert_null(n.first);
+    atomic_store(&agg.state, AGGREGATOR_FAILED);
+    for (int i = 0; i < AGGREGATOR_PLANS_WAITING_MAX; i++)
+        assert_status(aggregator_announce(&agg, (uint32_t)i, "coll=allreduce"),
+                      TRIB_OK);
+    assert_status(aggregator_announce(&agg, 0, "coll=allreduce"), TRIB_ERR_NO_RESOURCE);
+    assert_null(agg.first);
 }
 
 static void assert_dropped(struct trib_metrics *metrics, uint64_t frames)
@@ -242,19 +246,20 @@ static void test_dropped_frames(void **state)
     assert_status(
         trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics),
         TRIB_OK);
-    struct watch *w = watch_open(metrics, 1, 1, &(bool){true});
+    struct aggregator_metrics *w =
+        aggregator_metrics_open(metrics, 1, 1, &(bool){true});
     assert_non_null(w);
     assert_dropped(metrics, 0);
     e.stats.late_frames = 3;
-    watch_turn(w, &e, 1, 2);
-    watch_turn(w, &e, 2, 3);
+    aggregator_metrics_turn_ends(w, &e, 1, 2);
+    aggregator_metrics_turn_ends(w, &e, 2, 3);
     assert_dropped(metrics, 3);
     e.stats.late_frames = 5;
     e.failed = TRIB_ERR_PROTOCOL;
-    watch_turn(w, &e, 3, 4);
-    watch_turn(w, &e, 4, 5);
+    aggregator_metrics_turn_ends(w, &e, 3, 4);
+    aggregator_metrics_turn_ends(w, &e, 4, 5);
     assert_dropped(metrics, 6);
-    watch_close(w);
+    aggregator_metrics_close(w);
     assert_dropped(metrics, 6); /* of jobs that are gone, too */
     trib_metrics_destroy(metrics);
 }
@@ -267,41 +272,41 @@ static void test_lanes_are_spread(void **state)
         join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
     struct trib_control_join wrong = join_of(1, 1, "transport=tcp chunk=64K window=8");
     struct trib_error err = {0};
-    struct lane *lanes[2] = {f.lane, NULL};
-    struct node *n[3], *none;
+    struct worker *workers[2] = {f.worker, NULL};
+    struct aggregator *agg[3], *none;
 
-    assert_status(lane_start(&err, &lanes[1]), TRIB_OK);
+    assert_status(worker_start(&err, &workers[1]), TRIB_OK);
     for (int i = 0; i < 3; i++) {
-        f.lane = lane_idlest(lanes, 2);
-        assert_ptr_equal(f.lane, lanes[i % 2]);
+        f.worker = worker_least_loaded(workers, 2);
+        assert_ptr_equal(f.worker, workers[i % 2]);
         assert_status(open_node(&f, &wrong, &err, &none), TRIB_ERR_PROTOCOL);
-        assert_status(open_node(&f, &j, &err, &n[i]), TRIB_OK);
+        assert_status(open_node(&f, &j, &err, &agg[i]), TRIB_OK);
     }
     for (int i = 0; i < 3; i += 2) {
-        node_end(n[i], NULL);
-        await_gone(n[i]);
+        aggregator_end(agg[i], NULL);
+        await_gone(agg[i]);
     }
-    assert_ptr_equal(lane_idlest(lanes, 2), lanes[0]);
-    node_end(n[1], NULL);
-    await_gone(n[1]);
-    lane_stop(lanes[1]);
+    assert_ptr_equal(worker_least_loaded(workers, 2), workers[0]);
+    aggregator_end(agg[1], NULL);
+    await_gone(agg[1]);
+    worker_stop(workers[1]);
 }
 
-/* What a node says of itself in the running exchange. */
-static uint32_t hear(struct node *n, uint8_t *room)
+/* What an aggregator says of itself in the running exchange. */
+static uint32_t hear(struct aggregator *agg, uint8_t *room)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct trib_control own;
 
-    while (!node_sent(n, &own, room, TRIB_CONTROL_BLOB_MAX)) {
+    while (!aggregator_get_blob(agg, &own, room, TRIB_CONTROL_BLOB_MAX)) {
         assert_true(trib_now_ns() < end);
         sched_yield();
     }
     return own.blobs.each;
 }
 
-/* All blobs of an exchange: of the rank and both nodes. */
-static void tell(struct node *n, uint32_t exchange, uint32_t each,
+/* All blobs of an exchange: of the rank and both aggregators. */
+static void tell(struct aggregator *agg, uint32_t exchange, uint32_t each,
                  const uint8_t *const blobs[3])
 {
     uint8_t *all = malloc(3 * (size_t)each);
@@ -313,11 +318,11 @@ static void tell(struct node *n, uint32_t exchange, uint32_t each,
                                          .count = 3,
                                          .each = each,
                                          .data = {all, 3 * each}};
-    assert_true(node_give(n, &b));
+    assert_true(aggregator_put_blobs(agg, &b));
     free(all);
 }
 
-/* The region of shm in a node's facts, as a job can forge it. */
+/* The region of shm in an aggregator's facts, as a job can forge it. */
 static void name_memory(uint8_t *facts, uint32_t bytes, const void *ptr)
 {
     struct trib_shm_export x;
@@ -334,9 +339,9 @@ static void name_memory(uint8_t *facts, uint32_t bytes, const void *ptr)
     memcpy(facts + at - 1, &x, sizeof(x));
 }
 
-/* Rank 0 brings each node what the others say. It gives one node the address of the
- * other, which is of the same process, and has it say that its arena is anywhere in
- * that. */
+/* Rank 0 brings each aggregator what the others say. It gives one aggregator the
+ * address of the other, which is of the same process, and has it say that its arena is
+ * anywhere in that. */
 static void test_no_peer_is_this_process(void **state)
 {
     static const uint16_t tree[] = {2, 0, 1, 0, 0, 1, 1, 0, 1}; /* a unit below
@@ -345,37 +350,37 @@ static void test_no_peer_is_this_process(void **state)
     uint8_t hello[2][TRIB_CONTROL_BLOB_MAX], facts[2][TRIB_CONTROL_BLOB_MAX];
     uint8_t forged[TRIB_CONTROL_BLOB_MAX];
     struct trib_error err = {0};
-    struct node *n[2];
+    struct aggregator *agg[2];
     uint32_t each = 0;
 
     for (uint32_t i = 0; i < 2; i++) {
         struct trib_control_join j =
             join_of(64, UINT64_C(64) << 16, "transport=shm chunk=64K window=8");
         j.ranks = 1;
-        j.nodes = 2;
-        j.node = i;
+        j.aggregators = 2;
+        j.aggregator = i;
         j.tree = (struct trib_control_bytes){(const uint8_t *)tree, sizeof(tree)};
-        assert_status(open_node(*state, &j, &err, &n[i]), TRIB_OK);
+        assert_status(open_node(*state, &j, &err, &agg[i]), TRIB_OK);
     }
     for (int i = 0; i < 2; i++)
-        each = hear(n[i], hello[i]);
+        each = hear(agg[i], hello[i]);
     for (int i = 0; i < 2; i++)
-        tell(n[i], 0, each, (const uint8_t *const[]){hello[1], hello[0], hello[1]});
+        tell(agg[i], 0, each, (const uint8_t *const[]){hello[1], hello[0], hello[1]});
     for (int i = 0; i < 2; i++)
-        each = hear(n[i], facts[i]);
+        each = hear(agg[i], facts[i]);
     memcpy(forged, facts[0], each);
     name_memory(forged, each, memory);
-    tell(n[0], 1, each, (const uint8_t *const[]){facts[0], facts[0], facts[1]});
-    tell(n[1], 1, each, (const uint8_t *const[]){facts[1], forged, facts[1]});
+    tell(agg[0], 1, each, (const uint8_t *const[]){facts[0], facts[0], facts[1]});
+    tell(agg[1], 1, each, (const uint8_t *const[]){facts[1], forged, facts[1]});
     for (int i = 0; i < 2; i++) {
         const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
-        while (atomic_load(&n[i]->state) != NODE_GONE) {
+        while (atomic_load(&agg[i]->state) != AGGREGATOR_GONE) {
             assert_true(trib_now_ns() < end);
             sched_yield();
         }
-        if (!strstr(n[i]->why, "says that it is this very process"))
-            fail_msg("\"%s\"", n[i]->why);
-        node_free(n[i]);
+        if (!strstr(agg[i]->why, "says that it is this very process"))
+            fail_msg("\"%s\"", agg[i]->why);
+        aggregator_free(agg[i]);
     }
     for (size_t i = 0; i < sizeof(memory); i++)
         assert_int_equal(memory[i], 0);
@@ -390,24 +395,24 @@ static void test_texts_without_end(void **state)
         join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
     uint8_t hello[TRIB_CONTROL_BLOB_MAX], other[TRIB_CONTROL_BLOB_MAX];
     struct trib_error err = {0};
-    struct node *n;
+    struct aggregator *agg;
 
     j.ranks = 1;
-    j.nodes = 2;
-    assert_status(open_node(*state, &j, &err, &n), TRIB_OK);
-    const uint32_t each = hear(n, hello);
+    j.aggregators = 2;
+    assert_status(open_node(*state, &j, &err, &agg), TRIB_OK);
+    const uint32_t each = hear(agg, hello);
     memcpy(other, hello, each);
     other[SETTINGS] ^= 1;
     memset(other + each - TEXT, 'x', TEXT);
-    tell(n, 0, each, (const uint8_t *const[]){hello, hello, other});
+    tell(agg, 0, each, (const uint8_t *const[]){hello, hello, other});
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
-    while (atomic_load(&n->state) != NODE_GONE) {
+    while (atomic_load(&agg->state) != AGGREGATOR_GONE) {
         assert_true(trib_now_ns() < end);
         sched_yield();
     }
-    if (!strstr(n->why, "has xxxx") || !strstr(n->why, "give all ranks the same"))
-        fail_msg("\"%s\"", n->why);
-    node_free(n);
+    if (!strstr(agg->why, "has xxxx") || !strstr(agg->why, "give all ranks the same"))
+        fail_msg("\"%s\"", agg->why);
+    aggregator_free(agg);
 }
 
 /* A sanitizer takes memory and time of its own. */
@@ -436,8 +441,8 @@ static uint64_t most_resident(void)
     return kib << 10;
 }
 
-/* All ranks say what the node says, each 8 as one process of another host. */
-static void give_all(struct node *n, uint32_t total)
+/* All ranks say what the aggregator says, each 8 as one process of another host. */
+static void give_all(struct aggregator *agg, uint32_t total)
 {
     enum { AT_ONCE = 12, MACHINE = 16 }; /* blobs of a message; where a hello has the
                                           * host's number */
@@ -445,7 +450,7 @@ static void give_all(struct node *n, uint32_t total)
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct trib_control m;
 
-    while (!node_sent(n, &m, room, sizeof(room))) {
+    while (!aggregator_get_blob(agg, &m, room, sizeof(room))) {
         assert_true(trib_now_ns() < end);
         sched_yield();
     }
@@ -460,7 +465,7 @@ static void give_all(struct node *n, uint32_t total)
             if (b.exchange == 0)
                 memcpy(data + (size_t)i * b.each + MACHINE, &machine, sizeof(machine));
         }
-        assert_true(node_give(n, &b));
+        assert_true(aggregator_put_blobs(agg, &b));
     }
 }
 
@@ -472,21 +477,21 @@ static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
     const uint64_t before = most_resident();
     const clock_t began = clock();
     struct trib_error err = {0};
-    struct node *n;
+    struct aggregator *agg;
 
     snprintf(j.settings, sizeof(j.settings), "transport=%s chunk=64K window=8",
              transport);
     j.ranks = ranks;
-    assert_status(open_node(f, &j, &err, &n), TRIB_OK);
-    give_all(n, ranks + 1);
-    give_all(n, ranks + 1);
+    assert_status(open_node(f, &j, &err, &agg), TRIB_OK);
+    give_all(agg, ranks + 1);
+    give_all(agg, ranks + 1);
     const double s = (double)(clock() - began) / CLOCKS_PER_SEC;
-    node_end(n, NULL);
-    await_gone(n);
+    aggregator_end(agg, NULL);
+    await_gone(agg);
     const double each = (double)(most_resident() - before) / ranks;
     printf("# %u ranks by %s: %.0f bytes each, %.2f s\n", (unsigned)ranks, transport,
            each, s);
-    assert_true(!MEASURES || each <= NODE_RANK_BYTES);
+    assert_true(!MEASURES || each <= AGGREGATOR_RANK_BYTES);
     assert_true(!MEASURES || s < 2);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BOOT_MEETING_H
-#define BOOT_MEETING_H
+#ifndef BOOT_LOCAL_ROOT_H
+#define BOOT_LOCAL_ROOT_H
 
 #include <tributary/comm.h>
 

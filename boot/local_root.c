@@ -13,10 +13,10 @@
 
 #include "base/error.h"
 #include "boot/shm_rendezvous.h"
-#include "boot/meeting.h"
+#include "boot/local_root.h"
 
 struct trib_local {
-    struct trib_board board;
+    struct trib_rendezvous rendezvous;
     int fd;
     char root[80];
 };
@@ -41,15 +41,16 @@ trib_status_t trib_local_make(int ranks, trib_local_t **local_out,
     if (!local_out)
         return trib_fail(err, TRIB_ERR_INVALID, "trib_local_create: local_out is NULL");
     *local_out = NULL;
-    if (ranks < 1 || ranks > TRIB_BOARD_RANKS_MAX)
+    if (ranks < 1 || ranks > TRIB_RENDEZVOUS_RANKS_MAX)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "trib_local_create: %d ranks cannot be, it must be 1 to %d",
-                         ranks, TRIB_BOARD_RANKS_MAX);
+                         ranks, TRIB_RENDEZVOUS_RANKS_MAX);
 
     struct trib_local *local = calloc(1, sizeof(*local));
     if (!local)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in trib_local_create");
-    trib_status_t status = trib_board_create(ranks, &local->fd, &local->board, err);
+    trib_status_t status =
+        trib_rendezvous_create(ranks, &local->fd, &local->rendezvous, err);
     if (status != TRIB_OK) {
         free(local);
         return status;
@@ -60,7 +61,8 @@ trib_status_t trib_local_make(int ranks, trib_local_t **local_out,
      * also stands for what a rank inherits; the key tells whether it did. */
     int number = trib_process_number((int)getpid());
     snprintf(local->root, sizeof(local->root), "local:/proc/%d/fd/%d@%016" PRIx64,
-             number ? number : (int)getpid(), local->fd, trib_board_key(&local->board));
+             number ? number : (int)getpid(), local->fd,
+             trib_rendezvous_key(&local->rendezvous));
     *local_out = local;
     return TRIB_OK;
 }
@@ -72,8 +74,8 @@ const char *trib_local_root(const trib_local_t *local)
 
 void trib_local_set_pid(trib_local_t *local, int rank, int pid)
 {
-    if (local && rank >= 0 && rank < local->board.ranks && pid > 0)
-        trib_board_announce(&local->board, rank, pid);
+    if (local && rank >= 0 && rank < local->rendezvous.ranks && pid > 0)
+        trib_rendezvous_announce(&local->rendezvous, rank, pid);
 }
 
 void trib_local_inherit(trib_local_t *local)
@@ -86,7 +88,7 @@ void trib_local_destroy(trib_local_t *local)
 {
     if (!local)
         return;
-    trib_board_close(&local->board);
+    trib_rendezvous_close(&local->rendezvous);
     close(local->fd);
     free(local);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tribd/node_metrics.h"
+#include "tribd/aggregator_metrics.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,46 +10,49 @@
 #include "base/time.h"
 
 enum {
-    SLOTS_NS = 100000000, /* between two counts of the slots in use: they are many */
-    AWAITED_NS = 1000000, /* between two looks for the one rank that is awaited, of
-                           * many */
+    SLOTS_NS = 100000000, /* interval between two counts of the slots in use, of which
+                           * there are many */
+    AWAITED_NS = 1000000, /* interval between two searches for the one rank that is
+                           * awaited */
 };
 
 /* A rank's frame that was seen last. */
 struct arrival {
     int rank;
-    uint32_t position; /* of the frame */
+    uint32_t position; /* position of the frame */
     uint32_t summed;   /* its next frame when a chunk was summed last */
-    uint32_t before;   /* and at the sum before that */
+    uint32_t before;   /* the value of `summed` at the sum before */
     uint64_t seen_ns;  /* 0: that frame has not come, or was not looked for */
 };
 
-struct watch {
+struct aggregator_metrics {
     struct trib_metrics *metrics;
     struct trib_metrics_writer *writer;
     uint64_t id;
-    int n; /* of arrivals */
-    int at; /* where the next step looks first */
-    struct trib_engine_stats last; /* as counted */
-    uint64_t sums;                 /* before the step */
-    uint64_t operations;           /* that were timed, or seen to end */
+    int n; /* number of arrivals */
+    int at; /* index of the arrival at which the next step starts looking */
+    struct trib_engine_stats last; /* the engine's counters when they were last added */
+    uint64_t sums;                 /* number of sums before the step */
+    uint64_t operations;           /* number of operations that have ended */
     uint64_t began_ns;             /* the operation under way; 0: none */
     uint64_t moved_ns;
     uint64_t slots_ns;
     uint64_t awaited_ns;
-    int32_t awaited; /* as it was then */
+    int32_t awaited; /* the awaited rank, as of awaited_ns */
     bool failed;
-    struct arrival arrivals[]; /* of each rank that has a link here */
+    struct arrival arrivals[]; /* one for each rank that has a link here */
 };
 
-struct watch *watch_open(struct trib_metrics *metrics, uint64_t id, int ranks,
-                         const bool *peers)
+struct aggregator_metrics *aggregator_metrics_open(struct trib_metrics *metrics,
+                                                   uint64_t id, int ranks,
+                                                   const bool *peers)
 {
     int n = 0;
 
     for (int r = 0; r < ranks; r++)
         n += peers[r];
-    struct watch *w = calloc(1, sizeof(*w) + (size_t)n * sizeof(w->arrivals[0]));
+    struct aggregator_metrics *w =
+        calloc(1, sizeof(*w) + (size_t)n * sizeof(w->arrivals[0]));
     if (!w)
         return NULL;
     w->metrics = metrics;
@@ -60,13 +64,14 @@ struct watch *watch_open(struct trib_metrics *metrics, uint64_t id, int ranks,
     for (int r = 0; r < ranks; r++) {
         if (!peers[r])
             continue;
+        assert(w->n < n);
         w->writer->lag[w->n].rank = (uint32_t)r;
         w->arrivals[w->n++].rank = r;
     }
     return w;
 }
 
-void watch_close(struct watch *w)
+void aggregator_metrics_close(struct aggregator_metrics *w)
 {
     if (!w)
         return;
@@ -81,20 +86,21 @@ static bool is_up(const struct trib_link *l)
     return l->opened && !l->lost;
 }
 
-void watch_before(struct watch *w, const struct trib_engine *e)
+void aggregator_metrics_before_step(struct aggregator_metrics *w,
+                                    const struct trib_engine *e)
 {
     uint64_t now = 0;
 
     if (!w)
         return;
     w->sums = e->stats.sums;
-    for (int k = 0; k < w->n && k < WATCH_LOOKS; k++) {
+    for (int k = 0; k < w->n && k < AGGREGATOR_METRICS_LOOKS; k++) {
         struct arrival *a = &w->arrivals[w->at];
         struct trib_link *l = &e->links[a->rank];
         const uint32_t next = l->recv[TRIB_LANE_UP].next;
         w->at = w->at + 1 < w->n ? w->at + 1 : 0;
         if (a->position != next)
-            a->seen_ns = 0; /* that frame was used, this is another */
+            a->seen_ns = 0; /* the frame was used; this one is another */
         a->position = next;
         if (a->seen_ns || !is_up(l) || !trib_link_peek(l, &e->arena, TRIB_LANE_UP))
             continue;
@@ -115,7 +121,7 @@ static uint64_t came_at(const struct arrival *a, uint64_t now)
 }
 
 /* A chunk was summed. */
-static void record_lags(struct watch *w, const struct trib_engine *e)
+static void record_lags(struct aggregator_metrics *w, const struct trib_engine *e)
 {
     const uint64_t now = trib_now_ns();
     uint64_t first = now;
@@ -135,7 +141,7 @@ static void record_lags(struct watch *w, const struct trib_engine *e)
 }
 
 /* Were frames of all ranks used since a chunk was summed last? */
-static bool all_used(struct watch *w, const struct trib_engine *e)
+static bool all_used(struct aggregator_metrics *w, const struct trib_engine *e)
 {
     bool all = true, any = false;
 
@@ -153,7 +159,8 @@ static bool all_used(struct watch *w, const struct trib_engine *e)
     return all && any;
 }
 
-void watch_after(struct watch *w, const struct trib_engine *e)
+void aggregator_metrics_after_step(struct aggregator_metrics *w,
+                                   const struct trib_engine *e)
 {
     if (!w)
         return;
@@ -161,7 +168,8 @@ void watch_after(struct watch *w, const struct trib_engine *e)
         record_lags(w, e);
 }
 
-void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns)
+void aggregator_metrics_moved(struct aggregator_metrics *w, const struct trib_engine *e,
+                              uint64_t now_ns)
 {
     if (!w)
         return;
@@ -178,7 +186,7 @@ void watch_step(struct watch *w, const struct trib_engine *e, uint64_t now_ns)
 }
 
 /* The only rank of which nothing has come; -1: there are several, or none. */
-static int32_t awaited(const struct watch *w, const struct trib_engine *e)
+static int32_t awaited(const struct aggregator_metrics *w, const struct trib_engine *e)
 {
     int32_t one = -1;
 
@@ -220,7 +228,7 @@ static void add_transport(struct trib_job_place *p, const char *name)
                                p->transports[0] ? " " : "", name);
 }
 
-void watch_met(struct watch *w, const struct trib_engine *e)
+void aggregator_metrics_wired(struct aggregator_metrics *w, const struct trib_engine *e)
 {
     struct trib_job_place *p = w ? calloc(1, sizeof(*p)) : NULL;
 
@@ -264,7 +272,8 @@ static uint32_t slots_of(const struct trib_engine *e, const struct trib_link *l,
     return n;
 }
 
-static void count_slots(struct watch *w, const struct trib_engine *e, uint64_t now)
+static void count_slots(struct aggregator_metrics *w, const struct trib_engine *e,
+                        uint64_t now)
 {
     uint32_t n = 0;
 
@@ -279,7 +288,7 @@ static void count_slots(struct watch *w, const struct trib_engine *e, uint64_t n
     trib_metrics_slots(w->writer, n);
 }
 
-static void count(struct watch *w, const struct trib_engine *e)
+static void count(struct aggregator_metrics *w, const struct trib_engine *e)
 {
     const struct trib_engine_stats *s = &e->stats, *l = &w->last;
 
@@ -301,7 +310,8 @@ static void count(struct watch *w, const struct trib_engine *e)
     w->failed = e->failed;
 }
 
-static void show_operation(struct watch *w, const struct trib_engine *e, uint64_t at_ns)
+static void show_operation(struct aggregator_metrics *w, const struct trib_engine *e,
+                           uint64_t at_ns)
 {
     struct trib_operation now = {.number = e->seq,
                                  .phase = TRIB_PHASE_IDLE,
@@ -310,7 +320,7 @@ static void show_operation(struct watch *w, const struct trib_engine *e, uint64_
 
     if (e->head && !e->failed) {
         now.phase = e->head->moved ? TRIB_PHASE_TRANSFER : TRIB_PHASE_START;
-        if (w->n <= WATCH_LOOKS || at_ns - w->awaited_ns >= AWAITED_NS) {
+        if (w->n <= AGGREGATOR_METRICS_LOOKS || at_ns - w->awaited_ns >= AWAITED_NS) {
             w->awaited_ns = at_ns;
             w->awaited = awaited(w, e);
         }
@@ -319,8 +329,8 @@ static void show_operation(struct watch *w, const struct trib_engine *e, uint64_
     trib_metrics_operation(w->writer, now);
 }
 
-void watch_turn(struct watch *w, struct trib_engine *e, uint64_t begin_ns,
-                uint64_t end_ns)
+void aggregator_metrics_turn_ends(struct aggregator_metrics *w, struct trib_engine *e,
+                                  uint64_t begin_ns, uint64_t end_ns)
 {
     if (!w)
         return;
