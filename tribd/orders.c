@@ -49,7 +49,7 @@ static bool kick(struct server *s, const struct ctl_request *request, char *say,
     struct client *c = named(s, name, say, bytes);
     if (!c)
         return false;
-    snprintf(say, bytes, "job %s was ended; its ranks go on without the service",
+    snprintf(say, bytes, "job %s was ended; its ranks go on without aggregators",
              c->join.job);
     snprintf(text, sizeof(text),
              "its operator has ended the job there (tribctl kick)%s%s",

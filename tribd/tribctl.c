@@ -31,7 +31,7 @@ static void print_help(void)
         "            after drain_ms\n"
         "  kick JOB [WHY]\n"
         "            end a job, by name or number; its ranks are told why, and go on\n"
-        "            without the service\n"
+        "            without aggregators\n"
         "\n"
         "  --config FILE  tribd's file of settings: status and jobs use its http,\n"
         "                 drain and kick its socket. TRIBD_HTTP and TRIBD_SOCKET win\n"

@@ -190,9 +190,9 @@ shown=("$net_dir/rank0.out" "$dir/leaf1.log")
 TRIB_LOG=info TRIB_SERVICE_RETRY_MS=100 TRIB_SERVICE=$written net_job "$perf" allreduce --check \
     --quorum 0.5,deadline=5ms --iters 20000 --sizes 4K
 said() { grep -qF -- "$1" "$net_dir/rank0.out" || net_ended 0 0; }
-within 30 said "sum without a service"
+within 30 said "sum without aggregators"
 start leaf1 4 4700
-within 30 said "the ranks go on by themselves while there is such a plan"
+within 30 said "aggregators are reachable only as a tree, and a plan uses a quorum"
 net_ended 120 0 1 2 3 && [ "$(net_status 0)" = 0 ] && right
 result $? "a quorum, and the tree comes later: the ranks go on, and are right"
 [ "$(grep -c "while there is such a plan" "$net_dir/rank0.out")" = 1 ] &&
