@@ -105,6 +105,11 @@ struct trib_config_faults {
 void trib_config_examine(struct trib_config *cfg, const char *overrides,
                          struct trib_config_faults *faults);
 
+/** trib_config_set - set one setting by name, as the API does it, while cfg is being
+ * made. */
+trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
+                              const char *value, struct trib_error *err);
+
 /** trib_config_variable - a launcher's variable; NULL: it is not set, or empty. */
 const char *trib_config_variable(const char *name);
 

@@ -33,9 +33,9 @@ static void test_names(void **state)
         static struct trib_config_faults faults;
         struct trib_error err = {0};
         memset(&faults, 0, sizeof(faults));
-        char text[128];
-        snprintf(text, sizeof(text), "%s=%s;", rows[i].name, rows[i].value);
-        assert_status(trib_config_load(&cfg, text, NULL, &err), TRIB_OK);
+        assert_status(trib_config_load(&cfg, NULL, NULL, &err), TRIB_OK);
+        assert_status(trib_config_set(&cfg, rows[i].name, rows[i].value, &err),
+                      TRIB_OK);
         assert_int_equal(trib_settings_check(&cfg, &faults), rows[i].says == NULL);
         for (int r = 0; r < TRIB_CONFIG_ROWS; r++)
             if (r == rows[i].row && rows[i].says)
@@ -53,7 +53,8 @@ static void test_earlier_sentence(void **state)
     struct trib_error err = {0};
 
     (void)state;
-    assert_status(trib_config_load(&cfg, "codec=topq", NULL, &err), TRIB_OK);
+    assert_status(trib_config_load(&cfg, NULL, NULL, &err), TRIB_OK);
+    assert_status(trib_config_set(&cfg, "codec", "topq", &err), TRIB_OK);
     snprintf(faults.row[TRIB_CONFIG_ROW_codec], TRIB_CONFIG_FAULT_BYTES, "earlier");
     assert_false(trib_settings_check(&cfg, &faults));
     assert_string_equal(faults.row[TRIB_CONFIG_ROW_codec], "earlier");
