@@ -17,7 +17,7 @@ flags=(-std=gnu11 -D_GNU_SOURCE -O2 -ffp-contract=off -fno-math-errno -Wall -Wex
     -I. -Iinclude)
 objects=()
 for source in compress/kernels/kernels.c compress/kernels/kernels_c.c compress/kernels/kernels_neon.c base/cpu.c \
-    base/status.c compress/transform/hadamard.c compress/quantise/thc_table.c; do
+    base/types.c compress/transform/hadamard.c compress/quantise/thc_table.c; do
     object=$dir/$(basename "$source" .c).o
     $cc "${flags[@]}" -c -o "$object" "$source" >"$said" 2>&1
     result $? "$source is made for AArch64"
