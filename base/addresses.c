@@ -234,7 +234,7 @@ void trib_net_met_by(int fd, struct trib_net_met *out)
     trib_net_ip((struct sockaddr *)&root, out->root);
 }
 
-/* What is chosen ------------------------------------------------------------------- */
+/* The choice of networks ----------------------------------------------------------- */
 
 /* "10.0.0.0/8", "fd77::/64" or an address alone. */
 static bool read_network(const char *text, uint8_t ip[16], int *prefix)

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 
-/* What the log said, and how often. */
+/* The last line of the log, and the number of lines. */
 struct heard {
     int lines;
     char last[1024];

@@ -60,7 +60,8 @@ static void test_errno_is_kept_and_long_lines_cut(void **state)
     assert_int_equal(strlen(line), 1023);
 }
 
-/* What a peer calls its host, or anything else of a stranger, is no line of its own. */
+/* A peer's host name, or any other text of a stranger, cannot make a line of its
+ * own. */
 static void test_text_of_strangers(void **state)
 {
     static const struct {
@@ -146,7 +147,7 @@ static void count_lines(void *arg, trib_log_level_t level, const char *line)
         snprintf(last_more, sizeof(last_more), "%s", line);
 }
 
-/* Who causes warnings without end has a few shown, then their number. */
+/* Endless warnings of one cause are shown a few times, then as a number. */
 static void test_pace(void **state)
 {
     static struct trib_log_pace pace;

@@ -22,7 +22,7 @@
 
 enum { BYTES = 1 << 20 };
 
-/* What a child reports. */
+/* The report of a child. */
 struct outcome {
     trib_status_t status;
     char text[512];
@@ -73,7 +73,7 @@ static bool no_files(void)
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-/* As the filter of a container does. */
+/* Refuses memfd_create, as the filter of a container does. */
 static bool refused(void)
 {
     struct sock_filter code[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What /proc shows of a process, frozen ones and foreign /proc included. */
+/* States of a process in /proc, frozen ones and foreign /proc included. */
 #include "tests/harness/tribtest.h"
 
 #include <fcntl.h>

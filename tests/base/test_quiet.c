@@ -45,7 +45,7 @@ static void test_no_signal(void **state)
     close(fd);
 }
 
-/* What the program waits for is not taken from it. */
+/* A signal that the program waits for is not taken from it. */
 static void test_pending_before(void **state)
 {
     struct trib_quiet quiet;

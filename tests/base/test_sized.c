@@ -31,8 +31,8 @@ static void test_takes_its_own(void **state)
     assert_memory_equal(&ours, &theirs, sizeof(ours));
 }
 
-/* What an older program does not know of keeps its default; nothing behind its struct
- * is read. */
+/* A field that an older program does not know keeps its default; nothing behind its
+ * struct is read. */
 static void test_takes_smaller_ones(void **state)
 {
     const size_t size = TRIB_SIZED_UP_TO(struct options, second);

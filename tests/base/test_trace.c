@@ -84,7 +84,7 @@ static void test_spans_and_time(void **state)
     trib_trace_destroy(&trace);
 }
 
-/* What threads did beside the one that records is on lines of their own. */
+/* Threads beside the one that records have lines of their own. */
 static void test_threads(void **state)
 {
     static const int lines[] = {0, 3, 3};

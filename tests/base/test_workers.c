@@ -10,7 +10,7 @@
 
 #define MOST 32
 
-/* What the work of a test does, and sees. */
+/* The work of a test, and its results. */
 struct desk {
     struct trib_workers *workers;
     _Atomic int runs;
@@ -121,8 +121,8 @@ static void test_does_all(void **state)
     }
 }
 
-/* What nobody has begun comes back, and then nobody looks at it; what was begun does
- * not. */
+/* Work that no worker has begun comes back, and then no worker looks at it; work that
+ * was begun does not. */
 static void test_retract(void **state)
 {
     struct desk d;
@@ -149,7 +149,7 @@ static void test_retract(void **state)
     assert_int_equal(atomic_load(&d.runs), 1);
 }
 
-/* Who asked in vain is woken, who did not ask is not. */
+/* A thread that asked in vain is woken, one that did not ask is not. */
 static void test_wakes(void **state)
 {
     struct desk d;

@@ -29,7 +29,7 @@ enum fault {
 /* Moments of a rank: before open, after it, between the exchanges. */
 enum point { POINT_START, POINT_OPEN, POINT_READY };
 
-/* What a rank saw; in memory that all processes share. */
+/* The findings of a rank, in memory that all processes share. */
 struct seen {
     _Atomic bool opened;
     _Atomic bool done;
@@ -156,7 +156,7 @@ static inline trib_status_t boottest_exchange(const struct start *s, int rank,
     return status;
 }
 
-/* What trib_init does with a boot. */
+/* Does with a boot as trib_init does. */
 static inline trib_status_t boottest_rank(const struct start *s, int rank,
                                           struct trib_error *err)
 {

@@ -12,7 +12,7 @@
 
 static char root_text[64];
 
-/* What a stranger got; in memory that processes share. */
+/* The answers that a stranger got, in memory that processes share. */
 struct told {
     int challenges;
     int welcomes;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is given wins over what a launcher says; the environment is the launcher here.
- */
+/* An explicit value wins over the launcher's; the environment is the launcher here. */
 #include "tests/harness/tribtest.h"
 
 #include <netinet/in.h>
@@ -206,7 +205,7 @@ static void offer(void)
     NEED(trib_launch_accept(&g.launch, "no\troot", "it", &g.err) == TRIB_ERR_BOOT);
 }
 
-/* What rank 1 makes of rank 0's text. */
+/* Rank 1 reads rank 0's text. */
 static void told(const char *text, const char *root)
 {
     struct given g;

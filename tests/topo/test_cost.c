@@ -32,7 +32,7 @@ static void test_terms(void **state)
     assert_us((struct trib_cost_work){.summed = 4000}, false, 1);
 }
 
-/* Of ranks that share cores the work of all counts; how long their chain is does so
+/* The work of all ranks counts if they share cores; the length of their chain counts
  * anyway. */
 static void test_shared_cores(void **state)
 {

@@ -100,7 +100,8 @@ static void test_auto(void **state)
     check_auto(places, 16, "host", 1); /* all on one node */
 }
 
-/* Who does not know its place matters where others of its host could be elsewhere. */
+/* A rank that does not know its place matters if others of its host could be
+ * elsewhere. */
 static void test_unplaced(void **state)
 {
     struct trib_rank_place places[17];

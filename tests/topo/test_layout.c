@@ -71,7 +71,7 @@ static void test_dual(void **state)
     trib_layout_free(&l);
 }
 
-/* What ranks say that are bound to cores, to a NUMA node, to a package, to none. */
+/* Places of ranks that are bound to cores, to a NUMA node, to a package, to none. */
 static void test_bound(void **state)
 {
     struct trib_layout l;

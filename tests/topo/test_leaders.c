@@ -143,8 +143,8 @@ static void test_ask(void **state)
     trib_groups_free(&groups);
 }
 
-/* What a host's one link carries does not depend on how many leaders share it; what
- * they sum does. Each term is counted by hand here. */
+/* The traffic of a host's one link does not depend on how many leaders share it; their
+ * sums do. Each term is counted by hand here. */
 static void test_cost(void **state)
 {
     static const struct trib_cost_model inside = {.wire_Bps = 1e9, .sum_Bps = 1e9};
@@ -215,8 +215,8 @@ static void test_choose_cores(void **state)
     assert_in_range(many, 2, 8);
 }
 
-/* Where more ranks than cores exchange short vectors, who is told has to be let onto a
- * core. */
+/* If more ranks than cores exchange short vectors, a rank that is told must be let onto
+ * a core. */
 static void test_choose_crowded(void **state)
 {
     struct trib_leaders_ask ask = {

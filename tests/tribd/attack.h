@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What attack.c, attack_rank.c, attack_words.c, attack_flood.c and attack_beside.c
- * share. */
+/* Shared by attack.c, attack_rank.c, attack_words.c, attack_flood.c and
+ * attack_beside.c. */
 #ifndef TESTS_TRIBD_ATTACK_H
 #define TESTS_TRIBD_ATTACK_H
 

@@ -17,7 +17,7 @@
 
 enum { COUNT = 4096, LONGEST_S = 3600 };
 
-/* What is measured lies in a file, which rank 0 maps and whoever asks. */
+/* The figures lie in a file, which rank 0 and any reader map. */
 struct measured {
     _Atomic uint64_t longest_ns; /* the longest step since the last question */
     _Atomic uint64_t steps;      /* since then */

@@ -61,8 +61,8 @@ static bool readdress(uint8_t *hello, uint32_t each, const uint16_t port[2])
     return good;
 }
 
-/* Of one exchange: all peers say what the node says; `port` is where they are, or
- * NULL. */
+/* Plays all peers in one exchange: they say what the node says; `port` is where they
+ * are, or NULL. */
 static bool give_peers(struct attack *a, uint32_t exchange, const uint16_t *port)
 {
     if (!caller_hear(&a->c, TRIB_CONTROL_BLOBS))
@@ -132,7 +132,8 @@ static long used_ms(const char *pid)
     return (long)((user + kernel) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK));
 }
 
-/* What tribd has told those whom it closed. Words before a proof are not sealed. */
+/* Reads tribd's last words to a connection that it closed. Words before a proof are not
+ * sealed. */
 static void hear_one(struct attack *a, int fd)
 {
     uint8_t room[1024];

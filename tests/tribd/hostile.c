@@ -132,7 +132,7 @@ static long announce(trib_comm_t *comm, const char *file, bool real)
     return n;
 }
 
-/* What this process has put into the slots, as the transport reads it. */
+/* The transport's own write, for all but the bytes that are to be wrong. */
 static trib_status_t (*honest_write)(struct trib_transport *, int,
                                      const struct trib_write *);
 static struct trib_engine *engine;

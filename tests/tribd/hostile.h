@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What hostile.c, hostile_alone.c and hostile_strangers.c have in common. */
+/* Shared by hostile.c, hostile_alone.c and hostile_strangers.c. */
 #ifndef TESTS_TRIBD_HOSTILE_H
 #define TESTS_TRIBD_HOSTILE_H
 

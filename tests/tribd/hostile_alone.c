@@ -89,7 +89,7 @@ static void leave_half_met(struct caller *s)
            give(s, 0, 0, 1));
 }
 
-/* What is wrong, or not due; tribd is to end each ---------------------------------- */
+/* Wrong or untimely messages; tribd must end each ---------------------------------- */
 
 static void raw_noise(struct caller *s)
 {

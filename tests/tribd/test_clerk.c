@@ -112,7 +112,7 @@ static void test_one_after_the_other(void **state)
     end(&s);
 }
 
-/* What nobody waits for any more is not begun, and is told to its owner all the
+/* A task that nobody waits for any more is not begun, and its owner is told all the
  * same. */
 static void test_too_late(void **state)
 {

@@ -137,7 +137,7 @@ static void test_fair_with_weights(void **state)
     }
 }
 
-/* Who takes much, leaves and comes back has paid nothing with that. */
+/* A job that takes much, leaves and comes back has paid nothing with that. */
 static void test_debts_stay(void **state)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096, .greed = 100}};
@@ -155,8 +155,8 @@ static void test_debts_stay(void **state)
     assert_true(c[1].had > c[0].had - c[0].had / 50);
 }
 
-/* Who wanted nothing for long has no more turns than others then, and is served within
- * a round. */
+/* A job that wanted nothing for long has no more turns than others then, and is served
+ * within a round. */
 static void test_idleness_saves_nothing(void **state)
 {
     struct client c[3] = {{.chunk = 4096}, {.chunk = 4096}, {.chunk = 4096}};

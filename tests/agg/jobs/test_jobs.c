@@ -228,7 +228,7 @@ static void test_draining_takes_no_new_jobs(void **state)
     trib_jobs_destroy(jobs);
 }
 
-/* What a job holds it keeps; names and their own limits are forgotten. */
+/* A job keeps its holdings; names and their own limits are forgotten. */
 static void test_limits_change(void **state)
 {
     struct trib_jobs_opts opts = plain;
@@ -306,8 +306,8 @@ static void test_limits_of_users_and_jobs(void **state)
     trib_jobs_destroy(jobs);
 }
 
-/* What plans take is taken from the limits of the job, of its user and of all, and is
- * in the way of slots. */
+/* Memory of plans counts against the limits of the job, of its user and of all, and
+ * takes room from slots. */
 static void test_memory_of_plans(void **state)
 {
     const struct trib_jobs_opts opts = {

@@ -383,8 +383,8 @@ static struct relay start_relay(void)
     return relay;
 }
 
-/* Who comes back after a long time has saved nothing up, and who used much has not lost
- * that. */
+/* A user who comes back after a long time has saved nothing up, and one who used much
+ * has not lost that. */
 static void test_idleness_saves_nothing(void **state)
 {
     struct relay relay = start_relay();

@@ -426,7 +426,7 @@ static void test_addresses(void **state)
     stop(&stage);
 }
 
-/* Where others can reach it, names are nobody's concern. */
+/* Names of jobs are hidden if others can reach the port. */
 static void test_where_others_reach_it(void **state)
 {
     static const struct {

@@ -55,7 +55,7 @@ static void test_adds_up_writers(void **state)
     sample_destroy(&s);
 }
 
-/* Of many ranks those are kept whose contributions came latest, in their order. */
+/* The ranks whose contributions came latest are kept, in their order. */
 static void test_latest_ranks(void **state)
 {
     enum { RANKS = 4096 };
@@ -131,7 +131,7 @@ static struct trib_operation operation(uint64_t number, uint64_t moved_ns)
                                    .waits_for = 1};
 }
 
-/* Of a job on several threads, the operation that has stood still for longest. */
+/* A job on several threads shows the operation that has stood still for longest. */
 static void test_stuck(void **state)
 {
     struct sample s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is shown: the text of Prometheus, judged by its own promtool, and JSON.
+ * Output: the text of Prometheus, judged by its own promtool, and JSON.
  */
 #include "tests/harness/tribtest.h"
 

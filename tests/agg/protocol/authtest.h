@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests of authentication share: a folder with key files, a munged of its own, two
+ * Shared by tests of authentication: a folder with key files, a munged of its own, two
  * sides whose frames can be looked at and changed on the way.
  */
 #ifndef TESTS_AGG_PROTOCOL_AUTHTEST_H

@@ -319,7 +319,7 @@ static void test_downgrade(void **state)
     trib_auth_free(both);
 }
 
-/* What the job said, or the aggregator, is said to a new one again. */
+/* Replays the words of the job, or of the aggregator, to a new one. */
 static void replay(struct meeting m, enum trib_control_role whom,
                    const struct method *how)
 {

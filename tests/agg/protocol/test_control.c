@@ -256,7 +256,7 @@ static void test_malformed(void **state)
     }
 }
 
-/* What would be refused when it is read cannot be written. */
+/* A message that would be refused when read cannot be written. */
 static void test_limits(void **state)
 {
     static uint8_t bytes[TRIB_CONTROL_FRAME_BYTES];
@@ -458,7 +458,7 @@ static void test_back_pressure(void **state)
     trib_control_conn_free(conn);
 }
 
-/* What the peer said before it went is read before its end is noticed. */
+/* The peer's last words are read before its end is noticed. */
 static void test_end(void **state)
 {
     uint8_t bytes[256];

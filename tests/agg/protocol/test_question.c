@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a session asks munged, where its thread does not wait for that: the aggregator's
- * end of a connection, whose questions the test answers, or does not.
+ * Questions of a session to munged, without its thread waiting: the aggregator's end of
+ * a connection, whose questions the test answers, or does not.
  */
 #include <poll.h>
 #include <pwd.h>
@@ -102,7 +102,7 @@ static void test_answered(void **state)
     end(&e);
 }
 
-/* Where nobody answers it ends by its deadline, and says what was waited for. */
+/* Without an answer it ends by its deadline, and names the missing answer. */
 static void test_too_late(void **state)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());

@@ -270,7 +270,7 @@ static void test_foreign(void **state)
     line_close(&l);
 }
 
-/* Who is authenticated for one job does not join another. */
+/* A client that is authenticated for one job cannot join another. */
 static void test_other_job(void **state)
 {
     struct line l;
@@ -396,7 +396,8 @@ static void test_silence_and_alive(void **state)
     trib_auth_free(l.auth);
 }
 
-/* Who says ALIVE without end does not keep a step from returning; nothing is lost. */
+/* A peer that says ALIVE without end does not keep a step from returning; nothing is
+ * lost. */
 static void test_chatter(void **state)
 {
     static uint8_t chatter[15000 * TRIB_CONTROL_HEAD_BYTES];

@@ -64,7 +64,7 @@ static void test_racks_alone(void **state)
     check(RACKS, "s1 s2 t2", "a1 a2 b1 c1", "s1,s2,t2:1 (s1:2) (s2,t2:1)");
 }
 
-/* Who would have nothing to sum has no part. */
+/* A unit that would have nothing to sum has no part. */
 static void test_left_out(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static const char pods[] =
     "Nodes=b[1-2],s2\n"
     "SwitchName=r3 Nodes=c1,s3\nSwitchName=r4 Nodes=d1,s4\n";
 
-/* As deep as there are switches with services. */
+/* The tree is as deep as there are switches with services. */
 static void test_depth(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void test_depth(void **state)
     check(pods, "s1 q1", "a1 b1", "q1:1 (s1:1)");
 }
 
-/* What holds for all. */
+/* Properties of all units. */
 static void check_units(const struct trib_places *p, const struct trib_agg_groups *u)
 {
     int in_root[NAMES_MAX] = {0}, below[NAMES_MAX] = {0}, has[NAMES_MAX + 1] = {0};
