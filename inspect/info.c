@@ -305,7 +305,10 @@ static trib_status_t describe(const char *codec, trib_codec_sheet_fn fn, void *a
     struct trib_codec_description *sheet;
     struct trib_error err = {0};
     struct trib_config cfg;
-    const bool set = trib_config_load(&cfg, NULL, NULL, NULL) == TRIB_OK;
+    struct trib_log quiet; /* trib_init tells of unknown settings */
+
+    trib_log_init(&quiet, TRIB_LOG_ERROR, NULL, NULL);
+    const bool set = trib_config_load(&cfg, NULL, &quiet, NULL) == TRIB_OK;
     trib_status_t st =
         trib_codec_description_create(codec, set ? cfg.chunk : 65536, &err, &sheet);
 

@@ -159,7 +159,7 @@ refused() { # NAME, TRIB_SERVICE, words
     result $? "$1: the ranks sum without aggregators, and say why"
 }
 refused "a host in two racks" "$roots+host4:4700=host[0-2]+host5:4700=host[2-3]" \
-    "host host2 stands in two units"
+    "host host2 stands in two groups"
 TRIB_RACKS=$dir/none refused "no such file" "$roots" "$dir/none"
 
 # --- losses ---
@@ -195,7 +195,7 @@ start leaf1 4 4700
 within 30 said "aggregators are reachable only as a tree, and a plan uses a quorum"
 net_ended 120 0 1 2 3 && [ "$(net_status 0)" = 0 ] && right
 result $? "a quorum, and the tree comes later: the ranks go on, and are right"
-[ "$(grep -c "while there is such a plan" "$net_dir/rank0.out")" = 1 ] &&
+[ "$(grep -c "which trees do not support" "$net_dir/rank0.out")" = 1 ] &&
     ! grep -qE "from operation|go on without aggregators" "$net_dir/rank0.out"
 result $? "that is said once, and not tried"
 # --- leaves on the hosts of the ranks ---
