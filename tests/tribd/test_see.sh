@@ -123,7 +123,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     # --- while it runs ---
 
     shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/train.log")
-    job train --sizes 64K --iters 1000000
+    job train --sizes 64K --iters 4000000
     # Its first operations are few and slow: between them ranks tell each other how long they took.
     within 20 shows '.jobs[0] | .name == "train" and .state == "admitted" and .operations > 1000 and
                      .ranks == 2 and .slots == 32 and .slots_used <= 32 and .late_left_out + (.late | length) == 2 and
