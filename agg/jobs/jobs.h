@@ -7,12 +7,12 @@
  *      ▼         ▼                                  ▼
  *   refused   refused                             gone
  *
- * What is shared is slots and the memory behind them. A job keeps what it was given
- * until it ends, so fairness is a matter of who comes next: start-time fair queuing
- * (Goyal, Vin, Cheng: "Start-time fair queueing", SIGCOMM 1996) over what users hold ×
- * time; agg/jobs/jobs_fair.c has the rule and why it is that one. Within a user it is
- * first in, first out. A job that fits now is admitted whether there is room in the
- * queue or not.
+ * Jobs share slots and the memory behind them. A job keeps what it was given until it
+ * ends, so fairness is a matter of who comes next: start-time fair queuing (Goyal, Vin,
+ * Cheng: "Start-time fair queueing", SIGCOMM 1996) over what users hold × time;
+ * agg/jobs/jobs_fair.c has the rule and why it is that one. Within a user it is first
+ * in, first out. A job that fits now is admitted whether there is room in the queue or
+ * not.
  *
  * A job that is idle lends the number of its slots, which bounds the chunks that are
  * under way, and not their memory, which stays registered for it.
@@ -142,7 +142,7 @@ bool trib_jobs_name_ok(const char *name);
  * trib_jobs_limit - opts.user and opts.job, from now on; what trib_jobs_user said is
  * forgotten.
  *
- * What jobs hold they keep; those that wait are measured by the new limits of their
+ * Jobs keep their holdings; those that wait are measured by the new limits of their
  * users.
  */
 void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user,

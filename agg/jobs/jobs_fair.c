@@ -28,16 +28,16 @@
  * when enough of what runs has ended. One that its own user's limits stop is not next,
  * but that is up to its user.
  *
- * What runs may go on for weeks, and slots that are free would be of no use to anybody
- * as long. So the gate that is shut before all others opens after gate_ns, for as long
- * as it was shut; it is shut again for twice as long, and so on. If jobs last D at
- * most, one of these times is longer than D, and a job that nobody could pass then has
- * been admitted: it waits for some 4 D. Others have half of the time, also if they meet
- * a user who asks for too much again and again: whatever shuts the gate, it is open for
- * as long afterwards.
+ * A running job may go on for weeks, and slots that are free would be of no use to
+ * anybody as long. So the gate that is shut before all others opens after gate_ns, for
+ * as long as it was shut; it is shut again for twice as long, and so on. If jobs last D
+ * at most, one of these times is longer than D, and a job that nobody could pass then
+ * has been admitted: it waits for some 4 D. Others have half of the time, also if they
+ * meet a user who asks for too much again and again: whatever shuts the gate, it is
+ * open for as long afterwards.
  *
- * Who passes may be ahead by no more than lead(): small jobs always fit, and would else
- * have all of every wait for a large one. In simulation
+ * A job that passes another may be ahead by no more than lead(): small jobs always fit,
+ * and would else have all of every wait for a large one. In simulation
  * (tests/agg/jobs/test_jobs_fair.c) that lifts Jain's index from 0.64 to 0.99 with jobs
  * of any size.
  */

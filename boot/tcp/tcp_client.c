@@ -146,7 +146,7 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
     return TRIB_OK;
 }
 
-/* What rank 0 answers -------------------------------------------------------------- */
+/* Answers of rank 0 ---------------------------------------------------------------- */
 
 trib_status_t trib_tcp_client_lost(struct trib_tcp_client *t,
                                    const struct trib_tcp_exchange *q)

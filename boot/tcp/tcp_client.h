@@ -52,7 +52,7 @@ struct trib_tcp_client {
     bool stop;
 };
 
-/* One exchange that waits for its end. */
+/* Does one exchange, and waits for its end. */
 struct trib_tcp_exchange {
     const char *phase;
     size_t bytes; /* bytes of all ranks */
