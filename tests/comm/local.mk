@@ -68,9 +68,9 @@ comm_tests_link = libranks.la $(LDADD)
 tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_bad_values_LDADD = $(comm_tests_link)
-tests_comm_test_contribution_check_SOURCES = tests/offload/nodes.h tests/comm/test_contribution_check.c
+tests_comm_test_contribution_check_SOURCES = tests/offload/aggregators.h tests/comm/test_contribution_check.c
 tests_comm_test_contribution_check_LDADD = $(comm_tests_link)
-tests_comm_test_checksum_SOURCES = tests/offload/nodes.h tests/comm/test_checksum.c
+tests_comm_test_checksum_SOURCES = tests/offload/aggregators.h tests/comm/test_checksum.c
 tests_comm_test_checksum_LDADD = $(comm_tests_link)
 tests_comm_test_plan_stats_LDADD = $(comm_tests_link)
 tests_comm_test_comm_life_LDADD = $(comm_tests_link)
@@ -97,7 +97,7 @@ tests_comm_test_feedback_SOURCES = tests/comm/fed.h tests/comm/test_feedback.c
 tests_comm_test_feedback_LDADD = $(comm_tests_link)
 tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/test_plan_state.c
 tests_comm_test_plan_state_LDADD = $(comm_tests_link)
-tests_comm_test_identity_SOURCES = tests/offload/nodes.h tests/comm/test_identity.c
+tests_comm_test_identity_SOURCES = tests/offload/aggregators.h tests/comm/test_identity.c
 tests_comm_test_identity_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
 tests_comm_test_configured_LDADD = $(comm_tests_link)
@@ -105,7 +105,7 @@ tests_comm_test_fp_modes_LDADD = $(comm_tests_link)
 tests_comm_test_halves_LDADD = $(comm_tests_link)
 tests_comm_test_means_LDADD = $(comm_tests_link)
 tests_comm_test_sealed_LDADD = $(comm_tests_link)
-tests_comm_test_service_sum_SOURCES = tests/offload/nodes.h tests/comm/test_service_sum.c
+tests_comm_test_service_sum_SOURCES = tests/offload/aggregators.h tests/comm/test_service_sum.c
 tests_comm_test_service_sum_LDADD = $(comm_tests_link)
 tests_comm_test_state_moves_SOURCES = tests/comm/fed.h tests/comm/test_state_moves.c
 tests_comm_test_state_moves_LDADD = $(comm_tests_link)
@@ -124,12 +124,12 @@ tests_comm_test_mismatch_LDADD = $(comm_tests_link)
 tests_comm_test_placed_LDADD = $(comm_tests_link)
 tests_comm_test_plan_whole_k_LDADD = $(comm_tests_link)
 tests_comm_test_plan_LDADD = $(comm_tests_link)
-tests_comm_test_repeat_SOURCES = tests/offload/nodes.h tests/comm/test_repeat.c
+tests_comm_test_repeat_SOURCES = tests/offload/aggregators.h tests/comm/test_repeat.c
 tests_comm_test_repeat_LDADD = $(comm_tests_link)
 # What a codec may lose is reckoned as trib-perf does it.
-tests_comm_test_robust_SOURCES = tests/offload/nodes.h tests/comm/test_robust.c
+tests_comm_test_robust_SOURCES = tests/offload/aggregators.h tests/comm/test_robust.c
 tests_comm_test_robust_LDADD = $(comm_tests_link)
-tests_comm_test_rounds_SOURCES = tests/offload/nodes.h tests/comm/test_rounds.c
+tests_comm_test_rounds_SOURCES = tests/offload/aggregators.h tests/comm/test_rounds.c
 tests_comm_test_rounds_LDADD = libranks.la libperf.la $(LDADD)
 tests_comm_test_split_LDADD = $(comm_tests_link)
 tests_comm_test_threads_SOURCES = tests/comm/fed.h tests/comm/test_threads.c
@@ -152,6 +152,6 @@ tests_comm_test_over_verbs_SOURCES = \
 	tests/comm/test_over_verbs.c $(fake_verbs_sources)
 tests_comm_test_over_verbs_LDADD = $(comm_tests_link)
 tests_comm_test_revoked_SOURCES = \
-	tests/offload/nodes.h tests/comm/test_revoked.c $(fake_verbs_sources)
+	tests/offload/aggregators.h tests/comm/test_revoked.c $(fake_verbs_sources)
 tests_comm_test_revoked_LDADD = $(comm_tests_link)
 endif

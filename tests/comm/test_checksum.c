@@ -8,7 +8,7 @@
 
 #include <sys/mman.h>
 
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 
 enum { COUNT = 20000, STEPS = 8, CHUNK = 4096, LARGE = 512 };
 
@@ -31,8 +31,8 @@ struct seen {
 struct job {
     const struct scene *scene;
     struct seen *seen;
-    struct nodes *nodes;
-    const char *transport; /* of the channel to services */
+    struct aggregators *aggregators;
+    const char *transport; /* of agg_comm */
     int damaged; /* the rank whose memory is bad; -1: none, the network is */
 };
 
@@ -77,7 +77,7 @@ static void note_failure(struct ranks_self *self, trib_comm_t *comm,
                                  "damaged on its way",
                                  "CRC-32C",
                                  "TRIB_CHECK=sum",
-                                 job->nodes ? "to rank" : "layer",
+                                 job->aggregators ? "to rank" : "layer",
                                  NULL};
 
     if (ranks_has(text, words) && (strstr(text, "chunk ") || strstr(text, "buffers")))
@@ -342,35 +342,30 @@ static void test_whole(void **state)
     }
 }
 
-/* A service looks at what ranks send it, and ranks at what it sends them. */
-static int by_service(struct ranks_self *self)
+/* An aggregator checks the frames of ranks, and ranks check those of the aggregator. */
+static int by_aggregators(struct ranks_self *self)
 {
     const struct job *job = self->arg;
-    struct nodes *s = job->nodes;
-    struct trib_comm *channel;
-    bool more = true;
+    struct aggregators *s = job->aggregators;
+    struct trib_comm *agg_comm;
 
     snprintf(self->comm->cfg.transport, sizeof(self->comm->cfg.transport), "%s",
-             job->transport); /* of the channel */
-    channel = nodes_join(self, s, self->comm);
+             job->transport); /* for agg_comm */
+    agg_comm = aggregators_join(self, s, self->comm);
     if (self->rank < s->ranks) {
-        use(self, channel, job, s->ranks);
-        (void)trib_free_comm(channel);
+        use(self, agg_comm, job, s->ranks);
+        (void)trib_free_comm(agg_comm);
         return 0;
     }
-    channel->cfg.check[0] = 0; /* the job says what is looked at, not the node */
-    while (more && !channel->engine.failed) {
-        more = nodes_listen(self, s, channel);
-        if (!trib_agg_comm_step(channel))
-            sched_yield();
-    }
-    trib_agg_comm_dispose(channel);
+    agg_comm->cfg.check[0] = 0; /* the announcement says what is checked */
+    aggregators_serve(self, s, agg_comm);
+    trib_agg_comm_dispose(agg_comm);
     return 0;
 }
 
-static void test_services(void **state)
+static void test_aggregators(void **state)
 {
-    static const struct scene served[] = {
+    static const struct scene offloaded[] = {
         {.coll = TRIB_ALLREDUCE, .algorithm = "auto"},
         {.coll = TRIB_ALLREDUCE, .algorithm = "auto", .codec = "bf16"},
         {.coll = TRIB_ALLREDUCE, .algorithm = "auto", .codec = "exact"},
@@ -386,24 +381,24 @@ static void test_services(void **state)
     char config[200];
 
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof(served) / sizeof(*served); i++) {
-        struct nodes s = {.ranks = 3, .services = 1};
-        job.scene = &served[i / 2];
-        job.nodes = &s;
-        assert_true(nodes_open(&s));
+    for (size_t i = 0; i < 2 * sizeof(offloaded) / sizeof(*offloaded); i++) {
+        struct aggregators s = {.ranks = 3, .n = 1};
+        job.scene = &offloaded[i / 2];
+        job.aggregators = &s;
+        assert_true(aggregators_open(&s));
         job.transport = networks[i % 2] + strlen("transport=");
         snprintf(config, sizeof(config), "transport=shm;check=sum;timeout_ms=20000");
         memset(job.seen, 0, sizeof(*job.seen));
         assert_int_equal(ranks_run(&(struct ranks_job){.size = 4,
-                                                       .fn = by_service,
+                                                       .fn = by_aggregators,
                                                        .arg = &job,
                                                        .config = config,
                                                        .noisy = true}),
                          0);
-        say("service", job.scene, job.transport, *job.seen);
+        say("aggregator", job.scene, job.transport, *job.seen);
         assert_int_equal(job.seen->wrong + job.seen->others, 0);
         assert_true(job.seen->named > 0);
-        nodes_close(&s);
+        aggregators_close(&s);
     }
 }
 
@@ -414,7 +409,7 @@ int main(void)
         cmocka_unit_test(test_network),
         cmocka_unit_test(test_shared_memory),
         cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_services),
+        cmocka_unit_test(test_aggregators),
     };
 
     tribtest_deadline(300);

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "pipeline/payload/check.h"
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 
 enum { COUNT = 5003, BAD_RANK = 1, BAD_AT = 4321 };
 
@@ -135,47 +135,42 @@ static void test_norms(void **state)
     run(&finite, "transport=shm;check=norm:1e6");
 }
 
-/* A service looks at what comes, whatever a rank has said of it. */
-static int by_service(struct ranks_self *self)
+/* An aggregator checks what arrives, whatever the rank has found in it. */
+static int by_aggregators(struct ranks_self *self)
 {
     static const struct scene lie = {"auto", TRIB_F32, TRIB_FEED_WHOLE, NAN, true, NULL,
                                      "NaN or an infinity, element 4321, in allreduce"};
-    struct nodes *s = self->arg;
-    struct trib_comm *channel = nodes_join(self, s, self->comm);
-    bool more = true;
+    struct aggregators *s = self->arg;
+    struct trib_comm *agg_comm = aggregators_join(self, s, self->comm);
 
     if (self->rank < s->ranks) {
-        use(self, channel, &lie);
-        (void)trib_free_comm(channel);
+        use(self, agg_comm, &lie);
+        (void)trib_free_comm(agg_comm);
         return 0;
     }
-    channel->cfg.check[0] = 0; /* the job says what is looked at, not the node */
-    while (more && !channel->engine.failed) {
-        more = nodes_listen(self, s, channel);
-        if (!trib_agg_comm_step(channel))
-            sched_yield();
-    }
+    agg_comm->cfg.check[0] = 0; /* the announcement says what is checked */
+    aggregators_serve(self, s, agg_comm);
     ranks_assert(self,
-                 strstr(trib_error_text(&channel->engine.failure), "rank 1 gave"));
-    trib_agg_comm_dispose(channel);
+                 strstr(trib_error_text(&agg_comm->engine.failure), "rank 1 gave"));
+    trib_agg_comm_dispose(agg_comm);
     return 0;
 }
 
-static void test_services(void **state)
+static void test_aggregators(void **state)
 {
     static const char *const configs[] = {"transport=shm;check=finite",
                                           "transport=tcp;check=finite"};
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct nodes s = {.ranks = 3, .services = 1};
-        assert_true(nodes_open(&s));
+        struct aggregators s = {.ranks = 3, .n = 1};
+        assert_true(aggregators_open(&s));
         assert_int_equal(ranks_run(&(struct ranks_job){.size = 4,
-                                                       .fn = by_service,
+                                                       .fn = by_aggregators,
                                                        .arg = &s,
                                                        .config = configs[i],
                                                        .noisy = true}),
                          0);
-        nodes_close(&s);
+        aggregators_close(&s);
     }
 }
 
@@ -211,7 +206,7 @@ int main(void)
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_services),
+        cmocka_unit_test(test_aggregators),
     };
 
     tribtest_deadline(200);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -439,27 +439,23 @@ static int other_seed(struct ranks_self *self)
     return 0;
 }
 
-/* Ranks that sum by a service have frames of it alone, and it compares them. */
-static int by_service(struct ranks_self *self)
+/* Ranks send frames to the aggregator alone, which compares them. */
+static int by_aggregators(struct ranks_self *self)
 {
-    struct nodes *nodes = self->arg;
-    struct trib_comm *home = self->comm, *channel = nodes_join(self, nodes, home);
+    struct aggregators *aggregators = self->arg;
+    struct trib_comm *parent = self->comm;
+    struct trib_comm *agg_comm = aggregators_join(self, aggregators, parent);
     static char state[4 << 20];
-    bool more = true;
     size_t bytes;
     float x[COUNT];
 
-    if (self->rank >= nodes->ranks) {
-        while ((more || channel->engine.head) && !channel->engine.failed) {
-            more = more && nodes_listen(self, nodes, channel);
-            if (!trib_agg_comm_step(channel))
-                sched_yield();
-        }
-        ranks_assert(self, channel->engine.failed == TRIB_ERR_MISMATCH);
-        trib_agg_comm_dispose(channel);
+    if (self->rank >= aggregators->ranks) {
+        aggregators_serve(self, aggregators, agg_comm);
+        ranks_assert(self, agg_comm->engine.failed == TRIB_ERR_MISMATCH);
+        trib_agg_comm_dispose(agg_comm);
         return 0;
     }
-    self->comm = channel;
+    self->comm = agg_comm;
     trib_plan_t *plan = make(self, "qsgd:bits=4,ef=1", "layer", 0);
     for (uint64_t k = 0; k < 5; k++) {
         fill(x, self->rank, k);
@@ -471,24 +467,25 @@ static int by_service(struct ranks_self *self)
         ranks_ok(self, trib_plan_state_load(plan, state, bytes));
     expect_mismatch(self, plan, WORDS("step 4", "step 6"));
     ranks_ok(self, trib_plan_free(plan));
-    (void)trib_free_comm(channel);
-    self->comm = home;
+    (void)trib_free_comm(agg_comm);
+    self->comm = parent;
     return 0;
 }
 
-static void test_ranks_that_disagree_at_a_service(void **state)
+static void test_ranks_that_disagree_at_an_aggregator(void **state)
 {
-    struct nodes nodes = {.ranks = 2, .services = 1};
+    struct aggregators aggregators = {.ranks = 2, .n = 1};
 
     (void)state;
-    assert_true(nodes_open(&nodes));
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = nodes.ranks + nodes.services,
-                                                   .fn = by_service,
-                                                   .arg = &nodes,
-                                                   .config = "transport=shm",
-                                                   .noisy = true}),
-                     0);
-    nodes_close(&nodes);
+    assert_true(aggregators_open(&aggregators));
+    assert_int_equal(
+        ranks_run(&(struct ranks_job){.size = aggregators.ranks + aggregators.n,
+                                      .fn = by_aggregators,
+                                      .arg = &aggregators,
+                                      .config = "transport=shm",
+                                      .noisy = true}),
+        0);
+    aggregators_close(&aggregators);
 }
 
 static void test_ranks_that_disagree(void **state)
@@ -564,7 +561,7 @@ int main(void)
         cmocka_unit_test(test_order_of_creation),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_ranks_that_disagree),
-        cmocka_unit_test(test_ranks_that_disagree_at_a_service),
+        cmocka_unit_test(test_ranks_that_disagree_at_an_aggregator),
         cmocka_unit_test(test_state_brings_its_noise),
     };
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One write of each rank, and of each node, arrives twice: every sum is right, or it is
- * refused as a mistake of the transport. Nothing is counted twice. Each of the first
- * writes is repeated once: frames, what comes before and beside them, and credits.
+ * One write of each rank, and of each aggregator, arrives twice: every sum is right, or
+ * it is refused as a mistake of the transport. Nothing is counted twice. Each of the
+ * first writes is repeated once: frames, what comes before and beside them, and
+ * credits.
  */
 #include "tests/harness/tribtest.h"
 
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 #include "tests/harness/ranks.h"
 
 enum { COUNT = 30000, STEPS = 6, WRITES = 40 };
 
 struct repeated {
-    struct nodes nodes;
-    char transport[64]; /* of the channel */
+    struct aggregators aggregators;
+    char transport[64]; /* of the agg_comm */
 };
 
-/* The ranks' sums by a channel or by themselves; the status of the first that
+/* The ranks' sums by a agg_comm or by themselves; the status of the first that
  * failed. */
 static trib_status_t sum_all(struct ranks_self *self, trib_comm_t *comm)
 {
@@ -60,39 +61,27 @@ static int by_ranks(struct ranks_self *self)
     return code;
 }
 
-static void serve(struct ranks_self *self, const struct nodes *nodes,
-                  struct trib_comm *channel)
-{
-    bool more = true;
-
-    while ((more || channel->engine.head) && !channel->engine.failed) {
-        more = more && nodes_listen(self, nodes, channel);
-        if (!trib_agg_comm_step(channel))
-            sched_yield();
-    }
-}
-
-/* The home's writes are as they should be: it has a transport of its own. */
-static int by_service(struct ranks_self *self)
+/* Writes of the parent arrive once: agg_comm has a transport of its own. */
+static int by_aggregators(struct ranks_self *self)
 {
     struct repeated *t = self->arg;
     struct trib_comm *comm = self->comm;
     trib_status_t st = TRIB_OK;
 
     snprintf(comm->cfg.transport, sizeof(comm->cfg.transport), "%s", t->transport);
-    struct trib_comm *channel = nodes_join(self, &t->nodes, comm);
-    if (self->rank >= t->nodes.ranks) {
-        serve(self, &t->nodes, channel);
-        st = channel->engine.failed;
-        const int code = judge(self, st, trib_error_text(&channel->engine.failure));
-        trib_agg_comm_dispose(channel);
+    struct trib_comm *agg_comm = aggregators_join(self, &t->aggregators, comm);
+    if (self->rank >= t->aggregators.ranks) {
+        aggregators_serve(self, &t->aggregators, agg_comm);
+        st = agg_comm->engine.failed;
+        const int code = judge(self, st, trib_error_text(&agg_comm->engine.failure));
+        trib_agg_comm_dispose(agg_comm);
         return code;
     }
-    st = sum_all(self, channel);
-    const int code = judge(self, st, trib_last_error(channel));
-    (void)trib_free_comm(channel);
+    st = sum_all(self, agg_comm);
+    const int code = judge(self, st, trib_last_error(agg_comm));
+    (void)trib_free_comm(agg_comm);
     if (self->rank == 0)
-        nodes_tell(&t->nodes, NODES_GOODBYE, "-");
+        aggregators_tell(&t->aggregators, AGGREGATORS_GOODBYE, "-");
     return code;
 }
 
@@ -102,13 +91,13 @@ static void run(const char *transport, ranks_fn fn)
     int refused = 0;
 
     for (int nth = 1; nth <= WRITES; nth++) {
-        struct repeated t = {.nodes = {.ranks = 2, .services = fn == by_service}};
+        struct repeated t = {.aggregators = {.ranks = 2, .n = fn == by_aggregators}};
         char config[100];
         snprintf(t.transport, sizeof(t.transport), "%s+repeat:nth=%d", transport, nth);
         snprintf(config, sizeof(config), "chunk=4K;window=2;transport=%s",
-                 fn == by_service ? "shm" : t.transport);
-        assert_true(nodes_open(&t.nodes));
-        const struct ranks_job job = {.size = 2 + t.nodes.services,
+                 fn == by_aggregators ? "shm" : t.transport);
+        assert_true(aggregators_open(&t.aggregators));
+        const struct ranks_job job = {.size = 2 + t.aggregators.n,
                                       .fn = fn,
                                       .arg = &t,
                                       .config = config,
@@ -120,7 +109,7 @@ static void run(const char *transport, ranks_fn fn)
         assert_int_equal(ranks_failed(&r), 0);
         refused += atomic_load(&r.slots[0].count) != 0;
         ranks_close(&r);
-        nodes_close(&t.nodes);
+        aggregators_close(&t.aggregators);
     }
     assert_in_range(refused, 1, WRITES - 1); /* frames are, credits need not be */
 }
@@ -130,9 +119,9 @@ static void test_ranks(void **state)
     run(*state, by_ranks);
 }
 
-static void test_service(void **state)
+static void test_aggregators(void **state)
 {
-    run(*state, by_service);
+    run(*state, by_aggregators);
 }
 
 #define ON(test, transport) \
@@ -142,7 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON(test_ranks, "shm+nomap"),   ON(test_ranks, "tcp"),
-        ON(test_service, "shm+nomap"), ON(test_service, "tcp"),
+        ON(test_aggregators, "shm+nomap"), ON(test_aggregators, "tcp"),
     };
 
     tribtest_deadline(300);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory keys of two jobs at one service: those of one are worth nothing on a
- * connection of the other, and go with the job. The device is one in memory, which
- * looks at protection domains as a real one does.
+ * The memory keys of one job are invalid on a connection of another job, and once the
+ * job has ended. A device in memory checks protection domains as a real one does.
  */
 #include "tests/harness/tribtest.h"
 
 #include <sys/queue.h>
 
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 #include "tests/harness/fake_verbs.h"
 #include "tests/harness/ranks.h"
 #include "transport/verbs/verbs.h"
@@ -23,22 +22,22 @@ struct exposed {
 };
 
 struct both {
-    struct nodes nodes[JOBS];
+    struct aggregators aggregators[JOBS];
     struct exposed exposed[JOBS];
 };
 
-static struct verbs *device_of(const struct trib_comm *channel)
+static struct verbs *device_of(const struct trib_comm *agg_comm)
 {
-    return verbs_of(channel->engine.transport);
+    return verbs_of(agg_comm->engine.transport);
 }
 
-static void expose(struct ranks_self *self, const struct trib_comm *channel,
+static void expose(struct ranks_self *self, const struct trib_comm *agg_comm,
                    struct exposed *out)
 {
     const struct verbs_region *r;
 
-    out->pd = device_of(channel)->pd;
-    LIST_FOREACH(r, &device_of(channel)->regions, entry) {
+    out->pd = device_of(agg_comm)->pd;
+    LIST_FOREACH(r, &device_of(agg_comm)->regions, entry) {
         ranks_assert(self, r->mr->pd == out->pd && out->n < REGIONS);
         out->region[out->n++] = (struct verbs_remote){
             .rkey = r->mr->rkey, .address = (uintptr_t)r->ptr, .len = r->len};
@@ -46,22 +45,22 @@ static void expose(struct ranks_self *self, const struct trib_comm *channel,
     ranks_assert(self, out->n > 0 && fake_verbs_regions(out->pd) == out->n);
 }
 
-static void sum_once(struct ranks_self *self, struct trib_comm *channel)
+static void sum_once(struct ranks_self *self, struct trib_comm *agg_comm)
 {
     static const float one = 1;
     float x[COUNT];
 
     for (int i = 0; i < COUNT; i++)
         x[i] = one;
-    ranks_ok(self, trib_allreduce(channel, NULL, x, COUNT, TRIB_F32, TRIB_SUM));
+    ranks_ok(self, trib_allreduce(agg_comm, NULL, x, COUNT, TRIB_F32, TRIB_SUM));
     ranks_assert(self, x[0] == one && x[COUNT - 1] == one);
 }
 
-static void serve(struct ranks_self *self, struct nodes *nodes,
-                  struct trib_comm *channel)
+static void serve(struct ranks_self *self, struct aggregators *aggregators,
+                  struct trib_comm *agg_comm)
 {
-    while (nodes_listen(self, nodes, channel))
-        if (!trib_agg_comm_step(channel))
+    while (aggregators_listen(self, aggregators, agg_comm))
+        if (!trib_agg_comm_step(agg_comm))
             sched_yield();
 }
 
@@ -78,13 +77,13 @@ static void are_apart(struct ranks_self *self, const struct both *b)
                                        x->region[i].address);
 }
 
-/* A write of this job's rank to its node with the key and the address of another's
+/* This job's rank writes to its aggregator, with the key and the address of another's
  * memory. */
-static void trespass(struct ranks_self *self, struct trib_comm *channel,
+static void trespass(struct ranks_self *self, struct trib_comm *agg_comm,
                      const struct verbs_remote *target)
 {
-    struct trib_transport *t = channel->engine.transport;
-    const struct trib_link *l = &channel->engine.links[1];
+    struct trib_transport *t = agg_comm->engine.transport;
+    const struct trib_link *l = &agg_comm->engine.links[1];
     struct verbs_remote forged = *target;
     const struct trib_write w = {.local = l->outbox.region,
                                  .remote = (struct trib_remote *)&forged,
@@ -115,40 +114,40 @@ static bool is_touched(const struct exposed *x)
     return false;
 }
 
-/* Ranks 0 and 2 are those of the jobs, 1 and 3 their nodes. */
+/* Ranks 0 and 2 are those of the jobs, 1 and 3 their aggregators. */
 static int two_jobs(struct ranks_self *self)
 {
     struct both *b = self->arg;
     const int job = self->rank / 2;
-    const bool node = self->rank % 2;
+    const bool aggregator = self->rank % 2;
     struct ranks_self part = *self;
     trib_comm_t *comm;
 
     ranks_ok(self, trib_split(self->comm, job, 0, &comm));
-    part.rank = node;
-    struct trib_comm *channel = nodes_join(&part, &b->nodes[job], comm);
-    if (node) {
-        serve(self, &b->nodes[job], channel);
-        expose(self, channel, &b->exposed[job]);
+    part.rank = aggregator;
+    struct trib_comm *agg_comm = aggregators_join(&part, &b->aggregators[job], comm);
+    if (aggregator) {
+        serve(self, &b->aggregators[job], agg_comm);
+        expose(self, agg_comm, &b->exposed[job]);
     } else {
-        sum_once(self, channel);
-        nodes_tell(&b->nodes[job], NODES_GOODBYE, "-");
+        sum_once(self, agg_comm);
+        aggregators_tell(&b->aggregators[job], AGGREGATORS_GOODBYE, "-");
     }
     ranks_ok(self, trib_barrier(self->comm));
     if (self->rank == 0)
         are_apart(self, b);
     for (int i = 0; self->rank == 2 && i < 1; i++)
-        trespass(self, channel, &b->exposed[0].region[i]);
+        trespass(self, agg_comm, &b->exposed[0].region[i]);
     ranks_ok(self, trib_barrier(self->comm));
     ranks_assert(self, self->rank != 1 || !is_touched(&b->exposed[0]));
     if (self->rank == 1) {
-        trib_agg_comm_dispose(channel);
+        trib_agg_comm_dispose(agg_comm);
         ranks_assert(self, fake_verbs_regions(b->exposed[0].pd) == 0);
         ranks_assert(self, fake_verbs_regions(b->exposed[1].pd) == b->exposed[1].n);
     }
     ranks_ok(self, trib_barrier(self->comm));
     if (self->rank != 1)
-        trib_agg_comm_dispose(channel);
+        trib_agg_comm_dispose(agg_comm);
     ranks_ok(self, trib_free_comm(comm));
     return 0;
 }
@@ -160,8 +159,8 @@ static void test_keys_of_another_job(void **state)
     (void)state;
     (void)fake_verbs_reset();
     for (int i = 0; i < JOBS; i++) {
-        b.nodes[i] = (struct nodes){.ranks = 1, .services = 1};
-        assert_true(nodes_open(&b.nodes[i]));
+        b.aggregators[i] = (struct aggregators){.ranks = 1, .n = 1};
+        assert_true(aggregators_open(&b.aggregators[i]));
     }
     assert_int_equal(
         ranks_run(&(struct ranks_job){.size = 4,
@@ -172,7 +171,7 @@ static void test_keys_of_another_job(void **state)
                                       .config = "transport=verbs:rails=1"}),
         0);
     for (int i = 0; i < JOBS; i++)
-        nodes_close(&b.nodes[i]);
+        aggregators_close(&b.aggregators[i]);
     assert_int_equal(fake_verbs_live(), 0);
     assert_int_equal(fake_verbs_mistakes(), 0);
 }

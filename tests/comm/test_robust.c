@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Operators that need all contributions at once, against a plain oracle: every
- * algorithm that gathers them, one service and two, in place and not, odd lengths, many
- * rounds; and what is refused.
+ * algorithm that gathers them, one aggregator and two, in place and not, odd lengths,
+ * many rounds; and what is refused.
  */
 #include "tests/harness/tribtest.h"
 
@@ -10,7 +10,7 @@
 
 #include "compress/kernels/kernels.h"
 #include "compress/robust_op.h"
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 #include "tests/comm/oracle.h"
 
 enum { STEPS = 2, MOST = 9001 };
@@ -209,52 +209,40 @@ static void test_ranks(void **state)
                          0);
 }
 
-/* ---- services -------------------------------------------------------------------- */
+/* ---- aggregators ----------------------------------------------------------------- */
 
-static void serve(struct ranks_self *self, struct trib_comm *channel)
+static int by_aggregators(struct ranks_self *self)
 {
-    const struct nodes *s = self->arg;
-    bool more = true;
-
-    while (more || channel->engine.head) {
-        more = more && nodes_listen(self, s, channel);
-        if (!trib_agg_comm_step(channel))
-            sched_yield();
-    }
-}
-
-static int by_services(struct ranks_self *self)
-{
-    struct nodes *s = self->arg;
-    struct trib_comm *channel = nodes_join(self, s, self->comm);
+    struct aggregators *s = self->arg;
+    struct trib_comm *agg_comm = aggregators_join(self, s, self->comm);
 
     if (self->rank >= s->ranks) {
-        serve(self, channel);
-        trib_agg_comm_dispose(channel);
+        aggregators_serve(self, s, agg_comm);
+        trib_agg_comm_dispose(agg_comm);
         return 0;
     }
     for (size_t k = 0; k < SCENES; k++)
-        use(self, channel, &scenes[k], "auto");
-    if (trib_free_comm(channel) != TRIB_OK)
+        use(self, agg_comm, &scenes[k], "auto");
+    if (trib_free_comm(agg_comm) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(NULL));
     if (self->rank == 0)
-        nodes_tell(s, NODES_GOODBYE, "-");
+        aggregators_tell(s, AGGREGATORS_GOODBYE, "-");
     return 0;
 }
 
-static void test_services(void **state)
+static void test_aggregators(void **state)
 {
     static const int of[][2] = {{1, 1}, {2, 1}, {5, 1}, {4, 2}};
 
     for (size_t i = 0; i < 4; i++) {
-        struct nodes s = {.ranks = of[i][0], .services = of[i][1]};
-        assert_true(nodes_open(&s));
-        assert_int_equal(ranks_run(&(struct ranks_job){.size = s.ranks + s.services,
-                                                       .fn = by_services,
+        struct aggregators s = {.ranks = of[i][0], .n = of[i][1]};
+        assert_true(aggregators_open(&s));
+        assert_int_equal(ranks_run(&(struct ranks_job){.size = s.ranks + s.n,
+                                                       .fn = by_aggregators,
                                                        .arg = &s,
                                                        .config = *state}),
                          0);
-        nodes_close(&s);
+        aggregators_close(&s);
     }
 }
 
@@ -320,8 +308,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON(test_ranks, "shm"),
         ON(test_ranks, "tcp"),
-        ON(test_services, "shm"),
-        ON(test_services, "tcp"),
+        ON(test_aggregators, "shm"),
+        ON(test_aggregators, "tcp"),
         cmocka_unit_test(test_refused),
     };
 

@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 
 #include "perf/perf_oracle.h"
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -96,7 +96,7 @@ static struct {
 
 /* One communicator, whose ranks walk through the codecs. */
 struct job {
-    struct nodes nodes; /* of algorithm service; else no services */
+    struct aggregators aggregators; /* algorithm service; others have none */
     const char *algorithm;
     const char *transport;
     int ranks, rounds, window;
@@ -106,7 +106,7 @@ struct job {
 struct rank {
     struct ranks_self *self;
     const struct job *job;
-    trib_comm_t *comm; /* of the ranks, or with services */
+    trib_comm_t *comm; /* of the ranks, or agg_comm */
     uint64_t bits;     /* of its pauses */
     bool slow;
 };
@@ -156,7 +156,7 @@ static void make_plan(struct rank *r, struct work *w, size_t count)
     d.count = count;
     d.codec = row->text;
     d.chunk = row->chunk ? row->chunk : 512;
-    if (!r->job->nodes.services)
+    if (!r->job->aggregators.n)
         d.algorithm = r->job->algorithm;
     ok(r, w->row, trib_plan_allreduce(r->comm, &d, &w->plan));
 }
@@ -261,7 +261,7 @@ static void add_missing(struct work *w)
     free(theirs);
 }
 
-/* Does everything that is missing have to be in residuals of ranks? A service has
+/* Does everything that is missing have to be in residuals of ranks? An aggregator has
  * residuals of its own, where it encodes results anew. */
 static bool conserves(const struct rank *r, const struct work *w)
 {
@@ -270,7 +270,7 @@ static bool conserves(const struct rank *r, const struct work *w)
     bool merged = flags & (TRIB_CODEC_LINEAR | TRIB_CODEC_SPARSE);
 
     return codec && w->plan->run.residual && !rows[w->row].leaks &&
-           (merged || !r->job->nodes.services);
+           (merged || !r->job->aggregators.n);
 }
 
 static void check_missing(struct rank *r, struct work *w, bool mine)
@@ -328,19 +328,19 @@ static void run_row(struct rank *r, size_t row)
     close_work(r, &w);
 }
 
-/* Ranks and services --------------------------------------------------------------- */
+/* Ranks and aggregators ------------------------------------------------------------ */
 
-static void serve(struct ranks_self *self, struct job *j, struct trib_comm *channel)
+static void serve(struct ranks_self *self, struct job *j, struct trib_comm *agg_comm)
 {
     struct rank r = {.self = self, .job = j, .bits = args.seed + (uint64_t)self->rank};
     bool more = true;
 
-    while (more || channel->engine.head) {
-        more = more && nodes_listen(self, &j->nodes, channel);
-        if (!trib_agg_comm_step(channel))
+    while (more || agg_comm->engine.head) {
+        more = more && aggregators_listen(self, &j->aggregators, agg_comm);
+        if (!trib_agg_comm_step(agg_comm))
             pause_at_random(&r);
     }
-    trib_agg_comm_dispose(channel);
+    trib_agg_comm_dispose(agg_comm);
 }
 
 static bool wanted(size_t row)
@@ -361,21 +361,21 @@ static int by_ranks(struct ranks_self *self)
     struct rank r = {.self = self, .job = j, .comm = self->comm};
 
     r.bits = oracle_mix(args.seed + (uint64_t)self->rank);
-    if (!j->nodes.services) {
+    if (!j->aggregators.n) {
         walk(&r);
         return 0;
     }
-    struct trib_comm *channel = nodes_join(self, &j->nodes, self->comm);
+    struct trib_comm *agg_comm = aggregators_join(self, &j->aggregators, self->comm);
     if (self->rank >= j->ranks) {
-        serve(self, j, channel);
+        serve(self, j, agg_comm);
         return 0;
     }
-    r.comm = channel;
+    r.comm = agg_comm;
     walk(&r);
-    if (trib_free_comm(channel) != TRIB_OK)
+    if (trib_free_comm(agg_comm) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(NULL));
     if (self->rank == 0)
-        nodes_tell(&j->nodes, NODES_GOODBYE, "-");
+        aggregators_tell(&j->aggregators, AGGREGATORS_GOODBYE, "-");
     return 0;
 }
 
@@ -431,7 +431,7 @@ static void run_job(struct job *j)
     snprintf(config, sizeof(config),
              "transport=%s;chunk=4K;window=%d;progress=caller;timeout_ms=%u", transport,
              j->window, 60000 * tribtest_slowness());
-    const struct ranks_job job = {.size = j->ranks + j->nodes.services,
+    const struct ranks_job job = {.size = j->ranks + j->aggregators.n,
                                   .fn = by_ranks,
                                   .arg = j,
                                   .config = config,
@@ -439,30 +439,30 @@ static void run_job(struct job *j)
     j->hashes =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j->hashes, MAP_FAILED);
-    assert_true(nodes_open(&j->nodes));
+    assert_true(aggregators_open(&j->aggregators));
     double begin = ranks_seconds();
     assert_int_equal(ranks_run(&job), 0);
     printf("# %s over %s, %d ranks, %d rounds, window %d: %.1f s\n", j->algorithm,
            j->transport, j->ranks, j->rounds, j->window, ranks_seconds() - begin);
     fflush(stdout);
-    nodes_close(&j->nodes);
+    aggregators_close(&j->aggregators);
     check_bits(j);
     munmap(j->hashes, bytes);
 }
 
-/* The services of a job: one, or two of which each has half of the chunks. */
+/* A job has one aggregator, or two of which each sums half of the chunks. */
 static void run_one(const char *algorithm, int number, int ranks, int rounds)
 {
     static const int windows[] = {2, 1, 3, 8};
     bool service = strcmp(algorithm, "service") == 0;
-    struct job j = {.nodes = {.ranks = ranks, .services = service ? 1 + ranks % 2 : 0},
+    struct job j = {.aggregators = {.ranks = ranks, .n = service ? 1 + ranks % 2 : 0},
                     .algorithm = algorithm,
                     .transport = transports[number % TRANSPORTS],
                     .ranks = args.ranks ? args.ranks : ranks,
                     .rounds = args.rounds ? args.rounds : rounds,
                     .window = args.window ? args.window : windows[number % 4]};
 
-    j.nodes.ranks = j.ranks;
+    j.aggregators.ranks = j.ranks;
     if (args.transport)
         j.transport = args.transport;
     if (!args.algorithm || strcmp(args.algorithm, algorithm) == 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A service keeps nothing between two operations: what ranks have put in has come out,
- * or is in what they keep and save, by codecs whose results are encoded anew; all have
- * the same bits.
+ * An aggregator keeps nothing between two operations: what ranks have put in has come
+ * out, or is in what they keep and save, by codecs whose results are encoded anew; all
+ * have the same bits.
  */
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
 
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 #include "tests/comm/oracle.h"
 
 enum { STEPS = 8, MOST = 40000 };
@@ -38,18 +38,18 @@ static const struct scene scenes[] = {
 };
 enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
 
-static void serve(struct ranks_self *self, struct trib_comm *channel)
+static void serve(struct ranks_self *self, struct trib_comm *agg_comm)
 {
-    const struct nodes *s = self->arg;
+    const struct aggregators *s = self->arg;
     bool more = true;
 
-    while (more || channel->engine.head) {
-        more = more && nodes_listen(self, s, channel);
-        if (!trib_agg_comm_step(channel))
+    while (more || agg_comm->engine.head) {
+        more = more && aggregators_listen(self, s, agg_comm);
+        if (!trib_agg_comm_step(agg_comm))
             sched_yield();
         for (uint32_t i = 0; i < TRIB_AGG_COMM_PLANS; i++)
-            ranks_assert(self, !trib_agg_comm_of(channel)->plans[i] ||
-                                   !trib_agg_comm_of(channel)->plans[i]->run.residual);
+            ranks_assert(self, !trib_agg_comm_of(agg_comm)->plans[i] ||
+                                   !trib_agg_comm_of(agg_comm)->plans[i]->run.residual);
     }
 }
 
@@ -68,22 +68,22 @@ static void sum_up(struct ranks_self *self, trib_comm_t *comm, double *x, size_t
     ranks_ok(self, trib_plan_free(plan));
 }
 
-static void same_bits(struct ranks_self *self, trib_comm_t *channel, const void *x,
+static void same_bits(struct ranks_self *self, trib_comm_t *agg_comm, const void *x,
                       size_t bytes)
 {
     const double mine = (double)(oracle_hash(x, bytes) & 0xffffffff);
     double sum = mine;
 
-    sum_up(self, channel, &sum, 1);
-    if (sum < mine * trib_size(channel) || sum > mine * trib_size(channel))
+    sum_up(self, agg_comm, &sum, 1);
+    if (sum < mine * trib_size(agg_comm) || sum > mine * trib_size(agg_comm))
         ranks_die(self, "ranks have other bits");
 }
 
-static void use(struct ranks_self *self, trib_comm_t *channel, const struct scene *s)
+static void use(struct ranks_self *self, trib_comm_t *agg_comm, const struct scene *s)
 {
     static double came[MOST], went[MOST], momentum[MOST], most[MOST];
     const size_t size = trib_dtype_size(s->dtype);
-    const int ranks = trib_size(channel);
+    const int ranks = trib_size(agg_comm);
     const double beta = s->feedback && strstr(s->feedback, "momentum") ? 0.9 : 0;
     trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
@@ -98,8 +98,8 @@ static void use(struct ranks_self *self, trib_comm_t *channel, const struct scen
     d.chunk = s->chunk;
     for (size_t i = 0; i < s->count; i++)
         came[i] = went[i] = momentum[i] = most[i] = 0;
-    if (trib_plan_allreduce(channel, &d, &plan) != TRIB_OK)
-        ranks_die(self, "%s", trib_last_error(channel));
+    if (trib_plan_allreduce(agg_comm, &d, &plan) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(agg_comm));
     for (uint64_t step = 0; step < STEPS; step++) {
         const struct oracle o = {.kind = ORACLE_REALS,
                                  .seed = step,
@@ -113,7 +113,7 @@ static void use(struct ranks_self *self, trib_comm_t *channel, const struct scen
         }
         ranks_ok(self, trib_plan_start(plan));
         ranks_ok(self, trib_plan_wait(plan));
-        same_bits(self, channel, x, s->count * size);
+        same_bits(self, agg_comm, x, s->count * size);
         for (size_t i = 0; i < s->count; i++) {
             const double got = oracle_load(s->dtype, x + i * size).f;
             went[i] += self->rank ? 0 : got * (s->op == TRIB_MEAN ? ranks : 1);
@@ -122,8 +122,8 @@ static void use(struct ranks_self *self, trib_comm_t *channel, const struct scen
     }
     for (size_t i = 0; plan->run.residual && i < s->count; i++)
         went[i] += (double)plan->run.residual[i];
-    sum_up(self, channel, came, s->count);
-    sum_up(self, channel, went, s->count);
+    sum_up(self, agg_comm, came, s->count);
+    sum_up(self, agg_comm, went, s->count);
     for (size_t i = 0; plan->run.residual && i < s->count; i++)
         if (!(fabs(came[i] - went[i]) <= most[i] * (1e-5 + oracle_epsilon(s->dtype))))
             ranks_die(self, "%s %s of %zu %s by %s: of %.6f at %zu there is %.6f",
@@ -136,34 +136,34 @@ static void use(struct ranks_self *self, trib_comm_t *channel, const struct scen
 
 static int sums(struct ranks_self *self)
 {
-    struct nodes *s = self->arg;
-    struct trib_comm *channel = nodes_join(self, s, self->comm);
+    struct aggregators *s = self->arg;
+    struct trib_comm *agg_comm = aggregators_join(self, s, self->comm);
 
     if (self->rank >= s->ranks) {
-        serve(self, channel);
-        trib_agg_comm_dispose(channel);
+        serve(self, agg_comm);
+        trib_agg_comm_dispose(agg_comm);
         return 0;
     }
     for (size_t k = 0; k < SCENES; k++)
-        use(self, channel, &scenes[k]);
-    if (trib_free_comm(channel) != TRIB_OK)
+        use(self, agg_comm, &scenes[k]);
+    if (trib_free_comm(agg_comm) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(NULL));
     if (self->rank == 0)
-        nodes_tell(s, NODES_GOODBYE, "-");
+        aggregators_tell(s, AGGREGATORS_GOODBYE, "-");
     return 0;
 }
 
-static void run(const char *config, int ranks, int services,
+static void run(const char *config, int ranks, int n,
                 const struct trib_agg_tree *tree)
 {
-    struct nodes s = {.ranks = ranks, .services = services, .tree = tree};
+    struct aggregators s = {.ranks = ranks, .n = n, .tree = tree};
 
-    assert_true(nodes_open(&s));
+    assert_true(aggregators_open(&s));
     assert_int_equal(
         ranks_run(&(struct ranks_job){
-            .size = ranks + services, .fn = sums, .arg = &s, .config = config}),
+            .size = ranks + n, .fn = sums, .arg = &s, .config = config}),
         0);
-    nodes_close(&s);
+    aggregators_close(&s);
 }
 
 static void test_star(void **state)

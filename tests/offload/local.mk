@@ -12,15 +12,15 @@ offload_tests = \
 	tests/offload/test_tree_layout
 check_PROGRAMS += $(offload_tests)
 TESTS += $(offload_tests)
-tests_offload_test_agg_comm_SOURCES = tests/comm/matrix_codecs.h tests/offload/nodes.h \
+tests_offload_test_agg_comm_SOURCES = tests/comm/matrix_codecs.h tests/offload/aggregators.h \
 	tests/offload/test_agg_comm.c
 tests_offload_test_agg_comm_LDADD = $(comm_tests_link)
-tests_offload_test_rewritten_SOURCES = tests/offload/nodes.h tests/offload/rewriter.h \
+tests_offload_test_rewritten_SOURCES = tests/offload/aggregators.h tests/offload/rewriter.h \
 	tests/offload/test_rewritten.c
 tests_offload_test_rewritten_LDADD = $(comm_tests_link)
-tests_offload_test_offload_partial_SOURCES = tests/offload/nodes.h tests/offload/test_offload_partial.c
+tests_offload_test_offload_partial_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_partial.c
 tests_offload_test_offload_partial_LDADD = $(comm_tests_link)
-tests_offload_test_fallback_SOURCES = tests/offload/lossy_job.h tests/offload/nodes.h \
+tests_offload_test_fallback_SOURCES = tests/offload/lossy_job.h tests/offload/aggregators.h \
 	 tests/offload/test_fallback.c
 tests_offload_test_fallback_LDADD = $(comm_tests_link)
 tests_offload_test_agreement_LDADD = $(comm_tests_link)

@@ -1,43 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks whose vectors nodes sum: the channel of offload/agg_comm.h, its nodes driven
- * here, over all transports, against a plain sum.
+ * Aggregators sum the vectors of ranks over all transports, against a plain sum. The
+ * test drives the aggregators (offload/agg_comm.h).
  */
 #include "tests/harness/tribtest.h"
 
 #include "build-config.h"
 #include "tests/comm/matrix_codecs.h"
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
 enum { LONGEST = 70000 };
 
-struct served {
-    struct nodes nodes;
+struct job {
+    struct aggregators aggregators;
     uint64_t seed;
 };
 
-static void serve(struct ranks_self *self, struct trib_comm *channel)
+/* An announcement may name any chunk. An aggregator refuses chunks that are larger than
+ * encoded ones ever are: its worker has other jobs. */
+static void refuse_chunks(struct ranks_self *self, struct trib_comm *agg_comm)
 {
-    struct served *s = self->arg;
-
-    bool more = true;
-
-    while (more || channel->engine.head) { /* rank 0 is done before others are */
-        more = more && nodes_listen(self, &s->nodes, channel);
-        if (!trib_agg_comm_step(channel))
-            sched_yield();
-    }
-}
-
-/* What a stranger may have rank 0 announce: chunks larger than words ever have. They
- * end as fast as any other plan: a lane has other jobs. */
-static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
-{
-    const size_t slot = channel->cfg.chunk > channel->chunk_asked
-                            ? channel->cfg.chunk
-                            : channel->chunk_asked;
+    const size_t slot = agg_comm->cfg.chunk > agg_comm->chunk_asked
+                            ? agg_comm->cfg.chunk
+                            : agg_comm->chunk_asked;
     const size_t most = TRIB_AGG_CHUNKS_PER_WORD * slot;
     const struct {
         size_t chunk;
@@ -62,13 +49,13 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *channel)
             "leaving=0 feedback=none quorum=all codec=%s",
             cases[i].chunk, cases[i].codec);
         const trib_status_t st =
-            trib_agg_comm_take_plan(channel, TRIB_AGG_COMM_PLANS - 1 - i, text);
+            trib_agg_comm_take_plan(agg_comm, TRIB_AGG_COMM_PLANS - 1 - i, text);
         if ((st == TRIB_OK) != cases[i].good ||
             (!cases[i].good && st != TRIB_ERR_INVALID))
             ranks_die(self, "a chunk of %zu bytes, codec %s: %s", cases[i].chunk,
                       cases[i].codec, trib_status_name(st));
     }
-    trib_error_clear(&channel->err);
+    trib_error_clear(&agg_comm->err);
 }
 
 /* Ranks ---------------------------------------------------------------------------- */
@@ -106,7 +93,7 @@ static void check(struct ranks_self *self, const struct one *c, const uint8_t *g
     }
 }
 
-static void draw(const struct served *s, uint64_t n, struct one *c)
+static void draw(const struct job *s, uint64_t n, struct one *c)
 {
     static const size_t counts[] = {0, 1, 2, 17, 1023, 4097, 30000, LONGEST};
     static const size_t chunks[] = {0, 256, 4096, 16384, 262144 /* more than a slot: of
@@ -118,7 +105,7 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
               .seed = bits,
               .dtype = (trib_dtype_t)(bits >> 8 & 0xff) % TRIB_DTYPE_COUNT,
               .op = (trib_op_t)(bits >> 16 & 0xff) % (TRIB_PROD + 1),
-              .size = s->nodes.ranks},
+              .size = s->aggregators.ranks},
         .codec = &matrix_codecs[0],
         .count = counts[(bits >> 24 & 0xff) % 8],
         .in_place = bits >> 32 & 1,
@@ -136,7 +123,7 @@ static void draw(const struct served *s, uint64_t n, struct one *c)
         c->o.op = bits >> 40 & 1 ? TRIB_SUM : TRIB_MEAN;
 }
 
-static void run_one(struct ranks_self *self, struct trib_comm *channel,
+static void run_one(struct ranks_self *self, struct trib_comm *agg_comm,
                     const struct one *c, uint8_t *const buffers[2])
 {
     trib_desc_t d = TRIB_DESC_INIT;
@@ -150,67 +137,67 @@ static void run_one(struct ranks_self *self, struct trib_comm *channel,
     d.op = c->o.op;
     d.codec = c->codec->text;
     d.chunk = c->chunk;
-    if (trib_plan_create(channel, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK)
-        ranks_die(self, "%s", trib_last_error(channel));
+    if (trib_plan_create(agg_comm, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(agg_comm));
     for (int start = 0; start < 2; start++) {
         /* The second start of what feeds back would have another result. */
         if (start && c->codec->tolerance)
             break;
         oracle_fill(&c->o, self->rank, 0, c->count, send);
         if (trib_plan_start(plan) != TRIB_OK || trib_plan_wait(plan) != TRIB_OK)
-            ranks_die(self, "%s", trib_last_error(channel));
+            ranks_die(self, "%s", trib_last_error(agg_comm));
         check(self, c, recv);
     }
     ranks_ok(self, trib_plan_free(plan));
 }
 
-static void use(struct ranks_self *self, struct trib_comm *channel)
+static void use(struct ranks_self *self, struct trib_comm *agg_comm)
 {
-    const struct served *s = self->arg;
+    const struct job *s = self->arg;
     uint8_t *buffers[2] = {malloc(LONGEST * 8), malloc(LONGEST * 8)};
 
-    ranks_assert(self, trib_size(channel) == s->nodes.ranks &&
-                           trib_rank(channel) == self->rank);
+    ranks_assert(self, trib_size(agg_comm) == s->aggregators.ranks &&
+                           trib_rank(agg_comm) == self->rank);
     for (uint64_t n = 0; n < 120; n++) {
         struct one c;
         draw(s, n, &c);
-        run_one(self, channel, &c, buffers);
+        run_one(self, agg_comm, &c, buffers);
     }
     free(buffers[0]);
     free(buffers[1]);
-    if (trib_free_comm(channel) != TRIB_OK)
+    if (trib_free_comm(agg_comm) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(NULL));
     if (self->rank == 0)
-        nodes_tell(&s->nodes, NODES_GOODBYE, "-");
+        aggregators_tell(&s->aggregators, AGGREGATORS_GOODBYE, "-");
 }
 
 static int sums(struct ranks_self *self)
 {
-    struct served *s = self->arg;
-    struct trib_comm *channel = nodes_join(self, &s->nodes, self->comm);
+    struct job *s = self->arg;
+    struct trib_comm *agg_comm = aggregators_join(self, &s->aggregators, self->comm);
 
-    if (self->rank >= s->nodes.ranks) {
-        refuse_chunks(self, channel);
-        serve(self, channel);
-        trib_agg_comm_dispose(channel);
+    if (self->rank >= s->aggregators.ranks) {
+        refuse_chunks(self, agg_comm);
+        aggregators_serve(self, &s->aggregators, agg_comm);
+        trib_agg_comm_dispose(agg_comm);
         return 0;
     }
-    use(self, channel);
+    use(self, agg_comm);
     return 0;
 }
 
-static void run(const char *config, int ranks, int services,
+static void run(const char *config, int ranks, int n,
                 const struct trib_agg_tree *tree)
 {
-    struct served s = {.nodes = {.ranks = ranks, .services = services, .tree = tree},
+    struct job s = {.aggregators = {.ranks = ranks, .n = n, .tree = tree},
                        .seed = (uint64_t)ranks};
 
-    assert_true(nodes_open(&s.nodes));
+    assert_true(aggregators_open(&s.aggregators));
     assert_int_equal(
         ranks_run(&(struct ranks_job){
-            .size = ranks + services, .fn = sums, .arg = &s, .config = config}),
+            .size = ranks + n, .fn = sums, .arg = &s, .config = config}),
         0);
-    nodes_close(&s.nodes);
+    aggregators_close(&s.aggregators);
 }
 
 static void test_star(void **state)
@@ -229,7 +216,7 @@ static void test_tree(void **state)
     run(*state, 4, 3, &tree);
 }
 
-/* The services of two racks are the root, too; one has two of them. */
+/* The aggregators of two racks are the root as well; one rack has two of them. */
 static void test_racks(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},

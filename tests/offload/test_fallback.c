@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that lose their service in any phase: killed, stopped, or never; that come to
- * another one, and may lose that, too. Whatever happens, each sum is the plain one, and
+ * Ranks lose their aggregators in any phase, because these are killed or stopped. They
+ * come to later aggregators, and may lose these as well. Each sum is the plain one, and
  * what a codec holds back is neither lost nor sent twice.
  *
- * A node counts what it has moved and ends itself at a number that the test draws.
- * Values are small integers, so all sums are exact.
+ * An aggregator counts what it has moved and ends itself at a number that the test
+ * draws. Values are small integers, so all sums are exact.
  */
 #include "tests/harness/tribtest.h"
 
@@ -116,13 +116,13 @@ static void check_dense(struct ranks_self *self, const struct plans *p, uint64_t
     const struct lossy_job *j = self->arg;
 
     for (size_t i = 0; i < LONG; i++)
-        if ((double)p->x[i] != sum_of(j->seed, j->nodes.ranks, step, i))
+        if ((double)p->x[i] != sum_of(j->seed, j->aggregators.ranks, step, i))
             ranks_die(
                 self,
                 "seed %llu, after %llu: dense element %zu of step %llu is %g, not %g",
                 (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
                 (unsigned long long)step, (double)p->x[i],
-                sum_of(j->seed, j->nodes.ranks, step, i));
+                sum_of(j->seed, j->aggregators.ranks, step, i));
 }
 
 static void check_whole(struct ranks_self *self, const struct plans *p, uint64_t step)
@@ -130,12 +130,12 @@ static void check_whole(struct ranks_self *self, const struct plans *p, uint64_t
     const struct lossy_job *j = self->arg;
 
     for (size_t i = 0; i < SHORT; i++)
-        if ((double)p->out[i] != sum_of(j->seed, j->nodes.ranks, step, i))
+        if ((double)p->out[i] != sum_of(j->seed, j->aggregators.ranks, step, i))
             ranks_die(self,
                       "seed %llu, after %llu: integer %zu of step %llu is %lld, not %g",
                       (unsigned long long)j->seed, (unsigned long long)j->after[0], i,
                       (unsigned long long)step, (long long)p->out[i],
-                      sum_of(j->seed, j->nodes.ranks, step, i));
+                      sum_of(j->seed, j->aggregators.ranks, step, i));
 }
 
 /* step STEPS and later: nothing, or, to be caught up with, the same again and again. */
@@ -162,19 +162,19 @@ static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *
     p->y = y;
 }
 
-/* Leaves a rank as after a service that was silent for too long for this rank alone: a
- * link that is lost carries no word of that. */
-static void lose_services(struct ranks_self *self, trib_comm_t *comm)
+/* Puts a rank into the state after aggregators were silent for this rank alone: a lost
+ * link does not tell them. */
+static void lose_aggregators(struct ranks_self *self, trib_comm_t *comm)
 {
-    struct trib_comm *channel = comm->offload->agg_comm;
-    struct trib_engine *e = &channel->engine;
+    struct trib_comm *agg_comm = comm->offload->agg_comm;
+    struct trib_engine *e = &agg_comm->engine;
 
     ranks_assert(self, !e->failed);
-    trib_comm_lock(channel);
+    trib_comm_lock(agg_comm);
     for (int p = e->ranks; p < e->size; p++)
         e->links[p].lost = true;
-    trib_engine_fail(e, TRIB_ERR_PEER_LOST, "a service was silent");
-    trib_comm_unlock(channel);
+    trib_engine_fail(e, TRIB_ERR_PEER_LOST, "the aggregators were silent");
+    trib_comm_unlock(agg_comm);
 }
 
 /* Several starts under way, waited for in another order, and other operations among
@@ -196,7 +196,7 @@ static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p
     if (step % 2)
         WELL(self, comm, trib_plan_wait(p->whole));
     WELL(self, comm, trib_allreduce(comm, NULL, mine, 2, TRIB_F64, TRIB_SUM));
-    ranks_assert(self, mine[0] == j->nodes.ranks);
+    ranks_assert(self, mine[0] == j->aggregators.ranks);
     WELL(self, comm, trib_barrier(comm));
     while (trib_plan_test(p->dense) == TRIB_INPROGRESS)
         sched_yield();
@@ -243,7 +243,7 @@ static void check_coded(struct ranks_self *self, const struct plans *p)
 
     for (size_t i = 0; i < CODED; i++) {
         double in = 0, held = 0;
-        for (int r = 0; r < j->nodes.ranks; r++) {
+        for (int r = 0; r < j->aggregators.ranks; r++) {
             in += given(j, r, i);
             held += k->law == NOTHING_LOST ? (double)j->shared->held[r][i] : 0;
         }
@@ -258,8 +258,8 @@ static void check_coded(struct ranks_self *self, const struct plans *p)
     }
 }
 
-/* A child frees its copies, of which nobody else hears. */
-static void fork_child(struct ranks_self *self, trib_comm_t *home, struct plans *p)
+/* A child frees its copies and tells no peer. */
+static void fork_child(struct ranks_self *self, trib_comm_t *parent, struct plans *p)
 {
     int status = -1;
     pid_t pid = fork();
@@ -268,13 +268,13 @@ static void fork_child(struct ranks_self *self, trib_comm_t *home, struct plans 
         bool ok = trib_plan_free(p->dense) == TRIB_OK &&
                   trib_plan_free(p->whole) == TRIB_OK &&
                   trib_plan_free(p->coded) == TRIB_OK &&
-                  trib_free_comm(home) == TRIB_OK;
+                  trib_free_comm(parent) == TRIB_OK;
         _exit(!ok);
     }
     ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* A plan that is made where the job has no service, perhaps, and goes where it goes. */
+/* This plan may be made while the job has no aggregators, and moves with the others. */
 static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **more,
                      int64_t *x)
 {
@@ -294,36 +294,37 @@ static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **m
         ranks_assert(self, x[i] == n * (n - 1) / 2 + n * i);
 }
 
-/* NULL: it was a node, and is done. */
-static trib_comm_t *come(struct ranks_self *self, struct way *way)
+/* NULL: it was an aggregator, and is done. */
+static trib_comm_t *come(struct ranks_self *self, struct provider *provider)
 {
     struct lossy_job *j = self->arg;
-    struct trib_comm *all = NULL, *first = NULL, *home = NULL, *channel = NULL;
-    const bool node = self->rank >= j->nodes.ranks;
-    const bool late = self->rank >= j->nodes.ranks + j->nodes.services;
+    struct trib_comm *all = NULL, *first = NULL, *parent = NULL, *agg_comm = NULL;
+    const bool aggregator = self->rank >= j->aggregators.ranks;
+    const bool late = self->rank >= j->aggregators.ranks + j->aggregators.n;
 
     ranks_ok(self, trib_init(&self->opts, &all));
     ranks_ok(self, trib_split(all, late ? 1 : 0, 0, &first));
-    if (!late && j->nodes.services)
-        channel = nodes_join(self, &j->nodes, first);
-    ranks_ok(self, trib_split(all, node ? -1 : 0, 0, &home));
-    *way = (struct way){.self = self, .all = all, .first = first, .parent = home};
+    if (!late && j->aggregators.n)
+        agg_comm = aggregators_join(self, &j->aggregators, first);
+    ranks_ok(self, trib_split(all, aggregator ? -1 : 0, 0, &parent));
+    *provider =
+        (struct provider){.self = self, .all = all, .first = first, .parent = parent};
     if (late)
         serve_later(self, all);
-    else if (node)
-        serve(self, &j->nodes, channel);
-    if (node)
+    else if (aggregator)
+        serve(self, &j->aggregators, agg_comm);
+    if (aggregator)
         return NULL;
-    ranks_ok(self, trib_offload_attach(home));
-    home->offload->agg_comm = channel;
-    home->offload->next_poll_seq = channel ? 0 : 1;
-    home->offload->provider = (struct trib_agg_provider_ops){
-        .found = self->rank == 0 ? found : NULL, .open = open_later, .arg = way};
-    return home;
+    ranks_ok(self, trib_offload_attach(parent));
+    parent->offload->agg_comm = agg_comm;
+    parent->offload->next_poll_seq = agg_comm ? 0 : 1;
+    parent->offload->provider = (struct trib_agg_provider_ops){
+        .found = self->rank == 0 ? found : NULL, .open = open_later, .arg = provider};
+    return parent;
 }
 
-/* Without a word: not all are alive. */
-static void part(struct way *w)
+/* Tells no peer: not all are alive. */
+static void part(struct provider *w)
 {
     trib_comm_dispose(w->first);
     trib_comm_dispose(w->all);
@@ -332,44 +333,46 @@ static void part(struct way *w)
 static int run_rank(struct ranks_self *self)
 {
     struct lossy_job *j = self->arg;
-    struct way way;
+    struct provider provider;
     trib_plan_t *more = NULL;
     int64_t x[3];
     struct plans p;
 
-    trib_comm_t *home = come(self, &way);
-    if (!home) {
-        part(&way);
+    trib_comm_t *parent = come(self, &provider);
+    if (!parent) {
+        part(&provider);
         return 0;
     }
-    make_plans(self, home, &p);
-    for (way.step = 0; way.step < STEPS; way.step++) {
-        if (way.step == 2 && !j->signal)
-            fork_child(self, home, &p);
-        if (j->gives_up_at && way.step == (uint64_t)j->gives_up_at && self->rank == 0)
-            lose_services(self, home);
-        one_step(self, home, &p, way.step);
-        if (way.step >= 2)
-            one_more(self, home, &more, x);
+    make_plans(self, parent, &p);
+    for (provider.step = 0; provider.step < STEPS; provider.step++) {
+        if (provider.step == 2 && !j->signal)
+            fork_child(self, parent, &p);
+        if (j->gives_up_at && provider.step == (uint64_t)j->gives_up_at &&
+            self->rank == 0)
+            lose_aggregators(self, parent);
+        one_step(self, parent, &p, provider.step);
+        if (provider.step >= 2)
+            one_more(self, parent, &more, x);
     }
-    drain(self, home, &p);
+    drain(self, parent, &p);
     if (self->rank == 0)
         check_coded(self, &p);
-    ranks_assert(self, !j->leaves || way.returned);
+    ranks_assert(self, !j->leaves || provider.returned);
     ranks_ok(self, trib_plan_free(more));
     free_plans(self, &p);
-    WELL(self, NULL, trib_free_comm(home));
-    const bool last = atomic_fetch_add(&j->shared->n_done, 1) + 1 == j->nodes.ranks;
+    WELL(self, NULL, trib_free_comm(parent));
+    const bool last =
+        atomic_fetch_add(&j->shared->n_done, 1) + 1 == j->aggregators.ranks;
     for (int i = 0; last && i < 2; i++) /* they may be stopped */
         if (atomic_load(&j->shared->struck[i]))
             kill(atomic_load(&j->shared->struck[i]), SIGKILL);
-    part(&way);
+    part(&provider);
     return 0;
 }
 
 /* Runs ----------------------------------------------------------------------------- */
 
-/* Did the ranks come to the later nodes? */
+/* True if the ranks came to the later aggregators. */
 static bool run(const char *transport, struct lossy_job *j)
 {
     char config[200];
@@ -379,20 +382,20 @@ static bool run(const char *transport, struct lossy_job *j)
     j->shared = mmap(NULL, sizeof(*j->shared), PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j->shared, MAP_FAILED);
-    j->later.ranks = j->nodes.ranks;
+    j->later.ranks = j->aggregators.ranks;
     j->kind = j->kind ? j->kind : &kinds[0];
-    assert_true(nodes_open(&j->nodes) && nodes_open(&j->later));
+    assert_true(aggregators_open(&j->aggregators) && aggregators_open(&j->later));
     struct ranks_job job = {.size =
-                                j->nodes.ranks + j->nodes.services + j->later.services,
+                                j->aggregators.ranks + j->aggregators.n + j->later.n,
                             .fn = run_rank,
                             .arg = j,
                             .config = config,
                             .bare = true,
                             .noisy = j->signal || j->gives_up_at};
     int failed = ranks_run(&job);
-    nodes_close(&j->nodes);
-    nodes_close(&j->later);
-    /* Nodes that ended themselves did not return. */
+    aggregators_close(&j->aggregators);
+    aggregators_close(&j->later);
+    /* Aggregators that ended themselves did not return. */
     const int struck = !!j->shared->struck[0] + !!j->shared->struck[1];
     const bool returned = j->shared->returns;
     munmap(j->shared, sizeof(*j->shared));
@@ -402,31 +405,30 @@ static bool run(const char *transport, struct lossy_job *j)
 
 static void test_never(void **state)
 {
-    run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 2}, .seed = 1});
+    run(*state, &(struct lossy_job){.aggregators = {.ranks = 3, .n = 2}, .seed = 1});
 }
 
 static void test_leaves(void **state)
 {
-    assert_true(run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 1},
-                                                .later = {.services = 2},
+    assert_true(run(*state, &(struct lossy_job){.aggregators = {.ranks = 3, .n = 1},
+                                                .later = {.n = 2},
                                                 .leaves = true,
                                                 .seed = 2}));
 }
 
-/* The others wait at services that serve them well: who has left them is to be
- * heard. */
+/* The others wait at aggregators that work, and must hear that a rank has left. */
 static void test_one_gives_up(void **state)
 {
     for (int step = 1; step < 4; step++)
-        run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 2},
+        run(*state, &(struct lossy_job){.aggregators = {.ranks = 3, .n = 2},
                                         .gives_up_at = step,
                                         .seed = 5});
 }
 
 static void test_comes_later(void **state)
 {
-    assert_true(run(*state, &(struct lossy_job){.nodes = {.ranks = 3},
-                                                .later = {.services = 1},
+    assert_true(run(*state, &(struct lossy_job){.aggregators = {.ranks = 3},
+                                                .later = {.n = 1},
                                                 .seed = 3}));
 }
 
@@ -436,9 +438,9 @@ static int sweep(const char *transport, int sig, int draws, const struct kind *k
 
     for (int i = 0; i < draws; i++) {
         const uint64_t bits = oracle_mix((uint64_t)i + (uint64_t)sig * 1000);
-        struct lossy_job j = {.nodes = {.ranks = 2 + (int)(bits % 3),
-                                        .services = 1 + (int)(bits >> 8 & 1)},
-                              .later = {.services = (int)((bits >> 9) % 3)},
+        struct lossy_job j = {.aggregators = {.ranks = 2 + (int)(bits % 3),
+                                        .n = 1 + (int)(bits >> 8 & 1)},
+                              .later = {.n = (int)((bits >> 9) % 3)},
                               .seed = bits,
                               .kind = kind,
                               .signal = sig,
@@ -458,7 +460,7 @@ static void test_killed(void **state)
 static void test_states(void **state)
 {
     for (int k = 1; k < KINDS; k++) {
-        run(*state, &(struct lossy_job){.nodes = {.ranks = 3, .services = 1},
+        run(*state, &(struct lossy_job){.aggregators = {.ranks = 3, .n = 1},
                                         .kind = &kinds[k],
                                         .seed = 4});
         assert_true(sweep(*state, SIGKILL, 5, &kinds[k]) > 0);

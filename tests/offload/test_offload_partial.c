@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that nodes close without late ranks: nothing is lost, nothing is counted twice,
- * all ranks have the same bits, and the loss of the nodes at any moment changes none of
- * that.
+ * Aggregators close sums without late ranks. Nothing is lost, nothing is counted twice,
+ * and all ranks have the same bits, also if aggregators are lost at any moment.
  *
  * Values are small integers: what came out and what ranks still hold is exactly what
  * went in.
@@ -19,7 +18,7 @@
 #include "offload/offload_plan.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/partial.h"
-#include "tests/offload/nodes.h"
+#include "tests/offload/aggregators.h"
 #include "tests/comm/oracle.h"
 
 enum { LONGEST = 20000, STEPS = 8, DRAIN = 16, PLANS = 3, RANKS = 5, LATE_MS = 60 };
@@ -43,8 +42,8 @@ struct said {
 };
 
 struct shared {
-    _Atomic int struck; /* process of node 0, once it has ended itself */
-    _Atomic int node;   /* process of node 0 */
+    _Atomic int struck; /* process of aggregator 0, once it has ended itself */
+    _Atomic int aggregator;   /* process of aggregator 0 */
     _Atomic int n_done; /* ranks */
     _Atomic uint64_t missed; /* elements, as rank 0 was told */
     struct said said[RANKS][PLANS][STEPS + DRAIN];
@@ -52,14 +51,15 @@ struct shared {
 };
 
 struct job {
-    struct nodes nodes;
+    struct aggregators aggregators;
     uint64_t seed;
     const char *quorum;
     struct kind kind[PLANS];
     int late; /* rank; -1: none */
-    int signal; /* of node 0; 0: none */
+    int signal; /* of aggregator 0; 0: none */
     uint64_t after; /* so many moves of it */
-    bool strikes; /* the late rank ends node 0, when it has fed a part of a start */
+    bool strikes; /* the late rank ends aggregator 0, when it has fed a part of a
+                   * start */
     int strike_step;
     uint64_t digest; /* out: of all results */
     int drain; /* starts with nothing to add, at the end */
@@ -74,34 +74,34 @@ static double number(uint64_t seed, int rank, uint64_t step, size_t i)
            4;
 }
 
-/* Nodes ---------------------------------------------------------------------------- */
+/* Aggregators ---------------------------------------------------------------------- */
 
 static bool is_over(const struct ranks_self *self)
 {
     const struct job *j = self->arg;
 
-    return nodes_over(self, &j->nodes, atomic_load(&j->shared->n_done));
+    return aggregators_over(self, &j->aggregators, atomic_load(&j->shared->n_done));
 }
 
-static void serve(struct ranks_self *self, struct trib_comm *channel)
+static void serve(struct ranks_self *self, struct trib_comm *agg_comm)
 {
     struct job *j = self->arg;
-    const bool first = channel->engine.rank == j->nodes.ranks;
+    const bool first = agg_comm->engine.rank == j->aggregators.ranks;
     uint64_t moved = 0;
 
     if (first)
-        atomic_store(&j->shared->node, getpid());
-    while (nodes_listen(self, &j->nodes, channel) && !is_over(self)) {
-        if (!trib_agg_comm_step(channel)) {
+        atomic_store(&j->shared->aggregator, getpid());
+    while (aggregators_listen(self, &j->aggregators, agg_comm) && !is_over(self)) {
+        if (!trib_agg_comm_step(agg_comm)) {
             sched_yield();
         } else if (++moved == j->after && first && j->signal) {
             atomic_store(&j->shared->struck, getpid());
             raise(j->signal);
         }
-        if (channel->engine.failed)
+        if (agg_comm->engine.failed)
             usleep(1000);
     }
-    trib_agg_comm_dispose(channel);
+    trib_agg_comm_dispose(agg_comm);
 }
 
 /* Ranks ---------------------------------------------------------------------------- */
@@ -153,23 +153,23 @@ static void make_plans(struct user *u)
     WELL(u, trib_plan_allreduce(u->comm, &d, &u->last));
 }
 
-/* Of the chunk of element i; all of them where there is no service any more. */
+/* The number of ranks in the chunk of element i; all of them without aggregators. */
 static int contributors(const struct user *u, int p, size_t i)
 {
     const struct job *j = u->self->arg;
     const struct trib_offload_plan *s = u->plan[p]->offload;
 
-    if (!s->committed) { /* there is no service any more; of a short vector this says
+    if (!s->committed) { /* the aggregators are lost; for a short vector this shows
                           * it */
-        int n = j->nodes.ranks;
-        for (int r = 0; r < j->nodes.ranks; r++)
+        int n = j->aggregators.ranks;
+        for (int r = 0; r < j->aggregators.ranks; r++)
             n -= s->absent[r] == j->kind[p].count;
         return n;
     }
     const struct trib_quorum_start *known = s->committed->start;
     const uint8_t *mask = known->bytes + i / known->piece * known->mask_bytes;
     int n = 0;
-    for (int r = 0; r < j->nodes.ranks; r++)
+    for (int r = 0; r < j->aggregators.ranks; r++)
         n += trib_quorum_bit(mask, r);
     return n;
 }
@@ -184,7 +184,7 @@ static void take_result(struct user *u, int p, int step)
 
     WELL(u, trib_plan_absent(u->plan[p], absent));
     said->hash = oracle_hash(u->recv[p], k->count * size);
-    for (int r = 0; r < j->nodes.ranks; r++) {
+    for (int r = 0; r < j->aggregators.ranks; r++) {
         said->absent[r] = absent[r];
         if (u->self->rank == 0)
             atomic_fetch_add(&j->shared->missed, absent[r]);
@@ -192,7 +192,7 @@ static void take_result(struct user *u, int p, int step)
     for (size_t i = 0; i < k->count; i++) {
         const double x = oracle_load(k->dtype, (char *)u->recv[p] + i * size).f;
         const int n = k->op == TRIB_MEAN ? contributors(u, p, i) : 1;
-        ranks_assert(u->self, k->op != TRIB_MEAN || 2 * n >= j->nodes.ranks);
+        ranks_assert(u->self, k->op != TRIB_MEAN || 2 * n >= j->aggregators.ranks);
         u->out[p][i] += k->op == TRIB_MEAN ? nearbyint(x * n) : x;
     }
 }
@@ -206,8 +206,8 @@ static void feed(struct user *u, int p, bool pause)
     if (pause)
         usleep(LATE_MS * 1000);
     if (pause && j->strikes && p == 0) { /* the others have ended it */
-        atomic_store(&j->shared->struck, atomic_load(&j->shared->node));
-        kill(atomic_load(&j->shared->node), SIGKILL);
+        atomic_store(&j->shared->struck, atomic_load(&j->shared->aggregator));
+        kill(atomic_load(&j->shared->aggregator), SIGKILL);
     }
     WELL(u, trib_plan_ready(u->plan[p], 0, count / 3));
 }
@@ -217,7 +217,8 @@ static void wait_for_last(struct user *u)
     const struct job *j = u->self->arg;
 
     WELL(u, trib_plan_wait(u->last));
-    ranks_assert(u->self, u->sum == (float)(j->nodes.ranks * (j->nodes.ranks + 1) / 2));
+    ranks_assert(u->self, u->sum == (float)(j->aggregators.ranks *
+                                            (j->aggregators.ranks + 1) / 2));
 }
 
 static void one_step(struct user *u, int step, bool zero)
@@ -259,8 +260,9 @@ static void one_step(struct user *u, int step, bool zero)
         wait_for_last(u);
 }
 
-/* As parts of contributions. A rank that has left the service alone, in the last start,
- * holds a part of each mean that it would finish itself: a third, of three ranks. */
+/* Residuals are parts of contributions. A rank that alone has left the aggregators in
+ * the last start holds the part of each mean that it would finish itself, such as a
+ * third. */
 static void note_held(struct user *u)
 {
     const struct job *j = u->self->arg;
@@ -284,7 +286,7 @@ static void check_mass(struct user *u)
     for (int p = 0; p < PLANS; p++) {
         for (size_t i = 0; i < j->kind[p].count; i++) {
             double in = 0, held = 0;
-            for (int r = 0; r < j->nodes.ranks; r++) {
+            for (int r = 0; r < j->aggregators.ranks; r++) {
                 held += j->shared->held[r][p][i];
                 for (uint64_t step = 0; step < STEPS; step++)
                     in += number(j->seed + (uint64_t)p, r, step, i);
@@ -306,7 +308,7 @@ static void check_same(struct user *u)
 {
     const struct job *j = u->self->arg;
 
-    for (int r = 1; r < j->nodes.ranks; r++)
+    for (int r = 1; r < j->aggregators.ranks; r++)
         for (int p = 0; p < PLANS; p++)
             for (int step = 0; step < STEPS + j->drain; step++)
                 if (memcmp(&j->shared->said[r][p][step], &j->shared->said[0][p][step],
@@ -321,20 +323,20 @@ static void check_same(struct user *u)
 static trib_comm_t *come(struct ranks_self *self, struct trib_comm **all_out)
 {
     struct job *j = self->arg;
-    struct trib_comm *all = NULL, *home = NULL;
-    const bool node = self->rank >= j->nodes.ranks;
+    struct trib_comm *all = NULL, *parent = NULL;
+    const bool aggregator = self->rank >= j->aggregators.ranks;
 
     ranks_ok(self, trib_init(&self->opts, &all));
-    struct trib_comm *channel = nodes_join(self, &j->nodes, all);
-    ranks_ok(self, trib_split(all, node ? -1 : 0, 0, &home));
+    struct trib_comm *agg_comm = aggregators_join(self, &j->aggregators, all);
+    ranks_ok(self, trib_split(all, aggregator ? -1 : 0, 0, &parent));
     *all_out = all;
-    if (node) {
-        serve(self, channel);
+    if (aggregator) {
+        serve(self, agg_comm);
         return NULL;
     }
-    ranks_ok(self, trib_offload_attach(home));
-    home->offload->agg_comm = channel;
-    return home;
+    ranks_ok(self, trib_offload_attach(parent));
+    parent->offload->agg_comm = agg_comm;
+    return parent;
 }
 
 static int run_rank(struct ranks_self *self)
@@ -359,10 +361,11 @@ static int run_rank(struct ranks_self *self)
     WELL(&u, trib_plan_free(u.last));
     WELL(&u, trib_free_comm(u.comm));
     u.comm = NULL;
-    const bool last = atomic_fetch_add(&j->shared->n_done, 1) + 1 == j->nodes.ranks;
+    const bool last =
+        atomic_fetch_add(&j->shared->n_done, 1) + 1 == j->aggregators.ranks;
     if (last && j->signal == SIGSTOP && atomic_load(&j->shared->struck))
         kill(atomic_load(&j->shared->struck), SIGKILL);
-    while (self->rank == 0 && atomic_load(&j->shared->n_done) < j->nodes.ranks)
+    while (self->rank == 0 && atomic_load(&j->shared->n_done) < j->aggregators.ranks)
         usleep(1000);
     if (self->rank == 0) {
         check_same(&u);
@@ -418,15 +421,15 @@ static uint64_t run(const char *transport, struct job *j)
     j->shared = mmap(NULL, sizeof(*j->shared), PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(j->shared, MAP_FAILED);
-    assert_true(nodes_open(&j->nodes));
-    struct ranks_job job = {.size = j->nodes.ranks + j->nodes.services,
+    assert_true(aggregators_open(&j->aggregators));
+    struct ranks_job job = {.size = j->aggregators.ranks + j->aggregators.n,
                             .fn = run_rank,
                             .arg = j,
                             .config = config,
                             .bare = true,
                             .noisy = j->signal != 0};
     const int failed = ranks_run(&job);
-    nodes_close(&j->nodes);
+    aggregators_close(&j->aggregators);
     const int struck = j->shared->struck != 0;
     const uint64_t missed = j->shared->missed;
     j->digest = oracle_hash(j->shared->said[0], sizeof(j->shared->said[0]));
@@ -439,13 +442,13 @@ static struct job job_of(uint64_t n, bool exact)
 {
     const uint64_t bits = oracle_mix(n * 7 + 1);
     struct job j = {
-        .nodes = {.ranks = 3 + (int)(bits % 3), .services = 1 + (int)(bits >> 8) % 3},
+        .aggregators = {.ranks = 3 + (int)(bits % 3), .n = 1 + (int)(bits >> 8) % 3},
         .seed = bits,
         .quorum = QUORUM};
 
-    if (j.nodes.services < 1)
-        j.nodes.services = 1;
-    j.late = (int)(bits >> 16 & 0xff) % j.nodes.ranks;
+    if (j.aggregators.n < 1)
+        j.aggregators.n = 1;
+    j.late = (int)(bits >> 16 & 0xff) % j.aggregators.ranks;
     for (uint64_t p = 0; p < PLANS; p++)
         draw(&j.kind[p], oracle_mix(bits + p), exact);
     return j;
@@ -530,7 +533,8 @@ static void test_half_fed(void **state)
             j.kind[p].feed = TRIB_FEED_BACKWARD;
             j.kind[p].count = p ? 4097 : LONGEST;
             j.kind[p].chunk = 4096;
-            j.kind[p].op = TRIB_SUM; /* without nodes nobody says who was in a mean */
+            j.kind[p].op = TRIB_SUM; /* without aggregators nobody says who was in a
+                                      * mean */
         }
         j.signal = SIGKILL;
         j.strikes = true;
@@ -540,7 +544,7 @@ static void test_half_fed(void **state)
     assert_true(missed > 0);
 }
 
-/* As that, in the last start: the late rank alone does without the service. */
+/* The same in the last start: the late rank alone goes on without the aggregators. */
 static void test_last_mean(void **state)
 {
     uint64_t missed = 0;
@@ -553,7 +557,7 @@ static void test_last_mean(void **state)
         j.signal = SIGKILL;
         j.strikes = true;
         j.strike_step = STEPS - 1;
-        j.late = (int)n % j.nodes.ranks;
+        j.late = (int)n % j.aggregators.ranks;
         missed += run(*state, &j);
     }
     assert_true(missed > 0);
