@@ -225,87 +225,36 @@ KERNEL int64_t float_to_int(float v, int64_t lowest, int64_t highest)
     return (int64_t)rintf(v);
 }
 
-KERNEL void to_f32_scalar_f32(float *dst, const void *src, size_t n)
+KERNEL void to_f32_f32_scalar(float *dst, const void *src, size_t n)
 {
     memmove(dst, src, n * sizeof *dst);
 }
 
-KERNEL void from_f32_scalar_f32(void *dst, const float *src, size_t n)
+KERNEL void from_f32_f32_scalar(void *dst, const float *src, size_t n)
 {
     memmove(dst, src, n * sizeof *src);
 }
 
-KERNEL void to_f32_scalar_f64(float *dst, const void *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dst[i] = (float)load_f64(src, i);
-}
+/* clang-format off */
+#define SCALAR_CONVERT(type, from_float) \
+    KERNEL void to_f32_##type##_scalar(float *dst, const void *src, size_t n) \
+    { \
+        for (size_t i = 0; i < n; i++) \
+            dst[i] = (float)load_##type(src, i); \
+    } \
+    KERNEL void from_f32_##type##_scalar(void *dst, const float *src, size_t n) \
+    { \
+        for (size_t i = 0; i < n; i++) \
+            save_##type(dst, i, from_float); \
+    }
 
-KERNEL void from_f32_scalar_f64(void *dst, const float *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        save_f64(dst, i, (double)src[i]);
-}
-
-KERNEL void to_f32_scalar_f16(float *dst, const void *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dst[i] = load_f16(src, i);
-}
-
-KERNEL void from_f32_scalar_f16(void *dst, const float *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        save_f16(dst, i, src[i]);
-}
-
-KERNEL void to_f32_scalar_bf16(float *dst, const void *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dst[i] = load_bf16(src, i);
-}
-
-KERNEL void from_f32_scalar_bf16(void *dst, const float *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        save_bf16(dst, i, src[i]);
-}
-
-KERNEL void to_f32_scalar_i8(float *dst, const void *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dst[i] = (float)load_i8(src, i);
-}
-
-KERNEL void from_f32_scalar_i8(void *dst, const float *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        save_i8(dst, i, float_to_int(src[i], INT8_MIN, INT8_MAX));
-}
-
-KERNEL void to_f32_scalar_i32(float *dst, const void *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dst[i] = (float)load_i32(src, i);
-}
-
-KERNEL void from_f32_scalar_i32(void *dst, const float *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        save_i32(dst, i, float_to_int(src[i], INT32_MIN, INT32_MAX));
-}
-
-KERNEL void to_f32_scalar_i64(float *dst, const void *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dst[i] = (float)load_i64(src, i);
-}
-
-KERNEL void from_f32_scalar_i64(void *dst, const float *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        save_i64(dst, i, float_to_int(src[i], INT64_MIN, INT64_MAX));
-}
+SCALAR_CONVERT(f64, (double)src[i])
+SCALAR_CONVERT(f16, src[i])
+SCALAR_CONVERT(bf16, src[i])
+SCALAR_CONVERT(i8, float_to_int(src[i], INT8_MIN, INT8_MAX))
+SCALAR_CONVERT(i32, float_to_int(src[i], INT32_MIN, INT32_MAX))
+SCALAR_CONVERT(i64, float_to_int(src[i], INT64_MIN, INT64_MAX))
+/* clang-format on */
 
 /* acc += weight * src */
 KERNEL void axpy_scalar(float *acc, const void *src, float weight, size_t n,

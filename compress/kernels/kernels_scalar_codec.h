@@ -106,6 +106,30 @@ KERNEL uint32_t random_hash(uint32_t i, const uint32_t key[2])
     return h * 0x846ca68bu;
 }
 
+/* clang-format off */
+/* The loops of a codec whose codes take a byte: name_code encodes element i, name_value
+ * decodes a code. */
+#define SCALAR_CODEC(name, args) \
+    KERNEL void name##_encode_scalar_from(uint8_t *codes, const float *x, size_t n, \
+                                          size_t first, const struct args *a) \
+    { \
+        for (size_t i = first; i < n; i++) \
+            codes[i] = (uint8_t)name##_code(x[i], (uint32_t)i, a); \
+    } \
+    KERNEL void name##_decode_scalar(float *x, const uint8_t *codes, size_t n, \
+                                     const struct args *a) \
+    { \
+        for (size_t i = 0; i < n; i++) \
+            x[i] = name##_value(codes[i], a); \
+    } \
+    KERNEL void name##_add_scalar(float *acc, const uint8_t *codes, size_t n, \
+                                  const struct args *a) \
+    { \
+        for (size_t i = 0; i < n; i++) \
+            acc[i] += a->weight * name##_value(codes[i], a); \
+    }
+/* clang-format on */
+
 KERNEL uint8_t qsgd_code(float x, uint32_t i, const struct trib_qsgd_args *l)
 {
     const float u = (float)(random_hash(i, l->key) >> 8) * 0x1p-24f;
@@ -123,26 +147,7 @@ KERNEL float qsgd_value(uint8_t code, const struct trib_qsgd_args *l)
     return float_of(bits_of(v) ^ (code & l->sign ? 0x80000000u : 0u));
 }
 
-KERNEL void qsgd_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
-                                 const struct trib_qsgd_args *l)
-{
-    for (size_t i = first; i < n; i++)
-        codes[i] = qsgd_code(x[i], (uint32_t)i, l);
-}
-
-KERNEL void qsgd_decode_scalar(float *x, const uint8_t *codes, size_t n,
-                                 const struct trib_qsgd_args *l)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = qsgd_value(codes[i], l);
-}
-
-KERNEL void qsgd_add_scalar(float *acc, const uint8_t *codes, size_t n,
-                              const struct trib_qsgd_args *l)
-{
-    for (size_t i = 0; i < n; i++)
-        acc[i] += l->weight * qsgd_value(codes[i], l);
-}
+SCALAR_CODEC(qsgd, trib_qsgd_args)
 
 KERNEL uint8_t natural_code(float x, uint32_t i, const struct trib_natural_args *o)
 {
@@ -168,25 +173,6 @@ KERNEL float natural_value(uint8_t code, const struct trib_natural_args *o)
     return float_of(bits_of(v) ^ (code & o->sign ? 0x80000000u : 0u));
 }
 
-KERNEL void natural_encode_scalar(uint8_t *codes, const float *x, size_t n,
-                                  size_t first, const struct trib_natural_args *o)
-{
-    for (size_t i = first; i < n; i++)
-        codes[i] = natural_code(x[i], (uint32_t)i, o);
-}
-
-KERNEL void natural_decode_scalar(float *x, const uint8_t *codes, size_t n,
-                                  const struct trib_natural_args *o)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = natural_value(codes[i], o);
-}
-
-KERNEL void natural_add_scalar(float *acc, const uint8_t *codes, size_t n,
-                               const struct trib_natural_args *o)
-{
-    for (size_t i = 0; i < n; i++)
-        acc[i] += o->weight * natural_value(codes[i], o);
-}
+SCALAR_CODEC(natural, trib_natural_args)
 
 #endif

@@ -18,8 +18,8 @@ KERNEL uint8_t grid_symbol(float x, uint32_t i, const struct trib_grid *g)
     return (uint8_t)((cell & 0xffu) + (u * gap < p - below));
 }
 
-KERNEL void grid_encode_scalar(uint8_t *symbols, const float *x, size_t n, size_t first,
-                               const struct trib_grid *g)
+KERNEL void grid_encode_scalar_from(uint8_t *symbols, const float *x, size_t n,
+                                    size_t first, const struct trib_grid *g)
 {
     for (size_t i = first; i < n; i++)
         symbols[i] = grid_symbol(x[i], (uint32_t)i, g);

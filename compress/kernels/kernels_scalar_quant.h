@@ -60,8 +60,9 @@ KERNEL uint32_t narrow_random(float y, uint32_t h, const struct narrow f)
     return narrow_code(u, u <= f.most ? h >> (32 - f.drop) : narrow_half(u, f), f);
 }
 
-KERNEL void half_random_scalar(uint8_t *dst, const float *src, size_t n, size_t first,
-                               const uint32_t key[2], const struct narrow f)
+KERNEL void half_random_scalar_from(uint8_t *dst, const float *src, size_t n,
+                                    size_t first, const uint32_t key[2],
+                                    const struct narrow f)
 {
     for (size_t i = first; i < n; i++) {
         const uint32_t h = random_hash((uint32_t)i, key);
@@ -71,8 +72,8 @@ KERNEL void half_random_scalar(uint8_t *dst, const float *src, size_t n, size_t 
     }
 }
 
-KERNEL void f8_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
-                             const struct trib_f8 *f)
+KERNEL void f8_encode_scalar_from(uint8_t *codes, const float *x, size_t n,
+                                  size_t first, const struct trib_f8 *f)
 {
     const struct narrow format = f->e5m2 ? narrow_e5m2 : narrow_e4m3;
     for (size_t i = first; i < n; i++) {
@@ -128,25 +129,6 @@ KERNEL float dither_value(uint8_t code, const struct trib_dither_args *p)
     return float_of(bits_of(v) ^ (code & p->sign ? 0x80000000u : 0u));
 }
 
-KERNEL void dither_encode_scalar(uint8_t *codes, const float *x, size_t n, size_t first,
-                                 const struct trib_dither_args *p)
-{
-    for (size_t i = first; i < n; i++)
-        codes[i] = dither_code(x[i], (uint32_t)i, p);
-}
-
-KERNEL void dither_decode_scalar(float *x, const uint8_t *codes, size_t n,
-                                 const struct trib_dither_args *p)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = dither_value(codes[i], p);
-}
-
-KERNEL void dither_add_scalar(float *acc, const uint8_t *codes, size_t n,
-                              const struct trib_dither_args *p)
-{
-    for (size_t i = 0; i < n; i++)
-        acc[i] += p->weight * dither_value(codes[i], p);
-}
+SCALAR_CODEC(dither, trib_dither_args)
 
 #endif

@@ -26,8 +26,9 @@ KERNEL uint32_t add_max_scalar(float *acc, const float *x, size_t n)
     return max_magnitude_scalar(acc, n);
 }
 
-KERNEL size_t select_ahead_scalar(const float *g, const float *d, size_t from, size_t n,
-                                  const struct trib_ahead *a, uint32_t *positions_out)
+KERNEL size_t select_ahead_scalar_from(const float *g, const float *d, size_t from,
+                                       size_t n, const struct trib_ahead *a,
+                                       uint32_t *positions_out)
 {
     size_t m = 0;
     for (size_t i = from; i < n; i++) {
@@ -38,7 +39,8 @@ KERNEL size_t select_ahead_scalar(const float *g, const float *d, size_t from, s
     return m;
 }
 
-KERNEL size_t index_gaps_long_scalar(const uint32_t *positions, size_t from, size_t m)
+KERNEL size_t index_gaps_long_scalar_from(const uint32_t *positions, size_t from,
+                                          size_t m)
 {
     size_t bytes = 0;
     for (size_t i = from; i < m; i++) {

@@ -21,7 +21,7 @@ KERNEL void range_scalar(const float *x, size_t n, float out[2])
     out[1] = 0.0f - least;
 }
 
-KERNEL uint32_t shared_scale_symbol(float x, uint32_t i,
+KERNEL uint32_t shared_scale_code(float x, uint32_t i,
                                     const struct trib_shared_scale_args *g)
 {
     const uint32_t h = (random_hash(i, g->key) & g->random_mask) | g->fixed;
@@ -31,19 +31,12 @@ KERNEL uint32_t shared_scale_symbol(float x, uint32_t i,
     return (uint32_t)(int32_t)(above < g->high ? above : g->high) + g->offset;
 }
 
-KERNEL void shared_scale_encode_scalar(uint8_t *symbols, const float *x, size_t n,
-                                   size_t first, const struct trib_shared_scale_args *g)
-{
-    for (size_t i = first; i < n; i++)
-        symbols[i] = (uint8_t)shared_scale_symbol(x[i], (uint32_t)i, g);
-}
-
-KERNEL void shared_scale_encode_u16_scalar(uint8_t *symbols, const float *x, size_t n,
-                                           size_t first,
-                                           const struct trib_shared_scale_args *g)
+KERNEL void shared_scale_encode_u16_scalar_from(uint8_t *symbols, const float *x,
+                                                size_t n, size_t first,
+                                                const struct trib_shared_scale_args *g)
 {
     for (size_t i = first; i < n; i++) {
-        const uint16_t symbol = (uint16_t)shared_scale_symbol(x[i], (uint32_t)i, g);
+        const uint16_t symbol = (uint16_t)shared_scale_code(x[i], (uint32_t)i, g);
         memcpy(symbols + 2 * i, &symbol, sizeof symbol);
     }
 }
@@ -53,6 +46,8 @@ KERNEL float shared_scale_value(uint32_t lane, const struct trib_shared_scale_ar
     return (float)(int32_t)(lane - g->middle) * g->unit + g->base;
 }
 
+SCALAR_CODEC(shared_scale, trib_shared_scale_args)
+
 /* The rest of an element, less its symbol's value. */
 KERNEL float shared_scale_rest(float x, uint32_t symbol,
                                const struct trib_shared_scale_args *g)
@@ -61,21 +56,22 @@ KERNEL float shared_scale_rest(float x, uint32_t symbol,
     return magnitude_of(left) < 0x7f800000u ? left : 0.0f;
 }
 
-KERNEL void shared_scale_keep_scalar(uint8_t *symbols, float *x, size_t n, size_t first,
-                                 const struct trib_shared_scale_args *g)
+KERNEL void shared_scale_keep_scalar_from(uint8_t *symbols, float *x, size_t n,
+                                          size_t first,
+                                          const struct trib_shared_scale_args *g)
 {
     for (size_t i = first; i < n; i++) {
-        symbols[i] = (uint8_t)shared_scale_symbol(x[i], (uint32_t)i, g);
+        symbols[i] = (uint8_t)shared_scale_code(x[i], (uint32_t)i, g);
         x[i] = shared_scale_rest(x[i], symbols[i], g);
     }
 }
 
-KERNEL void shared_scale_keep_u16_scalar(uint8_t *symbols, float *x, size_t n,
+KERNEL void shared_scale_keep_u16_scalar_from(uint8_t *symbols, float *x, size_t n,
                                          size_t first,
                                          const struct trib_shared_scale_args *g)
 {
     for (size_t i = first; i < n; i++) {
-        const uint16_t symbol = (uint16_t)shared_scale_symbol(x[i], (uint32_t)i, g);
+        const uint16_t symbol = (uint16_t)shared_scale_code(x[i], (uint32_t)i, g);
         memcpy(symbols + 2 * i, &symbol, sizeof symbol);
         x[i] = shared_scale_rest(x[i], symbol, g);
     }
@@ -88,25 +84,11 @@ KERNEL uint32_t lane_u16(const uint8_t *lanes, size_t i)
     return lane;
 }
 
-KERNEL void shared_scale_decode_scalar(float *x, const uint8_t *lanes, size_t n,
-                               const struct trib_shared_scale_args *g)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = shared_scale_value(lanes[i], g);
-}
-
 KERNEL void shared_scale_decode_u16_scalar(float *x, const uint8_t *lanes, size_t n,
                                    const struct trib_shared_scale_args *g)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = shared_scale_value(lane_u16(lanes, i), g);
-}
-
-KERNEL void shared_scale_add_scalar(float *acc, const uint8_t *lanes, size_t n,
-                            const struct trib_shared_scale_args *g)
-{
-    for (size_t i = 0; i < n; i++)
-        acc[i] += g->weight * shared_scale_value(lanes[i], g);
 }
 
 KERNEL void shared_scale_add_u16_scalar(float *acc, const uint8_t *lanes, size_t n,
@@ -123,7 +105,7 @@ KERNEL void packed_ints_add_u8_scalar(uint16_t *sum, const uint8_t *lanes, size_
 }
 
 /* From lane `first` on. */
-KERNEL void packed_ints_sum_u8_scalar(uint8_t *sum,
+KERNEL void packed_ints_sum_u8_scalar_from(uint8_t *sum,
                                       const struct trib_packed_ints_sum *s,
                                       size_t first)
 {

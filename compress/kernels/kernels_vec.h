@@ -20,7 +20,6 @@
 #include "compress/kernels/kernels_scalar_grid.h"
 #include "compress/kernels/kernels_scalar_hadamard.h"
 #include "compress/kernels/kernels_scalar_numbers.h"
-#include "compress/kernels/kernels_tables.h"
 
 #include "compress/kernels/kernels_vec_reduce.h"
 
@@ -46,26 +45,6 @@ KERNEL void narrow(void *dst, const float *src, size_t n, const struct vec_forma
         f.store1(d + i * f.bytes, v_load1_4(src + i));
 }
 
-static void to_f32_f16(float *dst, const void *src, size_t n)
-{
-    widen(dst, src, n, vec_f16);
-}
-
-static void to_f32_bf16(float *dst, const void *src, size_t n)
-{
-    widen(dst, src, n, vec_bf16);
-}
-
-static void from_f32_f16(void *dst, const float *src, size_t n)
-{
-    narrow(dst, src, n, vec_f16);
-}
-
-static void from_f32_bf16(void *dst, const float *src, size_t n)
-{
-    narrow(dst, src, n, vec_bf16);
-}
-
 KERNEL void axpy(float *acc, const void *src, float weight, size_t n,
                  const struct vec_format f)
 {
@@ -80,20 +59,19 @@ KERNEL void axpy(float *acc, const void *src, float weight, size_t n,
                                       v_mul_f32(w, f.load1(s + i * f.bytes))));
 }
 
-static void axpy_f32(float *acc, const void *src, float weight, size_t n)
-{
-    axpy(acc, src, weight, n, vec_f32);
-}
+/* clang-format off */
+#define VEC_AXPY(type) \
+    static void axpy_##type(float *acc, const void *src, float weight, size_t n) \
+    { axpy(acc, src, weight, n, vec_##type); }
+#define VEC_CONVERT(type) \
+    static void to_f32_##type(float *dst, const void *src, size_t n) \
+    { widen(dst, src, n, vec_##type); } \
+    static void from_f32_##type(void *dst, const float *src, size_t n) \
+    { narrow(dst, src, n, vec_##type); }
 
-static void axpy_f16(float *acc, const void *src, float weight, size_t n)
-{
-    axpy(acc, src, weight, n, vec_f16);
-}
-
-static void axpy_bf16(float *acc, const void *src, float weight, size_t n)
-{
-    axpy(acc, src, weight, n, vec_bf16);
-}
+VEC_CONVERT(f16) VEC_CONVERT(bf16)
+VEC_AXPY(f32) VEC_AXPY(f16) VEC_AXPY(bf16)
+/* clang-format on */
 
 static void copy_stream(void *dst, const void *src, size_t bytes)
 {
@@ -126,80 +104,5 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 #include "compress/kernels/kernels_vec_hadamard.h"
 #include "compress/kernels/kernels_vec_stratified.h"
 
-const struct trib_kernels VEC_TABLE = {
-    .isa = VEC_ISA,
-    .reduce =
-        {
-            [TRIB_F32] = {add_f32, add_f32, min_f32, max_f32, mul_f32},
-            [TRIB_F64] = {add_f64, add_f64, min_f64, max_f64, mul_f64},
-            [TRIB_F16] = {add_f16, add_f16, min_f16, max_f16, mul_f16},
-            [TRIB_BF16] = {add_bf16, add_bf16, min_bf16, max_bf16, mul_bf16},
-            [TRIB_I8] = {add_i8, add_i8, min_i8, max_i8, mul_i8},
-            [TRIB_I32] = {add_i32, add_i32, min_i32, max_i32, mul_i32},
-            [TRIB_I64] = {add_i64, add_i64, min_i64, max_i64, mul_i64},
-        },
-    .to_f32 = {to_f32_scalar_f32, to_f32_scalar_f64, to_f32_f16, to_f32_bf16,
-               to_f32_scalar_i8, to_f32_scalar_i32, to_f32_scalar_i64},
-    .from_f32 = {from_f32_scalar_f32, from_f32_scalar_f64, from_f32_f16, from_f32_bf16,
-                 from_f32_scalar_i8, from_f32_scalar_i32, from_f32_scalar_i64},
-    .copy_stream = copy_stream,
-    .axpy_f32 = axpy_f32,
-    .axpy_f16 = axpy_f16,
-    .axpy_bf16 = axpy_bf16,
-    .max_magnitude = max_magnitude,
-    .sum_squares = sum_squares,
-    .select_at_least = select_at_least,
-    .add_select = add_select,
-    .add_max = add_max,
-    .select_ahead = select_ahead,
-    .stratified_positions = stratified_positions,
-    .index_gaps_long = index_gaps_long,
-    .blocks_nonzero = blocks_nonzero,
-    .drop_not_finite = drop_not_finite,
-    .qsgd_encode = qsgd_encode,
-    .qsgd_decode = qsgd_decode,
-    .qsgd_add = qsgd_add,
-    .natural_encode = natural_encode,
-    .natural_decode = natural_decode,
-    .natural_add = natural_add,
-    .range = range,
-    .shared_scale_encode = shared_scale_encode,
-    .shared_scale_encode_u16 = shared_scale_encode_u16,
-    .shared_scale_keep = shared_scale_keep,
-    .shared_scale_keep_u16 = shared_scale_keep_u16,
-    .shared_scale_decode = shared_scale_decode,
-    .shared_scale_decode_u16 = shared_scale_decode_u16,
-    .shared_scale_add = shared_scale_add,
-    .shared_scale_add_u16 = shared_scale_add_u16,
-    .packed_ints_add_u8 = packed_ints_add_u8,
-    .packed_ints_add_u16 = packed_ints_add_u16,
-    .packed_ints_sum_u8 = packed_ints_sum_u8,
-    .packed_ints_vote = packed_ints_vote,
-    .sums_by_sign = sums_by_sign,
-    .signs_encode = signs_encode,
-    .pair_decode = pair_decode,
-    .pair_add = pair_add,
-    .average = average,
-    .combine = combine,
-    .dither_encode = dither_encode,
-    .dither_decode = dither_decode,
-    .dither_add = dither_add,
-    .f16_random = f16_random,
-    .bf16_random = bf16_random,
-    .f8_encode = f8_encode,
-    .f8_decode = f8_decode,
-    .f8_add = f8_add,
-    .bits_pack = bits_pack,
-    .bits_unpack = bits_unpack,
-    .hadamard = hadamard,
-    .grid_encode = grid_encode,
-    .grid_points = grid_points,
-    .gemm = gemm,
-    .exact_scan = exact_scan,
-    .exact_add_floats = exact_add_floats,
-    .exact_add_doubles = exact_add_doubles,
-    .exact_round = exact_round,
-    .exact_divide = exact_divide,
-    .crc32c = crc32c,
-    .numbers_add = numbers_add,
-};
+#define KERNEL_OF(name) name
+#include "compress/kernels/kernels_table.h"

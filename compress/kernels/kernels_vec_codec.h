@@ -114,7 +114,7 @@ static void qsgd_encode(uint8_t *codes, const float *x, size_t n,
     }
     for (; i + L <= n; i += L, h = v_add_i32(h, step))
         v_store_u8(codes + i, v_qsgd_code(v_load(x + i), h, &v));
-    qsgd_encode_scalar(codes, x, n, i, l);
+    qsgd_encode_scalar_from(codes, x, n, i, l);
 }
 
 struct value_vecs {
@@ -235,7 +235,7 @@ KERNEL void natural_encode_as(uint8_t *codes, const float *x, size_t n,
     }
     for (; i + L <= n; i += L, h = v_add_i32(h, step))
         v_store_u8(codes + i, v_natural_code(v_load(x + i), h, &v, plain));
-    natural_encode_scalar(codes, x, n, i, o);
+    natural_encode_scalar_from(codes, x, n, i, o);
 }
 
 static void natural_encode(uint8_t *codes, const float *x, size_t n,

@@ -39,7 +39,7 @@ static void grid_encode(uint8_t *symbols, const float *x, size_t n,
     size_t i = 0;
     for (; i + L <= n; i += L, h = v_add_i32(h, step))
         v_store_u8(symbols + i, v_grid_symbol(v_load(x + i), h, &v));
-    grid_encode_scalar(symbols, x, n, i, g);
+    grid_encode_scalar_from(symbols, x, n, i, g);
 }
 
 static void grid_points(uint8_t *points, const uint8_t *symbols, size_t n,

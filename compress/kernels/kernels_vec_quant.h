@@ -45,7 +45,7 @@ KERNEL void half_random(uint8_t *dst, const float *src, size_t n, const uint32_t
         const vec code = v_narrow(v_magnitude(x), &h, f);
         v_store_u16(dst + 2 * i, v_or(code, v_and(v_shr_i32(x, 16), sign)));
     }
-    half_random_scalar(dst, src, n, i, key, f);
+    half_random_scalar_from(dst, src, n, i, key, f);
 }
 
 static void f16_random(void *dst, const float *src, size_t n, const uint32_t key[2])
@@ -76,7 +76,7 @@ KERNEL void f8_encode_as(uint8_t *codes, const float *x, size_t n,
         const vec h = random ? v_hash(counter, key1) : counter;
         v_store_u8(codes + i, v_f8_code(v_load(x + i), random ? &h : NULL, scale, f));
     }
-    f8_encode_scalar(codes, x, n, i, p);
+    f8_encode_scalar_from(codes, x, n, i, p);
 }
 
 static void f8_encode(uint8_t *codes, const float *x, size_t n, const struct trib_f8 *f)
@@ -189,7 +189,7 @@ KERNEL void dither_encode_as(uint8_t *codes, const float *x, size_t n,
     for (; i + L <= n; i += L, counter = v_add_i32(counter, step))
         v_store_u8(codes + i,
                    v_dither_code(v_load(x + i), counter, p, &level, &per_gap));
-    dither_encode_scalar(codes, x, n, i, p);
+    dither_encode_scalar_from(codes, x, n, i, p);
 }
 
 static void dither_encode(uint8_t *codes, const float *x, size_t n,

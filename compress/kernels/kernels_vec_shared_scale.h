@@ -133,7 +133,7 @@ static void shared_scale_encode(uint8_t *symbols, const float *x, size_t n,
 {
     const size_t i =
         shared_scale_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 1);
-    shared_scale_encode_scalar(symbols, x, n, i, g);
+    shared_scale_encode_scalar_from(symbols, x, n, i, g);
 }
 
 static void shared_scale_encode_u16(uint8_t *symbols, const float *x, size_t n,
@@ -141,21 +141,21 @@ static void shared_scale_encode_u16(uint8_t *symbols, const float *x, size_t n,
 {
     const size_t i =
         shared_scale_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 2);
-    shared_scale_encode_u16_scalar(symbols, x, n, i, g);
+    shared_scale_encode_u16_scalar_from(symbols, x, n, i, g);
 }
 
 static void shared_scale_keep(uint8_t *symbols, float *x, size_t n,
                           const struct trib_shared_scale_args *g)
 {
     const size_t i = shared_scale_encode_any(symbols, x, n, g, true, 1);
-    shared_scale_keep_scalar(symbols, x, n, i, g);
+    shared_scale_keep_scalar_from(symbols, x, n, i, g);
 }
 
 static void shared_scale_keep_u16(uint8_t *symbols, float *x, size_t n,
                               const struct trib_shared_scale_args *g)
 {
     const size_t i = shared_scale_encode_any(symbols, x, n, g, true, 2);
-    shared_scale_keep_u16_scalar(symbols, x, n, i, g);
+    shared_scale_keep_u16_scalar_from(symbols, x, n, i, g);
 }
 
 /* Lanes of `bytes` bytes: 1 or 2. */
@@ -253,7 +253,7 @@ static void packed_ints_sum_u8(uint8_t *sum, const struct trib_packed_ints_sum *
         v_store(to, a), v_store(to + VEC_BYTES, b);
         v_store(to + 2 * VEC_BYTES, c), v_store(to + 3 * VEC_BYTES, d);
     }
-    packed_ints_sum_u8_scalar(sum, s, i);
+    packed_ints_sum_u8_scalar_from(sum, s, i);
 }
 
 KERNEL vec v_vote(const uint8_t *lanes, vec more, vec tie)

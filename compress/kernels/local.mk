@@ -17,6 +17,7 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels_scalar_quant.h \
 	compress/kernels/kernels_scalar_select.h \
 	compress/kernels/kernels_scalar_stratified.h \
+	compress/kernels/kernels_table.h \
 	compress/kernels/kernels_tables.h \
 	compress/kernels/kernels_vec.h \
 	compress/kernels/kernels_vec_codec.h \
@@ -35,7 +36,8 @@ libcompress_la_SOURCES += \
 	compress/kernels/vec256.h \
 	compress/kernels/vec256_linear.h \
 	compress/kernels/vec512.h \
-	compress/kernels/vec512_linear.h
+	compress/kernels/vec512_linear.h \
+	compress/kernels/vec_x86.h
 
 if TRIB_AARCH64
 libcompress_la_SOURCES += compress/kernels/kernels_neon.c
