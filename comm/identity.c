@@ -64,7 +64,7 @@ trib_status_t trib_identity_make(struct trib_plan *plan, const trib_desc_t *desc
 
     id->seed = desc->seed ? desc->seed : (uint64_t)comm->cfg.seed;
     plan->run.desc.seed = basis;
-    if (trib_engine_serves(&comm->engine))
+    if (trib_engine_is_aggregator(&comm->engine))
         settle(plan, key_of(plan, comm->identity, BY_AGGREGATOR, ++comm->starts));
     if (!desc->name)
         return TRIB_OK;
@@ -98,7 +98,8 @@ void trib_plan_stamp(struct trib_plan *plan)
 {
     struct trib_run *run = &plan->run;
 
-    assert(plan->identity.kept.settled || trib_engine_serves(&plan->comm->engine));
+    assert(plan->identity.kept.settled ||
+           trib_engine_is_aggregator(&plan->comm->engine));
     if (plan->identity.of_calls)
         run->step = (uint32_t)plan->identity.start - 1; /* trib_run_start adds 1 */
     trib_frame_stamp(&run->frame, run->step + 1, (uint32_t)plan->identity.kept.key);

@@ -286,7 +286,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              plan->is_exempt ? EXEMPT : "", plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
              r->n_chunks, r->piece * size,
-             plan->run.ahead ? plan->comm->cfg.encode_threads : 0,
+             plan->run.encode_ahead ? plan->comm->cfg.encode_threads : 0,
              !r->zero_copy ? "through slots"
              : plan->codec ? "peers read sums in the memory of the aggregators"
                            : "peers read and write trib_alloc memory in place",

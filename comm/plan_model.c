@@ -51,7 +51,7 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan)
     assert(plan->codec && !r->model);
     if (!(trib_codec_info(plan->codec)->flags & TRIB_CODEC_MODEL) ||
         r->op.coll != TRIB_ALLREDUCE || r->total == 0 ||
-        trib_engine_serves(&comm->engine))
+        trib_engine_is_aggregator(&comm->engine))
         return TRIB_OK;
     trib_status_t st = trib_model_create(plan->codec, &opts, &err, &r->model);
     if (st != TRIB_OK)
@@ -90,8 +90,8 @@ void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv)
     plan->starts++;
     if (plan->codec)
         trib_plan_stamp(plan);
-    if (run->keep)
-        trib_keep_model(run);
+    if (run->undo_log)
+        trib_undo_save_model(run);
     run->exchanged = NULL;
     if (plan->exchange &&
         trib_model_exchange(run->desc.model, run->step + 1, plan->exchanged)) {

@@ -106,7 +106,7 @@ static bool own_busy(const struct trib_plan *plan)
 
 static const void *own_input(const struct trib_plan *plan)
 {
-    return own_busy(plan) ? plan->run.own : NULL;
+    return own_busy(plan) ? plan->run.input : NULL;
 }
 
 static struct trib_plan *own_computing(struct trib_plan *plan)

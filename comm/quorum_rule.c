@@ -100,7 +100,7 @@ trib_status_t trib_plan_quorum_feedback(struct trib_plan *plan)
 {
     struct trib_feedback_rule *rule = &plan->run.desc.feedback;
 
-    if (!plan->has_quorum || trib_engine_serves(&plan->comm->engine))
+    if (!plan->has_quorum || trib_engine_is_aggregator(&plan->comm->engine))
         return TRIB_OK;
     assert(!plan->plain || plan->codec);
     if (plan->plain)

@@ -46,7 +46,7 @@ struct trib_slot_budget trib_slot_budget_fit(struct trib_slot_budget asked, size
 
 bool trib_slot_budget_is_ample(struct trib_slot_budget w, size_t room, int size)
 {
-    size_t edge = trib_edge_bytes(w.window, w.chunk, false);
+    size_t edge = trib_link_bytes(w.window, w.chunk, false);
 
     assert(size > 0);
     return trib_arena_heads(size) + edge * (size_t)(size - 1) <= room / 2;

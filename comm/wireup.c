@@ -341,7 +341,7 @@ static trib_status_t fit_slot_budget(struct trib_comm *comm,
     for (int r = 0; r < e->size; r++)
         comm->chunk_given |= all[r].chunk_given != 0;
     cfg->chunk = usual_chunk(comm, all, near, least);
-    e->arena.per_edge = trib_slot_budget_is_ample(
+    e->arena.per_link = trib_slot_budget_is_ample(
         (struct trib_slot_budget){(uint32_t)cfg->window, cfg->chunk}, least, e->size);
     if (e->size == 1 || least == SIZE_MAX)
         return TRIB_OK;
@@ -386,7 +386,7 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
     out->oversubscribed = e->oversubscribed;
     /* Memory that all ranks map costs nothing until it is touched. */
     if (out->transport & TRIB_CAP_MAPS)
-        e->arena.per_edge = false;
+        e->arena.per_link = false;
     /* The arena must lie where the transports in use reach it, so it is opened only
      * now. */
     if (st == TRIB_OK)

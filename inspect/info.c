@@ -161,7 +161,7 @@ static void list_edge(const struct sink *s, const struct trib_config *cfg, bool 
 
     if (cfg)
         snprintf(value, sizeof(value), "%zu",
-                 trib_edge_bytes((uint32_t)cfg->window, cfg->chunk, mapped) / 1024);
+                 trib_link_bytes((uint32_t)cfg->window, cfg->chunk, mapped) / 1024);
     give_item(s,
               (trib_item_t){
                   .name = name,

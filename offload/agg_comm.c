@@ -224,7 +224,7 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
     struct trib_error err = {0};
     trib_status_t st = TRIB_OK;
 
-    if (trib_engine_serves(&comm->engine)) {
+    if (trib_engine_is_aggregator(&comm->engine)) {
         *number_out = c->announced;
         return charge(plan);
     }
@@ -252,7 +252,7 @@ static void free_plan(struct trib_plan *plan)
     struct trib_error err = {0};
     char text[32];
 
-    if (trib_engine_serves(&plan->comm->engine)) {
+    if (trib_engine_is_aggregator(&plan->comm->engine)) {
         trib_quota_give_mt(c->quota, plan->charged);
         return;
     }
@@ -477,7 +477,7 @@ static void destroy_dropped(struct trib_agg_comm *c)
 /* Progress ------------------------------------------------------------------------- */
 
 /* The first frame of the next operation, from any peer; NULL: none has come. */
-static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out)
+static const struct trib_entry *first_frame(struct trib_comm *comm, int *peer_out)
 {
     struct trib_engine *e = &comm->engine;
 
@@ -486,7 +486,7 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
         struct trib_link *l = &e->links[p];
         if (p == e->rank || !l->opened || l->lost || l->recv[TRIB_LANE_UP].skip)
             continue;
-        const struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
+        const struct trib_entry *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
         if (!cell)
             continue;
         *peer_out = p;
@@ -498,9 +498,9 @@ static const struct trib_cell *first_frame(struct trib_comm *comm, int *peer_out
 /* A peer of the program that left while nothing was under way; -1: none. */
 static int left_peer(const struct trib_engine *e, const struct trib_program *p)
 {
-    for (uint32_t i = 0; i < p->n_edges; i++)
-        if (e->links[p->edges[i].peer].lost)
-            return p->edges[i].peer;
+    for (uint32_t i = 0; i < p->n_neighbors; i++)
+        if (e->links[p->neighbors[i].peer].lost)
+            return p->neighbors[i].peer;
     return -1;
 }
 
@@ -509,7 +509,7 @@ static bool start_next(struct trib_comm *comm)
     struct trib_engine *e = &comm->engine;
     struct trib_agg_comm *c = trib_agg_comm_of(comm);
     int peer;
-    const struct trib_cell *cell = first_frame(comm, &peer);
+    const struct trib_entry *cell = first_frame(comm, &peer);
 
     if (!cell)
         return false;
@@ -546,7 +546,7 @@ bool trib_agg_comm_step(struct trib_comm *comm)
     struct trib_engine *e = &comm->engine;
     bool moved = trib_engine_progress(e);
 
-    assert(trib_engine_serves(e));
+    assert(trib_engine_is_aggregator(e));
     if (!e->failed && !e->head) {
         destroy_dropped(trib_agg_comm_of(comm));
         moved |= start_next(comm);

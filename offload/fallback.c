@@ -48,7 +48,7 @@ static void forget(struct trib_offload *o)
     free(o);
     comm->offload = NULL;
     comm->hooks = NULL;
-    comm->engine.aside = NULL;
+    comm->engine.idle_hook = NULL;
 }
 
 void trib_offload_drop(struct trib_comm *comm)
@@ -111,7 +111,7 @@ static trib_status_t move_to_fallback(struct trib_offload *o, uint64_t done)
         trib_start_log_pop(o, TRIB_OK);
     for (struct trib_offload_plan *p = o->oldest; p; p = p->newer)
         if (p->inner->run.step != p->step_before)
-            trib_keep_restore(&p->inner->run);
+            trib_undo_rollback(&p->inner->run);
     o->committed = done;
     trib_offload_quorum_forget(o, true);
     for (struct trib_offload_plan *p = o->plans; p && st == TRIB_OK; p = p->next)

@@ -408,7 +408,7 @@ trib_status_t trib_offload_attach(struct trib_comm *comm)
     o->poll_every = 1;
     comm->offload = o;
     comm->hooks = &trib_offload_hooks;
-    comm->engine.aside = poll_from_parent;
-    comm->engine.aside_arg = o;
+    comm->engine.idle_hook = poll_from_parent;
+    comm->engine.idle_hook_arg = o;
     return TRIB_OK;
 }

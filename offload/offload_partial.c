@@ -220,8 +220,8 @@ void trib_offload_quorum_fence(struct trib_offload_plan *p)
     trib_status_t st = o->commit_comm->engine.failed;
 
     assert(p->commit && p->inner->comm == o->agg_comm);
-    o->commit_comm->engine.aside = drive_agg_comm;
-    o->commit_comm->engine.aside_arg = o;
+    o->commit_comm->engine.idle_hook = drive_agg_comm;
+    o->commit_comm->engine.idle_hook_arg = o;
     if (st == TRIB_OK)
         st = trib_plan_wait(p->commit);
     if (trib_offload_lost(o))

@@ -66,9 +66,9 @@ void trib_offload_plan_wait(struct trib_offload_plan *p)
     struct trib_offload *o = p->offload;
 
     assert(p->inner);
-    if (o->agg_comm && !o->agg_comm->engine.aside) {
-        o->agg_comm->engine.aside_arg = o;
-        o->agg_comm->engine.aside = look_at_ranks;
+    if (o->agg_comm && !o->agg_comm->engine.idle_hook) {
+        o->agg_comm->engine.idle_hook_arg = o;
+        o->agg_comm->engine.idle_hook = look_at_ranks;
     }
     if (!p->pending_result && !trib_offload_lost(o))
         (void)trib_plan_wait(last_of(p));

@@ -21,8 +21,8 @@ static uint16_t edge_to(struct lowering *w, uint32_t peer)
     struct trib_program *p = w->out;
 
     if (w->edge_of[peer] < 0) {
-        w->edge_of[peer] = (int32_t)p->n_edges;
-        p->edges[p->n_edges++].peer = (int)peer;
+        w->edge_of[peer] = (int32_t)p->n_neighbors;
+        p->neighbors[p->n_neighbors++].peer = (int)peer;
     }
     return (uint16_t)w->edge_of[peer];
 }
@@ -40,7 +40,7 @@ static struct trib_task *add_task(struct lowering *w, uint32_t i,
     t->dep = s->dep == TRIB_STEP_NO_DEP ? TRIB_STEP_NO_DEP : w->task_of[s->dep];
     t->flags = s->flags & (TRIB_STEP_FINAL | TRIB_STEP_FORWARD | TRIB_STEP_STABLE);
     if (!w->has_value[s->chunk])
-        t->flags |= w->serves ? TRIB_TASK_EMPTY : TRIB_TASK_OWN;
+        t->flags |= w->serves ? TRIB_TASK_EMPTY : TRIB_TASK_INPUT;
     w->task_of[i] = p->n_tasks++;
     return t;
 }
@@ -49,14 +49,14 @@ static void add_member(struct lowering *w, struct trib_task *t, uint32_t i)
 {
     const struct trib_step *s = &w->schedule->steps[i];
     struct trib_program *p = w->out;
-    uint16_t edge = edge_to(w, s->peer);
+    uint16_t neighbor = edge_to(w, s->peer);
 
-    p->members[p->n_members++] = (struct trib_member){
-        .edge = edge,
+    p->contribs[p->n_contribs++] = (struct trib_contrib){
+        .neighbor = neighbor,
         .lane = (uint8_t)s->lane,
-        .ordinal = p->edges[edge].recvs[s->lane]++,
+        .ordinal = p->neighbors[neighbor].recvs[s->lane]++,
     };
-    t->n_members++;
+    t->n_contribs++;
     w->task_of[i] = (uint32_t)(t - p->tasks);
 }
 
@@ -67,13 +67,13 @@ static uint32_t lower_reduce(struct lowering *w, uint32_t i)
     uint32_t n = w->schedule->n_steps, chunk = steps[i].chunk;
     struct trib_task *t = add_task(w, i, TRIB_TASK_REDUCE);
 
-    t->member = w->out->n_members;
+    t->contrib = w->out->n_contribs;
     add_member(w, t, i);
     while (i + 1 < n && steps[i + 1].op == TRIB_STEP_RECV_REDUCE &&
            steps[i + 1].chunk == chunk && steps[i + 1].dep == i)
         add_member(w, t, ++i);
     if (w->own_sent[chunk])
-        t->flags |= TRIB_TASK_OWN_SENT;
+        t->flags |= TRIB_TASK_INPUT_SENT;
     w->has_value[chunk] = true;
     return i;
 }
@@ -86,17 +86,17 @@ static uint32_t lower_step(struct lowering *w, uint32_t i)
     switch (s->op) {
     case TRIB_STEP_SEND:
         t = add_task(w, i, TRIB_TASK_SEND);
-        t->edge = edge_to(w, s->peer);
-        t->ordinal = w->out->edges[t->edge].sends[t->lane]++;
-        if ((t->flags & TRIB_TASK_OWN) && !(t->flags & TRIB_TASK_FINAL))
+        t->neighbor = edge_to(w, s->peer);
+        t->ordinal = w->out->neighbors[t->neighbor].sends[t->lane]++;
+        if ((t->flags & TRIB_TASK_INPUT) && !(t->flags & TRIB_TASK_FINAL))
             w->own_sent[s->chunk] = true;
         return i;
     case TRIB_STEP_RECV_REDUCE:
         return lower_reduce(w, i);
     case TRIB_STEP_RECV_COPY:
         t = add_task(w, i, TRIB_TASK_COPY_IN);
-        t->edge = edge_to(w, s->peer);
-        t->ordinal = w->out->edges[t->edge].recvs[t->lane]++;
+        t->neighbor = edge_to(w, s->peer);
+        t->ordinal = w->out->neighbors[t->neighbor].recvs[t->lane]++;
         w->has_value[s->chunk] = true;
         return i;
     case TRIB_STEP_SCALE:
@@ -167,14 +167,14 @@ trib_status_t trib_program_create(const struct trib_schedule *schedule,
     out->tasks = calloc(n, sizeof(*out->tasks));
     out->first = calloc(schedule->n_chunks, sizeof(*out->first));
     out->next = calloc(n, sizeof(*out->next));
-    out->members = calloc(n, sizeof(*out->members));
-    out->edges = calloc((size_t)size, sizeof(*out->edges));
+    out->contribs = calloc(n, sizeof(*out->contribs));
+    out->neighbors = calloc((size_t)size, sizeof(*out->neighbors));
     w.task_of = calloc(n, sizeof(*w.task_of));
     w.has_value = calloc(schedule->n_chunks, sizeof(*w.has_value));
     w.own_sent = calloc(schedule->n_chunks, sizeof(*w.own_sent));
     w.edge_of = calloc((size_t)size, sizeof(*w.edge_of));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (out->tasks && out->first && out->next && out->members && out->edges &&
+    if (out->tasks && out->first && out->next && out->contribs && out->neighbors &&
         w.task_of && w.has_value && w.own_sent && w.edge_of) {
         for (int p = 0; p < size; p++)
             w.edge_of[p] = -1;
@@ -198,7 +198,7 @@ void trib_program_free(struct trib_program *p)
     free(p->tasks);
     free(p->first);
     free(p->next);
-    free(p->members);
-    free(p->edges);
+    free(p->contribs);
+    free(p->neighbors);
     memset(p, 0, sizeof(*p));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A schedule, lowered to what the engine runs: tasks, and the edges that they use.
+ * A schedule, lowered to what the engine runs: tasks, and the neighbors that they use.
  *
  * Lowering joins a run of RECV_REDUCE (and the SCALE behind it) to one k-ary task,
  * finds out whether a SEND takes the own contribution or the value that was made of it,
@@ -16,25 +16,26 @@
 #include "schedule/schedule.h"
 
 enum trib_task_kind {
-    TRIB_TASK_SEND,    /* waits for: dep, a credit, its turn on the lane */
-    TRIB_TASK_REDUCE,  /* waits for: dep, the frames of all its members */
+    TRIB_TASK_SEND, /* waits for: dep, a credit, its turn on the lane */
+    TRIB_TASK_REDUCE, /* waits for: dep, the frames of all its contributions */
     TRIB_TASK_COPY_IN, /* waits for: dep, its frame */
-    TRIB_TASK_COPY,    /* waits for: dep, the own contribution */
+    TRIB_TASK_COPY, /* waits for: dep, the own contribution */
 };
 
 enum {
     TRIB_TASK_FINAL = 1,
     TRIB_TASK_FORWARD = 2,
     TRIB_TASK_STABLE = 4,
-    TRIB_TASK_OWN = 8,        /* takes the own contribution, not a value made before */
-    TRIB_TASK_MEAN = 16,      /* REDUCE: divide by the number of ranks */
-    TRIB_TASK_FINISH = 32,    /* REDUCE: makes the finished result of its chunk */
-    TRIB_TASK_RELAYED = 64,   /* COPY_IN: its bytes are sent on by FORWARDs */
-    TRIB_TASK_STORED = 256,   /* SEND: its code word comes from the chunk's store */
-    TRIB_TASK_EMPTY = 512,    /* REDUCE: of a service; there is no value before its
-                               * members' */
-    TRIB_TASK_OWN_SENT = 128, /* REDUCE: the own contribution goes to others as well, so
-                               * it counts here as they decode it */
+    TRIB_TASK_INPUT = 8, /* takes the own contribution, not a value made
+                          * before */
+    TRIB_TASK_MEAN = 16, /* REDUCE: divide by the number of ranks */
+    TRIB_TASK_FINISH = 32, /* REDUCE: makes the finished result of its chunk */
+    TRIB_TASK_RELAYED = 64, /* COPY_IN: its bytes are sent on by FORWARDs */
+    TRIB_TASK_STORED = 256, /* SEND: its code word comes from the chunk's store */
+    TRIB_TASK_EMPTY = 512, /* REDUCE: of a service; there is no value before its
+                            * contributions' */
+    TRIB_TASK_INPUT_SENT = 128, /* REDUCE: the own contribution goes to others as well,
+                                 * so it counts here as they decode it */
 };
 
 struct trib_task {
@@ -42,9 +43,9 @@ struct trib_task {
     uint8_t lane : 1;
     uint8_t divided : 7; /* REDUCE: its value, as frames say it: see narrow.h */
     uint16_t flags;
-    uint16_t edge;      /* SEND, COPY_IN: index into edges */
-    uint16_t n_members; /* REDUCE */
-    uint32_t member;    /* REDUCE: index of the first; SEND: see service_sum.c */
+    uint16_t neighbor; /* SEND, COPY_IN: index into neighbors */
+    uint16_t n_contribs; /* REDUCE */
+    uint32_t contrib; /* REDUCE: index of the first; SEND: see service_sum.c */
     uint32_t chunk;
     uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
@@ -56,8 +57,8 @@ struct trib_task {
 };
 
 /* One contribution of a k-ary task, in the order of ranks. */
-struct trib_member {
-    uint16_t edge;
+struct trib_contrib {
+    uint16_t neighbor;
     uint8_t lane;
     uint32_t ordinal;
 };
@@ -75,7 +76,7 @@ struct trib_view {
 };
 
 /* A peer that this rank exchanges frames with. */
-struct trib_edge {
+struct trib_neighbor {
     int peer;
     uint32_t sends[TRIB_LANES]; /* frames of one round */
     uint32_t recvs[TRIB_LANES];
@@ -85,9 +86,9 @@ struct trib_edge {
     /* State of the running operation. */
     uint32_t send_base[TRIB_LANES]; /* position of its first round's first frame */
     uint32_t recv_base[TRIB_LANES];
-    bool open_out; /* an OPEN frame is still to be sent */
-    bool open_in;  /* an OPEN frame is still to come */
-    /* Position behind the last REF frame: its credit ends the operation. */
+    bool advert_out; /* an ADVERT frame is still to be sent */
+    bool advert_in; /* an ADVERT frame is still to come */
+    /* Position behind the last GET frame: its credit ends the operation. */
     uint32_t ref_end[TRIB_LANES];
     struct trib_view peer_send;
     struct trib_view peer_recv;
@@ -96,26 +97,26 @@ struct trib_edge {
 struct trib_program {
     uint32_t n_chunks;
     uint32_t n_tasks;
-    uint32_t n_members;
-    uint32_t n_edges;
+    uint32_t n_contribs;
+    uint32_t n_neighbors;
     uint32_t share_rounds; /* rounds that begin with an agreement, from 0 on; or 0 */
     struct trib_task *tasks;
     uint32_t *first; /* [n_chunks] the first task of a chunk, or TRIB_STEP_NO_DEP */
     uint32_t *next; /* [n_tasks] the next task of the same chunk, or TRIB_STEP_NO_DEP */
-    struct trib_member *members;
-    struct trib_edge *edges;
+    struct trib_contrib *contribs;
+    struct trib_neighbor *neighbors;
 };
 
 /**
- * trib_turn - the number of frames of an operation that a lane carries before one.
+ * trib_frame_seq - the number of frames of an operation that a lane carries before one.
  *
  * all      frames of a round
  * share    frames of the agreement among them: the last round has none of them, and if
  *          there are any, the first round has no others
  */
-static inline uint32_t trib_turn(uint32_t all, uint32_t share,
-                                 const struct trib_program *p, uint32_t round,
-                                 uint32_t ordinal)
+static inline uint32_t trib_frame_seq(uint32_t all, uint32_t share,
+                                      const struct trib_program *p, uint32_t round,
+                                      uint32_t ordinal)
 {
     uint32_t turn = round * all + ordinal;
 
@@ -126,15 +127,16 @@ static inline uint32_t trib_turn(uint32_t all, uint32_t share,
     return turn;
 }
 
-/** trib_send_turn - the position of a SEND's frame of a round on its lane. */
-static inline uint32_t trib_send_turn(const struct trib_program *p,
-                                      const struct trib_task *send, uint32_t round)
+/** trib_send_seq - the position of a SEND's frame of a round on its lane. */
+static inline uint32_t trib_send_seq(const struct trib_program *p,
+                                     const struct trib_task *send, uint32_t round)
 {
-    const struct trib_edge *edge = &p->edges[send->edge];
+    const struct trib_neighbor *neighbor = &p->neighbors[send->neighbor];
     int lane = send->lane;
 
-    return edge->send_base[lane] + trib_turn(edge->sends[lane], edge->share_sends[lane],
-                                             p, round, send->ordinal);
+    return neighbor->send_base[lane] + trib_frame_seq(neighbor->sends[lane],
+                                                      neighbor->share_sends[lane], p,
+                                                      round, send->ordinal);
 }
 
 /**

@@ -264,9 +264,9 @@ static uint32_t slots_of(const struct trib_engine *e, const struct trib_link *l,
     }
     for (uint32_t i = 0; i < most; i++) {
         const uint32_t position = r->next + i;
-        const struct trib_cell *c =
-            (const struct trib_cell *)(r->slots +
-                                       trib_slot_off(l, &e->arena, position));
+        const struct trib_entry *c =
+            (const struct trib_entry *)(r->slots +
+                                        trib_slot_off(l, &e->arena, position));
         n += atomic_load_explicit(&c->position, memory_order_relaxed) == position + 1;
     }
     return n;

@@ -9,9 +9,9 @@
  * stand next to each other in the list, and no SEND that they match depends on one of
  * them. So the first step that is not done can always run.
  * A service whose results are read in place waits, before it makes one, until that of W
- * rounds before was read: its RECV_COPYs are before it, and a REF's credit is given at
- * once. A user who feeds a vector piecewise only delays own contributions, which depend
- * on nothing; chunks are taken in the same order of rounds on all ranks.
+ * rounds before was read: its RECV_COPYs are before it, and the credit of a GET is
+ * given at once. A user that feeds a vector piecewise only delays own contributions,
+ * which depend on nothing; chunks are taken in the same order of rounds on all ranks.
  */
 #include "pipeline/engine/engine.h"
 
@@ -92,18 +92,19 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     }
     if (!run->payload[0]->begin(e, run))
         return;
-    for (uint32_t i = 0; i < p->n_edges; i++) {
-        struct trib_edge *edge = &p->edges[i];
-        struct trib_link *l = &e->links[edge->peer];
-        edge->open_out = edge->open_in =
+    for (uint32_t i = 0; i < p->n_neighbors; i++) {
+        struct trib_neighbor *neighbor = &p->neighbors[i];
+        struct trib_link *l = &e->links[neighbor->peer];
+        neighbor->advert_out = neighbor->advert_in =
             run->desc.zero_copy && (l->mapped || run->desc.place);
-        edge->peer_send = edge->peer_recv = (struct trib_view){.base = NULL};
+        neighbor->peer_send = neighbor->peer_recv = (struct trib_view){.base = NULL};
         for (int lane = 0; lane < TRIB_LANES; lane++) {
-            uint32_t open = lane == TRIB_LANE_UP && edge->open_out;
+            uint32_t advert = lane == TRIB_LANE_UP && neighbor->advert_out;
             uint32_t out = lane == TRIB_LANE_DOWN ? l->out_frames : 0;
-            edge->send_base[lane] = l->send[lane].next + open + out;
-            edge->recv_base[lane] = l->recv[lane].next + open + l->recv[lane].skip;
-            edge->ref_end[lane] = l->send[lane].released;
+            neighbor->send_base[lane] = l->send[lane].next + advert + out;
+            neighbor->recv_base[lane] =
+                l->recv[lane].next + advert + l->recv[lane].skip;
+            neighbor->ref_end[lane] = l->send[lane].released;
         }
     }
     if (run->desc.zero_copy)
@@ -170,11 +171,11 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
 }
 
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
-                           const struct trib_cell *cell, uint32_t chunk)
+                           const struct trib_entry *entry, uint32_t chunk)
 {
-    if (trib_frame_same(&run->frame, &cell->frame) && cell->frame.chunk == chunk)
+    if (trib_frame_same(&run->frame, &entry->frame) && entry->frame.chunk == chunk)
         return false;
-    trib_engine_misfit(e, &cell->frame, peer);
+    trib_engine_misfit(e, &entry->frame, peer);
     return true;
 }
 
@@ -193,78 +194,78 @@ static void count_received(struct trib_engine *e, struct trib_run *run,
     e->stats.received_bytes += sizeof(*f) + f->bytes;
 }
 
-static bool send_open(struct trib_engine *e, struct trib_run *run,
-                      struct trib_edge *edge)
+static bool send_advert(struct trib_engine *e, struct trib_run *run,
+                        struct trib_neighbor *neighbor)
 {
-    struct trib_link *l = &e->links[edge->peer];
-    const struct trib_open *open = l->mapped ? &run->open : &run->open_far;
-    size_t bytes = trib_open_bytes(open);
+    struct trib_link *l = &e->links[neighbor->peer];
+    const struct trib_advert *advert = l->mapped ? &run->advert : &run->advert_far;
+    size_t bytes = trib_advert_bytes(advert);
 
     if (!trib_link_can_send(l, TRIB_LANE_UP, bytes))
         return false;
-    struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_UP);
-    cell->frame = run->frame;
-    cell->frame.kind = TRIB_FRAME_OPEN;
-    cell->frame.bytes = (uint32_t)bytes;
-    trib_open_write(open, trib_link_to_send(l, &e->arena, TRIB_LANE_UP, bytes));
+    struct trib_entry *entry = trib_link_entry(l, &e->arena, TRIB_LANE_UP);
+    entry->frame = run->frame;
+    entry->frame.kind = TRIB_FRAME_ADVERT;
+    entry->frame.bytes = (uint32_t)bytes;
+    trib_advert_write(advert, trib_link_to_send(l, &e->arena, TRIB_LANE_UP, bytes));
     if (run->desc.check.sum)
         trib_checksum_set_slot(e, l, TRIB_LANE_UP);
     if (trib_link_publish(l, &e->arena, TRIB_LANE_UP) != TRIB_OK)
         return false;
-    count_sent(e, run, &cell->frame);
-    edge->open_out = false;
+    count_sent(e, run, &entry->frame);
+    neighbor->advert_out = false;
     return true;
 }
 
-static bool take_open(struct trib_engine *e, struct trib_run *run,
-                      struct trib_edge *edge)
+static bool take_advert(struct trib_engine *e, struct trib_run *run,
+                        struct trib_neighbor *neighbor)
 {
-    struct trib_link *l = &e->links[edge->peer];
-    struct trib_cell *cell = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
+    struct trib_link *l = &e->links[neighbor->peer];
+    struct trib_entry *entry = trib_link_peek(l, &e->arena, TRIB_LANE_UP);
 
-    if (!cell || l->recv[TRIB_LANE_UP].skip ||
-        frame_is_wrong(e, run, edge->peer, cell, 0) ||
+    if (!entry || l->recv[TRIB_LANE_UP].skip ||
+        frame_is_wrong(e, run, neighbor->peer, entry, 0) ||
         (run->desc.check.sum && trib_checksum_wrong_slot(e, l, TRIB_LANE_UP)))
         return false;
-    size_t bytes = cell->frame.bytes;
-    struct trib_open open;
-    if (cell->frame.kind != TRIB_FRAME_OPEN || bytes > TRIB_OPEN_MAX ||
-        !trib_open_read(trib_link_received(l, &e->arena, TRIB_LANE_UP, cell), bytes,
-                        &open)) {
-        trib_engine_protocol(e, edge->peer, "no OPEN frame first");
+    size_t bytes = entry->frame.bytes;
+    struct trib_advert advert;
+    if (entry->frame.kind != TRIB_FRAME_ADVERT || bytes > TRIB_ADVERT_MAX ||
+        !trib_advert_read(trib_link_received(l, &e->arena, TRIB_LANE_UP, entry), bytes,
+                          &advert)) {
+        trib_engine_protocol(e, neighbor->peer, "no ADVERT frame first");
         return false;
     }
-    struct trib_view send = trib_engine_view(e, l, &open.send), recv = {.base = NULL};
+    struct trib_view send = trib_engine_view(e, l, &advert.send), recv = {.base = NULL};
     if (!e->failed)
-        recv = trib_engine_view(e, l, &open.recv);
+        recv = trib_engine_view(e, l, &advert.recv);
     if (e->failed)
         return false;
-    edge->peer_send = send;
-    edge->peer_recv = recv;
-    count_received(e, run, &cell->frame);
+    neighbor->peer_send = send;
+    neighbor->peer_recv = recv;
+    count_received(e, run, &entry->frame);
     trib_link_release(l, &e->arena, TRIB_LANE_UP);
-    edge->open_in = false;
+    neighbor->advert_in = false;
     return true;
 }
 
 /* Memory that the transport cannot reach will not be within its reach later: for want
  * of locked memory, say. The own goes through slots from now on; the peer's is an
  * error. */
-static void carry_failed(struct trib_engine *e, struct trib_run *run,
+static void zcopy_failed(struct trib_engine *e, struct trib_run *run,
                          struct trib_task *t, const struct trib_chunk *c,
                          trib_status_t st)
 {
-    int peer = run->program.edges[t->edge].peer;
-    const struct trib_carry *carry = &e->links[peer].carry[t->lane];
+    int peer = run->program.neighbors[t->neighbor].peer;
+    const struct trib_zcopy *zcopy = &e->links[peer].zcopy[t->lane];
     char why[sizeof(e->err->text)];
 
-    if (st == TRIB_ERR_NO_RESOURCE || st == TRIB_ERR_PEER_LOST || !carry->len)
+    if (st == TRIB_ERR_NO_RESOURCE || st == TRIB_ERR_PEER_LOST || !zcopy->len)
         return;
-    if (carry->from) {
-        assert(trib_payload_of(run, t)->copy_carry);
-        trib_memory_copy(&e->memories, carry->from);
+    if (zcopy->from) {
+        assert(trib_payload_of(run, t)->zcopy_to_slot);
+        trib_memory_copy(&e->memories, zcopy->from);
         trib_error_clear(e->err);
-        trib_payload_of(run, t)->copy_carry(e, run, t, c);
+        trib_payload_of(run, t)->zcopy_to_slot(e, run, t, c);
         return;
     }
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
@@ -273,10 +274,11 @@ static void carry_failed(struct trib_engine *e, struct trib_run *run,
 
 static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
-    struct trib_edge *edge = &run->program.edges[t->edge];
-    struct trib_link *l = &e->links[edge->peer];
-    uint32_t turn = trib_send_turn(&run->program, t, t->done);
-    bool unopened = edge->open_out || (edge->open_in && (t->flags & TRIB_TASK_FINAL));
+    struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    struct trib_link *l = &e->links[neighbor->peer];
+    uint32_t turn = trib_send_seq(&run->program, t, t->done);
+    bool unopened =
+        neighbor->advert_out || (neighbor->advert_in && (t->flags & TRIB_TASK_FINAL));
 
     if (l->send[t->lane].next != turn || unopened)
         return false;
@@ -285,21 +287,21 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     if (!trib_link_can_send(l, t->lane, ops->room(e, run, t, &c)) ||
         !ops->ready(e, run, t, &c))
         return false;
-    struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
+    struct trib_entry *entry = trib_link_entry(l, &e->arena, t->lane);
     if (!l->send[t->lane].filled) {
-        ops->fill(e, run, t, &c, cell);
+        ops->fill(e, run, t, &c, entry);
         if (e->failed)
             return false;
         if (run->desc.check.sum)
             trib_checksum_set(e, run, t, &c);
     }
-    struct trib_frame f = cell->frame;
+    struct trib_frame f = entry->frame;
     trib_status_t st = trib_link_publish(l, &e->arena, t->lane);
     if (st != TRIB_OK) {
-        carry_failed(e, run, t, &c, st);
+        zcopy_failed(e, run, t, &c, st);
         return false;
     }
-    trib_trace_now(&e->trace, TRIB_TRACE_POST, edge->peer, f.chunk, f.bytes);
+    trib_trace_now(&e->trace, TRIB_TRACE_POST, neighbor->peer, f.chunk, f.bytes);
     count_sent(e, run, &f);
     return true;
 }
@@ -310,16 +312,16 @@ static bool members_due(struct trib_engine *e, struct trib_run *run,
 {
     if (run->quorum)
         return trib_quorum_due(e, run, t);
-    for (uint32_t i = 0; i < t->n_members; i++)
-        if (!trib_run_due(e, run, &run->program.members[t->member + i], t->done))
+    for (uint32_t i = 0; i < t->n_contribs; i++)
+        if (!trib_run_due(e, run, &run->program.contribs[t->contrib + i], t->done))
             return false;
     return true;
 }
 
 static void release_member(struct trib_engine *e, struct trib_run *run,
-                           const struct trib_member *m)
+                           const struct trib_contrib *m)
 {
-    const int peer = run->program.edges[m->edge].peer;
+    const int peer = run->program.neighbors[m->neighbor].peer;
     struct trib_link *l = &e->links[peer];
 
     if (!trib_quorum_counts(run, peer)) {
@@ -335,14 +337,15 @@ static bool members_wrong(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *t, const struct trib_chunk *c)
 {
     const struct trib_program *p = &run->program;
-    const struct trib_member *m = &p->members[t->member];
+    const struct trib_contrib *m = &p->contribs[t->contrib];
 
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        int peer = p->edges[m[i].edge].peer;
-        struct trib_cell *cell = trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
+    for (uint32_t i = 0; i < t->n_contribs; i++) {
+        int peer = p->neighbors[m[i].neighbor].peer;
+        struct trib_entry *entry =
+            trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
         if (!trib_quorum_counts(run, peer))
             continue;
-        if (frame_is_wrong(e, run, peer, cell, c->index) ||
+        if (frame_is_wrong(e, run, peer, entry, c->index) ||
             (run->desc.check.sum && trib_checksum_wrong(e, run, t, &m[i], c)))
             return true;
     }
@@ -352,7 +355,7 @@ static bool members_wrong(struct trib_engine *e, struct trib_run *run,
 static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_task *t)
 {
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
-    const struct trib_member *m = &run->program.members[t->member];
+    const struct trib_contrib *m = &run->program.contribs[t->contrib];
 
     if (!members_due(e, run, t))
         return false;
@@ -363,11 +366,11 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     trib_status_t st = ops->reduce(e, run, t, &c);
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, run->program.edges[m->edge].peer,
+        trib_engine_protocol(e, run->program.neighbors[m->neighbor].peer,
                              "a contribution that is not valid");
         return false;
     }
-    for (uint32_t i = 0; i < t->n_members; i++)
+    for (uint32_t i = 0; i < t->n_contribs; i++)
         release_member(e, run, &m[i]);
     if (run->quorum)
         trib_quorum_closed(e, run, t, &c);
@@ -378,26 +381,26 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
                         struct trib_task *t)
 {
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
-    const struct trib_edge *edge = &run->program.edges[t->edge];
-    const struct trib_member from = {t->edge, t->lane, t->ordinal};
-    struct trib_cell *cell = trib_run_due(e, run, &from, t->done);
+    const struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    const struct trib_contrib from = {t->neighbor, t->lane, t->ordinal};
+    struct trib_entry *entry = trib_run_due(e, run, &from, t->done);
 
-    if (!cell)
+    if (!entry)
         return false;
     struct trib_chunk c = ops->chunk(run, t);
     if (!ops->ready(e, run, t, &c) ||
-        frame_is_wrong(e, run, edge->peer, cell, c.index) ||
+        frame_is_wrong(e, run, neighbor->peer, entry, c.index) ||
         (run->desc.check.sum && trib_checksum_wrong(e, run, t, &from, &c)))
         return false;
-    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, edge->peer, c.index, c.n);
-    trib_status_t st = ops->copy_in(e, run, t, &c, cell);
-    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, edge->peer, c.index, c.n);
+    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, neighbor->peer, c.index, c.n);
+    trib_status_t st = ops->copy_in(e, run, t, &c, entry);
+    trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, neighbor->peer, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, edge->peer, "a result that is not valid");
+        trib_engine_protocol(e, neighbor->peer, "a result that is not valid");
         return false;
     }
-    count_received(e, run, &cell->frame);
-    trib_link_release(&e->links[edge->peer], &e->arena, t->lane);
+    count_received(e, run, &entry->frame);
+    trib_link_release(&e->links[neighbor->peer], &e->arena, t->lane);
     return true;
 }
 
@@ -432,35 +435,35 @@ static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return false;
 }
 
-/* Not done before all OPENs are exchanged, which the next operation would find, peers
- * have read what REF frames named, and the transport what it writes out of. */
+/* Not done before all ADVERTs are exchanged, which the next operation would find, peers
+ * have read what GET frames named, and the transport what it writes out of. */
 static bool edges_pending(struct trib_engine *e, struct trib_run *run)
 {
-    for (uint32_t i = 0; i < run->program.n_edges; i++) {
-        struct trib_edge *edge = &run->program.edges[i];
-        struct trib_link *l = &e->links[edge->peer];
-        if (edge->open_out || edge->open_in || l->carrying)
+    for (uint32_t i = 0; i < run->program.n_neighbors; i++) {
+        struct trib_neighbor *neighbor = &run->program.neighbors[i];
+        struct trib_link *l = &e->links[neighbor->peer];
+        if (neighbor->advert_out || neighbor->advert_in || l->n_zcopies)
             return true;
         for (int lane = 0; run->desc.zero_copy && lane < TRIB_LANES; lane++) {
             uint32_t released =
                 atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
-            if ((int32_t)(released - edge->ref_end[lane]) < 0)
+            if ((int32_t)(released - neighbor->ref_end[lane]) < 0)
                 return true;
         }
     }
     return false;
 }
 
-static bool exchange_opens(struct trib_engine *e, struct trib_run *run)
+static bool exchange_adverts(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
 
-    for (uint32_t i = 0; !e->failed && i < run->program.n_edges; i++) {
-        struct trib_edge *edge = &run->program.edges[i];
-        if (edge->open_out)
-            moved |= send_open(e, run, edge);
-        if (edge->open_in)
-            moved |= take_open(e, run, edge);
+    for (uint32_t i = 0; !e->failed && i < run->program.n_neighbors; i++) {
+        struct trib_neighbor *neighbor = &run->program.neighbors[i];
+        if (neighbor->advert_out)
+            moved |= send_advert(e, run, neighbor);
+        if (neighbor->advert_in)
+            moved |= take_advert(e, run, neighbor);
     }
     return moved;
 }
@@ -472,7 +475,7 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
     bool moved = false;
 
     if (!e->failed)
-        trib_ahead_post(e, run);
+        trib_encode_ahead_post(e, run);
     for (uint32_t i = 0; !e->failed && i < run->program.n_tasks; i++) {
         struct trib_task *t = &run->program.tasks[i];
         if (trib_task_over(run, t) || !run_task(e, run, t))
@@ -496,16 +499,16 @@ static void slots_failed(struct trib_engine *e, int peer, trib_status_t st)
     trib_engine_unable(e, peer, st, why);
 }
 
-/* Slots of peers that have come to use their side of an edge. */
-static bool take_grants(struct trib_engine *e, const struct trib_run *run)
+/* Slots of peers that have come to use their side of an neighbor. */
+static bool take_adverts(struct trib_engine *e, const struct trib_run *run)
 {
     bool moved = false;
 
-    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
-        struct trib_link *l = &e->links[run->program.edges[i].peer];
+    for (uint32_t i = 0; i < run->program.n_neighbors && !e->failed; i++) {
+        struct trib_link *l = &e->links[run->program.neighbors[i].peer];
         if (l->slots)
             continue;
-        trib_status_t st = trib_link_take_grant(l, &e->arena);
+        trib_status_t st = trib_link_take_advert(l, &e->arena);
         if (st < 0)
             slots_failed(e, l->peer, st);
         moved |= st == TRIB_OK;
@@ -517,9 +520,9 @@ static bool take_grants(struct trib_engine *e, const struct trib_run *run)
  * ever. */
 static void pay_credits(struct trib_engine *e, const struct trib_run *run)
 {
-    for (uint32_t i = 0; i < run->program.n_edges && !e->failed; i++) {
-        struct trib_link *l = &e->links[run->program.edges[i].peer];
-        trib_status_t st = l->lost ? TRIB_OK : trib_link_grant(l, &e->arena);
+    for (uint32_t i = 0; i < run->program.n_neighbors && !e->failed; i++) {
+        struct trib_link *l = &e->links[run->program.neighbors[i].peer];
+        trib_status_t st = l->lost ? TRIB_OK : trib_link_advertise(l, &e->arena);
         if (st != TRIB_OK)
             slots_failed(e, l->peer, st);
         for (int lane = 0; lane < TRIB_LANES && !l->lost; lane++)
@@ -534,12 +537,12 @@ static bool advance(struct trib_engine *e, struct trib_run *run)
     bool moved = false;
 
     if (e->arena.awaited)
-        moved = take_grants(e, run);
+        moved = take_adverts(e, run);
     if (run->short_path)
         return (run->remaining && trib_short_pass(e, run)) || moved;
     if (run->desc.zero_copy)
-        moved |= exchange_opens(e, run);
-    while (sweep(e, run) || (!e->failed && trib_ahead_help(e, run))) {
+        moved |= exchange_adverts(e, run);
+    while (sweep(e, run) || (!e->failed && trib_encode_ahead_help(e, run))) {
         moved = true;
         if (!e->all_mapped)
             (void)trib_engine_events(e);
@@ -554,15 +557,15 @@ bool trib_engine_progress(struct trib_engine *e)
 
     if (!e->all_mapped)
         moved = trib_engine_events(e);
-    if (e->owing && !e->failed)
-        moved |= trib_quorum_pump(e);
+    if (e->has_backlog && !e->failed)
+        moved |= trib_quorum_progress(e);
     if (e->failed)
         return trib_engine_end(e) || moved;
     if (!run)
         return moved;
     moved |= advance(e, run);
-    if (e->owing && !e->failed)
-        moved |= trib_quorum_pump(e);
+    if (e->has_backlog && !e->failed)
+        moved |= trib_quorum_progress(e);
     if (!e->all_mapped && !e->failed)
         pay_credits(e, run);
     if (e->failed)

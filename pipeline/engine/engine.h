@@ -17,7 +17,7 @@
 /**
  * trib_engine_open - make the arena; peers[] is filled by the caller before a run.
  *
- * Sets up e from its cfg, log, err, kernels, transport, rank, size, arena.per_edge.
+ * Sets up e from its cfg, log, err, kernels, transport, rank, size, arena.per_link.
  */
 trib_status_t trib_engine_open(struct trib_engine *e);
 
@@ -34,7 +34,7 @@ void trib_engine_close(struct trib_engine *e);
 /**
  * trib_engine_connect - bring up the link to a peer; nothing happens when it is.
  *
- * Runs do it for their edges. One at the start, so that what is wrong shows there.
+ * Runs do it for their neighbors. One at the start, so that what is wrong shows there.
  * operation  who needs it, for the sentence
  * errors   those of connecting; the communicator has then failed
  */
@@ -45,7 +45,7 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
 trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 
 /**
- * trib_run_prepare - connect the edges of run->program and allocate what run->desc
+ * trib_run_prepare - connect the neighbors of run->program and allocate what run->desc
  * wants.
  *
  * run      zero but for desc, program and name

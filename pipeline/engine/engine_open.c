@@ -89,7 +89,7 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
     /* Only the arena's blocks of connected peers are touched. */
     if (!l->opened)
         st = trib_meminfo_check(
-            trib_edge_bytes(e->arena.window, e->arena.slot_bytes, true), e->err);
+            trib_link_bytes(e->arena.window, e->arena.slot_bytes, true), e->err);
     if (st == TRIB_OK)
         st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
     if (st == TRIB_OK)

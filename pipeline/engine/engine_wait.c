@@ -24,10 +24,11 @@ enum {
 
 static void tell_waiting(struct trib_engine *e)
 {
-    struct trib_notice n = {.kind = TRIB_NOTICE_WAITING, .frame = e->head->frame};
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING,
+                                .frame = e->head->frame};
 
-    for (uint32_t i = 0; i < e->head->program.n_edges; i++)
-        (void)trib_link_notify(&e->links[e->head->program.edges[i].peer], &e->arena,
+    for (uint32_t i = 0; i < e->head->program.n_neighbors; i++)
+        (void)trib_link_notify(&e->links[e->head->program.neighbors[i].peer], &e->arena,
                                &n);
 }
 
@@ -36,10 +37,10 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
 {
     const struct trib_program *p = &e->head->program;
 
-    for (uint32_t i = 0; i < p->n_edges; i++) {
-        if (p->edges[i].open_in) {
+    for (uint32_t i = 0; i < p->n_neighbors; i++) {
+        if (p->neighbors[i].advert_in) {
             *what_out = "its call";
-            return p->edges[i].peer;
+            return p->neighbors[i].peer;
         }
     }
     for (uint32_t i = 0; i < p->n_tasks; i++) {
@@ -47,24 +48,24 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
         if (trib_task_over(e->head, t))
             continue;
         if (t->kind == TRIB_TASK_COPY_IN || t->kind == TRIB_TASK_SEND) {
-            struct trib_link *l = &e->links[p->edges[t->edge].peer];
+            struct trib_link *l = &e->links[p->neighbors[t->neighbor].peer];
             bool full = !trib_link_can_send(l, t->lane, e->arena.slot_bytes);
             *what_out = t->kind == TRIB_TASK_SEND ? "room in its slots" : "a result";
             if (t->kind == TRIB_TASK_COPY_IN || full)
                 return l->peer;
         }
-        for (uint32_t k = 0; t->kind == TRIB_TASK_REDUCE && k < t->n_members; k++) {
-            const struct trib_member *m = &p->members[t->member + k];
-            int peer = p->edges[m->edge].peer;
+        for (uint32_t k = 0; t->kind == TRIB_TASK_REDUCE && k < t->n_contribs; k++) {
+            const struct trib_contrib *m = &p->contribs[t->contrib + k];
+            int peer = p->neighbors[m->neighbor].peer;
             *what_out = "a contribution";
             if (!trib_link_peek(&e->links[peer], &e->arena, m->lane))
                 return peer;
         }
     }
-    for (uint32_t i = 0; i < p->n_edges; i++) {
+    for (uint32_t i = 0; i < p->n_neighbors; i++) {
         *what_out = "the end of a write to the memory";
-        if (e->links[p->edges[i].peer].carrying)
-            return p->edges[i].peer;
+        if (e->links[p->neighbors[i].peer].n_zcopies)
+            return p->neighbors[i].peer;
     }
     *what_out = "elements that trib_plan_ready has not named";
     return -1;
@@ -147,8 +148,8 @@ static bool idle(struct trib_engine *e)
         return false;
     }
     if (e->yields++ % LOOK_EVERY == 0) {
-        if (e->aside)
-            e->aside(e->aside_arg);
+        if (e->idle_hook)
+            e->idle_hook(e->idle_hook_arg);
         if (trib_engine_look(e))
             return true;
     }

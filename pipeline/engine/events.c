@@ -14,8 +14,8 @@ enum {
     EVENTS = 16,
 };
 
-/* Has what an event tells of not been told before? By the cell's position: a frame that
- * came twice would else have the next one read before it is there. */
+/* Has what an event tells of not been told before? By the entry's position: a frame
+ * that came twice would else have the next one read before it is there. */
 static bool is_new(const struct trib_engine *e, const struct trib_event *event)
 {
     const struct trib_link *l = &e->links[event->peer];
@@ -26,8 +26,8 @@ static bool is_new(const struct trib_engine *e, const struct trib_event *event)
                                                      * looked at */
         return true;
     const struct trib_recv_lane *r = &l->recv[lane];
-    const struct trib_cell *c =
-        (const struct trib_cell *)(r->slots + trib_slot_off(l, &e->arena, r->arrived));
+    const struct trib_entry *c =
+        (const struct trib_entry *)(r->slots + trib_slot_off(l, &e->arena, r->arrived));
     return atomic_load_explicit(&c->position, memory_order_relaxed) == r->arrived + 1;
 }
 
@@ -71,7 +71,7 @@ static bool host_is_lost(const struct trib_engine *e, const char *host)
 }
 
 /* Those whose transport was full; true: it still is for some. */
-static bool tell_untold(struct trib_engine *e, const struct trib_notice *n)
+static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
 {
     bool untold = false;
 
@@ -88,10 +88,10 @@ static bool tell_untold(struct trib_engine *e, const struct trib_notice *n)
  * rank that is stopped would not answer. */
 static bool has_strangers(const struct trib_engine *e)
 {
-    return e->size == e->ranks || trib_engine_serves(e);
+    return e->size == e->ranks || trib_engine_is_aggregator(e);
 }
 
-static void tell_rest(struct trib_engine *e, const struct trib_notice *n)
+static void tell_rest(struct trib_engine *e, const struct trib_oob_notice *n)
 {
     uint64_t until = trib_deadline_ms(TELL_MS);
 
@@ -110,7 +110,7 @@ static void tell_rest(struct trib_engine *e, const struct trib_notice *n)
 
 void trib_engine_tell_failure(struct trib_engine *e)
 {
-    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = e->failed};
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED, .status = e->failed};
 
     assert(e->failed);
     snprintf(n.text, sizeof(n.text), "%.199s", e->failure.text);

@@ -35,7 +35,7 @@ void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes)
              run->moved ? "transfer" : "start");
 }
 
-void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_notice *n)
+void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_oob_notice *n)
 {
     struct trib_link *l = &e->links[peer];
 
@@ -44,7 +44,7 @@ void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_notice 
 
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text)
 {
-    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = status};
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED, .status = status};
 
     assert(status < TRIB_OK);
     if (e->failed)
@@ -112,7 +112,7 @@ void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
  * who is missing. */
 static bool may_leave(const struct trib_engine *e)
 {
-    if (trib_engine_serves(e) && !e->head)
+    if (trib_engine_is_aggregator(e) && !e->head)
         return true;
     return e->head && e->head->desc.op.leaving;
 }
@@ -128,19 +128,20 @@ static void take_waiting(struct trib_engine *e, uint32_t seq)
 
 static void take_notice(struct trib_engine *e, int peer)
 {
-    struct trib_notice n;
+    struct trib_oob_notice n;
     char text[400];
 
     if (!trib_link_notice(&e->links[peer], &e->arena, peer, &n))
         return;
     const trib_status_t failed = trib_status_of_peer(n.status);
-    if ((n.kind != TRIB_NOTICE_FAILED && n.kind != TRIB_NOTICE_WAITING) ||
-        (n.kind == TRIB_NOTICE_FAILED && (failed == TRIB_OK || failed != n.status))) {
+    if ((n.kind != TRIB_OOB_NOTICE_FAILED && n.kind != TRIB_OOB_NOTICE_WAITING) ||
+        (n.kind == TRIB_OOB_NOTICE_FAILED &&
+         (failed == TRIB_OK || failed != n.status))) {
         trib_engine_protocol(e, peer,
                              "a notice of a kind or status that there is none of");
         return;
     }
-    if (n.kind == TRIB_NOTICE_FAILED) {
+    if (n.kind == TRIB_OOB_NOTICE_FAILED) {
         trib_engine_mark(
             e, failed, n.text[0] ? n.text : "a peer has failed, and does not say why");
         return;

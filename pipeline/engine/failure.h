@@ -60,6 +60,6 @@ void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes)
 
 /** trib_engine_tell - a notice for one peer, if there is a link to it; no waiting. */
 void trib_engine_tell(struct trib_engine *e, int peer,
-                      const struct trib_notice *notice);
+                      const struct trib_oob_notice *notice);
 
 #endif

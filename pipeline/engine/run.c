@@ -8,19 +8,19 @@ static uint8_t *place(uint8_t *buffer, size_t at)
     return at ? buffer + at : buffer;
 }
 
-const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c)
+const uint8_t *trib_run_input(const struct trib_run *run, const struct trib_chunk *c)
 {
-    const size_t at = (c->first - run->own_first) * run->desc.element;
+    const size_t at = (c->first - run->input_first) * run->desc.element;
 
-    return at ? run->own + at : run->own;
+    return at ? run->input + at : run->input;
 }
 
-uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c)
+uint8_t *trib_run_acc(const struct trib_run *run, const struct trib_chunk *c)
 {
     size_t size = run->desc.element;
     bool in_recv = !run->no_result;
 
-    if (run->serves)
+    if (run->is_aggregator)
         return run->scratch_value +
                c->index % (run->value_rounds * run->desc.n_chunks) * run->value_bytes;
     if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
@@ -43,18 +43,18 @@ const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view 
     return view->base + view->lo + c->index % places * place;
 }
 
-struct trib_cell *trib_run_due(struct trib_engine *e, struct trib_run *run,
-                               const struct trib_member *m, uint32_t round)
+struct trib_entry *trib_run_due(struct trib_engine *e, struct trib_run *run,
+                                const struct trib_contrib *m, uint32_t round)
 {
     const struct trib_program *p = &run->program;
-    const struct trib_edge *edge = &p->edges[m->edge];
+    const struct trib_neighbor *neighbor = &p->neighbors[m->neighbor];
     const int lane = m->lane;
-    struct trib_link *l = &e->links[edge->peer];
-    uint32_t turn =
-        edge->recv_base[lane] +
-        trib_turn(edge->recvs[lane], edge->share_recvs[lane], p, round, m->ordinal);
+    struct trib_link *l = &e->links[neighbor->peer];
+    uint32_t turn = neighbor->recv_base[lane] +
+                    trib_frame_seq(neighbor->recvs[lane], neighbor->share_recvs[lane],
+                                   p, round, m->ordinal);
 
-    if (edge->open_in || l->recv[lane].skip || l->recv[lane].next != turn)
+    if (neighbor->advert_in || l->recv[lane].skip || l->recv[lane].next != turn)
         return NULL;
     return trib_link_peek(l, &e->arena, lane);
 }
@@ -63,8 +63,8 @@ struct trib_cell *trib_run_due(struct trib_engine *e, struct trib_run *run,
 static bool was_read(const struct trib_engine *e, const struct trib_run *run,
                      const struct trib_task *send, uint32_t round)
 {
-    const struct trib_link *l = &e->links[run->program.edges[send->edge].peer];
-    const uint32_t turn = trib_send_turn(&run->program, send, round);
+    const struct trib_link *l = &e->links[run->program.neighbors[send->neighbor].peer];
+    const uint32_t turn = trib_send_seq(&run->program, send, round);
 
     return !run->values_read || !l->mapped ||
            (int32_t)(atomic_load_explicit(&l->my_credits[send->lane],
@@ -99,11 +99,11 @@ void trib_run_bind(struct trib_engine *e, struct trib_run *run, const void *send
     size_t mine = (size_t)e->rank * d->count;
 
     run->recv = recv;
-    run->own = in_place ? recv : send;
-    run->own_first = d->op.coll == TRIB_ALLGATHER && !in_place ? mine : 0;
+    run->input = in_place ? recv : send;
+    run->input_first = d->op.coll == TRIB_ALLGATHER && !in_place ? mine : 0;
     run->recv_first = d->op.coll == TRIB_REDUCE_SCATTER ? mine : 0;
     run->no_result =
-        run->serves || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
+        run->is_aggregator || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
     if (d->op.coll == TRIB_REDUCE_SCATTER && in_place)
         run->recv += mine * d->element;
 }

@@ -45,7 +45,7 @@ struct trib_run_desc {
     uint32_t n_chunks;       /* of a round; the program has more, see payload_agree.h */
     uint32_t rounds;
     enum trib_cut cut;
-    bool zero_copy; /* exchange OPEN frames; read and place in peers' memory */
+    bool zero_copy; /* exchange ADVERT frames; read and place in peers' memory */
     bool place;     /* the same with peers that are reached by writes: place only */
     bool stream;    /* results are too large for the cache */
     bool stream_kept; /* what undo_log.h copies is too large for it, its copy
@@ -132,7 +132,7 @@ struct trib_quorum {
     uint32_t *bytes;     /* [n_results] */
     uint32_t *chunk;     /* [n_results] number of the chunk */
     size_t *elements;    /* [n_results] */
-    struct trib_out *out; /* [edges] */
+    struct trib_out *out; /* [neighbors] */
     /* of a rank */
     uint8_t *masks; /* [chunks * mask_bytes] of the newest start, by the chunk's
                      * number */
@@ -164,13 +164,13 @@ struct trib_run {
     struct trib_run *next;
 
     /* of the running operation */
-    const uint8_t *own; /* the own contribution to vector element own_first */
+    const uint8_t *input; /* the own contribution to vector element input_first */
     uint8_t *recv;      /* vector element recv_first */
-    size_t own_first;
+    size_t input_first;
     size_t recv_first;
     bool no_result; /* recv is not for this rank: values go to scratch_value */
-    bool serves;    /* it contributes nothing: values are in scratch_value, chunk by
-                     * chunk */
+    bool is_aggregator; /* it contributes nothing: values are in scratch_value, chunk
+                         * by chunk */
     bool values_read;      /* of a service: peers read them there, see struct
                             * trib_values */
     uint32_t value_rounds; /* of a service: so many rounds have places in
@@ -180,9 +180,9 @@ struct trib_run {
     uint32_t step;           /* number of starts, for codecs */
     uint32_t remaining;      /* tasks not finished */
     uint64_t moved;          /* frames sent and received, for sentences */
-    struct trib_open open;   /* what peers within load/store reach are told */
-    struct trib_open open_far;   /* what the others are */
-    struct trib_place own_place; /* of own and recv, for writes out of them */
+    struct trib_advert advert; /* what peers within load/store reach are told */
+    struct trib_advert advert_far; /* what the others are */
+    struct trib_place input_place; /* of own and recv, for writes out of them */
     struct trib_place recv_place;
 
     const float *exchanged; /* what the ranks summed before this start, for the model;
@@ -191,7 +191,7 @@ struct trib_run {
     /* state of the plan */
     struct trib_share share;
     struct trib_quorum *quorum; /* or NULL: everybody is counted */
-    struct trib_keep *keep; /* what a start changed, as it was; or NULL */
+    struct trib_undo_log *undo_log; /* what a start changed, as it was; or NULL */
     struct trib_store *stores;  /* [n_chunks], codec only */
     size_t word_bytes;          /* of the longest code word: what a store has room
                                  * for */
@@ -199,7 +199,7 @@ struct trib_run {
                                  * narrow.h */
     void *rows;                 /* of an op that needs all contributions at once, or
                                  * NULL */
-    const uint8_t **sources;    /* [members of a reduction + 1], of its sum */
+    const uint8_t **sources; /* [contributions to a reduction + 1], of its sum */
     float *weights;             /* [the same] of a narrow mean's, or NULL */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or
                                  * NULL */
@@ -209,10 +209,10 @@ struct trib_run {
     float *acc;                 /* [piece] accumulator, codec only */
     float *stage;               /* [piece] elements as float32, codec only */
     uint8_t *word;              /* one code word, codec only */
-    struct trib_encoded *words;    /* [members of a reduction + 1], of its merge, or
+    struct trib_encoded *words; /* [contributions to a reduction + 1], of its merge, or
                                  * NULL */
     void *codec_scratch;
-    struct trib_run_ahead *ahead;   /* chunks that workers encode, or NULL */
+    struct trib_encode_ahead *encode_ahead; /* chunks that workers encode, or NULL */
     _Atomic uint32_t *unfed;    /* [rounds * n_chunks] elements not ready yet, or
                                  * NULL */
 };
@@ -269,7 +269,8 @@ struct trib_engine {
     struct trib_run *head;   /* active; the others wait behind it */
     struct trib_run *tail;
     uint32_t seq;
-    bool owing; /* links may have frames of operations that are over: see quorum.h */
+    bool has_backlog; /* links may have frames of operations that are over: see
+                       * quorum.h */
     _Atomic int failed; /* trib_status_t: the communicator has failed */
     struct trib_error failure; /* its sentence, written once, before failed */
     uint32_t idle;          /* passes without progress */
@@ -285,15 +286,15 @@ struct trib_engine {
                        * it */
     bool tells_later; /* a failure takes no time: trib_engine_tell_failure follows,
                        * elsewhere */
-    void (*aside)(void *arg); /* called now and then while trib_engine_wait waits, or
-                               * NULL */
-    void *aside_arg;
+    void (*idle_hook)(void *arg); /* called now and then while trib_engine_wait waits,
+                                   * or NULL */
+    void *idle_hook_arg;
     struct trib_engine_stats stats;
     struct trib_trace trace; /* cfg->trace events; the owner of the engine dumps it */
 };
 
-/** trib_engine_serves - is this a service of schedule.h? */
-static inline bool trib_engine_serves(const struct trib_engine *e)
+/** trib_engine_is_aggregator - is this a service of schedule.h? */
+static inline bool trib_engine_is_aggregator(const struct trib_engine *e)
 {
     return e->rank >= e->ranks;
 }
@@ -377,19 +378,19 @@ static inline bool trib_chunk_fed(const struct trib_run *run,
            atomic_load_explicit(&run->unfed[c->index], memory_order_acquire) == 0;
 }
 
-/** trib_run_own, trib_run_value - where the own contribution and the value of a chunk
+/** trib_run_input, trib_run_acc - where the own contribution and the value of a chunk
  * are. */
-const uint8_t *trib_run_own(const struct trib_run *run, const struct trib_chunk *c);
-uint8_t *trib_run_value(const struct trib_run *run, const struct trib_chunk *c);
+const uint8_t *trib_run_input(const struct trib_run *run, const struct trib_chunk *c);
+uint8_t *trib_run_acc(const struct trib_run *run, const struct trib_chunk *c);
 
 /** trib_value_at - that of a chunk at a service which has opened the places of some
  * rounds; NULL: it has not. */
 const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view *view,
                              const struct trib_chunk *c);
 
-/** trib_run_due - the cell of a frame whose turn it is, or NULL. */
-struct trib_cell *trib_run_due(struct trib_engine *e, struct trib_run *run,
-                               const struct trib_member *m, uint32_t round);
+/** trib_run_due - the entry of a frame whose turn it is, or NULL. */
+struct trib_entry *trib_run_due(struct trib_engine *e, struct trib_run *run,
+                                const struct trib_contrib *m, uint32_t round);
 
 /** trib_run_value_free - may the place of t's value be written to? That of a service is
  * also the one of some round before, and peers may still read it. */
@@ -400,14 +401,14 @@ static inline bool trib_run_value_free(const struct trib_engine *e,
                                        const struct trib_run *run,
                                        const struct trib_task *t)
 {
-    return !run->serves || trib_run_value_free_at_service(e, run, t);
+    return !run->is_aggregator || trib_run_value_free_at_service(e, run, t);
 }
 
 /** trib_run_fed - is what t takes of the own contribution there? */
 static inline bool trib_run_fed(const struct trib_run *run, const struct trib_task *t,
                                 const struct trib_chunk *c)
 {
-    return !run->unfed || !(t->flags & TRIB_TASK_OWN) || trib_chunk_fed(run, c);
+    return !run->unfed || !(t->flags & TRIB_TASK_INPUT) || trib_chunk_fed(run, c);
 }
 
 /** trib_run_bind - where the vector's elements are in the buffers of this rank. */

@@ -17,11 +17,11 @@
 #include "pipeline/payload/undo_log.h"
 
 /* Does u take the word that a SEND has of the own contribution, too? */
-static bool same_word(const struct trib_task *u, bool linear)
+static bool same_encoded(const struct trib_task *u, bool linear)
 {
     if (u->kind == TRIB_TASK_SEND)
-        return u->flags & TRIB_TASK_OWN;
-    return u->flags & TRIB_TASK_OWN_SENT ||
+        return u->flags & TRIB_TASK_INPUT;
+    return u->flags & TRIB_TASK_INPUT_SENT ||
            (linear && (u->kind == TRIB_TASK_REDUCE || u->kind == TRIB_TASK_COPY));
 }
 
@@ -34,14 +34,14 @@ static void mark_stored(struct trib_program *p, bool linear)
         if (t->kind != TRIB_TASK_SEND)
             continue;
         if (t->flags & (TRIB_TASK_FINAL | TRIB_TASK_FORWARD) ||
-            (linear && !(t->flags & TRIB_TASK_OWN)))
+            (linear && !(t->flags & TRIB_TASK_INPUT)))
             t->flags |= TRIB_TASK_STORED;
-        if (!(t->flags & TRIB_TASK_OWN))
+        if (!(t->flags & TRIB_TASK_INPUT))
             continue; /* all of a service's, which has thousands where there are many
                        * ranks */
         for (uint32_t j = 0; j < p->n_tasks; j++) {
             const struct trib_task *u = &p->tasks[j];
-            if (i != j && u->chunk == t->chunk && same_word(u, linear))
+            if (i != j && u->chunk == t->chunk && same_encoded(u, linear))
                 t->flags |= TRIB_TASK_STORED;
         }
     }
@@ -59,7 +59,7 @@ static size_t elements_held(const struct trib_run *run, bool serves)
 static trib_status_t prepare_codec(struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
-    size_t floats = elements_held(run, run->serves) * sizeof(float);
+    size_t floats = elements_held(run, run->is_aggregator) * sizeof(float);
     size_t bound = trib_coded_bound(run);
     uint32_t n_chunks = d->n_chunks;
 
@@ -86,8 +86,8 @@ static trib_status_t prepare_codec(struct trib_run *run)
 
 static bool some_mapped(const struct trib_engine *e, const struct trib_run *run)
 {
-    for (uint32_t i = 0; i < run->program.n_edges; i++)
-        if (e->links[run->program.edges[i].peer].mapped)
+    for (uint32_t i = 0; i < run->program.n_neighbors; i++)
+        if (e->links[run->program.neighbors[i].peer].mapped)
             return true;
     return false;
 }
@@ -129,7 +129,7 @@ static size_t longest_sent(const struct trib_run *run)
 
 /*
  * A service has a place for each chunk of a round, which the next round takes over: see
- * trib_run_value. Of large chunks, as elements or as words that add, it has a window of
+ * trib_run_acc. Of large chunks, as elements or as words that add, it has a window of
  * rounds, where peers read them.
  */
 static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
@@ -152,7 +152,7 @@ static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
 static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
-    if (run->serves)
+    if (run->is_aggregator)
         return prepare_values(e, run);
     bool foreign = d->op.coll == TRIB_REDUCE_SCATTER ||
                    (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
@@ -177,8 +177,8 @@ static trib_status_t prepare_sources(struct trib_run *run)
     uint32_t most = 0;
 
     for (uint32_t i = 0; i < p->n_tasks; i++)
-        if (p->tasks[i].kind == TRIB_TASK_REDUCE && p->tasks[i].n_members > most)
-            most = p->tasks[i].n_members;
+        if (p->tasks[i].kind == TRIB_TASK_REDUCE && p->tasks[i].n_contribs > most)
+            most = p->tasks[i].n_contribs;
     run->sources = calloc((size_t)most + 1, sizeof(*run->sources));
     run->narrow = trib_narrow_is(run);
     if (run->narrow)
@@ -227,13 +227,13 @@ uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
     uint64_t bytes = values_read ? 0 : d->n_chunks * value_bytes(run);
 
     *values_out = values_read ? values_wanted(e, run) : 0;
-    bytes += (p->n_tasks + p->n_members + 2) *
-             (sizeof(*p->tasks) + sizeof(*p->members) + 2 * sizeof(*run->sources));
-    bytes += (uint64_t)e->size * sizeof(*p->edges);
+    bytes += (p->n_tasks + p->n_contribs + 2) *
+             (sizeof(*p->tasks) + sizeof(*p->contribs) + 2 * sizeof(*run->sources));
+    bytes += (uint64_t)e->size * sizeof(*p->neighbors);
     if (d->codec)
         bytes += codec_bytes(run, values_read);
     if (trib_robust_is(d->op.op))
-        bytes += trib_robust_bytes(run->desc.op.dtype, (int)p->n_members + 1);
+        bytes += trib_robust_bytes(run->desc.op.dtype, (int)p->n_contribs + 1);
     if (d->quorum.need)
         bytes += trib_quorum_bytes(e, run);
     return bytes;
@@ -258,10 +258,10 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
                                                  : trib_coll_name(run->desc.op.coll);
 
     choose_payload(run);
-    run->serves = trib_engine_serves(e);
+    run->is_aggregator = trib_engine_is_aggregator(e);
     run->value_bytes = value_bytes(run);
-    for (uint32_t i = 0; i < p->n_edges && st == TRIB_OK; i++)
-        st = trib_engine_connect(e, p->edges[i].peer, operation);
+    for (uint32_t i = 0; i < p->n_neighbors && st == TRIB_OK; i++)
+        st = trib_engine_connect(e, p->neighbors[i].peer, operation);
     if (st != TRIB_OK)
         return st;
     run->frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,
@@ -276,15 +276,15 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     if (st == TRIB_OK && run->desc.quorum.need)
         st = trib_quorum_prepare(e, run);
     if (st == TRIB_OK)
-        st = trib_keep_prepare(e->kernels, run);
-    if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE && !run->serves) {
+        st = trib_undo_prepare(e->kernels, run);
+    if (st == TRIB_OK && run->desc.op.feed != TRIB_FEED_WHOLE && !run->is_aggregator) {
         run->unfed = calloc((size_t)trib_run_rounds(run) * run->desc.n_chunks,
                             sizeof(*run->unfed));
         if (!run->unfed)
             st = TRIB_ERR_NO_MEMORY;
     }
     if (st == TRIB_OK && run->desc.codec)
-        st = trib_ahead_prepare(e, run);
+        st = trib_encode_ahead_prepare(e, run);
     if (st == TRIB_OK)
         st = trib_short_prepare(e, run);
     if (st == TRIB_ERR_NO_MEMORY)
@@ -305,9 +305,9 @@ void trib_run_dispose(struct trib_run *run)
     free(run->words);
     trib_share_dispose(run);
     free(run->codec_scratch);
-    trib_ahead_dispose(run);
+    trib_encode_ahead_dispose(run);
     trib_short_dispose(run);
-    trib_keep_dispose(run);
+    trib_undo_dispose(run);
     trib_quorum_dispose(run);
     trib_feedback_dispose(run);
     trib_service_sum_dispose(run);

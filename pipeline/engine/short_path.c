@@ -15,9 +15,9 @@ struct short_chunk {
 
 struct trib_short_path {
     struct short_chunk *chunks; /* [n_chunks] */
-    struct trib_link **links;   /* [n_edges] */
-    uint32_t *arrived;          /* [n_tasks] REDUCE: so many first members' frames are
-                                 * here */
+    struct trib_link **links; /* [n_neighbors] */
+    uint32_t *arrived; /* [n_tasks] REDUCE: so many first contributions' frames are
+                        * here */
     trib_reduce_fn reduce;
     uint32_t first; /* all tasks before this one are done */
 };
@@ -34,8 +34,8 @@ static bool fits(const struct trib_engine *e, const struct trib_run *run)
         return false;
     if (e->size != e->ranks || run->quorum || run->unfed || run->rows || run->narrow)
         return false;
-    for (uint32_t i = 0; i < run->program.n_edges; i++)
-        if (bytes > e->links[run->program.edges[i].peer].small)
+    for (uint32_t i = 0; i < run->program.n_neighbors; i++)
+        if (bytes > e->links[run->program.neighbors[i].peer].small)
             return false;
     return bytes <= TRIB_SMALL_BYTES;
 }
@@ -51,7 +51,7 @@ trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *r
     if (!s)
         return TRIB_ERR_NO_MEMORY;
     s->chunks = calloc((size_t)p->n_chunks + 1, sizeof(*s->chunks));
-    s->links = calloc((size_t)p->n_edges + 1, sizeof(struct trib_link *));
+    s->links = calloc((size_t)p->n_neighbors + 1, sizeof(struct trib_link *));
     s->arrived = calloc((size_t)p->n_tasks + 1, sizeof(*s->arrived));
     if (!s->chunks || !s->links || !s->arrived)
         return TRIB_ERR_NO_MEMORY;
@@ -59,8 +59,8 @@ trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *r
         struct trib_chunk c = trib_vector_chunk(run, 0, k);
         s->chunks[k] = (struct short_chunk){c, (uint32_t)(c.n * run->desc.element)};
     }
-    for (uint32_t i = 0; i < p->n_edges; i++)
-        s->links[i] = &e->links[p->edges[i].peer];
+    for (uint32_t i = 0; i < p->n_neighbors; i++)
+        s->links[i] = &e->links[p->neighbors[i].peer];
     s->reduce = e->kernels->reduce[run->desc.op.dtype][run->desc.op.op];
     return TRIB_OK;
 }
@@ -88,23 +88,24 @@ void trib_short_begin(struct trib_engine *e, struct trib_run *run)
     s->first = 0;
     for (uint32_t i = 0; i < p->n_tasks; i++)
         p->tasks[i].done = p->tasks[i].in_slot = s->arrived[i] = 0;
-    for (uint32_t i = 0; i < p->n_edges; i++) {
-        struct trib_edge *edge = &p->edges[i];
+    for (uint32_t i = 0; i < p->n_neighbors; i++) {
+        struct trib_neighbor *neighbor = &p->neighbors[i];
         const struct trib_link *l = s->links[i];
         for (int lane = 0; lane < TRIB_LANES; lane++) {
-            edge->send_base[lane] = l->send[lane].next;
-            edge->recv_base[lane] = l->recv[lane].next;
+            neighbor->send_base[lane] = l->send[lane].next;
+            neighbor->recv_base[lane] = l->recv[lane].next;
         }
     }
 }
 
-/* The cell of the frame that is the `ordinal`-th of its edge and lane, or NULL. */
-static inline struct trib_cell *due(struct trib_engine *e, const struct trib_run *run,
-                                    uint16_t edge, int lane, uint32_t ordinal)
+/* The entry of the frame that is the `ordinal`-th of its neighbor and lane, or NULL. */
+static inline struct trib_entry *due(struct trib_engine *e, const struct trib_run *run,
+                                     uint16_t neighbor, int lane, uint32_t ordinal)
 {
-    struct trib_link *l = run->short_path->links[edge];
+    struct trib_link *l = run->short_path->links[neighbor];
 
-    if (l->recv[lane].next != run->program.edges[edge].recv_base[lane] + ordinal)
+    if (l->recv[lane].next !=
+        run->program.neighbors[neighbor].recv_base[lane] + ordinal)
         return NULL;
     return trib_link_peek(l, &e->arena, lane);
 }
@@ -112,13 +113,13 @@ static inline struct trib_cell *due(struct trib_engine *e, const struct trib_run
 /* True if a frame is another operation's, or is not the one that is due; the engine is
  * marked. */
 static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
-                            const struct trib_link *l, const struct trib_cell *cell,
+                            const struct trib_link *l, const struct trib_entry *entry,
                             const struct short_chunk *k)
 {
-    if (trib_frame_same(&run->frame, &cell->frame) &&
-        cell->frame.chunk == k->chunk.index)
+    if (trib_frame_same(&run->frame, &entry->frame) &&
+        entry->frame.chunk == k->chunk.index)
         return false;
-    trib_engine_misfit(e, &cell->frame, l->peer);
+    trib_engine_misfit(e, &entry->frame, l->peer);
     return true;
 }
 
@@ -126,12 +127,12 @@ static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
  * chunk. */
 static inline const uint8_t *elements_of(const struct trib_engine *e,
                                          struct trib_link *l, int lane,
-                                         struct trib_cell *cell,
+                                         struct trib_entry *entry,
                                          const struct short_chunk *k)
 {
-    if (cell->frame.kind != TRIB_FRAME_DATA || cell->frame.bytes != k->bytes)
+    if (entry->frame.kind != TRIB_FRAME_DATA || entry->frame.bytes != k->bytes)
         return NULL;
-    return trib_link_received(l, &e->arena, lane, cell);
+    return trib_link_received(l, &e->arena, lane, entry);
 }
 
 static inline void take(struct trib_engine *e, struct trib_run *run,
@@ -146,22 +147,23 @@ static inline void take(struct trib_engine *e, struct trib_run *run,
 static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                        const struct short_chunk *k)
 {
-    struct trib_link *l = run->short_path->links[t->edge];
+    struct trib_link *l = run->short_path->links[t->neighbor];
     struct trib_send_lane *s = &l->send[t->lane];
 
-    if (s->next != run->program.edges[t->edge].send_base[t->lane] + t->ordinal ||
+    if (s->next !=
+            run->program.neighbors[t->neighbor].send_base[t->lane] + t->ordinal ||
         !trib_link_can_send(l, t->lane, k->bytes))
         return false;
-    struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
+    struct trib_entry *entry = trib_link_entry(l, &e->arena, t->lane);
     if (!s->filled) {
-        cell->frame = run->frame;
-        cell->frame.kind = TRIB_FRAME_DATA;
-        cell->frame.chunk = k->chunk.index;
-        cell->frame.bytes = k->bytes;
+        entry->frame = run->frame;
+        entry->frame.kind = TRIB_FRAME_DATA;
+        entry->frame.chunk = k->chunk.index;
+        entry->frame.bytes = k->bytes;
         if (k->bytes && !t->in_slot) {
-            const uint8_t *from = t->flags & TRIB_TASK_OWN
-                                      ? trib_run_own(run, &k->chunk)
-                                      : trib_run_value(run, &k->chunk);
+            const uint8_t *from = t->flags & TRIB_TASK_INPUT
+                                      ? trib_run_input(run, &k->chunk)
+                                      : trib_run_acc(run, &k->chunk);
             memcpy(trib_link_to_send(l, &e->arena, t->lane, k->bytes), from, k->bytes);
             e->stats.copied_bytes += k->bytes;
         }
@@ -190,10 +192,10 @@ static void add_slots(struct trib_engine *e, struct trib_run *run,
     for (uint32_t i = p->next[me];
          i != TRIB_STEP_NO_DEP && r->n_dst < TRIB_REDUCE_MAX_DST; i = p->next[i]) {
         struct trib_task *f = &p->tasks[i];
-        struct trib_link *l = run->short_path->links[f->edge];
+        struct trib_link *l = run->short_path->links[f->neighbor];
         if (f->kind != TRIB_TASK_SEND || f->dep != me || !l->mapped ||
             l->send[f->lane].next !=
-                p->edges[f->edge].send_base[f->lane] + f->ordinal ||
+                p->neighbors[f->neighbor].send_base[f->lane] + f->ordinal ||
             !trib_link_can_send(l, f->lane, k->bytes))
             continue;
         r->dst[r->n_dst++] = trib_link_to_send(l, &e->arena, f->lane, k->bytes);
@@ -204,10 +206,10 @@ static void add_slots(struct trib_engine *e, struct trib_run *run,
 static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_task *t,
                 const struct short_chunk *k)
 {
-    const int n_src = t->n_members + 1;
+    const int n_src = t->n_contribs + 1;
     struct trib_reduce_args r; /* large: only what kernels read is set */
 
-    r.dst[0] = trib_run_value(run, &k->chunk);
+    r.dst[0] = trib_run_acc(run, &k->chunk);
     r.n_dst = 1;
     r.n = k->chunk.n;
     r.ranks = t->flags & TRIB_TASK_MEAN ? e->ranks : 0;
@@ -215,7 +217,7 @@ static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_t
     r.divisor = 0;
     r.weight = NULL;
     if (run->program.next[t - run->program.tasks] != TRIB_STEP_NO_DEP &&
-        k->bytes > TRIB_CELL_PAYLOAD)
+        k->bytes > TRIB_ENTRY_PAYLOAD)
         add_slots(e, run, t, k, &r);
     if (n_src > TRIB_REDUCE_MAX_SRC) {
         r.n_src = 0;
@@ -234,24 +236,24 @@ static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_t
 static bool find_sources(struct trib_engine *e, struct trib_run *run,
                          const struct trib_task *t, const struct short_chunk *k)
 {
-    const struct trib_member *m = &run->program.members[t->member];
+    const struct trib_contrib *m = &run->program.contribs[t->contrib];
     bool mine = true;
     int n = 0;
 
-    if (!(t->flags & TRIB_TASK_OWN)) {
-        run->sources[n++] = trib_run_value(run, &k->chunk);
+    if (!(t->flags & TRIB_TASK_INPUT)) {
+        run->sources[n++] = trib_run_acc(run, &k->chunk);
         mine = false;
     }
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        struct trib_link *l = run->short_path->links[m[i].edge];
-        struct trib_cell *cell = &l->seen[m[i].lane];
+    for (uint32_t i = 0; i < t->n_contribs; i++) {
+        struct trib_link *l = run->short_path->links[m[i].neighbor];
+        struct trib_entry *entry = &l->seen[m[i].lane];
         if (mine && l->peer > e->rank) {
-            run->sources[n++] = trib_run_own(run, &k->chunk);
+            run->sources[n++] = trib_run_input(run, &k->chunk);
             mine = false;
         }
-        if (is_wrong(e, run, l, cell, k))
+        if (is_wrong(e, run, l, entry, k))
             return false;
-        const uint8_t *from = elements_of(e, l, m[i].lane, cell, k);
+        const uint8_t *from = elements_of(e, l, m[i].lane, entry, k);
         if (!from) {
             trib_engine_protocol(e, l->peer, "a contribution that is not valid");
             return false;
@@ -259,18 +261,18 @@ static bool find_sources(struct trib_engine *e, struct trib_run *run,
         run->sources[n++] = from;
     }
     if (mine)
-        run->sources[n] = trib_run_own(run, &k->chunk);
+        run->sources[n] = trib_run_input(run, &k->chunk);
     return true;
 }
 
 static bool reduce_chunk(struct trib_engine *e, struct trib_run *run,
                          struct trib_task *t, const struct short_chunk *k)
 {
-    const struct trib_member *m = &run->program.members[t->member];
+    const struct trib_contrib *m = &run->program.contribs[t->contrib];
     uint32_t *arrived = &run->short_path->arrived[t - run->program.tasks];
 
-    for (; *arrived < t->n_members; ++*arrived)
-        if (!due(e, run, m[*arrived].edge, m[*arrived].lane, m[*arrived].ordinal))
+    for (; *arrived < t->n_contribs; ++*arrived)
+        if (!due(e, run, m[*arrived].neighbor, m[*arrived].lane, m[*arrived].ordinal))
             return false;
     if (!find_sources(e, run, t, k))
         return false;
@@ -279,20 +281,20 @@ static bool reduce_chunk(struct trib_engine *e, struct trib_run *run,
         sum(e, run, t, k);
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, k->chunk.index, k->chunk.n);
     e->stats.sums++;
-    for (uint32_t i = 0; i < t->n_members; i++)
-        take(e, run, run->short_path->links[m[i].edge], m[i].lane, k);
+    for (uint32_t i = 0; i < t->n_contribs; i++)
+        take(e, run, run->short_path->links[m[i].neighbor], m[i].lane, k);
     return true;
 }
 
 static bool copy_chunk_in(struct trib_engine *e, struct trib_run *run,
                           struct trib_task *t, const struct short_chunk *k)
 {
-    struct trib_link *l = run->short_path->links[t->edge];
-    struct trib_cell *cell = due(e, run, t->edge, t->lane, t->ordinal);
+    struct trib_link *l = run->short_path->links[t->neighbor];
+    struct trib_entry *entry = due(e, run, t->neighbor, t->lane, t->ordinal);
 
-    if (!cell || is_wrong(e, run, l, cell, k))
+    if (!entry || is_wrong(e, run, l, entry, k))
         return false;
-    const uint8_t *from = elements_of(e, l, t->lane, cell, k);
+    const uint8_t *from = elements_of(e, l, t->lane, entry, k);
     if (!from) {
         trib_engine_protocol(e, l->peer, "a result that is not valid");
         return false;
@@ -300,7 +302,7 @@ static bool copy_chunk_in(struct trib_engine *e, struct trib_run *run,
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, l->peer, k->chunk.index,
                    k->chunk.n);
     if (k->bytes)
-        memcpy(trib_run_value(run, &k->chunk), from, k->bytes);
+        memcpy(trib_run_acc(run, &k->chunk), from, k->bytes);
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, l->peer, k->chunk.index,
                    k->chunk.n);
     e->stats.copied_bytes += k->bytes;

@@ -17,7 +17,7 @@
 /**
  * trib_short_prepare - set run->short_path if the run may take this path.
  *
- * run      all else of it is prepared, and its edges are connected
+ * run      all else of it is prepared, and its neighbors are connected
  * errors   TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *run);

@@ -23,18 +23,18 @@
 
 enum trib_frame_kind {
     TRIB_FRAME_DATA = 1, /* payload follows: raw elements or a code word */
-    TRIB_FRAME_OPEN,     /* payload (open.h): where the sender's buffers are */
-    TRIB_FRAME_REF,      /* no payload: read the elements from the opened buffer */
-    TRIB_FRAME_PLACED,   /* no payload: the elements are already in the receive
+    TRIB_FRAME_ADVERT, /* payload (advert.h): where the sender's buffers are */
+    TRIB_FRAME_GET, /* no payload: read the elements from the opened buffer */
+    TRIB_FRAME_PUT_DONE, /* no payload: the elements are already in the receive
                           * buffer */
-    TRIB_FRAME_SUM,      /* payload: a result as float32, see service_sum.h */
+    TRIB_FRAME_SUM, /* payload: a result as float32, see service_sum.h */
     TRIB_FRAME_KIND_END,
 };
 
 struct trib_frame {
     uint16_t magic;
     uint8_t kind;
-    uint8_t source; /* bit 0, REF: enum trib_source, which of the opened buffers; above
+    uint8_t source; /* bit 0, GET: enum trib_source, which of the opened buffers; above
                      * it, of a sum that is not finished: what it was divided by, see
                      * narrow.h */
     uint32_t seq;       /* number of the operation on this communicator */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/snapshot.h"
+#include "pipeline/link/arena_layout.h"
 
 /*
  * The immediate bits of a transport write: what it was, and for frames which lane.
@@ -17,206 +18,18 @@ enum {
     IMM_FRAME = TRIB_LINK_FRAME,
     IMM_CREDITS = 2,
     IMM_NOTICE = 3,
-    IMM_GRANT = 4,
+    IMM_ADVERT = 4,
 };
 
 /* Tokens of writes whose end is told. */
 enum {
     TOKEN_NOTICE,
-    TOKEN_CARRY,
+    TOKEN_ZCOPY,
 };
 
 static uint32_t imm(uint32_t kind, int lane)
 {
     return kind << 24 | (uint32_t)lane;
-}
-
-static size_t round_up(size_t n, size_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-#define CREDITS_OFF 0
-#define NOTICE_OFF sizeof(struct trib_credits)
-#define GRANT_OFF (NOTICE_OFF + sizeof(struct trib_notice))
-#define LANES_OFF (GRANT_OFF + sizeof(struct trib_grant))
-#define HEAD_BYTES LANES_OFF /* of a block without lanes */
-
-/* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
-static size_t small_bytes(const struct trib_arena *a, bool mapped)
-{
-    size_t small = a->slot_bytes / 128 * 64;
-
-    if (!mapped || a->slots < 4 || !small)
-        return a->slot_bytes;
-    return small < TRIB_SMALL_BYTES ? small : TRIB_SMALL_BYTES;
-}
-
-/* Bytes of all lanes of one direction; mapped: with load/store reach. */
-static size_t both_lanes_bytes(const struct trib_arena *a, bool mapped)
-{
-    size_t small = small_bytes(a, mapped);
-    size_t places = small < a->slot_bytes ? TRIB_PLACES * a->slot_bytes : 0;
-
-    return TRIB_LANES * ((sizeof(struct trib_cell) + small) * a->slots + places);
-}
-
-/* From the first slot of the first lane. */
-static size_t lane_off(const struct trib_arena *a, int lane, bool mapped)
-{
-    return (size_t)lane * (both_lanes_bytes(a, mapped) / TRIB_LANES);
-}
-
-static void size_up(struct trib_arena *a)
-{
-    a->slots = 1;
-    while (a->slots < a->window)
-        a->slots *= 2;
-    a->slot_bytes = round_up(a->slot_bytes, 64);
-    a->block_bytes = round_up(LANES_OFF + both_lanes_bytes(a, false), 4096);
-}
-
-/* The index of rank `peer` among the peers of rank `self`, which leaves itself out. */
-static size_t place_of(int self, int peer)
-{
-    return (size_t)(peer - (peer > self));
-}
-
-static size_t block_off(const struct trib_arena *a, int self, int peer)
-{
-    return a->block_bytes * place_of(self, peer);
-}
-
-static size_t others(int size)
-{
-    return (size_t)(size > 1 ? size - 1 : 1);
-}
-
-static size_t blocks_bytes(const struct trib_arena *a)
-{
-    return a->block_bytes * others(a->size);
-}
-
-/* Offset of the block that rank `peer` writes, in the arena of this rank. */
-static size_t own_head_off(const struct trib_arena *a, int peer)
-{
-    return a->per_edge ? HEAD_BYTES * place_of(a->self, peer)
-                       : block_off(a, a->self, peer);
-}
-
-/* Behind the heads: the notice of a failure to peers whose links were never open. */
-static size_t farewell_off(int size)
-{
-    return HEAD_BYTES * others(size);
-}
-
-size_t trib_arena_heads(int size)
-{
-    return round_up(farewell_off(size) + sizeof(struct trib_notice), 4096);
-}
-
-trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_blob *out)
-{
-    out->per_edge = a->per_edge;
-    return a->transport->ops->export_region(a->transport, a->region, &out->blob);
-}
-
-trib_status_t trib_arena_create(struct trib_arena *a)
-{
-    size_up(a);
-    void *base;
-    if (a->per_edge) {
-        a->edges = calloc((size_t)a->size, sizeof(*a->edges));
-        if (!a->edges)
-            return TRIB_ERR_NO_MEMORY;
-    }
-    trib_status_t st = a->transport->ops->alloc(
-        a->transport, a->per_edge ? trib_arena_heads(a->size) : blocks_bytes(a), &base,
-        &a->region);
-    a->base = st == TRIB_OK ? base : NULL;
-    if (st != TRIB_OK) {
-        free(a->edges);
-        a->edges = NULL;
-    }
-    return st;
-}
-
-void trib_arena_destroy(struct trib_arena *a)
-{
-    for (int p = 0; a->edges && p < a->size; p++)
-        if (a->edges[p])
-            a->transport->ops->dereg(a->transport, a->edges[p]);
-    free(a->edges);
-    a->edges = NULL;
-    if (a->staging)
-        a->transport->ops->dereg(a->transport, a->staging_region);
-    if (a->base)
-        a->transport->ops->dereg(a->transport, a->region);
-    a->staging = NULL;
-    a->base = NULL;
-}
-
-/*
- * Sources of writes to a peer beside frames. A transport may read a source until the
- * write is done, so each lies still that long: a credit has the entry of its position,
- * which comes round when the peer has sent a window more and so has seen this credit; a
- * notice of waiting is made when the last one is done; that of a failure and the grant
- * are sent once. _Atomic credits[TRIB_LANES][slots] follow.
- */
-struct sources {
-    struct trib_notice waiting;
-    struct trib_notice failed;
-    struct trib_grant grant;
-};
-
-static size_t sources_bytes(const struct trib_arena *a)
-{
-    return round_up(sizeof(struct sources) +
-                        TRIB_LANES * a->slots * sizeof(_Atomic uint32_t), 64);
-}
-
-static size_t sources_off(const struct trib_arena *a, int peer)
-{
-    return blocks_bytes(a) + sources_bytes(a) * (size_t)peer;
-}
-
-/* The cells of all peers, as they lie in the arena, then the sources for each peer. */
-static size_t staging_bytes(const struct trib_arena *a)
-{
-    return sources_off(a, a->size);
-}
-
-size_t trib_arena_pinned(uint32_t window, size_t chunk, int size)
-{
-    struct trib_arena a = {.window = window, .slot_bytes = chunk, .size = size};
-
-    size_up(&a);
-    return blocks_bytes(&a) + round_up(staging_bytes(&a), 4096);
-}
-
-/* Bytes of one link: its slots, and without load/store reach a copy of the peer's, and
- * sources. */
-static size_t edge_bytes(const struct trib_arena *a, bool mapped)
-{
-    size_t lanes = both_lanes_bytes(a, mapped);
-
-    return round_up(mapped ? LANES_OFF + lanes : 2 * lanes + sources_bytes(a), 4096);
-}
-
-size_t trib_edge_bytes(uint32_t window, size_t chunk, bool mapped)
-{
-    struct trib_arena a = {.window = window, .slot_bytes = chunk};
-
-    size_up(&a);
-    return edge_bytes(&a, mapped);
-}
-
-size_t trib_arena_bytes(const struct trib_arena *a)
-{
-    if (a->per_edge)
-        return trib_arena_heads(a->size) + a->edge_bytes;
-    return a->staging ? blocks_bytes(a) + round_up(staging_bytes(a), 4096)
-                      : a->edge_bytes;
 }
 
 static trib_status_t make_staging(struct trib_arena *a)
@@ -245,7 +58,7 @@ static void set_outbox(struct trib_link *l, const struct trib_arena *a,
 static size_t their_head_off(const struct trib_arena *a, int peer,
                              const struct trib_arena_blob *theirs)
 {
-    return theirs->per_edge ? HEAD_BYTES * place_of(peer, a->self)
+    return theirs->per_link ? HEAD_BYTES * place_of(peer, a->self)
                             : block_off(a, peer, a->self);
 }
 
@@ -255,7 +68,7 @@ static size_t arena_addressed(const struct trib_arena *a, int peer,
                               const struct trib_arena_blob *theirs)
 {
     return their_head_off(a, peer, theirs) +
-           (theirs->per_edge ? HEAD_BYTES : a->block_bytes);
+           (theirs->per_link ? HEAD_BYTES : a->block_bytes);
 }
 
 /* The head of the block that each has for the other. */
@@ -269,14 +82,15 @@ static void lay_out_heads(struct trib_link *l, const struct trib_arena *a,
     l->my_credits = ((struct trib_credits *)(in + CREDITS_OFF))->released;
     l->peer_credits =
         out ? ((struct trib_credits *)(out + CREDITS_OFF))->released : NULL;
-    l->notice_out = out ? (struct trib_notice *)(out + NOTICE_OFF) : NULL;
-    l->grant_out = out && a->per_edge ? (struct trib_grant *)(out + GRANT_OFF) : NULL;
+    l->notice_out = out ? (struct trib_oob_notice *)(out + NOTICE_OFF) : NULL;
+    l->slot_advert_out =
+        out && a->per_link ? (struct trib_slot_advert *)(out + ADVERT_OFF) : NULL;
 }
 
-/* Counters that are shared with a peer lie in one line each, as cells do. */
+/* Counters that are shared with a peer lie in one line each, as entries do. */
 static bool is_aligned(const void *shared)
 {
-    return (uintptr_t)shared % sizeof(struct trib_cell) == 0;
+    return (uintptr_t)shared % sizeof(struct trib_entry) == 0;
 }
 
 trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
@@ -303,15 +117,15 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
             "rank %d has exported memory whose first byte is in the middle of a "
             "cache line: what it sent is not of this library",
             peer);
-    else if (!l->mapped && !a->per_edge)
+    else if (!l->mapped && !a->per_link)
         st = make_staging(a);
     if (st != TRIB_OK) {
         t->ops->release(t, l->arena);
         return st;
     }
     l->small = small_bytes(a, l->mapped);
-    l->stride = sizeof(struct trib_cell) + l->small;
-    l->waits = arena->per_edge != 0;
+    l->stride = sizeof(struct trib_entry) + l->small;
+    l->waits = arena->per_link != 0;
     l->give_back_after =
         a->to_services && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
     lay_out_heads(l, a, arena, remote);
@@ -346,23 +160,24 @@ static void set_send(struct trib_link *l, const struct trib_arena *a,
         a->to_services && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
 }
 
-/* The slots of one edge, and behind them what this rank writes over it. */
+/* The slots of one link, and behind them what this rank writes over it. */
 static trib_status_t make_edge(struct trib_link *l, struct trib_arena *a)
 {
     size_t lanes = both_lanes_bytes(a, l->mapped);
     void *base;
-    trib_status_t st = a->transport->ops->alloc(a->transport, edge_bytes(a, l->mapped),
-                                                &base, &a->edges[l->peer]);
+    trib_status_t st = a->transport->ops->alloc(a->transport, link_bytes(a, l->mapped),
+                                                &base, &a->link_regions[l->peer]);
 
     if (st != TRIB_OK) {
-        a->edges[l->peer] = NULL;
+        a->link_regions[l->peer] = NULL;
         return st;
     }
     set_recv(l, a, base);
     if (!l->mapped)
-        set_outbox(l, a,
-                   (struct trib_outbox){a->edges[l->peer], base, lanes, 2 * lanes});
-    l->ungranted = true;
+        set_outbox(
+            l, a,
+            (struct trib_outbox){a->link_regions[l->peer], base, lanes, 2 * lanes});
+    l->advert_unsent = true;
     return TRIB_OK;
 }
 
@@ -372,18 +187,18 @@ trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a)
 
     if (l->opened)
         return TRIB_OK;
-    if (!a->per_edge)
+    if (!a->per_link)
         set_recv(l, a, a->base + block_off(a, a->self, l->peer) + LANES_OFF);
-    else if (!a->edges[l->peer])
+    else if (!a->link_regions[l->peer])
         st = make_edge(l, a);
     if (st == TRIB_OK)
-        st = trib_link_grant(l, a);
+        st = trib_link_advertise(l, a);
     if (st != TRIB_OK)
         return st;
     if (!l->waits)
         set_send(l, a, l->arena, l->head_off + LANES_OFF);
     a->awaited += l->waits;
-    a->edge_bytes += edge_bytes(a, l->mapped);
+    a->link_bytes += link_bytes(a, l->mapped);
     l->opened = true;
     return TRIB_OK;
 }
@@ -400,7 +215,7 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
     t->ops->disconnect(t, l->peer);
     if (l->opened) {
         a->awaited -= !l->slots;
-        a->edge_bytes -= edge_bytes(a, l->mapped);
+        a->link_bytes -= link_bytes(a, l->mapped);
     }
     memset(l, 0, sizeof(*l));
 }
@@ -423,15 +238,16 @@ static trib_status_t write_head(struct trib_link *l, size_t from, size_t to, siz
     return l->transport->ops->write(l->transport, l->peer, &w);
 }
 
-trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a)
+trib_status_t trib_link_advertise(struct trib_link *l, const struct trib_arena *a)
 {
-    if (!l->ungranted)
+    if (!l->advert_unsent)
         return TRIB_OK;
-    size_t from = l->outbox.sources_off + offsetof(struct sources, grant);
-    struct trib_grant *g =
-        l->mapped ? l->grant_out : (struct trib_grant *)(l->outbox.base + from);
-    trib_status_t st =
-        l->transport->ops->export_region(l->transport, a->edges[l->peer], &g->blob);
+    size_t from = l->outbox.sources_off + offsetof(struct sources, slot_advert);
+    struct trib_slot_advert *g =
+        l->mapped ? l->slot_advert_out
+                  : (struct trib_slot_advert *)(l->outbox.base + from);
+    trib_status_t st = l->transport->ops->export_region(
+        l->transport, a->link_regions[l->peer], &g->blob);
 
     if (st != TRIB_OK)
         return st;
@@ -439,24 +255,24 @@ trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a)
     if (l->mapped)
         l->transport->ops->wake(l->transport, l->peer);
     else
-        st = write_head(l, from, GRANT_OFF, sizeof(*g), imm(IMM_GRANT, 0));
-    l->ungranted = st == TRIB_ERR_NO_RESOURCE;
+        st = write_head(l, from, ADVERT_OFF, sizeof(*g), imm(IMM_ADVERT, 0));
+    l->advert_unsent = st == TRIB_ERR_NO_RESOURCE;
     /* An event tells of a lost peer. */
-    return l->ungranted || st == TRIB_ERR_PEER_LOST ? TRIB_OK : st;
+    return l->advert_unsent || st == TRIB_ERR_PEER_LOST ? TRIB_OK : st;
 }
 
-trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a)
+trib_status_t trib_link_take_advert(struct trib_link *l, struct trib_arena *a)
 {
     const struct trib_transport_ops *ops = l->transport->ops;
-    const struct trib_grant *g =
-        (struct trib_grant *)(a->base + own_head_off(a, l->peer) + GRANT_OFF);
+    const struct trib_slot_advert *g =
+        (struct trib_slot_advert *)(a->base + own_head_off(a, l->peer) + ADVERT_OFF);
     struct trib_remote *slots;
     struct trib_blob blob;
 
     if (l->slots)
         return TRIB_OK;
     if (l->lost || !(l->mapped ? atomic_load_explicit(&g->ready, memory_order_acquire)
-                               : (uint32_t)l->granted))
+                               : (uint32_t)l->advertised))
         return TRIB_INPROGRESS;
     trib_snapshot(&blob, &g->blob, sizeof(blob)); /* a peer may go on writing */
     trib_status_t st = trib_transport_import(l->transport, l->peer, &blob,
@@ -473,13 +289,13 @@ trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a)
     return TRIB_OK;
 }
 
-/* Writes arrive in order: the payload is there before its cell. Memory of the caller is
- * in use until the write is done; a place in staging until the cell's credit is back.
- * `slot` is from the first slot of all lanes. */
-static trib_status_t post_carry(struct trib_link *l, int lane, size_t slot)
+/* Writes arrive in order: the payload is there before its entry. Memory of the caller
+ * is in use until the write is done; a place in staging until the entry's credit is
+ * back. `slot` is from the first slot of all lanes. */
+static trib_status_t post_zcopy(struct trib_link *l, int lane, size_t slot)
 {
-    struct trib_carry *c = &l->carry[lane];
-    size_t payload = slot + sizeof(struct trib_cell);
+    struct trib_zcopy *c = &l->zcopy[lane];
+    size_t payload = slot + sizeof(struct trib_entry);
     struct trib_write w = {
         .local = c->from ? c->from : l->outbox.region,
         .local_off = c->from ? c->from_off : l->outbox.staging_off + payload,
@@ -488,14 +304,14 @@ static trib_status_t post_carry(struct trib_link *l, int lane, size_t slot)
         .len = c->len,
         .quiet = true,
         .signal = c->from != NULL,
-        .token = TOKEN_CARRY,
+        .token = TOKEN_ZCOPY,
     };
     trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
 
     if (st != TRIB_OK)
         return st;
-    l->carrying += w.signal;
-    l->send[lane].carried = true;
+    l->n_zcopies += w.signal;
+    l->send[lane].zcopied = true;
     c->len = 0;
     return TRIB_OK;
 }
@@ -503,17 +319,17 @@ static trib_status_t post_carry(struct trib_link *l, int lane, size_t slot)
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane)
 {
     struct trib_send_lane *s = &l->send[lane];
-    struct trib_cell *c = trib_link_cell(l, a, lane);
+    struct trib_entry *c = trib_link_entry(l, a, lane);
     size_t len = sizeof(*c);
     size_t off = lane_off(a, lane, false) + trib_slot_off(l, a, s->next);
 
     s->filled = true;
-    if (l->carry[lane].len) {
-        trib_status_t st = post_carry(l, lane, off);
+    if (l->zcopy[lane].len) {
+        trib_status_t st = post_zcopy(l, lane, off);
         if (st != TRIB_OK)
             return st;
     }
-    if (c->frame.bytes > TRIB_CELL_PAYLOAD && !s->carried)
+    if (c->frame.bytes > TRIB_ENTRY_PAYLOAD && !s->zcopied)
         len += c->frame.bytes;
     atomic_store_explicit(&c->position, s->next + 1, memory_order_relaxed);
     struct trib_write w = {
@@ -527,7 +343,7 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
     trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
     if (st != TRIB_OK)
         return st;
-    s->filled = s->carried = false;
+    s->filled = s->zcopied = false;
     s->next++;
     return TRIB_OK;
 }
@@ -554,20 +370,21 @@ void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int la
 
 /* Copies the notice between its two versions, by words that may be written while they
  * are read: the versions tell afterwards whether they were. */
-static void copy_notice(struct trib_notice *to, const struct trib_notice *from)
+static void copy_notice(struct trib_oob_notice *to, const struct trib_oob_notice *from)
 {
     uint32_t *dst = &to->kind;
     const uint32_t *src = &from->kind;
-    size_t words = (offsetof(struct trib_notice, version_end) -
-                    offsetof(struct trib_notice, kind)) / sizeof(*dst);
+    size_t words = (offsetof(struct trib_oob_notice, version_end) -
+                    offsetof(struct trib_oob_notice, kind)) /
+                   sizeof(*dst);
 
     for (size_t i = 0; i < words; i++)
         __atomic_store_n(&dst[i], __atomic_load_n(&src[i], __ATOMIC_RELAXED),
                          __ATOMIC_RELAXED);
 }
 
-static void fill_notice(struct trib_notice *out, const struct trib_notice *notice,
-                        uint32_t version)
+static void fill_notice(struct trib_oob_notice *out,
+                        const struct trib_oob_notice *notice, uint32_t version)
 {
     atomic_store_explicit(&out->version, version - 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -578,21 +395,21 @@ static void fill_notice(struct trib_notice *out, const struct trib_notice *notic
 
 /* One for all peers whose links were not open: it is the first that each gets, and made
  * once, as the transport may read it till the end. */
-static void use_farewell(struct trib_link *l, struct trib_arena *a,
-                         const struct trib_notice *notice)
+static void use_abort_notice(struct trib_link *l, struct trib_arena *a,
+                             const struct trib_oob_notice *notice)
 {
-    size_t off = farewell_off(a->size);
+    size_t off = abort_notice_off(a->size);
 
     l->outbox = (struct trib_outbox){.region = a->region, .base = a->base};
-    if (!a->farewell)
-        fill_notice((struct trib_notice *)(a->base + off), notice, 2);
-    a->farewell = true;
+    if (!a->abort_notice)
+        fill_notice((struct trib_oob_notice *)(a->base + off), notice, 2);
+    a->abort_notice = true;
 }
 
 trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
-                               const struct trib_notice *notice)
+                               const struct trib_oob_notice *notice)
 {
-    bool failed = notice->kind == TRIB_NOTICE_FAILED;
+    bool failed = notice->kind == TRIB_OOB_NOTICE_FAILED;
     size_t from = 0;
 
     if (!l->connected || l->lost || (l->notice_busy && !failed))
@@ -602,12 +419,12 @@ trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
         l->transport->ops->wake(l->transport, l->peer);
         return TRIB_OK;
     }
-    if (!l->opened && a->per_edge && failed) {
-        use_farewell(l, a, notice);
-        from = farewell_off(a->size);
+    if (!l->opened && a->per_link && failed) {
+        use_abort_notice(l, a, notice);
+        from = abort_notice_off(a->size);
     } else if (l->outbox.region) {
         from = l->outbox.sources_off + (failed ? offsetof(struct sources, failed) : 0);
-        fill_notice((struct trib_notice *)(l->outbox.base + from), notice,
+        fill_notice((struct trib_oob_notice *)(l->outbox.base + from), notice,
                     l->notice_version += 2);
     } else {
         return TRIB_OK;
@@ -619,10 +436,10 @@ trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
 }
 
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
-                      struct trib_notice *out)
+                      struct trib_oob_notice *out)
 {
-    const struct trib_notice *in =
-        (struct trib_notice *)(a->base + own_head_off(a, peer) + NOTICE_OFF);
+    const struct trib_oob_notice *in =
+        (struct trib_oob_notice *)(a->base + own_head_off(a, peer) + NOTICE_OFF);
     uint32_t version = atomic_load_explicit(&in->version, memory_order_acquire);
 
     if (version == l->notice_seen || version % 2 != 0 ||
@@ -641,14 +458,14 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
 {
     uint32_t lane = event->imm & 0xffffff;
 
-    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == TOKEN_CARRY)
-        return l->carrying && --l->carrying == 0;
+    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == TOKEN_ZCOPY)
+        return l->n_zcopies && --l->n_zcopies == 0;
     if (event->kind == TRIB_EVENT_WRITE_DONE) {
         l->notice_busy = false;
         return false;
     }
-    if (event->imm >> 24 == IMM_GRANT)
-        l->granted = true;
+    if (event->imm >> 24 == IMM_ADVERT)
+        l->advertised = true;
     if (event->imm >> 24 == IMM_FRAME && lane < TRIB_LANES)
         l->recv[lane].arrived++;
     return event->imm >> 24 != IMM_NOTICE;

@@ -8,26 +8,26 @@
  * arena:
  *
  *   arena of rank r = size - 1 blocks, one for each peer, written by that peer only:
- *     | credits 64 | notice 256 | grant 256 | lane 0: slot 0 … S-1 | lane 1: … |
- *   slot = | cell (64): frame, short payload, position | payload (slot_bytes) |
+ *     | credits 64 | notice 256 | advert 256 | lane 0: slot 0 … S-1 | lane 1: … |
+ *   slot = | entry (64): frame, short payload, position | payload (slot_bytes) |
  *
- * Where not all peers are mapped the blocks have no lanes: those of an edge are a
- * region of their own, made when its owner first uses the edge. It grants them by a
+ * Where not all peers are mapped the blocks have no lanes: those of a link are a
+ * region of their own, made when its owner first uses the link. It names them by a
  * write that names the region (trib_link_open); until that has come the peer's window
- * is 0. Nobody waits for it but who sends, and a rank opens its edges before its
- * operation starts: the grant is never further away than the operation itself.
+ * is 0. Nobody waits for it but who sends, and a rank opens its links before its
+ * operation starts: the advert is never further away than the operation itself.
  *
  * A sender writes a slot and then its position: with load/store reach by plain stores
- * (the receiver polls the cell), else by one transport write whose immediate says
+ * (the receiver polls the entry), else by one transport write whose immediate says
  * which lane (the receiver counts arrivals). Both have the same layout.
  *
  * With load/store reach and S >= 4 the memory of a lane is cut otherwise:
  *
- *   lane = | S slots with a payload of TRIB_SMALL_BYTES at most | TRIB_PLACES places |
- *   place = | payload (slot_bytes) |
+ *   lane = | S slots with a payload of TRIB_SMALL_BYTES at most | TRIB_BIG_SLOTS places
+ *   | place = | payload (slot_bytes) |
  *
- * Larger payloads take the places by turns; the cell says which. More of them under way
- * between two cores would gain nothing, and few places stay in their caches.
+ * Larger payloads take the places by turns; the entry says which. More of them under
+ * way between two cores would gain nothing, and few places stay in their caches.
  *
  * Credits. Position n of a lane may be written once the receiver has released
  * position n - W. The receiver writes the number of released positions into the
@@ -48,24 +48,24 @@
 
 #include "base/snapshot.h"
 #include "pipeline/link/frame.h"
-#include "pipeline/link/open.h"
+#include "pipeline/link/advert.h"
 #include "schedule/schedule.h"
 #include "transport/transport.h"
 
-#define TRIB_CELL_PAYLOAD 24
-#define TRIB_NOTICE_TEXT 200
-#define TRIB_PLACES 2
+#define TRIB_ENTRY_PAYLOAD 24
+#define TRIB_OOB_NOTICE_TEXT 200
+#define TRIB_BIG_SLOTS 2
 #define TRIB_SMALL_BYTES 4096
 #define TRIB_LINK_FRAME 1 /* the upper byte of the immediate of a frame's write */
 
 /* The first line of a slot. position is stored last and read first. */
-struct trib_cell {
+struct trib_entry {
     struct trib_frame frame;
-    uint8_t payload[TRIB_CELL_PAYLOAD];
+    uint8_t payload[TRIB_ENTRY_PAYLOAD];
     uint32_t place; /* of a payload that is larger than a slot's */
     _Atomic uint32_t position; /* number of the frame on this lane, from 1 */
 };
-_Static_assert(sizeof(struct trib_cell) == 64, "a cell is one cache line");
+_Static_assert(sizeof(struct trib_entry) == 64, "an entry is one cache line");
 
 struct trib_credits {
     _Atomic uint32_t released[TRIB_LANES];
@@ -73,33 +73,33 @@ struct trib_credits {
 };
 _Static_assert(sizeof(struct trib_credits) == 64, "credits are one cache line");
 
-enum trib_notice_kind {
-    TRIB_NOTICE_WAITING = 1, /* "I wait, in this operation" */
-    TRIB_NOTICE_FAILED,      /* "my communicator has failed, because of text" */
+enum trib_oob_notice_kind {
+    TRIB_OOB_NOTICE_WAITING = 1, /* "I wait, in this operation" */
+    TRIB_OOB_NOTICE_FAILED, /* "my communicator has failed, because of text" */
 };
 
 /* Written rarely, outside of any lane; needs no credit. version is odd during a
  * write. */
-struct trib_notice {
+struct trib_oob_notice {
     _Atomic uint32_t version;
     uint32_t kind;
     int32_t status;
     uint32_t unused;
     struct trib_frame frame;
-    char text[TRIB_NOTICE_TEXT];
+    char text[TRIB_OOB_NOTICE_TEXT];
     _Atomic uint32_t version_end;
     uint32_t unused2;
 };
-_Static_assert(sizeof(struct trib_notice) == 256, "a notice is four cache lines");
+_Static_assert(sizeof(struct trib_oob_notice) == 256, "a notice is four cache lines");
 
 /* The region of a peer's slots. ready is stored last; by transport writes, an event
  * tells. */
-struct trib_grant {
+struct trib_slot_advert {
     struct trib_blob blob;
     _Atomic uint32_t ready;
     uint32_t unused[2];
 };
-_Static_assert(sizeof(struct trib_grant) == 256, "a grant is four cache lines");
+_Static_assert(sizeof(struct trib_slot_advert) == 256, "an advert is four cache lines");
 
 /* Regions of one peer that stay imported: the buffers of a large model in rotation, and
  * few beside the 65530 mappings that Linux allows a process. */
@@ -119,10 +119,11 @@ struct trib_send_lane {
     uint32_t next;     /* position of the next frame, from 0 */
     uint32_t released; /* last credit seen */
     uint32_t place;    /* of the next large payload */
-    bool filled;       /* the next cell is filled, only its publishing has to be done */
-    bool carried;      /* its payload has gone before it */
+    bool filled; /* the next entry is filled, only its publishing has to be
+                  * done */
+    bool zcopied; /* its payload has gone before it */
     uint64_t sent;     /* frames in all; with load/store reach */
-    uint64_t place_end[TRIB_PLACES]; /* `sent` behind its last use */
+    uint64_t place_end[TRIB_BIG_SLOTS]; /* `sent` behind its last use */
     uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
     uint8_t *staging;  /* own copy of the slots, source of transport writes */
 };
@@ -133,13 +134,13 @@ struct trib_recv_lane {
     uint32_t returned; /* last credit given */
     uint32_t skip;     /* frames to come that nobody awaits any more: see quorum.h */
     bool owed;         /* the transport was full: credits are still to be returned */
-    bool taken;        /* link.seen has the cell of `next` */
+    bool taken; /* link.seen has the entry of `next` */
     uint8_t *slots;
 };
 
-/* The payload of the next frame where it does not lie behind its cell: posted before
+/* The payload of the next frame where it does not lie behind its entry: posted before
  * it. */
-struct trib_carry {
+struct trib_zcopy {
     const struct trib_region *from; /* the caller's memory; NULL: its place in
                                      * staging */
     size_t from_off;
@@ -159,7 +160,7 @@ struct trib_outbox {
 /* The description of an arena that peers get. */
 struct trib_arena_blob {
     struct trib_blob blob;
-    uint32_t per_edge; /* its slots are not in it */
+    uint32_t per_link; /* its slots are not in it */
 };
 
 struct trib_link {
@@ -172,27 +173,27 @@ struct trib_link {
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
     size_t head_off;           /* of this rank's credits and notice in it */
-    struct trib_remote *slots; /* the peer's, for this rank; NULL: not granted yet */
+    struct trib_remote *slots; /* the peer's, for this rank; NULL: not advertised yet */
     size_t slots_off;
-    uint32_t window[TRIB_LANES]; /* frames of a lane under way at most; 0: not granted
-                                  * yet */
+    uint32_t window[TRIB_LANES]; /* frames of a lane under way at most; 0: not
+                                  * advertised yet */
     uint32_t give_back_after;    /* frames of a lane that are released */
     bool opened;               /* its own slots exist */
-    bool granted;              /* an event told: the peer's grant is here */
-    bool ungranted;            /* the transport was full: the own grant is still to
-                                * go */
-    bool waits;                /* the peer's arena is per edge: its grant is to come */
+    bool advertised; /* an event told: the peer's advert is here */
+    bool advert_unsent; /* the transport was full: the own advert is still to
+                         * go */
+    bool waits; /* the peer's arena is per link: its advert is to come */
     struct trib_outbox outbox;
-    struct trib_grant *grant_out; /* in the peer's arena, or NULL */
+    struct trib_slot_advert *slot_advert_out; /* in the peer's arena, or NULL */
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
-    struct trib_carry carry[TRIB_LANES];
+    struct trib_zcopy zcopy[TRIB_LANES];
     struct trib_out *out; /* results to be sent before all others: see quorum.h */
     uint32_t out_frames;  /* of them, in all */
-    uint32_t carrying; /* writes out of the caller's memory that are not done */
+    uint32_t n_zcopies; /* writes out of the caller's memory that are not done */
     _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
-    struct trib_notice *notice_out;      /* in the peer's arena, or NULL */
+    struct trib_oob_notice *notice_out; /* in the peer's arena, or NULL */
     uint32_t notice_version;             /* of the last one sent; even */
     uint32_t notice_seen;
     bool notice_busy; /* the transport may still read the last notice of waiting */
@@ -200,8 +201,8 @@ struct trib_link {
     uint64_t clock; /* of imports */
     int n_imports;
     struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */
-    struct trib_cell seen[TRIB_LANES]; /* copies of cells that are here, see
-                                        * trib_link_peek */
+    struct trib_entry seen[TRIB_LANES]; /* copies of entries that are here, see
+                                         * trib_link_peek */
 };
 
 /* Memory and settings that all links of an engine share. */
@@ -215,13 +216,13 @@ struct trib_arena {
     size_t block_bytes; /* of one peer */
     uint8_t *base;
     struct trib_region *region;
-    bool per_edge;      /* set before create: a link's slots are a region of its own */
+    bool per_link; /* set before create: a link's slots are a region of its own */
     bool to_services;   /* the links are those between ranks and services, or
                          * services */
-    size_t edge_bytes;  /* of the links that are open */
-    int awaited;        /* links that are open and not granted yet */
-    struct trib_region **edges; /* [size], per_edge */
-    bool farewell;              /* the notice for links that are not open is made */
+    size_t link_bytes; /* of the links that are open */
+    int awaited; /* links that are open and not advertised yet */
+    struct trib_region **link_regions; /* [size], per_link */
+    bool abort_notice; /* the notice for links that are not open is made */
     uint8_t *staging; /* same layout, for transports without load/store reach */
     struct trib_region *staging_region;
 };
@@ -237,11 +238,11 @@ trib_status_t trib_arena_export(const struct trib_arena *a,
 
 /**
  * trib_arena_pinned - what a transport without load/store reach registers for the slots
- * of `size` ranks, where not per edge.
+ * of `size` ranks, where not per link.
  */
 size_t trib_arena_pinned(uint32_t window, size_t chunk, int size);
 
-/** trib_arena_heads - what is registered per_edge before any link is open. */
+/** trib_arena_heads - what is registered per_link before any link is open. */
 size_t trib_arena_heads(int size);
 
 /** trib_arena_bytes - what it and its open links hold of shared or pinned memory.
@@ -249,8 +250,8 @@ size_t trib_arena_heads(int size);
  * Within load/store reach, blocks of other ranks are address space only. */
 size_t trib_arena_bytes(const struct trib_arena *a);
 
-/** trib_edge_bytes - of these, what one link holds; mapped: with load/store reach. */
-size_t trib_edge_bytes(uint32_t window, size_t chunk, bool mapped);
+/** trib_link_bytes - of these, what one link holds; mapped: with load/store reach. */
+size_t trib_link_bytes(uint32_t window, size_t chunk, bool mapped);
 
 /**
  * trib_link_connect - bring a link up, for notices; nothing happens when it is.
@@ -262,23 +263,23 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
                                 const struct trib_arena_blob *arena);
 
 /**
- * trib_link_open - then, for frames: make its slots and grant them; nothing happens
+ * trib_link_open - then, for frames: make its slots and advertise them; nothing happens
  * when that was done.
  *
- * errors   of registering the slots. A transport that is full is none: l->ungranted
+ * errors   of registering the slots. A transport that is full is none: l->advert_unsent
  */
 trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a);
 
-/** trib_link_grant - grant the slots that were made, again after the transport was
- * full. */
-trib_status_t trib_link_grant(struct trib_link *l, const struct trib_arena *a);
+/** trib_link_advertise - advertise the slots that were made, again after the transport
+ * was full. */
+trib_status_t trib_link_advertise(struct trib_link *l, const struct trib_arena *a);
 
 /**
- * trib_link_take_grant - look for the peer's grant; TRIB_INPROGRESS: none has come.
+ * trib_link_take_advert - look for the peer's advert; TRIB_INPROGRESS: none has come.
  *
  * errors    of importing its region, with the sentence of the transport
  */
-trib_status_t trib_link_take_grant(struct trib_link *l, struct trib_arena *a);
+trib_status_t trib_link_take_advert(struct trib_link *l, struct trib_arena *a);
 
 /** trib_link_close - the slots last until trib_arena_destroy: writes may be under
  * way. */
@@ -320,35 +321,36 @@ static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t byte
     return trib_link_has_room(l, lane, place);
 }
 
-/* Offset of the cell of a position, from the first slot of its lane. */
+/* Offset of the entry of a position, from the first slot of its lane. */
 static inline size_t trib_slot_off(const struct trib_link *l,
                                    const struct trib_arena *a, uint32_t position)
 {
     return (position & (a->slots - 1)) * l->stride;
 }
 
-/** trib_link_cell - the cell to fill for the next frame: the peer's own, or staging. */
-static inline struct trib_cell *trib_link_cell(struct trib_link *l,
-                                               const struct trib_arena *a, int lane)
+/** trib_link_entry - the entry to fill for the next frame: the peer's own, or
+ * staging. */
+static inline struct trib_entry *trib_link_entry(struct trib_link *l,
+                                                 const struct trib_arena *a, int lane)
 {
     struct trib_send_lane *s = &l->send[lane];
     uint8_t *slots = s->remote ? s->remote : s->staging;
-    return (struct trib_cell *)(slots + trib_slot_off(l, a, s->next));
+    return (struct trib_entry *)(slots + trib_slot_off(l, a, s->next));
 }
 
 static inline uint8_t *trib_link_payload(const struct trib_link *l,
                                          const struct trib_arena *a, uint8_t *slots,
-                                         struct trib_cell *c, uint32_t place,
+                                         struct trib_entry *c, uint32_t place,
                                          size_t bytes)
 {
-    if (bytes <= TRIB_CELL_PAYLOAD)
+    if (bytes <= TRIB_ENTRY_PAYLOAD)
         return c->payload;
     if (bytes <= l->small)
         return (uint8_t *)(c + 1);
-    return slots + a->slots * l->stride + place % TRIB_PLACES * a->slot_bytes;
+    return slots + a->slots * l->stride + place % TRIB_BIG_SLOTS * a->slot_bytes;
 }
 
-/** trib_link_to_send - where `bytes` of payload of the cell to fill begin. */
+/** trib_link_to_send - where `bytes` of payload of the entry to fill begin. */
 static inline uint8_t *trib_link_to_send(struct trib_link *l,
                                          const struct trib_arena *a, int lane,
                                          size_t bytes)
@@ -356,17 +358,17 @@ static inline uint8_t *trib_link_to_send(struct trib_link *l,
     struct trib_send_lane *s = &l->send[lane];
     uint8_t *slots = s->remote ? s->remote : s->staging;
 
-    return trib_link_payload(l, a, slots, trib_link_cell(l, a, lane), s->place, bytes);
+    return trib_link_payload(l, a, slots, trib_link_entry(l, a, lane), s->place, bytes);
 }
 
 /**
  * trib_link_post - publish by transport writes, where there is no load/store reach:
- * first what the lane's carry names, then the cell.
+ * first what the lane's carry names, then the entry.
  */
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane);
 
 /**
- * trib_link_publish - send the filled cell: its frame, and frame.bytes of payload.
+ * trib_link_publish - send the filled entry: its frame, and frame.bytes of payload.
  *
  * returns  TRIB_ERR_NO_RESOURCE: the transport is full, publish again later
  */
@@ -377,60 +379,60 @@ static inline trib_status_t trib_link_publish(struct trib_link *l,
 
     if (!l->mapped)
         return trib_link_post(l, a, lane);
-    struct trib_cell *c = trib_link_cell(l, a, lane);
+    struct trib_entry *c = trib_link_entry(l, a, lane);
 
     s->sent++;
     if (c->frame.bytes > l->small) {
         c->place = s->place;
         s->place_end[s->place] = s->sent;
-        s->place = (s->place + 1) % TRIB_PLACES;
+        s->place = (s->place + 1) % TRIB_BIG_SLOTS;
     }
     atomic_store_explicit(&c->position, ++s->next, memory_order_release);
     l->transport->ops->wake(l->transport, l->peer);
     return TRIB_OK;
 }
 
-/* The cell of the position that is received next, as the peer writes it. */
-static inline struct trib_cell *trib_link_slot(const struct trib_link *l,
-                                               const struct trib_arena *a, int lane)
+/* The entry of the position that is received next, as the peer writes it. */
+static inline struct trib_entry *trib_link_slot(const struct trib_link *l,
+                                                const struct trib_arena *a, int lane)
 {
     const struct trib_recv_lane *r = &l->recv[lane];
 
-    return (struct trib_cell *)(r->slots + trib_slot_off(l, a, r->next));
+    return (struct trib_entry *)(r->slots + trib_slot_off(l, a, r->next));
 }
 
 /**
- * trib_link_peek - the next received cell of a lane, or NULL.
+ * trib_link_peek - the next received entry of a lane, or NULL.
  *
- * It is a copy, made when the cell is seen first and the same until trib_link_release:
+ * It is a copy, made when the entry is seen first and the same until trib_link_release:
  * so what was checked of a frame holds, whatever its sender writes there meanwhile, and
  * a frame that is there does not go away.
  */
-static inline struct trib_cell *trib_link_peek(struct trib_link *l,
-                                               const struct trib_arena *a, int lane)
+static inline struct trib_entry *trib_link_peek(struct trib_link *l,
+                                                const struct trib_arena *a, int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
 
     if (r->taken)
         return &l->seen[lane];
-    const struct trib_cell *c = trib_link_slot(l, a, lane);
+    const struct trib_entry *c = trib_link_slot(l, a, lane);
     if (l->mapped
             ? atomic_load_explicit(&c->position, memory_order_acquire) != r->next + 1
             : (int32_t)(r->arrived - r->next) <= 0)
         return NULL;
-    trib_snapshot(&l->seen[lane], c, offsetof(struct trib_cell, position));
+    trib_snapshot(&l->seen[lane], c, offsetof(struct trib_entry, position));
     r->taken = true;
     return &l->seen[lane];
 }
 
-/** trib_link_received - where the payload of the cell that peek gave begins. Up to
- * TRIB_CELL_PAYLOAD bytes are in the copy; more of them the peer may go on writing
+/** trib_link_received - where the payload of the entry that peek gave begins. Up to
+ * TRIB_ENTRY_PAYLOAD bytes are in the copy; more of them the peer may go on writing
  * to. */
 static inline uint8_t *trib_link_received(const struct trib_link *l,
                                           const struct trib_arena *a, int lane,
-                                          struct trib_cell *c)
+                                          struct trib_entry *c)
 {
-    if (c->frame.bytes <= TRIB_CELL_PAYLOAD)
+    if (c->frame.bytes <= TRIB_ENTRY_PAYLOAD)
         return c->payload;
     return trib_link_payload(l, a, l->recv[lane].slots, trib_link_slot(l, a, lane),
                              c->place, c->frame.bytes);
@@ -441,7 +443,7 @@ static inline uint8_t *trib_link_received(const struct trib_link *l,
 void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane);
 
 /**
- * trib_link_release - the cell that peek gave is used up.
+ * trib_link_release - the entry that peek gave is used up.
  *
  * A credit is a store to a line of the peer, or even a write, so half a window, or a
  * quarter (above), is returned at a time: a sender that waits gets one as long as the
@@ -453,7 +455,7 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
 {
     struct trib_recv_lane *r = &l->recv[lane];
     const struct trib_frame *f = &trib_link_peek(l, a, lane)->frame;
-    bool now = f->kind == TRIB_FRAME_REF || f->bytes > l->small;
+    bool now = f->kind == TRIB_FRAME_GET || f->bytes > l->small;
 
     r->taken = false;
     r->next++;
@@ -470,7 +472,7 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
  *          transport is full, notify again later; what else its write gives
  */
 trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
-                               const struct trib_notice *notice);
+                               const struct trib_oob_notice *notice);
 
 /**
  * trib_link_notice - a new notice of rank `peer`, copied whole; false: none.
@@ -478,7 +480,7 @@ trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
  * Also from peers to which this rank has not connected.
  */
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
-                      struct trib_notice *out);
+                      struct trib_oob_notice *out);
 
 /**
  * trib_link_event - what an ARRIVED or WRITE_DONE event means for this link.

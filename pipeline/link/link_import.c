@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The peer's regions that OPEN frames name: a cache of those that were imported.
+ * The peer's regions that ADVERT frames name: a cache of those that were imported.
  */
 #include <stdlib.h>
 #include <string.h>

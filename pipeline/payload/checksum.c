@@ -7,12 +7,12 @@
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/payload.h"
 
-/* The place of the checksum: a payload that does not fit the cell leaves its place in
- * the cell free, and one that does has no use for the number of a place. */
-static uint8_t *place_of(struct trib_cell *cell)
+/* The place of the checksum: a payload that does not fit the entry leaves its place in
+ * the entry free, and one that does has no use for the number of a place. */
+static uint8_t *place_of(struct trib_entry *entry)
 {
-    return cell->frame.bytes <= TRIB_CELL_PAYLOAD ? (uint8_t *)&cell->place
-                                                  : cell->payload;
+    return entry->frame.bytes <= TRIB_ENTRY_PAYLOAD ? (uint8_t *)&entry->place
+                                                    : entry->payload;
 }
 
 static uint32_t sum_of(const struct trib_engine *e, const struct trib_frame *f,
@@ -21,59 +21,60 @@ static uint32_t sum_of(const struct trib_engine *e, const struct trib_frame *f,
     return e->kernels->crc32c(e->kernels->crc32c(0, f, sizeof(*f)), b.at, b.n);
 }
 
-static void set(struct trib_engine *e, struct trib_cell *cell, struct trib_bytes b)
+static void set(struct trib_engine *e, struct trib_entry *entry, struct trib_bytes b)
 {
-    const uint32_t sum = sum_of(e, &cell->frame, b);
+    const uint32_t sum = sum_of(e, &entry->frame, b);
 
-    memcpy(place_of(cell), &sum, sizeof(sum));
+    memcpy(place_of(entry), &sum, sizeof(sum));
 }
 
 static struct trib_bytes slot_to_send(struct trib_engine *e, struct trib_link *l,
                                       int lane)
 {
-    const size_t n = trib_link_cell(l, &e->arena, lane)->frame.bytes;
+    const size_t n = trib_link_entry(l, &e->arena, lane)->frame.bytes;
 
     return (struct trib_bytes){trib_link_to_send(l, &e->arena, lane, n), n};
 }
 
 void trib_checksum_set_slot(struct trib_engine *e, struct trib_link *l, int lane)
 {
-    set(e, trib_link_cell(l, &e->arena, lane), slot_to_send(e, l, lane));
+    set(e, trib_link_entry(l, &e->arena, lane), slot_to_send(e, l, lane));
 }
 
 void trib_checksum_set(struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c)
 {
-    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
-    struct trib_cell *cell = trib_link_cell(l, &e->arena, t->lane);
+    struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
+    struct trib_entry *entry = trib_link_entry(l, &e->arena, t->lane);
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
     struct trib_bytes b = {.at = NULL};
 
     if (ops->sent)
         b = ops->sent(e, run, t, c);
-    set(e, cell, b.at ? b : slot_to_send(e, l, t->lane));
+    set(e, entry, b.at ? b : slot_to_send(e, l, t->lane));
 }
 
 static struct trib_bytes received_slot(struct trib_engine *e, struct trib_link *l,
                                        int lane)
 {
-    struct trib_cell *cell = trib_link_peek(l, &e->arena, lane);
+    struct trib_entry *entry = trib_link_peek(l, &e->arena, lane);
 
-    if (cell->frame.bytes > e->arena.slot_bytes)
+    if (entry->frame.bytes > e->arena.slot_bytes)
         return (struct trib_bytes){.at = NULL};
-    return (struct trib_bytes){trib_link_received(l, &e->arena, lane, cell),
-                               cell->frame.bytes};
+    return (struct trib_bytes){trib_link_received(l, &e->arena, lane, entry),
+                               entry->frame.bytes};
 }
 
 static struct trib_bytes received(struct trib_engine *e, const struct trib_run *run,
-                             const struct trib_task *t, const struct trib_member *from,
-                             const struct trib_chunk *c)
+                                  const struct trib_task *t,
+                                  const struct trib_contrib *from,
+                                  const struct trib_chunk *c)
 {
-    const struct trib_edge *edge = &run->program.edges[from->edge];
-    struct trib_link *l = &e->links[edge->peer];
-    struct trib_cell *cell = trib_link_peek(l, &e->arena, from->lane);
+    const struct trib_neighbor *neighbor = &run->program.neighbors[from->neighbor];
+    struct trib_link *l = &e->links[neighbor->peer];
+    struct trib_entry *entry = trib_link_peek(l, &e->arena, from->lane);
     const bool in_slot =
-        cell->frame.kind == TRIB_FRAME_DATA || cell->frame.kind == TRIB_FRAME_SUM;
+        entry->frame.kind == TRIB_FRAME_DATA || entry->frame.kind == TRIB_FRAME_SUM;
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
 
     if (in_slot || !ops->received)
@@ -81,7 +82,7 @@ static struct trib_bytes received(struct trib_engine *e, const struct trib_run *
     return ops->received(e, run, t, from, c);
 }
 
-static bool is_wrong(struct trib_engine *e, int peer, struct trib_cell *cell,
+static bool is_wrong(struct trib_engine *e, int peer, struct trib_entry *entry,
                      struct trib_bytes b)
 {
     uint32_t said, found;
@@ -89,12 +90,12 @@ static bool is_wrong(struct trib_engine *e, int peer, struct trib_cell *cell,
 
     if (!b.at)
         return false;
-    memcpy(&said, place_of(cell), sizeof(said));
-    found = sum_of(e, &cell->frame, b);
+    memcpy(&said, place_of(entry), sizeof(said));
+    found = sum_of(e, &entry->frame, b);
     if (said == found)
         return false;
-    if (cell->frame.kind != TRIB_FRAME_OPEN)
-        snprintf(chunk, sizeof(chunk), "chunk %u", cell->frame.chunk);
+    if (entry->frame.kind != TRIB_FRAME_ADVERT)
+        snprintf(chunk, sizeof(chunk), "chunk %u", entry->frame.chunk);
     snprintf(
         what, sizeof(what),
         "%s, damaged on its way (TRIB_CHECK=sum: CRC-32C %08x was sent, %08x came),",
@@ -104,10 +105,10 @@ static bool is_wrong(struct trib_engine *e, int peer, struct trib_cell *cell,
 }
 
 bool trib_checksum_wrong(struct trib_engine *e, const struct trib_run *run,
-                         const struct trib_task *t, const struct trib_member *from,
+                         const struct trib_task *t, const struct trib_contrib *from,
                          const struct trib_chunk *c)
 {
-    const int peer = run->program.edges[from->edge].peer;
+    const int peer = run->program.neighbors[from->neighbor].peer;
 
     return is_wrong(e, peer, trib_link_peek(&e->links[peer], &e->arena, from->lane),
                     received(e, run, t, from, c));

@@ -8,7 +8,7 @@
  * stands for, wherever those are: in the slot, in the sender's memory, where the
  * receiver reads them, or in the receiver's, where the sender has put them. The
  * receiver makes it again of what it finds there. Results that are passed on get a new
- * one. It travels in four bytes of the cell that are not used otherwise, so frames are
+ * one. It travels in four bytes of the entry that are not used otherwise, so frames are
  * as long as without.
  *
  * It finds damage. Who means to deceive makes a CRC that fits: that is for the secret
@@ -19,7 +19,7 @@
 
 #include "pipeline/engine/run.h"
 
-/** trib_checksum_set - of the frame of a SEND, whose cell is filled and not
+/** trib_checksum_set - of the frame of a SEND, whose entry is filled and not
  * published. */
 void trib_checksum_set(struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c);
@@ -31,12 +31,12 @@ void trib_checksum_set_slot(struct trib_engine *e, struct trib_link *l, int lane
  * trib_checksum_wrong - is the frame that a task takes another one than was sent?
  *
  * t        the REDUCE or COPY_IN; its frame, which is that of the operation, is there
- * from     the edge and lane by which it came
+ * from     the neighbor and lane by which it came
  * returns  true: the engine has failed, TRIB_ERR_PROTOCOL. false also where the bytes
  *          that it stands for cannot be: whoever takes them refuses it
  */
 bool trib_checksum_wrong(struct trib_engine *e, const struct trib_run *run,
-                         const struct trib_task *t, const struct trib_member *from,
+                         const struct trib_task *t, const struct trib_contrib *from,
                          const struct trib_chunk *c);
 
 /** trib_checksum_wrong_slot - the same of a frame whose bytes are all in its slot. */

@@ -13,18 +13,18 @@ const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run
     return stage;
 }
 
-const float *trib_own_f32_staged(const struct trib_engine *e,
-                                 const struct trib_run *run, const struct trib_chunk *c,
-                                 float *stage)
+const float *trib_input_f32_staged(const struct trib_engine *e,
+                                   const struct trib_run *run,
+                                   const struct trib_chunk *c, float *stage)
 {
-    const float *x = trib_as_f32(e, run, trib_run_own(run, c), c->n, stage);
+    const float *x = trib_as_f32(e, run, trib_run_input(run, c), c->n, stage);
 
-    trib_keep_state(run, c);
+    trib_undo_save_state(run, c);
     return trib_feedback_apply(e, run, c, x, stage);
 }
 
-const float *trib_own_f32(struct trib_engine *e, struct trib_run *run,
-                          const struct trib_chunk *c)
+const float *trib_input_f32(struct trib_engine *e, struct trib_run *run,
+                            const struct trib_chunk *c)
 {
-    return trib_own_f32_staged(e, run, c, run->stage);
+    return trib_input_f32_staged(e, run, c, run->stage);
 }

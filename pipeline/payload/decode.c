@@ -9,12 +9,12 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
                                const struct trib_chunk *c, const uint8_t *word,
                                size_t len)
 {
-    if (run->serves)
+    if (run->is_aggregator)
         return TRIB_OK; /* nobody looks at it here */
-    trib_keep_input(run, c);
+    trib_undo_save_input(run, c);
     if (run->feedback.sum)
         return trib_feedback_result(e, run, c, word, len);
-    uint8_t *value = trib_run_value(run, c);
+    uint8_t *value = trib_run_acc(run, c);
     bool direct =
         run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
     float *x = direct ? (float *)value : run->acc;

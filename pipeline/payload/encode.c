@@ -81,14 +81,16 @@ uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
     return len;
 }
 
-uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_run *run,
-                               const struct trib_chunk *c, enum trib_own_use use,
-                               const struct trib_bench *bench, uint8_t *dst)
+uint32_t trib_coded_encode_input(const struct trib_engine *e,
+                                 const struct trib_run *run, const struct trib_chunk *c,
+                                 enum trib_input_role use,
+                                 const struct trib_encode_workspace *bench,
+                                 uint8_t *dst)
 {
-    bool result = use == TRIB_OWN_RESULT;
+    bool result = use == TRIB_INPUT_RESULT;
     const float *kept = trib_share_kept(run, c);
     struct trib_word_source s = {
-        .x = kept ? kept : trib_own_f32_staged(e, run, c, bench->stage),
+        .x = kept ? kept : trib_input_f32_staged(e, run, c, bench->stage),
         .exact = result && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
         .feedback = !result,
         .unit = 1.0f,

@@ -23,14 +23,16 @@ uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
                      uint8_t *dst);
 
 /**
- * trib_coded_encode_own - the code word of the own contribution: once per operation.
+ * trib_coded_encode_input - the code word of the own contribution: once per operation.
  *
  * thread   any, also while another drives the engine; of one chunk one thread
  * dst      trib_codec_bound(c->n) bytes
  * returns  bytes
  */
-uint32_t trib_coded_encode_own(const struct trib_engine *e, const struct trib_run *run,
-                               const struct trib_chunk *c, enum trib_own_use use,
-                               const struct trib_bench *bench, uint8_t *dst);
+uint32_t trib_coded_encode_input(const struct trib_engine *e,
+                                 const struct trib_run *run, const struct trib_chunk *c,
+                                 enum trib_input_role use,
+                                 const struct trib_encode_workspace *bench,
+                                 uint8_t *dst);
 
 #endif

@@ -19,7 +19,7 @@ enum {
 /* A chunk of each round whose own contribution is encoded. */
 struct source {
     uint32_t chunk;
-    enum trib_own_use use;
+    enum trib_input_role use;
     uint32_t taken; /* rounds */
 };
 
@@ -34,7 +34,7 @@ struct word {
     uint64_t end_ns;
 };
 
-struct trib_run_ahead {
+struct trib_encode_ahead {
     struct trib_engine *engine;
     struct trib_run *run;
     uint32_t n_sources;
@@ -43,7 +43,8 @@ struct trib_run_ahead {
     uint32_t n_words;
     struct word *words;
     uint32_t threads;
-    struct trib_bench *benches; /* [threads + 1]: the last is the engine's own */
+    struct trib_encode_workspace *benches; /* [threads + 1]: the last is the engine's
+                                            * own */
     /* of the running operation: which is handed out next */
     uint32_t round;
     uint32_t at;  /* index of a source */
@@ -77,7 +78,7 @@ static trib_status_t start_workers(struct trib_engine *e)
                      threads);
 }
 
-static trib_status_t find_sources(struct trib_run *run, struct trib_run_ahead *a)
+static trib_status_t find_sources(struct trib_run *run, struct trib_encode_ahead *a)
 {
     const struct trib_program *p = &run->program;
 
@@ -87,8 +88,8 @@ static trib_status_t find_sources(struct trib_run *run, struct trib_run_ahead *a
         return TRIB_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         const struct trib_task *t = &p->tasks[i];
-        enum trib_own_use use = trib_coded_own_use(run, t);
-        if (use == TRIB_OWN_UNUSED || a->source_of[t->chunk])
+        enum trib_input_role use = trib_coded_input_role(run, t);
+        if (use == TRIB_INPUT_UNUSED || a->source_of[t->chunk])
             continue;
         a->sources[a->n_sources] = (struct source){.chunk = t->chunk, .use = use};
         a->source_of[t->chunk] = &a->sources[a->n_sources++];
@@ -105,7 +106,8 @@ static bool chunks_share_bytes(const struct trib_run *run)
            (d->piece % 8 || (d->cut == TRIB_CUT_BLOCKED && d->count % 8));
 }
 
-static trib_status_t make_benches(const struct trib_run *run, struct trib_run_ahead *a)
+static trib_status_t make_benches(const struct trib_run *run,
+                                  struct trib_encode_ahead *a)
 {
     size_t scratch =
         (trib_codec_scratch(run->desc.codec, run->desc.piece) + 64) / 64 * 64;
@@ -114,19 +116,19 @@ static trib_status_t make_benches(const struct trib_run *run, struct trib_run_ah
     if (!a->benches)
         return TRIB_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < a->threads; i++) {
-        a->benches[i] = (struct trib_bench){
+        a->benches[i] = (struct trib_encode_workspace){
             .stage = malloc(run->desc.piece * sizeof(float)),
             .scratch = aligned_alloc(64, scratch),
         };
         if (!a->benches[i].stage || !a->benches[i].scratch)
             return TRIB_ERR_NO_MEMORY;
     }
-    a->benches[a->threads] =
-        (struct trib_bench){.stage = run->stage, .scratch = run->codec_scratch};
+    a->benches[a->threads] = (struct trib_encode_workspace){
+        .stage = run->stage, .scratch = run->codec_scratch};
     return TRIB_OK;
 }
 
-static trib_status_t make_words(const struct trib_run *run, struct trib_run_ahead *a)
+static trib_status_t make_words(const struct trib_run *run, struct trib_encode_ahead *a)
 {
     size_t bound = trib_codec_bound(run->desc.codec, run->desc.piece);
 
@@ -139,24 +141,24 @@ static trib_status_t make_words(const struct trib_run *run, struct trib_run_ahea
     return a->words ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-trib_status_t trib_ahead_prepare(struct trib_engine *e, struct trib_run *run)
+trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *run)
 {
     uint32_t threads = (uint32_t)e->cfg->encode_threads;
 
     if (threads == 0 || run->desc.model || run->desc.piece < PIECE_MIN ||
         chunks_share_bytes(run)) /* a model is the engine's alone */
         return TRIB_OK;
-    struct trib_run_ahead *a = calloc(1, sizeof(*a));
+    struct trib_encode_ahead *a = calloc(1, sizeof(*a));
     if (!a)
         return TRIB_ERR_NO_MEMORY;
-    run->ahead = a;
-    *a = (struct trib_run_ahead){.engine = e,
-                             .run = run,
-                             .threads = threads,
-                             .n_words = threads * WORDS_PER_THREAD};
+    run->encode_ahead = a;
+    *a = (struct trib_encode_ahead){.engine = e,
+                                    .run = run,
+                                    .threads = threads,
+                                    .n_words = threads * WORDS_PER_THREAD};
     trib_status_t st = find_sources(run, a);
     if (st == TRIB_OK && (uint64_t)a->n_sources * trib_run_rounds(run) < 2) {
-        trib_ahead_dispose(run); /* the one is due at once */
+        trib_encode_ahead_dispose(run); /* the one is due at once */
         return TRIB_OK;
     }
     if (st == TRIB_OK)
@@ -166,9 +168,9 @@ trib_status_t trib_ahead_prepare(struct trib_engine *e, struct trib_run *run)
     return st == TRIB_OK ? start_workers(e) : st;
 }
 
-void trib_ahead_dispose(struct trib_run *run)
+void trib_encode_ahead_dispose(struct trib_run *run)
 {
-    struct trib_run_ahead *a = run->ahead;
+    struct trib_encode_ahead *a = run->encode_ahead;
 
     if (!a)
         return;
@@ -183,12 +185,12 @@ void trib_ahead_dispose(struct trib_run *run)
     free(a->sources);
     free(a->source_of);
     free(a);
-    run->ahead = NULL;
+    run->encode_ahead = NULL;
 }
 
-void trib_ahead_begin(struct trib_run *run)
+void trib_encode_ahead_begin(struct trib_run *run)
 {
-    struct trib_run_ahead *a = run->ahead;
+    struct trib_encode_ahead *a = run->encode_ahead;
 
     if (!a)
         return;
@@ -199,9 +201,9 @@ void trib_ahead_begin(struct trib_run *run)
         a->sources[i].taken = 0;
 }
 
-void trib_ahead_end(struct trib_engine *e, struct trib_run *run)
+void trib_encode_ahead_end(struct trib_engine *e, struct trib_run *run)
 {
-    struct trib_run_ahead *a = run->ahead;
+    struct trib_encode_ahead *a = run->encode_ahead;
 
     if (!a || trib_workers_free(e->workers) == a->n_words)
         return;
@@ -214,7 +216,7 @@ void trib_ahead_end(struct trib_engine *e, struct trib_run *run)
 /* By a worker, or by the engine as the last of them. */
 static void make_word(void *arg, uint32_t cell, uint32_t worker)
 {
-    struct trib_run_ahead *a = arg;
+    struct trib_encode_ahead *a = arg;
     struct word *w = &a->words[cell];
     struct trib_chunk c = trib_run_chunk(a->run, w->round, w->source->chunk);
     struct trib_trace *trace = worker == a->threads ? &a->engine->trace : NULL;
@@ -223,15 +225,16 @@ static void make_word(void *arg, uint32_t cell, uint32_t worker)
         trib_trace_now(trace, TRIB_TRACE_ENCODE_BEGIN, -1, c.index, c.n);
     w->worker = worker;
     w->begin_ns = trib_now_ns();
-    w->len = trib_coded_encode_own(a->engine, a->run, &c, w->source->use,
-                                   &a->benches[worker], w->bytes);
+    w->len = trib_coded_encode_input(a->engine, a->run, &c, w->source->use,
+                                     &a->benches[worker], w->bytes);
     w->end_ns = trib_now_ns();
     if (trace)
         trib_trace_now(trace, TRIB_TRACE_ENCODE_END, -1, c.index, w->len);
 }
 
 /* The next source that can be encoded now; NULL if there is none. */
-static struct source *next_source(const struct trib_run *run, struct trib_run_ahead *a)
+static struct source *next_source(const struct trib_run *run,
+                                  struct trib_encode_ahead *a)
 {
     for (; a->round < run->desc.rounds; a->round++, a->at = 0) {
         for (; a->at < a->n_sources; a->at++) {
@@ -246,9 +249,9 @@ static struct source *next_source(const struct trib_run *run, struct trib_run_ah
     return NULL;
 }
 
-void trib_ahead_post(struct trib_engine *e, struct trib_run *run)
+void trib_encode_ahead_post(struct trib_engine *e, struct trib_run *run)
 {
-    struct trib_run_ahead *a = run->ahead;
+    struct trib_encode_ahead *a = run->encode_ahead;
     struct source *s;
 
     /* Several at a time: workers that sleep are woken less often. */
@@ -267,9 +270,9 @@ void trib_ahead_post(struct trib_engine *e, struct trib_run *run)
 /* The word of this round that workers were given; NULL: none was, or it was taken. */
 static struct word *given(struct trib_run *run, const struct trib_task *t)
 {
-    struct trib_run_ahead *a = run->ahead;
+    struct trib_encode_ahead *a = run->encode_ahead;
 
-    if (!a || trib_coded_own_use(run, t) == TRIB_OWN_UNUSED)
+    if (!a || trib_coded_input_role(run, t) == TRIB_INPUT_UNUSED)
         return NULL;
     const struct source *s = a->source_of[t->chunk];
     for (uint32_t i = 0; i < a->n_words; i++)
@@ -278,10 +281,10 @@ static struct word *given(struct trib_run *run, const struct trib_task *t)
     return NULL;
 }
 
-bool trib_ahead_ready(struct trib_engine *e, struct trib_run *run,
-                      const struct trib_task *t)
+bool trib_encode_ahead_ready(struct trib_engine *e, struct trib_run *run,
+                             const struct trib_task *t)
 {
-    struct trib_run_ahead *a = run->ahead;
+    struct trib_encode_ahead *a = run->encode_ahead;
     struct word *w = given(run, t);
 
     if (!w)
@@ -297,9 +300,9 @@ bool trib_ahead_ready(struct trib_engine *e, struct trib_run *run,
     return false;
 }
 
-bool trib_ahead_help(struct trib_engine *e, struct trib_run *run)
+bool trib_encode_ahead_help(struct trib_engine *e, struct trib_run *run)
 {
-    struct trib_run_ahead *a = run->ahead;
+    struct trib_encode_ahead *a = run->encode_ahead;
 
     if (!a || !a->waiting)
         return false;
@@ -326,10 +329,11 @@ static void trace_word(struct trib_engine *e, const struct word *w, uint32_t chu
     trib_trace_add(&e->trace, &event);
 }
 
-bool trib_ahead_take(struct trib_engine *e, struct trib_run *run,
-                     const struct trib_task *t, uint8_t **word, uint32_t *len_out)
+bool trib_encode_ahead_take(struct trib_engine *e, struct trib_run *run,
+                            const struct trib_task *t, uint8_t **word,
+                            uint32_t *len_out)
 {
-    struct trib_run_ahead *a = run->ahead;
+    struct trib_encode_ahead *a = run->encode_ahead;
     struct word *w = given(run, t);
 
     if (a && a->source_of[t->chunk])

@@ -23,39 +23,41 @@
 #include "pipeline/engine/run.h"
 
 /**
- * trib_ahead_prepare - of a run with a codec; makes run->ahead if there is to be one.
+ * trib_encode_ahead_prepare - of a run with a codec; makes run->encode_ahead if there
+ * is to be one.
  *
  * errors   TRIB_ERR_NO_MEMORY; TRIB_ERR_SYSTEM with a sentence where threads do not
  *          start
  */
-trib_status_t trib_ahead_prepare(struct trib_engine *e, struct trib_run *run);
-void trib_ahead_dispose(struct trib_run *run);
+trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *run);
+void trib_encode_ahead_dispose(struct trib_run *run);
 
-/** trib_ahead_begin, trib_ahead_end - an operation begins; it ends, no worker is at
- * it. */
-void trib_ahead_begin(struct trib_run *run);
-void trib_ahead_end(struct trib_engine *e, struct trib_run *run);
+/** trib_encode_ahead_begin, trib_encode_ahead_end - an operation begins; it ends, no
+ * worker is at it. */
+void trib_encode_ahead_begin(struct trib_run *run);
+void trib_encode_ahead_end(struct trib_engine *e, struct trib_run *run);
 
-/** trib_ahead_post - hand workers what is to be encoded next. */
-void trib_ahead_post(struct trib_engine *e, struct trib_run *run);
+/** trib_encode_ahead_post - hand workers what is to be encoded next. */
+void trib_encode_ahead_post(struct trib_engine *e, struct trib_run *run);
 
-/** trib_ahead_help - make the next word here, if a task waits for a worker; false: it
- * need not, or there is none. */
-bool trib_ahead_help(struct trib_engine *e, struct trib_run *run);
+/** trib_encode_ahead_help - make the next word here, if a task waits for a worker;
+ * false: it need not, or there is none. */
+bool trib_encode_ahead_help(struct trib_engine *e, struct trib_run *run);
 
-/** trib_ahead_ready - call it last: may t be done, as far as workers go? Then t is done
- * now. */
-bool trib_ahead_ready(struct trib_engine *e, struct trib_run *run,
-                      const struct trib_task *t);
+/** trib_encode_ahead_ready - call it last: may t be done, as far as workers go? Then t
+ * is done now. */
+bool trib_encode_ahead_ready(struct trib_engine *e, struct trib_run *run,
+                             const struct trib_task *t);
 
 /**
- * trib_ahead_take - the word of the own contribution that t encodes, if it was made
- * ahead.
+ * trib_encode_ahead_take - the word of the own contribution that t encodes, if it was
+ * made ahead.
  *
- * To be called once for each word, as it is due, and after trib_ahead_ready.
+ * To be called once for each word, as it is due, and after trib_encode_ahead_ready.
  * word     a buffer of the run; the one that the word is in takes its place
  */
-bool trib_ahead_take(struct trib_engine *e, struct trib_run *run,
-                     const struct trib_task *t, uint8_t **word, uint32_t *len_out);
+bool trib_encode_ahead_take(struct trib_engine *e, struct trib_run *run,
+                            const struct trib_task *t, uint8_t **word,
+                            uint32_t *len_out);
 
 #endif

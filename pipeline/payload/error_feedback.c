@@ -59,7 +59,7 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
 
     f->scale = 1.0f;
     f->coded = !trib_feedback_plain(rule);
-    if (!allocate(&run->residual, trib_feedback_feeds_back(run) && !run->serves,
+    if (!allocate(&run->residual, trib_feedback_feeds_back(run) && !run->is_aggregator,
                   total) ||
         !allocate(&f->momentum, rule->momentum > 0, total) ||
         !allocate(&f->own, ef21, total) || !allocate(&f->sum, ef21, total) ||
@@ -91,13 +91,13 @@ static double norm_of(struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     const bool direct =
-        d->op.dtype == TRIB_F32 && (uintptr_t)run->own % sizeof(float) == 0;
+        d->op.dtype == TRIB_F32 && (uintptr_t)run->input % sizeof(float) == 0;
     float block[SQUARES];
     double sum = 0;
 
     for (size_t i = 0; i < d->total; i += SQUARES) {
         const size_t n = d->total - i < SQUARES ? d->total - i : SQUARES;
-        const uint8_t *own = run->own + i * d->element;
+        const uint8_t *own = run->input + i * d->element;
         const float *x = direct ? (const float *)(const void *)own : block;
         if (!direct)
             e->kernels->to_f32[d->op.dtype](block, own, n);
@@ -117,7 +117,7 @@ void trib_feedback_clip(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
 
-    if (rule->clip > 0 && run->desc.total && !run->serves) {
+    if (rule->clip > 0 && run->desc.total && !run->is_aggregator) {
         const double most = rule->clip / sqrt(e->ranks), norm = norm_of(e, run);
         /* of NaN and Inf no part is left to scale: they go as they are, and are seen */
         run->feedback.scale =
@@ -232,7 +232,7 @@ trib_status_t trib_feedback_result(struct trib_engine *e, struct trib_run *run,
     } else {
         e->kernels->axpy_f32(sum, run->acc, 1.0f, c->n);
     }
-    e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), sum, c->n);
+    e->kernels->from_f32[run->desc.op.dtype](trib_run_acc(run, c), sum, c->n);
     if (e->kernels->max_magnitude(sum, c->n) >= INFINITE)
         begin_anew(run, c);
     return TRIB_OK;

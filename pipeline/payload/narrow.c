@@ -24,7 +24,7 @@ uint8_t trib_narrow_before(const struct trib_run *run, const struct trib_task *t
     const struct trib_task *tasks = run->program.tasks;
     uint32_t at = t->dep;
 
-    if (t->flags & (TRIB_TASK_OWN | TRIB_TASK_EMPTY | TRIB_TASK_FINAL))
+    if (t->flags & (TRIB_TASK_INPUT | TRIB_TASK_EMPTY | TRIB_TASK_FINAL))
         return 0;
     while (at != TRIB_STEP_NO_DEP &&
            (tasks[at].kind != TRIB_TASK_REDUCE || tasks[at].chunk != t->chunk))
@@ -36,15 +36,15 @@ struct trib_narrow trib_narrow_begin(struct trib_engine *e, struct trib_run *run
                                      struct trib_task *t)
 {
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
-    struct trib_contrib from;
+    struct trib_contrib_item from;
     struct trib_narrow sum = {.one = 1.0f};
     uint64_t all = 0;
 
     while (trib_contrib_next(&walk, &from)) {
         uint8_t code = 0;
         if (from.by == TRIB_BY_PEER)
-            code = trib_frame_divided(&from.cell->frame);
-        else if (from.by == TRIB_BY_VALUE)
+            code = trib_frame_divided(&from.entry->frame);
+        else if (from.by == TRIB_BY_ACC)
             code = trib_narrow_before(run, t);
         all += trib_narrow_divisor(code);
     }

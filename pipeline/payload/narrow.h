@@ -47,7 +47,7 @@ struct trib_narrow {
 };
 
 /**
- * trib_narrow_begin - before REDUCE t sums; its members' frames are there.
+ * trib_narrow_begin - before REDUCE t sums; its contributions' frames are there.
  *
  * Notes what the value that it makes is divided by, for those who send or sum it.
  */

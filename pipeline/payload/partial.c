@@ -36,7 +36,7 @@ static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
     const struct trib_program *p = &run->program;
 
     q->order = calloc(p->n_tasks + 1, sizeof(*q->order));
-    q->out = calloc(p->n_edges + 1, sizeof(*q->out));
+    q->out = calloc(p->n_neighbors + 1, sizeof(*q->out));
     for (uint32_t i = 0; q->order && i < p->n_tasks; i++)
         if (p->tasks[i].kind == TRIB_TASK_REDUCE)
             q->order[q->n_order++] = i;
@@ -48,7 +48,7 @@ static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
     q->elements = calloc((size_t)q->n_results + 1, sizeof(*q->elements));
     if (run->sum)
         q->sums = malloc(q->n_results * run->desc.piece * sizeof(float) + 1);
-    for (uint32_t i = 0; q->out && i < p->n_edges; i++)
+    for (uint32_t i = 0; q->out && i < p->n_neighbors; i++)
         q->out[i].run = run;
     return (q->sums || !run->sum) && q->order && q->out && q->results && q->bytes &&
            q->chunk && q->elements;
@@ -68,7 +68,7 @@ uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *r
     for (uint32_t i = 0; i < p->n_tasks; i++)
         sums += p->tasks[i].kind == TRIB_TASK_REDUCE;
     return sizeof(*q) + p->n_tasks * sizeof(*q->order) +
-           (p->n_edges + 1) * sizeof(*q->out) + sums * run->desc.rounds * result;
+           (p->n_neighbors + 1) * sizeof(*q->out) + sums * run->desc.rounds * result;
 }
 
 trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run)
@@ -82,7 +82,7 @@ trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run)
         return TRIB_ERR_NO_MEMORY;
     q->mask_bytes = trib_quorum_mask_bytes(e->ranks);
     q->counted = calloc(q->mask_bytes, 1);
-    if (run->serves) {
+    if (run->is_aggregator) {
         ok = prepare_node(run, q);
     } else {
         q->masks = calloc(chunks_of(run) * q->mask_bytes + 1, 1);
@@ -123,7 +123,7 @@ static void queue_out(struct trib_engine *e, struct trib_link *l, struct trib_ou
     out->sent = 0;
     out->queued = true;
     l->out_frames += out->run->quorum->n_results;
-    e->owing = true;
+    e->has_backlog = true;
 }
 
 bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
@@ -131,12 +131,12 @@ bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
     struct trib_quorum *q = run->quorum;
     struct trib_program *p = &run->program;
 
-    if (!run->serves)
+    if (!run->is_aggregator)
         return true;
     q->closed = 0;
     q->opened_ns = 0;
-    for (uint32_t i = 0; i < p->n_edges; i++) {
-        const int peer = p->edges[i].peer;
+    for (uint32_t i = 0; i < p->n_neighbors; i++) {
+        const int peer = p->neighbors[i].peer;
         if (q->out[i].queued) {
             trib_engine_protocol(e, peer,
                                  "a start before it had taken the last one's result");
@@ -164,9 +164,9 @@ static uint32_t gather(struct trib_engine *e, struct trib_run *run,
 
     *behind_out = 0;
     memset(q->counted, 0, q->mask_bytes);
-    for (uint32_t i = 0; i < t->n_members; i++) {
-        const struct trib_member *m = &p->members[t->member + i];
-        const int peer = p->edges[m->edge].peer;
+    for (uint32_t i = 0; i < t->n_contribs; i++) {
+        const struct trib_contrib *m = &p->contribs[t->contrib + i];
+        const int peer = p->neighbors[m->neighbor].peer;
         if (e->links[peer].recv[m->lane].skip) {
             ++*behind_out;
         } else if (trib_run_due(e, run, m, t->done)) {
@@ -186,7 +186,7 @@ bool trib_quorum_due(struct trib_engine *e, struct trib_run *run,
     if (t != &run->program.tasks[q->order[q->closed % q->n_order]])
         return false;
     const uint32_t n = gather(e, run, t, &behind);
-    if (n == t->n_members)
+    if (n == t->n_contribs)
         return true;
     if (n == 0)
         return false;
@@ -195,14 +195,14 @@ bool trib_quorum_due(struct trib_engine *e, struct trib_run *run,
         q->opened_ns = now;
     if (n < run->desc.quorum.need)
         return false;
-    return n + behind == t->n_members ||
+    return n + behind == t->n_contribs ||
            now - q->opened_ns >= run->desc.quorum.deadline_ns;
 }
 
 void trib_quorum_skip(struct trib_engine *e, struct trib_link *l, int lane)
 {
     l->recv[lane].skip++;
-    e->owing = true;
+    e->has_backlog = true;
 }
 
 void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
@@ -226,7 +226,7 @@ void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
     q->closed++;
     q->opened_ns = 0;
     e->stats.short_sums += trib_quorum_bits(q->counted, q->mask_bytes) < e->ranks;
-    e->owing = true;
+    e->has_backlog = true;
 }
 
 bool trib_quorum_idle(const struct trib_run *run)
@@ -234,7 +234,7 @@ bool trib_quorum_idle(const struct trib_run *run)
     const struct trib_quorum *q = run->quorum;
     bool idle = true;
 
-    for (uint32_t i = 0; q && q->out && i < run->program.n_edges; i++)
+    for (uint32_t i = 0; q && q->out && i < run->program.n_neighbors; i++)
         idle &= !q->out[i].queued;
     return idle;
 }
@@ -244,11 +244,11 @@ bool trib_quorum_idle(const struct trib_run *run)
 static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
-    const struct trib_cell *cell = trib_link_peek(l, &e->arena, lane);
+    const struct trib_entry *entry = trib_link_peek(l, &e->arena, lane);
 
-    if (!r->skip || !cell)
+    if (!r->skip || !entry)
         return false;
-    const struct trib_frame f = cell->frame;
+    const struct trib_frame f = entry->frame;
     if (f.magic != TRIB_FRAME_MAGIC || f.kind != TRIB_FRAME_DATA ||
         (int32_t)(e->seq - f.seq) < 0) {
         trib_engine_protocol(e, l->peer, "a frame that is no late contribution");
@@ -266,8 +266,8 @@ static bool goes_as_sum(const struct trib_out *out)
 {
     const struct trib_quorum *q = out->run->quorum;
 
-    return q->sums &&
-           q->chunk[out->sent] % out->run->program.n_edges == (uint32_t)(out - q->out);
+    return q->sums && q->chunk[out->sent] % out->run->program.n_neighbors ==
+                          (uint32_t)(out - q->out);
 }
 
 static uint32_t bytes_of(const struct trib_out *out)
@@ -283,14 +283,14 @@ static void fill(struct trib_engine *e, struct trib_link *l, const struct trib_o
 {
     const struct trib_quorum *q = out->run->quorum;
     const uint8_t *word = q->results + out->sent * q->stride;
-    struct trib_cell *cell = trib_link_cell(l, &e->arena, TRIB_LANE_DOWN);
+    struct trib_entry *entry = trib_link_entry(l, &e->arena, TRIB_LANE_DOWN);
     const uint32_t bytes = bytes_of(out), floats = bytes - (uint32_t)q->mask_bytes;
     uint8_t *to = trib_link_to_send(l, &e->arena, TRIB_LANE_DOWN, bytes);
 
-    cell->frame = out->run->frame;
-    cell->frame.chunk = q->chunk[out->sent];
-    cell->frame.kind = goes_as_sum(out) ? TRIB_FRAME_SUM : TRIB_FRAME_DATA;
-    cell->frame.bytes = bytes;
+    entry->frame = out->run->frame;
+    entry->frame.chunk = q->chunk[out->sent];
+    entry->frame.kind = goes_as_sum(out) ? TRIB_FRAME_SUM : TRIB_FRAME_DATA;
+    entry->frame.bytes = bytes;
     if (!goes_as_sum(out)) {
         memcpy(to, word, bytes);
         return;
@@ -335,7 +335,7 @@ static bool pay(struct trib_engine *e, struct trib_link *l)
     bool owed = false;
 
     if (!l->slots)
-        (void)trib_link_take_grant(l, &e->arena);
+        (void)trib_link_take_advert(l, &e->arena);
     for (int lane = 0; lane < TRIB_LANES; lane++) {
         if (l->recv[lane].owed)
             trib_link_give_back(l, &e->arena, lane);
@@ -344,9 +344,9 @@ static bool pay(struct trib_engine *e, struct trib_link *l)
     return !owed;
 }
 
-bool trib_quorum_pump(struct trib_engine *e)
+bool trib_quorum_progress(struct trib_engine *e)
 {
-    bool moved = false, owing = false;
+    bool moved = false, has_backlog = false;
 
     for (int p = 0; p < e->ranks && !e->failed; p++) {
         struct trib_link *l = &e->links[p];
@@ -356,9 +356,9 @@ bool trib_quorum_pump(struct trib_engine *e)
             moved = true;
         while (!e->failed && send_one(e, l))
             moved = true;
-        owing |= !pay(e, l) || l->out || l->recv[TRIB_LANE_UP].skip;
+        has_backlog |= !pay(e, l) || l->out || l->recv[TRIB_LANE_UP].skip;
     }
-    e->owing = owing;
+    e->has_backlog = has_backlog;
     return moved;
 }
 
@@ -378,7 +378,8 @@ static void keep_back(struct trib_engine *e, struct trib_run *run,
                       const struct trib_chunk *c)
 {
     clear_sent(run, c);
-    e->kernels->axpy_f32(run->residual + c->first, trib_own_f32(e, run, c), 1.0f, c->n);
+    e->kernels->axpy_f32(run->residual + c->first, trib_input_f32(e, run, c), 1.0f,
+                         c->n);
 }
 
 /* p bits, and enough of them? */
@@ -406,7 +407,7 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
     if (!valid(e, run, mask))
         return TRIB_ERR_PROTOCOL;
     if (c->n && !trib_quorum_bit(mask, e->rank)) {
-        trib_keep_undo(run, c);
+        trib_undo_state(run, c);
         keep_back(e, run, c);
     }
     return TRIB_OK;
@@ -492,9 +493,9 @@ void trib_quorum_undo(struct trib_engine *e, struct trib_run *run,
 {
     for (size_t i = 0; i < s->chunks; i++) {
         const struct trib_chunk c = chunk_at(s, i);
-        trib_keep_undo_input(run, &c);
+        trib_undo_input(run, &c);
         if (!trib_quorum_bit(mask_at(s, i), e->rank))
-            trib_keep_undo(run, &c);
+            trib_undo_state(run, &c);
     }
 }
 

@@ -13,7 +13,7 @@
  *     | code word | rank r is bit r % 8 of byte r / 8 |    frame.bytes is of both
  *
  * The node keeps all results of a start and sends them over each link as it has room
- * there, by trib_quorum_pump; SENDs of its program are not run. So the operation is
+ * there, by trib_quorum_progress; SENDs of its program are not run. So the operation is
  * over when its chunks are closed, and a rank that takes no results holds up nobody.
  * Frames of later operations stand behind these: their turns count link->out_frames. A
  * plan is not started again before every rank has taken its last result; who does has
@@ -59,8 +59,9 @@ void trib_quorum_skip(struct trib_engine *e, struct trib_link *l, int lane);
 void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c);
 
-/** trib_quorum_pump - drop what is late, send what is kept; true if anything moved. */
-bool trib_quorum_pump(struct trib_engine *e);
+/** trib_quorum_progress - drop what is late, send what is kept; true if anything
+ * moved. */
+bool trib_quorum_progress(struct trib_engine *e);
 
 /** trib_quorum_idle - has every rank been sent all of the run's results? */
 bool trib_quorum_idle(const struct trib_run *run);

@@ -35,20 +35,20 @@ struct trib_payload_ops {
     bool (*ready)(struct trib_engine *e, struct trib_run *run,
                   const struct trib_task *t, const struct trib_chunk *c);
 
-    /** fill - make the frame of a SEND in its cell, all but the publishing. */
+    /** fill - make the frame of a SEND in its entry, all but the publishing. */
     void (*fill)(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                 const struct trib_chunk *c, struct trib_cell *cell);
-    /** copy_carry - copy what the frame was to be written out of, and the chunks after
-     * it: the transport cannot read it. NULL: frames are never written out of the
+                 const struct trib_chunk *c, struct trib_entry *entry);
+    /** zcopy_to_slot - copy what the frame was to be written out of, and the chunks
+     * after it: the transport cannot read it. NULL: frames are never written out of the
      * caller's memory. */
-    void (*copy_carry)(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                       const struct trib_chunk *c);
+    void (*zcopy_to_slot)(struct trib_engine *e, struct trib_run *run,
+                          struct trib_task *t, const struct trib_chunk *c);
     /** reduce - the k-ary sum; all frames are there, and of this operation. */
     trib_status_t (*reduce)(struct trib_engine *e, struct trib_run *run,
                             struct trib_task *t, const struct trib_chunk *c);
     trib_status_t (*copy_in)(struct trib_engine *e, struct trib_run *run,
                              struct trib_task *t, const struct trib_chunk *c,
-                             struct trib_cell *cell);
+                             struct trib_entry *entry);
     trib_status_t (*copy)(struct trib_engine *e, struct trib_run *run,
                           struct trib_task *t, const struct trib_chunk *c);
 
@@ -59,7 +59,7 @@ struct trib_payload_ops {
     /** received - what the frame that t takes stands for; it is not in the slot. */
     struct trib_bytes (*received)(struct trib_engine *e, const struct trib_run *run,
                                   const struct trib_task *t,
-                                  const struct trib_member *from,
+                                  const struct trib_contrib *from,
                                   const struct trib_chunk *c);
 };
 

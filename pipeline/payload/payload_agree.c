@@ -23,12 +23,12 @@ static void count_frames(struct trib_run *run)
         if (!trib_share_task(run, t))
             continue;
         if (t->kind == TRIB_TASK_SEND)
-            p->edges[t->edge].share_sends[t->lane]++;
+            p->neighbors[t->neighbor].share_sends[t->lane]++;
         if (t->kind == TRIB_TASK_COPY_IN)
-            p->edges[t->edge].share_recvs[t->lane]++;
-        for (uint32_t k = 0; k < t->n_members; k++) {
-            const struct trib_member *m = &p->members[t->member + k];
-            p->edges[m->edge].share_recvs[m->lane]++;
+            p->neighbors[t->neighbor].share_recvs[t->lane]++;
+        for (uint32_t k = 0; k < t->n_contribs; k++) {
+            const struct trib_contrib *m = &p->contribs[t->contrib + k];
+            p->neighbors[m->neighbor].share_recvs[m->lane]++;
         }
     }
     p->share_rounds = trib_run_rounds(run);
@@ -130,7 +130,7 @@ bool trib_share_agreed(const struct trib_run *run, uint32_t round)
 
 bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
 {
-    return !(t->flags & TRIB_TASK_OWN) || trib_share_agreed(run, t->done);
+    return !(t->flags & TRIB_TASK_INPUT) || trib_share_agreed(run, t->done);
 }
 
 /* In the arrays, where a round of the vector begins. */
@@ -210,7 +210,7 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
         memset(out, 0, s->floats * sizeof(*out));
         if (c.n == 0)
             continue;
-        const float *x = trib_own_f32(e, run, &c);
+        const float *x = trib_input_f32(e, run, &c);
         if (run->residual && !run->desc.model) { /* keep and measure at once */
             trib_codec_propose_added(run->desc.codec, x, run->residual + c.first, c.n,
                                    out);
@@ -232,7 +232,7 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
 static const float *source_of(struct trib_engine *e, struct trib_run *run,
                               const struct trib_task *t, const struct trib_chunk *c)
 {
-    bool own = t->flags & TRIB_TASK_OWN;
+    bool own = t->flags & TRIB_TASK_INPUT;
 
     if (c->n == 0)
         return run->share.own;
@@ -243,15 +243,15 @@ static const float *source_of(struct trib_engine *e, struct trib_run *run,
 }
 
 static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                       const struct trib_chunk *c, struct trib_cell *cell)
+                       const struct trib_chunk *c, struct trib_entry *entry)
 {
-    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     size_t bytes = c->n * sizeof(float);
 
-    cell->frame = run->frame;
-    cell->frame.chunk = c->index;
-    cell->frame.kind = TRIB_FRAME_DATA;
-    cell->frame.bytes = (uint32_t)bytes;
+    entry->frame = run->frame;
+    entry->frame.chunk = c->index;
+    entry->frame.kind = TRIB_FRAME_DATA;
+    entry->frame.bytes = (uint32_t)bytes;
     if (bytes)
         memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), source_of(e, run, t, c),
                bytes);
@@ -260,13 +260,13 @@ static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_
 
 /* The floats that a frame brings; NULL: it is not valid. */
 static const uint8_t *received(const struct trib_engine *e,
-                               const struct trib_edge *edge, int lane,
-                               const struct trib_chunk *c, struct trib_cell *cell)
+                               const struct trib_neighbor *neighbor, int lane,
+                               const struct trib_chunk *c, struct trib_entry *entry)
 {
-    if (cell->frame.kind != TRIB_FRAME_DATA ||
-        cell->frame.bytes != c->n * sizeof(float))
+    if (entry->frame.kind != TRIB_FRAME_DATA ||
+        entry->frame.bytes != c->n * sizeof(float))
         return NULL;
-    return trib_link_received(&e->links[edge->peer], &e->arena, lane, cell);
+    return trib_link_received(&e->links[neighbor->peer], &e->arena, lane, entry);
 }
 
 /* value = value op x; the first one sets it. */
@@ -289,18 +289,18 @@ static trib_status_t agree_reduce(struct trib_engine *e, struct trib_run *run,
 {
     float *value = run->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
-    struct trib_contrib from;
+    struct trib_contrib_item from;
     bool first = true;
 
     while (trib_contrib_next(&walk, &from)) {
         const void *x = value;
-        if (from.by == TRIB_BY_OWN)
+        if (from.by == TRIB_BY_INPUT)
             x = source_of(e, run, t, c);
         else if (from.by == TRIB_BY_PEER)
-            x = received(e, from.edge, from.member->lane, c, from.cell);
+            x = received(e, from.neighbor, from.contrib->lane, c, from.entry);
         if (!x)
             return TRIB_ERR_PROTOCOL;
-        if (from.by != TRIB_BY_VALUE)
+        if (from.by != TRIB_BY_ACC)
             join(e, run, value, x, c->n, first);
         first = false;
     }
@@ -309,9 +309,10 @@ static trib_status_t agree_reduce(struct trib_engine *e, struct trib_run *run,
 
 static trib_status_t agree_copy_in(struct trib_engine *e, struct trib_run *run,
                                    struct trib_task *t, const struct trib_chunk *c,
-                                   struct trib_cell *cell)
+                                   struct trib_entry *entry)
 {
-    const uint8_t *theirs = received(e, &run->program.edges[t->edge], t->lane, c, cell);
+    const uint8_t *theirs =
+        received(e, &run->program.neighbors[t->neighbor], t->lane, c, entry);
 
     if (!theirs)
         return TRIB_ERR_PROTOCOL;
@@ -337,7 +338,7 @@ static bool agree_ready(struct trib_engine *e, struct trib_run *run,
     bool all = true;
 
     (void)e;
-    if (t->kind == TRIB_TASK_COPY_IN || !run->unfed || !(t->flags & TRIB_TASK_OWN))
+    if (t->kind == TRIB_TASK_COPY_IN || !run->unfed || !(t->flags & TRIB_TASK_INPUT))
         return true;
     for (uint32_t k = 0; c->n && all && k < run->desc.n_chunks; k++) {
         const struct trib_chunk of_vector = trib_vector_chunk(run, t->done, k);

@@ -45,7 +45,7 @@ static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
         return trib_service_sum_at(run, t->chunk);
     if (run->feedback.partial)
         return run->feedback.partial + c->first;
-    return trib_as_f32(e, run, trib_run_value(run, c), c->n, run->stage);
+    return trib_as_f32(e, run, trib_run_acc(run, c), c->n, run->stage);
 }
 
 static const float *own_or_kept(struct trib_engine *e, struct trib_run *run,
@@ -53,18 +53,18 @@ static const float *own_or_kept(struct trib_engine *e, struct trib_run *run,
 {
     const float *kept = trib_share_kept(run, c);
 
-    return kept ? kept : trib_own_f32(e, run, c);
+    return kept ? kept : trib_input_f32(e, run, c);
 }
 
-struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
-                                  const struct trib_task *t, const struct trib_chunk *c,
-                                  bool final)
+struct trib_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
+                                    const struct trib_task *t,
+                                    const struct trib_chunk *c, bool final)
 {
     struct trib_store *s = &run->stores[t->chunk];
 
     if (s->round == t->done + 1)
         return s;
-    if (!trib_ahead_take(e, run, t, &s->bytes, &s->len)) {
+    if (!trib_encode_ahead_take(e, run, t, &s->bytes, &s->len)) {
         const struct trib_word_source own = {
             .x = own_or_kept(e, run, c),
             .exact = final && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
@@ -79,77 +79,77 @@ struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
 /* A peer that has this service's memory within reach gets the length of the word
  * alone. */
 static bool read_in_place(const struct trib_engine *e, const struct trib_run *run,
-                          const struct trib_edge *edge)
+                          const struct trib_neighbor *neighbor)
 {
-    return run->values_read && edge->peer < e->ranks && e->links[edge->peer].mapped &&
-           run->open.recv.blob.len;
+    return run->values_read && neighbor->peer < e->ranks &&
+           e->links[neighbor->peer].mapped && run->advert.recv.blob.len;
 }
 
 /* Sums of a service that peers read are as wide as they are, and may be wider than a
  * slot. */
 static void fill_stored(struct trib_engine *e, struct trib_run *run,
                         struct trib_task *t, const struct trib_store *s,
-                        struct trib_cell *cell)
+                        struct trib_entry *entry)
 {
-    struct trib_edge *edge = &run->program.edges[t->edge];
-    struct trib_link *l = &e->links[edge->peer];
+    struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    struct trib_link *l = &e->links[neighbor->peer];
 
     assert(s->round == t->done + 1);
-    if (!read_in_place(e, run, edge) && s->len > e->arena.slot_bytes) {
-        trib_engine_unable(e, edge->peer, TRIB_ERR_NO_RESOURCE,
+    if (!read_in_place(e, run, neighbor) && s->len > e->arena.slot_bytes) {
+        trib_engine_unable(e, neighbor->peer, TRIB_ERR_NO_RESOURCE,
                            "the sum is wider than the slot that it has to go through");
         return;
     }
-    if (!read_in_place(e, run, edge)) {
+    if (!read_in_place(e, run, neighbor)) {
         memcpy(trib_link_to_send(l, &e->arena, t->lane, s->len), s->bytes, s->len);
         return;
     }
-    cell->frame.kind = TRIB_FRAME_REF;
-    cell->frame.source |= TRIB_SOURCE_RECV;
-    cell->frame.bytes = sizeof(s->len);
+    entry->frame.kind = TRIB_FRAME_GET;
+    entry->frame.source |= TRIB_SOURCE_RECV;
+    entry->frame.bytes = sizeof(s->len);
     memcpy(trib_link_to_send(l, &e->arena, t->lane, sizeof(s->len)), &s->len,
            sizeof(s->len));
-    edge->ref_end[t->lane] = l->send[t->lane].next + 1;
+    neighbor->ref_end[t->lane] = l->send[t->lane].next + 1;
     e->stats.wire_bytes += s->len;
 }
 
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                     const struct trib_chunk *c, struct trib_cell *cell)
+                     const struct trib_chunk *c, struct trib_entry *entry)
 {
-    bool own = t->flags & TRIB_TASK_OWN;
-    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    bool own = t->flags & TRIB_TASK_INPUT;
+    struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     uint8_t *payload = trib_link_to_send(l, &e->arena, t->lane, e->arena.slot_bytes);
     uint32_t len;
 
-    cell->frame = run->frame;
-    cell->frame.chunk = c->index;
-    cell->frame.kind = TRIB_FRAME_DATA;
+    entry->frame = run->frame;
+    entry->frame.chunk = c->index;
+    entry->frame.kind = TRIB_FRAME_DATA;
     if (run->narrow)
-        trib_frame_set_divided(&cell->frame, trib_narrow_before(run, t));
+        trib_frame_set_divided(&entry->frame, trib_narrow_before(run, t));
     if (trib_service_sum_goes(run, t, c)) {
-        len = trib_service_sum_fill(run, t, c, payload, cell);
+        len = trib_service_sum_fill(run, t, c, payload, entry);
         if (len <= l->small)
             memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
     } else if (t->flags & TRIB_TASK_STORED) {
         const struct trib_store *s =
-            own ? trib_coded_own(e, run, t, c, t->flags & TRIB_TASK_FINAL)
+            own ? trib_coded_input(e, run, t, c, t->flags & TRIB_TASK_FINAL)
                 : &run->stores[t->chunk];
         len = s->len;
-        fill_stored(e, run, t, s, cell);
-    } else if (own && trib_ahead_take(e, run, t, &run->word, &len)) {
+        fill_stored(e, run, t, s, entry);
+    } else if (own && trib_encode_ahead_take(e, run, t, &run->word, &len)) {
         memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->word, len);
     } else {
         const struct trib_word_source s = {
             .x = own ? own_or_kept(e, run, c) : partial_f32(e, run, t, c),
             .exact = !own && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
             .feedback = true,
-            .unit = (float)trib_narrow_divisor(trib_frame_divided(&cell->frame))};
+            .unit = (float)trib_narrow_divisor(trib_frame_divided(&entry->frame))};
         len = trib_encode(e, run, c, s, payload);
         if (len <= l->small)
             memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
     }
-    if (cell->frame.kind == TRIB_FRAME_DATA)
-        cell->frame.bytes = len;
+    if (entry->frame.kind == TRIB_FRAME_DATA)
+        entry->frame.bytes = len;
     e->stats.dense_bytes += c->n * run->desc.element;
     e->stats.payload_bytes += len;
 }
@@ -204,13 +204,13 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
 {
     const float weight = sum->narrow.one;
 
-    if (t->flags & TRIB_TASK_OWN_SENT) {
-        struct trib_store *s = trib_coded_own(e, run, t, c, false);
+    if (t->flags & TRIB_TASK_INPUT_SENT) {
+        struct trib_store *s = trib_coded_input(e, run, t, c, false);
         return merge_word(e, run, sum, weight, (struct trib_encoded){s->bytes, s->len});
     }
     uint32_t len;
-    bool ahead = trib_ahead_take(e, run, t, &run->word, &len);
-    const float *x = ahead ? NULL : trib_own_f32(e, run, c);
+    bool ahead = trib_encode_ahead_take(e, run, t, &run->word, &len);
+    const float *x = ahead ? NULL : trib_input_f32(e, run, c);
     if (!(trib_codec_flags(run) & TRIB_CODEC_SPARSE)) {
         merge_elements(e, run, sum, weight, x);
         return TRIB_OK;
@@ -223,14 +223,14 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
 
 static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
                                  struct sum *sum, const struct trib_chunk *c,
-                                 const struct trib_contrib *from)
+                                 const struct trib_contrib_item *from)
 {
-    const struct trib_frame *f = &from->cell->frame;
+    const struct trib_frame *f = &from->entry->frame;
     const uint8_t *payload = trib_contrib_received(e, from);
     const float weight =
         run->narrow ? trib_narrow_weight(&sum->narrow, trib_frame_divided(f)) : 1.0f;
 
-    if (trib_service_sum_valid(e, from->edge->peer, c, from->cell, 0)) {
+    if (trib_service_sum_valid(e, from->neighbor->peer, c, from->entry, 0)) {
         memcpy(run->stage, payload, f->bytes);
         merge_elements(e, run, sum, weight, run->stage);
         return TRIB_OK;
@@ -246,14 +246,14 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
 {
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
     struct sum sum = {.n = c->n, .first = true, .narrow = *narrow};
-    struct trib_contrib from;
+    struct trib_contrib_item from;
     trib_status_t st = TRIB_OK;
 
     while (st == TRIB_OK && trib_contrib_next(&walk, &from)) {
         if (from.by == TRIB_BY_PEER) {
             st = merge_frame(e, run, &sum, c, &from);
             trib_payload_count_in(e, run, c, 1);
-        } else if (from.by == TRIB_BY_OWN) {
+        } else if (from.by == TRIB_BY_INPUT) {
             st = merge_own(e, run, t, c, &sum);
         } else {
             merge_elements(e, run, &sum,
@@ -271,7 +271,7 @@ static void release_residual(struct trib_engine *e, struct trib_run *run,
 {
     float *residual = run->residual + c->first;
 
-    trib_keep_state(run, c);
+    trib_undo_save_state(run, c);
     e->kernels->axpy_f32(run->acc, residual, one, c->n);
     memset(residual, 0, c->n * sizeof(*residual));
 }
@@ -297,7 +297,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
 {
     const bool sparse = trib_codec_flags(run) & TRIB_CODEC_SPARSE;
     const bool finish = t->flags & TRIB_TASK_FINISH, mean = t->flags & TRIB_TASK_MEAN;
-    const bool encodes = finish && !(t->flags & TRIB_TASK_OWN_SENT) &&
+    const bool encodes = finish && !(t->flags & TRIB_TASK_INPUT_SENT) &&
                          trib_store_is_sent(run, t->chunk);
     const int counted = mean ? trib_quorum_contributors(e, run) : 1;
     struct trib_narrow sum = {1.0f, (float)counted};
@@ -309,7 +309,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
         return st;
     e->stats.sums++;
     if (finish && !encodes && run->residual && !sparse &&
-        !(t->flags & TRIB_TASK_OWN_SENT))
+        !(t->flags & TRIB_TASK_INPUT_SENT))
         release_residual(e, run, c, sum.one);
     divide(e, run, c->n, sum.divisor);
     struct trib_store *s = &run->stores[t->chunk];
@@ -326,13 +326,12 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
         s->round = t->done + 1;
         return trib_coded_value(e, run, c, s->bytes, s->len);
     }
-    if (run->feedback.sum && !run->serves && finish)
+    if (run->feedback.sum && !run->is_aggregator && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
     if (run->feedback.partial)
         memcpy(run->feedback.partial + c->first, run->acc, c->n * sizeof(float));
     else
-        e->kernels->from_f32[run->desc.op.dtype](trib_run_value(run, c), run->acc,
-                                                 c->n);
+        e->kernels->from_f32[run->desc.op.dtype](trib_run_acc(run, c), run->acc, c->n);
     return TRIB_OK;
 }
 
@@ -347,39 +346,39 @@ static const uint8_t *coded_word(struct trib_engine *e, const struct trib_run *r
                                  const struct trib_task *t, const struct trib_chunk *c,
                                  uint32_t *len_out)
 {
-    const struct trib_edge *edge = &run->program.edges[t->edge];
-    struct trib_link *l = &e->links[edge->peer];
-    struct trib_cell *cell = trib_link_peek(l, &e->arena, t->lane);
-    const uint8_t *payload = trib_link_received(l, &e->arena, t->lane, cell);
+    const struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    struct trib_link *l = &e->links[neighbor->peer];
+    struct trib_entry *entry = trib_link_peek(l, &e->arena, t->lane);
+    const uint8_t *payload = trib_link_received(l, &e->arena, t->lane, entry);
 
-    *len_out = cell->frame.bytes;
-    if (cell->frame.kind == TRIB_FRAME_DATA)
+    *len_out = entry->frame.bytes;
+    if (entry->frame.kind == TRIB_FRAME_DATA)
         return *len_out <= e->arena.slot_bytes &&
                        (!(t->flags & TRIB_TASK_RELAYED) || *len_out <= run->word_bytes)
                    ? payload
                    : NULL;
-    if (cell->frame.kind != TRIB_FRAME_REF || *len_out != sizeof(*len_out) ||
-        edge->peer < e->ranks)
+    if (entry->frame.kind != TRIB_FRAME_GET || *len_out != sizeof(*len_out) ||
+        neighbor->peer < e->ranks)
         return NULL;
     memcpy(len_out, payload, sizeof(*len_out));
     return *len_out <= run->word_bytes && *len_out <= run->value_bytes
-               ? trib_value_at(run, &edge->peer_recv, c)
+               ? trib_value_at(run, &neighbor->peer_recv, c)
                : NULL;
 }
 
 static trib_status_t copy_in_sum(struct trib_engine *e, struct trib_run *run,
                                  const struct trib_task *t, const struct trib_chunk *c,
-                                 struct trib_cell *cell)
+                                 struct trib_entry *entry)
 {
-    const int peer = run->program.edges[t->edge].peer;
+    const int peer = run->program.neighbors[t->neighbor].peer;
     const size_t behind = run->quorum ? run->quorum->mask_bytes : 0;
     const uint8_t *payload =
-        trib_link_received(&e->links[peer], &e->arena, t->lane, cell);
-    uint32_t len = cell->frame.bytes;
+        trib_link_received(&e->links[peer], &e->arena, t->lane, entry);
+    uint32_t len = entry->frame.bytes;
     trib_status_t st = TRIB_OK;
 
-    if (!trib_service_sum_valid(e, peer, c, cell, behind) ||
-        trib_codec_flags(run) & TRIB_CODEC_SPARSE || (run->serves && !run->sum))
+    if (!trib_service_sum_valid(e, peer, c, entry, behind) ||
+        trib_codec_flags(run) & TRIB_CODEC_SPARSE || (run->is_aggregator && !run->sum))
         return TRIB_ERR_PROTOCOL;
     if (run->quorum)
         st = trib_quorum_result(e, run, c, payload, &len);
@@ -390,17 +389,17 @@ static trib_status_t copy_in_sum(struct trib_engine *e, struct trib_run *run,
 
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c,
-                                 struct trib_cell *cell)
+                                 struct trib_entry *entry)
 {
     uint32_t len;
 
     trib_payload_count_in(e, run, c, 1);
-    if (cell->frame.kind == TRIB_FRAME_SUM)
-        return copy_in_sum(e, run, t, c, cell);
+    if (entry->frame.kind == TRIB_FRAME_SUM)
+        return copy_in_sum(e, run, t, c, entry);
     const uint8_t *word = coded_word(e, run, t, c, &len);
     if (!word)
         return TRIB_ERR_PROTOCOL;
-    if (cell->frame.kind == TRIB_FRAME_REF)
+    if (entry->frame.kind == TRIB_FRAME_GET)
         e->stats.received_bytes += len;
     if (t->flags & TRIB_TASK_RELAYED) {
         struct trib_store *s = trib_store_of(run, t, c);
@@ -427,7 +426,7 @@ static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
 
     if (run->feedback.coded) {
         const struct trib_word_source own = {
-            .x = trib_own_f32(e, run, c), .feedback = true, .unit = 1.0f};
+            .x = trib_input_f32(e, run, c), .feedback = true, .unit = 1.0f};
         uint32_t len = trib_encode(e, run, c, own, run->word);
         return trib_coded_value(e, run, c, run->word, len);
     }
@@ -442,14 +441,14 @@ static trib_status_t coded_copy(struct trib_engine *e, struct trib_run *run,
 {
     if (!trib_store_is_sent(run, t->chunk))
         return copy_alone(e, run, c);
-    return trib_coded_copy_own(e, run, t, c, true);
+    return trib_coded_copy_input(e, run, t, c, true);
 }
 
-trib_status_t trib_coded_copy_own(struct trib_engine *e, struct trib_run *run,
-                                  const struct trib_task *t, const struct trib_chunk *c,
-                                  bool final)
+trib_status_t trib_coded_copy_input(struct trib_engine *e, struct trib_run *run,
+                                    const struct trib_task *t,
+                                    const struct trib_chunk *c, bool final)
 {
-    const struct trib_store *s = trib_coded_own(e, run, t, c, final);
+    const struct trib_store *s = trib_coded_input(e, run, t, c, final);
 
     return run->no_result ? TRIB_OK : trib_coded_value(e, run, c, s->bytes, s->len);
 }
@@ -478,13 +477,13 @@ bool trib_coded_begin(struct trib_engine *e, struct trib_run *run)
     if (run->quorum && !trib_quorum_begin(e, run))
         return false;
     trib_feedback_begin(e, run);
-    trib_ahead_begin(run);
+    trib_encode_ahead_begin(run);
     return true;
 }
 
 void trib_coded_end(struct trib_engine *e, struct trib_run *run)
 {
-    trib_ahead_end(e, run);
+    trib_encode_ahead_end(e, run);
 }
 
 struct trib_chunk trib_coded_chunk(const struct trib_run *run,
@@ -515,25 +514,25 @@ bool trib_coded_ready(struct trib_engine *e, struct trib_run *run,
                                           !trib_coded_store_free(run, t->chunk, t->done)
                                     : !trib_coded_store_ready(run, t))
         return false;
-    return trib_ahead_ready(e, run, t);
+    return trib_encode_ahead_ready(e, run, t);
 }
 
 struct trib_bytes trib_coded_sent(const struct trib_engine *e,
                                   const struct trib_run *run, const struct trib_task *t,
                                   const struct trib_chunk *c)
 {
-    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     const struct trib_store *s = &run->stores[t->chunk];
 
     (void)c;
-    if (trib_link_cell(l, &e->arena, t->lane)->frame.kind != TRIB_FRAME_REF)
+    if (trib_link_entry(l, &e->arena, t->lane)->frame.kind != TRIB_FRAME_GET)
         return (struct trib_bytes){.at = NULL};
     return (struct trib_bytes){s->bytes, s->len};
 }
 
 struct trib_bytes trib_coded_received(struct trib_engine *e, const struct trib_run *run,
                                       const struct trib_task *t,
-                                      const struct trib_member *from,
+                                      const struct trib_contrib *from,
                                       const struct trib_chunk *c)
 {
     uint32_t len = 0;

@@ -7,16 +7,16 @@
 
 #include "pipeline/payload/payload.h"
 
-/** trib_coded_own - the own contribution's code word, made by whoever needs it
+/** trib_coded_input - the own contribution's code word, made by whoever needs it
  * first. */
-struct trib_store *trib_coded_own(struct trib_engine *e, struct trib_run *run,
-                                  const struct trib_task *t, const struct trib_chunk *c,
-                                  bool final);
+struct trib_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
+                                    const struct trib_task *t,
+                                    const struct trib_chunk *c, bool final);
 
-/** trib_coded_copy_own - COPY by that code word: the result is what others decode. */
-trib_status_t trib_coded_copy_own(struct trib_engine *e, struct trib_run *run,
-                                  const struct trib_task *t, const struct trib_chunk *c,
-                                  bool final);
+/** trib_coded_copy_input - COPY by that code word: the result is what others decode. */
+trib_status_t trib_coded_copy_input(struct trib_engine *e, struct trib_run *run,
+                                    const struct trib_task *t,
+                                    const struct trib_chunk *c, bool final);
 
 /* Rows of payload.h. */
 bool trib_coded_begin(struct trib_engine *e, struct trib_run *run);
@@ -28,16 +28,16 @@ size_t trib_coded_room(const struct trib_engine *e, const struct trib_run *run,
 bool trib_coded_ready(struct trib_engine *e, struct trib_run *run,
                       const struct trib_task *t, const struct trib_chunk *c);
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                     const struct trib_chunk *c, struct trib_cell *cell);
+                     const struct trib_chunk *c, struct trib_entry *entry);
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c,
-                                 struct trib_cell *cell);
+                                 struct trib_entry *entry);
 struct trib_bytes trib_coded_sent(const struct trib_engine *e,
                                   const struct trib_run *run, const struct trib_task *t,
                                   const struct trib_chunk *c);
 struct trib_bytes trib_coded_received(struct trib_engine *e, const struct trib_run *run,
                                       const struct trib_task *t,
-                                      const struct trib_member *from,
+                                      const struct trib_contrib *from,
                                       const struct trib_chunk *c);
 
 #endif

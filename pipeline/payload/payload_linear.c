@@ -21,13 +21,13 @@ static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
                                   size_t *n_out)
 {
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
-    struct trib_contrib from;
+    struct trib_contrib_item from;
 
     for (*n_out = 0; trib_contrib_next(&walk, &from); ++*n_out) {
         run->words[*n_out] = mine;
         if (from.by != TRIB_BY_PEER)
             continue;
-        const struct trib_frame *f = &from.cell->frame;
+        const struct trib_frame *f = &from.entry->frame;
         if (f->kind != TRIB_FRAME_DATA || f->bytes > e->arena.slot_bytes)
             return TRIB_ERR_PROTOCOL;
         run->words[*n_out] = (struct trib_encoded){
@@ -53,10 +53,10 @@ static void keep_sum(struct trib_run *run, struct trib_store *s, size_t len)
 static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
                                    struct trib_task *t, const struct trib_chunk *c)
 {
-    bool own = t->flags & TRIB_TASK_OWN, finish = t->flags & TRIB_TASK_FINISH;
+    bool own = t->flags & TRIB_TASK_INPUT, finish = t->flags & TRIB_TASK_FINISH;
     bool first = t->flags & TRIB_TASK_EMPTY;
     struct trib_store *s =
-        own ? trib_coded_own(e, run, t, c, false) : trib_store_of(run, t, c);
+        own ? trib_coded_input(e, run, t, c, false) : trib_store_of(run, t, c);
     uint8_t *sum = run->values_read && first ? s->bytes : run->word;
     size_t n, len;
 
@@ -77,7 +77,7 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
         st = trib_codec_merge(run->desc.codec, &m, sum, &len);
     if (st != TRIB_OK)
         return st;
-    trib_payload_count_in(e, run, c, t->n_members);
+    trib_payload_count_in(e, run, c, t->n_contribs);
     e->stats.sums++;
     if (sum == run->word)
         keep_sum(run, s, len);
@@ -89,18 +89,18 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
 /* Words that add are passed on whole: a service never has their sum as floats. */
 static trib_status_t linear_copy_in(struct trib_engine *e, struct trib_run *run,
                                     struct trib_task *t, const struct trib_chunk *c,
-                                    struct trib_cell *cell)
+                                    struct trib_entry *entry)
 {
-    if (cell->frame.kind == TRIB_FRAME_SUM)
+    if (entry->frame.kind == TRIB_FRAME_SUM)
         return TRIB_ERR_PROTOCOL;
-    return trib_coded_copy_in(e, run, t, c, cell);
+    return trib_coded_copy_in(e, run, t, c, entry);
 }
 
 /* The sum of one rank is what it would send. */
 static trib_status_t linear_copy(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c)
 {
-    return trib_coded_copy_own(e, run, t, c, false);
+    return trib_coded_copy_input(e, run, t, c, false);
 }
 
 const struct trib_payload_ops trib_payload_linear = {

@@ -12,7 +12,7 @@
 
 enum {
     PLACED_ROUNDS = 64, /* bits of trib_task.placed */
-    CARRY_MIN = 4096,   /* bytes: copying less is cheaper than a write of its own */
+    ZCOPY_MIN = 4096, /* bytes: copying less is cheaper than a write of its own */
 };
 
 static uint64_t round_bit(uint32_t round)
@@ -34,9 +34,10 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
 /* The address in this peer's receive buffer at which a result is stored. An aggregator
  * opens its own results instead: see below. */
 static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *run,
-                          const struct trib_edge *edge, const struct trib_chunk *c)
+                          const struct trib_neighbor *neighbor,
+                          const struct trib_chunk *c)
 {
-    return edge->peer < e->ranks ? peer_at(run, &edge->peer_recv, c) : NULL;
+    return neighbor->peer < e->ranks ? peer_at(run, &neighbor->peer_recv, c) : NULL;
 }
 
 /* Is this chunk of it to be written to? */
@@ -45,34 +46,34 @@ static bool takes_writes(const struct trib_run *run, const struct trib_view *vie
 {
     size_t lo = c->first * run->desc.element, bytes = c->n * run->desc.element;
 
-    return view->remote && bytes >= CARRY_MIN && lo >= view->lo &&
+    return view->remote && bytes >= ZCOPY_MIN && lo >= view->lo &&
            lo + bytes <= view->hi;
 }
 
 /* The bytes that a received raw frame stands for; NULL: not valid. */
 static const uint8_t *source_of(const struct trib_engine *e, const struct trib_run *run,
-                                const struct trib_edge *edge, int lane,
-                                struct trib_cell *cell, const struct trib_chunk *c)
+                                const struct trib_neighbor *neighbor, int lane,
+                                struct trib_entry *entry, const struct trib_chunk *c)
 {
     size_t bytes = c->n * run->desc.element;
 
-    if (cell->frame.bytes != (cell->frame.kind == TRIB_FRAME_DATA ? bytes : 0))
+    if (entry->frame.bytes != (entry->frame.kind == TRIB_FRAME_DATA ? bytes : 0))
         return NULL;
-    if (cell->frame.kind == TRIB_FRAME_DATA)
-        return trib_link_received(&e->links[edge->peer], &e->arena, lane, cell);
-    if (cell->frame.kind != TRIB_FRAME_REF)
+    if (entry->frame.kind == TRIB_FRAME_DATA)
+        return trib_link_received(&e->links[neighbor->peer], &e->arena, lane, entry);
+    if (entry->frame.kind != TRIB_FRAME_GET)
         return NULL;
-    bool recv = trib_frame_source(&cell->frame) == TRIB_SOURCE_RECV;
-    if (recv && edge->peer >= e->ranks)
-        return trib_value_at(run, &edge->peer_recv, c);
-    return peer_at(run, recv ? &edge->peer_recv : &edge->peer_send, c);
+    bool recv = trib_frame_source(&entry->frame) == TRIB_SOURCE_RECV;
+    if (recv && neighbor->peer >= e->ranks)
+        return trib_value_at(run, &neighbor->peer_recv, c);
+    return peer_at(run, recv ? &neighbor->peer_recv : &neighbor->peer_send, c);
 }
 
 /* The elements that a SEND of this chunk is for. */
 static const uint8_t *sent_by(const struct trib_run *run, const struct trib_task *t,
                               const struct trib_chunk *c)
 {
-    return t->flags & TRIB_TASK_OWN ? trib_run_own(run, c) : trib_run_value(run, c);
+    return t->flags & TRIB_TASK_INPUT ? trib_run_input(run, c) : trib_run_acc(run, c);
 }
 
 /* How the elements travel, the cheapest first. */
@@ -87,21 +88,21 @@ enum way {
 static inline enum way way_of(const struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c)
 {
-    const struct trib_edge *edge = &run->program.edges[t->edge];
-    bool own = t->flags & TRIB_TASK_OWN, final = t->flags & TRIB_TASK_FINAL;
-    const struct trib_ref *ref = own ? &run->open.send : &run->open.recv;
+    const struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    bool own = t->flags & TRIB_TASK_INPUT, final = t->flags & TRIB_TASK_FINAL;
+    const struct trib_ref *ref = own ? &run->advert.send : &run->advert.recv;
     bool in_scratch = run->scratch_value && !run->values_read && !own &&
-                      trib_run_value(run, c) >= run->scratch_value;
+                      trib_run_acc(run, c) >= run->scratch_value;
 
     if (t->placed & round_bit(t->done))
         return THERE_ALREADY;
-    if (!e->links[edge->peer].mapped)
-        return final && takes_writes(run, &edge->peer_recv, c) ? WRITTEN_IN_PLACE
-                                                                      : THROUGH_SLOT;
+    if (!e->links[neighbor->peer].mapped)
+        return final && takes_writes(run, &neighbor->peer_recv, c) ? WRITTEN_IN_PLACE
+                                                                   : THROUGH_SLOT;
     if (run->desc.zero_copy && c->n && !in_scratch && ref->blob.len &&
         (final || (t->flags & TRIB_TASK_STABLE)))
         return READ_IN_PLACE;
-    if (c->n && final && stored_at(e, run, edge, c))
+    if (c->n && final && stored_at(e, run, neighbor, c))
         return STORED_IN_PLACE;
     return THROUGH_SLOT;
 }
@@ -111,7 +112,7 @@ static size_t raw_room(const struct trib_engine *e, const struct trib_run *run,
 {
     const size_t bytes = c->n * run->desc.element;
 
-    if (bytes <= e->links[run->program.edges[t->edge].peer].small)
+    if (bytes <= e->links[run->program.neighbors[t->neighbor].peer].small)
         return bytes;
     return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
 }
@@ -120,17 +121,18 @@ static size_t raw_room(const struct trib_engine *e, const struct trib_run *run,
  * and which stays as it is until they have arrived; false if they must be copied. */
 static bool carries(struct trib_engine *e, const struct trib_run *run,
                     const struct trib_task *t, const struct trib_chunk *c,
-                    struct trib_carry *out)
+                    struct trib_zcopy *out)
 {
-    bool own = t->flags & TRIB_TASK_OWN;
+    bool own = t->flags & TRIB_TASK_INPUT;
     bool stable = t->flags & (TRIB_TASK_FINAL | TRIB_TASK_STABLE);
-    const struct trib_place *place = own ? &run->own_place : &run->recv_place;
-    bool in_scratch = run->scratch_value && !own &&
-                      trib_run_value(run, c) >= run->scratch_value;
+    const struct trib_place *place = own ? &run->input_place : &run->recv_place;
+    bool in_scratch =
+        run->scratch_value && !own && trib_run_acc(run, c) >= run->scratch_value;
     size_t bytes = c->n * run->desc.element;
 
-    if (e->links[run->program.edges[t->edge].peer].mapped || !run->desc.zero_copy ||
-        bytes < CARRY_MIN || !stable || in_scratch || !place->region)
+    if (e->links[run->program.neighbors[t->neighbor].peer].mapped ||
+        !run->desc.zero_copy || bytes < ZCOPY_MIN || !stable || in_scratch ||
+        !place->region)
         return false;
     out->from = place->region;
     out->from_off = (size_t)(place->origin + (int64_t)(c->first * run->desc.element));
@@ -140,48 +142,48 @@ static bool carries(struct trib_engine *e, const struct trib_run *run,
 static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
                             const struct trib_task *t, const struct trib_chunk *c)
 {
-    struct trib_link *l = &e->links[run->program.edges[t->edge].peer];
+    struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     size_t bytes = c->n * run->desc.element;
 
     memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), sent_by(run, t, c), bytes);
     e->stats.copied_bytes += bytes;
 }
 
-static void raw_copy_carry(struct trib_engine *e, struct trib_run *run,
-                           struct trib_task *t, const struct trib_chunk *c)
+static void raw_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
+                              struct trib_task *t, const struct trib_chunk *c)
 {
-    struct trib_carry *carry =
-        &e->links[run->program.edges[t->edge].peer].carry[t->lane];
+    struct trib_zcopy *zcopy =
+        &e->links[run->program.neighbors[t->neighbor].peer].zcopy[t->lane];
 
-    if (run->own_place.region == carry->from)
-        run->own_place.region = NULL;
-    if (run->recv_place.region == carry->from)
+    if (run->input_place.region == zcopy->from)
+        run->input_place.region = NULL;
+    if (run->recv_place.region == zcopy->from)
         run->recv_place.region = NULL;
     copy_to_staging(e, run, t, c);
-    carry->from = NULL;
-    if (!carry->to) /* to the slot: with its cell */
-        carry->len = 0;
+    zcopy->from = NULL;
+    if (!zcopy->to) /* to the slot: with its entry */
+        zcopy->len = 0;
 }
 
 /* A payload that a transport writes, to a slot or to where it belongs. */
-static void fill_carry(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
+static void fill_zcopy(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                        const struct trib_chunk *c, enum way way)
 {
-    const struct trib_edge *edge = &run->program.edges[t->edge];
-    struct trib_link *l = &e->links[edge->peer];
+    const struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    struct trib_link *l = &e->links[neighbor->peer];
     size_t lo = c->first * run->desc.element, bytes = c->n * run->desc.element;
-    struct trib_carry carry = {.len = bytes};
+    struct trib_zcopy zcopy = {.len = bytes};
 
-    if (!carries(e, run, t, c, &carry)) {
+    if (!carries(e, run, t, c, &zcopy)) {
         copy_to_staging(e, run, t, c);
         if (way == THROUGH_SLOT)
             return;
     }
     if (way == WRITTEN_IN_PLACE) {
-        carry.to = edge->peer_recv.remote;
-        carry.to_off = (size_t)(edge->peer_recv.origin + (int64_t)lo);
+        zcopy.to = neighbor->peer_recv.remote;
+        zcopy.to_off = (size_t)(neighbor->peer_recv.origin + (int64_t)lo);
     }
-    l->carry[t->lane] = carry;
+    l->zcopy[t->lane] = zcopy;
 }
 
 /* Frames that name memory stand for elements that crossed it. */
@@ -193,40 +195,40 @@ static void count_named(uint64_t *bytes, const struct trib_run *run,
 }
 
 static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
-                     const struct trib_chunk *c, struct trib_cell *cell)
+                     const struct trib_chunk *c, struct trib_entry *entry)
 {
-    struct trib_edge *edge = &run->program.edges[t->edge];
+    struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
     size_t bytes = c->n * run->desc.element;
     const uint8_t *src = sent_by(run, t, c);
 
-    cell->frame = run->frame;
-    cell->frame.chunk = c->index;
+    entry->frame = run->frame;
+    entry->frame.chunk = c->index;
     if (run->narrow)
-        trib_frame_set_divided(&cell->frame, trib_narrow_before(run, t));
+        trib_frame_set_divided(&entry->frame, trib_narrow_before(run, t));
     e->stats.dense_bytes += bytes;
     e->stats.payload_bytes += bytes;
     enum way way = way_of(e, run, t, c);
     if (way == THROUGH_SLOT) {
-        cell->frame.kind = TRIB_FRAME_DATA;
-        cell->frame.bytes = (uint32_t)bytes;
+        entry->frame.kind = TRIB_FRAME_DATA;
+        entry->frame.bytes = (uint32_t)bytes;
         if (bytes && t->in_slot != t->done + 1)
-            fill_carry(e, run, t, c, way);
+            fill_zcopy(e, run, t, c, way);
     } else if (way == READ_IN_PLACE) {
-        cell->frame.kind = TRIB_FRAME_REF;
-        cell->frame.source |=
-            t->flags & TRIB_TASK_OWN ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
-        edge->ref_end[t->lane] = e->links[edge->peer].send[t->lane].next + 1;
+        entry->frame.kind = TRIB_FRAME_GET;
+        entry->frame.source |=
+            t->flags & TRIB_TASK_INPUT ? TRIB_SOURCE_SEND : TRIB_SOURCE_RECV;
+        neighbor->ref_end[t->lane] = e->links[neighbor->peer].send[t->lane].next + 1;
     } else {
-        cell->frame.kind = TRIB_FRAME_PLACED;
+        entry->frame.kind = TRIB_FRAME_PUT_DONE;
         if (way == WRITTEN_IN_PLACE)
-            fill_carry(e, run, t, c, way);
+            fill_zcopy(e, run, t, c, way);
         if (way == STORED_IN_PLACE) {
-            e->kernels->copy_stream(stored_at(e, run, edge, c), src, bytes);
+            e->kernels->copy_stream(stored_at(e, run, neighbor, c), src, bytes);
             e->stats.copied_bytes += bytes;
         }
         t->placed &= ~round_bit(t->done);
     }
-    count_named(&e->stats.wire_bytes, run, &cell->frame, c);
+    count_named(&e->stats.wire_bytes, run, &entry->frame, c);
 }
 
 /*
@@ -337,14 +339,14 @@ void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
 static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *send, uint32_t round, size_t bytes)
 {
-    const struct trib_edge *edge = &run->program.edges[send->edge];
-    struct trib_link *l = &e->links[edge->peer];
+    const struct trib_neighbor *neighbor = &run->program.neighbors[send->neighbor];
+    struct trib_link *l = &e->links[neighbor->peer];
 
-    bool read =
-        run->open.recv.blob.len && (!run->serves || send->flags & TRIB_TASK_FINAL);
+    bool read = run->advert.recv.blob.len &&
+                (!run->is_aggregator || send->flags & TRIB_TASK_FINAL);
 
-    if (!l->mapped || bytes <= TRIB_CELL_PAYLOAD || read ||
-        l->send[send->lane].next != trib_send_turn(&run->program, send, round) ||
+    if (!l->mapped || bytes <= TRIB_ENTRY_PAYLOAD || read ||
+        l->send[send->lane].next != trib_send_seq(&run->program, send, round) ||
         !trib_link_can_send(l, send->lane, bytes))
         return NULL;
     return trib_link_to_send(l, &e->arena, send->lane, bytes);
@@ -366,7 +368,7 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
             t->done - f->done >= PLACED_ROUNDS)
             continue;
         uint8_t *place = f->flags & TRIB_TASK_FINAL && !run->values_read
-                             ? stored_at(e, run, &p->edges[f->edge], c)
+                             ? stored_at(e, run, &p->neighbors[f->neighbor], c)
                              : NULL;
         if (place)
             f->placed |= round_bit(t->done);
@@ -386,9 +388,9 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
  */
 static bool goes_around_cache(const struct trib_run *run, const struct trib_task *t)
 {
-    if (run->serves)
+    if (run->is_aggregator)
         return run->values_read && t->flags & TRIB_TASK_FINISH;
-    return run->desc.stream && run->own != run->recv;
+    return run->desc.stream && run->input != run->recv;
 }
 
 /* The contributions of a sum. */
@@ -404,25 +406,25 @@ static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
                                   struct gathered *out)
 {
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
-    struct trib_contrib from;
+    struct trib_contrib_item from;
     uint8_t divided;
 
     for (out->n = 0; trib_contrib_next(&walk, &from); out->n++) {
         const uint8_t **src = &run->sources[out->n];
         if (from.by == TRIB_BY_PEER) {
-            divided = trib_frame_divided(&from.cell->frame);
-            *src = source_of(e, run, from.edge, from.member->lane, from.cell, c);
+            divided = trib_frame_divided(&from.entry->frame);
+            *src = source_of(e, run, from.neighbor, from.contrib->lane, from.entry, c);
             if (!*src)
                 return TRIB_ERR_PROTOCOL;
-            if (trib_check_peer(e, run, c, from.edge->peer, *src) != TRIB_OK)
+            if (trib_check_peer(e, run, c, from.neighbor->peer, *src) != TRIB_OK)
                 return TRIB_ERR_INVALID;
-            count_named(&e->stats.received_bytes, run, &from.cell->frame, c);
-        } else if (from.by == TRIB_BY_OWN) {
+            count_named(&e->stats.received_bytes, run, &from.entry->frame, c);
+        } else if (from.by == TRIB_BY_INPUT) {
             divided = 0;
-            *src = trib_run_own(run, c);
+            *src = trib_run_input(run, c);
         } else {
             divided = trib_narrow_before(run, t);
-            *src = trib_run_value(run, c);
+            *src = trib_run_acc(run, c);
         }
         if (run->narrow)
             run->weights[out->n] = trib_narrow_weight(&out->sum, divided);
@@ -442,7 +444,7 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
         return st;
     struct trib_reduce_args r = {
         .n = c->n,
-        .dst[0] = trib_run_value(run, c),
+        .dst[0] = trib_run_acc(run, c),
         .n_dst = 1,
         .ranks = t->flags & TRIB_TASK_MEAN && !run->narrow ? e->ranks : 0,
         .weight = run->weights,
@@ -453,26 +455,26 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
         add_places(e, run, t, c, &r);
         trib_raw_sum(e, run, run->sources, all.n, &r);
     }
-    trib_payload_count_in(e, run, c, t->n_members);
+    trib_payload_count_in(e, run, c, t->n_contribs);
     e->stats.sums++;
     return TRIB_OK;
 }
 
 static trib_status_t raw_copy_in(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c,
-                                 struct trib_cell *cell)
+                                 struct trib_entry *entry)
 {
-    count_named(&e->stats.received_bytes, run, &cell->frame, c);
+    count_named(&e->stats.received_bytes, run, &entry->frame, c);
     trib_payload_count_in(e, run, c, 1);
-    if (cell->frame.kind == TRIB_FRAME_PLACED)
+    if (entry->frame.kind == TRIB_FRAME_PUT_DONE)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
     const uint8_t *src =
-        source_of(e, run, &run->program.edges[t->edge], t->lane, cell, c);
+        source_of(e, run, &run->program.neighbors[t->neighbor], t->lane, entry, c);
     if (!src)
         return TRIB_ERR_PROTOCOL;
-    trib_keep_input(run, c);
+    trib_undo_save_input(run, c);
     if (c->n)
-        memcpy(trib_run_value(run, c), src, c->n * run->desc.element);
+        memcpy(trib_run_acc(run, c), src, c->n * run->desc.element);
     e->stats.copied_bytes += c->n * run->desc.element;
     return TRIB_OK;
 }
@@ -480,11 +482,11 @@ static trib_status_t raw_copy_in(struct trib_engine *e, struct trib_run *run,
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
                    const struct trib_chunk *c)
 {
-    const uint8_t *src = trib_run_own(run, c);
+    const uint8_t *src = trib_run_input(run, c);
 
     if (run->no_result || c->n == 0)
         return;
-    uint8_t *dst = trib_run_value(run, c);
+    uint8_t *dst = trib_run_acc(run, c);
     if (run->rows) {
         reduce_robust(e, run, &src, 1,
                       &(struct trib_reduce_args){.n = c->n, .dst = {dst}, .n_dst = 1});
@@ -541,18 +543,19 @@ static struct trib_bytes raw_sent(const struct trib_engine *e,
 
 static struct trib_bytes raw_received(struct trib_engine *e, const struct trib_run *run,
                                       const struct trib_task *t,
-                                      const struct trib_member *from,
+                                      const struct trib_contrib *from,
                                       const struct trib_chunk *c)
 {
-    const struct trib_edge *edge = &run->program.edges[from->edge];
-    struct trib_cell *cell =
-        trib_link_peek(&e->links[edge->peer], &e->arena, from->lane);
+    const struct trib_neighbor *neighbor = &run->program.neighbors[from->neighbor];
+    struct trib_entry *entry =
+        trib_link_peek(&e->links[neighbor->peer], &e->arena, from->lane);
     const size_t bytes = c->n * run->desc.element;
 
-    if (cell->frame.kind == TRIB_FRAME_PLACED && t->kind == TRIB_TASK_COPY_IN &&
+    if (entry->frame.kind == TRIB_FRAME_PUT_DONE && t->kind == TRIB_TASK_COPY_IN &&
         run->desc.zero_copy)
-        return (struct trib_bytes){trib_run_value(run, c), bytes};
-    return (struct trib_bytes){source_of(e, run, edge, from->lane, cell, c), bytes};
+        return (struct trib_bytes){trib_run_acc(run, c), bytes};
+    return (struct trib_bytes){source_of(e, run, neighbor, from->lane, entry, c),
+                               bytes};
 }
 
 const struct trib_payload_ops trib_payload_raw = {
@@ -563,7 +566,7 @@ const struct trib_payload_ops trib_payload_raw = {
     .room = raw_room,
     .ready = raw_ready,
     .fill = raw_fill,
-    .copy_carry = raw_copy_carry,
+    .zcopy_to_slot = raw_zcopy_to_slot,
     .reduce = raw_reduce,
     .copy_in = raw_copy_in,
     .copy = raw_copy,

@@ -30,7 +30,7 @@ trib_status_t trib_service_sum_prepare(struct trib_run *run)
     struct trib_program *p = &run->program;
     const struct trib_run_desc *d = &run->desc;
 
-    if (!run->serves || !wanted(run))
+    if (!run->is_aggregator || !wanted(run))
         return TRIB_OK;
     struct trib_service_sum *s = run->sum = calloc(1, sizeof(*s));
     if (!s)
@@ -42,7 +42,7 @@ trib_status_t trib_service_sum_prepare(struct trib_run *run)
         return TRIB_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < p->n_tasks; i++)
         if (p->tasks[i].kind == TRIB_TASK_SEND && p->tasks[i].flags & TRIB_TASK_FINAL)
-            p->tasks[i].member = s->finals[p->tasks[i].chunk]++;
+            p->tasks[i].contrib = s->finals[p->tasks[i].chunk]++;
     return TRIB_OK;
 }
 
@@ -90,25 +90,25 @@ bool trib_service_sum_goes(const struct trib_run *run, const struct trib_task *t
     if (!(t->flags & TRIB_TASK_FINAL))
         return true;
     return run->sum->has_result[t->chunk] &&
-           c->index % run->sum->finals[t->chunk] == t->member;
+           c->index % run->sum->finals[t->chunk] == t->contrib;
 }
 
 uint32_t trib_service_sum_fill(const struct trib_run *run, const struct trib_task *t,
                                const struct trib_chunk *c, uint8_t *payload,
-                               struct trib_cell *cell)
+                               struct trib_entry *entry)
 {
-    cell->frame.kind = TRIB_FRAME_SUM;
-    cell->frame.bytes = (uint32_t)(c->n * sizeof(float));
-    memcpy(payload, trib_service_sum_at(run, t->chunk), cell->frame.bytes);
-    return cell->frame.bytes;
+    entry->frame.kind = TRIB_FRAME_SUM;
+    entry->frame.bytes = (uint32_t)(c->n * sizeof(float));
+    memcpy(payload, trib_service_sum_at(run, t->chunk), entry->frame.bytes);
+    return entry->frame.bytes;
 }
 
 bool trib_service_sum_valid(const struct trib_engine *e, int peer,
-                            const struct trib_chunk *c, const struct trib_cell *cell,
+                            const struct trib_chunk *c, const struct trib_entry *entry,
                             size_t behind)
 {
-    return cell->frame.kind == TRIB_FRAME_SUM && peer >= e->ranks &&
-           cell->frame.bytes == c->n * sizeof(float) + behind;
+    return entry->frame.kind == TRIB_FRAME_SUM && peer >= e->ranks &&
+           entry->frame.bytes == c->n * sizeof(float) + behind;
 }
 
 /* Keeps the part of a result that the word leaves out: in a mean it counts for all
@@ -120,7 +120,7 @@ static void keep_rest(struct trib_engine *e, struct trib_run *run,
 
     if (!run->residual)
         return;
-    trib_keep_state(run, c);
+    trib_undo_save_state(run, c);
     (void)trib_codec_decode_add(run->desc.codec, run->word, len, -1.0f, run->stage,
                                 c->n);
     e->kernels->drop_not_finite(run->stage, c->n);
@@ -134,7 +134,7 @@ trib_status_t trib_service_sum_take(struct trib_engine *e, struct trib_run *run,
 {
     const size_t bytes = c->n * sizeof(float);
 
-    if (run->serves) {
+    if (run->is_aggregator) {
         memcpy(trib_service_sum_at(run, t->chunk), payload, bytes);
         trib_service_sum_finish(run, t, c);
         return TRIB_OK;

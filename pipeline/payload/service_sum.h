@@ -54,12 +54,12 @@ bool trib_service_sum_goes(const struct trib_run *run, const struct trib_task *t
  * bytes. */
 uint32_t trib_service_sum_fill(const struct trib_run *run, const struct trib_task *t,
                                const struct trib_chunk *c, uint8_t *payload,
-                               struct trib_cell *cell);
+                               struct trib_entry *entry);
 
 /** trib_service_sum_valid - is that a frame of c's floats, and `behind` bytes, from a
  * service? */
 bool trib_service_sum_valid(const struct trib_engine *e, int peer,
-                            const struct trib_chunk *c, const struct trib_cell *cell,
+                            const struct trib_chunk *c, const struct trib_entry *entry,
                             size_t behind);
 
 /**

@@ -7,7 +7,7 @@
 
 enum { VECTORS = 4 };
 
-struct trib_keep {
+struct trib_undo_log {
     uint32_t *state_of; /* [chunks] the step before whose change the state was kept
                          * last */
     uint32_t *input_of; /* [chunks] the same of the contribution */
@@ -36,16 +36,16 @@ static void copy_cached(void *dst, const void *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
-trib_status_t trib_keep_prepare(const struct trib_kernels *kernels,
+trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
                                 struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     float *live[VECTORS];
     bool ok = true;
 
-    if (!d->keep || run->serves)
+    if (!d->keep || run->is_aggregator)
         return TRIB_OK;
-    struct trib_keep *k = run->keep = calloc(1, sizeof(*k));
+    struct trib_undo_log *k = run->undo_log = calloc(1, sizeof(*k));
     if (!k)
         return TRIB_ERR_NO_MEMORY;
     k->copy = d->stream_kept ? kernels->copy_stream : copy_cached;
@@ -65,9 +65,9 @@ trib_status_t trib_keep_prepare(const struct trib_kernels *kernels,
     return ok && k->state_of && k->input_of && k->input ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-void trib_keep_dispose(struct trib_run *run)
+void trib_undo_dispose(struct trib_run *run)
 {
-    struct trib_keep *k = run->keep;
+    struct trib_undo_log *k = run->undo_log;
 
     if (!k)
         return;
@@ -78,12 +78,12 @@ void trib_keep_dispose(struct trib_run *run)
     free(k->input);
     free(k->model);
     free(k);
-    run->keep = NULL;
+    run->undo_log = NULL;
 }
 
-void trib_keep_model(struct trib_run *run)
+void trib_undo_save_model(struct trib_run *run)
 {
-    struct trib_keep *k = run->keep;
+    struct trib_undo_log *k = run->undo_log;
 
     if (!k->model)
         return;
@@ -91,7 +91,7 @@ void trib_keep_model(struct trib_run *run)
     k->model_of = run->step + 1;
 }
 
-static void copy(const struct trib_keep *k, float *const to[VECTORS],
+static void copy(const struct trib_undo_log *k, float *const to[VECTORS],
                  float *const from[VECTORS], const struct trib_chunk *c)
 {
     for (int i = 0; i < VECTORS; i++)
@@ -99,9 +99,9 @@ static void copy(const struct trib_keep *k, float *const to[VECTORS],
             k->copy(to[i] + c->first, from[i] + c->first, c->n * sizeof(float));
 }
 
-void trib_keep_state(const struct trib_run *run, const struct trib_chunk *c)
+void trib_undo_save_state(const struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_keep *k = run->keep;
+    struct trib_undo_log *k = run->undo_log;
     float *live[VECTORS];
 
     if (!k || c->n == 0 || k->state_of[c->index] == run->step)
@@ -113,23 +113,23 @@ void trib_keep_state(const struct trib_run *run, const struct trib_chunk *c)
 
 static bool in_place(const struct trib_run *run)
 {
-    return run->own == run->recv;
+    return run->input == run->recv;
 }
 
-void trib_keep_input(const struct trib_run *run, const struct trib_chunk *c)
+void trib_undo_save_input(const struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_keep *k = run->keep;
+    struct trib_undo_log *k = run->undo_log;
     const size_t size = run->desc.element;
 
     if (!k || c->n == 0 || !in_place(run) || k->input_of[c->index] == run->step)
         return;
     k->input_of[c->index] = run->step;
-    k->copy(k->input + c->first * size, trib_run_own(run, c), c->n * size);
+    k->copy(k->input + c->first * size, trib_run_input(run, c), c->n * size);
 }
 
-void trib_keep_undo(struct trib_run *run, const struct trib_chunk *c)
+void trib_undo_state(struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_keep *k = run->keep;
+    struct trib_undo_log *k = run->undo_log;
     float *live[VECTORS];
 
     if (!c->n || k->state_of[c->index] != run->step)
@@ -138,9 +138,9 @@ void trib_keep_undo(struct trib_run *run, const struct trib_chunk *c)
     copy(k, live, k->vector, c);
 }
 
-void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c)
+void trib_undo_input(struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_keep *k = run->keep;
+    struct trib_undo_log *k = run->undo_log;
     const size_t size = run->desc.element;
 
     if (c->n && k->input_of[c->index] == run->step)
@@ -148,16 +148,16 @@ void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c)
                k->input + c->first * size, c->n * size);
 }
 
-void trib_keep_restore(struct trib_run *run)
+void trib_undo_rollback(struct trib_run *run)
 {
-    struct trib_keep *k = run->keep;
+    struct trib_undo_log *k = run->undo_log;
 
     assert(k && run->state != TRIB_RUN_QUEUED && run->state != TRIB_RUN_ACTIVE);
     for (uint32_t r = 0; r < trib_run_rounds(run); r++) {
         for (uint32_t i = 0; i < run->desc.n_chunks; i++) {
             const struct trib_chunk c = trib_vector_chunk(run, r, i);
-            trib_keep_undo(run, &c);
-            trib_keep_undo_input(run, &c);
+            trib_undo_state(run, &c);
+            trib_undo_input(run, &c);
         }
     }
     if (k->model && k->model_of == run->step) { /* its own bytes */

@@ -14,29 +14,29 @@
 
 struct trib_chunk;
 
-/** trib_keep_prepare - after trib_feedback_prepare; TRIB_ERR_NO_MEMORY. */
-trib_status_t trib_keep_prepare(const struct trib_kernels *kernels,
+/** trib_undo_prepare - after trib_feedback_prepare; TRIB_ERR_NO_MEMORY. */
+trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
                                 struct trib_run *run);
-void trib_keep_dispose(struct trib_run *run);
+void trib_undo_dispose(struct trib_run *run);
 
-/** trib_keep_model - before a start, and before the exchange that goes with it;
- * run->keep is set. */
-void trib_keep_model(struct trib_run *run);
+/** trib_undo_save_model - before a start, and before the exchange that goes with it;
+ * run->undo_log is set. */
+void trib_undo_save_model(struct trib_run *run);
 
-/** trib_keep_state - before a chunk's state changes; of one chunk one thread. */
-void trib_keep_state(const struct trib_run *run, const struct trib_chunk *c);
+/** trib_undo_save_state - before a chunk's state changes; of one chunk one thread. */
+void trib_undo_save_state(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_keep_input - before a chunk's result is stored. */
-void trib_keep_input(const struct trib_run *run, const struct trib_chunk *c);
+/** trib_undo_save_input - before a chunk's result is stored. */
+void trib_undo_save_input(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_keep_undo, trib_keep_undo_input - a chunk's state, or its contribution where a
+/** trib_undo_state, trib_undo_input - a chunk's state, or its contribution where a
  * result was stored over it, is what it was before the last start; of one chunk one
  * thread. */
-void trib_keep_undo(struct trib_run *run, const struct trib_chunk *c);
-void trib_keep_undo_input(struct trib_run *run, const struct trib_chunk *c);
+void trib_undo_state(struct trib_run *run, const struct trib_chunk *c);
+void trib_undo_input(struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_keep_restore - undo the last start of a run that is not under way. */
-void trib_keep_restore(struct trib_run *run);
+/** trib_undo_rollback - undo the last start of a run that is not under way. */
+void trib_undo_rollback(struct trib_run *run);
 
 /**
  * trib_run_adopt - take over what another run of the same vector keeps between

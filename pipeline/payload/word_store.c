@@ -17,7 +17,7 @@ static bool takes_from_store(const struct trib_run *run, const struct trib_task 
     return t->kind == TRIB_TASK_COPY ||
            (t->kind == TRIB_TASK_REDUCE && trib_coded_linear(run)) ||
            (t->kind == TRIB_TASK_SEND && (t->flags & TRIB_TASK_STORED)) ||
-           (t->kind == TRIB_TASK_REDUCE && (t->flags & TRIB_TASK_OWN_SENT));
+           (t->kind == TRIB_TASK_REDUCE && (t->flags & TRIB_TASK_INPUT_SENT));
 }
 
 bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t round)
@@ -45,31 +45,32 @@ struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t
     struct trib_store *s = &run->stores[t->chunk];
 
     if (run->values_read)
-        s->bytes = trib_run_value(run, c);
+        s->bytes = trib_run_acc(run, c);
     return s;
 }
 
-enum trib_own_use trib_coded_own_use(const struct trib_run *run,
-                                     const struct trib_task *t)
+enum trib_input_role trib_coded_input_role(const struct trib_run *run,
+                                           const struct trib_task *t)
 {
     bool linear = trib_coded_linear(run);
 
-    if (!(t->flags & TRIB_TASK_OWN) || trib_share_task(run, t))
-        return TRIB_OWN_UNUSED;
+    if (!(t->flags & TRIB_TASK_INPUT) || trib_share_task(run, t))
+        return TRIB_INPUT_UNUSED;
     switch ((enum trib_task_kind)t->kind) {
     case TRIB_TASK_SEND:
-        return t->flags & TRIB_TASK_FINAL ? TRIB_OWN_RESULT : TRIB_OWN_CONTRIBUTION;
+        return t->flags & TRIB_TASK_FINAL ? TRIB_INPUT_RESULT : TRIB_INPUT_CONTRIBUTION;
     case TRIB_TASK_REDUCE:
-        return linear || (t->flags & TRIB_TASK_OWN_SENT) ||
+        return linear || (t->flags & TRIB_TASK_INPUT_SENT) ||
                        (trib_codec_flags(run) & TRIB_CODEC_SPARSE)
-                   ? TRIB_OWN_CONTRIBUTION
-                   : TRIB_OWN_UNUSED;
+                   ? TRIB_INPUT_CONTRIBUTION
+                   : TRIB_INPUT_UNUSED;
     case TRIB_TASK_COPY:
         if (linear)
-            return TRIB_OWN_CONTRIBUTION;
-        return trib_store_is_sent(run, t->chunk) ? TRIB_OWN_RESULT : TRIB_OWN_UNUSED;
+            return TRIB_INPUT_CONTRIBUTION;
+        return trib_store_is_sent(run, t->chunk) ? TRIB_INPUT_RESULT
+                                                 : TRIB_INPUT_UNUSED;
     case TRIB_TASK_COPY_IN:
         break;
     }
-    return TRIB_OWN_UNUSED;
+    return TRIB_INPUT_UNUSED;
 }

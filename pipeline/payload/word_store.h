@@ -8,15 +8,15 @@
 
 #include "pipeline/engine/run.h"
 
-enum trib_own_use {
-    TRIB_OWN_UNUSED,
-    TRIB_OWN_CONTRIBUTION, /* to a sum */
-    TRIB_OWN_RESULT,       /* handed out as it is */
+enum trib_input_role {
+    TRIB_INPUT_UNUSED,
+    TRIB_INPUT_CONTRIBUTION, /* to a sum */
+    TRIB_INPUT_RESULT, /* handed out as it is */
 };
 
-/** trib_coded_own_use - what does t make a code word of the own contribution for? */
-enum trib_own_use trib_coded_own_use(const struct trib_run *run,
-                                     const struct trib_task *t);
+/** trib_coded_input_role - what does t make a code word of the own contribution for? */
+enum trib_input_role trib_coded_input_role(const struct trib_run *run,
+                                           const struct trib_task *t);
 
 /** trib_store_of - where the next word of t's chunk is to be made, or copied to. */
 struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t,

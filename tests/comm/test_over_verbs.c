@@ -235,7 +235,7 @@ static int pin(int rank, int size, void *arg)
 static void run_pins(const char *config, int size, uint64_t most)
 {
     struct pins p = {.config = config};
-    size_t edge = trib_edge_bytes(EDGE_WINDOW, EDGE_CHUNK, false), sum = 0;
+    size_t edge = trib_link_bytes(EDGE_WINDOW, EDGE_CHUNK, false), sum = 0;
     trib_local_t *local;
 
     (void)fake_verbs_reset();
@@ -361,7 +361,7 @@ static int sum_unpinned(struct ranks_self *self)
     else
         ranks_ok(self, trib_register(self->comm, x, bytes));
     close(fd);
-    /* Without OPEN frames first, then with them. */
+    /* Without ADVERT frames first, then with them. */
     for (size_t count = n / 32; count <= n; count *= 32) {
         for (size_t i = 0; i < count; i++)
             x[i] = (float)(i % 1000);

@@ -142,7 +142,7 @@ static void check_rank(const struct job *job, int rank, int size)
     }
     uint64_t others = rank == 0 ? (uint64_t)size : 0;
     uint64_t bytes =
-        trib_arena_heads(size) + out * trib_edge_bytes(WINDOW, CHUNK, false);
+        trib_arena_heads(size) + out * trib_link_bytes(WINDOW, CHUNK, false);
     uint64_t kib = bytes / 1024 + (uint64_t)SLACK_KIB * tribtest_slowness();
     if (job->peers[rank] != out)
         fail_msg("rank %d is connected to %llu ranks, the schedule has %llu", rank,

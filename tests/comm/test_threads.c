@@ -59,10 +59,10 @@ static void workers_do_posted(struct ranks_self *self, trib_plan_t *plan)
     struct trib_engine *e = &self->comm->engine;
     struct trib_run *run = run_of(plan);
 
-    if (!run->ahead)
+    if (!run->encode_ahead)
         return;
     trib_comm_lock(self->comm);
-    trib_ahead_post(e, run);
+    trib_encode_ahead_post(e, run);
     uint32_t cells = (uint32_t)self->comm->cfg.encode_threads * 4;
     uint32_t posted = cells - trib_workers_free(e->workers), done = 0;
     while (done < posted) {
@@ -161,10 +161,10 @@ static int record(struct ranks_self *self)
     char text[2000], words[40];
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     snprintf(words, sizeof(words), "threads    %d encode ahead",
-             run_of(plan)->ahead ? threads_of[job->variant] : 0);
+             run_of(plan)->encode_ahead ? threads_of[job->variant] : 0);
     ranks_assert(self, strstr(text, words));
     if (job->variant == 0)
-        ranks_assert(self, !run_of(plan)->ahead && o->words_ahead == 0);
+        ranks_assert(self, !run_of(plan)->encode_ahead && o->words_ahead == 0);
     ranks_ok(self, trib_plan_free(plan));
     free(send);
     free(recv);
@@ -349,7 +349,7 @@ static void begin(struct ranks_self *self, struct under_way *u)
     d.recv = u->recv;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &u->plan));
     ranks_ok(self, trib_plan_start(u->plan));
-    ranks_assert(self, run_of(u->plan)->ahead);
+    ranks_assert(self, run_of(u->plan)->encode_ahead);
 }
 
 /* Half of it is, and in the hands of workers. */
@@ -357,7 +357,7 @@ static void feed_half(struct ranks_self *self, struct under_way *u)
 {
     trib_comm_lock(self->comm);
     ranks_assert(self, trib_run_feed(run_of(u->plan), 0, (size_t)1 << 21));
-    trib_ahead_post(&self->comm->engine, run_of(u->plan));
+    trib_encode_ahead_post(&self->comm->engine, run_of(u->plan));
     trib_comm_unlock(self->comm);
 }
 
@@ -375,7 +375,7 @@ static int fails(struct ranks_self *self)
     begin(self, &u);
     feed_half(self, &u);
     trib_comm_lock(self->comm);
-    trib_ahead_post(&self->comm->engine, run_of(u.plan));
+    trib_encode_ahead_post(&self->comm->engine, run_of(u.plan));
     trib_engine_fail(&self->comm->engine, TRIB_ERR_PEER_LOST, "as if");
     trib_comm_unlock(self->comm);
     ranks_expect(self, trib_plan_wait(u.plan), TRIB_ERR_PEER_LOST, "trib_plan_wait");
@@ -517,7 +517,7 @@ static int stays_here(struct ranks_self *self)
         d.count = plans[i].count;
         d.codec = plans[i].codec;
         ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-        ranks_assert(self, !run_of(plan)->ahead && !self->comm->engine.workers);
+        ranks_assert(self, !run_of(plan)->encode_ahead && !self->comm->engine.workers);
         ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
         ranks_assert(self, strstr(text, "threads    0 "));
         ranks_ok(self, trib_plan_start(plan));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what a peer left in an arena: a frame, the payload of an OPEN, a notice,
- * an event.
+ * Any bytes as what a peer left in an arena: a frame, the payload of an ADVERT, a
+ * notice, an event.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -70,17 +70,17 @@ static void open_arena(void)
 static void check_link(const uint8_t *data, size_t size)
 {
     struct trib_link l = {.peer = 0};
-    struct trib_notice n;
-    struct trib_open open;
+    struct trib_oob_notice n;
+    struct trib_advert open;
     struct trib_event event = {.kind = TRIB_EVENT_ARRIVED};
     uint16_t said = 0;
-    uint8_t payload[TRIB_OPEN_MAX];
+    uint8_t payload[TRIB_ADVERT_MAX];
 
     take(&data, &size, &event.imm, sizeof(event.imm));
     take(&data, &size, &said, sizeof(said));
     said %= sizeof(payload) + 1;
     take(&data, &size, payload, said);
-    bool opened = trib_open_read(payload, said, &open);
+    bool opened = trib_advert_read(payload, said, &open);
     fuzz_reached += opened;
     take(&data, &size, arena.base, arena.block_bytes);
     if (trib_link_notice(&l, &arena, 1, &n) && !memchr(n.text, 0, sizeof(n.text)))

@@ -2,7 +2,7 @@
 /*
  * Two ranks of one process that sum, driven by hand, and a few fields changed between
  * two passes in what they share: frames and payloads in slots, credits, notices,
- * grants, the control segment of shm and its rings, trailers. An operation ends right,
+ * adverts, the control segment of shm and its rings, trailers. An operation ends right,
  * or with an error and a sentence; where no frame or payload was changed, or where
  * frames have checksums, a sum that is wrong is an error, too.
  *
@@ -63,7 +63,7 @@ struct two {
 
 static struct trib_config cfg;
 
-static void open_side(struct two *t, int rank, const char *transport, bool per_edge)
+static void open_side(struct two *t, int rank, const char *transport, bool per_link)
 {
     struct side *s = &t->side[rank];
     struct trib_engine *e = &s->engine;
@@ -76,7 +76,7 @@ static void open_side(struct two *t, int rank, const char *transport, bool per_e
     e->kernels = trib_kernels_get(NULL);
     e->rank = rank;
     e->size = e->ranks = 2;
-    e->arena.per_edge = per_edge;
+    e->arena.per_link = per_link;
     need(trib_transport_open(transport, &opts, &e->transport) == TRIB_OK);
     need(trib_engine_open(e) == TRIB_OK);
     need(trib_memory_alloc(&e->memories, COUNT * sizeof(float), &x) == TRIB_OK);
@@ -174,27 +174,30 @@ static bool edit_control(const struct edits *all, const struct edit *e, struct s
 static void put_notice(const struct edits *all, const struct edit *e,
                        struct trib_engine *engine)
 {
-    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED, .status = TRIB_ERR_ABORTED};
-    struct trib_notice *at =
-        (struct trib_notice *)(engine->arena.base + sizeof(struct trib_credits));
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED,
+                                .status = TRIB_ERR_ABORTED};
+    struct trib_oob_notice *at =
+        (struct trib_oob_notice *)(engine->arena.base + sizeof(struct trib_credits));
     const uint32_t version = (atomic_load(&at->version) + 2) & ~1u;
 
     if (engine->head)
         n.frame = engine->head->frame;
     snprintf(n.text, sizeof(n.text), "the other one has failed");
-    (void)edit_apply(all, e, &n.kind, offsetof(struct trib_notice, version_end) -
-                                          offsetof(struct trib_notice, kind));
-    memcpy(&at->kind, &n.kind, offsetof(struct trib_notice, version_end) -
-                                   offsetof(struct trib_notice, kind));
+    (void)edit_apply(all, e, &n.kind,
+                     offsetof(struct trib_oob_notice, version_end) -
+                         offsetof(struct trib_oob_notice, kind));
+    memcpy(&at->kind, &n.kind,
+           offsetof(struct trib_oob_notice, version_end) -
+               offsetof(struct trib_oob_notice, kind));
     atomic_store(&at->version_end, version);
     atomic_store(&at->version, version);
 }
 
-static void put_grant(const struct edits *all, const struct edit *e,
-                      struct trib_engine *engine, const struct trib_engine *other)
+static void put_advert(const struct edits *all, const struct edit *e,
+                       struct trib_engine *engine, const struct trib_engine *other)
 {
-    struct trib_region *const *edges = other->arena.edges;
-    struct trib_grant g = {.ready = 1};
+    struct trib_region *const *edges = other->arena.link_regions;
+    struct trib_slot_advert g = {.ready = 1};
     const struct trib_region *region =
         edges && edges[engine->rank] ? edges[engine->rank] : other->arena.region;
 
@@ -203,7 +206,7 @@ static void put_grant(const struct edits *all, const struct edit *e,
         return;
     (void)edit_apply(all, e, &g.blob, sizeof(g.blob));
     memcpy(engine->arena.base + sizeof(struct trib_credits) +
-               sizeof(struct trib_notice),
+               sizeof(struct trib_oob_notice),
            &g, sizeof(g));
 }
 
@@ -213,8 +216,8 @@ static void edit_side(struct two *t, const struct edits *all, const struct edit 
     struct trib_engine *engine = &t->side[e->offset >> 14 & 1].engine;
     struct trib_link *l = &engine->links[1 - engine->rank];
     struct trib_recv_lane *r = &l->recv[e->offset >> 13 & 1];
-    const size_t heads = sizeof(struct trib_credits) + sizeof(struct trib_notice) +
-                         sizeof(struct trib_grant);
+    const size_t heads = sizeof(struct trib_credits) + sizeof(struct trib_oob_notice) +
+                         sizeof(struct trib_slot_advert);
     uint8_t *slots = r->slots;
 
     switch ((enum place)(e->place % AT_PLACES)) {
@@ -225,7 +228,7 @@ static void edit_side(struct two *t, const struct edits *all, const struct edit 
         t->spoilt |= slots != NULL;
         if (slots)
             (void)edit_apply(all, e, slots + trib_slot_off(l, &engine->arena, r->next),
-                             sizeof(struct trib_cell));
+                             sizeof(struct trib_entry));
         return;
     case AT_PAYLOAD:
         t->spoilt |= slots != NULL;
@@ -236,7 +239,7 @@ static void edit_side(struct two *t, const struct edits *all, const struct edit 
         put_notice(all, e, engine);
         return;
     case AT_GRANT:
-        put_grant(all, e, engine, &t->side[1 - engine->rank].engine);
+        put_advert(all, e, engine, &t->side[1 - engine->rank].engine);
         return;
     default:
         if (engine->transport->ops == &trib_shm_ops)
@@ -294,8 +297,17 @@ static void drive(struct two *t, struct edits *all)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct edits all = {.at = data + 2, .left = size - 2};
-    static const uint64_t special[] = {1, 2, 3, 4, CHUNK, CHUNK + 1, TRIB_CELL_PAYLOAD,
-                                       TRIB_CELL_PAYLOAD + 1, INT64_MAX, UINT64_MAX, 0,
+    static const uint64_t special[] = {1,
+                                       2,
+                                       3,
+                                       4,
+                                       CHUNK,
+                                       CHUNK + 1,
+                                       TRIB_ENTRY_PAYLOAD,
+                                       TRIB_ENTRY_PAYLOAD + 1,
+                                       INT64_MAX,
+                                       UINT64_MAX,
+                                       0,
                                        UINT64_C(1) << 32};
     struct two t;
 

@@ -6,7 +6,8 @@ pipeline_tests = \
 	tests/pipeline/link/test_shared_layout \
 	tests/pipeline/link/test_link \
 	tests/pipeline/link/test_link_import \
-	tests/pipeline/link/test_open \
+	tests/pipeline/link/test_advert \
+	tests/pipeline/link/test_arena \
 	tests/pipeline/engine/test_relay \
 	tests/pipeline/payload/test_payload_agree
 check_PROGRAMS += $(pipeline_tests)
@@ -16,3 +17,5 @@ tests_pipeline_link_test_link_import_SOURCES = \
 	tests/pipeline/link/test_link_import.c tests/pipeline/link/link_pair.h
 tests_pipeline_engine_test_short_path_SOURCES = \
 	tests/pipeline/engine/test_short_path.c tests/pipeline/engine/engines.h
+tests_pipeline_link_test_arena_SOURCES = \
+	tests/pipeline/link/test_arena.c tests/pipeline/link/link_pair.h

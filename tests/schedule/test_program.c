@@ -42,18 +42,18 @@ static void test_joins_a_sum(void **state)
 
     (void)state;
     assert_int_equal(p.n_tasks, 2);
-    assert_int_equal(p.n_edges, 3);
-    assert_int_equal(p.n_members, 3);
+    assert_int_equal(p.n_neighbors, 3);
+    assert_int_equal(p.n_contribs, 3);
     assert_int_equal(p.tasks[0].kind, TRIB_TASK_REDUCE);
-    assert_int_equal(p.tasks[0].n_members, 3);
+    assert_int_equal(p.tasks[0].n_contribs, 3);
     assert_int_equal(p.tasks[0].flags,
-                     TRIB_TASK_OWN | TRIB_TASK_MEAN | TRIB_TASK_FINISH);
+                     TRIB_TASK_INPUT | TRIB_TASK_MEAN | TRIB_TASK_FINISH);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(p.edges[p.members[i].edge].peer, peers[i]);
+        assert_int_equal(p.neighbors[p.contribs[i].neighbor].peer, peers[i]);
     assert_int_equal(p.tasks[1].kind, TRIB_TASK_SEND);
     assert_int_equal(p.tasks[1].flags, TRIB_TASK_FINAL);
     assert_int_equal(p.tasks[1].dep, 0);
-    assert_int_equal(p.edges[p.tasks[1].edge].peer, 2);
+    assert_int_equal(p.neighbors[p.tasks[1].neighbor].peer, 2);
     trib_program_free(&p);
     trib_program_free(&p);
 }
@@ -74,8 +74,8 @@ static void test_scales_later(void **state)
     assert_int_equal(p.n_tasks, 3);
     assert_true(p.tasks[0].flags & TRIB_TASK_MEAN);
     assert_true(p.tasks[1].flags & TRIB_TASK_MEAN);
-    assert_int_equal(p.members[p.tasks[0].member].ordinal, 0);
-    assert_int_equal(p.members[p.tasks[1].member].ordinal, 1);
+    assert_int_equal(p.contribs[p.tasks[0].contrib].ordinal, 0);
+    assert_int_equal(p.contribs[p.tasks[1].contrib].ordinal, 1);
     assert_int_equal(p.tasks[2].dep, 0);
     trib_program_free(&p);
 }
@@ -93,8 +93,8 @@ static void test_keeps_apart(void **state)
 
     (void)state;
     assert_int_equal(p.n_tasks, 4);
-    assert_int_equal(p.tasks[0].flags, TRIB_TASK_OWN);
-    assert_int_equal(p.tasks[1].flags, TRIB_TASK_OWN | TRIB_TASK_FINISH);
+    assert_int_equal(p.tasks[0].flags, TRIB_TASK_INPUT);
+    assert_int_equal(p.tasks[1].flags, TRIB_TASK_INPUT | TRIB_TASK_FINISH);
     assert_int_equal(p.tasks[2].flags, 0); /* goes on up: no result */
     assert_int_equal(p.tasks[3].flags, 0);
     trib_program_free(&p);
@@ -117,11 +117,11 @@ static void test_own_and_relayed(void **state)
 
     (void)state;
     assert_int_equal(p.n_tasks, 9);
-    assert_int_equal(p.tasks[0].flags, TRIB_TASK_OWN | TRIB_TASK_STABLE);
+    assert_int_equal(p.tasks[0].flags, TRIB_TASK_INPUT | TRIB_TASK_STABLE);
     assert_true(p.tasks[1].flags & TRIB_TASK_RELAYED);
     assert_int_equal(p.tasks[2].flags, TRIB_TASK_FINAL | TRIB_TASK_FORWARD);
-    assert_int_equal(p.tasks[4].flags, TRIB_TASK_OWN);
-    assert_true(p.tasks[5].flags & TRIB_TASK_OWN_SENT);
+    assert_int_equal(p.tasks[4].flags, TRIB_TASK_INPUT);
+    assert_true(p.tasks[5].flags & TRIB_TASK_INPUT_SENT);
     assert_false(p.tasks[6].flags & TRIB_TASK_RELAYED);
     assert_int_equal(p.tasks[7].kind, TRIB_TASK_COPY);
     assert_int_equal(p.tasks[8].kind, TRIB_TASK_COPY);
@@ -138,7 +138,7 @@ static void test_nothing_to_do(void **state)
     const struct trib_shape alone = {.size = 1};
     assert_status(trib_program_create(&s, &alone, &p), TRIB_OK);
     assert_int_equal(p.n_tasks, 0);
-    assert_int_equal(p.n_edges, 0);
+    assert_int_equal(p.n_neighbors, 0);
     trib_program_free(&p);
 }
 
@@ -153,13 +153,13 @@ struct lowered {
     struct trib_program program[RANKS_MOST];
 };
 
-static const struct trib_edge *edge_to(const struct trib_program *p, int peer)
+static const struct trib_neighbor *edge_to(const struct trib_program *p, int peer)
 {
-    static const struct trib_edge none = {.peer = -1};
+    static const struct trib_neighbor none = {.peer = -1};
 
-    for (uint32_t i = 0; i < p->n_edges; i++)
-        if (p->edges[i].peer == peer)
-            return &p->edges[i];
+    for (uint32_t i = 0; i < p->n_neighbors; i++)
+        if (p->neighbors[i].peer == peer)
+            return &p->neighbors[i];
     return &none;
 }
 
@@ -173,30 +173,30 @@ static void check_edges(const struct lowered *l)
                                  edge_to(&l->program[b], a)->recvs[lane]);
 }
 
-/* Ordinals count up on each edge, lane and direction; deps are earlier tasks. */
+/* Ordinals count up on each neighbor, lane and direction; deps are earlier tasks. */
 static void check_order(const struct trib_program *p)
 {
     uint32_t sends[RANKS_MOST][TRIB_LANES] = {{0}},
              recvs[RANKS_MOST][TRIB_LANES] = {{0}};
-    uint32_t members = 0;
+    uint32_t contribs = 0;
 
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         const struct trib_task *t = &p->tasks[i];
         assert_true(t->dep == NONE || t->dep < i);
         assert_true(t->chunk < p->n_chunks);
         if (t->kind == TRIB_TASK_SEND)
-            assert_int_equal(t->ordinal, sends[t->edge][t->lane]++);
+            assert_int_equal(t->ordinal, sends[t->neighbor][t->lane]++);
         if (t->kind == TRIB_TASK_COPY_IN)
-            assert_int_equal(t->ordinal, recvs[t->edge][t->lane]++);
+            assert_int_equal(t->ordinal, recvs[t->neighbor][t->lane]++);
         if (t->kind != TRIB_TASK_REDUCE)
             continue;
-        assert_int_equal(t->member, members);
-        for (uint32_t k = 0; k < t->n_members; k++, members++) {
-            const struct trib_member *m = &p->members[members];
-            assert_int_equal(m->ordinal, recvs[m->edge][m->lane]++);
+        assert_int_equal(t->contrib, contribs);
+        for (uint32_t k = 0; k < t->n_contribs; k++, contribs++) {
+            const struct trib_contrib *m = &p->contribs[contribs];
+            assert_int_equal(m->ordinal, recvs[m->neighbor][m->lane]++);
         }
     }
-    assert_int_equal(members, p->n_members);
+    assert_int_equal(contribs, p->n_contribs);
 }
 
 /* No step is lost: receives, sends, copies of the list are in the tasks. */
@@ -211,7 +211,7 @@ static void check_count(const struct trib_schedule *s, const struct trib_program
         means += (p->tasks[i].flags & TRIB_TASK_MEAN) != 0;
     }
     assert_int_equal(kinds[TRIB_TASK_SEND], steps[TRIB_STEP_SEND]);
-    assert_int_equal(p->n_members, steps[TRIB_STEP_RECV_REDUCE]);
+    assert_int_equal(p->n_contribs, steps[TRIB_STEP_RECV_REDUCE]);
     assert_int_equal(kinds[TRIB_TASK_COPY_IN], steps[TRIB_STEP_RECV_COPY]);
     assert_int_equal(kinds[TRIB_TASK_COPY] + means,
                      steps[TRIB_STEP_COPY] + steps[TRIB_STEP_SCALE]);

@@ -82,13 +82,13 @@ static void prepare(struct side *s)
 }
 
 /* Nothing is connected yet. */
-static struct two *meet_two(const char *transport, bool per_edge)
+static struct two *meet_two(const char *transport, bool per_link)
 {
     struct two *t = calloc(1, sizeof(*t));
 
     assert_non_null(t);
     for (int i = 0; i < 2; i++)
-        t->side[i].engine.arena.per_edge = per_edge;
+        t->side[i].engine.arena.per_link = per_link;
     assert_status(trib_config_load(&t->cfg, "trace=1K", NULL, NULL), TRIB_OK);
     for (int i = 0; i < 2; i++)
         open_side(t, i, transport);
@@ -216,7 +216,8 @@ static void assert_summed(struct two *t)
     }
 }
 
-/* Slots that exist once their owner uses the edge: who sends first waits for them. */
+/* Slots that exist once their owner uses the neighbor: who sends first waits for
+ * them. */
 static void test_slots_come_later(void **state)
 {
     static const char *const transports[] = {"shm", "shm+nomap", "loop"};
@@ -305,15 +306,15 @@ static void test_slots_of_a_full_transport(void **state)
     prepare(&t->side[0]);
     e->transport->ops = plain;
     prepare(&t->side[1]);
-    assert_true(e->links[1].ungranted);
+    assert_true(e->links[1].advert_unsent);
     start(t);
     drive(t);
-    assert_false(e->links[1].ungranted);
+    assert_false(e->links[1].advert_unsent);
     assert_summed(t);
     close_two(t);
 }
 
-static void test_refuses_hostile_grants(void **state)
+static void test_refuses_hostile_adverts(void **state)
 {
     static const char *const words[] = {"rank 0 (host here", "rank 1 (host here",
                                         "allreduce", NULL};
@@ -326,9 +327,9 @@ static void test_refuses_hostile_grants(void **state)
         prepare(&t->side[0]);
         prepare(&t->side[1]);
         (void)trib_engine_events(e);
-        struct trib_grant *g = (struct trib_grant *)(e->arena.base +
-                                                     sizeof(struct trib_credits) +
-                                                     sizeof(struct trib_notice));
+        struct trib_slot_advert *g =
+            (struct trib_slot_advert *)(e->arena.base + sizeof(struct trib_credits) +
+                                        sizeof(struct trib_oob_notice));
         memset(g->blob.bytes, 0x5a, sizeof(g->blob.bytes));
         trib_run_start(e, &t->side[0].run, NULL, t->side[0].x);
         (void)trib_engine_progress(e);
@@ -341,8 +342,8 @@ static void test_refuses_hostile_grants(void **state)
 /* What stands where rank 1's notices of rank 0 are. */
 static void write_notice(struct trib_engine *e, uint32_t kind, int32_t status)
 {
-    struct trib_notice *raw =
-        (struct trib_notice *)(e->arena.base + sizeof(struct trib_credits));
+    struct trib_oob_notice *raw =
+        (struct trib_oob_notice *)(e->arena.base + sizeof(struct trib_credits));
 
     raw->kind = kind;
     raw->status = status;
@@ -359,11 +360,16 @@ static void test_refuses_hostile_notices(void **state)
         uint32_t kind;
         int32_t status;
     } wrong[] = {
-        {TRIB_NOTICE_FAILED, TRIB_OK}, {TRIB_NOTICE_FAILED, TRIB_INPROGRESS},
-        {TRIB_NOTICE_FAILED, 7},       {TRIB_NOTICE_FAILED, -7},
-        {TRIB_NOTICE_FAILED, -9999},   {TRIB_NOTICE_FAILED, INT32_MIN},
-        {TRIB_NOTICE_FAILED, INT32_MAX}, {0, TRIB_ERR_TIMEOUT},
-        {3, TRIB_ERR_TIMEOUT},         {UINT32_MAX, TRIB_OK},
+        {TRIB_OOB_NOTICE_FAILED, TRIB_OK},
+        {TRIB_OOB_NOTICE_FAILED, TRIB_INPROGRESS},
+        {TRIB_OOB_NOTICE_FAILED, 7},
+        {TRIB_OOB_NOTICE_FAILED, -7},
+        {TRIB_OOB_NOTICE_FAILED, -9999},
+        {TRIB_OOB_NOTICE_FAILED, INT32_MIN},
+        {TRIB_OOB_NOTICE_FAILED, INT32_MAX},
+        {0, TRIB_ERR_TIMEOUT},
+        {3, TRIB_ERR_TIMEOUT},
+        {UINT32_MAX, TRIB_OK},
     };
     static const char *const words[] = {"rank 0 (host here", "sent a notice",
                                         "to rank 1", NULL};
@@ -385,7 +391,7 @@ static void test_refuses_hostile_notices(void **state)
         close_two(t);
     }
     struct two *t = open_two("shm");
-    write_notice(&t->side[1].engine, TRIB_NOTICE_FAILED, TRIB_ERR_NO_MEMORY);
+    write_notice(&t->side[1].engine, TRIB_OOB_NOTICE_FAILED, TRIB_ERR_NO_MEMORY);
     trib_engine_notices(&t->side[1].engine);
     assert_status((trib_status_t)t->side[1].engine.failed, TRIB_ERR_NO_MEMORY);
     assert_string_equal(t->side[1].engine.failure.text, "because");
@@ -393,34 +399,34 @@ static void test_refuses_hostile_notices(void **state)
 }
 
 /* Rank 0 says this of its buffers; rank 1 must not believe it. */
-static void lie_low(struct trib_open *o)
+static void lie_low(struct trib_advert *o)
 {
     o->recv.origin -= 4096;
 }
 
-static void lie_high(struct trib_open *o)
+static void lie_high(struct trib_advert *o)
 {
     o->send.hi += 4096;
 }
 
-static void lie_backwards(struct trib_open *o)
+static void lie_backwards(struct trib_advert *o)
 {
     o->send.lo = o->send.hi + 1;
 }
 
-static void lie_hugely(struct trib_open *o)
+static void lie_hugely(struct trib_advert *o)
 {
     o->recv.origin = INT64_MAX;
 }
 
-static void lie_about_region(struct trib_open *o)
+static void lie_about_region(struct trib_advert *o)
 {
     memset(o->send.blob.bytes, 0x5a, o->send.blob.len);
 }
 
 static void test_refuses_hostile_opens(void **state)
 {
-    static void (*const lies[])(struct trib_open *) = {
+    static void (*const lies[])(struct trib_advert *) = {
         lie_low, lie_high, lie_backwards, lie_hugely, lie_about_region};
     static const char *const words[] = {"rank 0 (host here", "sent", "buffer", "rank 1",
                                         "phase", NULL};
@@ -429,7 +435,7 @@ static void test_refuses_hostile_opens(void **state)
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
         struct two *t = open_two("shm");
         start(t);
-        lies[i](&t->side[0].run.open);
+        lies[i](&t->side[0].run.advert);
         drive(t);
         assert_status((trib_status_t)t->side[1].engine.failed, TRIB_ERR_PROTOCOL);
         assert_words(t->side[1].engine.failure.text, words);
@@ -471,7 +477,7 @@ static void test_cannot_import(void **state)
 static void fill_ring(struct two *t)
 {
     struct trib_engine *e = &t->side[0].engine;
-    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED};
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED};
     struct trib_link *l = &e->links[1];
     int sent = 0;
 
@@ -565,7 +571,7 @@ int main(void)
         cmocka_unit_test(test_failure_without_slots),
         cmocka_unit_test(test_failure_that_is_told_later),
         cmocka_unit_test(test_slots_of_a_full_transport),
-        cmocka_unit_test(test_refuses_hostile_grants),
+        cmocka_unit_test(test_refuses_hostile_adverts),
         cmocka_unit_test(test_refuses_hostile_notices),
         cmocka_unit_test(test_refuses_hostile_opens),
         cmocka_unit_test(test_cannot_import),

@@ -125,21 +125,21 @@ static void close_three(struct three *t)
 }
 
 /* The result that the root has sent to the leaf, which has not looked yet. */
-static struct trib_cell *result_of_root(struct three *t)
+static struct trib_entry *result_of_root(struct three *t)
 {
     struct trib_engine *leaf = &t->side[LEAF].engine;
-    struct trib_cell *cell = NULL;
+    struct trib_entry *entry = NULL;
 
-    for (int i = 0; i < 300 && !cell; i++) {
+    for (int i = 0; i < 300 && !entry; i++) {
         (void)trib_engine_progress(&t->side[RANK].engine);
         (void)trib_engine_progress(&t->side[ROOT].engine);
         (void)trib_engine_events(leaf);
-        cell = trib_link_peek(&leaf->links[ROOT], &leaf->arena, TRIB_LANE_DOWN);
-        if (!cell)
+        entry = trib_link_peek(&leaf->links[ROOT], &leaf->arena, TRIB_LANE_DOWN);
+        if (!entry)
             (void)trib_engine_progress(leaf);
     }
-    assert_non_null(cell);
-    return cell;
+    assert_non_null(entry);
+    return entry;
 }
 
 static void drive(struct three *t)
@@ -183,10 +183,10 @@ static void test_refuses_long_words(void **state)
     for (size_t k = 0; k < sizeof(slots) / sizeof(slots[0]); k++) {
         for (int most = 1; most >= 0; most--) {
             struct three *t = open_three(&slots[k]);
-            struct trib_cell *cell = result_of_root(t);
+            struct trib_entry *entry = result_of_root(t);
             const size_t bound = trib_codec_bound(t->side[LEAF].codec, COUNT);
-            cell->frame.bytes = most ? (uint32_t)t->side[LEAF].engine.arena.slot_bytes
-                                     : (uint32_t)bound + 1;
+            entry->frame.bytes = most ? (uint32_t)t->side[LEAF].engine.arena.slot_bytes
+                                      : (uint32_t)bound + 1;
             assert_refused(t);
         }
     }
@@ -194,23 +194,23 @@ static void test_refuses_long_words(void **state)
 
 /* Claims that the word is in the root's memory: an aggregator does not say so to
  * another, but may. */
-static void name_word(struct trib_cell *cell, uint32_t len)
+static void name_word(struct trib_entry *entry, uint32_t len)
 {
-    cell->frame.kind = TRIB_FRAME_REF;
-    cell->frame.source = TRIB_SOURCE_RECV;
-    cell->frame.bytes = sizeof(len);
-    memcpy(cell->payload, &len, sizeof(len));
+    entry->frame.kind = TRIB_FRAME_GET;
+    entry->frame.source = TRIB_SOURCE_RECV;
+    entry->frame.bytes = sizeof(len);
+    memcpy(entry->payload, &len, sizeof(len));
 }
 
 static void test_refuses_long_words_in_place(void **state)
 {
     struct three *t = open_three(&in_place);
-    struct trib_cell *cell = result_of_root(t);
+    struct trib_entry *entry = result_of_root(t);
     const uint32_t len = (uint32_t)trib_codec_bound(t->side[LEAF].codec, COUNT) + 1;
 
     (void)state;
     assert_true(len <= t->side[LEAF].run.value_bytes);
-    name_word(cell, len);
+    name_word(entry, len);
     assert_refused(t);
 }
 
@@ -219,11 +219,11 @@ static void test_no_slot_for_a_wide_sum(void **state)
 {
     struct three *t = open_three(&in_place);
     struct side *leaf = &t->side[LEAF];
-    struct trib_cell *cell = result_of_root(t);
+    struct trib_entry *entry = result_of_root(t);
 
     (void)state;
-    name_word(cell, cell->frame.bytes);
-    trib_ref_none(&leaf->run.open.recv);
+    name_word(entry, entry->frame.bytes);
+    trib_ref_none(&leaf->run.advert.recv);
     leaf->engine.arena.slot_bytes = 64;
     drive(t);
     assert_status((trib_status_t)leaf->engine.failed, TRIB_ERR_NO_RESOURCE);

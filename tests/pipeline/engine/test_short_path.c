@@ -174,32 +174,32 @@ static void test_start_sends(void **state)
 }
 
 /* What rank 0 writes in the place of its frame, which rank 1 must refuse. */
-static void lie_about_bytes(struct trib_cell *c)
+static void lie_about_bytes(struct trib_entry *c)
 {
     c->frame.bytes = 12;
 }
 
-static void lie_hugely(struct trib_cell *c)
+static void lie_hugely(struct trib_entry *c)
 {
     c->frame.bytes = UINT32_MAX;
 }
 
-static void lie_about_kind(struct trib_cell *c)
+static void lie_about_kind(struct trib_entry *c)
 {
-    c->frame.kind = TRIB_FRAME_REF;
+    c->frame.kind = TRIB_FRAME_GET;
 }
 
-static void lie_about_chunk(struct trib_cell *c)
+static void lie_about_chunk(struct trib_entry *c)
 {
     c->frame.chunk = 7;
 }
 
-static void lie_about_seq(struct trib_cell *c)
+static void lie_about_seq(struct trib_entry *c)
 {
     c->frame.seq++;
 }
 
-static void lie_about_op(struct trib_cell *c)
+static void lie_about_op(struct trib_entry *c)
 {
     c->frame.count++;
 }
@@ -207,7 +207,7 @@ static void lie_about_op(struct trib_cell *c)
 static void test_refuses_hostile_frames(void **state)
 {
     static const struct {
-        void (*lie)(struct trib_cell *c);
+        void (*lie)(struct trib_entry *c);
         trib_status_t status;
     } lies[] = {
         {lie_about_bytes, TRIB_ERR_PROTOCOL}, {lie_hugely, TRIB_ERR_PROTOCOL},

@@ -30,7 +30,7 @@ struct pair {
 };
 
 static inline void open_end(struct pair *p, int self, const char *transport,
-                            uint32_t window, bool per_edge)
+                            uint32_t window, bool per_link)
 {
     struct end *e = &p->end[self];
     struct trib_transport_opts opts = {
@@ -41,7 +41,7 @@ static inline void open_end(struct pair *p, int self, const char *transport,
                                    .self = self,
                                    .size = 2,
                                    .window = window,
-                                   .per_edge = per_edge,
+                                   .per_link = per_link,
                                    .to_services = p->to_services,
                                    .slot_bytes = SLOT - 5};
     assert_status(trib_arena_create(&e->arena), TRIB_OK);
@@ -64,9 +64,9 @@ static inline void poll_pair(struct pair *p)
     }
 }
 
-/* per_edge[i]: of end i. */
+/* per_link[i]: of end i. */
 static inline struct pair *open_as(const char *transport, uint32_t window,
-                                   const bool *per_edge, bool to_services)
+                                   const bool *per_link, bool to_services)
 {
     struct pair *p = calloc(1, sizeof(*p));
 
@@ -74,7 +74,7 @@ static inline struct pair *open_as(const char *transport, uint32_t window,
     p->to_services = to_services;
     assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
     for (int i = 0; i < 2; i++)
-        open_end(p, i, transport, window, per_edge[i]);
+        open_end(p, i, transport, window, per_link[i]);
     for (int i = 0; i < 2; i++) {
         struct end *e = &p->end[i], *o = &p->end[1 - i];
         for (int twice = 0; twice < 2; twice++)
@@ -85,14 +85,14 @@ static inline struct pair *open_as(const char *transport, uint32_t window,
         assert_false(trib_link_can_send(&e->link, 0, 0));
         for (int twice = 0; twice < 2; twice++)
             assert_status(trib_link_open(&e->link, &e->arena), TRIB_OK);
-        assert_int_equal(e->arena.awaited, per_edge[1 - i]);
+        assert_int_equal(e->arena.awaited, per_link[1 - i]);
     }
     poll_pair(p);
     for (int i = 0; i < 2; i++) {
         struct end *e = &p->end[i];
-        assert_int_equal(trib_link_can_send(&e->link, 0, 0), !per_edge[1 - i]);
+        assert_int_equal(trib_link_can_send(&e->link, 0, 0), !per_link[1 - i]);
         for (int twice = 0; twice < 2; twice++)
-            assert_status(trib_link_take_grant(&e->link, &e->arena), TRIB_OK);
+            assert_status(trib_link_take_advert(&e->link, &e->arena), TRIB_OK);
         assert_int_equal(e->arena.awaited, 0);
         assert_true(trib_link_can_send(&e->link, 0, 0));
     }
@@ -100,9 +100,9 @@ static inline struct pair *open_as(const char *transport, uint32_t window,
 }
 
 static inline struct pair *open_unlike(const char *transport, uint32_t window,
-                                       const bool *per_edge)
+                                       const bool *per_link)
 {
-    return open_as(transport, window, per_edge, false);
+    return open_as(transport, window, per_link, false);
 }
 
 static inline struct pair *open_pair(const char *transport, uint32_t window)
@@ -125,7 +125,7 @@ static inline void close_pair(struct pair *p)
 
 static inline void send_number(struct end *e, int lane, uint32_t number, size_t bytes)
 {
-    struct trib_cell *c = trib_link_cell(&e->link, &e->arena, lane);
+    struct trib_entry *c = trib_link_entry(&e->link, &e->arena, lane);
     uint8_t *payload = trib_link_to_send(&e->link, &e->arena, lane, bytes);
 
     c->frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,
@@ -142,7 +142,7 @@ static inline void expect_number(struct pair *p, int at, int lane, uint32_t numb
     struct end *e = &p->end[at];
 
     poll_pair(p);
-    struct trib_cell *c = trib_link_peek(&e->link, &e->arena, lane);
+    struct trib_entry *c = trib_link_peek(&e->link, &e->arena, lane);
     assert_non_null(c);
     assert_int_equal(c->frame.seq, number);
     assert_int_equal(c->frame.bytes, bytes);

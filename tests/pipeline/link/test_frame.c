@@ -162,7 +162,7 @@ static void test_same(void **state)
 
     (void)state;
     /* Fields that belong to one frame alone do not have to agree. */
-    theirs.kind = TRIB_FRAME_REF;
+    theirs.kind = TRIB_FRAME_GET;
     theirs.source = TRIB_SOURCE_RECV;
     trib_frame_set_divided(&theirs, 127);
     assert_int_equal(trib_frame_source(&theirs), TRIB_SOURCE_RECV);

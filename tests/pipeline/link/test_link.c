@@ -8,7 +8,7 @@
 /* A full window, then one frame out and one in, payloads of all sizes; both ways. */
 static void run_window(struct pair *p, uint32_t window, uint32_t frames)
 {
-    static const size_t sizes[] = {0, 1, TRIB_CELL_PAYLOAD, TRIB_CELL_PAYLOAD + 1,
+    static const size_t sizes[] = {0, 1, TRIB_ENTRY_PAYLOAD, TRIB_ENTRY_PAYLOAD + 1,
                                    SLOT};
 
     for (int from = 0; from < 2; from++) {
@@ -90,7 +90,7 @@ static void test_places(void **state)
 
     while (can_send(p, 0, 0, SLOT))
         send_number(from, 0, sent++, SLOT);
-    assert_int_equal(sent, TRIB_PLACES);
+    assert_int_equal(sent, TRIB_BIG_SLOTS);
     for (; sent < 7; sent++)
         send_number(from, 0, sent, small);
     assert_true(can_send(p, 0, 0, small));
@@ -134,8 +134,8 @@ static void test_positions_wrap(void **state)
     }
 }
 
-/* No frame goes before the peer has granted its slots, but both may leave. */
-static void test_not_granted(void **state)
+/* No frame goes before the peer has advertised its slots, but both may leave. */
+static void test_not_advertised(void **state)
 {
     (void)state;
     for (int t = 0; t < 2; t++) {
@@ -149,41 +149,42 @@ static void test_not_granted(void **state)
         assert_int_equal(trib_arena_bytes(&a->arena), trib_arena_heads(2));
         assert_status(trib_link_open(&a->link, &a->arena), TRIB_OK);
         assert_int_equal(trib_arena_bytes(&a->arena),
-                         trib_arena_heads(2) + trib_edge_bytes(2, SLOT, t == 0));
+                         trib_arena_heads(2) + trib_link_bytes(2, SLOT, t == 0));
         assert_int_equal(trib_arena_bytes(&b->arena), trib_arena_heads(2));
-        poll_pair(p); /* b knows of the grant before it connects */
-        assert_status(trib_link_take_grant(&a->link, &a->arena), TRIB_INPROGRESS);
+        poll_pair(p); /* b knows of the advert before it connects */
+        assert_status(trib_link_take_advert(&a->link, &a->arena), TRIB_INPROGRESS);
         assert_false(can_send(p, 0, 0, 0));
         assert_status(trib_link_connect(&b->link, &b->arena, 0, &a->address, &a->blob),
                       TRIB_OK);
-        assert_status(trib_link_take_grant(&b->link, &b->arena), TRIB_OK);
+        assert_status(trib_link_take_advert(&b->link, &b->arena), TRIB_OK);
         assert_int_equal(b->link.window[TRIB_LANE_UP], 2);
         close_pair(p);
     }
 }
 
-/* A peer may write anything where its grant is expected. */
-static void test_grants_are_checked(void **state)
+/* A peer may write anything where its advert is expected. */
+static void test_adverts_are_checked(void **state)
 {
     (void)state;
     for (int t = 0; t < 2; t++) {
         for (int wrong = 0; wrong < 3; wrong++) {
             struct pair *p = open_unlike(transports[t], 2, (bool[2]){true, true});
             struct end *a = &p->end[0];
-            struct trib_grant *grant =
-                (struct trib_grant *)(a->arena.base + sizeof(struct trib_credits) +
-                                      sizeof(struct trib_notice));
+            struct trib_slot_advert *advert =
+                (struct trib_slot_advert *)(a->arena.base +
+                                            sizeof(struct trib_credits) +
+                                            sizeof(struct trib_oob_notice));
             struct trib_region *small = NULL;
             a->transport->ops->release(a->transport, a->link.slots);
-            a->link.slots = NULL; /* as before the grant had come */
+            a->link.slots = NULL; /* as before the advert had come */
             a->arena.awaited = 1;
             if (wrong == 0)
-                grant->blob.len = UINT16_MAX;
+                advert->blob.len = UINT16_MAX;
             if (wrong == 1)
-                memset(grant->blob.bytes, 7, sizeof(grant->blob.bytes));
+                memset(advert->blob.bytes, 7, sizeof(advert->blob.bytes));
             if (wrong == 2)
-                small = region_of(&p->end[1], 64, &grant->blob);
-            trib_status_t st = trib_link_take_grant(&a->link, &a->arena);
+                small = region_of(&p->end[1], 64, &advert->blob);
+            trib_status_t st = trib_link_take_advert(&a->link, &a->arena);
             assert_true(st < 0);
             if (wrong == 2) {
                 assert_status(st, TRIB_ERR_RANGE);
@@ -201,7 +202,7 @@ static void test_grants_are_checked(void **state)
  * until it is released; and one that was seen does not go away. */
 static void test_frames_that_change(void **state)
 {
-    static const size_t sizes[] = {8, TRIB_CELL_PAYLOAD, 40, SLOT};
+    static const size_t sizes[] = {8, TRIB_ENTRY_PAYLOAD, 40, SLOT};
 
     (void)state;
     for (int k = 0; k < 8; k++) {
@@ -209,10 +210,10 @@ static void test_frames_that_change(void **state)
         struct end *b = &p->end[1];
         send_number(&p->end[0], 0, 1, sizes[k % 4]);
         poll_pair(p);
-        struct trib_cell *seen = trib_link_peek(&b->link, &b->arena, 0);
+        struct trib_entry *seen = trib_link_peek(&b->link, &b->arena, 0);
         assert_non_null(seen);
         const uint8_t *payload = trib_link_received(&b->link, &b->arena, 0, seen);
-        struct trib_cell *slot = trib_link_slot(&b->link, &b->arena, 0);
+        struct trib_entry *slot = trib_link_slot(&b->link, &b->arena, 0);
         memset(slot, 0xff, sizeof(*slot)); /* position, too */
         assert_ptr_equal(trib_link_peek(&b->link, &b->arena, 0), seen);
         assert_int_equal(seen->frame.magic, TRIB_FRAME_MAGIC);
@@ -227,34 +228,14 @@ static void test_frames_that_change(void **state)
     }
 }
 
-static void test_arena_is_bounded(void **state)
-{
-    struct pair *p;
-
-    (void)state;
-    for (int t = 0; t < 2; t++) {
-        p = open_pair(transports[t], 4);
-        size_t block = 64 + 256 + 256 + TRIB_LANES * 4 * (64 + SLOT);
-        size_t pages = (block + 4095) / 4096 * 4096;
-        size_t few =
-            64 + 256 + 256 +
-            TRIB_LANES * (4 * (64 + p->end[0].link.small) + TRIB_PLACES * SLOT);
-        size_t staging = pages + 2 * (3 * 256 + (TRIB_LANES * 4 * 4 + 63) / 64 * 64);
-        assert_int_equal(trib_arena_bytes(&p->end[0].arena),
-                         t ? pages + (staging + 4095) / 4096 * 4096
-                           : (few + 4095) / 4096 * 4096);
-        close_pair(p);
-    }
-}
-
 /* Notices -------------------------------------------------------------------------- */
 
 static void test_notices(void **state)
 {
-    struct trib_notice n = {.kind = TRIB_NOTICE_FAILED,
-                            .status = -22,
-                            .text = "because"},
-                       got;
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED,
+                                .status = -22,
+                                .text = "because"},
+                           got;
 
     (void)state;
     for (int t = 0; t < 2; t++) {
@@ -265,7 +246,7 @@ static void test_notices(void **state)
         trib_link_notify(&a->link, &a->arena, &n);
         poll_pair(p);
         assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
-        assert_int_equal(got.kind, TRIB_NOTICE_FAILED);
+        assert_int_equal(got.kind, TRIB_OOB_NOTICE_FAILED);
         assert_int_equal(got.status, -22);
         assert_int_equal(got.frame.seq, 77);
         assert_string_equal(got.text, "because");
@@ -285,7 +266,7 @@ static void test_notices(void **state)
 /* A notice must lie still until the transport has read it. */
 static void test_notices_wait_for_the_last(void **state)
 {
-    struct trib_notice n = {.kind = TRIB_NOTICE_WAITING}, got;
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING}, got;
     struct pair *p = open_pair("shm+nomap", 2);
     struct end *a = &p->end[0], *b = &p->end[1];
     struct trib_event done = {.kind = TRIB_EVENT_WRITE_DONE};
@@ -301,24 +282,25 @@ static void test_notices_wait_for_the_last(void **state)
     assert_false(trib_link_event(&a->link, &done));
     trib_link_notify(&a->link, &a->arena, &n);
     trib_link_notify(&a->link, &a->arena,
-                     &(struct trib_notice){.kind = TRIB_NOTICE_FAILED});
+                     &(struct trib_oob_notice){.kind = TRIB_OOB_NOTICE_FAILED});
     poll_pair(p);
     assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
-    assert_int_equal(got.kind, TRIB_NOTICE_FAILED);
+    assert_int_equal(got.kind, TRIB_OOB_NOTICE_FAILED);
     close_pair(p);
 }
 
 /* The notice of rank 0 in the arena of rank 1. */
-static struct trib_notice *raw_notice(struct pair *p)
+static struct trib_oob_notice *raw_notice(struct pair *p)
 {
-    return (struct trib_notice *)(p->end[1].arena.base + sizeof(struct trib_credits));
+    return (struct trib_oob_notice *)(p->end[1].arena.base +
+                                      sizeof(struct trib_credits));
 }
 
 static void test_half_a_notice_is_none(void **state)
 {
     struct pair *p = open_pair("shm", 2);
     struct end *b = &p->end[1];
-    struct trib_notice got, *raw = raw_notice(p);
+    struct trib_oob_notice got, *raw = raw_notice(p);
 
     (void)state;
     atomic_store(&raw->version, 1); /* being written */
@@ -340,7 +322,7 @@ struct writer {
 static void *write_notices(void *arg)
 {
     struct writer *w = arg;
-    struct trib_notice n = {.kind = TRIB_NOTICE_WAITING};
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING};
 
     for (uint32_t i = 1; !atomic_load(&w->stop); i++) {
         n.frame.seq = n.frame.digest = i;
@@ -358,7 +340,7 @@ static void test_notices_are_whole(void **state)
     struct pair *p = open_pair("shm", 2);
     struct writer w = {.end = &p->end[0]};
     struct end *b = &p->end[1];
-    struct trib_notice got;
+    struct trib_oob_notice got;
     pthread_t thread;
     uint32_t last = 0;
 
@@ -436,9 +418,8 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_positions_wrap),
         cmocka_unit_test(test_frames_that_change),
-        cmocka_unit_test(test_arena_is_bounded),
-        cmocka_unit_test(test_not_granted),
-        cmocka_unit_test(test_grants_are_checked),
+        cmocka_unit_test(test_not_advertised),
+        cmocka_unit_test(test_adverts_are_checked),
         cmocka_unit_test(test_notices),
         cmocka_unit_test(test_notices_wait_for_the_last),
         cmocka_unit_test(test_half_a_notice_is_none),

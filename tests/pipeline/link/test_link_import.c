@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Imports of the memory that a link's peer exports: its arena, and buffers that OPEN
+ * Imports of the memory that a link's peer exports: its arena, and buffers that ADVERT
  * frames name.
  */
 #include "tests/pipeline/link/link_pair.h"
@@ -11,14 +11,13 @@ static void test_short_arenas(void **state)
 {
     (void)state;
     for (int k = 0; k < 8; k++) {
-        const bool per_edge = k & 1, mapped = k & 2, nearly = k & 4;
+        const bool per_link = k & 1, mapped = k & 2, nearly = k & 4;
         struct pair *p = calloc(1, sizeof(*p));
         struct end *a = &p->end[0], *b = &p->end[1];
         assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
         for (int i = 0; i < 2; i++)
-            open_end(p, i, transports[!mapped], 2, per_edge);
-        const size_t needed =
-            per_edge ? 64 + 256 + 256 : b->arena.block_bytes;
+            open_end(p, i, transports[!mapped], 2, per_link);
+        const size_t needed = per_link ? 64 + 256 + 256 : b->arena.block_bytes;
         struct trib_arena_blob told = b->blob;
         struct trib_region *small = region_of(b, nearly ? needed - 1 : 64, &told.blob);
         assert_status(trib_link_connect(&a->link, &a->arena, 1, &b->address, &told),

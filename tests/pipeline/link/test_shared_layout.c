@@ -25,20 +25,20 @@ static void test_frame(void **state)
     assert_offset(trib_frame, signature, 24);
     assert_offset(trib_frame, digest, 28);
     assert_int_equal(TRIB_FRAME_DATA, 1);
-    assert_int_equal(TRIB_FRAME_OPEN, 2);
-    assert_int_equal(TRIB_FRAME_REF, 3);
-    assert_int_equal(TRIB_FRAME_PLACED, 4);
+    assert_int_equal(TRIB_FRAME_ADVERT, 2);
+    assert_int_equal(TRIB_FRAME_GET, 3);
+    assert_int_equal(TRIB_FRAME_PUT_DONE, 4);
     assert_int_equal(TRIB_FRAME_SUM, 5);
 }
 
 static void test_cell(void **state)
 {
     (void)state;
-    assert_int_equal(sizeof(struct trib_cell), 64);
-    assert_offset(trib_cell, frame, 0);
-    assert_offset(trib_cell, payload, 32);
-    assert_offset(trib_cell, position, 60);
-    assert_int_equal(TRIB_CELL_PAYLOAD, 24);
+    assert_int_equal(sizeof(struct trib_entry), 64);
+    assert_offset(trib_entry, frame, 0);
+    assert_offset(trib_entry, payload, 32);
+    assert_offset(trib_entry, position, 60);
+    assert_int_equal(TRIB_ENTRY_PAYLOAD, 24);
 }
 
 static void test_credits_and_notice(void **state)
@@ -47,13 +47,13 @@ static void test_credits_and_notice(void **state)
     assert_int_equal(TRIB_LANES, 2);
     assert_int_equal(sizeof(struct trib_credits), 64);
     assert_offset(trib_credits, released, 0);
-    assert_int_equal(sizeof(struct trib_notice), 256);
-    assert_offset(trib_notice, version, 0);
-    assert_offset(trib_notice, kind, 4);
-    assert_offset(trib_notice, status, 8);
-    assert_offset(trib_notice, frame, 16);
-    assert_offset(trib_notice, text, 48);
-    assert_offset(trib_notice, version_end, 248);
+    assert_int_equal(sizeof(struct trib_oob_notice), 256);
+    assert_offset(trib_oob_notice, version, 0);
+    assert_offset(trib_oob_notice, kind, 4);
+    assert_offset(trib_oob_notice, status, 8);
+    assert_offset(trib_oob_notice, frame, 16);
+    assert_offset(trib_oob_notice, text, 48);
+    assert_offset(trib_oob_notice, version_end, 248);
 }
 
 static void test_open(void **state)
@@ -66,7 +66,7 @@ static void test_open(void **state)
     assert_offset(trib_ref, blob.len, 24);
     assert_offset(trib_ref, blob.mappable, 26);
     assert_offset(trib_ref, blob.bytes, 28);
-    assert_int_equal(TRIB_OPEN_MAX, 544);
+    assert_int_equal(TRIB_ADVERT_MAX, 544);
 }
 
 /* Budgets: what is walked for each chunk stays small. */
@@ -75,7 +75,7 @@ static void test_hot(void **state)
     (void)state;
     assert_int_equal(sizeof(struct trib_step), 16);
     assert_true(sizeof(struct trib_task) <= 40);
-    assert_true(sizeof(struct trib_member) <= 8);
+    assert_true(sizeof(struct trib_contrib) <= 8);
     assert_true(sizeof(struct trib_send_lane) <= 64);
     assert_true(sizeof(struct trib_recv_lane) <= 32);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The payload of OPEN: what is written is what is read, and no other bytes are.
+ * The payload of ADVERT: what is written is what is read, and no other bytes are.
  */
 #include "tests/harness/tribtest.h"
 
-#include "pipeline/link/open.h"
+#include "pipeline/link/advert.h"
 
 static void fill(struct trib_ref *ref, uint16_t len, uint8_t seed)
 {
@@ -25,20 +25,20 @@ static void assert_same_ref(const struct trib_ref *a, const struct trib_ref *b)
 }
 
 /* Through memory of exactly its size, so that a sanitizer sees what is too much. */
-static size_t there_and_back(const struct trib_open *open)
+static size_t there_and_back(const struct trib_advert *advert)
 {
-    size_t bytes = trib_open_bytes(open);
+    size_t bytes = trib_advert_bytes(advert);
     uint8_t *wire = calloc(1, bytes);
-    struct trib_open back;
+    struct trib_advert back;
 
     assert_non_null(wire);
-    assert_true(bytes <= TRIB_OPEN_MAX);
-    trib_open_write(open, wire);
-    assert_true(trib_open_read(wire, bytes, &back));
-    assert_same_ref(&open->send, &back.send);
-    assert_same_ref(&open->recv, &back.recv);
+    assert_true(bytes <= TRIB_ADVERT_MAX);
+    trib_advert_write(advert, wire);
+    assert_true(trib_advert_read(wire, bytes, &back));
+    assert_same_ref(&advert->send, &back.send);
+    assert_same_ref(&advert->recv, &back.recv);
     for (size_t less = 0; less < bytes; less++)
-        assert_false(trib_open_read(wire, less, &back));
+        assert_false(trib_advert_read(wire, less, &back));
     free(wire);
     return bytes;
 }
@@ -47,14 +47,14 @@ static void test_round_trip(void **state)
 {
     static const uint16_t lens[] = {
         0, 1, 3, 4, 5, 56, 72, TRIB_BLOB_MAX - 1, TRIB_BLOB_MAX};
-    struct trib_open open;
+    struct trib_advert advert;
 
     (void)state;
     for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
         for (size_t j = 0; j < sizeof(lens) / sizeof(*lens); j++) {
-            fill(&open.send, lens[i], 5);
-            fill(&open.recv, lens[j], 100);
-            (void)there_and_back(&open);
+            fill(&advert.send, lens[i], 5);
+            fill(&advert.recv, lens[j], 100);
+            (void)there_and_back(&advert);
         }
     }
 }
@@ -62,39 +62,39 @@ static void test_round_trip(void **state)
 /* In place, the region is named once. */
 static void test_same_region(void **state)
 {
-    struct trib_open open;
+    struct trib_advert advert;
 
     (void)state;
-    fill(&open.send, 72, 7);
-    fill(&open.recv, 72, 9);
-    assert_int_equal(there_and_back(&open), 2 * 104);
-    open.recv.blob = open.send.blob;
-    assert_int_equal(there_and_back(&open), 104 + 32);
-    open.recv.blob.bytes[71]++;
-    assert_int_equal(there_and_back(&open), 2 * 104);
+    fill(&advert.send, 72, 7);
+    fill(&advert.recv, 72, 9);
+    assert_int_equal(there_and_back(&advert), 2 * 104);
+    advert.recv.blob = advert.send.blob;
+    assert_int_equal(there_and_back(&advert), 104 + 32);
+    advert.recv.blob.bytes[71]++;
+    assert_int_equal(there_and_back(&advert), 2 * 104);
 }
 
 static void test_refuses(void **state)
 {
-    uint8_t wire[TRIB_OPEN_MAX + 8] = {0};
-    struct trib_open open, out;
+    uint8_t wire[TRIB_ADVERT_MAX + 8] = {0};
+    struct trib_advert advert, out;
     const size_t len_at = offsetof(struct trib_ref, blob.len);
 
     (void)state;
-    fill(&open.send, 72, 7);
-    fill(&open.recv, 8, 9);
-    size_t bytes = trib_open_bytes(&open);
+    fill(&advert.send, 72, 7);
+    fill(&advert.recv, 8, 9);
+    size_t bytes = trib_advert_bytes(&advert);
     for (unsigned len = 0; len <= UINT16_MAX; len++) {
         uint16_t said = (uint16_t)len;
-        trib_open_write(&open, wire);
+        trib_advert_write(&advert, wire);
         memcpy(wire + len_at, &said, sizeof(said));
-        assert_int_equal(trib_open_read(wire, bytes, &out), len >= 69 && len <= 76);
-        trib_open_write(&open, wire);
+        assert_int_equal(trib_advert_read(wire, bytes, &out), len >= 69 && len <= 76);
+        trib_advert_write(&advert, wire);
         memcpy(wire + 104 + len_at, &said, sizeof(said));
-        assert_int_equal(trib_open_read(wire, bytes, &out), len >= 5 && len <= 12);
+        assert_int_equal(trib_advert_read(wire, bytes, &out), len >= 5 && len <= 12);
     }
-    trib_open_write(&open, wire);
-    assert_false(trib_open_read(wire, bytes + 8, &out));
+    trib_advert_write(&advert, wire);
+    assert_false(trib_advert_read(wire, bytes + 8, &out));
 }
 
 int main(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The payload of an OPEN frame: the sender's buffers of an operation.
+ * The payload of an ADVERT frame: the sender's buffers of an operation.
  */
-#ifndef PIPELINE_LINK_OPEN_H
-#define PIPELINE_LINK_OPEN_H
+#ifndef PIPELINE_LINK_ADVERT_H
+#define PIPELINE_LINK_ADVERT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,13 +20,13 @@ struct trib_ref {
     struct trib_blob blob; /* len 0: the memory cannot be reached */
 };
 
-struct trib_open {
+struct trib_advert {
     struct trib_ref send;
     struct trib_ref recv;
 };
 
 /* Bytes of the payload. */
-#define TRIB_OPEN_MAX (2 * sizeof(struct trib_ref))
+#define TRIB_ADVERT_MAX (2 * sizeof(struct trib_ref))
 
 static inline void trib_ref_none(struct trib_ref *ref)
 {
@@ -52,19 +52,20 @@ bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b);
 /** trib_blob_copy - without what is behind its end. */
 void trib_blob_copy(struct trib_blob *to, const struct trib_blob *from);
 
-/** trib_open_bytes - of its payload: of blobs only what is used, once if both are the
+/** trib_advert_bytes - of its payload: of blobs only what is used, once if both are the
  * same. */
-size_t trib_open_bytes(const struct trib_open *open);
+size_t trib_advert_bytes(const struct trib_advert *advert);
 
-/** trib_open_write - to trib_open_bytes of memory. */
-void trib_open_write(const struct trib_open *open, uint8_t *out);
+/** trib_advert_write - to trib_advert_bytes of memory. */
+void trib_advert_write(const struct trib_advert *advert, uint8_t *out);
 
 /**
- * trib_open_read - what a peer wrote.
+ * trib_advert_read - what a peer wrote.
  *
  * in       may go on changing: each byte is read once
- * returns  false: `bytes` are no payload of OPEN. What the refs claim is not looked at
+ * returns  false: `bytes` are no payload of ADVERT. What the refs claim is not looked
+ *          at
  */
-bool trib_open_read(const uint8_t *in, size_t bytes, struct trib_open *out);
+bool trib_advert_read(const uint8_t *in, size_t bytes, struct trib_advert *out);
 
 #endif

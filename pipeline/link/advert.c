@@ -7,7 +7,7 @@
  *
  * SAME for the second length: the region of the first, which is not repeated.
  */
-#include "pipeline/link/open.h"
+#include "pipeline/link/advert.h"
 
 #include <string.h>
 
@@ -31,15 +31,16 @@ static size_t ref_bytes(size_t len)
     return (HEAD + len + 7) & ~(size_t)7;
 }
 
-static bool repeats(const struct trib_open *open)
+static bool repeats(const struct trib_advert *advert)
 {
-    return open->recv.blob.len && trib_blob_same(&open->send.blob, &open->recv.blob);
+    return advert->recv.blob.len &&
+           trib_blob_same(&advert->send.blob, &advert->recv.blob);
 }
 
-size_t trib_open_bytes(const struct trib_open *open)
+size_t trib_advert_bytes(const struct trib_advert *advert)
 {
-    return ref_bytes(open->send.blob.len) +
-           ref_bytes(repeats(open) ? 0 : open->recv.blob.len);
+    return ref_bytes(advert->send.blob.len) +
+           ref_bytes(repeats(advert) ? 0 : advert->recv.blob.len);
 }
 
 static size_t ref_write(const struct trib_ref *ref, uint8_t *out)
@@ -48,14 +49,14 @@ static size_t ref_write(const struct trib_ref *ref, uint8_t *out)
     return ref_bytes(ref->blob.len);
 }
 
-void trib_open_write(const struct trib_open *open, uint8_t *out)
+void trib_advert_write(const struct trib_advert *advert, uint8_t *out)
 {
-    out += ref_write(&open->send, out);
-    if (!repeats(open)) {
-        (void)ref_write(&open->recv, out);
+    out += ref_write(&advert->send, out);
+    if (!repeats(advert)) {
+        (void)ref_write(&advert->recv, out);
         return;
     }
-    const struct trib_ref *ref = &open->recv;
+    const struct trib_ref *ref = &advert->recv;
     struct trib_ref head = {.origin = ref->origin, .lo = ref->lo, .hi = ref->hi};
     head.blob.len = SAME;
     head.blob.mappable = ref->blob.mappable;
@@ -75,7 +76,7 @@ static size_t ref_read(const uint8_t *in, size_t bytes, struct trib_ref *out)
     return ref_bytes(len);
 }
 
-bool trib_open_read(const uint8_t *in, size_t bytes, struct trib_open *out)
+bool trib_advert_read(const uint8_t *in, size_t bytes, struct trib_advert *out)
 {
     size_t first = ref_read(in, bytes, &out->send);
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "pipeline/link/arena_layout.h"
+
+size_t trib_arena_heads(int size)
+{
+    return round_up(abort_notice_off(size) + sizeof(struct trib_oob_notice), 4096);
+}
+
+trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_blob *out)
+{
+    out->per_link = a->per_link;
+    return a->transport->ops->export_region(a->transport, a->region, &out->blob);
+}
+
+trib_status_t trib_arena_create(struct trib_arena *a)
+{
+    assert(!a->base && a->self >= 0 && a->self < a->size);
+    size_up(a);
+    void *base;
+    if (a->per_link) {
+        a->link_regions = calloc((size_t)a->size, sizeof(*a->link_regions));
+        if (!a->link_regions)
+            return TRIB_ERR_NO_MEMORY;
+    }
+    trib_status_t st = a->transport->ops->alloc(
+        a->transport, a->per_link ? trib_arena_heads(a->size) : blocks_bytes(a), &base,
+        &a->region);
+    a->base = st == TRIB_OK ? base : NULL;
+    if (st != TRIB_OK) {
+        free(a->link_regions);
+        a->link_regions = NULL;
+    }
+    return st;
+}
+
+void trib_arena_destroy(struct trib_arena *a)
+{
+    for (int p = 0; a->link_regions && p < a->size; p++)
+        if (a->link_regions[p])
+            a->transport->ops->dereg(a->transport, a->link_regions[p]);
+    free(a->link_regions);
+    a->link_regions = NULL;
+    if (a->staging)
+        a->transport->ops->dereg(a->transport, a->staging_region);
+    if (a->base)
+        a->transport->ops->dereg(a->transport, a->region);
+    a->staging = NULL;
+    a->base = NULL;
+}
+
+size_t trib_arena_pinned(uint32_t window, size_t chunk, int size)
+{
+    struct trib_arena a = {.window = window, .slot_bytes = chunk, .size = size};
+
+    size_up(&a);
+    return blocks_bytes(&a) + round_up(staging_bytes(&a), 4096);
+}
+
+size_t trib_link_bytes(uint32_t window, size_t chunk, bool mapped)
+{
+    struct trib_arena a = {.window = window, .slot_bytes = chunk};
+
+    size_up(&a);
+    return link_bytes(&a, mapped);
+}
+
+size_t trib_arena_bytes(const struct trib_arena *a)
+{
+    if (a->per_link)
+        return trib_arena_heads(a->size) + a->link_bytes;
+    return a->staging ? blocks_bytes(a) + round_up(staging_bytes(a), 4096)
+                      : a->link_bytes;
+}

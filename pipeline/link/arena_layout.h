@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where things lie in an arena (the picture is in link.h), and in the memory that a
+ * rank's own writes are read from. Only arena.c and link.c include it.
+ */
+#ifndef PIPELINE_LINK_ARENA_LAYOUT_H
+#define PIPELINE_LINK_ARENA_LAYOUT_H
+
+#include <assert.h>
+
+#include "pipeline/link/link.h"
+
+static inline size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+#define CREDITS_OFF 0
+#define NOTICE_OFF sizeof(struct trib_credits)
+#define ADVERT_OFF (NOTICE_OFF + sizeof(struct trib_oob_notice))
+#define LANES_OFF (ADVERT_OFF + sizeof(struct trib_slot_advert))
+#define HEAD_BYTES LANES_OFF /* of a block without lanes */
+
+/* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
+static inline size_t small_bytes(const struct trib_arena *a, bool mapped)
+{
+    size_t small = a->slot_bytes / 128 * 64;
+
+    if (!mapped || a->slots < 4 || !small)
+        return a->slot_bytes;
+    return small < TRIB_SMALL_BYTES ? small : TRIB_SMALL_BYTES;
+}
+
+/* Bytes of all lanes of one direction; mapped: with load/store reach. */
+static inline size_t both_lanes_bytes(const struct trib_arena *a, bool mapped)
+{
+    size_t small = small_bytes(a, mapped);
+    size_t places = small < a->slot_bytes ? TRIB_BIG_SLOTS * a->slot_bytes : 0;
+
+    return TRIB_LANES * ((sizeof(struct trib_entry) + small) * a->slots + places);
+}
+
+/* From the first slot of the first lane. */
+static inline size_t lane_off(const struct trib_arena *a, int lane, bool mapped)
+{
+    return (size_t)lane * (both_lanes_bytes(a, mapped) / TRIB_LANES);
+}
+
+static inline void size_up(struct trib_arena *a)
+{
+    assert(a->window > 0);
+    a->slots = 1;
+    while (a->slots < a->window)
+        a->slots *= 2;
+    a->slot_bytes = round_up(a->slot_bytes, 64);
+    a->block_bytes = round_up(LANES_OFF + both_lanes_bytes(a, false), 4096);
+}
+
+/* The index of rank `peer` among the peers of rank `self`, which leaves itself out. */
+static inline size_t place_of(int self, int peer)
+{
+    assert(peer != self && peer >= 0);
+    return (size_t)(peer - (peer > self));
+}
+
+static inline size_t block_off(const struct trib_arena *a, int self, int peer)
+{
+    return a->block_bytes * place_of(self, peer);
+}
+
+static inline size_t others(int size)
+{
+    return (size_t)(size > 1 ? size - 1 : 1);
+}
+
+static inline size_t blocks_bytes(const struct trib_arena *a)
+{
+    return a->block_bytes * others(a->size);
+}
+
+/* Offset of the block that rank `peer` writes, in the arena of this rank. */
+static inline size_t own_head_off(const struct trib_arena *a, int peer)
+{
+    return a->per_link ? HEAD_BYTES * place_of(a->self, peer)
+                       : block_off(a, a->self, peer);
+}
+
+/* Behind the heads: the notice of a failure to peers whose links were never open. */
+static inline size_t abort_notice_off(int size)
+{
+    return HEAD_BYTES * others(size);
+}
+
+/*
+ * Sources of writes to a peer beside frames. A transport may read a source until the
+ * write is done, so each lies still that long: a credit has the entry of its position,
+ * which comes round when the peer has sent a window more and so has seen this credit; a
+ * notice of waiting is made when the last one is done; that of a failure and the advert
+ * are sent once. _Atomic credits[TRIB_LANES][slots] follow.
+ */
+struct sources {
+    struct trib_oob_notice waiting;
+    struct trib_oob_notice failed;
+    struct trib_slot_advert slot_advert;
+};
+
+static inline size_t sources_bytes(const struct trib_arena *a)
+{
+    return round_up(
+        sizeof(struct sources) + TRIB_LANES * a->slots * sizeof(_Atomic uint32_t), 64);
+}
+
+static inline size_t sources_off(const struct trib_arena *a, int peer)
+{
+    return blocks_bytes(a) + sources_bytes(a) * (size_t)peer;
+}
+
+/* The entries of all peers, as they lie in the arena, then the sources for each
+ * peer. */
+static inline size_t staging_bytes(const struct trib_arena *a)
+{
+    return sources_off(a, a->size);
+}
+
+/* Bytes of one link: its slots, and without load/store reach a copy of the peer's, and
+ * sources. */
+static inline size_t link_bytes(const struct trib_arena *a, bool mapped)
+{
+    size_t lanes = both_lanes_bytes(a, mapped);
+
+    return round_up(mapped ? LANES_OFF + lanes : 2 * lanes + sources_bytes(a), 4096);
+}
+
+#endif
