@@ -168,8 +168,7 @@ static void keep_segments_small(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &(int){SEGMENT}, sizeof(int));
 }
 
-/* Listening ---------------------------------------------------------------------------
- */
+/* Listening ------------------------------------------------------------------------ */
 
 /* `both`: an IPv6 socket that takes IPv4, too. -1 with errno. */
 static int listen_at(const struct addrinfo *address, bool both)
@@ -295,8 +294,7 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
     return error ? listen_failed(root, err, error) : TRIB_OK;
 }
 
-/* Connecting --------------------------------------------------------------------------
- */
+/* Connecting ----------------------------------------------------------------------- */
 
 /* REUSEADDR, lest this socket, by chance at the very port, keep rank 0 from
  * listening. */

@@ -209,8 +209,7 @@ trib_status_t trib_pmi_leave(const struct trib_pmi_opts *opts)
     return ask(&p, "cmd=finalize\n", "finalize_ack", "say good-bye");
 }
 
-/* The launcher -----------------------------------------------------------------------
- */
+/* The launcher --------------------------------------------------------------------- */
 
 static bool pmi_here(void)
 {

@@ -46,8 +46,7 @@ static inline uint64_t trib_ticket(uint32_t generation, uint32_t exchange)
 }
 
 /** trib_rendezvous_create - a new rendezvous; *fd_out keeps it alive. TRIB_ERR_SYSTEM
- * with a sentence.
- */
+ * with a sentence. */
 trib_status_t trib_rendezvous_create(int ranks, int *fd_out,
                                      struct trib_rendezvous *out,
                                      struct trib_error *err);

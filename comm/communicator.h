@@ -328,8 +328,7 @@ void trib_plan_destroy(struct trib_plan *plan);
 /** trib_plan_feedback - decide how the plan makes up for what its codec loses:
  * run.desc.feedback.
  *
- * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED with a sentence
- */
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED with a sentence */
 trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc);
 
 /** trib_plan_idle - TRIB_OK if the plan does not run; else TRIB_ERR_BUSY and a

@@ -63,8 +63,7 @@ trib_status_t trib_doctor_reach(struct trib_doctor *d);
 
 /** trib_doctor_partner - with whom a rank is paired in a round; itself: with nobody.
  *
- * In the rounds from 0 to trib_doctor_rounds - 1 every rank meets every other once.
- */
+ * In the rounds from 0 to trib_doctor_rounds - 1 every rank meets every other once. */
 int trib_doctor_partner(int rank, int size, int round);
 int trib_doctor_rounds(int size);
 

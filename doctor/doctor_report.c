@@ -108,8 +108,7 @@ trib_verdict_t trib_report_worst(const struct trib_report *r)
     return worst;
 }
 
-/* Gathering ---------------------------------------------------------------------------
- */
+/* Gathering ------------------------------------------------------------------------ */
 
 /* One turn: each rank gives its next piece, or nothing. */
 static trib_status_t gather_piece(const struct trib_report *mine, size_t from,
@@ -156,8 +155,7 @@ trib_status_t trib_report_gather(const struct trib_report *mine,
     return status;
 }
 
-/* Merging -----------------------------------------------------------------------------
- */
+/* Merging -------------------------------------------------------------------------- */
 
 static bool alike(const trib_finding_t *a, const trib_finding_t *b)
 {

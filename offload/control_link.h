@@ -79,9 +79,8 @@ struct trib_discovery;
 struct trib_discovery_opts {
     const struct trib_control_link_job *job; /* copied */
     uint64_t taken; /* bit i: do not search for address i */
-    bool
-        look_only; /* only find out whether they would admit the job; else a place there
-                    * is kept */
+    bool look_only; /* only find out whether they would admit the job; else a place
+                     * there is kept */
     int pause_ms; /* before the first try; doubled after each failure, up to a minute */
 };
 

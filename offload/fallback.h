@@ -99,8 +99,8 @@ struct trib_offload {
         *freed; /* uncommitted results of plans that are freed */
     struct trib_committed_start
         *ahead; /* results of starts that only other ranks have begun */
-    uint64_t
-        next_poll_seq; /* before this start the ranks poll for aggregators; 0: never */
+    uint64_t next_poll_seq; /* before this start the ranks poll for aggregators; 0:
+                             * never */
     uint64_t polled_ns; /* rank 0: time of the last poll */
     uint64_t poll_every; /* rank 0: starts between two polls */
     bool polling; /* the poll of next_poll_seq is under way */

@@ -2,6 +2,8 @@
 #include "tools/run_parts.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +11,17 @@
 #define READ_BYTES 65536
 #define LINE_BYTES_MAX (1u << 20) /* a longer line is broken */
 #define SINK_FULL (1u << 18) /* ranks wait while so much is not yet written */
+
+void run_say(const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    fprintf(stderr, "trib-run: %s\n", line);
+}
 
 static bool reserve(char **text, size_t *cap, size_t need)
 {

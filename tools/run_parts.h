@@ -41,8 +41,7 @@ struct run_options {
 /** run_say - a line of trib-run itself, to standard error. */
 void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Output ------------------------------------------------------------------------------
- */
+/* Output ----------------------------------------------------------------------- */
 
 /* The target of lines, standard output or error, written only when it takes them. */
 struct run_sink {
@@ -77,8 +76,7 @@ void run_stream_close(struct run_stream *stream);
 /** run_sink_write - write what the sink takes without waiting; sets sink->broken. */
 void run_sink_write(struct run_sink *sink);
 
-/* Ranks -------------------------------------------------------------------------------
- */
+/* Ranks ------------------------------------------------------------------------ */
 
 struct run_rank {
     pid_t pid;

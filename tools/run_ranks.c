@@ -25,8 +25,7 @@ struct plumbing {
     int report; /* receives errno if the program cannot be executed */
 };
 
-/* Binding -----------------------------------------------------------------------------
- */
+/* Binding -------------------------------------------------------------------------- */
 
 /* The lowest hardware thread of the core to which `cpu` belongs. */
 static int core_of(int cpu)
@@ -117,8 +116,7 @@ static void warn_shared_cores(int ranks)
                 cores == 1 ? "" : "s");
 }
 
-/* Starting ----------------------------------------------------------------------------
- */
+/* Starting ------------------------------------------------------------------------- */
 
 static int open_output(const struct run_options *options, int rank, int which)
 {

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,25 +71,14 @@ struct supervisor {
     int code; /* exit code; of the first failure */
     int signals; /* SIGINT and SIGTERM received */
     bool told[2]; /* that a sink is broken */
-    bool
-        deaf; /* ranks lose what they print: one that SIGPIPE ends has no other cause */
+    bool deaf; /* ranks lose what they print: one that SIGPIPE ends has no other
+                * cause */
     int signal_fd;
     char input[4096]; /* of the terminal, on its way to rank 0 */
     size_t input_len;
     struct pollfd *polls;
     struct run_stream **streams; /* of s->polls, from POLL_STREAMS on */
 };
-
-void run_say(const char *fmt, ...)
-{
-    char line[1024];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(line, sizeof(line), fmt, args);
-    va_end(args);
-    fprintf(stderr, "trib-run: %s\n", line);
-}
 
 static int64_t now_ms(void)
 {
@@ -100,8 +88,7 @@ static int64_t now_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Options -----------------------------------------------------------------------------
- */
+/* Options -------------------------------------------------------------------------- */
 
 static bool parse_int(const char *text, int min, int max, int *out)
 {
@@ -221,8 +208,7 @@ static int parse_options(int argc, char **argv, struct run_options *o)
     return -1;
 }
 
-/* Ends --------------------------------------------------------------------------------
- */
+/* Ends ----------------------------------------------------------------------------- */
 
 static void enter(struct supervisor *s, enum stage stage)
 {
@@ -331,8 +317,7 @@ static void reap(struct supervisor *s)
     }
 }
 
-/* Signals -----------------------------------------------------------------------------
- */
+/* Signals -------------------------------------------------------------------------- */
 
 static void handle_signal(struct supervisor *s, int signal)
 {
@@ -384,8 +369,7 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Output ------------------------------------------------------------------------------
- */
+/* Output --------------------------------------------------------------------------- */
 
 /*
  * The output of ranks is lost from now on, so they learn of it as they would without
@@ -417,8 +401,7 @@ static void write_sinks(struct supervisor *s)
     }
 }
 
-/* The loop ----------------------------------------------------------------------------
- */
+/* The loop ------------------------------------------------------------------------- */
 
 static void check_clock(struct supervisor *s)
 {

@@ -169,8 +169,7 @@ trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out)
     return TRIB_OK;
 }
 
-/* The list ----------------------------------------------------------------------------
- */
+/* The list ------------------------------------------------------------------------- */
 
 static void give(trib_item_fn fn, void *arg, const char *name, const char *value,
                  const char *unit, const char *detail)

@@ -31,8 +31,7 @@ const char *trib_auth_offered(unsigned offer, char *text, size_t bytes)
     return text[0] ? text : "methods that are newer than this version";
 }
 
-/* "none" ------------------------------------------------------------------------------
- */
+/* "none" --------------------------------------------------------------------------- */
 
 static trib_status_t none_open(struct trib_auth *auth,
                                const struct trib_auth_opts *opts,
@@ -63,8 +62,7 @@ const struct trib_auth_method_ops trib_auth_none = {
     .secret = none_secret,
 };
 
-/* Which methods -----------------------------------------------------------------------
- */
+/* Which methods -------------------------------------------------------------------- */
 
 static trib_status_t open_one(struct trib_auth *auth,
                               const struct trib_auth_method_ops *method,

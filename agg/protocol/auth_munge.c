@@ -174,8 +174,7 @@ static trib_status_t ask(const struct trib_munge *munge, struct question **q,
     return TRIB_OK;
 }
 
-/* Credentials -------------------------------------------------------------------------
- */
+/* Credentials ---------------------------------------------------------------------- */
 
 static trib_status_t munge_give(struct trib_handshake *hs, struct trib_error *err,
                                 struct trib_auth_credential *out)
@@ -332,8 +331,7 @@ static bool munge_secret(struct trib_handshake *hs)
                             hs->other_key, hs->secret);
 }
 
-/* Is it there? ------------------------------------------------------------------------
- */
+/* Is it there? --------------------------------------------------------------------- */
 
 static trib_status_t try_it(const struct trib_munge *munge, struct trib_error *err)
 {

@@ -6,8 +6,7 @@
 
 static const uint8_t magic[4] = {'T', 'r', 'b', 'C'};
 
-/* What a payload holds ----------------------------------------------------------------
- */
+/* What a payload holds ------------------------------------------------------------- */
 
 enum type {
     U8, /* numbers, in a uint32_t, but U64 in a uint64_t */
@@ -162,8 +161,7 @@ const char *trib_control_name(enum trib_control_kind kind)
     return kinds[kind].name;
 }
 
-/* Limits ------------------------------------------------------------------------------
- */
+/* Limits --------------------------------------------------------------------------- */
 
 static uint64_t wire_bytes(const struct field *f, uint64_t n)
 {
@@ -226,8 +224,7 @@ bool trib_control_job_fits(const char *name)
     return n >= 1 && n <= TRIB_CONTROL_JOB_MAX;
 }
 
-/* Reading -----------------------------------------------------------------------------
- */
+/* Reading -------------------------------------------------------------------------- */
 
 struct reader {
     const uint8_t *at;
@@ -357,8 +354,7 @@ trib_status_t trib_control_parse(const uint8_t *bytes, size_t n, uint32_t seal,
     return TRIB_OK;
 }
 
-/* Writing -----------------------------------------------------------------------------
- */
+/* Writing -------------------------------------------------------------------------- */
 
 struct writer {
     uint8_t *at;

@@ -114,8 +114,7 @@ bool trib_crypt_equal(const struct trib_crypt *crypt, const void *a, const void 
     return crypt->sodium_memcmp(a, b, bytes) == 0;
 }
 
-/* Hashes ------------------------------------------------------------------------------
- */
+/* Hashes --------------------------------------------------------------------------- */
 
 /* A label goes with the zero at its end, so that none is the beginning of another. */
 struct trib_transcript *trib_transcript_new(const struct trib_crypt *crypt,
@@ -167,8 +166,7 @@ void trib_crypt_digest(const struct trib_crypt *crypt, const char *label,
     crypt->sodium_memzero(&state, sizeof(state));
 }
 
-/* Keys --------------------------------------------------------------------------------
- */
+/* Keys ----------------------------------------------------------------------------- */
 
 void trib_crypt_pair_make(const struct trib_crypt *crypt, struct trib_crypt_pair *out)
 {
@@ -226,8 +224,7 @@ void trib_crypt_prove(const struct trib_crypt *crypt,
     crypt->crypto_auth(out, both, sizeof(both), key);
 }
 
-/* Seals -------------------------------------------------------------------------------
- */
+/* Seals ---------------------------------------------------------------------------- */
 
 struct trib_seal *trib_seal_new(const struct trib_crypt *crypt)
 {

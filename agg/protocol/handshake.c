@@ -53,8 +53,7 @@ static trib_status_t put(struct trib_handshake *hs, const struct trib_control *m
     return status;
 }
 
-/* Credentials and proofs --------------------------------------------------------------
- */
+/* Credentials and proofs ----------------------------------------------------------- */
 
 static trib_status_t give_credential(struct turn *t)
 {
@@ -140,8 +139,7 @@ static trib_status_t check_proof(struct turn *t)
     return TRIB_OK;
 }
 
-/* Frames of the job -------------------------------------------------------------------
- */
+/* Frames of the job ---------------------------------------------------------------- */
 
 static trib_status_t choose_method(struct turn *t, unsigned offer)
 {
@@ -204,8 +202,7 @@ static trib_status_t take_hello(struct turn *t)
     return hs->method->give ? TRIB_OK : make_keys(t);
 }
 
-/* Frames of the aggregator ------------------------------------------------------------
- */
+/* Frames of the aggregator --------------------------------------------------------- */
 
 static trib_status_t take_welcome(struct turn *t)
 {
@@ -239,8 +236,7 @@ static trib_status_t take_welcome(struct turn *t)
     return status == TRIB_OK ? give_proof(t) : status;
 }
 
-/* Frames of both ----------------------------------------------------------------------
- */
+/* Frames of both ------------------------------------------------------------------- */
 
 /* The aggregator answers with its own, the job with its proof. */
 static trib_status_t take_credential(struct turn *t)
@@ -328,8 +324,7 @@ trib_status_t trib_handshake_take(struct trib_handshake *hs,
     return TRIB_OK;
 }
 
-/* Begin and end -----------------------------------------------------------------------
- */
+/* Begin and end -------------------------------------------------------------------- */
 
 trib_status_t trib_handshake_begin(struct trib_handshake *hs, struct trib_error *err,
                                    uint8_t *out, size_t *used_out)

@@ -66,8 +66,7 @@ static enum trib_control_role other_role(const struct trib_session *s)
                                             : TRIB_CONTROL_JOB;
 }
 
-/* Sending -----------------------------------------------------------------------------
- */
+/* Sending -------------------------------------------------------------------------- */
 
 static trib_status_t put_message(struct trib_session *s, const struct trib_control *m)
 {
@@ -108,8 +107,7 @@ trib_status_t trib_session_send(struct trib_session *session,
     return status;
 }
 
-/* The end -----------------------------------------------------------------------------
- */
+/* The end -------------------------------------------------------------------------- */
 
 static trib_status_t end(struct trib_session *s, trib_status_t status, const char *text)
 {
@@ -167,8 +165,7 @@ static trib_status_t no_frame(struct trib_session *s, trib_status_t status)
               "program of the library at all?");
 }
 
-/* Taking ------------------------------------------------------------------------------
- */
+/* Taking --------------------------------------------------------------------------- */
 
 /* The handshake has judged a frame, and its reply is in the connection. */
 static trib_status_t go_on(struct trib_session *s, enum trib_control_kind kind,
@@ -345,8 +342,7 @@ trib_status_t trib_session_step(struct trib_session *session, struct trib_contro
     return status;
 }
 
-/* What others answer ------------------------------------------------------------------
- */
+/* What others answer --------------------------------------------------------------- */
 
 struct trib_question *trib_session_question(struct trib_session *session)
 {
@@ -398,8 +394,7 @@ void trib_question_free(struct trib_question *question)
     free(question);
 }
 
-/* Waiting -----------------------------------------------------------------------------
- */
+/* Waiting -------------------------------------------------------------------------- */
 
 /* Waits until there is a message, or, with `ready`, until the session is ready. */
 static trib_status_t wait_for(struct trib_session *s, bool ready, uint64_t deadline,
@@ -454,8 +449,7 @@ trib_status_t trib_session_send_wait(struct trib_session *session, uint64_t dead
     }
 }
 
-/* Begin and the rest ------------------------------------------------------------------
- */
+/* Begin and the rest --------------------------------------------------------------- */
 
 static trib_status_t begin(struct trib_session *s)
 {

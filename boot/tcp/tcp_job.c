@@ -60,8 +60,7 @@ void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool 
     trib_tcp_drop(c);
 }
 
-/* Exchanges ---------------------------------------------------------------------------
- */
+/* Exchanges ------------------------------------------------------------------------ */
 
 static void blame_gone(struct trib_tcp_server *s, int rank,
                        const struct trib_rank_name *who)
@@ -169,8 +168,7 @@ static void take_gather(struct trib_tcp_server *s, struct trib_tcp_conn *c,
         end_exchange(s);
 }
 
-/* Joining -----------------------------------------------------------------------------
- */
+/* Joining -------------------------------------------------------------------------- */
 
 /* Is this hello of our job? If not, everyone is told. */
 static bool check_hello(struct trib_tcp_server *s, const struct trib_tcp_hello *hello)

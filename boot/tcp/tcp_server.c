@@ -19,8 +19,7 @@
 
 #define HELLO_MS 5000 /* time for a hello after the connection */
 
-/* Sockets -----------------------------------------------------------------------------
- */
+/* Sockets -------------------------------------------------------------------------- */
 
 static void parse_all(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
@@ -190,8 +189,7 @@ static void accept_all(struct trib_tcp_server *s, int listener)
     }
 }
 
-/* Time --------------------------------------------------------------------------------
- */
+/* Time ----------------------------------------------------------------------------- */
 
 static void check_deadline(struct trib_tcp_server *s)
 {
@@ -336,8 +334,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Begin and end -----------------------------------------------------------------------
- */
+/* Begin and end -------------------------------------------------------------------- */
 
 static void server_free(struct trib_tcp_server *s)
 {

@@ -26,9 +26,8 @@ struct gemm_side {
     const float *p;
     size_t ld;
     size_t count;
-    bool
-        terms_together; /* (at, term) is at p[at * ld + term], else at p[term * ld +
-                         * at] */
+    bool terms_together; /* (at, term) is at p[at * ld + term], else at p[term * ld +
+                          * at] */
 };
 
 /* C' = rows x cols, element (i, j) at c[i * row + j * col] */

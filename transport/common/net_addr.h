@@ -80,8 +80,7 @@ struct trib_net_ways {
 
 /** trib_net_ways_init - read net=TEXT of `owner`; met may be NULL.
  *
- * errors   TRIB_ERR_CONFIG, as of trib_net_choose
- */
+ * errors   TRIB_ERR_CONFIG, as of trib_net_choose */
 trib_status_t trib_net_ways_init(struct trib_net_ways *ways, const char *owner,
                                  const char *text, const struct trib_net_met *met,
                                  struct trib_error *err);

@@ -54,8 +54,8 @@ struct multirail_plan {
     int reach_ms; /* time to connect a peer, after which no other inner is tried; 0: all
                    * inners are tried */
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL]; /* "mlx5_0" */
-    uint64_t
-        net[MULTIRAIL_MAX]; /* number of the network; 0: not known; open() may set it */
+    uint64_t net[MULTIRAIL_MAX]; /* number of the network; 0: not known; open() may
+                                  * set it */
 };
 
 struct multirail_region {

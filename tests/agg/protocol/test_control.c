@@ -130,8 +130,7 @@ static trib_status_t read_one(const uint8_t *bytes, size_t n,
                : status;
 }
 
-/* Messages ----------------------------------------------------------------------------
- */
+/* Messages ------------------------------------------------------------------------- */
 
 /* The bytes that lie elsewhere; NULL: it has none. */
 static struct trib_control_bytes *rest_of(struct trib_control *m)
@@ -350,8 +349,7 @@ static void test_job_names(void **state)
     assert_false(trib_control_job_fits(longest));
 }
 
-/* Connections -------------------------------------------------------------------------
- */
+/* Connections ---------------------------------------------------------------------- */
 
 static struct trib_control_conn *open_conn(int *other_out)
 {
