@@ -9,7 +9,7 @@ bool trib_shape_valid(const struct trib_shape *shape)
     return (unsigned)shape->coll < TRIB_COLL_COUNT &&
            (unsigned)shape->op < TRIB_OP_COUNT && shape->size >= 1 &&
            shape->rank >= 0 && shape->rank < shape->size && shape->root >= 0 &&
-           shape->root < shape->size && shape->services == 0;
+           shape->root < shape->size && shape->aggregators == 0;
 }
 
 uint32_t trib_shape_peer(const struct trib_shape *shape, int distance)

@@ -16,8 +16,8 @@
 
 #define TRIB_COLL_BIT(coll) (UINT32_C(1) << (coll))
 
-/** trib_shape_valid - ranks, root and enums in range, no services: what every builder
- * of the ranks' own can build. */
+/** trib_shape_valid - ranks, root and enums in range, no aggregators: what every
+ * builder of the ranks' own can build. */
 bool trib_shape_valid(const struct trib_shape *shape);
 
 /** trib_shape_peer - the rank `distance` places on, around the end; negative: back. */

@@ -28,10 +28,10 @@ struct trib_algo {
     const char *name;
     const char *detail; /* one line: how, and what it is best for */
     /* Whoever sums a chunk gets the contributions of all ranks to it: no partial sum
-     * travels. Not so in a tree of services. */
+     * travels. Not so in a tree of aggregators. */
     bool gathers;
     bool groups;       /* is made of shape->groups: wants places, has leaders */
-    bool aggregators;  /* aggregators sum: shape->services */
+    bool aggregators;  /* aggregators sum: shape->aggregators */
     bool encodes_once; /* no sum is encoded: who wants it decodes all contributions */
     uint32_t colls;     /* bit 1 << trib_coll_t for each collective that it builds */
     /* Can it build this shape? (such as a power of two) */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Service: ranks send their contributions to nodes that have none, and get the result
- * from there. Each element goes up once and comes down once, whatever the number of
- * ranks: S bytes a rank, where a ring moves 2 S (p - 1) / p.
+ * Algorithm "service": ranks send their contributions to aggregators, which have none,
+ * and get the result from there. Each element goes up once and comes down once,
+ * whatever the number of ranks: S bytes a rank, where a ring moves 2 S (p - 1) / p.
  *
  *     chunk 1 of 2 shards:   0   1   2   3            0   1   2   3
  *                             \   \ /   /              \   \ /   /
  *                      up      -> p+1 <-       down   <- p+1 ->
  *
- * Between the root and the ranks may be more of them: a unit for each rack, say, which
- * sends the sum of what it gets up, and to those it got it from what comes down. Sums
- * are in the order of ranks, then of the units below.
+ * More groups of aggregators may stand between the root and the ranks, such as one for
+ * each rack. A group sends its sum up, and passes the result down. Sums are in the
+ * order of ranks, then of the groups below.
  *
  *     paper      Sapio et al., "Scaling distributed machine learning with in-network
  *                aggregation", NSDI 2021 (one switch); Lao et al., "ATP", NSDI 2021
@@ -27,9 +27,9 @@
 
 enum { CHUNKS_MOST = 64 }; /* of a round */
 
-static int units_of(const struct trib_shape *shape)
+static int groups_of(const struct trib_shape *shape)
 {
-    return shape->tree ? shape->tree->units : 1;
+    return shape->tree ? shape->tree->groups : 1;
 }
 
 static int leaf_of(const struct trib_shape *shape, int rank)
@@ -37,31 +37,32 @@ static int leaf_of(const struct trib_shape *shape, int rank)
     return shape->tree ? shape->tree->leaf_of[rank] : 0;
 }
 
-static int services_of(const struct trib_shape *shape, int unit)
+static int aggregators_of(const struct trib_shape *shape, int group)
 {
     const struct trib_agg_tree *tree = shape->tree;
 
-    return tree ? tree->first[unit + 1] - tree->first[unit] : shape->services;
+    return tree ? tree->first[group + 1] - tree->first[group] : shape->aggregators;
 }
 
-/* The aggregator that has a chunk in a unit. */
-static uint32_t node_of(const struct trib_shape *shape, uint32_t chunk, int unit)
+/* The aggregator of a group that sums a chunk. */
+static uint32_t aggregator_of(const struct trib_shape *shape, uint32_t chunk, int group)
 {
-    const int i = (int)(chunk % (uint32_t)services_of(shape, unit));
+    const int i = (int)(chunk % (uint32_t)aggregators_of(shape, group));
 
     return (uint32_t)(shape->size +
-                      (shape->tree ? shape->tree->services[shape->tree->first[unit] + i]
-                                   : i));
+                      (shape->tree
+                           ? shape->tree->aggregators[shape->tree->first[group] + i]
+                           : i));
 }
 
-/* The number of chunks with which all services of a unit do the same, or the size of
- * the largest unit. */
+/* The number of chunks after which the aggregators of all groups repeat, or the size of
+ * the largest group. */
 static uint32_t chunks_of(const struct trib_shape *shape)
 {
     uint32_t largest = 1, common = 1;
 
-    for (int u = 0; u < units_of(shape); u++) {
-        const uint32_t n = (uint32_t)services_of(shape, u);
+    for (int u = 0; u < groups_of(shape); u++) {
+        const uint32_t n = (uint32_t)aggregators_of(shape, u);
         uint32_t step = common;
         largest = n > largest ? n : largest;
         while (common <= CHUNKS_MOST && common % n != 0)
@@ -70,8 +71,8 @@ static uint32_t chunks_of(const struct trib_shape *shape)
     return common <= CHUNKS_MOST ? common : largest;
 }
 
-/* Has it something to sum, and stands it behind its parent? */
-static bool unit_valid(const struct trib_shape *shape, int u)
+/* True if the group has something to sum and comes behind its parent. */
+static bool group_valid(const struct trib_shape *shape, int u)
 {
     const struct trib_agg_tree *tree = shape->tree;
     bool children = false;
@@ -80,47 +81,47 @@ static bool unit_valid(const struct trib_shape *shape, int u)
         (u > 0 && (tree->parent[u] < 0 || tree->parent[u] >= u)))
         return false;
     for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
-        if (tree->services[i] < 0 || tree->services[i] >= shape->services)
+        if (tree->aggregators[i] < 0 || tree->aggregators[i] >= shape->aggregators)
             return false;
-    for (int v = u + 1; v < tree->units && !children; v++)
+    for (int v = u + 1; v < tree->groups && !children; v++)
         children = tree->parent[v] == u;
     for (int r = 0; r < shape->size && !children; r++)
         children = tree->leaf_of[r] == u;
     return children;
 }
 
-/* One unit, or the root and one right below it. */
-static bool service_valid(const struct trib_agg_tree *tree, int service)
+/* True if the aggregator is in one group, or in the root and one right below it. */
+static bool aggregator_valid(const struct trib_agg_tree *tree, int aggregator)
 {
-    int in_root = 0, below = 0, unit = 0;
+    int in_root = 0, below = 0, group = 0;
 
-    for (int u = 0; u < tree->units; u++) {
+    for (int u = 0; u < tree->groups; u++) {
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++) {
-            if (tree->services[i] != service)
+            if (tree->aggregators[i] != aggregator)
                 continue;
             in_root += u == 0;
             below += u > 0;
-            unit = u;
+            group = u;
         }
     }
     return in_root <= 1 && below <= 1 && in_root + below >= 1 &&
-           (in_root + below == 1 || tree->parent[unit] == 0);
+           (in_root + below == 1 || tree->parent[group] == 0);
 }
 
 static bool tree_valid(const struct trib_shape *shape)
 {
     const struct trib_agg_tree *tree = shape->tree;
 
-    if (tree->units < 1 || tree->first[0] != 0)
+    if (tree->groups < 1 || tree->first[0] != 0)
         return false;
     for (int r = 0; r < shape->size; r++)
-        if (tree->leaf_of[r] < 0 || tree->leaf_of[r] >= tree->units)
+        if (tree->leaf_of[r] < 0 || tree->leaf_of[r] >= tree->groups)
             return false;
-    for (int u = 0; u < tree->units; u++)
-        if (!unit_valid(shape, u))
+    for (int u = 0; u < tree->groups; u++)
+        if (!group_valid(shape, u))
             return false;
-    for (int i = 0; i < shape->services; i++)
-        if (!service_valid(tree, i))
+    for (int i = 0; i < shape->aggregators; i++)
+        if (!aggregator_valid(tree, i))
             return false;
     return true;
 }
@@ -129,9 +130,9 @@ static bool can(const struct trib_shape *shape)
 {
     struct trib_shape ranks = *shape;
 
-    ranks.services = ranks.rank = 0;
-    if (!trib_shape_valid(&ranks) || shape->services < 1 || shape->rank < 0 ||
-        shape->rank >= shape->size + shape->services)
+    ranks.aggregators = ranks.rank = 0;
+    if (!trib_shape_valid(&ranks) || shape->aggregators < 1 || shape->rank < 0 ||
+        shape->rank >= shape->size + shape->aggregators)
         return false;
     return !shape->tree || tree_valid(shape);
 }
@@ -147,10 +148,10 @@ static void build_rank(const struct trib_shape *shape, struct trib_schedule *s)
     const int leaf = leaf_of(shape, shape->rank);
 
     for (uint32_t k = 0; k < s->n_chunks; k++)
-        trib_build_send(s, node_of(shape, k, leaf), k, TRIB_STEP_STABLE,
+        trib_build_send(s, aggregator_of(shape, k, leaf), k, TRIB_STEP_STABLE,
                         TRIB_STEP_NO_DEP);
     for (uint32_t k = 0; gets_result(shape, shape->rank) && k < s->n_chunks; k++)
-        trib_build_recv_copy(s, node_of(shape, k, leaf), k, k);
+        trib_build_recv_copy(s, aggregator_of(shape, k, leaf), k, k);
 }
 
 /* Is there a rank below u that gets the result? */
@@ -158,19 +159,20 @@ static bool wanted_below(const struct trib_shape *shape, int u)
 {
     if (shape->coll != TRIB_REDUCE)
         return true;
-    int unit = leaf_of(shape, shape->root);
-    while (unit > u)
-        unit = shape->tree->parent[unit];
-    return unit == u;
+    int group = leaf_of(shape, shape->root);
+    while (group > u)
+        group = shape->tree->parent[group];
+    return group == u;
 }
 
-/* Is that unit's part of the chunk here? */
-static bool here(const struct trib_shape *shape, uint32_t chunk, int unit)
+/* True if this aggregator sums the chunk in that group. */
+static bool here(const struct trib_shape *shape, uint32_t chunk, int group)
 {
-    return node_of(shape, chunk, unit) == (uint32_t)shape->rank;
+    return aggregator_of(shape, chunk, group) == (uint32_t)shape->rank;
 }
 
-/* Is unit u below one whose part of the chunk is here, and its own somewhere else? */
+/* True if group u is below one that sums the chunk here, and sums it elsewhere
+ * itself. */
 static bool sends_here(const struct trib_shape *shape, uint32_t chunk, int u)
 {
     return here(shape, chunk, shape->tree->parent[u]) && !here(shape, chunk, u);
@@ -182,16 +184,17 @@ static void send_down(const struct trib_shape *shape, struct trib_schedule *s,
     for (int r = 0; r < shape->size; r++)
         if (here(shape, step.chunk, leaf_of(shape, r)) && gets_result(shape, r))
             trib_build_send(s, (uint32_t)r, step.chunk, step.flags, step.dep);
-    for (int u = 1; u < units_of(shape); u++)
+    for (int u = 1; u < groups_of(shape); u++)
         if (sends_here(shape, step.chunk, u) && wanted_below(shape, u))
-            trib_build_send(s, node_of(shape, step.chunk, u), step.chunk, step.flags,
-                            step.dep);
+            trib_build_send(s, aggregator_of(shape, step.chunk, u), step.chunk,
+                            step.flags, step.dep);
 }
 
-/* The unit of which it has the chunk, the root before others; -1: none. */
-static int unit_here(const struct trib_shape *shape, uint32_t chunk)
+/* The group for which this aggregator sums the chunk, the root before others; -1:
+ * none. */
+static int group_here(const struct trib_shape *shape, uint32_t chunk)
 {
-    for (int u = 0; u < units_of(shape); u++)
+    for (int u = 0; u < groups_of(shape); u++)
         if (here(shape, chunk, u))
             return u;
     return -1;
@@ -200,24 +203,24 @@ static int unit_here(const struct trib_shape *shape, uint32_t chunk)
 static void build_chunk(const struct trib_shape *shape, struct trib_schedule *s,
                         uint32_t chunk)
 {
-    const int unit = unit_here(shape, chunk);
+    const int group = group_here(shape, chunk);
     struct trib_step down = {.flags = TRIB_STEP_FINAL, .chunk = chunk};
     uint32_t dep = TRIB_STEP_NO_DEP;
 
-    if (unit < 0)
+    if (group < 0)
         return;
     for (int r = 0; r < shape->size; r++)
         if (here(shape, chunk, leaf_of(shape, r)))
             dep = trib_build_recv_reduce(s, (uint32_t)r, chunk, dep);
-    for (int u = 1; u < units_of(shape); u++)
+    for (int u = 1; u < groups_of(shape); u++)
         if (sends_here(shape, chunk, u))
-            dep = trib_build_recv_reduce(s, node_of(shape, chunk, u), chunk, dep);
-    if (unit == 0) {
+            dep = trib_build_recv_reduce(s, aggregator_of(shape, chunk, u), chunk, dep);
+    if (group == 0) {
         down.dep = trib_build_scale(s, shape, chunk, dep);
     } else {
-        const uint32_t parent = node_of(shape, chunk, shape->tree->parent[unit]);
+        const uint32_t parent = aggregator_of(shape, chunk, shape->tree->parent[group]);
         dep = trib_build_send(s, parent, chunk, 0, dep);
-        if (!wanted_below(shape, unit))
+        if (!wanted_below(shape, group))
             return;
         down.dep = trib_build_recv_copy(s, parent, chunk, dep);
         down.flags |= TRIB_STEP_FORWARD;
@@ -231,9 +234,9 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     if (!(COLLS & TRIB_COLL_BIT(shape->coll)))
         return TRIB_ERR_UNSUPPORTED;
     trib_schedule_init(out, chunks_of(shape));
-    for (uint32_t k = 0; trib_shape_serves(shape) && k < out->n_chunks; k++)
+    for (uint32_t k = 0; trib_shape_is_aggregator(shape) && k < out->n_chunks; k++)
         build_chunk(shape, out, k);
-    if (!trib_shape_serves(shape))
+    if (!trib_shape_is_aggregator(shape))
         build_rank(shape, out);
     return trib_build_end(out);
 }

@@ -71,7 +71,7 @@ trib_status_t trib_plan_put_agreement_first(struct trib_plan *plan,
                                .op = trib_codec_agreement_op(plan->codec),
                                .rank = e->rank,
                                .size = e->ranks,
-                               .services = e->size - e->ranks,
+                               .aggregators = e->size - e->ranks,
                                .tree = trib_plan_tree(plan->comm)};
     struct trib_choice choice = {
         .bytes = floats * sizeof(float),

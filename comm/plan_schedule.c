@@ -125,7 +125,7 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
                                  .op = d->op,
                                  .rank = e->rank,
                                  .size = e->ranks,
-                                 .services = e->size - e->ranks,
+                                 .aggregators = e->size - e->ranks,
                                  .tree = trib_plan_tree(plan->comm),
                                  .root = trib_coll_has_root(r->op.coll) ? d->root : 0};
     trib_status_t st = trib_locality_group(

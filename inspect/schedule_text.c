@@ -31,10 +31,10 @@ struct picture {
     struct trib_shape shape;
     int per_host;
     struct trib_drawn drawn;
-    struct trib_tree_layout services;
-    int n;                       /* ranks, and behind them services */
+    struct trib_tree_layout aggregators;
+    int n;                       /* ranks, and behind them aggregators */
     struct trib_schedule *lists; /* [n] */
-    int *host_of; /* [n] each service has one of its own */
+    int *host_of; /* [n] each aggregator has one of its own */
     struct link *links; /* of one rank or service, to all [n] */
     trib_line_fn fn;
     void *arg;
@@ -113,8 +113,8 @@ static trib_coll_t coll_of(const struct trib_algo *algo)
     return (trib_coll_t)coll;
 }
 
-/* Services, from opts->service and the hosts that per_host makes. */
-static trib_status_t lay_services(struct picture *p, struct trib_error *err)
+/* Aggregators, from opts->service and the hosts that per_host makes. */
+static trib_status_t lay_aggregators(struct picture *p, struct trib_error *err)
 {
     const int ranks = p->opts->ranks;
     struct trib_config cfg = {0};
@@ -125,7 +125,7 @@ static trib_status_t lay_services(struct picture *p, struct trib_error *err)
         return TRIB_OK;
     if (strlen(p->opts->service) >= sizeof(cfg.service))
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "the list of services has more than %zu bytes",
+                         "the list of aggregators has more than %zu bytes",
                          sizeof(cfg.service) - 1);
     snprintf(cfg.service, sizeof(cfg.service), "%s", p->opts->service);
     trib_log_init(&log, TRIB_LOG_WARN, NULL, NULL);
@@ -140,12 +140,12 @@ static trib_status_t lay_services(struct picture *p, struct trib_error *err)
         hosts[r] = names[r];
     }
     if (st == TRIB_OK)
-        st = trib_tree_layout_make(&cfg, hosts, ranks, &log, err, &p->services);
+        st = trib_tree_layout_make(&cfg, hosts, ranks, &log, err, &p->aggregators);
     free(hosts);
     free(names);
-    p->n += p->services.n;
-    p->shape.services = p->services.n;
-    p->shape.tree = p->services.tree;
+    p->n += p->aggregators.n;
+    p->shape.aggregators = p->aggregators.n;
+    p->shape.tree = p->aggregators.tree;
     return st;
 }
 
@@ -166,7 +166,7 @@ static trib_status_t make_lists(struct picture *p, struct trib_error *err)
                          "algorithm %s cannot do %s with %d rank%s %s", p->algo->name,
                          trib_coll_name(p->shape.coll), p->opts->ranks,
                          p->opts->ranks == 1 ? "" : "s",
-                         p->opts->service ? "and services" : "alone");
+                         p->opts->service ? "and aggregators" : "alone");
     for (int r = 0; room && r < p->n; r++) {
         p->shape.rank = r;
         room = p->algo->build(&p->shape, &p->lists[r]) == TRIB_OK;
@@ -269,7 +269,7 @@ static void draw_text(const struct picture *p)
             say(p, "rank %d, host %d", r, p->host_of[r]);
         else
             say(p, "%s, at %s", name_of(p, (uint32_t)r, name),
-                p->services.addresses[r - p->opts->ranks]);
+                p->aggregators.addresses[r - p->opts->ranks]);
         for (uint32_t i = 0; i < s->n_steps; i++)
             say_step(p, s, i);
     }
@@ -292,9 +292,10 @@ static void say_nodes(const struct picture *p)
         if (r + 1 == p->opts->ranks || p->host_of[r] != p->host_of[r + 1])
             say(p, "  }");
     }
-    for (int i = 0; i < p->services.n; i++)
+    for (int i = 0; i < p->aggregators.n; i++)
         say(p, "  %d [shape=box, label=\"%s\\n%s\"];", p->opts->ranks + i,
-            name_of(p, (uint32_t)(p->opts->ranks + i), name), p->services.addresses[i]);
+            name_of(p, (uint32_t)(p->opts->ranks + i), name),
+            p->aggregators.addresses[i]);
 }
 
 static void draw_dot(const struct picture *p)
@@ -338,14 +339,14 @@ static void draw(const struct picture *p)
 {
     const char *line = p->opts->dot ? "// " : "";
     const int hosts = p->drawn.hosts.n;
-    char services[24] = "";
+    char aggregators[24] = "";
 
     if (p->opts->service)
-        snprintf(services, sizeof(services), ", %d tribd", p->services.n);
+        snprintf(aggregators, sizeof(aggregators), ", %d tribd", p->aggregators.n);
     say(p,
         "%s%s %s, %d rank%s on %d host%s%s, %zu bytes%s: %" PRIu32 " chunk%s a round",
         line, p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
-        plural(p->opts->ranks), hosts, plural(hosts), services, p->opts->bytes,
+        plural(p->opts->ranks), hosts, plural(hosts), aggregators, p->opts->bytes,
         p->shape.coll == TRIB_ALLGATHER || p->shape.coll == TRIB_REDUCE_SCATTER
             ? " each"
             : "",
@@ -380,7 +381,7 @@ trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn 
     if (st == TRIB_OK)
         p.per_host = trib_drawn_per_host(&ours, p.algo->groups);
     if (st == TRIB_OK)
-        st = lay_services(&p, &err);
+        st = lay_aggregators(&p, &err);
     if (st == TRIB_OK)
         st = make_lists(&p, &err);
     if (st == TRIB_OK)
@@ -389,7 +390,7 @@ trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn 
         trib_say_error(trib_error_text(&err));
     for (int r = 0; p.lists && r < p.n; r++)
         trib_schedule_free(&p.lists[r]);
-    trib_tree_layout_free(&p.services);
+    trib_tree_layout_free(&p.aggregators);
     free(p.lists);
     free(p.links);
     free(p.host_of);

@@ -16,34 +16,34 @@ struct block {
     int numbers[];
 };
 
-static struct block *make_block(int units, int services, int ranks)
+static struct block *make_block(int groups, int aggregators, int ranks)
 {
-    const size_t n = 2 * (size_t)units + 1 + (size_t)services + (size_t)ranks;
+    const size_t n = 2 * (size_t)groups + 1 + (size_t)aggregators + (size_t)ranks;
     struct block *b = calloc(1, sizeof(*b) + n * sizeof(b->numbers[0]));
 
     if (!b)
         return NULL;
-    b->tree.units = units;
+    b->tree.groups = groups;
     b->tree.parent = b->numbers;
-    b->tree.first = b->numbers + units;
-    b->tree.services = b->numbers + 2 * units + 1;
-    b->tree.leaf_of = b->numbers + 2 * units + 1 + services;
+    b->tree.first = b->numbers + groups;
+    b->tree.aggregators = b->numbers + 2 * groups + 1;
+    b->tree.leaf_of = b->numbers + 2 * groups + 1 + aggregators;
     return b;
 }
 
 struct trib_agg_tree *trib_agg_tree_copy(const struct trib_agg_tree *tree, int ranks)
 {
-    const size_t units = (size_t)tree->units,
-                 services = (size_t)tree->first[tree->units];
-    struct block *b = make_block(tree->units, (int)services, ranks);
+    const size_t groups = (size_t)tree->groups,
+                 aggregators = (size_t)tree->first[tree->groups];
+    struct block *b = make_block(tree->groups, (int)aggregators, ranks);
 
     if (!b)
         return NULL;
     int *at = b->numbers;
-    memcpy(at, tree->parent, units * sizeof(int));
-    memcpy(at += units, tree->first, (units + 1) * sizeof(int));
-    memcpy(at += units + 1, tree->services, services * sizeof(int));
-    memcpy(at + services, tree->leaf_of, (size_t)ranks * sizeof(int));
+    memcpy(at, tree->parent, groups * sizeof(int));
+    memcpy(at += groups, tree->first, (groups + 1) * sizeof(int));
+    memcpy(at += groups + 1, tree->aggregators, aggregators * sizeof(int));
+    memcpy(at + aggregators, tree->leaf_of, (size_t)ranks * sizeof(int));
     return &b->tree;
 }
 
@@ -72,13 +72,13 @@ trib_status_t trib_agg_tree_pack(const struct trib_agg_tree *tree, int ranks,
     *n_out = 0;
     if (!tree)
         return TRIB_OK;
-    assert(tree->units > 0);
-    put(&w, tree->units);
-    for (int u = 0; u < tree->units; u++) {
+    assert(tree->groups > 0);
+    put(&w, tree->groups);
+    for (int u = 0; u < tree->groups; u++) {
         put(&w, u ? tree->parent[u] : 0);
         put(&w, tree->first[u + 1] - tree->first[u]);
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
-            put(&w, tree->services[i]);
+            put(&w, tree->aggregators[i]);
     }
     for (int r = 0, n; r < ranks; r += n) {
         for (n = 1;
@@ -110,16 +110,16 @@ static int get(struct reader *r)
 
 /* Counts the aggregators of all groups; -1: too many. An aggregator is in two groups at
  * most. */
-static int count_services(struct reader r, int units, int services)
+static int count_aggregators(struct reader r, int groups, int aggregators)
 {
     int n = 0;
 
-    for (int u = 0; u < units && r.well; u++) {
+    for (int u = 0; u < groups && r.well; u++) {
         (void)get(&r);
         int of_group = get(&r);
         for (n += of_group; of_group > 0 && r.well; of_group--)
             (void)get(&r);
-        r.well &= n <= 2 * services;
+        r.well &= n <= 2 * aggregators;
     }
     return r.well ? n : -1;
 }
@@ -140,7 +140,7 @@ static bool get_ranks(struct reader *r, int *leaf_of, int ranks)
 
 static bool deep(const struct trib_agg_tree *tree)
 {
-    for (int u = 1; u < tree->units; u++) {
+    for (int u = 1; u < tree->groups; u++) {
         int depth = 0;
         for (int v = u; v > 0; v = tree->parent[v])
             depth++;
@@ -150,30 +150,30 @@ static bool deep(const struct trib_agg_tree *tree)
     return false;
 }
 
-static struct block *read_tree(struct reader *r, int ranks, int services)
+static struct block *read_tree(struct reader *r, int ranks, int aggregators)
 {
-    const int units = get(r);
-    const int n = r->well && units >= 1 && units <= services + 1
-                      ? count_services(*r, units, services)
+    const int groups = get(r);
+    const int n = r->well && groups >= 1 && groups <= aggregators + 1
+                      ? count_aggregators(*r, groups, aggregators)
                       : -1;
-    struct block *b = n < 0 ? NULL : make_block(units, n, ranks);
+    struct block *b = n < 0 ? NULL : make_block(groups, n, ranks);
 
     r->well = n >= 0;
     if (!b)
         return NULL;
-    int *parent = b->numbers, *first = parent + units, *service = first + units + 1;
-    for (int u = 0; u < units; u++) {
+    int *parent = b->numbers, *first = parent + groups, *members = first + groups + 1;
+    for (int u = 0; u < groups; u++) {
         parent[u] = get(r);
         first[u + 1] = first[u] + get(r);
         for (int i = first[u]; i < first[u + 1]; i++)
-            service[i] = get(r);
+            members[i] = get(r);
     }
-    r->well = get_ranks(r, service + n, ranks);
+    r->well = get_ranks(r, members + n, ranks);
     return b;
 }
 
 trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
-                                   int services, struct trib_error *err,
+                                   int aggregators, struct trib_error *err,
                                    struct trib_agg_tree **out)
 {
     struct reader r = {bytes, n, true};
@@ -181,13 +181,13 @@ trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
     *out = NULL;
     if (n == 0)
         return TRIB_OK;
-    struct block *b = read_tree(&r, ranks, services);
+    struct block *b = read_tree(&r, ranks, aggregators);
     if (!b && r.well)
         return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                         "no memory for a tree of %d aggregators", services);
+                         "no memory for a tree of %d aggregators", aggregators);
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                      .size = ranks,
-                                     .services = services,
+                                     .aggregators = aggregators,
                                      .tree = b ? &b->tree : NULL};
     if (b && r.well && trib_algo_of_aggregators()->can(&shape) && !deep(&b->tree)) {
         *out = &b->tree;
@@ -195,30 +195,30 @@ trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
     }
     free(b);
     return trib_fail(err, TRIB_ERR_PROTOCOL,
-                     "the layout of %d aggregators above %d ranks is no tree", services,
-                     ranks);
+                     "the layout of %d aggregators above %d ranks is no tree",
+                     aggregators, ranks);
 }
 
 /* Peers ----------------------------------------------------------------------- */
 
-int trib_agg_tree_peers(const struct trib_agg_tree *tree, int ranks, int services,
+int trib_agg_tree_peers(const struct trib_agg_tree *tree, int ranks, int aggregators,
                         int aggregator, bool *peer)
 {
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                      .rank = ranks + aggregator,
                                      .size = ranks,
-                                     .services = services,
+                                     .aggregators = aggregators,
                                      .tree = tree};
     struct trib_schedule s;
     int n = 0;
 
-    assert(aggregator >= 0 && aggregator < services);
-    memset(peer, 0, (size_t)(ranks + services) * sizeof(*peer));
+    assert(aggregator >= 0 && aggregator < aggregators);
+    memset(peer, 0, (size_t)(ranks + aggregators) * sizeof(*peer));
     if (trib_algo_of_aggregators()->build(&shape, &s) != TRIB_OK)
         return -1;
     for (uint32_t i = 0; i < s.n_steps; i++)
         peer[s.steps[i].peer] = true;
-    for (int i = 0; i < ranks + services; i++)
+    for (int i = 0; i < ranks + aggregators; i++)
         n += peer[i];
     trib_schedule_free(&s);
     return n;

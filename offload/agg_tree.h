@@ -43,7 +43,7 @@ struct trib_tree_layout {
  * A name is a host, or an aggregator of a group below; names and addresses may be lists
  * such as n[01-16]. A group without names is at the root. If no group has names, and
  * there is a file of racks, aggregators stand in the racks of their hosts
- * (topo/racks/services.h).
+ * (topo/racks/agg_groups.h).
  *
  * hosts    host of each rank
  * log      gets the layout at level info, and a warning of names that no rank has
@@ -77,7 +77,7 @@ trib_status_t trib_agg_tree_pack(const struct trib_agg_tree *tree, int ranks,
  * errors   TRIB_ERR_PROTOCOL, TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
-                                   int services, struct trib_error *err,
+                                   int aggregators, struct trib_error *err,
                                    struct trib_agg_tree **out);
 
 /**
@@ -87,7 +87,7 @@ trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
  * peer     [ranks + aggregators] set for each peer
  * returns  number of peers; -1: no memory
  */
-int trib_agg_tree_peers(const struct trib_agg_tree *tree, int ranks, int services,
+int trib_agg_tree_peers(const struct trib_agg_tree *tree, int ranks, int aggregators,
                         int node, bool *peer);
 
 #endif

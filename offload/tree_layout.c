@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/sockets.h"
 #include "offload/agg_tree.h"
-#include "topo/racks/services.h"
+#include "topo/racks/agg_groups.h"
 
 enum { NAMES_MOST = 65536 };
 
@@ -243,7 +243,7 @@ static void place_by_names(struct text *t, const char *const *hosts, int ranks,
         return;
     }
     read_names(t);
-    memcpy(t->places.of_service, t->group_of, (size_t)t->aggregators * sizeof(int));
+    memcpy(t->places.of_aggregator, t->group_of, (size_t)t->aggregators * sizeof(int));
     for (int r = 0; t->status == TRIB_OK && r < ranks; r++) {
         t->places.of_rank[r] = group_of_host(t, hosts[r]);
         any |= t->places.of_rank[r] >= 0;
@@ -257,7 +257,7 @@ static void place_by_names(struct text *t, const char *const *hosts, int ranks,
 static void place_by_racks(struct text *t, const char *file, const char *const *hosts,
                            int ranks, const struct trib_log *log)
 {
-    const char *services[TRIB_AGGREGATORS_MAX];
+    const char *aggregators[TRIB_AGGREGATORS_MAX];
     struct trib_tcp_root at[TRIB_AGGREGATORS_MAX];
     struct trib_racks *racks;
     bool any = false;
@@ -267,12 +267,12 @@ static void place_by_racks(struct text *t, const char *file, const char *const *
         return;
     for (int i = 0; i < t->aggregators; i++) {
         (void)trib_tcp_root_parse(t->addresses[i], &at[i]);
-        services[i] = at[i].host;
+        aggregators[i] = at[i].host;
     }
-    t->status =
-        trib_places_of_racks(racks, services, t->aggregators, hosts, ranks, &t->places);
+    t->status = trib_places_of_racks(racks, aggregators, t->aggregators, hosts, ranks,
+                                     &t->places);
     for (int i = 0; t->status == TRIB_OK && i < t->aggregators; i++)
-        any |= t->places.of_service[i] >= 0;
+        any |= t->places.of_aggregator[i] >= 0;
     if (t->status == TRIB_OK && !any)
         trib_log(
             log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
@@ -291,7 +291,7 @@ static trib_status_t take_groups(const struct text *t, struct trib_agg_groups *u
     for (int i = 0; i < t->aggregators; i++)
         number[i] = -1;
     for (int k = 0; k < u->first[u->n]; k++)
-        number[u->services[k]] = 0;
+        number[u->aggregators[k]] = 0;
     for (int i = 0; i < t->aggregators; i++) {
         if (number[i] < 0)
             continue;
@@ -299,13 +299,13 @@ static trib_status_t take_groups(const struct text *t, struct trib_agg_groups *u
         memcpy(out->addresses[out->n++], t->addresses[i], sizeof(t->addresses[i]));
     }
     for (int k = 0; k < u->first[u->n]; k++)
-        u->services[k] = number[u->services[k]];
+        u->aggregators[k] = number[u->aggregators[k]];
     if (u->n == 1)
         return TRIB_OK;
-    const struct trib_agg_tree tree = {.units = u->n,
+    const struct trib_agg_tree tree = {.groups = u->n,
                                        .parent = u->parent,
                                        .first = u->first,
-                                       .services = u->services,
+                                       .aggregators = u->aggregators,
                                        .leaf_of = u->of_rank};
     out->tree = trib_agg_tree_copy(&tree, t->places.ranks);
     return out->tree ? TRIB_OK : TRIB_ERR_NO_MEMORY;
@@ -316,14 +316,14 @@ static void tell(const struct trib_tree_layout *l, int ranks,
 {
     const struct trib_agg_tree *tree = l->tree;
 
-    for (int u = 0; tree && u < tree->units; u++) {
+    for (int u = 0; tree && u < tree->groups; u++) {
         int n = 0;
         for (int r = 0; r < ranks; r++)
             n += tree->leaf_of[r] == u;
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
             trib_log(log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
                      "group %d%s: %s, for %d rank%s; it sends to %d", u,
-                     u ? "" : " (root)", l->addresses[tree->services[i]], n,
+                     u ? "" : " (root)", l->addresses[tree->aggregators[i]], n,
                      n == 1 ? "" : "s", u ? tree->parent[u] : 0);
     }
 }
@@ -334,7 +334,7 @@ trib_status_t trib_tree_layout_make(const struct trib_config *cfg,
                                     struct trib_tree_layout *out)
 {
     struct text *t = calloc(1, sizeof(*t));
-    struct trib_agg_groups units = {0};
+    struct trib_agg_groups groups = {0};
 
     assert(ranks > 0);
     out->n = 0;
@@ -351,13 +351,13 @@ trib_status_t trib_tree_layout_make(const struct trib_config *cfg,
     else if (t->status == TRIB_OK)
         t->status = trib_places_make(0, t->aggregators, ranks, &t->places);
     if (t->status == TRIB_OK)
-        t->status = trib_agg_groups_make(&t->places, err, &units);
+        t->status = trib_agg_groups_make(&t->places, err, &groups);
     if (t->status == TRIB_OK)
-        t->status = take_groups(t, &units, out);
+        t->status = take_groups(t, &groups, out);
     if (t->status == TRIB_OK)
         tell(out, ranks, log);
     const trib_status_t st = t->status;
-    trib_agg_groups_free(&units);
+    trib_agg_groups_free(&groups);
     trib_places_free(&t->places);
     free(t->hosts);
     free(t);

@@ -9,7 +9,7 @@
 struct lowering {
     const struct trib_schedule *schedule;
     struct trib_program *out;
-    bool serves; /* it contributes nothing */
+    bool is_aggregator; /* it contributes nothing */
     uint32_t *task_of;   /* [step] */
     bool *has_value;     /* [chunk]: something was received for it */
     bool *own_sent;      /* [chunk]: the own contribution was sent as it is */
@@ -40,7 +40,7 @@ static struct trib_task *add_task(struct lowering *w, uint32_t i,
     t->dep = s->dep == TRIB_STEP_NO_DEP ? TRIB_STEP_NO_DEP : w->task_of[s->dep];
     t->flags = s->flags & (TRIB_STEP_FINAL | TRIB_STEP_FORWARD | TRIB_STEP_STABLE);
     if (!w->has_value[s->chunk])
-        t->flags |= w->serves ? TRIB_TASK_EMPTY : TRIB_TASK_INPUT;
+        t->flags |= w->is_aggregator ? TRIB_TASK_EMPTY : TRIB_TASK_INPUT;
     w->task_of[i] = p->n_tasks++;
     return t;
 }
@@ -158,9 +158,10 @@ trib_status_t trib_program_create(const struct trib_schedule *schedule,
                                   struct trib_program *out)
 {
     uint32_t n = schedule->n_steps ? schedule->n_steps : 1;
-    int size = shape->size + shape->services;
-    struct lowering w = {
-        .schedule = schedule, .out = out, .serves = trib_shape_serves(shape)};
+    int size = shape->size + shape->aggregators;
+    struct lowering w = {.schedule = schedule,
+                         .out = out,
+                         .is_aggregator = trib_shape_is_aggregator(shape)};
 
     memset(out, 0, sizeof(*out));
     out->n_chunks = schedule->n_chunks;

@@ -32,8 +32,8 @@ enum {
     TRIB_TASK_FINISH = 32, /* REDUCE: makes the finished result of its chunk */
     TRIB_TASK_RELAYED = 64, /* COPY_IN: its bytes are sent on by FORWARDs */
     TRIB_TASK_STORED = 256, /* SEND: its code word comes from the chunk's store */
-    TRIB_TASK_EMPTY = 512, /* REDUCE: of a service; there is no value before its
-                            * contributions' */
+    TRIB_TASK_EMPTY = 512, /* REDUCE at an aggregator: no value precedes its
+                            * contributions */
     TRIB_TASK_INPUT_SENT = 128, /* REDUCE: the own contribution goes to others as well,
                                  * so it counts here as they decode it */
 };
@@ -140,7 +140,8 @@ static inline uint32_t trib_send_seq(const struct trib_program *p,
 }
 
 /**
- * trib_program_create - lower a checked schedule for a rank, or a service, of `shape`.
+ * trib_program_create - lower a checked schedule for a rank, or an aggregator, of
+ * `shape`.
  *
  * errors   TRIB_ERR_NO_MEMORY
  */

@@ -121,7 +121,7 @@ static const char *step_wrong(const struct trib_schedule *s,
 
     if (step->op >= TRIB_STEP_OP_COUNT)
         return "is of no known kind";
-    if (step->peer >= (uint32_t)(shape->size + shape->services))
+    if (step->peer >= (uint32_t)(shape->size + shape->aggregators))
         return "names a rank that does not exist";
     if (is_local(step) != (step->peer == (uint32_t)shape->rank))
         return is_local(step) ? "is local but names a peer" : "names the own rank";
@@ -160,8 +160,8 @@ trib_status_t trib_schedule_check(const struct trib_schedule *s,
         say(text, bytes, "out of memory after %u steps", s->n_steps);
         return TRIB_ERR_NO_MEMORY;
     }
-    if (shape->size < 1 || shape->services < 0 || shape->rank < 0 ||
-        shape->rank >= shape->size + shape->services) {
+    if (shape->size < 1 || shape->aggregators < 0 || shape->rank < 0 ||
+        shape->rank >= shape->size + shape->aggregators) {
         say(text, bytes, "rank %d of %d ranks", shape->rank, shape->size);
         return TRIB_ERR_INVALID;
     }

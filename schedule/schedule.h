@@ -70,17 +70,17 @@ struct trib_step {
 };
 
 /*
- * The tree of aggregators above the ranks, in groups (units). A group sums what its
+ * The tree of aggregators above the ranks, in groups. A group sums what its
  * ranks and the groups below it send: chunk c of a group with n aggregators is at its
  * aggregator number c mod n. Groups come behind their parents; group 0 is the root. An
  * aggregator belongs to one group, or to the root and to a group right below it.
  */
 struct trib_agg_tree {
-    int units;
-    const int *parent;   /* [units]; not read for group 0 */
-    const int *first;    /* [units + 1] group u has services[first[u]] up to first[u +
-                          * 1] */
-    const int *services; /* each from 0 */
+    int groups;
+    const int *parent;   /* [groups]; not read for group 0 */
+    const int *first;    /* [groups + 1] group u has aggregators[first[u]] up to first[u
+                          * + 1] */
+    const int *aggregators; /* each from 0 */
     const int *leaf_of;  /* [ranks] the group to which a rank sends */
 };
 
@@ -104,13 +104,14 @@ struct trib_shape {
     int rank;
     int size; /* ranks, which contribute */
     int root;
-    /* Nodes behind the ranks, which contribute nothing: service i is node size + i. */
-    int services;
-    const struct trib_agg_tree *tree; /* NULL: one unit of all */
+    /* Number of aggregators behind the ranks. They contribute nothing; aggregator i has
+     * number size + i. */
+    int aggregators;
+    const struct trib_agg_tree *tree; /* NULL: one group of all */
     const struct trib_shape_groups *groups; /* NULL: none are known */
 };
 
-static inline bool trib_shape_serves(const struct trib_shape *shape)
+static inline bool trib_shape_is_aggregator(const struct trib_shape *shape)
 {
     return shape->rank >= shape->size;
 }

@@ -51,13 +51,13 @@ static trib_status_t load_tree(struct aggregator *agg,
                                struct trib_error *err)
 {
     trib_status_t st = trib_agg_tree_unpack(bytes->at, bytes->n, agg->ranks,
-                                                agg->services, err, &agg->tree);
+                                                agg->aggregators, err, &agg->tree);
 
     if (st != TRIB_OK)
         return st;
-    agg->peers = calloc((size_t)(agg->ranks + agg->services), sizeof(*agg->peers));
+    agg->peers = calloc((size_t)(agg->ranks + agg->aggregators), sizeof(*agg->peers));
     agg->n_peers = agg->peers
-                       ? trib_agg_tree_peers(agg->tree, agg->ranks, agg->services,
+                       ? trib_agg_tree_peers(agg->tree, agg->ranks, agg->aggregators,
                                                  agg->index, agg->peers)
                        : -1;
     return agg->n_peers < 0 ? trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job")
@@ -95,7 +95,7 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
                           void *out)
 {
     struct aggregator *agg = arg;
-    const uint32_t total = (uint32_t)(agg->ranks + agg->services);
+    const uint32_t total = (uint32_t)(agg->ranks + agg->aggregators);
     const uint64_t until = trib_deadline_ms(agg->cfg.boot_timeout_ms);
     trib_status_t st = TRIB_OK;
 
@@ -131,7 +131,7 @@ bool aggregator_get_blob(struct aggregator *agg, struct trib_control *out,
         *out = (struct trib_control){
             .kind = TRIB_CONTROL_BLOBS,
             .blobs = {.exchange = agg->exchange,
-                      .total = (uint32_t)(agg->ranks + agg->services),
+                      .total = (uint32_t)(agg->ranks + agg->aggregators),
                       .first = own,
                       .count = 1,
                       .each = (uint32_t)agg->each,
@@ -144,7 +144,7 @@ bool aggregator_get_blob(struct aggregator *agg, struct trib_control *out,
 
 bool aggregator_put_blobs(struct aggregator *agg, const struct trib_control_blobs *b)
 {
-    const uint32_t total = (uint32_t)(agg->ranks + agg->services);
+    const uint32_t total = (uint32_t)(agg->ranks + agg->aggregators);
 
     pthread_mutex_lock(&agg->mutex);
     const bool fits = agg->blobs && agg->sent && b->exchange == agg->exchange &&
@@ -186,7 +186,7 @@ static void *meet_ranks(void *arg)
                                      .user = agg->user};
     struct trib_agg_comm_opts opts = {.rank = agg->ranks + agg->index,
                                      .ranks = agg->ranks,
-                                     .aggregators = agg->services,
+                                     .aggregators = agg->aggregators,
                                      .tree = agg->tree,
                                      .memory = agg->plan_memory,
                                      .quota = agg->quota,
@@ -241,7 +241,7 @@ trib_status_t aggregator_open(const struct aggregator_opts *opts,
     snprintf(agg->transports, sizeof(agg->transports), "%s",
              job_settings_transports(opts->transports));
     agg->ranks = (int)join->ranks;
-    agg->services = (int)join->aggregators;
+    agg->aggregators = (int)join->aggregators;
     agg->index = (int)join->aggregator;
     pthread_mutex_init(&agg->mutex, NULL);
     trib_cond_init(&agg->met);

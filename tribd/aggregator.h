@@ -62,9 +62,9 @@ struct aggregator {
     _Atomic uint64_t moved_ns; /* time of the last step that moved something; 0: none
                                 * has. Its worker writes it */
     struct aggregator_metrics *metrics;     /* counters, written by its worker */
-    int ranks, services, index;
+    int ranks, aggregators, index;
     struct trib_agg_tree *tree; /* or NULL */
-    bool *peers; /* [ranks + services] with whom it exchanges anything */
+    bool *peers; /* [ranks + aggregators] with whom it exchanges anything */
     int n_peers;
     struct trib_secret secret; /* secret shared by the job's ranks and aggregators; may
                                 * be unset */
@@ -92,7 +92,8 @@ struct aggregator {
     /* under mutex */
     pthread_mutex_t mutex;
     pthread_cond_t met;
-    uint8_t *blobs; /* [(ranks + services) * each] of the exchange under way, or NULL */
+    uint8_t *blobs; /* [(ranks + aggregators) * each] of the exchange under way, or
+                     * NULL */
     size_t each;
     uint32_t exchange;
     uint32_t n_given;

@@ -19,10 +19,10 @@ uint64_t sweep_all(const struct trib_sim *sim)
 static void describe(const struct trib_sim *sim, const struct sweep *sweep)
 {
     fail_msg(
-        "%s, collective %d, op %d, %d ranks, %d services, root %d, %zu elements, %u "
+        "%s, collective %d, op %d, %d ranks, %d aggregators, root %d, %zu elements, %u "
         "rounds, %u slots, window %u%s%s%s, seed %llu: %s",
         sweep->algo, (int)sweep->coll, (int)sim->shape.op, sim->shape.size,
-        sim->shape.services, sim->shape.root, sim->count, sim->rounds, sim->slots,
+        sim->shape.aggregators, sim->shape.root, sim->count, sim->rounds, sim->slots,
         sim->window, sim->whole_runs ? ", whole runs" : "",
         sim->in_place ? ", in place" : "", sim->real ? ", real" : "",
         (unsigned long long)sim->seed, sim->why);
@@ -30,11 +30,11 @@ static void describe(const struct trib_sim *sim, const struct sweep *sweep)
 
 static void check_bytes(struct trib_sim *sim, const struct sweep *sweep)
 {
-    for (uint32_t r = 0; r < (uint32_t)trib_sim_nodes(sim); r++) {
+    for (uint32_t r = 0; r < (uint32_t)trib_sim_size(sim); r++) {
         uint64_t up = 0;
         uint64_t down = 0;
 
-        if (sim->shape.size > 1 || sim->shape.services)
+        if (sim->shape.size > 1 || sim->shape.aggregators)
             sweep->formula(sim, r, &up, &down);
         if (sim->sent_up[r] == up && sim->sent_down[r] == down)
             continue;
@@ -105,7 +105,7 @@ static bool is_rooted(trib_coll_t coll)
     return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
 }
 
-void sweep_served(const struct sweep *sweep, sweep_serve serve, int variant)
+void sweep_offloaded(const struct sweep *sweep, sweep_serve serve, int variant)
 {
     uint64_t seed = 1;
 
@@ -139,5 +139,5 @@ static void serve_none(struct trib_shape *shape, int variant)
 
 void sweep_run(const struct sweep *sweep)
 {
-    sweep_served(sweep, serve_none, 0);
+    sweep_offloaded(sweep, serve_none, 0);
 }

@@ -19,14 +19,15 @@ struct sweep {
     sweep_formula formula;
 };
 
-/* Puts services behind the ranks of a shape, in a way that follows from `variant`. */
+/* Puts aggregators behind the ranks of a shape, in a way that follows from
+ * `variant`. */
 typedef void (*sweep_serve)(struct trib_shape *shape, int variant);
 
 /** sweep_run - fail the cmocka test with a sentence at the first case that is wrong. */
 void sweep_run(const struct sweep *sweep);
 
-/** sweep_served - the same with services. */
-void sweep_served(const struct sweep *sweep, sweep_serve serve, int variant);
+/** sweep_offloaded - the same with aggregators. */
+void sweep_offloaded(const struct sweep *sweep, sweep_serve serve, int variant);
 
 /** sweep_all - elements of all chunks. */
 uint64_t sweep_all(const struct trib_sim *sim);

@@ -32,7 +32,7 @@ static void test_claims(void **state)
         for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
             struct trib_shape shape = {.coll = (trib_coll_t)coll, .size = 3};
             struct trib_schedule s = {0};
-            shape.services = trib_algos[i] == trib_algo_find("service");
+            shape.aggregators = trib_algos[i] == trib_algo_find("service");
             shape.groups = &one_group;
             trib_status_t status = trib_algos[i]->build(&shape, &s);
 

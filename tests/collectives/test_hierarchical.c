@@ -159,7 +159,7 @@ static void test_allreduce(void **state)
 {
     (void)state;
     for (int leaders = 1; leaders <= LEADERS_MOST; leaders++)
-        sweep_served(
+        sweep_offloaded(
             &(struct sweep){"hierarchical", TRIB_ALLREDUCE, false, allreduce_elements},
             group, leaders);
 }
@@ -168,7 +168,7 @@ static void test_reduce(void **state)
 {
     (void)state;
     for (int leaders = 1; leaders <= LEADERS_MOST; leaders++)
-        sweep_served(
+        sweep_offloaded(
             &(struct sweep){"hierarchical", TRIB_REDUCE, false, reduce_elements}, group,
             leaders);
 }
@@ -208,9 +208,9 @@ static void test_what_it_cannot(void **state)
     assert_false(algo->can(&shape)); /* no groups */
     shape.groups = &g;
     assert_true(algo->can(&shape));
-    shape.services = 1;
+    shape.aggregators = 1;
     assert_false(algo->can(&shape));
-    shape.services = 0;
+    shape.aggregators = 0;
     leader[3] = 4;
     assert_false(algo->can(&shape)); /* leads twice: more leaders than the group has
                                       * ranks */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The service's schedules: stars of one to five services, and trees of units above the
- * ranks. */
+/* The schedules of aggregators: stars of one to five aggregators, and trees of groups
+ * above the ranks. */
 #include "tests/harness/tribtest.h"
 
 #include "tests/collectives/sweep.h"
 
-enum { UNITS_MOST = 7, RANKS_MOST = 64 };
+enum { GROUPS_MOST = 7, RANKS_MOST = 64 };
 
 /* The tree of a shape, with its arrays. */
 struct tree {
     struct trib_agg_tree tree;
-    int parent[UNITS_MOST];
-    int first[UNITS_MOST + 1];
-    int services[4 * UNITS_MOST];
+    int parent[GROUPS_MOST];
+    int first[GROUPS_MOST + 1];
+    int aggregators[4 * GROUPS_MOST];
     int leaf_of[RANKS_MOST];
 };
 
@@ -20,25 +20,25 @@ static struct tree tree;
 
 static void serve_star(struct trib_shape *shape, int shards)
 {
-    shape->services = shards;
+    shape->aggregators = shards;
 }
 
-static void add_unit(int parent, int services, int *next)
+static void add_group(int parent, int aggregators, int *next)
 {
-    const int u = tree.tree.units++;
+    const int u = tree.tree.groups++;
 
     tree.parent[u] = parent;
     tree.first[u + 1] = tree.first[u];
-    for (int i = 0; i < services; i++)
-        tree.services[tree.first[u + 1]++] = (*next)++;
+    for (int i = 0; i < aggregators; i++)
+        tree.aggregators[tree.first[u + 1]++] = (*next)++;
 }
 
 static int begin(const struct trib_shape *shape)
 {
     int leaves = shape->size < 15 ? (shape->size + 2) / 3 : 5;
 
-    tree.tree =
-        (struct trib_agg_tree){0, tree.parent, tree.first, tree.services, tree.leaf_of};
+    tree.tree = (struct trib_agg_tree){0, tree.parent, tree.first, tree.aggregators,
+                                       tree.leaf_of};
     for (int r = 0; r < shape->size; r++)
         tree.leaf_of[r] = 1 + r % leaves;
     return leaves;
@@ -46,82 +46,83 @@ static int begin(const struct trib_shape *shape)
 
 /* A root, under it as many leaves as there are racks of three ranks, five at most; the
  * last one below another leaf, so that ranks and leaves have the same parent. Leaves
- * have other numbers of services than the root. */
+ * have other numbers of aggregators than the root. */
 static void serve_tree(struct trib_shape *shape, int roots)
 {
     int leaves = begin(shape), next = 0;
 
-    add_unit(0, roots, &next);
+    add_group(0, roots, &next);
     for (int u = 1; u <= leaves; u++)
-        add_unit(u == leaves && u > 1 ? u - 1 : 0, 1 + (u + roots) % 3, &next);
+        add_group(u == leaves && u > 1 ? u - 1 : 0, 1 + (u + roots) % 3, &next);
     shape->tree = &tree.tree;
-    shape->services = next;
+    shape->aggregators = next;
 }
 
-/* Services of racks alone, which are the root, too; a rank sends to it without a
+/* Aggregators of racks alone, which are the root, too; a rank sends to it without a
  * rack's. */
 static void serve_racks(struct trib_shape *shape, int each)
 {
     int leaves = begin(shape), next = 0;
 
-    add_unit(0, leaves * each, &next);
+    add_group(0, leaves * each, &next);
     next = 0;
     for (int u = 1; u <= leaves; u++)
-        add_unit(0, each, &next);
+        add_group(0, each, &next);
     if (shape->size > 6)
         tree.leaf_of[shape->size - 1] = 0;
     shape->tree = &tree.tree;
-    shape->services = next;
+    shape->aggregators = next;
 }
 
-/* The aggregator to which chunk c goes from a unit. */
-static int owner(const struct trib_shape *shape, int unit, uint32_t c)
+/* The aggregator to which chunk c goes from a group. */
+static int owner(const struct trib_shape *shape, int group, uint32_t c)
 {
     const struct trib_agg_tree *t = shape->tree;
 
     if (!t)
-        return (int)c % shape->services;
-    return t->services[t->first[unit] + (int)c % (t->first[unit + 1] - t->first[unit])];
+        return (int)c % shape->aggregators;
+    return t->aggregators[t->first[group] +
+                          (int)c % (t->first[group + 1] - t->first[group])];
 }
 
-/* The service above that one with chunk c; itself: it is the root's. */
-static int above(const struct trib_shape *shape, int service, uint32_t c)
+/* The aggregator above that one for chunk c, or itself if it is the root's. */
+static int above(const struct trib_shape *shape, int aggregator, uint32_t c)
 {
-    for (int u = 1; shape->tree && u < shape->tree->units; u++)
-        if (owner(shape, u, c) == service && owner(shape, 0, c) != service)
+    for (int u = 1; shape->tree && u < shape->tree->groups; u++)
+        if (owner(shape, u, c) == aggregator && owner(shape, 0, c) != aggregator)
             return owner(shape, shape->tree->parent[u], c);
-    return service;
+    return aggregator;
 }
 
-/* Does the result of chunk c go through that service to a rank? */
-static bool wants(const struct trib_shape *shape, int service, uint32_t c)
+/* True if the result of chunk c goes through that aggregator to a rank. */
+static bool wants(const struct trib_shape *shape, int aggregator, uint32_t c)
 {
     for (int r = 0; r < shape->size; r++) {
         int at = owner(shape, shape->tree ? shape->tree->leaf_of[r] : 0, c);
         if (shape->coll == TRIB_REDUCE && r != shape->root)
             continue;
-        while (at != service && at != above(shape, at, c))
+        while (at != aggregator && at != above(shape, at, c))
             at = above(shape, at, c);
-        if (at == service)
+        if (at == aggregator)
             return true;
     }
     return false;
 }
 
-/* The number of peers to which a service gives the result of chunk c; -1 if it has no
- * part in it. */
-static int below(const struct trib_shape *shape, int service, uint32_t c)
+/* The number of peers to which an aggregator gives the result of chunk c; -1 if it has
+ * no part in it. */
+static int below(const struct trib_shape *shape, int aggregator, uint32_t c)
 {
-    bool part = owner(shape, 0, c) == service;
+    bool part = owner(shape, 0, c) == aggregator;
     int n = 0;
 
     for (int r = 0; r < shape->size; r++)
-        n += owner(shape, shape->tree ? shape->tree->leaf_of[r] : 0, c) == service &&
+        n += owner(shape, shape->tree ? shape->tree->leaf_of[r] : 0, c) == aggregator &&
              (shape->coll == TRIB_ALLREDUCE || r == shape->root);
-    for (int i = 0; i < shape->services; i++)
-        n += i != service && above(shape, i, c) == service && wants(shape, i, c);
-    for (int u = 0; shape->tree && u < shape->tree->units; u++)
-        part |= owner(shape, u, c) == service;
+    for (int i = 0; i < shape->aggregators; i++)
+        n += i != aggregator && above(shape, i, c) == aggregator && wants(shape, i, c);
+    for (int u = 0; shape->tree && u < shape->tree->groups; u++)
+        part |= owner(shape, u, c) == aggregator;
     return part ? n : -1;
 }
 
@@ -130,15 +131,15 @@ static void bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
                   uint64_t *down)
 {
     const struct trib_shape *shape = &sim->shape;
-    const int service = (int)rank - shape->size;
+    const int aggregator = (int)rank - shape->size;
 
-    *up = service < 0 ? sweep_all(sim) : 0;
+    *up = aggregator < 0 ? sweep_all(sim) : 0;
     *down = 0;
-    for (uint32_t c = 0; service >= 0 && c < sim->lists[0].n_chunks; c++) {
-        const int n = below(shape, service, c);
+    for (uint32_t c = 0; aggregator >= 0 && c < sim->lists[0].n_chunks; c++) {
+        const int n = below(shape, aggregator, c);
         if (n < 0)
             continue;
-        *up += above(shape, service, c) == service ? 0 : trib_sim_chunk(sim, c);
+        *up += above(shape, aggregator, c) == aggregator ? 0 : trib_sim_chunk(sim, c);
         *down += (uint64_t)n * trib_sim_chunk(sim, c);
     }
 }
@@ -147,10 +148,10 @@ static void test_stars(void **state)
 {
     (void)state;
     for (int shards = 1; shards <= 5; shards += 2) {
-        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, true, bytes},
+        sweep_offloaded(&(struct sweep){"service", TRIB_ALLREDUCE, true, bytes},
                      serve_star, shards);
-        sweep_served(&(struct sweep){"service", TRIB_REDUCE, true, bytes}, serve_star,
-                     shards);
+        sweep_offloaded(&(struct sweep){"service", TRIB_REDUCE, true, bytes},
+                        serve_star, shards);
     }
 }
 
@@ -158,14 +159,14 @@ static void test_trees(void **state)
 {
     (void)state;
     for (int n = 1; n <= 2; n++) {
-        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
+        sweep_offloaded(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
                      serve_tree, n);
-        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_tree,
-                     n);
-        sweep_served(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
+        sweep_offloaded(&(struct sweep){"service", TRIB_REDUCE, false, bytes},
+                        serve_tree, n);
+        sweep_offloaded(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
                      serve_racks, n);
-        sweep_served(&(struct sweep){"service", TRIB_REDUCE, false, bytes}, serve_racks,
-                     n);
+        sweep_offloaded(&(struct sweep){"service", TRIB_REDUCE, false, bytes},
+                        serve_racks, n);
     }
 }
 
@@ -198,45 +199,45 @@ static void test_barrier(void **state)
 static void test_what_it_cannot(void **state)
 {
     const struct trib_algo *algo = trib_algo_find("service");
-    int parent[] = {0, 0, 3, 0}, first[] = {0, 1, 2, 3, 4}, services[] = {0, 1, 2, 3},
-        leaf_of[] = {1, 2, 3};
-    struct trib_agg_tree t = {4, parent, first, services, leaf_of};
+    int parent[] = {0, 0, 3, 0}, first[] = {0, 1, 2, 3, 4},
+        aggregators[] = {0, 1, 2, 3}, leaf_of[] = {1, 2, 3};
+    struct trib_agg_tree t = {4, parent, first, aggregators, leaf_of};
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 3};
 
     (void)state;
-    assert_false(algo->can(&shape)); /* no service */
-    shape.services = 1;
+    assert_false(algo->can(&shape)); /* no aggregator */
+    shape.aggregators = 1;
     assert_true(algo->can(&shape));
     shape.rank = 4;
     assert_false(algo->can(&shape));
     shape.rank = 3;
     assert_true(algo->can(&shape));
     assert_false(trib_algo_find("ring")->can(&shape));
-    shape.services = 4;
+    shape.aggregators = 4;
     shape.tree = &t;
-    assert_false(algo->can(&shape)); /* a unit before its parent */
+    assert_false(algo->can(&shape)); /* a group before its parent */
     parent[2] = 1;
     assert_true(algo->can(&shape));
-    shape.services = 3;
-    assert_false(algo->can(&shape)); /* no such service */
-    shape.services = 5;
-    assert_false(algo->can(&shape)); /* one is in no unit */
-    shape.services = 4;
-    services[3] = 2;
-    assert_false(algo->can(&shape)); /* one is in two units */
-    services[3] = 0;
-    shape.services = 3;
+    shape.aggregators = 3;
+    assert_false(algo->can(&shape)); /* no such aggregator */
+    shape.aggregators = 5;
+    assert_false(algo->can(&shape)); /* one is in no group */
+    shape.aggregators = 4;
+    aggregators[3] = 2;
+    assert_false(algo->can(&shape)); /* one is in two groups */
+    aggregators[3] = 0;
+    shape.aggregators = 3;
     assert_true(algo->can(&shape)); /* it is the root's, too */
     parent[3] = 1;
-    assert_false(algo->can(&shape)); /* that unit is not below the root */
+    assert_false(algo->can(&shape)); /* that group is not below the root */
     parent[3] = 0;
     leaf_of[1] = 4;
-    assert_false(algo->can(&shape)); /* no such unit */
+    assert_false(algo->can(&shape)); /* no such group */
     leaf_of[1] = 1;
-    assert_false(algo->can(&shape)); /* unit 2 has nothing to sum */
+    assert_false(algo->can(&shape)); /* group 2 has nothing to sum */
     leaf_of[1] = 2;
     first[3] = 2;
-    assert_false(algo->can(&shape)); /* unit 2 has no service */
+    assert_false(algo->can(&shape)); /* group 2 has no aggregator */
 }
 
 int main(void)

@@ -177,10 +177,10 @@ static void test_star(void **state)
 static void test_tree(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
-                     services[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2, 0},
+                     aggregators[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2, 0},
                      deep[] = {0, 0, 1}, below[] = {2, 2, 1};
-    static const struct trib_agg_tree tree = {3, parent, first, services, leaf_of};
-    static const struct trib_agg_tree chain = {3, deep, first, services, below};
+    static const struct trib_agg_tree tree = {3, parent, first, aggregators, leaf_of};
+    static const struct trib_agg_tree chain = {3, deep, first, aggregators, below};
 
     run(*state, 4, 3, &tree);
     run(*state, 5, 3, &tree);
@@ -190,8 +190,8 @@ static void test_tree(void **state)
 static void test_racks(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
-                     services[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
-    static const struct trib_agg_tree tree = {3, parent, first, services, leaf_of};
+                     aggregators[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
+    static const struct trib_agg_tree tree = {3, parent, first, aggregators, leaf_of};
 
     run(*state, 3, 3, &tree);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Any bytes as a file of racks, in each format: a sentence, or a tree that holds
- * together, can be drawn and has units of services.
+ * together, can be drawn and has groups of aggregators.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "topo/draw/draw_tree.h"
-#include "topo/racks/services.h"
+#include "topo/racks/agg_groups.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -62,27 +62,28 @@ static void check_drawing(const struct trib_racks *r)
     need(text > r->n_switches && dot > text);
 }
 
-/* Up to three services, and a rank on each host. */
-static void check_services(const struct trib_racks *r)
+/* Up to three aggregators, and a rank on each host. */
+static void check_aggregators(const struct trib_racks *r)
 {
-    const char *services[] = {r->hosts[0].name, r->hosts[r->n_hosts / 2].name,
+    const char *aggregators[] = {r->hosts[0].name, r->hosts[r->n_hosts / 2].name,
                               r->hosts[r->n_hosts - 1].name};
     const char *ranks[300];
     struct trib_places places;
-    struct trib_agg_groups units;
+    struct trib_agg_groups groups;
 
     for (int i = 0; i < r->n_hosts; i++)
         ranks[i] = r->hosts[i].name;
-    need(trib_places_of_racks(r, services, 3, ranks, r->n_hosts, &places) == TRIB_OK);
-    need(trib_agg_groups_make(&places, NULL, &units) == TRIB_OK);
-    need(units.n >= 1 && units.n <= 4 && units.first[units.n] <= 6);
-    for (int u = 0; u < units.n; u++) {
-        need(units.first[u] < units.first[u + 1]);
-        need(u == 0 || (units.parent[u] >= 0 && units.parent[u] < u));
+    need(trib_places_of_racks(r, aggregators, 3, ranks, r->n_hosts, &places) ==
+         TRIB_OK);
+    need(trib_agg_groups_make(&places, NULL, &groups) == TRIB_OK);
+    need(groups.n >= 1 && groups.n <= 4 && groups.first[groups.n] <= 6);
+    for (int u = 0; u < groups.n; u++) {
+        need(groups.first[u] < groups.first[u + 1]);
+        need(u == 0 || (groups.parent[u] >= 0 && groups.parent[u] < u));
     }
     for (int i = 0; i < r->n_hosts; i++)
-        need(units.of_rank[i] >= 0 && units.of_rank[i] < units.n);
-    trib_agg_groups_free(&units);
+        need(groups.of_rank[i] >= 0 && groups.of_rank[i] < groups.n);
+    trib_agg_groups_free(&groups);
     trib_places_free(&places);
 }
 
@@ -104,7 +105,7 @@ static void run(const uint8_t *data, size_t size, const char *format)
     check_switches(racks);
     check_hosts(racks);
     check_drawing(racks);
-    check_services(racks);
+    check_aggregators(racks);
     fuzz_reached++;
     trib_racks_free(racks);
 }

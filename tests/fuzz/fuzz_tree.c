@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as TRIB_SERVICE, and any bytes as a tree of services: a sentence, or a tree
- * for which the schedules of all ranks and services can be built. The first byte says
- * which.
+ * Any text as TRIB_SERVICE, and any bytes as a tree of aggregators: a sentence, or a
+ * tree for which the schedules of all ranks and aggregators can be built. The first
+ * byte says which.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-unsigned fuzz_reached; /* inputs that are a tree, or services */
+unsigned fuzz_reached; /* inputs that are a tree, or aggregators */
 
 static void need(int condition)
 {
@@ -25,18 +25,18 @@ static void need(int condition)
         abort();
 }
 
-static void check_tree(const struct trib_agg_tree *tree, int ranks, int services)
+static void check_tree(const struct trib_agg_tree *tree, int ranks, int aggregators)
 {
     static uint8_t bytes[16384];
     struct trib_agg_tree *again;
     size_t n;
 
-    need(tree->units >= 1 && tree->units <= services + 1);
-    for (int node = 0; node < ranks + services; node++) {
+    need(tree->groups >= 1 && tree->groups <= aggregators + 1);
+    for (int node = 0; node < ranks + aggregators; node++) {
         const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                          .rank = node,
                                          .size = ranks,
-                                         .services = services,
+                                         .aggregators = aggregators,
                                          .tree = tree};
         struct trib_schedule s;
         char why[200];
@@ -45,7 +45,7 @@ static void check_tree(const struct trib_agg_tree *tree, int ranks, int services
         trib_schedule_free(&s);
     }
     need(trib_agg_tree_pack(tree, ranks, bytes, sizeof(bytes), &n) == TRIB_OK);
-    need(trib_agg_tree_unpack(bytes, n, ranks, services, NULL, &again) == TRIB_OK);
+    need(trib_agg_tree_unpack(bytes, n, ranks, aggregators, NULL, &again) == TRIB_OK);
     free(again);
 }
 
@@ -82,15 +82,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         run_text(data + 1, size - 1);
         return 0;
     }
-    const int ranks = 1 + data[0] % 16, services = 1 + data[0] / 16;
+    const int ranks = 1 + data[0] % 16, aggregators = 1 + data[0] / 16;
     uint8_t *exact = malloc(size); /* so that ASan sees its end */
     if (!exact)
         return 0;
     memcpy(exact, data + 1, size - 1);
-    if (trib_agg_tree_unpack(exact, size - 1, ranks, services, NULL, &tree) ==
+    if (trib_agg_tree_unpack(exact, size - 1, ranks, aggregators, NULL, &tree) ==
             TRIB_OK &&
         tree) {
-        check_tree(tree, ranks, services);
+        check_tree(tree, ranks, aggregators);
         fuzz_reached++;
     }
     free(tree);

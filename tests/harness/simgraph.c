@@ -128,7 +128,7 @@ static uint32_t place_nodes(struct graph *g, const struct trib_sim *sim)
 
 bool trib_graph_build(struct graph *g, struct trib_sim *sim)
 {
-    size_t size = (size_t)(sim->shape.size + sim->shape.services);
+    size_t size = (size_t)(sim->shape.size + sim->shape.aggregators);
     size_t lanes = size * size * TRIB_LANES;
     struct ends *sends = calloc(lanes, sizeof(*sends));
     struct ends *recvs = calloc(lanes, sizeof(*recvs));

@@ -97,7 +97,7 @@ static void place_lanes(struct run *u)
 static void place_values(struct run *u)
 {
     const struct trib_sim *sim = u->sim;
-    uint32_t size = (uint32_t)trib_sim_nodes(sim);
+    uint32_t size = (uint32_t)trib_sim_size(sim);
 
     u->send = zeros(size * u->total, sizeof(*u->send));
     u->recv = sim->in_place ? u->send : zeros(size * u->total, sizeof(*u->recv));
@@ -134,7 +134,7 @@ static void prepare(struct run *u)
 {
     struct trib_sim *sim = u->sim;
     uint32_t n = u->g.n_nodes;
-    uint32_t size = (uint32_t)trib_sim_nodes(sim);
+    uint32_t size = (uint32_t)trib_sim_size(sim);
     size_t steps = (size_t)n * sim->rounds;
     size_t states = (size_t)size * sim->rounds * u->n_chunks;
 
@@ -412,7 +412,7 @@ static void release(struct run *u, uint32_t id)
 /* Evenly, or the newest first, or one rank as late as can be. */
 static uint32_t pick(struct run *u)
 {
-    uint32_t victim = (uint32_t)(u->sim->seed / 3 % (uint64_t)trib_sim_nodes(u->sim));
+    uint32_t victim = (uint32_t)(u->sim->seed / 3 % (uint64_t)trib_sim_size(u->sim));
     uint32_t at = draw(u, u->n_ready);
     uint32_t id;
 
@@ -497,8 +497,8 @@ static void count_sent(struct run *u)
 {
     struct trib_sim *sim = u->sim;
 
-    memset(sim->sent_up, 0, (size_t)trib_sim_nodes(sim) * sizeof(*sim->sent_up));
-    memset(sim->sent_down, 0, (size_t)trib_sim_nodes(sim) * sizeof(*sim->sent_down));
+    memset(sim->sent_up, 0, (size_t)trib_sim_size(sim) * sizeof(*sim->sent_up));
+    memset(sim->sent_down, 0, (size_t)trib_sim_size(sim) * sizeof(*sim->sent_down));
     for (uint32_t x = 0; x < u->g.n_nodes; x++) {
         const struct node *n = &u->g.nodes[x];
         uint64_t *sent = n->step->lane == TRIB_LANE_UP ? sim->sent_up : sim->sent_down;
@@ -525,16 +525,16 @@ bool trib_sim_run(struct trib_sim *sim)
     return ok;
 }
 
-int trib_sim_nodes(const struct trib_sim *sim)
+int trib_sim_size(const struct trib_sim *sim)
 {
-    return sim->shape.size + sim->shape.services;
+    return sim->shape.size + sim->shape.aggregators;
 }
 
 bool trib_sim_build(struct trib_sim *sim, const struct trib_algo *algo,
                     const struct trib_shape *shape)
 {
     sim->shape = *shape;
-    size_t size = (size_t)trib_sim_nodes(sim);
+    size_t size = (size_t)trib_sim_size(sim);
 
     sim->lists = zeros(size, sizeof(*sim->lists));
     sim->sent_up = zeros(size, sizeof(*sim->sent_up));
@@ -561,7 +561,7 @@ bool trib_sim_build(struct trib_sim *sim, const struct trib_algo *algo,
 
 void trib_sim_free(struct trib_sim *sim)
 {
-    for (int r = 0; r < trib_sim_nodes(sim) && sim->lists; r++)
+    for (int r = 0; r < trib_sim_size(sim) && sim->lists; r++)
         trib_schedule_free(&sim->lists[r]);
     free(sim->lists);
     free(sim->sent_up);

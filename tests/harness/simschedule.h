@@ -43,8 +43,8 @@ struct trib_sim {
     char why[240]; /* why the last call failed */
 };
 
-/** trib_sim_nodes - ranks, and services behind them. */
-int trib_sim_nodes(const struct trib_sim *sim);
+/** trib_sim_size - ranks, and aggregators behind them. */
+int trib_sim_size(const struct trib_sim *sim);
 
 /** trib_sim_build - make the lists of all ranks and check each. */
 bool trib_sim_build(struct trib_sim *sim, const struct trib_algo *algo,

@@ -98,7 +98,7 @@ uint64_t trib_sim_expect(const struct trib_sim *sim, size_t e)
     x = trib_sim_contribution(sim, 0, e);
     for (uint32_t q = 1; q < (uint32_t)sim->shape.size; q++)
         x = trib_sim_combine(sim, x, trib_sim_contribution(sim, q, e));
-    return sim->shape.op == TRIB_MEAN && sim->shape.size + sim->shape.services > 1
+    return sim->shape.op == TRIB_MEAN && sim->shape.size + sim->shape.aggregators > 1
                ? trib_sim_scaled(sim, x)
                : x;
 }

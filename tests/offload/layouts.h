@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "offload/agg_tree.h"
-#include "tests/harness/units.h"
+#include "tests/harness/group_text.h"
 
 enum { RANKS_MOST = 8, TEXT_BYTES = 1024 };
 
@@ -40,7 +40,7 @@ static inline trib_status_t lay(const char *service, const char *racks,
     snprintf(cfg.racks, sizeof(cfg.racks), "%s", racks);
     heard->text[0] = '\0';
     trib_log_init(&log, TRIB_LOG_WARN, hear, heard);
-    const int n = units_split(text, hosts);
+    const int n = group_text_split(text, hosts);
     return trib_tree_layout_make(&cfg, hosts, n, &log, err, out);
 }
 

@@ -27,5 +27,5 @@ tests_offload_test_agreement_LDADD = $(comm_tests_link)
 tests_offload_test_control_link_LDADD = $(comm_tests_link)
 tests_offload_test_discovery_LDADD = $(comm_tests_link)
 tests_offload_test_start_log_LDADD = $(comm_tests_link)
-tests_offload_test_tree_layout_SOURCES = tests/harness/units.h tests/offload/layouts.h \
+tests_offload_test_tree_layout_SOURCES = tests/harness/group_text.h tests/offload/layouts.h \
 	tests/offload/test_tree_layout.c

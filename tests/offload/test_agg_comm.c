@@ -210,8 +210,8 @@ static void test_star(void **state)
 static void test_tree(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
-                     services[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2};
-    static const struct trib_agg_tree tree = {3, parent, first, services, leaf_of};
+                     aggregators[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2};
+    static const struct trib_agg_tree tree = {3, parent, first, aggregators, leaf_of};
 
     run(*state, 4, 3, &tree);
 }
@@ -220,8 +220,8 @@ static void test_tree(void **state)
 static void test_racks(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
-                     services[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
-    static const struct trib_agg_tree tree = {3, parent, first, services, leaf_of};
+                     aggregators[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
+    static const struct trib_agg_tree tree = {3, parent, first, aggregators, leaf_of};
 
     run(*state, 3, 3, &tree);
 }

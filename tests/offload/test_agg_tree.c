@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What TRIB_SERVICE and a file of racks make of services, and trees as bytes. */
+/* What TRIB_SERVICE and a file of racks make of aggregators, and trees as bytes. */
 #include "tests/harness/tribtest.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "offload/agg_tree.h"
-#include "tests/harness/units.h"
+#include "tests/harness/group_text.h"
 #include "tests/offload/layouts.h"
 
 static void append_tree(const struct trib_tree_layout *l, int ranks, char *text)
 {
     const struct trib_agg_tree *t = l->tree;
     const char *names[TRIB_AGGREGATORS_MAX];
-    const struct units_text u = {t->units,    ranks,      t->parent, t->first,
-                                 t->services, t->leaf_of, names};
+    const struct group_text u = {t->groups,    ranks,      t->parent, t->first,
+                                 t->aggregators, t->leaf_of, names};
 
     for (int i = 0; i < l->n; i++)
         names[i] = l->addresses[i];
-    units_append(&u, 0, text);
+    group_text_append(&u, 0, text);
 }
 
-/* What ranks and services make of the bytes is the same tree. */
+/* What ranks and aggregators make of the bytes is the same tree. */
 static void check_bytes(const struct trib_tree_layout *l, int ranks,
                         const char *expected)
 {
@@ -104,9 +104,9 @@ static void test_many_ranks(void **state)
 {
     enum { RANKS = 65536 };
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
-                     services[] = {0, 1, 2};
+                     aggregators[] = {0, 1, 2};
     static int leaf_of[RANKS];
-    const struct trib_agg_tree t = {3, parent, first, services, leaf_of};
+    const struct trib_agg_tree t = {3, parent, first, aggregators, leaf_of};
     struct trib_agg_tree *got;
     uint8_t bytes[64];
     size_t n;
@@ -128,8 +128,8 @@ static void test_many_ranks(void **state)
 static void test_peers(void **state)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 2, 3, 4},
-                     services[] = {0, 1, 2, 3}, leaf_of[] = {1, 1, 2};
-    const struct trib_agg_tree t = {3, parent, first, services, leaf_of};
+                     aggregators[] = {0, 1, 2, 3}, leaf_of[] = {1, 1, 2};
+    const struct trib_agg_tree t = {3, parent, first, aggregators, leaf_of};
     bool peer[7];
 
     (void)state;

@@ -68,7 +68,7 @@ static void test_warnings(void **state)
     assert_true(!l.tree && l.n == 2);
     trib_tree_layout_free(&l);
     assert_status(lay("a:1,b:1,c:1", path, "x y", &err, &heard, &l), TRIB_OK);
-    assert_true(l.tree && l.n == 3 && l.tree->units == 3 && !heard.text[0]);
+    assert_true(l.tree && l.n == 3 && l.tree->groups == 3 && !heard.text[0]);
     trib_tree_layout_free(&l);
     unlink(path);
     assert_status(lay("a:1", path, "x y", &err, &heard, &l), TRIB_ERR_SYSTEM);

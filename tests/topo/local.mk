@@ -10,7 +10,7 @@ topo_tests = \
 	tests/topo/test_machine \
 	tests/topo/racks/test_racks \
 	tests/topo/test_rdma \
-	tests/topo/racks/test_services
+	tests/topo/racks/test_agg_groups
 check_PROGRAMS += $(topo_tests)
 TESTS += $(topo_tests)
 

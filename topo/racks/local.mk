@@ -9,5 +9,5 @@ libtopo_la_SOURCES += \
 	topo/racks/racks_plain.c \
 	topo/racks/racks_reader.c topo/racks/racks_reader.h \
 	topo/racks/racks_slurm.c \
-	topo/racks/services.c topo/racks/services.h
+	topo/racks/agg_groups.c topo/racks/agg_groups.h
 EXTRA_DIST += topo/racks/README.md

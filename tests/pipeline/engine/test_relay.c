@@ -60,13 +60,13 @@ static void introduce(struct trib_engine *to, const struct trib_engine *e)
 
 static void prepare(struct side *s, const struct way *way)
 {
-    static const int parent[] = {0, 0}, first[] = {0, 1, 2}, services[] = {0, 1},
+    static const int parent[] = {0, 0}, first[] = {0, 1, 2}, aggregators[] = {0, 1},
                      leaf_of[] = {1};
-    static const struct trib_agg_tree tree = {2, parent, first, services, leaf_of};
+    static const struct trib_agg_tree tree = {2, parent, first, aggregators, leaf_of};
     const struct trib_shape shape = {.coll = TRIB_ALLREDUCE,
                                      .rank = s->engine.rank,
                                      .size = 1,
-                                     .services = 2,
+                                     .aggregators = 2,
                                      .tree = &tree};
     struct trib_schedule schedule = {0};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/racks/services.h"
+#include "topo/racks/agg_groups.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 /* The state of a place while groups are made. */
 struct site {
-    int services;
+    int aggregators;
     int ranks;    /* number of ranks that send to it */
     int children; /* sites that send to it */
     int group;     /* its number; -1: it is none */
@@ -34,15 +34,16 @@ static int *room_for(int n)
     return p;
 }
 
-trib_status_t trib_places_make(int n, int services, int ranks, struct trib_places *out)
+trib_status_t trib_places_make(int n, int aggregators, int ranks,
+                               struct trib_places *out)
 {
     *out = (struct trib_places){.n = n,
                                 .above = room_for(n),
-                                .services = services,
-                                .of_service = room_for(services),
+                                .aggregators = aggregators,
+                                .of_aggregator = room_for(aggregators),
                                 .ranks = ranks,
                                 .of_rank = room_for(ranks)};
-    if (out->above && out->of_service && out->of_rank)
+    if (out->above && out->of_aggregator && out->of_rank)
         return TRIB_OK;
     trib_places_free(out);
     return TRIB_ERR_NO_MEMORY;
@@ -51,24 +52,24 @@ trib_status_t trib_places_make(int n, int services, int ranks, struct trib_place
 void trib_places_free(struct trib_places *places)
 {
     free(places->above);
-    free(places->of_service);
+    free(places->of_aggregator);
     free(places->of_rank);
     *places = (struct trib_places){0};
 }
 
 trib_status_t trib_places_of_racks(const struct trib_racks *racks,
-                                   const char *const *services, int n_services,
+                                   const char *const *aggregators, int n_aggregators,
                                    const char *const *ranks, int n_ranks,
                                    struct trib_places *out)
 {
-    trib_status_t st = trib_places_make(racks->n_switches, n_services, n_ranks, out);
+    trib_status_t st = trib_places_make(racks->n_switches, n_aggregators, n_ranks, out);
 
     if (st != TRIB_OK)
         return st;
     for (int i = 0; i < racks->n_switches; i++)
         out->above[i] = racks->switches[i].parent;
-    for (int i = 0; i < n_services; i++)
-        out->of_service[i] = trib_racks_find(racks, services[i]);
+    for (int i = 0; i < n_aggregators; i++)
+        out->of_aggregator[i] = trib_racks_find(racks, aggregators[i]);
     for (int i = 0; i < n_ranks; i++)
         out->of_rank[i] = trib_racks_find(racks, ranks[i]);
     return TRIB_OK;
@@ -81,10 +82,10 @@ static struct site *root_of(const struct planner *p)
     return &p->sites[p->places->n];
 }
 
-/* The site at a place, or the first above that has services; the root's in the end. */
+/* The site at a place, or the first one above that has aggregators, or the root. */
 static int site_at(const struct planner *p, int place)
 {
-    while (place >= 0 && p->sites[place].services == 0)
+    while (place >= 0 && p->sites[place].aggregators == 0)
         place = p->places->above[place];
     return place < 0 ? p->places->n : place;
 }
@@ -100,8 +101,8 @@ static void settle(struct planner *p)
 
     for (int i = 0; i <= at->n; i++)
         p->sites[i] = (struct site){.group = -1};
-    for (int i = 0; i < at->services; i++)
-        p->sites[at->of_service[i] < 0 ? at->n : at->of_service[i]].services++;
+    for (int i = 0; i < at->aggregators; i++)
+        p->sites[at->of_aggregator[i] < 0 ? at->n : at->of_aggregator[i]].aggregators++;
     for (int r = 0; r < at->ranks; r++) {
         int site = site_at(p, at->of_rank[r]);
         p->sites[site].ranks++;
@@ -119,8 +120,8 @@ static void leave_out(struct planner *p)
     for (int i = 0; i < p->places->n; i++) {
         struct site *s = &p->sites[i];
         if (!s->used || (s->ranks == 0 && s->children == 1))
-            s->services = 0;
-        if (s->services == 0)
+            s->aggregators = 0;
+        if (s->aggregators == 0)
             s->used = false;
     }
 }
@@ -138,46 +139,46 @@ static int instead_of_root(const struct planner *p)
 
 /* --- groups --- */
 
-static bool is_of(const struct planner *p, int service, int site)
+static bool is_of(const struct planner *p, int aggregator, int site)
 {
-    const int place = p->places->of_service[service];
+    const int place = p->places->of_aggregator[aggregator];
 
     return (place < 0 ? p->places->n : place) == site;
 }
 
-/* Has the root none of its own, those of the groups below it are it; without any, all
- * are. */
-static bool is_of_root(const struct planner *p, int service)
+/* If the root has no aggregators of its own, those of the groups right below are the
+ * root; without such groups, all are. */
+static bool is_of_root(const struct planner *p, int aggregator)
 {
-    const int place = p->places->of_service[service];
+    const int place = p->places->of_aggregator[aggregator];
 
-    if (root_of(p)->services > 0 || place < 0)
+    if (root_of(p)->aggregators > 0 || place < 0)
         return place < 0;
     return root_of(p)->children == 0 ||
            (p->sites[place].used && site_above(p, place) == p->places->n);
 }
 
-static void add_unit(struct planner *p, int site, int parent)
+static void add_group(struct planner *p, int site, int parent)
 {
     struct trib_agg_groups *u = &p->groups;
     int end = u->first[u->n];
 
-    for (int i = 0; i < p->places->services; i++)
+    for (int i = 0; i < p->places->aggregators; i++)
         if (site == p->places->n ? is_of_root(p, i) : is_of(p, i, site))
-            u->services[end++] = i;
+            u->aggregators[end++] = i;
     u->parent[u->n] = parent;
     p->sites[site].group = u->n++;
     u->first[u->n] = end;
 }
 
-/* Those right below groups that there are, until no more come. */
-static void add_units(struct planner *p, int root)
+/* Adds groups below existing ones until there are no more. */
+static void add_groups(struct planner *p, int root)
 {
     const int n = p->places->n;
     bool more = true;
 
     p->groups.first[0] = 0;
-    add_unit(p, root, 0);
+    add_group(p, root, 0);
     while (more) {
         more = false;
         for (int i = 0; i < n; i++) {
@@ -186,7 +187,7 @@ static void add_units(struct planner *p, int root)
             const int above = p->sites[site_above(p, i)].group;
             if (above < 0)
                 continue;
-            add_unit(p, i, above);
+            add_group(p, i, above);
             more = true;
         }
     }
@@ -198,28 +199,28 @@ trib_status_t trib_agg_groups_make(const struct trib_places *places,
                                    struct trib_error *err, struct trib_agg_groups *out)
 {
     struct planner p = {.places = places};
-    const int most = places->services + 1; /* a group has one of its own, or is the
+    const int most = places->aggregators + 1; /* a group has one of its own, or is the
                                             * root */
 
-    if (places->services < 1)
+    if (places->aggregators < 1)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "a tree of services needs at least one");
+                         "a tree of aggregators needs at least one");
     p.sites = malloc(((size_t)places->n + 1) * sizeof(*p.sites));
     p.groups.parent = room_for(most);
     p.groups.first = room_for(most + 1);
-    p.groups.services = room_for(2 * places->services);
+    p.groups.aggregators = room_for(2 * places->aggregators);
     p.groups.of_rank = room_for(places->ranks);
-    if (!p.sites || !p.groups.parent || !p.groups.first || !p.groups.services ||
+    if (!p.sites || !p.groups.parent || !p.groups.first || !p.groups.aggregators ||
         !p.groups.of_rank) {
         free(p.sites);
         trib_agg_groups_free(&p.groups);
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a tree of %d services",
-                         places->services);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for a tree of %d aggregators", places->aggregators);
     }
     settle(&p);
     leave_out(&p);
     const int instead = instead_of_root(&p);
-    add_units(&p, instead < 0 ? places->n : instead);
+    add_groups(&p, instead < 0 ? places->n : instead);
     free(p.sites);
     *out = p.groups;
     return TRIB_OK;
@@ -229,7 +230,7 @@ void trib_agg_groups_free(struct trib_agg_groups *groups)
 {
     free(groups->parent);
     free(groups->first);
-    free(groups->services);
+    free(groups->aggregators);
     free(groups->of_rank);
     *groups = (struct trib_agg_groups){0};
 }

@@ -3,35 +3,36 @@
 
 #include "base/error.h"
 #include "tests/harness/rng_draw.h"
-#include "tests/harness/units.h"
-#include "topo/racks/services.h"
+#include "tests/harness/group_text.h"
+#include "topo/racks/agg_groups.h"
 
 enum { NAMES_MAX = 64, TEXT_BYTES = 8192 };
 
-static void check(const char *racks_text, const char *services, const char *ranks,
+static void check(const char *racks_text, const char *aggregators, const char *ranks,
                   const char *expected)
 {
     const struct trib_racks_source source = {"test", racks_text, strlen(racks_text),
                                              NULL, 0};
-    const char *service_names[NAMES_MAX], *rank_names[NAMES_MAX];
-    char service_text[256], rank_text[256], text[TEXT_BYTES] = "";
+    const char *aggregator_names[NAMES_MAX], *rank_names[NAMES_MAX];
+    char aggregator_text[256], rank_text[256], text[TEXT_BYTES] = "";
     struct trib_racks *racks = NULL;
     struct trib_places places;
     struct trib_agg_groups groups;
 
-    snprintf(service_text, sizeof(service_text), "%s", services);
+    snprintf(aggregator_text, sizeof(aggregator_text), "%s", aggregators);
     snprintf(rank_text, sizeof(rank_text), "%s", ranks);
-    const int n_services = units_split(service_text, service_names);
-    const int n = units_split(rank_text, rank_names);
+    const int n_aggregators = group_text_split(aggregator_text, aggregator_names);
+    const int n = group_text_split(rank_text, rank_names);
     assert_status(trib_racks_parse(&source, NULL, &racks), TRIB_OK);
-    assert_status(
-        trib_places_of_racks(racks, service_names, n_services, rank_names, n, &places),
-        TRIB_OK);
+    assert_status(trib_places_of_racks(racks, aggregator_names, n_aggregators,
+                                       rank_names, n, &places),
+                  TRIB_OK);
     assert_status(trib_agg_groups_make(&places, NULL, &groups), TRIB_OK);
-    const struct units_text u = {
-        groups.n,      n, groups.parent, groups.first, groups.services, groups.of_rank,
-        service_names};
-    units_append(&u, 0, text);
+    const struct group_text u = {groups.n,           n,
+                                 groups.parent,      groups.first,
+                                 groups.aggregators, groups.of_rank,
+                                 aggregator_names};
+    group_text_append(&u, 0, text);
     assert_string_equal(text, expected);
     trib_agg_groups_free(&groups);
     trib_agg_groups_free(&groups);
@@ -47,8 +48,8 @@ static void test_roots(void **state)
     (void)state;
     check(RACKS, "s1 s2 x y", "a1 a2 b1 b1", "x,y (s1:2) (s2:2)");
     check(RACKS, "x s2 t2 s1", "a1 a2 b1 b1", "x (s1:2) (s2,t2:2)");
-    /* neither a rack without a service nor a host without a rack has one nearer than
-     * the root */
+    /* neither a rack without an aggregator nor a host without a rack has one nearer
+     * than the root */
     check(RACKS, "s1 s2 x", "a1 b1 c1 login", "x:2 (s1:1) (s2:1)");
     check(RACKS, "x y", "a1 b1 c1", "x,y:3");
     check(RACKS, "x", "a1.cluster.org b1", "x:2");
@@ -56,7 +57,7 @@ static void test_roots(void **state)
           "x (s1.cluster.org:1) (s2:1)");
 }
 
-/* Services in racks alone are the root, too. */
+/* Aggregators in racks alone are the root, too. */
 static void test_racks_alone(void **state)
 {
     (void)state;
@@ -64,7 +65,7 @@ static void test_racks_alone(void **state)
     check(RACKS, "s1 s2 t2", "a1 a2 b1 c1", "s1,s2,t2:1 (s1:2) (s2,t2:1)");
 }
 
-/* A unit that would have nothing to sum has no part. */
+/* A group that would have nothing to sum has no part. */
 static void test_left_out(void **state)
 {
     (void)state;
@@ -82,7 +83,7 @@ static const char pods[] =
     "Nodes=b[1-2],s2\n"
     "SwitchName=r3 Nodes=c1,s3\nSwitchName=r4 Nodes=d1,s4\n";
 
-/* The tree is as deep as there are switches with services. */
+/* The tree is as deep as there are switches with aggregators. */
 static void test_depth(void **state)
 {
     (void)state;
@@ -95,8 +96,8 @@ static void test_depth(void **state)
     check(pods, "s1 q1", "a1 b1", "q1:1 (s1:1)");
 }
 
-/* Properties of all units. */
-static void check_units(const struct trib_places *p, const struct trib_agg_groups *u)
+/* Properties of all groups. */
+static void check_groups(const struct trib_places *p, const struct trib_agg_groups *u)
 {
     int in_root[NAMES_MAX] = {0}, below[NAMES_MAX] = {0}, has[NAMES_MAX + 1] = {0};
 
@@ -109,19 +110,19 @@ static void check_units(const struct trib_places *p, const struct trib_agg_group
         assert_true(u->parent[v] >= 0 && u->parent[v] < v);
         has[u->parent[v]]++;
         for (int i = u->first[v]; i < u->first[v + 1]; i++) {
-            assert_int_equal(below[u->services[i]]++, 0);
-            assert_true(p->of_service[u->services[i]] ==
-                        p->of_service[u->services[u->first[v]]]);
+            assert_int_equal(below[u->aggregators[i]]++, 0);
+            assert_true(p->of_aggregator[u->aggregators[i]] ==
+                        p->of_aggregator[u->aggregators[u->first[v]]]);
         }
     }
     for (int i = 0; i < u->first[1]; i++)
-        in_root[u->services[i]]++;
+        in_root[u->aggregators[i]]++;
     for (int v = 0; v < u->n; v++) {
         assert_true(has[v] > 0 && u->first[v] < u->first[v + 1]);
         for (int i = u->first[v]; v > 0 && i < u->first[v + 1]; i++)
-            assert_true(!in_root[u->services[i]] || u->parent[v] == 0);
+            assert_true(!in_root[u->aggregators[i]] || u->parent[v] == 0);
     }
-    for (int i = 0; i < p->services; i++)
+    for (int i = 0; i < p->aggregators; i++)
         assert_true(in_root[i] <= 1);
 }
 
@@ -133,20 +134,21 @@ static void test_random(void **state)
         struct trib_places p;
         struct trib_agg_groups u;
         const int n = (int)(draw_u32(rng, 0) % 20),
-                  services = 1 + (int)(draw_u32(rng, 1) % 30),
+                  aggregators = 1 + (int)(draw_u32(rng, 1) % 30),
                   ranks = 1 + (int)(draw_u32(rng, 2) % 60);
         uint64_t at = 3;
 
-        assert_status(trib_places_make(n, services, ranks, &p), TRIB_OK);
+        assert_status(trib_places_make(n, aggregators, ranks, &p), TRIB_OK);
         for (int i = 1; i < n; i++) /* parents may stand before and behind */
             p.above[i] = (int)(draw_u32(rng, at++) % (uint32_t)(i + 1)) - 1;
-        for (int i = 0; i < services && n > 0; i++)
-            p.of_service[i] = (int)(draw_u32(rng, at++) % (uint32_t)(n + round % 2)) -
-                              (int)(round % 2);
+        for (int i = 0; i < aggregators && n > 0; i++)
+            p.of_aggregator[i] =
+                (int)(draw_u32(rng, at++) % (uint32_t)(n + round % 2)) -
+                (int)(round % 2);
         for (int i = 0; i < ranks && n > 0; i++)
             p.of_rank[i] = (int)(draw_u32(rng, at++) % (uint32_t)(n + 1)) - 1;
         assert_status(trib_agg_groups_make(&p, NULL, &u), TRIB_OK);
-        check_units(&p, &u);
+        check_groups(&p, &u);
         trib_agg_groups_free(&u);
         trib_places_free(&p);
     }
