@@ -141,4 +141,11 @@ void trib_lgc_write(const struct trib_model *m, uint8_t *out);
 trib_status_t trib_lgc_read(struct trib_model *m, const uint8_t *src,
                             struct trib_error *err);
 
+/* The slots that lgc and lgc_ps have in common. */
+#define TRIB_LGC_SLOTS \
+    .ratio = 0.01, .train = 300, .piece = trib_lgc_piece, .unit = trib_lgc_unit, \
+    .seed = trib_lgc_seed, .begin = trib_lgc_begin, .epoch = trib_lgc_epoch, \
+    .learning = trib_lgc_learning, .settle = trib_lgc_settle, .bytes = trib_lgc_bytes, \
+    .write = trib_lgc_write, .read = trib_lgc_read
+
 #endif

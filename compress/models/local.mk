@@ -2,6 +2,8 @@
 libcompress_la_SOURCES += \
 	compress/models/model_codec.c \
 	compress/models/autoencoder.c compress/models/autoencoder.h \
+	compress/models/autoencoder_bytes.c \
+	compress/models/autoencoder_parts.h \
 	compress/models/conv1d.c compress/models/conv1d.h \
 	compress/models/gradiveq.c \
 	compress/models/lgc.c compress/models/lgc.h \

@@ -37,6 +37,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/rng.h"
 #include "compress/models/model_ops.h"
 #include "compress/models/orthonormal.h"
@@ -59,11 +60,6 @@ struct shape {
     bool plain;
     bool turned; /* M is the transpose of rows x columns elements */
 };
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Near a square; of those the next smaller that leaves no row to be filled up. */
 static size_t squarest(size_t n)
@@ -100,11 +96,11 @@ static struct shape shape_of(const struct trib_codec *c, size_t piece, size_t n)
     struct shape s = {.columns = wanted < piece || !piece ? wanted : piece};
 
     const size_t all = rows_of(piece, s.columns),
-                 most = smaller(rank, smaller(all, s.columns));
+                 most = trib_min(rank, trib_min(all, s.columns));
     s.plain = all * s.columns <= (all + s.columns) * most;
     s.rows = rows_of(n, s.columns);
     s.turned = s.columns > s.rows;
-    s.rank = smaller(rank, shorter(&s));
+    s.rank = trib_min(rank, shorter(&s));
     return s;
 }
 

@@ -17,6 +17,7 @@
 
 #include <htscodecs/rANS_static4x16.h>
 
+#include "base/minmax.h"
 #include "compress/pack/bitpack.h"
 #include "compress/pack/varlen.h"
 
@@ -26,11 +27,6 @@ enum {
     STREAM_ROOM = 20000, /* rans_compress_bound_4x16(TRIB_GROUP) and some */
     PADDING = 64,
 };
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The stream of a group at work; 0: it is not shorter than `limit`. */
 static size_t stream_make(uint8_t *codes, size_t n, uint8_t *work, size_t limit)
@@ -47,7 +43,7 @@ static size_t entropy_write(const struct trib_codes *in, uint8_t *dst, size_t li
 {
     size_t at = 0;
     for (size_t i = 0; i < in->n; i += TRIB_GROUP) {
-        const size_t count = min_size(TRIB_GROUP, in->n - i);
+        const size_t count = trib_min(TRIB_GROUP, in->n - i);
         const size_t fixed = trib_bits_bytes(count, in->bits);
         const size_t stream = stream_make(in->codes + i, count, in->work, fixed);
         const size_t bytes = stream ? stream : fixed;
@@ -88,7 +84,7 @@ static bool group_read(struct trib_code_reader *r)
 {
     const uint8_t *src = r->stream.src + r->stream.at / 8;
     const size_t left = r->stream.len - r->stream.at / 8;
-    const size_t count = min_size(TRIB_GROUP, r->n - r->known);
+    const size_t count = trib_min(TRIB_GROUP, r->n - r->known);
     uint16_t head;
     if (left < HEAD)
         return false;
@@ -112,7 +108,7 @@ bool trib_groups_read(struct trib_code_reader *r, uint8_t *codes, size_t count)
     for (size_t i = 0, some; i < count; i += some) {
         if (r->taken == r->held && !group_read(r))
             return false;
-        some = min_size(count - i, r->held - r->taken);
+        some = trib_min(count - i, r->held - r->taken);
         memcpy(codes + i, r->group + r->taken, some);
         r->taken += some;
     }

@@ -6,15 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "compress/pack/bitpack.h"
 #include "compress/quantise/rng_keys.h"
 
 enum { PIECE = 1024 }; /* codes in memory at a time; a multiple of 8 */
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static const struct trib_bucketing *bucketing(const struct trib_codec *c)
 {
@@ -46,7 +42,7 @@ static void quantise(const struct trib_codec *c, const float *x, size_t n,
 {
     uint32_t keys[2];
     for (size_t i = 0, same; i < n; i += same) {
-        same = min_size(trib_rng_keys_at(rng_keys, index + i, keys), n - i);
+        same = trib_min(trib_rng_keys_at(rng_keys, index + i, keys), n - i);
         bucketing(c)->encode(c->kernels, codes + i, x + i, same, keys, p);
     }
 }
@@ -62,7 +58,7 @@ static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
         return;
     }
     for (size_t i = 0; i < n; i += PIECE) {
-        const size_t count = min_size(PIECE, n - i);
+        const size_t count = trib_min(PIECE, n - i);
         quantise(c, x + i, count, rng_keys, index + i, p, codes);
         c->kernels->bits_pack(dst + i / 8 * (size_t)bits, codes, count, bits);
     }
@@ -81,7 +77,7 @@ void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v
     assert(v->first % b.bucket == 0);
     for (size_t i = 0; i < v->count; i += b.bucket, head += b.head) {
         const float *x = v->x + i;
-        const size_t count = min_size(b.bucket, v->count - i);
+        const size_t count = trib_min(b.bucket, v->count - i);
         const uint32_t magnitude = c->kernels->max_magnitude(x, count);
         uint8_t *to = codes + i / 8 * (size_t)b.bits;
         if (q->measure(c, x, count, magnitude, &p, head))
@@ -151,7 +147,7 @@ void trib_buckets_quantise(const struct trib_codec *c, const struct trib_encode 
     union trib_bucket_params p = q->params(c);
     struct trib_rng_keys rng_keys = trib_rng_keys_new(&in->key);
     for (size_t i = 0; i < in->n; i += b.bucket, heads_out += b.head) {
-        const size_t count = min_size(b.bucket, in->n - i);
+        const size_t count = trib_min(b.bucket, in->n - i);
         const uint32_t magnitude = c->kernels->max_magnitude(in->x + i, count);
         if (q->measure(c, in->x + i, count, magnitude, &p, heads_out))
             quantise(c, in->x + i, count, &rng_keys, in->key.index + i, &p,
@@ -180,7 +176,7 @@ static bool next_piece(const struct trib_codec *c, const struct trib_buckets *b,
     p->at += p->count;
     const size_t at = code->first + p->at, in_bucket = b->bucket - at % b->bucket;
     const uint8_t *codes = code->src + trib_buckets_heads(b, code->n);
-    p->count = min_size(PIECE, min_size(in_bucket, code->count - p->at));
+    p->count = trib_min(PIECE, trib_min(in_bucket, code->count - p->at));
     if (!p->count)
         return false;
     assert(at % 8 == 0);

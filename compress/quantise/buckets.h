@@ -56,6 +56,31 @@ void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *cod
 void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code,
                       float weight, float *acc);
 
+#define TRIB_BUCKETS_SLOTS(rule) \
+    .bytes = trib_buckets_bytes, .encode = trib_buckets_encode, \
+    .decode = trib_buckets_decode, .decode_add = trib_buckets_add, .bucketing = &(rule)
+
+/* Defines encode, decode and add of a rule by the kernels name_encode, name_decode and
+ * name_add, which take the member `args` of the parameters. */
+#define TRIB_BUCKETS_KERNELS(name, args) \
+    static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x, \
+                       size_t n, const uint32_t keys[2], union trib_bucket_params *p) \
+    { \
+        memcpy(p->args.key, keys, sizeof p->args.key); \
+        k->name##_encode(codes, x, n, &p->args); \
+    } \
+    static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes, \
+                       size_t n, const union trib_bucket_params *p) \
+    { \
+        k->name##_decode(x, codes, n, &p->args); \
+    } \
+    static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes, \
+                    size_t n, float weight, union trib_bucket_params *p) \
+    { \
+        p->args.weight = weight; \
+        k->name##_add(acc, codes, n, &p->args); \
+    }
+
 /* For packs that lay the codes out otherwise: heads, and codes one a byte. */
 struct trib_buckets trib_buckets_layout(const struct trib_codec *c);
 size_t trib_buckets_heads(const struct trib_buckets *b, size_t n); /* bytes */

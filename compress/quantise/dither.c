@@ -81,29 +81,11 @@ static bool measure(const struct trib_codec *c, const float *x, size_t n,
     return true;
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
-                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
-{
-    memcpy(p->powers.key, keys, sizeof p->powers.key);
-    k->dither_encode(codes, x, n, &p->powers);
-}
+TRIB_BUCKETS_KERNELS(dither, powers)
 
 static void open_head(const uint8_t *head, union trib_bucket_params *p)
 {
     memcpy(&p->powers.norm, head, sizeof p->powers.norm);
-}
-
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
-                   size_t n, const union trib_bucket_params *p)
-{
-    k->dither_decode(x, codes, n, &p->powers);
-}
-
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
-                size_t n, float weight, union trib_bucket_params *p)
-{
-    p->powers.weight = weight;
-    k->dither_add(acc, codes, n, &p->powers);
 }
 
 static double error(const struct trib_codec *c)
@@ -134,11 +116,7 @@ const struct trib_quantise trib_quantise_dither_table = {
     .params = TRIB_PARAM_BIT(BASE) | TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) |
               TRIB_PARAM_BIT(NORM) |
               TRIB_PARAM_BIT(PACK),
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(powers),
     .delta = delta,
     .error = error,
-    .bucketing = &powers,
 };

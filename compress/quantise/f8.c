@@ -79,25 +79,7 @@ static bool measure(const struct trib_codec *c, const float *x, size_t n,
     return magnitude && finite;
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
-                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
-{
-    memcpy(p->f8.key, keys, sizeof p->f8.key);
-    k->f8_encode(codes, x, n, &p->f8);
-}
-
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
-                   size_t n, const union trib_bucket_params *p)
-{
-    k->f8_decode(x, codes, n, &p->f8);
-}
-
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
-                size_t n, float weight, union trib_bucket_params *p)
-{
-    p->f8.weight = weight;
-    k->f8_add(acc, codes, n, &p->f8);
-}
+TRIB_BUCKETS_KERNELS(f8, f8)
 
 static double delta(const struct trib_codec *c)
 {
@@ -125,10 +107,6 @@ const struct trib_quantise trib_quantise_f8 = {
     .params = TRIB_PARAM_BIT(FORMAT) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) |
               TRIB_PARAM_BIT(PACK),
     .nearest = true,
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(f8),
     .delta = delta,
-    .bucketing = &f8,
 };

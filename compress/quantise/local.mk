@@ -9,6 +9,8 @@ libcompress_la_SOURCES += \
 	compress/quantise/half.c \
 	compress/quantise/natural.c \
 	compress/quantise/packed_ints.c compress/quantise/packed_ints.h \
+	compress/quantise/packed_ints_merge.c \
+	compress/quantise/packed_ints_parts.h \
 	compress/quantise/qsgd.c \
 	compress/quantise/rng_keys.h \
 	compress/quantise/shared_scale.c \

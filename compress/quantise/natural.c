@@ -47,25 +47,7 @@ static struct trib_natural_args natural_args_of(int bits)
                                  .random_mask = UINT32_MAX};
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
-                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
-{
-    memcpy(p->octaves.key, keys, sizeof p->octaves.key);
-    k->natural_encode(codes, x, n, &p->octaves);
-}
-
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
-                   size_t n, const union trib_bucket_params *p)
-{
-    k->natural_decode(x, codes, n, &p->octaves);
-}
-
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
-                size_t n, float weight, union trib_bucket_params *p)
-{
-    p->octaves.weight = weight;
-    k->natural_add(acc, codes, n, &p->octaves);
-}
+TRIB_BUCKETS_KERNELS(natural, octaves)
 
 /* ---- natural -------------------------------------------------------------------- */
 
@@ -128,13 +110,9 @@ static const struct trib_bucketing natural = {
 const struct trib_quantise trib_quantise_natural = {
     .name = "natural",
     .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | TRIB_PARAM_BIT(PACK),
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(natural),
     .delta = natural_delta,
     .rounding = natural_rounding,
-    .bucketing = &natural,
 };
 
 /* ---- dither --------------------------------------------------------------------- */
@@ -211,11 +189,7 @@ const struct trib_quantise trib_quantise_dither = {
     .params = TRIB_PARAM_BIT(BASE) | TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) |
               TRIB_PARAM_BIT(NORM) | TRIB_PARAM_BIT(PACK),
     .resolve = dither_resolve,
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(dither),
     .delta = dither_delta,
     .error = dither_error,
-    .bucketing = &dither,
 };

@@ -46,29 +46,11 @@ static union trib_bucket_params params_of(int bits)
     return (union trib_bucket_params){.levels = {.highest = sign - 1, .sign = sign}};
 }
 
-static void encode(const struct trib_kernels *k, uint8_t *codes, const float *x,
-                   size_t n, const uint32_t keys[2], union trib_bucket_params *p)
-{
-    memcpy(p->levels.key, keys, sizeof p->levels.key);
-    k->qsgd_encode(codes, x, n, &p->levels);
-}
+TRIB_BUCKETS_KERNELS(qsgd, levels)
 
 static void open_head(const uint8_t *head, union trib_bucket_params *p)
 {
     memcpy(&p->levels.norm, head, sizeof p->levels.norm);
-}
-
-static void decode(const struct trib_kernels *k, float *x, const uint8_t *codes,
-                   size_t n, const union trib_bucket_params *p)
-{
-    k->qsgd_decode(x, codes, n, &p->levels);
-}
-
-static void add(const struct trib_kernels *k, float *acc, const uint8_t *codes,
-                size_t n, float weight, union trib_bucket_params *p)
-{
-    p->levels.weight = weight;
-    k->qsgd_add(acc, codes, n, &p->levels);
 }
 
 /* ---- qsgd ----------------------------------------------------------------------- */
@@ -123,13 +105,9 @@ const struct trib_quantise trib_quantise_qsgd = {
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
               TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(PACK),
     .counts = true,
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(qsgd),
     .delta = qsgd_delta,
     .error = qsgd_error,
-    .bucketing = &qsgd,
     .shared = &trib_quantise_qsgd_shared,
 };
 
@@ -188,13 +166,9 @@ const struct trib_quantise trib_quantise_ternary = {
     .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED) |
               TRIB_PARAM_BIT(PACK),
     .counts = true,
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(ternary),
     .delta = ternary_delta,
     .error = ternary_error,
-    .bucketing = &ternary,
     .grows = true,
     .shared = &trib_quantise_ternary_shared,
 };

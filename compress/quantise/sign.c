@@ -126,12 +126,8 @@ static const struct trib_bucketing means = {
 const struct trib_quantise trib_quantise_means = {
     .name = "means",
     .params = TRIB_PARAM_BIT(BUCKET),
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(means),
     .delta = delta,
-    .bucketing = &means,
 };
 
 /* ---- efsign --------------------------------------------------------------------- */
@@ -177,12 +173,8 @@ static const struct trib_bucketing sign = {
 const struct trib_quantise trib_quantise_sign = {
     .name = "sign",
     .params = TRIB_PARAM_BIT(BUCKET),
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(sign),
     .delta = delta,
-    .bucketing = &sign,
 };
 
 /* ---- magnitude ------------------------------------------------------------------ */
@@ -228,11 +220,7 @@ static const struct trib_bucketing magnitude = {
 
 const struct trib_quantise trib_quantise_magnitude = {
     .name = "magnitude",
-    .bytes = trib_buckets_bytes,
-    .encode = trib_buckets_encode,
-    .decode = trib_buckets_decode,
-    .decode_add = trib_buckets_add,
+    TRIB_BUCKETS_SLOTS(magnitude),
     .delta = magnitude_delta,
     .error = magnitude_error,
-    .bucketing = &magnitude,
 };

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "compress/pack/index_gaps.h"
 #include "compress/quantise/packed_ints.h"
 #include "compress/sparsify/selection.h"
@@ -44,18 +45,13 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == HEADER_BYTES, "header has no holes");
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* If the dense form is allowed, no word is larger than that. */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
 {
     if (n == 0)
         return 0;
     const size_t positions = c->stages.select->fixed ? KEYS_BYTES : 0;
-    return HEADER_BYTES + larger(c->stages.quantise->bytes(c, n), n * sizeof(float)) +
+    return HEADER_BYTES + trib_max(c->stages.quantise->bytes(c, n), n * sizeof(float)) +
            positions;
 }
 

@@ -3,16 +3,12 @@
 
 #include <math.h>
 
+#include "base/minmax.h"
 #include "compress/transform/hadamard.h"
 #include "compress/quantise/packed_ints.h"
 
 const struct trib_transform trib_transform_hadamard = {
     .name = "hadamard", .params = TRIB_PARAM_BIT(ROTATION), .rotates = true};
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t block_of(const struct trib_codec *c)
 {
@@ -53,14 +49,14 @@ static struct window window_first(const struct trib_codec *c, size_t n)
 {
     const size_t unit = trib_rotated_unit(c),
                  length = TRIB_ROTATED_WINDOW / unit * unit;
-    return (struct window){.length = length, .count = min_size(length, n)};
+    return (struct window){.length = length, .count = trib_min(length, n)};
 }
 
 static void window_next(const struct trib_codec *c, struct window *w, size_t n)
 {
     w->heads += rule_of(c) ? trib_packed_ints_agreed_floats(c, w->count) : 0;
     w->at += w->count;
-    w->count = min_size(w->length, n - w->at);
+    w->count = trib_min(w->length, n - w->at);
 }
 
 static struct trib_rht rotation(const struct trib_codec *c)
@@ -73,7 +69,7 @@ static void rotate(const struct trib_codec *c, const struct trib_rht *r, float *
 {
     const size_t block = block_of(c);
     for (size_t i = 0; i < n; i += block)
-        trib_rht_forward(c->kernels, r, z + i, x + i, min_size(block, n - i));
+        trib_rht_forward(c->kernels, r, z + i, x + i, trib_min(block, n - i));
 }
 
 static void rotate_back(const struct trib_codec *c, const struct trib_rht *r, float *x,
@@ -81,7 +77,7 @@ static void rotate_back(const struct trib_codec *c, const struct trib_rht *r, fl
 {
     const size_t block = block_of(c);
     for (size_t i = 0; i < n; i += block)
-        trib_rht_inverse(c->kernels, r, x + i, x + i, min_size(block, n - i));
+        trib_rht_inverse(c->kernels, r, x + i, x + i, trib_min(block, n - i));
 }
 
 /* ---- encode --------------------------------------------------------------------- */
