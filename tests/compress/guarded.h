@@ -154,4 +154,29 @@ static inline size_t differs(trib_dtype_t dtype, const unsigned char *a,
     return n;
 }
 
+/* n floats are the same, but for payloads of NaN. */
+#define assert_same_floats(a, b, n) \
+    assert_int_equal(differs(TRIB_F32, (const unsigned char *)(a), \
+                             (const unsigned char *)(b), n), \
+                     n)
+
+/* The encode, the decode and the add of a codec of one byte a code: isa against the
+ * reference, on the values of x, and on codes of any bits. */
+#define check_codes(isa, name, x, n, args) \
+    do { \
+        const struct trib_kernels *judge = trib_kernels_get("c"); \
+        float *of_ref = (float *)place(1, 4 * (n), 0); \
+        float *of_isa = (float *)place(2, 4 * (n), 0); \
+        unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70)); \
+        judge->name##_encode(p, x, n, args), (isa)->name##_encode(q, x, n, args); \
+        assert_memory_equal(p, q, n); \
+        fill(TRIB_I8, p, n); \
+        memcpy(q, p, n); \
+        judge->name##_decode(of_ref, p, n, args), \
+            (isa)->name##_decode(of_isa, q, n, args); \
+        assert_same_floats(of_ref, of_isa, n); \
+        judge->name##_add(of_ref, p, n, args), (isa)->name##_add(of_isa, q, n, args); \
+        assert_same_floats(of_ref, of_isa, n); \
+    } while (0)
+
 #endif

@@ -121,8 +121,7 @@ static void check_conversions(const struct trib_kernels *isa)
             memcpy(b, a, bytes);
             ref->to_f32[t](fa, a, n);
             isa->to_f32[t](fb, b, n);
-            assert_int_equal(
-                differs(TRIB_F32, (unsigned char *)fa, (unsigned char *)fb, n), n);
+            assert_same_floats(fa, fb, n);
         }
     }
 }
@@ -139,8 +138,7 @@ static void check_halves(const struct trib_kernels *isa)
             h[i] = (uint16_t)i;
         ref->to_f32[halves[t]](x, h, 65536);
         isa->to_f32[halves[t]](y, h, 65536);
-        assert_int_equal(
-            differs(TRIB_F32, (unsigned char *)x, (unsigned char *)y, 65536), 65536);
+        assert_same_floats(x, y, 65536);
         isa->from_f32[halves[t]](back, x, 65536);
         assert_int_equal(
             differs(halves[t], (unsigned char *)h, (unsigned char *)back, 65536),
@@ -163,8 +161,7 @@ static void check_axpy(const struct trib_kernels *isa)
         ref->axpy_f32(a, src, weight, n), isa->axpy_f32(b, src, weight, n);
         ref->axpy_f16(a, src, weight, n), isa->axpy_f16(b, src, weight, n);
         ref->axpy_bf16(a, src, weight, n), isa->axpy_bf16(b, src, weight, n);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        assert_same_floats(a, b, n);
     }
 }
 
@@ -203,23 +200,12 @@ static void check_qsgd(const struct trib_kernels *isa)
     for (size_t n = 0; n < 300; n++) {
         struct trib_qsgd_args l = {0};
         float *x = (float *)place(0, 4 * n, 4 * random_below(9));
-        float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
-        unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
         fill(TRIB_F32, (unsigned char *)x, n);
         ref->drop_not_finite(x, n);
         for (size_t i = 0; i < n; i++) /* a bucket's norm is finite */
             x[i] *= 0x1p-4f;
         random_qsgd(&l, x, n);
-        ref->qsgd_encode(p, x, n, &l), isa->qsgd_encode(q, x, n, &l);
-        assert_memory_equal(p, q, n);
-        fill(TRIB_I8, p, n);
-        memcpy(q, p, n);
-        ref->qsgd_decode(a, p, n, &l), isa->qsgd_decode(b, q, n, &l);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
-        ref->qsgd_add(a, p, n, &l), isa->qsgd_add(b, q, n, &l);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        check_codes(isa, qsgd, x, n, &l);
     }
 }
 
@@ -252,23 +238,12 @@ static void check_natural(const struct trib_kernels *isa)
     for (size_t n = 0; n < 300; n++) {
         struct trib_natural_args o = {0};
         float *x = (float *)place(0, 4 * n, 4 * random_below(9));
-        float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
-        unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
         fill(TRIB_F32, (unsigned char *)x, n);
         ref->drop_not_finite(x, n);
         for (size_t i = 0; i < n; i++) /* a bucket's norm is finite */
             x[i] *= 0x1p-4f;
         random_natural(&o, x, n);
-        ref->natural_encode(p, x, n, &o), isa->natural_encode(q, x, n, &o);
-        assert_memory_equal(p, q, n);
-        fill(TRIB_I8, p, n);
-        memcpy(q, p, n);
-        ref->natural_decode(a, p, n, &o), isa->natural_decode(b, q, n, &o);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
-        ref->natural_add(a, p, n, &o), isa->natural_add(b, q, n, &o);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        check_codes(isa, natural, x, n, &o);
     }
 }
 
@@ -339,11 +314,9 @@ static void check_shared_scale(const struct trib_kernels *isa)
         memcpy(q, p, 2 * n);
         ref->shared_scale_decode_u16(a, p, n, &g),
             isa->shared_scale_decode_u16(b, q, n, &g);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        assert_same_floats(a, b, n);
         ref->shared_scale_add_u16(a, p, n, &g), isa->shared_scale_add_u16(b, q, n, &g);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        assert_same_floats(a, b, n);
         check_shared_scale_keep(isa, x, n, &g, 2);
         g.offset = g.low < 0 ? 127 : 0;
         g.low = fmaxf(g.low, -127), g.high = 127;
@@ -351,11 +324,9 @@ static void check_shared_scale(const struct trib_kernels *isa)
         ref->shared_scale_encode(p1, x, n, &g), isa->shared_scale_encode(q1, x, n, &g);
         assert_memory_equal(p1, q1, n);
         ref->shared_scale_decode(a, p1, n, &g), isa->shared_scale_decode(b, q1, n, &g);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        assert_same_floats(a, b, n);
         ref->shared_scale_add(a, p1, n, &g), isa->shared_scale_add(b, q1, n, &g);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        assert_same_floats(a, b, n);
         ref->drop_not_finite(x, n);
         if (n) {
             ref->range(x, n, most), isa->range(x, n, least);
@@ -444,11 +415,9 @@ static void check_signs(const struct trib_kernels *isa)
         ref->signs_encode(p, x, n), isa->signs_encode(q, x, n);
         assert_memory_equal(p, q, n);
         ref->pair_decode(a, p, n, &pair), isa->pair_decode(b, q, n, &pair);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        assert_same_floats(a, b, n);
         ref->pair_add(a, p, n, &pair), isa->pair_add(b, q, n, &pair);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        assert_same_floats(a, b, n);
         ref->drop_not_finite(x, n);
         ref->sums_by_sign(x, n, &s), isa->sums_by_sign(x, n, &t);
         assert_memory_equal(&s.positive, &t.positive, sizeof s.positive);
@@ -473,8 +442,7 @@ static void check_scans(const struct trib_kernels *isa)
             assert_memory_equal(a, b, m * sizeof *a);
         }
         s = ref->sum_squares(x, n), t = isa->sum_squares(x, n);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)&s, (unsigned char *)&t, 1),
-                         1);
+        assert_same_floats(&s, &t, 1);
         memcpy(y, x, 4 * n);
         ref->drop_not_finite(x, n), isa->drop_not_finite(y, n);
         assert_memory_equal(x, y, 4 * n);
@@ -518,68 +486,33 @@ static void test_reference(void **state)
     assert_true(isnan(low));
 }
 
-static void test_isa(void (*check)(const struct trib_kernels *))
+static struct check {
+    const char *name;
+    void (*fn)(const struct trib_kernels *);
+} checks[] = {
+    {"reduce", check_reduce},
+    {"halves", check_halves},
+    {"conversions", check_conversions},
+    {"axpy", check_axpy},
+    {"copy", check_copy},
+    {"qsgd", check_qsgd},
+    {"natural", check_natural},
+    {"shared_scale", check_shared_scale},
+    {"packed_ints", check_packed_ints},
+    {"packed_ints_sum", check_packed_ints_sum},
+    {"bits", check_bits},
+    {"signs", check_signs},
+    {"scans", check_scans},
+};
+enum { CHECKS = sizeof checks / sizeof *checks };
+
+/* One check, with each instruction set of this CPU. */
+static void test_isas(void **state)
 {
+    const struct check *check = *state;
     for (int i = 0; i < ISAS; i++)
         if (trib_kernels_get(isa_names[i]))
-            check(trib_kernels_get(isa_names[i]));
-}
-
-static void test_reduce(void **state)
-{
-    (void)state;
-    test_isa(check_reduce);
-}
-static void test_conversions(void **state)
-{
-    (void)state;
-    test_isa(check_conversions);
-}
-static void test_halves(void **state)
-{
-    (void)state;
-    test_isa(check_halves);
-}
-static void test_axpy(void **state)
-{
-    (void)state;
-    test_isa(check_axpy);
-}
-static void test_copy(void **state)
-{
-    (void)state;
-    test_isa(check_copy);
-}
-static void test_levels(void **state)
-{
-    (void)state;
-    test_isa(check_qsgd);
-}
-
-static void test_integers(void **state)
-{
-    (void)state;
-    test_isa(check_shared_scale);
-    test_isa(check_packed_ints);
-    test_isa(check_packed_ints_sum);
-    test_isa(check_bits);
-}
-
-static void test_signs(void **state)
-{
-    (void)state;
-    test_isa(check_signs);
-}
-
-static void test_natural_kernels(void **state)
-{
-    (void)state;
-    test_isa(check_natural);
-}
-static void test_scans(void **state)
-{
-    (void)state;
-    test_isa(check_scans);
+            check->fn(trib_kernels_get(isa_names[i]));
 }
 
 static void test_choice(void **state)
@@ -593,15 +526,12 @@ static void test_choice(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choice),      cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_reduce),      cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_conversions), cmocka_unit_test(test_axpy),
-        cmocka_unit_test(test_copy),        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_natural_kernels),     cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_signs),
-        cmocka_unit_test(test_scans),
-    };
+    struct CMUnitTest tests[2 + CHECKS] = {cmocka_unit_test(test_choice),
+                                           cmocka_unit_test(test_reference)};
+    for (int i = 0; i < CHECKS; i++)
+        tests[2 + i] = (struct CMUnitTest){.name = checks[i].name,
+                                           .test_func = test_isas,
+                                           .initial_state = &checks[i]};
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         bench();
         return 0;

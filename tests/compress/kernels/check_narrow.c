@@ -212,8 +212,6 @@ static void check_f8(const struct trib_kernels *isa)
     for (size_t n = 0; n < 1200; n++) {
         struct trib_f8 f = f8_of(n & 1);
         float *x = (float *)place(0, 4 * n, 4 * random_below(9));
-        float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
-        unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
         f.random = n & 2;
         f.scale = ldexpf(1.0f, (int)random_below(40) - 20);
         f.norm = ldexpf(1.0f, (int)random_below(277) - 149);
@@ -221,16 +219,7 @@ static void check_f8(const struct trib_kernels *isa)
         f.key[0] = random_u32(), f.key[1] = random_u32();
         fill(TRIB_F32, (unsigned char *)x, n);
         ref->drop_not_finite(x, n);
-        ref->f8_encode(p, x, n, &f), isa->f8_encode(q, x, n, &f);
-        assert_memory_equal(p, q, n);
-        fill(TRIB_I8, p, n);
-        memcpy(q, p, n);
-        ref->f8_decode(a, p, n, &f), isa->f8_decode(b, q, n, &f);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
-        ref->f8_add(a, p, n, &f), isa->f8_add(b, q, n, &f);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        check_codes(isa, f8, x, n, &f);
     }
 }
 
@@ -255,29 +244,17 @@ static void random_dither(struct trib_dither_args *p, float *level, float *per_g
 
 static void check_dither(const struct trib_kernels *isa)
 {
-    const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 600; n++) {
         struct trib_dither_args f = {.scale = 0x1p-40f};
         float level[128] = {0}, per_gap[128] = {0};
         float *x = (float *)place(0, 4 * n, 4 * random_below(9));
-        float *a = (float *)place(1, 4 * n, 0), *b = (float *)place(2, 4 * n, 0);
-        unsigned char *p = place(3, n, 0), *q = place(4, n, random_below(70));
         random_dither(&f, level, per_gap);
         fill(TRIB_F32, (unsigned char *)x, n);
         for (size_t i = 0; i < n; i++) /* at most the norm */
             x[i] = fabsf(x[i]) <= 0x1p40f ? x[i] * (x[i] < 1 ? 0x1p40f : 1) : 0;
         for (size_t i = 0; i < n; i++)
             x[i] = fabsf(x[i]) <= 0x1p40f ? x[i] : random_below(2) ? 0x1p40f : -1;
-        ref->dither_encode(p, x, n, &f), isa->dither_encode(q, x, n, &f);
-        assert_memory_equal(p, q, n);
-        fill(TRIB_I8, p, n);
-        memcpy(q, p, n);
-        ref->dither_decode(a, p, n, &f), isa->dither_decode(b, q, n, &f);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
-        ref->dither_add(a, p, n, &f), isa->dither_add(b, q, n, &f);
-        assert_int_equal(differs(TRIB_F32, (unsigned char *)a, (unsigned char *)b, n),
-                         n);
+        check_codes(isa, dither, x, n, &f);
     }
 }
 
