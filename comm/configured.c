@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/quorum_rule.h"
+#include "compress/feedback_ops.h"
 
 bool trib_configured_kind(trib_coll_t coll, trib_dtype_t dtype, trib_op_t op)
 {
@@ -50,7 +51,7 @@ static trib_status_t check_codec(struct trib_comm *comm, const struct trib_codec
     if (rule->warmup)
         return refuse(comm, "TRIB_FEEDBACK", rule->text, "how far its warm-up is",
                       "no warmup");
-    if (rule->kind == TRIB_FEEDBACK_NONE)
+    if (!rule->ops->corrects)
         return TRIB_OK;
     if (strcmp(comm->cfg.feedback, "codec") == 0)
         return refuse(comm, "TRIB_CODEC", text, "what it holds back",

@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "comm/configured.h"
 #include "comm/plan_parts.h"
+#include "compress/feedback_ops.h"
 
 /* True if each contribution is encoded once, and sums are forwarded without another
  * loss. */
@@ -37,21 +38,23 @@ static trib_status_t check(struct trib_plan *plan)
                               "before its first chunk is sent, and this plan is fed "
                               "piecewise: use feed TRIB_FEED_WHOLE, or leave clip out",
                               rule->text);
-    if (rule->kind != TRIB_FEEDBACK_EF21)
+    if (!rule->ops->sums_state)
         return TRIB_OK;
+    const char *other = trib_feedback_residual()->name;
     if (r->op.coll != TRIB_ALLREDUCE)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
             "feedback %s is for allreduce, where every rank keeps the "
-            "sum, not for %s: use ef14",
-            rule->text, trib_coll_name(r->op.coll));
+            "sum, not for %s: use %s",
+            rule->text, trib_coll_name(r->op.coll), other);
     if (!sums_whole(plan))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
             "feedback %s: with algorithm %s codec %s also loses part of sums, "
-            "and ef21 would drift: use algorithm flat, a "
-            "codec that selects, or ef14",
-            rule->text, plan->run.name, trib_codec_info(plan->codec)->text);
+            "and %s would drift: use algorithm flat, a "
+            "codec that selects, or %s",
+            rule->text, plan->run.name, trib_codec_info(plan->codec)->text,
+            rule->ops->name, other);
     return TRIB_OK;
 }
 
@@ -74,11 +77,11 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
 
     trib_status_t st = trib_feedback_parse(text, &err, rule);
     if (st == TRIB_OK && !trib_coll_sums(r->op.coll)) {
-        if (rule->kind > TRIB_FEEDBACK_NONE || !trib_feedback_plain(rule))
+        if (rule->ops->corrects || !trib_feedback_plain(rule))
             return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
                                   "feedback %s is for sums, not for %s: leave it out",
                                   rule->text, trib_coll_name(r->op.coll));
-        rule->kind = TRIB_FEEDBACK_NONE;
+        rule->ops = trib_feedback_for(NULL, NULL);
     }
     if (st == TRIB_OK)
         st = trib_feedback_fit(rule, codec, &err);

@@ -87,9 +87,8 @@ static void sections_of(struct trib_plan *plan, struct sections *s)
     add(s, "step", &run->step, sizeof(run->step));
     add(s, "noise", &plan->identity.kept, sizeof(plan->identity.kept));
     add(s, "residual", run->residual, vector);
-    add(s, "momentum", run->feedback.momentum, vector);
-    add(s, "own", run->feedback.own, vector);
-    add(s, "sum", run->feedback.sum, vector);
+    for (int i = 0; i < TRIB_FEEDBACK_STATES && run->feedback.ops; i++)
+        add(s, run->feedback.ops->states[i].name, run->feedback.state[i], vector);
     add(s, "sent", run->feedback.sent, run->desc.total / 8 + 1);
     if (run->desc.model)
         s->at[s->n++] = (struct section){.name = "model",

@@ -7,6 +7,7 @@
 
 #include "comm/communicator.h"
 #include "comm/configured.h"
+#include "compress/feedback_ops.h"
 #include "pipeline/payload/partial.h"
 
 static trib_status_t refuse(struct trib_plan *plan, const char *text, const char *why)
@@ -104,12 +105,12 @@ trib_status_t trib_plan_quorum_feedback(struct trib_plan *plan)
         return TRIB_OK;
     assert(!plan->plain || plan->codec);
     if (plan->plain)
-        rule->kind = TRIB_FEEDBACK_EF14;
-    if (!plan->codec || rule->kind == TRIB_FEEDBACK_EF14)
+        rule->ops = trib_feedback_residual();
+    if (!plan->codec || rule->ops->residual)
         return TRIB_OK;
     return trib_comm_fail(
         plan->comm, TRIB_ERR_UNSUPPORTED,
         "a quorum needs a residual for what comes late, and feedback %s of "
-        "codec %s has none: use feedback ef14, codec none, or no quorum",
-        rule->text, trib_codec_info(plan->codec)->text);
+        "codec %s has none: use feedback %s, codec none, or no quorum",
+        rule->text, trib_codec_info(plan->codec)->text, trib_feedback_residual()->name);
 }

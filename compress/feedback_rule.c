@@ -8,151 +8,175 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "compress/codec.h"
-#include "base/number.h"
+#include "compress/feedback_ops.h"
 
-static const char *const kind_names[] = {"codec", "none", "ef14", "ef21", NULL};
+#define RULE(id, ...) extern const struct trib_feedback_ops trib_feedback_##id;
+#include "compress/feedback_rules.def"
+#undef RULE
 
-enum key { MOMENTUM, NESTEROV, MASKING, CLIP, WARMUP, STAGES, KEYS };
+#define RULE(id, ...) &trib_feedback_##id,
+const struct trib_feedback_ops *const trib_feedback_rules[] = {
+#include "compress/feedback_rules.def"
+    NULL};
+#undef RULE
 
-#define BIT(key) (1u << (key))
-#define OF_ALL (BIT(CLIP) | BIT(WARMUP) | BIT(STAGES))
+enum { RULES = sizeof(trib_feedback_rules) / sizeof(*trib_feedback_rules) - 1 };
 
-/* The keys of each kind. */
-static const unsigned keys_of[] = {
-    [TRIB_FEEDBACK_CODEC] = 0,
-    [TRIB_FEEDBACK_NONE] = OF_ALL,
-    [TRIB_FEEDBACK_EF14] = OF_ALL | BIT(MOMENTUM) | BIT(NESTEROV) | BIT(MASKING),
-    [TRIB_FEEDBACK_EF21] = OF_ALL | BIT(MOMENTUM),
-};
+/* The parameters of all rules. A text gives them behind the rule's own. */
+enum { CLIP, WARMUP, STAGES, COMMON, KEYS = TRIB_FEEDBACK_PARAMS + COMMON };
 
-static const struct {
-    const char *name;
-    double lowest, highest;
-    bool whole;
-    const char *must; /* be */
-} keys[KEYS] = {
-    [MOMENTUM] = {"momentum", 1e-6, 1, false, "a number above 0, below 1"},
-    [NESTEROV] = {"nesterov", 0, 1, true, "0 or 1"},
-    [MASKING] = {"masking", 0, 1, true, "0 or 1"},
-    [CLIP] = {"clip", (double)FLT_MIN, (double)FLT_MAX, false,
-              "a number above 0 that float32 has"},
-    [WARMUP] = {"warmup", 1, UINT32_MAX, true, "a whole number of steps from 1"},
-    [STAGES] = {"stages", 1, UINT32_MAX, true, "a whole number from 1"},
+static const struct trib_feedback_param common[COMMON] = {
+    [CLIP] = {"clip", (double)FLT_MIN, (double)FLT_MAX,
+              .must = "a number above 0 that float32 has"},
+    [WARMUP] = {"warmup", 1, UINT32_MAX, .whole = true,
+                .must = "a whole number of steps from 1"},
+    [STAGES] = {"stages", 1, UINT32_MAX, .whole = true,
+                .must = "a whole number from 1", .about = "warmup"},
 };
 
 struct parsing {
     const char *text;
     struct trib_error *err;
-    enum trib_feedback_kind kind;
-    unsigned given;
+    const struct trib_feedback_ops *ops;
+    const struct trib_feedback_param *keys[KEYS]; /* NULL: the rule has no such one */
+    uint32_t given;
     double value[KEYS];
 };
+
+static void keys_of(struct parsing *p)
+{
+    for (int k = 0; k < TRIB_FEEDBACK_PARAMS && p->ops->params[k].name; k++)
+        p->keys[k] = &p->ops->params[k];
+    for (int k = 0; k < COMMON && !p->ops->takes_none; k++)
+        p->keys[TRIB_FEEDBACK_PARAMS + k] = &common[k];
+}
+
+/* Appends the names of all rules, or of those that have parameters. */
+static void names_append(char *all, size_t bytes, bool with_params)
+{
+    const char *comma = "";
+
+    for (int i = 0; i < RULES; i++) {
+        if (with_params && trib_feedback_rules[i]->takes_none)
+            continue;
+        trib_text_append(all, bytes, "%s%s", comma, trib_feedback_rules[i]->name);
+        comma = ", ";
+    }
+}
 
 static trib_status_t fail_key(struct parsing *p, const char *key)
 {
     const char *names[KEYS];
-    char all[80] = "";
+    char all[160] = "";
     size_t n = 0;
 
     for (int k = 0; k < KEYS; k++)
-        if (keys_of[p->kind] & BIT(k))
-            names[n++] = keys[k].name;
-    if (n == 0)
+        if (p->keys[k])
+            names[n++] = p->keys[k]->name;
+    if (n == 0) {
+        names_append(all, sizeof(all), true);
         return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%s\": codec has no parameters; write ef14 or none "
-                         "where it is to have some",
-                         p->text);
+                         "feedback \"%s\": %s has no parameters, only %s have",
+                         p->text, p->ops->name, all);
+    }
     const char *nearest = trib_text_nearest(key, names, n);
     if (nearest)
         return trib_fail(p->err, TRIB_ERR_INVALID,
                          "feedback \"%s\": %s has no parameter \"%s\"; did you mean "
                          "\"%s\"?",
-                         p->text, kind_names[p->kind], key, nearest);
+                         p->text, p->ops->name, key, nearest);
     for (size_t i = 0; i < n; i++)
         trib_text_append(all, sizeof(all), "%s%s", i ? ", " : "", names[i]);
     return trib_fail(p->err, TRIB_ERR_INVALID,
                      "feedback \"%s\": %s has no parameter \"%s\", only %s", p->text,
-                     kind_names[p->kind], key, all);
+                     p->ops->name, key, all);
 }
 
-static bool value_fits(const struct parsing *p, int k, double v)
+static bool value_fits(const struct trib_feedback_param *key, double v)
 {
-    if (!(v >= keys[k].lowest && v <= keys[k].highest) ||
-        (keys[k].whole && v != floor(v)))
-        return false;
-    /* ef21:momentum=1 is plain EF21, which has a shorter name; M = 1 never forgets. */
-    return k != MOMENTUM || v < 1 || p->kind == TRIB_FEEDBACK_EF21;
+    return v >= key->lowest && v <= key->highest && (!key->whole || v == floor(v));
+}
+
+static int find_key(const struct parsing *p, const char *name)
+{
+    int k = 0;
+
+    while (k < KEYS && !(p->keys[k] && strcmp(p->keys[k]->name, name) == 0))
+        k++;
+    return k;
 }
 
 static trib_status_t parse_key(struct parsing *p, char *key)
 {
     char *value = strchr(key, '=');
-    int k = 0;
 
     if (value)
         *value++ = '\0';
-    while (k < KEYS && !((keys_of[p->kind] & BIT(k)) && strcmp(keys[k].name, key) == 0))
-        k++;
+    const int k = find_key(p, key);
     if (k == KEYS)
         return fail_key(p, key);
     if (!value)
         return trib_fail(p->err, TRIB_ERR_INVALID, "feedback \"%s\": %s has no value",
                          p->text, key);
-    if (p->given & BIT(k))
+    if (p->given & 1u << k)
         return trib_fail(p->err, TRIB_ERR_INVALID, "feedback \"%s\": %s is given twice",
                          p->text, key);
-    p->given |= BIT(k);
-    if (trib_number_read(value, &p->value[k]) && value_fits(p, k, p->value[k]))
+    p->given |= 1u << k;
+    if (trib_number_read(value, &p->value[k]) && value_fits(p->keys[k], p->value[k]))
         return TRIB_OK;
-    return trib_fail(
-        p->err, TRIB_ERR_INVALID, "feedback \"%s\": %s is \"%s\", it must be %s",
-        p->text, key, value,
-        k == MOMENTUM && p->kind == TRIB_FEEDBACK_EF21 ? "a number above 0, at most 1"
-                                                       : keys[k].must);
+    return trib_fail(p->err, TRIB_ERR_INVALID,
+                     "feedback \"%s\": %s is \"%s\", it must be %s", p->text, key,
+                     value, p->keys[k]->must);
 }
 
-static trib_status_t parse_kind(struct parsing *p, const char *name)
+static trib_status_t parse_name(struct parsing *p, const char *name)
 {
-    for (int i = 0; kind_names[i]; i++) {
-        if (strcmp(kind_names[i], name) == 0) {
-            p->kind = (enum trib_feedback_kind)i;
+    const char *names[RULES];
+    char all[160] = "";
+
+    for (int i = 0; i < RULES; i++) {
+        names[i] = trib_feedback_rules[i]->name;
+        if (strcmp(names[i], name) == 0) {
+            p->ops = trib_feedback_rules[i];
+            keys_of(p);
             return TRIB_OK;
         }
     }
-    const char *nearest = trib_text_nearest(name, kind_names, SIZE_MAX);
+    const char *nearest = trib_text_nearest(name, names, RULES);
+    if (nearest)
+        return trib_fail(p->err, TRIB_ERR_INVALID,
+                         "feedback \"%s\": there is no \"%s\"; did you mean \"%s\"?",
+                         p->text, name, nearest);
+    names_append(all, sizeof(all), false);
     return trib_fail(p->err, TRIB_ERR_INVALID,
-                     nearest
-                         ? "feedback \"%s\": there is no \"%s\"; did you mean \"%s\"?"
-                         : "feedback \"%s\": there is no \"%s\", only codec, none, "
-                           "ef14, ef21",
-                     p->text, name, nearest);
+                     "feedback \"%s\": there is no \"%s\", only %s", p->text, name,
+                     all);
 }
 
 /* Checks keys that need another one. */
 static trib_status_t check_together(const struct parsing *p)
 {
-    const bool momentum = p->given & BIT(MOMENTUM), warmup = p->given & BIT(WARMUP);
-    int lone = -1;
+    const double stages = p->value[TRIB_FEEDBACK_PARAMS + STAGES],
+                 steps = p->value[TRIB_FEEDBACK_PARAMS + WARMUP];
+    const struct trib_feedback_param *lone = NULL;
 
-    if (!momentum && (p->given & BIT(NESTEROV)))
-        lone = NESTEROV;
-    if (!momentum && (p->given & BIT(MASKING)))
-        lone = MASKING;
-    if (!warmup && (p->given & BIT(STAGES)))
-        lone = STAGES;
-    if (lone >= 0)
+    for (int k = 0; k < KEYS; k++)
+        if (p->given & 1u << k && p->keys[k]->about &&
+            !(p->given & 1u << find_key(p, p->keys[k]->about)))
+            lone = p->keys[k];
+    if (lone)
         return trib_fail(p->err, TRIB_ERR_INVALID,
                          "feedback \"%s\": %s is about the %s, and none is given",
-                         p->text, keys[lone].name,
-                         lone == STAGES ? "warmup" : "momentum");
-    if (p->value[STAGES] > p->value[WARMUP])
+                         p->text, lone->name, lone->about);
+    if (stages > steps)
         return trib_fail(
             p->err, TRIB_ERR_INVALID,
             "feedback \"%s\": %.0f stages do not fit into a warmup of %.0f "
             "steps",
-            p->text, p->value[STAGES], p->value[WARMUP]);
+            p->text, stages, steps);
     return TRIB_OK;
 }
 
@@ -169,7 +193,7 @@ static trib_status_t parse(struct parsing *p)
     char *at = strchr(copy, ':');
     if (at)
         *at++ = '\0';
-    trib_status_t st = parse_kind(p, copy);
+    trib_status_t st = parse_name(p, copy);
     while (st == TRIB_OK && at) {
         char *comma = strchr(at, ',');
         if (comma)
@@ -178,6 +202,20 @@ static trib_status_t parse(struct parsing *p)
         at = comma;
     }
     return st == TRIB_OK ? check_together(p) : st;
+}
+
+static void take_values(struct trib_feedback_rule *rule, const struct parsing *p)
+{
+    const double *last = &p->value[TRIB_FEEDBACK_PARAMS];
+
+    for (int k = 0; k < TRIB_FEEDBACK_PARAMS; k++) {
+        const struct trib_feedback_param *key = p->keys[k];
+        rule->param[k] = key && p->value[k] != key->off ? p->value[k] : 0;
+    }
+    rule->clip = last[CLIP];
+    rule->warmup = (uint32_t)last[WARMUP];
+    rule->stages = (uint32_t)(last[STAGES] > 0 ? last[STAGES] : last[WARMUP]);
+    rule->given = p->given;
 }
 
 trib_status_t trib_feedback_parse(const char *text, struct trib_error *err,
@@ -189,22 +227,11 @@ trib_status_t trib_feedback_parse(const char *text, struct trib_error *err,
     const locale_t before = trib_number_enter(&plain);
     const trib_status_t st = parse(&p);
     trib_number_leave(plain, before);
-    *rule_out = (struct trib_feedback_rule){.kind = TRIB_FEEDBACK_NONE};
+    *rule_out = (struct trib_feedback_rule){.ops = trib_feedback_for(NULL, NULL)};
     if (st != TRIB_OK)
         return st;
-    const double eta = p.kind == TRIB_FEEDBACK_EF21 && p.value[MOMENTUM] == 1
-                           ? 0
-                           : p.value[MOMENTUM];
-    *rule_out = (struct trib_feedback_rule){
-        .kind = p.kind,
-        .momentum = eta,
-        .nesterov = p.value[NESTEROV] > 0,
-        .masking = p.value[MASKING] > 0,
-        .masking_given = p.given & BIT(MASKING),
-        .clip = p.value[CLIP],
-        .warmup = (uint32_t)p.value[WARMUP],
-        .stages = (uint32_t)(p.given & BIT(STAGES) ? p.value[STAGES] : p.value[WARMUP]),
-    };
+    rule_out->ops = p.ops;
+    take_values(rule_out, &p);
     snprintf(rule_out->text, sizeof(rule_out->text), "%s", text);
     return TRIB_OK;
 }
@@ -221,16 +248,27 @@ static void print_number(struct trib_feedback_rule *rule, bool shown, const char
                      strchr(rule->text, ':') ? ',' : ':', name, number);
 }
 
+static bool param_shown(const struct trib_feedback_rule *rule, int k)
+{
+    const struct trib_feedback_param *params = rule->ops->params;
+
+    if (!params[k].about)
+        return rule->param[k] > 0;
+    int other = 0;
+    while (strcmp(params[other].name, params[k].about) != 0)
+        other++;
+    return rule->param[other] > 0;
+}
+
 static void print(struct trib_feedback_rule *rule)
 {
-    const bool corrects = rule->momentum > 0 && rule->kind == TRIB_FEEDBACK_EF14;
+    const struct trib_feedback_param *params = rule->ops->params;
     locale_t plain;
 
     const locale_t before = trib_number_enter(&plain);
-    snprintf(rule->text, sizeof(rule->text), "%s", kind_names[rule->kind]);
-    print_number(rule, rule->momentum > 0, "momentum", rule->momentum);
-    print_number(rule, corrects, "nesterov", rule->nesterov);
-    print_number(rule, corrects, "masking", rule->masking);
+    snprintf(rule->text, sizeof(rule->text), "%s", rule->ops->name);
+    for (int k = 0; params[k].name; k++)
+        print_number(rule, param_shown(rule, k), params[k].name, rule->param[k]);
     print_number(rule, rule->clip > 0, "clip", rule->clip);
     print_number(rule, rule->warmup > 0, "warmup", rule->warmup);
     print_number(rule, rule->warmup > 0, "stages", rule->stages);
@@ -246,12 +284,21 @@ static trib_status_t fail_fit(const struct trib_feedback_rule *rule,
                      rule->text, codec ? trib_codec_info(codec)->text : "none", why);
 }
 
+const struct trib_feedback_ops *trib_feedback_for(const struct trib_feedback_rule *rule,
+                                                  const struct trib_codec *codec)
+{
+    const struct trib_feedback_ops *ops = rule ? rule->ops : NULL;
+
+    for (int i = 0; !ops; i++)
+        if (trib_feedback_rules[i]->chosen_for)
+            ops = trib_feedback_rules[i];
+    return ops->chosen_for ? ops->chosen_for(codec) : ops;
+}
+
 static trib_status_t fit_to_none(struct trib_feedback_rule *rule,
                                  struct trib_error *err)
 {
-    if (rule->kind == TRIB_FEEDBACK_CODEC)
-        rule->kind = TRIB_FEEDBACK_NONE;
-    if (rule->kind != TRIB_FEEDBACK_NONE || !trib_feedback_plain(rule))
+    if (rule->ops->corrects || !trib_feedback_plain(rule))
         return fail_fit(
             rule, NULL, err,
             "feedback goes with a codec that loses something; choose one, or "
@@ -265,41 +312,49 @@ trib_status_t trib_feedback_fit(struct trib_feedback_rule *rule,
 {
     const uint32_t flags = codec ? trib_codec_info(codec)->flags : TRIB_CODEC_IDENTITY;
 
+    rule->ops = trib_feedback_for(rule, flags & TRIB_CODEC_IDENTITY ? NULL : codec);
     if (flags & TRIB_CODEC_IDENTITY)
         return fit_to_none(rule, err);
-    if (rule->kind == TRIB_FEEDBACK_CODEC)
-        rule->kind =
-            flags & TRIB_CODEC_FEEDBACK ? TRIB_FEEDBACK_EF14 : TRIB_FEEDBACK_NONE;
-    if (rule->kind == TRIB_FEEDBACK_EF14 && trib_codec_feedback_grows(codec))
-        return fail_fit(
-            rule, codec, err,
-            "the error would grow without bound; use other parameters of the "
-            "codec, or feedback none");
-    if (rule->kind == TRIB_FEEDBACK_EF21 && !(trib_codec_info(codec)->delta > 0))
-        return fail_fit(
-            rule, codec, err,
-            "ef21 is for contractions, |C(x)-x|^2 <= (1-1/delta)|x|^2, and this "
-            "codec promises no delta; use another, such as topk, or ef14");
-    if (rule->masking && !(flags & TRIB_CODEC_SPARSE))
-        return fail_fit(
-            rule, codec, err,
-            "masking clears the momentum of what was selected, and this codec "
-            "sends all; use masking=0, or a codec such as topk");
-    if (rule->warmup && !(trib_codec_ratio(codec) > 0))
-        return fail_fit(
-            rule, codec, err,
-            "warmup is of a ratio, and this codec has none; leave it out, or use "
-            "a codec with ratio=");
-    if (rule->kind == TRIB_FEEDBACK_EF14 && rule->momentum > 0 && !rule->masking_given)
-        rule->masking = flags & TRIB_CODEC_SPARSE;
+    const char *misfit = rule->ops->misfit ? rule->ops->misfit(rule, codec) : NULL;
+    if (!misfit && rule->warmup && !(trib_codec_ratio(codec) > 0))
+        misfit = "warmup is of a ratio, and this codec has none; leave it out, or use "
+                 "a codec with ratio=";
+    if (misfit)
+        return fail_fit(rule, codec, err, misfit);
+    if (rule->ops->complete)
+        rule->ops->complete(rule, codec);
     print(rule);
     return TRIB_OK;
 }
 
+bool trib_feedback_keeps(const struct trib_feedback_rule *rule, unsigned i)
+{
+    const struct trib_feedback_state *s = rule->ops ? &rule->ops->states[i] : NULL;
+
+    return s && s->name && (!s->optional || rule->param[s->param] > 0);
+}
+
+const struct trib_feedback_ops *trib_feedback_residual(void)
+{
+    int i = 0;
+
+    while (!trib_feedback_rules[i]->residual)
+        i++;
+    return trib_feedback_rules[i];
+}
+
+unsigned trib_feedback_states(const struct trib_feedback_rule *rule)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < TRIB_FEEDBACK_STATES; i++)
+        n += trib_feedback_keeps(rule, i);
+    return n;
+}
+
 bool trib_feedback_plain(const struct trib_feedback_rule *rule)
 {
-    return rule->kind != TRIB_FEEDBACK_EF21 && !(rule->momentum > 0) &&
-           !(rule->clip > 0) && !rule->warmup;
+    return !trib_feedback_states(rule) && !(rule->clip > 0) && !rule->warmup;
 }
 
 double trib_feedback_ratio(const struct trib_feedback_rule *rule, double ratio,

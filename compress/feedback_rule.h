@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The rule by which a plan corrects its codec's losses, and changes its contribution
- * before: as a text and as numbers. The state is in pipeline/payload/error_feedback.h.
+ * before: as a text and as numbers. What each rule does is in feedback_ops.h and
+ * feedback/; the state of a plan is in pipeline/payload/error_feedback.h.
  *
- *     codec            what the codec's ef= says
- *     none[:KEYS]      what is lost is lost
- *     ef14[:KEYS]      e: p = x + e; send C(p); e = p - C(p)
- *     ef21[:KEYS]      h: c = C(x - h); send c; h += c; the result is the sum, or mean,
- *                      of h
- *     KEYS             clip=T,warmup=STEPS,stages=E of all three,
- *                      momentum=M,nesterov=0|1,masking=0|1 of ef14, momentum=ETA of
- *                      ef21
+ *     NAME[:KEYS]      a rule of feedback_rules.def
+ *     KEYS             clip=T,warmup=STEPS,stages=E of all rules, and a rule's own
  *
- * x is the gradient g of this rank, after, in this order,
+ *     clip      the gradient g becomes g T / (sqrt(ranks) |g|) where |g| > T /
+ *               sqrt(ranks)
+ *     warmup    trib_feedback_ratio
  *
- *     clip      g T / (sqrt(ranks) |g|) where |g| > T / sqrt(ranks)
- *     momentum  ef14: u = M u + g; x = u; nesterov: u = M (u + g); x = u + g
- *               ef21: v = (1 - ETA) v + ETA g, at first v = g; x = v
- *
- *     papers    EF14: Seide et al., Interspeech 2014;
- *               Stich, Cordonnier, Jaggi, NeurIPS 2018
- *               momentum correction, masking, clipping, warm-up: Lin et al. (DGC),
- *               ICLR 2018
- *               EF21: Richtarik, Sokolov, Fatkhullin, NeurIPS 2021 (Algorithm 1)
- *               EF21 with momentum (SGDM): Fatkhullin, Tyurin, Richtarik, NeurIPS 2023
+ *     paper     clipping, warm-up: Lin et al. (DGC), ICLR 2018
  */
 #ifndef COMPRESS_FEEDBACK_RULE_H
 #define COMPRESS_FEEDBACK_RULE_H
@@ -37,25 +25,21 @@
 struct trib_codec;
 struct trib_error;
 
-enum trib_feedback_kind {
-    TRIB_FEEDBACK_CODEC, /* not resolved yet; in a plan of its own making: as the codec
-                          * says */
-    TRIB_FEEDBACK_NONE,
-    TRIB_FEEDBACK_EF14,
-    TRIB_FEEDBACK_EF21,
+struct trib_feedback_ops;
+
+enum {
+    TRIB_FEEDBACK_TEXT_MAX = 160,
+    TRIB_FEEDBACK_PARAMS = 4, /* that one rule alone has, at most */
 };
 
-enum { TRIB_FEEDBACK_TEXT_MAX = 160 };
-
 struct trib_feedback_rule {
-    enum trib_feedback_kind kind;
-    double momentum; /* EF14: M, EF21: ETA; 0: none */
-    bool nesterov;
-    bool masking;
-    bool masking_given;
+    /* What the rule does. NULL, in a plan of the library's own: as "codec". */
+    const struct trib_feedback_ops *ops;
+    double param[TRIB_FEEDBACK_PARAMS]; /* in the order of ops->params; 0: none */
     double clip; /* T; 0: none */
     uint32_t warmup; /* steps; 0: none */
     uint32_t stages; /* of equal ratio, in these steps */
+    uint32_t given; /* bits of the text's parameters, of param first */
     uint32_t digest; /* of the canonical text */
     char text[TRIB_FEEDBACK_TEXT_MAX];
 };
@@ -78,7 +62,22 @@ trib_status_t trib_feedback_parse(const char *text, struct trib_error *err,
 trib_status_t trib_feedback_fit(struct trib_feedback_rule *rule,
                                 const struct trib_codec *codec, struct trib_error *err);
 
-/** trib_feedback_plain - no more than error feedback, or not even that? */
+/** trib_feedback_for - what the rule does with this codec (NULL: raw elements). */
+const struct trib_feedback_ops *trib_feedback_for(const struct trib_feedback_rule *rule,
+                                                  const struct trib_codec *codec);
+
+/** trib_feedback_keeps - true if a rank keeps ops->states[i] by this rule. */
+bool trib_feedback_keeps(const struct trib_feedback_rule *rule, unsigned i);
+
+/** trib_feedback_states - number of the states that a rank keeps by this rule. */
+unsigned trib_feedback_states(const struct trib_feedback_rule *rule);
+
+/** trib_feedback_residual - the rule that keeps the encoder's residual, and no more
+ * unless its parameters say so. */
+const struct trib_feedback_ops *trib_feedback_residual(void);
+
+/** trib_feedback_plain - true if the rule keeps nothing but a residual, and changes no
+ * contribution. */
 bool trib_feedback_plain(const struct trib_feedback_rule *rule);
 
 /**

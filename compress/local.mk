@@ -10,7 +10,9 @@ libcompress_la_SOURCES = \
 	compress/codec.c compress/codec.h \
 	compress/codec_info.c compress/codec_info.h \
 	compress/codec_text.c \
+	compress/feedback_ops.h \
 	compress/feedback_rule.c compress/feedback_rule.h \
+	compress/feedback_rules.def \
 	compress/robust_op.c compress/robust_op.h \
 	compress/robust_f64.c \
 	compress/robust_rows.h \

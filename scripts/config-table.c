@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints base/config.def as a table: config-table md (docs/config.md) or man
- * (the part of tributary.7 between its markers). Run by scripts/generate-docs.
+ * Prints tables of the documentation from the sources: config-table md
+ * (docs/config.md) or man (the part of tributary.7 between its markers) prints
+ * base/config.def, config-table feedback prints compress/feedback_rules.def
+ * (docs/feedback.md). Run by scripts/generate-docs.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -115,11 +117,42 @@ static void print_man(const struct row *row)
         fputs("The same on all ranks.\n", stdout);
 }
 
+struct feedback_row {
+    const char *id, *keeps, *sends, *result, *paper;
+};
+
+static const struct feedback_row feedback_rows[] = {
+#define RULE(id, keeps, sends, result, paper) {#id, keeps, sends, result, paper},
+#include "compress/feedback_rules.def"
+#undef RULE
+};
+
+static void print_column(const char *text)
+{
+    printf(text[0] ? " %s |" : " |", text);
+}
+
+static void print_feedback(const struct feedback_row *row)
+{
+    fputs("| `", stdout);
+    print_escaped(row->id, '_', "-");
+    fputs("` |", stdout);
+    print_column(row->keeps);
+    print_column(row->sends);
+    print_column(row->result);
+    print_column(row->paper);
+    putchar('\n');
+}
+
 int main(int argc, char **argv)
 {
-    bool man = argc > 1 && !strcmp(argv[1], "man");
+    const char *table = argc > 1 ? argv[1] : "md";
+    const bool man = !strcmp(table, "man"), feedback = !strcmp(table, "feedback");
 
-    for (size_t i = 0; i < N_ROWS; i++) {
+    for (size_t i = 0; feedback && i < sizeof feedback_rows / sizeof *feedback_rows;
+         i++)
+        print_feedback(&feedback_rows[i]);
+    for (size_t i = 0; i < N_ROWS && !feedback; i++) {
         if (man)
             print_man(&rows[i]);
         else

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "compress/codec.h"
-#include "compress/feedback_rule.h"
+#include "compress/feedback_ops.h"
 #include "compress/kernels/kernels.h"
 #include "compress/models/model.h"
 #include "pipeline/link/registered.h"
@@ -91,16 +91,17 @@ struct trib_share {
 };
 
 struct trib_feedback {
-    /* kept from operation to operation, [total] each, or NULL */
-    float *momentum; /* EF14: u; EF21: v */
-    float *own;      /* EF21: h of this rank */
-    float *sum;      /* EF21: h of all ranks, the same everywhere */
-    uint8_t *sent;   /* of the newest operation: bit i % 8 of byte i / 8; sparse sums
-                      * only */
+    /* What the rule does; NULL if it keeps no state but the residual. */
+    const struct trib_feedback_ops *ops;
+    /* kept from operation to operation, [total] each, or NULL: ops->states */
+    float *state[TRIB_FEEDBACK_STATES];
+    float *cleared; /* one of these: 0 where an element was sent; or NULL */
+    uint8_t *sent; /* of the newest operation: bit i % 8 of byte i / 8; sparse sums
+                    * only */
     /* of the running operation */
-    float *partial; /* [total] EF21 of f16, bf16: sums on their way are not rounded to
-                     * it */
-    float scale;    /* of the contribution: clipping */
+    float *partial; /* [total] sums on their way, which f16 and bf16 would round, if the
+                     * rule sums its states; or NULL */
+    float scale; /* of the contribution: clipping */
     bool coded;     /* one rank alone encodes, too */
     struct trib_codec *codec; /* whose ratio warms up, or NULL */
     double ratio;             /* of this codec after the warm-up */

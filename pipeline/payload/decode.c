@@ -12,7 +12,7 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
     if (run->is_aggregator)
         return TRIB_OK; /* nobody looks at it here */
     trib_undo_save_input(run, c);
-    if (run->feedback.sum)
+    if (trib_feedback_gives_result(run))
         return trib_feedback_result(e, run, c, word, len);
     uint8_t *value = trib_run_acc(run, c);
     bool direct =

@@ -62,7 +62,7 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
     if (fed_back)
         scale_residual(e, residual, c->n, s->unit, false);
     if (!exact)
-        trib_feedback_encoded(run, c, dst, len);
+        trib_feedback_encoded(e, run, c, dst, len);
     assert(len <= e->arena.slot_bytes);
     return (uint32_t)len;
 }

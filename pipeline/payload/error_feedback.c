@@ -32,28 +32,38 @@ static bool allocate(float **vector_out, bool wanted, size_t total)
 
 bool trib_feedback_feeds_back(const struct trib_run *run)
 {
-    const enum trib_feedback_kind kind = run->desc.feedback.kind;
-
-    return kind == TRIB_FEEDBACK_EF14 ||
-           (kind == TRIB_FEEDBACK_CODEC &&
-            (trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_FEEDBACK));
+    return trib_feedback_for(&run->desc.feedback, run->desc.codec)->residual;
 }
 
 uint64_t trib_feedback_bytes(const struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
     const uint64_t total = run->desc.total + 1;
-    const unsigned vectors = (rule->momentum > 0) +
-                             (rule->kind == TRIB_FEEDBACK_EF21 ? 3 : 0);
+    const unsigned vectors =
+        trib_feedback_states(rule) + (rule->ops && rule->ops->sums_state);
 
     return vectors * total * sizeof(float) + total / 8 + 1;
+}
+
+static bool allocate_states(struct trib_feedback *f,
+                            const struct trib_feedback_rule *rule, size_t total)
+{
+    bool ok = true;
+
+    f->ops = trib_feedback_states(rule) ? rule->ops : NULL;
+    for (unsigned i = 0; i < TRIB_FEEDBACK_STATES && f->ops; i++) {
+        const struct trib_feedback_state *s = &f->ops->states[i];
+        ok &= allocate(&f->state[i], trib_feedback_keeps(rule, i), total);
+        if (s->cleared && rule->param[s->clears] > 0)
+            f->cleared = f->state[i];
+    }
+    return ok;
 }
 
 trib_status_t trib_feedback_prepare(struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
     struct trib_feedback *f = &run->feedback;
-    const bool ef21 = rule->kind == TRIB_FEEDBACK_EF21;
     const bool sparse = trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE;
     const size_t total = run->desc.total;
 
@@ -61,9 +71,8 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
     f->coded = !trib_feedback_plain(rule);
     if (!allocate(&run->residual, trib_feedback_feeds_back(run) && !run->is_aggregator,
                   total) ||
-        !allocate(&f->momentum, rule->momentum > 0, total) ||
-        !allocate(&f->own, ef21, total) || !allocate(&f->sum, ef21, total) ||
-        !allocate(&f->partial, ef21 && narrow(run), total))
+        !allocate_states(f, rule, total) ||
+        !allocate(&f->partial, f->ops && f->ops->sums_state && narrow(run), total))
         return TRIB_ERR_NO_MEMORY;
     if (sparse && sums(run)) {
         f->sent = calloc(total / 8 + 1, 1);
@@ -78,9 +87,8 @@ void trib_feedback_dispose(struct trib_run *run)
     struct trib_feedback *f = &run->feedback;
 
     free(run->residual);
-    free(f->momentum);
-    free(f->own);
-    free(f->sum);
+    for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
+        free(f->state[i]);
     free(f->sent);
     free(f->partial);
 }
@@ -138,32 +146,21 @@ void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
     trib_feedback_clip(e, run);
 }
 
-/* x = wa * a + wb * b */
-static const float *combined(const struct trib_engine *e, float *x, size_t n,
-                             struct trib_combine c)
+/* One chunk as the rule sees it. */
+static struct trib_feedback_chunk chunk_of(const struct trib_engine *e,
+                                           const struct trib_run *run,
+                                           const struct trib_chunk *c)
 {
-    e->kernels->combine(x, &c, n);
-    return x;
-}
-
-/* EF14's correction, and EF21's estimator. */
-static const float *moved(const struct trib_engine *e, const struct trib_run *run,
-                          const struct trib_chunk *c, const float *x, float *stage)
-{
-    const struct trib_feedback_rule *rule = &run->desc.feedback;
-    const float scale = run->feedback.scale, m = (float)rule->momentum;
-    float *u = run->feedback.momentum + c->first;
-
-    if (rule->kind == TRIB_FEEDBACK_EF21) {
-        const float eta = run->step == 1 ? 1.0f : m; /* v begins with g */
-        e->kernels->average(u, x, c->n, 1.0f - eta, eta * scale);
-    } else if (!rule->nesterov) {
-        e->kernels->average(u, x, c->n, m, scale);
-    } else {
-        e->kernels->average(u, x, c->n, m, m * scale);
-        return combined(e, stage, c->n, (struct trib_combine){u, x, 1.0f, scale});
-    }
-    return u;
+    return (struct trib_feedback_chunk){
+        .rule = &run->desc.feedback,
+        .kernels = e->kernels,
+        .codec = run->desc.codec,
+        .state = run->feedback.state,
+        .first = c->first,
+        .n = c->n,
+        .scale = run->feedback.scale,
+        .step = run->step,
+    };
 }
 
 const float *trib_feedback_apply(const struct trib_engine *e,
@@ -171,18 +168,17 @@ const float *trib_feedback_apply(const struct trib_engine *e,
                                  const float *x, float *stage)
 {
     const struct trib_feedback *f = &run->feedback;
-    float scale = f->scale;
 
-    if (f->momentum) {
-        x = moved(e, run, c, x, stage);
-        scale = 1.0f;
+    if (f->ops) {
+        const struct trib_feedback_chunk chunk = chunk_of(e, run, c);
+        return f->ops->before(&chunk, x, stage);
     }
-    if (f->own)
-        return combined(e, stage, c->n,
-                        (struct trib_combine){x, f->own + c->first, scale, -1.0f});
-    if (scale < 1.0f) /* all is finite, else it would not be clipped */
-        return combined(e, stage, c->n, (struct trib_combine){x, x, scale, 0.0f});
-    return x;
+    if (!(f->scale < 1.0f))
+        return x;
+    /* all is finite, else it would not be clipped */
+    const struct trib_combine scaled = {x, x, f->scale, 0.0f};
+    e->kernels->combine(stage, &scaled, c->n);
+    return stage;
 }
 
 bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
@@ -195,45 +191,37 @@ bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
     *sent_out = (struct trib_sent){
         .mask = f->sent,
         .first = c->first,
-        .clear = run->desc.feedback.masking ? f->momentum + c->first : NULL,
+        .clear = f->cleared ? f->cleared + c->first : NULL,
     };
     return true;
 }
 
-void trib_feedback_encoded(const struct trib_run *run, const struct trib_chunk *c,
-                           const uint8_t *word, size_t len)
+void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *run,
+                           const struct trib_chunk *c, const uint8_t *word, size_t len)
 {
-    if (run->feedback.own) /* its own word is valid */
-        (void)trib_codec_decode_add(run->desc.codec, word, len, 1.0f,
-                                    run->feedback.own + c->first, c->n);
-}
+    const struct trib_feedback_ops *ops = run->feedback.ops;
 
-/* The result now holds the NaN or Inf. */
-static void begin_anew(struct trib_run *run, const struct trib_chunk *c)
-{
-    float *own = run->feedback.own + c->first, *sum = run->feedback.sum + c->first;
-
-    for (size_t i = 0; i < c->n; i++)
-        if (!isfinite(sum[i]))
-            own[i] = sum[i] = 0.0f;
+    if (!ops || !ops->after)
+        return;
+    const struct trib_feedback_chunk chunk = chunk_of(e, run, c);
+    ops->after(&chunk, &(struct trib_feedback_word){.bytes = word, .len = len});
 }
 
 trib_status_t trib_feedback_result(struct trib_engine *e, struct trib_run *run,
                                    const struct trib_chunk *c, const uint8_t *word,
                                    size_t len)
 {
-    float *sum = run->feedback.sum + c->first;
+    const struct trib_feedback_ops *ops = run->feedback.ops;
+    const struct trib_feedback_chunk chunk = chunk_of(e, run, c);
+    const struct trib_feedback_word sum = {
+        .bytes = word, .len = len, .elements = run->acc};
+    const float *result;
 
-    if (word) {
-        trib_status_t st =
-            trib_codec_decode_add(run->desc.codec, word, len, 1.0f, sum, c->n);
-        if (st != TRIB_OK)
-            return st;
-    } else {
-        e->kernels->axpy_f32(sum, run->acc, 1.0f, c->n);
-    }
-    e->kernels->from_f32[run->desc.op.dtype](trib_run_acc(run, c), sum, c->n);
-    if (e->kernels->max_magnitude(sum, c->n) >= INFINITE)
-        begin_anew(run, c);
+    const trib_status_t st = ops->result(&chunk, &sum, &result);
+    if (st != TRIB_OK)
+        return st;
+    e->kernels->from_f32[run->desc.op.dtype](trib_run_acc(run, c), result, c->n);
+    if (e->kernels->max_magnitude(result, c->n) >= INFINITE)
+        ops->restart(&chunk);
     return TRIB_OK;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state that a plan keeps between operations beside the residual of EF14
- * (engine.h), and the points at which it enters: the own contribution of a chunk is
- * read once per operation, its code word is made once, and its result comes once. The
- * rules are in compress/feedback_rule.h.
+ * The state that a plan keeps between operations for its rule of feedback
+ * (compress/feedback_ops.h), and the points at which a rule acts: a rank reads its
+ * contribution of a chunk once per operation, encodes it once, and gets one result. The
+ * residual (engine.h) is the encoder's own.
  *
- * EF21 keeps sum == the sum, or mean, of all ranks' own to rounding only where what the
- * ranks sent is summed and passed on as it is: sparse codecs do, whose sums travel
- * whole; others by an algorithm without inner nodes (flat). comm/ refuses the rest.
- * Where a sum comes out NaN or Inf all ranks see it, hand it out once, and begin again
- * at 0 there.
+ * The result of a rule that sums its states is the sum, or mean, of all ranks' states
+ * to rounding only where ranks pass on what they receive as it is: sparse codecs do,
+ * whose sums travel whole; others do by an algorithm without inner nodes (flat). comm/
+ * refuses the rest. If a sum is NaN or Inf all ranks see it, give it to the caller
+ * once, and begin again at 0 there.
  */
 #ifndef PIPELINE_PAYLOAD_ERROR_FEEDBACK_H
 #define PIPELINE_PAYLOAD_ERROR_FEEDBACK_H
 
 #include "pipeline/engine/run.h"
 
-/** trib_feedback_feeds_back - is what the codec leaves out of a vector kept for the
- * next one? */
+/** trib_feedback_feeds_back - true if the encoder keeps what the codec leaves out of a
+ * vector for the next one. */
 bool trib_feedback_feeds_back(const struct trib_run *run);
 
 /** trib_feedback_bytes - what trib_feedback_prepare will allocate of a service, or a
@@ -53,13 +53,19 @@ const float *trib_feedback_apply(const struct trib_engine *e,
 bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
                         struct trib_sent *sent_out);
 
-/** trib_feedback_encoded - EF21: the own contribution went out as this code word. */
-void trib_feedback_encoded(const struct trib_run *run, const struct trib_chunk *c,
-                           const uint8_t *word, size_t len);
+/** trib_feedback_encoded - the rank has encoded its contribution as this code word. */
+void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *run,
+                           const struct trib_chunk *c, const uint8_t *word, size_t len);
+
+/** trib_feedback_gives_result - true if the rule makes the result of the sum of the
+ * words. */
+static inline bool trib_feedback_gives_result(const struct trib_run *run)
+{
+    return run->feedback.ops && run->feedback.ops->result;
+}
 
 /**
- * trib_feedback_result - EF21: add what a chunk's result brings, put the sum to its
- * place.
+ * trib_feedback_result - the rule makes the result of a chunk, which goes to its place.
  *
  * word     a code word of len bytes, or NULL: the elements in run->acc
  * errors   TRIB_ERR_CODEC as trib_codec_decode_add

@@ -39,7 +39,7 @@ uint64_t trib_share_bytes(const struct trib_run *run)
     const struct trib_run_desc *d = &run->desc;
     const struct trib_feedback_rule *rule = &d->feedback;
     const uint64_t chunks = (uint64_t)trib_run_rounds(run) * d->n_chunks;
-    const bool keep = rule->kind == TRIB_FEEDBACK_EF21 || rule->momentum > 0;
+    const bool keep = trib_feedback_states(rule) > 0;
 
     if (!d->share_piece)
         return 0;
@@ -63,7 +63,7 @@ trib_status_t trib_share_prepare(struct trib_run *run)
     s->agreed = run->desc.model ? calloc(n ? n : 1, sizeof(*s->agreed)) : NULL;
     s->measured = calloc(rounds, sizeof(*s->measured));
     s->settled = calloc(rounds * run->desc.n_chunks, sizeof(*s->settled));
-    bool keep = run->feedback.own || run->feedback.momentum;
+    bool keep = run->feedback.ops;
     if (keep && !run->residual)
         s->kept = calloc(run->desc.total + 1, sizeof(*s->kept));
     bool whole = s->own && s->value && s->measured && s->settled &&

@@ -326,7 +326,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
         s->round = t->done + 1;
         return trib_coded_value(e, run, c, s->bytes, s->len);
     }
-    if (run->feedback.sum && !run->is_aggregator && finish)
+    if (trib_feedback_gives_result(run) && !run->is_aggregator && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
     if (run->feedback.partial)
         memcpy(run->feedback.partial + c->first, run->acc, c->n * sizeof(float));

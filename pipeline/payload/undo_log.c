@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VECTORS = 4 };
+enum { VECTORS = 1 + TRIB_FEEDBACK_STATES };
 
 struct trib_undo_log {
     uint32_t *state_of; /* [chunks] the step before whose change the state was kept
@@ -21,9 +21,7 @@ struct trib_undo_log {
 static void vectors(const struct trib_run *run, float *out[VECTORS])
 {
     out[0] = run->residual;
-    out[1] = run->feedback.momentum;
-    out[2] = run->feedback.own;
-    out[3] = run->feedback.sum;
+    memcpy(out + 1, run->feedback.state, sizeof(run->feedback.state));
 }
 
 static size_t chunks_of(const struct trib_run *run)
@@ -196,9 +194,8 @@ void trib_run_adopt(struct trib_run *run, struct trib_run *from)
 
     assert(run->desc.total == from->desc.total);
     take(&run->residual, &from->residual);
-    take(&run->feedback.momentum, &from->feedback.momentum);
-    take(&run->feedback.own, &from->feedback.own);
-    take(&run->feedback.sum, &from->feedback.sum);
+    for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
+        take(&run->feedback.state[i], &from->feedback.state[i]);
     run->feedback.sent = from->feedback.sent;
     from->feedback.sent = sent;
     run->step = from->step;

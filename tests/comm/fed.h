@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "comm/communicator.h"
 #include "tests/comm/oracle.h"
@@ -69,6 +70,17 @@ static inline void fed_run(struct fed *f)
 {
     ranks_ok(f->self, trib_plan_start(f->plan));
     ranks_ok(f->self, trib_plan_wait(f->plan));
+}
+
+/* The vector of this name that a plan's rule keeps, or NULL. */
+static inline float *fed_kept(const struct trib_run *run, const char *name)
+{
+    const struct trib_feedback_ops *ops = run->feedback.ops;
+
+    for (int i = 0; ops && ops->states[i].name; i++)
+        if (strcmp(ops->states[i].name, name) == 0)
+            return run->feedback.state[i];
+    return NULL;
 }
 
 /* The input of a step: other numbers in each. */

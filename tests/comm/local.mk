@@ -8,6 +8,7 @@ comm_tests = \
 	tests/comm/test_ef21 \
 	tests/comm/test_errors \
 	tests/comm/test_feedback \
+	tests/comm/test_feedback_rules \
 	tests/comm/test_fp_modes \
 	tests/comm/test_halves \
 	tests/comm/test_identity \
@@ -95,6 +96,8 @@ tests_comm_test_ef21_SOURCES = tests/comm/fed.h tests/comm/test_ef21.c
 tests_comm_test_ef21_LDADD = $(comm_tests_link)
 tests_comm_test_feedback_SOURCES = tests/comm/fed.h tests/comm/test_feedback.c
 tests_comm_test_feedback_LDADD = $(comm_tests_link)
+tests_comm_test_feedback_rules_SOURCES = tests/comm/fed.h tests/comm/test_feedback_rules.c
+tests_comm_test_feedback_rules_LDADD = $(comm_tests_link)
 tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/test_plan_state.c
 tests_comm_test_plan_state_LDADD = $(comm_tests_link)
 tests_comm_test_identity_SOURCES = tests/offload/aggregators.h tests/comm/test_identity.c

@@ -30,9 +30,9 @@ static void check_sum(struct fed *f)
     static double own[COUNT];
     const struct fed_scene *s = f->scene;
     const double narrow = s->dtype == TRIB_F32 ? 0 : oracle_epsilon(s->dtype);
-    const float *sum = f->plan->run.feedback.sum;
+    const float *sum = fed_kept(&f->plan->run, "sum");
 
-    fed_summed(f, f->plan->run.feedback.own, own);
+    fed_summed(f, fed_kept(&f->plan->run, "own"), own);
     for (size_t i = 0; i < COUNT; i++) {
         double want = s->op == TRIB_MEAN ? own[i] / f->self->size : own[i];
         double got = fed_result(f, i);
@@ -97,7 +97,7 @@ static void test_sum_of_own(void **state)
 /* |h - g|^2 of this rank, and of the result against the mean gradient. */
 static void distances(struct fed *f, double out[2])
 {
-    const float *own = f->plan->run.feedback.own;
+    const float *own = fed_kept(&f->plan->run, "own");
 
     out[0] = out[1] = 0;
     for (size_t i = 0; i < COUNT; i++) {

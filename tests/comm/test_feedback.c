@@ -158,7 +158,7 @@ static int masks(struct ranks_self *self)
         fed_run(&f);
         ranks_ok(self, trib_plan_sent(f.plan, &mask, &sent));
         ranks_assert(self, sent >= COUNT / 10 && sent <= COUNT / 10 + 3);
-        const float *u = f.plan->run.feedback.momentum, *v = f.plan->run.residual;
+        const float *u = fed_kept(&f.plan->run, "momentum"), *v = f.plan->run.residual;
         for (size_t i = 0; i < COUNT; i++) {
             bool was = fed_was_sent(&f, i);
             if (was != (u[i] == 0) || was != (v[i] == 0))
@@ -235,7 +235,7 @@ static void test_ratio_1_is_momentum_sgd(void **state)
 static double squares_of_step(struct fed *f)
 {
     static double all[COUNT];
-    float *u = f->plan->run.feedback.momentum;
+    float *u = fed_kept(&f->plan->run, "momentum");
     double sum = 0;
 
     memset(u, 0, COUNT * sizeof(*u));
@@ -270,7 +270,7 @@ static int clips(struct ranks_self *self)
     double small = squares_of_step(&f);
     ranks_assert(self, small < 0.25 && small > 1e-8 * COUNT * self->size / 6);
     for (size_t i = 0; i < COUNT; i++) /* as it is */
-        ranks_assert(self, f.plan->run.feedback.momentum[i] ==
+        ranks_assert(self, fed_kept(&f.plan->run, "momentum")[i] ==
                                (float)oracle_load(s->dtype, f.send + i * f.element).f);
     if (s->dtype != TRIB_F16) { /* whose squares are beyond float32 */
         scale_input(&f, 1e30);
@@ -296,14 +296,14 @@ static int clips_nan(struct ranks_self *self)
     fed_run(&f);
     ranks_assert(self, isnan(fed_result(&f, 7)));
     if (self->rank == 0)
-        ranks_assert(self, f.plan->run.feedback.momentum[8] == x[8]);
+        ranks_assert(self, fed_kept(&f.plan->run, "momentum")[8] == x[8]);
     for (uint64_t step = 4; step <= 6; step++) {
         fed_fill(&f, step);
         fed_run(&f);
         ranks_assert(self, isfinite(fed_result(&f, 7)));
     }
     ranks_assert(self, isfinite(f.plan->run.residual[7]));
-    ranks_assert(self, isfinite(f.plan->run.feedback.momentum[7]));
+    ranks_assert(self, isfinite(fed_kept(&f.plan->run, "momentum")[7]));
     fed_close(&f);
     return 0;
 }

@@ -112,16 +112,16 @@ static void sum_up(struct vector *v, double *x)
 static void check(struct vector *v, const struct way *from, const struct way *to)
 {
     const struct trib_run *run = &v->plan->run;
-    const bool ef21 = run->feedback.own;
+    const float *own = fed_kept(run, "own"); /* of EF21 */
     const double times = v->scene->op == TRIB_MEAN ? v->self->size : 1;
 
     for (size_t i = 0; i < v->total; i++) {
-        if (ef21)
-            v->came[i] = (double)run->feedback.own[i];
+        if (own)
+            v->came[i] = (double)own[i];
         else if (run->residual)
             v->went[i] += (double)run->residual[i];
     }
-    for (size_t i = 0; ef21 && i < v->total; i++)
+    for (size_t i = 0; own && i < v->total; i++)
         v->went[i] = v->self->rank ? 0 : times * (double)v->recv[i];
     sum_up(v, v->came);
     sum_up(v, v->went);

@@ -8,8 +8,9 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "compress/codec.h"
-#include "compress/feedback_rule.h"
+#include "compress/feedback_ops.h"
 #include "compress/kernels/kernels.h"
 
 static void fit(const char *text, const char *codec_text, struct trib_error *err,
@@ -105,6 +106,90 @@ static void test_sentences(void **state)
     struct trib_error err = {0};
     assert_status(trib_feedback_parse(longest, &err, &rule), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "299 characters"));
+}
+
+/* ---- every rule ------------------------------------------------------------------ */
+
+/* A text of the row goes with its codec, and its canonical text says the same. */
+static void check_example(const struct trib_feedback_ops *ops,
+                          const char *const example[2])
+{
+    struct trib_feedback_rule rule, again;
+    struct trib_error err = {0};
+
+    assert_int_equal(strncmp(example[0], ops->name, strlen(ops->name)), 0);
+    fit(example[0], example[1], &err, &rule);
+    if (err.status != TRIB_OK)
+        fail_msg("%s with %s: %s", example[0], example[1], err.text);
+    assert_true(ops->chosen_for || rule.ops == ops);
+    fit(rule.text, example[1], &err, &again);
+    assert_string_equal(again.text, rule.text);
+    assert_int_equal(again.digest, rule.digest);
+    assert_memory_equal(again.param, rule.param, sizeof(rule.param));
+}
+
+/* Some example has this parameter; its limits count, and what is beyond does not. */
+static void check_param(const struct trib_feedback_ops *ops,
+                        const struct trib_feedback_param *param)
+{
+    struct trib_feedback_rule rule;
+    char text[TRIB_FEEDBACK_TEXT_MAX];
+    const double values[] = {param->lowest, param->highest,
+                             param->lowest - param->highest,
+                             param->highest + param->highest};
+    bool shown = false;
+
+    for (int i = 0; ops->examples[i][0]; i++)
+        shown |= strstr(ops->examples[i][0], param->name) != NULL;
+    if (!shown)
+        fail_msg("no example of %s has %s", ops->name, param->name);
+    for (int i = 0; i < 4; i++) {
+        snprintf(text, sizeof(text), "%s:%s=%.17g", ops->name, param->name, values[i]);
+        for (const struct trib_feedback_param *p = ops->params; p->name; p++)
+            if (param->about && strcmp(p->name, param->about) == 0)
+                trib_text_append(text, sizeof(text), ",%s=%.17g", p->name, p->highest);
+        const trib_status_t st = trib_feedback_parse(text, NULL, &rule);
+        if (st != (i < 2 ? TRIB_OK : TRIB_ERR_INVALID))
+            fail_msg("%s: %s", text, trib_status_name(st));
+    }
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (int i = 0; trib_feedback_rules[i]; i++) {
+        const struct trib_feedback_ops *ops = trib_feedback_rules[i];
+        assert_non_null(ops->examples[0][0]);
+        for (int k = 0; ops->examples[k][0]; k++)
+            check_example(ops, ops->examples[k]);
+        for (int k = 0; ops->params[k].name; k++)
+            check_param(ops, &ops->params[k]);
+        for (int k = 0; ops->states[k].name; k++)
+            assert_true(ops->before && strlen(ops->states[k].name) < 16);
+        assert_true(!ops->residual || ops->corrects);
+        assert_true(!ops->sums_state || (ops->result && ops->restart));
+    }
+}
+
+/* A row's text is its name in the list of rows, of which the docs are made. */
+static void test_names(void **state)
+{
+    static const char *const ids[] = {
+#define RULE(id, ...) #id,
+#include "compress/feedback_rules.def"
+#undef RULE
+    };
+    size_t n = 0;
+
+    (void)state;
+    for (; trib_feedback_rules[n]; n++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%s", ids[n]);
+        for (char *c = name; *c; c++)
+            *c = *c == '_' ? '-' : *c;
+        assert_string_equal(trib_feedback_rules[n]->name, name);
+    }
+    assert_int_equal(n, sizeof(ids) / sizeof(*ids));
 }
 
 /* Five epochs to a ratio of 0.001, of ten steps each. */
@@ -227,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_canonical), cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_rows),      cmocka_unit_test(test_names),
         cmocka_unit_test(test_schedule),  cmocka_unit_test(test_kernels),
         cmocka_unit_test(test_marks),
     };

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * EF14: e: p = x + e; send C(p); e = p - C(p). The encoders do this
+ * (trib_encode.residual).
+ *
+ *     momentum  u = M u + g; x = u
+ *     nesterov  u = M (u + g); x = u + g
+ *     masking   u is 0 where an element was sent
+ *
+ *     papers    Seide et al., Interspeech 2014;
+ *               Stich, Cordonnier, Jaggi, NeurIPS 2018
+ *               momentum correction, masking: Lin et al. (DGC), ICLR 2018
+ */
+#include "compress/codec.h"
+#include "compress/feedback_ops.h"
+#include "compress/kernels/kernels.h"
+
+enum { MOMENTUM, NESTEROV, MASKING };
+enum { U };
+
+static const char *misfit(const struct trib_feedback_rule *rule,
+                          const struct trib_codec *codec)
+{
+    if (trib_codec_feedback_grows(codec))
+        return "the error would grow without bound; use other parameters of the "
+               "codec, or feedback none";
+    if (rule->param[MASKING] > 0 &&
+        !(trib_codec_info(codec)->flags & TRIB_CODEC_SPARSE))
+        return "masking clears the momentum of what was selected, and this codec "
+               "sends all; use masking=0, or a codec such as topk";
+    return NULL;
+}
+
+static void complete(struct trib_feedback_rule *rule, const struct trib_codec *codec)
+{
+    if (rule->param[MOMENTUM] > 0 && !(rule->given & 1u << MASKING))
+        rule->param[MASKING] =
+            trib_codec_info(codec)->flags & TRIB_CODEC_SPARSE ? 1 : 0;
+}
+
+static const float *before(const struct trib_feedback_chunk *c, const float *x,
+                           float *stage)
+{
+    const float m = (float)c->rule->param[MOMENTUM];
+    float *u = c->state[U] + c->first;
+
+    if (c->rule->param[NESTEROV] > 0) {
+        c->kernels->average(u, x, c->n, m, m * c->scale);
+        const struct trib_combine sum = {u, x, 1.0f, c->scale};
+        c->kernels->combine(stage, &sum, c->n);
+        return stage;
+    }
+    c->kernels->average(u, x, c->n, m, c->scale);
+    return u;
+}
+
+const struct trib_feedback_ops trib_feedback_ef14 = {
+    .name = "ef14",
+    .params =
+        {
+            [MOMENTUM] = {"momentum", 1e-6, 0x1.fffffffffffffp-1,
+                          .must = "a number above 0, below 1"},
+            [NESTEROV] = {"nesterov", 0, 1, .whole = true, .must = "0 or 1",
+                          .about = "momentum"},
+            [MASKING] = {"masking", 0, 1, .whole = true, .must = "0 or 1",
+                         .about = "momentum"},
+        },
+    .states = {[U] = {"momentum", .optional = true, .param = MOMENTUM, .cleared = true,
+                      .clears = MASKING}},
+    .examples = {{"ef14", "topk:ratio=0.1"},
+                 {"ef14", "qsgd:bits=4"},
+                 {"ef14:momentum=0.9", "topk:ratio=0.1"},
+                 {"ef14:momentum=0.9", "efsign"},
+                 {"ef14:momentum=0.9,nesterov=1", "int8"},
+                 {"ef14:momentum=0.5,nesterov=1,masking=0", "randomk:ratio=0.05"},
+                 {"ef14:momentum=0.9,nesterov=1,clip=2,warmup=6,stages=3",
+                  "topk:ratio=0.01"}},
+    .corrects = true,
+    .residual = true,
+    .misfit = misfit,
+    .complete = complete,
+    .before = before,
+};
