@@ -180,7 +180,7 @@ static trib_status_t decorate(const char *name, const struct trib_transport_opts
     const struct trib_decorator *decorator = NULL;
     trib_status_t status = find_decorator(name, opts->err, &decorator);
 
-    return status == TRIB_OK ? decorator->decorate(opts, inner, out) : status;
+    return status == TRIB_OK ? trib_decorate(decorator, opts, inner, out) : status;
 }
 
 static trib_status_t copy_text(const char *text, struct trib_error *err,

@@ -205,23 +205,28 @@ static const struct trib_transport_ops forward_ops = {
     .wake = fwd_wake,
 };
 
-struct decorator *trib_decorator_make(const struct trib_transport_opts *opts,
-                                      struct trib_transport *inner)
+trib_status_t trib_decorate(const struct trib_decorator *decorator,
+                            const struct trib_transport_opts *opts,
+                            struct trib_transport *inner, struct trib_transport **out)
 {
     struct decorator *w = calloc(1, sizeof(*w));
 
-    if (!w) {
-        trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-        return NULL;
-    }
+    if (!w)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     w->ops = forward_ops;
-    w->ops.name = inner->ops->name;
-    w->ops.detail = inner->ops->detail;
-    w->ops.devices = inner->ops->devices;
     w->base.ops = &w->ops;
     w->inner = inner;
     w->log = opts->log;
     w->err = opts->err;
     w->self = opts->self;
-    return w;
+    const trib_status_t status = decorator->install(opts, w);
+    if (status != TRIB_OK) { /* trib_transport_check has no `inner` and ends here */
+        free(w);
+        return status;
+    }
+    w->ops.name = inner->ops->name;
+    w->ops.detail = inner->ops->detail;
+    w->ops.devices = inner->ops->devices;
+    *out = &w->base;
+    return TRIB_OK;
 }

@@ -66,32 +66,21 @@ static inline struct trib_transport *inner_of(struct trib_transport *t)
     return decorator_of(t)->inner;
 }
 
-/** trib_decorator_make - a decorator that does nothing yet; it goes by the name of its
- * inside. */
-struct decorator *trib_decorator_make(const struct trib_transport_opts *opts,
-                                      struct trib_transport *inner);
-
 /** trib_decorator_close - close what is inside, then free the decorator. */
 void trib_decorator_close(struct trib_transport *t);
 
-/* The decorators: struct trib_decorator.decorate. */
+/* The decorators: struct trib_decorator.install. */
 trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
-                                    struct trib_transport *inner,
-                                    struct trib_transport **out);
+                                    struct decorator *w);
 trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
-                                  struct trib_transport *inner,
-                                  struct trib_transport **out);
+                                  struct decorator *w);
 trib_status_t trib_decorate_drop(const struct trib_transport_opts *opts,
-                                 struct trib_transport *inner,
-                                 struct trib_transport **out);
+                                 struct decorator *w);
 trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
-                                 struct trib_transport *inner,
-                                 struct trib_transport **out);
+                                 struct decorator *w);
 trib_status_t trib_decorate_repeat(const struct trib_transport_opts *opts,
-                                   struct trib_transport *inner,
-                                   struct trib_transport **out);
+                                   struct decorator *w);
 trib_status_t trib_decorate_trace(const struct trib_transport_opts *opts,
-                                  struct trib_transport *inner,
-                                  struct trib_transport **out);
+                                  struct decorator *w);
 
 #endif

@@ -12,10 +12,10 @@
 #include "transport/params.h"
 #include "transport/decorators/decorator.h"
 
-/* A decorator that acts at a certain write, of those that have so many bytes. */
-static trib_status_t decorate_nth(const struct trib_transport_opts *opts,
-                                  struct trib_transport *inner, const char *owner,
-                                  struct decorator **out)
+/* The parameters of a decorator that acts at a certain write, of those that have so
+ * many bytes. */
+static trib_status_t parse_nth(const struct trib_transport_opts *opts,
+                               const char *owner, struct decorator *w)
 {
     int64_t nth = 1, least = 0;
     const struct trib_param params[] = {
@@ -25,14 +25,9 @@ static trib_status_t decorate_nth(const struct trib_transport_opts *opts,
     const size_t n = strcmp(owner, "corrupt") == 0 ? 2 : 1;
     trib_status_t status = trib_params_parse(owner, opts->params, params, n, opts->err);
 
-    if (status != TRIB_OK)
-        return status;
-    *out = trib_decorator_make(opts, inner);
-    if (!*out)
-        return TRIB_ERR_NO_MEMORY;
-    (*out)->nth = (uint64_t)nth;
-    (*out)->least = (uint64_t)least;
-    return TRIB_OK;
+    w->nth = (uint64_t)nth;
+    w->least = (uint64_t)least;
+    return status;
 }
 
 /* drop: one write is lost on the way */
@@ -53,17 +48,10 @@ static trib_status_t drop_write(struct trib_transport *t, int peer,
 }
 
 trib_status_t trib_decorate_drop(const struct trib_transport_opts *opts,
-                                 struct trib_transport *inner,
-                                 struct trib_transport **out)
+                                 struct decorator *w)
 {
-    struct decorator *w = NULL;
-    trib_status_t status = decorate_nth(opts, inner, "drop", &w);
-
-    if (status != TRIB_OK)
-        return status;
     w->ops.write = drop_write;
-    *out = &w->base;
-    return TRIB_OK;
+    return parse_nth(opts, "drop", w);
 }
 
 /* repeat: one write arrives twice, as no transport is allowed to deliver it */
@@ -88,17 +76,10 @@ static trib_status_t repeat_write(struct trib_transport *t, int peer,
 }
 
 trib_status_t trib_decorate_repeat(const struct trib_transport_opts *opts,
-                                   struct trib_transport *inner,
-                                   struct trib_transport **out)
+                                   struct decorator *w)
 {
-    struct decorator *w = NULL;
-    trib_status_t status = decorate_nth(opts, inner, "repeat", &w);
-
-    if (status != TRIB_OK)
-        return status;
     w->ops.write = repeat_write;
-    *out = &w->base;
-    return TRIB_OK;
+    return parse_nth(opts, "repeat", w);
 }
 
 /* corrupt: one write arrives with a wrong byte */
@@ -231,14 +212,8 @@ static void corrupt_close(struct trib_transport *t)
 }
 
 trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
-                                    struct trib_transport *inner,
-                                    struct trib_transport **out)
+                                    struct decorator *w)
 {
-    struct decorator *w = NULL;
-    trib_status_t status = decorate_nth(opts, inner, "corrupt", &w);
-
-    if (status != TRIB_OK)
-        return status;
     w->ops.alloc = corrupt_alloc;
     w->ops.alloc_user = corrupt_alloc_user;
     w->ops.reg = corrupt_reg;
@@ -246,8 +221,7 @@ trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
     w->ops.dereg = corrupt_dereg;
     w->ops.write = corrupt_write;
     w->ops.close = corrupt_close;
-    *out = &w->base;
-    return TRIB_OK;
+    return parse_nth(opts, "corrupt", w);
 }
 
 /* kill: this process gets a signal at a certain write */
@@ -263,8 +237,7 @@ static trib_status_t kill_write(struct trib_transport *t, int peer,
 }
 
 trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
-                                 struct trib_transport *inner,
-                                 struct trib_transport **out)
+                                 struct decorator *w)
 {
     int64_t after = 1, number = SIGKILL, rank = -1;
     const struct trib_param params[] = {
@@ -274,16 +247,12 @@ trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
     };
     trib_status_t status =
         trib_params_parse("kill", opts->params, params, 3, opts->err);
-    struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;
 
-    if (!w)
-        return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
     w->nth = (uint64_t)after;
     w->signal_number = (int)number;
     if (rank < 0 || rank == opts->self)
         w->ops.write = kill_write;
-    *out = &w->base;
-    return TRIB_OK;
+    return status;
 }
 
 /* delay: events come later, in their order */
@@ -332,8 +301,7 @@ static void delay_close(struct trib_transport *t)
 }
 
 trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
-                                  struct trib_transport *inner,
-                                  struct trib_transport **out)
+                                  struct decorator *w)
 {
     int64_t us = 10;
     const struct trib_param params[] = {
@@ -341,19 +309,15 @@ trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
     };
     trib_status_t status =
         trib_params_parse("delay", opts->params, params, 1, opts->err);
-    struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;
 
-    if (!w)
-        return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
+    if (status != TRIB_OK)
+        return status;
     w->delay_ns = (uint64_t)us * 1000u;
     w->held = calloc(TRIB_DELAY_SLOTS, sizeof(*w->held));
-    if (!w->held) {
-        free(w);
+    if (!w->held)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    }
     w->ops.poll = delay_poll;
     w->ops.wait = delay_wait;
     w->ops.close = delay_close;
-    *out = &w->base;
     return TRIB_OK;
 }

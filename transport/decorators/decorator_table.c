@@ -15,19 +15,12 @@ static trib_status_t nomap_caps(struct trib_transport *t,
     return status;
 }
 
-static trib_status_t nomap_decorate(const struct trib_transport_opts *opts,
-                                    struct trib_transport *inner,
-                                    struct trib_transport **out)
+static trib_status_t nomap_install(const struct trib_transport_opts *opts,
+                                   struct decorator *w)
 {
-    trib_status_t status = trib_params_parse("nomap", opts->params, NULL, 0, opts->err);
-    struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;
-
-    if (!w)
-        return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
     w->ops.caps = nomap_caps;
     w->ops.map = trib_no_map;
-    *out = &w->base;
-    return TRIB_OK;
+    return trib_params_parse("nomap", opts->params, NULL, 0, opts->err);
 }
 
 const struct trib_decorator trib_decorators[] = {
@@ -41,6 +34,6 @@ const struct trib_decorator trib_decorators[] = {
     {"kill",
      "after=N,signal=S,rank=R: rank R (-1: each) gets a signal at its N-th write",
      trib_decorate_kill},
-    {"nomap", "peers' memory is reached by writes only", nomap_decorate},
+    {"nomap", "peers' memory is reached by writes only", nomap_install},
     {NULL, NULL, NULL},
 };

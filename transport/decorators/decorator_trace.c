@@ -76,18 +76,13 @@ static void trace_close(struct trib_transport *t)
 }
 
 trib_status_t trib_decorate_trace(const struct trib_transport_opts *opts,
-                                  struct trib_transport *inner,
-                                  struct trib_transport **out)
+                                  struct decorator *w)
 {
     trib_status_t status = trib_params_parse("trace", opts->params, NULL, 0, opts->err);
-    struct decorator *w = status == TRIB_OK ? trib_decorator_make(opts, inner) : NULL;
 
-    if (!w)
-        return status == TRIB_OK ? TRIB_ERR_NO_MEMORY : status;
     w->ops.write = trace_write;
     w->ops.poll = trace_poll;
     w->ops.wait = trace_wait;
     w->ops.close = trace_close;
-    *out = &w->base;
-    return TRIB_OK;
+    return status;
 }

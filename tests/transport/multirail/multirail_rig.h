@@ -202,10 +202,23 @@ static void line_leave(struct trib_transport *t, const bool *which)
             line_disconnect(t, peer);
 }
 
+static trib_status_t install_line(const struct trib_transport_opts *opts,
+                                  struct decorator *w)
+{
+    (void)opts;
+    w->ops.poll = line_poll;
+    w->ops.write = line_write;
+    w->ops.connect = line_connect;
+    w->ops.disconnect = line_disconnect;
+    w->ops.leave = line_leave;
+    return TRIB_OK;
+}
+
 static trib_status_t open_line(void *arg, int rail,
                                const struct trib_transport_opts *opts,
                                struct trib_transport **out)
 {
+    static const struct trib_decorator line = {.install = install_line};
     struct trib_transport_opts part = *opts;
     struct trib_transport *inner;
 
@@ -214,15 +227,8 @@ static trib_status_t open_line(void *arg, int rail,
     trib_status_t status = trib_loop_ops.open(&part, &inner);
     if (status != TRIB_OK)
         return status;
-    struct decorator *w = trib_decorator_make(opts, inner);
-    assert_non_null(w);
-    w->ops.poll = line_poll;
-    w->ops.write = line_write;
-    w->ops.connect = line_connect;
-    w->ops.disconnect = line_disconnect;
-    w->ops.leave = line_leave;
-    rig.wrap[opts->self][rail] = w;
-    *out = &w->base;
+    assert_status(trib_decorate(&line, opts, inner, out), TRIB_OK);
+    rig.wrap[opts->self][rail] = decorator_of(*out);
     return TRIB_OK;
 }
 
