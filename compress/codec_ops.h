@@ -72,4 +72,15 @@ size_t trib_codec_kept_by_decode(const struct trib_codec *c,
 size_t trib_codec_ef_by_sum(const struct trib_codec *c, const struct trib_encode *in,
                             float *residual, uint8_t *dst);
 
+/* The rows of a kind whose ranks agree on nothing and whose words do not add. */
+#define TRIB_CODEC_NEVER_ADDS \
+    .agreed_floats = trib_codec_agrees_on_nothing, \
+    .propose = trib_codec_proposes_nothing, .propose_added = trib_codec_only_added, \
+    .merge = trib_codec_no_merge
+
+/* The rows of a kind whose words have one bound, wherever they are from. */
+#define TRIB_CODEC_ONE_BOUND \
+    .own_bound = trib_codec_same_bound, .star_bound = trib_codec_same_bound, \
+    .sum_bound = trib_codec_same_sum_bound
+
 #endif
