@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
+#include <assert.h>
+
 #include "tests/collectives/sweep.h"
 
 #define ALL_RANKS 64 /* every number of ranks up to this */
@@ -137,7 +139,20 @@ static void serve_none(struct trib_shape *shape, int variant)
     (void)shape, (void)variant;
 }
 
-void sweep_run(const struct sweep *sweep)
+static void test_sweep(void **state)
 {
-    sweep_offloaded(sweep, serve_none, 0);
+    sweep_offloaded(*state, serve_none, 0);
+}
+
+int sweep_main(const struct sweep *sweeps, size_t n)
+{
+    struct CMUnitTest tests[TRIB_COLL_COUNT];
+
+    assert(n <= TRIB_COLL_COUNT);
+    for (size_t i = 0; i < n; i++)
+        tests[i] = (struct CMUnitTest){.name = trib_coll_name(sweeps[i].coll),
+                                       .test_func = test_sweep,
+                                       .initial_state = (void *)(uintptr_t)&sweeps[i]};
+    tribtest_deadline(120);
+    return _cmocka_run_group_tests("sweeps", tests, n, NULL, NULL);
 }

@@ -23,10 +23,11 @@ struct sweep {
  * `variant`. */
 typedef void (*sweep_serve)(struct trib_shape *shape, int variant);
 
-/** sweep_run - fail the cmocka test with a sentence at the first case that is wrong. */
-void sweep_run(const struct sweep *sweep);
+/** sweep_main - a test program with a test for each of n sweeps, named as its
+ * collective; the first case that is wrong fails the test with a sentence. */
+int sweep_main(const struct sweep *sweeps, size_t n);
 
-/** sweep_offloaded - the same with aggregators. */
+/** sweep_offloaded - one sweep, with aggregators. */
 void sweep_offloaded(const struct sweep *sweep, sweep_serve serve, int variant);
 
 /** sweep_all - elements of all chunks. */

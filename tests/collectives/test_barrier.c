@@ -14,18 +14,11 @@ static void barrier_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *u
         *down += sim->count;
 }
 
-static void test_barrier(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"dissemination", TRIB_BARRIER, false, barrier_bytes});
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_barrier),
+    const struct sweep sweeps[] = {
+        {"dissemination", TRIB_BARRIER, false, barrier_bytes},
     };
 
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return sweep_main(sweeps, sizeof(sweeps) / sizeof(sweeps[0]));
 }

@@ -51,45 +51,15 @@ static void reduce_scatter_bytes(const struct trib_sim *sim, uint32_t rank,
     *down = 0;
 }
 
-static void test_allreduce(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"direct", TRIB_ALLREDUCE, true, allreduce_bytes});
-}
-
-static void test_reduce(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"direct", TRIB_REDUCE, true, reduce_bytes});
-}
-
-static void test_broadcast(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"direct", TRIB_BROADCAST, true, broadcast_bytes});
-}
-
-static void test_allgather(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"direct", TRIB_ALLGATHER, true, allgather_bytes});
-}
-
-static void test_reduce_scatter(void **state)
-{
-    (void)state;
-    sweep_run(
-        &(struct sweep){"direct", TRIB_REDUCE_SCATTER, true, reduce_scatter_bytes});
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allreduce),      cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_broadcast),      cmocka_unit_test(test_allgather),
-        cmocka_unit_test(test_reduce_scatter),
+    const struct sweep sweeps[] = {
+        {"direct", TRIB_ALLREDUCE, true, allreduce_bytes},
+        {"direct", TRIB_REDUCE, true, reduce_bytes},
+        {"direct", TRIB_BROADCAST, true, broadcast_bytes},
+        {"direct", TRIB_ALLGATHER, true, allgather_bytes},
+        {"direct", TRIB_REDUCE_SCATTER, true, reduce_scatter_bytes},
     };
 
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return sweep_main(sweeps, sizeof(sweeps) / sizeof(sweeps[0]));
 }

@@ -27,32 +27,13 @@ static void broadcast_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t 
     *down = root ? (uint64_t)(sim->shape.size - 1) * sim->count : 0;
 }
 
-static void test_allreduce(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"flat", TRIB_ALLREDUCE, true, allreduce_bytes});
-}
-
-static void test_reduce(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"flat", TRIB_REDUCE, true, reduce_bytes});
-}
-
-static void test_broadcast(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"flat", TRIB_BROADCAST, true, broadcast_bytes});
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allreduce),
-        cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_broadcast),
+    const struct sweep sweeps[] = {
+        {"flat", TRIB_ALLREDUCE, true, allreduce_bytes},
+        {"flat", TRIB_REDUCE, true, reduce_bytes},
+        {"flat", TRIB_BROADCAST, true, broadcast_bytes},
     };
 
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return sweep_main(sweeps, sizeof(sweeps) / sizeof(sweeps[0]));
 }

@@ -73,35 +73,13 @@ static void allgather_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t 
         *down = doubled(sim, rank) + (rank + core < size ? (size - 1) * sim->count : 0);
 }
 
-static void test_allreduce(void **state)
-{
-    (void)state;
-    sweep_run(
-        &(struct sweep){"halving-doubling", TRIB_ALLREDUCE, false, allreduce_bytes});
-}
-
-static void test_reduce_scatter(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"halving-doubling", TRIB_REDUCE_SCATTER, false,
-                              reduce_scatter_bytes});
-}
-
-static void test_allgather(void **state)
-{
-    (void)state;
-    sweep_run(
-        &(struct sweep){"halving-doubling", TRIB_ALLGATHER, false, allgather_bytes});
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allreduce),
-        cmocka_unit_test(test_reduce_scatter),
-        cmocka_unit_test(test_allgather),
+    const struct sweep sweeps[] = {
+        {"halving-doubling", TRIB_ALLREDUCE, false, allreduce_bytes},
+        {"halving-doubling", TRIB_REDUCE_SCATTER, false, reduce_scatter_bytes},
+        {"halving-doubling", TRIB_ALLGATHER, false, allgather_bytes},
     };
 
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return sweep_main(sweeps, sizeof(sweeps) / sizeof(sweeps[0]));
 }

@@ -44,45 +44,15 @@ static void broadcast_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t 
     *down = after(sim, rank) == (uint32_t)sim->shape.root ? 0 : sim->count;
 }
 
-static void test_allreduce(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"ring", TRIB_ALLREDUCE, false, allreduce_bytes});
-}
-
-static void test_reduce_scatter(void **state)
-{
-    (void)state;
-    sweep_run(
-        &(struct sweep){"ring", TRIB_REDUCE_SCATTER, false, reduce_scatter_bytes});
-}
-
-static void test_allgather(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"ring", TRIB_ALLGATHER, false, allgather_bytes});
-}
-
-static void test_reduce(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"ring", TRIB_REDUCE, false, reduce_bytes});
-}
-
-static void test_broadcast(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"ring", TRIB_BROADCAST, false, broadcast_bytes});
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allreduce), cmocka_unit_test(test_reduce_scatter),
-        cmocka_unit_test(test_allgather), cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_broadcast),
+    const struct sweep sweeps[] = {
+        {"ring", TRIB_ALLREDUCE, false, allreduce_bytes},
+        {"ring", TRIB_REDUCE_SCATTER, false, reduce_scatter_bytes},
+        {"ring", TRIB_ALLGATHER, false, allgather_bytes},
+        {"ring", TRIB_REDUCE, false, reduce_bytes},
+        {"ring", TRIB_BROADCAST, false, broadcast_bytes},
     };
 
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return sweep_main(sweeps, sizeof(sweeps) / sizeof(sweeps[0]));
 }

@@ -36,32 +36,13 @@ static void allreduce_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t 
     *down = children(sim, rank, 0) * sim->count;
 }
 
-static void test_allreduce(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"tree", TRIB_ALLREDUCE, false, allreduce_bytes});
-}
-
-static void test_reduce(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"tree", TRIB_REDUCE, false, reduce_bytes});
-}
-
-static void test_broadcast(void **state)
-{
-    (void)state;
-    sweep_run(&(struct sweep){"tree", TRIB_BROADCAST, false, broadcast_bytes});
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allreduce),
-        cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_broadcast),
+    const struct sweep sweeps[] = {
+        {"tree", TRIB_ALLREDUCE, false, allreduce_bytes},
+        {"tree", TRIB_REDUCE, false, reduce_bytes},
+        {"tree", TRIB_BROADCAST, false, broadcast_bytes},
     };
 
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return sweep_main(sweeps, sizeof(sweeps) / sizeof(sweeps[0]));
 }

@@ -58,5 +58,5 @@ tests_compress_test_fuzzed_LDADD = libcorpus.la $(LDADD)
 EXTRA_DIST += tests/compress/models/autoencoder_rig.h tests/compress/cross/cmocka.h \
 	tests/compress/guarded.h tests/compress/kernels/bench_reduce.h \
 	tests/compress/quantise/packed_ints_words.h tests/compress/kernels/isas.h tests/compress/models/lgc_rig.h tests/compress/test_neon.sh \
-	tests/compress/vectors.h tests/data/README.md tests/data/gradient-early.f32 \
+	tests/compress/quantise/bucket_checks.h tests/compress/vectors.h tests/data/README.md tests/data/gradient-early.f32 \
 	tests/data/gradient-late.f32 tests/regress/ill_conditioned.csv tests/regress/ratio.csv

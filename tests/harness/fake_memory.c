@@ -92,6 +92,19 @@ static void memlock(struct trib_memlock *out)
     fake_unlock();
 }
 
+static struct ibv_mr *insert(struct mr *mr, uint64_t iova, int access)
+{
+    mr->iova = iova;
+    mr->access = access;
+    fake_lock();
+    mr->base.lkey = mr->base.rkey = next_key++;
+    mr->next = mrs;
+    mrs = mr;
+    fake_count(1);
+    fake_unlock();
+    return &mr->base;
+}
+
 /* The kernel demands the same of iova and address: both have the same offset in a
  * page. */
 static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
@@ -112,15 +125,7 @@ static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
     }
     mr->base =
         (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
-    mr->iova = iova;
-    mr->access = access;
-    fake_lock();
-    mr->base.lkey = mr->base.rkey = next_key++;
-    mr->next = mrs;
-    mrs = mr;
-    fake_count(1);
-    fake_unlock();
-    return &mr->base;
+    return insert(mr, iova, access);
 }
 
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
@@ -156,15 +161,7 @@ static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t l
                                .pd = pd,
                                .addr = map + (offset - from),
                                .length = length};
-    mr->iova = iova;
-    mr->access = access;
-    fake_lock();
-    mr->base.lkey = mr->base.rkey = next_key++;
-    mr->next = mrs;
-    mrs = mr;
-    fake_count(1);
-    fake_unlock();
-    return &mr->base;
+    return insert(mr, iova, access);
 }
 
 static int dereg_mr(struct ibv_mr *base)

@@ -75,6 +75,20 @@ static inline void pair_secret(struct pair *pair, int self, uint8_t number)
         tribtest_skip(why);
 }
 
+/* A text by which no transport can be opened: the error has `sentence`. */
+static inline void pair_refuses(const char *text, trib_status_t expected,
+                                const char *sentence)
+{
+    struct pair pair = {0};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+    struct trib_transport *t = NULL;
+
+    assert_status(trib_transport_open(text, &opts, &t), expected);
+    assert_null(t);
+    if (!strstr(pair.err.text, sentence))
+        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
+}
+
 /* Memory of one side, and what the other side has to know. */
 static inline void pair_offer(struct pair *pair, int i, struct trib_address *address,
                               struct trib_blob *region)

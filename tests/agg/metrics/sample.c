@@ -62,6 +62,20 @@ bool sample_create(struct sample *s)
     return true;
 }
 
+bool sample_many(struct sample *s, uint32_t ranks, struct trib_service_view *view_out)
+{
+    struct trib_metrics_writer *w;
+
+    if (!sample_create(s))
+        return false;
+    trib_metrics_close_mt(s->metrics, 1);
+    if (trib_metrics_open_mt(s->metrics, 1, ranks, &w))
+        return false;
+    for (uint32_t i = 0; i < ranks; i++)
+        trib_metrics_lag(w, i, 1000 * ((uint64_t)i * 1009 % ranks)); /* each once */
+    return !trib_metrics_view_mt(s->metrics, SAMPLE_T0 + 60 * SAMPLE_S, view_out);
+}
+
 void sample_destroy(struct sample *s)
 {
     trib_metrics_destroy(s->metrics);

@@ -25,6 +25,11 @@ struct sample {
  */
 bool sample_create(struct sample *sample);
 
+/** sample_many - the first job has so many ranks instead, each of which lags by another
+ * time; *view_out is of SAMPLE_T0 + 60 s. */
+bool sample_many(struct sample *sample, uint32_t ranks,
+                 struct trib_service_view *view_out);
+
 void sample_destroy(struct sample *sample);
 
 #endif

@@ -60,17 +60,10 @@ static void test_latest_ranks(void **state)
 {
     enum { RANKS = 4096 };
     struct sample s;
-    struct trib_metrics_writer *w;
     struct trib_service_view view;
 
     (void)state;
-    assert_true(sample_create(&s));
-    trib_metrics_close_mt(s.metrics, 1);
-    assert_status(trib_metrics_open_mt(s.metrics, 1, RANKS, &w), TRIB_OK);
-    for (uint32_t i = 0; i < RANKS; i++)
-        trib_metrics_lag(w, i, 1000 * ((uint64_t)i * 1009 % RANKS)); /* each once */
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
-                  TRIB_OK);
+    assert_true(sample_many(&s, RANKS, &view));
     assert_int_equal(view.jobs[0].ranks, RANKS);
     assert_int_equal(view.jobs[0].n_late, TRIB_RANKS_SHOWN);
     for (uint32_t i = 0; i < TRIB_RANKS_SHOWN; i++)

@@ -194,17 +194,10 @@ static void test_many_ranks(void **state)
 {
     enum { RANKS = 4096, MOST = 200 << 10 };
     struct sample s;
-    struct trib_metrics_writer *w;
     struct trib_service_view view;
 
     (void)state;
-    assert_true(sample_create(&s));
-    trib_metrics_close_mt(s.metrics, 1);
-    assert_status(trib_metrics_open_mt(s.metrics, 1, RANKS, &w), TRIB_OK);
-    for (uint32_t i = 0; i < RANKS; i++)
-        trib_metrics_lag(w, i, i);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
-                  TRIB_OK);
+    assert_true(sample_many(&s, RANKS, &view));
     char *text = trib_metrics_text(&view), *json = trib_metrics_json(&view);
     assert_non_null(text);
     assert_non_null(json);

@@ -2,7 +2,7 @@
 /*
  * Exponential dithering: dither of bases other than 2.
  */
-#include "tests/compress/vectors.h"
+#include "tests/compress/quantise/bucket_checks.h"
 
 static const struct {
     double base;
@@ -59,32 +59,16 @@ static void test_levels(void **state)
  * b^(1-s) */
 static void test_variance(void **state)
 {
-    enum { N = 512, DRAWS = 400 };
     static const char *const norms[] = {"l2", "max"};
     (void)state;
     for (int t = 0; t < 2 * ROWS; t++) {
         const int r = t / 2;
         const double base = rows[r].base,
                      q = sqrt(512.0) * pow(base, 1 - highest_of(r));
-        const double bound = (base + 1 / base - 2) / 4 + q * fmin(1, q);
         char text[64];
         snprintf(text, sizeof text, "dither:base=%g,bits=%d,norm=%s", base,
                  rows[r].bits, norms[t % 2]);
-        struct codec_buffers b = buffers_new(text, NULL, N);
-        for (int kind = VECTOR_NORMAL; kind < VECTOR_KINDS; kind++) {
-            float *x = vector_new((enum vector_kind)kind, 31, N), y[N];
-            double error = 0;
-            for (uint32_t draw = 0; draw < DRAWS; draw++) {
-                encode(&b, x, TRIB_ENCODE_CONTRIBUTION, draw);
-                decode(&b, y);
-                error += square_distance(x, y, N) / DRAWS;
-            }
-            if (error > bound * square_sum(x, N) * 1.05 + 1e-9 * square_sum(x, N))
-                fail_msg("%s, vector %d: %g of at most %g", text, kind,
-                         error / square_sum(x, N), bound);
-            free(x);
-        }
-        buffers_free(&b);
+        check_variance(text, (base + 1 / base - 2) / 4 + q * fmin(1, q));
     }
 }
 

@@ -2,7 +2,7 @@
 /*
  * Floats of 8 bits with a scale per bucket.
  */
-#include "tests/compress/vectors.h"
+#include "tests/compress/quantise/bucket_checks.h"
 
 enum { N = 2048 };
 
@@ -172,31 +172,14 @@ static void test_not_finite(void **state)
     buffers_free(&b);
 }
 
-/* An element becomes the same however the vector is cut. */
 static void test_noise_is_of_the_element(void **state)
 {
-    enum { M = 9000 };
     static const size_t cuts[] = {512, 1024, 4096, 5120};
     static const char *const texts[] = {"f8:round=random", "f16:round=random",
                                         "bf16:round=random"};
     (void)state;
-    for (int t = 0; t < 3; t++) {
-        struct codec_buffers b = buffers_new(texts[t], NULL, M);
-        float *x = vector_new(VECTOR_NORMAL, 8, M), *y = malloc(M * sizeof *y), z[M];
-        struct trib_encode in = {.x = x, .n = M, .key = {7, 1, 2, 0}};
-        b.len = trib_codec_encode(b.codec, &in, b.code);
-        decode(&b, y);
-        for (int i = 0; i < 4; i++) {
-            in.x = x + cuts[i];
-            in.n = b.n = M - cuts[i];
-            in.key.index = cuts[i];
-            b.len = trib_codec_encode(b.codec, &in, b.code);
-            decode(&b, z);
-            assert_memory_equal(y + cuts[i], z, b.n * sizeof *z);
-        }
-        free(x), free(y);
-        buffers_free(&b);
-    }
+    for (int t = 0; t < 3; t++)
+        check_cuts(texts[t], cuts, 4);
 }
 
 int main(void)

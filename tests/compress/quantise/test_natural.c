@@ -2,7 +2,7 @@
 /*
  * Natural compression and natural dithering, against what their paper says of them.
  */
-#include "tests/compress/vectors.h"
+#include "tests/compress/quantise/bucket_checks.h"
 
 static bool is_power_of_two(float v)
 {
@@ -97,27 +97,11 @@ static void test_extremes(void **state)
     buffers_free(&b);
 }
 
-/* An element becomes the same however the vector is cut. */
 static void test_noise_is_of_the_element(void **state)
 {
-    enum { N = 9000 };
     static const size_t cuts[] = {1, 300, 4095, 4096, 5000};
     (void)state;
-    struct codec_buffers b = buffers_new("natural", NULL, N);
-    float *x = vector_new(VECTOR_NORMAL, 8, N), *y = malloc(N * sizeof *y), z[N];
-    struct trib_encode in = {.x = x, .n = N, .key = {7, 1, 2, 0}};
-    b.len = trib_codec_encode(b.codec, &in, b.code);
-    decode(&b, y);
-    for (int i = 0; i < 5; i++) {
-        in.x = x + cuts[i];
-        in.n = b.n = N - cuts[i];
-        in.key.index = cuts[i];
-        b.len = trib_codec_encode(b.codec, &in, b.code);
-        decode(&b, z);
-        assert_memory_equal(y + cuts[i], z, b.n * sizeof *z);
-    }
-    free(x), free(y);
-    buffers_free(&b);
+    check_cuts("natural", cuts, 5);
 }
 
 /* norm=max: every value is 0 or a power of two of the largest of its bucket, which is
@@ -152,50 +136,22 @@ static void test_dither_levels(void **state)
 /* E|C(x) - x|^2 <= w |x|^2, w = 1/8 + q min(1, q), q = sqrt(bucket) 2^(1-s) */
 static void test_dither_variance(void **state)
 {
-    enum { N = 512, DRAWS = 400 };
     static const char *const norms[] = {"l2", "max"};
     (void)state;
     for (int t = 0; t < 10; t++) {
         const int bits = 2 + t / 2;
+        const double q = ldexp(sqrt(512.0), 2 - (1 << (bits - 1)));
         char text[64];
         snprintf(text, sizeof text, "dither:bits=%d,norm=%s", bits, norms[t % 2]);
-        struct codec_buffers b = buffers_new(text, NULL, N);
-        const double q = ldexp(sqrt(512.0), 2 - (1 << (bits - 1)));
-        const double bound = 0.125 + q * fmin(1, q);
-        for (int kind = VECTOR_NORMAL; kind < VECTOR_KINDS; kind++) {
-            float *x = vector_new((enum vector_kind)kind, 31, N), y[N];
-            double error = 0;
-            for (uint32_t draw = 0; draw < DRAWS; draw++) {
-                encode(&b, x, TRIB_ENCODE_CONTRIBUTION, draw);
-                decode(&b, y);
-                error += square_distance(x, y, N) / DRAWS;
-            }
-            if (error > bound * square_sum(x, N) * 1.05)
-                fail_msg("%s, vector %d: %g of at most %g", text, kind,
-                         error / square_sum(x, N), bound);
-            free(x);
-        }
-        buffers_free(&b);
+        check_variance(text, 0.125 + q * fmin(1, q));
     }
 }
 
-/* one bad element spoils its bucket, no other */
 static void test_not_finite(void **state)
 {
-    enum { N = 1536 };
-    static const char *const texts[] = {"natural", "dither"};
     (void)state;
-    for (int t = 0; t < 2; t++) {
-        struct codec_buffers b = buffers_new(texts[t], NULL, N);
-        float *x = vector_new(VECTOR_NORMAL, 5, N), y[N];
-        x[600] = t ? -INFINITY : NAN;
-        encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
-        decode(&b, y);
-        for (int i = 0; i < N; i++)
-            assert_int_equal(isnan(y[i]) != 0, i / 512 == 1);
-        free(x);
-        buffers_free(&b);
-    }
+    check_spoils_its_bucket("natural", NAN);
+    check_spoils_its_bucket("dither", -INFINITY);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/compress/vectors.h"
+#include "tests/compress/quantise/bucket_checks.h"
 
 #include <math.h>
 
@@ -79,26 +79,12 @@ static void test_levels(void **state)
 /* E|C(x) - x|^2 <= min(bucket / 4s^2, sqrt(bucket) / s) |x|^2 */
 static void test_variance(void **state)
 {
-    enum { N = 512, DRAWS = 400 };
     (void)state;
     for (int bits = 2; bits <= 8; bits++) {
+        const double s = (1 << (bits - 1)) - 1;
         char text[64];
         snprintf(text, sizeof text, "qsgd:bits=%d,norm=l2", bits);
-        struct codec_buffers b = buffers_new(text, NULL, N);
-        const double s = (1 << (bits - 1)) - 1;
-        const double bound = fmin(512 / (4 * s * s), sqrt(512.0) / s);
-        for (int kind = VECTOR_NORMAL; kind < VECTOR_KINDS; kind++) {
-            float *x = vector_new((enum vector_kind)kind, 31, N), y[N];
-            double error = 0;
-            for (uint32_t draw = 0; draw < DRAWS; draw++) {
-                encode(&b, x, TRIB_ENCODE_CONTRIBUTION, draw);
-                decode(&b, y);
-                error += square_distance(x, y, N) / DRAWS;
-            }
-            assert_true(error <= bound * square_sum(x, N) * 1.05);
-            free(x);
-        }
-        buffers_free(&b);
+        check_variance(text, fmin(512 / (4 * s * s), sqrt(512.0) / s));
     }
 }
 
@@ -130,20 +116,10 @@ static void test_extremes(void **state)
     buffers_free(&b);
 }
 
-/* one bad element spoils its bucket, no other */
 static void test_not_finite(void **state)
 {
-    enum { N = 1536 };
     (void)state;
-    struct codec_buffers b = buffers_new("qsgd", NULL, N);
-    float *x = vector_new(VECTOR_NORMAL, 5, N), y[N];
-    x[600] = -INFINITY;
-    encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
-    decode(&b, y);
-    for (int i = 0; i < N; i++)
-        assert_int_equal(isnan(y[i]) != 0, i / 512 == 1);
-    free(x);
-    buffers_free(&b);
+    check_spoils_its_bucket("qsgd", -INFINITY);
 }
 
 int main(void)

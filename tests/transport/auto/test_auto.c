@@ -62,27 +62,18 @@ static void test_near_and_far(void **state)
     }
 }
 
-static void refuses_to_open(const char *text, const char *sentence)
-{
-    struct pair pair = {0};
-    struct trib_transport_opts opts = pair_opts(&pair, 0);
-    struct trib_transport *t = NULL;
-
-    assert_status(trib_transport_open(text, &opts, &t), TRIB_ERR_CONFIG);
-    if (!strstr(pair.err.text, sentence))
-        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
-}
-
 static void test_wrong_names(void **state)
 {
     (void)state;
-    refuses_to_open("auto:far=shm", "reaches ranks of one host only");
-    refuses_to_open("auto:near=loop", "none of those that auto chooses from");
-    refuses_to_open("auto:near=", "near= is not a name");
-    refuses_to_open("auto:near", "wants a name, as in near=shm");
-    refuses_to_open("auto:near=much-too-long-for-a-name", "is not a name");
-    refuses_to_open("auto:fur=tcp", "is \"far\" meant?");
-    refuses_to_open("auto:ranks_per_host=0", "from 1 to 65536");
+    pair_refuses("auto:far=shm", TRIB_ERR_CONFIG, "reaches ranks of one host only");
+    pair_refuses("auto:near=loop", TRIB_ERR_CONFIG,
+                 "none of those that auto chooses from");
+    pair_refuses("auto:near=", TRIB_ERR_CONFIG, "near= is not a name");
+    pair_refuses("auto:near", TRIB_ERR_CONFIG, "wants a name, as in near=shm");
+    pair_refuses("auto:near=much-too-long-for-a-name", TRIB_ERR_CONFIG,
+                 "is not a name");
+    pair_refuses("auto:fur=tcp", TRIB_ERR_CONFIG, "is \"far\" meant?");
+    pair_refuses("auto:ranks_per_host=0", TRIB_ERR_CONFIG, "from 1 to 65536");
 }
 
 /* Side 0's connect to an address of side 1's, opened with another text. */

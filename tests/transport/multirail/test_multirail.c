@@ -379,26 +379,15 @@ static void test_leaves_out_a_rail(void **state)
     pair_close(&rig.pair);
 }
 
-static void refuses(const char *text, const char *sentence)
-{
-    struct pair pair = {0};
-    struct trib_transport_opts opts = pair_opts(&pair, 0);
-    struct trib_transport *t = NULL;
-
-    assert_status(trib_transport_open(text, &opts, &t), TRIB_ERR_CONFIG);
-    if (!strstr(pair.err.text, sentence))
-        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
-}
-
 static void test_wrong_text(void **state)
 {
     struct pair pair;
 
     (void)state;
-    refuses("rails:n=1", "n=1 is not a whole number from 2 to 4");
-    refuses("rails:n=5", "n=5 is not a whole number from 2 to 4");
-    refuses("rails:over=shm", "rails go over tcp or loop");
-    refuses("rails:many=2", "has no parameter");
+    pair_refuses("rails:n=1", TRIB_ERR_CONFIG, "n=1 is not a whole number from 2 to 4");
+    pair_refuses("rails:n=5", TRIB_ERR_CONFIG, "n=5 is not a whole number from 2 to 4");
+    pair_refuses("rails:over=shm", TRIB_ERR_CONFIG, "rails go over tcp or loop");
+    pair_refuses("rails:many=2", TRIB_ERR_CONFIG, "has no parameter");
     pair_open(&pair, "rails:over=loop", "rails:over=loop");
     struct trib_write w = {.imm = TRIB_IMM_OWN};
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_ERR_INVALID);

@@ -13,45 +13,35 @@
 #include "base/time.h"
 #include "transport/verbs/verbs.h"
 
-/* Opening fails, with these words. */
-static void refuses(const char *text, trib_status_t expected, const char *words)
-{
-    struct pair pair = {0};
-    struct trib_transport_opts opts = pair_opts(&pair, 0);
-    struct trib_transport *t = NULL;
-
-    assert_status(trib_transport_open(text, &opts, &t), expected);
-    assert_null(t);
-    contains(pair.err.text, words);
-}
-
 static void test_no_library(void **state)
 {
     (void)state;
     fake_verbs_reset()->no_library = true;
-    refuses("verbs", TRIB_ERR_UNSUPPORTED,
+    pair_refuses("verbs", TRIB_ERR_UNSUPPORTED,
             "libibverbs.so.1: cannot open shared object");
-    refuses("verbs", TRIB_ERR_UNSUPPORTED, "Debian: libibverbs1, librdmacm1");
+    pair_refuses("verbs", TRIB_ERR_UNSUPPORTED, "Debian: libibverbs1, librdmacm1");
 }
 
 static void test_no_device(void **state)
 {
     (void)state;
     fake_verbs_reset()->devices = 0;
-    refuses("verbs", TRIB_ERR_UNSUPPORTED, "this host has no RDMA device");
+    pair_refuses("verbs", TRIB_ERR_UNSUPPORTED, "this host has no RDMA device");
     fake_verbs_reset()->no_connection_manager = true;
-    refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED, "load the module rdma_ucm");
+    pair_refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED,
+                 "load the module rdma_ucm");
     fake_verbs_reset()->address_less = true;
-    refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED,
+    pair_refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED,
             "no IP address of this host belongs to the RDMA device fake0");
     fake_verbs_reset()->port_down = true;
-    refuses("verbs", TRIB_ERR_UNSUPPORTED, "port 1 of fake0 is not active");
+    pair_refuses("verbs", TRIB_ERR_UNSUPPORTED, "port 1 of fake0 is not active");
     fake_verbs_reset()->devices = 2;
-    refuses("verbs:device=fake7", TRIB_ERR_CONFIG,
+    pair_refuses("verbs:device=fake7", TRIB_ERR_CONFIG,
             "no RDMA device is called \"fake7\"; there are fake0, fake1");
-    refuses("verbs:device", TRIB_ERR_CONFIG, "device wants a name");
-    refuses("verbs:device=", TRIB_ERR_CONFIG, "device= is not a name");
-    refuses("verbs:depth=8", TRIB_ERR_CONFIG, "depth=8 is not a whole number from 16");
+    pair_refuses("verbs:device", TRIB_ERR_CONFIG, "device wants a name");
+    pair_refuses("verbs:device=", TRIB_ERR_CONFIG, "device= is not a name");
+    pair_refuses("verbs:depth=8", TRIB_ERR_CONFIG,
+                 "depth=8 is not a whole number from 16");
 }
 
 static void test_no_room(void **state)
@@ -63,8 +53,8 @@ static void test_no_room(void **state)
 
     (void)state;
     opts->cq_errno = ENOMEM;
-    refuses("verbs", TRIB_ERR_NO_MEMORY, "cannot make a completion queue of");
-    refuses("verbs", TRIB_ERR_NO_MEMORY, "ulimit -l unlimited");
+    pair_refuses("verbs", TRIB_ERR_NO_MEMORY, "cannot make a completion queue of");
+    pair_refuses("verbs", TRIB_ERR_NO_MEMORY, "ulimit -l unlimited");
     opts->cq_errno = 0;
     opts->max_cqe = 6000;
     many.size = 1000;
@@ -104,13 +94,13 @@ static void test_ports(void **state)
     pair_open(&pair, text, text);
     snprintf(words, sizeof(words), "none of the ports %d to %d can be bound", first,
              first + 1);
-    refuses(text, TRIB_ERR_SYSTEM, words);
+    pair_refuses(text, TRIB_ERR_SYSTEM, words);
     pair_close(&pair);
     snprintf(text, sizeof(text), "verbs:port=%d,ports=1", first);
     assert_status(trib_net_bind("test", SOCK_DGRAM, first, 1, &udp, NULL), TRIB_OK);
     snprintf(words, sizeof(words),
              "heartbeats of verbs: none of the UDP ports %d to %d", first, first);
-    refuses(text, TRIB_ERR_SYSTEM, words);
+    pair_refuses(text, TRIB_ERR_SYSTEM, words);
     close(udp.fd);
 }
 

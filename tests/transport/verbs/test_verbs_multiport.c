@@ -140,37 +140,33 @@ static void test_another(void **state)
     }
 }
 
-static void refuses(const char *text, const char *sentence)
-{
-    struct pair pair = {0};
-    struct trib_transport_opts opts = pair_opts(&pair, 0);
-    struct trib_transport *t = NULL;
-
-    assert_status(trib_transport_open(text, &opts, &t), TRIB_ERR_CONFIG);
-    if (!strstr(pair.err.text, sentence))
-        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
-}
-
 static void test_wrong_lists(void **state)
 {
     (void)state;
-    refuses("verbs:device=fake0,fake0", "has fake0 twice");
-    refuses("verbs:device=fake0,fake7", "no RDMA device is called \"fake7\"");
-    refuses("verbs:device=a,b,c,d,e", "device=a,b,c,d,e: at most 4 devices or ports");
-    refuses("verbs:device=fake0:2,fake0:2", "has fake0:2 twice");
-    refuses("verbs:device=fake0:2,fake0",
+    pair_refuses("verbs:device=fake0,fake0", TRIB_ERR_CONFIG, "has fake0 twice");
+    pair_refuses("verbs:device=fake0,fake7", TRIB_ERR_CONFIG,
+                 "no RDMA device is called \"fake7\"");
+    pair_refuses("verbs:device=a,b,c,d,e", TRIB_ERR_CONFIG,
+                 "device=a,b,c,d,e: at most 4 devices or ports");
+    pair_refuses("verbs:device=fake0:2,fake0:2", TRIB_ERR_CONFIG, "has fake0:2 twice");
+    pair_refuses("verbs:device=fake0:2,fake0", TRIB_ERR_CONFIG,
             "has fake0:2 and fake0, which may be one port: say which ports, as in "
             "fake0:1,fake0:2");
-    refuses("verbs:device=fake0:2", "device=fake0:2: fake0 has 1 port");
-    refuses("verbs:device=fake0:1,fake1:255", "device=fake1:255: fake1 has 1 port");
-    refuses("verbs:device=fake0:0", "device=fake0:0 is neither a device nor a port");
-    refuses("verbs:device=fake0:256", "fake0:256 is neither");
-    refuses("verbs:device=fake0:99999999999", "fake0:99999999999 is neither");
-    refuses("verbs:device=fake0:,fake1", "device=fake0: is neither");
-    refuses("verbs:device=fake0:1x", "fake0:1x is neither");
-    refuses("verbs:device=:1", "device=:1 is neither");
-    refuses("verbs:rails=0", "not a whole number from 1 to 4");
-    refuses("verbs:depth=64,fake0", "no parameter \"fake0\"");
+    pair_refuses("verbs:device=fake0:2", TRIB_ERR_CONFIG,
+                 "device=fake0:2: fake0 has 1 port");
+    pair_refuses("verbs:device=fake0:1,fake1:255", TRIB_ERR_CONFIG,
+                 "device=fake1:255: fake1 has 1 port");
+    pair_refuses("verbs:device=fake0:0", TRIB_ERR_CONFIG,
+                 "device=fake0:0 is neither a device nor a port");
+    pair_refuses("verbs:device=fake0:256", TRIB_ERR_CONFIG, "fake0:256 is neither");
+    pair_refuses("verbs:device=fake0:99999999999", TRIB_ERR_CONFIG,
+                 "fake0:99999999999 is neither");
+    pair_refuses("verbs:device=fake0:,fake1", TRIB_ERR_CONFIG,
+                 "device=fake0: is neither");
+    pair_refuses("verbs:device=fake0:1x", TRIB_ERR_CONFIG, "fake0:1x is neither");
+    pair_refuses("verbs:device=:1", TRIB_ERR_CONFIG, "device=:1 is neither");
+    pair_refuses("verbs:rails=0", TRIB_ERR_CONFIG, "not a whole number from 1 to 4");
+    pair_refuses("verbs:depth=64,fake0", TRIB_ERR_CONFIG, "no parameter \"fake0\"");
 }
 
 /* Each port of a device carries half. A write of the caller's is one request. */
@@ -358,6 +354,20 @@ static void test_devices_text(void **state)
     }
 }
 
+/* The writes 0 … n - 1 of side 0 arrive in their order; nothing else happens to it. */
+static void assert_arrive(struct pair *pair, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct trib_event e = {0};
+        uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        while (!pair->t[1]->ops->poll(pair->t[1], &e, 1) &&
+               !trib_deadline_passed(until))
+            assert_int_equal(pair->t[0]->ops->poll(pair->t[0], &e, 1), 0);
+        assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+        assert_int_equal(e.imm, i);
+    }
+}
+
 /* A device that fails: with what is under way, and with nothing. */
 static void test_lost_device(void **state)
 {
@@ -374,15 +384,7 @@ static void test_lost_device(void **state)
         }
         fake_verbs_async(context, IBV_EVENT_DEVICE_FATAL);
         fake_verbs_hold(false);
-        for (uint32_t i = 0; i < 5; i++) {
-            struct trib_event e = {0};
-            uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-            while (!pair.t[1]->ops->poll(pair.t[1], &e, 1) &&
-                   !trib_deadline_passed(until))
-                assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
-            assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
-            assert_int_equal(e.imm, i);
-        }
+        assert_arrive(&pair, 5);
         exchange(&pair);
         pair_close(&pair);
     }
@@ -402,15 +404,7 @@ static void test_failed_write(void **state)
                 fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
             assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
         }
-        for (uint32_t i = 0; i <= at; i++) {
-            struct trib_event e = {0};
-            uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-            while (!pair.t[1]->ops->poll(pair.t[1], &e, 1) &&
-                   !trib_deadline_passed(until))
-                assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
-            assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
-            assert_int_equal(e.imm, i);
-        }
+        assert_arrive(&pair, at + 1);
         exchange(&pair);
         assert_route(&pair, 0,
                      at % 2 ? "2 rails: fake0 fake1 (lost)"
