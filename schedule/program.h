@@ -45,7 +45,7 @@ struct trib_task {
     uint16_t flags;
     uint16_t neighbor; /* SEND, COPY_IN: index into neighbors */
     uint16_t n_contribs; /* REDUCE */
-    uint32_t contrib; /* REDUCE: index of the first; SEND: see service_sum.c */
+    uint32_t contrib; /* REDUCE: index of the first; SEND: see agg_sum.c */
     uint32_t chunk;
     uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */

@@ -8,8 +8,8 @@
  * and their credits are on the way. A k-ary task waits for several RECVs at once: they
  * stand next to each other in the list, and no SEND that they match depends on one of
  * them. So the first step that is not done can always run.
- * A service whose results are read in place waits, before it makes one, until that of W
- * rounds before was read: its RECV_COPYs are before it, and the credit of a GET is
+ * An aggregator whose results are read in place waits, before it makes one, until that
+ * of W rounds before was read: its RECV_COPYs are before it, and the credit of a GET is
  * given at once. A user that feeds a vector piecewise only delays own contributions,
  * which depend on nothing; chunks are taken in the same order of rounds on all ranks.
  */

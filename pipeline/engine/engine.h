@@ -54,8 +54,8 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_run_bytes - what trib_run_prepare will allocate for a service's run, or a little
- * more.
+ * trib_run_bytes - what trib_run_prepare will allocate for an aggregator's run, or a
+ * little more.
  *
  * run         as trib_run_prepare takes it
  * values_out  what memories grow by that stay when the run is gone (trib_values)

@@ -34,7 +34,7 @@ trib_status_t trib_engine_open(struct trib_engine *e)
     e->arena.size = e->size;
     e->arena.window = (uint32_t)e->cfg->window;
     e->arena.slot_bytes = e->cfg->chunk;
-    e->arena.to_services = e->ranks < e->size;
+    e->arena.to_aggregators = e->ranks < e->size;
     e->memories.transport = e->transport;
     e->all_mapped = true;
     trib_status_t st = trib_trace_create(&e->trace, e->cfg->trace, e->rank);

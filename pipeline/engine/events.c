@@ -84,8 +84,8 @@ static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
     return untold;
 }
 
-/* Beside services ranks have no links to each other: they hear of it from those, and a
- * rank that is stopped would not answer. */
+/* Beside aggregators ranks have no links to each other: they hear of it from those, and
+ * a rank that is stopped would not answer. */
 static bool has_strangers(const struct trib_engine *e)
 {
     return e->size == e->ranks || trib_engine_is_aggregator(e);

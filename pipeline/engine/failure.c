@@ -107,9 +107,9 @@ void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
     trib_engine_mark(e, status, text);
 }
 
-/* In the last barrier a peer that has what it needs may leave before this rank. A
- * service has nothing to do between two operations of the ranks: at the next it sees
- * who is missing. */
+/* In the last barrier a peer that has what it needs may leave before this rank. An
+ * aggregator has nothing to do between two operations of the ranks: at the next one it
+ * sees which rank is missing. */
 static bool may_leave(const struct trib_engine *e)
 {
     if (trib_engine_is_aggregator(e) && !e->head)

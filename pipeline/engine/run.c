@@ -72,9 +72,9 @@ static bool was_read(const struct trib_engine *e, const struct trib_run *run,
                      turn) > 0;
 }
 
-bool trib_run_value_free_at_service(const struct trib_engine *e,
-                                    const struct trib_run *run,
-                                    const struct trib_task *t)
+bool trib_run_value_free_at_aggregator(const struct trib_engine *e,
+                                       const struct trib_run *run,
+                                       const struct trib_task *t)
 {
     const struct trib_program *p = &run->program;
     const uint32_t first = run->desc.share_piece != 0; /* of the vector */

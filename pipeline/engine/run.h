@@ -61,7 +61,7 @@ struct trib_run_desc {
     struct {
         uint32_t need; /* contributions of a chunk, at least; 0: of all ranks */
         uint64_t deadline_ns; /* after the first of them */
-    } quorum; /* of a service: see quorum.h */
+    } quorum; /* of an aggregator: see quorum.h */
     size_t share_piece;   /* floats of a chunk of what is agreed on first; 0: nothing
                            * is */
 };
@@ -128,7 +128,7 @@ struct trib_quorum {
     uint8_t *counted;    /* [mask_bytes] who is in the chunk that is closed */
     uint8_t *results;    /* [n_results * stride] */
     float *sums;         /* [n_results * piece] where ranks get them, too:
-                          * service_sum.h; or NULL */
+                          * agg_sum.h; or NULL */
     size_t stride;
     uint32_t *bytes;     /* [n_results] */
     uint32_t *chunk;     /* [n_results] number of the chunk */
@@ -172,9 +172,9 @@ struct trib_run {
     bool no_result; /* recv is not for this rank: values go to scratch_value */
     bool is_aggregator; /* it contributes nothing: values are in scratch_value, chunk
                          * by chunk */
-    bool values_read;      /* of a service: peers read them there, see struct
+    bool values_read;      /* of an aggregator: peers read them there, see struct
                             * trib_values */
-    uint32_t value_rounds; /* of a service: so many rounds have places in
+    uint32_t value_rounds; /* of an aggregator: so many rounds have places in
                             * scratch_value */
     size_t value_bytes;    /* of such a place: elements, or the sum of words that add */
     struct trib_frame frame; /* template */
@@ -204,7 +204,7 @@ struct trib_run {
     float *weights;             /* [the same] of a narrow mean's, or NULL */
     uint8_t *scratch_value;     /* value of chunks that have no place in recv, or
                                  * NULL */
-    struct trib_service_sum *sum; /* of a service: see service_sum.h; or NULL */
+    struct trib_agg_sum *sum; /* of an aggregator: see agg_sum.h; or NULL */
     float *residual;            /* error feedback [total], of contributions; or NULL */
     struct trib_feedback feedback;
     float *acc;                 /* [piece] accumulator, codec only */
@@ -255,7 +255,7 @@ struct trib_engine {
     const struct trib_kernels *kernels;
     struct trib_transport *transport;
     int rank;
-    int size;  /* ranks, and the services of schedule.h behind them */
+    int size;  /* ranks, and the aggregators of schedule.h behind them */
     int ranks; /* that contribute */
     bool oversubscribed; /* this host has more ranks than cores */
     bool all_mapped; /* no connected link needs transport events */
@@ -294,7 +294,7 @@ struct trib_engine {
     struct trib_trace trace; /* cfg->trace events; the owner of the engine dumps it */
 };
 
-/** trib_engine_is_aggregator - is this a service of schedule.h? */
+/** trib_engine_is_aggregator - true if the engine is that of an aggregator. */
 static inline bool trib_engine_is_aggregator(const struct trib_engine *e)
 {
     return e->rank >= e->ranks;
@@ -384,7 +384,7 @@ static inline bool trib_chunk_fed(const struct trib_run *run,
 const uint8_t *trib_run_input(const struct trib_run *run, const struct trib_chunk *c);
 uint8_t *trib_run_acc(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_value_at - that of a chunk at a service which has opened the places of some
+/** trib_value_at - that of a chunk at an aggregator which has opened the places of some
  * rounds; NULL: it has not. */
 const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view *view,
                              const struct trib_chunk *c);
@@ -393,16 +393,16 @@ const uint8_t *trib_value_at(const struct trib_run *run, const struct trib_view 
 struct trib_entry *trib_run_due(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_contrib *m, uint32_t round);
 
-/** trib_run_value_free - may the place of t's value be written to? That of a service is
- * also the one of some round before, and peers may still read it. */
-bool trib_run_value_free_at_service(const struct trib_engine *e,
+/** trib_run_value_free - may the place of t's value be written to? That of an
+ * aggregator is also the one of some round before, and peers may still read it. */
+bool trib_run_value_free_at_aggregator(const struct trib_engine *e,
                                     const struct trib_run *run,
                                     const struct trib_task *t);
 static inline bool trib_run_value_free(const struct trib_engine *e,
                                        const struct trib_run *run,
                                        const struct trib_task *t)
 {
-    return !run->is_aggregator || trib_run_value_free_at_service(e, run, t);
+    return !run->is_aggregator || trib_run_value_free_at_aggregator(e, run, t);
 }
 
 /** trib_run_fed - is what t takes of the own contribution there? */

@@ -13,7 +13,7 @@
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_agree.h"
-#include "pipeline/payload/service_sum.h"
+#include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/undo_log.h"
 
 /* Does u take the word that a SEND has of the own contribution, too? */
@@ -37,8 +37,8 @@ static void mark_stored(struct trib_program *p, bool linear)
             (linear && !(t->flags & TRIB_TASK_INPUT)))
             t->flags |= TRIB_TASK_STORED;
         if (!(t->flags & TRIB_TASK_INPUT))
-            continue; /* all of a service's, which has thousands where there are many
-                       * ranks */
+            continue; /* all of an aggregator's, which has thousands where there are
+                       * many ranks */
         for (uint32_t j = 0; j < p->n_tasks; j++) {
             const struct trib_task *u = &p->tasks[j];
             if (i != j && u->chunk == t->chunk && same_encoded(u, linear))
@@ -47,8 +47,8 @@ static void mark_stored(struct trib_program *p, bool linear)
     }
 }
 
-/* A service that adds words never has the elements, which may be as many as the vector
- * has. */
+/* An aggregator that adds words never has the elements, which may be as many as the
+ * vector has. */
 static size_t elements_held(const struct trib_run *run, bool serves)
 {
     if (serves && trib_coded_linear(run))
@@ -73,7 +73,7 @@ static trib_status_t prepare_codec(struct trib_run *run)
     run->stores = calloc(n_chunks, sizeof(*run->stores));
     if (!run->acc || !run->stage || !run->word || !run->codec_scratch ||
         !run->stores || trib_feedback_prepare(run) != TRIB_OK ||
-        trib_service_sum_prepare(run) != TRIB_OK ||
+        trib_agg_sum_prepare(run) != TRIB_OK ||
         trib_share_prepare(run) != TRIB_OK)
         return TRIB_ERR_NO_MEMORY;
     for (uint32_t c = 0; c < n_chunks && !run->values_read; c++) {
@@ -128,9 +128,9 @@ static size_t longest_sent(const struct trib_run *run)
 }
 
 /*
- * A service has a place for each chunk of a round, which the next round takes over: see
- * trib_run_acc. Of large chunks, as elements or as words that add, it has a window of
- * rounds, where peers read them.
+ * An aggregator has a place for each chunk of a round, which the next round takes over:
+ * see trib_run_acc. Of large chunks, as elements or as words that add, it has a window
+ * of rounds, where peers read them.
  */
 static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
 {
@@ -215,7 +215,7 @@ static uint64_t codec_bytes(const struct trib_run *run, bool values_read)
            trib_codec_scratch(d->codec, d->piece) +
            bound * (values_read ? 1 : d->n_chunks + 1) +
            d->n_chunks * sizeof(*run->stores) + trib_feedback_bytes(run) +
-           trib_service_sum_bytes(run) + trib_share_bytes(run);
+           trib_agg_sum_bytes(run) + trib_share_bytes(run);
 }
 
 uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
@@ -310,7 +310,7 @@ void trib_run_dispose(struct trib_run *run)
     trib_undo_dispose(run);
     trib_quorum_dispose(run);
     trib_feedback_dispose(run);
-    trib_service_sum_dispose(run);
+    trib_agg_sum_dispose(run);
     if (!run->values_read)
         free(run->scratch_value);
     free(run->sources);

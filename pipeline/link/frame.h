@@ -27,7 +27,7 @@ enum trib_frame_kind {
     TRIB_FRAME_GET, /* no payload: read the elements from the opened buffer */
     TRIB_FRAME_PUT_DONE, /* no payload: the elements are already in the receive
                           * buffer */
-    TRIB_FRAME_SUM, /* payload: a result as float32, see service_sum.h */
+    TRIB_FRAME_SUM, /* payload: a result as float32, see agg_sum.h */
     TRIB_FRAME_KIND_END,
 };
 
@@ -45,7 +45,7 @@ struct trib_frame {
     uint32_t signature; /* coll, dtype, op, feed, root, or which plan:
                          * trib_frame_signature */
     uint32_t digest; /* codec (12 bits), feedback (6), algorithm (6), chunk size (8);
-                      * with a service the plan's number in place of the two in the
+                      * with an aggregator the plan's number in place of the two in the
                       * middle */
 };
 
@@ -106,7 +106,7 @@ static inline uint32_t trib_frame_step(const struct trib_frame *f)
  */
 void trib_frame_stamp(struct trib_frame *f, uint32_t step, uint32_t plan);
 
-/** trib_frame_take_stamp - a service takes both from the first frame of an
+/** trib_frame_take_stamp - an aggregator takes both from the first frame of an
  * operation. */
 void trib_frame_take_stamp(struct trib_frame *mine, const struct trib_frame *theirs);
 
@@ -117,7 +117,7 @@ struct trib_frame_op trib_frame_op(uint32_t signature);
 uint32_t trib_frame_digest(uint32_t codec, uint32_t feedback, uint32_t algorithm,
                            uint32_t chunk);
 
-/* The number of a plan of a service, 0 to 4095, takes the place of feedback and
+/* The number of a plan of an aggregator, 0 to 4095, takes the place of feedback and
  * algorithm. */
 static inline uint32_t trib_frame_digest_of_plan(uint32_t codec, uint32_t plan,
                                                  uint32_t chunk)

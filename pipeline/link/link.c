@@ -127,7 +127,7 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     l->stride = sizeof(struct trib_entry) + l->small;
     l->waits = arena->per_link != 0;
     l->give_back_after =
-        a->to_services && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
+        a->to_aggregators && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
     lay_out_heads(l, a, arena, remote);
     if (a->staging)
         set_outbox(l, a,
@@ -157,7 +157,7 @@ static void set_send(struct trib_link *l, const struct trib_arena *a,
         l->send[lane].remote = lanes + off + lane_off(a, lane, true);
     l->window[TRIB_LANE_DOWN] = a->window;
     l->window[TRIB_LANE_UP] =
-        a->to_services && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
+        a->to_aggregators && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
 }
 
 /* The slots of one link, and behind them what this rank writes over it. */

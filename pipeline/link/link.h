@@ -33,12 +33,12 @@
  * position n - W. The receiver writes the number of released positions into the
  * sender's arena.
  *
- * Beside services, over transport writes, contributions and the credits of results
+ * Beside aggregators, over transport writes, contributions and the credits of results
  * share the way out. A link that is full of contributions keeps those credits for as
- * long as it takes to empty, and the service, without them, keeps results. So a sender
- * of contributions has 5 / 8 W of them under way, and credits return by quarters of a
- * window. A sender that waits for any has at least one that is not returned by itself:
- * 5 / 8 W, rounded up, is never less than such a quarter.
+ * long as it takes to empty, and the aggregator, without them, keeps results. So a
+ * sender of contributions has 5 / 8 W of them under way, and credits return by quarters
+ * of a window. A sender that waits for any has at least one that is not returned by
+ * itself: 5 / 8 W, rounded up, is never less than such a quarter.
  */
 #ifndef PIPELINE_LINK_LINK_H
 #define PIPELINE_LINK_LINK_H
@@ -217,8 +217,8 @@ struct trib_arena {
     uint8_t *base;
     struct trib_region *region;
     bool per_link; /* set before create: a link's slots are a region of its own */
-    bool to_services;   /* the links are those between ranks and services, or
-                         * services */
+    bool to_aggregators;   /* the links are those between ranks and aggregators, or
+                         * aggregators */
     size_t link_bytes; /* of the links that are open */
     int awaited; /* links that are open and not advertised yet */
     struct trib_region **link_regions; /* [size], per_link */

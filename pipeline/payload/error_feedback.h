@@ -20,8 +20,8 @@
  * vector for the next one. */
 bool trib_feedback_feeds_back(const struct trib_run *run);
 
-/** trib_feedback_bytes - what trib_feedback_prepare will allocate of a service, or a
- * little more: the residual is of ranks alone (service_sum.h). */
+/** trib_feedback_bytes - what trib_feedback_prepare will allocate of an aggregator, or
+ * a little more: the residual is of ranks alone (agg_sum.h). */
 uint64_t trib_feedback_bytes(const struct trib_run *run);
 
 /** trib_feedback_prepare - allocate what run->desc.feedback wants;

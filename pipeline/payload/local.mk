@@ -14,7 +14,7 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/payload_coded.c pipeline/payload/payload_coded.h \
 	pipeline/payload/payload_linear.c \
 	pipeline/payload/payload_raw.c pipeline/payload/payload_raw.h \
-	pipeline/payload/service_sum.c pipeline/payload/service_sum.h \
+	pipeline/payload/agg_sum.c pipeline/payload/agg_sum.h \
 	pipeline/payload/undo_log.c pipeline/payload/undo_log.h \
 	pipeline/payload/word_store.c pipeline/payload/word_store.h
 EXTRA_DIST += pipeline/payload/README.md

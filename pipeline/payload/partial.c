@@ -13,7 +13,7 @@
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
-#include "pipeline/payload/service_sum.h"
+#include "pipeline/payload/agg_sum.h"
 
 static size_t chunks_of(const struct trib_run *run)
 {
@@ -62,7 +62,7 @@ uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *r
         trib_codec_bound(run->desc.codec, run->desc.piece) +
         trib_quorum_mask_bytes(e->ranks) + sizeof(*q->bytes) + sizeof(*q->chunk) +
         sizeof(*q->elements) +
-        (trib_service_sum_bytes(run) ? run->desc.piece * sizeof(float) : 0);
+        (trib_agg_sum_bytes(run) ? run->desc.piece * sizeof(float) : 0);
     uint64_t sums = 0;
 
     for (uint32_t i = 0; i < p->n_tasks; i++)
@@ -217,7 +217,7 @@ void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
            s->len + q->mask_bytes <= q->stride);
     memcpy(to, s->bytes, s->len);
     if (q->sums)
-        memcpy(q->sums + i * run->desc.piece, trib_service_sum_at(run, t->chunk),
+        memcpy(q->sums + i * run->desc.piece, trib_agg_sum_at(run, t->chunk),
                c->n * sizeof(float));
     memcpy(to + s->len, q->counted, q->mask_bytes);
     q->bytes[i] = s->len + (uint32_t)q->mask_bytes;
@@ -413,7 +413,7 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* Without the service -------------------------------------------------------------- */
+/* Without the aggregator ----------------------------------------------------------- */
 
 static struct trib_quorum_start head_of(const struct trib_run *run)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that a service closes without the late ones: run->desc.quorum.
+ * Sums that an aggregator closes without the late ones: run->desc.quorum.
  *
  * A node closes its chunks in their order. One is closed when all contributions are in,
  * or when its deadline, which runs from the first of them on, has passed and enough
@@ -36,8 +36,8 @@
 int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_chunk *c);
 
-/** trib_quorum_bytes - what trib_quorum_prepare will allocate of a service, or a little
- * more. */
+/** trib_quorum_bytes - what trib_quorum_prepare will allocate of an aggregator, or a
+ * little more. */
 uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run);
 
 /** trib_quorum_prepare - of a run with a quorum, once its codec is;
@@ -77,7 +77,7 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
                                  const struct trib_chunk *c, const uint8_t *payload,
                                  uint32_t *len);
 
-/* A start as all ranks know it: for those that have to do without the service. */
+/* A start as all ranks know it: for those that have to do without the aggregator. */
 struct trib_quorum_start {
     uint64_t number;
     uint64_t count, element; /* elements, bytes of one */

@@ -33,7 +33,7 @@
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_raw.h"
-#include "pipeline/payload/service_sum.h"
+#include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/word_store.h"
 
@@ -42,7 +42,7 @@ static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_task *t, const struct trib_chunk *c)
 {
     if (run->sum)
-        return trib_service_sum_at(run, t->chunk);
+        return trib_agg_sum_at(run, t->chunk);
     if (run->feedback.partial)
         return run->feedback.partial + c->first;
     return trib_as_f32(e, run, trib_run_acc(run, c), c->n, run->stage);
@@ -76,7 +76,7 @@ struct trib_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
     return s;
 }
 
-/* A peer that has this service's memory within reach gets the length of the word
+/* A peer that has this aggregator's memory within reach gets the length of the word
  * alone. */
 static bool read_in_place(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_neighbor *neighbor)
@@ -85,8 +85,8 @@ static bool read_in_place(const struct trib_engine *e, const struct trib_run *ru
            e->links[neighbor->peer].mapped && run->advert.recv.blob.len;
 }
 
-/* Sums of a service that peers read are as wide as they are, and may be wider than a
- * slot. */
+/* Sums of an aggregator that peers read are as wide as they are, and may be wider than
+ * a slot. */
 static void fill_stored(struct trib_engine *e, struct trib_run *run,
                         struct trib_task *t, const struct trib_store *s,
                         struct trib_entry *entry)
@@ -126,8 +126,8 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     entry->frame.kind = TRIB_FRAME_DATA;
     if (run->narrow)
         trib_frame_set_divided(&entry->frame, trib_narrow_before(run, t));
-    if (trib_service_sum_goes(run, t, c)) {
-        len = trib_service_sum_fill(run, t, c, payload, entry);
+    if (trib_agg_sum_goes(run, t, c)) {
+        len = trib_agg_sum_fill(run, t, c, payload, entry);
         if (len <= l->small)
             memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
     } else if (t->flags & TRIB_TASK_STORED) {
@@ -230,7 +230,7 @@ static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
     const float weight =
         run->narrow ? trib_narrow_weight(&sum->narrow, trib_frame_divided(f)) : 1.0f;
 
-    if (trib_service_sum_valid(e, from->neighbor->peer, c, from->entry, 0)) {
+    if (trib_agg_sum_valid(e, from->neighbor->peer, c, from->entry, 0)) {
         memcpy(run->stage, payload, f->bytes);
         merge_elements(e, run, sum, weight, run->stage);
         return TRIB_OK;
@@ -314,9 +314,9 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     divide(e, run, c->n, sum.divisor);
     struct trib_store *s = &run->stores[t->chunk];
     if (run->sum)
-        memcpy(trib_service_sum_at(run, t->chunk), run->acc, c->n * sizeof(float));
+        memcpy(trib_agg_sum_at(run, t->chunk), run->acc, c->n * sizeof(float));
     if (encodes && run->sum) {
-        trib_service_sum_finish(run, t, c);
+        trib_agg_sum_finish(run, t, c);
         return TRIB_OK;
     }
     if (encodes) {
@@ -377,12 +377,12 @@ static trib_status_t copy_in_sum(struct trib_engine *e, struct trib_run *run,
     uint32_t len = entry->frame.bytes;
     trib_status_t st = TRIB_OK;
 
-    if (!trib_service_sum_valid(e, peer, c, entry, behind) ||
+    if (!trib_agg_sum_valid(e, peer, c, entry, behind) ||
         trib_codec_flags(run) & TRIB_CODEC_SPARSE || (run->is_aggregator && !run->sum))
         return TRIB_ERR_PROTOCOL;
     if (run->quorum)
         st = trib_quorum_result(e, run, c, payload, &len);
-    return st == TRIB_OK ? trib_service_sum_take(e, run, t, c, payload,
+    return st == TRIB_OK ? trib_agg_sum_take(e, run, t, c, payload,
                                                  trib_quorum_in_result(e, run, c))
                          : st;
 }

@@ -86,7 +86,7 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
     return finish ? trib_coded_value(e, run, c, s->bytes, s->len) : TRIB_OK;
 }
 
-/* Words that add are passed on whole: a service never has their sum as floats. */
+/* Words that add are passed on whole: an aggregator never has their sum as floats. */
 static trib_status_t linear_copy_in(struct trib_engine *e, struct trib_run *run,
                                     struct trib_task *t, const struct trib_chunk *c,
                                     struct trib_entry *entry)

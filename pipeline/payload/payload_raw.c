@@ -382,9 +382,9 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
 }
 
 /*
- * In place the lines were just read: storing around the cache costs twice. Those of a
- * service's results peers have read since they were written last: to have them back
- * costs more than both.
+ * In place the lines were just read: storing around the cache costs twice. Peers have
+ * read the results of an aggregator since they were last written: fetching these lines
+ * again costs more than both.
  */
 static bool goes_around_cache(const struct trib_run *run, const struct trib_task *t)
 {

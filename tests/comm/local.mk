@@ -17,7 +17,7 @@ comm_tests = \
 	tests/comm/test_exact_sums \
 	tests/comm/test_linear \
 	tests/comm/test_lgc_plans \
-	tests/comm/test_models \
+	tests/comm/test_plan_model \
 	tests/comm/test_lossy \
 	tests/comm/test_matrix \
 	tests/comm/test_memory \
@@ -32,7 +32,6 @@ comm_tests = \
 	tests/comm/test_means \
 	tests/comm/test_plan_state \
 	tests/comm/test_plan_stats \
-	tests/comm/test_service_sum \
 	tests/comm/test_state_moves \
 	tests/comm/test_plan \
 	tests/comm/test_repeat \
@@ -108,14 +107,12 @@ tests_comm_test_fp_modes_LDADD = $(comm_tests_link)
 tests_comm_test_halves_LDADD = $(comm_tests_link)
 tests_comm_test_means_LDADD = $(comm_tests_link)
 tests_comm_test_sealed_LDADD = $(comm_tests_link)
-tests_comm_test_service_sum_SOURCES = tests/offload/aggregators.h tests/comm/test_service_sum.c
-tests_comm_test_service_sum_LDADD = $(comm_tests_link)
 tests_comm_test_state_moves_SOURCES = tests/comm/fed.h tests/comm/test_state_moves.c
 tests_comm_test_state_moves_LDADD = $(comm_tests_link)
 tests_comm_test_exact_sums_LDADD = $(comm_tests_link)
 tests_comm_test_linear_LDADD = $(comm_tests_link)
 tests_comm_test_lgc_plans_LDADD = $(comm_tests_link)
-tests_comm_test_models_LDADD = $(comm_tests_link)
+tests_comm_test_plan_model_LDADD = $(comm_tests_link)
 tests_comm_test_lossy_LDADD = $(comm_tests_link)
 tests_comm_test_matrix_SOURCES = tests/comm/matrix_cases.h tests/comm/matrix_codecs.h tests/comm/sealed.h \
 	tests/comm/test_matrix.c

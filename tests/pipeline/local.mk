@@ -9,7 +9,8 @@ pipeline_tests = \
 	tests/pipeline/link/test_advert \
 	tests/pipeline/link/test_arena \
 	tests/pipeline/engine/test_relay \
-	tests/pipeline/payload/test_payload_agree
+	tests/pipeline/payload/test_payload_agree \
+	tests/pipeline/payload/test_agg_sum
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
@@ -19,3 +20,6 @@ tests_pipeline_engine_test_short_path_SOURCES = \
 	tests/pipeline/engine/test_short_path.c tests/pipeline/engine/engines.h
 tests_pipeline_link_test_arena_SOURCES = \
 	tests/pipeline/link/test_arena.c tests/pipeline/link/link_pair.h
+tests_pipeline_payload_test_agg_sum_SOURCES = tests/offload/aggregators.h \
+	tests/pipeline/payload/test_agg_sum.c
+tests_pipeline_payload_test_agg_sum_LDADD = $(comm_tests_link)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A service that passes on what another one sends, which may be anybody's: a rank, its
- * leaf and a root that lies, three engines of one process that are driven by hand.
+ * An aggregator that passes on what another one sends, which may be anybody's: a rank,
+ * its leaf and a root that lies, three engines of one process that are driven by hand.
  */
 #include "tests/harness/tribtest.h"
 

@@ -25,7 +25,7 @@ struct end {
 
 struct pair {
     struct trib_config cfg;
-    bool to_services;
+    bool to_aggregators;
     struct end end[2];
 };
 
@@ -42,7 +42,7 @@ static inline void open_end(struct pair *p, int self, const char *transport,
                                    .size = 2,
                                    .window = window,
                                    .per_link = per_link,
-                                   .to_services = p->to_services,
+                                   .to_aggregators = p->to_aggregators,
                                    .slot_bytes = SLOT - 5};
     assert_status(trib_arena_create(&e->arena), TRIB_OK);
     assert_int_equal(e->arena.slot_bytes, SLOT); /* rounded up to lines */
@@ -66,12 +66,12 @@ static inline void poll_pair(struct pair *p)
 
 /* per_link[i]: of end i. */
 static inline struct pair *open_as(const char *transport, uint32_t window,
-                                   const bool *per_link, bool to_services)
+                                   const bool *per_link, bool to_aggregators)
 {
     struct pair *p = calloc(1, sizeof(*p));
 
     assert_non_null(p);
-    p->to_services = to_services;
+    p->to_aggregators = to_aggregators;
     assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
     for (int i = 0; i < 2; i++)
         open_end(p, i, transport, window, per_link[i]);

@@ -61,7 +61,7 @@ static void expect_under_way(struct pair *p, int lane, uint32_t most,
         expect_number(p, 1, lane, taken++, 1);
 }
 
-/* Beside services fewer contributions than results are under way, and credits come
+/* Beside aggregators fewer contributions than results are under way, and credits come
  * earlier. */
 static void test_contributions(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An aggregator keeps nothing between two operations: what ranks have put in has come
- * out, or is in what they keep and save, by codecs whose results are encoded anew; all
+ * Codecs whose results are encoded again: an aggregator keeps nothing between two
+ * operations, the inputs are in the results or in the state of the ranks, and all ranks
  * have the same bits.
  */
 #include "tests/harness/tribtest.h"

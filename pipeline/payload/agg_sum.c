@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pipeline/payload/service_sum.h"
+#include "pipeline/payload/agg_sum.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static bool wanted(const struct trib_run *run)
            trib_feedback_feeds_back(run);
 }
 
-uint64_t trib_service_sum_bytes(const struct trib_run *run)
+uint64_t trib_agg_sum_bytes(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
 
@@ -25,14 +25,14 @@ uint64_t trib_service_sum_bytes(const struct trib_run *run)
                        : 0;
 }
 
-trib_status_t trib_service_sum_prepare(struct trib_run *run)
+trib_status_t trib_agg_sum_prepare(struct trib_run *run)
 {
     struct trib_program *p = &run->program;
     const struct trib_run_desc *d = &run->desc;
 
     if (!run->is_aggregator || !wanted(run))
         return TRIB_OK;
-    struct trib_service_sum *s = run->sum = calloc(1, sizeof(*s));
+    struct trib_agg_sum *s = run->sum = calloc(1, sizeof(*s));
     if (!s)
         return TRIB_ERR_NO_MEMORY;
     s->floats = malloc(d->n_chunks * d->piece * sizeof(float) + 1);
@@ -46,7 +46,7 @@ trib_status_t trib_service_sum_prepare(struct trib_run *run)
     return TRIB_OK;
 }
 
-void trib_service_sum_dispose(struct trib_run *run)
+void trib_agg_sum_dispose(struct trib_run *run)
 {
     if (!run->sum)
         return;
@@ -56,7 +56,7 @@ void trib_service_sum_dispose(struct trib_run *run)
     free(run->sum);
 }
 
-/* Random rounding goes by what service and ranks both know: the number of the
+/* Random rounding goes by what aggregator and ranks both know: the number of the
  * operation. */
 static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c,
                           const float *x, uint8_t *dst)
@@ -72,18 +72,18 @@ static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c
     return (uint32_t)trib_codec_encode(run->desc.codec, &in, dst);
 }
 
-void trib_service_sum_finish(struct trib_run *run, const struct trib_task *t,
-                             const struct trib_chunk *c)
+void trib_agg_sum_finish(struct trib_run *run, const struct trib_task *t,
+                         const struct trib_chunk *c)
 {
     struct trib_store *s = trib_store_of(run, t, c);
 
-    s->len = make_word(run, c, trib_service_sum_at(run, t->chunk), s->bytes);
+    s->len = make_word(run, c, trib_agg_sum_at(run, t->chunk), s->bytes);
     s->round = t->done + 1;
     run->sum->has_result[t->chunk] = true;
 }
 
-bool trib_service_sum_goes(const struct trib_run *run, const struct trib_task *t,
-                           const struct trib_chunk *c)
+bool trib_agg_sum_goes(const struct trib_run *run, const struct trib_task *t,
+                       const struct trib_chunk *c)
 {
     if (!run->sum)
         return false;
@@ -93,19 +93,19 @@ bool trib_service_sum_goes(const struct trib_run *run, const struct trib_task *t
            c->index % run->sum->finals[t->chunk] == t->contrib;
 }
 
-uint32_t trib_service_sum_fill(const struct trib_run *run, const struct trib_task *t,
-                               const struct trib_chunk *c, uint8_t *payload,
-                               struct trib_entry *entry)
+uint32_t trib_agg_sum_fill(const struct trib_run *run, const struct trib_task *t,
+                           const struct trib_chunk *c, uint8_t *payload,
+                           struct trib_entry *entry)
 {
     entry->frame.kind = TRIB_FRAME_SUM;
     entry->frame.bytes = (uint32_t)(c->n * sizeof(float));
-    memcpy(payload, trib_service_sum_at(run, t->chunk), entry->frame.bytes);
+    memcpy(payload, trib_agg_sum_at(run, t->chunk), entry->frame.bytes);
     return entry->frame.bytes;
 }
 
-bool trib_service_sum_valid(const struct trib_engine *e, int peer,
-                            const struct trib_chunk *c, const struct trib_entry *entry,
-                            size_t behind)
+bool trib_agg_sum_valid(const struct trib_engine *e, int peer,
+                        const struct trib_chunk *c, const struct trib_entry *entry,
+                        size_t behind)
 {
     return entry->frame.kind == TRIB_FRAME_SUM && peer >= e->ranks &&
            entry->frame.bytes == c->n * sizeof(float) + behind;
@@ -127,16 +127,16 @@ static void keep_rest(struct trib_engine *e, struct trib_run *run,
     e->kernels->axpy_f32(run->residual + c->first, run->stage, times, c->n);
 }
 
-trib_status_t trib_service_sum_take(struct trib_engine *e, struct trib_run *run,
-                                    const struct trib_task *t,
-                                    const struct trib_chunk *c, const uint8_t *payload,
-                                    int ranks)
+trib_status_t trib_agg_sum_take(struct trib_engine *e, struct trib_run *run,
+                                const struct trib_task *t,
+                                const struct trib_chunk *c, const uint8_t *payload,
+                                int ranks)
 {
     const size_t bytes = c->n * sizeof(float);
 
     if (run->is_aggregator) {
-        memcpy(trib_service_sum_at(run, t->chunk), payload, bytes);
-        trib_service_sum_finish(run, t, c);
+        memcpy(trib_agg_sum_at(run, t->chunk), payload, bytes);
+        trib_agg_sum_finish(run, t, c);
         return TRIB_OK;
     }
     memcpy(run->stage, payload, bytes);
