@@ -149,6 +149,20 @@ struct trib_route {
     bool apart; /* it passes for a rank of another host, though it may be of this one */
 };
 
+/* What tests have to know of a transport that is opened by a text. */
+enum {
+    TRIB_TEXT_THREADS = 1, /* ranks are threads, else processes */
+    TRIB_TEXT_MAPS = 2, /* map() of alloc memory gives a pointer */
+    TRIB_TEXT_CMA = 4, /* other memory is reached as the kernel lets processes do it */
+    TRIB_TEXT_REMOTE = 8, /* peers are watched by heartbeats, as those of other hosts */
+    TRIB_TEXT_SEALED = 16, /* TRIB_SEAL=1 */
+};
+
+struct trib_transport_text {
+    const char *text; /* such as "shm:ring=8+trace"; NULL ends the list */
+    unsigned flags; /* TRIB_TEXT_* */
+};
+
 /*
  * A backend fills every slot; the trib_no_* below serve operations that it does not
  * have.
@@ -218,6 +232,9 @@ struct trib_transport_ops {
     bool one_host; /* its peers are of this host */
     bool nets; /* takes net=: by which networks peers reach it */
     bool bare; /* what it sends to other hosts cannot be sealed (TRIB_SEAL) */
+    /* by which the conformance suite tries it; NULL: it needs a device, and the suite a
+     * test of its own */
+    const struct trib_transport_text *texts;
     void (*devices)(char *text, size_t bytes);
     trib_status_t (*open)(const struct trib_transport_opts *opts,
                           struct trib_transport **out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The conformance suite: what every backend must do, decorated or not. A new backend
- * adds rows to test_conformance.c and nothing else.
+ * The conformance suite: what every backend must do, decorated or not. A backend is
+ * tried by each of its own texts (struct trib_transport_text).
  *
  * Every case is a function that all ranks run. Each rank has a transport that is
  * connected with all others and one region of RIG_LEN bytes, which all have imported.
@@ -25,28 +25,29 @@
 #define RIG_SILENT_MS 2000
 
 enum {
-    ROW_THREADS = 1, /* ranks are threads, else processes */
-    ROW_MAPS = 2, /* map() of alloc memory gives a pointer */
-    ROW_FOREIGN = 4, /* memory that is not the transport's can be imported */
-    ROW_DECORATED = 8,
-    ROW_CMA = 16, /* foreign memory is reached as the kernel lets processes do it */
-    ROW_REMOTE = 32, /* peers are watched by heartbeats, as those of other hosts */
-    ROW_SEALED = 128, /* TRIB_SEAL=1 */
-    ROW_DEVICE = 64, /* to register memory takes milliseconds, at least an emulated
-                      * one */
+    ROW_THREADS = TRIB_TEXT_THREADS,
+    ROW_MAPS = TRIB_TEXT_MAPS,
+    ROW_CMA = TRIB_TEXT_CMA,
+    ROW_REMOTE = TRIB_TEXT_REMOTE,
+    ROW_SEALED = TRIB_TEXT_SEALED,
+    ROW_DECORATED = 256,
+    ROW_FOREIGN = 1024, /* of checks: memory that is not the transport's is imported,
+                         * which every row can do where the kernel lets it */
+    ROW_DEVICE = 512, /* to register memory takes milliseconds, at least an emulated
+                       * one */
 };
 
 struct row {
     const char *text;
-    int flags;
+    unsigned flags;
 };
 
 struct check {
     const char *name;
     void (*fn)(struct spawn *s, const struct row *row);
     int ranks;
-    int needs; /* flags that the row must have … */
-    int without; /* … and must not have */
+    unsigned needs; /* flags that the row must have … */
+    unsigned without; /* … and must not have */
     bool kills; /* the last rank ends by SIGKILL; others never by a signal */
     bool sleeps; /* almost all of its time: it runs on all rows at once */
 };

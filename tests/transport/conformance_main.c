@@ -151,7 +151,8 @@ static void add_checks(struct list *list, const struct check *checks,
     for (const struct check *c = checks; c->name; c++) {
         struct pair *first = &list->pairs[list->n];
         for (const struct row *row = suite->rows; row < suite->rows + suite->n; row++) {
-            if ((row->flags & c->needs) == c->needs && !(row->flags & c->without))
+            const unsigned has = row->flags | ROW_FOREIGN;
+            if ((has & c->needs) == c->needs && !(has & c->without))
                 add(list, &(struct pair){.row = row, .check = c, .first = first,
                                          .after = suite->after});
         }

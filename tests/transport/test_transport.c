@@ -134,38 +134,50 @@ static void all_slots(const struct trib_transport_ops *ops)
     assert_true(ops->event_fd && ops->arm && ops->wait && ops->wake);
 }
 
-/* For each backend: a region is as long as it was exported, and one that is shorter
- * than what is to be addressed is not taken. */
-static void test_lengths(void **state)
+/* A region is as long as it was exported, and one that is shorter than what is to be
+ * addressed is not taken. */
+static void check_lengths(const char *text)
 {
-    static const char *const texts[] = {
-        "shm",  "loop",          "tcp",       "rails:over=tcp", "rails:over=loop",
-        "auto", "auto:near=tcp", "shm+nomap", "tcp+trace"};
+    struct pair pair;
 
+    pair_open(&pair, text, text);
+    struct trib_transport *t = pair.t[0];
+    struct trib_remote *remote = NULL;
+    struct trib_blob blob, none = {.len = TRIB_BLOB_MAX + 1};
+    assert_int_equal(t->ops->length(t, pair.remote[0]), PAIR_LEN);
+    assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob),
+                  TRIB_OK);
+    assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN + 1, &remote),
+                  TRIB_ERR_RANGE);
+    assert_null(remote);
+    assert_string_equal(pair.err.text,
+                        "rank 1 has exported memory of 4096 bytes where this rank has "
+                        "to address 4097: what it sent is not of this library, or its "
+                        "settings are not those that it told");
+    trib_error_clear(&pair.err);
+    assert_status(trib_transport_import(t, 1, &none, 1, &remote), TRIB_ERR_INVALID);
+    trib_error_clear(&pair.err);
+    assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN, &remote), TRIB_OK);
+    t->ops->release(t, remote);
+    pair_close(&pair);
+}
+
+/* Every transport by each of its texts; and a row says of a transport what it is. */
+static void test_rows(void **state)
+{
     (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct pair pair;
-        pair_open(&pair, texts[i], texts[i]);
-        struct trib_transport *t = pair.t[0];
-        struct trib_remote *remote = NULL;
-        struct trib_blob blob, none = {.len = TRIB_BLOB_MAX + 1};
-        assert_int_equal(t->ops->length(t, pair.remote[0]), PAIR_LEN);
-        assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob),
-                      TRIB_OK);
-        assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN + 1, &remote),
-                      TRIB_ERR_RANGE);
-        assert_null(remote);
-        assert_string_equal(
-            pair.err.text,
-            "rank 1 has exported memory of 4096 bytes where this rank has to "
-            "address 4097: what it sent is not of this library, or its "
-            "settings are not those that it told");
-        trib_error_clear(&pair.err);
-        assert_status(trib_transport_import(t, 1, &none, 1, &remote), TRIB_ERR_INVALID);
-        trib_error_clear(&pair.err);
-        assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN, &remote), TRIB_OK);
-        t->ops->release(t, remote);
-        pair_close(&pair);
+    for (size_t i = 0; trib_transports[i]; i++) {
+        const struct trib_transport_ops *ops = trib_transports[i];
+        assert_ptr_equal(trib_transport_find(ops->name), ops);
+        assert_true(strlen(ops->detail) > 0);
+        for (const struct trib_transport_text *t = ops->texts; t && t->text; t++) {
+            struct trib_error err = {0};
+            assert_int_equal(strncmp(t->text, ops->name, strlen(ops->name)), 0);
+            assert_status(trib_transport_check(t->text, &err), TRIB_OK);
+            assert_true(!ops->one_process || t->flags & TRIB_TEXT_THREADS);
+            assert_true(!ops->bare || !(t->flags & TRIB_TEXT_SEALED));
+            check_lengths(t->text);
+        }
     }
 }
 
@@ -229,7 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_loop_is_bounded),
         cmocka_unit_test(test_wrong_texts),
         cmocka_unit_test(test_good_texts),

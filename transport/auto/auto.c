@@ -490,12 +490,23 @@ static void auto_wake(struct trib_transport *t, int peer)
     }
 }
 
+static const struct trib_transport_text texts[] = {
+    {"auto", TRIB_TEXT_MAPS | TRIB_TEXT_CMA},
+    {"auto:near=shm,far=tcp,ranks_per_host=1", TRIB_TEXT_REMOTE},
+    {"auto:near=shm,far=tcp,ranks_per_host=2",
+     TRIB_TEXT_MAPS | TRIB_TEXT_CMA | TRIB_TEXT_REMOTE},
+    {"auto:near=shm,far=tcp,ranks_per_host=1", TRIB_TEXT_THREADS},
+    {"auto:near=tcp+trace+delay:us=100", 0},
+    {NULL, 0},
+};
+
 const struct trib_transport_ops trib_auto_ops = {
     .name = TRIB_AUTO,
     .composite = true,
     .nets = true,
     .detail = "for each peer the cheapest that reaches it: shm within a host, else "
               "verbs, else tcp",
+    .texts = texts,
     .devices = trib_no_devices, /* each candidate says its own */
     .open = auto_open,
     .close = auto_close,

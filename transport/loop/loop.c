@@ -438,10 +438,18 @@ static void loop_wake(struct trib_transport *t, int peer)
         endpoint_wake(ep);
 }
 
+static const struct trib_transport_text texts[] = {
+    {"loop", TRIB_TEXT_THREADS},
+    {"loop:depth=2", TRIB_TEXT_THREADS},
+    {"loop+trace+delay:us=100", TRIB_TEXT_THREADS},
+    {NULL, 0},
+};
+
 const struct trib_transport_ops trib_loop_ops = {
     .name = "loop",
     .one_process = true,
     .detail = "threads of one process: queued copies, no direct reach; for tests",
+    .texts = texts,
     .devices = trib_no_devices,
     .open = loop_open,
     .close = loop_close,

@@ -373,10 +373,21 @@ static void multirail_wake(struct trib_transport *t, int peer)
         r->inner[i]->ops->wake(r->inner[i], peer);
 }
 
+static const struct trib_transport_text texts[] = {
+    {"rails:n=2,over=tcp", 0},
+    {"rails:n=2,over=tcp", TRIB_TEXT_THREADS | TRIB_TEXT_SEALED},
+    {"rails:n=3,over=tcp", TRIB_TEXT_THREADS},
+    {"rails:n=2,over=tcp+trace+delay:us=100", 0},
+    {"rails:n=2,over=loop", TRIB_TEXT_THREADS},
+    {"rails:n=3,over=loop", TRIB_TEXT_THREADS},
+    {NULL, 0},
+};
+
 const struct trib_transport_ops trib_multirail_ops = {
     .name = MULTIRAIL_NAME,
     .composite = true,
     .detail = "several of one kind at once, n=N,over=tcp; verbs does it by itself",
+    .texts = texts,
     .devices = trib_no_devices,
     .open = multirail_open,
     .close = multirail_close,

@@ -443,11 +443,21 @@ static void shm_devices(char *text, size_t bytes)
                          scope);
 }
 
+static const struct trib_transport_text texts[] = {
+    {"shm", TRIB_TEXT_MAPS | TRIB_TEXT_CMA},
+    {"shm", TRIB_TEXT_MAPS | TRIB_TEXT_THREADS},
+    {"shm:ring=8", TRIB_TEXT_MAPS | TRIB_TEXT_CMA},
+    {"shm+nomap+delay:us=100", TRIB_TEXT_CMA},
+    {"shm+trace+nomap", TRIB_TEXT_THREADS},
+    {NULL, 0},
+};
+
 const struct trib_transport_ops trib_shm_ops = {
     .name = SHM_NAME,
     .one_host = true,
     .detail =
         "ranks of one host: shared memory (memfd), process_vm_writev for other memory",
+    .texts = texts,
     .devices = shm_devices,
     .open = shm_open_transport,
     .close = shm_close,

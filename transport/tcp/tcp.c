@@ -273,10 +273,21 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
         return; /* another thread has read it */
 }
 
+static const struct trib_transport_text texts[] = {
+    {"tcp", 0},
+    {"tcp", TRIB_TEXT_THREADS},
+    {"tcp:watch=0", TRIB_TEXT_REMOTE},
+    {"tcp+trace+delay:us=100", 0},
+    {"tcp", TRIB_TEXT_SEALED},
+    {"tcp:aes=0", TRIB_TEXT_THREADS | TRIB_TEXT_SEALED},
+    {NULL, 0},
+};
+
 const struct trib_transport_ops trib_tcp_ops = {
     .name = "tcp",
     .nets = true,
     .detail = "ranks of any hosts: sockets",
+    .texts = texts,
     .devices = trib_socket_devices,
     .open = tcp_open,
     .close = tcp_close,

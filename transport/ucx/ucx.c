@@ -266,10 +266,19 @@ static void ucx_wait(struct trib_transport *t, int timeout_us)
     }
 }
 
+static const struct trib_transport_text texts[] = {
+    {"ucx", 0},
+    {"ucx:depth=8", TRIB_TEXT_THREADS},
+    {"ucx:watch=0", TRIB_TEXT_REMOTE},
+    {"ucx+trace+delay:us=100", 0},
+    {NULL, 0},
+};
+
 const struct trib_transport_ops trib_ucx_ops = {
     .name = "ucx",
     .nets = true,
     .detail = "ranks of any hosts: whatever network UCX drives",
+    .texts = texts,
     .devices = trib_ucx_devices,
     .bare = true,
     .open = ucx_open,

@@ -8,15 +8,15 @@
 #include "tests/transport/conformance.h"
 
 static const struct row rows[] = {
-    {"verbs:device=fake1", ROW_FOREIGN | ROW_THREADS},
-    {"verbs:depth=16,receives=64,rails=1", ROW_FOREIGN | ROW_THREADS},
-    {"verbs:device=fake0:2,fake0:1", ROW_FOREIGN | ROW_THREADS},
-    {"verbs", ROW_FOREIGN | ROW_THREADS},
-    {"verbs:connect=gid,rails=1", ROW_FOREIGN | ROW_THREADS},
-    {"verbs:depth=16,receives=64,connect=rdmacm,rails=1", ROW_FOREIGN | ROW_THREADS},
-    {"verbs:device=fake1,fake0,depth=16,receives=64", ROW_FOREIGN | ROW_THREADS},
-    {"verbs+trace+delay:us=100", ROW_FOREIGN | ROW_THREADS | ROW_DECORATED},
-    {"auto:ranks_per_host=1", ROW_FOREIGN | ROW_THREADS},
+    {"verbs:device=fake1", ROW_THREADS},
+    {"verbs:depth=16,receives=64,rails=1", ROW_THREADS},
+    {"verbs:device=fake0:2,fake0:1", ROW_THREADS},
+    {"verbs", ROW_THREADS},
+    {"verbs:connect=gid,rails=1", ROW_THREADS},
+    {"verbs:depth=16,receives=64,connect=rdmacm,rails=1", ROW_THREADS},
+    {"verbs:device=fake1,fake0,depth=16,receives=64", ROW_THREADS},
+    {"verbs+trace+delay:us=100", ROW_THREADS | ROW_DECORATED},
+    {"auto:ranks_per_host=1", ROW_THREADS},
 };
 
 /* Nothing was misused, nothing is left. */
