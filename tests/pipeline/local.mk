@@ -10,7 +10,10 @@ pipeline_tests = \
 	tests/pipeline/link/test_arena \
 	tests/pipeline/engine/test_relay \
 	tests/pipeline/payload/test_payload_agree \
-	tests/pipeline/payload/test_agg_sum
+	tests/pipeline/payload/test_agg_sum \
+	tests/pipeline/payload/test_payload_coded \
+	tests/pipeline/payload/test_payload_linear \
+	tests/pipeline/payload/test_payload_raw
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h

@@ -23,8 +23,18 @@ struct engine_side {
 struct engines {
     struct trib_config cfg;
     int n;
+    int ranks;     /* the first ones; behind them come aggregators */
     size_t floats; /* of x and y of each rank */
     struct engine_side side[ENGINES_MAX];
+};
+
+struct engines_opts {
+    int ranks;
+    int aggregators;
+    size_t floats;
+    const char *transport;
+    const char *config; /* a list of settings, or NULL */
+    bool per_link;      /* the slots of a link come when it is opened */
 };
 
 static inline void engines_open_side(struct engines *t, int rank, const char *transport)
@@ -39,7 +49,8 @@ static inline void engines_open_side(struct engines *t, int rank, const char *tr
     e->err = &s->err;
     e->kernels = trib_kernels_get(NULL);
     e->rank = rank;
-    e->size = e->ranks = t->n;
+    e->size = t->n;
+    e->ranks = t->ranks;
     assert_status(trib_transport_open(transport, &opts, &e->transport), TRIB_OK);
     assert_status(trib_engine_open(e), TRIB_OK);
     assert_status(trib_memory_alloc(&e->memories, t->floats * sizeof(float) + 1, &x),
@@ -50,19 +61,22 @@ static inline void engines_open_side(struct engines *t, int rank, const char *tr
     s->y = y;
 }
 
-/* Open n engines that know of each other; config is a list of settings. */
-static inline struct engines *engines_open(int n, size_t floats, const char *transport,
-                                           const char *config)
+/* Open engines that know of each other; no link is up yet. */
+static inline struct engines *engines_meet(const struct engines_opts *o)
 {
     struct engines *t = calloc(1, sizeof(*t));
+    const int n = o->ranks + o->aggregators;
 
     assert_non_null(t);
     assert_in_range(n, 1, ENGINES_MAX);
     t->n = n;
-    t->floats = floats;
-    assert_status(trib_config_load(&t->cfg, config, NULL, NULL), TRIB_OK);
-    for (int i = 0; i < n; i++)
-        engines_open_side(t, i, transport);
+    t->ranks = o->ranks;
+    t->floats = o->floats;
+    assert_status(trib_config_load(&t->cfg, o->config, NULL, NULL), TRIB_OK);
+    for (int i = 0; i < n; i++) {
+        t->side[i].engine.arena.per_link = o->per_link;
+        engines_open_side(t, i, o->transport);
+    }
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < n; k++) {
             const struct trib_engine *e = &t->side[k].engine;
@@ -75,6 +89,13 @@ static inline struct engines *engines_open(int n, size_t floats, const char *tra
         }
     }
     return t;
+}
+
+static inline struct engines *engines_open(int n, size_t floats, const char *transport,
+                                           const char *config)
+{
+    return engines_meet(&(struct engines_opts){
+        .ranks = n, .floats = floats, .transport = transport, .config = config});
 }
 
 /* A run of `count` floats, all in one round, of an algorithm; desc has what is not the

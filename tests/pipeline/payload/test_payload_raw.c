@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Raw elements: every type, algorithm and way by which they travel, against a plain
+ * sum, and the frames that are refused.
+ */
+#include "tests/pipeline/payload/payload_rig.h"
+
+#include "pipeline/payload/payload_raw.h"
+
+static const char *const transports[] = {"loop", "shm"};
+static const size_t counts[] = {1, 63, 1025, 5003};
+
+/* Chunks read in place, written in place and through slots; more of them than a bit
+ * mask of rounds has bits. */
+static void test_types(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
+        for (int k = 0; k < 16; k++) {
+            const struct payload_case c = {
+                .algorithm = k & 1 ? "ring" : "direct",
+                .ranks = 3,
+                .count = counts[k % 4],
+                .out_of_place = k & 2,
+                .transport = transports[k >> 3],
+                .desc = {.op = {.dtype = (trib_dtype_t)dtype},
+                         .piece = k & 4 ? 16 : 2000,
+                         .zero_copy = true,
+                         .place = k & 4}};
+            rig_check(&c, 2, 0);
+        }
+    }
+}
+
+static void test_collectives(void **state)
+{
+    static const trib_coll_t colls[] = {TRIB_ALLREDUCE, TRIB_REDUCE,
+                                        TRIB_REDUCE_SCATTER};
+    static const char *const algorithms[] = {"flat", "direct", "tree", "ring"};
+
+    (void)state;
+    for (int k = 0; k < 48; k++) {
+        const struct trib_algo *algo = trib_algo_find(algorithms[k % 4]);
+        const struct payload_case c = {
+            .algorithm = algo->name,
+            .ranks = 4,
+            .count = 3001,
+            .out_of_place = k & 16,
+            .transport = transports[k & 1],
+            .desc = {.op = {.coll = colls[k / 4 % 3],
+                            .dtype = k < 24 ? TRIB_F32 : TRIB_F16},
+                     .zero_copy = k % 5 != 0}};
+        if (algo->colls & 1u << c.desc.op.coll)
+            rig_check(&c, 1, 0);
+    }
+}
+
+/* Of more contributions than a kernel takes at a time, the rest is summed in parts. */
+static void test_many_sources(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
+        enum { MANY = 3 * TRIB_REDUCE_MAX_SRC + 2, COUNT = 2100 };
+        static uint8_t x[MANY][COUNT * 8], y[COUNT * 8];
+        const uint8_t *src[MANY];
+        const struct rig r = {.c.desc.op.dtype = (trib_dtype_t)dtype,
+                              .kernels = trib_kernels_get(NULL)};
+        struct trib_run run = {.desc = {.op.dtype = (trib_dtype_t)dtype,
+                                        .element = trib_dtype_size(dtype)}};
+        struct trib_engine e = {.kernels = r.kernels};
+        struct trib_reduce_args args = {.n = COUNT, .dst = {y}, .n_dst = 1};
+        for (int k = 0; k < MANY; k++) {
+            src[k] = x[k];
+            for (size_t i = 0; i < COUNT; i++)
+                rig_put(&r, x[k], i, (float)((i + (size_t)k) % 5) - 2.0f);
+        }
+        trib_raw_sum(&e, &run, src, MANY, &args);
+        for (size_t i = 0; i < COUNT; i++) {
+            float want = 0;
+            for (int k = 0; k < MANY; k++)
+                want += rig_get(&r, x[k], i);
+            assert_true(rig_get(&r, y, i) <= want && rig_get(&r, y, i) >= want);
+        }
+    }
+}
+
+/* A frame whose length is not its chunk's, or that names memory which was not opened,
+ * ends the operation. */
+static void test_refuses(void **state)
+{
+    static const struct {
+        uint8_t kind;
+        uint32_t bytes;
+    } wrong[] = {{TRIB_FRAME_DATA, 16},
+                 {TRIB_FRAME_GET, 0},
+                 {TRIB_FRAME_PUT_DONE, 0},
+                 {TRIB_FRAME_SUM, 4}};
+    const struct payload_case c = {.algorithm = "direct", .ranks = 2, .count = 2000};
+
+    (void)state;
+    for (size_t k = 0; k < RIG_COUNT(wrong); k++) {
+        struct rig r = rig_open(&c);
+        struct trib_engine *e = &rig_side(&r, 1)->engine;
+        rig_fill(&r, 0);
+        rig_start_one(&r, 0);
+        rig_start_one(&r, 1);
+        (void)trib_engine_progress(&rig_side(&r, 0)->engine);
+        (void)trib_engine_events(e);
+        struct trib_recv_lane *lane = &e->links[0].recv[TRIB_LANE_UP];
+        struct trib_entry *entry = (struct trib_entry *)(void *)lane->slots;
+        assert_true(atomic_load(&entry->position) > 0);
+        entry->frame.kind = wrong[k].kind;
+        entry->frame.bytes = wrong[k].bytes;
+        (void)trib_engine_progress(e);
+        assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
+        engines_words(e->failure.text,
+                      (const char *const[]){"rank 0 (host here", "a contribution",
+                                            "to rank 1 in allreduce", NULL});
+        rig_close(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_many_sources),
+        cmocka_unit_test(test_refuses),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
