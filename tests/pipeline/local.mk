@@ -13,7 +13,10 @@ pipeline_tests = \
 	tests/pipeline/payload/test_agg_sum \
 	tests/pipeline/payload/test_payload_coded \
 	tests/pipeline/payload/test_payload_linear \
-	tests/pipeline/payload/test_payload_raw
+	tests/pipeline/payload/test_payload_raw \
+	tests/pipeline/payload/test_contribution \
+	tests/pipeline/payload/test_undo_log \
+	tests/pipeline/payload/test_word_store
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
