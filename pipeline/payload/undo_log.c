@@ -196,6 +196,7 @@ void trib_run_adopt(struct trib_run *run, struct trib_run *from)
     take(&run->residual, &from->residual);
     for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
         take(&run->feedback.state[i], &from->feedback.state[i]);
+    take(&run->feedback.cleared, &from->feedback.cleared); /* one of these */
     run->feedback.sent = from->feedback.sent;
     from->feedback.sent = sent;
     run->step = from->step;
