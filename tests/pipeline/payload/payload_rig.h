@@ -24,7 +24,7 @@ struct payload_case {
     size_t count;
     bool out_of_place;
     struct trib_run_desc desc; /* op.dtype, op.op, and what is not the default */
-    const char *transport;     /* NULL: loop, whose peers write to each other; shm maps */
+    const char *transport;     /* NULL: loop, which maps nothing */
     const char *config;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk over the contributions of a REDUCE: in the order of ranks, the own one in its
- * place, without those that a quorum leaves out; and elements as float32.
+ * The walk over the contributions of a REDUCE: in the order of ranks, the own one in
+ * its place, without those that a quorum leaves out; and elements as float32.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
