@@ -80,7 +80,7 @@ bool trib_codec_feedback_grows(const struct trib_codec *c)
         return true;
     const bool of_largest = (q->params & TRIB_PARAM_BIT(NORM)) &&
                             c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;
-    return q->grows || (q->bucketing && q->delta(c) == 0 && !of_largest);
+    return q->grows || (q->bucketing && trib_quantise_delta(c) == 0 && !of_largest);
 }
 
 static const struct trib_model_ops *model_of(const struct trib_codec *c)

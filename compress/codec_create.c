@@ -18,7 +18,7 @@ static double delta_of(const struct trib_codec *c)
 {
     if (c->stages.transform->model)
         return 0; /* it is as good as what was learned */
-    return c->stages.select->delta(c) * c->stages.quantise->delta(c);
+    return c->stages.select->delta(c) * trib_quantise_delta(c);
 }
 
 

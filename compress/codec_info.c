@@ -197,7 +197,7 @@ static double error_of(const struct trib_codec *c)
         return -1;
     if (model)
         return 1 + (c->coefficients ? error_of(c->coefficients) : 0);
-    const double delta = q->delta(c);
+    const double delta = trib_quantise_delta(c);
     const double w = q->error ? q->error(c) : delta > 0 ? 1 - 1 / delta : -1;
     if (select->error && select->unbiased(c))
         return w == 0 && select->error(c) > 0 ? select->error(c) : -1;

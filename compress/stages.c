@@ -8,7 +8,12 @@ const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_index_gaps = {.name = "index_gaps"};
 const struct trib_pack trib_pack_stratified = {.name = "stratified"};
 
-double trib_contraction(double w)
+double trib_quantise_delta(const struct trib_codec *c)
 {
+    const struct trib_quantise *q = c->stages.quantise;
+
+    if (q->delta)
+        return q->delta(c);
+    const double w = q->error(c);
     return w < 1 ? 1 / (1 - w) : 0;
 }

@@ -120,6 +120,7 @@ struct trib_quantise {
     void (*decode)(const struct trib_codec *c, const struct trib_code *code, float *x);
     void (*decode_add)(const struct trib_codec *c, const struct trib_code *code,
                        float weight, float *acc);
+    /* The contraction; 0: none; NULL: that which follows from error. */
     double (*delta)(const struct trib_codec *c);
     /* w of E|C(x) - x|^2 <= w |x|^2; NULL: that which delta says */
     double (*error)(const struct trib_codec *c);
@@ -165,8 +166,8 @@ struct trib_codec {
     char text[TRIB_CODEC_TEXT_MAX];
 };
 
-/** trib_contraction - the delta of E|C(x) - x|^2 <= w |x|^2; 0: it is none. */
-double trib_contraction(double w);
+/** trib_quantise_delta - the contraction of the quantiser; 0: it is none. */
+double trib_quantise_delta(const struct trib_codec *c);
 
 /** trib_quantise_bucket - values that have a head together; 1: each is on its own. */
 size_t trib_quantise_bucket(const struct trib_codec *c);

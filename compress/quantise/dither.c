@@ -96,11 +96,6 @@ static double error(const struct trib_codec *c)
     return w;
 }
 
-static double delta(const struct trib_codec *c)
-{
-    return trib_contraction(error(c));
-}
-
 static const struct trib_bucketing powers = {
     .layout = layout,
     .params = params,
@@ -117,6 +112,5 @@ const struct trib_quantise trib_quantise_dither_table = {
               TRIB_PARAM_BIT(NORM) |
               TRIB_PARAM_BIT(PACK),
     TRIB_BUCKETS_SLOTS(powers),
-    .delta = delta,
     .error = error,
 };

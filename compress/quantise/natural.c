@@ -157,11 +157,6 @@ static double dither_error(const struct trib_codec *c)
     return w;
 }
 
-static double dither_delta(const struct trib_codec *c)
-{
-    return trib_contraction(dither_error(c));
-}
-
 static const struct trib_bucketing dither = {
     .layout = dither_layout,
     .params = dither_params,
@@ -190,6 +185,5 @@ const struct trib_quantise trib_quantise_dither = {
               TRIB_PARAM_BIT(NORM) | TRIB_PARAM_BIT(PACK),
     .resolve = dither_resolve,
     TRIB_BUCKETS_SLOTS(dither),
-    .delta = dither_delta,
     .error = dither_error,
 };

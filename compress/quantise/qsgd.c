@@ -85,11 +85,6 @@ static double qsgd_error(const struct trib_codec *c)
     return w;
 }
 
-static double qsgd_delta(const struct trib_codec *c)
-{
-    return trib_contraction(qsgd_error(c));
-}
-
 static const struct trib_bucketing qsgd = {
     .layout = qsgd_layout,
     .params = qsgd_params,
@@ -106,7 +101,6 @@ const struct trib_quantise trib_quantise_qsgd = {
               TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(PACK),
     .counts = true,
     TRIB_BUCKETS_SLOTS(qsgd),
-    .delta = qsgd_delta,
     .error = qsgd_error,
     .shared = &trib_quantise_qsgd_shared,
 };
@@ -139,12 +133,6 @@ static bool ternary_measure(const struct trib_codec *c, const float *x, size_t n
     return true;
 }
 
-static double ternary_delta(const struct trib_codec *c)
-{
-    (void)c;
-    return 0;
-}
-
 /* |x|_1 times the norm, which is at most clip root mean squares */
 static double ternary_error(const struct trib_codec *c)
 {
@@ -167,7 +155,6 @@ const struct trib_quantise trib_quantise_ternary = {
               TRIB_PARAM_BIT(PACK),
     .counts = true,
     TRIB_BUCKETS_SLOTS(ternary),
-    .delta = ternary_delta,
     .error = ternary_error,
     .grows = true,
     .shared = &trib_quantise_ternary_shared,

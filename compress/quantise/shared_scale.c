@@ -159,11 +159,6 @@ static double int_error(const struct trib_codec *c)
     return error_of(c, (1 << (bits_of(c) - 1)) - 1);
 }
 
-static double int_delta(const struct trib_codec *c)
-{
-    return trib_contraction(int_error(c));
-}
-
 #define RULE(BITS, WIDTH) \
     { \
         .bits = BITS, .layout = int_lanes, .measure = measure_norm, .grid = int_grid, \
@@ -178,7 +173,7 @@ static const struct trib_packed_ints_rule int16 = RULE(16, u16);
     { \
         .name = NAME, .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | \
                                   TRIB_PARAM_BIT(RESULT), \
-        SLOTS, .delta = int_delta, .error = int_error, .packed_ints = RULE \
+        SLOTS, .error = int_error, .packed_ints = RULE \
     }
 const struct trib_quantise trib_quantise_int4 = INTEGERS("int4", &int4);
 const struct trib_quantise trib_quantise_int8 = INTEGERS("int8", &int8);
@@ -207,11 +202,6 @@ static double qsgd_error(const struct trib_codec *c)
     return error_of(c, qsgd_levels(c));
 }
 
-static double qsgd_delta(const struct trib_codec *c)
-{
-    return trib_contraction(qsgd_error(c));
-}
-
 static const struct trib_packed_ints_rule qsgd = {
     .layout = qsgd_lanes,
     .measure = measure_norm,
@@ -226,7 +216,6 @@ const struct trib_quantise trib_quantise_qsgd_shared = {
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
               TRIB_PARAM_BIT(SHARED),
     SLOTS,
-    .delta = qsgd_delta,
     .error = qsgd_error,
     .packed_ints = &qsgd,
 };
@@ -275,7 +264,6 @@ const struct trib_quantise trib_quantise_ternary_shared = {
     .name = "ternary",
     .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED),
     SLOTS,
-    .delta = no_delta,
     .error = ternary_error,
     .packed_ints = &ternary,
     .grows = true,
@@ -327,11 +315,6 @@ static double range_error(const struct trib_codec *c)
     return error_of(c, range_lanes(c).most / 2.0);
 }
 
-static double range_delta(const struct trib_codec *c)
-{
-    return trib_contraction(range_error(c));
-}
-
 static const struct trib_packed_ints_rule range = {
     .layout = range_lanes,
     .measure = range_measure,
@@ -344,7 +327,6 @@ const struct trib_quantise trib_quantise_range = {
     .name = "range",
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND),
     SLOTS,
-    .delta = range_delta,
     .error = range_error,
     .packed_ints = &range,
 };
