@@ -385,20 +385,16 @@ static void test_aggregators(void **state)
         struct aggregators s = {.ranks = 3, .n = 1};
         job.scene = &offloaded[i / 2];
         job.aggregators = &s;
-        assert_true(aggregators_open(&s));
         job.transport = networks[i % 2] + strlen("transport=");
         snprintf(config, sizeof(config), "transport=shm;check=sum;timeout_ms=20000");
         memset(job.seen, 0, sizeof(*job.seen));
-        assert_int_equal(ranks_run(&(struct ranks_job){.size = 4,
-                                                       .fn = by_aggregators,
-                                                       .arg = &job,
-                                                       .config = config,
-                                                       .noisy = true}),
-                         0);
+        aggregators_run(&s, (struct ranks_job){.fn = by_aggregators,
+                                               .arg = &job,
+                                               .config = config,
+                                               .noisy = true});
         say("aggregator", job.scene, job.transport, *job.seen);
         assert_int_equal(job.seen->wrong + job.seen->others, 0);
         assert_true(job.seen->named > 0);
-        aggregators_close(&s);
     }
 }
 

@@ -477,15 +477,10 @@ static void test_ranks_that_disagree_at_an_aggregator(void **state)
     struct aggregators aggregators = {.ranks = 2, .n = 1};
 
     (void)state;
-    assert_true(aggregators_open(&aggregators));
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = aggregators.ranks + aggregators.n,
-                                      .fn = by_aggregators,
-                                      .arg = &aggregators,
-                                      .config = "transport=shm",
-                                      .noisy = true}),
-        0);
-    aggregators_close(&aggregators);
+    aggregators_run(&aggregators, (struct ranks_job){.fn = by_aggregators,
+                                                     .arg = &aggregators,
+                                                     .config = "transport=shm",
+                                                     .noisy = true});
 }
 
 static void test_ranks_that_disagree(void **state)

@@ -192,15 +192,12 @@ static void test_unequal_numbers(void **state)
     }
 }
 
-#define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON(test_equal_numbers, "shm"),       ON(test_equal_numbers, "tcp"),
-        ON(test_equal_numbers, "shm+nomap"), ON(test_unequal_numbers, "shm"),
-        ON(test_unequal_numbers, "tcp"),
+        RANKS_ON(test_equal_numbers, "shm"),       RANKS_ON(test_equal_numbers, "tcp"),
+        RANKS_ON(test_equal_numbers, "shm+nomap"), RANKS_ON(test_unequal_numbers, "shm"),
+        RANKS_ON(test_unequal_numbers, "tcp"),
     };
 
     tribtest_deadline(900);

@@ -223,10 +223,7 @@ static int by_aggregators(struct ranks_self *self)
     }
     for (size_t k = 0; k < SCENES; k++)
         use(self, agg_comm, &scenes[k], "auto");
-    if (trib_free_comm(agg_comm) != TRIB_OK)
-        ranks_die(self, "%s", trib_last_error(NULL));
-    if (self->rank == 0)
-        aggregators_tell(s, AGGREGATORS_GOODBYE, "-");
+    aggregators_leave(self, s, agg_comm);
     return 0;
 }
 
@@ -236,13 +233,8 @@ static void test_aggregators(void **state)
 
     for (size_t i = 0; i < 4; i++) {
         struct aggregators s = {.ranks = of[i][0], .n = of[i][1]};
-        assert_true(aggregators_open(&s));
-        assert_int_equal(ranks_run(&(struct ranks_job){.size = s.ranks + s.n,
-                                                       .fn = by_aggregators,
-                                                       .arg = &s,
-                                                       .config = *state}),
-                         0);
-        aggregators_close(&s);
+        aggregators_run(&s, (struct ranks_job){
+                                .fn = by_aggregators, .arg = &s, .config = *state});
     }
 }
 
@@ -300,16 +292,13 @@ static void test_refused(void **state)
     assert_int_equal(ranks_run(&(struct ranks_job){.size = 4, .fn = refused}), 0);
 }
 
-#define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON(test_ranks, "shm"),
-        ON(test_ranks, "tcp"),
-        ON(test_aggregators, "shm"),
-        ON(test_aggregators, "tcp"),
+        RANKS_ON(test_ranks, "shm"),
+        RANKS_ON(test_ranks, "tcp"),
+        RANKS_ON(test_aggregators, "shm"),
+        RANKS_ON(test_aggregators, "tcp"),
         cmocka_unit_test(test_refused),
     };
 

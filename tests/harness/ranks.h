@@ -119,4 +119,8 @@ void ranks_expect(const struct ranks_self *self, trib_status_t status,
 /** ranks_has - does a sentence contain all these words? NULL ends the list. */
 bool ranks_has(const char *text, const char *const *words);
 
+/* A test over a transport, whose state is the configuration of its jobs. */
+#define RANKS_ON(test, config) \
+    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
+
 #endif

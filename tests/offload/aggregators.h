@@ -174,4 +174,34 @@ static inline void aggregators_serve(struct ranks_self *self,
     }
 }
 
+/* A rank has no plans left: it leaves, and rank 0 says goodbye to the aggregators. */
+static inline void aggregators_leave(struct ranks_self *self,
+                                     const struct aggregators *s,
+                                     struct trib_comm *agg_comm)
+{
+    if (trib_free_comm(agg_comm) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(NULL));
+    if (self->rank == 0)
+        aggregators_tell(s, AGGREGATORS_GOODBYE, "-");
+}
+
+/* A job of the ranks and their aggregators: job.fn is called in each, and passes. */
+static inline void aggregators_run(struct aggregators *s, struct ranks_job job)
+{
+    job.size = s->ranks + s->n;
+    assert_true(aggregators_open(s));
+    assert_int_equal(ranks_run(&job), 0);
+    aggregators_close(s);
+}
+
+/* The aggregators of two racks are the root as well; one rack has two of them. */
+static inline const struct trib_agg_tree *aggregators_of_racks(void)
+{
+    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
+                     members[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
+    static const struct trib_agg_tree tree = {3, parent, first, members, leaf_of};
+
+    return &tree;
+}
+
 #endif

@@ -165,10 +165,7 @@ static void use(struct ranks_self *self, struct trib_comm *agg_comm)
     }
     free(buffers[0]);
     free(buffers[1]);
-    if (trib_free_comm(agg_comm) != TRIB_OK)
-        ranks_die(self, "%s", trib_last_error(NULL));
-    if (self->rank == 0)
-        aggregators_tell(&s->aggregators, AGGREGATORS_GOODBYE, "-");
+    aggregators_leave(self, &s->aggregators, agg_comm);
 }
 
 static int sums(struct ranks_self *self)
@@ -192,12 +189,8 @@ static void run(const char *config, int ranks, int n,
     struct job s = {.aggregators = {.ranks = ranks, .n = n, .tree = tree},
                        .seed = (uint64_t)ranks};
 
-    assert_true(aggregators_open(&s.aggregators));
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){
-            .size = ranks + n, .fn = sums, .arg = &s, .config = config}),
-        0);
-    aggregators_close(&s.aggregators);
+    aggregators_run(&s.aggregators,
+                    (struct ranks_job){.fn = sums, .arg = &s, .config = config});
 }
 
 static void test_star(void **state)
@@ -216,37 +209,26 @@ static void test_tree(void **state)
     run(*state, 4, 3, &tree);
 }
 
-/* The aggregators of two racks are the root as well; one rack has two of them. */
 static void test_racks(void **state)
 {
-    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
-                     aggregators[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
-    static const struct trib_agg_tree tree = {3, parent, first, aggregators, leaf_of};
-
-    run(*state, 3, 3, &tree);
+    run(*state, 3, 3, aggregators_of_racks());
 }
-
-#define ON(test, config) \
-    { \
-#test " [" config "]", test, NULL, NULL, \
-            (char *)(uintptr_t) "transport=" config \
-    }
 
 int main(void)
 {
     matrix_codecs_find();
     const struct CMUnitTest tests[] = {
-        ON(test_star, "shm"),
-        ON(test_tree, "shm"),
-        ON(test_star, "shm+nomap"),
-        ON(test_star, "shm;window=1"),
-        ON(test_racks, "shm;window=3"),
-        ON(test_star, "tcp"),
-        ON(test_tree, "tcp"),
-        ON(test_racks, "tcp"),
-        ON(test_racks, "shm"),
+        RANKS_ON(test_star, "shm"),
+        RANKS_ON(test_tree, "shm"),
+        RANKS_ON(test_star, "shm+nomap"),
+        RANKS_ON(test_star, "shm;window=1"),
+        RANKS_ON(test_racks, "shm;window=3"),
+        RANKS_ON(test_star, "tcp"),
+        RANKS_ON(test_tree, "tcp"),
+        RANKS_ON(test_racks, "tcp"),
+        RANKS_ON(test_racks, "shm"),
 #if HAVE_UCX
-        ON(test_star, "ucx"),
+        RANKS_ON(test_star, "ucx"),
 #endif
     };
 

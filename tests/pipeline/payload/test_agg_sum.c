@@ -146,10 +146,7 @@ static int sums(struct ranks_self *self)
     }
     for (size_t k = 0; k < SCENES; k++)
         use(self, agg_comm, &scenes[k]);
-    if (trib_free_comm(agg_comm) != TRIB_OK)
-        ranks_die(self, "%s", trib_last_error(NULL));
-    if (self->rank == 0)
-        aggregators_tell(s, AGGREGATORS_GOODBYE, "-");
+    aggregators_leave(self, s, agg_comm);
     return 0;
 }
 
@@ -158,12 +155,8 @@ static void run(const char *config, int ranks, int n,
 {
     struct aggregators s = {.ranks = ranks, .n = n, .tree = tree};
 
-    assert_true(aggregators_open(&s));
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){
-            .size = ranks + n, .fn = sums, .arg = &s, .config = config}),
-        0);
-    aggregators_close(&s);
+    aggregators_run(&s,
+                    (struct ranks_job){.fn = sums, .arg = &s, .config = config});
 }
 
 static void test_star(void **state)
@@ -189,22 +182,15 @@ static void test_tree(void **state)
 
 static void test_racks(void **state)
 {
-    static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},
-                     aggregators[] = {0, 1, 2, 0, 1, 2}, leaf_of[] = {1, 2, 1};
-    static const struct trib_agg_tree tree = {3, parent, first, aggregators, leaf_of};
-
-    run(*state, 3, 3, &tree);
+    run(*state, 3, 3, aggregators_of_racks());
 }
-
-#define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON(test_star, "shm"), ON(test_tree, "shm"), ON(test_racks, "shm"),
-        ON(test_star, "tcp"), ON(test_tree, "tcp"), ON(test_racks, "tcp;window=1"),
-        ON(test_star, "shm+nomap;encode_threads=2"),
+        RANKS_ON(test_star, "shm"), RANKS_ON(test_tree, "shm"), RANKS_ON(test_racks, "shm"),
+        RANKS_ON(test_star, "tcp"), RANKS_ON(test_tree, "tcp"), RANKS_ON(test_racks, "tcp;window=1"),
+        RANKS_ON(test_star, "shm+nomap;encode_threads=2"),
     };
 
     tribtest_deadline(300);
