@@ -195,8 +195,10 @@ static void test_unequal_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RANKS_ON(test_equal_numbers, "shm"),       RANKS_ON(test_equal_numbers, "tcp"),
-        RANKS_ON(test_equal_numbers, "shm+nomap"), RANKS_ON(test_unequal_numbers, "shm"),
+        RANKS_ON(test_equal_numbers, "shm"),
+        RANKS_ON(test_equal_numbers, "tcp"),
+        RANKS_ON(test_equal_numbers, "shm+nomap"),
+        RANKS_ON(test_unequal_numbers, "shm"),
         RANKS_ON(test_unequal_numbers, "tcp"),
     };
 
