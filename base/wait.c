@@ -40,6 +40,16 @@ int trib_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
     return -1;
 }
 
+int trib_wait_epoll(int epoll, struct epoll_event *events, int max, int timeout_us)
+{
+    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    int n = epoll_pwait2(epoll, events, max, &ts, NULL);
+
+    if (n < 0 && (errno == ENOSYS || errno == EPERM))
+        n = epoll_wait(epoll, events, max, timeout_us / 1000 + (timeout_us % 1000 != 0));
+    return n;
+}
+
 void trib_cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;

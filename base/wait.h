@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 
 /**
  * trib_wait_fd - poll() one descriptor until it is ready, whatever signals come.
@@ -32,6 +33,14 @@ bool trib_wait_fd(int fd, short events, uint64_t deadline);
  *           which the caller says
  */
 int trib_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+
+/**
+ * trib_wait_epoll - epoll_wait() with a timeout in microseconds.
+ *
+ * Kernels before 5.11 and the filters of some containers refuse microseconds; then the
+ * timeout is rounded up to milliseconds.
+ */
+int trib_wait_epoll(int epoll, struct epoll_event *events, int max, int timeout_us);
 
 /** trib_cond_init - a condition whose waits end on the clock of trib_now_ns. */
 void trib_cond_init(pthread_cond_t *cond);

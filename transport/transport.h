@@ -316,6 +316,12 @@ static inline bool trib_transport_links(const struct trib_transport_ops *ops)
     return !ops->composite && !ops->one_process;
 }
 
+/* The rows of a backend whose peers are reached by writes only: none maps memory of a
+ * peer, and no region becomes stale. */
+#define TRIB_OPS_WITHOUT_MAPS \
+    .caps = trib_no_caps, .agree = trib_no_agree, \
+    .release_pages = trib_no_release_pages, .stale = trib_no_stale, .map = trib_no_map
+
 /* A backend that is not in this build. */
 struct trib_absent {
     const char *name;

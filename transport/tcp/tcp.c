@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "transport/backends.h"
 #include "transport/params.h"
 
@@ -246,20 +247,6 @@ static int tcp_event_fd(struct trib_transport *t)
     return tcp_of(t)->epoll;
 }
 
-/*
- * Kernels before 5.11 and the filters of some containers refuse microseconds. A longer
- * sleep is harmless then: what a rank waits for ends it, and wake() does.
- */
-static int sleep_us(int epoll, struct epoll_event *out, int timeout_us)
-{
-    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
-    int n = epoll_pwait2(epoll, out, 1, &ts, NULL);
-
-    if (n < 0 && (errno == ENOSYS || errno == EPERM))
-        n = epoll_wait(epoll, out, 1, timeout_us / 1000 + (timeout_us % 1000 != 0));
-    return n;
-}
-
 static void tcp_wait(struct trib_transport *t, int timeout_us)
 {
     struct tcp *tcp = tcp_of(t);
@@ -267,7 +254,7 @@ static void tcp_wait(struct trib_transport *t, int timeout_us)
     uint64_t rings;
 
     atomic_store_explicit(&tcp->slept, true, memory_order_relaxed);
-    if (sleep_us(tcp->epoll, &e, timeout_us) > 0 &&
+    if (trib_wait_epoll(tcp->epoll, &e, 1, timeout_us) > 0 &&
         e.data.u64 == tcp_mark(tcp->wakeup_fd, -1) &&
         read(tcp->wakeup_fd, &rings, sizeof(rings)) < 0)
         return; /* another thread has read it */
@@ -294,8 +281,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .address = trib_socket_address,
     .reach = trib_socket_reach,
     .pinned_limit = trib_no_pinned_limit,
-    .caps = trib_no_caps,
-    .agree = trib_no_agree,
+    TRIB_OPS_WITHOUT_MAPS,
     .route = trib_only_route,
     .connect = trib_socket_connect,
     .disconnect = trib_socket_disconnect,
@@ -304,14 +290,11 @@ const struct trib_transport_ops trib_tcp_ops = {
     .alloc_user = trib_socket_alloc,
     .reg = trib_socket_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
-    .release_pages = trib_no_release_pages,
     .dereg = trib_socket_dereg,
     .export_region = trib_socket_export,
     .import_region = trib_socket_import,
     .release = trib_table_release_op,
     .length = trib_table_length_op,
-    .stale = trib_no_stale,
-    .map = trib_no_map,
     .write = trib_socket_write,
     .poll = tcp_poll,
     .event_fd = tcp_event_fd,

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "transport/backends.h"
 #include "transport/params.h"
 
@@ -237,20 +238,6 @@ static void ucx_arm(struct trib_transport *t)
         trib_ucx_ring(u);
 }
 
-/*
- * Kernels before 5.11 and the filters of some containers refuse microseconds. A longer
- * sleep is harmless then: what a rank waits for ends it, and wake() does.
- */
-static int sleep_us(int epoll, struct epoll_event *out, int timeout_us)
-{
-    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
-    int n = epoll_pwait2(epoll, out, 2, &ts, NULL);
-
-    if (n < 0 && (errno == ENOSYS || errno == EPERM))
-        n = epoll_wait(epoll, out, 2, timeout_us / 1000 + (timeout_us % 1000 != 0));
-    return n;
-}
-
 static void ucx_wait(struct trib_transport *t, int timeout_us)
 {
     struct ucx *u = ucx_of(t);
@@ -258,7 +245,7 @@ static void ucx_wait(struct trib_transport *t, int timeout_us)
     uint64_t rings;
 
     atomic_store_explicit(&u->slept, true, memory_order_relaxed);
-    int n = sleep_us(u->epoll, e, timeout_us);
+    int n = trib_wait_epoll(u->epoll, e, 2, timeout_us);
     for (int i = 0; i < n; i++) {
         if (e[i].data.fd == u->wakeup_fd &&
             read(u->wakeup_fd, &rings, sizeof(rings)) < 0)
@@ -286,8 +273,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     .address = trib_ucx_address,
     .reach = trib_ucx_reach,
     .pinned_limit = trib_no_pinned_limit,
-    .caps = trib_no_caps,
-    .agree = trib_no_agree,
+    TRIB_OPS_WITHOUT_MAPS,
     .route = trib_only_route,
     .connect = trib_ucx_connect,
     .disconnect = trib_ucx_disconnect,
@@ -296,14 +282,11 @@ const struct trib_transport_ops trib_ucx_ops = {
     .alloc_user = trib_ucx_alloc,
     .reg = trib_ucx_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
-    .release_pages = trib_no_release_pages,
     .dereg = trib_ucx_dereg,
     .export_region = trib_ucx_export,
     .import_region = trib_ucx_import,
     .release = trib_table_release_op,
     .length = trib_table_length_op,
-    .stale = trib_no_stale,
-    .map = trib_no_map,
     .write = trib_ucx_write,
     .poll = ucx_poll,
     .event_fd = ucx_event_fd,
