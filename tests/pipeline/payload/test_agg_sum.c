@@ -188,8 +188,12 @@ static void test_racks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RANKS_ON(test_star, "shm"), RANKS_ON(test_tree, "shm"), RANKS_ON(test_racks, "shm"),
-        RANKS_ON(test_star, "tcp"), RANKS_ON(test_tree, "tcp"), RANKS_ON(test_racks, "tcp;window=1"),
+        RANKS_ON(test_star, "shm"),
+        RANKS_ON(test_tree, "shm"),
+        RANKS_ON(test_racks, "shm"),
+        RANKS_ON(test_star, "tcp"),
+        RANKS_ON(test_tree, "tcp"),
+        RANKS_ON(test_racks, "tcp;window=1"),
         RANKS_ON(test_star, "shm+nomap;encode_threads=2"),
     };
 
