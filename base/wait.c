@@ -46,7 +46,8 @@ int trib_wait_epoll(int epoll, struct epoll_event *events, int max, int timeout_
     int n = epoll_pwait2(epoll, events, max, &ts, NULL);
 
     if (n < 0 && (errno == ENOSYS || errno == EPERM))
-        n = epoll_wait(epoll, events, max, timeout_us / 1000 + (timeout_us % 1000 != 0));
+        n = epoll_wait(epoll, events, max,
+                       timeout_us / 1000 + (timeout_us % 1000 != 0));
     return n;
 }
 
