@@ -322,6 +322,28 @@ static inline bool trib_transport_links(const struct trib_transport_ops *ops)
     .caps = trib_no_caps, .agree = trib_no_agree, \
     .release_pages = trib_no_release_pages, .stale = trib_no_stale, .map = trib_no_map
 
+/* Declares the functions of a backend, prefix_address and so on, for the slots of peers
+ * and of memory that have these names. */
+#define TRIB_TRANSPORT_PEERS(prefix) \
+    trib_status_t prefix##_address(struct trib_transport *t, \
+                                   struct trib_address *out); \
+    trib_status_t prefix##_reach(struct trib_transport *t, int peer, \
+                                 const struct trib_address *address); \
+    trib_status_t prefix##_connect(struct trib_transport *t, int peer, \
+                                   const struct trib_address *address)
+#define TRIB_TRANSPORT_MEMORY(prefix) \
+    trib_status_t prefix##_alloc(struct trib_transport *t, size_t len, void **ptr_out, \
+                                 struct trib_region **region_out); \
+    trib_status_t prefix##_reg(struct trib_transport *t, void *ptr, size_t len, \
+                               struct trib_region **out); \
+    void prefix##_dereg(struct trib_transport *t, struct trib_region *region); \
+    trib_status_t prefix##_export(struct trib_transport *t, \
+                                  const struct trib_region *region, \
+                                  struct trib_blob *out); \
+    trib_status_t prefix##_import(struct trib_transport *t, int peer, \
+                                  const struct trib_blob *blob, \
+                                  struct trib_remote **out)
+
 /* A backend that is not in this build. */
 struct trib_absent {
     const char *name;

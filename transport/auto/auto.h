@@ -146,34 +146,22 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
 trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status);
 
 /* auto_select.c */
-trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *out);
-trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
-                              const struct trib_address *address);
+TRIB_TRANSPORT_PEERS(trib_auto);
 trib_status_t trib_auto_caps(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *caps_out);
 void trib_auto_agree(struct trib_transport *t, const uint32_t *caps);
 void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out);
-trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
-                                const struct trib_address *address);
 
 /* auto_mem.c */
 void trib_auto_pinned_limit(struct trib_transport *t, bool near,
                             struct trib_pinned_limit *out);
-trib_status_t trib_auto_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                              struct trib_region **region_out);
+TRIB_TRANSPORT_MEMORY(trib_auto);
 trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
                                    struct trib_region **region_out);
-trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
-                            struct trib_region **out);
 trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t,
                                    const struct trib_dmabuf *d,
                                    struct trib_region **out);
 void trib_auto_release_pages(struct trib_transport *t, struct trib_region *region);
-void trib_auto_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_auto_export(struct trib_transport *t,
-                               const struct trib_region *region, struct trib_blob *out);
-trib_status_t trib_auto_import(struct trib_transport *t, int peer,
-                               const struct trib_blob *blob, struct trib_remote **out);
 void trib_auto_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_auto_length(struct trib_transport *t, const struct trib_remote *remote);
 bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *remote);

@@ -129,15 +129,7 @@ static inline void endpoint_lock(struct loop_endpoint *ep)
 }
 
 /* loop_mem.c */
-trib_status_t trib_loop_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                              struct trib_region **region_out);
-trib_status_t trib_loop_reg(struct trib_transport *t, void *ptr, size_t len,
-                            struct trib_region **out);
-void trib_loop_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_loop_export(struct trib_transport *t,
-                               const struct trib_region *region, struct trib_blob *out);
-trib_status_t trib_loop_import(struct trib_transport *t, int peer,
-                               const struct trib_blob *blob, struct trib_remote **out);
+TRIB_TRANSPORT_MEMORY(trib_loop);
 void trib_loop_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_loop_length(struct trib_transport *t, const struct trib_remote *remote);
 

@@ -254,32 +254,15 @@ struct multirail_parsed_address {
 trib_status_t trib_multirail_match(struct multirail *r, int peer,
                                    const struct trib_address *address,
                                    struct multirail_parsed_address *out);
-trib_status_t trib_multirail_address(struct trib_transport *t,
-                                     struct trib_address *out);
-trib_status_t trib_multirail_reach(struct trib_transport *t, int peer,
-                                   const struct trib_address *address);
-
-/* multirail_connect.c */
-trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
-                                     const struct trib_address *address);
+TRIB_TRANSPORT_PEERS(trib_multirail);
 
 /* multirail_mem.c */
-trib_status_t trib_multirail_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                                   struct trib_region **region_out);
+TRIB_TRANSPORT_MEMORY(trib_multirail);
 void trib_multirail_pinned_limit(struct trib_transport *t, bool near,
                                  struct trib_pinned_limit *out);
 trib_status_t trib_multirail_reg_dmabuf(struct trib_transport *t,
                                         const struct trib_dmabuf *d,
                                         struct trib_region **out);
-trib_status_t trib_multirail_reg(struct trib_transport *t, void *ptr, size_t len,
-                                 struct trib_region **out);
-void trib_multirail_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_multirail_export(struct trib_transport *t,
-                                    const struct trib_region *region,
-                                    struct trib_blob *out);
-trib_status_t trib_multirail_import(struct trib_transport *t, int peer,
-                                    const struct trib_blob *blob,
-                                    struct trib_remote **out);
 void trib_multirail_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_multirail_length(struct trib_transport *t,
                              const struct trib_remote *remote);

@@ -155,13 +155,9 @@ static inline struct trib_peers shm_peers(const struct shm *shm)
 }
 
 /* shm_peer.c */
-trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out);
-trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
-                             const struct trib_address *address);
+TRIB_TRANSPORT_PEERS(trib_shm);
 trib_status_t trib_shm_caps(struct trib_transport *t,
                             const struct trib_address *addresses, uint32_t *caps_out);
-trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
-                               const struct trib_address *address);
 void trib_shm_agree(struct trib_transport *t, const uint32_t *caps);
 void trib_shm_disconnect(struct trib_transport *t, int peer);
 void trib_shm_leave(struct trib_transport *t, const bool *which);
@@ -213,18 +209,10 @@ void trib_shm_guard_detach(struct shm *shm, struct trib_segment *seg, bool in_ch
 void trib_shm_guard_ring(int fd);
 
 /* shm_mem.c */
-trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                             struct trib_region **region_out);
+TRIB_TRANSPORT_MEMORY(trib_shm);
 trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
                                   struct trib_region **region_out);
-trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
-                           struct trib_region **out);
 void trib_shm_release_pages(struct trib_transport *t, struct trib_region *region);
-void trib_shm_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_shm_export(struct trib_transport *t,
-                              const struct trib_region *region, struct trib_blob *out);
-trib_status_t trib_shm_import(struct trib_transport *t, int peer,
-                              const struct trib_blob *blob, struct trib_remote **out);
 void trib_shm_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_shm_length(struct trib_transport *t, const struct trib_remote *remote);
 bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote);

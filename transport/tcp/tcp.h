@@ -315,11 +315,7 @@ void trib_socket_stop_proving(struct tcp *tcp, struct tcp_peer *p);
 enum tcp_proof trib_socket_proof(struct tcp *tcp, int peer);
 
 /* tcp_connect.c: connections to peers, their beginning and their end. */
-trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out);
-trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
-                                const struct trib_address *address);
-trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
-                                  const struct trib_address *address);
+TRIB_TRANSPORT_PEERS(trib_socket);
 void trib_socket_disconnect(struct trib_transport *t, int peer);
 void trib_socket_leave(struct trib_transport *t, const bool *which);
 /* Into the epoll set; then say whose frames come by it. */
@@ -383,17 +379,7 @@ void trib_socket_ended(struct tcp *tcp, int peer);
 int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, int max);
 
 /* tcp_mem.c */
-trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                                struct trib_region **region_out);
-trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
-                              struct trib_region **out);
-void trib_socket_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_socket_export(struct trib_transport *t,
-                                 const struct trib_region *region,
-                                 struct trib_blob *out);
-trib_status_t trib_socket_import(struct trib_transport *t, int peer,
-                                 const struct trib_blob *blob,
-                                 struct trib_remote **out);
+TRIB_TRANSPORT_MEMORY(trib_socket);
 /* The target of a peer's write; NULL: not inside a region. */
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head);
 

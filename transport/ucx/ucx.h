@@ -217,11 +217,7 @@ void trib_ucx_hang_up(struct ucx *u, int *fd);
 void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value);
 
 /* ucx_connect.c */
-trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *out);
-trib_status_t trib_ucx_reach(struct trib_transport *t, int peer,
-                             const struct trib_address *address);
-trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
-                               const struct trib_address *address);
+TRIB_TRANSPORT_PEERS(trib_ucx);
 
 /* ucx_liveness.c: who is still there, and leaving. */
 void trib_ucx_tick(struct ucx *u);
@@ -244,15 +240,7 @@ ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
 int trib_ucx_deliver(struct ucx *u, struct trib_event *events, int max);
 
 /* ucx_mem.c */
-trib_status_t trib_ucx_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                             struct trib_region **region_out);
-trib_status_t trib_ucx_reg(struct trib_transport *t, void *ptr, size_t len,
-                           struct trib_region **out);
-void trib_ucx_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_ucx_export(struct trib_transport *t,
-                              const struct trib_region *region, struct trib_blob *out);
-trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
-                              const struct trib_blob *blob, struct trib_remote **out);
+TRIB_TRANSPORT_MEMORY(trib_ucx);
 /* The target of a peer's write; NULL: not inside a region. Under `lock`. */
 uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head);
 

@@ -405,14 +405,10 @@ trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *
                                size_t bytes);
 
 /* verbs_connect.c */
-trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out);
-trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
-                               const struct trib_address *address);
+TRIB_TRANSPORT_PEERS(trib_verbs);
 void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out);
 bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
                            const struct verbs_ip *ip);
-trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
-                                 const struct trib_address *address);
 
 /* verbs_cm_thread.c */
 trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports);
@@ -453,19 +449,10 @@ void trib_verbs_drain(struct verbs *v, int peer, uint64_t until);
 /* verbs_mr.c */
 void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
                              struct trib_pinned_limit *out);
-trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                               struct trib_region **region_out);
-trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
-                             struct trib_region **out);
+TRIB_TRANSPORT_MEMORY(trib_verbs);
 trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
                                     const struct trib_dmabuf *d,
                                     struct trib_region **out);
-void trib_verbs_dereg(struct trib_transport *t, struct trib_region *region);
-trib_status_t trib_verbs_export(struct trib_transport *t,
-                                const struct trib_region *region,
-                                struct trib_blob *out);
-trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
-                                const struct trib_blob *blob, struct trib_remote **out);
 void trib_verbs_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_verbs_length(struct trib_transport *t, const struct trib_remote *remote);
 void trib_verbs_free_memory(struct verbs *v, bool deregister);
