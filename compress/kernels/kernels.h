@@ -243,6 +243,16 @@ struct trib_exact_range;
 struct trib_numbers;
 struct trib_stratified;
 
+/* Three functions: from n elements to as many codes of a byte, back, and back to be
+ * added to acc. */
+#define TRIB_CODES(name, args) \
+    void (*name##_encode)(uint8_t *codes, const float *x, size_t n, \
+                          const struct args *a); \
+    void (*name##_decode)(float *x, const uint8_t *codes, size_t n, \
+                          const struct args *a); \
+    void (*name##_add)(float *acc, const uint8_t *codes, size_t n, \
+                       const struct args *a)
+
 typedef void (*trib_reduce_fn)(const struct trib_reduce_args *r);
 
 struct trib_kernels {
@@ -290,19 +300,8 @@ struct trib_kernels {
                              uint32_t *numbers_out);
     /* elements that are NaN or Inf become 0 */
     void (*drop_not_finite)(float *x, size_t n);
-    /* one code a byte, from n elements, and back */
-    void (*qsgd_encode)(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_qsgd_args *l);
-    void (*qsgd_decode)(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_qsgd_args *l);
-    void (*qsgd_add)(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_qsgd_args *l);
-    void (*natural_encode)(uint8_t *codes, const float *x, size_t n,
-                           const struct trib_natural_args *o);
-    void (*natural_decode)(float *x, const uint8_t *codes, size_t n,
-                           const struct trib_natural_args *o);
-    void (*natural_add)(float *acc, const uint8_t *codes, size_t n,
-                        const struct trib_natural_args *o);
+    TRIB_CODES(qsgd, trib_qsgd_args);
+    TRIB_CODES(natural, trib_natural_args);
     /* the largest of x and of -x; x is finite, n > 0 */
     void (*range)(const float *x, size_t n, float out[2]);
     /* one symbol or lane a byte; u16: two bytes, at any address */
@@ -341,21 +340,12 @@ struct trib_kernels {
     void (*average)(float *v, const float *x, size_t n, float keep, float take);
     /* out may be a or b */
     void (*combine)(float *out, const struct trib_combine *c, size_t n);
-    void (*dither_encode)(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_dither_args *p);
-    void (*dither_decode)(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_dither_args *p);
-    void (*dither_add)(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_dither_args *p);
+    TRIB_CODES(dither, trib_dither_args);
     /* To one of the two neighbours, so that the mean is right, by the hash above.
      * Beyond the largest finite number as from_f32. */
     void (*f16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
     void (*bf16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
-    void (*f8_encode)(uint8_t *codes, const float *x, size_t n,
-                      const struct trib_f8 *f);
-    void (*f8_decode)(float *x, const uint8_t *codes, size_t n,
-                      const struct trib_f8 *f);
-    void (*f8_add)(float *acc, const uint8_t *codes, size_t n, const struct trib_f8 *f);
+    TRIB_CODES(f8, trib_f8);
     /* compress/pack/bitpack.h: codes has room for n rounded up to 8 and is changed
      * there */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);

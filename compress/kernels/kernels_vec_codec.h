@@ -53,6 +53,33 @@ static void drop_not_finite(float *x, size_t n)
     drop_not_finite_scalar(x + i, n - i);
 }
 
+/* clang-format off */
+/* The decode and the add of a codec of a byte a code: v_name_value decodes a vec by
+ * what vecs_of prepared. */
+#define VEC_CODES(name, args, vecs) \
+    static void name##_decode(float *x, const uint8_t *codes, size_t n, \
+                              const struct args *a) \
+    { \
+        const struct vecs v = vecs##_of(a); \
+        size_t i = 0; \
+        for (; i + VEC_LANES <= n; i += VEC_LANES) \
+            v_store(x + i, v_##name##_value(codes + i, &v)); \
+        name##_decode_scalar(x + i, codes + i, n - i, a); \
+    } \
+    static void name##_add(float *acc, const uint8_t *codes, size_t n, \
+                           const struct args *a) \
+    { \
+        const struct vecs v = vecs##_of(a); \
+        const vec weight = v_set_f32(a->weight); \
+        size_t i = 0; \
+        for (; i + VEC_LANES <= n; i += VEC_LANES) { \
+            const vec value = v_mul_f32(weight, v_##name##_value(codes + i, &v)); \
+            v_store(acc + i, v_add_f32(v_load(acc + i), value)); \
+        } \
+        name##_add_scalar(acc + i, codes + i, n - i, a); \
+    }
+/* clang-format on */
+
 struct qsgd_vecs {
     vec scale, highest, sign, key1;
 };
@@ -117,14 +144,14 @@ static void qsgd_encode(uint8_t *codes, const float *x, size_t n,
     qsgd_encode_scalar_from(codes, x, n, i, l);
 }
 
-struct value_vecs {
+struct qsgd_value_vecs {
     vec level, sign, inverse, norm;
     int shift; /* from the sign's bit to bit 31 */
 };
 
-KERNEL struct value_vecs value_vecs_of(const struct trib_qsgd_args *l)
+KERNEL struct qsgd_value_vecs qsgd_value_vecs_of(const struct trib_qsgd_args *l)
 {
-    return (struct value_vecs){
+    return (struct qsgd_value_vecs){
         .level = v_set_i32(l->sign - 1),
         .sign = v_set_i32(l->sign),
         .inverse = v_set_f32(1.0f / (float)l->highest),
@@ -133,7 +160,7 @@ KERNEL struct value_vecs value_vecs_of(const struct trib_qsgd_args *l)
     };
 }
 
-KERNEL vec v_qsgd_value(const uint8_t *codes, const struct value_vecs *l)
+KERNEL vec v_qsgd_value(const uint8_t *codes, const struct qsgd_value_vecs *l)
 {
     const vec code = v_load_u8(codes);
     const vec level = v_to_f32(v_and(code, l->level));
@@ -141,27 +168,7 @@ KERNEL vec v_qsgd_value(const uint8_t *codes, const struct value_vecs *l)
     return v_xor(v, v_shl_any_i32(v_and(code, l->sign), l->shift));
 }
 
-static void qsgd_decode(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_qsgd_args *l)
-{
-    const struct value_vecs v = value_vecs_of(l);
-    size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(x + i, v_qsgd_value(codes + i, &v));
-    qsgd_decode_scalar(x + i, codes + i, n - i, l);
-}
-
-static void qsgd_add(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_qsgd_args *l)
-{
-    const struct value_vecs v = value_vecs_of(l);
-    const vec weight = v_set_f32(l->weight);
-    size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(acc + i, v_add_f32(v_load(acc + i),
-                                   v_mul_f32(weight, v_qsgd_value(codes + i, &v))));
-    qsgd_add_scalar(acc + i, codes + i, n - i, l);
-}
+VEC_CODES(qsgd, trib_qsgd_args, qsgd_value_vecs)
 
 struct natural_vecs {
     vec scale, steps, base, above_base, minus_base, highest, sign, random_mask, fixed,
@@ -247,14 +254,15 @@ static void natural_encode(uint8_t *codes, const float *x, size_t n,
         natural_encode_as(codes, x, n, o, false);
 }
 
-struct dither_vecs {
+struct natural_value_vecs {
     vec level, sign, base, exponent, norm;
     int shift; /* from the sign's bit to bit 31 */
 };
 
-KERNEL struct dither_vecs dither_vecs_of(const struct trib_natural_args *o)
+KERNEL struct natural_value_vecs natural_value_vecs_of(
+    const struct trib_natural_args *o)
 {
-    return (struct dither_vecs){
+    return (struct natural_value_vecs){
         .level = v_set_i32(o->sign - 1),
         .sign = v_set_i32(o->sign),
         .base = v_set_i32((uint32_t)o->base),
@@ -264,7 +272,7 @@ KERNEL struct dither_vecs dither_vecs_of(const struct trib_natural_args *o)
     };
 }
 
-KERNEL vec v_natural_value(const uint8_t *codes, const struct dither_vecs *o)
+KERNEL vec v_natural_value(const uint8_t *codes, const struct natural_value_vecs *o)
 {
     const vec code = v_load_u8(codes);
     const vec level = v_and(code, o->level);
@@ -273,27 +281,7 @@ KERNEL vec v_natural_value(const uint8_t *codes, const struct dither_vecs *o)
     return v_xor(v, v_shl_any_i32(v_and(code, o->sign), o->shift));
 }
 
-static void natural_decode(float *x, const uint8_t *codes, size_t n,
-                           const struct trib_natural_args *o)
-{
-    const struct dither_vecs v = dither_vecs_of(o);
-    size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(x + i, v_natural_value(codes + i, &v));
-    natural_decode_scalar(x + i, codes + i, n - i, o);
-}
-
-static void natural_add(float *acc, const uint8_t *codes, size_t n,
-                        const struct trib_natural_args *o)
-{
-    const struct dither_vecs v = dither_vecs_of(o);
-    const vec weight = v_set_f32(o->weight);
-    size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(acc + i, v_add_f32(v_load(acc + i),
-                                   v_mul_f32(weight, v_natural_value(codes + i, &v))));
-    natural_add_scalar(acc + i, codes + i, n - i, o);
-}
+VEC_CODES(natural, trib_natural_args, natural_value_vecs)
 
 static void sums_by_sign(const float *x, size_t n, struct trib_sums *out)
 {
@@ -341,35 +329,23 @@ static void signs_encode(uint8_t *codes, const float *x, size_t n)
     signs_encode_scalar(codes + i, x + i, n - i);
 }
 
-KERNEL vec v_pair_value(const uint8_t *codes, vec first, vec change)
-{
-    const vec second = v_sign_i32(v_shl_i32(v_load_u8(codes), 31));
-    return v_xor(first, v_and(change, second));
-}
+struct pair_vecs {
+    vec first, change;
+};
 
-static void pair_decode(float *x, const uint8_t *codes, size_t n,
-                        const struct trib_pair *pair)
+KERNEL struct pair_vecs pair_vecs_of(const struct trib_pair *pair)
 {
     const vec first = v_set_f32(pair->value[0]);
-    const vec change = v_xor(first, v_set_f32(pair->value[1]));
-    size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(x + i, v_pair_value(codes + i, first, change));
-    pair_decode_scalar(x + i, codes + i, n - i, pair);
+    return (struct pair_vecs){first, v_xor(first, v_set_f32(pair->value[1]))};
 }
 
-static void pair_add(float *acc, const uint8_t *codes, size_t n,
-                     const struct trib_pair *pair)
+KERNEL vec v_pair_value(const uint8_t *codes, const struct pair_vecs *p)
 {
-    const vec first = v_set_f32(pair->value[0]), weight = v_set_f32(pair->weight);
-    const vec change = v_xor(first, v_set_f32(pair->value[1]));
-    size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(acc + i,
-                v_add_f32(v_load(acc + i),
-                          v_mul_f32(weight, v_pair_value(codes + i, first, change))));
-    pair_add_scalar(acc + i, codes + i, n - i, pair);
+    const vec second = v_sign_i32(v_shl_i32(v_load_u8(codes), 31));
+    return v_xor(p->first, v_and(p->change, second));
 }
+
+VEC_CODES(pair, trib_pair, pair_vecs)
 
 /* Two codes of 4 bits a byte. Both return how many groups of eight codes are done. */
 KERNEL size_t nibbles_pack(uint8_t *dst, const uint8_t *codes, size_t n)
