@@ -20,6 +20,7 @@
 #include "base/secret.h"
 #include "base/time.h"
 #include "tests/transport/connect_to.h"
+#include "transport/common/ip_endpoint.h"
 #include "transport/transport.h"
 
 #define PAIR_LEN 4096
@@ -126,6 +127,18 @@ static inline void pair_close(struct pair *pair)
 {
     for (int i = 0; i < 2; i++)
         pair->t[i]->ops->close(pair->t[i]);
+}
+
+/* The address of a side whose transport begins with a TCP connection. */
+static inline struct trib_ip_address pair_ip_address(struct pair *pair, int side)
+{
+    struct trib_address address;
+    struct trib_ip_address a;
+
+    assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
+    assert_int_equal(address.len, sizeof(a));
+    memcpy(&a, address.bytes, sizeof(a));
+    return a;
 }
 
 /* A write of `len` bytes of side 0 to side 1. */

@@ -14,17 +14,6 @@
 
 #include "transport/tcp/tcp.h"
 
-static inline struct trib_ip_address address_of(struct pair *pair, int side)
-{
-    struct trib_address address;
-    struct trib_ip_address a;
-
-    assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
-    assert_int_equal(address.len, sizeof(a));
-    memcpy(&a, address.bytes, sizeof(a));
-    return a;
-}
-
 static inline int dial(uint16_t port)
 {
     struct sockaddr_storage to;

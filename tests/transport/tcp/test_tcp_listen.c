@@ -16,7 +16,7 @@ static void test_refusals(void **state)
 
     (void)state;
     pair_open(&pair, "tcp", "tcp");
-    struct trib_ip_address a = address_of(&pair, 1);
+    struct trib_ip_address a = pair_ip_address(&pair, 1);
     const struct tcp_hello good = {
         .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
     struct {
@@ -58,7 +58,7 @@ static void test_strangers(void **state)
 
     (void)state;
     pair_open(&pair, "tcp", "tcp");
-    struct trib_ip_address a = address_of(&pair, 1);
+    struct trib_ip_address a = pair_ip_address(&pair, 1);
     int fd = dial(a.port);
     assert_int_equal(answer(&pair, fd, "GET / HTTP/1.1\r\n\r\n", 18, &head), 0);
     assert_non_null(strstr(pair.logged, "a stranger connected"));
@@ -84,7 +84,7 @@ static void test_silent_strangers(void **state)
     struct tcp *tcp = tcp_of(pair.t[1]);
     assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
     for (int i = 0; i < CROWD; i++)
-        fd[i] = dial(address_of(&pair, 1).port);
+        fd[i] = dial(pair_ip_address(&pair, 1).port);
     for (int i = 0; i < 4000 && tcp->n_pending < CROWD; i++)
         assert_int_equal(pair_poll(&pair, 1, 5, &e), 0);
     assert_int_equal(tcp->n_pending, CROWD);
@@ -155,7 +155,7 @@ static void test_told_why(void **state)
 static int begin_write(struct pair *pair, const struct tcp_head *head,
                        const void *bytes, size_t len)
 {
-    struct trib_ip_address a = address_of(pair, 1);
+    struct trib_ip_address a = pair_ip_address(pair, 1);
     const struct tcp_hello hello = {
         .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
     struct tcp_head word;
@@ -191,7 +191,7 @@ static void test_no_descriptor(void **state)
 
     (void)state;
     assert_status(trib_transport_open("tcp", &opts, &pair.t[1]), TRIB_OK);
-    struct trib_ip_address a = address_of(&pair, 1);
+    struct trib_ip_address a = pair_ip_address(&pair, 1);
     const struct tcp_hello hello = {
         .magic = TCP_MAGIC, .version = TCP_VERSION, .rank = 0, .size = 2, .key = a.key};
     int fd = dial(a.port);
@@ -378,7 +378,7 @@ static void test_other_networks(void **state)
         struct pair pair = {0};
         struct trib_transport_opts opts = pair_opts(&pair, 1);
         assert_status(trib_transport_open(texts[fenced], &opts, &pair.t[1]), TRIB_OK);
-        uint16_t port = address_of(&pair, 1).port;
+        uint16_t port = pair_ip_address(&pair, 1).port;
         assert_true(comes_in(trib_net_loopback, port));
         assert_int_equal(comes_in(ip[0], port), !fenced);
         pair.t[1]->ops->close(pair.t[1]);

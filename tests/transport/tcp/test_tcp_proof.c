@@ -16,7 +16,7 @@ static struct tcp_hello hello_to(struct pair *pair, uint8_t first)
     struct tcp_hello h = {.magic = TCP_MAGIC,
                           .version = TCP_VERSION,
                           .size = 2,
-                          .key = address_of(pair, 1).key,
+                          .key = pair_ip_address(pair, 1).key,
                           .flags = TCP_HAS_SECRET};
 
     memset(h.nonce, first, sizeof(h.nonce));
@@ -41,7 +41,7 @@ static void proof_of(const struct trib_secret *secret, const struct tcp_hello *h
 static int begin(struct pair *pair, const struct tcp_hello *hello,
                  struct tcp_challenge *out)
 {
-    int fd = dial(address_of(pair, 1).port);
+    int fd = dial(pair_ip_address(pair, 1).port);
     uint8_t *bytes = (uint8_t *)out;
 
     ssize_t n = answer(pair, fd, hello, sizeof(*hello), &out->head);

@@ -12,17 +12,6 @@
 
 #include "transport/ucx/ucx.h"
 
-static struct trib_ip_address address_of(struct pair *pair, int side)
-{
-    struct trib_address address;
-    struct trib_ip_address a;
-
-    assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
-    assert_int_equal(address.len, sizeof(a));
-    memcpy(&a, address.bytes, sizeof(a));
-    return a;
-}
-
 /* The answer of a rank to this greeting; 0 bytes: it hung up. */
 static ssize_t answer(uint16_t port, const void *hello, size_t len,
                       struct ucx_word *out)
@@ -54,7 +43,7 @@ static void test_refusals(void **state)
     (void)state;
     pair_open(&pair, "ucx", "ucx");
     const struct ucx *u = ucx_of(pair.t[1]);
-    struct trib_ip_address a = address_of(&pair, 1);
+    struct trib_ip_address a = pair_ip_address(&pair, 1);
     const struct ucx_hello good = {.magic = UCX_MAGIC,
                                    .version = UCX_VERSION,
                                    .size = 2,
@@ -132,7 +121,7 @@ static void test_short_names(void **state)
     } g = {.hello = {.magic = UCX_MAGIC,
                      .version = UCX_VERSION,
                      .size = 2,
-                     .key = address_of(&pair, 1).key,
+                     .key = pair_ip_address(&pair, 1).key,
                      .settings = u->settings,
                      .release = u->release}};
     memcpy(g.name, u->name, u->name_len);
@@ -142,7 +131,7 @@ static void test_short_names(void **state)
             by_ucx ? u->api.ucp_ep_create : look_behind;
         g.hello.name_len = named = 1 + n % ((uint32_t)u->name_len / 2);
         assert_int_equal(
-            answer(address_of(&pair, 1).port, &g, sizeof(g.hello) + named, &word),
+            answer(pair_ip_address(&pair, 1).port, &g, sizeof(g.hello) + named, &word),
             sizeof(word));
         assert_int_equal(word.kind, UCX_REFUSE);
         assert_int_equal(word.value, UCX_NO_ENDPOINT);
@@ -158,7 +147,7 @@ static void test_strangers(void **state)
 
     (void)state;
     pair_open(&pair, "ucx", "ucx");
-    struct trib_ip_address a = address_of(&pair, 1);
+    struct trib_ip_address a = pair_ip_address(&pair, 1);
     assert_int_equal(answer(a.port, "GET / HTTP/1.1\r\n\r\n", 18, &word), 0);
     pair_close(&pair); /* and with it the thread that logs */
     assert_non_null(strstr(pair.logged, "a stranger connected"));
@@ -177,7 +166,7 @@ static void test_burst(void **state)
     (void)state;
     pair_open(&pair, "ucx", "ucx");
     struct ucx *u = ucx_of(pair.t[1]);
-    struct trib_ip_address a = address_of(&pair, 1);
+    struct trib_ip_address a = pair_ip_address(&pair, 1);
     const struct ucx_hello hello = {
         .magic = UCX_MAGIC, .version = UCX_VERSION + 1, .size = 2, .key = a.key};
     socklen_t len = trib_net_sockaddr(trib_net_loopback, a.port, AF_INET, &to);
@@ -222,8 +211,8 @@ static void test_no_descriptor(void **state)
     (void)state;
     pair_open(&pair, "ucx", "ucx");
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    socklen_t len =
-        trib_net_sockaddr(trib_net_loopback, address_of(&pair, 1).port, AF_INET, &to);
+    socklen_t len = trib_net_sockaddr(trib_net_loopback, pair_ip_address(&pair, 1).port,
+                                      AF_INET, &to);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = all.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
