@@ -20,7 +20,8 @@ static trib_status_t look(struct trib_plan *plan, const char *x, size_t first, s
 {
     const struct trib_run_desc *d = &plan->run.desc;
     const struct trib_kernels *k = plan->comm->engine.kernels;
-    const char *name = d->op.leaving || !plan->run.label ? NULL : plan->run.label;
+    const char *name =
+        d->op.leaving || !plan->run.desc.label ? NULL : plan->run.desc.label;
     char text[240], of[64] = "";
 
     assert(x && d->check.finite);

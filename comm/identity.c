@@ -72,7 +72,7 @@ trib_status_t trib_identity_make(struct trib_plan *plan, const trib_desc_t *desc
     if (st != TRIB_OK)
         return st;
     snprintf(id->name, sizeof(id->name), "%s", desc->name);
-    plan->run.label = id->name;
+    plan->run.desc.label = id->name;
     return TRIB_OK;
 }
 
@@ -101,8 +101,9 @@ void trib_plan_stamp(struct trib_plan *plan)
     assert(plan->identity.kept.settled ||
            trib_engine_is_aggregator(&plan->comm->engine));
     if (plan->identity.of_calls)
-        run->step = (uint32_t)plan->identity.start - 1; /* trib_run_start adds 1 */
-    trib_frame_stamp(&run->frame, run->step + 1, (uint32_t)plan->identity.kept.key);
+        run->now.step = (uint32_t)plan->identity.start - 1; /* trib_run_start adds 1 */
+    trib_frame_stamp(&run->now.frame, run->now.step + 1,
+                     (uint32_t)plan->identity.kept.key);
 }
 
 void trib_identity_take(struct trib_plan *plan, const struct trib_plan *from)

@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "comm/plan_stats.h"
 #include "pipeline/engine/run.h"
+#include "pipeline/payload/encode_ahead.h"
 
 trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                                const trib_desc_t *desc, trib_plan_t **plan_out)
@@ -145,7 +146,7 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
     if (!plan)
         return TRIB_ERR_INVALID;
     struct trib_comm *comm = plan->comm;
-    int state = atomic_load(&plan->run.state);
+    int state = atomic_load(&plan->run.now.state);
     if (comm->engine.failed)
         return comm->engine.failed;
     trib_status_t st = trib_comm_ours(comm, "trib_plan_start");
@@ -286,7 +287,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              plan->is_exempt ? EXEMPT : "", plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
              r->n_chunks, r->piece * size,
-             plan->run.encode_ahead ? plan->comm->cfg.encode_threads : 0,
+             trib_encode_ahead_is_used(&plan->run) ? plan->comm->cfg.encode_threads : 0,
              !r->zero_copy ? "through slots"
              : plan->codec ? "peers read sums in the memory of the aggregators"
                            : "peers read and write trib_alloc memory in place",

@@ -8,6 +8,7 @@
 #include "comm/plan_parts.h"
 #include "pipeline/engine/run.h"
 #include "pipeline/payload/partial.h"
+#include "pipeline/payload/run_codec.h"
 
 enum {
     /* Rounds of a vector. Over a network many rounds keep the filling and draining of
@@ -132,6 +133,6 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
                    shared_bytes(plan) >= ZERO_COPY_MIN;
     r->place = r->zero_copy && !plan->codec && r->total * size >= PLACE_MIN;
     r->stream = r->total * size > comm->cache_bytes;
-    r->stream_kept = 2 * r->total * size > comm->cache_bytes;
+    r->stream_undo = 2 * r->total * size > comm->cache_bytes;
     return TRIB_OK;
 }

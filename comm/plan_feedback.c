@@ -10,6 +10,7 @@
 #include "comm/configured.h"
 #include "comm/plan_parts.h"
 #include "compress/feedback_ops.h"
+#include "pipeline/payload/error_feedback.h"
 
 /* True if each contribution is encoded once, and sums are forwarded without another
  * loss. */
@@ -17,7 +18,7 @@ static bool sums_whole(const struct trib_plan *plan)
 {
     const uint32_t whole = TRIB_CODEC_SPARSE | TRIB_CODEC_LINEAR;
     return (trib_codec_info(plan->codec)->flags & whole) ||
-           trib_algo_find(plan->run.name)->encodes_once;
+           trib_algo_find(plan->run.desc.name)->encodes_once;
 }
 
 static trib_status_t check(struct trib_plan *plan)
@@ -25,7 +26,7 @@ static trib_status_t check(struct trib_plan *plan)
     const struct trib_run_desc *r = &plan->run.desc;
     const struct trib_feedback_rule *rule = &r->feedback;
 
-    assert(plan->run.name);
+    assert(plan->run.desc.name);
     if (trib_feedback_plain(rule))
         return TRIB_OK;
     if (r->op.op != TRIB_SUM && r->op.op != TRIB_MEAN)
@@ -53,7 +54,7 @@ static trib_status_t check(struct trib_plan *plan)
             "feedback %s: with algorithm %s codec %s also loses part of sums, "
             "and %s would drift: use algorithm flat, a "
             "codec that selects, or %s",
-            rule->text, plan->run.name, trib_codec_info(plan->codec)->text,
+            rule->text, plan->run.desc.name, trib_codec_info(plan->codec)->text,
             rule->ops->name, other);
     return TRIB_OK;
 }
@@ -90,18 +91,18 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
     st = check(plan);
     if (st == TRIB_OK && rule->warmup) {
         assert(plan->codec);
-        plan->run.feedback.codec = plan->codec;
-        plan->run.feedback.ratio = trib_codec_ratio(plan->codec);
+        plan->run.desc.warm_up.codec = plan->codec;
+        plan->run.desc.warm_up.ratio = trib_codec_ratio(plan->codec);
         /* Code words are largest at first: size slots and buffers for these. */
-        trib_codec_set_ratio(plan->codec,
-                             trib_feedback_ratio(rule, plan->run.feedback.ratio, 0));
+        trib_codec_set_ratio(
+            plan->codec, trib_feedback_ratio(rule, plan->run.desc.warm_up.ratio, 0));
     }
     return st;
 }
 
 trib_status_t trib_plan_idle(struct trib_plan *plan, const char *call)
 {
-    const int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    const int state = atomic_load_explicit(&plan->run.now.state, memory_order_acquire);
     trib_status_t st = trib_comm_ours(plan->comm, call);
 
     if (st == TRIB_OK && (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE))
@@ -128,7 +129,7 @@ trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **m
     trib_status_t st = trib_plan_idle(plan, "trib_plan_sent");
     if (st != TRIB_OK)
         return st;
-    const uint8_t *mask = plan->run.feedback.sent;
+    const uint8_t *mask = trib_feedback_of(&plan->run)->sent;
     if (!mask)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,

@@ -76,7 +76,7 @@ static uint64_t parameter_digest(const struct trib_run_desc *r)
 /* The digest of codec, feedback, algorithm and chunk that frames of the plan carry. */
 static uint32_t digest_of(const struct trib_plan *plan)
 {
-    const char *algorithm = plan->run.name;
+    const char *algorithm = plan->run.desc.name;
     uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
     const uint64_t cut[2] = {
         plan->run.desc.piece ^ parameter_digest(&plan->run.desc),
@@ -112,8 +112,8 @@ static trib_status_t prepare(struct trib_plan *plan)
     plan->run.desc.digest = digest_of(plan);
     trib_comm_lock(plan->comm);
     trib_error_clear(&plan->comm->cause);
-    if (plan->run.label)
-        plan->run.traced_as = trib_trace_name(&e->trace, plan->run.label);
+    if (plan->run.desc.label)
+        plan->run.desc.traced_as = trib_trace_name(&e->trace, plan->run.desc.label);
     const trib_status_t st = trib_run_prepare(e, &plan->run);
     if (st != TRIB_OK)
         (void)trib_comm_fail(plan->comm, st, "%s", trib_comm_cause(plan->comm, st));
@@ -132,7 +132,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *desc,
 
     r->op.leaving = leaving;
     r->codec = plan->codec;
-    r->keep = plan->comm->aggregators;
+    r->may_undo = plan->comm->aggregators;
     trib_status_t st = trib_plan_build_schedule(plan, desc, &shape, &schedule);
     if (st == TRIB_OK)
         st = trib_plan_feedback(plan, desc);

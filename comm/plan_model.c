@@ -90,12 +90,11 @@ void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv)
     plan->starts++;
     if (plan->codec)
         trib_plan_stamp(plan);
-    if (run->undo_log)
-        trib_undo_save_model(run);
-    run->exchanged = NULL;
+    trib_undo_save_model(run);
+    run->now.exchanged = NULL;
     if (plan->exchange &&
-        trib_model_exchange(run->desc.model, run->step + 1, plan->exchanged)) {
-        run->exchanged = plan->exchanged;
+        trib_model_exchange(run->desc.model, run->now.step + 1, plan->exchanged)) {
+        run->now.exchanged = plan->exchanged;
         trib_run_start(e, &plan->exchange->run, plan->exchanged, plan->exchanged);
     }
     trib_run_start(e, run, send, recv);

@@ -60,7 +60,7 @@ static trib_status_t own_ready(struct trib_plan *plan, size_t first, size_t coun
 static trib_status_t own_test(struct trib_plan *plan)
 {
     struct trib_comm *comm = plan->comm;
-    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    int state = atomic_load_explicit(&plan->run.now.state, memory_order_acquire);
 
     if (state == TRIB_RUN_IDLE)
         return TRIB_OK;
@@ -71,15 +71,15 @@ static trib_status_t own_test(struct trib_plan *plan)
             (void)trib_engine_look(&comm->engine);
         trib_comm_unlock(comm);
         trib_comm_poll(comm);
-        state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+        state = atomic_load_explicit(&plan->run.now.state, memory_order_acquire);
     }
-    return state == TRIB_RUN_DONE ? plan->run.status : TRIB_INPROGRESS;
+    return state == TRIB_RUN_DONE ? plan->run.now.status : TRIB_INPROGRESS;
 }
 
 static trib_status_t own_wait(struct trib_plan *plan)
 {
     struct trib_comm *comm = plan->comm;
-    int state = atomic_load_explicit(&plan->run.state, memory_order_acquire);
+    int state = atomic_load_explicit(&plan->run.now.state, memory_order_acquire);
 
     if (state == TRIB_RUN_IDLE)
         return TRIB_OK;
@@ -94,19 +94,19 @@ static trib_status_t own_wait(struct trib_plan *plan)
         trib_comm_unlock(comm);
         trib_progress_thread_caller_leave(comm);
     }
-    return plan->run.status;
+    return plan->run.now.status;
 }
 
 static bool own_busy(const struct trib_plan *plan)
 {
-    const int state = atomic_load(&plan->run.state);
+    const int state = atomic_load(&plan->run.now.state);
 
     return state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
 }
 
 static const void *own_input(const struct trib_plan *plan)
 {
-    return own_busy(plan) ? plan->run.input : NULL;
+    return own_busy(plan) ? plan->run.now.input : NULL;
 }
 
 static struct trib_plan *own_computing(struct trib_plan *plan)

@@ -47,8 +47,8 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
 /**
  * trib_plan_build_schedule - choose an algorithm and build its schedule.
  *
- * The plan's codec is made already. Sets run.name, n_chunks, gathers and the sentence
- * why.
+ * The plan's codec is made already. Sets run.desc.name, n_chunks, gathers and the
+ * sentence why.
  * shape    receives what the schedule was built for
  * owner    trib_schedule_free
  * errors   TRIB_ERR_UNSUPPORTED, TRIB_ERR_NO_MEMORY with a sentence

@@ -141,7 +141,7 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
     if (st != TRIB_OK)
         return st;
     assert(out->n_chunks > 0);
-    plan->run.name = algo->name;
+    plan->run.desc.name = algo->name;
     r->n_chunks = out->n_chunks;
     r->gathers = trib_algo_gathers(algo, shape);
     return TRIB_OK;

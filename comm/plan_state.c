@@ -25,6 +25,7 @@
 
 #include "base/digest.h"
 #include "comm/communicator.h"
+#include "pipeline/payload/error_feedback.h"
 
 enum { VERSION = 2, NAME_BYTES = 16, SECTIONS_MAX = 16, ALIGN = 8 };
 
@@ -77,6 +78,7 @@ static void add_text(struct sections *s, const char *name, const char *text)
 static void sections_of(struct trib_plan *plan, struct sections *s)
 {
     struct trib_run *run = &plan->run;
+    const struct trib_feedback *f = trib_feedback_of(run);
     const size_t vector = run->desc.total * sizeof(float);
 
     s->n = 0;
@@ -84,12 +86,12 @@ static void sections_of(struct trib_plan *plan, struct sections *s)
     add_text(s, "feedback", plan->codec ? run->desc.feedback.text : "none");
     add_text(s, "name", plan->identity.name);
     s->at[s->n - 1].is_name = true;
-    add(s, "step", &run->step, sizeof(run->step));
+    add(s, "step", &run->now.step, sizeof(run->now.step));
     add(s, "noise", &plan->identity.kept, sizeof(plan->identity.kept));
-    add(s, "residual", run->residual, vector);
-    for (int i = 0; i < TRIB_FEEDBACK_STATES && run->feedback.ops; i++)
-        add(s, run->feedback.ops->states[i].name, run->feedback.state[i], vector);
-    add(s, "sent", run->feedback.sent, run->desc.total / 8 + 1);
+    add(s, "residual", f->residual, vector);
+    for (int i = 0; i < TRIB_FEEDBACK_STATES && f->ops; i++)
+        add(s, f->ops->states[i].name, f->state[i], vector);
+    add(s, "sent", f->sent, run->desc.total / 8 + 1);
     if (run->desc.model)
         s->at[s->n++] = (struct section){.name = "model",
                                          .bytes = trib_model_bytes(run->desc.model),
@@ -173,8 +175,8 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
     trib_status_t st = trib_plan_idle(plan, "trib_plan_state_save");
     if (st != TRIB_OK)
         return st;
-    if (plan->run.state == TRIB_RUN_DONE && plan->run.status != TRIB_OK)
-        return plan->run.status; /* the start was cut short: the state belongs to no
+    if (plan->run.now.state == TRIB_RUN_DONE && plan->run.now.status != TRIB_OK)
+        return plan->run.now.status; /* the start was cut short: the state belongs to no
                                   * step */
     sections_of(plan, &s);
     struct head h = head_of(plan, &s);

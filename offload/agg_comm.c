@@ -457,8 +457,8 @@ static bool is_done(const struct trib_plan *plan)
 {
     const struct trib_run *run = &plan->run;
 
-    return run->step >= plan->last_start && run->state != TRIB_RUN_QUEUED &&
-           run->state != TRIB_RUN_ACTIVE && trib_quorum_idle(run);
+    return run->now.step >= plan->last_start && run->now.state != TRIB_RUN_QUEUED &&
+           run->now.state != TRIB_RUN_ACTIVE && trib_quorum_idle(run);
 }
 
 static void destroy_dropped(struct trib_agg_comm *c)
@@ -518,8 +518,8 @@ static bool start_next(struct trib_comm *comm)
     if (!plan)
         return false; /* the announcement is still under way, on another connection */
     if (plan->codec)
-        trib_frame_take_stamp(&plan->run.frame, &f);
-    struct trib_frame mine = plan->run.frame;
+        trib_frame_take_stamp(&plan->run.now.frame, &f);
+    struct trib_frame mine = plan->run.now.frame;
     mine.seq = e->seq + 1;
     if (!trib_frame_same(&mine, &f)) {
         char text[400];

@@ -110,7 +110,7 @@ static trib_status_t move_to_fallback(struct trib_offload *o, uint64_t done)
     while (o->oldest && o->oldest->seq <= done)
         trib_start_log_pop(o, TRIB_OK);
     for (struct trib_offload_plan *p = o->oldest; p; p = p->newer)
-        if (p->inner->run.step != p->step_before)
+        if (p->inner->run.now.step != p->step_before)
             trib_undo_rollback(&p->inner->run);
     o->committed = done;
     trib_offload_quorum_forget(o, true);

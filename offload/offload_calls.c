@@ -165,7 +165,7 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
         p); /* its number settles the key, also if others have ended this start */
     if (trib_offload_quorum_start_committed(p))
         return TRIB_OK;
-    p->step_before = p->inner->run.step;
+    p->step_before = p->inner->run.now.step;
     trib_status_t st = trib_offload_plan_start_both(p, o->started + 1);
     if (st != TRIB_OK && !trib_offload_lost(o)) {
         o->parent->starts--; /* nothing was started */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/partial.h"
 
 static int ranks_of(const struct trib_offload *o)
@@ -48,7 +49,7 @@ static void free_committed(struct trib_committed_start *k)
 static bool is_running(const struct trib_plan *plan)
 {
     const int state =
-        plan ? atomic_load_explicit(&plan->run.state, memory_order_acquire) : 0;
+        plan ? atomic_load_explicit(&plan->run.now.state, memory_order_acquire) : 0;
 
     return state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE;
 }
@@ -179,7 +180,7 @@ void trib_offload_quorum_end_all(struct trib_offload *o)
 {
     for (struct trib_offload_plan *p = o->oldest; p; p = p->newer)
         if (p->open && trib_offload_plan_has_quorum(p) &&
-            p->inner->run.step != p->step_before &&
+            p->inner->run.now.step != p->step_before &&
             trib_offload_inner_succeeded(p->inner))
             end(p);
 }
@@ -334,7 +335,7 @@ static trib_status_t take(struct trib_offload *o, struct trib_quorum_start *star
                               "ranks disagree on offloaded operation %llu",
                               (unsigned long long)p->seq);
     }
-    p->begun = p->inner->run.step != p->step_before;
+    p->begun = p->inner->run.now.step != p->step_before;
     if (p->begun)
         trib_quorum_undo(&p->inner->comm->engine, &p->inner->run, start);
     p->pending_result = start;
@@ -384,7 +385,7 @@ static bool fits(const struct trib_offload_plan *p)
 {
     return p->pending_result->count == p->desc.count &&
            p->pending_result->element == trib_dtype_size(p->desc.dtype) &&
-           p->inner->run.residual;
+           trib_feedback_of(&p->inner->run)->residual;
 }
 
 void trib_offload_quorum_deliver(struct trib_offload_plan *p)

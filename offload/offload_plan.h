@@ -44,7 +44,7 @@ struct trib_offload_plan {
     uint64_t seq; /* number of the newest start in the start log */
     uint64_t number; /* number of the newest start in the parent: trib_plan_number */
     bool of_calls; /* shared by the blocking calls without a name */
-    uint32_t step_before; /* inner->run.step before the newest start: equal if not
+    uint32_t step_before; /* inner->run.now.step before the newest start: equal if not
                            * begun */
     trib_status_t status; /* of the newest start, once it is not pending */
     const void *send;

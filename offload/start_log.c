@@ -63,9 +63,9 @@ void trib_start_log_pop(struct trib_offload *o, trib_status_t status)
 
 bool trib_offload_inner_succeeded(const struct trib_plan *plan)
 {
-    return atomic_load_explicit(&plan->run.state, memory_order_acquire) ==
+    return atomic_load_explicit(&plan->run.now.state, memory_order_acquire) ==
                TRIB_RUN_DONE &&
-           plan->run.status == TRIB_OK;
+           plan->run.now.status == TRIB_OK;
 }
 
 bool trib_offload_lost(const struct trib_offload *o)

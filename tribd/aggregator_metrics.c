@@ -319,7 +319,7 @@ static void show_operation(struct aggregator_metrics *w, const struct trib_engin
                                  .waits_for = -1};
 
     if (e->head && !e->failed) {
-        now.phase = e->head->moved ? TRIB_PHASE_TRANSFER : TRIB_PHASE_START;
+        now.phase = e->head->now.moved ? TRIB_PHASE_TRANSFER : TRIB_PHASE_START;
         if (w->n <= AGGREGATOR_METRICS_LOOKS || at_ns - w->awaited_ns >= AWAITED_NS) {
             w->awaited_ns = at_ns;
             w->awaited = awaited(w, e);

@@ -28,10 +28,10 @@
 
 static void refill_feed(struct trib_run *run)
 {
-    for (uint32_t r = 0; run->unfed && r < trib_run_rounds(run); r++) {
+    for (uint32_t r = 0; run->now.unfed && r < trib_run_rounds(run); r++) {
         for (uint32_t k = 0; k < run->desc.n_chunks; k++) {
             struct trib_chunk c = trib_vector_chunk(run, r, k);
-            atomic_store_explicit(&run->unfed[c.index], (uint32_t)c.n,
+            atomic_store_explicit(&run->now.unfed[c.index], (uint32_t)c.n,
                                   memory_order_relaxed);
         }
     }
@@ -50,14 +50,14 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
     size_t piece = run->desc.piece, end = first + count;
     uint32_t n;
 
-    for (size_t at = first; run->unfed && at < end; at += n) {
+    for (size_t at = first; run->now.unfed && at < end; at += n) {
         n = in_chunk(run, at, end);
-        if (atomic_load_explicit(&run->unfed[at / piece], memory_order_relaxed) < n)
+        if (atomic_load_explicit(&run->now.unfed[at / piece], memory_order_relaxed) < n)
             return false;
     }
-    for (size_t at = first; run->unfed && at < end; at += n) {
+    for (size_t at = first; run->now.unfed && at < end; at += n) {
         n = in_chunk(run, at, end);
-        atomic_fetch_sub_explicit(&run->unfed[at / piece], n, memory_order_release);
+        atomic_fetch_sub_explicit(&run->now.unfed[at / piece], n, memory_order_release);
     }
     return true;
 }
@@ -66,11 +66,12 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
  * transport. */
 static void activate_short(struct trib_engine *e, struct trib_run *run)
 {
-    run->frame.seq = ++e->seq;
-    run->moved = 0;
+    run->now.frame.seq = ++e->seq;
+    run->now.moved = 0;
     trib_short_begin(e, run);
-    atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->traced_as, run->desc.total);
+    atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->desc.traced_as,
+                   run->desc.total);
     (void)trib_short_pass(e, run);
 }
 
@@ -82,15 +83,15 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         activate_short(e, run);
         return;
     }
-    run->frame.seq = ++e->seq;
-    run->remaining = p->n_tasks;
-    run->moved = 0;
+    run->now.frame.seq = ++e->seq;
+    run->now.remaining = p->n_tasks;
+    run->now.moved = 0;
     for (uint32_t i = 0; i < p->n_tasks; i++) {
         struct trib_task *t = &p->tasks[i];
         t->done = trib_task_first(run, t);
         t->in_slot = 0, t->placed = 0;
     }
-    if (!run->payload[0]->begin(e, run))
+    if (!run->payload_ops[0]->begin(e, run))
         return;
     for (uint32_t i = 0; i < p->n_neighbors; i++) {
         struct trib_neighbor *neighbor = &p->neighbors[i];
@@ -109,23 +110,25 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     }
     if (run->desc.zero_copy)
         trib_run_open(e, run);
-    atomic_store_explicit(&run->state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->traced_as, run->desc.total);
+    atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->desc.traced_as,
+                   run->desc.total);
 }
 
 static void finish(struct trib_engine *e, trib_status_t status)
 {
     struct trib_run *run = e->head;
 
-    run->payload[0]->end(e, run);
-    e->head = run->next;
+    run->payload_ops[0]->end(e, run);
+    e->head = run->now.next;
     if (!e->head)
         e->tail = NULL;
-    run->status = status;
-    trib_trace_now(&e->trace, TRIB_TRACE_OP_END, -1, run->traced_as, run->desc.total);
+    run->now.status = status;
+    trib_trace_now(&e->trace, TRIB_TRACE_OP_END, -1, run->desc.traced_as,
+                   run->desc.total);
     if (status == TRIB_OK)
         e->stats.operations++;
-    atomic_store_explicit(&run->state, TRIB_RUN_DONE, memory_order_release);
+    atomic_store_explicit(&run->now.state, TRIB_RUN_DONE, memory_order_release);
     if (e->head && !e->failed)
         activate(e, e->head);
 }
@@ -133,15 +136,15 @@ static void finish(struct trib_engine *e, trib_status_t status)
 void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
                     void *recv)
 {
-    assert(run->state != TRIB_RUN_QUEUED && run->state != TRIB_RUN_ACTIVE);
+    assert(run->now.state != TRIB_RUN_QUEUED && run->now.state != TRIB_RUN_ACTIVE);
     trib_run_bind(e, run, send, recv);
-    run->next = NULL;
-    run->step++;
-    if (run->unfed)
+    run->now.next = NULL;
+    run->now.step++;
+    if (run->now.unfed)
         refill_feed(run);
-    atomic_store_explicit(&run->state, TRIB_RUN_QUEUED, memory_order_relaxed);
+    atomic_store_explicit(&run->now.state, TRIB_RUN_QUEUED, memory_order_relaxed);
     if (e->tail)
-        e->tail->next = run;
+        e->tail->now.next = run;
     else
         e->head = run;
     e->tail = run;
@@ -173,7 +176,7 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
                            const struct trib_entry *entry, uint32_t chunk)
 {
-    if (trib_frame_same(&run->frame, &entry->frame) && entry->frame.chunk == chunk)
+    if (trib_frame_same(&run->now.frame, &entry->frame) && entry->frame.chunk == chunk)
         return false;
     trib_engine_misfit(e, &entry->frame, peer);
     return true;
@@ -182,7 +185,7 @@ static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer
 static void count_sent(struct trib_engine *e, struct trib_run *run,
                        const struct trib_frame *f)
 {
-    run->moved++;
+    run->now.moved++;
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(*f) + f->bytes;
 }
@@ -190,7 +193,7 @@ static void count_sent(struct trib_engine *e, struct trib_run *run,
 static void count_received(struct trib_engine *e, struct trib_run *run,
                            const struct trib_frame *f)
 {
-    run->moved++;
+    run->now.moved++;
     e->stats.received_bytes += sizeof(*f) + f->bytes;
 }
 
@@ -198,13 +201,14 @@ static bool send_advert(struct trib_engine *e, struct trib_run *run,
                         struct trib_neighbor *neighbor)
 {
     struct trib_link *l = &e->links[neighbor->peer];
-    const struct trib_advert *advert = l->mapped ? &run->advert : &run->advert_far;
+    const struct trib_advert *advert =
+        l->mapped ? &run->now.advert : &run->now.advert_far;
     size_t bytes = trib_advert_bytes(advert);
 
     if (!trib_link_can_send(l, TRIB_LANE_UP, bytes))
         return false;
     struct trib_entry *entry = trib_link_entry(l, &e->arena, TRIB_LANE_UP);
-    entry->frame = run->frame;
+    entry->frame = run->now.frame;
     entry->frame.kind = TRIB_FRAME_ADVERT;
     entry->frame.bytes = (uint32_t)bytes;
     trib_advert_write(advert, trib_link_to_send(l, &e->arena, TRIB_LANE_UP, bytes));
@@ -310,7 +314,7 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 static bool members_due(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t)
 {
-    if (run->quorum)
+    if (run->desc.quorum.need)
         return trib_quorum_due(e, run, t);
     for (uint32_t i = 0; i < t->n_contribs; i++)
         if (!trib_run_due(e, run, &run->program.contribs[t->contrib + i], t->done))
@@ -372,7 +376,7 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     }
     for (uint32_t i = 0; i < t->n_contribs; i++)
         release_member(e, run, &m[i]);
-    if (run->quorum)
+    if (run->desc.quorum.need)
         trib_quorum_closed(e, run, t, &c);
     return true;
 }
@@ -482,7 +486,7 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
             continue;
         moved = true;
         t->done++;
-        run->remaining -= trib_task_over(run, t);
+        run->now.remaining -= trib_task_over(run, t);
     }
     return moved;
 }
@@ -539,7 +543,7 @@ static bool advance(struct trib_engine *e, struct trib_run *run)
     if (e->arena.awaited)
         moved = take_adverts(e, run);
     if (run->short_path)
-        return (run->remaining && trib_short_pass(e, run)) || moved;
+        return (run->now.remaining && trib_short_pass(e, run)) || moved;
     if (run->desc.zero_copy)
         moved |= exchange_adverts(e, run);
     while (sweep(e, run) || (!e->failed && trib_encode_ahead_help(e, run))) {
@@ -570,7 +574,7 @@ bool trib_engine_progress(struct trib_engine *e)
         pay_credits(e, run);
     if (e->failed)
         return trib_engine_end(e) || moved;
-    if (run->remaining == 0 && (run->short_path || !edges_pending(e, run))) {
+    if (run->now.remaining == 0 && (run->short_path || !edges_pending(e, run))) {
         finish(e, TRIB_OK);
         moved = true;
     }

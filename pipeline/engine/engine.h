@@ -11,7 +11,7 @@
 
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/engine/engine_wait.h"
 
 /**

@@ -25,7 +25,7 @@ enum {
 static void tell_waiting(struct trib_engine *e)
 {
     struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING,
-                                .frame = e->head->frame};
+                                .frame = e->head->now.frame};
 
     for (uint32_t i = 0; i < e->head->program.n_neighbors; i++)
         (void)trib_link_notify(&e->links[e->head->program.neighbors[i].peer], &e->arena,
@@ -176,11 +176,12 @@ void trib_engine_awake(struct trib_engine *e)
 trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run)
 {
     trib_engine_awake(e);
-    while (atomic_load_explicit(&run->state, memory_order_acquire) != TRIB_RUN_DONE) {
+    while (atomic_load_explicit(&run->now.state, memory_order_acquire) !=
+           TRIB_RUN_DONE) {
         if (trib_engine_progress(e))
             trib_engine_awake(e);
         else if (idle(e))
             sleep_until_write(e);
     }
-    return run->status;
+    return run->now.status;
 }

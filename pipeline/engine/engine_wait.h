@@ -6,7 +6,7 @@
 #ifndef PIPELINE_ENGINE_ENGINE_WAIT_H
 #define PIPELINE_ENGINE_ENGINE_WAIT_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/engine_state.h"
 
 /**
  * trib_engine_look - look after peers, notices and deadlines; never blocks.

@@ -5,7 +5,7 @@
 #ifndef PIPELINE_ENGINE_EVENTS_H
 #define PIPELINE_ENGINE_EVENTS_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/engine_state.h"
 
 /** trib_engine_events - take the transport's events; true if a frame arrived. */
 bool trib_engine_events(struct trib_engine *e);

@@ -25,14 +25,14 @@ void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes)
     }
     if (run->desc.op.leaving) {
         snprintf(text, bytes, "trib_free_comm, operation %u, phase free",
-                 run->frame.seq);
+                 run->now.frame.seq);
         return;
     }
     snprintf(text, bytes, "%s%s%s%s (%s), operation %u, phase %s",
-             trib_coll_name(run->desc.op.coll), run->label ? " \"" : "",
-             run->label ? run->label : "", run->label ? "\"" : "",
-             run->name ? run->name : "?", run->frame.seq,
-             run->moved ? "transfer" : "start");
+             trib_coll_name(run->desc.op.coll), run->desc.label ? " \"" : "",
+             run->desc.label ? run->desc.label : "", run->desc.label ? "\"" : "",
+             run->desc.name ? run->desc.name : "?", run->now.frame.seq,
+             run->now.moved ? "transfer" : "start");
 }
 
 void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_oob_notice *n)
@@ -63,11 +63,11 @@ trib_status_t trib_engine_compare(const struct trib_engine *e,
 {
     const struct trib_run *run = e->head;
     const trib_status_t st =
-        trib_frame_check(&run->frame, theirs, e->rank, peer, text, bytes);
+        trib_frame_check(&run->now.frame, theirs, e->rank, peer, text, bytes);
     const size_t n = strlen(text);
 
-    if (st == TRIB_ERR_MISMATCH && run->label && n < bytes)
-        snprintf(text + n, bytes - n, "; here the plan is \"%s\"", run->label);
+    if (st == TRIB_ERR_MISMATCH && run->desc.label && n < bytes)
+        snprintf(text + n, bytes - n, "; here the plan is \"%s\"", run->desc.label);
     return st;
 }
 
@@ -147,7 +147,7 @@ static void take_notice(struct trib_engine *e, int peer)
         return;
     }
     take_waiting(e, n.frame.seq);
-    if (!e->head || n.frame.seq != e->head->frame.seq)
+    if (!e->head || n.frame.seq != e->head->now.frame.seq)
         return;
     n.frame.kind = TRIB_FRAME_DATA;
     trib_status_t st = trib_engine_compare(e, &n.frame, peer, text, sizeof(text));

@@ -6,7 +6,7 @@
 #ifndef PIPELINE_ENGINE_FAILURE_H
 #define PIPELINE_ENGINE_FAILURE_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/engine_state.h"
 
 /**
  * trib_engine_mark - the communicator has failed: note it, and tell the peers with a

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libpipeline_la_SOURCES += \
+	pipeline/engine/chunk.h \
 	pipeline/engine/engine.c pipeline/engine/engine.h \
 	pipeline/engine/engine_open.c \
+	pipeline/engine/engine_state.h \
 	pipeline/engine/events.c pipeline/engine/events.h \
 	pipeline/engine/failure.c pipeline/engine/failure.h \
-	pipeline/engine/run.c pipeline/engine/run.h \
+	pipeline/engine/run.c pipeline/engine/run.h pipeline/engine/run_desc.h \
 	pipeline/engine/run_buffers.c \
 	pipeline/engine/run_prepare.c \
 	pipeline/engine/short_path.c pipeline/engine/short_path.h \

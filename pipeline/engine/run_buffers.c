@@ -7,46 +7,47 @@
 
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/failure.h"
+#include "pipeline/payload/chunk_memory.h"
 
 void trib_run_open(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
-    size_t size = d->element, lo = run->input_first * size;
-    size_t hi = d->op.coll == TRIB_ALLGATHER && lo + run->input_first
+    size_t size = d->element, lo = run->now.input_first * size;
+    size_t hi = d->op.coll == TRIB_ALLGATHER && lo + run->now.input_first
                     ? lo + d->count * size
                     : d->total * size;
 
-    trib_ref_none(&run->advert.recv);
-    trib_ref_none(&run->advert_far.send);
-    trib_ref_none(&run->advert_far.recv);
-    run->recv_place.region = NULL;
+    trib_ref_none(&run->now.advert.recv);
+    trib_ref_none(&run->now.advert_far.send);
+    trib_ref_none(&run->now.advert_far.recv);
+    run->now.recv_place.region = NULL;
     if (run->is_aggregator) {
-        trib_ref_none(&run->advert.send);
-        run->input_place.region = NULL;
-        hi = run->value_rounds * d->n_chunks * run->value_bytes;
-        if (run->values_read)
-            trib_memory_ref(&e->memories, run->scratch_value, 0, hi, true,
-                            &run->advert.recv);
+        trib_ref_none(&run->now.advert.send);
+        run->now.input_place.region = NULL;
+        const uint8_t *results = trib_run_results(run, &hi);
+        if (results)
+            trib_memory_ref(&e->memories, results, 0, hi, true, &run->now.advert.recv);
         return;
     }
     if (d->codec) { /* peers get words of it */
-        trib_ref_none(&run->advert.send);
-        run->input_place.region = NULL;
+        trib_ref_none(&run->now.advert.send);
+        run->now.input_place.region = NULL;
         return;
     }
-    if (d->op.coll == TRIB_ALLGATHER && run->input != run->recv)
+    if (d->op.coll == TRIB_ALLGATHER && run->now.input != run->now.recv)
         hi = lo + d->count * size;
-    trib_memory_ref(&e->memories, run->input, lo, hi, true, &run->advert.send);
-    run->input_place = trib_memory_place(&e->memories, run->input, lo, hi);
+    trib_memory_ref(&e->memories, run->now.input, lo, hi, true, &run->now.advert.send);
+    run->now.input_place = trib_memory_place(&e->memories, run->now.input, lo, hi);
     /* No peer may overwrite an input that must be kept before a result overwrites
      * it. */
-    if (run->no_result || (run->undo_log && run->input == run->recv))
+    if (run->no_result || (d->may_undo && run->now.input == run->now.recv))
         return;
-    lo = run->recv_first * size;
+    lo = run->now.recv_first * size;
     hi = d->op.coll == TRIB_REDUCE_SCATTER ? lo + d->count * size : d->total * size;
-    trib_memory_ref(&e->memories, run->recv, lo, hi, true, &run->advert.recv);
-    trib_memory_ref(&e->memories, run->recv, lo, hi, false, &run->advert_far.recv);
-    run->recv_place = trib_memory_place(&e->memories, run->recv, lo, hi);
+    trib_memory_ref(&e->memories, run->now.recv, lo, hi, true, &run->now.advert.recv);
+    trib_memory_ref(&e->memories, run->now.recv, lo, hi, false,
+                    &run->now.advert_far.recv);
+    run->now.recv_place = trib_memory_place(&e->memories, run->now.recv, lo, hi);
 }
 
 /* Why a peer's buffer is not at hand. A peer that dies now cannot be looked into any

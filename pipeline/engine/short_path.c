@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "pipeline/engine/failure.h"
+#include "pipeline/payload/chunk_memory.h"
+#include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_raw.h"
 
 struct short_chunk {
@@ -18,6 +20,7 @@ struct trib_short_path {
     struct trib_link **links; /* [n_neighbors] */
     uint32_t *arrived; /* [n_tasks] REDUCE: so many first contributions' frames are
                         * here */
+    const uint8_t **sources; /* [contributions to a reduction + 1] */
     trib_reduce_fn reduce;
     uint32_t first; /* all tasks before this one are done */
 };
@@ -29,10 +32,9 @@ static bool fits(const struct trib_engine *e, const struct trib_run *run)
     const bool checked = d->check.finite || d->check.sum || d->check.norm > 0;
     const size_t bytes = d->piece * d->element;
 
-    if (d->rounds != 1 || d->codec || d->zero_copy || d->share_piece || d->keep ||
-        checked)
+    if (d->rounds != 1 || d->zero_copy || d->share_piece || d->may_undo || checked)
         return false;
-    if (e->size != e->ranks || run->quorum || run->unfed || run->rows || run->narrow)
+    if (e->size != e->ranks || run->now.unfed || !trib_payload_is_plain(run))
         return false;
     for (uint32_t i = 0; i < run->program.n_neighbors; i++)
         if (bytes > e->links[run->program.neighbors[i].peer].small)
@@ -53,7 +55,8 @@ trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *r
     s->chunks = calloc((size_t)p->n_chunks + 1, sizeof(*s->chunks));
     s->links = calloc((size_t)p->n_neighbors + 1, sizeof(struct trib_link *));
     s->arrived = calloc((size_t)p->n_tasks + 1, sizeof(*s->arrived));
-    if (!s->chunks || !s->links || !s->arrived)
+    s->sources = calloc((size_t)trib_run_most_contribs(run) + 1, sizeof(*s->sources));
+    if (!s->chunks || !s->links || !s->arrived || !s->sources)
         return TRIB_ERR_NO_MEMORY;
     for (uint32_t k = 0; k < p->n_chunks; k++) {
         struct trib_chunk c = trib_vector_chunk(run, 0, k);
@@ -74,6 +77,7 @@ void trib_short_dispose(struct trib_run *run)
     free(s->chunks);
     free(s->links);
     free(s->arrived);
+    free(s->sources);
     free(s);
     run->short_path = NULL;
 }
@@ -84,7 +88,7 @@ void trib_short_begin(struct trib_engine *e, struct trib_run *run)
     struct trib_program *p = &run->program;
 
     assert(e->head == run && run->desc.rounds == 1);
-    run->remaining = p->n_tasks;
+    run->now.remaining = p->n_tasks;
     s->first = 0;
     for (uint32_t i = 0; i < p->n_tasks; i++)
         p->tasks[i].done = p->tasks[i].in_slot = s->arrived[i] = 0;
@@ -116,7 +120,7 @@ static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
                             const struct trib_link *l, const struct trib_entry *entry,
                             const struct short_chunk *k)
 {
-    if (trib_frame_same(&run->frame, &entry->frame) &&
+    if (trib_frame_same(&run->now.frame, &entry->frame) &&
         entry->frame.chunk == k->chunk.index)
         return false;
     trib_engine_misfit(e, &entry->frame, l->peer);
@@ -138,7 +142,7 @@ static inline const uint8_t *elements_of(const struct trib_engine *e,
 static inline void take(struct trib_engine *e, struct trib_run *run,
                         struct trib_link *l, int lane, const struct short_chunk *k)
 {
-    run->moved++;
+    run->now.moved++;
     e->stats.received_bytes += sizeof(struct trib_frame) + k->bytes;
     e->stats.received_dense_bytes += k->bytes;
     trib_link_release(l, &e->arena, lane);
@@ -156,7 +160,7 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
         return false;
     struct trib_entry *entry = trib_link_entry(l, &e->arena, t->lane);
     if (!s->filled) {
-        entry->frame = run->frame;
+        entry->frame = run->now.frame;
         entry->frame.kind = TRIB_FRAME_DATA;
         entry->frame.chunk = k->chunk.index;
         entry->frame.bytes = k->bytes;
@@ -173,7 +177,7 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
     if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
         return false; /* the transport is full, or an event will tell that the peer is
                        * lost */
-    run->moved++;
+    run->now.moved++;
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(struct trib_frame) + k->bytes;
     trib_trace_now(&e->trace, TRIB_TRACE_POST, l->peer, k->chunk.index, k->bytes);
@@ -221,18 +225,18 @@ static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_t
         add_slots(e, run, t, k, &r);
     if (n_src > TRIB_REDUCE_MAX_SRC) {
         r.n_src = 0;
-        trib_raw_sum(e, run, run->sources, n_src, &r);
+        trib_raw_sum(e, run, run->short_path->sources, n_src, &r);
         return;
     }
     r.n_src = n_src;
     for (int i = 0; i < n_src; i++)
-        r.src[i] = run->sources[i];
+        r.src[i] = run->short_path->sources[i];
     run->short_path->reduce(&r);
 }
 
-/* The elements of all contributions go to run->sources, in the order of ranks; this
- * rank's value, if one was made before, is the first. False: a frame is not valid, the
- * engine is marked. */
+/* The elements of all contributions go to run->short_path->sources, in the order of
+ * ranks; this rank's value, if one was made before, is the first. False: a frame is not
+ * valid, the engine is marked. */
 static bool find_sources(struct trib_engine *e, struct trib_run *run,
                          const struct trib_task *t, const struct short_chunk *k)
 {
@@ -241,14 +245,14 @@ static bool find_sources(struct trib_engine *e, struct trib_run *run,
     int n = 0;
 
     if (!(t->flags & TRIB_TASK_INPUT)) {
-        run->sources[n++] = trib_run_acc(run, &k->chunk);
+        run->short_path->sources[n++] = trib_run_acc(run, &k->chunk);
         mine = false;
     }
     for (uint32_t i = 0; i < t->n_contribs; i++) {
         struct trib_link *l = run->short_path->links[m[i].neighbor];
         struct trib_entry *entry = &l->seen[m[i].lane];
         if (mine && l->peer > e->rank) {
-            run->sources[n++] = trib_run_input(run, &k->chunk);
+            run->short_path->sources[n++] = trib_run_input(run, &k->chunk);
             mine = false;
         }
         if (is_wrong(e, run, l, entry, k))
@@ -258,10 +262,10 @@ static bool find_sources(struct trib_engine *e, struct trib_run *run,
             trib_engine_protocol(e, l->peer, "a contribution that is not valid");
             return false;
         }
-        run->sources[n++] = from;
+        run->short_path->sources[n++] = from;
     }
     if (mine)
-        run->sources[n] = trib_run_input(run, &k->chunk);
+        run->short_path->sources[n] = trib_run_input(run, &k->chunk);
     return true;
 }
 
@@ -345,7 +349,7 @@ bool trib_short_pass(struct trib_engine *e, struct trib_run *run)
         }
         moved = true;
         t->done = 1;
-        run->remaining--;
+        run->now.remaining--;
         s->first += i == s->first;
     }
     return moved;

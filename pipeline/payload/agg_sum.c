@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/error_feedback.h"
+#include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/word_store.h"
 
@@ -32,7 +35,7 @@ trib_status_t trib_agg_sum_prepare(struct trib_run *run)
 
     if (!run->is_aggregator || !wanted(run))
         return TRIB_OK;
-    struct trib_agg_sum *s = run->sum = calloc(1, sizeof(*s));
+    struct trib_agg_sum *s = run->payload->agg_sum = calloc(1, sizeof(*s));
     if (!s)
         return TRIB_ERR_NO_MEMORY;
     s->floats = malloc(d->n_chunks * d->piece * sizeof(float) + 1);
@@ -46,14 +49,19 @@ trib_status_t trib_agg_sum_prepare(struct trib_run *run)
     return TRIB_OK;
 }
 
+float *trib_agg_sum_at(const struct trib_run *run, uint32_t chunk)
+{
+    return run->payload->agg_sum->floats + (size_t)chunk * run->desc.piece;
+}
+
 void trib_agg_sum_dispose(struct trib_run *run)
 {
-    if (!run->sum)
+    if (!run->payload->agg_sum)
         return;
-    free(run->sum->floats);
-    free(run->sum->finals);
-    free(run->sum->has_result);
-    free(run->sum);
+    free(run->payload->agg_sum->floats);
+    free(run->payload->agg_sum->finals);
+    free(run->payload->agg_sum->has_result);
+    free(run->payload->agg_sum);
 }
 
 /* Random rounding goes by what aggregator and ranks both know: the number of the
@@ -64,10 +72,10 @@ static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c
     const struct trib_encode in = {.x = x,
                                    .n = c->n,
                                    .mode = TRIB_ENCODE_CONTRIBUTION,
-                                   .key = {.step = run->frame.seq,
+                                   .key = {.step = run->now.frame.seq,
                                            .stream = TRIB_STREAM_OF_SUMS,
                                            .index = c->first},
-                                   .scratch = run->codec_scratch};
+                                   .scratch = run->payload->codec_scratch};
 
     return (uint32_t)trib_codec_encode(run->desc.codec, &in, dst);
 }
@@ -79,18 +87,18 @@ void trib_agg_sum_finish(struct trib_run *run, const struct trib_task *t,
 
     s->len = make_word(run, c, trib_agg_sum_at(run, t->chunk), s->bytes);
     s->round = t->done + 1;
-    run->sum->has_result[t->chunk] = true;
+    run->payload->agg_sum->has_result[t->chunk] = true;
 }
 
 bool trib_agg_sum_goes(const struct trib_run *run, const struct trib_task *t,
                        const struct trib_chunk *c)
 {
-    if (!run->sum)
+    if (!run->payload->agg_sum)
         return false;
     if (!(t->flags & TRIB_TASK_FINAL))
         return true;
-    return run->sum->has_result[t->chunk] &&
-           c->index % run->sum->finals[t->chunk] == t->contrib;
+    return run->payload->agg_sum->has_result[t->chunk] &&
+           c->index % run->payload->agg_sum->finals[t->chunk] == t->contrib;
 }
 
 uint32_t trib_agg_sum_fill(const struct trib_run *run, const struct trib_task *t,
@@ -118,13 +126,14 @@ static void keep_rest(struct trib_engine *e, struct trib_run *run,
 {
     const float times = run->desc.op.op == TRIB_MEAN ? (float)ranks : 1.0f;
 
-    if (!run->residual)
+    if (!run->payload->feedback.residual)
         return;
     trib_undo_save_state(run, c);
-    (void)trib_codec_decode_add(run->desc.codec, run->word, len, -1.0f, run->stage,
-                                c->n);
-    e->kernels->drop_not_finite(run->stage, c->n);
-    e->kernels->axpy_f32(run->residual + c->first, run->stage, times, c->n);
+    (void)trib_codec_decode_add(run->desc.codec, run->payload->word, len, -1.0f,
+                                run->payload->stage, c->n);
+    e->kernels->drop_not_finite(run->payload->stage, c->n);
+    e->kernels->axpy_f32(run->payload->feedback.residual + c->first,
+                         run->payload->stage, times, c->n);
 }
 
 trib_status_t trib_agg_sum_take(struct trib_engine *e, struct trib_run *run,
@@ -139,9 +148,9 @@ trib_status_t trib_agg_sum_take(struct trib_engine *e, struct trib_run *run,
         trib_agg_sum_finish(run, t, c);
         return TRIB_OK;
     }
-    memcpy(run->stage, payload, bytes);
-    const uint32_t len = make_word(run, c, run->stage, run->word);
-    const trib_status_t st = trib_coded_value(e, run, c, run->word, len);
+    memcpy(run->payload->stage, payload, bytes);
+    const uint32_t len = make_word(run, c, run->payload->stage, run->payload->word);
+    const trib_status_t st = trib_coded_value(e, run, c, run->payload->word, len);
     if (st == TRIB_OK)
         keep_rest(e, run, c, len, ranks);
     return st;

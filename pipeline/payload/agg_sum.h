@@ -17,7 +17,7 @@
 #ifndef PIPELINE_PAYLOAD_AGG_SUM_H
 #define PIPELINE_PAYLOAD_AGG_SUM_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
 
 struct trib_agg_sum {
     float *floats;    /* [n_chunks * piece] newest sum of each chunk of a round */
@@ -34,10 +34,7 @@ void trib_agg_sum_dispose(struct trib_run *run);
 uint64_t trib_agg_sum_bytes(const struct trib_run *run);
 
 /** trib_agg_sum_at - an aggregator's newest sum of a chunk of a round. */
-static inline float *trib_agg_sum_at(const struct trib_run *run, uint32_t chunk)
-{
-    return run->sum->floats + (size_t)chunk * run->desc.piece;
-}
+float *trib_agg_sum_at(const struct trib_run *run, uint32_t chunk);
 
 /** trib_agg_sum_finish - encode the newest sum of t's chunk, which is its result. */
 void trib_agg_sum_finish(struct trib_run *run, const struct trib_task *t,

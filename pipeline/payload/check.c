@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/engine/failure.h"
 
 enum { BLOCK = 256 /* elements that are converted at a time */ };
@@ -124,8 +125,9 @@ trib_status_t trib_check_peer(struct trib_engine *e, const struct trib_run *run,
     snprintf(
         text, sizeof(text),
         "rank %d gave NaN or an infinity, element %zu%s%.40s%s, in %s (TRIB_CHECK)",
-        peer, c->first + at, run->label ? " of \"" : "", run->label ? run->label : "",
-        run->label ? "\"" : "", trib_coll_name(d->op.coll));
+        peer, c->first + at, run->desc.label ? " of \"" : "",
+        run->desc.label ? run->desc.label : "", run->desc.label ? "\"" : "",
+        trib_coll_name(d->op.coll));
     trib_engine_mark(e, TRIB_ERR_INVALID, text);
     return TRIB_ERR_INVALID;
 }

@@ -12,7 +12,7 @@
 #ifndef PIPELINE_PAYLOAD_CHECK_H
 #define PIPELINE_PAYLOAD_CHECK_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
 
 enum { TRIB_CHECK_TEXT_MAX = 48 };
 

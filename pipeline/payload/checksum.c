@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/payload.h"
 

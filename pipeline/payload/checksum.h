@@ -17,7 +17,7 @@
 #ifndef PIPELINE_PAYLOAD_CHECKSUM_H
 #define PIPELINE_PAYLOAD_CHECKSUM_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
 
 /** trib_checksum_set - of the frame of a SEND, whose entry is filled and not
  * published. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/contribution.h"
 
+#include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
+#include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
 
 const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
@@ -26,5 +29,5 @@ const float *trib_input_f32_staged(const struct trib_engine *e,
 const float *trib_input_f32(struct trib_engine *e, struct trib_run *run,
                             const struct trib_chunk *c)
 {
-    return trib_input_f32_staged(e, run, c, run->stage);
+    return trib_input_f32_staged(e, run, c, run->payload->stage);
 }

@@ -6,7 +6,9 @@
 #ifndef PIPELINE_PAYLOAD_CONTRIBUTION_H
 #define PIPELINE_PAYLOAD_CONTRIBUTION_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
+#include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/partial.h"
 
 /* Work memory of an encode: the engine's, or a worker's. */
 struct trib_encode_workspace {

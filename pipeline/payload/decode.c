@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/decode.h"
 
+#include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
+#include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
 
 trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
@@ -17,7 +20,7 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
     uint8_t *value = trib_run_acc(run, c);
     bool direct =
         run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
-    float *x = direct ? (float *)value : run->acc;
+    float *x = direct ? (float *)value : run->payload->acc;
     trib_status_t st;
 
     if (run->desc.model) {

@@ -5,7 +5,7 @@
 #ifndef PIPELINE_PAYLOAD_DECODE_H
 #define PIPELINE_PAYLOAD_DECODE_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
 
 /** trib_coded_value - the chunk's value out of a code word. */
 trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,

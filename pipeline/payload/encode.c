@@ -4,8 +4,11 @@
 #include <assert.h>
 
 #include "base/time.h"
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
+#include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/run_codec.h"
 
 static void scale_residual(const struct trib_engine *e, float *residual, size_t n,
                            float unit, bool divide)
@@ -36,14 +39,14 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
         .total = run->desc.total,
         .mode = exact ? TRIB_ENCODE_EXACT : TRIB_ENCODE_CONTRIBUTION,
         .key = {.seed = run->desc.seed,
-                .step = run->step,
+                .step = run->now.step,
                 .stream = (uint32_t)e->rank,
                 .index = c->first},
         .scratch = s->scratch,
         .model = run->desc.model,
     };
-    bool fed_back = run->residual && !exact && with_feedback;
-    float *residual = fed_back ? run->residual + c->first : NULL;
+    bool fed_back = run->payload->feedback.residual && !exact && with_feedback;
+    float *residual = fed_back ? run->payload->feedback.residual + c->first : NULL;
     struct trib_sent sent;
     size_t len;
 
@@ -71,7 +74,7 @@ uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
                      const struct trib_chunk *c, struct trib_word_source s,
                      uint8_t *dst)
 {
-    s.scratch = run->codec_scratch;
+    s.scratch = run->payload->codec_scratch;
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
     uint64_t begin = trib_now_ns();
     trib_share_settle(run, c);

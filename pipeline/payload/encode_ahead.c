@@ -7,8 +7,10 @@
 
 #include "base/time.h"
 #include "base/workers.h"
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/encode.h"
 #include "pipeline/payload/payload_agree.h"
+#include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/word_store.h"
 
 enum {
@@ -102,7 +104,7 @@ static bool chunks_share_bytes(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
 
-    return run->feedback.sent &&
+    return run->payload->feedback.sent &&
            (d->piece % 8 || (d->cut == TRIB_CUT_BLOCKED && d->count % 8));
 }
 
@@ -124,7 +126,7 @@ static trib_status_t make_benches(const struct trib_run *run,
             return TRIB_ERR_NO_MEMORY;
     }
     a->benches[a->threads] = (struct trib_encode_workspace){
-        .stage = run->stage, .scratch = run->codec_scratch};
+        .stage = run->payload->stage, .scratch = run->payload->codec_scratch};
     return TRIB_OK;
 }
 
@@ -134,7 +136,8 @@ static trib_status_t make_words(const struct trib_run *run, struct trib_encode_a
 
     a->words = calloc(a->n_words, sizeof(*a->words));
     for (uint32_t i = 0; a->words && i < a->n_words; i++) {
-        a->words[i].bytes = malloc(bound + 1); /* as run->word: they change places */
+        a->words[i].bytes = malloc(bound + 1); /* as run->payload->word: they change
+                                                * places */
         if (!a->words[i].bytes)
             return TRIB_ERR_NO_MEMORY;
     }
@@ -151,7 +154,7 @@ trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *
     struct trib_encode_ahead *a = calloc(1, sizeof(*a));
     if (!a)
         return TRIB_ERR_NO_MEMORY;
-    run->encode_ahead = a;
+    run->payload->encode_ahead = a;
     *a = (struct trib_encode_ahead){.engine = e,
                                     .run = run,
                                     .threads = threads,
@@ -170,7 +173,7 @@ trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *
 
 void trib_encode_ahead_dispose(struct trib_run *run)
 {
-    struct trib_encode_ahead *a = run->encode_ahead;
+    struct trib_encode_ahead *a = run->payload->encode_ahead;
 
     if (!a)
         return;
@@ -185,12 +188,17 @@ void trib_encode_ahead_dispose(struct trib_run *run)
     free(a->sources);
     free(a->source_of);
     free(a);
-    run->encode_ahead = NULL;
+    run->payload->encode_ahead = NULL;
+}
+
+bool trib_encode_ahead_is_used(const struct trib_run *run)
+{
+    return run->payload->encode_ahead != NULL;
 }
 
 void trib_encode_ahead_begin(struct trib_run *run)
 {
-    struct trib_encode_ahead *a = run->encode_ahead;
+    struct trib_encode_ahead *a = run->payload->encode_ahead;
 
     if (!a)
         return;
@@ -203,7 +211,7 @@ void trib_encode_ahead_begin(struct trib_run *run)
 
 void trib_encode_ahead_end(struct trib_engine *e, struct trib_run *run)
 {
-    struct trib_encode_ahead *a = run->encode_ahead;
+    struct trib_encode_ahead *a = run->payload->encode_ahead;
 
     if (!a || trib_workers_free(e->workers) == a->n_words)
         return;
@@ -251,7 +259,7 @@ static struct source *next_source(const struct trib_run *run,
 
 void trib_encode_ahead_post(struct trib_engine *e, struct trib_run *run)
 {
-    struct trib_encode_ahead *a = run->encode_ahead;
+    struct trib_encode_ahead *a = run->payload->encode_ahead;
     struct source *s;
 
     /* Several at a time: workers that sleep are woken less often. */
@@ -270,7 +278,7 @@ void trib_encode_ahead_post(struct trib_engine *e, struct trib_run *run)
 /* The word of this round that workers were given; NULL: none was, or it was taken. */
 static struct word *given(struct trib_run *run, const struct trib_task *t)
 {
-    struct trib_encode_ahead *a = run->encode_ahead;
+    struct trib_encode_ahead *a = run->payload->encode_ahead;
 
     if (!a || trib_coded_input_role(run, t) == TRIB_INPUT_UNUSED)
         return NULL;
@@ -284,7 +292,7 @@ static struct word *given(struct trib_run *run, const struct trib_task *t)
 bool trib_encode_ahead_ready(struct trib_engine *e, struct trib_run *run,
                              const struct trib_task *t)
 {
-    struct trib_encode_ahead *a = run->encode_ahead;
+    struct trib_encode_ahead *a = run->payload->encode_ahead;
     struct word *w = given(run, t);
 
     if (!w)
@@ -302,7 +310,7 @@ bool trib_encode_ahead_ready(struct trib_engine *e, struct trib_run *run,
 
 bool trib_encode_ahead_help(struct trib_engine *e, struct trib_run *run)
 {
-    struct trib_encode_ahead *a = run->encode_ahead;
+    struct trib_encode_ahead *a = run->payload->encode_ahead;
 
     if (!a || !a->waiting)
         return false;
@@ -333,7 +341,7 @@ bool trib_encode_ahead_take(struct trib_engine *e, struct trib_run *run,
                             const struct trib_task *t, uint8_t **word,
                             uint32_t *len_out)
 {
-    struct trib_encode_ahead *a = run->encode_ahead;
+    struct trib_encode_ahead *a = run->payload->encode_ahead;
     struct word *w = given(run, t);
 
     if (a && a->source_of[t->chunk])

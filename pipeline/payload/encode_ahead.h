@@ -20,17 +20,20 @@
 #ifndef PIPELINE_PAYLOAD_ENCODE_AHEAD_H
 #define PIPELINE_PAYLOAD_ENCODE_AHEAD_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
 
 /**
- * trib_encode_ahead_prepare - of a run with a codec; makes run->encode_ahead if there
- * is to be one.
+ * trib_encode_ahead_prepare - of a run with a codec; makes run->payload->encode_ahead
+ * if there is to be one.
  *
  * errors   TRIB_ERR_NO_MEMORY; TRIB_ERR_SYSTEM with a sentence where threads do not
  *          start
  */
 trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *run);
 void trib_encode_ahead_dispose(struct trib_run *run);
+
+/** trib_encode_ahead_is_used - true if workers may encode for the run. */
+bool trib_encode_ahead_is_used(const struct trib_run *run);
 
 /** trib_encode_ahead_begin, trib_encode_ahead_end - an operation begins; it ends, no
  * worker is at it. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/error_feedback.h"
 
+#include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/chunk_memory.h"
+#include "pipeline/payload/payload_state.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +32,16 @@ static bool allocate(float **vector_out, bool wanted, size_t total)
     if (wanted)
         *vector_out = calloc(total + 1, sizeof(**vector_out));
     return !wanted || *vector_out;
+}
+
+const struct trib_feedback *trib_feedback_of(const struct trib_run *run)
+{
+    return run->payload ? &run->payload->feedback : NULL;
+}
+
+bool trib_feedback_gives_result(const struct trib_run *run)
+{
+    return run->payload->feedback.ops && run->payload->feedback.ops->result;
 }
 
 bool trib_feedback_feeds_back(const struct trib_run *run)
@@ -63,14 +77,14 @@ static bool allocate_states(struct trib_feedback *f,
 trib_status_t trib_feedback_prepare(struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
-    struct trib_feedback *f = &run->feedback;
+    struct trib_feedback *f = &run->payload->feedback;
     const bool sparse = trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE;
     const size_t total = run->desc.total;
 
     f->scale = 1.0f;
     f->coded = !trib_feedback_plain(rule);
-    if (!allocate(&run->residual, trib_feedback_feeds_back(run) && !run->is_aggregator,
-                  total) ||
+    if (!allocate(&run->payload->feedback.residual,
+                  trib_feedback_feeds_back(run) && !run->is_aggregator, total) ||
         !allocate_states(f, rule, total) ||
         !allocate(&f->partial, f->ops && f->ops->sums_state && narrow(run), total))
         return TRIB_ERR_NO_MEMORY;
@@ -84,9 +98,9 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
 
 void trib_feedback_dispose(struct trib_run *run)
 {
-    struct trib_feedback *f = &run->feedback;
+    struct trib_feedback *f = &run->payload->feedback;
 
-    free(run->residual);
+    free(run->payload->feedback.residual);
     for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
         free(f->state[i]);
     free(f->sent);
@@ -99,13 +113,13 @@ static double norm_of(struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     const bool direct =
-        d->op.dtype == TRIB_F32 && (uintptr_t)run->input % sizeof(float) == 0;
+        d->op.dtype == TRIB_F32 && (uintptr_t)run->now.input % sizeof(float) == 0;
     float block[SQUARES];
     double sum = 0;
 
     for (size_t i = 0; i < d->total; i += SQUARES) {
         const size_t n = d->total - i < SQUARES ? d->total - i : SQUARES;
-        const uint8_t *own = run->input + i * d->element;
+        const uint8_t *own = run->now.input + i * d->element;
         const float *x = direct ? (const float *)(const void *)own : block;
         if (!direct)
             e->kernels->to_f32[d->op.dtype](block, own, n);
@@ -128,7 +142,7 @@ void trib_feedback_clip(struct trib_engine *e, struct trib_run *run)
     if (rule->clip > 0 && run->desc.total && !run->is_aggregator) {
         const double most = rule->clip / sqrt(e->ranks), norm = norm_of(e, run);
         /* of NaN and Inf no part is left to scale: they go as they are, and are seen */
-        run->feedback.scale =
+        run->payload->feedback.scale =
             norm > most && isfinite(norm) ? (float)(most / norm) : 1.0f;
     }
 }
@@ -136,13 +150,14 @@ void trib_feedback_clip(struct trib_engine *e, struct trib_run *run)
 void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
-    struct trib_feedback *f = &run->feedback;
+    struct trib_feedback *f = &run->payload->feedback;
 
     if (f->sent)
         memset(f->sent, 0, run->desc.total / 8 + 1);
-    if (f->codec)
-        trib_codec_set_ratio(f->codec,
-                             trib_feedback_ratio(rule, f->ratio, run->step - 1));
+    if (run->desc.warm_up.codec)
+        trib_codec_set_ratio(
+            run->desc.warm_up.codec,
+            trib_feedback_ratio(rule, run->desc.warm_up.ratio, run->now.step - 1));
     trib_feedback_clip(e, run);
 }
 
@@ -155,11 +170,11 @@ static struct trib_feedback_chunk chunk_of(const struct trib_engine *e,
         .rule = &run->desc.feedback,
         .kernels = e->kernels,
         .codec = run->desc.codec,
-        .state = run->feedback.state,
+        .state = run->payload->feedback.state,
         .first = c->first,
         .n = c->n,
-        .scale = run->feedback.scale,
-        .step = run->step,
+        .scale = run->payload->feedback.scale,
+        .step = run->now.step,
     };
 }
 
@@ -167,7 +182,7 @@ const float *trib_feedback_apply(const struct trib_engine *e,
                                  const struct trib_run *run, const struct trib_chunk *c,
                                  const float *x, float *stage)
 {
-    const struct trib_feedback *f = &run->feedback;
+    const struct trib_feedback *f = &run->payload->feedback;
 
     if (f->ops) {
         const struct trib_feedback_chunk chunk = chunk_of(e, run, c);
@@ -184,7 +199,7 @@ const float *trib_feedback_apply(const struct trib_engine *e,
 bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
                         struct trib_sent *sent_out)
 {
-    const struct trib_feedback *f = &run->feedback;
+    const struct trib_feedback *f = &run->payload->feedback;
 
     if (!f->sent)
         return false;
@@ -199,7 +214,7 @@ bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
 void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *run,
                            const struct trib_chunk *c, const uint8_t *word, size_t len)
 {
-    const struct trib_feedback_ops *ops = run->feedback.ops;
+    const struct trib_feedback_ops *ops = run->payload->feedback.ops;
 
     if (!ops || !ops->after)
         return;
@@ -211,10 +226,10 @@ trib_status_t trib_feedback_result(struct trib_engine *e, struct trib_run *run,
                                    const struct trib_chunk *c, const uint8_t *word,
                                    size_t len)
 {
-    const struct trib_feedback_ops *ops = run->feedback.ops;
+    const struct trib_feedback_ops *ops = run->payload->feedback.ops;
     const struct trib_feedback_chunk chunk = chunk_of(e, run, c);
     const struct trib_feedback_word sum = {
-        .bytes = word, .len = len, .elements = run->acc};
+        .bytes = word, .len = len, .elements = run->payload->acc};
     const float *result;
 
     const trib_status_t st = ops->result(&chunk, &sum, &result);

@@ -14,7 +14,27 @@
 #ifndef PIPELINE_PAYLOAD_ERROR_FEEDBACK_H
 #define PIPELINE_PAYLOAD_ERROR_FEEDBACK_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
+
+struct trib_feedback {
+    /* What the rule does; NULL if it keeps no state but the residual. */
+    const struct trib_feedback_ops *ops;
+    float *residual; /* [total] what the encoding of contributions has left out, or
+                      * NULL */
+    /* States of the rule from operation to operation, [total] each, or NULL. */
+    float *state[TRIB_FEEDBACK_STATES];
+    float *cleared; /* one of these: 0 where an element was sent; or NULL */
+    uint8_t *sent; /* of the newest operation: bit i % 8 of byte i / 8; sparse sums
+                    * only */
+    /* of the running operation */
+    float *partial; /* [total] sums on their way, which f16 and bf16 would round, if the
+                     * rule sums its states; or NULL */
+    float scale; /* of the contribution: clipping */
+    bool coded;     /* one rank alone encodes, too */
+};
+
+/** trib_feedback_of - the state of a run's feedback; NULL: the run is not prepared. */
+const struct trib_feedback *trib_feedback_of(const struct trib_run *run);
 
 /** trib_feedback_feeds_back - true if the encoder keeps what the codec leaves out of a
  * vector for the next one. */
@@ -59,15 +79,12 @@ void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *r
 
 /** trib_feedback_gives_result - true if the rule makes the result of the sum of the
  * words. */
-static inline bool trib_feedback_gives_result(const struct trib_run *run)
-{
-    return run->feedback.ops && run->feedback.ops->result;
-}
+bool trib_feedback_gives_result(const struct trib_run *run);
 
 /**
  * trib_feedback_result - the rule makes the result of a chunk, which goes to its place.
  *
- * word     a code word of len bytes, or NULL: the elements in run->acc
+ * word     a code word of len bytes, or NULL: the elements in run->payload->acc
  * errors   TRIB_ERR_CODEC as trib_codec_decode_add
  */
 trib_status_t trib_feedback_result(struct trib_engine *e, struct trib_run *run,

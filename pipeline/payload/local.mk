@@ -2,6 +2,7 @@
 libpipeline_la_SOURCES += \
 	pipeline/payload/check.c pipeline/payload/check.h \
 	pipeline/payload/checksum.c pipeline/payload/checksum.h \
+	pipeline/payload/chunk_memory.c pipeline/payload/chunk_memory.h \
 	pipeline/payload/contribution.c pipeline/payload/contribution.h \
 	pipeline/payload/decode.c pipeline/payload/decode.h \
 	pipeline/payload/encode.c pipeline/payload/encode.h \
@@ -14,6 +15,8 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/payload_coded.c pipeline/payload/payload_coded.h \
 	pipeline/payload/payload_linear.c \
 	pipeline/payload/payload_raw.c pipeline/payload/payload_raw.h \
+	pipeline/payload/payload_prepare.c pipeline/payload/payload_state.h \
+	pipeline/payload/run_codec.c pipeline/payload/run_codec.h \
 	pipeline/payload/agg_sum.c pipeline/payload/agg_sum.h \
 	pipeline/payload/undo_log.c pipeline/payload/undo_log.h \
 	pipeline/payload/word_store.c pipeline/payload/word_store.h

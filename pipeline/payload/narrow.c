@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/narrow.h"
 
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/contribution.h"
+#include "pipeline/payload/partial.h"
+#include "pipeline/payload/run_codec.h"
 
 static bool is_half(trib_dtype_t dtype)
 {

@@ -18,7 +18,7 @@
 #ifndef PIPELINE_PAYLOAD_NARROW_H
 #define PIPELINE_PAYLOAD_NARROW_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
 
 /** trib_narrow_divisor - what a frame's code says: 2 to that power. */
 static inline uint32_t trib_narrow_divisor(unsigned code)

@@ -8,12 +8,36 @@
 
 #include "base/fpenv.h"
 #include "base/time.h"
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/checksum.h"
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/error_feedback.h"
+#include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/agg_sum.h"
+
+int trib_quorum_bits(const uint8_t *mask, size_t bytes)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        n += __builtin_popcount(mask[i]);
+    return n;
+}
+
+bool trib_quorum_has(const struct trib_run *run, int peer)
+{
+    return trib_quorum_bit(run->payload->quorum->counted, peer);
+}
+
+int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run)
+{
+    return run->payload->quorum ? trib_quorum_bits(run->payload->quorum->counted,
+                                                   run->payload->quorum->mask_bytes)
+                                : e->ranks;
+}
 
 static size_t chunks_of(const struct trib_run *run)
 {
@@ -23,7 +47,7 @@ static size_t chunks_of(const struct trib_run *run)
 int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_chunk *c)
 {
-    const struct trib_quorum *q = run->quorum;
+    const struct trib_quorum *q = run->payload->quorum;
 
     return q ? trib_quorum_bits(q->masks + c->index * q->mask_bytes, q->mask_bytes)
              : e->ranks;
@@ -46,17 +70,17 @@ static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
     q->bytes = calloc((size_t)q->n_results + 1, sizeof(*q->bytes));
     q->chunk = calloc((size_t)q->n_results + 1, sizeof(*q->chunk));
     q->elements = calloc((size_t)q->n_results + 1, sizeof(*q->elements));
-    if (run->sum)
+    if (run->payload->agg_sum)
         q->sums = malloc(q->n_results * run->desc.piece * sizeof(float) + 1);
     for (uint32_t i = 0; q->out && i < p->n_neighbors; i++)
         q->out[i].run = run;
-    return (q->sums || !run->sum) && q->order && q->out && q->results && q->bytes &&
-           q->chunk && q->elements;
+    return (q->sums || !run->payload->agg_sum) && q->order && q->out && q->results &&
+           q->bytes && q->chunk && q->elements;
 }
 
 uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run)
 {
-    const struct trib_quorum *q = run->quorum;
+    const struct trib_quorum *q = NULL; /* for sizes alone */
     const struct trib_program *p = &run->program;
     const uint64_t result =
         trib_codec_bound(run->desc.codec, run->desc.piece) +
@@ -77,7 +101,7 @@ trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run)
     bool ok;
 
     assert(run->desc.codec && !trib_coded_linear(run) && !run->desc.zero_copy);
-    run->quorum = q;
+    run->payload->quorum = q;
     if (!q)
         return TRIB_ERR_NO_MEMORY;
     q->mask_bytes = trib_quorum_mask_bytes(e->ranks);
@@ -93,7 +117,7 @@ trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run)
 
 void trib_quorum_dispose(struct trib_run *run)
 {
-    struct trib_quorum *q = run->quorum;
+    struct trib_quorum *q = run->payload->quorum;
 
     if (!q)
         return;
@@ -107,7 +131,7 @@ void trib_quorum_dispose(struct trib_run *run)
     free(q->out);
     free(q->masks);
     free(q);
-    run->quorum = NULL;
+    run->payload->quorum = NULL;
 }
 
 /* A node --------------------------------------------------------------------------- */
@@ -122,13 +146,13 @@ static void queue_out(struct trib_engine *e, struct trib_link *l, struct trib_ou
     out->next = NULL;
     out->sent = 0;
     out->queued = true;
-    l->out_frames += out->run->quorum->n_results;
+    l->out_frames += out->run->payload->quorum->n_results;
     e->has_backlog = true;
 }
 
 bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
 {
-    struct trib_quorum *q = run->quorum;
+    struct trib_quorum *q = run->payload->quorum;
     struct trib_program *p = &run->program;
 
     if (!run->is_aggregator)
@@ -148,7 +172,7 @@ bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
         if (p->tasks[i].kind != TRIB_TASK_SEND)
             continue;
         p->tasks[i].done = run->desc.rounds;
-        run->remaining--;
+        run->now.remaining--;
     }
     return true;
 }
@@ -159,7 +183,7 @@ static uint32_t gather(struct trib_engine *e, struct trib_run *run,
                        const struct trib_task *t, uint32_t *behind_out)
 {
     const struct trib_program *p = &run->program;
-    struct trib_quorum *q = run->quorum;
+    struct trib_quorum *q = run->payload->quorum;
     uint32_t n = 0;
 
     *behind_out = 0;
@@ -180,7 +204,7 @@ static uint32_t gather(struct trib_engine *e, struct trib_run *run,
 bool trib_quorum_due(struct trib_engine *e, struct trib_run *run,
                      const struct trib_task *t)
 {
-    struct trib_quorum *q = run->quorum;
+    struct trib_quorum *q = run->payload->quorum;
     uint32_t behind;
 
     if (t != &run->program.tasks[q->order[q->closed % q->n_order]])
@@ -208,8 +232,8 @@ void trib_quorum_skip(struct trib_engine *e, struct trib_link *l, int lane)
 void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c)
 {
-    struct trib_quorum *q = run->quorum;
-    const struct trib_store *s = &run->stores[t->chunk];
+    struct trib_quorum *q = run->payload->quorum;
+    const struct trib_store *s = &run->payload->stores[t->chunk];
     const uint32_t i = q->closed;
     uint8_t *to = q->results + i * q->stride;
 
@@ -231,7 +255,7 @@ void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
 
 bool trib_quorum_idle(const struct trib_run *run)
 {
-    const struct trib_quorum *q = run->quorum;
+    const struct trib_quorum *q = run->payload->quorum;
     bool idle = true;
 
     for (uint32_t i = 0; q && q->out && i < run->program.n_neighbors; i++)
@@ -264,7 +288,7 @@ static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
 /* Does the next result go over this link as floats? */
 static bool goes_as_sum(const struct trib_out *out)
 {
-    const struct trib_quorum *q = out->run->quorum;
+    const struct trib_quorum *q = out->run->payload->quorum;
 
     return q->sums && q->chunk[out->sent] % out->run->program.n_neighbors ==
                           (uint32_t)(out - q->out);
@@ -272,7 +296,7 @@ static bool goes_as_sum(const struct trib_out *out)
 
 static uint32_t bytes_of(const struct trib_out *out)
 {
-    const struct trib_quorum *q = out->run->quorum;
+    const struct trib_quorum *q = out->run->payload->quorum;
 
     return goes_as_sum(out)
                ? (uint32_t)(q->elements[out->sent] * sizeof(float) + q->mask_bytes)
@@ -281,13 +305,13 @@ static uint32_t bytes_of(const struct trib_out *out)
 
 static void fill(struct trib_engine *e, struct trib_link *l, const struct trib_out *out)
 {
-    const struct trib_quorum *q = out->run->quorum;
+    const struct trib_quorum *q = out->run->payload->quorum;
     const uint8_t *word = q->results + out->sent * q->stride;
     struct trib_entry *entry = trib_link_entry(l, &e->arena, TRIB_LANE_DOWN);
     const uint32_t bytes = bytes_of(out), floats = bytes - (uint32_t)q->mask_bytes;
     uint8_t *to = trib_link_to_send(l, &e->arena, TRIB_LANE_DOWN, bytes);
 
-    entry->frame = out->run->frame;
+    entry->frame = out->run->now.frame;
     entry->frame.chunk = q->chunk[out->sent];
     entry->frame.kind = goes_as_sum(out) ? TRIB_FRAME_SUM : TRIB_FRAME_DATA;
     entry->frame.bytes = bytes;
@@ -303,10 +327,10 @@ static void fill(struct trib_engine *e, struct trib_link *l, const struct trib_o
 static bool send_one(struct trib_engine *e, struct trib_link *l)
 {
     struct trib_out *out = l->out;
-    const struct trib_quorum *q = out ? out->run->quorum : NULL;
+    const struct trib_quorum *q = out ? out->run->payload->quorum : NULL;
 
     /* One of the running operation may not be there yet. */
-    if (!out || (out->run->state == TRIB_RUN_ACTIVE && out->sent == q->closed) ||
+    if (!out || (out->run->now.state == TRIB_RUN_ACTIVE && out->sent == q->closed) ||
         !trib_link_can_send(l, TRIB_LANE_DOWN, bytes_of(out)))
         return false;
     if (!l->send[TRIB_LANE_DOWN].filled) {
@@ -366,7 +390,7 @@ bool trib_quorum_progress(struct trib_engine *e)
 
 static void clear_sent(struct trib_run *run, const struct trib_chunk *c)
 {
-    uint8_t *sent = run->feedback.sent;
+    uint8_t *sent = run->payload->feedback.sent;
 
     for (size_t i = c->first; sent && i < c->first + c->n; i++)
         sent[i / 8] &= (uint8_t)~(1u << i % 8);
@@ -378,15 +402,15 @@ static void keep_back(struct trib_engine *e, struct trib_run *run,
                       const struct trib_chunk *c)
 {
     clear_sent(run, c);
-    e->kernels->axpy_f32(run->residual + c->first, trib_input_f32(e, run, c), 1.0f,
-                         c->n);
+    e->kernels->axpy_f32(run->payload->feedback.residual + c->first,
+                         trib_input_f32(e, run, c), 1.0f, c->n);
 }
 
 /* p bits, and enough of them? */
 static bool valid(const struct trib_engine *e, const struct trib_run *run,
                   const uint8_t *mask)
 {
-    const size_t bytes = run->quorum->mask_bytes;
+    const size_t bytes = run->payload->quorum->mask_bytes;
 
     if (e->ranks % 8 && mask[bytes - 1] >> e->ranks % 8)
         return false;
@@ -397,7 +421,7 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
                                  const struct trib_chunk *c, const uint8_t *payload,
                                  uint32_t *len)
 {
-    struct trib_quorum *q = run->quorum;
+    struct trib_quorum *q = run->payload->quorum;
     uint8_t *mask = q->masks + c->index * q->mask_bytes;
 
     if (*len < q->mask_bytes)
@@ -423,7 +447,7 @@ static struct trib_quorum_start head_of(const struct trib_run *run)
                                       .element = d->element,
                                       .piece = d->piece,
                                       .chunks = chunks_of(run),
-                                      .mask_bytes = run->quorum->mask_bytes};
+                                      .mask_bytes = run->payload->quorum->mask_bytes};
 }
 
 struct trib_quorum_start *trib_quorum_room(const struct trib_run *run)
@@ -441,9 +465,9 @@ void trib_quorum_copy(const struct trib_run *run, uint64_t number,
 {
     *out = head_of(run);
     out->number = number;
-    memcpy(out->bytes, run->quorum->masks, out->chunks * out->mask_bytes);
+    memcpy(out->bytes, run->payload->quorum->masks, out->chunks * out->mask_bytes);
     if (out->count)
-        memcpy(out->bytes + out->chunks * out->mask_bytes, run->recv,
+        memcpy(out->bytes + out->chunks * out->mask_bytes, run->now.recv,
                out->count * out->element);
 }
 
@@ -451,7 +475,7 @@ bool trib_quorum_of_run(const struct trib_quorum_start *s, const struct trib_run
 {
     struct trib_quorum_start head;
 
-    if (!run->quorum)
+    if (!run->payload->quorum)
         return false;
     head = head_of(run);
     return s->count == head.count && s->element == head.element &&
@@ -506,7 +530,7 @@ void trib_quorum_deliver(struct trib_engine *e, struct trib_run *run,
     const uint64_t modes = trib_fpenv_enter();
 
     trib_run_bind(e, run, send, recv);
-    run->step += !begun;
+    run->now.step += !begun;
     trib_feedback_clip(e, run);
     for (size_t i = 0; i < s->chunks; i++) {
         const struct trib_chunk whole = chunk_at(s, i);

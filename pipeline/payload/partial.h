@@ -30,7 +30,64 @@
 #ifndef PIPELINE_PAYLOAD_PARTIAL_H
 #define PIPELINE_PAYLOAD_PARTIAL_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
+
+/* Results of a run that are still to be sent over one link; in its list. */
+struct trib_out {
+    struct trib_out *next;
+    struct trib_run *run;
+    uint32_t sent; /* of run->quorum->n_results */
+    bool queued;
+};
+
+struct trib_quorum {
+    size_t mask_bytes;
+    /* of a node */
+    uint32_t *order;     /* [n_order] the REDUCEs of a round, in the order of their
+                          * frames */
+    uint32_t n_order;
+    uint32_t n_results;  /* of a start */
+    uint32_t closed;     /* of these */
+    uint64_t opened_ns;  /* when the first contribution of the next one was seen; 0:
+                          * none was */
+    uint8_t *counted;    /* [mask_bytes] who is in the chunk that is closed */
+    uint8_t *results;    /* [n_results * stride] */
+    float *sums;         /* [n_results * piece] where ranks get them, too:
+                          * agg_sum.h; or NULL */
+    size_t stride;
+    uint32_t *bytes;     /* [n_results] */
+    uint32_t *chunk;     /* [n_results] number of the chunk */
+    size_t *elements;    /* [n_results] */
+    struct trib_out *out; /* [neighbors] */
+    /* of a rank */
+    uint8_t *masks; /* [chunks * mask_bytes] of the newest start, by the chunk's
+                     * number */
+};
+
+/** trib_quorum_mask_bytes - the size of a bitmap of so many ranks. */
+static inline size_t trib_quorum_mask_bytes(int ranks)
+{
+    return ((size_t)ranks + 7) / 8;
+}
+
+static inline bool trib_quorum_bit(const uint8_t *mask, int rank)
+{
+    return mask[rank / 8] >> rank % 8 & 1;
+}
+
+/** trib_quorum_bits - the number of ranks in a bitmap of so many bytes. */
+int trib_quorum_bits(const uint8_t *mask, size_t bytes);
+
+/** trib_quorum_counts - true if the chunk that is closed now counts this peer's
+ * contribution. */
+bool trib_quorum_has(const struct trib_run *run, int peer);
+static inline bool trib_quorum_counts(const struct trib_run *run, int peer)
+{
+    return !run->desc.quorum.need || trib_quorum_has(run, peer);
+}
+
+/** trib_quorum_contributors - the number of ranks that this chunk counts. */
+int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run);
 
 /** trib_quorum_in_result - the same of a chunk whose result this rank has. */
 int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,
@@ -128,7 +185,7 @@ void trib_quorum_undo(struct trib_engine *e, struct trib_run *run,
  * trib_quorum_deliver - this rank's part of such a start: its result, and what is not
  * in it.
  *
- * All of the contribution is there. begun: run->step counts it
+ * All of the contribution is there. begun: run->now.step counts it
  */
 void trib_quorum_deliver(struct trib_engine *e, struct trib_run *run,
                          const struct trib_quorum_start *s, const void *send,

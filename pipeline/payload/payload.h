@@ -7,7 +7,8 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_H
 #define PIPELINE_PAYLOAD_PAYLOAD_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
+#include "pipeline/engine/engine_state.h"
 
 /* The bytes that a frame stands for. */
 struct trib_bytes {
@@ -68,11 +69,33 @@ extern const struct trib_payload_ops trib_payload_coded;
 extern const struct trib_payload_ops trib_payload_linear;
 extern const struct trib_payload_ops trib_payload_agreement;
 
+/**
+ * trib_payload_prepare - make run->payload, and choose run->payload_ops.
+ *
+ * The neighbors of the run are connected. trib_payload_dispose follows in any case.
+ * errors   TRIB_ERR_NO_MEMORY, and what starting workers gives
+ */
+trib_status_t trib_payload_prepare(struct trib_engine *e, struct trib_run *run);
+void trib_payload_dispose(struct trib_run *run);
+
+/**
+ * trib_payload_bytes - what trib_payload_prepare will allocate for an aggregator's
+ * run, or a little more.
+ *
+ * values_out  bytes by which memories grow that stay when the run is gone (trib_values)
+ */
+uint64_t trib_payload_bytes(const struct trib_engine *e, const struct trib_run *run,
+                            uint64_t *values_out);
+
+/** trib_payload_is_plain - true if the run moves raw elements whose sums need no state
+ * beside their sources. */
+bool trib_payload_is_plain(const struct trib_run *run);
+
 /** trib_payload_of - what a task of a run moves. */
 static inline const struct trib_payload_ops *trib_payload_of(const struct trib_run *run,
                                                              const struct trib_task *t)
 {
-    return run->payload[trib_share_task(run, t)];
+    return run->payload_ops[trib_share_task(run, t)];
 }
 
 /** trib_payload_count_in - so many frames of the vector's elements are received. */

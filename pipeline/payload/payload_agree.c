@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/payload.h"
+#include "pipeline/payload/payload_state.h"
 
 static size_t floats_of_round(const struct trib_run *run)
 {
-    return run->share.floats * run->desc.n_chunks;
+    return run->payload->share.floats * run->desc.n_chunks;
 }
 
 /* Counts the agreement's frames of a round. */
@@ -45,13 +47,14 @@ uint64_t trib_share_bytes(const struct trib_run *run)
         return 0;
     return chunks * ((d->model ? 3 : 2) * sizeof(float) *
                          trib_codec_agreed_floats(d->codec, d->piece) +
-                     sizeof(*run->share.measured) + sizeof(*run->share.settled)) +
+                     sizeof(*run->payload->share.measured) +
+                     sizeof(*run->payload->share.settled)) +
            (keep ? (d->total + 1) * sizeof(float) : 0);
 }
 
 trib_status_t trib_share_prepare(struct trib_run *run)
 {
-    struct trib_share *s = &run->share;
+    struct trib_share *s = &run->payload->share;
 
     if (!run->desc.share_piece)
         return TRIB_OK;
@@ -63,27 +66,28 @@ trib_status_t trib_share_prepare(struct trib_run *run)
     s->agreed = run->desc.model ? calloc(n ? n : 1, sizeof(*s->agreed)) : NULL;
     s->measured = calloc(rounds, sizeof(*s->measured));
     s->settled = calloc(rounds * run->desc.n_chunks, sizeof(*s->settled));
-    bool keep = run->feedback.ops;
-    if (keep && !run->residual)
+    bool keep = run->payload->feedback.ops;
+    if (keep && !run->payload->feedback.residual)
         s->kept = calloc(run->desc.total + 1, sizeof(*s->kept));
     bool whole = s->own && s->value && s->measured && s->settled &&
-                 (s->agreed || !run->desc.model) && (s->kept || run->residual || !keep);
+                 (s->agreed || !run->desc.model) &&
+                 (s->kept || run->payload->feedback.residual || !keep);
     return whole ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
 void trib_share_dispose(struct trib_run *run)
 {
-    free(run->share.own);
-    free(run->share.value);
-    free(run->share.agreed);
-    free(run->share.measured);
-    free(run->share.settled);
-    free(run->share.kept);
+    free(run->payload->share.own);
+    free(run->payload->share.value);
+    free(run->payload->share.agreed);
+    free(run->payload->share.measured);
+    free(run->payload->share.settled);
+    free(run->payload->share.kept);
 }
 
 void trib_share_begin(struct trib_run *run)
 {
-    run->share.step++;
+    run->payload->share.step++;
 }
 
 /* Those of chunks that have elements: the others of a round are behind the end of the
@@ -99,7 +103,7 @@ static size_t floats_in(const struct trib_run *run, uint32_t round)
     if (d->op.feed == TRIB_FEED_BACKWARD)
         round = trib_run_rounds(run) - 1 - round;
     size_t chunks = (d->total + d->piece - 1) / d->piece - (size_t)round * d->n_chunks;
-    return run->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
+    return run->payload->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
 }
 
 /* The chunk of a round of the program; first and n count floats of that round. */
@@ -147,12 +151,12 @@ static size_t chunk_at(const struct trib_run *run, const struct trib_chunk *c)
 
     if (run->desc.op.feed == TRIB_FEED_BACKWARD)
         round = trib_run_rounds(run) - 1 - round;
-    return round_at(run, round) + chunk * run->share.floats;
+    return round_at(run, round) + chunk * run->payload->share.floats;
 }
 
 const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *c)
 {
-    const struct trib_share *s = &run->share;
+    const struct trib_share *s = &run->payload->share;
 
     if (!run->desc.share_piece || c->n == 0)
         return NULL;
@@ -161,7 +165,7 @@ const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *
 
 void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_share *s = &run->share;
+    struct trib_share *s = &run->payload->share;
 
     if (!run->desc.model || !run->desc.share_piece || c->n == 0 ||
         s->settled[c->index] == s->step)
@@ -178,11 +182,13 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
 static void keep(struct trib_engine *e, struct trib_run *run,
                  const struct trib_chunk *c, const float *x)
 {
-    float *kept = run->residual ? run->residual + c->first : run->share.kept + c->first;
+    float *kept = run->payload->feedback.residual
+                      ? run->payload->feedback.residual + c->first
+                      : run->payload->share.kept + c->first;
     struct trib_reduce_args sum = {
         .src = {kept, x}, .dst = {kept}, .n_src = 2, .n_dst = 1, .n = c->n};
 
-    if (run->residual)
+    if (run->payload->feedback.residual)
         e->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
     else
         memcpy(kept, x, c->n * sizeof(*kept));
@@ -192,14 +198,14 @@ const float *trib_share_kept(const struct trib_run *run, const struct trib_chunk
 {
     if (!run->desc.share_piece)
         return NULL;
-    if (run->residual)
-        return run->residual + c->first;
-    return run->share.kept ? run->share.kept + c->first : NULL;
+    if (run->payload->feedback.residual)
+        return run->payload->feedback.residual + c->first;
+    return run->payload->share.kept ? run->payload->share.kept + c->first : NULL;
 }
 
 static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
 {
-    struct trib_share *s = &run->share;
+    struct trib_share *s = &run->payload->share;
 
     if (s->measured[round] == s->step)
         return;
@@ -211,12 +217,14 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
         if (c.n == 0)
             continue;
         const float *x = trib_input_f32(e, run, &c);
-        if (run->residual && !run->desc.model) { /* keep and measure at once */
-            trib_codec_propose_added(run->desc.codec, x, run->residual + c.first, c.n,
-                                   out);
+        if (run->payload->feedback.residual && !run->desc.model) { /* keep and measure
+                                                                    * at once */
+            trib_codec_propose_added(run->desc.codec, x,
+                                     run->payload->feedback.residual + c.first, c.n,
+                                     out);
             continue;
         }
-        if (run->residual || s->kept) {
+        if (run->payload->feedback.residual || s->kept) {
             keep(e, run, &c, x);
             x = trib_share_kept(run, &c);
         }
@@ -235,11 +243,11 @@ static const float *source_of(struct trib_engine *e, struct trib_run *run,
     bool own = t->flags & TRIB_TASK_INPUT;
 
     if (c->n == 0)
-        return run->share.own;
+        return run->payload->share.own;
     if (own)
         measure(e, run, t->done);
-    return (own ? run->share.own : run->share.value) + round_at(run, t->done) +
-           c->first;
+    return (own ? run->payload->share.own : run->payload->share.value) +
+           round_at(run, t->done) + c->first;
 }
 
 static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
@@ -248,7 +256,7 @@ static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_
     struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     size_t bytes = c->n * sizeof(float);
 
-    entry->frame = run->frame;
+    entry->frame = run->now.frame;
     entry->frame.chunk = c->index;
     entry->frame.kind = TRIB_FRAME_DATA;
     entry->frame.bytes = (uint32_t)bytes;
@@ -287,7 +295,8 @@ static void join(struct trib_engine *e, const struct trib_run *run, float *value
 static trib_status_t agree_reduce(struct trib_engine *e, struct trib_run *run,
                                   struct trib_task *t, const struct trib_chunk *c)
 {
-    float *value = run->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
+    float *value =
+        run->payload->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
     struct trib_contrib_item from;
     bool first = true;
@@ -317,7 +326,7 @@ static trib_status_t agree_copy_in(struct trib_engine *e, struct trib_run *run,
     if (!theirs)
         return TRIB_ERR_PROTOCOL;
     if (c->n)
-        memcpy(run->share.value + round_at(run, t->done) + c->first, theirs,
+        memcpy(run->payload->share.value + round_at(run, t->done) + c->first, theirs,
                c->n * sizeof(float));
     return TRIB_OK;
 }
@@ -326,7 +335,7 @@ static trib_status_t agree_copy(struct trib_engine *e, struct trib_run *run,
                                 struct trib_task *t, const struct trib_chunk *c)
 {
     if (c->n)
-        memcpy(run->share.value + round_at(run, t->done) + c->first,
+        memcpy(run->payload->share.value + round_at(run, t->done) + c->first,
                source_of(e, run, t, c), c->n * sizeof(float));
     return TRIB_OK;
 }
@@ -338,7 +347,8 @@ static bool agree_ready(struct trib_engine *e, struct trib_run *run,
     bool all = true;
 
     (void)e;
-    if (t->kind == TRIB_TASK_COPY_IN || !run->unfed || !(t->flags & TRIB_TASK_INPUT))
+    if (t->kind == TRIB_TASK_COPY_IN || !run->now.unfed ||
+        !(t->flags & TRIB_TASK_INPUT))
         return true;
     for (uint32_t k = 0; c->n && all && k < run->desc.n_chunks; k++) {
         const struct trib_chunk of_vector = trib_vector_chunk(run, t->done, k);

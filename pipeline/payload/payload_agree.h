@@ -21,7 +21,23 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_AGREE_H
 #define PIPELINE_PAYLOAD_PAYLOAD_AGREE_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
+
+/* The agreement of all ranks before a chunk is encoded: see payload_agree.h. */
+struct trib_share {
+    size_t floats;      /* of a chunk of `piece` elements */
+    float *own;         /* [rounds * n_chunks * floats] what this rank wants */
+    float *value;       /* the same, of all ranks: what is sent on, so nothing changes
+                         * it */
+    float *agreed;      /* the same, as the model settles it for this rank; NULL: no
+                         * model */
+    float *kept;        /* [total] what is to be encoded, where nothing else has it; or
+                         * NULL */
+    uint32_t *measured; /* [rounds] the start in which own was measured last */
+    uint32_t *settled;  /* [rounds * n_chunks] the start in which a chunk's value was
+                         * last */
+    uint32_t step;      /* which start this is */
+};
 
 /** trib_share_bytes - what trib_share_prepare will allocate, or a little more. */
 uint64_t trib_share_bytes(const struct trib_run *run);

@@ -23,7 +23,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/engine/failure.h"
+#include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/encode.h"
@@ -34,6 +36,8 @@
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_raw.h"
 #include "pipeline/payload/agg_sum.h"
+#include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/word_store.h"
 
@@ -41,11 +45,11 @@
 static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_task *t, const struct trib_chunk *c)
 {
-    if (run->sum)
+    if (run->payload->agg_sum)
         return trib_agg_sum_at(run, t->chunk);
-    if (run->feedback.partial)
-        return run->feedback.partial + c->first;
-    return trib_as_f32(e, run, trib_run_acc(run, c), c->n, run->stage);
+    if (run->payload->feedback.partial)
+        return run->payload->feedback.partial + c->first;
+    return trib_as_f32(e, run, trib_run_acc(run, c), c->n, run->payload->stage);
 }
 
 static const float *own_or_kept(struct trib_engine *e, struct trib_run *run,
@@ -60,7 +64,7 @@ struct trib_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
                                     const struct trib_task *t,
                                     const struct trib_chunk *c, bool final)
 {
-    struct trib_store *s = &run->stores[t->chunk];
+    struct trib_store *s = &run->payload->stores[t->chunk];
 
     if (s->round == t->done + 1)
         return s;
@@ -81,8 +85,8 @@ struct trib_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
 static bool read_in_place(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_neighbor *neighbor)
 {
-    return run->values_read && neighbor->peer < e->ranks &&
-           e->links[neighbor->peer].mapped && run->advert.recv.blob.len;
+    return run->payload->acc_is_read && neighbor->peer < e->ranks &&
+           e->links[neighbor->peer].mapped && run->now.advert.recv.blob.len;
 }
 
 /* Sums of an aggregator that peers read are as wide as they are, and may be wider than
@@ -121,10 +125,10 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     uint8_t *payload = trib_link_to_send(l, &e->arena, t->lane, e->arena.slot_bytes);
     uint32_t len;
 
-    entry->frame = run->frame;
+    entry->frame = run->now.frame;
     entry->frame.chunk = c->index;
     entry->frame.kind = TRIB_FRAME_DATA;
-    if (run->narrow)
+    if (run->payload->narrow)
         trib_frame_set_divided(&entry->frame, trib_narrow_before(run, t));
     if (trib_agg_sum_goes(run, t, c)) {
         len = trib_agg_sum_fill(run, t, c, payload, entry);
@@ -133,11 +137,11 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     } else if (t->flags & TRIB_TASK_STORED) {
         const struct trib_store *s =
             own ? trib_coded_input(e, run, t, c, t->flags & TRIB_TASK_FINAL)
-                : &run->stores[t->chunk];
+                : &run->payload->stores[t->chunk];
         len = s->len;
         fill_stored(e, run, t, s, entry);
-    } else if (own && trib_encode_ahead_take(e, run, t, &run->word, &len)) {
-        memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->word, len);
+    } else if (own && trib_encode_ahead_take(e, run, t, &run->payload->word, &len)) {
+        memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->payload->word, len);
     } else {
         const struct trib_word_source s = {
             .x = own ? own_or_kept(e, run, c) : partial_f32(e, run, t, c),
@@ -154,7 +158,7 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     e->stats.payload_bytes += len;
 }
 
-/* A sum as it is made: of n elements, in run->acc. */
+/* A sum as it is made: of n elements, in run->payload->acc. */
 struct sum {
     size_t n;
     bool first; /* nothing is in it */
@@ -167,15 +171,18 @@ static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
 {
     const struct trib_codec *codec = run->desc.codec;
     trib_op_t op = run->desc.op.op;
-    struct trib_reduce_args r = {
-        .src = {run->acc, run->stage}, .dst = {run->acc}, .n_dst = 1, .n = sum->n};
+    struct trib_reduce_args r = {.src = {run->payload->acc, run->payload->stage},
+                                 .dst = {run->payload->acc},
+                                 .n_dst = 1,
+                                 .n = sum->n};
     trib_status_t st;
 
     if (!sum->first && (op == TRIB_SUM || op == TRIB_MEAN))
-        return trib_codec_decode_add(codec, word.src, word.len, weight, run->acc,
-                                     sum->n);
-    st = trib_codec_decode(codec, word.src, word.len,
-                           sum->first ? run->acc : run->stage, sum->n);
+        return trib_codec_decode_add(codec, word.src, word.len, weight,
+                                     run->payload->acc, sum->n);
+    st =
+        trib_codec_decode(codec, word.src, word.len,
+                          sum->first ? run->payload->acc : run->payload->stage, sum->n);
     r.n_src = sum->first ? 1 : 2;
     r.weight = sum->first ? &weight : NULL;
     if (st == TRIB_OK && (!sum->first || weight < 1.0f || weight > 1.0f))
@@ -188,12 +195,12 @@ static void merge_elements(struct trib_engine *e, struct trib_run *run, struct s
                            float weight, const float *x)
 {
     const float weights[2] = {sum->first ? weight : 1.0f, weight};
-    struct trib_reduce_args r = {.dst = {run->acc}, .n_dst = 1, .n = sum->n};
+    struct trib_reduce_args r = {.dst = {run->payload->acc}, .n_dst = 1, .n = sum->n};
 
-    r.src[r.n_src++] = sum->first ? (const void *)x : run->acc;
+    r.src[r.n_src++] = sum->first ? (const void *)x : run->payload->acc;
     if (!sum->first)
         r.src[r.n_src++] = x;
-    r.weight = run->narrow ? weights : NULL;
+    r.weight = run->payload->narrow ? weights : NULL;
     e->kernels->reduce[TRIB_F32][run->desc.op.op](&r);
     sum->first = false;
 }
@@ -209,7 +216,7 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
         return merge_word(e, run, sum, weight, (struct trib_encoded){s->bytes, s->len});
     }
     uint32_t len;
-    bool ahead = trib_encode_ahead_take(e, run, t, &run->word, &len);
+    bool ahead = trib_encode_ahead_take(e, run, t, &run->payload->word, &len);
     const float *x = ahead ? NULL : trib_input_f32(e, run, c);
     if (!(trib_codec_flags(run) & TRIB_CODEC_SPARSE)) {
         merge_elements(e, run, sum, weight, x);
@@ -217,8 +224,9 @@ static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
     }
     const struct trib_word_source own = {.x = x, .feedback = true, .unit = 1.0f};
     if (!ahead)
-        len = trib_encode(e, run, c, own, run->word);
-    return merge_word(e, run, sum, weight, (struct trib_encoded){run->word, len});
+        len = trib_encode(e, run, c, own, run->payload->word);
+    return merge_word(e, run, sum, weight,
+                      (struct trib_encoded){run->payload->word, len});
 }
 
 static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
@@ -227,12 +235,13 @@ static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
 {
     const struct trib_frame *f = &from->entry->frame;
     const uint8_t *payload = trib_contrib_received(e, from);
-    const float weight =
-        run->narrow ? trib_narrow_weight(&sum->narrow, trib_frame_divided(f)) : 1.0f;
+    const float weight = run->payload->narrow
+                             ? trib_narrow_weight(&sum->narrow, trib_frame_divided(f))
+                             : 1.0f;
 
     if (trib_agg_sum_valid(e, from->neighbor->peer, c, from->entry, 0)) {
-        memcpy(run->stage, payload, f->bytes);
-        merge_elements(e, run, sum, weight, run->stage);
+        memcpy(run->payload->stage, payload, f->bytes);
+        merge_elements(e, run, sum, weight, run->payload->stage);
         return TRIB_OK;
     }
     if (f->kind != TRIB_FRAME_DATA || f->bytes > e->arena.slot_bytes)
@@ -269,10 +278,10 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
 static void release_residual(struct trib_engine *e, struct trib_run *run,
                              const struct trib_chunk *c, float one)
 {
-    float *residual = run->residual + c->first;
+    float *residual = run->payload->feedback.residual + c->first;
 
     trib_undo_save_state(run, c);
-    e->kernels->axpy_f32(run->acc, residual, one, c->n);
+    e->kernels->axpy_f32(run->payload->acc, residual, one, c->n);
     memset(residual, 0, c->n * sizeof(*residual));
 }
 
@@ -280,9 +289,9 @@ static void release_residual(struct trib_engine *e, struct trib_run *run,
 static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float divisor)
 {
     const float one = 1.0f;
-    struct trib_reduce_args r = {.src = {run->acc},
+    struct trib_reduce_args r = {.src = {run->payload->acc},
                             .n_src = 1,
-                            .dst = {run->acc},
+                            .dst = {run->payload->acc},
                             .n_dst = 1,
                             .n = n,
                             .weight = &one,
@@ -301,26 +310,26 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
                          trib_store_is_sent(run, t->chunk);
     const int counted = mean ? trib_quorum_contributors(e, run) : 1;
     struct trib_narrow sum = {1.0f, (float)counted};
-    if (run->narrow)
+    if (run->payload->narrow)
         sum = trib_narrow_begin(e, run, t);
     trib_status_t st = merge_all(e, run, t, c, &sum);
 
     if (st != TRIB_OK)
         return st;
     e->stats.sums++;
-    if (finish && !encodes && run->residual && !sparse &&
+    if (finish && !encodes && run->payload->feedback.residual && !sparse &&
         !(t->flags & TRIB_TASK_INPUT_SENT))
         release_residual(e, run, c, sum.one);
     divide(e, run, c->n, sum.divisor);
-    struct trib_store *s = &run->stores[t->chunk];
-    if (run->sum)
-        memcpy(trib_agg_sum_at(run, t->chunk), run->acc, c->n * sizeof(float));
-    if (encodes && run->sum) {
+    struct trib_store *s = &run->payload->stores[t->chunk];
+    if (run->payload->agg_sum)
+        memcpy(trib_agg_sum_at(run, t->chunk), run->payload->acc, c->n * sizeof(float));
+    if (encodes && run->payload->agg_sum) {
         trib_agg_sum_finish(run, t, c);
         return TRIB_OK;
     }
     if (encodes) {
-        const struct trib_word_source result = {.x = run->acc, .exact = sparse,
+        const struct trib_word_source result = {.x = run->payload->acc, .exact = sparse,
                                       .feedback = true, .unit = (float)counted};
         s->len = trib_encode(e, run, c, result, s->bytes);
         s->round = t->done + 1;
@@ -328,10 +337,12 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     }
     if (trib_feedback_gives_result(run) && !run->is_aggregator && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
-    if (run->feedback.partial)
-        memcpy(run->feedback.partial + c->first, run->acc, c->n * sizeof(float));
+    if (run->payload->feedback.partial)
+        memcpy(run->payload->feedback.partial + c->first, run->payload->acc,
+               c->n * sizeof(float));
     else
-        e->kernels->from_f32[run->desc.op.dtype](trib_run_acc(run, c), run->acc, c->n);
+        e->kernels->from_f32[run->desc.op.dtype](trib_run_acc(run, c),
+                                                 run->payload->acc, c->n);
     return TRIB_OK;
 }
 
@@ -353,16 +364,16 @@ static const uint8_t *coded_word(struct trib_engine *e, const struct trib_run *r
 
     *len_out = entry->frame.bytes;
     if (entry->frame.kind == TRIB_FRAME_DATA)
-        return *len_out <= e->arena.slot_bytes &&
-                       (!(t->flags & TRIB_TASK_RELAYED) || *len_out <= run->word_bytes)
+        return *len_out <= e->arena.slot_bytes && (!(t->flags & TRIB_TASK_RELAYED) ||
+                                                   *len_out <= run->payload->word_bytes)
                    ? payload
                    : NULL;
     if (entry->frame.kind != TRIB_FRAME_GET || *len_out != sizeof(*len_out) ||
         neighbor->peer < e->ranks)
         return NULL;
     memcpy(len_out, payload, sizeof(*len_out));
-    return *len_out <= run->word_bytes && *len_out <= run->value_bytes
-               ? trib_value_at(run, &neighbor->peer_recv, c)
+    return *len_out <= run->payload->word_bytes && *len_out <= run->payload->acc_bytes
+               ? trib_peer_result(run, &neighbor->peer_recv, c)
                : NULL;
 }
 
@@ -371,16 +382,17 @@ static trib_status_t copy_in_sum(struct trib_engine *e, struct trib_run *run,
                                  struct trib_entry *entry)
 {
     const int peer = run->program.neighbors[t->neighbor].peer;
-    const size_t behind = run->quorum ? run->quorum->mask_bytes : 0;
+    const size_t behind = run->payload->quorum ? run->payload->quorum->mask_bytes : 0;
     const uint8_t *payload =
         trib_link_received(&e->links[peer], &e->arena, t->lane, entry);
     uint32_t len = entry->frame.bytes;
     trib_status_t st = TRIB_OK;
 
     if (!trib_agg_sum_valid(e, peer, c, entry, behind) ||
-        trib_codec_flags(run) & TRIB_CODEC_SPARSE || (run->is_aggregator && !run->sum))
+        trib_codec_flags(run) & TRIB_CODEC_SPARSE ||
+        (run->is_aggregator && !run->payload->agg_sum))
         return TRIB_ERR_PROTOCOL;
-    if (run->quorum)
+    if (run->payload->quorum)
         st = trib_quorum_result(e, run, c, payload, &len);
     return st == TRIB_OK ? trib_agg_sum_take(e, run, t, c, payload,
                                                  trib_quorum_in_result(e, run, c))
@@ -403,13 +415,13 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
         e->stats.received_bytes += len;
     if (t->flags & TRIB_TASK_RELAYED) {
         struct trib_store *s = trib_store_of(run, t, c);
-        if (run->sum)
-            run->sum->has_result[t->chunk] = false;
+        if (run->payload->agg_sum)
+            run->payload->agg_sum->has_result[t->chunk] = false;
         memcpy(s->bytes, word, len);
         s->len = len;
         s->round = t->done + 1;
     }
-    if (run->quorum) {
+    if (run->payload->quorum) {
         trib_status_t st = trib_quorum_result(e, run, c, word, &len);
         if (st != TRIB_OK)
             return st;
@@ -424,11 +436,11 @@ static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
 {
     struct trib_sent sent;
 
-    if (run->feedback.coded) {
+    if (run->payload->feedback.coded) {
         const struct trib_word_source own = {
             .x = trib_input_f32(e, run, c), .feedback = true, .unit = 1.0f};
-        uint32_t len = trib_encode(e, run, c, own, run->word);
-        return trib_coded_value(e, run, c, run->word, len);
+        uint32_t len = trib_encode(e, run, c, own, run->payload->word);
+        return trib_coded_value(e, run, c, run->payload->word, len);
     }
     if (trib_feedback_sent(run, c, &sent))
         trib_sent_mark_all(&sent, c->n);
@@ -458,10 +470,10 @@ static bool begin_model(struct trib_engine *e, struct trib_run *run)
     struct trib_error err = {0};
     trib_status_t st = TRIB_OK;
 
-    if (run->exchanged)
-        st = trib_model_exchanged(run->desc.model, run->exchanged, &err);
+    if (run->now.exchanged)
+        st = trib_model_exchanged(run->desc.model, run->now.exchanged, &err);
     if (st == TRIB_OK)
-        trib_model_begin(run->desc.model, run->step);
+        trib_model_begin(run->desc.model, run->now.step);
     else
         trib_engine_mark(e, st, trib_error_text(&err));
     return st == TRIB_OK;
@@ -470,11 +482,11 @@ static bool begin_model(struct trib_engine *e, struct trib_run *run)
 bool trib_coded_begin(struct trib_engine *e, struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->desc.n_chunks; i++)
-        run->stores[i].round = 0;
+        run->payload->stores[i].round = 0;
     trib_share_begin(run);
     if (run->desc.model && !begin_model(e, run))
         return false;
-    if (run->quorum && !trib_quorum_begin(e, run))
+    if (run->payload->quorum && !trib_quorum_begin(e, run))
         return false;
     trib_feedback_begin(e, run);
     trib_encode_ahead_begin(run);
@@ -505,12 +517,12 @@ bool trib_coded_ready(struct trib_engine *e, struct trib_run *run,
                       const struct trib_task *t, const struct trib_chunk *c)
 {
     if (t->kind == TRIB_TASK_COPY_IN)
-        return trib_run_value_free(e, run, t) &&
+        return trib_acc_free(e, run, t) &&
                (!(t->flags & TRIB_TASK_RELAYED) ||
                 trib_coded_store_free(run, t->chunk, t->done));
     if (!trib_run_fed(run, t, c) || !trib_share_ready(run, t))
         return false;
-    if (t->kind == TRIB_TASK_REDUCE ? !trib_run_value_free(e, run, t) ||
+    if (t->kind == TRIB_TASK_REDUCE ? !trib_acc_free(e, run, t) ||
                                           !trib_coded_store_free(run, t->chunk, t->done)
                                     : !trib_coded_store_ready(run, t))
         return false;
@@ -522,7 +534,7 @@ struct trib_bytes trib_coded_sent(const struct trib_engine *e,
                                   const struct trib_chunk *c)
 {
     struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
-    const struct trib_store *s = &run->stores[t->chunk];
+    const struct trib_store *s = &run->payload->stores[t->chunk];
 
     (void)c;
     if (trib_link_entry(l, &e->arena, t->lane)->frame.kind != TRIB_FRAME_GET)

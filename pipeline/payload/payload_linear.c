@@ -10,9 +10,11 @@
  */
 #include <string.h>
 
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/payload_coded.h"
+#include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/word_store.h"
 
 /* The words of a task, in the order of ranks; a sum made before comes first. */
@@ -24,29 +26,29 @@ static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
     struct trib_contrib_item from;
 
     for (*n_out = 0; trib_contrib_next(&walk, &from); ++*n_out) {
-        run->words[*n_out] = mine;
+        run->payload->words[*n_out] = mine;
         if (from.by != TRIB_BY_PEER)
             continue;
         const struct trib_frame *f = &from.entry->frame;
         if (f->kind != TRIB_FRAME_DATA || f->bytes > e->arena.slot_bytes)
             return TRIB_ERR_PROTOCOL;
-        run->words[*n_out] = (struct trib_encoded){
+        run->payload->words[*n_out] = (struct trib_encoded){
             .src = trib_contrib_received(e, &from), .len = f->bytes};
     }
     return TRIB_OK;
 }
 
-/* A sum that was made behind run->word becomes the store's; where peers read, it is
- * there. */
+/* A sum that was made behind run->payload->word becomes the store's; where peers read,
+ * it is there. */
 static void keep_sum(struct trib_run *run, struct trib_store *s, size_t len)
 {
-    uint8_t *sum = run->word;
+    uint8_t *sum = run->payload->word;
 
-    if (run->values_read) {
+    if (run->payload->acc_is_read) {
         memcpy(s->bytes, sum, len);
         return;
     }
-    run->word = s->bytes;
+    run->payload->word = s->bytes;
     s->bytes = sum;
 }
 
@@ -57,12 +59,12 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
     bool first = t->flags & TRIB_TASK_EMPTY;
     struct trib_store *s =
         own ? trib_coded_input(e, run, t, c, false) : trib_store_of(run, t, c);
-    uint8_t *sum = run->values_read && first ? s->bytes : run->word;
+    uint8_t *sum = run->payload->acc_is_read && first ? s->bytes : run->payload->word;
     size_t n, len;
 
     const struct trib_encoded mine = {.src = s->bytes, .len = s->len};
     trib_status_t st = gather_words(e, run, t, mine, &n);
-    struct trib_merge m = {.words = run->words,
+    struct trib_merge m = {.words = run->payload->words,
                            .n_words = n,
                            .n = c->n,
                            .piece = run->desc.piece,
@@ -70,7 +72,7 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
                            .final = finish,
                            .ranks = t->flags & TRIB_TASK_MEAN ? (uint32_t)e->ranks : 0,
                            .key = {.seed = run->desc.seed,
-                                   .step = run->step,
+                                   .step = run->now.step,
                                    .stream = TRIB_STREAM_OF_SUMS,
                                    .index = c->first}};
     if (st == TRIB_OK)
@@ -79,7 +81,7 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
         return st;
     trib_payload_count_in(e, run, c, t->n_contribs);
     e->stats.sums++;
-    if (sum == run->word)
+    if (sum == run->payload->word)
         keep_sum(run, s, len);
     s->len = (uint32_t)len;
     s->round = t->done + 1;

@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "compress/robust_op.h"
+#include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/check.h"
+#include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/narrow.h"
 #include "pipeline/payload/payload.h"
+#include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
 
 enum {
@@ -65,7 +68,7 @@ static const uint8_t *source_of(const struct trib_engine *e, const struct trib_r
         return NULL;
     bool recv = trib_frame_source(&entry->frame) == TRIB_SOURCE_RECV;
     if (recv && neighbor->peer >= e->ranks)
-        return trib_value_at(run, &neighbor->peer_recv, c);
+        return trib_peer_result(run, &neighbor->peer_recv, c);
     return peer_at(run, recv ? &neighbor->peer_recv : &neighbor->peer_send, c);
 }
 
@@ -90,9 +93,9 @@ static inline enum way way_of(const struct trib_engine *e, const struct trib_run
 {
     const struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
     bool own = t->flags & TRIB_TASK_INPUT, final = t->flags & TRIB_TASK_FINAL;
-    const struct trib_ref *ref = own ? &run->advert.send : &run->advert.recv;
-    bool in_scratch = run->scratch_value && !run->values_read && !own &&
-                      trib_run_acc(run, c) >= run->scratch_value;
+    const struct trib_ref *ref = own ? &run->now.advert.send : &run->now.advert.recv;
+    bool in_scratch = run->payload->scratch_acc && !run->payload->acc_is_read && !own &&
+                      trib_run_acc(run, c) >= run->payload->scratch_acc;
 
     if (t->placed & round_bit(t->done))
         return THERE_ALREADY;
@@ -125,9 +128,9 @@ static bool carries(struct trib_engine *e, const struct trib_run *run,
 {
     bool own = t->flags & TRIB_TASK_INPUT;
     bool stable = t->flags & (TRIB_TASK_FINAL | TRIB_TASK_STABLE);
-    const struct trib_place *place = own ? &run->input_place : &run->recv_place;
-    bool in_scratch =
-        run->scratch_value && !own && trib_run_acc(run, c) >= run->scratch_value;
+    const struct trib_place *place = own ? &run->now.input_place : &run->now.recv_place;
+    bool in_scratch = run->payload->scratch_acc && !own &&
+                      trib_run_acc(run, c) >= run->payload->scratch_acc;
     size_t bytes = c->n * run->desc.element;
 
     if (e->links[run->program.neighbors[t->neighbor].peer].mapped ||
@@ -155,10 +158,10 @@ static void raw_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
     struct trib_zcopy *zcopy =
         &e->links[run->program.neighbors[t->neighbor].peer].zcopy[t->lane];
 
-    if (run->input_place.region == zcopy->from)
-        run->input_place.region = NULL;
-    if (run->recv_place.region == zcopy->from)
-        run->recv_place.region = NULL;
+    if (run->now.input_place.region == zcopy->from)
+        run->now.input_place.region = NULL;
+    if (run->now.recv_place.region == zcopy->from)
+        run->now.recv_place.region = NULL;
     copy_to_staging(e, run, t, c);
     zcopy->from = NULL;
     if (!zcopy->to) /* to the slot: with its entry */
@@ -201,9 +204,9 @@ static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     size_t bytes = c->n * run->desc.element;
     const uint8_t *src = sent_by(run, t, c);
 
-    entry->frame = run->frame;
+    entry->frame = run->now.frame;
     entry->frame.chunk = c->index;
-    if (run->narrow)
+    if (run->payload->narrow)
         trib_frame_set_divided(&entry->frame, trib_narrow_before(run, t));
     e->stats.dense_bytes += bytes;
     e->stats.payload_bytes += bytes;
@@ -306,7 +309,7 @@ static void reduce_robust(struct trib_engine *e, struct trib_run *run,
                                        .op = run->desc.op.op,
                                        .dtype = run->desc.op.dtype,
                                        .parameter = run->desc.parameter,
-                                       .rows = run->rows};
+                                       .rows = run->payload->rows};
 
     trib_robust_reduce(&robust, src, n_src, r);
 }
@@ -315,7 +318,7 @@ void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
                   const uint8_t *const *src, int n_src, struct trib_reduce_args *r)
 {
     trib_dtype_t dtype = run->desc.op.dtype;
-    if (run->rows) {
+    if (run->payload->rows) {
         reduce_robust(e, run, src, n_src, r);
         return;
     }
@@ -342,7 +345,7 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
     const struct trib_neighbor *neighbor = &run->program.neighbors[send->neighbor];
     struct trib_link *l = &e->links[neighbor->peer];
 
-    bool read = run->advert.recv.blob.len &&
+    bool read = run->now.advert.recv.blob.len &&
                 (!run->is_aggregator || send->flags & TRIB_TASK_FINAL);
 
     if (!l->mapped || bytes <= TRIB_ENTRY_PAYLOAD || read ||
@@ -367,7 +370,7 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
         if (f->kind != TRIB_TASK_SEND || f->dep != me ||
             t->done - f->done >= PLACED_ROUNDS)
             continue;
-        uint8_t *place = f->flags & TRIB_TASK_FINAL && !run->values_read
+        uint8_t *place = f->flags & TRIB_TASK_FINAL && !run->payload->acc_is_read
                              ? stored_at(e, run, &p->neighbors[f->neighbor], c)
                              : NULL;
         if (place)
@@ -389,8 +392,8 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
 static bool goes_around_cache(const struct trib_run *run, const struct trib_task *t)
 {
     if (run->is_aggregator)
-        return run->values_read && t->flags & TRIB_TASK_FINISH;
-    return run->desc.stream && run->input != run->recv;
+        return run->payload->acc_is_read && t->flags & TRIB_TASK_FINISH;
+    return run->desc.stream && run->now.input != run->now.recv;
 }
 
 /* The contributions of a sum. */
@@ -399,8 +402,8 @@ struct gathered {
     struct trib_narrow sum;
 };
 
-/* The elements of all contributions go to run->sources, their weights to
- * run->weights. */
+/* The elements of all contributions go to run->payload->sources, their weights to
+ * run->payload->weights. */
 static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, const struct trib_chunk *c,
                                   struct gathered *out)
@@ -410,7 +413,7 @@ static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
     uint8_t divided;
 
     for (out->n = 0; trib_contrib_next(&walk, &from); out->n++) {
-        const uint8_t **src = &run->sources[out->n];
+        const uint8_t **src = &run->payload->sources[out->n];
         if (from.by == TRIB_BY_PEER) {
             divided = trib_frame_divided(&from.entry->frame);
             *src = source_of(e, run, from.neighbor, from.contrib->lane, from.entry, c);
@@ -426,8 +429,8 @@ static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
             divided = trib_narrow_before(run, t);
             *src = trib_run_acc(run, c);
         }
-        if (run->narrow)
-            run->weights[out->n] = trib_narrow_weight(&out->sum, divided);
+        if (run->payload->narrow)
+            run->payload->weights[out->n] = trib_narrow_weight(&out->sum, divided);
     }
     return TRIB_OK;
 }
@@ -437,7 +440,7 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
 {
     struct gathered all = {.sum.one = 1.0f};
 
-    if (run->narrow)
+    if (run->payload->narrow)
         all.sum = trib_narrow_begin(e, run, t);
     trib_status_t st = find_sources(e, run, t, c, &all);
     if (st != TRIB_OK)
@@ -446,14 +449,14 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
         .n = c->n,
         .dst[0] = trib_run_acc(run, c),
         .n_dst = 1,
-        .ranks = t->flags & TRIB_TASK_MEAN && !run->narrow ? e->ranks : 0,
-        .weight = run->weights,
+        .ranks = t->flags & TRIB_TASK_MEAN && !run->payload->narrow ? e->ranks : 0,
+        .weight = run->payload->weights,
         .divisor = all.sum.divisor,
         .stream = goes_around_cache(run, t),
     };
     if (c->n) {
         add_places(e, run, t, c, &r);
-        trib_raw_sum(e, run, run->sources, all.n, &r);
+        trib_raw_sum(e, run, run->payload->sources, all.n, &r);
     }
     trib_payload_count_in(e, run, c, t->n_contribs);
     e->stats.sums++;
@@ -487,7 +490,7 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
     if (run->no_result || c->n == 0)
         return;
     uint8_t *dst = trib_run_acc(run, c);
-    if (run->rows) {
+    if (run->payload->rows) {
         reduce_robust(e, run, &src, 1,
                       &(struct trib_reduce_args){.n = c->n, .dst = {dst}, .n_dst = 1});
         return;
@@ -528,9 +531,9 @@ static bool raw_ready(struct trib_engine *e, struct trib_run *run,
                       const struct trib_task *t, const struct trib_chunk *c)
 {
     if (t->kind == TRIB_TASK_COPY_IN)
-        return trib_run_value_free(e, run, t);
+        return trib_acc_free(e, run, t);
     return trib_run_fed(run, t, c) &&
-           (t->kind != TRIB_TASK_REDUCE || trib_run_value_free(e, run, t));
+           (t->kind != TRIB_TASK_REDUCE || trib_acc_free(e, run, t));
 }
 
 static struct trib_bytes raw_sent(const struct trib_engine *e,

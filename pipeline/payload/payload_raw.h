@@ -6,7 +6,7 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_RAW_H
 #define PIPELINE_PAYLOAD_PAYLOAD_RAW_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/engine_state.h"
 
 /** trib_raw_copy - the own contribution of a chunk becomes its result. */
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/undo_log.h"
 
+#include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/chunk_memory.h"
+#include "pipeline/payload/payload_state.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +24,8 @@ struct trib_undo_log {
 
 static void vectors(const struct trib_run *run, float *out[VECTORS])
 {
-    out[0] = run->residual;
-    memcpy(out + 1, run->feedback.state, sizeof(run->feedback.state));
+    out[0] = run->payload->feedback.residual;
+    memcpy(out + 1, run->payload->feedback.state, sizeof(run->payload->feedback.state));
 }
 
 static size_t chunks_of(const struct trib_run *run)
@@ -41,12 +45,12 @@ trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
     float *live[VECTORS];
     bool ok = true;
 
-    if (!d->keep || run->is_aggregator)
+    if (!d->may_undo || run->is_aggregator)
         return TRIB_OK;
-    struct trib_undo_log *k = run->undo_log = calloc(1, sizeof(*k));
+    struct trib_undo_log *k = run->payload->undo_log = calloc(1, sizeof(*k));
     if (!k)
         return TRIB_ERR_NO_MEMORY;
-    k->copy = d->stream_kept ? kernels->copy_stream : copy_cached;
+    k->copy = d->stream_undo ? kernels->copy_stream : copy_cached;
     k->state_of = calloc(chunks_of(run) + 1, sizeof(*k->state_of));
     k->input_of = calloc(chunks_of(run) + 1, sizeof(*k->input_of));
     k->input = malloc(d->total * d->element + 1); /* touched by what is in place
@@ -65,7 +69,7 @@ trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
 
 void trib_undo_dispose(struct trib_run *run)
 {
-    struct trib_undo_log *k = run->undo_log;
+    struct trib_undo_log *k = run->payload->undo_log;
 
     if (!k)
         return;
@@ -76,17 +80,17 @@ void trib_undo_dispose(struct trib_run *run)
     free(k->input);
     free(k->model);
     free(k);
-    run->undo_log = NULL;
+    run->payload->undo_log = NULL;
 }
 
 void trib_undo_save_model(struct trib_run *run)
 {
-    struct trib_undo_log *k = run->undo_log;
+    struct trib_undo_log *k = run->payload->undo_log;
 
-    if (!k->model)
+    if (!k || !k->model)
         return;
     trib_model_write(run->desc.model, k->model);
-    k->model_of = run->step + 1;
+    k->model_of = run->now.step + 1;
 }
 
 static void copy(const struct trib_undo_log *k, float *const to[VECTORS],
@@ -99,38 +103,38 @@ static void copy(const struct trib_undo_log *k, float *const to[VECTORS],
 
 void trib_undo_save_state(const struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_undo_log *k = run->undo_log;
+    struct trib_undo_log *k = run->payload->undo_log;
     float *live[VECTORS];
 
-    if (!k || c->n == 0 || k->state_of[c->index] == run->step)
+    if (!k || c->n == 0 || k->state_of[c->index] == run->now.step)
         return;
-    k->state_of[c->index] = run->step;
+    k->state_of[c->index] = run->now.step;
     vectors(run, live);
     copy(k, k->vector, live, c);
 }
 
 static bool in_place(const struct trib_run *run)
 {
-    return run->input == run->recv;
+    return run->now.input == run->now.recv;
 }
 
 void trib_undo_save_input(const struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_undo_log *k = run->undo_log;
+    struct trib_undo_log *k = run->payload->undo_log;
     const size_t size = run->desc.element;
 
-    if (!k || c->n == 0 || !in_place(run) || k->input_of[c->index] == run->step)
+    if (!k || c->n == 0 || !in_place(run) || k->input_of[c->index] == run->now.step)
         return;
-    k->input_of[c->index] = run->step;
+    k->input_of[c->index] = run->now.step;
     k->copy(k->input + c->first * size, trib_run_input(run, c), c->n * size);
 }
 
 void trib_undo_state(struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_undo_log *k = run->undo_log;
+    struct trib_undo_log *k = run->payload->undo_log;
     float *live[VECTORS];
 
-    if (!c->n || k->state_of[c->index] != run->step)
+    if (!c->n || k->state_of[c->index] != run->now.step)
         return;
     vectors(run, live);
     copy(k, live, k->vector, c);
@@ -138,19 +142,19 @@ void trib_undo_state(struct trib_run *run, const struct trib_chunk *c)
 
 void trib_undo_input(struct trib_run *run, const struct trib_chunk *c)
 {
-    struct trib_undo_log *k = run->undo_log;
+    struct trib_undo_log *k = run->payload->undo_log;
     const size_t size = run->desc.element;
 
-    if (c->n && k->input_of[c->index] == run->step)
-        memcpy(run->recv + (c->first - run->recv_first) * size,
+    if (c->n && k->input_of[c->index] == run->now.step)
+        memcpy(run->now.recv + (c->first - run->now.recv_first) * size,
                k->input + c->first * size, c->n * size);
 }
 
 void trib_undo_rollback(struct trib_run *run)
 {
-    struct trib_undo_log *k = run->undo_log;
+    struct trib_undo_log *k = run->payload->undo_log;
 
-    assert(k && run->state != TRIB_RUN_QUEUED && run->state != TRIB_RUN_ACTIVE);
+    assert(k && run->now.state != TRIB_RUN_QUEUED && run->now.state != TRIB_RUN_ACTIVE);
     for (uint32_t r = 0; r < trib_run_rounds(run); r++) {
         for (uint32_t i = 0; i < run->desc.n_chunks; i++) {
             const struct trib_chunk c = trib_vector_chunk(run, r, i);
@@ -158,13 +162,13 @@ void trib_undo_rollback(struct trib_run *run)
             trib_undo_input(run, &c);
         }
     }
-    if (k->model && k->model_of == run->step) { /* its own bytes */
+    if (k->model && k->model_of == run->now.step) { /* its own bytes */
         const trib_status_t st = trib_model_read(
             run->desc.model, k->model, trib_model_bytes(run->desc.model), NULL);
         assert(st == TRIB_OK);
         (void)st;
     }
-    run->step--;
+    run->now.step--;
 }
 
 static void take(float **to, float **from)
@@ -190,16 +194,17 @@ static void adopt_model(struct trib_run *run, const struct trib_run *from)
 
 void trib_run_adopt(struct trib_run *run, struct trib_run *from)
 {
-    uint8_t *sent = run->feedback.sent;
+    struct trib_feedback *f = &run->payload->feedback, *g = &from->payload->feedback;
+    uint8_t *sent = f->sent;
 
     assert(run->desc.total == from->desc.total);
-    take(&run->residual, &from->residual);
+    take(&f->residual, &g->residual);
     for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
-        take(&run->feedback.state[i], &from->feedback.state[i]);
-    take(&run->feedback.cleared, &from->feedback.cleared); /* one of these */
-    run->feedback.sent = from->feedback.sent;
-    from->feedback.sent = sent;
-    run->step = from->step;
+        take(&f->state[i], &g->state[i]);
+    take(&f->cleared, &g->cleared); /* one of these */
+    f->sent = g->sent;
+    g->sent = sent;
+    run->now.step = from->now.step;
     if (run->desc.model && from->desc.model)
         adopt_model(run, from);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Keeps a copy of all that a start changes, so that an operation that was cut short can
- * be done again as if it had never begun. Only runs with run->desc.keep do so.
+ * be done again as if it had never begun. Only runs with run->desc.may_undo do so.
  *
  * Kept chunk by chunk, at its first change in this start: the state of the feedback,
  * and where the vector is in place, the contribution that a result overwrites. A model
@@ -10,7 +10,7 @@
 #ifndef PIPELINE_PAYLOAD_UNDO_LOG_H
 #define PIPELINE_PAYLOAD_UNDO_LOG_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
 
 struct trib_chunk;
 
@@ -19,8 +19,8 @@ trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
                                 struct trib_run *run);
 void trib_undo_dispose(struct trib_run *run);
 
-/** trib_undo_save_model - before a start, and before the exchange that goes with it;
- * run->undo_log is set. */
+/** trib_undo_save_model - before a start, and before the exchange that goes with
+ * it. */
 void trib_undo_save_model(struct trib_run *run);
 
 /** trib_undo_save_state - before a chunk's state changes; of one chunk one thread. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/word_store.h"
 
+#include "pipeline/payload/chunk_memory.h"
+#include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/run_codec.h"
+
 bool trib_store_is_sent(const struct trib_run *run, uint32_t chunk)
 {
     for (uint32_t i = 0; i < run->program.n_tasks; i++) {
@@ -34,17 +38,17 @@ bool trib_coded_store_free(const struct trib_run *run, uint32_t chunk, uint32_t 
 
 bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *t)
 {
-    return !run->stores || !takes_from_store(run, t) ||
-           run->stores[t->chunk].round == t->done + 1 ||
+    return !run->payload->stores || !takes_from_store(run, t) ||
+           run->payload->stores[t->chunk].round == t->done + 1 ||
            trib_coded_store_free(run, t->chunk, t->done);
 }
 
 struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t,
                                  const struct trib_chunk *c)
 {
-    struct trib_store *s = &run->stores[t->chunk];
+    struct trib_store *s = &run->payload->stores[t->chunk];
 
-    if (run->values_read)
+    if (run->payload->acc_is_read)
         s->bytes = trib_run_acc(run, c);
     return s;
 }

@@ -6,7 +6,15 @@
 #ifndef PIPELINE_PAYLOAD_WORD_STORE_H
 #define PIPELINE_PAYLOAD_WORD_STORE_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/engine/chunk.h"
+
+/* A code word that is sent several times: of the chunk's result, or of the own
+ * contribution where that is both sent and summed. */
+struct trib_store {
+    uint8_t *bytes;
+    uint32_t len;
+    uint32_t round; /* rounds filled */
+};
 
 enum trib_input_role {
     TRIB_INPUT_UNUSED,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "comm/communicator.h"
+#include "pipeline/payload/error_feedback.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -75,11 +76,11 @@ static inline void fed_run(struct fed *f)
 /* The vector of this name that a plan's rule keeps, or NULL. */
 static inline float *fed_kept(const struct trib_run *run, const char *name)
 {
-    const struct trib_feedback_ops *ops = run->feedback.ops;
+    const struct trib_feedback_ops *ops = trib_feedback_of(run)->ops;
 
     for (int i = 0; ops && ops->states[i].name; i++)
         if (strcmp(ops->states[i].name, name) == 0)
-            return run->feedback.state[i];
+            return trib_feedback_of(run)->state[i];
     return NULL;
 }
 

@@ -4,6 +4,7 @@
  * is lost, whatever the algorithm; what DGC promises (algorithm of
  * compress/feedback_rule.h).
  */
+#include "pipeline/payload/error_feedback.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -64,7 +65,7 @@ static int conserves(struct ranks_self *self)
         }
     }
     fed_same_bits(&f);
-    fed_summed(&f, f.plan->run.residual, kept);
+    fed_summed(&f, trib_feedback_of(&f.plan->run)->residual, kept);
     for (size_t i = 0; i < COUNT; i++) {
         /* sums on their way are rounded to the dtype by each rank, results once */
         double tolerance = most[i] * (1e-5 + narrow * self->size);
@@ -158,7 +159,8 @@ static int masks(struct ranks_self *self)
         fed_run(&f);
         ranks_ok(self, trib_plan_sent(f.plan, &mask, &sent));
         ranks_assert(self, sent >= COUNT / 10 && sent <= COUNT / 10 + 3);
-        const float *u = fed_kept(&f.plan->run, "momentum"), *v = f.plan->run.residual;
+        const float *u = fed_kept(&f.plan->run, "momentum"),
+                    *v = trib_feedback_of(&f.plan->run)->residual;
         for (size_t i = 0; i < COUNT; i++) {
             bool was = fed_was_sent(&f, i);
             if (was != (u[i] == 0) || was != (v[i] == 0))
@@ -302,7 +304,7 @@ static int clips_nan(struct ranks_self *self)
         fed_run(&f);
         ranks_assert(self, isfinite(fed_result(&f, 7)));
     }
-    ranks_assert(self, isfinite(f.plan->run.residual[7]));
+    ranks_assert(self, isfinite(trib_feedback_of(&f.plan->run)->residual[7]));
     ranks_assert(self, isfinite(fed_kept(&f.plan->run, "momentum")[7]));
     fed_close(&f);
     return 0;
@@ -508,8 +510,9 @@ static int conserves_elsewhere(struct ranks_self *self, trib_coll_t coll)
     for (size_t b = 0; b < blocks; b++) {
         bool mine = coll == TRIB_REDUCE || (size_t)self->rank == b;
         for (size_t i = 0; i < COUNT; i++)
-            net[i] = (float)(came[b * COUNT + i] -
-                             (double)plan->run.residual[b * COUNT + i]);
+            net[i] =
+                (float)(came[b * COUNT + i] -
+                        (double)trib_feedback_of(&plan->run)->residual[b * COUNT + i]);
         fed_summed(&f, mine ? got : NULL, sums[0]);
         fed_summed(&f, net, sums[1]);
         for (size_t i = 0; i < COUNT; i++)

@@ -5,6 +5,7 @@
  * and a state that goes on where it was saved; over algorithms, transports, numbers of
  * ranks.
  */
+#include "pipeline/payload/error_feedback.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -103,7 +104,7 @@ static void check_mass(struct job *j, uint32_t step)
 {
     float residual[COUNT];
 
-    memcpy(residual, j->plan->run.residual, sizeof(residual));
+    memcpy(residual, trib_feedback_of(&j->plan->run)->residual, sizeof(residual));
     ranks_ok(j->self, trib_allreduce(j->self->comm, NULL, residual, COUNT, TRIB_F32,
                                      j->scene->op));
     for (size_t i = 0; i < COUNT; i++)

@@ -5,6 +5,7 @@
  * feedback, and a state that goes on where it was saved; over algorithms, transports,
  * numbers of ranks.
  */
+#include "pipeline/payload/error_feedback.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -218,11 +219,12 @@ static void check_mass(struct job *j)
     float *residual = calloc(j->n + 1, sizeof(*residual));
     const double largest = 2.0 * s->steps * (s->op == TRIB_MEAN ? 1 : j->self->size);
 
-    if (!j->plan->run.residual) {
+    if (!trib_feedback_of(&j->plan->run)->residual) {
         free(residual);
         return;
     }
-    memcpy(residual, j->plan->run.residual, j->n * sizeof(*residual));
+    memcpy(residual, trib_feedback_of(&j->plan->run)->residual,
+           j->n * sizeof(*residual));
     ranks_ok(j->self,
              trib_allreduce(j->self->comm, NULL, residual, j->n, TRIB_F32, s->op));
     for (size_t i = 0; i < j->n; i++)

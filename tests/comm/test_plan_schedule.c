@@ -26,12 +26,12 @@ static int named(struct ranks_self *self)
 
     for (int i = 0; i < 4; i++) {
         ranks_ok(self, make(self, names[i], TRIB_SUM, &plan));
-        ranks_assert(self, strcmp(plan->run.name, names[i]) == 0);
+        ranks_assert(self, strcmp(plan->run.desc.name, names[i]) == 0);
         ranks_assert(self, strstr(plan->why, "asked for by name"));
         ranks_ok(self, trib_plan_free(plan));
     }
     ranks_ok(self, make(self, "auto", TRIB_SUM, &plan));
-    ranks_assert(self, trib_algo_find(plan->run.name) && plan->why[0]);
+    ranks_assert(self, trib_algo_find(plan->run.desc.name) && plan->why[0]);
     ranks_ok(self, trib_plan_free(plan));
     return 0;
 }

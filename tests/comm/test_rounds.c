@@ -12,6 +12,7 @@
  *     test_rounds --codec TEXT --algorithm NAME --transport NAME --ranks P --rounds N
  *                 --window W --seed N one or some of them, as a failure names it
  */
+#include "pipeline/payload/error_feedback.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -269,7 +270,7 @@ static bool conserves(const struct rank *r, const struct work *w)
     uint32_t flags = codec ? trib_codec_info(codec)->flags : 0;
     bool merged = flags & (TRIB_CODEC_LINEAR | TRIB_CODEC_SPARSE);
 
-    return codec && w->plan->run.residual && !rows[w->row].leaks &&
+    return codec && trib_feedback_of(&w->plan->run)->residual && !rows[w->row].leaks &&
            (merged || !r->job->aggregators.n);
 }
 
@@ -282,7 +283,7 @@ static void check_missing(struct rank *r, struct work *w, bool mine)
 
     ranks_assert(r->self, sum != NULL);
     for (size_t i = 0; i < w->count; i++)
-        sum[i] = (double)w->plan->run.residual[i];
+        sum[i] = (double)trib_feedback_of(&w->plan->run)->residual[i];
     d.recv = sum;
     d.count = w->count;
     d.dtype = TRIB_F64;

@@ -4,6 +4,7 @@
  * of leaders: what was put in before and after has come out, or is kept, by every codec
  * that feeds back and both forms of feedback.
  */
+#include "pipeline/payload/error_feedback.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -118,8 +119,8 @@ static void check(struct vector *v, const struct way *from, const struct way *to
     for (size_t i = 0; i < v->total; i++) {
         if (own)
             v->came[i] = (double)own[i];
-        else if (run->residual)
-            v->went[i] += (double)run->residual[i];
+        else if (trib_feedback_of(run)->residual)
+            v->went[i] += (double)trib_feedback_of(run)->residual[i];
     }
     for (size_t i = 0; own && i < v->total; i++)
         v->went[i] = v->self->rank ? 0 : times * (double)v->recv[i];

@@ -59,7 +59,7 @@ static void workers_do_posted(struct ranks_self *self, trib_plan_t *plan)
     struct trib_engine *e = &self->comm->engine;
     struct trib_run *run = run_of(plan);
 
-    if (!run->encode_ahead)
+    if (!trib_encode_ahead_is_used(run))
         return;
     trib_comm_lock(self->comm);
     trib_encode_ahead_post(e, run);
@@ -161,10 +161,11 @@ static int record(struct ranks_self *self)
     char text[2000], words[40];
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     snprintf(words, sizeof(words), "threads    %d encode ahead",
-             run_of(plan)->encode_ahead ? threads_of[job->variant] : 0);
+             trib_encode_ahead_is_used(run_of(plan)) ? threads_of[job->variant] : 0);
     ranks_assert(self, strstr(text, words));
     if (job->variant == 0)
-        ranks_assert(self, !run_of(plan)->encode_ahead && o->words_ahead == 0);
+        ranks_assert(self,
+                     !trib_encode_ahead_is_used(run_of(plan)) && o->words_ahead == 0);
     ranks_ok(self, trib_plan_free(plan));
     free(send);
     free(recv);
@@ -349,7 +350,7 @@ static void begin(struct ranks_self *self, struct under_way *u)
     d.recv = u->recv;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &u->plan));
     ranks_ok(self, trib_plan_start(u->plan));
-    ranks_assert(self, run_of(u->plan)->encode_ahead);
+    ranks_assert(self, trib_encode_ahead_is_used(run_of(u->plan)));
 }
 
 /* Half of it is, and in the hands of workers. */
@@ -517,7 +518,8 @@ static int stays_here(struct ranks_self *self)
         d.count = plans[i].count;
         d.codec = plans[i].codec;
         ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-        ranks_assert(self, !run_of(plan)->encode_ahead && !self->comm->engine.workers);
+        ranks_assert(self, !trib_encode_ahead_is_used(run_of(plan)) &&
+                               !self->comm->engine.workers);
         ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
         ranks_assert(self, strstr(text, "threads    0 "));
         ranks_ok(self, trib_plan_start(plan));

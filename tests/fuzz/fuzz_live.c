@@ -114,7 +114,7 @@ static void prepare(struct two *t, struct side *s)
                                .zero_copy = !t->codec,
                                .check.sum = t->sums,
                                .codec = t->codec};
-    s->run.name = "direct";
+    s->run.desc.name = "direct";
     need(trib_run_prepare(e, &s->run) == TRIB_OK);
 }
 
@@ -181,7 +181,7 @@ static void put_notice(const struct edits *all, const struct edit *e,
     const uint32_t version = (atomic_load(&at->version) + 2) & ~1u;
 
     if (engine->head)
-        n.frame = engine->head->frame;
+        n.frame = engine->head->now.frame;
     snprintf(n.text, sizeof(n.text), "the other one has failed");
     (void)edit_apply(all, e, &n.kind,
                      offsetof(struct trib_oob_notice, version_end) -
@@ -260,10 +260,10 @@ static void check(const struct two *t, const struct side *s)
     bool right = true;
 
     need(!e->failed || (is_known((trib_status_t)e->failed) && e->failure.text[0]));
-    if (s->run.state != TRIB_RUN_DONE)
+    if (s->run.now.state != TRIB_RUN_DONE)
         return;
-    need(s->run.status == TRIB_OK || is_known(s->run.status));
-    if (s->run.status != TRIB_OK)
+    need(s->run.now.status == TRIB_OK || is_known(s->run.now.status));
+    if (s->run.now.status != TRIB_OK)
         return;
     for (int i = 0; i < COUNT && !t->codec; i++)
         right &= s->x[i] == 3.0f; /* of 1 and 2 */
@@ -325,8 +325,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int i = 0; i < 2; i++) {
             for (int k = 0; k < COUNT; k++)
                 t.side[i].x[k] = (float)(i + 1);
-            if (t.side[i].run.state != TRIB_RUN_QUEUED &&
-                t.side[i].run.state != TRIB_RUN_ACTIVE)
+            if (t.side[i].run.now.state != TRIB_RUN_QUEUED &&
+                t.side[i].run.now.state != TRIB_RUN_ACTIVE)
                 trib_run_start(&t.side[i].engine, &t.side[i].run, NULL, t.side[i].x);
         }
         drive(&t, &all);

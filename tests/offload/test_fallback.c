@@ -7,6 +7,7 @@
  * An aggregator counts what it has moved and ends itself at a number that the test
  * draws. Values are small integers, so all sums are exact.
  */
+#include "pipeline/payload/error_feedback.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -214,7 +215,7 @@ static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
 
     for (int i = 0; i < j->kind->drain; i++)
         one_coded(self, comm, p, STEPS + (uint64_t)i);
-    const float *held = p->coded->offload->inner->run.residual;
+    const float *held = trib_feedback_of(&p->coded->offload->inner->run)->residual;
     ranks_assert(self, held || j->kind->law == CAUGHT_UP);
     if (held)
         memcpy(j->shared->held[self->rank], held, sizeof(j->shared->held[0]));

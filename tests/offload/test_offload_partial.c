@@ -6,6 +6,7 @@
  * Values are small integers: what came out and what ranks still hold is exactly what
  * went in.
  */
+#include "pipeline/payload/error_feedback.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -269,9 +270,11 @@ static void note_held(struct user *u)
 
     for (int p = 0; p < PLANS; p++) {
         struct trib_run *run = &u->plan[p]->offload->inner->run;
-        ranks_assert(u->self, run->residual || strcmp(j->quorum, "all") == 0);
-        for (size_t i = 0; run->residual && i < j->kind[p].count; i++) {
-            const double held = (double)run->residual[i];
+        ranks_assert(u->self,
+                     trib_feedback_of(run)->residual || strcmp(j->quorum, "all") == 0);
+        for (size_t i = 0; trib_feedback_of(run)->residual && i < j->kind[p].count;
+             i++) {
+            const double held = (double)trib_feedback_of(run)->residual[i];
             j->shared->held[u->self->rank][p][i] =
                 j->kind[p].op == TRIB_MEAN ? nearbyint(held) : held;
         }

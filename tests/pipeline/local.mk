@@ -9,7 +9,10 @@ pipeline_tests = \
 	tests/pipeline/link/test_advert \
 	tests/pipeline/link/test_arena \
 	tests/pipeline/engine/test_relay \
+	tests/pipeline/payload/test_chunk_memory \
 	tests/pipeline/payload/test_payload_agree \
+	tests/pipeline/payload/test_payload_prepare \
+	tests/pipeline/payload/test_run_codec \
 	tests/pipeline/payload/test_agg_sum \
 	tests/pipeline/payload/test_payload_coded \
 	tests/pipeline/payload/test_payload_linear \
@@ -29,3 +32,5 @@ tests_pipeline_link_test_arena_SOURCES = \
 tests_pipeline_payload_test_agg_sum_SOURCES = tests/offload/aggregators.h \
 	tests/pipeline/payload/test_agg_sum.c
 tests_pipeline_payload_test_agg_sum_LDADD = $(comm_tests_link)
+tests_pipeline_payload_test_payload_prepare_SOURCES = \
+	tests/pipeline/payload/test_payload_prepare.c tests/pipeline/engine/engines.h

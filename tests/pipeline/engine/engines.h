@@ -126,7 +126,7 @@ static inline void engines_prepare(struct engines *t, const struct trib_algo *al
         s->run.desc.rounds = 1;
         s->run.desc.piece =
             blocked ? count : (count + schedule.n_chunks - 1) / schedule.n_chunks;
-        s->run.name = algo->name;
+        s->run.desc.name = algo->name;
         trib_schedule_free(&schedule);
         assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
     }
@@ -148,8 +148,8 @@ static inline void engines_drive(struct engines *t)
 static inline void engines_done(const struct engines *t)
 {
     for (int i = 0; i < t->n; i++) {
-        assert_int_equal(t->side[i].run.state, TRIB_RUN_DONE);
-        assert_status(t->side[i].run.status, TRIB_OK);
+        assert_int_equal(t->side[i].run.now.state, TRIB_RUN_DONE);
+        assert_status(t->side[i].run.now.status, TRIB_OK);
     }
 }
 
@@ -160,7 +160,7 @@ static inline void engines_dispose_runs(struct engines *t)
         if (s->engine.head)
             trib_engine_fail(&s->engine, TRIB_ERR_TIMEOUT, "another one has failed");
         trib_run_dispose(&s->run);
-        s->run = (struct trib_run){.next = NULL};
+        s->run = (struct trib_run){.payload = NULL};
     }
 }
 

@@ -75,7 +75,7 @@ static void prepare(struct side *s)
                                          .n_chunks = 2,
                                          .rounds = 1,
                                          .zero_copy = true};
-    s->run.name = algo->name;
+    s->run.desc.name = algo->name;
     assert_status(trib_run_prepare(e, &s->run), TRIB_OK);
     for (int i = 0; i < COUNT; i++)
         s->x[i] = (float)(e->rank + 1);
@@ -198,8 +198,8 @@ static void test_sums(void **state)
         start(t);
         drive(t);
         for (int i = 0; i < 2; i++) {
-            assert_int_equal(t->side[i].run.state, TRIB_RUN_DONE);
-            assert_status(t->side[i].run.status, TRIB_OK);
+            assert_int_equal(t->side[i].run.now.state, TRIB_RUN_DONE);
+            assert_status(t->side[i].run.now.status, TRIB_OK);
             assert_true(t->side[i].x[0] == 3.0f && t->side[i].x[COUNT - 1] == 3.0f);
         }
         close_two(t);
@@ -209,8 +209,8 @@ static void test_sums(void **state)
 static void assert_summed(struct two *t)
 {
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(t->side[i].run.state, TRIB_RUN_DONE);
-        assert_status(t->side[i].run.status, TRIB_OK);
+        assert_int_equal(t->side[i].run.now.state, TRIB_RUN_DONE);
+        assert_status(t->side[i].run.now.status, TRIB_OK);
         assert_true(t->side[i].x[0] == 3.0f && t->side[i].x[COUNT - 1] == 3.0f);
         assert_int_equal(t->side[i].engine.arena.awaited, 0);
     }
@@ -383,10 +383,10 @@ static void test_refuses_hostile_notices(void **state)
         trib_engine_notices(&s->engine);
         assert_status((trib_status_t)s->engine.failed, TRIB_ERR_PROTOCOL);
         assert_words(s->engine.failure.text, words);
-        assert_int_equal(s->run.state, TRIB_RUN_ACTIVE); /* a mark ends nothing */
+        assert_int_equal(s->run.now.state, TRIB_RUN_ACTIVE); /* a mark ends nothing */
         assert_true(trib_engine_progress(&s->engine));
-        assert_int_equal(s->run.state, TRIB_RUN_DONE);
-        assert_status(s->run.status, TRIB_ERR_PROTOCOL);
+        assert_int_equal(s->run.now.state, TRIB_RUN_DONE);
+        assert_status(s->run.now.status, TRIB_ERR_PROTOCOL);
         assert_false(trib_engine_progress(&s->engine));
         close_two(t);
     }
@@ -435,7 +435,7 @@ static void test_refuses_hostile_opens(void **state)
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
         struct two *t = open_two("shm");
         start(t);
-        lies[i](&t->side[0].run.advert);
+        lies[i](&t->side[0].run.now.advert);
         drive(t);
         assert_status((trib_status_t)t->side[1].engine.failed, TRIB_ERR_PROTOCOL);
         assert_words(t->side[1].engine.failure.text, words);
@@ -550,7 +550,7 @@ static void test_trace_shows_waiting(void **state)
     assert_int_equal(count_events(&e->trace, TRIB_TRACE_WAIT_END), 0);
     trib_run_start(&t->side[0].engine, &t->side[0].run, NULL, t->side[0].x);
     drive(t);
-    assert_int_equal(t->side[1].run.state, TRIB_RUN_DONE);
+    assert_int_equal(t->side[1].run.now.state, TRIB_RUN_DONE);
     assert_true(count_events(&e->trace, TRIB_TRACE_ARRIVED) > 0);
     assert_int_equal(count_events(&e->trace, TRIB_TRACE_WAIT_BEGIN),
                      count_events(&e->trace, TRIB_TRACE_WAIT_END));

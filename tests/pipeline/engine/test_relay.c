@@ -3,6 +3,7 @@
  * An aggregator that passes on what another one sends, which may be anybody's: a rank,
  * its leaf and a root that lies, three engines of one process that are driven by hand.
  */
+#include "pipeline/payload/payload_state.h"
 #include "tests/harness/tribtest.h"
 
 #include "collectives/collectives.h"
@@ -84,7 +85,7 @@ static void prepare(struct side *s, const struct way *way)
                                          .codec = s->codec,
                                          .zero_copy = way->zero_copy};
     trib_schedule_free(&schedule);
-    s->run.name = "service";
+    s->run.desc.name = "service";
     assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
     for (int i = 0; i < COUNT; i++)
         s->x[i] = 1.0f;
@@ -168,8 +169,8 @@ static void test_passes_on(void **state)
         (void)result_of_root(t);
         drive(t);
         for (int i = 0; i < SIDES; i++) {
-            assert_int_equal(t->side[i].run.state, TRIB_RUN_DONE);
-            assert_status(t->side[i].run.status, TRIB_OK);
+            assert_int_equal(t->side[i].run.now.state, TRIB_RUN_DONE);
+            assert_status(t->side[i].run.now.status, TRIB_OK);
         }
         assert_true(t->side[RANK].x[0] == 1.0f && t->side[RANK].x[COUNT - 1] == 1.0f);
         close_three(t);
@@ -209,7 +210,7 @@ static void test_refuses_long_words_in_place(void **state)
     const uint32_t len = (uint32_t)trib_codec_bound(t->side[LEAF].codec, COUNT) + 1;
 
     (void)state;
-    assert_true(len <= t->side[LEAF].run.value_bytes);
+    assert_true(len <= t->side[LEAF].run.payload->acc_bytes);
     name_word(entry, len);
     assert_refused(t);
 }
@@ -223,7 +224,7 @@ static void test_no_slot_for_a_wide_sum(void **state)
 
     (void)state;
     name_word(entry, entry->frame.bytes);
-    trib_ref_none(&leaf->run.advert.recv);
+    trib_ref_none(&leaf->run.now.advert.recv);
     leaf->engine.arena.slot_bytes = 64;
     drive(t);
     assert_status((trib_status_t)leaf->engine.failed, TRIB_ERR_NO_RESOURCE);

@@ -165,7 +165,7 @@ static void test_start_sends(void **state)
         fill(t, 0);
         trib_run_start(&t->side[0].engine, &t->side[0].run, t->side[0].x, t->side[0].y);
         assert_int_equal(t->side[0].engine.stats.messages, 1);
-        assert_int_equal(t->side[0].run.state, TRIB_RUN_ACTIVE);
+        assert_int_equal(t->side[0].run.now.state, TRIB_RUN_ACTIVE);
         trib_run_start(&t->side[1].engine, &t->side[1].run, t->side[1].x, t->side[1].y);
         engines_drive(t);
         engines_done(t);
@@ -235,7 +235,7 @@ static void test_refuses_hostile_frames(void **state)
         engines_drive(t);
         assert_status((trib_status_t)s->engine.failed, lies[i / 2].status);
         engines_words(s->engine.failure.text, words);
-        assert_status(s->run.status, lies[i / 2].status);
+        assert_status(s->run.now.status, lies[i / 2].status);
         assert_true(s->y[0] == -1.0f);
         engines_close(t);
     }

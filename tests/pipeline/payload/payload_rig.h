@@ -9,6 +9,7 @@
 #include "tests/pipeline/engine/engines.h"
 
 #include "compress/feedback_rule.h"
+#include "pipeline/payload/payload_state.h"
 
 enum {
     RIG_PIECE = 1024, /* elements of a chunk, where a case names no other number */
@@ -96,7 +97,7 @@ static inline void rig_plan(const struct rig *r, int rank, struct trib_run *run)
     assert_status(trib_program_create(&schedule, &shape, &run->program), TRIB_OK);
     run->desc = rig_desc(r, schedule.n_chunks);
     run->desc.gathers = trib_algo_gathers(algo, &shape);
-    run->name = algo->name;
+    run->desc.name = algo->name;
     trib_schedule_free(&schedule);
 }
 
@@ -201,7 +202,7 @@ static inline bool rig_over(const struct rig *r)
     bool over = true;
 
     for (int i = 0; i < r->engines->n; i++)
-        over &= rig_side(r, i)->run.state == TRIB_RUN_DONE;
+        over &= rig_side(r, i)->run.now.state == TRIB_RUN_DONE;
     return over;
 }
 
@@ -227,8 +228,8 @@ static inline void rig_ok(const struct rig *r)
         if (s->engine.failed)
             fail_msg("%s of %s: %s", r->c.codec ? r->c.codec : "raw",
                      trib_dtype_name(r->c.desc.op.dtype), s->engine.failure.text);
-        assert_int_equal(s->run.state, TRIB_RUN_DONE);
-        assert_status(s->run.status, TRIB_OK);
+        assert_int_equal(s->run.now.state, TRIB_RUN_DONE);
+        assert_status(s->run.now.status, TRIB_OK);
     }
 }
 
@@ -249,8 +250,9 @@ static inline void rig_right(const struct rig *r, int step, float off)
             if (!(got >= want - off && got <= want + off))
                 fail_msg("%s of %zu %s by %s: element %zu of rank %d is %g, not %g",
                          r->c.codec ? r->c.codec : "raw", r->c.count,
-                         trib_dtype_name(r->c.desc.op.dtype), rig_side(r, 0)->run.name,
-                         i, rank, (double)got, (double)want);
+                         trib_dtype_name(r->c.desc.op.dtype),
+                         rig_side(r, 0)->run.desc.name, i, rank, (double)got,
+                         (double)want);
         }
     }
 }

@@ -4,6 +4,7 @@
  * operations, the inputs are in the results or in the state of the ranks, and all ranks
  * have the same bits.
  */
+#include "pipeline/payload/error_feedback.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -48,8 +49,10 @@ static void serve(struct ranks_self *self, struct trib_comm *agg_comm)
         if (!trib_agg_comm_step(agg_comm))
             sched_yield();
         for (uint32_t i = 0; i < TRIB_AGG_COMM_PLANS; i++)
-            ranks_assert(self, !trib_agg_comm_of(agg_comm)->plans[i] ||
-                                   !trib_agg_comm_of(agg_comm)->plans[i]->run.residual);
+            ranks_assert(
+                self, !trib_agg_comm_of(agg_comm)->plans[i] ||
+                          !trib_feedback_of(&trib_agg_comm_of(agg_comm)->plans[i]->run)
+                               ->residual);
     }
 }
 
@@ -120,11 +123,11 @@ static void use(struct ranks_self *self, trib_comm_t *agg_comm, const struct sce
             most[i] += fabs(got) * ranks + 1;
         }
     }
-    for (size_t i = 0; plan->run.residual && i < s->count; i++)
-        went[i] += (double)plan->run.residual[i];
+    for (size_t i = 0; trib_feedback_of(&plan->run)->residual && i < s->count; i++)
+        went[i] += (double)trib_feedback_of(&plan->run)->residual[i];
     sum_up(self, agg_comm, came, s->count);
     sum_up(self, agg_comm, went, s->count);
-    for (size_t i = 0; plan->run.residual && i < s->count; i++)
+    for (size_t i = 0; trib_feedback_of(&plan->run)->residual && i < s->count; i++)
         if (!(fabs(came[i] - went[i]) <= most[i] * (1e-5 + oracle_epsilon(s->dtype))))
             ranks_die(self, "%s %s of %zu %s by %s: of %.6f at %zu there is %.6f",
                       trib_op_name(s->op), s->feedback ? s->feedback : "codec",

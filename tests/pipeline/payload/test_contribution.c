@@ -94,12 +94,14 @@ static void test_quorum(void **state)
     int order[RANKS];
 
     (void)state;
-    run->quorum = &q;
+    run->desc.quorum.need = 2;
+    run->payload->quorum = &q;
     assert_int_equal(walk(&r, 1, order), 2);
     assert_int_equal(order[0], 1);
     assert_int_equal(order[1], 3);
     assert_int_equal(trib_quorum_contributors(&rig_side(&r, 1)->engine, run), 2);
-    run->quorum = NULL;
+    run->payload->quorum = NULL;
+    run->desc.quorum.need = 0;
     rig_close(&r);
 }
 

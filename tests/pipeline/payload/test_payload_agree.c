@@ -110,7 +110,7 @@ static void prepare(struct two *t, struct side *s)
     d->share_piece = trib_codec_agreed_floats(t->codec, PIECE) * CHUNKS;
     assert_true(d->share_piece > 0);
     assert_status(trib_model_create(t->codec, &opts, &s->err, &d->model), TRIB_OK);
-    s->run.name = "direct";
+    s->run.desc.name = "direct";
     assert_status(trib_run_prepare(e, &s->run), TRIB_OK);
     struct trib_link *l = &e->links[1 - e->rank];
     s->arrived = l->my_credits;
@@ -164,8 +164,8 @@ static void show_credits(struct side *s, bool results)
 
 static bool over(const struct two *t)
 {
-    return t->side[0].run.state == TRIB_RUN_DONE &&
-           t->side[1].run.state == TRIB_RUN_DONE;
+    return t->side[0].run.now.state == TRIB_RUN_DONE &&
+           t->side[1].run.now.state == TRIB_RUN_DONE;
 }
 
 /* Rank 0 may send a result each HELD passes: all else that can go on has then gone
@@ -185,8 +185,8 @@ static void run_step(struct two *t, uint32_t step)
         }
     }
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(t->side[i].run.state, TRIB_RUN_DONE);
-        assert_status(t->side[i].run.status, TRIB_OK);
+        assert_int_equal(t->side[i].run.now.state, TRIB_RUN_DONE);
+        assert_status(t->side[i].run.now.status, TRIB_OK);
     }
 }
 

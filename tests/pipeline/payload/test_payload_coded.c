@@ -59,7 +59,7 @@ static void test_same_bits(void **state)
             .count = 3001,
             .desc = {.op = {.op = k & 1 ? TRIB_SUM : TRIB_MEAN}}};
         struct rig r = rig_open(&c);
-        assert_ptr_equal(rig_side(&r, 0)->run.payload[0], &trib_payload_coded);
+        assert_ptr_equal(rig_side(&r, 0)->run.payload_ops[0], &trib_payload_coded);
         for (int step = 0; step < 3; step++) {
             rig_step(&r, step);
             rig_same(&r);

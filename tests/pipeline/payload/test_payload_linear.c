@@ -41,7 +41,7 @@ static void test_order_does_not_matter(void **state)
                                        .count = COUNT,
                                        .config = "chunk=64K"};
         struct rig r = rig_open(&c);
-        assert_ptr_equal(rig_side(&r, 0)->run.payload[0], &trib_payload_linear);
+        assert_ptr_equal(rig_side(&r, 0)->run.payload_ops[0], &trib_payload_linear);
         for (int rank = 0; rank < 4; rank++)
             for (size_t i = 0; i < COUNT; i++)
                 rig_put(&r, rig_input(&r, rank), i,

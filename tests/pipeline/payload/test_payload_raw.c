@@ -65,8 +65,10 @@ static void test_many_sources(void **state)
         const uint8_t *src[MANY];
         const struct rig r = {.c.desc.op.dtype = (trib_dtype_t)dtype,
                               .kernels = trib_kernels_get(NULL)};
+        struct trib_payload_state kept = {.rows = NULL};
         struct trib_run run = {.desc = {.op.dtype = (trib_dtype_t)dtype,
-                                        .element = trib_dtype_size(dtype)}};
+                                        .element = trib_dtype_size(dtype)},
+                               .payload = &kept};
         struct trib_engine e = {.kernels = r.kernels};
         struct trib_reduce_args args = {.n = COUNT, .dst = {y}, .n_dst = 1};
         for (int k = 0; k < MANY; k++) {

@@ -26,7 +26,7 @@ static struct payload_case case_of(size_t k)
                                  .ranks = RANKS,
                                  .aggregators = 1,
                                  .count = COUNT,
-                                 .desc = {.keep = true, .stream_kept = k & 1}};
+                                 .desc = {.may_undo = true, .stream_undo = k & 1}};
 }
 
 /* All that a start changes on one rank. */
@@ -38,9 +38,9 @@ struct before {
 
 static void vectors(const struct trib_run *run, float *out[VECTORS])
 {
-    out[0] = run->residual;
+    out[0] = run->payload->feedback.residual;
     for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
-        out[1 + i] = run->feedback.state[i];
+        out[1 + i] = run->payload->feedback.state[i];
 }
 
 static void save(const struct rig *r, int rank, struct before *b)
@@ -53,7 +53,7 @@ static void save(const struct rig *r, int rank, struct before *b)
         if (live[i])
             memcpy(b->vector[i], live[i], sizeof(b->vector[i]));
     memcpy(b->x, rig_input(r, rank), sizeof(b->x));
-    b->step = rig_side(r, rank)->run.step;
+    b->step = rig_side(r, rank)->run.now.step;
 }
 
 static void same(const struct before *a, const struct before *b)
@@ -136,7 +136,7 @@ static void test_adopt(void **state)
 {
     const struct payload_case c = case_of(0);
     static struct before first;
-    struct trib_run other[RANKS] = {{.next = NULL}};
+    struct trib_run other[RANKS] = {{.payload = NULL}};
 
     (void)state;
     for (int adopt = 0; adopt < 2; adopt++) {
@@ -145,11 +145,11 @@ static void test_adopt(void **state)
         rig_ok(&r);
         for (int i = 0; adopt && i < RANKS; i++) {
             struct engine_side *s = rig_side(&r, i);
-            other[i] = (struct trib_run){.next = NULL};
+            other[i] = (struct trib_run){.payload = NULL};
             rig_plan(&r, i, &other[i]);
             assert_status(trib_run_prepare(&s->engine, &other[i]), TRIB_OK);
             trib_run_adopt(&other[i], &s->run);
-            assert_int_equal(other[i].step, 1);
+            assert_int_equal(other[i].now.step, 1);
             trib_run_dispose(&s->run);
             s->run = other[i]; /* nothing is under way, and nothing points to it */
         }

@@ -113,10 +113,10 @@ static void test_when_free(void **state)
     assert_true(trib_coded_store_free(run, chunk + 1, 1));
 
     /* The one that waits for the word of round 0 has it, whoever is behind. */
-    run->stores[chunk].round = 1;
+    run->payload->stores[chunk].round = 1;
     assert_true(trib_coded_store_ready(run, send));
     send->done = 1;
-    run->stores[chunk].round = 1; /* that of round 1 is not made, but may be */
+    run->payload->stores[chunk].round = 1; /* that of round 1 is not made, but may be */
     assert_true(trib_coded_store_ready(run, send));
     for (uint32_t i = 0; i < run->program.n_tasks; i++) {
         struct trib_task *t = &run->program.tasks[i];

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Chunks: which part of the vector a task moves in a round.
+ *
+ * Where the ranks agree on something first (payload_agree.h) the program has one round
+ * more than the vector: the agreement's tasks skip the last one, the vector's the
+ * first.
+ */
+#ifndef PIPELINE_ENGINE_CHUNK_H
+#define PIPELINE_ENGINE_CHUNK_H
+
+#include <assert.h>
+
+#include "pipeline/engine/run.h"
+
+#define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: no place in the vector */
+
+/* A chunk of one round. */
+struct trib_chunk {
+    uint32_t index; /* number in the whole vector, as in frames */
+    size_t first;   /* element of the vector */
+    size_t n;       /* elements; 0 behind the end of a vector that does not divide */
+};
+
+/** trib_share_task - true if t is one of the agreement's. */
+static inline bool trib_share_task(const struct trib_run *run,
+                                   const struct trib_task *t)
+{
+    return t->chunk >= run->desc.n_chunks;
+}
+
+/** trib_task_first - the first round of t. */
+static inline uint32_t trib_task_first(const struct trib_run *run,
+                                       const struct trib_task *t)
+{
+    return run->desc.share_piece && !trib_share_task(run, t);
+}
+
+/** trib_task_over - true if all rounds of t are done. */
+static inline bool trib_task_over(const struct trib_run *run, const struct trib_task *t)
+{
+    return t->done ==
+           run->desc.rounds - (run->desc.share_piece && trib_share_task(run, t));
+}
+
+/** trib_run_rounds - the rounds of the vector. */
+static inline uint32_t trib_run_rounds(const struct trib_run *run)
+{
+    return run->desc.rounds - (run->desc.share_piece != 0);
+}
+
+/** trib_vector_chunk - chunk `chunk` of a round of the vector. */
+static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run,
+                                                  uint32_t round, uint32_t chunk)
+{
+    const struct trib_run_desc *d = &run->desc;
+    size_t end = d->total;
+    struct trib_chunk c;
+
+    if (d->cut == TRIB_CUT_BLOCKED) {
+        c.index = round * d->n_chunks + chunk;
+        c.first = (size_t)chunk * d->count + (size_t)round * d->piece;
+        end = (size_t)(chunk + 1) * d->count;
+    } else {
+        if (d->op.feed == TRIB_FEED_BACKWARD)
+            round = trib_run_rounds(run) - 1 - round;
+        c.index = round * d->n_chunks + chunk;
+        c.first = (size_t)c.index * d->piece;
+    }
+    c.first = c.first < end ? c.first : end;
+    c.n = end - c.first < d->piece ? end - c.first : d->piece;
+    return c;
+}
+
+/** trib_run_chunk - chunk `chunk` of the vector in a round of the program, which is not
+ * the agreement's first. */
+static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
+                                               uint32_t round, uint32_t chunk)
+{
+    return trib_vector_chunk(run, round - (run->desc.share_piece != 0), chunk);
+}
+
+/** trib_chunk_fed - true if the caller's whole contribution to c is ready. */
+static inline bool trib_chunk_fed(const struct trib_run *run,
+                                  const struct trib_chunk *c)
+{
+    return c->n == 0 || !run->now.unfed ||
+           atomic_load_explicit(&run->now.unfed[c->index], memory_order_acquire) == 0;
+}
+
+/** trib_run_fed - true if what t takes of the input is ready. */
+static inline bool trib_run_fed(const struct trib_run *run, const struct trib_task *t,
+                                const struct trib_chunk *c)
+{
+    return !run->now.unfed || !(t->flags & TRIB_TASK_INPUT) || trib_chunk_fed(run, c);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The plan's part of a run: what is known before it is prepared, and then never
+ * changes.
+ */
+#ifndef PIPELINE_ENGINE_RUN_DESC_H
+#define PIPELINE_ENGINE_RUN_DESC_H
+
+#include "compress/codec.h"
+#include "compress/feedback_ops.h"
+#include "compress/models/model.h"
+#include "pipeline/link/frame.h"
+
+/* Checks of contributions before they are summed: check.h. */
+struct trib_check {
+    bool finite;
+    bool sum;    /* frames have checksums: checksum.h */
+    double norm; /* largest l2 norm of a contribution; 0: any */
+};
+
+/* How the chunks of round r lie in the vector. */
+enum trib_cut {
+    TRIB_CUT_INTERLEAVED, /* chunk k of round r is piece r * n_chunks + k */
+    TRIB_CUT_BLOCKED,     /* chunk k is in block k of `count` elements, piece r of it */
+};
+
+/* Everything about an operation that does not change from start to start. */
+struct trib_run_desc {
+    struct trib_frame_op op; /* coll, dtype, op, feed, root */
+    uint32_t digest;         /* codec, feedback, algorithm, chunk size: see frame.h */
+    size_t element;          /* bytes of one element */
+    size_t count;            /* elements, as in trib_desc_t */
+    size_t total;            /* elements of the whole vector that is cut */
+    size_t piece;            /* largest number of elements of a chunk */
+    uint32_t n_chunks; /* chunks of a round of the vector; the program has more if the
+                        * ranks agree on something first: payload_agree.h */
+    uint32_t rounds;
+    enum trib_cut cut;
+    bool zero_copy; /* exchange ADVERT frames; read and place in peers' memory */
+    bool place;     /* the same with peers that are reached by writes: place only */
+    bool stream;    /* results are too large for the cache */
+    bool stream_undo; /* vectors and their copies in the undo log are too large for
+                       * it */
+    const struct trib_codec *codec;     /* NULL: raw elements */
+    struct trib_model *model;           /* the codec's model, or NULL */
+    struct trib_feedback_rule feedback; /* the codec's */
+    struct {
+        struct trib_codec *codec; /* codec whose ratio warms up, or NULL */
+        double ratio;             /* its ratio after the warm-up */
+    } warm_up;
+    uint64_t seed;
+    double parameter; /* parameter of op: trib_desc_t */
+    struct trib_check check;
+    bool gathers; /* no partial sum travels: trib_algo_gathers */
+    bool may_undo; /* a start may have to be undone: see undo_log.h */
+    struct {
+        uint32_t need; /* least number of contributions to a chunk; 0: all */
+        uint64_t deadline_ns; /* time from the first of them to the closing */
+    } quorum;                 /* of an aggregator's sums: see partial.h */
+    size_t share_piece; /* floats of a chunk of the agreement; 0: there is none */
+    const char *name;   /* algorithm, for sentences */
+    const char *label;  /* plan, for sentences; or NULL */
+    uint32_t traced_as; /* number of the label in the trace, or 0 */
+};
+
+#endif

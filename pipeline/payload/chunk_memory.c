@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/chunk_memory.h"
+
+#include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/payload_state.h"
+
+/* A buffer of which nothing is used may be NULL, to which C lets nothing be added, not
+ * even 0. */
+static uint8_t *place(uint8_t *buffer, size_t at)
+{
+    return at ? buffer + at : buffer;
+}
+
+const uint8_t *trib_run_input(const struct trib_run *run, const struct trib_chunk *c)
+{
+    const size_t at = (c->first - run->now.input_first) * run->desc.element;
+
+    return at ? run->now.input + at : run->now.input;
+}
+
+uint8_t *trib_run_acc(const struct trib_run *run, const struct trib_chunk *c)
+{
+    size_t size = run->desc.element;
+    bool in_recv = !run->no_result;
+
+    if (run->is_aggregator)
+        return run->payload->scratch_acc +
+               c->index % (run->payload->acc_rounds * run->desc.n_chunks) *
+                   run->payload->acc_bytes;
+    if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
+        in_recv = c->n == 0 || (c->first >= run->now.recv_first &&
+                                c->first - run->now.recv_first < run->desc.count);
+    if (!in_recv)
+        return place(run->payload->scratch_acc, c->first * size);
+    return place(run->now.recv, (c->n ? c->first - run->now.recv_first : 0) * size);
+}
+
+const uint8_t *trib_peer_result(const struct trib_run *run,
+                                const struct trib_view *view,
+                                const struct trib_chunk *c)
+{
+    const size_t place = run->payload->acc_bytes;
+    const size_t round = place * run->desc.n_chunks;
+
+    if (!view->base || !round || (view->hi - view->lo) / round == 0)
+        return NULL;
+    const size_t places = (view->hi - view->lo) / round * run->desc.n_chunks;
+    return view->base + view->lo + c->index % places * place;
+}
+
+const uint8_t *trib_run_results(const struct trib_run *run, size_t *bytes_out)
+{
+    const struct trib_payload_state *s = run->payload;
+
+    *bytes_out = s->acc_is_read ? s->acc_rounds * run->desc.n_chunks * s->acc_bytes : 0;
+    return s->acc_is_read ? s->scratch_acc : NULL;
+}
+
+/* Has the peer read what a SEND of this round named? */
+static bool was_read(const struct trib_engine *e, const struct trib_run *run,
+                     const struct trib_task *send, uint32_t round)
+{
+    const struct trib_link *l = &e->links[run->program.neighbors[send->neighbor].peer];
+    const uint32_t turn = trib_send_seq(&run->program, send, round);
+
+    return !run->payload->acc_is_read || !l->mapped ||
+           (int32_t)(atomic_load_explicit(&l->my_credits[send->lane],
+                                          memory_order_acquire) -
+                     turn) > 0;
+}
+
+bool trib_aggregator_acc_free(const struct trib_engine *e,
+                                       const struct trib_run *run,
+                                       const struct trib_task *t)
+{
+    const struct trib_program *p = &run->program;
+    const uint32_t first = run->desc.share_piece != 0; /* of the vector */
+
+    if (t->done < first + run->payload->acc_rounds)
+        return true;
+    const uint32_t before = t->done - run->payload->acc_rounds;
+    for (uint32_t i = p->first[t->chunk]; i != TRIB_STEP_NO_DEP; i = p->next[i]) {
+        const struct trib_task *u = &p->tasks[i];
+        if (u->kind == TRIB_TASK_SEND &&
+            (u->done <= before || !was_read(e, run, u, before)))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The payload's part of a run: what payloads keep from task to task and from start to
+ * start. Only the files of this room, and their tests, include this header.
+ */
+#ifndef PIPELINE_PAYLOAD_PAYLOAD_STATE_H
+#define PIPELINE_PAYLOAD_PAYLOAD_STATE_H
+
+#include "pipeline/payload/error_feedback.h"
+#include "pipeline/payload/payload_agree.h"
+#include "pipeline/payload/word_store.h"
+
+struct trib_payload_state {
+    /* Accumulators of chunks that have no place in recv: chunk_memory.h. */
+    uint8_t *scratch_acc; /* or NULL */
+    bool acc_is_read;     /* peers read an aggregator's results there, see
+                           * struct trib_values */
+    uint32_t acc_rounds;  /* rounds of an aggregator that have accumulators of their
+                           * own */
+    size_t acc_bytes;     /* size of an accumulator of an aggregator */
+
+    /* Sums of elements. */
+    const uint8_t **sources; /* [contributions to a reduction + 1] */
+    float *weights;          /* [contributions to a reduction + 1], if narrow, or
+                              * NULL */
+    bool narrow;             /* a mean whose sums are divided on their way: narrow.h */
+    void *rows; /* memory of an op that needs all contributions at once, or NULL */
+
+    /* Code words. */
+    struct trib_store *stores;  /* [n_chunks] */
+    size_t word_bytes;          /* length of the longest code word: room in a store */
+    float *acc;                 /* [piece] accumulator as float32 */
+    float *stage;               /* [piece] elements as float32 */
+    uint8_t *word;              /* one code word */
+    struct trib_encoded *words; /* [contributions to a reduction + 1] inputs of a merge,
+                                 * if words add; or NULL */
+    void *codec_scratch;
+    struct trib_encode_ahead *encode_ahead; /* chunks that workers encode, or NULL */
+    struct trib_agg_sum *agg_sum;       /* an aggregator's float sums, or NULL */
+    struct trib_quorum *quorum;             /* NULL: every rank is in every sum */
+    struct trib_undo_log *undo_log;         /* what a start changed, as it was; or
+                                             * NULL */
+
+    struct trib_share share;
+    struct trib_feedback feedback;
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/run_codec.h"
+
+bool trib_coded_linear(const struct trib_run *run)
+{
+    trib_coll_t coll = run->desc.op.coll;
+    bool sums =
+        coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
+
+    return run->desc.codec && sums && (trib_codec_flags(run) & TRIB_CODEC_LINEAR) &&
+           !(trib_codec_flags(run) & TRIB_CODEC_IDENTITY);
+}
+
+size_t trib_coded_bound(const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    return trib_coded_linear(run) ? trib_codec_sum_bound(d->codec, d->piece)
+                                  : trib_codec_bound(d->codec, d->piece);
+}
