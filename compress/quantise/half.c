@@ -54,26 +54,6 @@ static bool is_random(const struct trib_codec *c)
     return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_RANDOM;
 }
 
-static void encode_f16(const struct trib_codec *c, const struct trib_values *v,
-                       uint8_t *dst)
-{
-    uint8_t *to = dst + v->first * sizeof(uint16_t);
-    if (is_random(c))
-        encode_random(c->kernels->f16_random, v, to);
-    else
-        c->kernels->from_f32[TRIB_F16](to, v->x, v->count);
-}
-
-static void encode_bf16(const struct trib_codec *c, const struct trib_values *v,
-                        uint8_t *dst)
-{
-    uint8_t *to = dst + v->first * sizeof(uint16_t);
-    if (is_random(c))
-        encode_random(c->kernels->bf16_random, v, to);
-    else
-        c->kernels->from_f32[TRIB_BF16](to, v->x, v->count);
-}
-
 static void decode_f32(const struct trib_codec *c, const struct trib_code *code,
                        float *x)
 {
@@ -81,35 +61,11 @@ static void decode_f32(const struct trib_codec *c, const struct trib_code *code,
                                  code->count);
 }
 
-static void decode_f16(const struct trib_codec *c, const struct trib_code *code,
-                       float *x)
-{
-    c->kernels->to_f32[TRIB_F16](x, code->src + code->first * 2, code->count);
-}
-
-static void decode_bf16(const struct trib_codec *c, const struct trib_code *code,
-                        float *x)
-{
-    c->kernels->to_f32[TRIB_BF16](x, code->src + code->first * 2, code->count);
-}
-
 static void add_f32(const struct trib_codec *c, const struct trib_code *code,
                     float weight, float *acc)
 {
     c->kernels->axpy_f32(acc, code->src + code->first * sizeof(float), weight,
                          code->count);
-}
-
-static void add_f16(const struct trib_codec *c, const struct trib_code *code,
-                    float weight, float *acc)
-{
-    c->kernels->axpy_f16(acc, code->src + code->first * 2, weight, code->count);
-}
-
-static void add_bf16(const struct trib_codec *c, const struct trib_code *code,
-                     float weight, float *acc)
-{
-    c->kernels->axpy_bf16(acc, code->src + code->first * 2, weight, code->count);
 }
 
 static double delta_exact(const struct trib_codec *c)
@@ -130,16 +86,6 @@ static double rounding_of(const struct trib_codec *c, double nearest)
     return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST ? nearest : 2 * nearest;
 }
 
-static double rounding_f16(const struct trib_codec *c)
-{
-    return rounding_of(c, 0x1p-11);
-}
-
-static double rounding_bf16(const struct trib_codec *c)
-{
-    return rounding_of(c, 0x1p-8);
-}
-
 const struct trib_quantise trib_quantise_f32 = {
     .name = "f32",
     .bytes = bytes_f32,
@@ -149,26 +95,43 @@ const struct trib_quantise trib_quantise_f32 = {
     .delta = delta_exact,
 };
 
-const struct trib_quantise trib_quantise_f16 = {
-    .name = "f16",
-    .params = TRIB_PARAM_BIT(ROUND),
-    .nearest = true,
-    .bytes = bytes_half,
-    .encode = encode_f16,
-    .decode = decode_f16,
-    .decode_add = add_f16,
-    .delta = delta_none,
-    .rounding = rounding_f16,
-};
+/* Defines the quantiser f16 or bf16, whose numbers have a spacing of 2 * half at 1. */
+#define QUANTISER(type, dtype, half) \
+    static void encode_##type(const struct trib_codec *c, const struct trib_values *v, \
+                              uint8_t *dst) \
+    { \
+        uint8_t *to = dst + v->first * sizeof(uint16_t); \
+        if (is_random(c)) \
+            encode_random(c->kernels->type##_random, v, to); \
+        else \
+            c->kernels->from_f32[dtype](to, v->x, v->count); \
+    } \
+    static void decode_##type(const struct trib_codec *c, \
+                              const struct trib_code *code, float *x) \
+    { \
+        c->kernels->to_f32[dtype](x, code->src + code->first * 2, code->count); \
+    } \
+    static void add_##type(const struct trib_codec *c, const struct trib_code *code, \
+                           float weight, float *acc) \
+    { \
+        c->kernels->axpy_##type(acc, code->src + code->first * 2, weight, \
+                                code->count); \
+    } \
+    static double rounding_##type(const struct trib_codec *c) \
+    { \
+        return rounding_of(c, half); \
+    } \
+    const struct trib_quantise trib_quantise_##type = { \
+        .name = #type, \
+        .params = TRIB_PARAM_BIT(ROUND), \
+        .nearest = true, \
+        .bytes = bytes_half, \
+        .encode = encode_##type, \
+        .decode = decode_##type, \
+        .decode_add = add_##type, \
+        .delta = delta_none, \
+        .rounding = rounding_##type, \
+    }
 
-const struct trib_quantise trib_quantise_bf16 = {
-    .name = "bf16",
-    .params = TRIB_PARAM_BIT(ROUND),
-    .nearest = true,
-    .bytes = bytes_half,
-    .encode = encode_bf16,
-    .decode = decode_bf16,
-    .decode_add = add_bf16,
-    .delta = delta_none,
-    .rounding = rounding_bf16,
-};
+QUANTISER(f16, TRIB_F16, 0x1p-11);
+QUANTISER(bf16, TRIB_BF16, 0x1p-8);
