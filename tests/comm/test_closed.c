@@ -60,10 +60,8 @@ static int close_and_sum(struct ranks_self *self)
 
 static void over(const char *config)
 {
-    const struct ranks_job job = {
-        .size = 2, .fn = close_and_sum, .config = config, .bare = true, .noisy = true};
-
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = 2, .fn = close_and_sum, .config = config, .bare = true,
+               .noisy = true);
 }
 
 static void test_auto(void **state)

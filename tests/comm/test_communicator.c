@@ -35,11 +35,7 @@ static void test_sentences(void **state)
     assert_status(trib_progress(NULL), TRIB_ERR_INVALID);
     trib_say_error("without a communicator");
     assert_string_equal(trib_last_error(NULL), "without a communicator");
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2,
-                                                   .fn = sentences,
-                                                   .config = "transport=shm",
-                                                   .noisy = true}),
-                     0);
+    ranks_pass(.size = 2, .fn = sentences, .config = "transport=shm", .noisy = true);
 }
 
 static void test_options(void **state)
@@ -153,8 +149,7 @@ static void test_forked_child(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct ranks_job job = {.size = 3, .fn = fork_between, .config = configs[i]};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = 3, .fn = fork_between, .config = configs[i]);
     }
 }
 

@@ -370,7 +370,7 @@ static int refuse_all(struct ranks_self *self)
 static void test_calls_refuse(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = refuse_all}), 0);
+    ranks_pass(.size = 2, .fn = refuse_all);
 }
 
 static int refuse_small_chunks(struct ranks_self *self)
@@ -384,8 +384,7 @@ static int refuse_small_chunks(struct ranks_self *self)
 static void test_small_chunks(void **state)
 {
     (void)state;
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = 2, .fn = refuse_small_chunks}), 0);
+    ranks_pass(.size = 2, .fn = refuse_small_chunks);
 }
 
 static int codec_of_configuration(struct ranks_self *self)
@@ -403,10 +402,7 @@ static int codec_of_configuration(struct ranks_self *self)
 static void test_bad_codec_of_configuration(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2,
-                                                   .fn = codec_of_configuration,
-                                                   .config = "codec=nope"}),
-                     0);
+    ranks_pass(.size = 2, .fn = codec_of_configuration, .config = "codec=nope");
 }
 
 /* The other end of a failed communicator. */
@@ -447,9 +443,7 @@ static int init_and_fail(struct ranks_self *self)
 static void test_use_after_failure(void **state)
 {
     (void)state;
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = 2, .fn = init_and_fail, .bare = true}),
-        0);
+    ranks_pass(.size = 2, .fn = init_and_fail, .bare = true);
 }
 
 /*
@@ -515,9 +509,7 @@ static void test_free_while_failing(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct ranks_job job = {
-            .size = 5, .fn = free_at_once, .config = configs[i], .bare = true};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = 5, .fn = free_at_once, .config = configs[i], .bare = true);
     }
 }
 
@@ -551,9 +543,7 @@ static void test_starved_plan(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct ranks_job job = {
-            .size = 3, .fn = starve, .config = configs[i], .bare = true};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = 3, .fn = starve, .config = configs[i], .bare = true);
     }
 }
 

@@ -134,9 +134,7 @@ static void run(const struct scene *s, int size, const char *transport)
              hosts ? "transport=auto:near=%s,far=tcp,ranks_per_host=2;progress=thread"
                    : "transport=%s",
              transport);
-    const struct ranks_job job = {.size = size, .fn = sums, .arg = (void *)(uintptr_t)s,
-                                  .config = config};
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = size, .fn = sums, .arg = (void *)(uintptr_t)s, .config = config);
 }
 
 static void test_sums(void **state)

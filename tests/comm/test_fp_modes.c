@@ -150,10 +150,7 @@ static int same_bits(struct ranks_self *self)
 static void test_same_bits(void **state)
 {
     for (int size = 2; size <= 3; size++)
-        assert_int_equal(
-            ranks_run(&(struct ranks_job){
-                .size = size, .fn = same_bits, .config = *state, .seconds = 200}),
-            0);
+        ranks_pass(.size = size, .fn = same_bits, .config = *state, .seconds = 200);
 }
 
 /* The blocking calls, and a communicator that is made in such modes. */
@@ -187,8 +184,7 @@ static int made_so(struct ranks_self *self)
 
 static void test_made_so(void **state)
 {
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = 3, .fn = made_so, .config = *state}), 0);
+    ranks_pass(.size = 3, .fn = made_so, .config = *state);
 }
 
 #define ON(test, config) \

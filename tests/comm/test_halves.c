@@ -66,9 +66,8 @@ static void test_rounded_once(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct ranks_job job = {
-            .size = RANKS, .fn = rounded_once, .config = configs[i], .seconds = 60};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = RANKS, .fn = rounded_once, .config = configs[i],
+                   .seconds = 60);
     }
 }
 

@@ -20,9 +20,7 @@ enum { COUNT = 2048 };
 
 static void run(ranks_fn fn, void *arg, int size, const char *config)
 {
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = size, .fn = fn, .arg = arg, .config = config}),
-                     0);
+    ranks_pass(.size = size, .fn = fn, .arg = arg, .config = config);
 }
 
 /* Over load/store reach, and over sockets. */

@@ -156,13 +156,8 @@ static int steps(struct ranks_self *self)
 
 static void run(const struct scene *s, int size, const char *config)
 {
-    struct ranks_job job = {.size = size,
-                            .fn = steps,
-                            .arg = (void *)s,
-                            .config = config,
-                            .threads = strcmp(config, "transport=loop") == 0};
-
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = size, .fn = steps, .arg = (void *)s, .config = config,
+               .threads = strcmp(config, "transport=loop") == 0);
 }
 
 static const char *const codecs[] = {
@@ -251,9 +246,7 @@ static void test_state(void **state)
     (void)state;
     for (int form = 0; form < 2; form++) {
         struct scene s = {.codec = codecs[form], .algorithm = "ring"};
-        struct ranks_job job = {
-            .size = 2, .fn = resumed, .arg = &s, .config = "transport=shm"};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = 2, .fn = resumed, .arg = &s, .config = "transport=shm");
     }
 }
 
@@ -279,8 +272,7 @@ static int refused(struct ranks_self *self)
 static void test_refused(void **state)
 {
     (void)state;
-    struct ranks_job job = {.size = 2, .fn = refused, .config = "transport=shm"};
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = 2, .fn = refused, .config = "transport=shm");
 }
 
 int main(void)

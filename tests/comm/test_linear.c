@@ -189,13 +189,8 @@ static int sums(struct ranks_self *self)
 
 static void run(const struct scene *s, int size, const char *config)
 {
-    struct ranks_job job = {.size = size,
-                            .fn = sums,
-                            .arg = (void *)s,
-                            .config = config,
-                            .threads = strcmp(config, "transport=loop") == 0};
-
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = size, .fn = sums, .arg = (void *)s, .config = config,
+               .threads = strcmp(config, "transport=loop") == 0);
 }
 
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
@@ -352,8 +347,7 @@ static void test_agreements_are_few(void **state)
 
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        struct ranks_job job = {.size = 2, .fn = counts_frames, .config = configs[k]};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = 2, .fn = counts_frames, .config = configs[k]);
     }
 }
 

@@ -125,10 +125,8 @@ static int unbiased(struct ranks_self *self)
 
 static void run(ranks_fn fn, const struct scene *s, int size, const char *config)
 {
-    struct ranks_job job = {.size = size, .fn = fn, .arg = (void *)s, .config = config,
-                            .threads = strcmp(config, "transport=loop") == 0};
-
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = size, .fn = fn, .arg = (void *)s, .config = config,
+               .threads = strcmp(config, "transport=loop") == 0);
 }
 
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree",

@@ -139,9 +139,8 @@ static void test_equal_numbers(void **state)
     static const int sizes[] = {2, 3, 4, 5, 7, 12};
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        struct ranks_job job = {
-            .size = sizes[i], .fn = equal_numbers, .config = *state, .seconds = 100};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = sizes[i], .fn = equal_numbers, .config = *state,
+                   .seconds = 100);
     }
 }
 
@@ -187,8 +186,7 @@ static int unequal_numbers(struct ranks_self *self)
 static void test_unequal_numbers(void **state)
 {
     for (int size = 2; size <= 7; size++) {
-        struct ranks_job job = {.size = size, .fn = unequal_numbers, .config = *state};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = size, .fn = unequal_numbers, .config = *state);
     }
 }
 

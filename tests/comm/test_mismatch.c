@@ -252,8 +252,7 @@ static void test_order_of_calls(void **state)
 {
     (void)state;
     for (int size = 2; size <= 4; size++)
-        assert_int_equal(
-            ranks_run(&(struct ranks_job){.size = size, .fn = other_order}), 0);
+        ranks_pass(.size = size, .fn = other_order);
 }
 
 /* Settings that must agree are compared at the start. */
@@ -286,11 +285,8 @@ static void test_settings(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
-        assert_int_equal(ranks_run(&(struct ranks_job){.size = 3,
-                                                       .fn = other_setting,
-                                                       .arg = (void *)settings[i],
-                                                       .bare = true}),
-                         0);
+        ranks_pass(.size = 3, .fn = other_setting, .arg = (void *)settings[i],
+                   .bare = true);
 }
 
 static int same_rank(struct ranks_self *self)
@@ -306,11 +302,8 @@ static int same_rank(struct ranks_self *self)
 static void test_same_rank_twice(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2,
-                                                   .fn = same_rank,
-                                                   .bare = true,
-                                                   .config = "boot_timeout_ms=3000"}),
-                     0);
+    ranks_pass(.size = 2, .fn = same_rank, .bare = true,
+               .config = "boot_timeout_ms=3000");
 }
 
 int main(void)

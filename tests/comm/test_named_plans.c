@@ -74,10 +74,7 @@ static int names(struct ranks_self *self)
 static void test_names(void **state)
 {
     (void)state;
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){
-            .size = 2, .fn = names, .config = "codec=topk:ratio=0.5"}),
-        0);
+    ranks_pass(.size = 2, .fn = names, .config = "codec=topk:ratio=0.5");
 }
 
 static trib_plan_t *make(struct ranks_self *self, const char *name)
@@ -117,8 +114,7 @@ static int states_of_names(struct ranks_self *self)
 static void test_state_of_another_name(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = states_of_names}),
-                     0);
+    ranks_pass(.size = 2, .fn = states_of_names);
 }
 
 int main(void)

@@ -52,13 +52,13 @@ static void test_equal_calls(void **state)
 {
     (void)state;
     assert_status(trib_barrier(NULL), TRIB_ERR_INVALID);
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 2, .fn = equal_calls}), 0);
+    ranks_pass(.size = 2, .fn = equal_calls);
 }
 
 static void test_evictions(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){.size = 3, .fn = evictions}), 0);
+    ranks_pass(.size = 3, .fn = evictions);
 }
 
 int main(void)

@@ -60,10 +60,7 @@ static int borders(struct ranks_self *self)
 static void test_borders(void **state)
 {
     (void)state;
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){
-            .size = 2, .fn = borders, .config = "transport=shm;chunk=4096"}),
-        0);
+    ranks_pass(.size = 2, .fn = borders, .config = "transport=shm;chunk=4096");
 }
 
 int main(void)

@@ -250,13 +250,8 @@ static int steps(struct ranks_self *self)
 
 static void run(const struct scene *s, int size, const char *config)
 {
-    struct ranks_job job = {.size = size,
-                            .fn = steps,
-                            .arg = (void *)s,
-                            .config = config,
-                            .threads = strcmp(config, "transport=loop") == 0};
-
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = size, .fn = steps, .arg = (void *)s, .config = config,
+               .threads = strcmp(config, "transport=loop") == 0);
 }
 
 static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
@@ -510,9 +505,7 @@ static void test_state(void **state)
                           .steps = 8,
                           .chunk = 4096,
                           .loose = true};
-        struct ranks_job job = {
-            .size = 3, .fn = resumed, .arg = &s, .config = "transport=shm"};
-        assert_int_equal(ranks_run(&job), 0);
+        ranks_pass(.size = 3, .fn = resumed, .arg = &s, .config = "transport=shm");
     }
 }
 
@@ -565,8 +558,7 @@ static int refused(struct ranks_self *self)
 static void test_refused(void **state)
 {
     (void)state;
-    struct ranks_job job = {.size = 2, .fn = refused, .config = "transport=shm"};
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = 2, .fn = refused, .config = "transport=shm");
 }
 
 int main(void)

@@ -48,12 +48,8 @@ static int states(struct ranks_self *self)
 static void test_states(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 2, .fn = states, .config = "transport=shm"}),
-                     0);
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 3, .fn = states, .config = "transport=tcp"}),
-                     0);
+    ranks_pass(.size = 2, .fn = states, .config = "transport=shm");
+    ranks_pass(.size = 3, .fn = states, .config = "transport=tcp");
 }
 
 int main(void)

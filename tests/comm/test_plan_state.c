@@ -15,10 +15,7 @@
 
 static void run(ranks_fn fn, const struct fed_scene *s, int size)
 {
-    struct ranks_job job = {
-        .size = size, .fn = fn, .arg = (void *)s, .config = "transport=shm"};
-
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = size, .fn = fn, .arg = (void *)s, .config = "transport=shm");
 }
 
 struct saved {

@@ -131,22 +131,15 @@ static int without(struct ranks_self *self)
 static void test_with(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 3, .fn = with, .config = "transport=shm;stats=1"}),
-                     0);
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 4, .fn = with, .config = "transport=tcp;stats=1"}),
-                     0);
-    assert_int_equal(
-        ranks_run(&(struct ranks_job){.size = 1, .fn = with, .config = "stats=1"}), 0);
+    ranks_pass(.size = 3, .fn = with, .config = "transport=shm;stats=1");
+    ranks_pass(.size = 4, .fn = with, .config = "transport=tcp;stats=1");
+    ranks_pass(.size = 1, .fn = with, .config = "stats=1");
 }
 
 static void test_without(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 2, .fn = without, .config = "transport=shm"}),
-                     0);
+    ranks_pass(.size = 2, .fn = without, .config = "transport=shm");
 }
 
 int main(void)

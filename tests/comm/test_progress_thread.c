@@ -42,12 +42,8 @@ static int runs(struct ranks_self *self)
 static void test_runs(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 2, .fn = runs, .config = "progress=thread"}),
-                     0);
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 2, .fn = runs, .config = "progress=caller"}),
-                     0);
+    ranks_pass(.size = 2, .fn = runs, .config = "progress=thread");
+    ranks_pass(.size = 2, .fn = runs, .config = "progress=caller");
 }
 
 int main(void)

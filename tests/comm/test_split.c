@@ -220,9 +220,7 @@ static void run_everywhere(ranks_fn fn)
 
     for (int c = 0; c < 3; c++) {
         for (int size = 2; size <= 5; size += 3) {
-            struct ranks_job job = {.size = size, .fn = fn,
-                                    .config = configs[c], .threads = c == 2};
-            assert_int_equal(ranks_run(&job), 0);
+            ranks_pass(.size = size, .fn = fn, .config = configs[c], .threads = c == 2);
         }
     }
 }
@@ -287,9 +285,7 @@ static void test_any_algorithm(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(configs) / sizeof(*configs); i++)
-        assert_int_equal(ranks_run(&(struct ranks_job){
-                             .size = 3, .fn = halves, .config = configs[i]}),
-                         0);
+        ranks_pass(.size = 3, .fn = halves, .config = configs[i]);
 }
 
 static void test_many(void **state)

@@ -135,11 +135,8 @@ static void run_all(const struct scene *scenes, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         for (size_t t = 0; t < sizeof(transports) / sizeof(transports[0]); t++) {
-            struct ranks_job job = {.size = 2 + (int)((i + t) % 3),
-                                    .fn = start_with,
-                                    .arg = (void *)(uintptr_t)&scenes[i],
-                                    .config = transports[t]};
-            assert_int_equal(ranks_run(&job), 0);
+            ranks_pass(.size = 2 + (int)((i + t) % 3), .fn = start_with,
+                       .arg = (void *)(uintptr_t)&scenes[i], .config = transports[t]);
         }
     }
 }

@@ -188,10 +188,8 @@ static int moves(struct ranks_self *self)
 
 static void run(const struct scene *s, int size)
 {
-    struct ranks_job job = {.size = size, .fn = moves, .arg = (void *)(uintptr_t)s,
-                            .config = "transport=shm", .seconds = 100};
-
-    assert_int_equal(ranks_run(&job), 0);
+    ranks_pass(.size = size, .fn = moves, .arg = (void *)(uintptr_t)s,
+               .config = "transport=shm", .seconds = 100);
 }
 
 /* All of a mean that are encoded anew on their way, and of the others some. */

@@ -60,12 +60,8 @@ static int peers(struct ranks_self *self)
 static void test_peers(void **state)
 {
     (void)state;
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 3, .fn = peers, .config = "transport=shm"}),
-                     0);
-    assert_int_equal(ranks_run(&(struct ranks_job){
-                         .size = 3, .fn = peers, .config = "transport=tcp"}),
-                     0);
+    ranks_pass(.size = 3, .fn = peers, .config = "transport=shm");
+    ranks_pass(.size = 3, .fn = peers, .config = "transport=tcp");
 }
 
 int main(void)

@@ -90,6 +90,10 @@ void ranks_close(struct ranks *r);
 /** ranks_run - all of it; the number of ranks that did not do well. */
 int ranks_run(const struct ranks_job *job);
 
+/* A job passes in which all ranks do well; its fields are the arguments. */
+#define ranks_pass(...) \
+    assert_int_equal(ranks_run(&(struct ranks_job){__VA_ARGS__}), 0)
+
 /** ranks_seconds - monotonic. */
 double ranks_seconds(void);
 
