@@ -2,11 +2,22 @@
 /* Stages that do nothing, or that are names of what quantisers and sparse blocks do. */
 #include "compress/stages.h"
 
+#include <math.h>
+
 const struct trib_transform trib_transform_none = {.name = "none"};
 const struct trib_pack trib_pack_raw = {.name = "raw"};
 const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_index_gaps = {.name = "index_gaps"};
 const struct trib_pack trib_pack_stratified = {.name = "stratified"};
+
+/* x / s - x^2 is what an element x below the first of s levels is off by, squared, in
+ * the mean; one above it is off by less, for its square. So the worst bucket has one
+ * element of 1, which is exact, and bucket - 1 elements of one x:
+ * w = max (bucket - 1) (x / s - x^2) / (1 + (bucket - 1) x^2). */
+double trib_grid_error(double bucket, double steps)
+{
+    return (sqrt(1 + (bucket - 1) / (steps * steps)) - 1) / 2;
+}
 
 double trib_quantise_delta(const struct trib_codec *c)
 {

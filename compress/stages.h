@@ -169,6 +169,10 @@ struct trib_codec {
 /** trib_quantise_delta - the contraction of the quantiser; 0: it is none. */
 double trib_quantise_delta(const struct trib_codec *c);
 
+/** trib_grid_error - the w of buckets that are rounded to a grid of `steps` levels
+ * between 0 and the bucket's largest magnitude. */
+double trib_grid_error(double bucket, double steps);
+
 /** trib_quantise_bucket - values that have a head together; 1: each is on its own. */
 size_t trib_quantise_bucket(const struct trib_codec *c);
 

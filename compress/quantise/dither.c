@@ -91,9 +91,14 @@ static void open_head(const uint8_t *head, union trib_bucket_params *p)
 static double error(const struct trib_codec *c)
 {
     const double b = c->param[TRIB_PARAM_BASE];
-    const double q = sqrt(c->param[TRIB_PARAM_BUCKET]) * pow(b, 1 - highest_of(c));
-    const double w = (b + 1 / b - 2) / 4 + q * fmin(1, q);
-    return w;
+    const double bucket = c->param[TRIB_PARAM_BUCKET],
+                 lowest = pow(b, 1 - highest_of(c)), q = sqrt(bucket) * lowest,
+                 among = (b + 1 / b - 2) / 4;
+
+    /* Below the lowest level it is a grid of 1 / lowest levels. */
+    return c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX
+               ? fmax(among, trib_grid_error(bucket, 1 / lowest))
+               : among + q * fmin(1, q);
 }
 
 static const struct trib_bucketing powers = {

@@ -152,9 +152,12 @@ static void dither_open(const uint8_t *head, union trib_bucket_params *p)
 static double dither_error(const struct trib_codec *c)
 {
     const int s = dither_params(c).octaves.highest;
-    const double q = ldexp(sqrt(c->param[TRIB_PARAM_BUCKET]), 1 - s);
-    const double w = 1.0 / 8 + q * fmin(1, q);
-    return w;
+    const double bucket = c->param[TRIB_PARAM_BUCKET],
+                 q = ldexp(sqrt(bucket), 1 - s);
+
+    return c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX
+               ? fmax(1.0 / 8, trib_grid_error(bucket, ldexp(1, s - 1)))
+               : 1.0 / 8 + q * fmin(1, q);
 }
 
 static const struct trib_bucketing dither = {

@@ -79,10 +79,10 @@ static double qsgd_error(const struct trib_codec *c)
 {
     const double s = qsgd_params(c).levels.highest,
                  bucket = c->param[TRIB_PARAM_BUCKET];
-    double w = bucket / (4 * s * s);
-    if (c->param[TRIB_PARAM_NORM] != TRIB_NORM_MAX)
-        w = fmin(w, sqrt(bucket) / s);
-    return w;
+
+    return c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX
+               ? trib_grid_error(bucket, s)
+               : fmin(bucket / (4 * s * s), sqrt(bucket) / s);
 }
 
 static const struct trib_bucketing qsgd = {
@@ -133,10 +133,13 @@ static bool ternary_measure(const struct trib_codec *c, const float *x, size_t n
     return true;
 }
 
-/* |x|_1 times the norm, which is at most clip root mean squares */
+/* |x|_1 times the norm, which is at most clip root mean squares; a large clip clips
+ * nothing of a bucket. */
 static double ternary_error(const struct trib_codec *c)
 {
-    return c->param[TRIB_PARAM_CLIP] + 1;
+    const double clip = c->param[TRIB_PARAM_CLIP], bucket = c->param[TRIB_PARAM_BUCKET];
+
+    return clip * clip >= bucket ? trib_grid_error(bucket, 1) : clip + 1;
 }
 
 static const struct trib_bucketing ternary = {

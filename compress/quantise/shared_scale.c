@@ -126,10 +126,10 @@ static struct trib_packed_ints signed_lanes(const struct trib_codec *c, int bits
                                .most = (1u << bits) - 2};
 }
 
-/* E|C(x) - x|^2 <= bucket / 4L^2 |x|^2 if the norm is that of x itself. */
+/* if the norm is that of x itself */
 static double error_of(const struct trib_codec *c, double L)
 {
-    return c->param[TRIB_PARAM_BUCKET] / (4 * L * L);
+    return trib_grid_error(c->param[TRIB_PARAM_BUCKET], L);
 }
 
 #define SLOTS \
@@ -249,7 +249,9 @@ static double no_delta(const struct trib_codec *c)
 
 static double ternary_error(const struct trib_codec *c)
 {
-    return c->param[TRIB_PARAM_CLIP] + 1;
+    const double clip = c->param[TRIB_PARAM_CLIP], bucket = c->param[TRIB_PARAM_BUCKET];
+
+    return clip * clip >= bucket ? trib_grid_error(bucket, 1) : clip + 1;
 }
 
 static const struct trib_packed_ints_rule ternary = {
@@ -310,9 +312,14 @@ static bool range_grid(const struct trib_codec *c, const float *head,
     return finite && !none && width > 0;
 }
 
+/* An element is off by half a step at most, if the range is that of x itself. The least
+ * and the largest are exact, and their squares are half the square of the range or
+ * more. */
 static double range_error(const struct trib_codec *c)
 {
-    return error_of(c, range_lanes(c).most / 2.0);
+    const double steps = range_lanes(c).most;
+
+    return (c->param[TRIB_PARAM_BUCKET] - 2) / (2 * steps * steps);
 }
 
 static const struct trib_packed_ints_rule range = {

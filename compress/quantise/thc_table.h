@@ -21,6 +21,9 @@ enum { TRIB_THC_LOG2_P_MIN = 4, TRIB_THC_LOG2_P_MAX = 9, TRIB_THC_LOG2_P = 5 };
 
 struct trib_thc_table {
     float bound; /* t */
+    /* mean squared error of values of deviation 1: the worst that was found among
+     * rotated vectors of 1 to 8 elements, as of many elements it is less */
+    float error;
     uint8_t highest;
     uint8_t value[TRIB_GRID_SYMBOLS]; /* rising; value[i] + value[15 - i] = highest */
 };

@@ -9,6 +9,7 @@ compress_tests = \
 	tests/compress/pack/test_bitpack \
 	tests/compress/sparsify/test_blocks \
 	tests/compress/test_changing \
+	tests/compress/test_claims \
 	tests/compress/test_codec \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \

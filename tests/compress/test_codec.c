@@ -132,11 +132,14 @@ static void test_delta(void **state)
     assert_true(delta_of("dither:bits=2") == 0.0);
     assert_true(delta_of("terngrad") == 0.0);
     assert_true(delta_of("onebit:bucket=64") == 64.0);
+    assert_true(fabs(delta_of("dither:base=4,bits=4") - 1 / (1 - 2.25 / 4)) < 1e-6);
     /* q = sqrt(512) / 4096 */
-    assert_true(fabs(delta_of("dither:base=4,bits=4") -
+    assert_true(fabs(delta_of("dither:base=4,bits=4,norm=l2") -
                      1 / (1 - 2.25 / 4 - 512.0 / 4096 / 4096)) < 1e-6);
+    assert_true(fabs(delta_of("dither:bits=4") - 1 / (1 - 0.125)) < 1e-12);
     /* q = sqrt(512) / 64 */
-    assert_true(fabs(delta_of("dither:bits=4") - 1 / (1 - 0.125 - 0.125)) < 1e-12);
+    assert_true(fabs(delta_of("dither:bits=4,norm=l2") - 1 / (1 - 0.125 - 0.125)) <
+                1e-12);
 }
 
 static void test_digest(void **state)
