@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "offload/agg_comm.h"
+#include "offload/offload_plan.h"
 #include "tests/harness/ranks.h"
 
 enum { AGGREGATORS_MOST = 4 };
@@ -160,18 +160,38 @@ static inline bool aggregators_listen(struct ranks_self *self,
 }
 
 /* An aggregator sums until rank 0 has said goodbye and all operations have ended, or
- * until agg_comm fails. */
+ * until agg_comm or the test of a rank fails. */
 static inline void aggregators_serve(struct ranks_self *self,
                                      const struct aggregators *s,
                                      struct trib_comm *agg_comm)
 {
     bool more = true;
 
-    while ((more || agg_comm->engine.head) && !agg_comm->engine.failed) {
+    while ((more || agg_comm->engine.head) && !agg_comm->engine.failed &&
+           !aggregators_over(self, s, 0)) {
         more = more && aggregators_listen(self, s, agg_comm);
         if (!trib_agg_comm_step(agg_comm))
             sched_yield();
     }
+}
+
+/* All processes: ranks get a parent that offloads to the aggregators. Aggregators serve
+ * until rank 0 detaches, and get NULL. */
+static inline struct trib_comm *aggregators_attach(struct ranks_self *self,
+                                                   struct aggregators *s)
+{
+    const bool is_rank = self->rank < s->ranks;
+    struct trib_comm *parent, *agg_comm = aggregators_join(self, s, self->comm);
+
+    ranks_ok(self, trib_split(self->comm, is_rank ? 0 : -1, 0, &parent));
+    if (is_rank) {
+        ranks_ok(self, trib_offload_attach(parent));
+        parent->offload->agg_comm = agg_comm;
+        return parent;
+    }
+    aggregators_serve(self, s, agg_comm);
+    trib_agg_comm_dispose(agg_comm);
+    return NULL;
 }
 
 /* A rank has no plans left: it leaves, and rank 0 says goodbye to the aggregators. */

@@ -9,7 +9,12 @@ offload_tests = \
 	tests/offload/test_control_link \
 	tests/offload/test_discovery \
 	tests/offload/test_start_log \
-	tests/offload/test_tree_layout
+	tests/offload/test_tree_layout \
+	tests/offload/test_offload_calls \
+	tests/offload/test_offload_memory \
+	tests/offload/test_offload_wait \
+	tests/offload/test_offload_plan \
+	tests/offload/test_rejoin
 check_PROGRAMS += $(offload_tests)
 TESTS += $(offload_tests)
 tests_offload_test_agg_comm_SOURCES = tests/comm/matrix_codecs.h tests/offload/aggregators.h \
@@ -29,3 +34,13 @@ tests_offload_test_discovery_LDADD = $(comm_tests_link)
 tests_offload_test_start_log_LDADD = $(comm_tests_link)
 tests_offload_test_tree_layout_SOURCES = tests/harness/group_text.h tests/offload/layouts.h \
 	tests/offload/test_tree_layout.c
+tests_offload_test_offload_calls_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_calls.c
+tests_offload_test_offload_calls_LDADD = $(comm_tests_link)
+tests_offload_test_offload_memory_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_memory.c
+tests_offload_test_offload_memory_LDADD = $(comm_tests_link)
+tests_offload_test_offload_wait_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_wait.c
+tests_offload_test_offload_wait_LDADD = $(comm_tests_link)
+tests_offload_test_offload_plan_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_plan.c
+tests_offload_test_offload_plan_LDADD = $(comm_tests_link)
+tests_offload_test_rejoin_SOURCES = tests/offload/aggregators.h tests/offload/test_rejoin.c
+tests_offload_test_rejoin_LDADD = $(comm_tests_link)
