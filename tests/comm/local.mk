@@ -2,7 +2,7 @@
 comm_tests = \
 	tests/comm/test_bad_values \
 	tests/comm/test_contribution_check \
-	tests/comm/test_checksum \
+	tests/comm/test_damaged \
 	tests/comm/test_closed \
 	tests/comm/test_communicator \
 	tests/comm/test_ef21 \
@@ -70,8 +70,8 @@ tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
 tests_comm_test_bad_values_LDADD = $(comm_tests_link)
 tests_comm_test_contribution_check_SOURCES = tests/offload/aggregators.h tests/comm/test_contribution_check.c
 tests_comm_test_contribution_check_LDADD = $(comm_tests_link)
-tests_comm_test_checksum_SOURCES = tests/offload/aggregators.h tests/comm/test_checksum.c
-tests_comm_test_checksum_LDADD = $(comm_tests_link)
+tests_comm_test_damaged_SOURCES = tests/offload/aggregators.h tests/comm/test_damaged.c
+tests_comm_test_damaged_LDADD = $(comm_tests_link)
 tests_comm_test_plan_stats_LDADD = $(comm_tests_link)
 tests_comm_test_comm_life_LDADD = $(comm_tests_link)
 tests_comm_test_local_create_LDADD = $(comm_tests_link)

@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-#include "pipeline/payload/check.h"
 #include "tests/offload/aggregators.h"
 
 enum { COUNT = 5003, BAD_RANK = 1, BAD_AT = 4321 };
@@ -166,36 +165,9 @@ static void test_aggregators(void **state)
     }
 }
 
-static void test_texts(void **state)
-{
-    static const char *const bad[] = {
-        "",         "norm",    "norm:",         "norm:0",   "norm:-1",
-        "norm:nan", "norm:1x", "finit",         "none ",    "sum,",
-        ",sum",     "sum,sum", "finite,norm:1", "none,sum", "sum none"};
-    struct trib_error err = {0};
-    struct trib_check c;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        assert_status(trib_check_parse(bad[i], &err, &c), TRIB_ERR_CONFIG);
-        assert_non_null(strstr(trib_error_text(&err), "must be none, finite, norm:X"));
-    }
-    assert_status(trib_check_parse("none", &err, &c), TRIB_OK);
-    assert_true(!c.finite && c.norm <= 0);
-    assert_status(trib_check_parse("norm:1e6", &err, &c), TRIB_OK);
-    assert_true(c.finite && !c.sum && c.norm >= 1e6 && c.norm <= 1e6);
-    assert_status(trib_check_parse("sum", &err, &c), TRIB_OK);
-    assert_true(c.sum && !c.finite);
-    assert_status(trib_check_parse("norm:2,sum", &err, &c), TRIB_OK);
-    assert_true(c.sum && c.finite && c.norm >= 2 && c.norm <= 2);
-    assert_status(trib_check_parse("sum,finite", &err, &c), TRIB_OK);
-    assert_true(c.sum && c.finite && c.norm <= 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_aggregators),

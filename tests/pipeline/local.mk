@@ -19,7 +19,15 @@ pipeline_tests = \
 	tests/pipeline/payload/test_payload_raw \
 	tests/pipeline/payload/test_contribution \
 	tests/pipeline/payload/test_undo_log \
-	tests/pipeline/payload/test_word_store
+	tests/pipeline/payload/test_word_store \
+	tests/pipeline/payload/test_check \
+	tests/pipeline/payload/test_checksum \
+	tests/pipeline/payload/test_decode \
+	tests/pipeline/payload/test_encode \
+	tests/pipeline/payload/test_encode_ahead \
+	tests/pipeline/payload/test_error_feedback \
+	tests/pipeline/payload/test_narrow \
+	tests/pipeline/payload/test_partial
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
