@@ -247,4 +247,30 @@ static inline void assert_said(struct pair *pair, const char *sentence)
     trib_error_clear(&pair->err);
 }
 
+/* A node to which an honest rank of another user is connected. */
+static inline struct trib_transport *open_connected(struct pair *pair,
+                                                    struct trib_guard *guard,
+                                                    struct rank *r)
+{
+    struct trib_transport *t = open_node(pair, guard);
+
+    start(HONEST, OTHER, r);
+    assert_status(survey(t, r), TRIB_OK);
+    assert_status(t->ops->connect(t, RANK, &r->told.address), TRIB_OK);
+    return t;
+}
+
+/* Imports a region of the rank, which has yet to hand it out. */
+static inline trib_status_t import_awaited(struct trib_transport *t,
+                                           const struct trib_blob *blob,
+                                           struct trib_remote **out)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    trib_status_t st;
+
+    while ((st = t->ops->import_region(t, RANK, blob, out)) == TRIB_INPROGRESS)
+        assert_false(trib_deadline_passed(until));
+    return st;
+}
+
 #endif

@@ -25,12 +25,7 @@ static void test_takes_an_honest_rank(void **state)
     assert_non_null(t->ops->map(t, small, &len));
     assert_int_equal(len, 4096);
     /* The first import waited; from now on it does not wait, and is tried again. */
-    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-    trib_status_t st;
-    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) ==
-           TRIB_INPROGRESS)
-        assert_false(trib_deadline_passed(until));
-    assert_status(st, TRIB_OK);
+    assert_status(import_awaited(t, &r.told.large, &large), TRIB_OK);
     assert_non_null(t->ops->map(t, large, &len));
     assert_int_equal(len, BYTES);
     t->ops->release(t, small);
@@ -48,10 +43,7 @@ static void test_a_rank_waits(void **state)
     struct rank r;
 
     (void)state;
-    struct trib_transport *t = open_node(&pair, &guard);
-    start(HONEST, OTHER, &r);
-    assert_status(survey(t, &r), TRIB_OK);
-    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    struct trib_transport *t = open_connected(&pair, &guard, &r);
     for (size_t i = 0; i < 2; i++) {
         const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
         struct trib_region *region;
@@ -101,7 +93,6 @@ static void test_takes_bells_alone(void **state)
         struct pair pair = {.lines = 0};
         struct trib_remote *small;
         struct trib_guard guard;
-        trib_status_t st;
         struct rank r;
         struct trib_transport *t = open_node(&pair, &guard);
         start(acts[i], OTHER, &r);
@@ -112,12 +103,9 @@ static void test_takes_bells_alone(void **state)
         /* Two for its process, and the bell: the memory needs no file once it is
          * mapped. */
         assert_open_files(before + 2 + (acts[i] == BELL));
-        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
         const int bell = shm_of(t)->peers[RANK].pipe;
-        while ((st = t->ops->import_region(t, RANK, &r.told.small, &small)) ==
-               TRIB_INPROGRESS)
-            assert_false(trib_deadline_passed(until));
-        assert_status(st, TRIB_OK); /* and another bell, of which there is no need */
+        /* With it comes another bell, which is not needed. */
+        assert_status(import_awaited(t, &r.told.small, &small), TRIB_OK);
         assert_int_equal(shm_of(t)->peers[RANK].pipe, bell);
         assert_open_files(before + 2 + (acts[i] == BELL));
         end(&r);
@@ -156,11 +144,8 @@ static void test_counts_what_is_given(void **state)
     struct rank r;
 
     (void)state;
-    struct trib_transport *t = open_node(&pair, &guard);
+    struct trib_transport *t = open_connected(&pair, &guard, &r);
     uint64_t *given = &shm_of(t)->given;
-    start(HONEST, OTHER, &r);
-    assert_status(survey(t, &r), TRIB_OK);
-    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
     const uint64_t control = *given;
     assert_true(control > 0);
     *given = most - 4096;
@@ -168,12 +153,7 @@ static void test_counts_what_is_given(void **state)
                   TRIB_ERR_INVALID);
     assert_said(&pair, "hands over more memory than an aggregator maps for a job");
     *given = control;
-    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-    trib_status_t st;
-    while ((st = t->ops->import_region(t, RANK, &r.told.large, &large)) ==
-           TRIB_INPROGRESS)
-        assert_false(trib_deadline_passed(until));
-    assert_status(st, TRIB_OK);
+    assert_status(import_awaited(t, &r.told.large, &large), TRIB_OK);
     assert_true(*given >= control + BYTES);
     t->ops->release(t, large);
     assert_int_equal(*given, control);
@@ -234,10 +214,7 @@ static void test_refuses_addresses(void **state)
     struct rank r;
 
     (void)state;
-    struct trib_transport *t = open_node(&pair, &guard);
-    start(HONEST, OTHER, &r);
-    assert_status(survey(t, &r), TRIB_OK);
-    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    struct trib_transport *t = open_connected(&pair, &guard, &r);
     assert_status(t->ops->import_region(t, RANK, &r.told.own, &remote),
                   TRIB_ERR_UNSUPPORTED);
     assert_said(&pair, "peer 0 names memory outside of a shared segment");
@@ -294,10 +271,7 @@ static void test_waits_for_nobody(void **state)
     trib_status_t st;
 
     (void)state;
-    struct trib_transport *t = open_node(&pair, &guard);
-    start(HONEST, OTHER, &r);
-    assert_status(survey(t, &r), TRIB_OK);
-    assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_OK);
+    struct trib_transport *t = open_connected(&pair, &guard, &r);
     assert_status(t->ops->import_region(t, RANK, &r.told.small, &small), TRIB_OK);
     assert_int_equal(kill(r.pid, SIGSTOP), 0);
     assert_int_equal(waitpid(r.pid, NULL, WUNTRACED), r.pid);
