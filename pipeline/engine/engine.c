@@ -40,6 +40,7 @@ static void refill_feed(struct trib_run *run)
 /* Elements of [first, end) in the chunk of `first`. */
 static uint32_t in_chunk(const struct trib_run *run, size_t first, size_t end)
 {
+    assert(first < end);
     size_t to = (first / run->desc.piece + 1) * run->desc.piece;
 
     return (uint32_t)((end < to ? end : to) - first);
@@ -83,6 +84,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         activate_short(e, run);
         return;
     }
+    assert(e->head == run && run->now.state == TRIB_RUN_QUEUED);
     run->now.frame.seq = ++e->seq;
     run->now.remaining = p->n_tasks;
     run->now.moved = 0;
@@ -119,6 +121,7 @@ static void finish(struct trib_engine *e, trib_status_t status)
 {
     struct trib_run *run = e->head;
 
+    assert(status != TRIB_OK || run->now.remaining == 0);
     run->payload_ops[0]->end(e, run);
     e->head = run->now.next;
     if (!e->head)
@@ -205,6 +208,7 @@ static bool send_advert(struct trib_engine *e, struct trib_run *run,
         l->mapped ? &run->now.advert : &run->now.advert_far;
     size_t bytes = trib_advert_bytes(advert);
 
+    assert(neighbor->advert_out && run->desc.zero_copy);
     if (!trib_link_can_send(l, TRIB_LANE_UP, bytes))
         return false;
     struct trib_entry *entry = trib_link_entry(l, &e->arena, TRIB_LANE_UP);
@@ -244,6 +248,7 @@ static bool take_advert(struct trib_engine *e, struct trib_run *run,
         recv = trib_engine_view(e, l, &advert.recv);
     if (e->failed)
         return false;
+    assert(neighbor->advert_in);
     neighbor->peer_send = send;
     neighbor->peer_recv = recv;
     count_received(e, run, &entry->frame);
@@ -361,6 +366,7 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
     const struct trib_contrib *m = &run->program.contribs[t->contrib];
 
+    assert(t->contrib + t->n_contribs <= run->program.n_contribs);
     if (!members_due(e, run, t))
         return false;
     struct trib_chunk c = ops->chunk(run, t);
@@ -392,6 +398,7 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
     if (!entry)
         return false;
     struct trib_chunk c = ops->chunk(run, t);
+    assert(c.n <= run->desc.piece || trib_share_task(run, t));
     if (!ops->ready(e, run, t, &c) ||
         frame_is_wrong(e, run, neighbor->peer, entry, c.index) ||
         (run->desc.check.sum && trib_checksum_wrong(e, run, t, &from, &c)))
@@ -484,6 +491,7 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
         struct trib_task *t = &run->program.tasks[i];
         if (trib_task_over(run, t) || !run_task(e, run, t))
             continue;
+        assert(run->now.remaining > 0);
         moved = true;
         t->done++;
         run->now.remaining -= trib_task_over(run, t);
@@ -544,6 +552,7 @@ static bool advance(struct trib_engine *e, struct trib_run *run)
         moved = take_adverts(e, run);
     if (run->short_path)
         return (run->now.remaining && trib_short_pass(e, run)) || moved;
+    assert(run->now.state == TRIB_RUN_ACTIVE);
     if (run->desc.zero_copy)
         moved |= exchange_adverts(e, run);
     while (sweep(e, run) || (!e->failed && trib_encode_ahead_help(e, run))) {

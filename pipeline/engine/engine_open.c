@@ -29,6 +29,7 @@ static void free_tables(struct trib_engine *e)
 
 trib_status_t trib_engine_open(struct trib_engine *e)
 {
+    assert(e->rank >= 0 && e->rank < e->size && e->ranks <= e->size);
     e->arena.transport = e->transport;
     e->arena.self = e->rank;
     e->arena.size = e->size;
@@ -86,6 +87,7 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
     const struct trib_peer *p = &e->peers[peer];
     trib_status_t st = TRIB_OK;
 
+    assert(peer != e->rank && peer >= 0 && peer < e->size);
     /* Only the arena's blocks of connected peers are touched. */
     if (!l->opened)
         st = trib_meminfo_check(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/engine/engine_wait.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -37,6 +38,7 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
 {
     const struct trib_program *p = &e->head->program;
 
+    assert(e->head->now.state == TRIB_RUN_ACTIVE);
     for (uint32_t i = 0; i < p->n_neighbors; i++) {
         if (p->neighbors[i].advert_in) {
             *what_out = "its call";
@@ -104,6 +106,7 @@ bool trib_engine_look(struct trib_engine *e)
         (void)trib_engine_end(e);
     if (!e->head)
         return false;
+    assert(!e->failed);
     if (now - e->last_notice > NOTICE_NS) {
         e->last_notice = now;
         tell_waiting(e);

@@ -12,6 +12,7 @@ void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text,
 {
     const struct trib_peer *p = &e->peers[rank];
 
+    assert(rank >= 0 && rank < e->size);
     snprintf(text, bytes, "rank %d (host %s, process %d)", rank, p->host, p->pid);
 }
 
@@ -166,6 +167,7 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
 {
     char who[128], where[160], text[560];
 
+    assert(peer != e->rank);
     /* A peer that fails tells the others before it leaves: that is the cause, not the
      * leaving. */
     take_notice(e, peer);

@@ -2,6 +2,7 @@
 /*
  * The buffers of an operation: this rank's, and those that peers have opened to it.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
                     ? lo + d->count * size
                     : d->total * size;
 
+    assert(d->zero_copy);
     trib_ref_none(&run->now.advert.recv);
     trib_ref_none(&run->now.advert_far.send);
     trib_ref_none(&run->now.advert_far.recv);
@@ -74,6 +76,7 @@ static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
                                    const struct trib_import *im,
                                    const struct trib_ref *ref)
 {
+    assert(!l->mapped);
     if (!im && e->err->status == TRIB_ERR_PEER_LOST)
         import_failed(e, l->peer);
     if (!im)

@@ -2,6 +2,7 @@
 /*
  * Prepares a run before its first start: links, and memory that no start allocates.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "pipeline/engine/engine.h"
@@ -37,6 +38,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
         d->op.leaving ? "trib_free_comm" : trib_coll_name(d->op.coll);
     trib_status_t st = TRIB_OK;
 
+    assert(!run->payload && d->rounds > 0 && d->element > 0);
     run->is_aggregator = trib_engine_is_aggregator(e);
     run->no_result =
         run->is_aggregator || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);

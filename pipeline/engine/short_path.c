@@ -46,6 +46,7 @@ trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *r
 {
     const struct trib_program *p = &run->program;
 
+    assert(!run->short_path && run->payload);
     if (!fits(e, run))
         return TRIB_OK;
     struct trib_short_path *s = calloc(1, sizeof(*s));

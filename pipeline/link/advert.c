@@ -9,6 +9,7 @@
  */
 #include "pipeline/link/advert.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -23,6 +24,7 @@ bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b)
 
 void trib_blob_copy(struct trib_blob *to, const struct trib_blob *from)
 {
+    assert(from->len <= TRIB_BLOB_MAX);
     memcpy(to, from, offsetof(struct trib_blob, bytes) + from->len);
 }
 
@@ -51,6 +53,7 @@ static size_t ref_write(const struct trib_ref *ref, uint8_t *out)
 
 void trib_advert_write(const struct trib_advert *advert, uint8_t *out)
 {
+    assert(trib_advert_bytes(advert) <= TRIB_ADVERT_MAX);
     out += ref_write(&advert->send, out);
     if (!repeats(advert)) {
         (void)ref_write(&advert->recv, out);

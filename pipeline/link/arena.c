@@ -11,6 +11,7 @@ size_t trib_arena_heads(int size)
 
 trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_blob *out)
 {
+    assert(a->region);
     out->per_link = a->per_link;
     return a->transport->ops->export_region(a->transport, a->region, &out->blob);
 }

@@ -43,6 +43,7 @@ static inline size_t both_lanes_bytes(const struct trib_arena *a, bool mapped)
 /* From the first slot of the first lane. */
 static inline size_t lane_off(const struct trib_arena *a, int lane, bool mapped)
 {
+    assert(lane >= 0 && lane < TRIB_LANES);
     return (size_t)lane * (both_lanes_bytes(a, mapped) / TRIB_LANES);
 }
 
@@ -54,6 +55,7 @@ static inline void size_up(struct trib_arena *a)
         a->slots *= 2;
     a->slot_bytes = round_up(a->slot_bytes, 64);
     a->block_bytes = round_up(LANES_OFF + both_lanes_bytes(a, false), 4096);
+    assert((a->slots & (a->slots - 1)) == 0 && a->slots >= a->window);
 }
 
 /* The index of rank `peer` among the peers of rank `self`, which leaves itself out. */
@@ -112,6 +114,7 @@ static inline size_t sources_bytes(const struct trib_arena *a)
 
 static inline size_t sources_off(const struct trib_arena *a, int peer)
 {
+    assert(peer >= 0 && peer <= a->size);
     return blocks_bytes(a) + sources_bytes(a) * (size_t)peer;
 }
 

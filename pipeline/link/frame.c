@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/link/frame.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
  * 0 up */
 uint32_t trib_frame_signature(const struct trib_frame_op *op)
 {
+    assert(op->coll < 8 && op->dtype < 16 && op->op < 16 && op->feed < 4);
     return (uint32_t)op->coll | (uint32_t)(op->leaving != 0) << 3 |
            (uint32_t)op->dtype << 4 | (uint32_t)op->op << 8 | (uint32_t)op->feed << 12 |
            (op->root & 0xffffu) << TRIB_FRAME_ROOT_AT;

@@ -48,6 +48,7 @@ static trib_status_t make_staging(struct trib_arena *a)
 static void set_outbox(struct trib_link *l, const struct trib_arena *a,
                        struct trib_outbox outbox)
 {
+    assert(outbox.region && outbox.base);
     l->outbox = outbox;
     for (int lane = 0; lane < TRIB_LANES; lane++)
         l->send[lane].staging =
@@ -125,6 +126,7 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     }
     l->small = small_bytes(a, l->mapped);
     l->stride = sizeof(struct trib_entry) + l->small;
+    assert(l->stride % sizeof(struct trib_entry) == 0);
     l->waits = arena->per_link != 0;
     l->give_back_after =
         a->to_aggregators && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
@@ -168,6 +170,7 @@ static trib_status_t make_edge(struct trib_link *l, struct trib_arena *a)
     trib_status_t st = a->transport->ops->alloc(a->transport, link_bytes(a, l->mapped),
                                                 &base, &a->link_regions[l->peer]);
 
+    assert(a->per_link);
     if (st != TRIB_OK) {
         a->link_regions[l->peer] = NULL;
         return st;
@@ -185,6 +188,7 @@ trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a)
 {
     trib_status_t st = TRIB_OK;
 
+    assert(l->connected);
     if (l->opened)
         return TRIB_OK;
     if (!a->per_link)
@@ -209,6 +213,7 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
         return;
     struct trib_transport *t = a->transport;
     trib_link_drop_imports(l);
+    assert(!l->n_imports);
     if (l->slots && l->slots != l->arena)
         t->ops->release(t, l->slots);
     t->ops->release(t, l->arena);
@@ -306,6 +311,7 @@ static trib_status_t post_zcopy(struct trib_link *l, int lane, size_t slot)
         .signal = c->from != NULL,
         .token = TOKEN_ZCOPY,
     };
+    assert(c->len && !l->send[lane].zcopied);
     trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
 
     if (st != TRIB_OK)
@@ -323,6 +329,7 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
     size_t len = sizeof(*c);
     size_t off = lane_off(a, lane, false) + trib_slot_off(l, a, s->next);
 
+    assert(c->frame.bytes <= a->slot_bytes);
     s->filled = true;
     if (l->zcopy[lane].len) {
         trib_status_t st = post_zcopy(l, lane, off);
@@ -386,6 +393,7 @@ static void copy_notice(struct trib_oob_notice *to, const struct trib_oob_notice
 static void fill_notice(struct trib_oob_notice *out,
                         const struct trib_oob_notice *notice, uint32_t version)
 {
+    assert(version % 2 == 0);
     atomic_store_explicit(&out->version, version - 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     copy_notice(out, notice);
@@ -401,6 +409,7 @@ static void use_abort_notice(struct trib_link *l, struct trib_arena *a,
     size_t off = abort_notice_off(a->size);
 
     l->outbox = (struct trib_outbox){.region = a->region, .base = a->base};
+    assert(a->per_link && !l->opened);
     if (!a->abort_notice)
         fill_notice((struct trib_oob_notice *)(a->base + off), notice, 2);
     a->abort_notice = true;

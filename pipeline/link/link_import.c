@@ -2,6 +2,7 @@
 /*
  * The peer's regions that ADVERT frames name: a cache of those that were imported.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ static struct trib_import **bucket_of(struct trib_link *l, const struct trib_blo
 {
     uint64_t hash = 0, word;
 
+    assert(blob->len > 0 && blob->len <= TRIB_BLOB_MAX);
     for (size_t i = 0; i < blob->len; i += sizeof(word)) {
         size_t left = blob->len - i;
         word = 0;
@@ -25,6 +27,7 @@ static struct trib_import **bucket_of(struct trib_link *l, const struct trib_blo
 static void import_drop(struct trib_link *l, struct trib_import **at)
 {
     struct trib_import *im = *at;
+    assert(l->n_imports > 0);
     *at = im->next;
     l->transport->ops->release(l->transport, im->remote);
     free(im);
@@ -52,6 +55,7 @@ static void imports_trim(struct trib_link *l)
             at = &(*at)->next;
         }
     }
+    assert(l->n_imports == 0 || oldest);
     if (l->n_imports >= TRIB_IMPORTS)
         import_drop(l, oldest);
 }

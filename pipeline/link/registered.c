@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/link/registered.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 static trib_status_t reserve(struct trib_memories *m)
 {
+    assert(m->n <= m->capacity);
     if (m->n < m->capacity)
         return TRIB_OK;
     size_t capacity = m->capacity ? 2 * m->capacity : 8;
@@ -75,6 +77,7 @@ trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
 
 static void drop(struct trib_memories *m, size_t i)
 {
+    assert(i < m->n);
     if (m->list[i].allocated)
         m->allocated_bytes -= m->list[i].bytes;
     m->transport->ops->dereg(m->transport, m->list[i].region);
@@ -125,6 +128,7 @@ struct trib_place trib_memory_place(const struct trib_memories *m, const void *p
     const struct trib_memory *e = find(m, ptr, hi - lo, false);
     struct trib_place place = {.region = NULL};
 
+    assert(lo <= hi);
     if (!e || e->copied)
         return place;
     place.region = e->region;
@@ -143,6 +147,7 @@ void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo,
 {
     const struct trib_memory *e = find(m, ptr, hi - lo, mapped);
 
+    assert(lo <= hi);
     trib_ref_none(out);
     out->lo = lo;
     out->hi = hi;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/agg_sum.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ trib_status_t trib_agg_sum_prepare(struct trib_run *run)
 
 float *trib_agg_sum_at(const struct trib_run *run, uint32_t chunk)
 {
+    assert(run->is_aggregator && chunk < run->desc.n_chunks);
     return run->payload->agg_sum->floats + (size_t)chunk * run->desc.piece;
 }
 

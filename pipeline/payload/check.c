@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/check.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,6 +118,7 @@ trib_status_t trib_check_peer(struct trib_engine *e, const struct trib_run *run,
     const struct trib_run_desc *d = &run->desc;
     char text[200];
 
+    assert(peer != e->rank);
     if (!d->check.finite || !d->gathers || peer >= e->ranks)
         return TRIB_OK;
     const size_t at = trib_check_first_bad(e->kernels, d->op.dtype, x, c->n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/checksum.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ void trib_checksum_set(struct trib_engine *e, const struct trib_run *run,
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
     struct trib_bytes b = {.at = NULL};
 
+    assert(run->desc.check.sum && t->kind == TRIB_TASK_SEND);
     if (ops->sent)
         b = ops->sent(e, run, t, c);
     set(e, entry, b.at ? b : slot_to_send(e, l, t->lane));
@@ -111,6 +113,7 @@ bool trib_checksum_wrong(struct trib_engine *e, const struct trib_run *run,
 {
     const int peer = run->program.neighbors[from->neighbor].peer;
 
+    assert(run->desc.check.sum && t->kind != TRIB_TASK_SEND);
     return is_wrong(e, peer, trib_link_peek(&e->links[peer], &e->arena, from->lane),
                     received(e, run, t, from, c));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/chunk_memory.h"
 
+#include <assert.h>
+
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/payload_state.h"
 
@@ -78,6 +80,7 @@ bool trib_aggregator_acc_free(const struct trib_engine *e,
 
     if (t->done < first + run->payload->acc_rounds)
         return true;
+    assert(run->payload->acc_rounds > 0);
     const uint32_t before = t->done - run->payload->acc_rounds;
     for (uint32_t i = p->first[t->chunk]; i != TRIB_STEP_NO_DEP; i = p->next[i]) {
         const struct trib_task *u = &p->tasks[i];

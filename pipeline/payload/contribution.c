@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/contribution.h"
 
+#include <assert.h>
+
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
@@ -22,6 +24,7 @@ const float *trib_input_f32_staged(const struct trib_engine *e,
 {
     const float *x = trib_as_f32(e, run, trib_run_input(run, c), c->n, stage);
 
+    assert(!run->is_aggregator);
     trib_undo_save_state(run, c);
     return trib_feedback_apply(e, run, c, x, stage);
 }

@@ -6,6 +6,8 @@
 #ifndef PIPELINE_PAYLOAD_CONTRIBUTION_H
 #define PIPELINE_PAYLOAD_CONTRIBUTION_H
 
+#include <assert.h>
+
 #include "pipeline/engine/chunk.h"
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/partial.h"
@@ -44,6 +46,7 @@ static inline struct trib_contrib_walk trib_contrib_begin(struct trib_engine *e,
                                                           const struct trib_run *run,
                                                           const struct trib_task *t)
 {
+    assert(t->kind == TRIB_TASK_REDUCE);
     return (struct trib_contrib_walk){
         .engine = e, .run = run, .task = t, .mine = !(t->flags & TRIB_TASK_EMPTY)};
 }

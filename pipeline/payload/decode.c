@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/decode.h"
 
+#include <assert.h>
+
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
@@ -14,6 +16,7 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
 {
     if (run->is_aggregator)
         return TRIB_OK; /* nobody looks at it here */
+    assert(c->n <= run->desc.piece);
     trib_undo_save_input(run, c);
     if (trib_feedback_gives_result(run))
         return trib_feedback_result(e, run, c, word, len);

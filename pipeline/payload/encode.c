@@ -22,6 +22,7 @@ static void scale_residual(const struct trib_engine *e, float *residual, size_t 
                             .weight = divide ? &one : &unit,
                             .divisor = divide ? unit : 0};
 
+    assert(unit >= 1.0f);
     if (unit > 1.0f)
         e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
 }
@@ -75,6 +76,7 @@ uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
                      uint8_t *dst)
 {
     s.scratch = run->payload->codec_scratch;
+    assert(c->n <= run->desc.piece);
     trib_trace_now(&e->trace, TRIB_TRACE_ENCODE_BEGIN, -1, c->index, c->n);
     uint64_t begin = trib_now_ns();
     trib_share_settle(run, c);

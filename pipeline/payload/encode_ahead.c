@@ -229,6 +229,7 @@ static void make_word(void *arg, uint32_t cell, uint32_t worker)
     struct trib_chunk c = trib_run_chunk(a->run, w->round, w->source->chunk);
     struct trib_trace *trace = worker == a->threads ? &a->engine->trace : NULL;
 
+    assert(worker <= a->threads && w->source);
     if (trace)
         trib_trace_now(trace, TRIB_TRACE_ENCODE_BEGIN, -1, c.index, c.n);
     w->worker = worker;
@@ -267,6 +268,7 @@ void trib_encode_ahead_post(struct trib_engine *e, struct trib_run *run)
         return;
     while (trib_workers_free(e->workers) && (s = next_source(run, a))) {
         uint32_t cell = trib_workers_cell(e->workers);
+        assert(cell < a->n_words && !a->words[cell].source);
         a->words[cell].source = s;
         a->words[cell].round = a->round;
         trib_workers_post(e->workers, cell, (struct trib_work){make_word, a});
@@ -348,6 +350,7 @@ bool trib_encode_ahead_take(struct trib_engine *e, struct trib_run *run,
         a->source_of[t->chunk]->taken = t->done + 1;
     if (!w)
         return false;
+    assert(a && w->source->taken == w->round + 1);
     uint8_t *bytes = w->bytes;
     w->bytes = *word;
     *word = bytes;

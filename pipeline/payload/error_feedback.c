@@ -5,6 +5,7 @@
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload_state.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -81,6 +82,7 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
     const bool sparse = trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE;
     const size_t total = run->desc.total;
 
+    assert(run->desc.codec);
     f->scale = 1.0f;
     f->coded = !trib_feedback_plain(rule);
     if (!allocate(&run->payload->feedback.residual,

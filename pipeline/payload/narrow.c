@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/narrow.h"
 
+#include <assert.h>
+
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/partial.h"
+#include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
 
 static bool is_half(trib_dtype_t dtype)
@@ -43,6 +46,7 @@ struct trib_narrow trib_narrow_begin(struct trib_engine *e, struct trib_run *run
     struct trib_narrow sum = {.one = 1.0f};
     uint64_t all = 0;
 
+    assert(run->payload->narrow);
     while (trib_contrib_next(&walk, &from)) {
         uint8_t code = 0;
         if (from.by == TRIB_BY_PEER)

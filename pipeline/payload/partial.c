@@ -140,6 +140,7 @@ static void queue_out(struct trib_engine *e, struct trib_link *l, struct trib_ou
 {
     struct trib_out **end = &l->out;
 
+    assert(!out->queued);
     while (*end)
         end = &(*end)->next;
     *end = out;
@@ -198,6 +199,7 @@ static uint32_t gather(struct trib_engine *e, struct trib_run *run,
             n++;
         }
     }
+    assert(n + *behind_out <= t->n_contribs);
     return n;
 }
 
@@ -207,6 +209,7 @@ bool trib_quorum_due(struct trib_engine *e, struct trib_run *run,
     struct trib_quorum *q = run->payload->quorum;
     uint32_t behind;
 
+    assert(q->n_order > 0 && q->closed < q->n_results);
     if (t != &run->program.tasks[q->order[q->closed % q->n_order]])
         return false;
     const uint32_t n = gather(e, run, t, &behind);
@@ -333,6 +336,7 @@ static bool send_one(struct trib_engine *e, struct trib_link *l)
     if (!out || (out->run->now.state == TRIB_RUN_ACTIVE && out->sent == q->closed) ||
         !trib_link_can_send(l, TRIB_LANE_DOWN, bytes_of(out)))
         return false;
+    assert(out->queued && out->sent < q->n_results);
     if (!l->send[TRIB_LANE_DOWN].filled) {
         fill(e, l, out);
         if (out->run->desc.check.sum)
@@ -401,6 +405,7 @@ static void clear_sent(struct trib_run *run, const struct trib_chunk *c)
 static void keep_back(struct trib_engine *e, struct trib_run *run,
                       const struct trib_chunk *c)
 {
+    assert(run->payload->feedback.residual);
     clear_sent(run, c);
     e->kernels->axpy_f32(run->payload->feedback.residual + c->first,
                          trib_input_f32(e, run, c), 1.0f, c->n);
@@ -424,6 +429,7 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
     struct trib_quorum *q = run->payload->quorum;
     uint8_t *mask = q->masks + c->index * q->mask_bytes;
 
+    assert(c->index < chunks_of(run));
     if (*len < q->mask_bytes)
         return TRIB_ERR_PROTOCOL;
     *len -= (uint32_t)q->mask_bytes;
@@ -515,6 +521,7 @@ void trib_quorum_absent(const struct trib_quorum_start *s, int ranks, size_t *ou
 void trib_quorum_undo(struct trib_engine *e, struct trib_run *run,
                       const struct trib_quorum_start *s)
 {
+    assert(trib_quorum_of_run(s, run));
     for (size_t i = 0; i < s->chunks; i++) {
         const struct trib_chunk c = chunk_at(s, i);
         trib_undo_input(run, &c);

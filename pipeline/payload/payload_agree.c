@@ -140,6 +140,7 @@ bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
 /* In the arrays, where a round of the vector begins. */
 static size_t round_at(const struct trib_run *run, uint32_t round)
 {
+    assert(round < trib_run_rounds(run));
     return (size_t)round * floats_of_round(run);
 }
 
@@ -170,6 +171,7 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
     if (!run->desc.model || !run->desc.share_piece || c->n == 0 ||
         s->settled[c->index] == s->step)
         return;
+    assert(c->index < trib_run_rounds(run) * run->desc.n_chunks);
     s->settled[c->index] = s->step;
     const struct trib_model_chunk chunk = {.first = c->first, .n = c->n};
     const size_t at = chunk_at(run, c);
@@ -209,6 +211,7 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
 
     if (s->measured[round] == s->step)
         return;
+    assert(s->measured[round] < s->step);
     s->measured[round] = s->step;
     for (uint32_t k = 0; k < run->desc.n_chunks; k++) {
         struct trib_chunk c = trib_vector_chunk(run, round, k);

@@ -68,6 +68,7 @@ struct trib_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
 
     if (s->round == t->done + 1)
         return s;
+    assert(s->round <= t->done);
     if (!trib_encode_ahead_take(e, run, t, &s->bytes, &s->len)) {
         const struct trib_word_source own = {
             .x = own_or_kept(e, run, c),
@@ -280,6 +281,7 @@ static void release_residual(struct trib_engine *e, struct trib_run *run,
 {
     float *residual = run->payload->feedback.residual + c->first;
 
+    assert(!run->is_aggregator);
     trib_undo_save_state(run, c);
     e->kernels->axpy_f32(run->payload->acc, residual, one, c->n);
     memset(residual, 0, c->n * sizeof(*residual));
@@ -297,6 +299,7 @@ static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float 
                             .weight = &one,
                             .divisor = divisor};
 
+    assert(divisor > 0.0f && n <= run->desc.piece);
     if (divisor < 1.0f || divisor > 1.0f)
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
 }
@@ -332,6 +335,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
         const struct trib_word_source result = {.x = run->payload->acc, .exact = sparse,
                                       .feedback = true, .unit = (float)counted};
         s->len = trib_encode(e, run, c, result, s->bytes);
+        assert(s->len <= run->payload->word_bytes);
         s->round = t->done + 1;
         return trib_coded_value(e, run, c, s->bytes, s->len);
     }
@@ -417,6 +421,7 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
         struct trib_store *s = trib_store_of(run, t, c);
         if (run->payload->agg_sum)
             run->payload->agg_sum->has_result[t->chunk] = false;
+        assert(len <= run->payload->word_bytes);
         memcpy(s->bytes, word, len);
         s->len = len;
         s->round = t->done + 1;

@@ -8,6 +8,7 @@
  * result. Who sends the own contribution does so before the sum takes its place, as it
  * does in place (STABLE in schedule.h).
  */
+#include <assert.h>
 #include <string.h>
 
 #include "pipeline/engine/engine_state.h"
@@ -35,6 +36,7 @@ static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
         run->payload->words[*n_out] = (struct trib_encoded){
             .src = trib_contrib_received(e, &from), .len = f->bytes};
     }
+    assert(*n_out > 0 && *n_out <= t->n_contribs + 1u);
     return TRIB_OK;
 }
 
@@ -79,6 +81,7 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
         st = trib_codec_merge(run->desc.codec, &m, sum, &len);
     if (st != TRIB_OK)
         return st;
+    assert(len <= run->payload->word_bytes);
     trib_payload_count_in(e, run, c, t->n_contribs);
     e->stats.sums++;
     if (sum == run->payload->word)

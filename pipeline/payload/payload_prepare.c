@@ -3,6 +3,7 @@
  * Makes and frees the payload's part of a run: what its tasks move, and the memory that
  * no start allocates.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -101,6 +102,7 @@ static void grow_values(struct trib_engine *e, size_t bytes)
     size_t more = bytes > 2 * e->values.bytes ? bytes : 2 * e->values.bytes;
     void *base;
 
+    assert(e->values.base || !e->values.bytes);
     if (bytes <= e->values.bytes)
         return;
     if (trib_memory_alloc(&e->memories, more, &base) == TRIB_OK)
@@ -146,6 +148,7 @@ static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
     if (!run->payload->acc_is_read && d->codec &&
         longest_sent(run) > e->arena.slot_bytes)
         return TRIB_ERR_NO_MEMORY;
+    assert(run->is_aggregator);
     run->payload->acc_rounds = run->payload->acc_is_read ? e->arena.window : 1;
     run->payload->scratch_acc =
         run->payload->acc_is_read ? e->values.base : malloc(round + 64);

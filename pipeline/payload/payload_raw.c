@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/payload_raw.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "compress/robust_op.h"
@@ -148,6 +149,7 @@ static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
     struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     size_t bytes = c->n * run->desc.element;
 
+    assert(bytes <= e->arena.slot_bytes);
     memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), sent_by(run, t, c), bytes);
     e->stats.copied_bytes += bytes;
 }
@@ -162,6 +164,7 @@ static void raw_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
         run->now.input_place.region = NULL;
     if (run->now.recv_place.region == zcopy->from)
         run->now.recv_place.region = NULL;
+    assert(zcopy->from && zcopy->len);
     copy_to_staging(e, run, t, c);
     zcopy->from = NULL;
     if (!zcopy->to) /* to the slot: with its entry */
@@ -183,6 +186,7 @@ static void fill_zcopy(struct trib_engine *e, struct trib_run *run, struct trib_
             return;
     }
     if (way == WRITTEN_IN_PLACE) {
+        assert(neighbor->peer_recv.remote && lo + bytes <= neighbor->peer_recv.hi);
         zcopy.to = neighbor->peer_recv.remote;
         zcopy.to_off = (size_t)(neighbor->peer_recv.origin + (int64_t)lo);
     }
@@ -246,6 +250,7 @@ static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
     _Alignas(64) uint8_t partial[4096];
     size_t element = run->desc.element, step = sizeof(partial) / element;
 
+    assert(n_src > TRIB_REDUCE_MAX_SRC && all->n_dst <= TRIB_REDUCE_MAX_DST);
     for (size_t first = 0; first < all->n; first += step) {
         struct trib_reduce_args r = {.n =
                                          all->n - first < step ? all->n - first : step};
@@ -279,6 +284,7 @@ static void reduce_many_halves(const struct trib_kernels *k, const struct trib_r
     size_t element = run->desc.element, n;
     trib_dtype_t dtype = run->desc.op.dtype;
 
+    assert(n_src > TRIB_REDUCE_MAX_SRC && all->n_dst <= TRIB_REDUCE_MAX_DST);
     for (size_t first = 0; first < all->n; first += n) {
         n = all->n - first < HALF_BLOCK ? all->n - first : HALF_BLOCK;
         for (int used = 0, row = 0; used < n_src; row = 1) { /* row 0: the sum so far */
@@ -445,6 +451,7 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
     trib_status_t st = find_sources(e, run, t, c, &all);
     if (st != TRIB_OK)
         return st;
+    assert(all.n > 0 && all.n <= t->n_contribs + 1);
     struct trib_reduce_args r = {
         .n = c->n,
         .dst[0] = trib_run_acc(run, c),

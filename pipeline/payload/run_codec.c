@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/run_codec.h"
 
+#include <assert.h>
+
 bool trib_coded_linear(const struct trib_run *run)
 {
     trib_coll_t coll = run->desc.op.coll;
@@ -15,6 +17,7 @@ size_t trib_coded_bound(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
 
+    assert(d->codec);
     return trib_coded_linear(run) ? trib_codec_sum_bound(d->codec, d->piece)
                                   : trib_codec_bound(d->codec, d->piece);
 }

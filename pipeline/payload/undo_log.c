@@ -108,6 +108,7 @@ void trib_undo_save_state(const struct trib_run *run, const struct trib_chunk *c
 
     if (!k || c->n == 0 || k->state_of[c->index] == run->now.step)
         return;
+    assert(c->index < chunks_of(run));
     k->state_of[c->index] = run->now.step;
     vectors(run, live);
     copy(k, k->vector, live, c);
@@ -168,6 +169,7 @@ void trib_undo_rollback(struct trib_run *run)
         assert(st == TRIB_OK);
         (void)st;
     }
+    assert(run->now.step > 0);
     run->now.step--;
 }
 

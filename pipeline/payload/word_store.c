@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/word_store.h"
 
+#include <assert.h>
+
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
@@ -48,6 +50,7 @@ struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t
 {
     struct trib_store *s = &run->payload->stores[t->chunk];
 
+    assert(t->chunk < run->desc.n_chunks);
     if (run->payload->acc_is_read)
         s->bytes = trib_run_acc(run, c);
     return s;
