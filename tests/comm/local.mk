@@ -49,6 +49,7 @@ comm_tests = \
 	tests/comm/test_plan_cache \
 	tests/comm/test_plan_check \
 	tests/comm/test_plan_cut \
+	tests/comm/test_plan_make \
 	tests/comm/test_plan_own \
 	tests/comm/test_plan_schedule \
 	tests/comm/test_progress_thread \
@@ -79,6 +80,7 @@ tests_comm_test_plan_agreement_LDADD = $(comm_tests_link)
 tests_comm_test_plan_cache_LDADD = $(comm_tests_link)
 tests_comm_test_plan_check_LDADD = $(comm_tests_link)
 tests_comm_test_plan_cut_LDADD = $(comm_tests_link)
+tests_comm_test_plan_make_LDADD = $(comm_tests_link)
 tests_comm_test_plan_own_LDADD = $(comm_tests_link)
 tests_comm_test_plan_schedule_LDADD = $(comm_tests_link)
 tests_comm_test_progress_thread_LDADD = $(comm_tests_link)

@@ -14,7 +14,10 @@ offload_tests = \
 	tests/offload/test_offload_memory \
 	tests/offload/test_offload_wait \
 	tests/offload/test_offload_plan \
-	tests/offload/test_rejoin
+	tests/offload/test_rejoin \
+	tests/offload/test_admission \
+	tests/offload/test_agg_wireup \
+	tests/offload/test_job_request
 check_PROGRAMS += $(offload_tests)
 TESTS += $(offload_tests)
 tests_offload_test_agg_comm_SOURCES = tests/comm/matrix_codecs.h tests/offload/aggregators.h \
@@ -44,3 +47,10 @@ tests_offload_test_offload_plan_SOURCES = tests/offload/aggregators.h tests/offl
 tests_offload_test_offload_plan_LDADD = $(comm_tests_link)
 tests_offload_test_rejoin_SOURCES = tests/offload/aggregators.h tests/offload/test_rejoin.c
 tests_offload_test_rejoin_LDADD = $(comm_tests_link)
+tests_offload_test_admission_SOURCES = tests/offload/fake_tribd.h tests/offload/test_admission.c \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_offload_test_admission_LDADD = $(comm_tests_link)
+tests_offload_test_agg_wireup_SOURCES = tests/offload/fake_tribd.h tests/offload/test_agg_wireup.c
+tests_offload_test_agg_wireup_LDADD = $(comm_tests_link)
+tests_offload_test_job_request_SOURCES = tests/offload/fake_tribd.h tests/offload/test_job_request.c
+tests_offload_test_job_request_LDADD = $(comm_tests_link)
