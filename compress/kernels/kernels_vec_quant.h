@@ -192,15 +192,6 @@ KERNEL void dither_encode_as(uint8_t *codes, const float *x, size_t n,
     dither_encode_scalar_from(codes, x, n, i, p);
 }
 
-static void dither_encode(uint8_t *codes, const float *x, size_t n,
-                          const struct trib_dither_args *p)
-{
-    if (p->highest < VEC_LANES)
-        dither_encode_as(codes, x, n, p, true);
-    else
-        dither_encode_as(codes, x, n, p, false);
-}
-
 KERNEL vec v_dither_value(const uint8_t *codes, const struct trib_dither_args *p,
                          const struct table_vec *level)
 {
@@ -220,15 +211,6 @@ KERNEL void dither_decode_as(float *x, const uint8_t *codes, size_t n,
     dither_decode_scalar(x + i, codes + i, n - i, p);
 }
 
-static void dither_decode(float *x, const uint8_t *codes, size_t n,
-                          const struct trib_dither_args *p)
-{
-    if (p->highest < VEC_LANES)
-        dither_decode_as(x, codes, n, p, true);
-    else
-        dither_decode_as(x, codes, n, p, false);
-}
-
 KERNEL void dither_add_as(float *acc, const uint8_t *codes, size_t n,
                           const struct trib_dither_args *p, bool fits)
 {
@@ -242,11 +224,18 @@ KERNEL void dither_add_as(float *acc, const uint8_t *codes, size_t n,
     dither_add_scalar(acc + i, codes + i, n - i, p);
 }
 
-static void dither_add(float *acc, const uint8_t *codes, size_t n,
-                       const struct trib_dither_args *p)
-{
-    if (p->highest < VEC_LANES)
-        dither_add_as(acc, codes, n, p, true);
-    else
-        dither_add_as(acc, codes, n, p, false);
-}
+/* clang-format off */
+/* Whether the levels fit in one vec is a constant in each copy of the loop. */
+#define DITHER(name, to, from) \
+    static void dither_##name(to, from, size_t n, const struct trib_dither_args *p) \
+    { \
+        if (p->highest < VEC_LANES) \
+            dither_##name##_as(dst, src, n, p, true); \
+        else \
+            dither_##name##_as(dst, src, n, p, false); \
+    }
+
+DITHER(encode, uint8_t *dst, const float *src)
+DITHER(decode, float *dst, const uint8_t *src)
+DITHER(add, float *dst, const uint8_t *src)
+/* clang-format on */

@@ -124,26 +124,16 @@ KERNEL vec scaled(const struct operands *o, vec v, const struct vec_format f)
     return o->scaling == DIVIDED ? f.divide(v, o->factor) : v;
 }
 
-KERNEL void reduce_one(const struct operands *o, size_t at, const struct vec_format f,
-                       vec (*op)(vec, vec))
+/* One vec from byte `at`, or one element. */
+KERNEL void reduce_piece(const struct operands *o, size_t at, const struct vec_format f,
+                         vec (*op)(vec, vec), bool whole)
 {
-    vec v = f.weigh(o, 0, f.load1(source(o, 0, at)));
+    vec v = f.weigh(o, 0, (whole ? f.load : f.load1)(source(o, 0, at)));
     for (int k = 1; k < o->n_src; k++)
-        v = op(v, f.weigh(o, k, f.load1(source(o, k, at))));
+        v = op(v, f.weigh(o, k, (whole ? f.load : f.load1)(source(o, k, at))));
     v = scaled(o, v, f);
     for (int j = 0; j < o->n_dst; j++)
-        f.store1(destination(o, j, at), v);
-}
-
-KERNEL void reduce_vec1(const struct operands *o, size_t at, const struct vec_format f,
-                        vec (*op)(vec, vec))
-{
-    vec v = f.weigh(o, 0, f.load(source(o, 0, at)));
-    for (int k = 1; k < o->n_src; k++)
-        v = op(v, f.weigh(o, k, f.load(source(o, k, at))));
-    v = scaled(o, v, f);
-    for (int j = 0; j < o->n_dst; j++)
-        f.store(destination(o, j, at), v);
+        (whole ? f.store : f.store1)(destination(o, j, at), v);
 }
 
 /* Four vecs from byte `at`; all sources are read before a destination is written. */
@@ -182,9 +172,9 @@ KERNEL void reduce_range(const struct operands *o, size_t at, size_t total,
     for (; at + 4 * f.step <= total; at += 4 * f.step)
         reduce_vec4(o, at, f, op);
     for (; at + f.step <= total; at += f.step)
-        reduce_vec1(o, at, f, op);
+        reduce_piece(o, at, f, op, true);
     for (; at < total; at += f.bytes)
-        reduce_one(o, at, f, op);
+        reduce_piece(o, at, f, op, false);
 }
 
 KERNEL void reduce_stream(const struct trib_reduce_args *r, struct operands o,
@@ -197,7 +187,7 @@ KERNEL void reduce_stream(const struct trib_reduce_args *r, struct operands o,
     if (o.n_stream)
         for (const size_t head = head_bytes(ordered[0], f.step); at < head;
              at += f.bytes)
-            reduce_one(&o, at, f, op);
+            reduce_piece(&o, at, f, op, false);
     reduce_range(&o, at, r->n * f.bytes, f, op);
     v_fence();
 }

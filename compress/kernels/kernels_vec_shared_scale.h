@@ -128,36 +128,6 @@ KERNEL size_t shared_scale_encode_any(uint8_t *symbols, float *x, size_t n,
                              : shared_scale_encode_how(symbols, x, n, g, other);
 }
 
-static void shared_scale_encode(uint8_t *symbols, const float *x, size_t n,
-                            const struct trib_shared_scale_args *g)
-{
-    const size_t i =
-        shared_scale_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 1);
-    shared_scale_encode_scalar_from(symbols, x, n, i, g);
-}
-
-static void shared_scale_encode_u16(uint8_t *symbols, const float *x, size_t n,
-                                const struct trib_shared_scale_args *g)
-{
-    const size_t i =
-        shared_scale_encode_any(symbols, (float *)(uintptr_t)x, n, g, false, 2);
-    shared_scale_encode_u16_scalar_from(symbols, x, n, i, g);
-}
-
-static void shared_scale_keep(uint8_t *symbols, float *x, size_t n,
-                          const struct trib_shared_scale_args *g)
-{
-    const size_t i = shared_scale_encode_any(symbols, x, n, g, true, 1);
-    shared_scale_keep_scalar_from(symbols, x, n, i, g);
-}
-
-static void shared_scale_keep_u16(uint8_t *symbols, float *x, size_t n,
-                              const struct trib_shared_scale_args *g)
-{
-    const size_t i = shared_scale_encode_any(symbols, x, n, g, true, 2);
-    shared_scale_keep_u16_scalar_from(symbols, x, n, i, g);
-}
-
 /* Lanes of `bytes` bytes: 1 or 2. */
 KERNEL vec v_load_lanes(const uint8_t *lanes, int bytes)
 {
@@ -189,33 +159,40 @@ KERNEL size_t shared_scale_add_any(float *acc, const uint8_t *lanes, size_t n,
     return i;
 }
 
-static void shared_scale_decode(float *x, const uint8_t *lanes, size_t n,
-                            const struct trib_shared_scale_args *g)
-{
-    const size_t i = shared_scale_decode_any(x, lanes, n, g, 1);
-    shared_scale_decode_scalar(x + i, lanes + i, n - i, g);
-}
+/* clang-format off */
+/* The functions for symbols and lanes of `bytes` bytes. */
+#define SHARED_SCALE(suffix, bytes) \
+    static void shared_scale_encode##suffix(uint8_t *symbols, const float *x, \
+                                            size_t n, \
+                                            const struct trib_shared_scale_args *g) \
+    { \
+        float *unchanged = (float *)(uintptr_t)x; \
+        const size_t i = \
+            shared_scale_encode_any(symbols, unchanged, n, g, false, bytes); \
+        shared_scale_encode##suffix##_scalar_from(symbols, x, n, i, g); \
+    } \
+    static void shared_scale_keep##suffix(uint8_t *symbols, float *x, size_t n, \
+                                          const struct trib_shared_scale_args *g) \
+    { \
+        const size_t i = shared_scale_encode_any(symbols, x, n, g, true, bytes); \
+        shared_scale_keep##suffix##_scalar_from(symbols, x, n, i, g); \
+    } \
+    static void shared_scale_decode##suffix(float *x, const uint8_t *lanes, size_t n, \
+                                            const struct trib_shared_scale_args *g) \
+    { \
+        const size_t i = shared_scale_decode_any(x, lanes, n, g, bytes); \
+        shared_scale_decode##suffix##_scalar(x + i, lanes + i * (bytes), n - i, g); \
+    } \
+    static void shared_scale_add##suffix(float *acc, const uint8_t *lanes, size_t n, \
+                                         const struct trib_shared_scale_args *g) \
+    { \
+        const size_t i = shared_scale_add_any(acc, lanes, n, g, bytes); \
+        shared_scale_add##suffix##_scalar(acc + i, lanes + i * (bytes), n - i, g); \
+    }
 
-static void shared_scale_decode_u16(float *x, const uint8_t *lanes, size_t n,
-                                const struct trib_shared_scale_args *g)
-{
-    const size_t i = shared_scale_decode_any(x, lanes, n, g, 2);
-    shared_scale_decode_u16_scalar(x + i, lanes + 2 * i, n - i, g);
-}
-
-static void shared_scale_add(float *acc, const uint8_t *lanes, size_t n,
-                         const struct trib_shared_scale_args *g)
-{
-    const size_t i = shared_scale_add_any(acc, lanes, n, g, 1);
-    shared_scale_add_scalar(acc + i, lanes + i, n - i, g);
-}
-
-static void shared_scale_add_u16(float *acc, const uint8_t *lanes, size_t n,
-                             const struct trib_shared_scale_args *g)
-{
-    const size_t i = shared_scale_add_any(acc, lanes, n, g, 2);
-    shared_scale_add_u16_scalar(acc + i, lanes + 2 * i, n - i, g);
-}
+SHARED_SCALE(, 1)
+SHARED_SCALE(_u16, 2)
+/* clang-format on */
 
 static void packed_ints_add_u8(uint16_t *sum, const uint8_t *lanes, size_t n)
 {
