@@ -61,6 +61,7 @@ TESTS += $(comm_tests)
 # Ranks under a watchdog, and what a collective must give.
 check_LTLIBRARIES += libranks.la
 libranks_la_SOURCES = \
+	tests/comm/algorithms.h \
 	tests/comm/oracle.c tests/comm/oracle.h \
 	tests/comm/placed.c tests/comm/placed.h \
 	tests/harness/ranks.c tests/harness/ranks.h

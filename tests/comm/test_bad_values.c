@@ -15,6 +15,7 @@
 #include "offload/fallback.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
+#include "tests/comm/algorithms.h"
 
 enum { COUNT = 2304, CHUNK = 3072 /* bytes */, RANKS = 3, A_CHUNK = 0 /* as a span */ };
 #define EVERYWHERE SIZE_MAX
@@ -104,10 +105,6 @@ static const struct row rows[] = {
     {"lgc-ps:ratio=0.125,dense=0,train=1,innovation=0.01", SOMEWHERE, A_CHUNK, 2},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
-
-static const char *const algorithms[] = {
-    "direct", "ring", "flat", "tree", "halving-doubling", "hierarchical"};
-enum { ALGORITHMS = 6 };
 
 struct scene {
     const struct row *row;
@@ -311,13 +308,13 @@ static bool has_claim(const char *name)
 static void test_codecs(void **state)
 {
     (void)state;
-    for (int a = 0; a < ALGORITHMS; a++) {
+    for (size_t a = 0; a < algorithms_count(true); a++) {
         for (int r = 0; r < ROWS; r++)
-            run(&rows[r], algorithms[a], NULL);
+            run(&rows[r], algorithm_of(a, true), NULL);
         for (size_t i = 0; i < trib_codecs_count; i++) {
             const struct row row = {trib_codecs[i].name, SOMEWHERE, A_CHUNK, 0};
             if (!has_claim(row.codec))
-                run(&row, algorithms[a], NULL);
+                run(&row, algorithm_of(a, true), NULL);
         }
     }
     assert_int_equal(failures, 0);

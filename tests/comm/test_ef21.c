@@ -9,12 +9,11 @@
 
 #include <math.h>
 
+#include "tests/comm/algorithms.h"
 #include "tests/comm/fed.h"
 
 #define COUNT 2500
 
-static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
-                                         "halving-doubling"};
 
 static void run(ranks_fn fn, const struct fed_scene *s, int size)
 {
@@ -65,18 +64,19 @@ static void test_sum_of_own(void **state)
 
     (void)state;
     for (int size = 1; size <= 4; size++)
-        for (size_t a = 0; a < 5; a++)
+        for (size_t a = 0; a < algorithms_count(false); a++)
             run(holds,
                 &(struct fed_scene){codecs[(a + (size_t)size) % 4],
-                                    a % 2 ? "ef21" : "ef21:momentum=0.1", algorithms[a],
-                                    dtypes[(a + 2 * (size_t)size) % 4],
+                                    a % 2 ? "ef21" : "ef21:momentum=0.1",
+                                    algorithm_at(a), dtypes[(a + 2 * (size_t)size) % 4],
                                     size % 2 ? TRIB_SUM : TRIB_MEAN},
                 size);
-    for (size_t a = 0; a < 5; a++) /* words that add lose nothing on the way */
+    for (size_t a = 0; a < algorithms_count(false); a++) /* words that add lose nothing
+                                                          * on the way */
         run(holds,
             &(struct fed_scene){a % 2 ? "int4:bucket=8"
                                       : "qsgd:shared=1,bits=5,bucket=64",
-                                a % 2 ? "ef21" : "ef21:momentum=0.2", algorithms[a],
+                                a % 2 ? "ef21" : "ef21:momentum=0.2", algorithm_at(a),
                                 dtypes[a % 4], a % 3 ? TRIB_SUM : TRIB_MEAN},
             1 + (int)a % 4);
     static const char *const selections[] = {"dgc:ratio=0.1", "randomk:ratio=0.1",
@@ -85,7 +85,7 @@ static void test_sum_of_own(void **state)
         for (size_t a = 0; a < 2; a++)
             run(holds,
                 &(struct fed_scene){selections[c], a ? "ef21" : "ef21:momentum=0.2",
-                                    algorithms[c + a], dtypes[c], TRIB_MEAN},
+                                    algorithm_at(c + a), dtypes[c], TRIB_MEAN},
                 2 + (int)a);
     run(holds, &(struct fed_scene){"efsign", "ef21", "flat", TRIB_F32, TRIB_MEAN}, 3);
     run(holds, &(struct fed_scene){"natural", "ef21", "flat", TRIB_F16, TRIB_MEAN}, 2);
@@ -133,7 +133,7 @@ static void test_fixed_gradient(void **state)
     (void)state;
     for (int size = 1; size <= 4; size++)
         run(contracts,
-            &(struct fed_scene){"topk:ratio=0.1", "ef21", algorithms[size], TRIB_F32,
+            &(struct fed_scene){"topk:ratio=0.1", "ef21", algorithm_at(size), TRIB_F32,
                                 TRIB_MEAN},
             size);
 }
@@ -169,12 +169,12 @@ static void test_ratio_1_is_gradient_descent(void **state)
     (void)state;
     for (int size = 1; size <= 4; size++) {
         run(descends,
-            &(struct fed_scene){"topk:ratio=1", "ef21", algorithms[size], TRIB_F32,
+            &(struct fed_scene){"topk:ratio=1", "ef21", algorithm_at(size), TRIB_F32,
                                 TRIB_MEAN},
             size);
         run(descends,
             &(struct fed_scene){"topk:ratio=1", "ef21:momentum=0.25",
-                                algorithms[size - 1], TRIB_F32, TRIB_MEAN},
+                                algorithm_at(size - 1), TRIB_F32, TRIB_MEAN},
             size);
     }
 }
@@ -212,7 +212,7 @@ static void test_not_finite(void **state)
         run(forgets,
             &(struct fed_scene){"topk:ratio=0.05",
                                 size % 2 ? "ef21" : "ef21:momentum=0.5",
-                                algorithms[size], TRIB_F32, TRIB_MEAN},
+                                algorithm_at(size), TRIB_F32, TRIB_MEAN},
             size);
 }
 

@@ -9,13 +9,12 @@
 
 #include <math.h>
 
+#include "tests/comm/algorithms.h"
 #include "tests/comm/fed.h"
 
 #define COUNT 2500 /* three chunks of 1024 */
 #define STEPS 12
 
-static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
-                                         "halving-doubling"};
 
 static void run(ranks_fn fn, const struct fed_scene *s, int size)
 {
@@ -85,11 +84,11 @@ static void test_conserves(void **state)
 
     (void)state;
     for (int size = 1; size <= 4; size++)
-        for (size_t a = 0; a < 5; a++)
+        for (size_t a = 0; a < algorithms_count(false); a++)
             for (size_t k = 0; k < 3; k++)
                 run(conserves,
                     &(struct fed_scene){codecs[(a + k + (size_t)size) % 4],
-                                        feedbacks[k], algorithms[a],
+                                        feedbacks[k], algorithm_at(a),
                                         dtypes[(a + k) % 4], TRIB_SUM},
                     size);
 }
@@ -103,10 +102,10 @@ static void test_conserves_sums_of_words(void **state)
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F64, TRIB_BF16};
 
     (void)state;
-    for (size_t a = 0; a < 5; a++)
+    for (size_t a = 0; a < algorithms_count(false); a++)
         for (size_t k = 0; k < 2; k++)
             run(conserves,
-                &(struct fed_scene){codecs[(a + k) % 4], feedbacks[k], algorithms[a],
+                &(struct fed_scene){codecs[(a + k) % 4], feedbacks[k], algorithm_at(a),
                                     dtypes[(a + 2 * k) % 4], TRIB_SUM},
                 1 + (int)(a + k) % 4);
 }
@@ -137,7 +136,7 @@ static void test_conserves_by_every_codec(void **state)
                 &(struct fed_scene){codecs[c],
                                     k ? "ef14:momentum=0.9,nesterov=1,masking=0"
                                       : "ef14:momentum=0.9,masking=0",
-                                    algorithms[(c + k) % 5], TRIB_F32, TRIB_SUM},
+                                    algorithm_at(c + k), TRIB_F32, TRIB_SUM},
                 1 + (int)(c + 2 * k) % 4);
 }
 
@@ -173,9 +172,9 @@ static int masks(struct ranks_self *self)
 static void test_masking(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < 5; a++)
+    for (size_t a = 0; a < algorithms_count(false); a++)
         run(masks,
-            &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9", algorithms[a],
+            &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9", algorithm_at(a),
                                 TRIB_F32, TRIB_MEAN},
             1 + (int)a % 4);
 }
@@ -316,7 +315,7 @@ static void test_clipping(void **state)
         run(clips,
             &(struct fed_scene){"topk:ratio=0.1",
                                 "ef14:momentum=0.5,masking=0,clip=0.5",
-                                algorithms[size], dtypes[size - 1], TRIB_SUM},
+                                algorithm_at(size), dtypes[size - 1], TRIB_SUM},
             size);
     run(clips_nan,
         &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9,masking=0,clip=0.5",
@@ -351,7 +350,7 @@ static void test_clipping_alone(void **state)
     (void)state;
     for (int size = 1; size <= 3; size++)
         run(clips_alone,
-            &(struct fed_scene){"bf16", "none:clip=3", algorithms[size], TRIB_F32,
+            &(struct fed_scene){"bf16", "none:clip=3", algorithm_at(size), TRIB_F32,
                                 TRIB_SUM},
             size);
 }
@@ -388,7 +387,7 @@ static void test_warm_up(void **state)
         run(warms_up,
             &(struct fed_scene){size % 2 ? "topk:ratio=0.001" : "randomk:ratio=0.001",
                                 "ef14:momentum=0.9,warmup=12,stages=4",
-                                algorithms[size], TRIB_F32, TRIB_MEAN},
+                                algorithm_at(size), TRIB_F32, TRIB_MEAN},
             size);
 }
 
@@ -461,20 +460,20 @@ static int same_ways(struct ranks_self *self)
 static void test_ways(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < 5; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         run(same_ways,
             &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9,nesterov=1",
-                                algorithms[a], TRIB_F32, TRIB_SUM},
+                                algorithm_at(a), TRIB_F32, TRIB_SUM},
             1 + (int)a % 4);
         run(same_ways,
-            &(struct fed_scene){"topk:ratio=0.1", "ef21:momentum=0.5", algorithms[a],
+            &(struct fed_scene){"topk:ratio=0.1", "ef21:momentum=0.5", algorithm_at(a),
                                 TRIB_F32, TRIB_SUM},
             1 + (int)(a + 2) % 4);
         /* what ranks share first is of the same contribution */
         run(same_ways,
             &(struct fed_scene){a % 2 ? "int8" : "uniform-thc:bits=6,ef=0",
                                 a % 2 ? "ef14:momentum=0.9" : "ef21:momentum=0.5",
-                                algorithms[a],
+                                algorithm_at(a),
                                 TRIB_F32, TRIB_SUM},
             1 + (int)(a + 1) % 4);
     }

@@ -8,6 +8,7 @@
 #include <fenv.h>
 
 #include "base/fpenv.h"
+#include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -126,13 +127,11 @@ static int same_bits(struct ranks_self *self)
     static const char *const codecs[] = {
         "none", "qsgd:bits=4", "int8", "powersgd:rank=2",
         "f8",   "onebit",      "thc",  "topk:ratio=0.1"};
-    static const char *const algorithms[] = {"flat", "direct", "tree", "ring",
-                                             "halving-doubling", "hierarchical"};
 
     for (size_t k = 0; k < sizeof(codecs) / sizeof(codecs[0]); k++) {
-        for (size_t a = 0; a < sizeof(algorithms) / sizeof(algorithms[0]); a++) {
-            struct scene s = {codecs[k], algorithms[a], (k + a) % 2 ? 1e-39f : 1.0f,
-                              USUAL};
+        for (size_t a = 0; a < algorithms_count(true); a++) {
+            struct scene s = {codecs[k], algorithm_of(a, true),
+                              (k + a) % 2 ? 1e-39f : 1.0f, USUAL};
             if (self->size < 3 && strcmp(s.algorithm, "hierarchical") == 0)
                 continue;
             const uint64_t usual = results(self, &s, true);

@@ -12,6 +12,7 @@
 
 #include "comm/communicator.h"
 #include "tests/harness/ranks.h"
+#include "tests/comm/algorithms.h"
 
 enum { COUNT = 2600, CHUNK = 2048 /* bytes */, DENSE = 1, TRAIN = 3, STEPS = 6 };
 
@@ -174,12 +175,10 @@ static uint32_t conserved_of(int form)
 
 static void test_algorithms(void **state)
 {
-    static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
-                                             "halving-doubling"};
     (void)state;
-    for (int a = 0; a < 5; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         for (int form = 0; form < 2; form++) {
-            struct scene s = {.codec = codecs[form], .algorithm = algorithms[a],
+            struct scene s = {.codec = codecs[form], .algorithm = algorithm_at(a),
                               .op = (a + form) % 2 ? TRIB_MEAN : TRIB_SUM,
                               .conserved = conserved_of(form)};
             run(&s, 2 + a % 3, a == 1 ? "transport=tcp" : "transport=shm");

@@ -11,6 +11,7 @@
 #include "compress/codec.h"
 #include "compress/kernels/kernels.h"
 #include "comm/communicator.h"
+#include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -193,8 +194,6 @@ static void run(const struct scene *s, int size, const char *config)
                .threads = strcmp(config, "transport=loop") == 0);
 }
 
-static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
-                                         "halving-doubling"};
 static const char *const codecs[] = {
     "int8:bucket=16",
     "int4:bucket=16,ef=1",
@@ -208,15 +207,15 @@ static const char *const codecs[] = {
     "hadamard:block=64,ef=1+int4:bucket=16,result=requantised",
     "exact",
 };
-enum { ALGORITHMS = 5, CODECS = sizeof(codecs) / sizeof(*codecs) };
+enum { CODECS = sizeof(codecs) / sizeof(*codecs) };
 
 static void test_allreduce(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         for (size_t c = 0; c < CODECS; c++) {
             struct scene s = {codecs[c],
-                              algorithms[a],
+                              algorithm_at(a),
                               TRIB_ALLREDUCE,
                               (a + c) % 2 ? TRIB_MEAN : TRIB_SUM,
                               TRIB_FEED_WHOLE,
@@ -235,12 +234,12 @@ static void test_whole_buckets(void **state)
                                        "uniform-thc:bits=4,bucket=1000", "thc",
                                        "qsgd:shared=1,bucket=1024"};
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
+    for (size_t a = 0; a < 5; a++) {
         struct scene s = {
-            wide[a],         algorithms[a], TRIB_ALLREDUCE,       TRIB_SUM,
+            wide[a],         algorithm_at(a), TRIB_ALLREDUCE,       TRIB_SUM,
             TRIB_FEED_WHOLE, 40007,         a == 2 ? 32768 : 8192};
         run(&s, 3 + (int)a, "transport=shm");
-        s.codec = wide[(a + 1) % ALGORITHMS];
+        s.codec = wide[(a + 1) % 5];
         s.count = 1100;
         s.chunk = 32768;
         run(&s, 4, "transport=shm");
@@ -255,10 +254,10 @@ static void test_whole_buckets(void **state)
 static void test_rotated(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         for (int size = 1; size <= 4; size *= 2) {
             struct scene s = {size > 2 ? "thc:block=64,p=1/64" : "thc:block=512,ef=0",
-                              algorithms[a],
+                              algorithm_at(a),
                               TRIB_ALLREDUCE,
                               a % 2 ? TRIB_MEAN : TRIB_SUM,
                               TRIB_FEED_WHOLE,
@@ -276,8 +275,8 @@ static void test_transports(void **state)
                                           "transport=tcp", "transport=shm;window=1"};
     (void)state;
     for (size_t k = 0; k < 4; k++) {
-        for (size_t a = 0; a < ALGORITHMS; a++) {
-            struct scene s = {codecs[(k + a) % CODECS], algorithms[a], TRIB_ALLREDUCE,
+        for (size_t a = 0; a < algorithms_count(false); a++) {
+            struct scene s = {codecs[(k + a) % CODECS], algorithm_at(a), TRIB_ALLREDUCE,
                               TRIB_SUM, TRIB_FEED_WHOLE, COUNT, 4096};
             run(&s, 4 + (int)(a % 2), configs[k]);
         }
@@ -288,8 +287,8 @@ static void test_transports(void **state)
 static void test_many_rounds(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
-        struct scene s = {codecs[a], algorithms[a],   TRIB_ALLREDUCE,
+    for (size_t a = 0; a < algorithms_count(false); a++) {
+        struct scene s = {codecs[a % CODECS], algorithm_at(a),   TRIB_ALLREDUCE,
                           TRIB_SUM,  TRIB_FEED_WHOLE, 40000,
                           512};
         run(&s, 4, "transport=shm");
@@ -303,8 +302,8 @@ static void test_many_rounds(void **state)
 static void test_fed_backward(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
-        struct scene s = {codecs[a % CODECS], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM,
+    for (size_t a = 0; a < algorithms_count(false); a++) {
+        struct scene s = {codecs[a % CODECS], algorithm_at(a), TRIB_ALLREDUCE, TRIB_SUM,
                           TRIB_FEED_BACKWARD, COUNT, 1024};
         run(&s, 3, "transport=shm");
         s.count = 40000; /* several of whose rounds are agreed on at once */
@@ -376,14 +375,14 @@ static void test_short_vectors(void **state)
     (void)state;
     for (size_t k = 0; k < 6; k++) {
         struct scene s = {"signsgd",
-                          algorithms[k % ALGORITHMS],
+                          algorithm_at(k),
                           TRIB_ALLREDUCE,
                           TRIB_SUM,
                           TRIB_FEED_WHOLE,
                           counts[k],
                           4096};
         struct scene t = {codecs[k],
-                          algorithms[(k + 1) % ALGORITHMS],
+                          algorithm_at(k + 1),
                           TRIB_ALLREDUCE,
                           TRIB_SUM,
                           TRIB_FEED_WHOLE,

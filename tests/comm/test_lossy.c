@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "comm/communicator.h"
+#include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -129,8 +130,6 @@ static void run(ranks_fn fn, const struct scene *s, int size, const char *config
                .threads = strcmp(config, "transport=loop") == 0);
 }
 
-static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
-                                         "halving-doubling"};
 
 static void test_feedback_conserves(void **state)
 {
@@ -140,13 +139,13 @@ static void test_feedback_conserves(void **state)
         "randomk:ratio=0.2", "blocks:block=8,ratio=0.2"};
 
     (void)state;
-    for (size_t a = 0; a < 5; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++) {
-            struct scene s = {codecs[c], algorithms[a], TRIB_ALLREDUCE,
+            struct scene s = {codecs[c], algorithm_at(a), TRIB_ALLREDUCE,
                               c ? TRIB_MEAN : TRIB_SUM};
             run(feedback, &s, 2 + (int)((a + c) % 3), "transport=shm");
         }
-        struct scene s = {codecs[0], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
+        struct scene s = {codecs[0], algorithm_at(a), TRIB_ALLREDUCE, TRIB_SUM};
         run(feedback, &s, 3, "transport=loop");
     }
 }
@@ -154,11 +153,11 @@ static void test_feedback_conserves(void **state)
 static void test_feedback_of_quantisers(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < 5; a++) {
-        struct scene s = {"qsgd:bits=4,norm=max,ef=1", algorithms[a], TRIB_ALLREDUCE,
+    for (size_t a = 0; a < algorithms_count(false); a++) {
+        struct scene s = {"qsgd:bits=4,norm=max,ef=1", algorithm_at(a), TRIB_ALLREDUCE,
                           TRIB_SUM};
-        struct scene b = {"bf16:ef=1", algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
-        struct scene o = {a % 2 ? "onebit" : "efsign", algorithms[a], TRIB_ALLREDUCE,
+        struct scene b = {"bf16:ef=1", algorithm_at(a), TRIB_ALLREDUCE, TRIB_SUM};
+        struct scene o = {a % 2 ? "onebit" : "efsign", algorithm_at(a), TRIB_ALLREDUCE,
                           TRIB_MEAN};
         run(feedback, &s, 3, "transport=shm");
         run(feedback, &o, 2, "transport=shm");
@@ -173,9 +172,10 @@ static void test_unbiased(void **state)
                                 TRIB_SUM};
 
     (void)state;
-    for (size_t a = 0; a < 5; a++) {
-        struct scene s = {codecs[a % 3], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
-        struct scene t = {codecs[(a + 1) % 3], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM};
+    for (size_t a = 0; a < algorithms_count(false); a++) {
+        struct scene s = {codecs[a % 3], algorithm_at(a), TRIB_ALLREDUCE, TRIB_SUM};
+        struct scene t = {codecs[(a + 1) % 3], algorithm_at(a), TRIB_ALLREDUCE,
+                          TRIB_SUM};
         run(unbiased, &s, 2 + (int)a % 3, "transport=shm");
         run(unbiased, &t, 2 + (int)a % 3, "transport=shm");
     }
@@ -214,10 +214,10 @@ static void test_specials(void **state)
     static const char *const codecs[] = {"none", "f16", "bf16"};
 
     (void)state;
-    for (size_t a = 0; a < 5; a++)
+    for (size_t a = 0; a < algorithms_count(false); a++)
         for (size_t c = 0; c < 3; c++)
             run(specials,
-                &(struct scene){codecs[c], algorithms[a], TRIB_ALLREDUCE, TRIB_SUM},
+                &(struct scene){codecs[c], algorithm_at(a), TRIB_ALLREDUCE, TRIB_SUM},
                 2 + (int)(a % 3), "transport=shm");
 }
 
@@ -297,14 +297,16 @@ static int roots(struct ranks_self *self)
 
 static void test_roots(void **state)
 {
-    static const char *const names[] = {"auto", "direct", "ring", "flat", "tree"};
-
     (void)state;
-    for (size_t a = 0; a < 5; a++)
+    for (size_t a = 0; a <= algorithms_count(false); a++)
         for (int size = 1; size <= 7; size += 2)
-            for (int coll = TRIB_REDUCE; coll <= TRIB_BROADCAST; coll++)
-                run(roots, &(struct scene){NULL, names[a], (trib_coll_t)coll, TRIB_SUM},
-                    size, a % 2 ? "transport=shm" : "transport=shm+nomap");
+            for (int coll = TRIB_REDUCE; coll <= TRIB_BROADCAST; coll++) {
+                const char *name = a ? algorithm_at(a - 1) : "auto";
+                if (algorithm_does(name, (trib_coll_t)coll))
+                    run(roots,
+                        &(struct scene){NULL, name, (trib_coll_t)coll, TRIB_SUM}, size,
+                        a % 2 ? "transport=shm" : "transport=shm+nomap");
+            }
 }
 
 /* One rank alone: its result is its input, but by words that add it is what its word

@@ -8,12 +8,15 @@
 
 #include <math.h>
 
+#include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
-static const char *const algorithms[] = {
-    "flat", "direct", "tree", "ring", "halving-doubling", "hierarchical", "auto"};
-enum { ALGORITHMS = sizeof(algorithms) / sizeof(algorithms[0]) };
+/* All algorithms, and the choice of one. */
+static const char *algorithm_or_auto(size_t a)
+{
+    return a < algorithms_count(true) ? algorithm_of(a, true) : "auto";
+}
 
 static const size_t counts[] = {1, 5, 1000, 40000};
 
@@ -126,10 +129,13 @@ static int equal_numbers(struct ranks_self *self)
     };
 
     for (size_t k = 0; k < sizeof(means) / sizeof(means[0]); k++)
-        for (size_t a = 0; a < ALGORITHMS; a++)
+        for (size_t a = 0; a <= algorithms_count(true); a++)
             for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-                equal_once(self, &means[k], algorithms[a], TRIB_ALLREDUCE, counts[c]);
-                equal_once(self, &means[k], algorithms[a], TRIB_REDUCE, counts[c]);
+                equal_once(self, &means[k], algorithm_or_auto(a), TRIB_ALLREDUCE,
+                           counts[c]);
+                if (algorithm_does(algorithm_or_auto(a), TRIB_REDUCE))
+                    equal_once(self, &means[k], algorithm_or_auto(a), TRIB_REDUCE,
+                               counts[c]);
             }
     return 0;
 }
@@ -153,7 +159,7 @@ static int unequal_numbers(struct ranks_self *self)
     static uint8_t x[COUNT * 8];
 
     for (size_t k = 0; k < 4; k++) {
-        for (size_t a = 0; a < ALGORITHMS; a++) {
+        for (size_t a = 0; a <= algorithms_count(true); a++) {
             const struct mean m = {dtypes[k], "none", 0, false};
             const size_t size = trib_dtype_size(m.dtype);
             const struct oracle o = {.kind = ORACLE_REALS,
@@ -162,7 +168,7 @@ static int unequal_numbers(struct ranks_self *self)
                                      .op = TRIB_MEAN,
                                      .size = self->size};
             trib_plan_t *plan =
-                plan_of(self, &m, algorithms[a], TRIB_ALLREDUCE, COUNT, x);
+                plan_of(self, &m, algorithm_or_auto(a), TRIB_ALLREDUCE, COUNT, x);
             if (!plan)
                 continue;
             oracle_fill(&o, self->rank, 0, COUNT, x);
@@ -174,7 +180,7 @@ static int unequal_numbers(struct ranks_self *self)
                 const double most = oracle_epsilon(m.dtype) * right.magnitude;
                 if (!(fabs(got - right.value.f) <= most))
                     ranks_die(self, "mean of %s by %s: element %zu is %.17g, not %.17g",
-                              trib_dtype_name(m.dtype), algorithms[a], i, got,
+                              trib_dtype_name(m.dtype), algorithm_or_auto(a), i, got,
                               right.value.f);
             }
             ranks_ok(self, trib_plan_free(plan));

@@ -6,6 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "tests/harness/ranks.h"
+#include "tests/comm/algorithms.h"
 
 #define LIMIT_SECONDS (10.0 * tribtest_slowness())
 #define COUNT 5000
@@ -212,16 +213,15 @@ static void test_by_writes(void **state)
 
 static void test_algorithms(void **state)
 {
-    static const char *const names[] = {"direct", "flat", "ring", "tree",
-                                        "halving-doubling"};
+    const size_t n = algorithms_count(false);
     int failed = 0;
 
     (void)state;
-    for (size_t i = 0; i < 5; i++) {
-        for (size_t k = 0; k < 5; k++) {
-            struct difference d = {.name = names[k], .words = {"algorithm"},
-                                   .odd_algorithm = names[k]};
-            struct scene s = {&d, names[i], 1};
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < n; k++) {
+            struct difference d = {.name = algorithm_at(k), .words = {"algorithm"},
+                                   .odd_algorithm = algorithm_at(k)};
+            struct scene s = {&d, algorithm_at(i), 1};
             if (i != k)
                 failed += run_scene(&s, 4, "transport=shm") != 0;
         }

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -260,17 +261,14 @@ static void feed_once(struct ranks_self *self, trib_plan_t *plan, float *x, size
 
 static int fed(struct ranks_self *self)
 {
-    static const char *const names[] = {"auto", "direct", "ring", "flat", "tree",
-                                        "halving-doubling"};
-
-    for (size_t a = 0; a < sizeof(names) / sizeof(*names); a++) {
+    for (size_t a = 0; a <= algorithms_count(false); a++) {
         for (int feed = TRIB_FEED_FORWARD; feed <= TRIB_FEED_BACKWARD; feed++) {
             float *x = vector(self, COUNT, feed == TRIB_FEED_FORWARD);
             trib_desc_t d = TRIB_DESC_INIT;
             trib_plan_t *plan;
             d.recv = x;
             d.count = COUNT;
-            d.algorithm = names[a];
+            d.algorithm = a ? algorithm_at(a - 1) : "auto";
             d.feed = (trib_feed_t)feed;
             d.chunk = a % 2 ? 4096 : 0;
             ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));

@@ -12,6 +12,7 @@
 
 #include "comm/communicator.h"
 #include "tests/harness/ranks.h"
+#include "tests/comm/algorithms.h"
 
 enum { COLUMNS = 48, DIRECTIONS = 3 };
 
@@ -254,19 +255,15 @@ static void run(const struct scene *s, int size, const char *config)
                .threads = strcmp(config, "transport=loop") == 0);
 }
 
-static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
-                                         "halving-doubling"};
-enum { ALGORITHMS = 5 };
-
 /* Gradients of rank 3, approximated by rank 3 or more: exact after one iteration on
  * what does not change from then on. */
 static void test_powersgd_of_low_rank(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {.codec = a % 2 ? "powersgd:rank=3,columns=48"
                                          : "powersgd:rank=5,columns=48,ef=0",
-                          .algorithm = algorithms[a],
+                          .algorithm = algorithm_at(a),
                           .op = a % 2 ? TRIB_MEAN : TRIB_SUM,
                           .count = (size_t)COLUMNS * 300,
                           .steps = 3,
@@ -372,7 +369,7 @@ static void test_powersgd_keeps_the_rest(void **state)
     (void)state;
     for (size_t k = 0; k < 5; k++) {
         struct scene s = {.codec = k % 2 ? "powersgd" : "powersgd:rank=1,columns=40",
-                          .algorithm = algorithms[k],
+                          .algorithm = algorithm_at(k),
                           .op = k % 2 ? TRIB_SUM : TRIB_MEAN,
                           .count = counts[k],
                           .steps = 5,
@@ -387,11 +384,11 @@ static void test_powersgd_keeps_the_rest(void **state)
 static void test_gradiveq_of_a_subspace(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {
             .codec = a % 2 ? "gradiveq:slice=48,kept=3,train=2,coded=3"
                            : "gradiveq:slice=48,kept=4,train=2,coded=3,centre=1",
-            .algorithm = algorithms[a],
+            .algorithm = algorithm_at(a),
             .op = a % 2 ? TRIB_SUM : TRIB_MEAN,
             .count = (size_t)COLUMNS * 301,
             .chunk = 8192,
@@ -406,9 +403,9 @@ static void test_gradiveq_of_a_subspace(void **state)
 static void test_gradiveq_keeps_the_rest(void **state)
 {
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {.codec = "gradiveq:slice=64,kept=5,train=1,coded=4",
-                          .algorithm = algorithms[a],
+                          .algorithm = algorithm_at(a),
                           .op = a % 2 ? TRIB_SUM : TRIB_MEAN,
                           .count = 9001,
                           .chunk = 4096,
@@ -427,9 +424,9 @@ static void test_gradiveq_quantised(void **state)
         "gradiveq:slice=64,kept=64,train=1,coded=9+int4",
     };
     (void)state;
-    for (size_t a = 0; a < ALGORITHMS; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {.codec = codecs[a % 3],
-                          .algorithm = algorithms[a],
+                          .algorithm = algorithm_at(a),
                           .op = a % 2 ? TRIB_SUM : TRIB_MEAN,
                           .count = 9001,
                           .chunk = 4096,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "tests/harness/ranks.h"
+#include "tests/comm/algorithms.h"
 
 enum { COUNT = 1 << 18, STARTS = 4 };
 
@@ -69,18 +70,16 @@ static int sends_k(struct ranks_self *self)
 
 static void test_plans(void **state)
 {
-    static const char *const algorithms[] = {"flat", "direct", "ring", "tree",
-                                             "halving-doubling"};
     static const char *const codecs[] = {"topk:k=10", "dgc:k=10,ef=0", "randomk:k=10",
                                          "topk:k=10+natural",
                                          "randomk:k=10,unbiased=1"};
     static const size_t chunks[] = {0, 65536, 1024};
 
     (void)state;
-    for (size_t a = 0; a < 5; a++) {
+    for (size_t a = 0; a < algorithms_count(false); a++) {
         for (size_t c = 0; c < 5; c++) {
             struct scene s = {.codec = codecs[c],
-                              .algorithm = algorithms[a],
+                              .algorithm = algorithm_at(a),
                               .coll = TRIB_ALLREDUCE,
                               .feed = c % 2 ? TRIB_FEED_BACKWARD : TRIB_FEED_WHOLE,
                               .chunk = chunks[(a + c) % 3],

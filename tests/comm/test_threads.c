@@ -11,6 +11,7 @@
 
 #include "base/workers.h"
 #include "pipeline/payload/encode_ahead.h"
+#include "tests/comm/algorithms.h"
 #include "tests/comm/fed.h"
 
 enum {
@@ -218,8 +219,6 @@ static uint64_t compare(const struct scene *s)
     return ahead;
 }
 
-static const char *const algorithms[] = {"direct", "ring", "flat", "tree",
-                                         "halving-doubling"};
 
 static bool agrees_first(const char *codec)
 {
@@ -258,7 +257,7 @@ static void test_fed(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
         struct scene s = {.fed = scenes[i], .coll = TRIB_ALLREDUCE, .count = COUNT};
-        s.fed.algorithm = algorithms[i % 5];
+        s.fed.algorithm = algorithm_at(i);
         s.fed.dtype = dtypes[i % 4];
         s.fed.op = i % 2 ? TRIB_MEAN : TRIB_SUM;
         s.feed = i % 2 ? TRIB_FEED_BACKWARD : TRIB_FEED_FORWARD;
@@ -284,7 +283,7 @@ static void test_whole(void **state)
     for (size_t i = 0; i < 10; i++) {
         struct scene s = {.fed = {.codec = codecs[i % 5][0],
                                   .feedback = codecs[i % 5][1],
-                                  .algorithm = algorithms[(i + i / 5) % 5],
+                                  .algorithm = algorithm_at(i + i / 5),
                                   .dtype = TRIB_F32,
                                   .op = TRIB_SUM},
                           .coll = TRIB_ALLREDUCE,

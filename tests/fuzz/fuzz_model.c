@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte 0 chooses a codec, byte 1 what strangers give its model: a word as the result of
- * a chunk, a word that is to be added to a valid one, a state, or what was exchanged.
- * Any bytes give a status; a model that refuses is what it was.
+ * Byte 0 chooses a codec that learns and byte 1 what strangers give its model: a word
+ * as the result of a chunk, a word that is to be added to a valid one, a state, or what
+ * was exchanged; and in both forms of LGC what ranks agree on (agreed). Any bytes give
+ * a status; a model that refuses is what it was.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,21 +17,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* gifts that were taken */
 
-static const char *const texts[] = {
-    "powersgd:rank=2,columns=16",
-    "gradiveq:slice=16,kept=3,train=1,coded=9",
-    "gradiveq:slice=16,kept=3,train=1,coded=9,centre=1+int8:bucket=8",
-    "gradiveq:slice=16,kept=3,train=1,coded=9+qsgd:bits=5,bucket=8",
-};
-enum { TEXTS = sizeof texts / sizeof *texts, N = 200, RANKS = 3 };
+enum { N = 200, SHORT = 90, WORD = 64, FORMS_MOST = 32 };
 
-enum gift { RESULT, MERGE, STATE, EXCHANGED, GIFTS };
+struct form {
+    const char *text;
+    int ranks;
+    bool agreed; /* gifts are also what the ranks agree on, and chunks are two */
+};
+
+/* The codecs of these inputs; behind them come the other rows of codecs that learn. */
+static const struct form tuned[] = {
+    {"powersgd:rank=2,columns=16", 3, false},
+    {"gradiveq:slice=16,kept=3,train=1,coded=9", 3, false},
+    {"gradiveq:slice=16,kept=3,train=1,coded=9,centre=1+int8:bucket=8", 3, false},
+    {"gradiveq:slice=16,kept=3,train=1,coded=9+qsgd:bits=5,bucket=8", 3, false},
+    {"lgc:ratio=0.2,dense=0,train=1", 2, true},
+    {"lgc-ps:ratio=0.2,dense=0,train=1,innovation=0.02", 2, true},
+};
+enum { TUNED = sizeof tuned / sizeof *tuned };
 
 struct trained {
+    struct form form;
     struct trib_codec *codec;
     struct trib_model *model;
+    size_t n_agreed; /* floats */
     uint8_t *state;
-    float *share;
+    float *agreed;
+    float x[N];
     uint8_t *word; /* a valid one */
     size_t len;
 };
@@ -43,6 +56,7 @@ static void *room(size_t bytes)
     return p;
 }
 
+/* exactly `bytes`, so that a sanitizer sees one byte more */
 static void *copy_new(const void *src, size_t bytes)
 {
     void *p = malloc(bytes ? bytes : 1);
@@ -53,46 +67,117 @@ static void *copy_new(const void *src, size_t bytes)
     return p;
 }
 
-static void teach(struct trained *t, const char *text)
+static size_t forms_of(struct form forms[FORMS_MOST])
 {
-    const struct trib_model_opts opts = {
-        .total = N, .piece = N, .ranks = RANKS, .seed = 3};
-    const struct trib_model_chunk c = {.n = N};
-    float x[N];
+    size_t n = TUNED;
 
-    for (int i = 0; i < N; i++)
-        x[i] = (float)((i * 37 + i / 16 * 11) % 101) - 50.0f;
-    if (trib_codec_create(text, NULL, NULL, &t->codec) != TRIB_OK ||
-        trib_codec_for_ranks(t->codec, RANKS, NULL) != TRIB_OK ||
-        trib_model_create(t->codec, &opts, NULL, &t->model) != TRIB_OK ||
-        trib_model_train(t->model, x, N, NULL) != TRIB_OK)
-        abort();
-    t->share = room(trib_codec_agreed_floats(t->codec, N) * sizeof(float));
-    trib_model_propose(t->model, &c, x, t->share);
-    trib_model_settle(t->model, &c, t->share);
-    t->word = room(trib_codec_bound(t->codec, N));
-    const struct trib_encode in = {
-        .x = x, .n = N, .agreed = t->share, .model = t->model};
+    memcpy(forms, tuned, sizeof tuned);
+    for (size_t i = 0; i < trib_codecs_count && n < FORMS_MOST; i++) {
+        const size_t length = strlen(trib_codecs[i].name);
+        bool known = !(trib_codecs[i].flags & TRIB_CODEC_MODEL);
+        for (size_t k = 0; k < TUNED; k++)
+            known |= strncmp(tuned[k].text, trib_codecs[i].name, length) == 0 &&
+                     strcspn(tuned[k].text, ":+") == length;
+        if (!known)
+            forms[n++] = (struct form){trib_codecs[i].texts[0], 3, false};
+    }
+    return n;
+}
+
+static void encode(struct trained *t, const struct trib_model_chunk *c,
+                   const float *agreed)
+{
+    const struct trib_encode in = {.x = t->x, .n = c->n, .key = {.index = c->first},
+                                   .agreed = agreed, .model = t->model};
+
     t->len = trib_codec_encode(t->codec, &in, t->word);
+}
+
+static void teach(struct trained *t, const struct form *form)
+{
+    const struct trib_model_opts opts = {.total = form->agreed ? N + SHORT : N,
+                                         .piece = N,
+                                         .ranks = form->ranks,
+                                         .seed = 3};
+    const struct trib_model_chunk c = {.n = N};
+
+    t->form = *form;
+    for (int i = 0; i < N; i++)
+        t->x[i] = (float)((i * 37 + i / 16 * 11) % 101) - 50.0f;
+    if (trib_codec_create(form->text, NULL, NULL, &t->codec) != TRIB_OK ||
+        trib_codec_for_ranks(t->codec, form->ranks, NULL) != TRIB_OK ||
+        trib_model_create(t->codec, &opts, NULL, &t->model) != TRIB_OK ||
+        trib_model_train(t->model, t->x, N, NULL) != TRIB_OK)
+        abort();
+    t->n_agreed = trib_codec_agreed_floats(t->codec, N);
+    t->agreed = room(t->n_agreed * sizeof(float));
+    t->word = room(trib_codec_bound(t->codec, N));
+    if (!form->agreed) {
+        trib_model_propose(t->model, &c, t->x, t->agreed);
+        trib_model_settle(t->model, &c, t->agreed);
+        encode(t, &c, t->agreed);
+    }
     t->state = room(trib_model_bytes(t->model));
     trib_model_write(t->model, t->state);
 }
 
-static void take_result(struct trained *t, const uint8_t *data, size_t size)
+static void take_word(struct trained *t, const struct trib_model_chunk *c,
+                      const uint8_t *data, size_t size)
 {
-    const struct trib_model_chunk c = {.n = N, .agreed = t->share};
     uint8_t *src = copy_new(data, size);
     float *y = room(N * sizeof *y);
-    const trib_status_t st = trib_model_result(t->model, &c, src, size, y);
+    const trib_status_t st = trib_model_result(t->model, c, src, size, y);
 
     if (st != TRIB_OK && st != TRIB_ERR_CODEC)
         abort();
     fuzz_reached += st == TRIB_OK;
-    if (trib_codec_decode(t->codec, src, size, y, N) == TRIB_OK &&
+    if (!t->form.agreed &&
+        trib_codec_decode(t->codec, src, size, y, N) == TRIB_OK &&
         size != 8 + N * sizeof(float))
         abort();
     free(src);
     free(y);
+}
+
+/* Bytes behind the first are what is agreed on and, from WORD on, the word of one of
+ * two chunks. */
+static void take_agreed(struct trained *t, const uint8_t *data, size_t size)
+{
+    const size_t bytes = t->n_agreed * sizeof(float), word = size < WORD ? size : WORD;
+    float *agreed = room(bytes), *y = room(N * sizeof *y);
+    struct trib_model_chunk c = {.n = N, .agreed = agreed};
+
+    if (size && data[0] & 1)
+        c.first = N, c.n = SHORT;
+    for (size_t i = 1; i < word && i <= t->n_agreed; i++) /* mostly whole numbers: else
+                                                           * nothing gets further */
+        agreed[i - 1] = (float)data[i];
+    if (size && data[0] & 2)
+        memcpy(agreed, data, word);
+    trib_model_settle(t->model, &c, agreed);
+    if (!t->len || (size && data[0] & 4)) { /* slow */
+        encode(t, &c, agreed);
+        if (trib_model_result(t->model, &c, t->word, t->len, y) != TRIB_OK)
+            abort();
+    }
+    take_word(t, &c, data + word, size - word);
+    free(agreed);
+    free(y);
+}
+
+static void take_result(struct trained *t, const uint8_t *data, size_t size)
+{
+    const struct trib_model_chunk c = {.n = N, .agreed = t->agreed};
+
+    take_word(t, &c, data, size);
+}
+
+static void take_training(struct trained *t, const uint8_t *data, size_t size)
+{
+    trib_model_begin(t->model, 1);
+    take_agreed(t, data, size);
+    trib_model_begin(t->model, 2);
+    t->len = 0;
 }
 
 static void merge(struct trained *t, const uint8_t *data, size_t size)
@@ -106,7 +191,7 @@ static void merge(struct trained *t, const uint8_t *data, size_t size)
                                      .n = N,
                                      .piece = N,
                                      .final = true,
-                                     .ranks = RANKS};
+                                     .ranks = (uint32_t)t->form.ranks};
         size_t len = 0;
         const trib_status_t st = trib_codec_merge(t->codec, &m, sum, &len);
         if (st == TRIB_OK && len > trib_codec_bound(t->codec, N))
@@ -117,22 +202,33 @@ static void merge(struct trained *t, const uint8_t *data, size_t size)
     free(sum);
 }
 
-/* Cut or filled up with what it had: so that not all of it is refused for its
- * length. */
+static void restore(struct trained *t)
+{
+    if (trib_model_read(t->model, t->state, trib_model_bytes(t->model), NULL) !=
+        TRIB_OK)
+        abort();
+}
+
+/* Some bytes of a valid one changed: so that not all is refused for its length. The
+ * first ones say where. */
 static void read_state(struct trained *t, const uint8_t *data, size_t size)
 {
-    const size_t bytes = trib_model_bytes(t->model);
+    const size_t bytes = trib_model_bytes(t->model), where = t->form.agreed ? 3 : 2;
     uint8_t *src = copy_new(t->state, bytes), *after = room(bytes);
-    const size_t at = size > 1 ? ((size_t)data[0] << 8 | data[1]) % bytes : 0;
+    size_t at = 0;
 
-    for (size_t i = 2; i < size && at + i - 2 < bytes; i++)
-        src[at + i - 2] = data[i];
+    restore(t); /* other gifts have changed it */
+    for (size_t i = 0; i < where && i < size; i++)
+        at = (at << 8 | data[i]) % bytes;
+    for (size_t i = where; i < size && at + i - where < bytes; i++)
+        src[at + i - where] = data[i];
     if (trib_model_read(t->model, src, bytes, NULL) != TRIB_OK) {
         trib_model_write(t->model, after);
         if (memcmp(after, t->state, bytes) != 0)
             abort();
     } else {
         fuzz_reached++;
+        restore(t);
     }
     if (trib_model_read(t->model, data, size, NULL) == TRIB_OK && size != bytes)
         abort();
@@ -145,29 +241,47 @@ static void take_exchanged(struct trained *t, const uint8_t *data, size_t size)
     const size_t n = trib_model_exchange_floats(t->model);
     float *sum = room(n * sizeof *sum);
 
-    if (n > 0)
+    if (t->form.agreed) {
+        trib_model_begin(t->model, 1);
+        take_agreed(t, data, size);
+        if (!trib_model_exchange(t->model, 2, sum))
+            abort();
+    } else if (n > 0) {
         sum[0] = 1.0f;
+    }
     memcpy(sum, data, size < n * sizeof *sum ? size : n * sizeof *sum);
     if (n > 0)
         fuzz_reached += trib_model_exchanged(t->model, sum, NULL) == TRIB_OK;
     free(sum);
+    if (t->form.agreed) {
+        trib_model_begin(t->model, 2);
+        t->len = 0;
+        restore(t);
+    }
 }
+
+typedef void (*give_fn)(struct trained *t, const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct trained trained[TEXTS];
+    static const give_fn plain[] = {take_result, merge, read_state, take_exchanged};
+    static const give_fn agreed[] = {take_agreed, take_training, merge, read_state,
+                                     take_exchanged};
+    static struct trained trained[FORMS_MOST];
+    struct form forms[FORMS_MOST];
 
     if (size < 2)
         return 0;
-    struct trained *t = &trained[data[0] % TEXTS];
+    const size_t at = data[0] % forms_of(forms);
+    struct trained *t = &trained[at];
     if (!t->codec)
-        teach(t, texts[data[0] % TEXTS]);
-    static void (*const give[GIFTS])(struct trained * t, const uint8_t *data,
-                                     size_t size) = {take_result, merge, read_state,
-                                                     take_exchanged};
-    give[data[1] % GIFTS](t, data + 2, size - 2);
-    if (trib_model_read(t->model, t->state, trib_model_bytes(t->model), NULL) !=
-        TRIB_OK)
-        abort();
+        teach(t, &forms[at]);
+    if (!t->len)
+        take_agreed(t, (const uint8_t[]){0, 1, 3, 5, 9, 70}, 6);
+    const give_fn give =
+        t->form.agreed ? agreed[data[1] % 5] : plain[data[1] % 4];
+    give(t, data + 2, size - 2);
+    if (!t->form.agreed)
+        restore(t);
     return 0;
 }

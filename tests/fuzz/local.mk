@@ -7,7 +7,7 @@
 fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec \
 	tests/fuzz/fuzz_codec_text \
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
-	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_lgc tests/fuzz/fuzz_live \
+	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_live \
 	tests/fuzz/fuzz_meet \
 	tests/fuzz/fuzz_model \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
@@ -49,10 +49,6 @@ tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_launch_SOURCES = tests/fuzz/fuzz_launch.c tests/fuzz/edits.h
 tests_fuzz_fuzz_launch_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_launch_LDFLAGS = $(fuzz_link_flags)
-
-tests_fuzz_fuzz_lgc_SOURCES = tests/fuzz/fuzz_lgc.c
-tests_fuzz_fuzz_lgc_LDADD = $(fuzz_link)
-tests_fuzz_fuzz_lgc_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_live_SOURCES = tests/fuzz/fuzz_live.c tests/fuzz/edits.h
 tests_fuzz_fuzz_live_LDADD = $(fuzz_link)

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The algorithms of the registry by which ranks alone sum, for tests that go through a
+ * list of cases: each case takes the next one.
+ */
+#ifndef TESTS_COMM_ALGORITHMS_H
+#define TESTS_COMM_ALGORITHMS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "collectives/builder.h"
+#include "collectives/collectives.h"
+
+static inline bool algorithm_fits(const struct trib_algo *algo, bool groups)
+{
+    return (algo->colls & TRIB_COLL_BIT(TRIB_ALLREDUCE)) && !algo->aggregators &&
+           (groups || !algo->groups);
+}
+
+/* The number of algorithms; groups: of those, too, that are made of groups of ranks. */
+static inline size_t algorithms_count(bool groups)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; trib_algos[i]; i++)
+        n += algorithm_fits(trib_algos[i], groups);
+    return n;
+}
+
+static inline const char *algorithm_of(size_t number, bool groups)
+{
+    number %= algorithms_count(groups);
+    for (size_t i = 0;; i++) {
+        assert(trib_algos[i]);
+        if (algorithm_fits(trib_algos[i], groups) && number-- == 0)
+            return trib_algos[i]->name;
+    }
+}
+
+/* True of "auto", and of an algorithm that has schedules of this collective. */
+static inline bool algorithm_does(const char *name, trib_coll_t coll)
+{
+    const struct trib_algo *algo = trib_algo_find(name);
+
+    return !algo || (algo->colls & TRIB_COLL_BIT(coll));
+}
+
+/* Algorithm number i, beginning anew behind the last; without groups. */
+static inline const char *algorithm_at(size_t i)
+{
+    return algorithm_of(i, false);
+}
+
+#endif
