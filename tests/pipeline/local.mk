@@ -27,7 +27,15 @@ pipeline_tests = \
 	tests/pipeline/payload/test_encode_ahead \
 	tests/pipeline/payload/test_error_feedback \
 	tests/pipeline/payload/test_narrow \
-	tests/pipeline/payload/test_partial
+	tests/pipeline/payload/test_partial \
+	tests/pipeline/engine/test_failure \
+	tests/pipeline/engine/test_events \
+	tests/pipeline/engine/test_run_buffers \
+	tests/pipeline/engine/test_engine_wait \
+	tests/pipeline/engine/test_engine_open \
+	tests/pipeline/engine/test_run \
+	tests/pipeline/engine/test_run_prepare \
+	tests/pipeline/link/test_registered
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
@@ -42,3 +50,5 @@ tests_pipeline_payload_test_agg_sum_SOURCES = tests/offload/aggregators.h \
 tests_pipeline_payload_test_agg_sum_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_payload_prepare_SOURCES = \
 	tests/pipeline/payload/test_payload_prepare.c tests/pipeline/engine/engines.h
+tests_pipeline_payload_test_payload_raw_SOURCES = \
+	tests/pipeline/payload/test_payload_raw.c tests/pipeline/payload/payload_rig.h

@@ -98,38 +98,74 @@ static inline struct engines *engines_open(int n, size_t floats, const char *tra
         .ranks = n, .floats = floats, .transport = transport, .config = config});
 }
 
-/* A run of `count` floats, all in one round, of an algorithm; desc has what is not the
- * default. */
-static inline void engines_prepare(struct engines *t, const struct trib_algo *algo,
-                                   size_t count, const struct trib_run_desc *desc)
+/* A rank's run of `count` floats, all in one round, of an algorithm; desc has what is
+ * not the default. */
+static inline void engines_prepare_side(struct engines *t, int rank,
+                                        const struct trib_algo *algo, size_t count,
+                                        const struct trib_run_desc *desc)
 {
     const bool blocked =
         desc->op.coll == TRIB_ALLGATHER || desc->op.coll == TRIB_REDUCE_SCATTER;
+    const struct trib_shape shape = {
+        .coll = desc->op.coll,
+        .op = desc->op.op,
+        .rank = rank,
+        .size = t->n,
+        .root = desc->op.root == TRIB_ROOT_NONE ? 0 : (int)desc->op.root};
+    struct engine_side *s = &t->side[rank];
+    struct trib_schedule schedule = {0};
 
-    for (int i = 0; i < t->n; i++) {
-        struct engine_side *s = &t->side[i];
-        const struct trib_shape shape = {
-            .coll = desc->op.coll,
-            .op = desc->op.op,
-            .rank = i,
-            .size = t->n,
-            .root = desc->op.root == TRIB_ROOT_NONE ? 0 : (int)desc->op.root};
-        struct trib_schedule schedule = {0};
-        assert_status(algo->build(&shape, &schedule), TRIB_OK);
-        assert_status(trib_program_create(&schedule, &shape, &s->run.program), TRIB_OK);
-        s->run.desc = *desc;
-        s->run.desc.element = sizeof(float);
-        s->run.desc.count = count;
-        s->run.desc.total = blocked ? count * (size_t)t->n : count;
-        s->run.desc.cut = blocked ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
-        s->run.desc.n_chunks = schedule.n_chunks;
-        s->run.desc.rounds = 1;
-        s->run.desc.piece =
-            blocked ? count : (count + schedule.n_chunks - 1) / schedule.n_chunks;
-        s->run.desc.name = algo->name;
-        trib_schedule_free(&schedule);
-        assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
-    }
+    assert_status(algo->build(&shape, &schedule), TRIB_OK);
+    assert_status(trib_program_create(&schedule, &shape, &s->run.program), TRIB_OK);
+    s->run.desc = *desc;
+    s->run.desc.element = sizeof(float);
+    s->run.desc.count = count;
+    s->run.desc.total = blocked ? count * (size_t)t->n : count;
+    s->run.desc.cut = blocked ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
+    s->run.desc.n_chunks = schedule.n_chunks;
+    s->run.desc.rounds = 1;
+    s->run.desc.piece =
+        blocked ? count : (count + schedule.n_chunks - 1) / schedule.n_chunks;
+    s->run.desc.name = algo->name;
+    trib_schedule_free(&schedule);
+    assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
+}
+
+static inline void engines_prepare(struct engines *t, const struct trib_algo *algo,
+                                   size_t count, const struct trib_run_desc *desc)
+{
+    for (int i = 0; i < t->n; i++)
+        engines_prepare_side(t, i, algo, count, desc);
+}
+
+enum { ENGINES_COUNT = 1000 };
+
+/* A rank that is about to sum ENGINES_COUNT floats in registered memory, in place;
+ * those of rank i are i + 1. */
+static inline void engines_prepare_sum(struct engines *t, int rank, bool zero_copy)
+{
+    const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE,
+                                       .zero_copy = zero_copy};
+
+    engines_prepare_side(t, rank, trib_algo_find("direct"), ENGINES_COUNT, &desc);
+    for (int k = 0; k < ENGINES_COUNT; k++)
+        t->side[rank].x[k] = (float)(rank + 1);
+}
+
+static inline struct engines *engines_two(const char *transport, bool zero_copy)
+{
+    struct engines *t = engines_open(2, ENGINES_COUNT, transport, "trace=1K");
+
+    for (int i = 0; i < 2; i++)
+        engines_prepare_sum(t, i, zero_copy);
+    return t;
+}
+
+static inline void engines_start_in_place(struct engines *t, int rank)
+{
+    struct engine_side *s = &t->side[rank];
+
+    trib_run_start(&s->engine, &s->run, NULL, s->x);
 }
 
 static inline void engines_start(struct engines *t)

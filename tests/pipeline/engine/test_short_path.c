@@ -22,7 +22,7 @@ static void fill(struct engines *t, int start)
     }
 }
 
-/* What the ranks have and have counted after some starts. */
+/* Results and counters of the ranks after some starts. */
 struct outcome {
     float y[ENGINES_MAX][FLOATS];
     struct trib_engine_stats stats[ENGINES_MAX];

@@ -118,7 +118,7 @@ static void test_memory(void **state)
     rig_close(&r);
 }
 
-/* Where that memory is. */
+/* The ADVERT frame that says where the sender's memory is. */
 static void test_adverts(void **state)
 {
     struct payload_case c = case_of(NULL, "shm", true);

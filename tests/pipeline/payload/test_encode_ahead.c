@@ -30,7 +30,7 @@ static struct payload_case case_of(int k, int threads)
                                  .config = configs[threads]};
 }
 
-/* What rank 1 has after some steps. */
+/* Result and residual of rank 1 after some steps. */
 struct outcome {
     float y[COUNT];
     float residual[COUNT];

@@ -59,8 +59,8 @@ static void test_state(void **state)
     }
 }
 
-/* What the codec gets: the contribution, scaled where it is clipped; the rule's own
- * where it keeps a state, of the elements of the chunk alone. */
+/* The codec gets the contribution, scaled if it is clipped; a rule that keeps a state
+ * changes the elements of the chunk alone. */
 static void test_apply(void **state)
 {
     static const char *const rules[] = {"none", "ef14:clip=8", "ef21"};
@@ -113,7 +113,7 @@ static void test_clip(void **state)
     rig_close(&r);
 }
 
-/* What was sent last is forgotten at the next start; the ratio warms up. */
+/* A start forgets what the last one sent; the ratio warms up. */
 static void test_begin(void **state)
 {
     struct rig r = open_rule("topk:ratio=0.01", "ef14:warmup=4,stages=2", TRIB_F32);

@@ -55,7 +55,7 @@ static void test_collectives(void **state)
     }
 }
 
-/* Of more contributions than a kernel takes at a time, the rest is summed in parts. */
+/* More contributions than a kernel takes at a time are summed in parts. */
 static void test_many_sources(void **state)
 {
     (void)state;

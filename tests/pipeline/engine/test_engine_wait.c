@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine while nothing moves: it calls its hook, sleeps, tells peers that it waits,
+ * and gives up with a sentence that says for what. Clocks are set, not waited for.
+ */
+#include "tests/pipeline/engine/engines.h"
+
+#include "base/time.h"
+
+enum { MS = 1000000 };
+
+struct hook {
+    struct trib_engine *other;
+    int calls;
+};
+
+static void drive_other(void *arg)
+{
+    struct hook *h = arg;
+
+    h->calls++;
+    (void)trib_engine_progress(h->other);
+}
+
+/* The other rank goes on in the hook alone: without it the wait would not end. */
+static void test_hook(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[0].engine;
+    struct hook h = {.other = &t->side[1].engine};
+
+    (void)state;
+    e->idle_hook = drive_other;
+    e->idle_hook_arg = &h;
+    engines_start_in_place(t, 0);
+    engines_start_in_place(t, 1);
+    assert_status(trib_engine_wait(e, &t->side[0].run), TRIB_OK);
+    assert_true(h.calls > 0);
+    for (int i = 0; i < ENGINES_COUNT; i++)
+        assert_int_equal((int)t->side[0].x[i], 3);
+    e->idle_hook = NULL;
+    engines_drive(t);
+    engines_close(t);
+}
+
+static struct hook sleeper;
+
+static void wait_driving(struct trib_transport *t, int timeout_us)
+{
+    (void)t;
+    assert_in_range(timeout_us, 1, 1000);
+    drive_other(&sleeper);
+}
+
+/* It sleeps in the end: here the other rank goes on while it does, and no sooner. */
+static void test_sleeps(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[0].engine;
+    const struct trib_transport_ops *plain = e->transport->ops;
+    struct trib_transport_ops ops = *plain;
+
+    (void)state;
+    sleeper = (struct hook){.other = &t->side[1].engine};
+    ops.wait = wait_driving;
+    e->transport->ops = &ops;
+    engines_start_in_place(t, 0);
+    engines_start_in_place(t, 1);
+    assert_status(trib_engine_wait(e, &t->side[0].run), TRIB_OK);
+    assert_true(sleeper.calls > 0);
+    e->transport->ops = plain;
+    engines_drive(t);
+    engines_close(t);
+}
+
+/* Sets the engine's clock as if its last progress was so long ago. */
+static void set_idle(struct trib_engine *e, uint64_t ns)
+{
+    e->last_progress = trib_now_ns() - ns;
+    e->last_notice = trib_now_ns();
+    e->last_poll = 0;
+}
+
+static void test_looks(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[0].engine;
+
+    (void)state;
+    engines_start_in_place(t, 0);
+    trib_engine_awake(e);
+    assert_int_equal(e->last_progress, 0);
+    assert_false(trib_engine_look(e)); /* the clock starts */
+    assert_true(e->last_progress > 0);
+    set_idle(e, (uint64_t)500 * MS);
+    assert_true(trib_engine_look(e)); /* time to sleep */
+    assert_int_equal(e->failed, 0);
+    trib_engine_awake(e);
+    assert_int_equal(e->idle + e->yields, 0);
+    assert_false(trib_engine_look(e));
+    engines_close(t);
+}
+
+/* A peer that waits says so, again after 100 ms, and it is known for how long. */
+static void test_notices(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[0].engine, *late = &t->side[1].engine;
+
+    (void)state;
+    engines_start_in_place(t, 0);
+    set_idle(e, (uint64_t)50 * MS);
+    (void)trib_engine_look(e);
+    trib_engine_notices(late);
+    assert_int_equal(trib_engine_awaited_ns(late), 0); /* not yet */
+
+    e->last_notice = trib_now_ns() - (uint64_t)150 * MS;
+    (void)trib_engine_look(e);
+    set_idle(late, MS);
+    (void)trib_engine_look(late);
+    assert_int_equal(late->awaited, 1);
+    assert_true(trib_engine_awaited_ns(late) > 0);
+    late->awaited_since -= (uint64_t)3000 * MS;
+    assert_true(trib_engine_awaited_ns(late) >= (uint64_t)3000 * MS);
+    assert_int_equal(trib_engine_awaited_ns(e), 0);
+    engines_start_in_place(t, 1);
+    assert_int_equal(trib_engine_awaited_ns(late), 0);
+    engines_close(t);
+}
+
+static void times_out(struct engines *t, const char *what)
+{
+    struct trib_engine *e = &t->side[0].engine;
+    char waits[100];
+
+    for (int i = 0; i < 5; i++)
+        (void)trib_engine_progress(e);
+    set_idle(e, ((uint64_t)e->cfg->timeout_ms + 1000) * MS);
+    (void)trib_engine_look(e);
+    snprintf(waits, sizeof(waits), "it waits for %s of ", what);
+    assert_status((trib_status_t)e->failed, TRIB_ERR_TIMEOUT);
+    engines_words(e->failure.text,
+                  (const char *const[]){"rank 0 made no progress for", waits,
+                                        "allreduce (direct), operation 1",
+                                        "(raise TRIB_TIMEOUT_MS", NULL});
+    assert_int_equal(t->side[0].run.now.state, TRIB_RUN_DONE);
+    assert_status(t->side[0].run.now.status, TRIB_ERR_TIMEOUT);
+}
+
+static void test_times_out(void **state)
+{
+    static const char *const whats[] = {"a contribution", "its call"};
+
+    (void)state;
+    for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
+        struct engines *t = engines_two("shm", zero_copy);
+        engines_start_in_place(t, 0);
+        times_out(t, whats[zero_copy]);
+        assert_non_null(strstr(t->side[0].engine.failure.text, "rank 1 (host here"));
+        engines_close(t);
+    }
+}
+
+/* Rank 0 waits for its own caller, which has named no element as ready. */
+static void test_times_out_unfed(void **state)
+{
+    struct engines *t = engines_open(1, ENGINES_COUNT, "shm", NULL);
+    const struct trib_run_desc desc = {
+        .op = {.root = TRIB_ROOT_NONE, .feed = TRIB_FEED_FORWARD}};
+
+    (void)state;
+    engines_prepare(t, trib_algo_find("direct"), ENGINES_COUNT, &desc);
+    engines_start_in_place(t, 0);
+    times_out(t, "elements that trib_plan_ready has not named");
+    assert_non_null(strstr(t->side[0].engine.failure.text, "of this rank's own"));
+    engines_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hook),      cmocka_unit_test(test_sleeps),
+        cmocka_unit_test(test_looks),     cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_times_out), cmocka_unit_test(test_times_out_unfed),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

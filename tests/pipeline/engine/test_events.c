@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events of the transport: what each does to the link, and the failure that goes to
+ * peers which no link, or a full one, has told of it.
+ */
+#include "tests/pipeline/engine/engines.h"
+
+#include <stdatomic.h>
+
+static struct trib_event given;
+static bool is_given;
+
+static int poll_given(struct trib_transport *t, struct trib_event *events, int max)
+{
+    (void)t;
+    (void)max;
+    if (!is_given)
+        return 0;
+    events[0] = given;
+    is_given = false;
+    return 1;
+}
+
+/* Lets the engine of rank 1 find one event; true if it says that a frame has come. */
+static bool take(struct engines *t, struct trib_event event)
+{
+    struct trib_engine *e = &t->side[1].engine;
+    const struct trib_transport_ops *plain = e->transport->ops;
+    struct trib_transport_ops ops = *plain;
+
+    ops.poll = poll_given;
+    given = event;
+    is_given = true;
+    e->transport->ops = &ops;
+    const bool moved = trib_engine_events(e);
+    e->transport->ops = plain;
+    return moved;
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    for (int left = 0; left < 2; left++) {
+        struct engines *t = engines_two("shm+nomap", true);
+        struct trib_engine *e = &t->side[1].engine;
+        engines_start_in_place(t, 1);
+        assert_false(take(t, (struct trib_event){.kind = TRIB_EVENT_PEER_LOST,
+                                                 .peer = 0,
+                                                 .left = left,
+                                                 .why = "process 7 is gone"}));
+        assert_true(e->links[0].lost);
+        assert_status((trib_status_t)e->failed, TRIB_ERR_PEER_LOST);
+        engines_words(e->failure.text,
+                      (const char *const[]){"rank 0 (host here", "is lost",
+                                            "process 7 is gone", "rank 1", NULL});
+        engines_close(t);
+    }
+}
+
+/* A frame that an event tells of, and that is not there: the one before came twice. */
+static void test_twice(void **state)
+{
+    struct engines *t = engines_two("shm+nomap", true);
+    struct trib_engine *e = &t->side[1].engine;
+    const uint32_t imm = (uint32_t)TRIB_LINK_FRAME << 24 | TRIB_LANE_UP;
+
+    (void)state;
+    engines_start_in_place(t, 0);
+    for (int i = 0; i < 3; i++)
+        (void)trib_engine_progress(&t->side[0].engine);
+    const uint32_t arrived = e->links[0].recv[TRIB_LANE_UP].arrived;
+    assert_true(trib_engine_events(e));
+    assert_true(e->links[0].recv[TRIB_LANE_UP].arrived > arrived);
+    assert_int_equal(e->failed, 0);
+    assert_false(take(t, (struct trib_event){.kind = TRIB_EVENT_ARRIVED, .imm = imm}));
+    assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
+    assert_non_null(strstr(e->failure.text, "sent a frame twice"));
+    engines_close(t);
+}
+
+/* An immediate that no version of this library has is no frame, and no failure. */
+static void test_unknown(void **state)
+{
+    static const uint32_t imms[] = {0x77000000, 0xfe000001,
+                                    (uint32_t)TRIB_LINK_FRAME << 24 | 77};
+    struct engines *t = engines_two("shm+nomap", true);
+    struct trib_engine *e = &t->side[1].engine;
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        (void)take(t, (struct trib_event){.kind = TRIB_EVENT_ARRIVED, .imm = imms[k]});
+        assert_int_equal(e->failed, 0);
+        for (int lane = 0; lane < TRIB_LANES; lane++)
+            assert_int_equal(e->links[0].recv[lane].arrived, 0);
+    }
+    engines_start(t);
+    engines_drive(t);
+    engines_done(t);
+    engines_close(t);
+}
+
+static void hears(struct engines *t)
+{
+    struct trib_engine *e = &t->side[1].engine;
+
+    for (int i = 0; i < 10 && !e->failed; i++) {
+        (void)trib_engine_events(e);
+        trib_engine_notices(e);
+    }
+    assert_status((trib_status_t)e->failed, TRIB_ERR_TIMEOUT);
+    assert_string_equal(e->failure.text, "because of this");
+}
+
+static struct engines *strangers(const char *transport)
+{
+    return engines_meet(&(struct engines_opts){
+        .ranks = 2, .transport = transport, .per_link = true});
+}
+
+/* A peer hears of a failure over a link without slots, too. */
+static void test_failure_without_slots(void **state)
+{
+    static const char *const transports[] = {"shm", "shm+nomap"};
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct engines *t = strangers(transports[k]);
+        const struct trib_link *l = &t->side[0].engine.links[1];
+        trib_engine_fail(&t->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
+        assert_true(l->connected);
+        assert_false(l->opened);
+        hears(t);
+        engines_close(t);
+    }
+}
+
+/* An owner that steps several engines in turn fails one without a look at its peers,
+ * and tells them later. */
+static void test_failure_that_is_told_later(void **state)
+{
+    struct engines *t = strangers("shm+nomap");
+    struct trib_engine *e = &t->side[0].engine;
+
+    (void)state;
+    e->tells_later = true;
+    trib_engine_fail(e, TRIB_ERR_TIMEOUT, "because of this");
+    assert_false(e->links[1].connected);
+    trib_engine_tell_failure(e);
+    assert_true(e->links[1].connected);
+    hears(t);
+    engines_close(t);
+}
+
+/* An engine looks for no rank of a host that is lost. */
+static void test_lost_hosts(void **state)
+{
+    struct engines *t = engines_meet(
+        &(struct engines_opts){.ranks = 3, .transport = "shm+nomap", .per_link = true});
+    struct trib_engine *e = &t->side[0].engine;
+
+    (void)state;
+    for (int i = 1; i < 3; i++)
+        snprintf(e->peers[i].host, sizeof(e->peers[i].host), "there");
+    e->links[1].lost = true;
+    trib_engine_fail(e, TRIB_ERR_TIMEOUT, "because of this");
+    assert_false(e->links[2].connected);
+    engines_close(t);
+}
+
+/* Rank 1 does not look for a while, and its ring is full. */
+static void fill_ring(struct engines *t)
+{
+    struct trib_engine *e = &t->side[0].engine;
+    struct trib_oob_notice n = {.kind = 0}; /* notices of nothing */
+    struct trib_link *l = &e->links[1];
+    int sent = 0;
+
+    for (; sent < 1000000; sent++) {
+        l->notice_busy = false;
+        if (trib_link_notify(l, &e->arena, &n) != TRIB_OK)
+            break;
+    }
+    assert_in_range(sent, 1, 999999);
+    assert_status(trib_link_notify(l, &e->arena, &n), TRIB_ERR_NO_RESOURCE);
+}
+
+struct later {
+    struct trib_engine *engine;
+    atomic_bool told;
+};
+
+/* Only events: notices are read once nobody writes them any more. */
+static void *look_later(void *arg)
+{
+    struct later *l = arg;
+
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    while (!atomic_load(&l->told))
+        (void)trib_engine_events(l->engine);
+    return NULL;
+}
+
+static void test_full_transport(void **state)
+{
+    struct engines *t = engines_two("shm+nomap", true);
+    struct later later = {.engine = &t->side[1].engine};
+    pthread_t thread;
+
+    (void)state;
+    fill_ring(t);
+    assert_int_equal(pthread_create(&thread, NULL, look_later, &later), 0);
+    trib_engine_fail(&t->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
+    atomic_store(&later.told, true);
+    pthread_join(thread, NULL);
+    hears(t);
+    engines_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_failure_without_slots),
+        cmocka_unit_test(test_failure_that_is_told_later),
+        cmocka_unit_test(test_lost_hosts),
+        cmocka_unit_test(test_full_transport),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Failures: the first one marks the engine and is told to the peers, all runs end with
+ * it, and its sentence names rank, host, operation and phase.
+ */
+#include "tests/pipeline/engine/engines.h"
+
+#include <stdatomic.h>
+
+static const char *const both[] = {"rank 0 (host here", "rank 1", "allreduce", "direct",
+                                   NULL};
+
+/* The first failure stays, and ends all that is queued, once. */
+static void test_marks_once(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[1].engine, *other = &t->side[0].engine;
+    struct trib_run *run = &t->side[1].run;
+
+    (void)state;
+    engines_start_in_place(t, 1);
+    trib_engine_mark(e, TRIB_ERR_NO_MEMORY, "the first");
+    trib_engine_mark(e, TRIB_ERR_TIMEOUT, "the second");
+    assert_status((trib_status_t)e->failed, TRIB_ERR_NO_MEMORY);
+    assert_string_equal(e->failure.text, "the first");
+    assert_int_equal(run->now.state, TRIB_RUN_ACTIVE); /* a task may be in it */
+    assert_true(trib_engine_progress(e));
+    assert_int_equal(run->now.state, TRIB_RUN_DONE);
+    assert_status(run->now.status, TRIB_ERR_NO_MEMORY);
+    assert_false(trib_engine_progress(e));
+    trib_engine_notices(other); /* the other rank knows, and why */
+    assert_status((trib_status_t)other->failed, TRIB_ERR_NO_MEMORY);
+    assert_string_equal(other->failure.text, "the first");
+    engines_start_in_place(t, 1); /* what is started later ends at once */
+    assert_status(run->now.status, TRIB_ERR_NO_MEMORY);
+    assert_int_equal(run->now.state, TRIB_RUN_DONE);
+    engines_close(t);
+}
+
+/* Writes to the place where rank 1 finds the notices of rank 0. */
+static void write_notice(struct trib_engine *e, uint32_t kind, int32_t status,
+                         const char *text)
+{
+    struct trib_oob_notice *raw =
+        (struct trib_oob_notice *)(e->arena.base + sizeof(struct trib_credits));
+
+    raw->kind = kind;
+    raw->status = status;
+    snprintf(raw->text, sizeof(raw->text), "%s", text);
+    atomic_store(&raw->version_end, 2);
+    atomic_store(&raw->version, 2);
+}
+
+/* A failure that is none would end an operation well, whatever its result has come
+ * to. */
+static void test_refuses_hostile_notices(void **state)
+{
+    static const struct {
+        uint32_t kind;
+        int32_t status;
+    } wrong[] = {
+        {TRIB_OOB_NOTICE_FAILED, TRIB_OK},
+        {TRIB_OOB_NOTICE_FAILED, TRIB_INPROGRESS},
+        {TRIB_OOB_NOTICE_FAILED, 7},
+        {TRIB_OOB_NOTICE_FAILED, -7},
+        {TRIB_OOB_NOTICE_FAILED, -9999},
+        {TRIB_OOB_NOTICE_FAILED, INT32_MIN},
+        {TRIB_OOB_NOTICE_FAILED, INT32_MAX},
+        {0, TRIB_ERR_TIMEOUT},
+        {3, TRIB_ERR_TIMEOUT},
+        {UINT32_MAX, TRIB_OK},
+    };
+    static const char *const words[] = {"rank 0 (host here", "sent a notice",
+                                        "to rank 1", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct engines *t = engines_two("shm", true);
+        struct engine_side *s = &t->side[1];
+        engines_start_in_place(t, 1);
+        write_notice(&s->engine, wrong[i].kind, wrong[i].status, "because");
+        trib_engine_notices(&s->engine);
+        assert_status((trib_status_t)s->engine.failed, TRIB_ERR_PROTOCOL);
+        engines_words(s->engine.failure.text, words);
+        engines_close(t);
+    }
+}
+
+/* A failure without a sentence has one here. */
+static void test_notices(void **state)
+{
+    static const char *const texts[] = {"because", ""};
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct engines *t = engines_two("shm", true);
+        struct trib_engine *e = &t->side[1].engine;
+        write_notice(e, TRIB_OOB_NOTICE_FAILED, TRIB_ERR_NO_MEMORY, texts[k]);
+        trib_engine_notices(e);
+        assert_status((trib_status_t)e->failed, TRIB_ERR_NO_MEMORY);
+        assert_string_equal(e->failure.text,
+                            k ? "a peer has failed, and does not say why" : "because");
+        engines_close(t);
+    }
+}
+
+static void test_lost(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[1].engine;
+    char want[200];
+
+    (void)state;
+    engines_start_in_place(t, 1);
+    trib_engine_lost(e, 0, false, "process 7 is stopped");
+    snprintf(want, sizeof(want),
+             "rank 0 (host here, process %d) is lost: process 7 is stopped; seen by "
+             "rank 1 in allreduce (direct), operation 1, phase start",
+             getpid());
+    assert_string_equal(e->failure.text, want);
+    assert_status((trib_status_t)e->failed, TRIB_ERR_PEER_LOST);
+    assert_true(e->links[0].lost);
+    engines_close(t);
+}
+
+/* The cause that a peer told before it went is the failure, not that it went. */
+static void test_lost_with_a_cause(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[1].engine;
+
+    (void)state;
+    write_notice(e, TRIB_OOB_NOTICE_FAILED, TRIB_ERR_NO_MEMORY, "because");
+    trib_engine_lost(e, 0, false, "it has left");
+    assert_string_equal(e->failure.text, "because");
+    engines_close(t);
+}
+
+/* In the last barrier, and at an aggregator that has nothing to do, leaving is a peer's
+ * right; dying never is. */
+static void test_left(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 8; k++) {
+        const bool left = k & 1, leaving = k & 2, aggregator = k & 4;
+        struct engines *t = engines_two("shm", true);
+        struct trib_engine *e = &t->side[1].engine;
+        t->side[1].run.desc.op.leaving = leaving;
+        if (aggregator)
+            e->ranks = 1;
+        else
+            engines_start_in_place(t, 1);
+        trib_engine_lost(e, 0, left, "it has left");
+        assert_int_equal(e->failed == 0, left && (leaving || aggregator));
+        e->ranks = 2;
+        engines_close(t);
+    }
+}
+
+static void test_describes(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[0].engine;
+    char text[200];
+
+    (void)state;
+    trib_engine_describe(e, text, sizeof(text));
+    assert_string_equal(text, "after operation 0, phase idle");
+    t->side[0].run.desc.label = "layer";
+    engines_start_in_place(t, 0);
+    trib_engine_describe(e, text, sizeof(text));
+    assert_string_equal(text,
+                        "allreduce \"layer\" (direct), operation 1, phase start");
+    (void)trib_engine_progress(e);
+    trib_engine_describe(e, text, sizeof(text));
+    assert_non_null(strstr(text, "phase transfer"));
+    t->side[0].run.desc.op.leaving = true;
+    trib_engine_describe(e, text, sizeof(text));
+    assert_string_equal(text, "trib_free_comm, operation 1, phase free");
+    engines_close(t);
+}
+
+/* A frame of another operation, and one of this that is not due. */
+static void test_misfit(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct engines *t = engines_two("shm", true);
+        struct engine_side *s = &t->side[1];
+        s->run.desc.label = "layer";
+        engines_start_in_place(t, 1);
+        struct trib_frame f = s->run.now.frame;
+        f.kind = TRIB_FRAME_DATA;
+        f.count += k ? 0 : 7;
+        trib_engine_misfit(&s->engine, &f, 0);
+        const char *text = s->engine.failure.text;
+        assert_status((trib_status_t)s->engine.failed,
+                      k ? TRIB_ERR_PROTOCOL : TRIB_ERR_MISMATCH);
+        if (k)
+            engines_words(text, both);
+        assert_non_null(strstr(text, k ? "a chunk that is not due"
+                                       : "; here the plan is \"layer\""));
+        engines_close(t);
+    }
+}
+
+static void test_unable(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[1].engine;
+
+    (void)state;
+    engines_start_in_place(t, 1);
+    trib_engine_unable(e, 0, TRIB_ERR_SYSTEM, "no more descriptors");
+    assert_status((trib_status_t)e->failed, TRIB_ERR_SYSTEM);
+    engines_words(e->failure.text,
+                  (const char *const[]){"rank 1 (host here", "cannot reach a buffer of",
+                                        "rank 0 (host here", "no more descriptors",
+                                        NULL});
+    engines_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_marks_once),
+        cmocka_unit_test(test_refuses_hostile_notices),
+        cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_lost_with_a_cause),
+        cmocka_unit_test(test_left),
+        cmocka_unit_test(test_describes),
+        cmocka_unit_test(test_misfit),
+        cmocka_unit_test(test_unable),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The buffers of an operation: what a rank opens to its peers, and what it believes of
+ * what they open.
+ */
+#include "tests/pipeline/engine/engines.h"
+
+#include <sys/resource.h>
+
+/* Vector bytes that an advert opens. */
+static void opened(const struct trib_ref *ref, bool is, size_t lo, size_t hi)
+{
+    assert_int_equal(ref->blob.len > 0, is);
+    if (is) {
+        assert_int_equal(ref->lo, lo);
+        assert_int_equal(ref->hi, hi);
+    }
+}
+
+/* Registered memory, where no result may overwrite it that has to stay. */
+static void test_opens(void **state)
+{
+    enum { N = ENGINES_COUNT * sizeof(float) };
+    static float unregistered[ENGINES_COUNT];
+    struct engines *t = engines_two("shm", true);
+    struct engine_side *s = &t->side[1];
+    struct trib_run *run = &s->run;
+    const struct trib_advert *a = &run->now.advert;
+
+    (void)state;
+    trib_run_bind(&s->engine, run, s->x, s->y);
+    trib_run_open(&s->engine, run);
+    opened(&a->send, true, 0, N);
+    opened(&a->recv, true, 0, N);
+    assert_int_equal(run->now.input_place.region != NULL, 1);
+
+    trib_run_bind(&s->engine, run, unregistered, s->y);
+    trib_run_open(&s->engine, run);
+    opened(&a->send, false, 0, 0);
+    opened(&a->recv, true, 0, N);
+    assert_null(run->now.input_place.region);
+
+    run->desc.may_undo = true;
+    trib_run_bind(&s->engine, run, NULL, s->y);
+    trib_run_open(&s->engine, run);
+    opened(&a->send, true, 0, N);
+    opened(&a->recv, false, 0, 0);
+    assert_null(run->now.recv_place.region);
+    trib_run_bind(&s->engine, run, s->x, s->y);
+    trib_run_open(&s->engine, run);
+    opened(&a->recv, true, 0, N);
+    run->desc.may_undo = false;
+
+    run->no_result = true;
+    trib_run_open(&s->engine, run);
+    opened(&a->recv, false, 0, 0);
+    run->no_result = false;
+    engines_close(t);
+}
+
+/* In a blocked collective a rank has its own block alone on one side. */
+static void test_blocks(void **state)
+{
+    enum { N = 40, BYTES = N * sizeof(float) };
+    struct engines *t = engines_two("shm", true);
+    struct engine_side *s = &t->side[1];
+    struct trib_run *run = &s->run;
+
+    (void)state;
+    run->desc.count = N;
+    run->desc.total = 2 * N;
+    run->desc.op.coll = TRIB_ALLGATHER;
+    trib_run_bind(&s->engine, run, s->x, s->y);
+    trib_run_open(&s->engine, run);
+    opened(&run->now.advert.send, true, BYTES, 2 * BYTES);
+    opened(&run->now.advert.recv, true, 0, 2 * BYTES);
+    run->desc.op.coll = TRIB_REDUCE_SCATTER;
+    trib_run_bind(&s->engine, run, s->x, s->y);
+    trib_run_open(&s->engine, run);
+    opened(&run->now.advert.send, true, 0, 2 * BYTES);
+    opened(&run->now.advert.recv, true, BYTES, 2 * BYTES);
+    engines_close(t);
+}
+
+/* Rank 0 says this of its buffers; rank 1 must not believe it. */
+static void lie_low(struct trib_advert *o)
+{
+    o->recv.origin -= 4096;
+}
+
+static void lie_high(struct trib_advert *o)
+{
+    o->send.hi += 4096;
+}
+
+static void lie_backwards(struct trib_advert *o)
+{
+    o->send.lo = o->send.hi + 1;
+}
+
+static void lie_hugely(struct trib_advert *o)
+{
+    o->recv.origin = INT64_MAX;
+}
+
+static void lie_about_region(struct trib_advert *o)
+{
+    memset(o->send.blob.bytes, 0x5a, o->send.blob.len);
+}
+
+static void test_refuses_lies(void **state)
+{
+    static void (*const lies[])(struct trib_advert *) = {
+        lie_low, lie_high, lie_backwards, lie_hugely, lie_about_region};
+    static const char *const words[] = {"rank 0 (host here", "sent", "buffer", "rank 1",
+                                        "phase", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+        struct engines *t = engines_two("shm", true);
+        engines_start_in_place(t, 0);
+        engines_start_in_place(t, 1);
+        lies[i](&t->side[0].run.now.advert);
+        engines_drive(t);
+        assert_status((trib_status_t)t->side[1].engine.failed, TRIB_ERR_PROTOCOL);
+        engines_words(t->side[1].engine.failure.text, words);
+        engines_close(t);
+    }
+}
+
+/* This rank's own trouble, in its name, with the cure. */
+static void test_cannot_import(void **state)
+{
+    static const char *const words[] = {
+        "rank 1 (host here", "cannot reach a buffer of rank 0",
+        "allreduce",         "phase",
+        "ulimit -n",         NULL};
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[1].engine;
+    struct rlimit before, none;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    /* Not in the segment that the link's own memory is in, which is open already. */
+    void *x;
+    size_t bytes = (size_t)8 << 20;
+    assert_status(trib_memory_alloc(&t->side[0].engine.memories, bytes, &x), TRIB_OK);
+    t->side[0].x = x;
+    engines_start_in_place(t, 0);
+    engines_start_in_place(t, 1);
+    (void)trib_engine_progress(&t->side[0].engine);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    (void)trib_engine_progress(e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_status((trib_status_t)e->failed, TRIB_ERR_SYSTEM);
+    engines_words(e->failure.text, words);
+    engines_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_opens),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_refuses_lies),
+        cmocka_unit_test(test_cannot_import),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
