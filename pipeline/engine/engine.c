@@ -8,10 +8,11 @@
  * and their credits are on the way. A k-ary task waits for several RECVs at once: they
  * stand next to each other in the list, and no SEND that they match depends on one of
  * them. So the first step that is not done can always run.
- * An aggregator whose results are read in place waits, before it makes one, until that
- * of W rounds before was read: its RECV_COPYs are before it, and the credit of a GET is
- * given at once. A user that feeds a vector piecewise only delays own contributions,
- * which depend on nothing; chunks are taken in the same order of rounds on all ranks.
+ *
+ * An aggregator whose results are read in place makes one when that of W rounds before
+ * was read: its RECV_COPYs are before it, and the credit of a GET returns at once. A
+ * user that feeds a vector piecewise only delays inputs, which depend on nothing; all
+ * ranks take chunks in the same order of rounds.
  */
 #include "pipeline/engine/engine.h"
 
@@ -37,7 +38,7 @@ static void refill_feed(struct trib_run *run)
     }
 }
 
-/* Elements of [first, end) in the chunk of `first`. */
+/* Number of elements of [first, end) in the chunk of `first`. */
 static uint32_t in_chunk(const struct trib_run *run, size_t first, size_t end)
 {
     assert(first < end);
@@ -63,8 +64,7 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
     return true;
 }
 
-/* The frames of small operations leave at once, before the first look at the
- * transport. */
+/* Begins a small operation: its frames leave before the first look at the transport. */
 static void activate_short(struct trib_engine *e, struct trib_run *run)
 {
     run->now.frame.seq = ++e->seq;
@@ -257,8 +257,8 @@ static bool take_advert(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-/* Memory that the transport cannot reach will not be within its reach later: for want
- * of locked memory, say. The own goes through slots from now on; the peer's is an
+/* Handles a write that the transport cannot do, for want of locked memory, say. This
+ * rank's own buffer goes through slots from now on; a peer's buffer out of reach is an
  * error. */
 static void zcopy_failed(struct trib_engine *e, struct trib_run *run,
                          struct trib_task *t, const struct trib_chunk *c,
@@ -315,7 +315,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return true;
 }
 
-/* Are the contributions there? With a quorum, those without which it is not closed. */
+/* True if the contributions are there; with a quorum, those without which the chunk is
+ * not closed. */
 static bool members_due(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t)
 {
@@ -341,7 +342,7 @@ static void release_member(struct trib_engine *e, struct trib_run *run,
     trib_link_release(l, &e->arena, m->lane);
 }
 
-/* A frame that is not this operation's, or was damaged; the engine has then failed. */
+/* True if a frame is another operation's or was damaged; the engine has then failed. */
 static bool members_wrong(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -446,8 +447,9 @@ static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return false;
 }
 
-/* Not done before all ADVERTs are exchanged, which the next operation would find, peers
- * have read what GET frames named, and the transport what it writes out of. */
+/* True if the operation must wait for its neighbors: ADVERT frames that the next
+ * operation would find, GET frames that peers have not read, or writes that the
+ * transport has not ended. */
 static bool edges_pending(struct trib_engine *e, struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_neighbors; i++) {
@@ -479,8 +481,8 @@ static bool exchange_adverts(struct trib_engine *e, struct trib_run *run)
     return moved;
 }
 
-/* One round of every task that can run: a sum goes out, to the places that its kernel
- * stored it in, before the next one is made. */
+/* Runs one round of every task that can run. A sum is sent, from where its kernel
+ * stored it, before the next one is made. */
 static bool sweep(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
@@ -511,7 +513,8 @@ static void slots_failed(struct trib_engine *e, int peer, trib_status_t st)
     trib_engine_unable(e, peer, st, why);
 }
 
-/* Slots of peers that have come to use their side of an neighbor. */
+/* Imports the slots that peers have advertised since this rank began to use their
+ * links. */
 static bool take_adverts(struct trib_engine *e, const struct trib_run *run)
 {
     bool moved = false;
@@ -528,8 +531,8 @@ static bool take_adverts(struct trib_engine *e, const struct trib_run *run)
     return moved;
 }
 
-/* Credits and slots that the transport had no room for, or the peers would wait for
- * ever. */
+/* Sends credits and slot adverts that the transport had no room for; without them the
+ * peers would wait for ever. */
 static void pay_credits(struct trib_engine *e, const struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_neighbors && !e->failed; i++) {
@@ -543,7 +546,7 @@ static void pay_credits(struct trib_engine *e, const struct trib_run *run)
     }
 }
 
-/* All that the running operation can do now. */
+/* Does all that the running operation can do now. */
 static bool advance(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;

@@ -22,17 +22,18 @@
 trib_status_t trib_engine_open(struct trib_engine *e);
 
 /**
- * trib_engine_part - after a failure: no peer is written to any more, and none writes.
+ * trib_engine_part - after a failure, end all transfers with peers: this rank writes to
+ * none of them, and none writes here.
  *
  * For who gives memory back that a write may still be under way from or to.
  */
 void trib_engine_part(struct trib_engine *e);
 
-/** trib_engine_close - leave all links. No run may be queued. */
+/** trib_engine_close - leave all links; no run may be queued. */
 void trib_engine_close(struct trib_engine *e);
 
 /**
- * trib_engine_connect - bring up the link to a peer; nothing happens when it is.
+ * trib_engine_connect - bring up the link to a peer, if it is not up.
  *
  * Runs do it for their neighbors. One at the start, so that what is wrong shows there.
  * operation  who needs it, for the sentence
@@ -41,7 +42,8 @@ void trib_engine_close(struct trib_engine *e);
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
                                   const char *operation);
 
-/** trib_engine_link - the same, but who fails only has its sentence in e->err. */
+/** trib_engine_link - as trib_engine_connect, but a failure only leaves its sentence in
+ * e->err. */
 trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 
 /**
@@ -54,27 +56,28 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_run_bytes - what trib_run_prepare will allocate for an aggregator's run, or a
- * little more.
+ * trib_run_bytes - the bytes that trib_run_prepare will allocate for an aggregator's
+ * run, or a little more.
  *
  * run         as trib_run_prepare takes it
- * values_out  what memories grow by that stay when the run is gone (trib_values)
+ * results_out  what memories grow by that stay when the run is gone (trib_agg_results)
  */
 uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
-                        uint64_t *values_out);
+                        uint64_t *results_out);
 
-/** trib_run_dispose - free what prepare made, and the program. */
+/** trib_run_dispose - free the program and what trib_run_prepare allocated. */
 void trib_run_dispose(struct trib_run *run);
 
-/** trib_run_start - queue it; send == recv or NULL is in place. */
+/** trib_run_start - queue the run; send == recv or NULL means in place. */
 void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
                     void *recv);
 
-/** trib_run_open - which of them are registered, and what peers are told of that. */
+/** trib_run_open - note which buffers are registered, and what the peers are told of
+ * them. */
 void trib_run_open(struct trib_engine *e, struct trib_run *run);
 
-/** trib_engine_view - where a peer's buffer is; none of it if it is not within reach,
- * or if the engine failed. */
+/** trib_engine_view - the part of a peer's buffer that this rank reaches; empty if it
+ * is out of reach or the engine failed. */
 struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
                                   const struct trib_ref *ref);
 

@@ -14,7 +14,7 @@
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
 
-enum { WORD_MS = 100 }; /* for the word of a peer that could not be reached */
+enum { WORD_MS = 100 }; /* time in which peers tell why one cannot be reached */
 
 static void free_tables(struct trib_engine *e)
 {
@@ -88,7 +88,7 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
     trib_status_t st = TRIB_OK;
 
     assert(peer != e->rank && peer >= 0 && peer < e->size);
-    /* Only the arena's blocks of connected peers are touched. */
+    /* Only the blocks of connected peers take memory. */
     if (!l->opened)
         st = trib_meminfo_check(
             trib_link_bytes(e->arena.window, e->arena.slot_bytes, true), e->err);
@@ -112,7 +112,7 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
         return TRIB_OK;
     char why[300];
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
-    /* A peer that is gone may have left word of the cause, or others have. */
+    /* A peer that is gone, or another one, may have told the cause. */
     l->lost = true;
     trib_error_clear(e->err);
     uint64_t until = trib_deadline_ms(WORD_MS);

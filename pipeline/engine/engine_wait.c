@@ -11,14 +11,15 @@
 #include "pipeline/engine/failure.h"
 
 enum {
-    PAUSES_PER_US = 25,      /* of trib_pause, about */
+    PAUSES_PER_US = 25,      /* number of trib_pause in a microsecond, about */
     EAGER = 64,              /* looks without a pause: an answer is often that near */
     EAGER_NS = 8000,         /* and no longer than this: a look may be a system call */
     BUSY_PAUSES = 8,         /* before a yield, with more ranks than cores */
     LOOK_EVERY = 16,         /* yields between two looks at the clock */
     POLL_NS = 5000000,       /* between two looks at a transport that need not be
                               * polled */
-    SLEEP_AFTER_NS = 3000000, /* where peers' memory is looked at */
+    SLEEP_AFTER_NS = 3000000, /* time before a sleep, if all peers write this rank's
+                               * memory */
     SLEEP_US = 500,          /* a wake-up that is missed costs this much */
     NOTICE_NS = 100000000,
 };
@@ -33,7 +34,8 @@ static void tell_waiting(struct trib_engine *e)
                                &n);
 }
 
-/* The peer that the first unfinished task waits for, or -1: for the caller's data. */
+/* The peer for which the first unfinished task waits; -1 if it waits for the caller's
+ * data. */
 static int waits_for(const struct trib_engine *e, const char **what_out)
 {
     const struct trib_program *p = &e->head->program;
@@ -126,7 +128,7 @@ uint64_t trib_engine_awaited_ns(const struct trib_engine *e)
     return trib_now_ns() - e->awaited_since;
 }
 
-/* Can an answer be so near that the core is not to be given away? */
+/* True if an answer may be so near that this thread keeps the core. */
 static bool is_eager(struct trib_engine *e)
 {
     if (e->oversubscribed)
@@ -160,7 +162,7 @@ static bool idle(struct trib_engine *e)
     return false;
 }
 
-/* Until somebody writes, at most SLEEP_US. */
+/* Sleeps until a peer writes, at most SLEEP_US. */
 static void sleep_until_write(struct trib_engine *e)
 {
     e->transport->ops->arm(e->transport);

@@ -10,12 +10,12 @@
 #include "pipeline/engine/failure.h"
 
 enum {
-    TELL_MS = 300, /* to tell of a failure the peers that take no notice at once */
+    TELL_MS = 300, /* time for peers that take no notice at once */
     EVENTS = 16,
 };
 
-/* Has what an event tells of not been told before? By the entry's position: a frame
- * that came twice would else have the next one read before it is there. */
+/* True if this frame is new. A duplicate, recognised by its position, would make the
+ * next frame readable before it has arrived. */
 static bool is_new(const struct trib_engine *e, const struct trib_event *event)
 {
     const struct trib_link *l = &e->links[event->peer];
@@ -59,7 +59,8 @@ bool trib_engine_events(struct trib_engine *e)
     return moved;
 }
 
-/* This host is there, whoever died on it. */
+/* True if a peer on this other host is lost; processes of this rank's host can be
+ * reached, whichever of them died. */
 static bool host_is_lost(const struct trib_engine *e, const char *host)
 {
     if (strcmp(e->peers[e->rank].host, host) == 0)
@@ -70,7 +71,7 @@ static bool host_is_lost(const struct trib_engine *e, const char *host)
     return false;
 }
 
-/* Those whose transport was full; true: it still is for some. */
+/* Tells the peers whose transport was full; returns true if it still is for some. */
 static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
 {
     bool untold = false;
@@ -84,8 +85,8 @@ static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
     return untold;
 }
 
-/* Beside aggregators ranks have no links to each other: they hear of it from those, and
- * a rank that is stopped would not answer. */
+/* True if some peers have no link to this rank. Ranks that use aggregators hear of
+ * failures from those, and a rank that is stopped would not answer. */
 static bool has_strangers(const struct trib_engine *e)
 {
     return e->size == e->ranks || trib_engine_is_aggregator(e);

@@ -7,12 +7,13 @@
 
 #include "pipeline/engine/engine_state.h"
 
-/** trib_engine_events - take the transport's events; true if a frame arrived. */
+/** trib_engine_events - take the transport's events; returns true if a frame
+ * arrived. */
 bool trib_engine_events(struct trib_engine *e);
 
 /**
- * trib_engine_tell_failure - tell the peers that do not know of a failure yet: those to
- * which there is no link, and those whose transport was full.
+ * trib_engine_tell_failure - tell a failure to the peers that do not know it: those
+ * without a link, and those whose transport was full.
  *
  * May take some 100 ms, and longer where such a peer must be connected to first. It
  * goes on as long as that takes no time: a host that does not answer costs seconds, and

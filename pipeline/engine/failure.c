@@ -108,9 +108,9 @@ void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
     trib_engine_mark(e, status, text);
 }
 
-/* In the last barrier a peer that has what it needs may leave before this rank. An
- * aggregator has nothing to do between two operations of the ranks: at the next one it
- * sees which rank is missing. */
+/* True if a peer may leave now. In the last barrier a peer that has what it needs may
+ * leave before this rank; an aggregator between two operations sees at the next one who
+ * is missing. */
 static bool may_leave(const struct trib_engine *e)
 {
     if (trib_engine_is_aggregator(e) && !e->head)
@@ -168,8 +168,8 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
     char who[128], where[160], text[560];
 
     assert(peer != e->rank);
-    /* A peer that fails tells the others before it leaves: that is the cause, not the
-     * leaving. */
+    /* A peer that fails tells the others before it leaves; then that notice is the
+     * cause. */
     take_notice(e, peer);
     e->links[peer].lost = true;
     trib_trace_now(&e->trace, TRIB_TRACE_PEER_LOST, peer, 0, 0);

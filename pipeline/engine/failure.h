@@ -9,7 +9,7 @@
 #include "pipeline/engine/engine_state.h"
 
 /**
- * trib_engine_mark - the communicator has failed: note it, and tell the peers with a
+ * trib_engine_mark - note that the communicator has failed, and tell the peers with a
  * link.
  *
  * The first failure wins; its sentence goes to e->failure, which any thread may read
@@ -20,45 +20,48 @@
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text);
 
 /**
- * trib_engine_compare - does a frame belong to the running operation? As
- * trib_frame_check, with the name of its plan.
+ * trib_engine_compare - check that a frame belongs to the running operation, as
+ * trib_frame_check does; the sentence also names the plan.
  */
 trib_status_t trib_engine_compare(const struct trib_engine *e,
                                   const struct trib_frame *theirs, int peer, char *text,
                                   size_t bytes);
 
-/** trib_engine_misfit - mark: a frame is none of the running operation, or not the one
- * due. */
+/** trib_engine_misfit - mark the engine: a frame is another operation's, or not the one
+ * that is due. */
 void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs,
                         int peer);
 
-/** trib_engine_protocol - mark: a peer sent what does not fit the operation. */
+/** trib_engine_protocol - mark the engine: a peer sent what does not fit the
+ * operation. */
 void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
 
-/** trib_engine_unable - mark: this rank cannot reach a peer's buffer; why is a
- * clause. */
+/** trib_engine_unable - mark the engine: this rank cannot reach a peer's buffer; why is
+ * a clause. */
 void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
                         const char *why);
 
-/** trib_engine_notices - look what peers have to say; one that failed marks this
+/** trib_engine_notices - read the notices of all peers; that of a failure marks this
  * engine. */
 void trib_engine_notices(struct trib_engine *e);
 
 /**
- * trib_engine_lost - mark: a peer has died, was stopped or has left; why is a clause.
+ * trib_engine_lost - mark the engine: a peer has died, was stopped or has left; why is
+ * a clause.
  *
  * left     it left cleanly, which in the last barrier is its right
  */
 void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why);
 
-/** trib_engine_name_rank - "rank 3 (host a, process 7)". */
+/** trib_engine_name_rank - write "rank 3 (host a, process 7)". */
 void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text,
                            size_t bytes);
 
-/** trib_engine_describe - the running operation and its phase. */
+/** trib_engine_describe - write the running operation and its phase. */
 void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes);
 
-/** trib_engine_tell - a notice for one peer, if there is a link to it; no waiting. */
+/** trib_engine_tell - send a notice to one peer if there is a link to it, without
+ * waiting. */
 void trib_engine_tell(struct trib_engine *e, int peer,
                       const struct trib_oob_notice *notice);
 

@@ -31,7 +31,7 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
             trib_memory_ref(&e->memories, results, 0, hi, true, &run->now.advert.recv);
         return;
     }
-    if (d->codec) { /* peers get words of it */
+    if (d->codec) { /* peers get code words */
         trib_ref_none(&run->now.advert.send);
         run->now.input_place.region = NULL;
         return;
@@ -52,9 +52,8 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
     run->now.recv_place = trib_memory_place(&e->memories, run->now.recv, lo, hi);
 }
 
-/* Why a peer's buffer is not at hand. A peer that dies now cannot be looked into any
- * more: that is its loss. What it names may not exist. All else is trouble of this
- * rank. */
+/* Reports why a peer's buffer is not at hand: the peer has died, it named memory that
+ * does not exist, or this rank is in trouble. */
 static void import_failed(struct trib_engine *e, int peer)
 {
     trib_status_t st = e->err->status;
@@ -69,9 +68,9 @@ static void import_failed(struct trib_engine *e, int peer)
         trib_engine_unable(e, peer, st, why);
 }
 
-/* A buffer that cannot be written goes through slots: a peer that fell back to another
- * transport may not have registered it there. Bytes beyond its end by the peer's own
- * words were never a buffer. */
+/* The view of a buffer that is reached by writes. One that cannot be written goes
+ * through slots: a peer that fell back to another transport may not have registered it
+ * there. A part beyond the buffer's end breaks the protocol. */
 static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
                                    const struct trib_import *im,
                                    const struct trib_ref *ref)

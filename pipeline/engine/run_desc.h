@@ -37,7 +37,7 @@ struct trib_run_desc {
     uint32_t rounds;
     enum trib_cut cut;
     bool zero_copy; /* exchange ADVERT frames; read and place in peers' memory */
-    bool place;     /* the same with peers that are reached by writes: place only */
+    bool place;     /* place also in memory of peers that are reached by writes */
     bool stream;    /* results are too large for the cache */
     bool stream_undo; /* vectors and their copies in the undo log are too large for
                        * it */
@@ -56,7 +56,7 @@ struct trib_run_desc {
     struct {
         uint32_t need; /* least number of contributions to a chunk; 0: all */
         uint64_t deadline_ns; /* time from the first of them to the closing */
-    } quorum;                 /* of an aggregator's sums: see partial.h */
+    } quorum;                 /* rule of an aggregator's sums: see partial.h */
     size_t share_piece; /* floats of a chunk of the agreement; 0: there is none */
     const char *name;   /* algorithm, for sentences */
     const char *label;  /* plan, for sentences; or NULL */

@@ -10,11 +10,11 @@
 #include "pipeline/payload/payload.h"
 
 uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
-                        uint64_t *values_out)
+                        uint64_t *results_out)
 {
     const struct trib_program *p = &run->program;
 
-    return trib_payload_bytes(e, run, values_out) +
+    return trib_payload_bytes(e, run, results_out) +
            (p->n_tasks + p->n_contribs + 2) *
                (sizeof(*p->tasks) + sizeof(*p->contribs)) +
            (uint64_t)e->size * sizeof(*p->neighbors);

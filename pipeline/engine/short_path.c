@@ -12,17 +12,17 @@
 
 struct short_chunk {
     struct trib_chunk chunk;
-    uint32_t bytes; /* of its elements */
+    uint32_t bytes; /* size of its elements */
 };
 
 struct trib_short_path {
     struct short_chunk *chunks; /* [n_chunks] */
     struct trib_link **links; /* [n_neighbors] */
-    uint32_t *arrived; /* [n_tasks] REDUCE: so many first contributions' frames are
-                        * here */
+    uint32_t *arrived; /* [n_tasks] REDUCE: number of first contributions whose frames
+                        * are here */
     const uint8_t **sources; /* [contributions to a reduction + 1] */
     trib_reduce_fn reduce;
-    uint32_t first; /* all tasks before this one are done */
+    uint32_t first; /* first unfinished task */
 };
 
 /* True if nothing of the run needs the general path, whatever is in its buffers. */
@@ -128,8 +128,7 @@ static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
     return true;
 }
 
-/* The elements that a frame carries; NULL: it does not carry just those of the
- * chunk. */
+/* The elements that a frame carries; NULL if they are not just those of the chunk. */
 static inline const uint8_t *elements_of(const struct trib_engine *e,
                                          struct trib_link *l, int lane,
                                          struct trib_entry *entry,
@@ -185,7 +184,7 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
     return true;
 }
 
-/* The sum stores its result also into the slots of the SENDs that are next on their
+/* Lets the sum store its result also into the slots of the SENDs that are next on their
  * lanes. */
 static void add_slots(struct trib_engine *e, struct trib_run *run,
                       const struct trib_task *t, const struct short_chunk *k,
@@ -235,9 +234,9 @@ static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_t
     run->short_path->reduce(&r);
 }
 
-/* The elements of all contributions go to run->short_path->sources, in the order of
- * ranks; this rank's value, if one was made before, is the first. False: a frame is not
- * valid, the engine is marked. */
+/* Collects the elements of all contributions in the order of ranks; this rank's
+ * accumulator, if an earlier task has filled it, is the first. Returns false if a frame
+ * is not valid; the engine is then marked. */
 static bool find_sources(struct trib_engine *e, struct trib_run *run,
                          const struct trib_task *t, const struct short_chunk *k)
 {

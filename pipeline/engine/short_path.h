@@ -24,11 +24,11 @@ trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *r
 
 void trib_short_dispose(struct trib_run *run);
 
-/** trib_short_begin - the operation begins: no task of it is done. */
+/** trib_short_begin - begin an operation: no task of it is done. */
 void trib_short_begin(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_short_pass - run each task that can run now, in their order.
+ * trib_short_pass - run each task that can run now, in order.
  *
  * One pass is enough: a task depends on earlier ones only. Returns true if any has run;
  * a failure marks the engine.

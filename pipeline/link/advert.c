@@ -66,7 +66,8 @@ void trib_advert_write(const struct trib_advert *advert, uint8_t *out)
     memcpy(out, &head, HEAD);
 }
 
-/* Its size, or 0; a blob of length SAME has no bytes. */
+/* Reads one reference. Returns its size, or 0 if it is none; a blob of length SAME has
+ * no bytes. */
 static size_t ref_read(const uint8_t *in, size_t bytes, struct trib_ref *out)
 {
     if (bytes < HEAD)

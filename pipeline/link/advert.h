@@ -35,8 +35,8 @@ static inline void trib_ref_none(struct trib_ref *ref)
     ref->blob.len = ref->blob.mappable = 0;
 }
 
-/** trib_ref_fits - does it stay inside a region of `len` bytes? Peers may claim
- * anything. */
+/** trib_ref_fits - true if a reference stays inside a region of `len` bytes. Peers may
+ * claim anything. */
 static inline bool trib_ref_fits(const struct trib_ref *ref, size_t len)
 {
     int64_t first, end;
@@ -46,21 +46,21 @@ static inline bool trib_ref_fits(const struct trib_ref *ref, size_t len)
            !__builtin_add_overflow(ref->origin, ref->hi, &end) && (uint64_t)end <= len;
 }
 
-/** trib_blob_same - do both name the same region? */
+/** trib_blob_same - true if both name the same region. */
 bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b);
 
-/** trib_blob_copy - without what is behind its end. */
+/** trib_blob_copy - copy a blob without the bytes behind its end. */
 void trib_blob_copy(struct trib_blob *to, const struct trib_blob *from);
 
-/** trib_advert_bytes - of its payload: of blobs only what is used, once if both are the
- * same. */
+/** trib_advert_bytes - the size of the payload: it has the used bytes of blobs, once if
+ * both are the same. */
 size_t trib_advert_bytes(const struct trib_advert *advert);
 
-/** trib_advert_write - to trib_advert_bytes of memory. */
+/** trib_advert_write - write the payload to trib_advert_bytes of memory. */
 void trib_advert_write(const struct trib_advert *advert, uint8_t *out);
 
 /**
- * trib_advert_read - what a peer wrote.
+ * trib_advert_read - read the payload that a peer wrote.
  *
  * in       may go on changing: each byte is read once
  * returns  false: `bytes` are no payload of ADVERT. What the refs claim is not looked

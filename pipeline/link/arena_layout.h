@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where things lie in an arena (the picture is in link.h), and in the memory that a
- * rank's own writes are read from. Only arena.c and link.c include it.
+ * The layout of an arena (the picture is in link.h), and of the memory from which a
+ * rank's own writes are read. Only arena.c and link.c include it.
  */
 #ifndef PIPELINE_LINK_ARENA_LAYOUT_H
 #define PIPELINE_LINK_ARENA_LAYOUT_H
@@ -19,7 +19,7 @@ static inline size_t round_up(size_t n, size_t to)
 #define NOTICE_OFF sizeof(struct trib_credits)
 #define ADVERT_OFF (NOTICE_OFF + sizeof(struct trib_oob_notice))
 #define LANES_OFF (ADVERT_OFF + sizeof(struct trib_slot_advert))
-#define HEAD_BYTES LANES_OFF /* of a block without lanes */
+#define HEAD_BYTES LANES_OFF /* size of a block without lanes */
 
 /* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
 static inline size_t small_bytes(const struct trib_arena *a, bool mapped)
@@ -40,7 +40,7 @@ static inline size_t both_lanes_bytes(const struct trib_arena *a, bool mapped)
     return TRIB_LANES * ((sizeof(struct trib_entry) + small) * a->slots + places);
 }
 
-/* From the first slot of the first lane. */
+/* The offset of a lane from the first slot of the first lane. */
 static inline size_t lane_off(const struct trib_arena *a, int lane, bool mapped)
 {
     assert(lane >= 0 && lane < TRIB_LANES);
@@ -87,7 +87,8 @@ static inline size_t own_head_off(const struct trib_arena *a, int peer)
                        : block_off(a, a->self, peer);
 }
 
-/* Behind the heads: the notice of a failure to peers whose links were never open. */
+/* The offset of the notice of a failure to peers whose links were never open; it is
+ * behind the heads. */
 static inline size_t abort_notice_off(int size)
 {
     return HEAD_BYTES * others(size);
@@ -118,15 +119,15 @@ static inline size_t sources_off(const struct trib_arena *a, int peer)
     return blocks_bytes(a) + sources_bytes(a) * (size_t)peer;
 }
 
-/* The entries of all peers, as they lie in the arena, then the sources for each
- * peer. */
+/* The size of staging: the entries of all peers as in the arena, then the sources for
+ * each peer. */
 static inline size_t staging_bytes(const struct trib_arena *a)
 {
     return sources_off(a, a->size);
 }
 
-/* Bytes of one link: its slots, and without load/store reach a copy of the peer's, and
- * sources. */
+/* The size of one link: its slots, and without load/store reach a copy of the peer's
+ * slots, and sources. */
 static inline size_t link_bytes(const struct trib_arena *a, bool mapped)
 {
     size_t lanes = both_lanes_bytes(a, mapped);

@@ -39,7 +39,7 @@ struct trib_frame {
                      * narrow.h */
     uint32_t seq;       /* number of the operation on this communicator */
     uint32_t chunk;     /* number of the chunk in the whole vector */
-    uint32_t bytes;     /* of payload */
+    uint32_t bytes;     /* size of the payload */
     uint64_t count;     /* elements, as in trib_desc_t (48 bits); above them the plan's
                          * step */
     uint32_t signature; /* coll, dtype, op, feed, root, or which plan:
@@ -98,7 +98,8 @@ static inline uint32_t trib_frame_step(const struct trib_frame *f)
 }
 
 /**
- * trib_frame_stamp - which start of which plan this is, for plans that keep something.
+ * trib_frame_stamp - set which start of which plan this is, for plans that keep a
+ * state.
  *
  * f        the template of the operation
  * step     of the plan; 16 bits travel
@@ -113,7 +114,7 @@ void trib_frame_take_stamp(struct trib_frame *mine, const struct trib_frame *the
 uint32_t trib_frame_signature(const struct trib_frame_op *op);
 struct trib_frame_op trib_frame_op(uint32_t signature);
 
-/** trib_frame_digest - of a frame, from those of its parts. */
+/** trib_frame_digest - the digest of a frame from those of its parts. */
 uint32_t trib_frame_digest(uint32_t codec, uint32_t feedback, uint32_t algorithm,
                            uint32_t chunk);
 
@@ -131,7 +132,7 @@ static inline uint32_t trib_frame_plan(uint32_t digest)
 }
 
 /**
- * trib_frame_check - does a received frame belong to the operation described by mine?
+ * trib_frame_check - check that a received frame belongs to the operation of mine.
  *
  * mine     the template of the local operation: magic, seq, count, signature, digest
  * peer     the rank that sent it, for the sentence
@@ -143,7 +144,7 @@ trib_status_t trib_frame_check(const struct trib_frame *mine,
                                const struct trib_frame *theirs, int self, int peer,
                                char *text, size_t bytes);
 
-/** trib_frame_same - the fast question: is it exactly the operation of mine? */
+/** trib_frame_same - true if a frame is exactly of mine's operation; the fast check. */
 static inline int trib_frame_same(const struct trib_frame *mine,
                                   const struct trib_frame *theirs)
 {

@@ -63,8 +63,8 @@ static size_t their_head_off(const struct trib_arena *a, int peer,
                             : block_off(a, peer, a->self);
 }
 
-/* So much of the arena of rank `peer` this rank addresses: its own block is the end of
- * it. */
+/* The size of the part of rank `peer`'s arena that this rank addresses, of which its
+ * own block is the end. */
 static size_t arena_addressed(const struct trib_arena *a, int peer,
                               const struct trib_arena_blob *theirs)
 {
@@ -146,7 +146,7 @@ static void set_recv(struct trib_link *l, const struct trib_arena *a, uint8_t *l
         l->recv[lane].slots = lanes + lane_off(a, lane, l->mapped);
 }
 
-/* From now on this rank may send. */
+/* Sets the peer's slots: from now on this rank may send. */
 static void set_send(struct trib_link *l, const struct trib_arena *a,
                      struct trib_remote *slots, size_t off)
 {
@@ -225,7 +225,7 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
     memset(l, 0, sizeof(*l));
 }
 
-/* From offset `from` of the source to the head of the block that the peer keeps for
+/* Writes from an offset of the source to the head of the block that the peer keeps for
  * this rank. */
 static trib_status_t write_head(struct trib_link *l, size_t from, size_t to, size_t len,
                                 uint32_t bits)
@@ -401,8 +401,8 @@ static void fill_notice(struct trib_oob_notice *out,
     atomic_store_explicit(&out->version, version, memory_order_release);
 }
 
-/* One for all peers whose links were not open: it is the first that each gets, and made
- * once, as the transport may read it till the end. */
+/* Sets the one notice for all peers whose links were not open. It is the first that
+ * each gets, and made once, as the transport may read it till the end. */
 static void use_abort_notice(struct trib_link *l, struct trib_arena *a,
                              const struct trib_oob_notice *notice)
 {

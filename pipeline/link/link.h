@@ -58,11 +58,12 @@
 #define TRIB_SMALL_BYTES 4096
 #define TRIB_LINK_FRAME 1 /* the upper byte of the immediate of a frame's write */
 
-/* The first line of a slot. position is stored last and read first. */
+/* The first cache line of a slot. The sender stores position last, and the receiver
+ * reads it first. */
 struct trib_entry {
     struct trib_frame frame;
     uint8_t payload[TRIB_ENTRY_PAYLOAD];
-    uint32_t place; /* of a payload that is larger than a slot's */
+    uint32_t place; /* number of the big slot of a payload that is larger than a slot */
     _Atomic uint32_t position; /* number of the frame on this lane, from 1 */
 };
 _Static_assert(sizeof(struct trib_entry) == 64, "an entry is one cache line");
@@ -74,11 +75,11 @@ struct trib_credits {
 _Static_assert(sizeof(struct trib_credits) == 64, "credits are one cache line");
 
 enum trib_oob_notice_kind {
-    TRIB_OOB_NOTICE_WAITING = 1, /* "I wait, in this operation" */
-    TRIB_OOB_NOTICE_FAILED, /* "my communicator has failed, because of text" */
+    TRIB_OOB_NOTICE_WAITING = 1, /* the sender waits in this operation */
+    TRIB_OOB_NOTICE_FAILED, /* the sender's communicator has failed, because of text */
 };
 
-/* Written rarely, outside of any lane; needs no credit. version is odd during a
+/* A notice outside of any lane, which needs no credit. version is odd during a
  * write. */
 struct trib_oob_notice {
     _Atomic uint32_t version;
@@ -92,8 +93,8 @@ struct trib_oob_notice {
 };
 _Static_assert(sizeof(struct trib_oob_notice) == 256, "a notice is four cache lines");
 
-/* The region of a peer's slots. ready is stored last; by transport writes, an event
- * tells. */
+/* The region of a peer's slots. Its owner stores ready last; over transport writes an
+ * event tells. */
 struct trib_slot_advert {
     struct trib_blob blob;
     _Atomic uint32_t ready;
@@ -111,56 +112,55 @@ struct trib_import {
     struct trib_blob blob;
     struct trib_remote *remote;
     uint8_t *base; /* NULL: no load/store reach */
-    size_t len;    /* of the region */
-    uint64_t used; /* the link's clock then */
+    size_t len;    /* size of the region */
+    uint64_t used; /* clock of the link at the last use */
 };
 
 struct trib_send_lane {
     uint32_t next;     /* position of the next frame, from 0 */
     uint32_t released; /* last credit seen */
-    uint32_t place;    /* of the next large payload */
-    bool filled; /* the next entry is filled, only its publishing has to be
-                  * done */
-    bool zcopied; /* its payload has gone before it */
-    uint64_t sent;     /* frames in all; with load/store reach */
-    uint64_t place_end[TRIB_BIG_SLOTS]; /* `sent` behind its last use */
+    uint32_t place;    /* big slot of the next large payload */
+    bool filled; /* the next entry is filled and still to be published */
+    bool zcopied; /* the payload of the next entry has gone before it */
+    uint64_t sent;     /* frames sent in all; counted with load/store reach */
+    uint64_t place_end[TRIB_BIG_SLOTS]; /* `sent` after the last use of each */
     uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
-    uint8_t *staging;  /* own copy of the slots, source of transport writes */
+    uint8_t *staging;  /* copy of the slots, source of transport writes */
 };
 
 struct trib_recv_lane {
     uint32_t next;     /* position of the next frame to look at, from 0 */
-    uint32_t arrived;  /* counted by events; without load/store reach */
+    uint32_t arrived;  /* frames counted by events; without load/store reach */
     uint32_t returned; /* last credit given */
-    uint32_t skip;     /* frames to come that nobody awaits any more: see quorum.h */
-    bool owed;         /* the transport was full: credits are still to be returned */
+    uint32_t skip;     /* frames to come that are dropped: see partial.h */
+    bool owed;         /* credits are still to be returned: the transport was full */
     bool taken; /* link.seen has the entry of `next` */
     uint8_t *slots;
 };
 
-/* The payload of the next frame where it does not lie behind its entry: posted before
- * it. */
+/* The payload of the next frame, where it is not behind its entry: it is posted
+ * before. */
 struct trib_zcopy {
-    const struct trib_region *from; /* the caller's memory; NULL: its place in
+    const struct trib_region *from; /* the caller's memory; NULL: the entry's slot in
                                      * staging */
     size_t from_off;
-    const struct trib_remote *to; /* the peer's buffer; NULL: its place in the slot */
+    const struct trib_remote *to; /* the peer's buffer; NULL: the slot of the entry */
     size_t to_off;
-    size_t len; /* 0: none, or it was posted */
+    size_t len; /* 0: there is none, or it was posted */
 };
 
 /* The memory from which a transport reads its writes to a peer. */
 struct trib_outbox {
     const struct trib_region *region; /* NULL: none */
     uint8_t *base;
-    size_t staging_off; /* of the copy of the peer's slots */
-    size_t sources_off; /* of what is written beside frames */
+    size_t staging_off; /* offset of the copy of the peer's slots */
+    size_t sources_off; /* offset of sources of writes beside frames */
 };
 
 /* The description of an arena that peers get. */
 struct trib_arena_blob {
     struct trib_blob blob;
-    uint32_t per_link; /* its slots are not in it */
+    uint32_t per_link; /* the arena has no slots */
 };
 
 struct trib_link {
@@ -168,40 +168,40 @@ struct trib_link {
     bool connected;
     bool mapped; /* load/store reach to the peer's arena */
     size_t stride; /* from a slot to the next */
-    size_t small;  /* payload that fits a slot; a multiple of 64 */
+    size_t small;  /* size of the payload that fits a slot; a multiple of 64 */
     bool lost;
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
-    size_t head_off;           /* of this rank's credits and notice in it */
+    size_t head_off;           /* offset of this rank's credits and notice in it */
     struct trib_remote *slots; /* the peer's, for this rank; NULL: not advertised yet */
     size_t slots_off;
-    uint32_t window[TRIB_LANES]; /* frames of a lane under way at most; 0: not
-                                  * advertised yet */
-    uint32_t give_back_after;    /* frames of a lane that are released */
-    bool opened;               /* its own slots exist */
-    bool advertised; /* an event told: the peer's advert is here */
-    bool advert_unsent; /* the transport was full: the own advert is still to
-                         * go */
-    bool waits; /* the peer's arena is per link: its advert is to come */
+    uint32_t window[TRIB_LANES]; /* largest number of frames under way; 0 until the peer
+                                  * has advertised its slots */
+    uint32_t give_back_after;    /* number of released frames after which credits
+                                  * return */
+    bool opened;               /* this rank's slots exist */
+    bool advertised; /* the peer's advert is here: an event told */
+    bool advert_unsent; /* this rank's advert is still to go: the transport was full */
+    bool waits; /* the peer's advert is to come: its arena is per link */
     struct trib_outbox outbox;
     struct trib_slot_advert *slot_advert_out; /* in the peer's arena, or NULL */
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
     struct trib_zcopy zcopy[TRIB_LANES];
     struct trib_out *out; /* results to be sent before all others: see quorum.h */
-    uint32_t out_frames;  /* of them, in all */
-    uint32_t n_zcopies; /* writes out of the caller's memory that are not done */
+    uint32_t out_frames;  /* frames of these results in all */
+    uint32_t n_zcopies; /* writes out of the caller's memory that are under way */
     _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
     struct trib_oob_notice *notice_out; /* in the peer's arena, or NULL */
-    uint32_t notice_version;             /* of the last one sent; even */
+    uint32_t notice_version;             /* version of the last notice sent; even */
     uint32_t notice_seen;
     bool notice_busy; /* the transport may still read the last notice of waiting */
     bool untold;      /* the transport refused the notice of a failure */
-    uint64_t clock; /* of imports */
+    uint64_t clock; /* clock of imports */
     int n_imports;
     struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */
-    struct trib_entry seen[TRIB_LANES]; /* copies of entries that are here, see
+    struct trib_entry seen[TRIB_LANES]; /* copies of entries that have arrived:
                                          * trib_link_peek */
 };
 
@@ -210,51 +210,53 @@ struct trib_arena {
     struct trib_transport *transport;
     int self;
     int size;
-    uint32_t window;    /* frames of a lane under way at most */
-    uint32_t slots;     /* of a lane: a power of two, so that positions may wrap */
-    size_t slot_bytes;  /* payload of a slot, a multiple of 64 */
-    size_t block_bytes; /* of one peer */
+    uint32_t window;    /* largest number of frames of a lane under way */
+    uint32_t slots;     /* number of slots of a lane: a power of two, so that positions
+                         * may wrap */
+    size_t slot_bytes;  /* size of a slot's payload, a multiple of 64 */
+    size_t block_bytes; /* size of the block of one peer */
     uint8_t *base;
     struct trib_region *region;
     bool per_link; /* set before create: a link's slots are a region of its own */
-    bool to_aggregators;   /* the links are those between ranks and aggregators, or
-                         * aggregators */
-    size_t link_bytes; /* of the links that are open */
-    int awaited; /* links that are open and not advertised yet */
+    bool to_aggregators;   /* all links are between ranks and aggregators, or between
+                            * aggregators */
+    size_t link_bytes; /* memory of the links that are open */
+    int awaited; /* open links whose peer has not advertised its slots */
     struct trib_region **link_regions; /* [size], per_link */
-    bool abort_notice; /* the notice for links that are not open is made */
+    bool abort_notice; /* the notice of a failure for links that are not open exists */
     uint8_t *staging; /* same layout, for transports without load/store reach */
     struct trib_region *staging_region;
 };
 
-/** trib_arena_create - allocate the receive side of all links, or what is before their
- * slots; zero. */
+/** trib_arena_create - allocate the receive side of all links, zeroed; with per_link
+ * only the heads of the blocks. */
 trib_status_t trib_arena_create(struct trib_arena *a);
 void trib_arena_destroy(struct trib_arena *a);
 
-/** trib_arena_export - what peers are to be told of it. */
+/** trib_arena_export - the description of the arena for peers. */
 trib_status_t trib_arena_export(const struct trib_arena *a,
                                 struct trib_arena_blob *out);
 
 /**
- * trib_arena_pinned - what a transport without load/store reach registers for the slots
- * of `size` ranks, where not per link.
+ * trib_arena_pinned - the bytes that a transport without load/store reach registers for
+ * the slots of `size` ranks, if they are not per link.
  */
 size_t trib_arena_pinned(uint32_t window, size_t chunk, int size);
 
-/** trib_arena_heads - what is registered per_link before any link is open. */
+/** trib_arena_heads - the bytes that are registered per_link before any link is
+ * open. */
 size_t trib_arena_heads(int size);
 
-/** trib_arena_bytes - what it and its open links hold of shared or pinned memory.
- *
+/** trib_arena_bytes - the shared or pinned memory of the arena and its open links.
  * Within load/store reach, blocks of other ranks are address space only. */
 size_t trib_arena_bytes(const struct trib_arena *a);
 
-/** trib_link_bytes - of these, what one link holds; mapped: with load/store reach. */
+/** trib_link_bytes - the shared or pinned memory of one link; mapped: with load/store
+ * reach. */
 size_t trib_link_bytes(uint32_t window, size_t chunk, bool mapped);
 
 /**
- * trib_link_connect - bring a link up, for notices; nothing happens when it is.
+ * trib_link_connect - bring a link up for notices, if it is not up.
  *
  * address, arena   what the peer told at start
  */
@@ -263,30 +265,30 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
                                 const struct trib_arena_blob *arena);
 
 /**
- * trib_link_open - then, for frames: make its slots and advertise them; nothing happens
- * when that was done.
+ * trib_link_open - make a connected link's slots for frames and advertise them, if that
+ * was not done.
  *
  * errors   of registering the slots. A transport that is full is none: l->advert_unsent
  */
 trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a);
 
-/** trib_link_advertise - advertise the slots that were made, again after the transport
- * was full. */
+/** trib_link_advertise - advertise the slots again after the transport was full. */
 trib_status_t trib_link_advertise(struct trib_link *l, const struct trib_arena *a);
 
 /**
- * trib_link_take_advert - look for the peer's advert; TRIB_INPROGRESS: none has come.
+ * trib_link_take_advert - look for the peer's advert; TRIB_INPROGRESS if none has come.
  *
  * errors    of importing its region, with the sentence of the transport
  */
 trib_status_t trib_link_take_advert(struct trib_link *l, struct trib_arena *a);
 
-/** trib_link_close - the slots last until trib_arena_destroy: writes may be under
- * way. */
+/** trib_link_close - close a link; its slots last until trib_arena_destroy, as writes
+ * may be under way. */
 void trib_link_close(struct trib_link *l, struct trib_arena *a);
 
 /**
- * trib_link_import - the peer's region of a blob, from the link's cache; NULL: none.
+ * trib_link_import - the peer's region of a blob, from the link's cache or imported
+ * now; NULL: none.
  *
  * err      says why not, or the transport does in its own; neither: such a blob cannot
  *          be
@@ -297,7 +299,7 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a);
 struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
                                      struct trib_error *err);
 
-/** trib_link_drop_imports - release all that it has imported. */
+/** trib_link_drop_imports - release all regions that the link has imported. */
 void trib_link_drop_imports(struct trib_link *l);
 
 static inline bool trib_link_has_room(const struct trib_link *l, int lane, bool place)
@@ -309,7 +311,8 @@ static inline bool trib_link_has_room(const struct trib_link *l, int lane, bool 
            (!place || s->sent - under_way >= s->place_end[s->place]);
 }
 
-/** trib_link_can_send - is there a free slot for a frame with `bytes` of payload? */
+/** trib_link_can_send - true if there is a free slot for a frame with `bytes` of
+ * payload. */
 static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t bytes)
 {
     struct trib_send_lane *s = &l->send[lane];
@@ -321,7 +324,7 @@ static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t byte
     return trib_link_has_room(l, lane, place);
 }
 
-/* Offset of the entry of a position, from the first slot of its lane. */
+/* The offset of the entry of a position from the first slot of its lane. */
 static inline size_t trib_slot_off(const struct trib_link *l,
                                    const struct trib_arena *a, uint32_t position)
 {
@@ -350,7 +353,7 @@ static inline uint8_t *trib_link_payload(const struct trib_link *l,
     return slots + a->slots * l->stride + place % TRIB_BIG_SLOTS * a->slot_bytes;
 }
 
-/** trib_link_to_send - where `bytes` of payload of the entry to fill begin. */
+/** trib_link_to_send - the payload of the entry to fill, for `bytes` of payload. */
 static inline uint8_t *trib_link_to_send(struct trib_link *l,
                                          const struct trib_arena *a, int lane,
                                          size_t bytes)
@@ -362,8 +365,8 @@ static inline uint8_t *trib_link_to_send(struct trib_link *l,
 }
 
 /**
- * trib_link_post - publish by transport writes, where there is no load/store reach:
- * first what the lane's carry names, then the entry.
+ * trib_link_post - publish by transport writes, without load/store reach: first the
+ * payload that lane's zcopy names, then the entry.
  */
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane);
 
@@ -425,9 +428,9 @@ static inline struct trib_entry *trib_link_peek(struct trib_link *l,
     return &l->seen[lane];
 }
 
-/** trib_link_received - where the payload of the entry that peek gave begins. Up to
- * TRIB_ENTRY_PAYLOAD bytes are in the copy; more of them the peer may go on writing
- * to. */
+/** trib_link_received - the payload of the entry that trib_link_peek gave. Up to
+ * TRIB_ENTRY_PAYLOAD bytes are in the copy; the peer may go on writing to a longer
+ * payload. */
 static inline uint8_t *trib_link_received(const struct trib_link *l,
                                           const struct trib_arena *a, int lane,
                                           struct trib_entry *c)
@@ -438,12 +441,12 @@ static inline uint8_t *trib_link_received(const struct trib_link *l,
                              c->place, c->frame.bytes);
 }
 
-/** trib_link_give_back - return all credits of a lane now; owed if the transport is
- * full. */
+/** trib_link_give_back - return all credits of a lane now; they stay owed if the
+ * transport is full. */
 void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane);
 
 /**
- * trib_link_release - the entry that peek gave is used up.
+ * trib_link_release - release the entry that trib_link_peek gave.
  *
  * A credit is a store to a line of the peer, or even a write, so half a window, or a
  * quarter (above), is returned at a time: a sender that waits gets one as long as the
@@ -475,7 +478,7 @@ trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
                                const struct trib_oob_notice *notice);
 
 /**
- * trib_link_notice - a new notice of rank `peer`, copied whole; false: none.
+ * trib_link_notice - copy a new notice of rank `peer`; false if there is none.
  *
  * Also from peers to which this rank has not connected.
  */
@@ -483,7 +486,7 @@ bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
                       struct trib_oob_notice *out);
 
 /**
- * trib_link_event - what an ARRIVED or WRITE_DONE event means for this link.
+ * trib_link_event - note an ARRIVED or WRITE_DONE event of this link.
  *
  * Returns whether an operation can go on by it: a notice is no progress of the peer.
  */

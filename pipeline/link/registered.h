@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that peers may reach: what trib_alloc and trib_register made.
+ * The memory that peers may reach, from trib_alloc and trib_register.
  */
 #ifndef PIPELINE_LINK_REGISTERED_H
 #define PIPELINE_LINK_REGISTERED_H
@@ -12,11 +12,11 @@ struct trib_memory {
     size_t bytes;
     struct trib_region *region;
     struct trib_blob blob;
-    bool allocated; /* by the library; else registered by the caller */
-    bool copied;    /* a transport cannot write out of it: it goes through slots */
+    bool allocated; /* memory of the library; else registered by the caller */
+    bool copied;    /* the transport cannot write out of it: it goes through slots */
 };
 
-/* A few entries: looked through from the newest. */
+/* A few entries, searched from the newest. */
 struct trib_memories {
     struct trib_transport *transport;
     struct trib_memory *list;
@@ -43,23 +43,24 @@ trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool alloca
 /* A part of a vector in registered memory: vector byte v is at region byte origin +
  * v. */
 struct trib_place {
-    const struct trib_region *region; /* NULL: it is in none */
+    const struct trib_region *region; /* NULL: the part is in no region */
     int64_t origin;
 };
 
-/** trib_memory_remove_all - at the end; peers that are behind may still read it. */
+/** trib_memory_remove_all - remove all at the end; peers that are behind may still read
+ * it. */
 void trib_memory_remove_all(struct trib_memories *m);
 
-/** trib_memory_place - where vector bytes [lo, hi) are to be written out of, if lo is
+/** trib_memory_place - the place from which vector bytes [lo, hi) are written, if lo is
  * at ptr. */
 struct trib_place trib_memory_place(const struct trib_memories *m, const void *ptr,
                                     size_t lo, size_t hi);
 
-/** trib_memory_copy - nothing is written out of this region any more. */
+/** trib_memory_copy - write nothing out of this region any more. */
 void trib_memory_copy(struct trib_memories *m, const struct trib_region *region);
 
 /**
- * trib_memory_ref - how peers reach the part [lo, hi) of a vector.
+ * trib_memory_ref - the reference by which peers reach the part [lo, hi) of a vector.
  *
  * ptr      where vector byte lo is
  * mapped   by load and store; else by writes

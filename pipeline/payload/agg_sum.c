@@ -85,7 +85,7 @@ static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c
 void trib_agg_sum_finish(struct trib_run *run, const struct trib_task *t,
                          const struct trib_chunk *c)
 {
-    struct trib_store *s = trib_store_of(run, t, c);
+    struct trib_encoded_store *s = trib_store_of(run, t, c);
 
     s->len = make_word(run, c, trib_agg_sum_at(run, t->chunk), s->bytes);
     s->round = t->done + 1;
@@ -121,8 +121,8 @@ bool trib_agg_sum_valid(const struct trib_engine *e, int peer,
            entry->frame.bytes == c->n * sizeof(float) + behind;
 }
 
-/* Keeps the part of a result that the word leaves out: in a mean it counts for all
- * ranks in it. */
+/* Keeps the part of a result that the code word leaves out; in a mean it counts for all
+ * its ranks. */
 static void keep_rest(struct trib_engine *e, struct trib_run *run,
                       const struct trib_chunk *c, uint32_t len, int ranks)
 {
@@ -131,7 +131,7 @@ static void keep_rest(struct trib_engine *e, struct trib_run *run,
     if (!run->payload->feedback.residual)
         return;
     trib_undo_save_state(run, c);
-    (void)trib_codec_decode_add(run->desc.codec, run->payload->word, len, -1.0f,
+    (void)trib_codec_decode_add(run->desc.codec, run->payload->encoded, len, -1.0f,
                                 run->payload->stage, c->n);
     e->kernels->drop_not_finite(run->payload->stage, c->n);
     e->kernels->axpy_f32(run->payload->feedback.residual + c->first,
@@ -151,8 +151,8 @@ trib_status_t trib_agg_sum_take(struct trib_engine *e, struct trib_run *run,
         return TRIB_OK;
     }
     memcpy(run->payload->stage, payload, bytes);
-    const uint32_t len = make_word(run, c, run->payload->stage, run->payload->word);
-    const trib_status_t st = trib_coded_value(e, run, c, run->payload->word, len);
+    const uint32_t len = make_word(run, c, run->payload->stage, run->payload->encoded);
+    const trib_status_t st = trib_coded_to_acc(e, run, c, run->payload->encoded, len);
     if (st == TRIB_OK)
         keep_rest(e, run, c, len, ranks);
     return st;

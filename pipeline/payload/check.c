@@ -13,7 +13,7 @@
 
 enum { BLOCK = 256 /* elements that are converted at a time */ };
 
-/* One of the list, of n characters. */
+/* Takes one item of the list, of n characters. */
 static bool take_item(const char *item, size_t n, struct trib_check *out)
 {
     static const char norm[] = "norm:";

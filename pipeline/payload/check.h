@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A look at contributions before they are summed (TRIB_CHECK): one bad gradient ends
- * the operation with the name of the rank that gave it, in place of a sum that is wrong
- * everywhere.
+ * A check of contributions before they are summed (TRIB_CHECK): one bad gradient ends
+ * the operation with the name of its rank, in place of a sum that is wrong everywhere.
  *
  * Each rank looks at its own. Whoever sums elements as they are, and gets contributions
  * and not sums of some (trib_run_desc.gathers), looks at those of all others as well: a
@@ -16,13 +15,13 @@
 
 enum { TRIB_CHECK_TEXT_MAX = 48 };
 
-/** trib_check_parse - of "none", or of some of "finite", "norm:X" and "sum" with commas
+/** trib_check_parse - parse "none", or some of "finite", "norm:X" and "sum" with commas
  * between them; TRIB_ERR_CONFIG with a sentence. */
 trib_status_t trib_check_parse(const char *text, struct trib_error *err,
                                struct trib_check *out);
 
-/** trib_check_first_bad - the first element that is NaN or Inf; n: none. Any
- * alignment. */
+/** trib_check_first_bad - the index of the first element that is NaN or Inf; n if there
+ * is none. Any alignment. */
 size_t trib_check_first_bad(const struct trib_kernels *kernels, trib_dtype_t dtype,
                             const void *x, size_t n);
 

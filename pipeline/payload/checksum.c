@@ -9,8 +9,8 @@
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/payload.h"
 
-/* The place of the checksum: a payload that does not fit the entry leaves its place in
- * the entry free, and one that does has no use for the number of a place. */
+/* The place of the checksum. A payload that does not fit the entry leaves its place in
+ * the entry free; one that does needs no number of a big slot. */
 static uint8_t *place_of(struct trib_entry *entry)
 {
     return entry->frame.bytes <= TRIB_ENTRY_PAYLOAD ? (uint8_t *)&entry->place

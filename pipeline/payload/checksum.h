@@ -19,16 +19,18 @@
 
 #include "pipeline/engine/chunk.h"
 
-/** trib_checksum_set - of the frame of a SEND, whose entry is filled and not
- * published. */
+/** trib_checksum_set - set the checksum of a SEND's frame, whose entry is filled and
+ * not published. */
 void trib_checksum_set(struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c);
 
-/** trib_checksum_set_slot - the same of a frame whose bytes are all in its slot. */
+/** trib_checksum_set_slot - set the checksum of a frame whose bytes are all in its
+ * slot. */
 void trib_checksum_set_slot(struct trib_engine *e, struct trib_link *l, int lane);
 
 /**
- * trib_checksum_wrong - is the frame that a task takes another one than was sent?
+ * trib_checksum_wrong - true if the frame that a task takes is not the one that was
+ * sent.
  *
  * t        the REDUCE or COPY_IN; its frame, which is that of the operation, is there
  * from     the neighbor and lane by which it came
@@ -39,7 +41,8 @@ bool trib_checksum_wrong(struct trib_engine *e, const struct trib_run *run,
                          const struct trib_task *t, const struct trib_contrib *from,
                          const struct trib_chunk *c);
 
-/** trib_checksum_wrong_slot - the same of a frame whose bytes are all in its slot. */
+/** trib_checksum_wrong_slot - as trib_checksum_wrong, for a frame whose bytes are all
+ * in its slot. */
 bool trib_checksum_wrong_slot(struct trib_engine *e, struct trib_link *l, int lane);
 
 #endif

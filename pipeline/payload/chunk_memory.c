@@ -6,8 +6,8 @@
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/payload_state.h"
 
-/* A buffer of which nothing is used may be NULL, to which C lets nothing be added, not
- * even 0. */
+/* A buffer that is not used may be NULL, to which C allows no addition, not even of
+ * 0. */
 static uint8_t *place(uint8_t *buffer, size_t at)
 {
     return at ? buffer + at : buffer;
@@ -58,7 +58,7 @@ const uint8_t *trib_run_results(const struct trib_run *run, size_t *bytes_out)
     return s->acc_is_read ? s->scratch_acc : NULL;
 }
 
-/* Has the peer read what a SEND of this round named? */
+/* True if the peer has read what a SEND of this round named. */
 static bool was_read(const struct trib_engine *e, const struct trib_run *run,
                      const struct trib_task *send, uint32_t round)
 {
@@ -76,7 +76,7 @@ bool trib_aggregator_acc_free(const struct trib_engine *e,
                                        const struct trib_task *t)
 {
     const struct trib_program *p = &run->program;
-    const uint32_t first = run->desc.share_piece != 0; /* of the vector */
+    const uint32_t first = run->desc.share_piece != 0; /* first round of the vector */
 
     if (t->done < first + run->payload->acc_rounds)
         return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contributions: the own one, as the plan's feedback wants it sent, and those of a
- * REDUCE in the order of ranks.
+ * Contributions: this rank's input, as the plan's feedback wants it sent, and those of
+ * a REDUCE in the order of ranks.
  */
 #ifndef PIPELINE_PAYLOAD_CONTRIBUTION_H
 #define PIPELINE_PAYLOAD_CONTRIBUTION_H
@@ -15,14 +15,15 @@
 /* Work memory of an encode: the engine's, or a worker's. */
 struct trib_encode_workspace {
     float *stage;  /* [piece] */
-    void *scratch; /* of the codec */
+    void *scratch; /* scratch memory of the codec */
 };
 
 /* The next contribution of a REDUCE. */
 enum trib_contributor {
-    TRIB_BY_ACC, /* the value that was made here before: always the first */
-    TRIB_BY_INPUT, /* the own contribution: in the place of this rank */
-    TRIB_BY_PEER, /* a frame of a peer, which is there */
+    TRIB_BY_ACC, /* the accumulator, if an earlier task has filled it: always the
+                  * first */
+    TRIB_BY_INPUT, /* this rank's input, in the place of this rank */
+    TRIB_BY_PEER, /* a peer's frame, which is there */
 };
 
 struct trib_contrib_item {
@@ -32,14 +33,14 @@ struct trib_contrib_item {
     struct trib_entry *entry;
 };
 
-/* A walk over the contributions of a REDUCE, in the order of ranks, mine in its place.
- * Ranks that a quorum closes the chunk without are left out. */
+/* A walk over the contributions of a REDUCE in the order of ranks, this rank's in its
+ * place. Ranks without which a quorum closes the chunk are left out. */
 struct trib_contrib_walk {
     struct trib_engine *engine;
     const struct trib_run *run;
     const struct trib_task *task;
     uint32_t next; /* contrib */
-    bool mine;     /* this rank's is still to come: its own, or the value made before */
+    bool mine;     /* this rank's input, or its accumulator, is still to come */
 };
 
 static inline struct trib_contrib_walk trib_contrib_begin(struct trib_engine *e,
@@ -51,7 +52,7 @@ static inline struct trib_contrib_walk trib_contrib_begin(struct trib_engine *e,
         .engine = e, .run = run, .task = t, .mine = !(t->flags & TRIB_TASK_EMPTY)};
 }
 
-/** trib_contrib_next - the next one; false: there is none left. */
+/** trib_contrib_next - the next contribution; false if there is none left. */
 static inline bool trib_contrib_next(struct trib_contrib_walk *w,
                                      struct trib_contrib_item *out)
 {
@@ -79,7 +80,7 @@ static inline bool trib_contrib_next(struct trib_contrib_walk *w,
     return true;
 }
 
-/** trib_contrib_received - where the payload of a peer's frame begins. */
+/** trib_contrib_received - the payload of a peer's frame. */
 static inline const uint8_t *trib_contrib_received(const struct trib_engine *e,
                                                    const struct trib_contrib_item *from)
 {
@@ -87,17 +88,17 @@ static inline const uint8_t *trib_contrib_received(const struct trib_engine *e,
                               from->contrib->lane, from->entry);
 }
 
-/** trib_as_f32 - n elements at p as float32: in place where they are that, else in
+/** trib_as_f32 - n elements at p as float32: p itself if they are aligned float32, else
  * stage. */
 const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
                          const void *p, size_t n, float *stage);
 
-/** trib_input_f32 - the own contribution of a chunk, as the plan's feedback wants it
- * sent: once per operation. */
+/** trib_input_f32 - this rank's input for a chunk, as the plan's feedback wants it
+ * sent; called once per operation. */
 const float *trib_input_f32(struct trib_engine *e, struct trib_run *run,
                             const struct trib_chunk *c);
 
-/** trib_input_f32_staged - the same by a worker, whose stage is given. */
+/** trib_input_f32_staged - as trib_input_f32, for a worker with a stage of its own. */
 const float *trib_input_f32_staged(const struct trib_engine *e,
                                    const struct trib_run *run,
                                    const struct trib_chunk *c, float *stage);

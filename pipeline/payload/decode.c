@@ -10,20 +10,20 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
 
-trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
+trib_status_t trib_coded_to_acc(struct trib_engine *e, struct trib_run *run,
                                const struct trib_chunk *c, const uint8_t *word,
                                size_t len)
 {
     if (run->is_aggregator)
-        return TRIB_OK; /* nobody looks at it here */
+        return TRIB_OK; /* nobody reads the elements here */
     assert(c->n <= run->desc.piece);
     trib_undo_save_input(run, c);
     if (trib_feedback_gives_result(run))
         return trib_feedback_result(e, run, c, word, len);
-    uint8_t *value = trib_run_acc(run, c);
+    uint8_t *acc = trib_run_acc(run, c);
     bool direct =
-        run->desc.op.dtype == TRIB_F32 && (uintptr_t)value % sizeof(float) == 0;
-    float *x = direct ? (float *)value : run->payload->acc;
+        run->desc.op.dtype == TRIB_F32 && (uintptr_t)acc % sizeof(float) == 0;
+    float *x = direct ? (float *)acc : run->payload->acc;
     trib_status_t st;
 
     if (run->desc.model) {
@@ -34,6 +34,6 @@ trib_status_t trib_coded_value(struct trib_engine *e, struct trib_run *run,
         st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
     }
     if (st == TRIB_OK && !direct)
-        e->kernels->from_f32[run->desc.op.dtype](value, x, c->n);
+        e->kernels->from_f32[run->desc.op.dtype](acc, x, c->n);
     return st;
 }

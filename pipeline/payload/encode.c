@@ -27,11 +27,11 @@ static void scale_residual(const struct trib_engine *e, float *residual, size_t 
         e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
 }
 
-/* Called by workers, too: nothing of the engine changes, and of the run only what is
- * the chunk's. */
+/* Encodes a code word, also on a worker's thread: it changes nothing of the engine, and
+ * of the run only what belongs to the chunk. */
 static uint32_t make_word(const struct trib_engine *e, const struct trib_run *run,
-                          const struct trib_chunk *c, const struct trib_word_source *s,
-                          uint8_t *dst)
+                          const struct trib_chunk *c,
+                          const struct trib_encode_source *s, uint8_t *dst)
 {
     bool exact = s->exact, with_feedback = s->feedback;
     struct trib_encode in = {
@@ -72,7 +72,7 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
 }
 
 uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
-                     const struct trib_chunk *c, struct trib_word_source s,
+                     const struct trib_chunk *c, struct trib_encode_source s,
                      uint8_t *dst)
 {
     s.scratch = run->payload->codec_scratch;
@@ -94,7 +94,7 @@ uint32_t trib_coded_encode_input(const struct trib_engine *e,
 {
     bool result = use == TRIB_INPUT_RESULT;
     const float *kept = trib_share_kept(run, c);
-    struct trib_word_source s = {
+    struct trib_encode_source s = {
         .x = kept ? kept : trib_input_f32_staged(e, run, c, bench->stage),
         .exact = result && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
         .feedback = !result,

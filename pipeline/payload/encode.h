@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One code word: of the own contribution, of a sum on its way, or of a result.
+ * Encodes one code word: of the input, of a sum on its way, or of a result.
  */
 #ifndef PIPELINE_PAYLOAD_ENCODE_H
 #define PIPELINE_PAYLOAD_ENCODE_H
@@ -9,21 +9,22 @@
 #include "pipeline/payload/word_store.h"
 
 /* The input of a code word. */
-struct trib_word_source {
+struct trib_encode_source {
     const float *x;
     bool exact;
-    bool feedback; /* what the word leaves out is kept */
-    float unit;    /* x is of contributions divided by this */
-    void *scratch; /* trib_encode takes the run's */
+    bool feedback; /* keep what the code word leaves out */
+    float unit;    /* divisor of the contributions in x */
+    void *scratch; /* set by trib_encode */
 };
 
-/** trib_encode - by the engine; dst: trib_codec_bound(c->n) bytes; returns bytes. */
+/** trib_encode - encode on the engine's thread; dst has trib_codec_bound(c->n) bytes.
+ * Returns the length. */
 uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
-                     const struct trib_chunk *c, struct trib_word_source s,
+                     const struct trib_chunk *c, struct trib_encode_source s,
                      uint8_t *dst);
 
 /**
- * trib_coded_encode_input - the code word of the own contribution: once per operation.
+ * trib_coded_encode_input - encode the input of a chunk, once per operation.
  *
  * thread   any, also while another drives the engine; of one chunk one thread
  * dst      trib_codec_bound(c->n) bytes

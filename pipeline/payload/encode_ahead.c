@@ -14,11 +14,11 @@
 #include "pipeline/payload/word_store.h"
 
 enum {
-    WORDS_PER_THREAD = 4, /* cells: one under way, others made or to be made */
+    WORDS_PER_THREAD = 4, /* cells: one under way, others made or waiting */
     PIECE_MIN = 1024,     /* elements: fewer are encoded before a worker is awake */
 };
 
-/* A chunk of each round whose own contribution is encoded. */
+/* A chunk of each round whose input is encoded. */
 struct source {
     uint32_t chunk;
     enum trib_input_role use;
@@ -27,9 +27,10 @@ struct source {
 
 /* The content of the cell of the same number. */
 struct word {
-    struct source *source; /* NULL: nothing of this run */
+    struct source *source; /* NULL: the cell has no code word of this run */
     uint32_t round;
-    uint32_t worker; /* who made it, as what follows; read once it is done */
+    uint32_t worker; /* worker that made it; as what follows, it is read once it is
+                      * done */
     uint32_t len;
     uint8_t *bytes;
     uint64_t begin_ns;
@@ -47,7 +48,7 @@ struct trib_encode_ahead {
     uint32_t threads;
     struct trib_encode_workspace *benches; /* [threads + 1]: the last is the engine's
                                             * own */
-    /* of the running operation: which is handed out next */
+    /* The next source that is handed out in the running operation. */
     uint32_t round;
     uint32_t at;  /* index of a source */
     bool waiting; /* a task waits for a worker */
@@ -136,7 +137,7 @@ static trib_status_t make_words(const struct trib_run *run, struct trib_encode_a
 
     a->words = calloc(a->n_words, sizeof(*a->words));
     for (uint32_t i = 0; a->words && i < a->n_words; i++) {
-        a->words[i].bytes = malloc(bound + 1); /* as run->payload->word: they change
+        a->words[i].bytes = malloc(bound + 1); /* as run->payload->encoded: they change
                                                 * places */
         if (!a->words[i].bytes)
             return TRIB_ERR_NO_MEMORY;
@@ -149,7 +150,7 @@ trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *
     uint32_t threads = (uint32_t)e->cfg->encode_threads;
 
     if (threads == 0 || run->desc.model || run->desc.piece < PIECE_MIN ||
-        chunks_share_bytes(run)) /* a model is the engine's alone */
+        chunks_share_bytes(run)) /* a model is used on the engine's thread alone */
         return TRIB_OK;
     struct trib_encode_ahead *a = calloc(1, sizeof(*a));
     if (!a)
@@ -161,7 +162,7 @@ trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *
                                     .n_words = threads * WORDS_PER_THREAD};
     trib_status_t st = find_sources(run, a);
     if (st == TRIB_OK && (uint64_t)a->n_sources * trib_run_rounds(run) < 2) {
-        trib_encode_ahead_dispose(run); /* the one is due at once */
+        trib_encode_ahead_dispose(run); /* the only code word is due at once */
         return TRIB_OK;
     }
     if (st == TRIB_OK)
@@ -215,13 +216,14 @@ void trib_encode_ahead_end(struct trib_engine *e, struct trib_run *run)
 
     if (!a || trib_workers_free(e->workers) == a->n_words)
         return;
-    assert(e->failed); /* else all words were due, and taken */
+    assert(e->failed); /* else all code words were due, and taken */
     trib_workers_clear(e->workers);
     for (uint32_t i = 0; i < a->n_words; i++)
         a->words[i].source = NULL;
 }
 
-/* By a worker, or by the engine as the last of them. */
+/* Encodes a code word on a worker's thread, or on the engine's, which counts as the
+ * last worker. */
 static void make_word(void *arg, uint32_t cell, uint32_t worker)
 {
     struct trib_encode_ahead *a = arg;
@@ -277,7 +279,8 @@ void trib_encode_ahead_post(struct trib_engine *e, struct trib_run *run)
     trib_workers_rouse(e->workers);
 }
 
-/* The word of this round that workers were given; NULL: none was, or it was taken. */
+/* The code word of this round that workers were given; NULL if none was, or if it was
+ * taken. */
 static struct word *given(struct trib_run *run, const struct trib_task *t)
 {
     struct trib_encode_ahead *a = run->payload->encode_ahead;

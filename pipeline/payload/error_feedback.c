@@ -121,10 +121,10 @@ static double norm_of(struct trib_engine *e, const struct trib_run *run)
 
     for (size_t i = 0; i < d->total; i += SQUARES) {
         const size_t n = d->total - i < SQUARES ? d->total - i : SQUARES;
-        const uint8_t *own = run->now.input + i * d->element;
-        const float *x = direct ? (const float *)(const void *)own : block;
+        const uint8_t *input = run->now.input + i * d->element;
+        const float *x = direct ? (const float *)(const void *)input : block;
         if (!direct)
-            e->kernels->to_f32[d->op.dtype](block, own, n);
+            e->kernels->to_f32[d->op.dtype](block, input, n);
         const float squares = e->kernels->sum_squares(x, n);
         double exact = (double)squares;
         if (!(squares > 0x1p-80f && squares <= FLT_MAX)) {
@@ -143,7 +143,7 @@ void trib_feedback_clip(struct trib_engine *e, struct trib_run *run)
 
     if (rule->clip > 0 && run->desc.total && !run->is_aggregator) {
         const double most = rule->clip / sqrt(e->ranks), norm = norm_of(e, run);
-        /* of NaN and Inf no part is left to scale: they go as they are, and are seen */
+        /* A vector with NaN or Inf is not scaled: the ranks see those as they are. */
         run->payload->feedback.scale =
             norm > most && isfinite(norm) ? (float)(most / norm) : 1.0f;
     }
@@ -192,7 +192,7 @@ const float *trib_feedback_apply(const struct trib_engine *e,
     }
     if (!(f->scale < 1.0f))
         return x;
-    /* all is finite, else it would not be clipped */
+    /* finite: else it would not be clipped */
     const struct trib_combine scaled = {x, x, f->scale, 0.0f};
     e->kernels->combine(stage, &scaled, c->n);
     return stage;

@@ -3,7 +3,7 @@
  * The state that a plan keeps between operations for its rule of feedback
  * (compress/feedback_ops.h), and the points at which a rule acts: a rank reads its
  * contribution of a chunk once per operation, encodes it once, and gets one result. The
- * residual (engine.h) is the encoder's own.
+ * residual is the encoder's own.
  *
  * The result of a rule that sums its states is the sum, or mean, of all ranks' states
  * to rounding only where ranks pass on what they receive as it is: sparse codecs do,
@@ -17,20 +17,19 @@
 #include "pipeline/engine/chunk.h"
 
 struct trib_feedback {
-    /* What the rule does; NULL if it keeps no state but the residual. */
+    /* The rule's functions; NULL if it keeps no state but the residual. */
     const struct trib_feedback_ops *ops;
-    float *residual; /* [total] what the encoding of contributions has left out, or
-                      * NULL */
+    float *residual; /* [total] loss of the encoding of contributions, or NULL */
     /* States of the rule from operation to operation, [total] each, or NULL. */
     float *state[TRIB_FEEDBACK_STATES];
-    float *cleared; /* one of these: 0 where an element was sent; or NULL */
-    uint8_t *sent; /* of the newest operation: bit i % 8 of byte i / 8; sparse sums
-                    * only */
-    /* of the running operation */
+    float *cleared; /* state that is 0 where an element was sent; or NULL */
+    uint8_t *sent; /* elements sent in the newest operation: bit i % 8 of byte i / 8;
+                    * sparse sums only */
+    /* The running operation's part. */
     float *partial; /* [total] sums on their way, which f16 and bf16 would round, if the
                      * rule sums its states; or NULL */
-    float scale; /* of the contribution: clipping */
-    bool coded;     /* one rank alone encodes, too */
+    float scale; /* factor of the input, from clipping */
+    bool coded;     /* a plan of one rank encodes, too */
 };
 
 /** trib_feedback_of - the state of a run's feedback; NULL: the run is not prepared. */
@@ -40,8 +39,8 @@ const struct trib_feedback *trib_feedback_of(const struct trib_run *run);
  * vector for the next one. */
 bool trib_feedback_feeds_back(const struct trib_run *run);
 
-/** trib_feedback_bytes - what trib_feedback_prepare will allocate of an aggregator, or
- * a little more: the residual is of ranks alone (agg_sum.h). */
+/** trib_feedback_bytes - the bytes that trib_feedback_prepare will allocate for an
+ * aggregator, or a little more: only ranks have a residual (agg_sum.h). */
 uint64_t trib_feedback_bytes(const struct trib_run *run);
 
 /** trib_feedback_prepare - allocate what run->desc.feedback wants;
@@ -49,15 +48,15 @@ uint64_t trib_feedback_bytes(const struct trib_run *run);
 trib_status_t trib_feedback_prepare(struct trib_run *run);
 void trib_feedback_dispose(struct trib_run *run);
 
-/** trib_feedback_begin - an operation begins: ratio of this step, norm of its
- * vector. */
+/** trib_feedback_begin - begin an operation: set the ratio of this step, and the scale
+ * of its vector. */
 void trib_feedback_begin(struct trib_engine *e, struct trib_run *run);
 
-/** trib_feedback_clip - of these the norm. */
+/** trib_feedback_clip - set the scale of this step from the norm of the input. */
 void trib_feedback_clip(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_feedback_apply - what the codec gets of the own contribution of a chunk.
+ * trib_feedback_apply - the input of a chunk as the codec gets it.
  *
  * x        c->n elements, as the caller gave them; may be in stage
  * stage    c->n floats for what it makes of them
@@ -68,8 +67,8 @@ const float *trib_feedback_apply(const struct trib_engine *e,
                                  const struct trib_run *run, const struct trib_chunk *c,
                                  const float *x, float *stage);
 
-/** trib_feedback_sent - what an encode of the own contribution is to mark; false:
- * nothing. */
+/** trib_feedback_sent - the marks that an encoding of the input makes; false if it
+ * makes none. */
 bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
                         struct trib_sent *sent_out);
 
@@ -78,7 +77,7 @@ void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *r
                            const struct trib_chunk *c, const uint8_t *word, size_t len);
 
 /** trib_feedback_gives_result - true if the rule makes the result of the sum of the
- * words. */
+ * code words. */
 bool trib_feedback_gives_result(const struct trib_run *run);
 
 /**

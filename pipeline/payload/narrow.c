@@ -24,7 +24,7 @@ bool trib_narrow_is(const struct trib_run *run)
            (words || is_half(d->op.dtype));
 }
 
-/* The value that t takes was made by the REDUCE of its chunk behind which it stands. */
+/* The REDUCE of the same chunk that stands before t made the sum that t takes. */
 uint8_t trib_narrow_before(const struct trib_run *run, const struct trib_task *t)
 {
     const struct trib_task *tasks = run->program.tasks;

@@ -134,7 +134,7 @@ void trib_quorum_dispose(struct trib_run *run)
     run->payload->quorum = NULL;
 }
 
-/* A node --------------------------------------------------------------------------- */
+/* An aggregator -------------------------------------------------------------------- */
 
 static void queue_out(struct trib_engine *e, struct trib_link *l, struct trib_out *out)
 {
@@ -236,7 +236,7 @@ void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c)
 {
     struct trib_quorum *q = run->payload->quorum;
-    const struct trib_store *s = &run->payload->stores[t->chunk];
+    const struct trib_encoded_store *s = &run->payload->stores[t->chunk];
     const uint32_t i = q->closed;
     uint8_t *to = q->results + i * q->stride;
 
@@ -266,8 +266,8 @@ bool trib_quorum_idle(const struct trib_run *run)
     return idle;
 }
 
-/* A frame of a chunk that was closed without it. Its number of elements is as given:
- * any payload will do, but what is behind it must be at its place. */
+/* Drops a frame of a chunk that was closed without it. Any payload will do, but what is
+ * behind the frame must stay at its position. */
 static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
@@ -288,7 +288,7 @@ static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
     return true;
 }
 
-/* Does the next result go over this link as floats? */
+/* True if the next result goes over this link as floats. */
 static bool goes_as_sum(const struct trib_out *out)
 {
     const struct trib_quorum *q = out->run->payload->quorum;
@@ -326,13 +326,13 @@ static void fill(struct trib_engine *e, struct trib_link *l, const struct trib_o
     memcpy(to + floats, word + q->bytes[out->sent] - q->mask_bytes, q->mask_bytes);
 }
 
-/* The next result that a link has room for. */
+/* Sends the next result for which a link has room. */
 static bool send_one(struct trib_engine *e, struct trib_link *l)
 {
     struct trib_out *out = l->out;
     const struct trib_quorum *q = out ? out->run->payload->quorum : NULL;
 
-    /* One of the running operation may not be there yet. */
+    /* A result of the running operation may not be there yet. */
     if (!out || (out->run->now.state == TRIB_RUN_ACTIVE && out->sent == q->closed) ||
         !trib_link_can_send(l, TRIB_LANE_DOWN, bytes_of(out)))
         return false;
@@ -356,8 +356,8 @@ static bool send_one(struct trib_engine *e, struct trib_link *l)
     return true;
 }
 
-/* Grants and credits, as for the links of the running operation; false: some are
- * left. */
+/* Sends slot adverts and credits, as for the links of the running operation; false if
+ * some are left. */
 static bool pay(struct trib_engine *e, struct trib_link *l)
 {
     bool owed = false;
@@ -400,8 +400,8 @@ static void clear_sent(struct trib_run *run, const struct trib_chunk *c)
         sent[i / 8] &= (uint8_t)~(1u << i % 8);
 }
 
-/* The chunk's state is what it was: now as if the contribution had been made and not
- * sent. */
+/* Adds the contribution of a chunk to the residual, as if it had been made and not
+ * sent; the chunk's state is what it was. */
 static void keep_back(struct trib_engine *e, struct trib_run *run,
                       const struct trib_chunk *c)
 {
@@ -411,7 +411,7 @@ static void keep_back(struct trib_engine *e, struct trib_run *run,
                          trib_input_f32(e, run, c), 1.0f, c->n);
 }
 
-/* p bits, and enough of them? */
+/* True if a bitmap has bits of ranks only, and enough of them. */
 static bool valid(const struct trib_engine *e, const struct trib_run *run,
                   const uint8_t *mask)
 {

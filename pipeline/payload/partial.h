@@ -1,66 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that an aggregator closes without the late ones: run->desc.quorum.
+ * Sums that an aggregator closes without the late ranks: run->desc.quorum.
  *
- * A node closes its chunks in their order. One is closed when all contributions are in,
- * or when its deadline, which runs from the first of them on, has passed and enough
- * are. A rank that missed one is behind, and not waited for, until the frames have come
- * that are to be dropped: recv[].skip counts them, for a link, and lasts from operation
- * to operation.
+ * An aggregator closes its chunks in their order. It closes one when all contributions
+ * are in, or when enough are and the deadline has passed, which runs from the first of
+ * them on. A rank that missed a chunk is behind. The aggregator does not wait for it
+ * until the frames have come that are to be dropped: recv[].skip counts them for a
+ * link, and lasts from operation to operation.
  *
- * A result is a code word, and behind it the bitmap of who is in it:
+ * A result is a code word, followed by the bitmap of the ranks that it counts:
  *
  *     | code word | rank r is bit r % 8 of byte r / 8 |    frame.bytes is of both
  *
- * The node keeps all results of a start and sends them over each link as it has room
- * there, by trib_quorum_progress; SENDs of its program are not run. So the operation is
- * over when its chunks are closed, and a rank that takes no results holds up nobody.
- * Frames of later operations stand behind these: their turns count link->out_frames. A
- * plan is not started again before every rank has taken its last result; who does has
- * broken the protocol.
+ * The aggregator keeps all results of a start, and trib_quorum_progress sends them over
+ * each link as there is room; the SENDs of its program do not run. So the operation is
+ * over when its chunks are closed, and a rank that takes no results delays no other.
+ * Frames of later operations stand behind these: link->out_frames counts them. A plan
+ * starts again when every rank has taken its last result; a rank that starts earlier
+ * breaks the protocol.
  *
- * A rank sends all its contributions and receives all results. One that lacks its own:
- * the chunk was not sent, and what would have been is added to the residual that was
- * there before.
+ * A rank sends all its contributions and receives all results. If a result does not
+ * count its contribution, the rank adds that to the residual, as it was before.
  *
- * Why this cannot dead-lock: frames to be dropped are taken whatever runs, so a rank
- * can always send; it takes a result when it has sent its own, and results wait for
- * ranks, never ranks for each other's results.
+ * Why this cannot dead-lock: an aggregator takes frames to be dropped in any operation,
+ * so a rank can always send. A rank takes a result when it has sent its contribution,
+ * and results wait for ranks, never ranks for each other's results.
  */
 #ifndef PIPELINE_PAYLOAD_PARTIAL_H
 #define PIPELINE_PAYLOAD_PARTIAL_H
 
 #include "pipeline/engine/chunk.h"
 
-/* Results of a run that are still to be sent over one link; in its list. */
+/* Results of a run that are still to be sent over one link; an element of the link's
+ * list. */
 struct trib_out {
     struct trib_out *next;
     struct trib_run *run;
-    uint32_t sent; /* of run->quorum->n_results */
+    uint32_t sent; /* number of run's results that were sent */
     bool queued;
 };
 
 struct trib_quorum {
     size_t mask_bytes;
-    /* of a node */
+    /* An aggregator's part. */
     uint32_t *order;     /* [n_order] the REDUCEs of a round, in the order of their
                           * frames */
     uint32_t n_order;
-    uint32_t n_results;  /* of a start */
-    uint32_t closed;     /* of these */
-    uint64_t opened_ns;  /* when the first contribution of the next one was seen; 0:
-                          * none was */
-    uint8_t *counted;    /* [mask_bytes] who is in the chunk that is closed */
+    uint32_t n_results;  /* results of a start */
+    uint32_t closed;     /* chunks of these that are closed */
+    uint64_t opened_ns;  /* time at which the first contribution to the next one was
+                          * seen; 0: none was */
+    uint8_t *counted;    /* [mask_bytes] ranks that the chunk counts that is closed
+                          * now */
     uint8_t *results;    /* [n_results * stride] */
-    float *sums;         /* [n_results * piece] where ranks get them, too:
+    float *sums;         /* [n_results * piece] sums, where ranks get them, too:
                           * agg_sum.h; or NULL */
     size_t stride;
     uint32_t *bytes;     /* [n_results] */
     uint32_t *chunk;     /* [n_results] number of the chunk */
     size_t *elements;    /* [n_results] */
     struct trib_out *out; /* [neighbors] */
-    /* of a rank */
-    uint8_t *masks; /* [chunks * mask_bytes] of the newest start, by the chunk's
+    /* A rank's part. */
+    uint8_t *masks; /* [chunks * mask_bytes] bitmaps of the newest start, by the chunk's
                      * number */
 };
 
@@ -89,43 +90,46 @@ static inline bool trib_quorum_counts(const struct trib_run *run, int peer)
 /** trib_quorum_contributors - the number of ranks that this chunk counts. */
 int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run);
 
-/** trib_quorum_in_result - the same of a chunk whose result this rank has. */
+/** trib_quorum_in_result - the number of ranks in a chunk whose result this rank
+ * has. */
 int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_chunk *c);
 
-/** trib_quorum_bytes - what trib_quorum_prepare will allocate of an aggregator, or a
- * little more. */
+/** trib_quorum_bytes - the bytes that trib_quorum_prepare will allocate for an
+ * aggregator, or a little more. */
 uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run);
 
-/** trib_quorum_prepare - of a run with a quorum, once its codec is;
+/** trib_quorum_prepare - allocate what a run with a quorum needs, after its codec;
  * TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_quorum_prepare(struct trib_engine *e, struct trib_run *run);
 void trib_quorum_dispose(struct trib_run *run);
 
-/** trib_quorum_begin - an operation begins; false: the engine has failed. */
+/** trib_quorum_begin - begin an operation; false if the engine has failed. */
 bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run);
 
-/** trib_quorum_due - is t the next REDUCE of a node, and may its chunk be closed? */
+/** trib_quorum_due - true if t is the next REDUCE of an aggregator and its chunk may be
+ * closed. */
 bool trib_quorum_due(struct trib_engine *e, struct trib_run *run,
                      const struct trib_task *t);
 
-/** trib_quorum_skip - the next frame of this lane that is awaited will be dropped. */
+/** trib_quorum_skip - drop the next awaited frame of this lane when it comes. */
 void trib_quorum_skip(struct trib_engine *e, struct trib_link *l, int lane);
 
-/** trib_quorum_closed - the result of a chunk is in its store: keep it, to be sent. */
+/** trib_quorum_closed - keep the result of a chunk, which is in its store, to be
+ * sent. */
 void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c);
 
-/** trib_quorum_progress - drop what is late, send what is kept; true if anything
+/** trib_quorum_progress - drop late frames and send kept results; true if anything
  * moved. */
 bool trib_quorum_progress(struct trib_engine *e);
 
-/** trib_quorum_idle - has every rank been sent all of the run's results? */
+/** trib_quorum_idle - true if every rank has been sent all of the run's results. */
 bool trib_quorum_idle(const struct trib_run *run);
 
 /**
- * trib_quorum_result - a rank takes the bitmap behind a result, and what it lacks of
- * its own back.
+ * trib_quorum_result - take the bitmap behind a result, and take back the contribution
+ * if it is not counted.
  *
  * len      in: of the payload, out: of its code word
  * errors   TRIB_ERR_PROTOCOL: that is no bitmap of enough ranks
@@ -134,7 +138,7 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
                                  const struct trib_chunk *c, const uint8_t *payload,
                                  uint32_t *len);
 
-/* A start as all ranks know it: for those that have to do without the aggregator. */
+/* A start as all ranks know it, for ranks that lost their aggregators. */
 struct trib_quorum_start {
     uint64_t number;
     uint64_t count, element; /* elements, bytes of one */
@@ -154,25 +158,28 @@ static inline const uint8_t *trib_quorum_values(const struct trib_quorum_start *
     return s->bytes + s->chunks * s->mask_bytes;
 }
 
-/** trib_quorum_room - for a start of this run; owner: free. NULL: no memory. */
+/** trib_quorum_room - allocate a start of this run; the owner frees it. NULL: no
+ * memory. */
 struct trib_quorum_start *trib_quorum_room(const struct trib_run *run);
 
-/** trib_quorum_copy - the run's newest start, which is done, to memory of
+/** trib_quorum_copy - copy the run's newest start, which is done, to memory of
  * trib_quorum_room. */
 void trib_quorum_copy(const struct trib_run *run, uint64_t number,
                       struct trib_quorum_start *out);
 
-/** trib_quorum_valid - has it so many bytes, of a vector and ranks of that size? */
+/** trib_quorum_valid - true if s has this size, of a vector and ranks of that
+ * number. */
 bool trib_quorum_valid(const struct trib_quorum_start *s, size_t bytes, int ranks);
 
-/** trib_quorum_of_run - is it of such a run: of the same vector, cut alike? */
+/** trib_quorum_of_run - true if s is of the same vector as the run, cut alike. */
 bool trib_quorum_of_run(const struct trib_quorum_start *s, const struct trib_run *run);
 
-/** trib_quorum_absent - how many elements of a start lack each rank: out[ranks]. */
+/** trib_quorum_absent - count the elements of a start that lack each rank:
+ * out[ranks]. */
 void trib_quorum_absent(const struct trib_quorum_start *s, int ranks, size_t *out);
 
 /**
- * trib_quorum_undo - of a start that was cut short undo what others do not count.
+ * trib_quorum_undo - undo what others do not count of a start that was cut short.
  *
  * Chunks in which they do were sent, and stay as they were encoded. What was in place
  * is as it was before. trib_quorum_deliver must follow, on this run or on one that has
@@ -182,8 +189,8 @@ void trib_quorum_undo(struct trib_engine *e, struct trib_run *run,
                       const struct trib_quorum_start *s);
 
 /**
- * trib_quorum_deliver - this rank's part of such a start: its result, and what is not
- * in it.
+ * trib_quorum_deliver - hand out such a start: its result, and to the residual what
+ * this rank lacks in it.
  *
  * All of the contribution is there. begun: run->now.step counts it
  */

@@ -61,15 +61,15 @@ trib_status_t trib_share_prepare(struct trib_run *run)
     count_frames(run);
     s->floats = trib_codec_agreed_floats(run->desc.codec, run->desc.piece);
     size_t rounds = trib_run_rounds(run), n = rounds * floats_of_round(run);
-    s->own = calloc(n ? n : 1, sizeof(*s->own));
-    s->value = calloc(n ? n : 1, sizeof(*s->value));
+    s->proposed = calloc(n ? n : 1, sizeof(*s->proposed));
+    s->acc = calloc(n ? n : 1, sizeof(*s->acc));
     s->agreed = run->desc.model ? calloc(n ? n : 1, sizeof(*s->agreed)) : NULL;
     s->measured = calloc(rounds, sizeof(*s->measured));
     s->settled = calloc(rounds * run->desc.n_chunks, sizeof(*s->settled));
     bool keep = run->payload->feedback.ops;
     if (keep && !run->payload->feedback.residual)
         s->kept = calloc(run->desc.total + 1, sizeof(*s->kept));
-    bool whole = s->own && s->value && s->measured && s->settled &&
+    bool whole = s->proposed && s->acc && s->measured && s->settled &&
                  (s->agreed || !run->desc.model) &&
                  (s->kept || run->payload->feedback.residual || !keep);
     return whole ? TRIB_OK : TRIB_ERR_NO_MEMORY;
@@ -77,8 +77,8 @@ trib_status_t trib_share_prepare(struct trib_run *run)
 
 void trib_share_dispose(struct trib_run *run)
 {
-    free(run->payload->share.own);
-    free(run->payload->share.value);
+    free(run->payload->share.proposed);
+    free(run->payload->share.acc);
     free(run->payload->share.agreed);
     free(run->payload->share.measured);
     free(run->payload->share.settled);
@@ -90,8 +90,8 @@ void trib_share_begin(struct trib_run *run)
     run->payload->share.step++;
 }
 
-/* Those of chunks that have elements: the others of a round are behind the end of the
- * vector. */
+/* The floats of a round's chunks that have elements: the others are behind the end of
+ * the vector. */
 static size_t floats_in(const struct trib_run *run, uint32_t round)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -106,7 +106,8 @@ static size_t floats_in(const struct trib_run *run, uint32_t round)
     return run->payload->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
 }
 
-/* The chunk of a round of the program; first and n count floats of that round. */
+/* The agreement's chunk of t in its next round; first and n count floats of that
+ * round. */
 static struct trib_chunk agree_chunk(const struct trib_run *run,
                                      const struct trib_task *t)
 {
@@ -137,14 +138,14 @@ bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
     return !(t->flags & TRIB_TASK_INPUT) || trib_share_agreed(run, t->done);
 }
 
-/* In the arrays, where a round of the vector begins. */
+/* The index at which a round of the vector begins in the arrays. */
 static size_t round_at(const struct trib_run *run, uint32_t round)
 {
     assert(round < trib_run_rounds(run));
     return (size_t)round * floats_of_round(run);
 }
 
-/* In the arrays, where the floats of a chunk of the vector begin. */
+/* The index at which the floats of a chunk begin in the arrays. */
 static size_t chunk_at(const struct trib_run *run, const struct trib_chunk *c)
 {
     uint32_t chunk = c->index % run->desc.n_chunks,
@@ -161,7 +162,7 @@ const float *trib_share_of(const struct trib_run *run, const struct trib_chunk *
 
     if (!run->desc.share_piece || c->n == 0)
         return NULL;
-    return (run->desc.model ? s->agreed : s->value) + chunk_at(run, c);
+    return (run->desc.model ? s->agreed : s->acc) + chunk_at(run, c);
 }
 
 void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
@@ -175,12 +176,12 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
     s->settled[c->index] = s->step;
     const struct trib_model_chunk chunk = {.first = c->first, .n = c->n};
     const size_t at = chunk_at(run, c);
-    memcpy(s->agreed + at, s->value + at, s->floats * sizeof(*s->agreed));
+    memcpy(s->agreed + at, s->acc + at, s->floats * sizeof(*s->agreed));
     trib_model_settle(run->desc.model, &chunk, s->agreed + at);
 }
 
-/* Error feedback is applied to a contribution once: with EF14 it stays in the residual,
- * with EF21 in a vector of its own. */
+/* Keeps the elements that were measured: error feedback is applied to a contribution
+ * once. They stay in the residual if there is one, else in a vector of their own. */
 static void keep(struct trib_engine *e, struct trib_run *run,
                  const struct trib_chunk *c, const float *x)
 {
@@ -215,7 +216,7 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
     s->measured[round] = s->step;
     for (uint32_t k = 0; k < run->desc.n_chunks; k++) {
         struct trib_chunk c = trib_vector_chunk(run, round, k);
-        float *out = s->own + round_at(run, round) + k * s->floats;
+        float *out = s->proposed + round_at(run, round) + k * s->floats;
         memset(out, 0, s->floats * sizeof(*out));
         if (c.n == 0)
             continue;
@@ -239,17 +240,17 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
     }
 }
 
-/* The floats that a task sends, or with which it begins its sum. */
+/* The floats that a task sends, or with which its sum begins. */
 static const float *source_of(struct trib_engine *e, struct trib_run *run,
                               const struct trib_task *t, const struct trib_chunk *c)
 {
-    bool own = t->flags & TRIB_TASK_INPUT;
+    bool is_input = t->flags & TRIB_TASK_INPUT;
 
     if (c->n == 0)
-        return run->payload->share.own;
-    if (own)
+        return run->payload->share.proposed;
+    if (is_input)
         measure(e, run, t->done);
-    return (own ? run->payload->share.own : run->payload->share.value) +
+    return (is_input ? run->payload->share.proposed : run->payload->share.acc) +
            round_at(run, t->done) + c->first;
 }
 
@@ -269,7 +270,7 @@ static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_
     e->stats.payload_bytes += bytes;
 }
 
-/* The floats that a frame brings; NULL: it is not valid. */
+/* The floats that a frame brings; NULL if it is not valid. */
 static const uint8_t *received(const struct trib_engine *e,
                                const struct trib_neighbor *neighbor, int lane,
                                const struct trib_chunk *c, struct trib_entry *entry)
@@ -280,32 +281,31 @@ static const uint8_t *received(const struct trib_engine *e,
     return trib_link_received(&e->links[neighbor->peer], &e->arena, lane, entry);
 }
 
-/* value = value op x; the first one sets it. */
-static void join(struct trib_engine *e, const struct trib_run *run, float *value,
+/* acc = acc op x; the first contribution sets acc. */
+static void join(struct trib_engine *e, const struct trib_run *run, float *acc,
                  const void *x, size_t n, bool first)
 {
-    struct trib_reduce_args r = {.src = {first ? x : value, x},
+    struct trib_reduce_args r = {.src = {first ? x : acc, x},
                             .n_src = first ? 1 : 2,
-                            .dst = {value},
+                            .dst = {acc},
                             .n_dst = 1,
                             .n = n};
 
     e->kernels->reduce[TRIB_F32][trib_codec_agreement_op(run->desc.codec)](&r);
 }
 
-/* In the order of ranks, as all sums. The value made before is where the sum is
- * made. */
+/* Sums in the order of ranks, as all sums; an earlier sum is already in its place. */
 static trib_status_t agree_reduce(struct trib_engine *e, struct trib_run *run,
                                   struct trib_task *t, const struct trib_chunk *c)
 {
-    float *value =
-        run->payload->share.value + (c->n ? round_at(run, t->done) + c->first : 0);
+    float *acc =
+        run->payload->share.acc + (c->n ? round_at(run, t->done) + c->first : 0);
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
     struct trib_contrib_item from;
     bool first = true;
 
     while (trib_contrib_next(&walk, &from)) {
-        const void *x = value;
+        const void *x = acc;
         if (from.by == TRIB_BY_INPUT)
             x = source_of(e, run, t, c);
         else if (from.by == TRIB_BY_PEER)
@@ -313,7 +313,7 @@ static trib_status_t agree_reduce(struct trib_engine *e, struct trib_run *run,
         if (!x)
             return TRIB_ERR_PROTOCOL;
         if (from.by != TRIB_BY_ACC)
-            join(e, run, value, x, c->n, first);
+            join(e, run, acc, x, c->n, first);
         first = false;
     }
     return TRIB_OK;
@@ -329,7 +329,7 @@ static trib_status_t agree_copy_in(struct trib_engine *e, struct trib_run *run,
     if (!theirs)
         return TRIB_ERR_PROTOCOL;
     if (c->n)
-        memcpy(run->payload->share.value + round_at(run, t->done) + c->first, theirs,
+        memcpy(run->payload->share.acc + round_at(run, t->done) + c->first, theirs,
                c->n * sizeof(float));
     return TRIB_OK;
 }
@@ -338,12 +338,12 @@ static trib_status_t agree_copy(struct trib_engine *e, struct trib_run *run,
                                 struct trib_task *t, const struct trib_chunk *c)
 {
     if (c->n)
-        memcpy(run->payload->share.value + round_at(run, t->done) + c->first,
+        memcpy(run->payload->share.acc + round_at(run, t->done) + c->first,
                source_of(e, run, t, c), c->n * sizeof(float));
     return TRIB_OK;
 }
 
-/* The measure covers all chunks of the round. */
+/* True if all chunks of the round are ready, as the proposal is of all of them. */
 static bool agree_ready(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c)
 {

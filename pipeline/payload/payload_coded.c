@@ -2,19 +2,18 @@
 /*
  * Chunks as code words.
  *
- * Who is encoded when. A rank encodes each element at most once per operation with
- * error feedback, so one residual per element suffices:
- *   - sparse codecs select from the own contribution, whether it is sent or stays here;
- *     sums and results are sent whole (TRIB_ENCODE_EXACT)
- *   - other codecs quantise what is sent: a contribution, a partial sum or, at the
- *     finisher, the result; the contribution of the finisher itself stays exact, except
- *     where others decode it, too (OWN_SENT): then it counts as they see it
- *   - words that add without decoding: payload_linear.c
- * What a residual keeps is of contributions, also where a mean of them, or a sum on its
- * way that is divided (narrow.h), is encoded: so another schedule may take it over.
- * What the plan's feedback makes of the own contribution (error_feedback.h) enters
- * where it is read: once per operation, too.
- * The finisher decodes its own result word as all others do: the same bits everywhere.
+ * With error feedback a rank encodes each element at most once per operation, so one
+ * residual per element suffices:
+ *   - sparse codecs select from the input, whether it is sent or stays here; sums and
+ *     results are sent whole (TRIB_ENCODE_EXACT)
+ *   - other codecs quantise what is sent: an input, a partial sum or, at the finisher,
+ *     the result. The input of the finisher itself stays exact, except where others
+ *     decode it, too (INPUT_SENT): then it counts as they see it
+ *   - code words that add without decoding are in payload_linear.c
+ * A residual is of contributions, also where the encoded sum is a mean of them or is
+ * divided on its way (narrow.h): so another schedule may take the residual over. The
+ * plan's feedback (error_feedback.h) acts where the input is read, once per operation.
+ * The finisher decodes its result as all others do: all have the same bits.
  *
  * Contributions are added in the order of ranks, so a sum does not depend on arrival.
  */
@@ -41,7 +40,7 @@
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/word_store.h"
 
-/* A sum on its way. */
+/* The sum so far of a chunk, as float32. */
 static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -52,7 +51,7 @@ static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
     return trib_as_f32(e, run, trib_run_acc(run, c), c->n, run->payload->stage);
 }
 
-static const float *own_or_kept(struct trib_engine *e, struct trib_run *run,
+static const float *input_or_kept(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_chunk *c)
 {
     const float *kept = trib_share_kept(run, c);
@@ -60,29 +59,29 @@ static const float *own_or_kept(struct trib_engine *e, struct trib_run *run,
     return kept ? kept : trib_input_f32(e, run, c);
 }
 
-struct trib_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
+struct trib_encoded_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
                                     const struct trib_task *t,
                                     const struct trib_chunk *c, bool final)
 {
-    struct trib_store *s = &run->payload->stores[t->chunk];
+    struct trib_encoded_store *s = &run->payload->stores[t->chunk];
 
     if (s->round == t->done + 1)
         return s;
     assert(s->round <= t->done);
     if (!trib_encode_ahead_take(e, run, t, &s->bytes, &s->len)) {
-        const struct trib_word_source own = {
-            .x = own_or_kept(e, run, c),
+        const struct trib_encode_source source = {
+            .x = input_or_kept(e, run, c),
             .exact = final && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
             .feedback = !final,
             .unit = 1.0f};
-        s->len = trib_encode(e, run, c, own, s->bytes);
+        s->len = trib_encode(e, run, c, source, s->bytes);
     }
     s->round = t->done + 1;
     return s;
 }
 
-/* A peer that has this aggregator's memory within reach gets the length of the word
- * alone. */
+/* True if the peer reads code words in this aggregator's memory: its frames carry the
+ * length alone. */
 static bool read_in_place(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_neighbor *neighbor)
 {
@@ -90,10 +89,10 @@ static bool read_in_place(const struct trib_engine *e, const struct trib_run *ru
            e->links[neighbor->peer].mapped && run->now.advert.recv.blob.len;
 }
 
-/* Sums of an aggregator that peers read are as wide as they are, and may be wider than
- * a slot. */
+/* Fills the frame of a stored code word. A sum that peers read is as wide as it is, and
+ * may be wider than a slot. */
 static void fill_stored(struct trib_engine *e, struct trib_run *run,
-                        struct trib_task *t, const struct trib_store *s,
+                        struct trib_task *t, const struct trib_encoded_store *s,
                         struct trib_entry *entry)
 {
     struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
@@ -121,7 +120,7 @@ static void fill_stored(struct trib_engine *e, struct trib_run *run,
 void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                      const struct trib_chunk *c, struct trib_entry *entry)
 {
-    bool own = t->flags & TRIB_TASK_INPUT;
+    bool is_input = t->flags & TRIB_TASK_INPUT;
     struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     uint8_t *payload = trib_link_to_send(l, &e->arena, t->lane, e->arena.slot_bytes);
     uint32_t len;
@@ -136,17 +135,19 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
         if (len <= l->small)
             memmove(trib_link_to_send(l, &e->arena, t->lane, len), payload, len);
     } else if (t->flags & TRIB_TASK_STORED) {
-        const struct trib_store *s =
-            own ? trib_coded_input(e, run, t, c, t->flags & TRIB_TASK_FINAL)
+        const struct trib_encoded_store *s =
+            is_input ? trib_coded_input(e, run, t, c, t->flags & TRIB_TASK_FINAL)
                 : &run->payload->stores[t->chunk];
         len = s->len;
         fill_stored(e, run, t, s, entry);
-    } else if (own && trib_encode_ahead_take(e, run, t, &run->payload->word, &len)) {
-        memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->payload->word, len);
+    } else if (is_input &&
+               trib_encode_ahead_take(e, run, t, &run->payload->encoded, &len)) {
+        memcpy(trib_link_to_send(l, &e->arena, t->lane, len), run->payload->encoded,
+               len);
     } else {
-        const struct trib_word_source s = {
-            .x = own ? own_or_kept(e, run, c) : partial_f32(e, run, t, c),
-            .exact = !own && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+        const struct trib_encode_source s = {
+            .x = is_input ? input_or_kept(e, run, c) : partial_f32(e, run, t, c),
+            .exact = !is_input && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
             .feedback = true,
             .unit = (float)trib_narrow_divisor(trib_frame_divided(&entry->frame))};
         len = trib_encode(e, run, c, s, payload);
@@ -159,14 +160,14 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     e->stats.payload_bytes += len;
 }
 
-/* A sum as it is made: of n elements, in run->payload->acc. */
+/* A sum of n elements while it is made, in the float32 accumulator. */
 struct sum {
     size_t n;
     bool first; /* nothing is in it */
     struct trib_narrow narrow;
 };
 
-/* acc = acc op weight * what a code word says; the first one sets acc. */
+/* acc = acc op weight * the code word's elements; the first one sets acc. */
 static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
                                 struct sum *sum, float weight, struct trib_encoded word)
 {
@@ -206,28 +207,28 @@ static void merge_elements(struct trib_engine *e, struct trib_run *run, struct s
     sum->first = false;
 }
 
-static trib_status_t merge_own(struct trib_engine *e, struct trib_run *run,
+static trib_status_t merge_input(struct trib_engine *e, struct trib_run *run,
                                const struct trib_task *t, const struct trib_chunk *c,
                                struct sum *sum)
 {
     const float weight = sum->narrow.one;
 
     if (t->flags & TRIB_TASK_INPUT_SENT) {
-        struct trib_store *s = trib_coded_input(e, run, t, c, false);
+        struct trib_encoded_store *s = trib_coded_input(e, run, t, c, false);
         return merge_word(e, run, sum, weight, (struct trib_encoded){s->bytes, s->len});
     }
     uint32_t len;
-    bool ahead = trib_encode_ahead_take(e, run, t, &run->payload->word, &len);
+    bool ahead = trib_encode_ahead_take(e, run, t, &run->payload->encoded, &len);
     const float *x = ahead ? NULL : trib_input_f32(e, run, c);
     if (!(trib_codec_flags(run) & TRIB_CODEC_SPARSE)) {
         merge_elements(e, run, sum, weight, x);
         return TRIB_OK;
     }
-    const struct trib_word_source own = {.x = x, .feedback = true, .unit = 1.0f};
+    const struct trib_encode_source source = {.x = x, .feedback = true, .unit = 1.0f};
     if (!ahead)
-        len = trib_encode(e, run, c, own, run->payload->word);
+        len = trib_encode(e, run, c, source, run->payload->encoded);
     return merge_word(e, run, sum, weight,
-                      (struct trib_encoded){run->payload->word, len});
+                      (struct trib_encoded){run->payload->encoded, len});
 }
 
 static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
@@ -264,7 +265,7 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
             st = merge_frame(e, run, &sum, c, &from);
             trib_payload_count_in(e, run, c, 1);
         } else if (from.by == TRIB_BY_INPUT) {
-            st = merge_own(e, run, t, c, &sum);
+            st = merge_input(e, run, t, c, &sum);
         } else {
             merge_elements(e, run, &sum,
                            trib_narrow_weight(narrow, trib_narrow_before(run, t)),
@@ -324,7 +325,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
         !(t->flags & TRIB_TASK_INPUT_SENT))
         release_residual(e, run, c, sum.one);
     divide(e, run, c->n, sum.divisor);
-    struct trib_store *s = &run->payload->stores[t->chunk];
+    struct trib_encoded_store *s = &run->payload->stores[t->chunk];
     if (run->payload->agg_sum)
         memcpy(trib_agg_sum_at(run, t->chunk), run->payload->acc, c->n * sizeof(float));
     if (encodes && run->payload->agg_sum) {
@@ -332,12 +333,14 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
         return TRIB_OK;
     }
     if (encodes) {
-        const struct trib_word_source result = {.x = run->payload->acc, .exact = sparse,
-                                      .feedback = true, .unit = (float)counted};
+        const struct trib_encode_source result = {.x = run->payload->acc,
+                                                  .exact = sparse,
+                                                  .feedback = true,
+                                                  .unit = (float)counted};
         s->len = trib_encode(e, run, c, result, s->bytes);
-        assert(s->len <= run->payload->word_bytes);
+        assert(s->len <= run->payload->encoded_max);
         s->round = t->done + 1;
-        return trib_coded_value(e, run, c, s->bytes, s->len);
+        return trib_coded_to_acc(e, run, c, s->bytes, s->len);
     }
     if (trib_feedback_gives_result(run) && !run->is_aggregator && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
@@ -351,7 +354,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
 }
 
 /*
- * The code word that the frame of a COPY_IN brings, or names; NULL: not valid.
+ * The code word that a COPY_IN's frame brings or names; NULL if it is not valid.
  *
  * One that is passed on goes to a store, which has room for what the codec makes of a
  * chunk and no more: nobody decodes it here, so nothing else would find that it is
@@ -368,15 +371,16 @@ static const uint8_t *coded_word(struct trib_engine *e, const struct trib_run *r
 
     *len_out = entry->frame.bytes;
     if (entry->frame.kind == TRIB_FRAME_DATA)
-        return *len_out <= e->arena.slot_bytes && (!(t->flags & TRIB_TASK_RELAYED) ||
-                                                   *len_out <= run->payload->word_bytes)
+        return *len_out <= e->arena.slot_bytes &&
+                       (!(t->flags & TRIB_TASK_RELAYED) ||
+                        *len_out <= run->payload->encoded_max)
                    ? payload
                    : NULL;
     if (entry->frame.kind != TRIB_FRAME_GET || *len_out != sizeof(*len_out) ||
         neighbor->peer < e->ranks)
         return NULL;
     memcpy(len_out, payload, sizeof(*len_out));
-    return *len_out <= run->payload->word_bytes && *len_out <= run->payload->acc_bytes
+    return *len_out <= run->payload->encoded_max && *len_out <= run->payload->acc_bytes
                ? trib_peer_result(run, &neighbor->peer_recv, c)
                : NULL;
 }
@@ -418,10 +422,10 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
     if (entry->frame.kind == TRIB_FRAME_GET)
         e->stats.received_bytes += len;
     if (t->flags & TRIB_TASK_RELAYED) {
-        struct trib_store *s = trib_store_of(run, t, c);
+        struct trib_encoded_store *s = trib_store_of(run, t, c);
         if (run->payload->agg_sum)
             run->payload->agg_sum->has_result[t->chunk] = false;
-        assert(len <= run->payload->word_bytes);
+        assert(len <= run->payload->encoded_max);
         memcpy(s->bytes, word, len);
         s->len = len;
         s->round = t->done + 1;
@@ -431,21 +435,21 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
         if (st != TRIB_OK)
             return st;
     }
-    return trib_coded_value(e, run, c, word, len);
+    return trib_coded_to_acc(e, run, c, word, len);
 }
 
-/* Nobody else is there: nothing is lost, unless the plan has more than error feedback,
- * whose result then is what it would be with others. */
+/* Copies the input of the only rank: nothing is lost, unless the plan has more than
+ * error feedback, whose result is what it would be with others. */
 static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_chunk *c)
 {
     struct trib_sent sent;
 
     if (run->payload->feedback.coded) {
-        const struct trib_word_source own = {
+        const struct trib_encode_source source = {
             .x = trib_input_f32(e, run, c), .feedback = true, .unit = 1.0f};
-        uint32_t len = trib_encode(e, run, c, own, run->payload->word);
-        return trib_coded_value(e, run, c, run->payload->word, len);
+        uint32_t len = trib_encode(e, run, c, source, run->payload->encoded);
+        return trib_coded_to_acc(e, run, c, run->payload->encoded, len);
     }
     if (trib_feedback_sent(run, c, &sent))
         trib_sent_mark_all(&sent, c->n);
@@ -465,9 +469,9 @@ trib_status_t trib_coded_copy_input(struct trib_engine *e, struct trib_run *run,
                                     const struct trib_task *t,
                                     const struct trib_chunk *c, bool final)
 {
-    const struct trib_store *s = trib_coded_input(e, run, t, c, final);
+    const struct trib_encoded_store *s = trib_coded_input(e, run, t, c, final);
 
-    return run->no_result ? TRIB_OK : trib_coded_value(e, run, c, s->bytes, s->len);
+    return run->no_result ? TRIB_OK : trib_coded_to_acc(e, run, c, s->bytes, s->len);
 }
 
 static bool begin_model(struct trib_engine *e, struct trib_run *run)
@@ -515,7 +519,7 @@ size_t trib_coded_room(const struct trib_engine *e, const struct trib_run *run,
     (void)run;
     (void)t;
     (void)c;
-    return e->arena.slot_bytes; /* the word is not made yet */
+    return e->arena.slot_bytes; /* the code word is not made yet */
 }
 
 bool trib_coded_ready(struct trib_engine *e, struct trib_run *run,
@@ -539,7 +543,7 @@ struct trib_bytes trib_coded_sent(const struct trib_engine *e,
                                   const struct trib_chunk *c)
 {
     struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
-    const struct trib_store *s = &run->payload->stores[t->chunk];
+    const struct trib_encoded_store *s = &run->payload->stores[t->chunk];
 
     (void)c;
     if (trib_link_entry(l, &e->arena, t->lane)->frame.kind != TRIB_FRAME_GET)

@@ -7,13 +7,14 @@
 
 #include "pipeline/payload/payload.h"
 
-/** trib_coded_input - the own contribution's code word, made by whoever needs it
- * first. */
-struct trib_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
+/** trib_coded_input - the code word of the input; the first task that needs it makes
+ * it. */
+struct trib_encoded_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
                                     const struct trib_task *t,
                                     const struct trib_chunk *c, bool final);
 
-/** trib_coded_copy_input - COPY by that code word: the result is what others decode. */
+/** trib_coded_copy_input - COPY by the code word of the input: the result is what other
+ * ranks decode. */
 trib_status_t trib_coded_copy_input(struct trib_engine *e, struct trib_run *run,
                                     const struct trib_task *t,
                                     const struct trib_chunk *c, bool final);

@@ -2,11 +2,11 @@
 /*
  * Chunks as code words that add without decoding.
  *
- * Every rank encodes its contribution once; from then on words are merged and relayed,
- * and each rank decodes the finished one. So a chunk's value is the word in its store:
- * first that of the own contribution, then that of the sum so far, at last that of the
- * result. Who sends the own contribution does so before the sum takes its place, as it
- * does in place (STABLE in schedule.h).
+ * Every rank encodes its input once. From then on code words are merged and forwarded,
+ * and each rank decodes the finished one. So the store of a chunk is its accumulator:
+ * it has the code word of the input first, then that of the sum so far, at last that of
+ * the result. A rank that sends its input does so before the sum takes the store, as
+ * schedule.h demands of operations in place (STABLE).
  */
 #include <assert.h>
 #include <string.h>
@@ -18,7 +18,8 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/word_store.h"
 
-/* The words of a task, in the order of ranks; a sum made before comes first. */
+/* Collects the code words of a task in the order of ranks; an earlier sum comes
+ * first. */
 static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, struct trib_encoded mine,
                                   size_t *n_out)
@@ -27,46 +28,47 @@ static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
     struct trib_contrib_item from;
 
     for (*n_out = 0; trib_contrib_next(&walk, &from); ++*n_out) {
-        run->payload->words[*n_out] = mine;
+        run->payload->merge_inputs[*n_out] = mine;
         if (from.by != TRIB_BY_PEER)
             continue;
         const struct trib_frame *f = &from.entry->frame;
         if (f->kind != TRIB_FRAME_DATA || f->bytes > e->arena.slot_bytes)
             return TRIB_ERR_PROTOCOL;
-        run->payload->words[*n_out] = (struct trib_encoded){
+        run->payload->merge_inputs[*n_out] = (struct trib_encoded){
             .src = trib_contrib_received(e, &from), .len = f->bytes};
     }
     assert(*n_out > 0 && *n_out <= t->n_contribs + 1u);
     return TRIB_OK;
 }
 
-/* A sum that was made behind run->payload->word becomes the store's; where peers read,
- * it is there. */
-static void keep_sum(struct trib_run *run, struct trib_store *s, size_t len)
+/* Moves a sum to its store: by exchange of the buffers, or by a copy where peers read
+ * the store. */
+static void keep_sum(struct trib_run *run, struct trib_encoded_store *s, size_t len)
 {
-    uint8_t *sum = run->payload->word;
+    uint8_t *sum = run->payload->encoded;
 
     if (run->payload->acc_is_read) {
         memcpy(s->bytes, sum, len);
         return;
     }
-    run->payload->word = s->bytes;
+    run->payload->encoded = s->bytes;
     s->bytes = sum;
 }
 
 static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
                                    struct trib_task *t, const struct trib_chunk *c)
 {
-    bool own = t->flags & TRIB_TASK_INPUT, finish = t->flags & TRIB_TASK_FINISH;
+    bool is_input = t->flags & TRIB_TASK_INPUT, finish = t->flags & TRIB_TASK_FINISH;
     bool first = t->flags & TRIB_TASK_EMPTY;
-    struct trib_store *s =
-        own ? trib_coded_input(e, run, t, c, false) : trib_store_of(run, t, c);
-    uint8_t *sum = run->payload->acc_is_read && first ? s->bytes : run->payload->word;
+    struct trib_encoded_store *s =
+        is_input ? trib_coded_input(e, run, t, c, false) : trib_store_of(run, t, c);
+    uint8_t *sum =
+        run->payload->acc_is_read && first ? s->bytes : run->payload->encoded;
     size_t n, len;
 
     const struct trib_encoded mine = {.src = s->bytes, .len = s->len};
     trib_status_t st = gather_words(e, run, t, mine, &n);
-    struct trib_merge m = {.words = run->payload->words,
+    struct trib_merge m = {.words = run->payload->merge_inputs,
                            .n_words = n,
                            .n = c->n,
                            .piece = run->desc.piece,
@@ -81,17 +83,18 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
         st = trib_codec_merge(run->desc.codec, &m, sum, &len);
     if (st != TRIB_OK)
         return st;
-    assert(len <= run->payload->word_bytes);
+    assert(len <= run->payload->encoded_max);
     trib_payload_count_in(e, run, c, t->n_contribs);
     e->stats.sums++;
-    if (sum == run->payload->word)
+    if (sum == run->payload->encoded)
         keep_sum(run, s, len);
     s->len = (uint32_t)len;
     s->round = t->done + 1;
-    return finish ? trib_coded_value(e, run, c, s->bytes, s->len) : TRIB_OK;
+    return finish ? trib_coded_to_acc(e, run, c, s->bytes, s->len) : TRIB_OK;
 }
 
-/* Words that add are passed on whole: an aggregator never has their sum as floats. */
+/* Copies a code word. Code words that add travel whole: an aggregator never has their
+ * sum as floats. */
 static trib_status_t linear_copy_in(struct trib_engine *e, struct trib_run *run,
                                     struct trib_task *t, const struct trib_chunk *c,
                                     struct trib_entry *entry)
@@ -101,7 +104,7 @@ static trib_status_t linear_copy_in(struct trib_engine *e, struct trib_run *run,
     return trib_coded_copy_in(e, run, t, c, entry);
 }
 
-/* The sum of one rank is what it would send. */
+/* Copies the input of the only rank, as the code word that it would send. */
 static trib_status_t linear_copy(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c)
 {

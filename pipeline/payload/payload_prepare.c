@@ -19,7 +19,7 @@
 #include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/undo_log.h"
 
-/* Does u take the word that a SEND has of the own contribution, too? */
+/* True if u also takes the code word that a SEND has of the input. */
 static bool same_encoded(const struct trib_task *u, bool linear)
 {
     if (u->kind == TRIB_TASK_SEND)
@@ -28,8 +28,8 @@ static bool same_encoded(const struct trib_task *u, bool linear)
            (linear && (u->kind == TRIB_TASK_REDUCE || u->kind == TRIB_TASK_COPY));
 }
 
-/* A SEND takes its word from the store if the same word has another use, as sums of
- * words that add have; else it is made where it is sent from. */
+/* Marks the SENDs whose code word has another use, as sums of code words that add have:
+ * they take it from the store. Others make it where it is sent from. */
 static void mark_stored(struct trib_program *p, bool linear)
 {
     for (uint32_t i = 0; i < p->n_tasks; i++) {
@@ -40,8 +40,8 @@ static void mark_stored(struct trib_program *p, bool linear)
             (linear && !(t->flags & TRIB_TASK_INPUT)))
             t->flags |= TRIB_TASK_STORED;
         if (!(t->flags & TRIB_TASK_INPUT))
-            continue; /* all of an aggregator's, which has thousands where there are
-                       * many ranks */
+            continue; /* every SEND of an aggregator, which has thousands where there
+                       * are many ranks */
         for (uint32_t j = 0; j < p->n_tasks; j++) {
             const struct trib_task *u = &p->tasks[j];
             if (i != j && u->chunk == t->chunk && same_encoded(u, linear))
@@ -50,8 +50,8 @@ static void mark_stored(struct trib_program *p, bool linear)
     }
 }
 
-/* An aggregator that adds words never has the elements, which may be as many as the
- * vector has. */
+/* The number of elements for which a run has work memory. An aggregator that adds code
+ * words never has the elements, which may be as many as the vector has. */
 static size_t elements_held(const struct trib_run *run, bool serves)
 {
     if (serves && trib_coded_linear(run))
@@ -66,15 +66,15 @@ static trib_status_t prepare_codec(struct trib_run *run)
     size_t bound = trib_coded_bound(run);
     uint32_t n_chunks = d->n_chunks;
 
-    run->payload->word_bytes = bound;
+    run->payload->encoded_max = bound;
     mark_stored(&run->program, trib_coded_linear(run));
     run->payload->acc = malloc(floats);
     run->payload->stage = malloc(floats);
-    run->payload->word = malloc(bound + 1);
+    run->payload->encoded = malloc(bound + 1);
     run->payload->codec_scratch =
         aligned_alloc(64, (trib_codec_scratch(d->codec, d->piece) + 64) / 64 * 64);
     run->payload->stores = calloc(n_chunks, sizeof(*run->payload->stores));
-    if (!run->payload->acc || !run->payload->stage || !run->payload->word ||
+    if (!run->payload->acc || !run->payload->stage || !run->payload->encoded ||
         !run->payload->codec_scratch || !run->payload->stores ||
         trib_feedback_prepare(run) != TRIB_OK || trib_agg_sum_prepare(run) != TRIB_OK ||
         trib_share_prepare(run) != TRIB_OK)
@@ -95,24 +95,25 @@ static bool some_mapped(const struct trib_engine *e, const struct trib_run *run)
     return false;
 }
 
-/* Too small, they are made anew, at least twice as large; runs that have the old ones
- * keep them. Where there is no such memory results go through slots. */
-static void grow_values(struct trib_engine *e, size_t bytes)
+/* If the memory for results is too small, allocate new memory of at least twice the
+ * size; running plans keep the old one. Without such memory results go through
+ * slots. */
+static void grow_results(struct trib_engine *e, size_t bytes)
 {
-    size_t more = bytes > 2 * e->values.bytes ? bytes : 2 * e->values.bytes;
+    size_t more = bytes > 2 * e->results.bytes ? bytes : 2 * e->results.bytes;
     void *base;
 
-    assert(e->values.base || !e->values.bytes);
-    if (bytes <= e->values.bytes)
+    assert(e->results.base || !e->results.bytes);
+    if (bytes <= e->results.bytes)
         return;
     if (trib_memory_alloc(&e->memories, more, &base) == TRIB_OK)
-        e->values = (struct trib_values){base, more};
+        e->results = (struct trib_agg_results){base, more};
     else
         trib_error_clear(e->err);
 }
 
-/* Bytes of a result in memory that an aggregator opens: whole lines. */
-static size_t value_bytes(const struct trib_run *run)
+/* The size of a result in memory that an aggregator opens, in whole cache lines. */
+static size_t result_bytes(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
 
@@ -121,7 +122,7 @@ static size_t value_bytes(const struct trib_run *run)
     return (trib_coded_bound(run) + 63) / 64 * 64;
 }
 
-/* The longest word that goes through a slot. */
+/* The length of the longest code word that goes through a slot. */
 static size_t longest_sent(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -132,18 +133,18 @@ static size_t longest_sent(const struct trib_run *run)
 }
 
 /*
- * An aggregator has a place for each chunk of a round, which the next round takes over:
- * see trib_run_acc. Of large chunks, as elements or as words that add, it has a window
- * of rounds, where peers read them.
+ * Allocates the accumulators of an aggregator: one for each chunk of a round, which the
+ * next round takes over (trib_run_acc). Where peers read large chunks in place, it has
+ * a window of rounds.
  */
-static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
+static trib_status_t prepare_results(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     const size_t round = d->n_chunks * run->payload->acc_bytes;
 
     if (d->zero_copy && some_mapped(e, run)) {
-        grow_values(e, e->arena.window * round);
-        run->payload->acc_is_read = e->values.bytes >= e->arena.window * round;
+        grow_results(e, e->arena.window * round);
+        run->payload->acc_is_read = e->results.bytes >= e->arena.window * round;
     }
     if (!run->payload->acc_is_read && d->codec &&
         longest_sent(run) > e->arena.slot_bytes)
@@ -151,16 +152,16 @@ static trib_status_t prepare_values(struct trib_engine *e, struct trib_run *run)
     assert(run->is_aggregator);
     run->payload->acc_rounds = run->payload->acc_is_read ? e->arena.window : 1;
     run->payload->scratch_acc =
-        run->payload->acc_is_read ? e->values.base : malloc(round + 64);
+        run->payload->acc_is_read ? e->results.base : malloc(round + 64);
     return run->payload->scratch_acc ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-/* Sums of chunks that end up elsewhere need a place of their own. */
+/* Allocates accumulators for chunks whose result is not for this rank. */
 static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     if (run->is_aggregator)
-        return prepare_values(e, run);
+        return prepare_results(e, run);
     bool foreign = d->op.coll == TRIB_REDUCE_SCATTER ||
                    (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
 
@@ -187,55 +188,57 @@ static trib_status_t prepare_sources(struct trib_run *run)
     if (run->payload->narrow)
         run->payload->weights = calloc(most + 1, sizeof(*run->payload->weights));
     if (trib_coded_linear(run))
-        run->payload->words = calloc(most + 1, sizeof(*run->payload->words));
+        run->payload->merge_inputs =
+            calloc(most + 1, sizeof(*run->payload->merge_inputs));
     const bool robust = trib_robust_is(run->desc.op.op);
     if (robust)
         run->payload->rows =
             malloc(trib_robust_bytes(run->desc.op.dtype, (int)most + 1));
-    return run->payload->sources && (run->payload->words || !trib_coded_linear(run)) &&
+    return run->payload->sources &&
+                   (run->payload->merge_inputs || !trib_coded_linear(run)) &&
                    (run->payload->rows || !robust) &&
                    (run->payload->weights || !run->payload->narrow)
                ? TRIB_OK
                : TRIB_ERR_NO_MEMORY;
 }
 
-/* Bytes by which the memories of results grow: all runs share them, and they last as
+/* The bytes by which the memory for results grows: all runs share it, and it lasts as
  * long as the engine. */
-static uint64_t values_wanted(const struct trib_engine *e, const struct trib_run *run)
+static uint64_t results_wanted(const struct trib_engine *e, const struct trib_run *run)
 {
     const uint64_t bytes =
-        (uint64_t)e->arena.window * run->desc.n_chunks * value_bytes(run);
+        (uint64_t)e->arena.window * run->desc.n_chunks * result_bytes(run);
 
-    if (bytes <= e->values.bytes)
+    if (bytes <= e->results.bytes)
         return 0;
-    return bytes > 2 * e->values.bytes ? bytes : 2 * e->values.bytes;
+    return bytes > 2 * e->results.bytes ? bytes : 2 * e->results.bytes;
 }
 
-static uint64_t codec_bytes(const struct trib_run *run, bool values_read)
+static uint64_t codec_bytes(const struct trib_run *run, bool results_read)
 {
     const struct trib_run_desc *d = &run->desc;
     const uint64_t bound = trib_coded_bound(run) + 1;
 
     return 2 * elements_held(run, true) * sizeof(float) +
            trib_codec_scratch(d->codec, d->piece) +
-           bound * (values_read ? 1 : d->n_chunks + 1) +
+           bound * (results_read ? 1 : d->n_chunks + 1) +
            d->n_chunks * sizeof(*run->payload->stores) + trib_feedback_bytes(run) +
            trib_agg_sum_bytes(run) + trib_share_bytes(run);
 }
 
 uint64_t trib_payload_bytes(const struct trib_engine *e, const struct trib_run *run,
-                        uint64_t *values_out)
+                        uint64_t *results_out)
 {
     const struct trib_run_desc *d = &run->desc;
     const struct trib_program *p = &run->program;
-    const bool values_read = d->zero_copy && some_mapped(e, run);
-    uint64_t bytes = values_read ? 0 : d->n_chunks * value_bytes(run);
+    const bool results_read = d->zero_copy && some_mapped(e, run);
+    uint64_t bytes = results_read ? 0 : d->n_chunks * result_bytes(run);
 
-    *values_out = values_read ? values_wanted(e, run) : 0;
+    *results_out = results_read ? results_wanted(e, run) : 0;
     bytes += sizeof(*run->payload) +
              (p->n_contribs + 2) * 2 * sizeof(*run->payload->sources);
     if (d->codec)
-        bytes += codec_bytes(run, values_read);
+        bytes += codec_bytes(run, results_read);
     if (trib_robust_is(d->op.op))
         bytes += trib_robust_bytes(run->desc.op.dtype, (int)p->n_contribs + 1);
     if (d->quorum.need)
@@ -260,7 +263,7 @@ trib_status_t trib_payload_prepare(struct trib_engine *e, struct trib_run *run)
     if (!s)
         return TRIB_ERR_NO_MEMORY;
     choose_payload(run);
-    s->acc_bytes = value_bytes(run);
+    s->acc_bytes = result_bytes(run);
     trib_status_t st = prepare_sources(run);
     if (st == TRIB_OK)
         st = prepare_scratch(e, run);
@@ -286,8 +289,8 @@ void trib_payload_dispose(struct trib_run *run)
     free(s->stores);
     free(s->acc);
     free(s->stage);
-    free(s->word);
-    free(s->words);
+    free(s->encoded);
+    free(s->merge_inputs);
     free(s->codec_scratch);
     trib_share_dispose(run);
     trib_encode_ahead_dispose(run);

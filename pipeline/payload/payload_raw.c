@@ -24,7 +24,7 @@ static uint64_t round_bit(uint32_t round)
     return (uint64_t)1 << round % PLACED_ROUNDS;
 }
 
-/* This chunk of a buffer that the peer opened; NULL if it is not within reach. */
+/* The chunk in a buffer that the peer has opened; NULL if it is not within reach. */
 static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view,
                         const struct trib_chunk *c)
 {
@@ -44,7 +44,7 @@ static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *ru
     return neighbor->peer < e->ranks ? peer_at(run, &neighbor->peer_recv, c) : NULL;
 }
 
-/* Is this chunk of it to be written to? */
+/* True if the transport writes this chunk into the peer's buffer. */
 static bool takes_writes(const struct trib_run *run, const struct trib_view *view,
                          const struct trib_chunk *c)
 {
@@ -54,7 +54,7 @@ static bool takes_writes(const struct trib_run *run, const struct trib_view *vie
            lo + bytes <= view->hi;
 }
 
-/* The bytes that a received raw frame stands for; NULL: not valid. */
+/* The elements for which a received frame stands; NULL if the frame is not valid. */
 static const uint8_t *source_of(const struct trib_engine *e, const struct trib_run *run,
                                 const struct trib_neighbor *neighbor, int lane,
                                 struct trib_entry *entry, const struct trib_chunk *c)
@@ -73,7 +73,7 @@ static const uint8_t *source_of(const struct trib_engine *e, const struct trib_r
     return peer_at(run, recv ? &neighbor->peer_recv : &neighbor->peer_send, c);
 }
 
-/* The elements that a SEND of this chunk is for. */
+/* The elements of a SEND of this chunk. */
 static const uint8_t *sent_by(const struct trib_run *run, const struct trib_task *t,
                               const struct trib_chunk *c)
 {
@@ -93,10 +93,11 @@ static inline enum way way_of(const struct trib_engine *e, const struct trib_run
                        const struct trib_task *t, const struct trib_chunk *c)
 {
     const struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
-    bool own = t->flags & TRIB_TASK_INPUT, final = t->flags & TRIB_TASK_FINAL;
-    const struct trib_ref *ref = own ? &run->now.advert.send : &run->now.advert.recv;
-    bool in_scratch = run->payload->scratch_acc && !run->payload->acc_is_read && !own &&
-                      trib_run_acc(run, c) >= run->payload->scratch_acc;
+    bool is_input = t->flags & TRIB_TASK_INPUT, final = t->flags & TRIB_TASK_FINAL;
+    const struct trib_ref *ref =
+        is_input ? &run->now.advert.send : &run->now.advert.recv;
+    bool in_scratch = run->payload->scratch_acc && !run->payload->acc_is_read &&
+                      !is_input && trib_run_acc(run, c) >= run->payload->scratch_acc;
 
     if (t->placed & round_bit(t->done))
         return THERE_ALREADY;
@@ -127,10 +128,11 @@ static bool carries(struct trib_engine *e, const struct trib_run *run,
                     const struct trib_task *t, const struct trib_chunk *c,
                     struct trib_zcopy *out)
 {
-    bool own = t->flags & TRIB_TASK_INPUT;
+    bool is_input = t->flags & TRIB_TASK_INPUT;
     bool stable = t->flags & (TRIB_TASK_FINAL | TRIB_TASK_STABLE);
-    const struct trib_place *place = own ? &run->now.input_place : &run->now.recv_place;
-    bool in_scratch = run->payload->scratch_acc && !own &&
+    const struct trib_place *place =
+        is_input ? &run->now.input_place : &run->now.recv_place;
+    bool in_scratch = run->payload->scratch_acc && !is_input &&
                       trib_run_acc(run, c) >= run->payload->scratch_acc;
     size_t bytes = c->n * run->desc.element;
 
@@ -167,11 +169,11 @@ static void raw_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
     assert(zcopy->from && zcopy->len);
     copy_to_staging(e, run, t, c);
     zcopy->from = NULL;
-    if (!zcopy->to) /* to the slot: with its entry */
+    if (!zcopy->to) /* the payload goes through the slot, with its entry */
         zcopy->len = 0;
 }
 
-/* A payload that a transport writes, to a slot or to where it belongs. */
+/* Prepares a payload that a transport writes, to a slot or to its final place. */
 static void fill_zcopy(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                        const struct trib_chunk *c, enum way way)
 {
@@ -193,7 +195,8 @@ static void fill_zcopy(struct trib_engine *e, struct trib_run *run, struct trib_
     l->zcopy[t->lane] = zcopy;
 }
 
-/* Frames that name memory stand for elements that crossed it. */
+/* Counts the elements of a frame that names memory: they crossed the memory, not the
+ * wire. */
 static void count_named(uint64_t *bytes, const struct trib_run *run,
                         const struct trib_frame *f, const struct trib_chunk *c)
 {
@@ -239,9 +242,8 @@ static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
 }
 
 /*
- * Many sources are summed TRIB_REDUCE_MAX_SRC at a time, block by block: what a pass
- * leaves over for the next one stays in a small buffer, because the destination may be
- * one of the sources that are still to come.
+ * Sums TRIB_REDUCE_MAX_SRC sources at a time, block by block. The sum so far stays in a
+ * small buffer, because the destination may be one of the sources to come.
  */
 static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
                         const uint8_t *const *src, int n_src,
@@ -272,8 +274,8 @@ static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
 enum { HALF_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
 
 /*
- * The same for f16 and bf16, where what is left over stays in float32: the result is
- * rounded once, however many sources there are.
+ * As reduce_many, for f16 and bf16: the sum so far stays in float32, so the result is
+ * rounded once.
  */
 static void reduce_many_halves(const struct trib_kernels *k, const struct trib_run *run,
                                const uint8_t *const *src, int n_src,
@@ -343,8 +345,8 @@ void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
     fn(r);
 }
 
-/* The payload of the slot that a SEND of this round will use, if that is the next one
- * and the receiver cannot read the receive buffer instead. */
+/* The payload of the slot that a SEND of this round will use; NULL if that is not the
+ * next slot, or if the receiver reads the receive buffer. */
 static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *send, uint32_t round, size_t bytes)
 {
@@ -361,8 +363,8 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
     return trib_link_to_send(l, &e->arena, send->lane, bytes);
 }
 
-/* The sum itself stores its result where it is to go: into the receive buffers of the
- * peers that are within reach, else into the slots that are about to be sent. */
+/* Lets the sum store its result where it is to go: into the receive buffers of peers
+ * within reach, else into the slots that are sent next. */
 static void add_places(struct trib_engine *e, struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c,
                        struct trib_reduce_args *r)
@@ -391,9 +393,9 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
 }
 
 /*
- * In place the lines were just read: storing around the cache costs twice. Peers have
- * read the results of an aggregator since they were last written: fetching these lines
- * again costs more than both.
+ * True if results are stored around the cache. In place, the lines were just read, and
+ * storing around the cache costs twice. Peers have read an aggregator's result since it
+ * was written: to fetch those lines back costs more than both.
  */
 static bool goes_around_cache(const struct trib_run *run, const struct trib_task *t)
 {
@@ -408,8 +410,8 @@ struct gathered {
     struct trib_narrow sum;
 };
 
-/* The elements of all contributions go to run->payload->sources, their weights to
- * run->payload->weights. */
+/* Collects the elements of all contributions, and their weights if the sum is
+ * narrow. */
 static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, const struct trib_chunk *c,
                                   struct gathered *out)

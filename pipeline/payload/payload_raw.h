@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chunks as elements: only here numbers meet bytes as they are. The table is in
- * payload.h.
+ * Chunks as elements as they are. The table is in payload.h.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_RAW_H
 #define PIPELINE_PAYLOAD_PAYLOAD_RAW_H
 
 #include "pipeline/engine/engine_state.h"
 
-/** trib_raw_copy - the own contribution of a chunk becomes its result. */
+/** trib_raw_copy - make the input of a chunk its result. */
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
                    const struct trib_chunk *c);
 

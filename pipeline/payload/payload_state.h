@@ -14,7 +14,7 @@ struct trib_payload_state {
     /* Accumulators of chunks that have no place in recv: chunk_memory.h. */
     uint8_t *scratch_acc; /* or NULL */
     bool acc_is_read;     /* peers read an aggregator's results there, see
-                           * struct trib_values */
+                           * struct trib_agg_results */
     uint32_t acc_rounds;  /* rounds of an aggregator that have accumulators of their
                            * own */
     size_t acc_bytes;     /* size of an accumulator of an aggregator */
@@ -27,18 +27,18 @@ struct trib_payload_state {
     void *rows; /* memory of an op that needs all contributions at once, or NULL */
 
     /* Code words. */
-    struct trib_store *stores;  /* [n_chunks] */
-    size_t word_bytes;          /* length of the longest code word: room in a store */
+    struct trib_encoded_store *stores;  /* [n_chunks] */
+    size_t encoded_max;         /* length of the longest code word: room in a store */
     float *acc;                 /* [piece] accumulator as float32 */
     float *stage;               /* [piece] elements as float32 */
-    uint8_t *word;              /* one code word */
-    struct trib_encoded *words; /* [contributions to a reduction + 1] inputs of a merge,
-                                 * if words add; or NULL */
+    uint8_t *encoded;             /* one code word */
+    struct trib_encoded *merge_inputs; /* [contributions to a reduction + 1] inputs of a
+                                        * merge, if code words add; or NULL */
     void *codec_scratch;
     struct trib_encode_ahead *encode_ahead; /* chunks that workers encode, or NULL */
     struct trib_agg_sum *agg_sum;       /* an aggregator's float sums, or NULL */
     struct trib_quorum *quorum;             /* NULL: every rank is in every sum */
-    struct trib_undo_log *undo_log;         /* what a start changed, as it was; or
+    struct trib_undo_log *undo_log;         /* copies of what a start changed, or
                                              * NULL */
 
     struct trib_share share;

@@ -12,12 +12,13 @@
 enum { VECTORS = 1 + TRIB_FEEDBACK_STATES };
 
 struct trib_undo_log {
-    uint32_t *state_of; /* [chunks] the step before whose change the state was kept
-                         * last */
-    uint32_t *input_of; /* [chunks] the same of the contribution */
+    uint32_t *state_of; /* [chunks] newest step before whose change the state was
+                         * kept */
+    uint32_t *input_of; /* [chunks] newest step before whose change the input was
+                         * kept */
     float *vector[VECTORS]; /* [total] each, or NULL: copies of vectors() */
     uint8_t *input;         /* [total] elements */
-    uint8_t *model;         /* before step model_of */
+    uint8_t *model;         /* model as it was before step model_of */
     uint32_t model_of;
     void (*copy)(void *dst, const void *src, size_t bytes);
 };
@@ -163,7 +164,7 @@ void trib_undo_rollback(struct trib_run *run)
             trib_undo_input(run, &c);
         }
     }
-    if (k->model && k->model_of == run->now.step) { /* its own bytes */
+    if (k->model && k->model_of == run->now.step) { /* the model wrote these bytes */
         const trib_status_t st = trib_model_read(
             run->desc.model, k->model, trib_model_bytes(run->desc.model), NULL);
         assert(st == TRIB_OK);
@@ -203,7 +204,7 @@ void trib_run_adopt(struct trib_run *run, struct trib_run *from)
     take(&f->residual, &g->residual);
     for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
         take(&f->state[i], &g->state[i]);
-    take(&f->cleared, &g->cleared); /* one of these */
+    take(&f->cleared, &g->cleared); /* a pointer to one of the states */
     f->sent = g->sent;
     g->sent = sent;
     run->now.step = from->now.step;

@@ -14,24 +14,24 @@
 
 struct trib_chunk;
 
-/** trib_undo_prepare - after trib_feedback_prepare; TRIB_ERR_NO_MEMORY. */
+/** trib_undo_prepare - allocate the copies, after trib_feedback_prepare;
+ * TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
                                 struct trib_run *run);
 void trib_undo_dispose(struct trib_run *run);
 
-/** trib_undo_save_model - before a start, and before the exchange that goes with
- * it. */
+/** trib_undo_save_model - keep the model before a start, and before its exchange. */
 void trib_undo_save_model(struct trib_run *run);
 
-/** trib_undo_save_state - before a chunk's state changes; of one chunk one thread. */
+/** trib_undo_save_state - keep a chunk's state before its change; one thread per
+ * chunk. */
 void trib_undo_save_state(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_undo_save_input - before a chunk's result is stored. */
+/** trib_undo_save_input - keep a chunk's input before its result is stored. */
 void trib_undo_save_input(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_undo_state, trib_undo_input - a chunk's state, or its contribution where a
- * result was stored over it, is what it was before the last start; of one chunk one
- * thread. */
+/** trib_undo_state, trib_undo_input - restore a chunk's state, or its input, from
+ * before the last start; one thread per chunk. */
 void trib_undo_state(struct trib_run *run, const struct trib_chunk *c);
 void trib_undo_input(struct trib_run *run, const struct trib_chunk *c);
 

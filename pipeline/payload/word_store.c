@@ -45,10 +45,11 @@ bool trib_coded_store_ready(const struct trib_run *run, const struct trib_task *
            trib_coded_store_free(run, t->chunk, t->done);
 }
 
-struct trib_store *trib_store_of(struct trib_run *run, const struct trib_task *t,
-                                 const struct trib_chunk *c)
+struct trib_encoded_store *trib_store_of(struct trib_run *run,
+                                         const struct trib_task *t,
+                                         const struct trib_chunk *c)
 {
-    struct trib_store *s = &run->payload->stores[t->chunk];
+    struct trib_encoded_store *s = &run->payload->stores[t->chunk];
 
     assert(t->chunk < run->desc.n_chunks);
     if (run->payload->acc_is_read)

@@ -48,7 +48,7 @@ static void test_types(void **state)
         for (uint32_t i = 0; i < 3; i++) {
             const struct trib_chunk chunk = trib_vector_chunk(&s->run, i / 2, i % 2);
             const size_t len = make_word(&r, &chunk);
-            assert_status(trib_coded_value(&s->engine, &s->run, &chunk, word, len),
+            assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, word, len),
                           TRIB_OK);
         }
         for (size_t i = 0; i < COUNT; i++)
@@ -70,7 +70,7 @@ static void test_bad_words(void **state)
     const size_t len = make_word(&r, &chunk);
     s->x[chunk.first - 1] = s->x[chunk.first + chunk.n] = 77;
     for (size_t bad = 0; bad < 3; bad++)
-        assert_status(trib_coded_value(&s->engine, &s->run, &chunk, word,
+        assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, word,
                                        (size_t[]){0, len - 1, len + 2}[bad]),
                       TRIB_ERR_CODEC);
     assert_int_equal((int)s->x[chunk.first - 1], 77);
@@ -88,7 +88,7 @@ static void test_aggregator(void **state)
     const struct trib_chunk chunk = trib_vector_chunk(&s->run, 0, 0);
 
     (void)state;
-    assert_status(trib_coded_value(&s->engine, &s->run, &chunk, NULL, 12345), TRIB_OK);
+    assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, NULL, 12345), TRIB_OK);
     rig_close(&r);
 }
 
@@ -110,7 +110,7 @@ static void test_keeps_the_input(void **state)
     for (size_t i = 0; i < 500; i++)
         s->x[i] = 3;
     const size_t len = make_word(&r, &chunk);
-    assert_status(trib_coded_value(&s->engine, &s->run, &chunk, word, len), TRIB_OK);
+    assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, word, len), TRIB_OK);
     assert_int_equal((int)s->x[1], (int)rig_given(0, 0, 1));
     trib_undo_input(&s->run, &chunk);
     assert_int_equal((int)s->x[1], 3);

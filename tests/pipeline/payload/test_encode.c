@@ -43,7 +43,7 @@ static void conserve(const char *codec, float unit)
     s->run.now.step = 1;
     const uint32_t len = trib_encode(
         &s->engine, &s->run, &chunk,
-        (struct trib_word_source){.x = x, .feedback = true, .unit = unit}, word);
+        (struct trib_encode_source){.x = x, .feedback = true, .unit = unit}, word);
     assert_in_range(len, 1, trib_codec_bound(r.codec, chunk.n));
     assert_status(trib_codec_decode(r.codec, word, len, said, chunk.n), TRIB_OK);
     for (size_t i = 0; i < chunk.n; i++)
@@ -80,7 +80,7 @@ static void test_leaves_the_residual(void **state)
         s->run.payload->feedback.residual[i] = 0.5f;
     }
     for (int exact = 0; exact < 2; exact++) {
-        const struct trib_word_source source = {
+        const struct trib_encode_source source = {
             .x = x, .exact = exact, .feedback = exact, .unit = 1};
         const uint32_t len = trib_encode(&s->engine, &s->run, &chunk, source, word);
         assert_status(trib_codec_decode(r.codec, word, len, said, chunk.n), TRIB_OK);
@@ -117,7 +117,7 @@ static void test_key(void **state)
         s->run.now.step = 1;
         const uint32_t len = trib_encode(
             &s->engine, &s->run, &chunk,
-            (struct trib_word_source){.x = s->x, .feedback = true, .unit = 1}, a);
+            (struct trib_encode_source){.x = s->x, .feedback = true, .unit = 1}, a);
         o->run.now.step = other == 2 ? 2 : 1;
         const uint32_t same = trib_coded_encode_input(
             &o->engine, &o->run, &next, TRIB_INPUT_CONTRIBUTION, &bench, b);
