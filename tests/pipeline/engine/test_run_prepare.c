@@ -55,18 +55,18 @@ static void test_accounts(void **state)
         struct rig r = rig_open_bare(&c);
         struct engine_side *s = rig_side(&r, c.ranks);
         const size_t none = allocated();
-        uint64_t values;
+        uint64_t results;
         rig_plan(&r, c.ranks, &s->run);
         for (int i = 0; i < c.ranks; i++)
             assert_status(trib_engine_link(&s->engine, i), TRIB_OK);
         const size_t before = allocated();
-        const uint64_t said = trib_run_bytes(&s->engine, &s->run, &values);
+        const uint64_t said = trib_run_bytes(&s->engine, &s->run, &results);
         assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
         const size_t took = allocated() - before;
         const size_t slack = 4096; /* of malloc itself */
         if (took > said + slack || (none && said > 2 * took + 65536))
             fail_msg("case %zu: %zu bytes, and %zu are said", k, took, (size_t)said);
-        assert_int_equal(values, 0); /* nobody maps memory of loop */
+        assert_int_equal(results, 0); /* nobody maps memory of loop */
         rig_close(&r);
     }
 }
@@ -82,19 +82,19 @@ static void test_shared_results(void **state)
     struct rig r = rig_open_bare(&c);
     struct engine_side *s = rig_side(&r, 2);
     struct trib_run second = {.payload = NULL};
-    uint64_t values;
+    uint64_t results;
 
     (void)state;
     rig_plan(&r, 2, &s->run);
     rig_plan(&r, 2, &second);
     for (int i = 0; i < 2; i++)
         assert_status(trib_engine_link(&s->engine, i), TRIB_OK);
-    (void)trib_run_bytes(&s->engine, &s->run, &values);
-    assert_true(values >= 4096 * sizeof(float));
+    (void)trib_run_bytes(&s->engine, &s->run, &results);
+    assert_true(results >= 4096 * sizeof(float));
     assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
-    assert_int_equal(s->engine.values.bytes, values);
-    (void)trib_run_bytes(&s->engine, &second, &values);
-    assert_int_equal(values, 0);
+    assert_int_equal(s->engine.results.bytes, results);
+    (void)trib_run_bytes(&s->engine, &second, &results);
+    assert_int_equal(results, 0);
     assert_status(trib_run_prepare(&s->engine, &second), TRIB_OK);
     trib_run_dispose(&second);
     rig_close(&r);
