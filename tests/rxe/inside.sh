@@ -225,7 +225,7 @@ all_sum() {
         [ "$(grep -o '"operations":[0-9]*' "$log.status" | awk -F : '$2 > 3' | wc -l)" = $(($1 + 1)) ] # and in all
 }
 
-# several TRANSPORT... - one tribd, which is told of none, and a job over each of them at once.
+# several TRANSPORT... - one tribd, which may take these, and a job over each of them at once.
 several() {
     local daemon kind pids=() kinds=("$@") good=0
 
@@ -234,7 +234,7 @@ several() {
     head -c 32 /dev/urandom >"$log.key"
     chmod 600 "$log.key"
     TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key TRIBD_HTTP=127.0.0.1:$((port + 1)) \
-        "$build/tribd/tribd" >"$log.tribd" 2>&1 &
+        TRIBD_TRANSPORTS=$(IFS=, && echo "$*") "$build/tribd/tribd" >"$log.tribd" 2>&1 &
     daemon=$!
     for_seconds 20 grep -q listening "$log.tribd"
     for kind in "${kinds[@]}"; do

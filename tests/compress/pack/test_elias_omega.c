@@ -97,7 +97,7 @@ static void test_refused(void **state)
     const uint8_t one[] = {0x80, 0x01}, none[] = {0}, dirty[] = {0x81};
     uint8_t large[8];
     struct trib_bit_reader r = {ones, sizeof ones, 0};
-    uint64_t k;
+    uint64_t k = 0;
     (void)state;
     assert_false(trib_omega_get(&r, &k));
     struct trib_bit_writer w = {.at = large};
