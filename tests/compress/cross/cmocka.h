@@ -13,10 +13,11 @@
 
 struct CMUnitTest {
     const char *name;
-    void (*run)(void **state);
+    void (*test_func)(void **state);
+    void *initial_state; /* NULL: that of the group */
 };
 
-#define cmocka_unit_test(f) {#f, f}
+#define cmocka_unit_test(f) {#f, f, NULL}
 #define fail_msg(...) \
     (printf("%s:%d: ", __FILE__, __LINE__), printf(__VA_ARGS__), printf("\n"), exit(1))
 #define assert_true(x) ((x) ? (void)0 : fail_msg("not so: %s", #x))
@@ -39,7 +40,8 @@ static inline int run_group(const struct CMUnitTest *tests, size_t n,
     if (setup && setup(&state))
         return 1;
     for (size_t i = 0; i < n; i++) {
-        tests[i].run(&state);
+        void *own = tests[i].initial_state ? tests[i].initial_state : state;
+        tests[i].test_func(&own);
         printf("%s\n", tests[i].name);
     }
     printf("all of them pass\n");
