@@ -15,6 +15,7 @@
 
 #include "offload/offload_plan.h"
 #include "tests/harness/ranks.h"
+#include "tests/harness/tribtest.h"
 
 enum { AGGREGATORS_MOST = 4 };
 

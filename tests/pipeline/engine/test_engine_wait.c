@@ -149,13 +149,13 @@ static void times_out(struct engines *t, const char *what)
 
 static void test_times_out(void **state)
 {
-    static const char *const whats[] = {"a contribution", "its call"};
+    static const char *const missing[] = {"a contribution", "its call"};
 
     (void)state;
     for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
         struct engines *t = engines_two("shm", zero_copy);
         engines_start_in_place(t, 0);
-        times_out(t, whats[zero_copy]);
+        times_out(t, missing[zero_copy]);
         assert_non_null(strstr(t->side[0].engine.failure.text, "rank 1 (host here"));
         engines_close(t);
     }
