@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rule of error feedback does: one table for each row of feedback_rules.def. The
- * parser, plans, their state, tests and the fuzzer know no more of a rule than this.
+ * This table says what a rule of error feedback does. Each row of feedback_rules.def
+ * has one. The parser, plans, their state, tests and the fuzzer know no more of a
+ * rule.
  */
 #ifndef COMPRESS_FEEDBACK_OPS_H
 #define COMPRESS_FEEDBACK_OPS_H
@@ -35,7 +36,7 @@ struct trib_feedback_state {
     uint8_t param, clears;
 };
 
-/* One chunk of a rank's contribution, with what the rule keeps of these elements. */
+/* A rule sees a rank's contribution chunk by chunk, with the states of the vector. */
 struct trib_feedback_chunk {
     const struct trib_feedback_rule *rule;
     const struct trib_kernels *kernels;

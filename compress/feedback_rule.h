@@ -33,7 +33,7 @@ enum {
 };
 
 struct trib_feedback_rule {
-    /* What the rule does. NULL, in a plan of the library's own: as "codec". */
+    /* The table of the rule. The library's own plans have NULL, which means "codec". */
     const struct trib_feedback_ops *ops;
     double param[TRIB_FEEDBACK_PARAMS]; /* in the order of ops->params; 0: none */
     double clip; /* T; 0: none */

@@ -6,7 +6,7 @@
 
 static const uint8_t magic[4] = {'T', 'r', 'b', 'C'};
 
-/* What a payload holds ------------------------------------------------------------- */
+/* Payloads ------------------------------------------------------------------------- */
 
 enum type {
     U8, /* numbers, in a uint32_t, but U64 in a uint64_t */

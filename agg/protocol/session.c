@@ -342,7 +342,7 @@ trib_status_t trib_session_step(struct trib_session *session, struct trib_contro
     return status;
 }
 
-/* What others answer --------------------------------------------------------------- */
+/* Answers of peers ----------------------------------------------------------------- */
 
 struct trib_question *trib_session_question(struct trib_session *session)
 {

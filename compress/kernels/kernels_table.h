@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One table of kernels. A file of tables includes it once, after its functions, and
- * defines before that:
+ * This file makes a table of kernels. A source includes it once, after its functions,
+ * and defines before that:
  *
  * VEC_TABLE        the name of the table
  * VEC_ISA          the name of the instruction set

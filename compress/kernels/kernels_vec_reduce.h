@@ -124,7 +124,7 @@ KERNEL vec scaled(const struct operands *o, vec v, const struct vec_format f)
     return o->scaling == DIVIDED ? f.divide(v, o->factor) : v;
 }
 
-/* One vec from byte `at`, or one element. */
+/* Reduces a vec from byte `at` on if `whole`, else an element. */
 KERNEL void reduce_piece(const struct operands *o, size_t at, const struct vec_format f,
                          vec (*op)(vec, vec), bool whole)
 {

@@ -225,7 +225,7 @@ static bool requantises(const struct trib_codec *c, const struct trib_merge *m)
            c->param[TRIB_PARAM_RESULT] == TRIB_RESULT_REQUANTISED;
 }
 
-/* One head a bucket, of which the largest of its parts' is the whole's. */
+/* Writes the merged word. A bucket has one head: the largest head of its parts. */
 static size_t renew(struct renewal *r, uint8_t *dst)
 {
     const struct trib_packed_ints *l = r->l;

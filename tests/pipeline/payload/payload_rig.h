@@ -283,4 +283,21 @@ static inline void rig_check(const struct payload_case *c, int steps, float off)
 
 #define RIG_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
+/* Starts two ranks, the first of which sends. Returns the entry of its first frame,
+ * which the second rank has not read yet. */
+static inline struct trib_entry *rig_first_frame(const struct rig *r)
+{
+    struct trib_engine *e = &rig_side(r, 1)->engine;
+
+    rig_fill(r, 0);
+    rig_start_one(r, 0);
+    rig_start_one(r, 1);
+    (void)trib_engine_progress(&rig_side(r, 0)->engine);
+    (void)trib_engine_events(e);
+    struct trib_entry *entry =
+        (struct trib_entry *)(void *)e->links[0].recv[TRIB_LANE_UP].slots;
+    assert_true(atomic_load(&entry->position) > 0);
+    return entry;
+}
+
 #endif

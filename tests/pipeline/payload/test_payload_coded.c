@@ -93,13 +93,7 @@ static void test_refuses(void **state)
     for (size_t k = 0; k < RIG_COUNT(kinds); k++) {
         struct rig r = rig_open(&c);
         struct trib_engine *e = &rig_side(&r, 1)->engine;
-        rig_fill(&r, 0);
-        rig_start_one(&r, 0);
-        rig_start_one(&r, 1);
-        (void)trib_engine_progress(&rig_side(&r, 0)->engine);
-        (void)trib_engine_events(e);
-        struct trib_entry *entry =
-            (struct trib_entry *)(void *)e->links[0].recv[TRIB_LANE_UP].slots;
+        struct trib_entry *entry = rig_first_frame(&r);
         entry->frame.kind = kinds[k];
         entry->frame.bytes -= 2;
         (void)trib_engine_progress(e);
