@@ -16,6 +16,7 @@
 #include "boot/launcher.h"
 #include "comm/communicator.h"
 #include "comm/locality.h"
+#include "pipeline/engine/failure.h"
 
 static void write_trace(const struct trib_comm *comm)
 {
@@ -112,6 +113,19 @@ void trib_comm_dispose(struct trib_comm *comm)
     if (e->transport)
         e->transport->ops->close(e->transport);
     comm_free(comm);
+}
+
+void trib_comm_dispose_dup(struct trib_comm *dup, const struct trib_comm *of)
+{
+    if (!dup)
+        return;
+    if (of->engine.failed && !dup->engine.failed) {
+        trib_comm_lock(dup);
+        trib_engine_mark_like(&dup->engine, &of->engine);
+        (void)trib_engine_end(&dup->engine);
+        trib_comm_unlock(dup);
+    }
+    trib_comm_dispose(dup);
 }
 
 trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,

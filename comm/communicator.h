@@ -311,6 +311,16 @@ void trib_comm_fail_all(struct trib_comm *comm, trib_status_t status, const char
 /** trib_comm_dispose - free a communicator in any state. */
 void trib_comm_dispose(struct trib_comm *comm);
 
+/**
+ * trib_comm_dispose_dup - free what trib_comm_dup made of a communicator, in any state.
+ *
+ * If the communicator has failed, the peers hear so by dup as well. A peer that looks
+ * at dup alone would otherwise see a rank leave, and not why.
+ *
+ * dup  NULL: there is none
+ */
+void trib_comm_dispose_dup(struct trib_comm *dup, const struct trib_comm *of);
+
 /* Three rows of trib_plan_own_ops, which have files of their own. */
 trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **mask_out,
                                  size_t *sent_out);

@@ -33,8 +33,7 @@ static void dispose_agg_comm(struct trib_offload *o)
     o->agg_comm = o->commit_comm = NULL;
     if (agg_comm)
         trib_agg_comm_dispose(agg_comm);
-    if (commit_comm)
-        trib_comm_dispose(commit_comm);
+    trib_comm_dispose_dup(commit_comm, o->parent);
 }
 
 static void forget(struct trib_offload *o)
@@ -57,8 +56,8 @@ void trib_offload_drop(struct trib_comm *comm)
 
     dispose_agg_comm(o);
     trib_agreement_close(o);
-    trib_comm_dispose(o->control_comm);
-    trib_comm_dispose(o->fallback_comm);
+    trib_comm_dispose_dup(o->control_comm, comm);
+    trib_comm_dispose_dup(o->fallback_comm, comm);
     forget(o);
 }
 
@@ -229,8 +228,8 @@ trib_status_t trib_offload_detach(struct trib_comm *comm)
     dispose_agg_comm(o);
     trib_agreement_close(o);
     if (comm->engine.failed) {
-        trib_comm_dispose(o->control_comm);
-        trib_comm_dispose(o->fallback_comm);
+        trib_comm_dispose_dup(o->control_comm, comm);
+        trib_comm_dispose_dup(o->fallback_comm, comm);
     } else {
         const trib_status_t left = trib_free_comm(o->control_comm);
         st = trib_free_comm(o->fallback_comm);

@@ -391,12 +391,9 @@ trib_status_t trib_offload_attach(struct trib_comm *comm)
     if (st == TRIB_OK && !o)
         st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for an offload");
     if (st != TRIB_OK) {
-        if (fallback_comm)
-            trib_comm_dispose(fallback_comm);
-        if (control_comm)
-            trib_comm_dispose(control_comm);
-        if (commit_comm)
-            trib_comm_dispose(commit_comm);
+        trib_comm_dispose_dup(fallback_comm, comm);
+        trib_comm_dispose_dup(control_comm, comm);
+        trib_comm_dispose_dup(commit_comm, comm);
         free(o);
         return st;
     }

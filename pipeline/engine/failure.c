@@ -58,6 +58,15 @@ void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *t
     e->rest_untold = !e->tells_later;
 }
 
+void trib_engine_mark_like(struct trib_engine *e, const struct trib_engine *other)
+{
+    assert(other->failed && other->ranks <= e->size);
+    for (int p = 0; p < other->ranks; p++)
+        e->links[p].lost |= other->links[p].lost && !other->parted[p];
+    trib_engine_mark(e, (trib_status_t)other->failed,
+                     trib_error_text(&other->failure));
+}
+
 trib_status_t trib_engine_compare(const struct trib_engine *e,
                                   const struct trib_frame *theirs, int peer, char *text,
                                   size_t bytes)

@@ -20,6 +20,12 @@
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text);
 
 /**
+ * trib_engine_mark_like - mark the engine, because another engine of the same ranks has
+ * failed; peers that other has lost are not told.
+ */
+void trib_engine_mark_like(struct trib_engine *e, const struct trib_engine *other);
+
+/**
  * trib_engine_compare - check that a frame belongs to the running operation, as
  * trib_frame_check does; the sentence also names the plan.
  */

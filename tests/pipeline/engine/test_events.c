@@ -151,6 +151,27 @@ static void test_failure_that_is_told_later(void **state)
     engines_close(t);
 }
 
+/* An engine that fails like another one tells its own peers, but for those that the
+ * other has lost. */
+static void test_failure_of_another_engine(void **state)
+{
+    struct engines *t = engines_meet(
+        &(struct engines_opts){.ranks = 3, .transport = "shm+nomap", .per_link = true});
+    struct engines *other = engines_meet(
+        &(struct engines_opts){.ranks = 3, .transport = "shm+nomap", .per_link = true});
+    struct trib_engine *e = &t->side[0].engine;
+
+    (void)state;
+    other->side[0].engine.links[2].lost = true;
+    trib_engine_fail(&other->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
+    trib_engine_mark_like(e, &other->side[0].engine);
+    (void)trib_engine_end(e);
+    assert_false(e->links[2].connected);
+    hears(t);
+    engines_close(other);
+    engines_close(t);
+}
+
 /* An engine looks for no rank of a host that is lost. */
 static void test_lost_hosts(void **state)
 {
@@ -224,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_failure_without_slots),
         cmocka_unit_test(test_failure_that_is_told_later),
+        cmocka_unit_test(test_failure_of_another_engine),
         cmocka_unit_test(test_lost_hosts),
         cmocka_unit_test(test_full_transport),
     };
