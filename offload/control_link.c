@@ -13,7 +13,7 @@
 #include "pipeline/link/link.h"
 
 enum {
-    HANDSHAKE_MS = 5000,
+    HANDSHAKE_MS = 5000, /* at most */
     ALIVES = 3, /* missed heartbeats before a tribd is lost: it sends one each second */
 };
 
@@ -23,6 +23,15 @@ static int silent_ms(const struct trib_config *cfg)
     const int least = ALIVES * TRIB_SESSION_ALIVE_MS;
 
     return cfg->stop_timeout_ms > least ? cfg->stop_timeout_ms : least;
+}
+
+/* A tribd that is stopped while it proves who it is counts as lost no later than one
+ * that is stopped afterwards. */
+static int handshake_ms(const struct trib_config *cfg)
+{
+    const int silent = silent_ms(cfg);
+
+    return silent < HANDSHAKE_MS ? silent : HANDSHAKE_MS;
 }
 
 /* Finds the user of TRIB_SERVICE_USER; 0: there is no user of that name here. */
@@ -92,7 +101,8 @@ static trib_status_t connect_to(struct trib_control_link *s, const char *address
         return trib_fail(&s->err, TRIB_ERR_CONFIG,
                          "TRIB_SERVICE: \"%s\" is not host:port, such as agg0:4700",
                          address);
-    *fd_out = trib_tcp_connect(&at, trib_deadline_ms(HANDSHAKE_MS), why, sizeof(why));
+    *fd_out = trib_tcp_connect(&at, trib_deadline_ms(handshake_ms(&s->job->cfg)), why,
+                               sizeof(why));
     if (*fd_out >= 0)
         return TRIB_OK;
     return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s%s", address, why,
@@ -120,7 +130,7 @@ trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                      .auth = s->auth,
                                      .job = s->job->name,
                                      .peer = address,
-                                     .handshake_ms = HANDSHAKE_MS,
+                                     .handshake_ms = handshake_ms(&s->job->cfg),
                                      .silent_ms = silent_ms(&s->job->cfg),
                                      .err = &s->err};
     struct trib_session *session;
@@ -134,7 +144,8 @@ trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
         return st;
     if (prove)
         st = answered(s, address,
-                      trib_session_meet_wait(session, trib_deadline_ms(HANDSHAKE_MS)));
+                      trib_session_meet_wait(
+                          session, trib_deadline_ms(handshake_ms(&s->job->cfg))));
     if (st != TRIB_OK) {
         trib_session_free(session);
         return st;
