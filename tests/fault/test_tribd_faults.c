@@ -13,7 +13,8 @@
  *
  * Moments are drawn from the seed. --only takes the shots of these numbers, --long
  * draws ten times as many. A shot that was only late is fired twice more, alone: a
- * machine may be busy, and a promise that does not hold is late each time.
+ * machine may be busy, and a promise that does not hold is late each time. So is one
+ * in which UCX aborts its process.
  */
 #include "tests/harness/tribtest.h"
 
@@ -122,8 +123,9 @@ static void complain(struct flight *f, const char *who, int number, const char *
                      double seconds)
 {
     const struct shot *s = &f->shot;
+    const bool first = f->bad++ == 0;
 
-    if (f->bad++ == 0)
+    if (first)
         fprintf(
             stderr,
             "# --seed %llu%s%s --only %d: %s (number %d) %s, over %s; %d ranks, %d "
@@ -131,9 +133,10 @@ static void complain(struct flight *f, const char *who, int number, const char *
             (unsigned long long)sweep.seed, sweep.transport ? " --transport " : "",
             sweep.transport ? sweep.transport : "", s->index, kind_names[s->kind],
             s->victim, place_names[s->job.place], s->transport, s->size, s->services);
-    fprintf(stderr, "#   %s %d %s (%.2f s)%s%s\n", who, number, what, seconds,
-            who[0] == 'r' ? ": " : "",
-            who[0] == 'r' ? f->ranks.slots[number].text : "");
+    fprintf(stderr, "#   %s %d %s (%.2f s)\n", who, number, what, seconds);
+    for (int r = 0; first && r < s->size; r++)
+        fprintf(stderr, "#   rank %d ended %.3f s after the shot: %s\n", r,
+                f->ranks.slots[r].begin - f->fired, f->ranks.slots[r].text);
 }
 
 static void note(const struct flight *f, double took)
@@ -154,6 +157,16 @@ static void judge_time(struct flight *f, int rank, double took)
         f->late = true;
 }
 
+/* UCX 1.13 ends its process by an assertion of its own, about once in a thousand shots,
+ * if a peer dies while both wire up (wireup_ep->pending_count == 0 in wireup_ep.c). */
+static bool ucx_ended_it(const struct flight *f, int rank)
+{
+    const int status = f->ranks.wait_status[rank];
+
+    return strcmp(f->shot.transport, "ucx") == 0 && f->shot.job.place == AT_MEETING &&
+           WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
 static bool ended_well(struct flight *f, int rank)
 {
     const struct ranks_slot *slot = &f->ranks.slots[rank];
@@ -161,6 +174,10 @@ static bool ended_well(struct flight *f, int rank)
 
     if (slot->status == 0 && f->ranks.wait_status[rank] == 0)
         return true;
+    if (ucx_ended_it(f, rank) && f->shot.tries < MORE_TRIES) {
+        f->late = true;
+        return false;
+    }
     complain(f, "rank", rank, never ? "never came back" : "ended badly",
              (never ? f->reaped : slot->end) - f->fired);
     return false;
