@@ -31,6 +31,8 @@ typedef enum trib_feed {
                          * does */
 } trib_feed_t;
 
+#define TRIB_PLAN_NAME_MAX 63 /* characters */
+
 /*
  * The collectives. count is in elements:
  *
@@ -48,8 +50,6 @@ typedef enum trib_feed {
  * count elements of an all-gather, recv = send + rank * count elements of a
  * reduce-scatter.
  */
-#define TRIB_PLAN_NAME_MAX 63 /* characters */
-
 typedef struct trib_desc {
     size_t size;           /* sizeof(trib_desc_t) */
     const void *send;
@@ -140,7 +140,11 @@ TRIB_API trib_status_t trib_allreduce_named(trib_comm_t *comm, const char *name,
  * (docs/feedback.md), so a lossy codec with memory needs a plan of its own per vector.
  * A codec in the description must be possible; that of the configuration is for what
  * trib_allreduce says.
- * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm
+ * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm; texts
+ *          of the description are copied, the buffers stay the caller's
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_OVERFLOW, TRIB_ERR_CODEC: the description;
+ *          TRIB_ERR_UNSUPPORTED: no algorithm or codec does that; TRIB_ERR_NO_MEMORY.
+ *          *plan_out is then NULL
  */
 TRIB_API trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                                         const trib_desc_t *desc,
@@ -148,8 +152,13 @@ TRIB_API trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
 TRIB_API trib_status_t trib_plan_allreduce(trib_comm_t *comm, const trib_desc_t *desc,
                                            trib_plan_t **plan_out);
 
-/** trib_plan_start - begin; the buffers belong to the library until the plan is
- * done. */
+/**
+ * trib_plan_start - begin an operation of a plan.
+ *
+ * owner    the buffers of the description belong to the library until the plan is done
+ * errors   TRIB_ERR_BUSY: the plan runs; TRIB_ERR_INVALID: the description has no
+ *          buffers; TRIB_ERR_OVERLAP; what ended the communicator before
+ */
 TRIB_API trib_status_t trib_plan_start(trib_plan_t *plan);
 
 /**
@@ -172,22 +181,40 @@ TRIB_API trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send,
  * For plans with a feed other than WHOLE, between start and wait; any thread that is
  * the communicator's. Each element once. For the best overlap mark pieces in the
  * order that desc.feed says; any order is correct.
+ * errors   TRIB_ERR_INVALID: the plan is not fed piecewise, or has fewer elements
  */
 TRIB_API trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count);
 
-/** trib_plan_test - TRIB_OK when done, TRIB_INPROGRESS when not yet. */
+/**
+ * trib_plan_test - is the operation done?
+ *
+ * TRIB_OK says that it is, TRIB_INPROGRESS that it is not yet. Never blocks.
+ * errors   TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT: the operation has
+ *          failed, and the communicator with it
+ */
 TRIB_API trib_status_t trib_plan_test(trib_plan_t *plan);
 
-/** trib_plan_wait - block until done; drives the work itself. */
+/**
+ * trib_plan_wait - block until the operation is done.
+ *
+ * Drives the work itself.
+ * errors   as trib_plan_test
+ */
 TRIB_API trib_status_t trib_plan_wait(trib_plan_t *plan);
 
-/** trib_plan_free - NULL is allowed; TRIB_ERR_BUSY while it runs. */
+/**
+ * trib_plan_free - free a plan and the state that it keeps.
+ *
+ * NULL is allowed.
+ * errors   TRIB_ERR_BUSY: it runs
+ */
 TRIB_API trib_status_t trib_plan_free(trib_plan_t *plan);
 
 /**
  * trib_plan_explain - which algorithm, chunk and codec were chosen, and why.
  *
  * text     receives at most `bytes` bytes with the final zero
+ * errors   TRIB_ERR_INVALID: no plan, or no room for a text
  */
 TRIB_API trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text,
                                          size_t bytes);
@@ -213,8 +240,7 @@ TRIB_API trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **m
  * the residual of its rank, and goes with that rank's next start; a start is late by no
  * more than one of its plan: the next one waits for it.
  * elements_out [ranks] how many elements lack the contribution of each rank: 0 where it
- * is
- *          whole, and everywhere without a quorum; the same on all ranks
+ *          is whole, and everywhere without a quorum; the same on all ranks
  * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_INVALID: elements_out is NULL
  */
 TRIB_API trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out);

@@ -35,13 +35,13 @@ typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line)
  * (TRIB_* environment, then its file, then mpirun, mpiexec or srun, then the default).
  */
 typedef struct trib_opts {
-    size_t size;         /* sizeof(trib_opts_t) */
+    size_t size; /* sizeof(trib_opts_t) */
     int rank_plus_1; /* 0: from TRIB_RANK, or the launcher */
     int ranks; /* 0: from TRIB_SIZE, or the launcher; 1 where nobody says */
     const char *root; /* NULL: from TRIB_ROOT, or the launcher; "host:port",
-                         trib_root_text() or trib_local_root() */
-    const char *config;  /* settings "name=value,name=value" that override the rest */
-    trib_log_fn log;     /* NULL: standard error */
+                       * trib_root_text() or trib_local_root() */
+    const char *config; /* settings "name=value,name=value" that override the rest */
+    trib_log_fn log; /* NULL: standard error */
     void *log_arg;
 } trib_opts_t;
 
@@ -64,21 +64,25 @@ TRIB_API trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out
  *
  * color    negative: take part in none, *comm_out becomes NULL
  * key      orders the ranks of the new communicator; equal keys keep their order
+ * owner    the caller frees *comm_out with trib_free_comm, before or after comm
  * thread   collective over comm: every rank calls it, in the same order as other calls
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY; as trib_init otherwise
  */
 TRIB_API trib_status_t trib_split(trib_comm_t *comm, int color, int key,
                                   trib_comm_t **comm_out);
 
 /**
- * trib_free_comm - leave. NULL is allowed; memory of trib_alloc is freed with it.
+ * trib_free_comm - leave the other ranks, and free the communicator.
  *
- * Waits until the peers need this rank no more, at most timeout_ms.
- * Plans of the communicator must be freed first: TRIB_ERR_BUSY says that one is not.
- * In a forked child it frees the child's copy, and nobody hears of it; that is all that
- * a child may do with its parent's communicator.
+ * Waits until the peers need this rank no more, at most timeout_ms. Memory of
+ * trib_alloc is freed with it. In a forked child it frees the child's copy, and nobody
+ * hears of it; that is all that a child may do with its parent's communicator. NULL is
+ * allowed.
+ * errors   TRIB_ERR_BUSY, and nothing happened: a plan of the communicator is not freed
  */
 TRIB_API trib_status_t trib_free_comm(trib_comm_t *comm);
 
+/** trib_rank, trib_size - the number of this rank, from 0 on; how many there are. */
 TRIB_API int trib_rank(const trib_comm_t *comm);
 TRIB_API int trib_size(const trib_comm_t *comm);
 
@@ -94,22 +98,22 @@ TRIB_API int trib_size(const trib_comm_t *comm);
 TRIB_API const char *trib_last_error(const trib_comm_t *comm);
 
 /**
- * trib_alloc - memory that the peers reach without a copy.
+ * trib_alloc, trib_free - memory that the peers reach without a copy.
  *
  * Where one of several transports cannot register it, for want of locked memory say, it
  * goes through slots to the peers of that one, and a warning says why and what to do.
  * So it does within a host where ulimit -f bars shared memory of that size.
  *
  * bytes    at least 1; the result is aligned to 4096 bytes and zero
- * errors   TRIB_ERR_NO_MEMORY; shm from 64 MiB on also where this host has less free
- *          now
  * owner    free it with trib_free, at the latest trib_free_comm does
+ * errors   TRIB_ERR_NO_MEMORY; shm from 64 MiB on also where this host has less free
+ *          now. trib_free: TRIB_ERR_INVALID: not of trib_alloc; TRIB_ERR_BUSY: in use
  */
 TRIB_API trib_status_t trib_alloc(trib_comm_t *comm, size_t bytes, void **ptr_out);
 TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
 
 /**
- * trib_register - tell the library of memory that will be used often.
+ * trib_register, trib_deregister - tell the library of memory that will be used often.
  *
  * It must stay valid until trib_deregister. Peers that are reached by writes (tcp,
  * verbs) get chunks of 16 KiB and more straight out of it, and write results straight
@@ -118,6 +122,8 @@ TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
  *
  * Within load/store reach (shm) it goes through slots, as any other memory does: for a
  * path without copies there take trib_alloc, which is registered, too.
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY; trib_deregister: TRIB_ERR_INVALID: not
+ *          registered, TRIB_ERR_BUSY: in use
  */
 TRIB_API trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes);
 TRIB_API trib_status_t trib_deregister(trib_comm_t *comm, void *ptr);
@@ -142,6 +148,7 @@ TRIB_API trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t of
  * trib_progress - drive started plans, where the configuration says progress=caller.
  *
  * Never blocks. Allowed, and needless, with a progress thread.
+ * errors   what ended the communicator
  */
 TRIB_API trib_status_t trib_progress(trib_comm_t *comm);
 
@@ -157,37 +164,41 @@ typedef struct trib_reach {
  *
  * Connects to it if that was not done before. A rank that cannot be reached is no error
  * of this call and does no harm to the communicator.
+ * reach    size is set by the caller
+ * errors   TRIB_ERR_INVALID; what ended the communicator
  */
 TRIB_API trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach);
 
 /* The work and the memory of a communicator. Counters only grow. */
 typedef struct trib_stats {
-    size_t size;              /* sizeof(trib_stats_t), set by the caller */
-    uint64_t operations;      /* finished collectives */
-    uint64_t wire_bytes;      /* frames and payloads sent to peers, also those read in
-                               * place */
-    uint64_t payload_bytes;   /* of these, payloads */
-    uint64_t dense_bytes;     /* what the payloads would be without a codec */
-    uint64_t copied_bytes;    /* copied beside sums and codecs: 0 where buffers are in
-                               * reach */
-    uint64_t messages;        /* frames sent */
-    uint64_t shared_bytes;    /* memory of this rank now shared or pinned: slots and
-                                 trib_alloc; what it maps of a peer's is counted
-                               * there */
-    uint64_t slot_bytes;      /* of these, slots: edges * lanes * window * slot, see
-                               * trib-info;
-                                 between hosts also 576 bytes for each rank */
-    uint64_t peers;           /* ranks to which this one is connected: whom its
-                               * collectives
-                                 needed so far */
-    uint64_t wait_ns;         /* time spent in trib_plan_wait */
-    uint64_t encode_ns;       /* time in codecs, of all threads; 0 where the dense path
-                               * ran */
-    uint64_t served;          /* all-reduces that services have summed; not those that
-                               * were done
-                                 again by the ranks */
+    size_t size; /* sizeof(trib_stats_t), set by the caller */
+    uint64_t operations; /* finished collectives */
+    uint64_t wire_bytes; /* frames and payloads sent to peers, also those read in
+                          * place */
+    uint64_t payload_bytes; /* of these, payloads */
+    uint64_t dense_bytes; /* what the payloads would be without a codec */
+    uint64_t copied_bytes; /* copied beside sums and codecs: 0 where buffers are in
+                            * reach */
+    uint64_t messages; /* frames sent */
+    uint64_t shared_bytes; /* memory of this rank now shared or pinned: slots and
+                            * trib_alloc; what it maps of a peer's is counted there */
+    uint64_t slot_bytes; /* of these, slots: edges * lanes * window * slot, see
+                          * trib-info; between hosts also 576 bytes for each rank */
+    uint64_t peers; /* ranks to which this one is connected: whom its
+                     * collectives needed so far */
+    uint64_t wait_ns; /* time spent in trib_plan_wait */
+    uint64_t encode_ns; /* time in codecs, of all threads; 0 where the dense path
+                         * ran */
+    uint64_t served; /* all-reduces that services have summed; not those that
+                      * were done again by the ranks */
 } trib_stats_t;
 
+/**
+ * trib_stats - what the communicator has done, and what it holds.
+ *
+ * stats    size is set by the caller
+ * errors   TRIB_ERR_INVALID
+ */
 TRIB_API trib_status_t trib_stats(const trib_comm_t *comm, trib_stats_t *stats);
 
 /*
@@ -199,26 +210,37 @@ typedef struct trib_local trib_local_t;
 /**
  * trib_local_create - a meeting place for `ranks` ranks on this host.
  *
+ * owner    the caller: trib_local_destroy
+ * thread   any
  * errors   trib_last_error(NULL) has the sentence: TRIB_ERR_INVALID,
- * TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM (open files, ulimit -f, memfd_create)
+ *          TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM (open files, ulimit -f, memfd_create)
  */
 TRIB_API trib_status_t trib_local_create(int ranks, trib_local_t **local_out);
-/** trib_local_root - its text for trib_opts_t.root or TRIB_ROOT; valid until
- * destroyed. */
+/**
+ * trib_local_root - the text of a meeting place, for trib_opts_t.root or TRIB_ROOT.
+ *
+ * owner    the meeting place; valid until it is destroyed
+ */
 TRIB_API const char *trib_local_root(const trib_local_t *local);
-/** trib_local_set_pid - name the process that is to become `rank`, so that its death
- * before trib_init is seen. */
+/**
+ * trib_local_set_pid - name the process that is to become `rank`.
+ *
+ * So its death before trib_init is seen.
+ */
 TRIB_API void trib_local_set_pid(trib_local_t *local, int rank, int pid);
 /**
- * trib_local_inherit - in a forked child, before exec: the rank inherits the meeting
- * place.
+ * trib_local_inherit - have the rank inherit the meeting place.
  *
- * Without it a rank opens the place through /proc, which namespaces of users or
- * processes bar (containers without root). Safe between fork and exec.
+ * For a forked child, before exec. Without it a rank opens the place through /proc,
+ * which namespaces of users or processes bar (containers without root). Safe between
+ * fork and exec.
  */
 TRIB_API void trib_local_inherit(trib_local_t *local);
-/** trib_local_destroy - free it once no rank is in trib_init any more; NULL is
- * allowed. */
+/**
+ * trib_local_destroy - free a meeting place once no rank is in trib_init any more.
+ *
+ * NULL is allowed.
+ */
 TRIB_API void trib_local_destroy(trib_local_t *local);
 
 /*
@@ -244,10 +266,18 @@ typedef struct trib_root trib_root_t;
  * errors   TRIB_ERR_SYSTEM: no free port (errno says why); TRIB_ERR_NO_MEMORY
  */
 TRIB_API trib_status_t trib_root_create(trib_root_t **root_out);
-/** trib_root_text - for trib_opts_t.root or TRIB_ROOT, below TRIB_ROOT_TEXT_MAX bytes;
- * valid until destroyed. */
+/**
+ * trib_root_text - the text of a meeting place, for trib_opts_t.root or TRIB_ROOT.
+ *
+ * It has less than TRIB_ROOT_TEXT_MAX bytes.
+ * owner    the meeting place; valid until it is destroyed
+ */
 TRIB_API const char *trib_root_text(const trib_root_t *root);
-/** trib_root_destroy - give the port back; NULL is allowed. */
+/**
+ * trib_root_destroy - give the port of a meeting place back, and free it.
+ *
+ * NULL is allowed.
+ */
 TRIB_API void trib_root_destroy(trib_root_t *root);
 
 /* Room for trib_root_text() with its zero: what a broadcast needs, and what TRIB_ROOT

@@ -31,9 +31,8 @@ typedef void (*trib_finding_fn)(void *arg, const trib_finding_t *finding);
 typedef struct trib_doctor_opts {
     size_t size;             /* sizeof(trib_doctor_opts_t) */
     const trib_opts_t *join; /* who takes part, as for trib_init; NULL: all defaults */
-    const char *folder;      /* with a copy of a host's /sys, /proc and /dev, to be
-                              * looked
-                                at instead of this one's; NULL or "": this host */
+    const char *folder; /* with a copy of a host's /sys, /proc and /dev, to be
+                         * looked at instead of this one's; NULL or "": this host */
 } trib_doctor_opts_t;
 
 #define TRIB_DOCTOR_OPTS_INIT {sizeof(trib_doctor_opts_t), NULL, NULL}
@@ -47,7 +46,7 @@ typedef struct trib_doctor_opts {
  *
  * fn       called on rank 0 for the findings of all ranks; on the others only where the
  *          ranks cannot meet, for their own
- * worst    the greatest verdict, the same on all ranks that have met; may be NULL
+ * worst_out the greatest verdict, the same on all ranks that have met; may be NULL
  * thread   any; blocks. Each pair has some seconds, so it takes seconds a rank at most
  * errors   TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY: nothing could be looked at. What is
  *          wrong with the cluster is a finding and no error

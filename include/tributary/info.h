@@ -51,7 +51,10 @@ typedef enum trib_list {
 TRIB_API trib_status_t trib_list_each(trib_list_t list, trib_item_fn fn, void *arg);
 
 /**
- * trib_codec_check - is a codec text valid? TRIB_ERR_CODEC puts a sentence into text.
+ * trib_codec_check - is a codec text valid?
+ *
+ * text     receives at most `bytes` bytes with the final zero; NULL: no sentence
+ * errors   TRIB_ERR_INVALID; TRIB_ERR_CODEC puts a sentence into text
  */
 TRIB_API trib_status_t trib_codec_check(const char *codec, char *text, size_t bytes);
 
@@ -102,9 +105,9 @@ typedef struct trib_codec_sheet {
 typedef void (*trib_codec_sheet_fn)(void *arg, const trib_codec_sheet_t *sheet);
 
 /**
- * trib_codec_describe - call fn with the sheet of a codec; NULL: with that of each row
- * of the table with its defaults.
+ * trib_codec_describe - call fn with the sheet of a codec.
  *
+ * codec    NULL: each row of the table, with its defaults
  * errors   TRIB_ERR_CODEC: trib_last_error(NULL) says what is wrong with the text
  */
 TRIB_API trib_status_t trib_codec_describe(const char *codec, trib_codec_sheet_fn fn,

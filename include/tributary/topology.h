@@ -15,12 +15,11 @@ extern "C" {
 
 typedef struct trib_topology_opts {
     size_t size; /* sizeof(trib_topology_opts_t) */
-    const char
-        *xml; /* a file with a machine, as lstopo writes it; NULL: this machine */
+    const char *xml; /* a file with a machine, as lstopo writes it; NULL: this one */
     const char *racks; /* a file with racks: Slurm's topology.conf, what ibnetdiscover
-                          prints, or lines such as "rack1: host1 host2"; NULL: none */
+                        * prints, or lines such as "rack1: host1 host2"; NULL: none */
     const char *format; /* of it: "slurm", "ibnetdiscover" or "hosts"; NULL: by its
-                           first line */
+                         * first line */
     int dot; /* for Graphviz, instead of lines that people read */
 } trib_topology_opts_t;
 
@@ -37,10 +36,12 @@ typedef void (*trib_line_fn)(void *arg, const char *line);
  *
  * opts     NULL: this machine, as text
  * fn       called for each line, without its line feed; the line lives as long as the
- * call thread   any errors   TRIB_ERR_INVALID, TRIB_ERR_SYSTEM: a file cannot be read,
- * or understood; TRIB_ERR_UNSUPPORTED: a machine's file, without hwloc;
- * TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence, with file and line; fn
- * was not called
+ *          call
+ * thread   any
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_SYSTEM: a file cannot be read, or understood;
+ *          TRIB_ERR_UNSUPPORTED: a machine's file, without hwloc; TRIB_ERR_NO_MEMORY.
+ *          trib_last_error(NULL) has the sentence, with file and line; fn was not
+ *          called
  */
 TRIB_API trib_status_t trib_topology_draw(const trib_topology_opts_t *opts,
                                           trib_line_fn fn, void *arg);
@@ -48,23 +49,21 @@ TRIB_API trib_status_t trib_topology_draw(const trib_topology_opts_t *opts,
 typedef struct trib_schedule_opts {
     size_t size; /* sizeof(trib_schedule_opts_t) */
     const char *algorithm; /* or how its name begins; drawn is its all-reduce, or the
-                            * first
-                              collective that it has */
+                            * first collective that it has */
     int ranks; /* 1 to 1024 */
-    size_t bytes; /* of a vector; of each rank for all-gather and reduce-scatter */
-    int ranks_per_host; /* 0: all are of one; of algorithm hierarchical several hosts,
-                         * about
-                           as many as each has ranks */
-    int leaders; /* of a host or group, at most the ranks of the smallest; 0: by the
-                  * bytes */
+    size_t bytes; /* of a vector; of each rank for all-gather and
+                   * reduce-scatter */
+    int ranks_per_host; /* 0: all are of one; of algorithm hierarchical several
+                         * hosts, about as many as each has ranks */
+    int leaders; /* of a host or group, at most the ranks of the smallest; 0:
+                  * by the bytes */
     int dot; /* for Graphviz, instead of lines that people read */
     const char *service; /* of algorithm service: as TRIB_SERVICE, the hosts being
-                          * host0,
-                            host1, …; NULL: none */
+                          * host0, host1, …; NULL: none */
     const char *groups; /* as TRIB_GROUPS: who sums together; NULL: hosts */
     const char *xml; /* with or without groups: what each host is like, a file of
-                      * lstopo; ranks
-                        share its cores evenly. NULL: with groups as this machine */
+                      * lstopo; ranks share its cores evenly. NULL: with groups as
+                      * this machine */
 } trib_schedule_opts_t;
 
 #define TRIB_SCHEDULE_OPTS_INIT \
@@ -73,14 +72,15 @@ typedef struct trib_schedule_opts {
     }
 
 /**
- * trib_schedule_draw - the steps of all ranks, and the messages and bytes of each link,
- * for a vector that fits into one round of chunks.
+ * trib_schedule_draw - the steps of all ranks, and the messages and bytes of each link.
  *
- * fn       as above
+ * The picture is of a vector that fits into one round of chunks.
+ * fn       as trib_topology_draw
  * thread   any
  * errors   TRIB_ERR_INVALID; TRIB_ERR_UNSUPPORTED: the algorithm needs more than ranks;
- * TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED: groups, xml; TRIB_ERR_CONFIG: service;
- * TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was not called
+ *          TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED: groups, xml; TRIB_ERR_CONFIG:
+ *          service; TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was
+ *          not called
  */
 TRIB_API trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts,
                                           trib_line_fn fn, void *arg);

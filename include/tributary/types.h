@@ -75,14 +75,16 @@ typedef enum trib_coll {
 /** trib_dtype_size - bytes of one element; 0 for a value that is no dtype. */
 TRIB_API size_t trib_dtype_size(trib_dtype_t dtype);
 
-/** trib_dtype_name, trib_op_name, trib_coll_name - "f32", "sum", "allreduce"; "?" if
- * unknown. */
+/** trib_dtype_name and its like - "f32", "sum", "allreduce"; "?" if unknown. */
 TRIB_API const char *trib_dtype_name(trib_dtype_t dtype);
 TRIB_API const char *trib_op_name(trib_op_t op);
 TRIB_API const char *trib_coll_name(trib_coll_t coll);
 
-/** trib_dtype_parse and its like - the value of a name; TRIB_ERR_INVALID if there is
- * none. */
+/**
+ * trib_dtype_parse and its like - the value of a name.
+ *
+ * errors   TRIB_ERR_INVALID: it is the name of none
+ */
 TRIB_API trib_status_t trib_dtype_parse(const char *name, trib_dtype_t *dtype_out);
 TRIB_API trib_status_t trib_op_parse(const char *name, trib_op_t *op_out);
 TRIB_API trib_status_t trib_coll_parse(const char *name, trib_coll_t *coll_out);

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+dist_man_MANS += man/tributary.7 man/trib-run.1 man/trib-perf.1 man/trib-info.1 \
+	man/tribd.8
+
+# Section 3 is made from the headers, where configure has found python3: a new function has its
+# page, and none is stale. Their number is not known here, so that they are no _MANS.
+EXTRA_DIST += scripts/generate-man3
+if TRIB_PYTHON
+all-local: man/man3.stamp
+man/man3.stamp: scripts/generate-man3 configure.ac $(tributaryinclude_HEADERS)
+	$(AM_V_GEN)$(MKDIR_P) man && to=$$PWD/man/man3 && cd $(srcdir) && $(PYTHON3) scripts/generate-man3 "$$to"
+	$(AM_V_at)touch $@
+install-data-local: install-man3
+install-man3: man/man3.stamp
+	$(MKDIR_P) '$(DESTDIR)$(mandir)/man3'
+	$(INSTALL_DATA) man/man3/*.3 '$(DESTDIR)$(mandir)/man3'
+uninstall-local: uninstall-man3
+uninstall-man3:
+	cd man/man3 && for page in *.3; do rm -f '$(DESTDIR)$(mandir)/man3'/"$$page"; done
+clean-local: clean-man3
+clean-man3:
+	rm -rf man/man3 man/man3.stamp
+.PHONY: install-man3 uninstall-man3 clean-man3
+endif
