@@ -28,26 +28,15 @@
 #include "tests/comm/sealed.h"
 #include "tests/harness/ranks.h"
 
-/* So that the sample ends in time, also where every access to memory is watched. */
-#if defined(__SANITIZE_THREAD__)
-#define EVERY 4
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define EVERY 4
-#endif
-#endif
-#ifndef EVERY
-#define EVERY 2
-#endif
-
-/* With a device in memory, which reaches the threads of one process. */
+/* The sample ends in time, also where every access to memory is watched. With a device
+ * in memory, which reaches the threads of one process. */
 #ifdef FAKE_VERBS
 #include "tests/harness/fake_verbs.h"
 #define THREADS true
-#undef EVERY
 #define EVERY 8
 #else
 #define THREADS false
+#define EVERY 4
 #endif
 
 #define HASHES 65536
