@@ -99,7 +99,7 @@ int attack_beside(const char *file, int pause_ms)
         if (notes && number > 0)
             note(m, comm, step.took_ns);
     }
-    must(comm, trib_free_comm(comm), "leave");
+    must(NULL, trib_free_comm(comm), "leave");
     if (notes)
         printf("steps: all right\n");
     return 0;

@@ -212,7 +212,7 @@ static int member(const char *way, const char *file)
     if (trib_rank(comm) == 0)
         printf("hostile by %s: %ld\n", way, n);
     if (strcmp(way, "tiny") == 0)
-        must(comm, trib_free_comm(comm), "leave");
+        must(NULL, trib_free_comm(comm), "leave");
     fflush(stdout);
     _exit(0); /* without a goodbye */
 }

@@ -158,7 +158,7 @@ int main(int argc, char **argv)
         return 1;
     for (int p = 0; p < PLANS; p++)
         must(j.comm, trib_plan_free(j.plan[p]), "free");
-    must(j.comm, trib_free_comm(j.comm), "leave");
+    must(NULL, trib_free_comm(j.comm), "leave");
     if (j.rank == 0)
         printf("%ld steps, all right\n", step);
     for (int p = 0; p < PLANS; p++) {
