@@ -20,5 +20,4 @@ uninstall-man3:
 clean-local: clean-man3
 clean-man3:
 	rm -rf man/man3 man/man3.stamp
-.PHONY: install-man3 uninstall-man3 clean-man3
 endif
