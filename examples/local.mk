@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_PROGRAMS += examples/exact examples/looked examples/robust examples/sum
+noinst_PROGRAMS += examples/exact examples/grouped examples/looked examples/robust examples/sum
+examples_grouped_SOURCES = examples/grouped.c
+examples_grouped_LDADD = libtributary.la
 examples_looked_SOURCES = examples/looked.c
 examples_looked_LDADD = libtributary.la
 examples_robust_SOURCES = examples/robust.c

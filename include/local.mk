@@ -6,6 +6,7 @@ tributaryinclude_HEADERS = \
 	include/tributary/comm.h \
 	include/tributary/doctor.h \
 	include/tributary/export.h \
+	include/tributary/group.h \
 	include/tributary/info.h \
 	include/tributary/status.h \
 	include/tributary/topology.h \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
-noinst_PROGRAMS += perf/handed perf/membw perf/probe
+noinst_PROGRAMS += perf/handed perf/membw perf/probe perf/tensor_groups
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
@@ -65,6 +65,8 @@ perf_trib_perf_SOURCES = perf/trib-perf.c
 perf_trib_perf_LDADD = libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
+perf_tensor_groups_SOURCES = perf/tensor_groups.c
+perf_tensor_groups_LDADD = libtributary.la
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
 perf_probe_SOURCES = perf/probe.c

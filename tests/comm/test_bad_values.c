@@ -323,28 +323,18 @@ static void test_codecs(void **state)
 static void test_tribd(void **state)
 {
     struct daemon_process d = {.threads = 1};
-    const double end = ranks_seconds() + 30;
     char config[80];
-    int status;
 
     (void)state;
     assert_true(daemon_folder(d.folder));
-    assert_true(daemon_start(&d));
-    while (!daemon_up(&d)) {
-        if (daemon_said(&d, "no HTTP server"))
-            tribtest_skip("built without libmicrohttpd");
-        assert_true(ranks_seconds() < end);
-        usleep(10000);
-    }
+    if (!daemon_run(&d))
+        tribtest_skip("built without libmicrohttpd");
     snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
     for (int r = 0; r < ROWS; r++)
         run(&rows[r], NULL, config);
     if (failures)
         daemon_show(&d);
-    daemon_signal(&d, SIGTERM);
-    while (!daemon_ended(&d, &status))
-        usleep(10000);
-    daemon_remove(d.folder);
+    daemon_end(&d);
     assert_int_equal(failures, 0);
 }
 

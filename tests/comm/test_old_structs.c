@@ -77,6 +77,51 @@ struct schedule_opts_1 {
     const char *xml;
 };
 
+struct tensor_1 {
+    size_t size;
+    const char *name;
+    const void *send;
+    void *recv;
+    size_t count;
+    trib_dtype_t dtype;
+    int dims;
+    int priority;
+    const char *codec;
+    const char *feedback;
+};
+
+struct group_rule_1 {
+    size_t size;
+    const char *name;
+    size_t count_min, count_max;
+    int dims_min, dims_max;
+    const char *codec;
+    const char *feedback;
+};
+
+struct group_opts_1 {
+    size_t size;
+    const char *name;
+    trib_op_t op;
+    double parameter;
+    trib_feed_t feed;
+    size_t bucket_bytes, alone_bytes;
+    unsigned cycle_us;
+    const struct group_rule_1 *rules;
+    size_t n_rules;
+    const char *codec;
+    const char *feedback;
+    const char *algorithm;
+    uint64_t seed;
+    trib_group_fn done;
+    void *arg;
+};
+
+struct group_stats_1 {
+    size_t size;
+    uint64_t tensors, buckets, fused, coded, steps, copied_bytes, agreements, overtaken;
+};
+
 /* Something behind a struct that a library must neither read nor write. */
 #define GUARD UINT64_C(0xfeedfacefeedface)
 
@@ -90,6 +135,10 @@ SAME_PLACE(struct stats_1, trib_stats_t, served);
 SAME_PLACE(struct doctor_opts_1, trib_doctor_opts_t, folder);
 SAME_PLACE(struct topology_opts_1, trib_topology_opts_t, dot);
 SAME_PLACE(struct schedule_opts_1, trib_schedule_opts_t, xml);
+SAME_PLACE(struct tensor_1, trib_tensor_t, feedback);
+SAME_PLACE(struct group_rule_1, trib_group_rule_t, feedback);
+SAME_PLACE(struct group_opts_1, trib_group_opts_t, arg);
+SAME_PLACE(struct group_stats_1, trib_group_stats_t, overtaken);
 
 static void run_plan(struct ranks_self *self, trib_comm_t *comm)
 {
@@ -134,6 +183,37 @@ static void ask(struct ranks_self *self, trib_comm_t *comm)
     ranks_assert(self, strstr(trib_last_error(comm), "trib_reach_t.size is 8"));
 }
 
+/* Tensors and rules are arrays: each lies by the size of the caller's struct. */
+static void run_group(struct ranks_self *self, trib_comm_t *comm)
+{
+    float x[3][100] = {{1, 1}, {2, 2}, {3, 3}};
+    const struct tensor_1 tensors[3] = {
+        {.size = sizeof(tensors[0]), .name = "a", .recv = x[0], .count = 100},
+        {.size = sizeof(tensors[0]), .name = "b", .recv = x[1], .count = 100},
+        {.size = sizeof(tensors[0]), .name = "c", .recv = x[2], .count = 100},
+    };
+    const struct group_rule_1 rules[2] = {
+        {.size = sizeof(rules[0]), .name = "a", .codec = "f16"},
+        {.size = sizeof(rules[0]), .name = "b", .codec = "bf16"},
+    };
+    const struct group_opts_1 opts = {
+        .size = sizeof(opts), .rules = rules, .n_rules = 2};
+    struct {
+        struct group_stats_1 stats;
+        uint64_t guard;
+    } s = {.stats = {.size = sizeof(s.stats)}, .guard = GUARD};
+    trib_group_t *group;
+
+    ranks_ok(self, trib_group_create(comm, (const trib_tensor_t *)tensors, 3,
+                                     (const trib_group_opts_t *)&opts, &group));
+    ranks_ok(self, trib_group_start(group));
+    ranks_ok(self, trib_group_wait(group));
+    ranks_ok(self, trib_group_stats(group, (trib_group_stats_t *)&s.stats));
+    ranks_assert(self, s.guard == GUARD && s.stats.coded == 2 && s.stats.buckets == 3);
+    ranks_assert(self, x[2][1] == 3.0F * (float)self->size && x[0][2] == 0);
+    ranks_ok(self, trib_group_free(group));
+}
+
 static int old_program(struct ranks_self *self)
 {
     struct opts_1 opts = {.size = sizeof(opts),
@@ -145,6 +225,7 @@ static int old_program(struct ranks_self *self)
 
     ranks_ok(self, trib_init((const trib_opts_t *)&opts, &comm));
     run_plan(self, comm);
+    run_group(self, comm);
     ask(self, comm);
     ranks_ok(self, trib_free_comm(comm));
     return 0;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_check_SCRIPTS += tests/examples/test_exact.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
+dist_check_SCRIPTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
 	tests/examples/test_sum.sh tests/examples/test_train.sh
-TESTS += tests/examples/test_exact.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
+TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
 	tests/examples/test_sum.sh
 
 if TRIB_EXAMPLES

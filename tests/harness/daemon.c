@@ -212,3 +212,30 @@ void daemon_show(const struct daemon_process *d)
     if (f)
         fclose(f);
 }
+
+bool daemon_run(struct daemon_process *d)
+{
+    bool started = daemon_start(d);
+
+    for (int looks = 0; started && !daemon_up(d); looks++) {
+        if (daemon_said(d, "no HTTP server"))
+            return false;
+        started = looks < 6000;
+        usleep(10000);
+    }
+    if (!started) {
+        daemon_show(d);
+        abort();
+    }
+    return true;
+}
+
+void daemon_end(struct daemon_process *d)
+{
+    int status;
+
+    daemon_signal(d, SIGTERM);
+    while (!daemon_ended(d, &status))
+        usleep(10000);
+    daemon_remove(d->folder);
+}

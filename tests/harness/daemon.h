@@ -41,6 +41,13 @@ bool daemon_said(const struct daemon_process *d, const char *words);
 /** daemon_up - it listens; one that could not is started anew at another port. */
 bool daemon_up(struct daemon_process *d);
 
+/** daemon_run - start, and wait until it is up; false: it was built without
+ * libmicrohttpd. One that does not come up ends the test's process. */
+bool daemon_run(struct daemon_process *d);
+
+/** daemon_end - end it in good order, wait for that, remove its folder. */
+void daemon_end(struct daemon_process *d);
+
 /** daemon_signal - kill(2); it knows which ones stop it and let it go on. */
 void daemon_signal(struct daemon_process *d, int number);
 

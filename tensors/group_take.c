@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A copy of what the caller describes, and the codec of each tensor.
+ */
+#include <fnmatch.h>
+#include <stdlib.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/sized.h"
+#include "comm/configured.h"
+#include "tensors/tensor_group.h"
+
+#define NONE "none"
+
+enum { BUCKET_BYTES = 4 << 20, ALONE_BYTES = 64 << 10 };
+
+static trib_status_t no_memory(struct trib_group *g)
+{
+    return trib_comm_fail(g->comm, TRIB_ERR_NO_MEMORY,
+                          "no memory for a group of tensors");
+}
+
+const char *trib_group_says(const struct trib_group *g, char text[80])
+{
+    if (g->name[0])
+        snprintf(text, 80, "group \"%s\"", g->name);
+    else
+        snprintf(text, 80, "the group");
+    return text;
+}
+
+static bool is_printable(const char *text, size_t most)
+{
+    const size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            return false;
+    return len >= 1 && len <= most;
+}
+
+static trib_status_t refuse(struct trib_group *g, const char *field, long is,
+                            const char *cure)
+{
+    char text[80];
+
+    return trib_comm_fail(g->comm, TRIB_ERR_INVALID, "%s: %s is %ld, it must be %s",
+                          trib_group_says(g, text), field, is, cure);
+}
+
+static trib_status_t check_opts(struct trib_group *g)
+{
+    const trib_group_opts_t *o = &g->opts;
+    const char *quorum = g->comm->cfg.quorum;
+
+    if (o->name && !is_printable(o->name, TRIB_PLAN_NAME_MAX))
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
+                              "the name of a group is 1 to %d printable ASCII "
+                              "characters",
+                              TRIB_PLAN_NAME_MAX);
+    if (o->name)
+        snprintf(g->name, sizeof(g->name), "%s", o->name);
+    if ((unsigned)o->feed > TRIB_FEED_BACKWARD)
+        return refuse(g, "trib_group_opts_t.feed", (long)o->feed, "a trib_feed_t");
+    if ((unsigned)o->op >= TRIB_OP_COUNT)
+        return refuse(g, "trib_group_opts_t.op", (long)o->op, "a trib_op_t");
+    if (o->n_rules && !o->rules)
+        return refuse(g, "trib_group_opts_t.n_rules", (long)o->n_rules,
+                      "0, as rules is NULL");
+    if (o->cycle_us && o->feed == TRIB_FEED_WHOLE)
+        return refuse(g, "trib_group_opts_t.cycle_us", (long)o->cycle_us,
+                      "0 with feed WHOLE, where all tensors are ready at once");
+    if (o->cycle_us && quorum[0] && strcmp(quorum, "all") != 0)
+        return trib_comm_fail(g->comm, TRIB_ERR_UNSUPPORTED,
+                              "cycle_us is %u and TRIB_QUORUM=%.60s: what comes late "
+                              "stays with its bucket, so that buckets cannot be formed "
+                              "anew; set one of both",
+                              o->cycle_us, quorum);
+    return TRIB_OK;
+}
+
+static trib_status_t take_opts(struct trib_group *g, const trib_group_opts_t *theirs)
+{
+    static const struct trib_sized kind = {"trib_group_opts_t", "TRIB_GROUP_OPTS_INIT",
+                                           sizeof(*theirs),
+                                           TRIB_SIZED_UP_TO(trib_group_opts_t, arg)};
+    struct trib_error err = {0};
+
+    g->opts = (trib_group_opts_t)TRIB_GROUP_OPTS_INIT;
+    if (theirs && trib_sized_take(&kind, theirs, &g->opts, &err) != TRIB_OK)
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
+    if (!g->opts.bucket_bytes)
+        g->opts.bucket_bytes = BUCKET_BYTES;
+    if (!g->opts.alone_bytes)
+        g->opts.alone_bytes = ALONE_BYTES;
+    if (g->opts.algorithm && !(g->algorithm = strdup(g->opts.algorithm)))
+        return no_memory(g);
+    g->opts.algorithm = g->algorithm;
+    return check_opts(g);
+}
+
+/* The first rule that fits the tensor: found_out says whether there is one. */
+static trib_status_t find_rule(struct trib_group *g, const trib_tensor_t *t,
+                               trib_group_rule_t *rule, bool *found_out)
+{
+    static const struct trib_sized kind = {
+        "trib_group_rule_t", "TRIB_GROUP_RULE_INIT", sizeof(*rule),
+        TRIB_SIZED_UP_TO(trib_group_rule_t, feedback)};
+    const char *at = (const char *)g->opts.rules;
+    const int dims = t->dims ? t->dims : 2;
+    struct trib_error err = {0};
+
+    *found_out = false;
+    for (size_t i = 0; i < g->opts.n_rules && !*found_out; i++) {
+        const trib_group_rule_t *theirs =
+            (const void *)(at + i * g->opts.rules[0].size);
+        *rule = (trib_group_rule_t)TRIB_GROUP_RULE_INIT;
+        if (trib_sized_take(&kind, theirs, rule, &err) != TRIB_OK)
+            return trib_comm_fail(g->comm, TRIB_ERR_INVALID, "rule %zu: %s", i,
+                                  trib_error_text(&err));
+        *found_out = (!rule->name || fnmatch(rule->name, t->name, 0) == 0) &&
+                     t->count >= rule->count_min &&
+                     (!rule->count_max || t->count <= rule->count_max) &&
+                     dims >= rule->dims_min &&
+                     (!rule->dims_max || dims <= rule->dims_max);
+    }
+    return TRIB_OK;
+}
+
+/* The codec of a tensor: its own, else that of a rule, else the group's, else the
+ * configured one; the texts are those of the caller or of the configuration. */
+static trib_status_t choose_codec(struct trib_group *g, trib_tensor_t *t)
+{
+    const trib_desc_t d = {.count = t->count, .dtype = t->dtype, .op = g->opts.op};
+    trib_group_rule_t rule;
+    bool found;
+
+    if (t->codec)
+        return TRIB_OK;
+    const trib_status_t st = find_rule(g, t, &rule, &found);
+    if (st != TRIB_OK)
+        return st;
+    if (found && rule.codec) {
+        t->codec = rule.codec;
+        t->feedback = rule.feedback;
+        return TRIB_OK;
+    }
+    const bool fits =
+        trib_configured_for(TRIB_ALLREDUCE, &d) && (t->dims == 0 || t->dims >= 2);
+    if (fits && g->opts.codec) {
+        t->codec = g->opts.codec;
+        t->feedback = g->opts.feedback;
+    } else if (fits) {
+        t->codec = trib_codec_of(g->comm, TRIB_ALLREDUCE, &d);
+        t->feedback = g->opts.feedback;
+    } else {
+        t->codec = NONE;
+    }
+    return TRIB_OK;
+}
+
+/* Replace the caller's texts by copies; those that are not copied become NULL. */
+static bool copy_texts(trib_tensor_t *d)
+{
+    const char *const name = d->name, *const codec = d->codec,
+                      *const feedback = d->feedback;
+
+    d->name = strdup(name);
+    d->codec = strdup(codec);
+    d->feedback = feedback ? strdup(feedback) : NULL;
+    return d->name && d->codec && (d->feedback || !feedback);
+}
+
+static trib_status_t check_tensor(struct trib_group *g, size_t i,
+                                  const trib_tensor_t *t)
+{
+    size_t bytes;
+
+    if (!t->name || !is_printable(t->name, TRIB_TENSOR_NAME_MAX))
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
+                              "tensor %zu: its name is 1 to %d printable ASCII "
+                              "characters, %s",
+                              i, TRIB_TENSOR_NAME_MAX, t->name ? "" : "and is NULL");
+    if (!trib_dtype_size(t->dtype))
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
+                              "tensor \"%s\": dtype %d does not exist", t->name,
+                              (int)t->dtype);
+    if (t->dims < 0)
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
+                              "tensor \"%s\": dims is %d, it must be 0 (not said) or "
+                              "more",
+                              t->name, t->dims);
+    if (__builtin_mul_overflow(t->count, trib_dtype_size(t->dtype), &bytes) ||
+        bytes > PTRDIFF_MAX)
+        return trib_comm_fail(g->comm, TRIB_ERR_OVERFLOW,
+                              "tensor \"%s\": %zu elements do not fit into memory",
+                              t->name, t->count);
+    return TRIB_OK;
+}
+
+static trib_status_t take_tensor(struct trib_group *g, size_t i,
+                                 const trib_tensor_t *theirs)
+{
+    static const struct trib_sized kind = {"trib_tensor_t", "TRIB_TENSOR_INIT",
+                                           sizeof(*theirs),
+                                           TRIB_SIZED_UP_TO(trib_tensor_t, feedback)};
+    struct trib_group_tensor *t = &g->tensors[i];
+    trib_tensor_t d = TRIB_TENSOR_INIT;
+    struct trib_error err = {0};
+
+    if (trib_sized_take(&kind, theirs, &d, &err) != TRIB_OK)
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID, "tensor %zu: %s", i,
+                              trib_error_text(&err));
+    trib_status_t st = check_tensor(g, i, &d);
+    if (st == TRIB_OK)
+        st = choose_codec(g, &d);
+    if (st != TRIB_OK)
+        return st;
+    t->coded = strcmp(d.codec, NONE) != 0;
+    t->bytes = d.count * trib_dtype_size(d.dtype);
+    t->alone = t->coded || t->bytes >= g->opts.alone_bytes ||
+               strcmp(g->comm->cfg.check, NONE) != 0;
+    t->bucket = TRIB_BUCKET_NONE;
+    g->stats.coded += t->coded;
+    const bool copied = copy_texts(&d);
+    t->desc = d;
+    g->n = i + 1;
+    return copied ? TRIB_OK : no_memory(g);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct trib_group_tensor *const *x = a, *const *y = b;
+
+    return strcmp((*x)->desc.name, (*y)->desc.name);
+}
+
+static trib_status_t check_names(struct trib_group *g)
+{
+    const struct trib_group_tensor **all = calloc(g->n + 1, sizeof(void *));
+    trib_status_t st = TRIB_OK;
+
+    if (!all)
+        return no_memory(g);
+    for (size_t i = 0; i < g->n; i++)
+        all[i] = &g->tensors[i];
+    qsort(all, g->n, sizeof(void *), by_name);
+    for (size_t i = 1; i < g->n && st == TRIB_OK; i++)
+        if (by_name(&all[i - 1], &all[i]) == 0)
+            st = trib_comm_fail(g->comm, TRIB_ERR_INVALID,
+                                "two tensors are named \"%s\": what is kept of a "
+                                "tensor, and drawn at random, follows from its name",
+                                all[i]->desc.name);
+    free(all);
+    return st;
+}
+
+trib_status_t trib_group_take(struct trib_group *g, const trib_tensor_t *tensors,
+                              size_t n, const trib_group_opts_t *opts)
+{
+    const char *at = (const char *)tensors;
+
+    trib_status_t st = take_opts(g, opts);
+    if (st != TRIB_OK)
+        return st;
+    if (n >= TRIB_BUCKET_NONE)
+        return trib_comm_fail(g->comm, TRIB_ERR_OVERFLOW, "a group of %zu tensors", n);
+    g->tensors = calloc(n + 1, sizeof(*g->tensors));
+    if (!g->tensors)
+        return no_memory(g);
+    for (size_t i = 0; i < n && st == TRIB_OK; i++)
+        st = take_tensor(g, i, (const void *)(at + i * tensors[0].size));
+    g->opts.rules = NULL;
+    g->opts.name = g->opts.codec = g->opts.feedback = NULL;
+    return st == TRIB_OK ? check_names(g) : st;
+}
+
+static uint64_t add_text(uint64_t digest, const char *text)
+{
+    return text ? trib_digest_seeded(text, strlen(text), digest) : digest + 1;
+}
+
+uint64_t trib_group_tensor_digest(const struct trib_group_tensor *t)
+{
+    const int64_t numbers[] = {(int64_t)t->desc.count, t->desc.dtype, t->desc.priority,
+                               t->alone};
+    uint64_t digest = trib_digest(numbers, sizeof(numbers));
+
+    digest = add_text(digest, t->desc.name);
+    digest = add_text(digest, t->desc.codec);
+    return add_text(digest, t->desc.feedback);
+}
