@@ -10,6 +10,7 @@ libbase_la_SOURCES = \
 	base/cpu.c base/cpu.h \
 	base/dial.c base/dial.h \
 	base/digest.h \
+	base/dtype.h \
 	base/error.c base/error.h \
 	base/fd.c base/fd.h \
 	base/file.c base/file.h \

@@ -69,6 +69,29 @@ static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
     return TRIB_OK;
 }
 
+static trib_status_t check_op(struct trib_comm *comm, const trib_desc_t *d)
+{
+    const char *op = trib_op_name(d->op);
+
+    assert(trib_dtype_size(d->dtype) > 0);
+    if ((unsigned)d->op >= TRIB_OP_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",
+                              (int)d->op);
+    if (trib_robust_is(d->op))
+        return check_robust(comm, d);
+    if (trib_op_takes(d->op, d->dtype))
+        return TRIB_OK;
+    if (d->dtype == TRIB_BOOL)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "op %s is not of bool: use lor or land, or u8 and sum to "
+                              "count",
+                              op);
+    return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                          "op %s is of integers and bool, dtype is %s: use an integer "
+                          "dtype of %zu bytes for the bits",
+                          op, trib_dtype_name(d->dtype), trib_dtype_size(d->dtype));
+}
+
 trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *d)
 {
@@ -82,11 +105,7 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
     if (!bytes)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "dtype %d does not exist",
                               (int)d->dtype);
-    if (trib_coll_sums(coll) && (unsigned)d->op >= TRIB_OP_COUNT)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",
-                              (int)d->op);
-    if (trib_coll_sums(coll) && trib_robust_is(d->op) &&
-        check_robust(comm, d) != TRIB_OK)
+    if (trib_coll_sums(coll) && check_op(comm, d) != TRIB_OK)
         return TRIB_ERR_INVALID;
     if (trib_coll_has_root(coll) && (d->root < 0 || d->root >= size))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,

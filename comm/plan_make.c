@@ -185,6 +185,8 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     r->count = n;
     r->element = trib_dtype_size(desc->dtype);
     r->parameter = desc->parameter;
+    r->is_truth = trib_coll_sums(coll) &&
+                  (desc->dtype == TRIB_BOOL || desc->op >= TRIB_LAND);
     if (desc->op == TRIB_TRIMMED_MEAN && desc->parameter <= 0)
         r->parameter = TRIB_TRIMMED_USUAL;
     /* trib_init has refused a text that cannot be parsed. */

@@ -4,7 +4,7 @@
 
 bool trib_robust_is(trib_op_t op)
 {
-    return op >= TRIB_MEDIAN && op < TRIB_OP_COUNT;
+    return op >= TRIB_MEDIAN && op <= TRIB_CLIPPED_MEAN;
 }
 
 size_t trib_robust_bytes(trib_dtype_t dtype, int n_src)

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_PROGRAMS += examples/elements
+examples_elements_SOURCES = examples/elements.c
+examples_elements_LDADD = libtributary.la
 noinst_PROGRAMS += examples/exact examples/grouped examples/looked examples/robust examples/sum
 examples_grouped_SOURCES = examples/grouped.c
 examples_grouped_LDADD = libtributary.la

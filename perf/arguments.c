@@ -203,9 +203,11 @@ static const struct perf_option options[] = {
      "start so many ranks on this host; without it a launcher has"},
     {"--sizes", "LIST", perf_set_sizes, AT(sizes), 0,
      "bytes: 8,64K,16M or from:to:factor [8:64M:4]"},
-    {"--dtype", "NAME", set_dtype, 0, 0, "f32 f64 f16 bf16 i8 i32 i64 [f32]"},
+    {"--dtype", "NAME", set_dtype, 0, 0,
+     "f32 f64 f16 bf16 f8_e4m3 f8_e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool [f32]"},
     {"--op", "NAME", set_op, 0, 0,
-     "sum mean min max prod median trimmed-mean[:0.1] clipped-mean[:1] [sum]"},
+     "sum mean min max prod median trimmed-mean[:0.1] clipped-mean[:1] band bor bxor "
+     "land lor lxor [sum]"},
     {"--density", "D[,same]", perf_set_density, 0, 0,
      "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks "
      "[1]"},

@@ -14,6 +14,7 @@ libperf_la_SOURCES = \
 	perf/names.c \
 	perf/operation.c \
 	perf/options.c perf/options.h \
+	perf/perf_number.c perf/perf_number.h \
 	perf/perf_oracle.c perf/perf_oracle.h \
 	perf/output.c perf/output.h \
 	perf/perf.h \

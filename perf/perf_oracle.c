@@ -12,137 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/perf_number.h"
 #include "perf/perf_oracle.h"
 
 #define BLOCK 1024 /* elements that are made, reduced and compared at a time */
-
-union number {
-    double f;
-    uint64_t i; /* two's complement, so that sums wrap */
-};
-
-static bool is_integer(trib_dtype_t dtype)
-{
-    return dtype == TRIB_I8 || dtype == TRIB_I32 || dtype == TRIB_I64;
-}
-
-/* --- element types: bit by bit, on purpose unlike the library's kernels --- */
-
-static uint32_t bits_of_f32(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static double f16_value(uint16_t half)
-{
-    int exponent = (half >> 10) & 31;
-    double fraction = half & 1023;
-    double value;
-    if (exponent == 31)
-        value = fraction == 0 ? (double)INFINITY : (double)NAN;
-    else if (exponent == 0)
-        value = ldexp(fraction, -24);
-    else
-        value = ldexp(fraction + 1024, exponent - 25);
-    return half & 0x8000 ? -value : value;
-}
-
-/* Nearest, ties to even; finite inputs of ordinary size only. */
-static uint16_t f16_bits(double value)
-{
-    uint16_t sign = value < 0 ? 0x8000 : 0;
-    int exponent;
-    double magnitude = fabs(value);
-    if (magnitude == 0.0)
-        return sign;
-    frexp(magnitude, &exponent);
-    if (exponent < -13)
-        exponent = -13; /* subnormal: the grid grows no finer */
-    long steps = lrint(ldexp(magnitude, 11 - exponent));
-    assert(steps <= 2048 && exponent < 16);
-    /* A carry out of the fraction raises the exponent field by itself. */
-    return (uint16_t)(sign + (unsigned)((exponent + 13) << 10) + (unsigned)steps);
-}
-
-static double bf16_value(uint16_t bits)
-{
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof(value));
-    return (double)value;
-}
-
-static uint16_t bf16_bits(double value)
-{
-    uint32_t bits = bits_of_f32((float)value);
-    return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-/* memcpy: blocks of bytes have no type of their own. */
-static void store(trib_dtype_t dtype, void *out, size_t i, union number number)
-{
-    size_t size = trib_dtype_size(dtype);
-    float f32 = (float)number.f;
-    uint16_t half;
-    const void *from = &number.i; /* the low bytes: little endian */
-    if (dtype == TRIB_F32) {
-        from = &f32;
-    } else if (dtype == TRIB_F16 || dtype == TRIB_BF16) {
-        half = dtype == TRIB_F16 ? f16_bits(number.f) : bf16_bits(number.f);
-        from = &half;
-    }
-    memcpy((unsigned char *)out + i * size, from, size);
-}
-
-static union number load(trib_dtype_t dtype, const void *in, size_t i)
-{
-    union number number = {.i = 0};
-    const unsigned char *at = (const unsigned char *)in + i * trib_dtype_size(dtype);
-    float f32;
-    uint16_t half;
-    int8_t i8;
-    int32_t i32;
-    switch (dtype) {
-    case TRIB_F32:
-        memcpy(&f32, at, sizeof(f32));
-        number.f = (double)f32;
-        break;
-    case TRIB_F16:
-    case TRIB_BF16:
-        memcpy(&half, at, sizeof(half));
-        number.f = dtype == TRIB_F16 ? f16_value(half) : bf16_value(half);
-        break;
-    case TRIB_I8:
-        memcpy(&i8, at, sizeof(i8));
-        number.i = (uint64_t)(int64_t)i8;
-        break;
-    case TRIB_I32:
-        memcpy(&i32, at, sizeof(i32));
-        number.i = (uint64_t)(int64_t)i32;
-        break;
-    default:
-        memcpy(&number, at, sizeof(number));
-        break;
-    }
-    return number;
-}
-
-/* The spacing of floats at 1. */
-static double epsilon(trib_dtype_t dtype)
-{
-    switch (dtype) {
-    case TRIB_F32:
-        return 0x1p-23;
-    case TRIB_F64:
-        return 0x1p-52;
-    case TRIB_F16:
-        return 0x1p-10;
-    default:
-        return 0x1p-7;
-    }
-}
 
 /* --- inputs --- */
 
@@ -185,15 +58,16 @@ void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_
         if (o->empty > 0 && (i == 0 || at % PERF_ORACLE_BLOCK == 0))
             empty = block_empty(o, rank, at / PERF_ORACLE_BLOCK);
         uint64_t bits = mix(key + at);
-        union number number = {.i = bits};
-        if (!is_integer(o->dtype)) {
+        union perf_number number = {.i = bits};
+        if (!perf_number_is_integer(o->dtype)) {
             number.f = about_normal(bits);
             if (o->op == TRIB_PROD)
                 number.f = 1 + number.f / 8;
         }
-        if (empty)
+        const bool truth = o->dtype == TRIB_BOOL || o->op >= TRIB_LAND;
+        if (empty || (truth && !(mix(bits) & 3)))
             number.i = 0; /* of floats 0.0, too */
-        store(o->dtype, out, i, number);
+        perf_number_store(o->dtype, out, i, number);
     }
 }
 
@@ -212,25 +86,44 @@ size_t perf_oracle_outputs(const struct perf_oracle *o)
 
 /* --- expectation --- */
 
-static union number combine(const struct perf_oracle *o, union number a, union number b)
+static bool less(trib_dtype_t dtype, uint64_t a, uint64_t b)
 {
-    union number out = a;
-    if (is_integer(o->dtype)) {
-        bool less = (int64_t)b.i < (int64_t)a.i;
-        switch (o->op) {
-        case TRIB_MIN:
-            out.i = less ? b.i : a.i;
-            break;
-        case TRIB_MAX:
-            out.i = less ? a.i : b.i;
-            break;
-        case TRIB_PROD:
-            out.i = a.i * b.i;
-            break;
-        default:
-            out.i = a.i + b.i;
-            break;
-        }
+    return perf_number_is_signed(dtype) ? (int64_t)a < (int64_t)b : a < b;
+}
+
+/* Of bool only 0 and 1 come. */
+static uint64_t combine_integers(const struct perf_oracle *o, uint64_t a, uint64_t b)
+{
+    switch (o->op) {
+    case TRIB_MIN:
+        return less(o->dtype, b, a) ? b : a;
+    case TRIB_MAX:
+        return less(o->dtype, a, b) ? b : a;
+    case TRIB_PROD:
+        return a * b;
+    case TRIB_BAND:
+        return a & b;
+    case TRIB_BOR:
+        return a | b;
+    case TRIB_BXOR:
+        return a ^ b;
+    case TRIB_LAND:
+        return a && b;
+    case TRIB_LOR:
+        return a || b;
+    case TRIB_LXOR:
+        return !a != !b;
+    default:
+        return o->dtype == TRIB_BOOL ? a || b : a + b;
+    }
+}
+
+static union perf_number combine(const struct perf_oracle *o, union perf_number a,
+                                 union perf_number b)
+{
+    union perf_number out = a;
+    if (perf_number_is_integer(o->dtype)) {
+        out.i = combine_integers(o, a.i, b.i);
         return out;
     }
     switch (o->op) {
@@ -252,16 +145,18 @@ static union number combine(const struct perf_oracle *o, union number a, union n
 
 /* Wraps a 64-bit sum to the dtype, then divides it where the op is a mean; of a vote,
  * which sign most have. */
-static union number finish(const struct perf_oracle *o, union number sum)
+static union perf_number finish(const struct perf_oracle *o, union perf_number sum)
 {
     if (o->loss.kind == PERF_LOSS_VOTE)
         sum.f = (sum.f > 0) - (sum.f < 0);
-    if (is_integer(o->dtype)) {
+    if (perf_number_is_integer(o->dtype)) {
         int64_t wrapped;
-        store(o->dtype, &wrapped, 0, sum);
-        sum = load(o->dtype, &wrapped, 0);
+        perf_number_store(o->dtype, &wrapped, 0, sum);
+        sum = perf_number_load(o->dtype, &wrapped, 0);
         if (o->op == TRIB_MEAN)
-            sum.i = (uint64_t)((int64_t)sum.i / o->ranks);
+            sum.i = perf_number_is_signed(o->dtype)
+                        ? (uint64_t)((int64_t)sum.i / o->ranks)
+                        : sum.i / (uint64_t)o->ranks;
     } else if (o->op == TRIB_MEAN && o->loss.kind != PERF_LOSS_VOTE) {
         sum.f /= o->ranks;
     }
@@ -269,7 +164,7 @@ static union number finish(const struct perf_oracle *o, union number sum)
 }
 
 /* The value of an input in the sum: its sign, if signs are summed. */
-static union number counted(const struct perf_oracle *o, union number x)
+static union perf_number counted(const struct perf_oracle *o, union perf_number x)
 {
     if (o->loss.kind == PERF_LOSS_VOTE)
         x.f = signbit(x.f) ? -1 : 1;
@@ -277,7 +172,7 @@ static union number counted(const struct perf_oracle *o, union number x)
 }
 
 struct expectation {
-    union number value[BLOCK];
+    union perf_number value[BLOCK];
     double magnitude[BLOCK]; /* sum of |x|: rounding errors are relative to it */
 };
 
@@ -320,7 +215,7 @@ static void expect_robust(const struct perf_oracle *o, size_t first, size_t n,
     for (size_t rank = 0; x != NULL && rank < ranks; rank++) {
         perf_oracle_fill(o, (int)rank, first, n, block);
         for (size_t i = 0; i < n; i++)
-            x[i * ranks + rank] = load(o->dtype, block, i).f;
+            x[i * ranks + rank] = perf_number_load(o->dtype, block, i).f;
     }
     for (size_t i = 0; i < n; i++) {
         e->value[i].f = x == NULL ? (double)NAN : robust(o, x + i * ranks);
@@ -340,7 +235,9 @@ static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
     for (int rank = 0; rank < o->ranks; rank++) {
         perf_oracle_fill(o, rank, first, n, block);
         for (size_t i = 0; i < n; i++) {
-            union number x = counted(o, load(o->dtype, block, i));
+            union perf_number x = counted(o, perf_number_load(o->dtype, block, i));
+            if (o->dtype == TRIB_BOOL || o->op >= TRIB_LAND)
+                x.i = x.i != 0;
             e->value[i] = rank == 0 ? x : combine(o, e->value[i], x);
             e->magnitude[i] = rank == 0 ? fabs(x.f) : e->magnitude[i] + fabs(x.f);
         }
@@ -385,7 +282,7 @@ static void expect(const struct perf_oracle *o, size_t first, size_t n,
     uint64_t block[BLOCK];
     perf_oracle_fill(o, at.from, at.first, n, block);
     for (size_t i = 0; i < n; i++) {
-        e->value[i] = counted(o, load(o->dtype, block, i));
+        e->value[i] = counted(o, perf_number_load(o->dtype, block, i));
         e->magnitude[i] = 0;
     }
 }
@@ -415,17 +312,17 @@ static void count_wrong(struct judging *j, double got, double want, double toler
 
 double perf_oracle_number(trib_dtype_t dtype, const void *vector, size_t i)
 {
-    union number number = load(dtype, vector, i);
-    return is_integer(dtype) ? (double)(int64_t)number.i : number.f;
+    union perf_number number = perf_number_load(dtype, vector, i);
+    return perf_number_is_integer(dtype) ? (double)(int64_t)number.i : number.f;
 }
 
-static void compare_one(struct judging *j, union number got, union number want,
-                        double magnitude)
+static void compare_one(struct judging *j, union perf_number got,
+                        union perf_number want, double magnitude)
 {
     const struct perf_oracle *o = j->o;
     struct perf_verdict *out = j->out;
     bool exact = o->loss.kind == PERF_LOSS_NONE || o->loss.kind == PERF_LOSS_VOTE;
-    if (is_integer(o->dtype)) {
+    if (perf_number_is_integer(o->dtype)) {
         double error = (double)(int64_t)(got.i - want.i);
         out->error2 += error * error;
         out->reference2 += (double)(int64_t)want.i * (double)(int64_t)want.i;
@@ -447,7 +344,9 @@ static void compare_one(struct judging *j, union number got, union number want,
         return;
     }
     /* Each of ranks sums rounds once, by half a spacing; twice that is allowed. */
-    double tolerance = (o->ranks + 1) * epsilon(o->dtype) * magnitude;
+    double tolerance =
+        (o->ranks + 1) * (perf_number_epsilon(o->dtype) * magnitude +
+                          (magnitude > 0 ? perf_number_denormal(o->dtype) : 0));
     if (!(fabs(error) <= tolerance))
         count_wrong(j, got.f, want.f, tolerance);
 }
@@ -465,8 +364,8 @@ static void add_parts(struct judging *j, size_t first, size_t n,
             continue;
         perf_oracle_fill(o, rank, at.first, n, block);
         for (size_t i = 0; i < n; i++) {
-            double got = load(o->dtype, result, i).f;
-            double x = load(o->dtype, block, i).f * scale;
+            double got = perf_number_load(o->dtype, result, i).f;
+            double x = perf_number_load(o->dtype, block, i).f * scale;
             perf_part_add(&j->passage, &j->parts[rank], x, got, got - e->value[i].f);
         }
     }
@@ -496,7 +395,8 @@ static void compare_blocks(struct judging *j, const unsigned char *result)
         const unsigned char *at = result + first * bytes;
         for (size_t i = 0; i < n; i++) {
             j->at = first + i;
-            compare_one(j, load(o->dtype, at, i), e.value[i], e.magnitude[i]);
+            compare_one(j, perf_number_load(o->dtype, at, i), e.value[i],
+                        e.magnitude[i]);
         }
         for (size_t i = 0; i < n * bytes; i++)
             j->out->hash = (j->out->hash ^ at[i]) * 0x100000001b3u;
@@ -510,7 +410,7 @@ void perf_oracle_compare(const struct perf_oracle *o, const void *result,
 {
     struct judging j = {
         .o = o,
-        .passage = {&o->loss, o->ranks, epsilon(o->dtype) / 2},
+        .passage = {&o->loss, o->ranks, perf_number_epsilon(o->dtype) / 2},
         .out = out,
     };
     enum perf_loss_kind kind = o->loss.kind;

@@ -35,9 +35,32 @@ OPERATORS(REDUCE_FLOAT, f32)
 OPERATORS(REDUCE_FLOAT, f16)
 OPERATORS(REDUCE_FLOAT, bf16)
 REDUCE_DOUBLE(add) REDUCE_DOUBLE(min) REDUCE_DOUBLE(max) REDUCE_DOUBLE(mul)
+OPERATORS(REDUCE_FLOAT, f8_e4m3)
+OPERATORS(REDUCE_FLOAT, f8_e5m2)
 OPERATORS(REDUCE_INT, i8)
+OPERATORS(REDUCE_INT, i16)
 OPERATORS(REDUCE_INT, i32)
 OPERATORS(REDUCE_INT, i64)
+#define REDUCE_UNSIGNED(type) \
+    REDUCE_INT(add, type) REDUCE_INT(min, type) REDUCE_INT(max, type)
+#define REDUCE_BITS(type) \
+    REDUCE_INT(and, type) REDUCE_INT(or, type) REDUCE_INT(xor, type)
+REDUCE_UNSIGNED(u8)
+REDUCE_UNSIGNED(u16)
+REDUCE_UNSIGNED(u32)
+REDUCE_INT(add, u64)
+static void min_u64(const struct trib_reduce_args *r)
+{ reduce_int(r, min_unsigned, format_u64); }
+static void max_u64(const struct trib_reduce_args *r)
+{ reduce_int(r, max_unsigned, format_u64); }
+REDUCE_BITS(u8)
+REDUCE_BITS(u16)
+REDUCE_BITS(u32)
+REDUCE_BITS(u64)
+REDUCE_BITS(truth8)
+REDUCE_BITS(truth16)
+REDUCE_BITS(truth32)
+REDUCE_BITS(truth64)
 
 /* The scalar loops take the number of their first element, or a format: here they begin
  * at element 0. */

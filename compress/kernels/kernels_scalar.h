@@ -98,6 +98,15 @@ SCALAR_ACCESS(f64, double, double, , )
 SCALAR_ACCESS(i8, int8_t, int64_t, (int8_t), )
 SCALAR_ACCESS(i32, int32_t, int64_t, (int32_t), )
 SCALAR_ACCESS(i64, int64_t, int64_t, , )
+SCALAR_ACCESS(u8, uint8_t, int64_t, (uint8_t), )
+SCALAR_ACCESS(i16, int16_t, int64_t, (int16_t), )
+SCALAR_ACCESS(u16, uint16_t, int64_t, (uint16_t), )
+SCALAR_ACCESS(u32, uint32_t, int64_t, (uint32_t), )
+SCALAR_ACCESS(u64, uint64_t, int64_t, (uint64_t), (int64_t))
+SCALAR_ACCESS(truth8, uint8_t, int64_t, (uint8_t), 0 != )
+SCALAR_ACCESS(truth16, uint16_t, int64_t, (uint16_t), 0 != )
+SCALAR_ACCESS(truth32, uint32_t, int64_t, (uint32_t), 0 != )
+SCALAR_ACCESS(truth64, uint64_t, int64_t, (uint64_t), 0 != )
 
 /* ---- operators ---------------------------------------------------------------- */
 
@@ -123,10 +132,30 @@ KERNEL int64_t mul_int(int64_t a, int64_t b)
 }
 KERNEL int64_t min_int(int64_t a, int64_t b) { return a < b ? a : b; }
 KERNEL int64_t max_int(int64_t a, int64_t b) { return a > b ? a : b; }
+/* Narrower unsigned integers are not negative in 64 bits. */
+KERNEL int64_t min_unsigned(int64_t a, int64_t b)
+{
+    return (uint64_t)a < (uint64_t)b ? a : b;
+}
+KERNEL int64_t max_unsigned(int64_t a, int64_t b)
+{
+    return (uint64_t)a > (uint64_t)b ? a : b;
+}
+KERNEL int64_t and_int(int64_t a, int64_t b) { return a & b; }
+KERNEL int64_t or_int(int64_t a, int64_t b) { return a | b; }
+KERNEL int64_t xor_int(int64_t a, int64_t b) { return a ^ b; }
 
-KERNEL int64_t wrap_i8(int64_t v) { return (int8_t)v; }
-KERNEL int64_t wrap_i32(int64_t v) { return (int32_t)v; }
-KERNEL int64_t wrap_i64(int64_t v) { return v; }
+KERNEL int64_t divide_i8(int64_t v, int by) { return (int8_t)v / by; }
+KERNEL int64_t divide_i16(int64_t v, int by) { return (int16_t)v / by; }
+KERNEL int64_t divide_i32(int64_t v, int by) { return (int32_t)v / by; }
+KERNEL int64_t divide_i64(int64_t v, int by) { return v / by; }
+KERNEL int64_t divide_u8(int64_t v, int by) { return (uint8_t)v / by; }
+KERNEL int64_t divide_u16(int64_t v, int by) { return (uint16_t)v / by; }
+KERNEL int64_t divide_u32(int64_t v, int by) { return (uint32_t)v / by; }
+KERNEL int64_t divide_u64(int64_t v, int by)
+{
+    return (int64_t)((uint64_t)v / (uint64_t)by);
+}
 
 /* clang-format on */
 
@@ -185,7 +214,7 @@ KERNEL void reduce_double(const struct trib_reduce_args *r,
 struct int_format {
     int64_t (*load)(const void *, size_t);
     void (*save)(void *, size_t, int64_t);
-    int64_t (*wrap)(int64_t);
+    int64_t (*divide)(int64_t, int); /* of a sum that may have to wrap first */
 };
 
 KERNEL void reduce_int(const struct trib_reduce_args *r,
@@ -200,16 +229,28 @@ KERNEL void reduce_int(const struct trib_reduce_args *r,
             for (size_t b = 0; b < m; b++)
                 acc[b] = op(acc[b], f.load(r->src[k], i + b));
         for (size_t b = 0; r->ranks && b < m; b++)
-            acc[b] = f.wrap(acc[b]) / r->ranks;
+            acc[b] = f.divide(acc[b], r->ranks);
         for (int j = 0; j < r->n_dst; j++)
             for (size_t b = 0; b < m; b++)
                 f.save(r->dst[j], i + b, acc[b]);
     }
 }
 
-static const struct int_format format_i8 = {load_i8, save_i8, wrap_i8};
-static const struct int_format format_i32 = {load_i32, save_i32, wrap_i32};
-static const struct int_format format_i64 = {load_i64, save_i64, wrap_i64};
+/* clang-format off */
+static const struct int_format format_i8 = {load_i8, save_i8, divide_i8};
+static const struct int_format format_i16 = {load_i16, save_i16, divide_i16};
+static const struct int_format format_i32 = {load_i32, save_i32, divide_i32};
+static const struct int_format format_i64 = {load_i64, save_i64, divide_i64};
+static const struct int_format format_u8 = {load_u8, save_u8, divide_u8};
+static const struct int_format format_u16 = {load_u16, save_u16, divide_u16};
+static const struct int_format format_u32 = {load_u32, save_u32, divide_u32};
+static const struct int_format format_u64 = {load_u64, save_u64, divide_u64};
+/* 1 where an element is not 0; never divided */
+static const struct int_format format_truth8 = {load_truth8, save_truth8, NULL};
+static const struct int_format format_truth16 = {load_truth16, save_truth16, NULL};
+static const struct int_format format_truth32 = {load_truth32, save_truth32, NULL};
+static const struct int_format format_truth64 = {load_truth64, save_truth64, NULL};
+/* clang-format on */
 
 /* ---- conversions -------------------------------------------------------------- */
 
@@ -254,7 +295,26 @@ SCALAR_CONVERT(bf16, src[i])
 SCALAR_CONVERT(i8, float_to_int(src[i], INT8_MIN, INT8_MAX))
 SCALAR_CONVERT(i32, float_to_int(src[i], INT32_MIN, INT32_MAX))
 SCALAR_CONVERT(i64, float_to_int(src[i], INT64_MIN, INT64_MAX))
+SCALAR_CONVERT(u8, float_to_int(src[i], 0, UINT8_MAX))
+SCALAR_CONVERT(i16, float_to_int(src[i], INT16_MIN, INT16_MAX))
+SCALAR_CONVERT(u16, float_to_int(src[i], 0, UINT16_MAX))
+SCALAR_CONVERT(u32, float_to_int(src[i], 0, UINT32_MAX))
+SCALAR_CONVERT(truth8, float_to_int(src[i], 0, 1))
 /* clang-format on */
+
+KERNEL void to_f32_u64_scalar(float *dst, const void *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] = (float)(uint64_t)load_u64(src, i);
+}
+
+KERNEL void from_f32_u64_scalar(void *dst, const float *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        save_u64(dst, i,
+                 src[i] >= 0x1p63f ? src[i] >= 0x1p64f ? -1 : (int64_t)(uint64_t)src[i]
+                                   : float_to_int(src[i], 0, INT64_MAX));
+}
 
 /* acc += weight * src */
 KERNEL void axpy_scalar(float *acc, const void *src, float weight, size_t n,

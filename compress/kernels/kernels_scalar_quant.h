@@ -29,6 +29,11 @@ static const struct narrow narrow_e4m3 =
     {20, 120u << 3, 0x3c800000u, 0x1p9f, 0x43e00000u, 0x7eu, 0};
 static const struct narrow narrow_e5m2 =
     {21, 112u << 2, 0x38800000u, 0x1p16f, 0x47600000u, 0x7bu, 0};
+/* of dtypes: they do not saturate */
+static const struct narrow narrow_f8_e4m3 =
+    {20, 120u << 3, 0x3c800000u, 0x1p9f, 0x43e00000u, 0x7fu, 0};
+static const struct narrow narrow_f8_e5m2 =
+    {21, 112u << 2, 0x38800000u, 0x1p16f, 0x47600000u, 0x7cu, 2u};
 /* clang-format on */
 
 /* Adds the amount by which cutting off the low bits rounds to nearest even. */
@@ -93,6 +98,35 @@ KERNEL float f8_value(uint8_t code, const struct narrow f, float norm)
     const float v = (c < least ? (float)c * (1.0f / f.steps) : float_of(bits)) * norm;
     return float_of(bits_of(v) ^ (code & 0x80u) << 24);
 }
+
+KERNEL float f8_e4m3_to_float(uint8_t code)
+{
+    return f8_value(code, narrow_e4m3, 1.0f);
+}
+
+KERNEL float f8_e5m2_to_float(uint8_t code)
+{
+    return f8_value(code, narrow_e5m2, 1.0f);
+}
+
+KERNEL uint8_t float_to_f8_e4m3(float v)
+{
+    return (uint8_t)(narrow_nearest(float_of(magnitude_of(v)), narrow_f8_e4m3) |
+                     (has_sign(v) ? 0x80u : 0u));
+}
+
+KERNEL uint8_t float_to_f8_e5m2(float v)
+{
+    return (uint8_t)(narrow_nearest(float_of(magnitude_of(v)), narrow_f8_e5m2) |
+                     (has_sign(v) ? 0x80u : 0u));
+}
+
+/* clang-format off */
+SCALAR_ACCESS(f8_e4m3, uint8_t, float, float_to_f8_e4m3, f8_e4m3_to_float)
+SCALAR_ACCESS(f8_e5m2, uint8_t, float, float_to_f8_e5m2, f8_e5m2_to_float)
+SCALAR_CONVERT(f8_e4m3, src[i])
+SCALAR_CONVERT(f8_e5m2, src[i])
+/* clang-format on */
 
 KERNEL void f8_decode_scalar(float *x, const uint8_t *codes, size_t n,
                              const struct trib_f8 *f)

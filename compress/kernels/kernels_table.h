@@ -9,6 +9,14 @@
  */
 #include "compress/kernels/kernels_tables.h"
 
+/* Rows of integers. Products without sign are those with one. */
+#define TRUTH(bits) and_truth##bits, or_truth##bits, xor_truth##bits
+#define INTEGERS(type, product, bits) \
+    { \
+        add_##type, add_##type, min_##type, max_##type, mul_##product, NULL, NULL, \
+            NULL, and_u##bits, or_u##bits, xor_u##bits, TRUTH(bits) \
+    }
+
 const struct trib_kernels VEC_TABLE = {
     .isa = VEC_ISA,
     .reduce =
@@ -17,16 +25,33 @@ const struct trib_kernels VEC_TABLE = {
             [TRIB_F64] = {add_f64, add_f64, min_f64, max_f64, mul_f64},
             [TRIB_F16] = {add_f16, add_f16, min_f16, max_f16, mul_f16},
             [TRIB_BF16] = {add_bf16, add_bf16, min_bf16, max_bf16, mul_bf16},
-            [TRIB_I8] = {add_i8, add_i8, min_i8, max_i8, mul_i8},
-            [TRIB_I32] = {add_i32, add_i32, min_i32, max_i32, mul_i32},
-            [TRIB_I64] = {add_i64, add_i64, min_i64, max_i64, mul_i64},
+            [TRIB_I8] = INTEGERS(i8, i8, 8),
+            [TRIB_I32] = INTEGERS(i32, i32, 32),
+            [TRIB_I64] = INTEGERS(i64, i64, 64),
+            [TRIB_U8] = INTEGERS(u8, i8, 8),
+            [TRIB_I16] = INTEGERS(i16, i16, 16),
+            [TRIB_U16] = INTEGERS(u16, i16, 16),
+            [TRIB_U32] = INTEGERS(u32, i32, 32),
+            [TRIB_U64] = INTEGERS(u64, i64, 64),
+            [TRIB_BOOL] = {or_truth8, NULL, and_truth8, or_truth8, and_truth8, NULL,
+                           NULL, NULL, TRUTH(8), TRUTH(8)},
+            [TRIB_F8_E4M3] = {add_f8_e4m3, add_f8_e4m3, min_f8_e4m3, max_f8_e4m3,
+                              mul_f8_e4m3},
+            [TRIB_F8_E5M2] = {add_f8_e5m2, add_f8_e5m2, min_f8_e5m2, max_f8_e5m2,
+                              mul_f8_e5m2},
         },
     .to_f32 = {to_f32_f32_scalar, to_f32_f64_scalar, KERNEL_OF(to_f32_f16),
                KERNEL_OF(to_f32_bf16), to_f32_i8_scalar, to_f32_i32_scalar,
-               to_f32_i64_scalar},
+               to_f32_i64_scalar, to_f32_u8_scalar, to_f32_i16_scalar,
+               to_f32_u16_scalar, to_f32_u32_scalar, to_f32_u64_scalar,
+               to_f32_truth8_scalar, KERNEL_OF(to_f32_f8_e4m3),
+               KERNEL_OF(to_f32_f8_e5m2)},
     .from_f32 = {from_f32_f32_scalar, from_f32_f64_scalar, KERNEL_OF(from_f32_f16),
                  KERNEL_OF(from_f32_bf16), from_f32_i8_scalar, from_f32_i32_scalar,
-                 from_f32_i64_scalar},
+                 from_f32_i64_scalar, from_f32_u8_scalar, from_f32_i16_scalar,
+                 from_f32_u16_scalar, from_f32_u32_scalar, from_f32_u64_scalar,
+                 from_f32_truth8_scalar, KERNEL_OF(from_f32_f8_e4m3),
+                 KERNEL_OF(from_f32_f8_e5m2)},
     .copy_stream = KERNEL_OF(copy_stream),
     .axpy_f32 = KERNEL_OF(axpy_f32),
     .axpy_f16 = KERNEL_OF(axpy_f16),

@@ -21,6 +21,7 @@
 #include "compress/kernels/kernels_scalar_hadamard.h"
 #include "compress/kernels/kernels_scalar_numbers.h"
 
+#include "compress/kernels/kernels_vec_narrow.h"
 #include "compress/kernels/kernels_vec_reduce.h"
 
 /* ---- conversions -------------------------------------------------------------- */
@@ -69,11 +70,11 @@ KERNEL void axpy(float *acc, const void *src, float weight, size_t n,
     static void from_f32_##type(void *dst, const float *src, size_t n) \
     { narrow(dst, src, n, vec_##type); }
 
-VEC_CONVERT(f16) VEC_CONVERT(bf16)
+VEC_CONVERT(f16) VEC_CONVERT(bf16) VEC_CONVERT(f8_e4m3) VEC_CONVERT(f8_e5m2)
 VEC_AXPY(f32) VEC_AXPY(f16) VEC_AXPY(bf16)
-/* clang-format on */
+    /* clang-format on */
 
-static void copy_stream(void *dst, const void *src, size_t bytes)
+    static void copy_stream(void *dst, const void *src, size_t bytes)
 {
     char *d = dst;
     const char *s = src;

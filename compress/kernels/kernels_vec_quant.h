@@ -3,35 +3,6 @@
  * Third part of kernels_vec.h: rounding to floats of 8 and 16 bits and to tables.
  */
 
-/* Rounds 32-bit lanes without sign. h is a hash; NULL: to nearest even. */
-KERNEL vec v_narrow(vec u, const vec *h, const struct narrow f)
-{
-    const vec odd = v_and(v_shr_any_i32(u, f.drop), v_set_i32(1));
-    const vec half = v_add_i32(odd, v_set_i32((1u << (f.drop - 1)) - 1));
-    vec add = half;
-    if (h)
-        add = v_or(v_keep_below_i32(v_shr_any_i32(*h, 32 - f.drop), u,
-                                    v_set_i32(f.most + 1)),
-                   v_keep_below_i32(half, v_set_i32(f.most), u));
-    const vec code =
-        v_add_i32(v_shr_any_i32(v_add_i32(u, add), f.drop), v_set_i32(-f.rebias));
-    vec r = v_min_i32(code, v_set_i32(f.top));
-    if (f.quiet)
-        r = v_or(r, v_keep_below_i32(v_set_i32(f.quiet), v_set_i32(0x7f800000u), u));
-    if (!f.normal)
-        return r;
-    const vec y = v_mul_f32(u, v_set_f32(f.steps));
-    vec step;
-    if (h) {
-        const vec uniform = v_mul_f32(v_to_f32(v_shr_i32(*h, 8)), v_set_f32(0x1p-24f));
-        step = v_truncate(v_add_f32(y, uniform));
-    } else {
-        step = v_add_i32(v_add_f32(y, v_set_f32(0x1p23f)), v_set_i32(-0x4b000000u));
-    }
-    return v_or(v_keep_below_i32(step, u, v_set_i32(f.normal)),
-                v_keep_below_i32(r, v_set_i32(f.normal - 1), u));
-}
-
 KERNEL void half_random(uint8_t *dst, const float *src, size_t n, const uint32_t key[2],
                         const struct narrow f)
 {
@@ -91,17 +62,10 @@ static void f8_encode(uint8_t *codes, const float *x, size_t n, const struct tri
         f8_encode_as(codes, x, n, f, false, narrow_e4m3);
 }
 
-KERNEL vec v_f8_value(const uint8_t *codes, vec norm, const struct narrow f)
+/* The value of each code, times norm. */
+KERNEL vec v_f8_scaled(const uint8_t *codes, vec norm, const struct narrow f)
 {
-    const vec code = v_load_u8(codes), c = v_and(code, v_set_i32(0x7f));
-    const vec least = v_set_i32(1u << (23 - f.drop));
-    const vec inf = v_keep_below_i32(v_set_i32(0x7f800000u), v_set_i32(f.top), c);
-    const vec bits = v_shl_any_i32(v_add_i32(c, v_set_i32(f.rebias)), f.drop);
-    const vec small = v_mul_f32(v_to_f32(c), v_set_f32(1.0f / f.steps));
-    const vec large =
-        v_keep_below_i32(v_or(bits, inf), v_add_i32(least, v_set_i32(-1u)), c);
-    const vec v = v_mul_f32(v_or(v_keep_below_i32(small, c, least), large), norm);
-    return v_xor(v, v_shl_i32(v_shr_i32(code, 7), 31));
+    return v_mul_f32(v_f8_value(v_load_u8(codes), f), norm);
 }
 
 KERNEL void f8_decode_as(float *x, const uint8_t *codes, size_t n,
@@ -110,7 +74,7 @@ KERNEL void f8_decode_as(float *x, const uint8_t *codes, size_t n,
     const vec norm = v_set_f32(p->norm);
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
-        v_store(x + i, v_f8_value(codes + i, norm, f));
+        v_store(x + i, v_f8_scaled(codes + i, norm, f));
     f8_decode_scalar(x + i, codes + i, n - i, p);
 }
 
@@ -129,7 +93,7 @@ KERNEL void f8_add_as(float *acc, const uint8_t *codes, size_t n,
     size_t i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
         v_store(acc + i, v_add_f32(v_load(acc + i),
-                                   v_mul_f32(weight, v_f8_value(codes + i, norm, f))));
+                                   v_mul_f32(weight, v_f8_scaled(codes + i, norm, f))));
     f8_add_scalar(acc + i, codes + i, n - i, p);
 }
 

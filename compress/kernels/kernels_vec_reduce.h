@@ -50,14 +50,42 @@ struct operands {
 /* clang-format off */
 VEC vec v_load1_4(const void *p) { return v_load1(p, 4); }
 VEC vec v_load1_8(const void *p) { return v_load1(p, 8); }
+VEC vec v_load1_2(const void *p) { return v_load1(p, 2); }
 VEC vec v_load1_1(const void *p) { return v_load1(p, 1); }
 VEC void v_store1_4(void *p, vec v) { v_store1(p, v, 4); }
 VEC void v_store1_8(void *p, vec v) { v_store1(p, v, 8); }
+VEC void v_store1_2(void *p, vec v) { v_store1(p, v, 2); }
 VEC void v_store1_1(void *p, vec v) { v_store1(p, v, 1); }
 VEC vec v_keep(vec a, vec b) { (void)b; return a; }
 VEC vec v_once(const struct operands *o, int k, vec v) { (void)o; (void)k; return v; }
 VEC vec v_weighed(const struct operands *o, int k, vec v)
 { return v_mul_f32(v_set_f32(o->weight[k]), v); }
+
+/* 1 in each element that is not 0 */
+VEC vec v_truth8(vec v) { return v_min_u8(v, v_set_i32(0x01010101u)); }
+VEC vec v_truth16(vec v) { return v_min_u16(v, v_set_i32(0x00010001u)); }
+VEC vec v_truth32(vec v) { return v_min_u32(v, v_set_i32(1)); }
+VEC vec v_truth64(vec v) { return v_min_u64(v, v_set_i64(1)); }
+VEC vec v_load_truth8(const void *p) { return v_truth8(v_load(p)); }
+VEC vec v_load_truth16(const void *p) { return v_truth16(v_load(p)); }
+VEC vec v_load_truth32(const void *p) { return v_truth32(v_load(p)); }
+VEC vec v_load_truth64(const void *p) { return v_truth64(v_load(p)); }
+VEC vec v_load1_truth8(const void *p) { return v_truth8(v_load1(p, 1)); }
+VEC vec v_load1_truth16(const void *p) { return v_truth16(v_load1(p, 2)); }
+VEC vec v_load1_truth32(const void *p) { return v_truth32(v_load1(p, 4)); }
+VEC vec v_load1_truth64(const void *p) { return v_truth64(v_load1(p, 8)); }
+
+/* 8-bit floats, one per 32-bit lane; in memory they take VEC_BYTES / 4 */
+#define F8_ACCESS(name, of_codes, to_codes) \
+    VEC vec v_load_##name(const void *p) \
+    { return v_f8_value(v_load_u8(p), of_codes); } \
+    VEC vec v_load1_##name(const void *p) \
+    { return v_f8_value(v_load1(p, 1), of_codes); } \
+    VEC void v_store_##name(void *p, vec v) { v_store_u8(p, v_f8_of(v, to_codes)); } \
+    VEC void v_store1_##name(void *p, vec v) { v_store1(p, v_f8_of(v, to_codes), 1); }
+
+F8_ACCESS(f8_e4m3, narrow_e4m3, narrow_f8_e4m3)
+F8_ACCESS(f8_e5m2, narrow_e5m2, narrow_f8_e5m2)
 
 /* clang-format on */
 
@@ -65,6 +93,16 @@ VEC vec v_weighed(const struct operands *o, int k, vec v)
     { \
         bytes, VEC_BYTES, v_load, v_store, v_stream, v_load1_##bytes, \
             v_store1_##bytes, v_once, multiply, divide \
+    }
+#define VEC_FORMAT_F8(name, weigh) \
+    { \
+        1, VEC_BYTES / 4, v_load_##name, v_store_##name, v_store_##name, \
+            v_load1_##name, v_store1_##name, weigh, v_mul_f32, v_div_f32 \
+    }
+#define VEC_FORMAT_TRUTH(bits, bytes) \
+    { \
+        bytes, VEC_BYTES, v_load_truth##bits, v_store, v_stream, v_load1_truth##bits, \
+            v_store1_##bytes, v_once, v_keep, v_keep \
     }
 #define VEC_FORMAT_HALF(name, weigh) \
     { \
@@ -84,6 +122,15 @@ static const struct vec_format vec_weighed_bf16 = VEC_FORMAT_HALF(bf16, v_weighe
 static const struct vec_format vec_i8 = VEC_FORMAT(1, v_keep, v_keep);
 static const struct vec_format vec_i32 = VEC_FORMAT(4, v_keep, v_keep);
 static const struct vec_format vec_i64 = VEC_FORMAT(8, v_keep, v_keep);
+static const struct vec_format vec_i16 = VEC_FORMAT(2, v_keep, v_keep);
+static const struct vec_format vec_truth8 = VEC_FORMAT_TRUTH(8, 1);
+static const struct vec_format vec_truth16 = VEC_FORMAT_TRUTH(16, 2);
+static const struct vec_format vec_truth32 = VEC_FORMAT_TRUTH(32, 4);
+static const struct vec_format vec_truth64 = VEC_FORMAT_TRUTH(64, 8);
+static const struct vec_format vec_f8_e4m3 = VEC_FORMAT_F8(f8_e4m3, v_once);
+static const struct vec_format vec_f8_e5m2 = VEC_FORMAT_F8(f8_e5m2, v_once);
+static const struct vec_format vec_weighed_f8_e4m3 = VEC_FORMAT_F8(f8_e4m3, v_weighed);
+static const struct vec_format vec_weighed_f8_e5m2 = VEC_FORMAT_F8(f8_e5m2, v_weighed);
 
 /* Bytes of the first destination before a vec boundary; step is a power of two. */
 KERNEL size_t head_bytes(const void *dst, size_t step)
@@ -290,15 +337,38 @@ static void add_f32(const struct trib_reduce_args *r)
     static void op##_##type(const struct trib_reduce_args *r) \
     { if (r->ranks) reduce_int(r, op##_int, format_##type); \
       else reduce_vec(r, vec_##type, v_##op##_##type, v_zero()); }
+#define REDUCE_UNSIGNED(type, same) \
+    static void add_##type(const struct trib_reduce_args *r) \
+    { if (r->ranks) reduce_int(r, add_int, format_##type); \
+      else reduce_vec(r, vec_##same, v_add_##same, v_zero()); } \
+    static void min_##type(const struct trib_reduce_args *r) \
+    { reduce_vec(r, vec_##same, v_min_##type, v_zero()); } \
+    static void max_##type(const struct trib_reduce_args *r) \
+    { reduce_vec(r, vec_##same, v_max_##type, v_zero()); }
+#define REDUCE_BIT(op, name, format) \
+    static void op##_##name(const struct trib_reduce_args *r) \
+    { reduce_vec(r, format, v_##op, v_zero()); }
+#define REDUCE_BITS(bits) \
+    REDUCE_BIT(and, u##bits, vec_i##bits) REDUCE_BIT(or, u##bits, vec_i##bits) \
+    REDUCE_BIT(xor, u##bits, vec_i##bits) \
+    REDUCE_BIT(and, truth##bits, vec_truth##bits) \
+    REDUCE_BIT(or, truth##bits, vec_truth##bits) \
+    REDUCE_BIT(xor, truth##bits, vec_truth##bits)
+#define REDUCE_NARROW(type) \
+    REDUCE_HALF_SUM(type) REDUCE_F32(min, type) REDUCE_F32(max, type) \
+    REDUCE_F32(mul, type)
 #define REDUCE_SCALAR(op, type) \
     static void op##_##type(const struct trib_reduce_args *r) \
     { reduce_int(r, op##_int, format_##type); }
 
 REDUCE_F32(min, f32) REDUCE_F32(max, f32) REDUCE_F32(mul, f32)
-REDUCE_HALF_SUM(f16) REDUCE_F32(min, f16) REDUCE_F32(max, f16) REDUCE_F32(mul, f16)
-REDUCE_HALF_SUM(bf16) REDUCE_F32(min, bf16) REDUCE_F32(max, bf16) REDUCE_F32(mul, bf16)
+REDUCE_NARROW(f16) REDUCE_NARROW(bf16) REDUCE_NARROW(f8_e4m3) REDUCE_NARROW(f8_e5m2)
 REDUCE_F64(add) REDUCE_F64(min) REDUCE_F64(max) REDUCE_F64(mul)
 REDUCE_INT(add, i8) REDUCE_INT(min, i8) REDUCE_INT(max, i8) REDUCE_SCALAR(mul, i8)
 REDUCE_INT(add, i32) REDUCE_INT(min, i32) REDUCE_INT(max, i32) REDUCE_INT(mul, i32)
 REDUCE_INT(add, i64) REDUCE_INT(min, i64) REDUCE_INT(max, i64) REDUCE_SCALAR(mul, i64)
+REDUCE_INT(add, i16) REDUCE_INT(min, i16) REDUCE_INT(max, i16) REDUCE_INT(mul, i16)
+REDUCE_UNSIGNED(u8, i8) REDUCE_UNSIGNED(u16, i16) REDUCE_UNSIGNED(u32, i32)
+REDUCE_UNSIGNED(u64, i64)
+REDUCE_BITS(8) REDUCE_BITS(16) REDUCE_BITS(32) REDUCE_BITS(64)
     /* clang-format on */

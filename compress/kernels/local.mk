@@ -26,6 +26,7 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels_vec_grid.h \
 	compress/kernels/kernels_vec_hadamard.h \
 	compress/kernels/kernels_vec_shared_scale.h \
+	compress/kernels/kernels_vec_narrow.h \
 	compress/kernels/kernels_vec_quant.h \
 	compress/kernels/kernels_vec_reduce.h \
 	compress/kernels/kernels_vec_select.h \

@@ -119,6 +119,33 @@ VEC vec v_max_i64(vec a, vec b)
     return of_u64(vbslq_u64(vcgtq_s64(i64(a), i64(b)), u64(a), u64(b)));
 }
 
+VEC uint8x16_t u8(vec v) { return vreinterpretq_u8_u32(v); }
+VEC uint16x8_t u16(vec v) { return vreinterpretq_u16_u32(v); }
+VEC int16x8_t i16(vec v) { return vreinterpretq_s16_u32(v); }
+VEC vec of_u8(uint8x16_t v) { return vreinterpretq_u32_u8(v); }
+VEC vec of_u16(uint16x8_t v) { return vreinterpretq_u32_u16(v); }
+VEC vec of_i16(int16x8_t v) { return vreinterpretq_u32_s16(v); }
+VEC vec v_add_i16(vec a, vec b) { return of_u16(vaddq_u16(u16(a), u16(b))); }
+VEC vec v_mul_i16(vec a, vec b) { return of_u16(vmulq_u16(u16(a), u16(b))); }
+VEC vec v_min_i16(vec a, vec b) { return of_i16(vminq_s16(i16(a), i16(b))); }
+VEC vec v_max_i16(vec a, vec b) { return of_i16(vmaxq_s16(i16(a), i16(b))); }
+VEC vec v_min_u8(vec a, vec b) { return of_u8(vminq_u8(u8(a), u8(b))); }
+VEC vec v_max_u8(vec a, vec b) { return of_u8(vmaxq_u8(u8(a), u8(b))); }
+VEC vec v_min_u16(vec a, vec b) { return of_u16(vminq_u16(u16(a), u16(b))); }
+VEC vec v_max_u16(vec a, vec b) { return of_u16(vmaxq_u16(u16(a), u16(b))); }
+VEC vec v_min_u32(vec a, vec b) { return vminq_u32(a, b); }
+VEC vec v_max_u32(vec a, vec b) { return vmaxq_u32(a, b); }
+
+VEC vec v_min_u64(vec a, vec b)
+{
+    return of_u64(vbslq_u64(vcltq_u64(u64(a), u64(b)), u64(a), u64(b)));
+}
+
+VEC vec v_max_u64(vec a, vec b)
+{
+    return of_u64(vbslq_u64(vcgtq_u64(u64(a), u64(b)), u64(a), u64(b)));
+}
+
 VEC vec v_and(vec a, vec b) { return vandq_u32(a, b); }
 VEC vec v_or(vec a, vec b) { return vorrq_u32(a, b); }
 VEC vec v_xor(vec a, vec b) { return veorq_u32(a, b); }
@@ -186,12 +213,6 @@ VEC vec v_clamp_f32(vec v, vec low, vec high)
     return vbslq_u32(vcltq_f32(ps(above), ps(high)), above, high);
 }
 VEC vec v_sub_i32(vec a, vec b) { return vsubq_u32(a, b); }
-
-VEC vec v_add_i16(vec a, vec b)
-{
-    return vreinterpretq_u32_u16(
-        vaddq_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)));
-}
 
 /* lanes of a table; of one in memory */
 VEC vec v_pick_f32(vec table, vec i)

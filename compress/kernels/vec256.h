@@ -89,6 +89,15 @@ VEC vec v_max_i64(vec a, vec b)
     return _mm256_blendv_epi8(b, a, _mm256_cmpgt_epi64(a, b));
 }
 
+VEC vec v_above_u64(vec a, vec b)
+{
+    const vec least = _mm256_set1_epi64x(INT64_MIN);
+    return _mm256_cmpgt_epi64(_mm256_xor_si256(a, least), _mm256_xor_si256(b, least));
+}
+
+VEC vec v_min_u64(vec a, vec b) { return _mm256_blendv_epi8(a, b, v_above_u64(a, b)); }
+VEC vec v_max_u64(vec a, vec b) { return _mm256_blendv_epi8(b, a, v_above_u64(a, b)); }
+
 /* ---- for codecs ---------------------------------------------------------------- */
 
 /* towards minus infinity, to integers that fit */

@@ -85,6 +85,9 @@ VEC vec v_or_nan_f64(vec a, __m512d r)
 VEC vec v_min_i64(vec a, vec b) { return _mm512_min_epi64(a, b); }
 VEC vec v_max_i64(vec a, vec b) { return _mm512_max_epi64(a, b); }
 
+VEC vec v_min_u64(vec a, vec b) { return _mm512_min_epu64(a, b); }
+VEC vec v_max_u64(vec a, vec b) { return _mm512_max_epu64(a, b); }
+
 /* ---- for codecs ---------------------------------------------------------------- */
 
 /* towards minus infinity, to integers that fit */

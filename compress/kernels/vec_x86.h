@@ -47,6 +47,16 @@ VEC vec v_mul_i32(vec a, vec b) { return MM(mullo_epi32)(a, b); }
 VEC vec v_min_i32(vec a, vec b) { return MM(min_epi32)(a, b); }
 VEC vec v_max_i32(vec a, vec b) { return MM(max_epi32)(a, b); }
 VEC vec v_add_i64(vec a, vec b) { return MM(add_epi64)(a, b); }
+VEC vec v_add_i16(vec a, vec b) { return MM(add_epi16)(a, b); }
+VEC vec v_mul_i16(vec a, vec b) { return MM(mullo_epi16)(a, b); }
+VEC vec v_min_i16(vec a, vec b) { return MM(min_epi16)(a, b); }
+VEC vec v_max_i16(vec a, vec b) { return MM(max_epi16)(a, b); }
+VEC vec v_min_u8(vec a, vec b) { return MM(min_epu8)(a, b); }
+VEC vec v_max_u8(vec a, vec b) { return MM(max_epu8)(a, b); }
+VEC vec v_min_u16(vec a, vec b) { return MM(min_epu16)(a, b); }
+VEC vec v_max_u16(vec a, vec b) { return MM(max_epu16)(a, b); }
+VEC vec v_min_u32(vec a, vec b) { return MM(min_epu32)(a, b); }
+VEC vec v_max_u32(vec a, vec b) { return MM(max_epu32)(a, b); }
 #define v_shl_i32(a, bits) MM(slli_epi32)(a, bits)
 #define v_shr_i32(a, bits) MM(srli_epi32)(a, bits)
 
@@ -95,7 +105,6 @@ VEC vec v_clamp_f32(vec v, vec low, vec high)
 }
 
 VEC vec v_sub_i32(vec a, vec b) { return MM(sub_epi32)(a, b); }
-VEC vec v_add_i16(vec a, vec b) { return MM(add_epi16)(a, b); }
 VEC vec v_sub_f32(vec a, vec b) { return of_ps(MM(sub_ps)(ps(a), ps(b))); }
 VEC vec v_to_f32(vec v) { return of_ps(MM(cvtepi32_ps)(v)); }
 VEC vec v_truncate(vec v) { return MM(cvttps_epi32)(ps(v)); }

@@ -50,6 +50,7 @@ struct trib_run_desc {
     } warm_up;
     uint64_t seed;
     double parameter; /* parameter of op: trib_desc_t */
+    bool is_truth;    /* the result is 0 or 1, also of one contribution */
     struct trib_check check;
     bool gathers; /* no partial sum travels: trib_algo_gathers */
     bool may_undo; /* a start may have to be undone: see undo_log.h */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "pipeline/engine/engine_state.h"
@@ -78,8 +79,8 @@ size_t trib_check_first_bad(const struct trib_kernels *kernels, trib_dtype_t dty
 
     if (dtype == TRIB_F64)
         return first_bad_double(x, n);
-    if (dtype > TRIB_BF16)
-        return n; /* integers */
+    if (!trib_dtype_is_float(dtype))
+        return n;
     for (size_t first = 0; first < n; first += BLOCK) {
         const size_t count = n - first < BLOCK ? n - first : BLOCK;
         kernels->to_f32[dtype](part, (const char *)x + first * element, count);

@@ -3,16 +3,12 @@
 
 #include <assert.h>
 
+#include "base/dtype.h"
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
-
-static bool is_half(trib_dtype_t dtype)
-{
-    return dtype == TRIB_F16 || dtype == TRIB_BF16;
-}
 
 bool trib_narrow_is(const struct trib_run *run)
 {
@@ -21,7 +17,7 @@ bool trib_narrow_is(const struct trib_run *run)
     const bool words = flags & TRIB_CODEC_ANY_OP && !(flags & TRIB_CODEC_IDENTITY);
 
     return d->op.op == TRIB_MEAN && !trib_coded_linear(run) &&
-           (words || is_half(d->op.dtype));
+           (words || trib_dtype_is_narrow(d->op.dtype));
 }
 
 /* The REDUCE of the same chunk that stands before t made the sum that t takes. */

@@ -191,6 +191,7 @@ static trib_status_t prepare_sources(struct trib_run *run)
         run->payload->merge_inputs =
             calloc(most + 1, sizeof(*run->payload->merge_inputs));
     const bool robust = trib_robust_is(run->desc.op.op);
+    run->payload->reduces_one = robust || run->desc.is_truth;
     if (robust)
         run->payload->rows =
             malloc(trib_robust_bytes(run->desc.op.dtype, (int)most + 1));

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "compress/robust_op.h"
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/check.h"
@@ -271,24 +272,24 @@ static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
     }
 }
 
-enum { HALF_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
+enum { NARROW_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
 
 /*
- * As reduce_many, for f16 and bf16: the sum so far stays in float32, so the result is
- * rounded once.
+ * As reduce_many, for floats of 16 and 8 bits: the sum so far stays in float32, so the
+ * result is rounded once.
  */
-static void reduce_many_halves(const struct trib_kernels *k, const struct trib_run *run,
+static void reduce_many_narrow(const struct trib_kernels *k, const struct trib_run *run,
                                const uint8_t *const *src, int n_src,
                                const struct trib_reduce_args *all)
 {
-    _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][HALF_BLOCK];
+    _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][NARROW_BLOCK];
     float weight[TRIB_REDUCE_MAX_SRC];
     size_t element = run->desc.element, n;
     trib_dtype_t dtype = run->desc.op.dtype;
 
     assert(n_src > TRIB_REDUCE_MAX_SRC && all->n_dst <= TRIB_REDUCE_MAX_DST);
     for (size_t first = 0; first < all->n; first += n) {
-        n = all->n - first < HALF_BLOCK ? all->n - first : HALF_BLOCK;
+        n = all->n - first < NARROW_BLOCK ? all->n - first : NARROW_BLOCK;
         for (int used = 0, row = 0; used < n_src; row = 1) { /* row 0: the sum so far */
             weight[0] = 1.0f;
             for (; row < TRIB_REDUCE_MAX_SRC && used < n_src; row++, used++) {
@@ -333,8 +334,8 @@ void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
     trib_reduce_fn fn = e->kernels->reduce[dtype][run->desc.op.op];
 
     if (n_src > TRIB_REDUCE_MAX_SRC) {
-        if (dtype == TRIB_F16 || dtype == TRIB_BF16)
-            reduce_many_halves(e->kernels, run, src, n_src, r);
+        if (trib_dtype_is_narrow(dtype))
+            reduce_many_narrow(e->kernels, run, src, n_src, r);
         else
             reduce_many(fn, run, src, n_src, r);
         return;
@@ -499,9 +500,9 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
     if (run->no_result || c->n == 0)
         return;
     uint8_t *dst = trib_run_acc(run, c);
-    if (run->payload->rows) {
-        reduce_robust(e, run, &src, 1,
-                      &(struct trib_reduce_args){.n = c->n, .dst = {dst}, .n_dst = 1});
+    if (run->payload->reduces_one) {
+        trib_raw_sum(e, run, &src, 1,
+                     &(struct trib_reduce_args){.n = c->n, .dst = {dst}, .n_dst = 1});
         return;
     }
     if (dst == src)

@@ -24,6 +24,7 @@ struct trib_payload_state {
     float *weights;          /* [contributions to a reduction + 1], if narrow, or
                               * NULL */
     bool narrow;             /* a mean whose sums are divided on their way: narrow.h */
+    bool reduces_one;        /* one contribution alone is not yet the result */
     void *rows; /* memory of an op that needs all contributions at once, or NULL */
 
     /* Code words. */

@@ -8,6 +8,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "comm/plan_parts.h"
+#include "compress/robust_op.h"
 #include "tests/comm/matrix_codecs.h"
 #include "tests/comm/oracle.h"
 
@@ -103,7 +104,7 @@ static inline void radices(const struct job *j, int radix[AXES])
 {
     radix[AXIS_PAIR] = j->n_pairs;
     radix[AXIS_DTYPE] = TRIB_DTYPE_COUNT;
-    radix[AXIS_OP] = (TRIB_PROD + 1);
+    radix[AXIS_OP] = TRIB_OP_COUNT;
     radix[AXIS_CODEC] = n_matrix_codecs;
     radix[AXIS_SIZE] = 12;
     radix[AXIS_PLACE] = 2;
@@ -152,7 +153,9 @@ static inline bool makes_sense(const struct job *j, const int digit[AXES])
 
     if (!trib_coll_sums(coll) && op != TRIB_SUM)
         return false;
-    if (lossy && !oracle_is_float((trib_dtype_t)digit[AXIS_DTYPE]))
+    if (trib_robust_is(op) || !trib_op_takes(op, (trib_dtype_t)digit[AXIS_DTYPE]))
+        return false;
+    if (lossy && digit[AXIS_DTYPE] > TRIB_BF16)
         return false;
     return !lossy || any_op || op == TRIB_SUM || op == TRIB_MEAN;
 }

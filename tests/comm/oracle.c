@@ -6,7 +6,7 @@
 
 bool oracle_is_float(trib_dtype_t dtype)
 {
-    return dtype <= TRIB_BF16;
+    return dtype <= TRIB_BF16 || dtype == TRIB_F8_E4M3 || dtype == TRIB_F8_E5M2;
 }
 
 double oracle_epsilon(trib_dtype_t dtype)
@@ -18,6 +18,10 @@ double oracle_epsilon(trib_dtype_t dtype)
         return 0x1p-10;
     case TRIB_BF16:
         return 0x1p-7;
+    case TRIB_F8_E4M3:
+        return 0x1p-3;
+    case TRIB_F8_E5M2:
+        return 0x1p-2;
     default:
         return 0x1p-23;
     }
@@ -33,6 +37,10 @@ static double smallest(trib_dtype_t dtype)
         return 0x1p-24;
     case TRIB_BF16:
         return 0x1p-133;
+    case TRIB_F8_E4M3:
+        return 0x1p-9;
+    case TRIB_F8_E5M2:
+        return 0x1p-16;
     default:
         return 0x1p-149;
     }
@@ -62,12 +70,12 @@ uint64_t oracle_hash(const void *p, size_t bytes)
     return h | 1;
 }
 
-/* To nearest even, for the few bits of f16 and bf16; infinity where it does not fit. */
-static uint16_t shrink(double x, int fraction_bits, int exponent_max)
+/* To nearest even, for the few bits of f16, bf16 and 8-bit floats; top, the code of
+ * infinity, where it does not fit. */
+static uint16_t shrink(double x, int fraction_bits, int exponent_max, uint16_t top)
 {
     int sign_bit = 15, e;
     uint16_t sign = signbit(x) ? (uint16_t)(1u << sign_bit) : 0;
-    uint16_t top = (uint16_t)((2 * exponent_max + 1) << fraction_bits);
 
     if (isnan(x))
         return (uint16_t)(sign | top | 1u << (fraction_bits - 1));
@@ -104,69 +112,103 @@ static double grow(uint16_t bits, int fraction_bits, int exponent_max)
     return bits & 0x8000 ? -x : x;
 }
 
-struct oracle_value oracle_load(trib_dtype_t dtype, const void *p)
+/* E4M3 has numbers where others have Inf: only the code above them is NaN. */
+static double grow_e4m3(uint8_t code)
 {
-    struct oracle_value v = {0};
+    const int biased = code >> 3 & 15, fraction = code & 7;
+    double x = biased ? ldexp(fraction + 8, biased - 10) : ldexp(fraction, -9);
+
+    if ((code & 0x7f) == 0x7f)
+        x = (double)NAN;
+    return code & 0x80 ? -x : x;
+}
+
+static uint8_t shrink_f8(trib_dtype_t dtype, double x)
+{
+    const uint16_t wide =
+        dtype == TRIB_F8_E4M3 ? shrink(x, 3, 7, 0x7f) : shrink(x, 2, 15, 31 << 2);
+
+    return (uint8_t)((wide >> 8 & 0x80) | (wide & 0x7f));
+}
+
+static double load_float(trib_dtype_t dtype, const void *p)
+{
+    double d;
     float f;
     uint16_t h;
-    int8_t b;
-    int32_t w;
+    uint8_t c;
 
     switch (dtype) {
     case TRIB_F32:
         memcpy(&f, p, sizeof(f));
-        v.f = (double)f;
-        break;
+        return (double)f;
     case TRIB_F64:
-        memcpy(&v.f, p, sizeof(v.f));
-        break;
+        memcpy(&d, p, sizeof(d));
+        return d;
     case TRIB_F16:
     case TRIB_BF16:
         memcpy(&h, p, sizeof(h));
-        v.f = dtype == TRIB_F16 ? grow(h, 10, 15) : grow(h, 7, 127);
-        break;
-    case TRIB_I8:
-        memcpy(&b, p, sizeof(b));
-        v.i = b;
-        break;
-    case TRIB_I32:
-        memcpy(&w, p, sizeof(w));
-        v.i = w;
-        break;
+        return dtype == TRIB_F16 ? grow(h, 10, 15) : grow(h, 7, 127);
     default:
-        memcpy(&v.i, p, sizeof(v.i));
+        memcpy(&c, p, sizeof(c));
+        return dtype == TRIB_F8_E4M3
+                   ? grow_e4m3(c)
+                   : grow((uint16_t)((c & 0x80) << 8 | (c & 0x7f)), 2, 15);
     }
-    return v;
 }
 
-void oracle_store(trib_dtype_t dtype, struct oracle_value v, void *p)
+static void store_float(trib_dtype_t dtype, double x, void *p)
 {
-    float f = (float)v.f;
+    const float f = (float)x;
     uint16_t h;
-    int8_t b = (int8_t)v.i;
-    int32_t w = (int32_t)v.i;
+    uint8_t c;
 
     switch (dtype) {
     case TRIB_F32:
         memcpy(p, &f, sizeof(f));
         break;
     case TRIB_F64:
-        memcpy(p, &v.f, sizeof(v.f));
+        memcpy(p, &x, sizeof(x));
         break;
     case TRIB_F16:
     case TRIB_BF16:
-        h = dtype == TRIB_F16 ? shrink(v.f, 10, 15) : shrink(v.f, 7, 127);
+        h = dtype == TRIB_F16 ? shrink(x, 10, 15, 31 << 10)
+                              : shrink(x, 7, 127, 255 << 7);
         memcpy(p, &h, sizeof(h));
         break;
-    case TRIB_I8:
-        memcpy(p, &b, sizeof(b));
-        break;
-    case TRIB_I32:
-        memcpy(p, &w, sizeof(w));
-        break;
     default:
-        memcpy(p, &v.i, sizeof(v.i));
+        c = shrink_f8(dtype, x);
+        memcpy(p, &c, sizeof(c));
     }
+}
+
+static bool is_signed(trib_dtype_t dtype)
+{
+    return dtype == TRIB_I8 || dtype == TRIB_I16 || dtype == TRIB_I32 ||
+           dtype == TRIB_I64;
+}
+
+struct oracle_value oracle_load(trib_dtype_t dtype, const void *p)
+{
+    struct oracle_value v = {0};
+    const int unused = 64 - 8 * (int)trib_dtype_size(dtype);
+    uint64_t u = 0;
+
+    if (oracle_is_float(dtype)) {
+        v.f = load_float(dtype, p);
+        return v;
+    }
+    memcpy(&u, p, trib_dtype_size(dtype)); /* little endian */
+    v.i = is_signed(dtype) ? (int64_t)(u << unused) >> unused : (int64_t)u;
+    return v;
+}
+
+void oracle_store(trib_dtype_t dtype, struct oracle_value v, void *p)
+{
+    if (oracle_is_float(dtype))
+        store_float(dtype, v.f, p);
+    else
+        memcpy(p, &v.i, trib_dtype_size(dtype));
 }
 
 /* A double rounded to what the dtype can hold. */
@@ -196,9 +238,11 @@ struct oracle_value oracle_input(const struct oracle *o, int rank, size_t i)
 {
     uint64_t bits = oracle_mix(oracle_mix(o->seed + (uint64_t)rank) + i);
     static const double factors[] = {-2, -1, 1, 2, 1, -1, 2, 0.5};
+    uint8_t bytes[8];
 
     if (!oracle_is_float(o->dtype)) {
-        uint8_t bytes[8];
+        if ((o->dtype == TRIB_BOOL || o->op >= TRIB_LAND) && bits >> 62 == 0)
+            bits = 0;
         oracle_store(o->dtype, (struct oracle_value){.i = (int64_t)bits}, bytes);
         return oracle_load(o->dtype, bytes);
     }
@@ -206,9 +250,15 @@ struct oracle_value oracle_input(const struct oracle *o, int rank, size_t i)
         double x = (double)(int64_t)bits * 0x1p-63;
         return (struct oracle_value){.f = rounded(o->dtype, x)};
     }
-    double x = o->op == TRIB_PROD ? factors[bits & 7] : (double)(bits % 17) - 8.0;
-    return (struct oracle_value){.f =
-                                     o->kind == ORACLE_SPECIALS ? special(bits, x) : x};
+    /* so that no sum of 8 is rounded */
+    const uint64_t most = o->dtype == TRIB_F8_E5M2   ? 1
+                          : o->dtype == TRIB_F8_E4M3 ? 2
+                                                     : 8;
+    double x = o->op == TRIB_PROD ? factors[bits & 7]
+                                  : (double)(bits % (2 * most + 1)) - (double)most;
+    if (o->kind == ORACLE_SPECIALS)
+        x = special(bits, x);
+    return (struct oracle_value){.f = rounded(o->dtype, x)};
 }
 
 void oracle_fill(const struct oracle *o, int rank, size_t first, size_t n, void *dst)
@@ -220,25 +270,74 @@ void oracle_fill(const struct oracle *o, int rank, size_t first, size_t n, void 
                      (char *)dst + i * bytes);
 }
 
-static int64_t reduce_integers(const struct oracle *o, size_t i)
+static bool less(trib_dtype_t dtype, int64_t a, int64_t b)
 {
-    int64_t acc = oracle_input(o, 0, i).i;
+    return is_signed(dtype) ? a < b : (uint64_t)a < (uint64_t)b;
+}
+
+static int64_t combine_integers(const struct oracle *o, int64_t a, int64_t b)
+{
+    switch (o->op) {
+    case TRIB_MIN:
+        return less(o->dtype, b, a) ? b : a;
+    case TRIB_MAX:
+        return less(o->dtype, a, b) ? b : a;
+    case TRIB_PROD:
+        return (int64_t)((uint64_t)a * (uint64_t)b);
+    case TRIB_BAND:
+        return a & b;
+    case TRIB_BOR:
+        return a | b;
+    case TRIB_BXOR:
+        return a ^ b;
+    case TRIB_LAND:
+        return a && b;
+    case TRIB_LOR:
+        return a || b;
+    case TRIB_LXOR:
+        return !a != !b;
+    default:
+        return (int64_t)((uint64_t)a + (uint64_t)b);
+    }
+}
+
+/* The logical op that reduces bool as this op does. */
+static trib_op_t logical(trib_op_t op)
+{
+    switch (op) {
+    case TRIB_MIN:
+    case TRIB_PROD:
+    case TRIB_BAND:
+        return TRIB_LAND;
+    case TRIB_SUM:
+    case TRIB_MAX:
+    case TRIB_BOR:
+        return TRIB_LOR;
+    case TRIB_BXOR:
+        return TRIB_LXOR;
+    default:
+        return op;
+    }
+}
+
+static int64_t reduce_integers(const struct oracle *of, size_t i)
+{
+    struct oracle o = *of;
+    int64_t acc = oracle_input(of, 0, i).i;
     uint8_t bytes[8];
 
-    for (int r = 1; r < o->size; r++) {
-        int64_t x = oracle_input(o, r, i).i;
-        if (o->op == TRIB_MIN)
-            acc = x < acc ? x : acc;
-        else if (o->op == TRIB_MAX)
-            acc = x > acc ? x : acc;
-        else if (o->op == TRIB_PROD)
-            acc = (int64_t)((uint64_t)acc * (uint64_t)x);
-        else
-            acc = (int64_t)((uint64_t)acc + (uint64_t)x);
-    }
-    oracle_store(o->dtype, (struct oracle_value){.i = acc}, bytes);
-    acc = oracle_load(o->dtype, bytes).i;
-    return o->op == TRIB_MEAN ? acc / o->size : acc;
+    if (o.dtype == TRIB_BOOL)
+        o.op = logical(o.op);
+    if (o.op >= TRIB_LAND)
+        acc = acc != 0;
+    for (int r = 1; r < o.size; r++)
+        acc = combine_integers(&o, acc, oracle_input(of, r, i).i);
+    oracle_store(o.dtype, (struct oracle_value){.i = acc}, bytes);
+    acc = oracle_load(o.dtype, bytes).i;
+    if (o.op == TRIB_MEAN)
+        acc = is_signed(o.dtype) ? acc / o.size
+                                 : (int64_t)((uint64_t)acc / (uint64_t)o.size);
+    return acc;
 }
 
 static double combine(trib_op_t op, double a, double b)
@@ -274,9 +373,9 @@ struct oracle_answer oracle_reduced(const struct oracle *o, size_t i)
     if (o->kind == ORACLE_REALS && o->op == TRIB_PROD)
         a.tolerance = steps * (eps * fabs(acc) + smallest(o->dtype));
     else if (o->kind == ORACLE_REALS && o->op == TRIB_SUM)
-        a.tolerance = steps * eps * a.magnitude;
+        a.tolerance = steps * (eps * a.magnitude + smallest(o->dtype));
     else if (o->kind == ORACLE_REALS && o->op == TRIB_MEAN)
-        a.tolerance = steps * eps * a.magnitude / o->size;
+        a.tolerance = steps * (eps * a.magnitude / o->size + 2 * smallest(o->dtype));
     else if (o->op == TRIB_MEAN)
         a.tolerance = 2 * eps * fabs(acc);
     return a;

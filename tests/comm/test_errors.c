@@ -157,13 +157,20 @@ static void refuse_descs(struct ranks_self *self, float *x)
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID,
                 WORDS("trib_desc_t.size is 8", "TRIB_DESC_INIT"));
     d = good_desc(x);
-    d.dtype = TRIB_DTYPE_COUNT;
-    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("dtype 7"));
+    d.dtype = (trib_dtype_t)99;
+    refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("dtype 99"));
     d.dtype = (trib_dtype_t)-1;
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID, WORDS("dtype -1"));
     d = good_desc(x);
-    d.op = TRIB_OP_COUNT;
-    refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("op 8"));
+    d.op = (trib_op_t)99;
+    refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("op 99"));
+    d.op = TRIB_BXOR;
+    refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID,
+                WORDS("op bxor is of integers and bool", "f32", "4 bytes"));
+    d.op = TRIB_MEAN;
+    d.dtype = TRIB_BOOL;
+    refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID,
+                WORDS("op mean is not of bool", "u8 and sum"));
     d = good_desc(x);
     d.root = 2;
     refuse_plan(self, TRIB_BROADCAST, &d, TRIB_ERR_INVALID,

@@ -341,20 +341,22 @@ static bool draw(const struct job *j, uint64_t n, uint64_t *number_out)
         bits = oracle_mix(bits);
         digit[a] = (int)(bits % (uint64_t)radix[a]);
     }
-    if (!oracle_is_float((trib_dtype_t)digit[AXIS_DTYPE]) || (bits >> 20 & 1))
+    if (digit[AXIS_DTYPE] > TRIB_BF16 || (bits >> 20 & 1))
         digit[AXIS_CODEC] = 0;
     if (digit[AXIS_SIZE] >= 10 && bits >> 30 & 1)
         digit[AXIS_SIZE] -= 10; /* half of the large ones: they take the time */
     *number_out = number_of(j, digit);
-    return makes_sense(j, digit);
+    /* Other kernels, and nothing else, run for more dtypes and ops. */
+    const bool rare = digit[AXIS_DTYPE] > TRIB_I64 || digit[AXIS_OP] > TRIB_PROD;
+    return makes_sense(j, digit) && !(rare && bits >> 40 & 7);
 }
 
 static int walk(struct ranks_self *self)
 {
     const struct job *j = self->arg;
     struct rank r = {.self = self, .job = j};
-    uint64_t draws = (uint64_t)j->n_pairs * TRIB_DTYPE_COUNT * (TRIB_PROD + 1) *
-                     (uint64_t)j->draws;
+    uint64_t draws =
+        (uint64_t)j->n_pairs * TRIB_DTYPE_COUNT * TRIB_OP_COUNT * (uint64_t)j->draws;
     uint64_t n = j->only != UINT64_MAX ? 1 : j->whole ? product(j) : draws;
     uint64_t number = j->only, slot = 0;
 

@@ -30,7 +30,8 @@ enum {
 static const char *const isa_names[] = {"avx2", "avx512", "neon"};
 enum { ISAS = 3 };
 
-static const size_t dtype_bytes[] = {4, 8, 2, 2, 1, 4, 8};
+static const size_t dtype_bytes[TRIB_DTYPE_COUNT] = {4, 8, 2, 2, 1, 4, 8, 1,
+                                                     2, 2, 4, 8, 1, 1, 1};
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -123,7 +124,6 @@ static inline bool is_nan(trib_dtype_t dtype, const unsigned char *p)
     uint16_t h;
     double d;
     float f;
-    memcpy(&h, p, sizeof h);
     switch (dtype) {
     case TRIB_F32:
         memcpy(&f, p, sizeof f);
@@ -132,9 +132,15 @@ static inline bool is_nan(trib_dtype_t dtype, const unsigned char *p)
         memcpy(&d, p, sizeof d);
         return isnan(d);
     case TRIB_F16:
+        memcpy(&h, p, sizeof h);
         return (h & 0x7fff) > 0x7c00;
     case TRIB_BF16:
+        memcpy(&h, p, sizeof h);
         return (h & 0x7fff) > 0x7f80;
+    case TRIB_F8_E4M3:
+        return (*p & 0x7f) == 0x7f;
+    case TRIB_F8_E5M2:
+        return (*p & 0x7f) > 0x7c;
     default:
         return false;
     }

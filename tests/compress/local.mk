@@ -14,6 +14,7 @@ compress_tests = \
 	tests/compress/test_codec_text \
 	tests/compress/test_contract \
 	tests/compress/kernels/test_crc \
+	tests/compress/kernels/test_elements \
 	tests/compress/models/test_conv1d \
 	tests/compress/sparsify/test_dgc \
 	tests/compress/quantise/test_exact_sum \

@@ -23,7 +23,7 @@ for source in compress/kernels/kernels.c compress/kernels/kernels_c.c compress/k
     result $? "$source is made for AArch64"
     objects+=("$object")
 done
-for source in kernels/{check_kernels,check_narrow,check_select_kernels,test_crc,test_gemm} \
+for source in kernels/{check_kernels,check_narrow,check_select_kernels,test_crc,test_elements,test_gemm} \
     transform/test_hadamard quantise/test_thc_table; do
     test=${source#*/}
     $cc "${flags[@]}" -Itests/compress/cross -static -o "$dir/$test" "tests/compress/$source.c" \

@@ -111,7 +111,9 @@ static void draw(const struct job *s, uint64_t n, struct one *c)
         .in_place = bits >> 32 & 1,
         .chunk = chunks[(bits >> 33 & 0xff) % 5],
     };
-    if (oracle_is_float(c->o.dtype) && n % 3 != 0)
+    if (!trib_op_takes(c->o.op, c->o.dtype))
+        c->o.op = TRIB_BXOR;
+    if (c->o.dtype <= TRIB_BF16 && n % 3 != 0)
         c->codec = &matrix_codecs[n % (unsigned)n_matrix_codecs];
     if (strcmp(c->codec->text, "none") == 0) {
         c->chunk %= 262144; /* elements as they are have a slot at most */

@@ -19,13 +19,17 @@ for coll in allreduce reduce broadcast allgather reduce-scatter; do
     try "$coll as a plan" 0 "plan" "$coll" -n 2 --check --call plan "${quick[@]}"
 done
 try "barrier" 0 "barrier" barrier -n 2 --iters 3
-for dtype in f64 f16 bf16 i8 i32 i64; do
+for dtype in f64 f16 bf16 f8_e4m3 f8_e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool; do
     try "allreduce of $dtype" 0 "$dtype" allreduce -n 2 --check --dtype "$dtype" \
         "${quick[@]}"
 done
 for op in mean min max prod median trimmed-mean:0.3 clipped-mean:0.5; do
     try "allreduce by $op" 0 "${op%%:*}" allreduce -n 2 --check --op "$op" "${quick[@]}"
 done
+for op in band lxor max mean; do
+    try "allreduce of u64 by $op" 0 "$op" allreduce -n 3 --check --op "$op" --dtype u64 "${quick[@]}"
+done
+try "bits of floats" 1 "op bxor is of integers and bool, dtype is f32" allreduce -n 2 --op bxor "${quick[@]}"
 for dtype in f64 f16; do
     try "medians of $dtype by three ranks" 0 "median" allreduce -n 3 --check --dtype $dtype \
         --op median "${quick[@]}"

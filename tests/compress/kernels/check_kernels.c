@@ -9,6 +9,7 @@
  *     check_kernels            test; skipped where the CPU has no vector level
  *     check_kernels --bench    GB/s read and written, per instruction set
  */
+#include "base/dtype.h"
 #include "tests/compress/guarded.h"
 #include "tests/compress/kernels/bench_reduce.h"
 
@@ -32,8 +33,7 @@ static struct reduce_case random_case(trib_dtype_t dtype, trib_op_t op, size_t n
     c.n_dst = 1 + (int)random_below(random_below(2) ? 2 : TRIB_REDUCE_MAX_DST);
     c.ranks = op == TRIB_MEAN ? 1 + (int)random_below(9) : 0;
     c.stream = random_below(2);
-    c.weighed = op <= TRIB_MEAN &&
-                (dtype == TRIB_F32 || dtype == TRIB_F16 || dtype == TRIB_BF16) &&
+    c.weighed = op <= TRIB_MEAN && (dtype == TRIB_F32 || trib_dtype_is_narrow(dtype)) &&
                 random_below(2);
     c.alias = random_below(3) ? -1 : (int)random_below((uint32_t)c.n_src);
     return c;
@@ -86,7 +86,9 @@ static const size_t long_sizes[] = {128, 255, 1000, 4099, 17001, 30011};
 static void check_reduce(const struct trib_kernels *isa)
 {
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
-        for (int op = 0; op < (TRIB_PROD + 1); op++) {
+        for (int op = 0; op < TRIB_OP_COUNT; op++) {
+            if (!isa->reduce[dtype][op])
+                continue;
             for (size_t n = 0; n < 68 * 3; n++) {
                 const struct reduce_case c =
                     random_case((trib_dtype_t)dtype, (trib_op_t)op, n % 68);

@@ -147,6 +147,12 @@ static inline void *rig_result(const struct rig *r, int rank)
     return r->c.out_of_place ? rig_side(r, rank)->y : rig_side(r, rank)->x;
 }
 
+/* True if it has the numbers of rig_given, sums of which a float32 holds. */
+static inline bool rig_holds(trib_dtype_t dtype)
+{
+    return dtype <= TRIB_I64 || dtype == TRIB_I16;
+}
+
 static inline void rig_put(const struct rig *r, void *vector, size_t i, float v)
 {
     const trib_dtype_t dtype = r->c.desc.op.dtype;
