@@ -17,7 +17,7 @@ enum { TENSORS_MOST = 64 };
 struct tensors {
     size_t n;
     trib_op_t op;
-    char names[TENSORS_MOST][32];
+    char names[TENSORS_MOST][40];
     trib_tensor_t of[TENSORS_MOST];
     char *send[TENSORS_MOST], *recv[TENSORS_MOST]; /* malloc'd */
 };
