@@ -13,25 +13,25 @@
 
 #include "tools/info_commands.h"
 
-/* A rank's row; its cells [size] follow. */
-struct row {
+struct row { /* of a rank */
     char host[HOST_NAME_MAX + 1];
     int pid;
-    int unused; /* the cells are aligned to 8 */
+    trib_reach_t cells[]; /* [size] */
 };
 
-static const trib_reach_t *cell(const char *all, int size, int from, int to)
+static size_t row_bytes(int size)
 {
-    size_t bytes = sizeof(struct row) + (size_t)size * sizeof(trib_reach_t);
-
-    return (const trib_reach_t *)(const void *)(all + (size_t)from * bytes +
-                                                sizeof(struct row)) +
-           to;
+    return sizeof(struct row) + (size_t)size * sizeof(trib_reach_t);
 }
 
 static const struct row *row(const char *all, int size, int from)
 {
-    return (const struct row *)(const void *)cell(all, size, from, 0) - 1;
+    return (const struct row *)(const void *)(all + (size_t)from * row_bytes(size));
+}
+
+static const trib_reach_t *cell(const char *all, int size, int from, int to)
+{
+    return &row(all, size, from)->cells[to];
 }
 
 static int complain(const trib_comm_t *comm)
@@ -41,10 +41,9 @@ static int complain(const trib_comm_t *comm)
 }
 
 /* Own row; says at once what cannot be reached, for the rows may then never meet. */
-static trib_status_t look(trib_comm_t *comm, char *mine, int *missing_out)
+static trib_status_t look(trib_comm_t *comm, struct row *r, int *missing_out)
 {
-    struct row *r = (struct row *)(void *)mine;
-    trib_reach_t *cells = (trib_reach_t *)(void *)(r + 1);
+    trib_reach_t *cells = r->cells;
     trib_status_t st = TRIB_OK;
 
     r->pid = (int)getpid();
@@ -134,8 +133,9 @@ static int print_json(const char *all, int size)
 static int show(trib_comm_t *comm, bool json)
 {
     int size = trib_size(comm), missing = 0, code = 0;
-    size_t bytes = sizeof(struct row) + (size_t)size * sizeof(trib_reach_t);
-    char *mine = calloc(1, bytes), *all = calloc((size_t)size, bytes);
+    const size_t bytes = row_bytes(size);
+    struct row *mine = calloc(1, bytes);
+    char *all = calloc((size_t)size, bytes);
 
     if (!mine || !all) {
         fprintf(stderr, "trib-info: no memory for %d ranks\n", size);
