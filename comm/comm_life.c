@@ -86,6 +86,7 @@ void trib_comm_drop_copy(struct trib_comm *comm)
 
     assert(trib_comm_in_child(comm));
     t->ops = &nothing;
+    trib_requests_clear(comm);
     trib_plan_cache_clear(comm);
     if (comm->hooks)
         comm->hooks->forget_in_child(comm);
@@ -104,6 +105,7 @@ void trib_comm_dispose(struct trib_comm *comm)
 
     assert(!trib_comm_in_child(comm));
     trib_progress_thread_stop(comm);
+    trib_requests_clear(comm);
     trib_plan_cache_clear(comm);
     if (comm->hooks)
         comm->hooks->drop(comm);
@@ -192,10 +194,18 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
         trib_say_error(trib_last_error(comm));
         return st;
     }
+    if (comm->n_requests) {
+        trib_status_t st = trib_comm_fail(
+            comm, TRIB_ERR_BUSY, "%d request%s not freed: call trib_request_free first",
+            comm->n_requests, comm->n_requests == 1 ? " is" : "s are");
+        trib_say_error(trib_last_error(comm));
+        return st;
+    }
     if (trib_comm_in_child(comm)) {
         trib_comm_drop_copy(comm);
         return TRIB_OK;
     }
+    trib_requests_clear(comm);
     trib_plan_cache_clear(comm);
     trib_status_t st = comm->hooks ? comm->hooks->detach(comm) : TRIB_OK;
     if (st == TRIB_OK)

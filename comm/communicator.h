@@ -63,6 +63,13 @@ struct trib_plan_key {
     size_t count;
 };
 
+static inline bool trib_plan_key_same(const struct trib_plan_key *a,
+                                      const struct trib_plan_key *b)
+{
+    return a->count == b->count && a->coll == b->coll && a->dtype == b->dtype &&
+           a->op == b->op && a->root == b->root;
+}
+
 struct trib_plan_cache_entry {
     struct trib_plan_key key;
     struct trib_plan *plan;
@@ -132,6 +139,8 @@ struct trib_comm {
     struct trib_plan_cache_entry *newest;
     struct trib_plan_cache_entry cache[TRIB_PLAN_CACHE];
     uint64_t clock; /* age of cache entries */
+    int n_requests; /* requests that the caller has not freed */
+    struct trib_request *idle_requests; /* kept for calls to come: requests.c */
 };
 
 /** trib_comm_claim - make this process the owner. The first call on a new
@@ -335,6 +344,19 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              struct trib_plan **plan_out);
 void trib_plan_destroy(struct trib_plan *plan);
 
+/** trib_plan_make_own - the same for a plan that the communicator's own engine runs,
+ * whatever runs others. */
+trib_status_t trib_plan_make_own(struct trib_comm *comm, trib_coll_t coll,
+                                 const trib_desc_t *desc, struct trib_plan **plan_out);
+
+/**
+ * trib_plan_release - TRIB_OK once nothing touches the plan any more.
+ *
+ * what, call  for the sentence of TRIB_ERR_BUSY: "plan", "trib_plan_free"
+ */
+trib_status_t trib_plan_release(struct trib_plan *plan, const char *what,
+                                const char *call);
+
 /** trib_plan_feedback - decide how the plan makes up for what its codec loses:
  * run.desc.feedback.
  *
@@ -385,5 +407,15 @@ trib_status_t trib_comm_dup(struct trib_comm *comm, const struct trib_config *cf
  * trib_named_plans_clear does it for those with names. */
 void trib_plan_cache_clear(struct trib_comm *comm);
 void trib_named_plans_clear(struct trib_comm *comm);
+
+/** trib_plan_make_for_call - make a plan of a call without a name, as the settings say.
+ *
+ * own      the communicator's own engine runs it */
+trib_status_t trib_plan_make_for_call(struct trib_comm *comm,
+                                      const struct trib_plan_key *key, bool own,
+                                      struct trib_plan **plan_out);
+
+/** trib_requests_clear - destroy the requests that are kept for calls to come. */
+void trib_requests_clear(struct trib_comm *comm);
 
 #endif

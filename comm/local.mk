@@ -26,6 +26,7 @@ libcomm_la_SOURCES = \
 	comm/progress_thread.c \
 	comm/quorum_rule.c comm/quorum_rule.h \
 	comm/quorum_text.c \
+	comm/requests.c \
 	comm/settings.c \
 	comm/slot_budget.c comm/slot_budget.h \
 	comm/split.c \

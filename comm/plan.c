@@ -216,21 +216,29 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
 
 /* Calls that start nothing -------------------------------------------------------- */
 
+trib_status_t trib_plan_release(struct trib_plan *plan, const char *what,
+                                const char *call)
+{
+    if (trib_comm_in_child(plan->comm)) /* nothing runs on a child's copy */
+        return TRIB_OK;
+    if (plan->ops->busy(plan))
+        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                              "the %s still runs: wait for it before %s", what, call);
+    /* The plan may look done after a failure while the progress thread still works on
+     * it in a pass, during which it holds the lock. */
+    struct trib_comm *by = plan->ops->computing(plan)->comm;
+    trib_comm_lock(by);
+    trib_comm_unlock(by);
+    return TRIB_OK;
+}
+
 trib_status_t trib_plan_free(trib_plan_t *plan)
 {
     if (!plan)
         return TRIB_OK;
-    bool in_child = trib_comm_in_child(plan->comm); /* nothing runs on a child's copy */
-    if (!in_child && plan->ops->busy(plan))
-        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                              "the plan still runs: wait for it before trib_plan_free");
-    /* The plan may look done after a failure while the progress thread still works on
-     * it in a pass, during which it holds the lock. */
-    if (!in_child) {
-        struct trib_comm *by = plan->ops->computing(plan)->comm;
-        trib_comm_lock(by);
-        trib_comm_unlock(by);
-    }
+    const trib_status_t st = trib_plan_release(plan, "plan", "trib_plan_free");
+    if (st != TRIB_OK)
+        return st;
     assert(plan->comm->n_plans > 0);
     plan->comm->n_plans--;
     trib_plan_destroy(plan);

@@ -4,14 +4,10 @@
  */
 #include <assert.h>
 
+#include "base/text.h"
+#include "collectives/collectives.h"
 #include "comm/communicator.h"
 #include "comm/configured.h"
-
-static bool same_key(const struct trib_plan_key *a, const struct trib_plan_key *b)
-{
-    return a->count == b->count && a->coll == b->coll && a->dtype == b->dtype &&
-           a->op == b->op && a->root == b->root;
-}
 
 static struct trib_plan_cache_entry *find(struct trib_comm *comm,
                                           const struct trib_plan_key *key)
@@ -20,7 +16,7 @@ static struct trib_plan_cache_entry *find(struct trib_comm *comm,
 
     for (int i = 0; i < TRIB_PLAN_CACHE; i++) {
         struct trib_plan_cache_entry *c = &comm->cache[i];
-        if (c->plan && same_key(&c->key, key))
+        if (c->plan && trib_plan_key_same(&c->key, key))
             return c;
         if (c->used < oldest->used)
             oldest = c;
@@ -28,13 +24,17 @@ static struct trib_plan_cache_entry *find(struct trib_comm *comm,
     return oldest;
 }
 
-/* A cached plan keeps no state of a vector, so each call may pass another vector, and
- * ranks may evict plans in different orders. */
-static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *key,
-                          struct trib_plan_cache_entry *c)
+/* A plan of a call keeps no state of a vector, so each call may pass another vector,
+ * and ranks may evict plans in different orders. */
+trib_status_t trib_plan_make_for_call(struct trib_comm *comm,
+                                      const struct trib_plan_key *key, bool own,
+                                      struct trib_plan **plan_out)
 {
+    const struct trib_algo *algo = trib_algo_find(comm->cfg.algorithm);
     trib_desc_t desc = TRIB_DESC_INIT;
 
+    if (own && algo && algo->aggregators)
+        desc.algorithm = TRIB_AUTO;
     desc.count = key->count;
     desc.dtype = key->dtype;
     desc.op = key->op;
@@ -42,13 +42,26 @@ static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *ke
     trib_status_t st = trib_configured_call(comm, key->coll, &desc);
     if (st != TRIB_OK)
         return st;
-    trib_plan_destroy(c->plan);
-    c->key = *key;
-    st = trib_plan_make(comm, key->coll, &desc, false, &c->plan);
-    assert(st != TRIB_OK || c->plan);
+    st = own ? trib_plan_make_own(comm, key->coll, &desc, plan_out)
+             : trib_plan_make(comm, key->coll, &desc, false, plan_out);
+    assert(st != TRIB_OK || *plan_out);
     if (st == TRIB_OK)
-        c->plan->identity.of_calls = true;
+        (*plan_out)->identity.of_calls = true;
     return st;
+}
+
+static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *key,
+                          struct trib_plan_cache_entry *c)
+{
+    struct trib_plan *plan;
+    const trib_status_t st = trib_plan_make_for_call(comm, key, false, &plan);
+
+    if (st != TRIB_OK)
+        return st;
+    trib_plan_destroy(c->plan);
+    c->plan = plan;
+    c->key = *key;
+    return TRIB_OK;
 }
 
 static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *key,
@@ -56,9 +69,9 @@ static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *
 {
     struct trib_plan_cache_entry *c = comm->newest;
 
-    if (!c || !c->plan || !same_key(&c->key, key)) {
+    if (!c || !c->plan || !trib_plan_key_same(&c->key, key)) {
         c = find(comm, key);
-        if (!c->plan || !same_key(&c->key, key)) {
+        if (!c->plan || !trib_plan_key_same(&c->key, key)) {
             const trib_status_t st = make(comm, key, c);
             if (st != TRIB_OK)
                 return st;

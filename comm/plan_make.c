@@ -158,8 +158,15 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *desc,
     return st == TRIB_OK ? prepare(plan) : st;
 }
 
+/* The engine that runs a plan. */
+enum runs {
+    ANY_RUNS, /* what takes it, else the communicator's own */
+    OWN_RUNS,
+    OWN_LEAVES, /* at the end of the communicator */
+};
+
 static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
-                          const trib_desc_t *desc, bool leaving,
+                          const trib_desc_t *desc, enum runs runs,
                           struct trib_plan **plan_out);
 
 /* Make the plan by which ranks exchange what a model has learned. */
@@ -170,7 +177,7 @@ static trib_status_t make_exchange(struct trib_plan *plan)
     if (!plan->exchanged)
         return TRIB_OK;
     trib_plan_describe_exchange(plan, &desc);
-    return make(plan->comm, TRIB_ALLREDUCE, &desc, false, &plan->exchange);
+    return make(plan->comm, TRIB_ALLREDUCE, &desc, ANY_RUNS, &plan->exchange);
 }
 
 /* Copy the description into a plan that has no codec, algorithm or schedule yet. */
@@ -217,9 +224,10 @@ static trib_status_t make_own(struct trib_plan *plan, trib_coll_t coll,
 }
 
 static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
-                          const trib_desc_t *desc, bool leaving,
+                          const trib_desc_t *desc, enum runs runs,
                           struct trib_plan **plan_out)
 {
+    const bool leaving = runs == OWN_LEAVES;
     trib_status_t st = trib_comm_ours(comm, "a plan");
 
     *plan_out = NULL;
@@ -234,7 +242,8 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
     plan->comm = comm;
     st = describe(plan, coll, desc);
     if (st == TRIB_OK)
-        st = comm->hooks && comm->hooks->takes(comm, coll, desc, leaving)
+        st = comm->hooks && runs != OWN_RUNS &&
+                     comm->hooks->takes(comm, coll, desc, leaving)
                  ? comm->hooks->plan_make(plan, coll, desc)
                  : make_own(plan, coll, desc, leaving);
     if (st == TRIB_OK)
@@ -249,17 +258,30 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
 
 /* The calling thread's floating-point modes may differ between ranks. Numbers are
  * parsed, and algorithms chosen, in the default modes. */
-trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
-                             const trib_desc_t *desc, bool leaving,
-                             struct trib_plan **plan_out)
+static trib_status_t make_in_modes(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *desc, enum runs runs,
+                                   struct trib_plan **plan_out)
 {
     fenv_t callers_modes;
 
     assert(comm && desc && plan_out);
     trib_fpenv_enter_all(&callers_modes);
-    const trib_status_t st = make(comm, coll, desc, leaving, plan_out);
+    const trib_status_t st = make(comm, coll, desc, runs, plan_out);
     trib_fpenv_leave_all(&callers_modes);
     return st;
+}
+
+trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
+                             const trib_desc_t *desc, bool leaving,
+                             struct trib_plan **plan_out)
+{
+    return make_in_modes(comm, coll, desc, leaving ? OWN_LEAVES : ANY_RUNS, plan_out);
+}
+
+trib_status_t trib_plan_make_own(struct trib_comm *comm, trib_coll_t coll,
+                                 const trib_desc_t *desc, struct trib_plan **plan_out)
+{
+    return make_in_modes(comm, coll, desc, OWN_RUNS, plan_out);
 }
 
 void trib_plan_destroy(struct trib_plan *plan)

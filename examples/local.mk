@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_PROGRAMS += examples/elements
+noinst_PROGRAMS += examples/elements examples/overlap
+examples_overlap_SOURCES = examples/overlap.c
+examples_overlap_LDADD = libtributary.la
 examples_elements_SOURCES = examples/elements.c
 examples_elements_LDADD = libtributary.la
 noinst_PROGRAMS += examples/exact examples/grouped examples/looked examples/robust examples/sum

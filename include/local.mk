@@ -8,6 +8,7 @@ tributaryinclude_HEADERS = \
 	include/tributary/export.h \
 	include/tributary/group.h \
 	include/tributary/info.h \
+	include/tributary/request.h \
 	include/tributary/status.h \
 	include/tributary/topology.h \
 	include/tributary/types.h

@@ -33,6 +33,7 @@
 #include <tributary/doctor.h>
 #include <tributary/group.h>
 #include <tributary/info.h>
+#include <tributary/request.h>
 #include <tributary/status.h>
 #include <tributary/topology.h>
 #include <tributary/types.h>

@@ -35,6 +35,7 @@ comm_tests = \
 	tests/comm/test_state_moves \
 	tests/comm/test_plan \
 	tests/comm/test_repeat \
+	tests/comm/test_requests \
 	tests/comm/test_robust \
 	tests/comm/test_rounds \
 	tests/comm/test_scale \
