@@ -130,6 +130,7 @@ tests_comm_test_plan_whole_k_LDADD = $(comm_tests_link)
 tests_comm_test_plan_LDADD = $(comm_tests_link)
 tests_comm_test_repeat_SOURCES = tests/offload/aggregators.h tests/comm/test_repeat.c
 tests_comm_test_repeat_LDADD = $(comm_tests_link)
+tests_comm_test_requests_LDADD = $(comm_tests_link)
 # What a codec may lose is reckoned as trib-perf does it.
 tests_comm_test_robust_SOURCES = tests/offload/aggregators.h tests/comm/test_robust.c
 tests_comm_test_robust_LDADD = $(comm_tests_link)
