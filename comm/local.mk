@@ -21,7 +21,7 @@ libcomm_la_SOURCES = \
 	comm/plan_model.c \
 	comm/plan_own.c \
 	comm/plan_schedule.c \
-	comm/plan_state.c \
+	comm/plan_state.c comm/plan_state.h \
 	comm/plan_stats.c comm/plan_stats.h \
 	comm/progress_thread.c \
 	comm/quorum_rule.c comm/quorum_rule.h \
@@ -30,5 +30,6 @@ libcomm_la_SOURCES = \
 	comm/settings.c \
 	comm/slot_budget.c comm/slot_budget.h \
 	comm/split.c \
+	comm/state_merge.c \
 	comm/wireup.c
 EXTRA_DIST += comm/README.md

@@ -25,29 +25,12 @@
 
 #include "base/digest.h"
 #include "comm/communicator.h"
+#include "comm/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
 
-enum { VERSION = 2, NAME_BYTES = 16, SECTIONS_MAX = 16, ALIGN = 8 };
+enum { VERSION = 2, SECTIONS_MAX = 16 };
 
 static const char magic[8] = {'T', 'R', 'I', 'B', 'P', 'L', 'A', 'N'};
-
-struct head {
-    char magic[8];
-    uint32_t version;
-    uint32_t n_sections;
-    uint64_t bytes;
-    uint64_t checksum;
-    uint64_t count;
-    uint32_t ranks, rank;
-    uint32_t coll, dtype, op, root;
-};
-_Static_assert(sizeof(struct head) == 64, "head has no holes");
-
-struct section_head {
-    char name[NAME_BYTES];
-    uint64_t bytes;
-};
-_Static_assert(sizeof(struct section_head) == 24, "section_head has no holes");
 
 struct section {
     const char *name;
@@ -98,15 +81,11 @@ static void sections_of(struct trib_plan *plan, struct sections *s)
                                          .model = run->desc.model};
 }
 
-static size_t padded(size_t bytes)
-{
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-static struct head head_of(const struct trib_plan *plan, const struct sections *s)
+static struct trib_state_head head_of(const struct trib_plan *plan,
+                                      const struct sections *s)
 {
     const struct trib_run_desc *d = &plan->run.desc;
-    struct head h = {
+    struct trib_state_head h = {
         .version = VERSION,
         .n_sections = (uint32_t)s->n,
         .bytes = sizeof(h),
@@ -120,14 +99,14 @@ static struct head head_of(const struct trib_plan *plan, const struct sections *
     };
     memcpy(h.magic, magic, sizeof(magic));
     for (size_t i = 0; i < s->n; i++)
-        h.bytes += sizeof(struct section_head) + padded(s->at[i].bytes);
+        h.bytes +=
+            sizeof(struct trib_state_section) + trib_state_padded(s->at[i].bytes);
     return h;
 }
 
-/* The checksum of a whole state with head h; the checksum field counts as 0. */
-static uint64_t checksum_of(const struct head *h, const uint8_t *state)
+uint64_t trib_state_checksum(const struct trib_state_head *h, const uint8_t *state)
 {
-    struct head plain = *h;
+    struct trib_state_head plain = *h;
 
     assert(h->bytes >= sizeof(plain));
     plain.checksum = 0;
@@ -141,8 +120,8 @@ static void write_sections(const struct sections *s, uint8_t *at)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct section *x = &s->at[i];
-        struct section_head h = {.bytes = x->bytes};
-        const size_t pad = padded(x->bytes) - x->bytes;
+        struct trib_state_section h = {.bytes = x->bytes};
+        const size_t pad = trib_state_padded(x->bytes) - x->bytes;
         assert(strlen(x->name) < sizeof(h.name));
         memcpy(h.name, x->name, strlen(x->name));
         memcpy(at, &h, sizeof(h));
@@ -179,7 +158,7 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
         return plan->run.now.status; /* the start was cut short: the state belongs to no
                                   * step */
     sections_of(plan, &s);
-    struct head h = head_of(plan, &s);
+    struct trib_state_head h = head_of(plan, &s);
     *bytes_out = (size_t)h.bytes;
     if (!state)
         return TRIB_OK;
@@ -190,15 +169,15 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
                               "for %zu",
                               h.bytes, bytes);
     write_sections(&s, (uint8_t *)state + sizeof(h));
-    h.checksum = checksum_of(&h, state);
+    h.checksum = trib_state_checksum(&h, state);
     memcpy(state, &h, sizeof(h));
     return TRIB_OK;
 }
 
 /* ---- load ------------------------------------------------------------------------ */
 
-static trib_status_t refuse(struct trib_plan *plan, const char *what,
-                            const char *theirs, const char *ours)
+trib_status_t trib_state_refuse(struct trib_plan *plan, const char *what,
+                                const char *theirs, const char *ours)
 {
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                           "the state is of a plan with %s %s, and this plan has %s",
@@ -214,11 +193,11 @@ static trib_status_t compare(struct trib_plan *plan, const char *what, uint64_t 
         return TRIB_OK;
     snprintf(a, sizeof(a), "%" PRIu64, theirs);
     snprintf(b, sizeof(b), "%" PRIu64, ours);
-    return refuse(plan, what, a, b);
+    return trib_state_refuse(plan, what, a, b);
 }
 
-static trib_status_t check_whole(struct trib_plan *plan, const uint8_t *state,
-                                 size_t bytes, struct head *h_out)
+trib_status_t trib_state_check_whole(struct trib_plan *plan, const uint8_t *state,
+                                     size_t bytes, struct trib_state_head *h_out)
 {
     if (bytes < sizeof(*h_out) || memcmp(state, magic, sizeof(magic)) != 0)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
@@ -233,26 +212,36 @@ static trib_status_t check_whole(struct trib_plan *plan, const uint8_t *state,
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "the state has %" PRIu64 " bytes, here are %zu",
                               h_out->bytes, bytes);
-    if (checksum_of(h_out, state) != h_out->checksum)
+    if (trib_state_checksum(h_out, state) != h_out->checksum)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "the state is damaged: its checksum is wrong");
     return TRIB_OK;
 }
 
-static trib_status_t check_head(struct trib_plan *plan, const struct head *theirs,
-                                const struct head *ours)
+trib_status_t trib_state_check_kind(struct trib_plan *plan,
+                                    const struct trib_state_head *theirs,
+                                    const struct trib_state_head *ours)
 {
-    trib_status_t st = TRIB_OK;
-
     if (theirs->coll != ours->coll)
-        st = refuse(plan, "collective", trib_coll_name((trib_coll_t)theirs->coll),
-                    trib_coll_name((trib_coll_t)ours->coll));
-    else if (theirs->dtype != ours->dtype)
-        st = refuse(plan, "dtype", trib_dtype_name((trib_dtype_t)theirs->dtype),
-                    trib_dtype_name((trib_dtype_t)ours->dtype));
-    else if (theirs->op != ours->op)
-        st = refuse(plan, "op", trib_op_name((trib_op_t)theirs->op),
-                    trib_op_name((trib_op_t)ours->op));
+        return trib_state_refuse(plan, "collective",
+                                 trib_coll_name((trib_coll_t)theirs->coll),
+                                 trib_coll_name((trib_coll_t)ours->coll));
+    if (theirs->dtype != ours->dtype)
+        return trib_state_refuse(plan, "dtype",
+                                 trib_dtype_name((trib_dtype_t)theirs->dtype),
+                                 trib_dtype_name((trib_dtype_t)ours->dtype));
+    if (theirs->op != ours->op)
+        return trib_state_refuse(plan, "op", trib_op_name((trib_op_t)theirs->op),
+                                 trib_op_name((trib_op_t)ours->op));
+    return TRIB_OK;
+}
+
+static trib_status_t check_head(struct trib_plan *plan,
+                                const struct trib_state_head *theirs,
+                                const struct trib_state_head *ours)
+{
+    trib_status_t st = trib_state_check_kind(plan, theirs, ours);
+
     if (st == TRIB_OK)
         st = compare(plan, "root", theirs->root, ours->root);
     if (st == TRIB_OK)
@@ -262,8 +251,7 @@ static trib_status_t check_head(struct trib_plan *plan, const struct head *their
     return st == TRIB_OK ? compare(plan, "rank", theirs->rank, ours->rank) : st;
 }
 
-/* Copies a name or a text of a section so that it can be shown. */
-static void printable(char *out, size_t room, const void *bytes, size_t len)
+void trib_state_printable(char *out, size_t room, const void *bytes, size_t len)
 {
     const char *from = bytes;
     size_t i = 0;
@@ -275,13 +263,13 @@ static void printable(char *out, size_t room, const void *bytes, size_t len)
 
 /* Checks one section of a state, whose bytes lie at `at`. */
 static trib_status_t check_section(struct trib_plan *plan, const struct sections *s,
-                                   const struct section_head *h, const uint8_t *at,
-                                   const uint8_t *found[])
+                                   const struct trib_state_section *h,
+                                   const uint8_t *at, const uint8_t *found[])
 {
-    char name[NAME_BYTES + 1], text[100];
+    char name[TRIB_STATE_NAME_BYTES + 1], text[100];
     size_t i = 0;
 
-    printable(name, sizeof(name), h->name, sizeof(h->name));
+    trib_state_printable(name, sizeof(name), h->name, sizeof(h->name));
     while (i < s->n && strncmp(s->at[i].name, h->name, sizeof(h->name)) != 0)
         i++;
     if (i == s->n || found[i])
@@ -296,8 +284,8 @@ static trib_status_t check_section(struct trib_plan *plan, const struct sections
         if (ours->is_name &&
             (!h->bytes || (!ours->bytes && h->bytes <= TRIB_PLAN_NAME_MAX)))
             return TRIB_OK;
-        printable(text, sizeof(text), at, (size_t)h->bytes);
-        return refuse(plan, name, text, ours->text);
+        trib_state_printable(text, sizeof(text), at, (size_t)h->bytes);
+        return trib_state_refuse(plan, name, text, ours->text);
     }
     if (h->bytes == ours->bytes)
         return TRIB_OK;
@@ -308,26 +296,37 @@ static trib_status_t check_section(struct trib_plan *plan, const struct sections
                           name, h->bytes, ours->bytes);
 }
 
+bool trib_state_section_at(const uint8_t *state, size_t bytes, size_t at,
+                           struct trib_state_section *section_out, size_t *next_out)
+{
+    assert(at < bytes);
+    const size_t left = bytes - at;
+    if (left < sizeof(*section_out))
+        return false;
+    memcpy(section_out, state + at, sizeof(*section_out));
+    if (section_out->bytes > left ||
+        trib_state_padded((size_t)section_out->bytes) > left - sizeof(*section_out))
+        return false;
+    *next_out =
+        at + sizeof(*section_out) + trib_state_padded((size_t)section_out->bytes);
+    return true;
+}
+
 static trib_status_t check_sections(struct trib_plan *plan, const struct sections *s,
                                     const uint8_t *state, size_t bytes,
                                     const uint8_t *found[])
 {
-    struct section_head h;
+    struct trib_state_section h;
     size_t next;
 
-    for (size_t at = sizeof(struct head); at < bytes; at = next) {
-        const size_t left = bytes - at;
-        h.bytes = UINT64_MAX;
-        if (left >= sizeof(h))
-            memcpy(&h, state + at, sizeof(h));
-        if (h.bytes > left || padded((size_t)h.bytes) > left - sizeof(h))
+    for (size_t at = sizeof(struct trib_state_head); at < bytes; at = next) {
+        if (!trib_state_section_at(state, bytes, at, &h, &next))
             return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                                   "the state's section at byte %zu goes beyond its end",
                                   at);
         trib_status_t st = check_section(plan, s, &h, state + at + sizeof(h), found);
         if (st != TRIB_OK)
             return st;
-        next = at + sizeof(h) + padded((size_t)h.bytes);
     }
     for (size_t i = 0; i < s->n; i++)
         if (!found[i])
@@ -363,18 +362,18 @@ trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state
 {
     const uint8_t *found[SECTIONS_MAX] = {NULL};
     struct sections s;
-    struct head theirs;
+    struct trib_state_head theirs;
 
     if (!state)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "trib_plan_state_load needs a state, state is NULL");
     trib_status_t st = trib_plan_idle(plan, "trib_plan_state_load");
     if (st == TRIB_OK)
-        st = check_whole(plan, state, bytes, &theirs);
+        st = trib_state_check_whole(plan, state, bytes, &theirs);
     if (st != TRIB_OK)
         return st;
     sections_of(plan, &s);
-    const struct head ours = head_of(plan, &s);
+    const struct trib_state_head ours = head_of(plan, &s);
     st = check_head(plan, &theirs, &ours);
     if (st == TRIB_OK)
         st = check_sections(plan, &s, state, bytes, found);
@@ -386,6 +385,8 @@ trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state
     for (size_t i = 0; i < s.n; i++)
         if (s.at[i].data)
             memcpy(s.at[i].data, found[i], s.at[i].bytes);
+    if (plan->codec)
+        trib_feedback_loaded(&plan->run);
     trib_identity_loaded(plan); /* models draw random numbers by the key: read them once
                                  * more */
     return read_models(plan, &s, found);

@@ -33,6 +33,8 @@ struct trib_feedback_state {
     const char *name; /* section of a plan's state; NULL ends the list */
     bool optional; /* kept only if parameter `param` is not 0 */
     bool cleared; /* 0 where an element was sent, if parameter `clears` is not 0 */
+    bool shared; /* the same on all ranks; of other states the sum over the ranks
+                  * counts */
     uint8_t param, clears;
 };
 

@@ -16,6 +16,10 @@ examples_exact_LDADD = libtributary.la
 examples_sum_SOURCES = examples/sum.c
 examples_sum_LDADD = libtributary.la
 
+noinst_PROGRAMS += examples/resume
+examples_resume_SOURCES = examples/resume.c
+examples_resume_LDADD = libtributary.la
+
 EXTRA_DIST += examples/demo.gp examples/demo.sh examples/mpi_root.c
 
 if TRIB_EXAMPLES

@@ -302,6 +302,30 @@ TRIB_API trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state,
 TRIB_API trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state,
                                             size_t bytes);
 
+/**
+ * trib_plan_state_load_from - go on from what another number of ranks has saved.
+ *
+ * Every rank calls it and gives some of the states, of one step, so that each state is
+ * given once by one rank: of N files rank r reads r, r + M, r + 2 M, … A rank's
+ * residual and momentum are then the sum of those that it gave, 0 where it gave none,
+ * so that the sum over all ranks is the same as before; of op mean they are scaled by
+ * M / N, so that the mean is. Of ef21 the sum of all h is carried over as well. Step
+ * and random numbers go on. Marks of trib_plan_sent are not carried over, nor is what
+ * a codec has learnt (powersgd, gradiveq, lgc): it learns anew, and a warning says so.
+ * Where each of as many ranks gives its own state, all is as with trib_plan_state_load.
+ * states   [n] of plans of the same description, but for ranks, root and buffers; of
+ *          reduce-scatter count times ranks is the same
+ * bytes    [n] of each of them
+ * n        may be 0
+ * thread   collective over the communicator; blocks
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_INVALID on all ranks, and nothing has
+ *          changed: a state is missing or given twice, is damaged, or is of another
+ *          step, run or plan; the sentence says which
+ */
+TRIB_API trib_status_t trib_plan_state_load_from(trib_plan_t *plan,
+                                                 const void *const *states,
+                                                 const size_t *bytes, size_t n);
+
 #ifdef __cplusplus
 }
 #endif

@@ -109,6 +109,14 @@ void trib_feedback_dispose(struct trib_run *run)
     free(f->partial);
 }
 
+void trib_feedback_loaded(struct trib_run *run)
+{
+    struct trib_feedback *f = &run->payload->feedback;
+
+    for (size_t i = 0; f->residual && i < run->desc.total && !f->coded; i++)
+        f->coded = f->residual[i] != 0;
+}
+
 /* The norm of this rank's whole vector, in doubles as far as float32's range does not
  * suffice. */
 static double norm_of(struct trib_engine *e, const struct trib_run *run)

@@ -48,6 +48,10 @@ uint64_t trib_feedback_bytes(const struct trib_run *run);
 trib_status_t trib_feedback_prepare(struct trib_run *run);
 void trib_feedback_dispose(struct trib_run *run);
 
+/** trib_feedback_loaded - the states come from elsewhere: a rank that is alone encodes
+ * from now on if it has a residual, which would otherwise never come out. */
+void trib_feedback_loaded(struct trib_run *run);
+
 /** trib_feedback_begin - begin an operation: set the ratio of this step, and the scale
  * of its vector. */
 void trib_feedback_begin(struct trib_engine *e, struct trib_run *run);

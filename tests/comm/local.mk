@@ -32,6 +32,7 @@ comm_tests = \
 	tests/comm/test_means \
 	tests/comm/test_plan_state \
 	tests/comm/test_plan_stats \
+	tests/comm/test_state_merge \
 	tests/comm/test_state_moves \
 	tests/comm/test_plan \
 	tests/comm/test_repeat \
@@ -111,6 +112,8 @@ tests_comm_test_fp_modes_LDADD = $(comm_tests_link)
 tests_comm_test_halves_LDADD = $(comm_tests_link)
 tests_comm_test_means_LDADD = $(comm_tests_link)
 tests_comm_test_sealed_LDADD = $(comm_tests_link)
+tests_comm_test_state_merge_SOURCES = tests/comm/fed.h tests/comm/test_state_merge.c
+tests_comm_test_state_merge_LDADD = $(comm_tests_link)
 tests_comm_test_state_moves_SOURCES = tests/comm/fed.h tests/comm/test_state_moves.c
 tests_comm_test_state_moves_LDADD = $(comm_tests_link)
 tests_comm_test_exact_sums_LDADD = $(comm_tests_link)

@@ -68,8 +68,13 @@ static void open_all(void)
 
 static void load(trib_plan_t *plan, const uint8_t *state, size_t bytes)
 {
-    trib_status_t st = trib_plan_state_load(plan, state, bytes);
+    const void *states[] = {state};
+    trib_status_t st = trib_plan_state_load_from(plan, states, &bytes, 1);
     size_t again;
+
+    if (st != TRIB_OK && st != TRIB_ERR_INVALID)
+        abort();
+    st = trib_plan_state_load(plan, state, bytes);
 
     if (st != TRIB_OK && (st != TRIB_ERR_INVALID || !trib_last_error(comm)[0]))
         abort();
