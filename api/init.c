@@ -52,6 +52,7 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
     trib_comm_claim(comm);
     trib_log_init(&comm->log, TRIB_LOG_WARN, ours.log, ours.log_arg);
     trib_log_pace_init(&comm->log_pace);
+    trib_comm_set_idle(comm, ours.idle, ours.idle_arg);
     comm->log.pace = &comm->log_pace;
     fenv_t own;
     trib_fpenv_enter_all(&own);

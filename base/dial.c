@@ -139,7 +139,8 @@ static int await(struct dialling *d)
             d->error = ETIMEDOUT;
         if (over || !d->open)
             return -1;
-        if (poll(d->polls, (nfds_t)d->begun, pause_ms(d, now)) < 0) {
+        if (trib_idle_poll(d->dial->idle, d->polls, (nfds_t)d->begun,
+                           pause_ms(d, now)) < 0) {
             if (errno != EINTR) {
                 d->error = errno;
                 return -1;

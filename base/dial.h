@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/idle_function.h"
+
 #define TRIB_DIAL_MAX 64 /* addresses */
 #define TRIB_DIAL_STEP_MS 200 /* interval between the beginnings of two attempts */
 #define TRIB_DIAL_ATTEMPT_MS 2000 /* limit for one address */
@@ -33,6 +35,7 @@ struct trib_dial {
     bool reuse;   /* SO_REUSEADDR, lest the socket keep somebody from listening at its
                    * port */
     int segment;  /* TCP_MAXSEG; 0: the kernel's */
+    struct trib_idle *idle; /* called meanwhile; or NULL */
 };
 
 /**
@@ -40,7 +43,8 @@ struct trib_dial {
  *
  * which_out  the address that it leads to; -1: none
  * returns    a non-blocking socket, or -1 with the errno of the last attempt that
- *            ended: ETIMEDOUT, ECONNREFUSED, …; EADDRNOTAVAIL where there is no address
+ *            ended: ETIMEDOUT, ECONNREFUSED, …; EADDRNOTAVAIL where there is no
+ *            address; ECANCELED if the caller gives up
  */
 int trib_dial(const struct trib_dial *dial, int *which_out);
 

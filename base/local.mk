@@ -17,6 +17,7 @@ libbase_la_SOURCES = \
 	base/fpenv.h \
 	base/freezer.c base/freezer.h \
 	base/host.c base/host.h \
+	base/idle_function.c base/idle_function.h \
 	base/ini.c base/ini.h \
 	base/library.c base/library.h \
 	base/log.c base/log.h \

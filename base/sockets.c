@@ -128,8 +128,14 @@ static int resolve_here(const struct trib_tcp_root *root, struct addrinfo **out)
     return look_up(loopback ? NULL : root->host, root->port, AI_NUMERICHOST, out);
 }
 
+/* How long a caller waits, and what it has called meanwhile. */
+struct patience {
+    uint64_t deadline;
+    struct trib_idle *idle;
+};
+
 /* false: `why` says why not. */
-static bool resolve(const struct trib_tcp_root *root, uint64_t deadline,
+static bool resolve(const struct trib_tcp_root *root, const struct patience *until,
                     struct addrinfo **out, char *why, size_t bytes)
 {
     if (resolve_here(root, out) == 0)
@@ -140,8 +146,9 @@ static bool resolve(const struct trib_tcp_root *root, uint64_t deadline,
         return false;
     }
     q->root = *root;
-    int error = trib_errand_run(question_ask, question_free, q, deadline);
-    if (error == ETIMEDOUT) {
+    int error =
+        trib_errand_run(question_ask, question_free, q, until->deadline, until->idle);
+    if (error == ETIMEDOUT || error == ECANCELED) {
         snprintf(why, bytes, "the resolver of this host has not answered for the name");
         return false;
     }
@@ -298,10 +305,14 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
 
 /* REUSEADDR, lest this socket, by chance at the very port, keep rank 0 from
  * listening. */
-static int dial_list(struct trib_dial_to *to, int n, uint64_t deadline)
+static int dial_list(struct trib_dial_to *to, int n, const struct patience *until)
 {
-    struct trib_dial dial = {
-        .to = to, .n = n, .deadline = deadline, .reuse = true, .segment = SEGMENT};
+    struct trib_dial dial = {.to = to,
+                             .n = n,
+                             .deadline = until->deadline,
+                             .reuse = true,
+                             .segment = SEGMENT,
+                             .idle = until->idle};
     int which;
 
     return trib_dial(&dial, &which);
@@ -337,8 +348,8 @@ static int add_also(const struct trib_tcp_root *root, struct trib_dial_to *to)
 }
 
 /* 0, or 1 + errno of the attempts at those; the connection is in *fd_out. */
-static int dial_also(const struct trib_tcp_root *root, uint64_t deadline, int *fd_out,
-                     char *why, size_t bytes)
+static int dial_also(const struct trib_tcp_root *root, const struct patience *until,
+                     int *fd_out, char *why, size_t bytes)
 {
     struct trib_dial_to to[TRIB_DIAL_MAX];
     int n = add_also(root, to);
@@ -348,7 +359,7 @@ static int dial_also(const struct trib_tcp_root *root, uint64_t deadline, int *f
     *fd_out = -1;
     if (n == 0)
         return 0;
-    *fd_out = dial_list(to, n, deadline);
+    *fd_out = dial_list(to, n, until);
     int error = errno;
     trib_net_ip((struct sockaddr *)&to[0].at, first);
     trib_net_text(first, ip, sizeof(ip));
@@ -356,24 +367,27 @@ static int dial_also(const struct trib_tcp_root *root, uint64_t deadline, int *f
     return 1 + error;
 }
 
-int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *why,
-                     size_t bytes)
+int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline,
+                     struct trib_idle *idle, char *why, size_t bytes)
 {
+    const struct patience until = {deadline, idle};
+    struct patience resolver = {trib_deadline_ms(RESOLVE_MS), idle};
     struct trib_dial_to to[TRIB_DIAL_MAX];
     struct addrinfo *list = NULL;
-    uint64_t resolver = trib_deadline_ms(RESOLVE_MS);
     char unresolved[128];
-    int fd, tried = dial_also(root, deadline, &fd, why, bytes);
+    int fd, tried = dial_also(root, &until, &fd, why, bytes);
 
     if (fd >= 0)
         return fd;
-    resolver = tried && resolver < deadline ? resolver : deadline;
-    if (!resolve(root, resolver, &list, tried ? unresolved : why,
+    if (!tried || resolver.deadline > deadline)
+        resolver.deadline = deadline;
+    if (trib_idle_answer(idle) ||
+        !resolve(root, &resolver, &list, tried ? unresolved : why,
                  tried ? sizeof(unresolved) : bytes)) {
         errno = tried ? tried - 1 : 0;
         return -1;
     }
-    fd = dial_list(to, add_list(list, to, 0), deadline);
+    fd = dial_list(to, add_list(list, to, 0), &until);
     int error = errno;
     if (fd < 0 && !tried)
         snprintf(why, bytes, "%s", strerror(error));

@@ -11,6 +11,8 @@
 
 #include <tributary/status.h>
 
+struct trib_idle;
+
 struct trib_error;
 
 #define TRIB_TCP_LISTENERS_MAX 4
@@ -59,12 +61,13 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
  *
  * deadline  on the clock of trib_now_ns, also for resolving a name; at most 2 s are
  *           spent on one address
+ * idle      called meanwhile; or NULL
  * why       receives why it failed, at least 128 bytes
  * returns   a non-blocking socket, or -1 with the last address' errno (0: the name
  * could not be resolved)
  */
-int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline, char *why,
-                     size_t bytes);
+int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline,
+                     struct trib_idle *idle, char *why, size_t bytes);
 
 /** trib_tcp_sent - has the peer's kernel all that was written to the socket? */
 bool trib_tcp_sent(int fd);

@@ -10,13 +10,15 @@
 #include "base/fpenv.h"
 #include "base/time.h"
 
-bool trib_wait_fd(int fd, short events, uint64_t deadline)
+enum { STEP_NS = 100000 }; /* between two calls of an idle function */
+
+bool trib_wait_fd(int fd, short events, uint64_t deadline, struct trib_idle *idle)
 {
     struct pollfd ready = {.fd = fd, .events = events};
     int n;
 
     do
-        n = poll(&ready, 1, trib_deadline_left_ms(deadline));
+        n = trib_idle_poll(idle, &ready, 1, trib_deadline_left_ms(deadline));
     while (n < 0 && errno == EINTR && !trib_deadline_passed(deadline));
     if (n == 0 || (n < 0 && errno == EINTR))
         errno = ETIMEDOUT;
@@ -126,26 +128,44 @@ static void *errand_main(void *arg)
     return NULL;
 }
 
-/* false: the thread goes on, and what it uses is its own now. */
-static bool errand_finish(struct errand *e, pthread_t thread, uint64_t deadline)
+/* Waits with the lock, which the idle function is called without; 0, ETIMEDOUT or
+ * ECANCELED. */
+static int errand_await(struct errand *e, uint64_t deadline, struct trib_idle *idle)
 {
-    bool in_time = true;
+    const uint64_t step = trib_idle_is_set(idle) ? STEP_NS : UINT64_MAX;
 
+    while (!e->done && !trib_deadline_passed(deadline)) {
+        const uint64_t now = trib_now_ns();
+        (void)trib_cond_wait(&e->wake, &e->lock,
+                             step < deadline - now ? now + step : deadline);
+        if (!trib_idle_is_set(idle))
+            continue;
+        pthread_mutex_unlock(&e->lock);
+        const bool over = trib_idle_look(idle);
+        pthread_mutex_lock(&e->lock);
+        if (over)
+            return e->done ? 0 : ECANCELED;
+    }
+    return e->done ? 0 : ETIMEDOUT;
+}
+
+/* Not 0: the thread goes on, and what it uses is its own now. */
+static int errand_finish(struct errand *e, pthread_t thread, uint64_t deadline,
+                         struct trib_idle *idle)
+{
     pthread_mutex_lock(&e->lock);
-    while (!e->done && in_time)
-        in_time = trib_cond_wait(&e->wake, &e->lock, deadline);
-    bool done = e->done;
-    e->abandoned = !done;
+    const int error = errand_await(e, deadline, idle);
+    e->abandoned = error != 0;
     pthread_mutex_unlock(&e->lock);
-    if (done)
+    if (!error)
         pthread_join(thread, NULL);
     else
         pthread_detach(thread);
-    return done;
+    return error;
 }
 
 int trib_errand_run(void (*work)(void *arg), void (*discard)(void *arg), void *arg,
-                    uint64_t deadline)
+                    uint64_t deadline, struct trib_idle *idle)
 {
     struct errand *e = calloc(1, sizeof(*e));
     pthread_t thread;
@@ -158,8 +178,11 @@ int trib_errand_run(void (*work)(void *arg), void (*discard)(void *arg), void *a
     pthread_mutex_init(&e->lock, NULL);
     trib_cond_init(&e->wake);
     int error = trib_thread_start(&thread, errand_main, e);
-    if (!error && !errand_finish(e, thread, deadline))
-        return ETIMEDOUT;
+    if (!error) {
+        error = errand_finish(e, thread, deadline, idle);
+        if (error)
+            return error;
+    }
     errand_free(e);
     return error;
 }

@@ -14,14 +14,18 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
+#include "base/idle_function.h"
+
 /**
  * trib_wait_fd - poll() one descriptor until it is ready, whatever signals come.
  *
  * events    as of poll()
  * deadline  on the clock of trib_now_ns
- * returns   true; or false with errno, ETIMEDOUT at the deadline
+ * idle      called meanwhile; or NULL
+ * returns   true; or false with errno: ETIMEDOUT at the deadline, ECANCELED if the
+ *           caller gives up
  */
-bool trib_wait_fd(int fd, short events, uint64_t deadline);
+bool trib_wait_fd(int fd, short events, uint64_t deadline, struct trib_idle *idle);
 
 /**
  * trib_poll - poll(), where a failure neither spins nor leaves old results in revents.
@@ -66,11 +70,13 @@ void trib_thread_give_way(void);
 /**
  * trib_errand_run - work(arg) in a thread, for calls that may block for ever.
  *
- * owner    of arg: the caller when this returns; but with ETIMEDOUT the thread, which
- *          is left behind and calls discard(arg) should it ever end
- * returns  0 (work is done), ETIMEDOUT, or why no thread could be started
+ * idle     called meanwhile by this thread; or NULL
+ * owner    of arg: the caller when this returns; but with ETIMEDOUT and ECANCELED the
+ *          thread, which is left behind and calls discard(arg) should it ever end
+ * returns  0 (work is done), ETIMEDOUT, ECANCELED (the caller gives up), or why no
+ *          thread could be started
  */
 int trib_errand_run(void (*work)(void *arg), void (*discard)(void *arg), void *arg,
-                    uint64_t deadline);
+                    uint64_t deadline, struct trib_idle *idle);
 
 #endif

@@ -16,6 +16,7 @@
 
 struct trib_config;
 struct trib_error;
+struct trib_idle;
 struct trib_log;
 
 #define TRIB_BOOT_BLOB_MAX 2560
@@ -31,6 +32,8 @@ struct trib_boot_opts {
                                        * NULL, a secret in the text of the root
                                        * counts */
     const struct trib_config *cfg; /* read in open only */
+    struct trib_idle *idle; /* called by whatever waits; NULL: nothing is. Outlives the
+                             * boot */
     const struct trib_log *log; /* may be NULL; outlives the boot */
     struct trib_error *err; /* receives sentences that name rank, host, process and
                                phase; outlives the boot */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "boot/launcher.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/idle_function.h"
 #include "base/log.h"
 
 /*
@@ -33,12 +35,14 @@ const struct trib_launcher *const trib_launchers[] = {LAUNCHERS(ROW) NULL};
 
 /*
  * A launcher answers a process once, but a program may join, leave and join again: the
- * answer is kept for the life of the process, written once under the lock.
+ * answer is kept for the life of the process. The lock is of is_asked alone: a thread
+ * that asks may call its caller's idle function.
  */
 static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     struct trib_launch launch; /* size 0: nobody has asked */
     const struct trib_launcher *launcher;
+    bool is_asked; /* a thread asks; the rest is its own meanwhile */
     pid_t pid; /* process that has asked: a forked child has nothing to tell the
                 * launcher */
 } answer;
@@ -78,22 +82,47 @@ static void keep_answer(const struct trib_launcher *launcher,
         leave_launcher();
 }
 
+/* Waits until no other thread asks; false: the caller gives up. */
+static bool begin_to_ask(const struct trib_boot_opts *opts)
+{
+    enum { LOOK_NS = 1000000 };
+
+    pthread_mutex_lock(&answer_lock);
+    while (answer.is_asked) {
+        pthread_mutex_unlock(&answer_lock);
+        if (!trib_idle_sleep(opts->idle, LOOK_NS))
+            return false;
+        pthread_mutex_lock(&answer_lock);
+    }
+    answer.is_asked = true;
+    pthread_mutex_unlock(&answer_lock);
+    return true;
+}
+
+static void end_asking(void)
+{
+    pthread_mutex_lock(&answer_lock);
+    assert(answer.is_asked);
+    answer.is_asked = false;
+    pthread_mutex_unlock(&answer_lock);
+}
+
 static trib_status_t meet_once(const struct trib_launcher *launcher,
                                const struct trib_boot_opts *opts,
                                struct trib_launch *launch)
 {
-    trib_status_t status = TRIB_OK;
-
-    pthread_mutex_lock(&answer_lock);
+    if (!begin_to_ask(opts))
+        return TRIB_ERR_ABORTED;
     if (answer.launch.size) {
         *launch = answer.launch;
-    } else {
-        status = launcher->meet(opts, launch);
-        trib_launch_strip(launch);
-        if (status == TRIB_OK)
-            keep_answer(launcher, launch);
+        end_asking();
+        return TRIB_OK;
     }
-    pthread_mutex_unlock(&answer_lock);
+    trib_status_t status = launcher->meet(opts, launch);
+    trib_launch_strip(launch);
+    if (status == TRIB_OK)
+        keep_answer(launcher, launch);
+    end_asking();
     if (status != TRIB_OK)
         trib_launch_release(launch);
     return status;
@@ -114,6 +143,10 @@ static trib_status_t complete_from(const struct trib_launcher *launcher,
         rooted = true; /* nobody to meet */
     if (!rooted || (opts->size == 0 && launch->size == 0))
         status = meet_once(launcher, opts, launch);
+    if (status != TRIB_OK && trib_idle_answer(opts->idle))
+        return trib_idle_fail(opts->idle, opts->err,
+                              "rank %d has given up while it asked %s for the others",
+                              launch->rank, launcher->name);
     if (status != TRIB_OK)
         return status;
     if (!rooted && opts->size > 0 && opts->size != launch->size)

@@ -5,6 +5,7 @@
  * Nobody serves: every rank waits for all others and watches that they live. Who finds
  * out why the exchange cannot succeed writes it on the rendezvous, and all return that.
  */
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/idle_function.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "boot/shm_rendezvous.h"
@@ -42,6 +44,7 @@ struct local {
     bool *missing; /* per rank, for the sentence after a time-out */
     const struct trib_log *log;
     struct trib_error *err;
+    struct trib_idle *idle;
 };
 
 /* One wait. Times are in nanoseconds of trib_now_ns. */
@@ -120,6 +123,18 @@ static trib_status_t fail_missing(struct local *l, const struct wait *w)
     return fail_all(l, TRIB_ERR_BOOT, text);
 }
 
+static trib_status_t give_up(struct local *l, const struct wait *w)
+{
+    char name[TRIB_RANK_NAME_BYTES], text[TRIB_RENDEZVOUS_TEXT];
+    struct trib_error why = {0};
+
+    assert(trib_idle_answer(l->idle));
+    (void)trib_idle_fail(l->idle, &why, "%s has given up in phase %s of the start",
+                         trib_rank_name_format(&l->self, name), w->phase);
+    snprintf(text, sizeof(text), "%s", trib_error_text(&why));
+    return fail_all(l, TRIB_ERR_ABORTED, text);
+}
+
 /* Fills l->missing; the number of ranks that have not published yet. */
 static int count_missing(struct local *l, const struct wait *w)
 {
@@ -189,8 +204,9 @@ static trib_status_t look_around(struct local *l, struct wait *w)
     return status;
 }
 
-/* Spin for some microseconds, then leave the core to the others. */
-static void rest(struct wait *w)
+/* Spin for some microseconds, then leave the core to the others; the caller may give up
+ * meanwhile. */
+static void rest(struct local *l, struct wait *w)
 {
     unsigned turn = w->turns++;
 
@@ -200,7 +216,7 @@ static void rest(struct wait *w)
         sched_yield();
     } else {
         long us = turn < 400 ? 50 : 1000;
-        nanosleep(&(struct timespec){0, us * 1000}, NULL);
+        (void)trib_idle_sleep(l->idle, (uint64_t)us * 1000);
     }
 }
 
@@ -240,7 +256,9 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
             status = look_around(l, w);
         if (status != TRIB_OK)
             return status;
-        rest(w);
+        rest(l, w);
+        if (trib_idle_look(l->idle))
+            return give_up(l, w);
     }
 }
 
@@ -442,6 +460,7 @@ static trib_status_t local_open(const struct trib_boot_opts *opts,
     l->stop_timeout_ms = opts->cfg->stop_timeout_ms;
     l->log = opts->log;
     l->err = opts->err;
+    l->idle = opts->idle;
     trib_rank_name_self(opts->rank, &l->self);
     l->stopped_since = calloc((size_t)opts->size, sizeof(*l->stopped_since));
     l->missing = calloc((size_t)opts->size, sizeof(*l->missing));

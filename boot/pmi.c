@@ -77,7 +77,7 @@ static trib_status_t send_line(struct pmi *p, const char *text)
 
 static trib_status_t wait_readable(struct pmi *p, const char *doing)
 {
-    if (trib_wait_fd(p->opts->fd, POLLIN, p->deadline))
+    if (trib_wait_fd(p->opts->fd, POLLIN, p->deadline, p->opts->idle))
         return TRIB_OK;
     if (errno != ETIMEDOUT)
         return gone(p, doing, strerror(errno));
@@ -243,7 +243,8 @@ static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
 {
     struct trib_pmi_opts p = {.rank = launch->rank,
                               .timeout_ms = opts->cfg->boot_timeout_ms,
-                              .err = opts->err};
+                              .err = opts->err,
+                              .idle = opts->idle};
     char text[TRIB_PMI_VALUE_BYTES];
 
     trib_status_t status = trib_launch_number("PMI_FD", INT_MAX, &p.fd, opts->err);

@@ -30,6 +30,7 @@ struct trib_pmi_opts {
     int rank;
     int timeout_ms; /* limit for all exchanges together */
     struct trib_error *err;
+    struct trib_idle *idle; /* called meanwhile; or NULL */
 };
 
 /**

@@ -193,8 +193,10 @@ static trib_status_t talk(struct talk *t, const struct trib_boot_opts *opts,
                           struct trib_launch *launch)
 {
     int timeout_ms = opts->cfg->boot_timeout_ms;
-    int error = trib_errand_run(run, free, t, trib_deadline_ms(timeout_ms));
+    int error = trib_errand_run(run, free, t, trib_deadline_ms(timeout_ms), opts->idle);
 
+    if (error == ECANCELED)
+        return TRIB_ERR_ABORTED; /* trib_launch_complete has the sentence */
     if (error == ETIMEDOUT)
         return trib_fail(
             opts->err, TRIB_ERR_BOOT,
@@ -246,7 +248,7 @@ static void pmix_leave(void)
     struct talk *t = calloc(1, sizeof(*t));
 
     if (t && (!open_library(&t->lib) ||
-              trib_errand_run(say_goodbye, free, t, trib_deadline_ms(LEAVE_MS)) !=
+              trib_errand_run(say_goodbye, free, t, trib_deadline_ms(LEAVE_MS), NULL) !=
                   ETIMEDOUT))
         free(t);
 }

@@ -147,6 +147,7 @@ trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
                                    .size = opts->ranks ? opts->ranks : comm->cfg.size,
                                    .root = opts->root ? opts->root : comm->cfg.root,
                                    .cfg = &comm->cfg,
+                                   .idle = comm->idle,
                                    .log = &comm->log,
                                    .err = &comm->err};
     struct trib_secret secret;

@@ -97,6 +97,14 @@ trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
     return theirs ? trib_sized_take(&kind, theirs, out, err) : TRIB_OK;
 }
 
+void trib_comm_set_idle(struct trib_comm *comm, trib_idle_fn call, void *arg)
+{
+    assert(!comm->engine.transport);
+    comm->own_idle.call = call;
+    comm->own_idle.arg = arg;
+    comm->idle = call ? &comm->own_idle : NULL;
+}
+
 int trib_rank(const trib_comm_t *comm)
 {
     return comm ? comm->engine.rank : -1;

@@ -105,6 +105,9 @@ struct trib_comm {
     struct trib_config cfg;
     struct trib_log log;
     struct trib_log_pace log_pace; /* rate limit of log */
+    struct trib_idle own_idle; /* the caller's idle function, for this communicator */
+    struct trib_idle *idle; /* &own_idle; of a communicator within another one, the
+                             * outer one's; NULL: there is none */
     struct trib_error err;   /* of the last refused call; the caller's thread only */
     struct trib_error cause; /* the transport's or the engine's sentence; under the
                               * lock */
@@ -189,6 +192,10 @@ const char *trib_comm_cause(const struct trib_comm *comm, trib_status_t st);
  */
 trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
                              struct trib_error *err);
+
+/** trib_comm_set_idle - have this function called while a call of the communicator
+ * waits; NULL: none. Before trib_comm_wireup. */
+void trib_comm_set_idle(struct trib_comm *comm, trib_idle_fn call, void *arg);
 
 /** trib_say_error - note the sentence for trib_last_error(NULL). */
 void trib_say_error(const char *text);
@@ -402,6 +409,11 @@ trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
  */
 trib_status_t trib_comm_dup(struct trib_comm *comm, const struct trib_config *cfg,
                             struct trib_comm **out);
+
+/** trib_comm_split_within - trib_split with all ranks, for a communicator that its
+ * parent outlives: they share the caller's idle function, and its answer. So does
+ * trib_comm_dup. */
+trib_status_t trib_comm_split_within(struct trib_comm *comm, struct trib_comm **out);
 
 /** trib_plan_cache_clear - destroy the plans of the blocking calls;
  * trib_named_plans_clear does it for those with names. */

@@ -22,7 +22,7 @@ static trib_status_t own_run(struct trib_plan *plan, const void *send, void *rec
     number(plan);
     trib_comm_lock(comm);
     trib_plan_launch(plan, send, recv);
-    const trib_status_t st = trib_engine_wait(&comm->engine, &plan->run);
+    const trib_status_t st = comm->engine.wait(&comm->engine, &plan->run);
     trib_comm_unlock(comm);
     return st;
 }
@@ -87,7 +87,7 @@ static trib_status_t own_wait(struct trib_plan *plan)
         uint64_t begin = trib_now_ns();
         trib_progress_thread_caller_enter(comm);
         trib_comm_lock(comm);
-        (void)trib_engine_wait(&comm->engine, &plan->run);
+        (void)comm->engine.wait(&comm->engine, &plan->run);
         comm->engine.stats.wait_ns += trib_now_ns() - begin;
         if (!comm->engine.head)
             atomic_store(&comm->progress_thread.active, 0);

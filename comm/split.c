@@ -36,6 +36,7 @@ struct members {
     const int *ranks; /* [size] parent's rank of each member */
     int size;
     int exchanges; /* exchanges that this rank has taken part in */
+    bool within; /* the parent outlives the child */
 };
 
 static trib_status_t member_allgather(void *arg, const char *phase, const void *in,
@@ -120,6 +121,9 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     child->secret = parent->secret;
     child->chunk_asked = m->cfg == &parent->cfg ? parent->chunk_asked : m->cfg->chunk;
     child->log = parent->log;
+    trib_comm_set_idle(child, parent->own_idle.call, parent->own_idle.arg);
+    if (m->within)
+        child->idle = parent->idle;
     trib_log_pace_init(&child->log_pace); /* the parent may be freed first */
     child->log.pace = &child->log_pace;
     snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
@@ -162,7 +166,8 @@ static trib_status_t agree(struct members *m, trib_status_t mine,
 }
 
 static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg,
-                           struct split_key mine, struct trib_comm **comm_out)
+                           struct split_key mine, bool within,
+                           struct trib_comm **comm_out)
 {
     int size = comm->engine.size, n;
     struct split_key *all = calloc((size_t)size, sizeof(*all));
@@ -174,7 +179,7 @@ static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg
         st = trib_comm_exchange(comm, TRIB_ALLGATHER, &mine, sizeof(mine), all);
     if (st == TRIB_OK) {
         int rank = find_members(all, size, comm->engine.rank, ranks, &n);
-        struct members m = {comm, cfg, ranks, n, 0};
+        struct members m = {comm, cfg, ranks, n, 0, within};
         if (rank >= 0)
             st = make_child(comm, &m, rank, comm_out);
         /* If this exchange failed, the parent has failed, and nothing is left to
@@ -188,22 +193,34 @@ static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg
     return st;
 }
 
+/* A split whose communicator's random numbers follow from the parent's. */
+static trib_status_t split_known(struct trib_comm *comm, struct split_key mine,
+                                 bool within, struct trib_comm **comm_out)
+{
+    const uint64_t starts = comm->starts;
+    const trib_status_t st = split(comm, &comm->cfg, mine, within, comm_out);
+
+    if (*comm_out)
+        (*comm_out)->identity = trib_identity_split(comm, starts, mine.color);
+    return st;
+}
+
 trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **comm_out)
 {
     if (!comm)
         return TRIB_ERR_INVALID;
     if (!comm_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_split: comm_out is NULL");
-    const uint64_t starts = comm->starts;
-    const trib_status_t st =
-        split(comm, &comm->cfg, (struct split_key){color, key}, comm_out);
-    if (*comm_out)
-        (*comm_out)->identity = trib_identity_split(comm, starts, color);
-    return st;
+    return split_known(comm, (struct split_key){color, key}, false, comm_out);
+}
+
+trib_status_t trib_comm_split_within(struct trib_comm *comm, struct trib_comm **out)
+{
+    return split_known(comm, (struct split_key){0, 0}, true, out);
 }
 
 trib_status_t trib_comm_dup(struct trib_comm *comm, const struct trib_config *cfg,
                             struct trib_comm **out)
 {
-    return split(comm, cfg, (struct split_key){0, 0}, out);
+    return split(comm, cfg, (struct split_key){0, 0}, true, out);
 }

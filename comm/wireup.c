@@ -470,6 +470,31 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     return st;
 }
 
+/* The idle function may take as long as it likes: others drive the engine meanwhile. */
+static bool give_way(void *arg)
+{
+    struct trib_comm *comm = arg;
+
+    assert(comm->idle && atomic_load(&comm->lock));
+    if (!trib_idle_answer(comm->idle) && !trib_idle_is_due(comm->idle))
+        return false;
+    trib_comm_unlock(comm);
+    const bool over = trib_idle_look(comm->idle);
+    trib_comm_lock(comm);
+    return over;
+}
+
+static void use_idle(struct trib_comm *comm)
+{
+    struct trib_engine *e = &comm->engine;
+
+    assert(trib_idle_is_set(comm->idle));
+    e->wait = trib_engine_wait_idle;
+    e->idle_fn = comm->idle;
+    e->give_way = give_way;
+    e->give_way_arg = comm;
+}
+
 /* See communicator.h. */
 trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
                                const struct trib_exchange *x)
@@ -483,7 +508,8 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
                                        .err = &comm->cause,
                                        .met = &comm->met,
                                        .guard = comm->guard,
-                                       .secret = &comm->secret};
+                                       .secret = &comm->secret,
+                                       .idle = comm->idle};
     assert(rank >= 0 && rank < size);
     assert(!comm->aggregators || comm->aggregators->n < size);
     e->cfg = &comm->cfg;
@@ -491,6 +517,9 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
     e->err = &comm->cause;
     e->rank = rank;
     e->size = size;
+    e->wait = trib_engine_wait;
+    if (comm->idle)
+        use_idle(comm);
     e->ranks = comm->aggregators ? size - comm->aggregators->n : size;
     if (!comm->chunk_asked)
         comm->chunk_asked = comm->cfg.chunk;
@@ -506,6 +535,8 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
         st = exchange(comm, x);
     if (st == TRIB_OK && size > 1 && !comm->aggregators)
         st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
+    if (st == TRIB_OK && trib_idle_answer(comm->idle))
+        st = trib_engine_give_up(e, "trib_init");
     if (st == TRIB_OK || comm->engine.failed)
         return st;
     return trib_fail(&comm->err, st, "%s", trib_comm_cause(comm, st));

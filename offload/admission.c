@@ -149,7 +149,7 @@ static trib_status_t open_again(void *arg, struct trib_comm **out, char *text,
 
     assert(!w->control_link);
     if (w->discovery) {
-        w->control_link = trib_discovery_take(w->discovery);
+        w->control_link = trib_discovery_take(w->discovery, w->parent->idle);
         trib_discovery_close(w->discovery);
         w->discovery = NULL;
     }

@@ -90,6 +90,7 @@ trib_status_t trib_agg_comm_open(const struct trib_config *cfg,
         comm->secret = *opts->secret;
     comm->cfg.service[0] = 0; /* this is the offload itself */
     comm->log = *log;
+    comm->idle = opts->idle;
     comm->aggregators = &c->base;
     snprintf(comm->label, sizeof(comm->label), is_aggregator ? "node%d" : "%d-service",
              opts->rank);

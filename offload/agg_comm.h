@@ -63,6 +63,7 @@ struct trib_agg_comm_opts {
     size_t memory; /* aggregator: bytes that a plan may take beside its slots; 0: no
                     * limit */
     struct trib_quota *quota; /* aggregator: quota of all its plans; or NULL */
+    struct trib_idle *idle; /* the caller's idle function, which outlives it; or NULL */
     /* Ranks and aggregators belong to different users, who do not trust each other
      * (transport/common/guard.h); copied. NULL: they belong to one user, as in
      * tests. */

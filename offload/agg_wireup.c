@@ -183,6 +183,7 @@ static trib_status_t open_agg_comm(struct wireup_job *m, struct trib_comm **out)
                                       .aggregators = m->aggregators,
                                       .met = m->parent->met,
                                       .guard = &guard,
+                                      .idle = m->parent->idle,
                                       .secret = &m->provider->secret};
     const struct trib_control_link_job *job = &m->provider->job;
     struct trib_agg_tree *tree;

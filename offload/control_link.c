@@ -74,6 +74,14 @@ trib_status_t trib_control_link_create(const struct trib_control_link_job *job,
     return TRIB_OK;
 }
 
+void trib_control_link_set_idle(struct trib_control_link *s, struct trib_idle *idle)
+{
+    assert(s->n >= 0 && s->n <= TRIB_AGGREGATORS_MAX);
+    s->idle = idle;
+    for (int i = 0; i < s->n; i++)
+        trib_session_set_idle(s->sessions[i], idle);
+}
+
 void trib_control_link_free(struct trib_control_link *s)
 {
     const struct trib_control goodbye = {.kind = TRIB_CONTROL_GOODBYE,
@@ -101,8 +109,8 @@ static trib_status_t connect_to(struct trib_control_link *s, const char *address
         return trib_fail(&s->err, TRIB_ERR_CONFIG,
                          "TRIB_SERVICE: \"%s\" is not host:port, such as agg0:4700",
                          address);
-    *fd_out = trib_tcp_connect(&at, trib_deadline_ms(handshake_ms(&s->job->cfg)), why,
-                               sizeof(why));
+    *fd_out = trib_tcp_connect(&at, trib_deadline_ms(handshake_ms(&s->job->cfg)),
+                               s->idle, why, sizeof(why));
     if (*fd_out >= 0)
         return TRIB_OK;
     return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s%s", address, why,
@@ -132,7 +140,8 @@ trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                      .peer = address,
                                      .handshake_ms = handshake_ms(&s->job->cfg),
                                      .silent_ms = silent_ms(&s->job->cfg),
-                                     .err = &s->err};
+                                     .err = &s->err,
+                                     .idle = s->idle};
     struct trib_session *session;
 
     assert(which >= 0 && which < s->job->n && s->n < TRIB_AGGREGATORS_MAX);

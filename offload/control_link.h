@@ -31,6 +31,7 @@ struct trib_control_link_job {
 struct trib_control_link {
     const struct trib_control_link_job *job;
     const struct trib_log *log; /* NULL: it logs nothing */
+    struct trib_idle *idle; /* called while its calls wait; or NULL */
     int wait_ms; /* longest wait in an aggregator's queue */
     struct trib_auth *auth;
     int n;
@@ -39,6 +40,10 @@ struct trib_control_link {
     struct trib_error err;
     uint64_t looked;
 };
+
+/** trib_control_link_set_idle - have this function called while a call of the link
+ * waits, by the thread that has the link from now on; NULL: none. */
+void trib_control_link_set_idle(struct trib_control_link *s, struct trib_idle *idle);
 
 /** trib_control_link_create - make one without connections; job and log must outlive
  * it. */
@@ -95,9 +100,11 @@ bool trib_discovery_found(const struct trib_discovery *discovery);
  * trib_discovery_take - take the connections to all aggregators that have admitted the
  * job; NULL if none would any more.
  *
+ * idle     called meanwhile, and while calls of the connections wait later; or NULL
  * May take seconds if they have changed their minds. The caller sets job and log anew.
  */
-struct trib_control_link *trib_discovery_take(struct trib_discovery *discovery);
+struct trib_control_link *trib_discovery_take(struct trib_discovery *discovery,
+                                              struct trib_idle *idle);
 
 /** trib_discovery_close - end the search; does not block for long. NULL is allowed. */
 void trib_discovery_close(struct trib_discovery *discovery);

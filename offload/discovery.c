@@ -181,12 +181,28 @@ trib_status_t trib_discovery_open(const struct trib_discovery_opts *opts,
     return TRIB_OK;
 }
 
+/* With the mutex, which the idle function is called without. */
+static void await_result(struct trib_discovery *s, uint64_t until,
+                         struct trib_idle *idle)
+{
+    enum { STEP_NS = 100000 };
+    const uint64_t step = trib_now_ns() + STEP_NS;
+
+    assert(s->wanted);
+    (void)trib_cond_wait(&s->wake, &s->mutex,
+                         trib_idle_is_set(idle) && step < until ? step : until);
+    pthread_mutex_unlock(&s->mutex);
+    (void)trib_idle_look(idle);
+    pthread_mutex_lock(&s->mutex);
+}
+
 bool trib_discovery_found(const struct trib_discovery *discovery)
 {
     return atomic_load_explicit(&discovery->found, memory_order_relaxed);
 }
 
-struct trib_control_link *trib_discovery_take(struct trib_discovery *s)
+struct trib_control_link *trib_discovery_take(struct trib_discovery *s,
+                                              struct trib_idle *idle)
 {
     const uint64_t until = trib_deadline_ms(TAKE_MS);
 
@@ -195,11 +211,13 @@ struct trib_control_link *trib_discovery_take(struct trib_discovery *s)
         s->wanted = true;
         pthread_cond_broadcast(&s->wake);
     }
-    while (s->wanted && !trib_deadline_passed(until))
-        (void)trib_cond_wait(&s->wake, &s->mutex, until);
+    while (s->wanted && !trib_deadline_passed(until) && !trib_idle_answer(idle))
+        await_result(s, until, idle);
     struct trib_control_link *got = s->control_link;
     s->control_link = NULL;
     pthread_mutex_unlock(&s->mutex);
+    if (got)
+        trib_control_link_set_idle(got, idle);
     return got;
 }
 

@@ -106,7 +106,6 @@ struct trib_offload {
     bool polling; /* the poll of next_poll_seq is under way */
     bool recovering;
     bool leaving; /* rank 0 has given agg_comm up for a better one */
-    bool in_parent; /* the caller holds the parent's lock */
     trib_status_t
         broken; /* fallback_comm or control_comm has failed: so has the parent */
     struct trib_agg_provider_ops provider;

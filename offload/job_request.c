@@ -118,6 +118,7 @@ trib_status_t trib_agg_provider_request(struct trib_agg_provider *w,
     if (st != TRIB_OK)
         return st;
     s = w->control_link;
+    trib_control_link_set_idle(s, w->parent->idle);
     for (int i = 0; i < w->job.n && st == TRIB_OK; i++)
         st = trib_control_link_connect(s, i, false);
     for (int i = 0; i < s->n && st == TRIB_OK; i++)

@@ -352,15 +352,16 @@ const struct trib_comm_hooks trib_offload_hooks = {
     .forget_in_child = trib_offload_forget_in_child,
 };
 
-/* The idle hook of the parent's engine, with the parent's lock. */
+/* The idle hook of the parent's engine, which calls it with the parent's lock. It may
+ * recover, and then waits. */
 static void poll_from_parent(void *arg)
 {
     struct trib_offload *o = arg;
 
-    assert(!o->in_parent);
-    o->in_parent = true;
+    assert(o->parent->offload == o && atomic_load(&o->parent->lock));
+    trib_comm_unlock(o->parent);
     trib_offload_poll(o->parent);
-    o->in_parent = false;
+    trib_comm_lock(o->parent);
 }
 
 /* Settings of control_comm and commit_comm, which carry a few numbers at a time. */
@@ -383,7 +384,7 @@ trib_status_t trib_offload_attach(struct trib_comm *comm)
     struct trib_comm *fallback_comm = NULL, *control_comm = NULL, *commit_comm = NULL;
 
     assert(!comm->offload && !comm->hooks);
-    trib_status_t st = trib_split(comm, 0, 0, &fallback_comm);
+    trib_status_t st = trib_comm_split_within(comm, &fallback_comm);
     if (st == TRIB_OK)
         st = trib_comm_dup(comm, &small, &control_comm);
     if (st == TRIB_OK)

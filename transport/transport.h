@@ -37,6 +37,7 @@ struct trib_guard;
 struct trib_log;
 struct trib_net_met;
 struct trib_heartbeat;
+struct trib_idle;
 struct trib_secret;
 
 /* Room for every candidate of "auto"; the largest is verbs with four RDMA devices of a
@@ -97,6 +98,9 @@ struct trib_transport_opts {
     const struct trib_secret *secret; /* by which peers know each other, armed; NULL or
                                        * not set: anybody who knows the address is
                                        * believed. Outlives the transport */
+    struct trib_idle *idle; /* called while connect waits; NULL: nothing is. When the
+                             * caller gives up, connect fails at once. Outlives the
+                             * transport */
 };
 
 /* Opaque; the first member of each backend's struct is struct trib_transport. */

@@ -157,7 +157,7 @@ static trib_status_t ask(const struct trib_munge *munge, struct question **q,
     if (!asked)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
     int error = trib_errand_run(question_ask, question_free, asked,
-                                trib_deadline_ms(MUNGED_MS));
+                                trib_deadline_ms(MUNGED_MS), NULL);
     if (error == ETIMEDOUT)
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,

@@ -396,6 +396,11 @@ void trib_question_free(struct trib_question *question)
 
 /* Waiting -------------------------------------------------------------------------- */
 
+void trib_session_set_idle(struct trib_session *session, struct trib_idle *idle)
+{
+    session->opts.idle = idle;
+}
+
 /* Waits until there is a message, or, with `ready`, until the session is ready. */
 static trib_status_t wait_for(struct trib_session *s, bool ready, uint64_t deadline,
                               struct trib_control *out)
@@ -408,7 +413,9 @@ static trib_status_t wait_for(struct trib_session *s, bool ready, uint64_t deadl
             return TRIB_INPROGRESS;
         uint64_t due = trib_session_due(s);
         (void)trib_wait_fd(trib_session_fd(s), trib_session_events(s),
-                           due < deadline ? due : deadline);
+                           due < deadline ? due : deadline, s->opts.idle);
+        if (trib_idle_answer(s->opts.idle))
+            return TRIB_INPROGRESS;
     }
 }
 
@@ -443,7 +450,8 @@ trib_status_t trib_session_send_wait(struct trib_session *session, uint64_t dead
         if (put && flushed == TRIB_OK)
             return TRIB_OK;
         if (flushed == TRIB_INPROGRESS &&
-            !trib_wait_fd(trib_session_fd(session), POLLOUT, deadline))
+            !trib_wait_fd(trib_session_fd(session), POLLOUT, deadline,
+                          session->opts.idle))
             return trib_session_end(session, TRIB_ERR_TIMEOUT,
                                     "it does not read what is sent to it");
     }

@@ -35,6 +35,8 @@ struct trib_session_opts {
     int handshake_ms; /* time that the other side has to prove its identity */
     int silent_ms; /* the other side is lost if it says nothing for so long; 0: never */
     struct trib_error *err; /* receives the sentence of whatever ends the session */
+    struct trib_idle *idle; /* called by the waits below; or NULL. Outlives the
+                             * session */
     bool lends; /* the caller has other threads answer trib_session_question */
 };
 
@@ -45,6 +47,9 @@ struct trib_session_opts {
  */
 trib_status_t trib_session_open(const struct trib_session_opts *opts,
                                 struct trib_session **out);
+
+/** trib_session_set_idle - change trib_session_opts.idle. */
+void trib_session_set_idle(struct trib_session *session, struct trib_idle *idle);
 
 /** trib_session_free - close it. NULL is allowed. What is not written yet is lost. */
 void trib_session_free(struct trib_session *session);

@@ -105,6 +105,8 @@ static trib_status_t closed(struct trib_tcp_client *t,
              t->root.host, t->root.port);
     int wait_ms = TRIB_TCP_RETRY_MS * 4;
     trib_tcp_client_back_off(t, &wait_ms);
+    if (trib_idle_answer(t->idle))
+        return trib_tcp_client_gives_up(t, q->phase);
     if (trib_deadline_passed(t->deadline))
         return trib_tcp_client_no_answer(t, "it accepts connections and closes them");
     trib_status_t status = trib_tcp_client_connect(t, true);
@@ -174,8 +176,11 @@ static trib_status_t exchange(struct trib_tcp_client *t,
     while (status == TRIB_OK && !q->done) {
         struct pollfd ready = {.fd = t->fd,
                                .events = (short)(POLLIN | (t->out_len ? POLLOUT : 0))};
-        if (poll(&ready, 1, TRIB_TCP_TICK_MS / 2) < 0 && errno != EINTR)
+        if (trib_idle_poll(t->idle, &ready, 1, TRIB_TCP_TICK_MS / 2) < 0 &&
+            errno != EINTR && errno != ECANCELED)
             return trib_fail(t->err, TRIB_ERR_SYSTEM, "poll failed in boot: %m");
+        if (trib_idle_answer(t->idle))
+            return trib_tcp_client_gives_up(t, q->phase);
         forgive_gap(t);
         /* Read first: a peer that has closed may have said why. */
         if (ready.revents & (POLLIN | POLLHUP | POLLERR))
@@ -243,7 +248,8 @@ static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
 static void tcp_fail(struct trib_boot *b, const char *why)
 {
     struct trib_tcp_client *t = (struct trib_tcp_client *)b;
-    struct trib_tcp_failure failure = {.status = TRIB_ERR_PEER_LOST};
+    struct trib_tcp_failure failure = {
+        .status = trib_idle_answer(t->idle) ? TRIB_ERR_ABORTED : TRIB_ERR_PEER_LOST};
 
     if (t->fd < 0 || t->said_failure)
         return;
@@ -260,7 +266,8 @@ static void tcp_fail(struct trib_boot *b, const char *why)
 /* The last frame must arrive, although closing drops what was not read. */
 static void say_farewell(struct trib_tcp_client *t)
 {
-    uint64_t deadline = trib_deadline_ms(FAREWELL_MS);
+    uint64_t deadline =
+        trib_deadline_ms(trib_idle_answer(t->idle) ? TRIB_TCP_ABORT_MS : FAREWELL_MS);
 
     while (!trib_deadline_passed(deadline)) {
         if (trib_tcp_client_flush(t) || (t->out_len == 0 && trib_tcp_sent(t->fd)))
@@ -353,6 +360,7 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->stop_timeout_ms = opts->cfg->stop_timeout_ms;
     t->log = opts->log;
     t->err = opts->err;
+    t->idle = opts->idle;
     t->now = trib_now_ns();
     t->deadline = trib_deadline_ms(t->boot_timeout_ms);
     t->jitter = (t->now ^ (uint64_t)t->hello.who.pid << 32) | 1;

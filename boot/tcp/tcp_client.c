@@ -81,7 +81,7 @@ void trib_tcp_client_back_off(struct trib_tcp_client *t, int *wait_ms)
 
     if (ms > left)
         ms = left;
-    nanosleep(&(struct timespec){ms / 1000, (ms % 1000) * 1000000L}, NULL);
+    (void)trib_idle_sleep(t->idle, (uint64_t)ms * 1000000);
     *wait_ms = *wait_ms * 3 / 2 < RETRY_LAST_MS ? *wait_ms * 3 / 2 : RETRY_LAST_MS;
 }
 
@@ -97,6 +97,15 @@ trib_status_t trib_tcp_client_no_answer(struct trib_tcp_client *t, const char *w
         trib_tcp_root_from(&t->root, from));
 }
 
+trib_status_t trib_tcp_client_gives_up(struct trib_tcp_client *t, const char *phase)
+{
+    char name[TRIB_RANK_NAME_BYTES];
+
+    assert(trib_idle_answer(t->idle));
+    return trib_idle_fail(t->idle, t->err, "%s has given up in phase %s of the start",
+                          trib_rank_name_format(&t->hello.who, name), phase);
+}
+
 /*
  * Connect and say hello. `again`: there was a connection before, so a server that now
  * refuses has ended, where before one had only to wait for it.
@@ -110,8 +119,11 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
     uint64_t refused = trib_deadline_ms(REFUSED_MS);
     bool warned = again;
 
-    while ((t->fd = trib_tcp_connect(&t->root, t->deadline, last, sizeof(last))) < 0) {
+    while ((t->fd = trib_tcp_connect(&t->root, t->deadline, t->idle, last,
+                                     sizeof(last))) < 0) {
         int error = errno;
+        if (trib_idle_answer(t->idle))
+            return trib_tcp_client_gives_up(t, "join");
         bool over = trib_deadline_passed(t->deadline);
         if (!over || !why[0]) /* an attempt cut short does not show the cause */
             memcpy(why, last, sizeof(why));

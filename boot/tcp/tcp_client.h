@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/idle_function.h"
 #include "base/sockets.h"
 #include "boot/boot.h"
 #include "boot/tcp/tcp_proto.h"
@@ -28,6 +29,7 @@ struct trib_tcp_client {
     int stop_timeout_ms;
     const struct trib_log *log;
     struct trib_error *err;
+    struct trib_idle *idle;
     uint32_t exchange;
     bool proved; /* the server has proved its secret, and this rank has answered */
     bool welcome; /* the server has taken our hello */
@@ -89,6 +91,9 @@ trib_status_t trib_tcp_client_parse(struct trib_tcp_client *t,
 
 /** trib_tcp_client_no_answer - the error of a rank 0 that was not found in time. */
 trib_status_t trib_tcp_client_no_answer(struct trib_tcp_client *t, const char *why);
+
+/** trib_tcp_client_gives_up - the error of a rank whose caller gives up. */
+trib_status_t trib_tcp_client_gives_up(struct trib_tcp_client *t, const char *phase);
 
 /** trib_tcp_client_lost - the error of a connection that has closed. */
 trib_status_t trib_tcp_client_lost(struct trib_tcp_client *t,

@@ -99,6 +99,8 @@ void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     }
     if (c->own) {
         int ms = s->failed ? TRIB_TCP_FAREWELL_MS : s->opts.stop_timeout_ms;
+        if (s->failed && s->failure.status == TRIB_ERR_ABORTED)
+            ms = TRIB_TCP_ABORT_MS;
         s->leaving = true;
         s->farewell = s->now + (uint64_t)ms * TRIB_TCP_MS;
     }
@@ -336,6 +338,10 @@ static void take_failure(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     char who[TRIB_RANK_NAME_BYTES];
 
     trib_tcp_parse_fail(frame, &failure);
+    if (failure.status == TRIB_ERR_ABORTED) { /* the sentence names the rank */
+        trib_tcp_fail_all(s, failure.status, "%s", failure.text);
+        return;
+    }
     trib_tcp_fail_all(s, failure.status, "%s failed during the start: %.300s",
                       trib_rank_name_format(&c->who, who), failure.text);
 }

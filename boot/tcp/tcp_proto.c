@@ -147,8 +147,8 @@ trib_status_t trib_tcp_parse_gather(const struct trib_tcp_frame *frame,
 static trib_status_t get_status(const uint8_t *p)
 {
     static const trib_status_t known[] = {
-        TRIB_ERR_PEER_LOST, TRIB_ERR_MISMATCH,  TRIB_ERR_PROTOCOL,
-        TRIB_ERR_CONFIG,    TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM,
+        TRIB_ERR_PEER_LOST, TRIB_ERR_MISMATCH, TRIB_ERR_PROTOCOL, TRIB_ERR_CONFIG,
+        TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM,   TRIB_ERR_ABORTED,
     };
     uint32_t code = get_u32(p);
 

@@ -17,6 +17,7 @@ struct trib_log;
 struct trib_error;
 struct trib_tcp_server;
 
+#define TRIB_TCP_ABORT_MS 20 /* time to pass on that a caller gives up, who gets 50 */
 #define TRIB_TCP_TICK_MS 200 /* interval between two signs of life, on both sides */
 #define TRIB_TCP_SILENT_MS 1000 /* a shorter silence means nothing */
 #define TRIB_TCP_GAP_MS 1000 /* a pause of our own that no scheduler explains */

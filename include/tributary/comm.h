@@ -31,6 +31,21 @@ typedef enum trib_log_level {
 typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line);
 
 /*
+ * What a thread calls while it waits in a call of a communicator, trib_init among them:
+ * at least every 200 us, as long as the system gives it a core. So a program goes on
+ * with what needs it meanwhile (the progress of MPI), or ends the wait (Ctrl-C).
+ *
+ * It runs on the thread that waits, never on another one; several threads that wait
+ * call it side by side. No lock of the library is held, except that of the communicator
+ * while trib_plan_create, trib_split or a first collective connects to a peer. It must
+ * not call the communicator, nor what was made of it, and may call others.
+ * returns  0: go on. All else ends the wait, within 50 ms: the call gives
+ *          TRIB_ERR_ABORTED, the communicator has failed, and so it has on the peers,
+ *          whose sentence names this rank
+ */
+typedef int (*trib_idle_fn)(void *arg);
+
+/*
  * Options of trib_init. Zero or NULL means: as the configuration says
  * (TRIB_* environment, then its file, then mpirun, mpiexec or srun, then the default).
  */
@@ -43,9 +58,14 @@ typedef struct trib_opts {
     const char *config; /* settings "name=value,name=value" that override the rest */
     trib_log_fn log; /* NULL: standard error */
     void *log_arg;
+    trib_idle_fn idle; /* NULL: nothing is called. trib_split hands it on */
+    void *idle_arg;
 } trib_opts_t;
 
-#define TRIB_OPTS_INIT {sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL}
+#define TRIB_OPTS_INIT \
+    { \
+        sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL \
+    }
 
 /**
  * trib_init - join the other ranks and make a communicator of them all.
@@ -54,8 +74,9 @@ typedef struct trib_opts {
  * owner    the caller frees *comm_out with trib_free_comm, on every rank
  * thread   any; blocks until all ranks have joined or boot_timeout_ms has passed
  * errors   TRIB_ERR_BOOT, TRIB_ERR_CONFIG, TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST,
- *          TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM; *comm_out is then NULL and
- *          trib_last_error(NULL) is the sentence, of this thread
+ *          TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM, TRIB_ERR_ABORTED (opts->idle);
+ *          *comm_out is then NULL and trib_last_error(NULL) is the sentence, of this
+ *          thread
  */
 TRIB_API trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out);
 

@@ -53,7 +53,7 @@ trib_status_t put_meet_client(struct put_endpoint *endpoint,
     char why[128], who[96], before[128] = "";
     int fd;
 
-    while ((fd = trib_tcp_connect(where, deadline, why, sizeof(why))) < 0) {
+    while ((fd = trib_tcp_connect(where, deadline, NULL, why, sizeof(why))) < 0) {
         bool known = errno != 0; /* the address, that is */
         if (!known && !before[0])
             return trib_fail(&endpoint->err, TRIB_ERR_BOOT, "%s: %s", where->host, why);

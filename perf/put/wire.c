@@ -42,7 +42,7 @@ static trib_status_t gone(struct put_wire *wire)
 /* Waits until the socket can be read or written. */
 static trib_status_t await(struct put_wire *wire, short events, uint64_t deadline)
 {
-    if (trib_wait_fd(wire->fd, events, deadline))
+    if (trib_wait_fd(wire->fd, events, deadline, NULL))
         return TRIB_OK;
     if (errno != ETIMEDOUT)
         return trib_fail(wire->err, TRIB_ERR_SYSTEM, "poll: %m");

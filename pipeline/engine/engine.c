@@ -562,6 +562,8 @@ static bool advance(struct trib_engine *e, struct trib_run *run)
         moved = true;
         if (!e->all_mapped)
             (void)trib_engine_events(e);
+        if (e->give_way)
+            break; /* the caller's idle function may be due */
     }
     return moved;
 }

@@ -110,6 +110,11 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
 
     if (st == TRIB_OK)
         return TRIB_OK;
+    if (trib_idle_answer(e->idle_fn)) {
+        l->lost = true;
+        trib_error_clear(e->err);
+        return trib_engine_give_up(e, operation);
+    }
     char why[300];
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
     /* A peer that is gone, or another one, may have told the cause. */

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/host.h"
+#include "base/idle_function.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "compress/kernels/kernels.h"
@@ -84,6 +85,12 @@ struct trib_engine {
     void (*idle_hook)(void *arg); /* called now and then while trib_engine_wait waits;
                                    * or NULL */
     void *idle_hook_arg;
+    struct trib_idle *idle_fn; /* the caller's; NULL: there is none */
+    bool (*give_way)(void *arg); /* looks at idle_fn without the owner's lock; true: the
+                                  * caller gives up */
+    void *give_way_arg;
+    trib_status_t (*wait)(struct trib_engine *e, struct trib_run *run); /* the owner's
+                                  * choice of the two of engine_wait.h */
     struct trib_engine_stats stats;
     struct trib_trace trace; /* cfg->trace events; the owner of the engine dumps it */
 };

@@ -11,17 +11,18 @@
 #include "pipeline/engine/failure.h"
 
 enum {
-    PAUSES_PER_US = 25,      /* number of trib_pause in a microsecond, about */
-    EAGER = 64,              /* looks without a pause: an answer is often that near */
-    EAGER_NS = 8000,         /* and no longer than this: a look may be a system call */
-    BUSY_PAUSES = 8,         /* before a yield, with more ranks than cores */
-    LOOK_EVERY = 16,         /* yields between two looks at the clock */
-    POLL_NS = 5000000,       /* between two looks at a transport that need not be
+    PAUSES_PER_US = 25, /* number of trib_pause in a microsecond, about */
+    EAGER = 64, /* looks without a pause: an answer is often that near */
+    EAGER_NS = 8000, /* and no longer than this: a look may be a system call */
+    BUSY_PAUSES = 8, /* before a yield, with more ranks than cores */
+    LOOK_EVERY = 16, /* yields between two looks at the clock */
+    POLL_NS = 5000000, /* between two looks at a transport that need not be
                               * polled */
     SLEEP_AFTER_NS = 3000000, /* time before a sleep, if all peers write this rank's
                                * memory */
-    SLEEP_US = 500,          /* a wake-up that is missed costs this much */
+    SLEEP_US = 500, /* a wake-up that is missed costs this much */
     NOTICE_NS = 100000000,
+    IDLE_SLEEP_US = 50, /* the same, if the caller has an idle function */
 };
 
 static void tell_waiting(struct trib_engine *e)
@@ -162,12 +163,11 @@ static bool idle(struct trib_engine *e)
     return false;
 }
 
-/* Sleeps until a peer writes, at most SLEEP_US. */
-static void sleep_until_write(struct trib_engine *e)
+static void sleep_until_write(struct trib_engine *e, int most_us)
 {
     e->transport->ops->arm(e->transport);
     if (!trib_engine_progress(e))
-        e->transport->ops->wait(e->transport, SLEEP_US);
+        e->transport->ops->wait(e->transport, most_us);
     else
         trib_engine_awake(e);
 }
@@ -186,7 +186,40 @@ trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run)
         if (trib_engine_progress(e))
             trib_engine_awake(e);
         else if (idle(e))
-            sleep_until_write(e);
+            sleep_until_write(e, SLEEP_US);
+    }
+    return run->now.status;
+}
+
+trib_status_t trib_engine_give_up(struct trib_engine *e, const char *operation)
+{
+    struct trib_error why = {0};
+    char who[128], where[160];
+
+    trib_engine_name_rank(e, e->rank, who, sizeof(who));
+    if (operation)
+        snprintf(where, sizeof(where), "operation %s, phase connect", operation);
+    else
+        trib_engine_describe(e, where, sizeof(where));
+    (void)trib_idle_fail(e->idle_fn, &why, "%s has given up in %s", who, where);
+    trib_engine_fail(e, TRIB_ERR_ABORTED, trib_error_text(&why));
+    return e->failed;
+}
+
+trib_status_t trib_engine_wait_idle(struct trib_engine *e, struct trib_run *run)
+{
+    trib_engine_awake(e);
+    while (atomic_load_explicit(&run->now.state, memory_order_acquire) !=
+           TRIB_RUN_DONE) {
+        bool sleeps = false;
+        if (trib_engine_progress(e))
+            trib_engine_awake(e);
+        else
+            sleeps = idle(e);
+        if (e->give_way(e->give_way_arg))
+            trib_engine_give_up(e, NULL);
+        else if (sleeps)
+            sleep_until_write(e, IDLE_SLEEP_US);
     }
     return run->now.status;
 }

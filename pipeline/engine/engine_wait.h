@@ -30,4 +30,20 @@ void trib_engine_awake(struct trib_engine *e);
 /** trib_engine_wait - make progress until the run is done; returns its status. */
 trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 
+/**
+ * trib_engine_wait_idle - the same, and call e->give_way between looks: at least every
+ * 200 us, as long as a round of tasks takes less.
+ *
+ * The engine fails with TRIB_ERR_ABORTED if the caller gives up.
+ */
+trib_status_t trib_engine_wait_idle(struct trib_engine *e, struct trib_run *run);
+
+/**
+ * trib_engine_give_up - fail the engine, because the caller's idle function says so.
+ *
+ * operation  what was under way; NULL: the active run
+ * returns    TRIB_ERR_ABORTED, or what the engine had failed with before
+ */
+trib_status_t trib_engine_give_up(struct trib_engine *e, const char *operation);
+
 #endif

@@ -10,6 +10,7 @@
 #include "pipeline/engine/failure.h"
 
 enum {
+    ABORT_TELL_MS = 20, /* the same, if the caller has given up */
     TELL_MS = 300, /* time for peers that take no notice at once */
     EVENTS = 16,
 };
@@ -94,7 +95,8 @@ static bool has_strangers(const struct trib_engine *e)
 
 static void tell_rest(struct trib_engine *e, const struct trib_oob_notice *n)
 {
-    uint64_t until = trib_deadline_ms(TELL_MS);
+    uint64_t until =
+        trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_TELL_MS : TELL_MS);
 
     for (int p = 0; has_strangers(e) && p < e->size && !trib_deadline_passed(until);
          p++) {

@@ -43,7 +43,7 @@ static bool wait_nudged(int ends[2], bool written, int ms)
 
     sigaction(SIGUSR1, &action, NULL);
     assert_int_equal(pthread_create(&thread, NULL, nudge_main, &n), 0);
-    bool ready = trib_wait_fd(ends[0], POLLIN, trib_deadline_ms(ms));
+    bool ready = trib_wait_fd(ends[0], POLLIN, trib_deadline_ms(ms), NULL);
     int error = errno;
     n.enough = true;
     pthread_join(thread, NULL);
@@ -62,7 +62,8 @@ static void test_wait_fd(void **state)
     assert_int_equal(errno, ETIMEDOUT);
     assert_true(trib_deadline_passed(deadline));
     assert_true(wait_nudged(ends, true, 60000));
-    assert_true(trib_wait_fd(ends[0], POLLIN, 0)); /* ready counts, however late */
+    assert_true(
+        trib_wait_fd(ends[0], POLLIN, 0, NULL)); /* ready counts, however late */
     close(ends[0]);
     close(ends[1]);
 }
@@ -146,7 +147,7 @@ static void test_errand_in_time(void **state)
 
     (void)state;
     assert_int_equal(
-        trib_errand_run(job_work, job_discard, &job, trib_deadline_ms(60000)), 0);
+        trib_errand_run(job_work, job_discard, &job, trib_deadline_ms(60000), NULL), 0);
     assert_true(job.worked);
     assert_false(job.discarded);
 }
@@ -157,7 +158,8 @@ static void test_errand_left_behind(void **state)
     uint64_t deadline = trib_deadline_ms(30);
 
     (void)state;
-    assert_int_equal(trib_errand_run(job_work, job_discard, &job, deadline), ETIMEDOUT);
+    assert_int_equal(trib_errand_run(job_work, job_discard, &job, deadline, NULL),
+                     ETIMEDOUT);
     assert_true(trib_deadline_passed(deadline));
     assert_false(job.worked);
     job.may_end = true;

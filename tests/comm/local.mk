@@ -12,6 +12,7 @@ comm_tests = \
 	tests/comm/test_fp_modes \
 	tests/comm/test_halves \
 	tests/comm/test_identity \
+	tests/comm/test_idle \
 	tests/comm/test_start_with \
 	tests/comm/test_configured \
 	tests/comm/test_exact_sums \
@@ -106,6 +107,7 @@ tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/test_plan_state
 tests_comm_test_plan_state_LDADD = $(comm_tests_link)
 tests_comm_test_identity_SOURCES = tests/offload/aggregators.h tests/comm/test_identity.c
 tests_comm_test_identity_LDADD = $(comm_tests_link)
+tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
 tests_comm_test_configured_LDADD = $(comm_tests_link)
 tests_comm_test_fp_modes_LDADD = $(comm_tests_link)

@@ -8,6 +8,9 @@ TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examp
 dist_check_SCRIPTS += tests/examples/test_resume.sh
 TESTS += tests/examples/test_resume.sh
 
+dist_check_SCRIPTS += tests/examples/test_interrupt.sh
+TESTS += tests/examples/test_interrupt.sh
+
 if TRIB_EXAMPLES
 check_PROGRAMS += tests/examples/test_mnist tests/examples/test_mlp
 TESTS += tests/examples/test_mnist tests/examples/test_mlp tests/examples/test_train.sh

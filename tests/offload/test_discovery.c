@@ -33,7 +33,7 @@ static void test_none(void **state)
         assert_status(trib_discovery_open(&opts, &d), TRIB_OK);
         usleep(100000);
         assert_false(trib_discovery_found(d));
-        assert_null(trib_discovery_take(d));
+        assert_null(trib_discovery_take(d, NULL));
         trib_discovery_close(d);
     }
     trib_discovery_close(NULL);

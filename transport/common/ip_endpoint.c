@@ -17,6 +17,7 @@ void trib_ip_endpoint_init(struct trib_ip_endpoint *e,
         .heartbeat = opts->heartbeat,
         .uses_proc = uses_proc,
     };
+    e->ways.idle = opts->idle;
     trib_process_self(&e->me);
 }
 

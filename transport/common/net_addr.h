@@ -13,6 +13,7 @@
 #include <tributary/status.h>
 
 #include "base/addresses.h"
+#include "base/idle_function.h"
 
 /* Connections that say nothing, beside one of each rank, for which a port has places: a
  * burst of ranks keeps no rank out. Of more the first to come goes. */
@@ -76,6 +77,7 @@ struct trib_net_ways {
     struct trib_net_met met;
     bool elsewhere; /* a peer was not reached by the address of its meeting */
     uint8_t last[16]; /* by which a peer was reached last; zero: none was */
+    struct trib_idle *idle; /* called while a connection is made; or NULL */
 };
 
 /** trib_net_ways_init - read net=TEXT of `owner`; met may be NULL.

@@ -253,11 +253,11 @@ static void say_at(const struct way *way, const struct trib_dial_to *to, int n,
     errno = last;
 }
 
-static int dial_ways(const struct way *way, int n, uint16_t port,
-                     struct trib_net_found *out)
+static int dial_ways(const struct search *s, const struct way *way, int n,
+                     uint16_t port, struct trib_net_found *out)
 {
     struct trib_dial_to to[TRIB_DIAL_MAX];
-    struct trib_dial dial = {.to = to, .n = n};
+    struct trib_dial dial = {.to = to, .n = n, .idle = s->ways->idle};
     int which;
 
     for (int i = 0; i < n; i++)
@@ -271,10 +271,10 @@ static int dial_ways(const struct way *way, int n, uint16_t port,
 }
 
 /* Packets of a host to itself take its loopback interface, whatever the address. */
-static int dial_here(const struct way *way, int n, uint16_t port,
-                     struct trib_net_found *out)
+static int dial_here(const struct search *s, const struct way *way, int n,
+                     uint16_t port, struct trib_net_found *out)
 {
-    int fd = dial_ways(way, n, port, out), error = errno;
+    int fd = dial_ways(s, way, n, port, out), error = errno;
 
     if (fd < 0 && !trib_net_loopback_up())
         out->cure =
@@ -310,14 +310,14 @@ static int dial_all(struct search *s, const struct trib_net_place *place,
     if (s->n)
         out->cure = "";
     if (last)
-        fd = dial_ways(s->way, last, place->port, out);
+        fd = dial_ways(s, s->way, last, place->port, out);
     if (fd >= 0) {
         learn(s, out);
         return fd;
     }
     int error = errno;
-    if (s->n > last) {
-        fd = dial_here(s->way + last, s->n - last, place->port, &here);
+    if (s->n > last && error != ECANCELED) {
+        fd = dial_here(s, s->way + last, s->n - last, place->port, &here);
         if (fd >= 0 || !last)
             *out = here;
         error = last ? error : errno;
@@ -343,7 +343,7 @@ int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *plac
         return -1;
     s->ways = ways;
     if (place->near)
-        fd = dial_here(&loopback, 1, place->port, out);
+        fd = dial_here(s, &loopback, 1, place->port, out);
     if (fd < 0 && !(place->near && errno != ENETUNREACH && errno != EADDRNOTAVAIL))
         fd = dial_all(s, place, out);
     int error = errno;

@@ -171,6 +171,10 @@ static trib_status_t open_inners(struct multirail *r,
 
     part.heartbeat = NULL; /* a heart for each rail: it beats over that rail's
                             * network */
+    r->idle = opts->idle;
+    r->rail_idle.call = trib_multirail_idle;
+    r->rail_idle.arg = r;
+    part.idle = trib_idle_is_set(opts->idle) ? &r->rail_idle : NULL;
     for (int i = 0; i < plan->n; i++) {
         struct trib_transport **at = &r->inner[r->n];
         part.err = &r->inner_err[r->n];

@@ -19,11 +19,13 @@
 
 #include <assert.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 
 #include "base/error.h"
+#include "base/idle_function.h"
 #include "transport/common/peer.h"
 #include "transport/multirail/multirail_wire.h"
 #include "transport/transport.h"
@@ -172,6 +174,10 @@ struct multirail {
     const struct trib_log *log;
     struct trib_error *err;
     struct trib_error inner_err[MULTIRAIL_MAX]; /* one each: threads connect */
+    struct trib_idle *idle; /* called while connections are made; or NULL */
+    struct trib_idle rail_idle; /* that of the rails, some of which other threads
+                                 * connect */
+    pthread_t connecting; /* the thread that calls connect */
     int pid;
     struct trib_transport *inner[MULTIRAIL_MAX];
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL];
@@ -224,6 +230,9 @@ static inline int multirail_rail_of(const struct multirail_order *order, uint64_
 trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
                                   const struct multirail_plan *plan,
                                   struct trib_transport **out);
+
+/** trib_multirail_idle - the `call` of rail_idle. */
+int trib_multirail_idle(void *arg);
 
 /** trib_multirail_take_error - the error of an inner becomes that of this transport;
  * returns status. */

@@ -2,6 +2,8 @@
 /*
  * rails: connections to a peer, one for each rail.
  */
+#include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,8 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "transport/multirail/multirail.h"
+
+enum { JOIN_NS = 100000 };
 
 /* A connection of one rail, made by a thread of its own: what does not answer takes its
  * whole time. */
@@ -27,6 +31,28 @@ static void *dial(void *arg)
 
     d->status = d->inner->ops->connect(d->inner, d->peer, d->address);
     return NULL;
+}
+
+/* The idle function of all rails: the thread in which trib_multirail_connect was called
+ * asks the caller, and the threads of rails only see the answer. */
+int trib_multirail_idle(void *arg)
+{
+    struct multirail *r = arg;
+
+    if (pthread_equal(pthread_self(), r->connecting))
+        (void)trib_idle_look(r->idle);
+    return trib_idle_answer(r->idle);
+}
+
+static void join(struct multirail *r, pthread_t thread)
+{
+    if (!trib_idle_is_set(r->idle)) {
+        (void)pthread_join(thread, NULL);
+        return;
+    }
+    while (pthread_tryjoin_np(thread, NULL) == EBUSY)
+        if (!trib_idle_sleep(r->idle, JOIN_NS))
+            sched_yield(); /* the thread ends soon */
 }
 
 static void dial_all(struct multirail *r, int peer,
@@ -52,7 +78,7 @@ static void dial_all(struct multirail *r, int peer,
     }
     for (int k = 0; k < last; k++) {
         if (d[k].threaded)
-            (void)pthread_join(d[k].thread, NULL);
+            join(r, d[k].thread);
     }
 }
 
@@ -200,6 +226,7 @@ trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
         return status;
     struct multirail_peer *p = &r->peers[peer];
     struct multirail_parsed_address *whole = malloc(sizeof(*whole));
+    r->connecting = pthread_self();
     if (!p->log)
         p->log = calloc(MULTIRAIL_LOG, sizeof(*p->log));
     if (!whole || !p->log) {

@@ -65,6 +65,7 @@ static struct ucx *make(const struct trib_transport_opts *opts,
     u->cfg = opts->cfg;
     u->log = opts->log;
     u->secret = opts->secret;
+    u->idle = opts->idle;
     u->err = opts->err;
     trib_ip_endpoint_init(&u->local, opts, "ucx", &s->ways, s->watch != 0);
     u->local.magic = UCX_MAGIC;

@@ -119,6 +119,7 @@ struct ucx {
     struct trib_error *err;
     struct trib_ip_endpoint local;
     const struct trib_secret *secret; /* NULL or not set: there is none */
+    struct trib_idle *idle; /* called while connections are made; or NULL */
     struct trib_strangers strangers; /* the manager's */
     uint64_t settings;
     uint32_t depth; /* of send_reqs; a power of two */

@@ -76,8 +76,9 @@ static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
             errno = 0;
         if (!later)
             return false;
-        if (!trib_deadline_passed(c->until) && lives(u, c)) {
-            (void)trib_wait_fd(fd, POLLIN, trib_deadline_ms(SLICE_MS));
+        if (!trib_idle_answer(u->idle) && !trib_deadline_passed(c->until) &&
+            lives(u, c)) {
+            (void)trib_wait_fd(fd, POLLIN, trib_deadline_ms(SLICE_MS), u->idle);
             continue;
         }
         errno = ETIMEDOUT;
@@ -233,7 +234,8 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
         pthread_mutex_lock(&u->lock);
         ucs_status_t fault = p->fault;
         pthread_mutex_unlock(&u->lock);
-        if (fault == UCS_OK && !trib_deadline_passed(c->until) && lives(u, c))
+        if (fault == UCS_OK && !trib_idle_look(u->idle) &&
+            !trib_deadline_passed(c->until) && lives(u, c))
             continue;
         status =
             trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->base.who.pid,

@@ -234,7 +234,7 @@ void trib_ucx_nap(struct ucx *u)
 {
     struct pollfd fd = {.fd = u->efd, .events = POLLIN};
 
-    (void)poll(&fd, 1, 1);
+    (void)trib_idle_poll(u->idle, &fd, 1, 1);
 }
 
 /* Has the kernel, or the device, taken all that was sent to a peer? Under no lock. */
@@ -256,7 +256,7 @@ bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until)
         ucs_status_t status = u->api.ucp_request_check_status(request);
         fine = status == UCS_OK;
         over = status != UCS_INPROGRESS;
-        if (over || trib_deadline_passed(until))
+        if (over || trib_deadline_passed(until) || trib_idle_answer(u->idle))
             break;
         if (n)
             continue;

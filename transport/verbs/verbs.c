@@ -139,6 +139,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->cfg = opts->cfg;
     v->log = opts->log;
     v->secret = opts->secret;
+    v->idle = opts->idle;
     v->err = opts->err;
     v->depth = power_of_two(16, (uint32_t)s->depth);
     v->receives = (uint32_t)s->receives;

@@ -185,6 +185,7 @@ struct verbs {
     struct trib_error *err;
     struct trib_ip_endpoint local; /* its ways are for OOB requests */
     const struct trib_secret *secret; /* NULL or not set: there is none */
+    struct trib_idle *idle; /* called while connections are made; or NULL */
     struct trib_strangers strangers; /* the manager's */
     struct verbs_cm_challenge *challenges; /* challenges by the connection manager;
                                             * under `links` */

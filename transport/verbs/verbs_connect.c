@@ -138,7 +138,7 @@ static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
     while (a->v->api.rdma_get_cm_event(a->channel, &event) != 0) {
         if (errno != EAGAIN && errno != EINTR)
             return fail(a, TRIB_ERR_SYSTEM, "the connection manager: %m");
-        if (!trib_wait_fd(a->channel->fd, POLLIN, until))
+        if (!trib_wait_fd(a->channel->fd, POLLIN, until, a->v->idle))
             return fail(a, TRIB_ERR_PEER_LOST,
                         "no answer for %.1f s; with RoCE, UDP port 4791 must be open: "
                         "try rping",

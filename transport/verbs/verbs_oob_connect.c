@@ -85,7 +85,8 @@ static int open_oob_socket(struct verbs *v, const struct verbs_address *a,
 }
 
 /* All `bytes`, or false and errno; 0 for the end of the connection. */
-static bool receive(int fd, void *to, size_t bytes, uint64_t deadline)
+static bool receive(int fd, void *to, size_t bytes, uint64_t deadline,
+                    struct trib_idle *idle)
 {
     uint8_t *at = to;
 
@@ -97,7 +98,7 @@ static bool receive(int fd, void *to, size_t bytes, uint64_t deadline)
             return false;
         at += n > 0 ? n : 0;
         bytes -= n > 0 ? (size_t)n : 0;
-        if (bytes && !trib_wait_fd(fd, POLLIN, deadline))
+        if (bytes && !trib_wait_fd(fd, POLLIN, deadline, idle))
             return false;
     }
     return true;
@@ -125,7 +126,7 @@ static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
 
     if (send(d->link.oob_fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
         return fail(d, TRIB_ERR_PEER_LOST, "its listener cannot be reached: %m");
-    if (!receive(d->link.oob_fd, &d->reply, sizeof(d->reply), deadline)) {
+    if (!receive(d->link.oob_fd, &d->reply, sizeof(d->reply), deadline, d->v->idle)) {
         if (errno == ETIMEDOUT)
             return fail(d, TRIB_ERR_PEER_LOST,
                         "it does not answer for %.1f s: is the process stopped?",

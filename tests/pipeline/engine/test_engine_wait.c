@@ -12,6 +12,7 @@ enum { MS = 1000000 };
 struct hook {
     struct trib_engine *other;
     int calls;
+    struct trib_idle *idle;
 };
 
 static void drive_other(void *arg)
@@ -40,6 +41,52 @@ static void test_hook(void **state)
         assert_int_equal((int)t->side[0].x[i], 3);
     e->idle_hook = NULL;
     engines_drive(t);
+    engines_close(t);
+}
+
+static int answer_5(void *arg)
+{
+    (void)arg;
+    return 5;
+}
+
+static bool give_way(void *arg)
+{
+    struct hook *h = arg;
+
+    if (h->other)
+        drive_other(h);
+    return ++h->calls > 100 && trib_idle_look(h->idle);
+}
+
+/* The caller's idle function: called on each pass, and its answer fails the engine. */
+static void test_idle_function(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[0].engine;
+    struct trib_idle idle = {.call = answer_5};
+    struct hook h = {.other = &t->side[1].engine, .idle = &idle};
+
+    (void)state;
+    e->give_way = give_way;
+    e->give_way_arg = &h;
+    e->idle_fn = &idle;
+    engines_start_in_place(t, 0);
+    engines_start_in_place(t, 1);
+    assert_status(trib_engine_wait_idle(e, &t->side[0].run), TRIB_OK);
+    assert_true(h.calls > 0);
+    engines_drive(t);
+
+    h = (struct hook){.idle = &idle};
+    engines_start_in_place(t, 0);
+    assert_status(trib_engine_wait_idle(e, &t->side[0].run), TRIB_ERR_ABORTED);
+    assert_status((trib_status_t)e->failed, TRIB_ERR_ABORTED);
+    engines_words(e->failure.text,
+                  (const char *const[]){"rank 0 (host here", "has given up in",
+                                        "allreduce (direct), operation 2",
+                                        "(trib_opts_t.idle) has returned 5", NULL});
+    trib_engine_notices(&t->side[1].engine);
+    assert_string_equal(t->side[1].engine.failure.text, e->failure.text);
     engines_close(t);
 }
 
@@ -179,9 +226,13 @@ static void test_times_out_unfed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hook),      cmocka_unit_test(test_sleeps),
-        cmocka_unit_test(test_looks),     cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_times_out), cmocka_unit_test(test_times_out_unfed),
+        cmocka_unit_test(test_hook),
+        cmocka_unit_test(test_idle_function),
+        cmocka_unit_test(test_sleeps),
+        cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_times_out),
+        cmocka_unit_test(test_times_out_unfed),
     };
 
     tribtest_deadline(60);
