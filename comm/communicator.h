@@ -48,6 +48,7 @@ struct trib_plan {
     bool numbered;
     bool dropped; /* an aggregator frees it after start number last_start */
     uint32_t last_start;
+    struct trib_plan_sparse *sparse; /* (index, value) pairs: plan_sparse.h; or NULL */
     struct trib_offload_plan *offload; /* offload/ runs the plan, and `run` is unused;
                                         * or NULL */
     struct trib_plan *exchange; /* sums what run.desc.model learns; or NULL */

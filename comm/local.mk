@@ -21,6 +21,7 @@ libcomm_la_SOURCES = \
 	comm/plan_model.c \
 	comm/plan_own.c \
 	comm/plan_schedule.c \
+	comm/plan_sparse.c comm/plan_sparse.h \
 	comm/plan_state.c comm/plan_state.h \
 	comm/plan_stats.c comm/plan_stats.h \
 	comm/progress_thread.c \
@@ -29,6 +30,7 @@ libcomm_la_SOURCES = \
 	comm/requests.c \
 	comm/settings.c \
 	comm/slot_budget.c comm/slot_budget.h \
+	comm/sorted_pairs.c comm/sorted_pairs.h \
 	comm/split.c \
 	comm/state_merge.c \
 	comm/wireup.c

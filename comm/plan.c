@@ -136,8 +136,8 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_INVALID,
             "%s of %zu elements: the description of the plan has no buffers: "
-            "start it with trib_plan_start_with, which takes them",
-            trib_coll_name(r->op.coll), r->count);
+            "start it with trib_plan_start_%s, which takes them",
+            trib_coll_name(r->op.coll), r->count, plan->sparse ? "sparse" : "with");
     return trib_plan_start_with(plan, plan->send, plan->recv);
 }
 

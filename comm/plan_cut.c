@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "comm/plan_parts.h"
+#include "comm/plan_sparse.h"
 #include "pipeline/engine/run.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/run_codec.h"
@@ -18,7 +19,9 @@ enum {
     ROUNDS_GOOD_ONE_HOST = 2,
     ZERO_COPY_MIN = 16384, /* bytes of a chunk, from which an ADVERT frame pays off */
     PLACE_MIN = 262144, /* bytes of a vector, from which an ADVERT message pays
-                            * off */
+                         * off */
+    PAIRS_HEAD = 16, /* bytes of a pair word that are no position and no value */
+    PAIRS_PIECE = 1 << 20, /* elements of a chunk of few pairs: memory of a sum */
 };
 
 /* True if all ranks read the sums of words in the memory where the aggregator builds
@@ -95,8 +98,58 @@ static size_t shared_bytes(const struct trib_plan *plan)
                : 0;
 }
 
+/* True if the sum of all ranks' pairs fits into one slot as a list, however many
+ * elements the chunk has. */
+static bool pairs_fit(const struct trib_plan *plan, size_t element, size_t slot)
+{
+    const size_t pair = element + sizeof(uint32_t);
+    const size_t most = plan->sparse->most;
+    const size_t ranks = (size_t)plan->comm->engine.ranks;
+
+    return most && most <= (slot - PAIRS_HEAD) / pair / ranks;
+}
+
+/* The most elements of a chunk of pairs: any number of pairs fits into a slot, or any
+ * that there can be. */
+static size_t pairs_piece_max(const struct trib_plan *plan, size_t element, size_t slot)
+{
+    size_t most = (slot - PAIRS_HEAD) * 8 / (8 * element + 1);
+
+    assert(slot > PAIRS_HEAD);
+    if (pairs_fit(plan, element, slot) && most < PAIRS_PIECE)
+        most = PAIRS_PIECE;
+    return most > 64 ? most / 64 * 64 : most;
+}
+
+/* Few rounds: each of them costs a frame for each peer, with pairs or without. */
+static trib_status_t cut_pairs(struct trib_plan *plan, const trib_desc_t *d)
+{
+    struct trib_run_desc *r = &plan->run.desc;
+    const size_t element = trib_dtype_size(d->dtype);
+    const size_t most = pairs_piece_max(plan, element, chunk_of(plan, d));
+    const size_t rounds = trib_divide_up(d->count, r->n_chunks * most);
+
+    if (rounds * r->n_chunks > UINT32_MAX / 2)
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_OVERFLOW,
+            "a sparse vector of %zu elements needs more chunks of %zu "
+            "elements than can be numbered (raise TRIB_CHUNK)",
+            d->count, most);
+    r->total = d->count;
+    r->cut = TRIB_CUT_INTERLEAVED;
+    r->rounds = rounds ? (uint32_t)rounds : 1;
+    const size_t piece = trib_divide_up(d->count, (size_t)r->rounds * r->n_chunks);
+    const size_t whole = trib_divide_up(piece, 64) * 64;
+    r->piece = whole <= most ? whole : piece;
+    assert((size_t)r->rounds * r->n_chunks * r->piece >= d->count);
+    return TRIB_OK;
+}
+
 trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
 {
+    if (plan->sparse)
+        return cut_pairs(plan, d);
+
     struct trib_run_desc *r = &plan->run.desc;
     const struct trib_comm *comm = plan->comm;
     size_t size = trib_dtype_size(d->dtype);

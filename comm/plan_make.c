@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "comm/configured.h"
 #include "comm/plan_parts.h"
+#include "comm/plan_sparse.h"
 #include "comm/plan_stats.h"
 #include "comm/quorum_rule.h"
 #include "compress/robust_op.h"
@@ -77,7 +78,10 @@ static uint64_t parameter_digest(const struct trib_run_desc *r)
 static uint32_t digest_of(const struct trib_plan *plan)
 {
     const char *algorithm = plan->run.desc.name;
-    uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest : 0;
+    uint32_t codec =
+        plan->codec    ? trib_codec_info(plan->codec)->digest
+        : plan->sparse ? trib_digest32(&plan->sparse->most, sizeof(plan->sparse->most))
+                       : 0;
     const uint64_t cut[2] = {
         plan->run.desc.piece ^ parameter_digest(&plan->run.desc),
         plan->quorum[0] ? trib_digest32(plan->quorum, strlen(plan->quorum)) : 0};
@@ -165,9 +169,15 @@ enum runs {
     OWN_LEAVES, /* at the end of the communicator */
 };
 
-static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
-                          const trib_desc_t *desc, enum runs runs,
-                          struct trib_plan **plan_out);
+/* What kind of plan is made. */
+struct kind {
+    trib_coll_t coll;
+    enum runs runs;
+    struct trib_plan_sparse *sparse; /* or NULL */
+};
+
+static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
+                          const trib_desc_t *desc, struct trib_plan **plan_out);
 
 /* Make the plan by which ranks exchange what a model has learned. */
 static trib_status_t make_exchange(struct trib_plan *plan)
@@ -177,7 +187,8 @@ static trib_status_t make_exchange(struct trib_plan *plan)
     if (!plan->exchanged)
         return TRIB_OK;
     trib_plan_describe_exchange(plan, &desc);
-    return make(plan->comm, TRIB_ALLREDUCE, &desc, ANY_RUNS, &plan->exchange);
+    return make(plan->comm, &(struct kind){TRIB_ALLREDUCE, ANY_RUNS, NULL}, &desc,
+                &plan->exchange);
 }
 
 /* Copy the description into a plan that has no codec, algorithm or schedule yet. */
@@ -223,16 +234,33 @@ static trib_status_t make_own(struct trib_plan *plan, trib_coll_t coll,
     return st == TRIB_OK ? make_exchange(plan) : st;
 }
 
-static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
-                          const trib_desc_t *desc, enum runs runs,
-                          struct trib_plan **plan_out)
+/* Make all of a plan that has nothing but its communicator and its table. */
+static trib_status_t make_all(struct trib_plan *plan, const struct kind *kind,
+                              const trib_desc_t *desc)
 {
-    const bool leaving = runs == OWN_LEAVES;
+    const bool leaving = kind->runs == OWN_LEAVES;
+    struct trib_comm *comm = plan->comm;
+    const trib_coll_t coll = kind->coll;
+    trib_status_t st = describe(plan, coll, desc);
+
+    plan->run.desc.pairs = plan->sparse;
+    assert(!plan->sparse || (coll == TRIB_ALLREDUCE && !comm->aggregators));
+    if (st == TRIB_OK)
+        st = comm->hooks && kind->runs != OWN_RUNS &&
+                     comm->hooks->takes(comm, coll, desc, leaving)
+                 ? comm->hooks->plan_make(plan, coll, desc)
+                 : make_own(plan, coll, desc, leaving);
+    return st == TRIB_OK ? trib_plan_stats_make(plan, leaving) : st;
+}
+
+static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
+                          const trib_desc_t *desc, struct trib_plan **plan_out)
+{
     trib_status_t st = trib_comm_ours(comm, "a plan");
 
     *plan_out = NULL;
     if (st == TRIB_OK)
-        st = trib_plan_check_desc(comm, coll, desc);
+        st = trib_plan_check_desc(comm, kind->coll, desc);
     if (st != TRIB_OK)
         return st;
     struct trib_plan *plan = calloc(1, sizeof(*plan));
@@ -240,15 +268,13 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     plan->ops = &trib_plan_own_ops;
     plan->comm = comm;
-    st = describe(plan, coll, desc);
-    if (st == TRIB_OK)
-        st = comm->hooks && runs != OWN_RUNS &&
-                     comm->hooks->takes(comm, coll, desc, leaving)
-                 ? comm->hooks->plan_make(plan, coll, desc)
-                 : make_own(plan, coll, desc, leaving);
-    if (st == TRIB_OK)
-        st = trib_plan_stats_make(plan, leaving);
+    plan->sparse = kind->sparse;
+    if (plan->sparse)
+        plan->ops = &plan->sparse->ops;
+    st = make_all(plan, kind, desc);
     if (st != TRIB_OK) {
+        if (plan->sparse) /* which the caller frees */
+            plan->ops = &trib_plan_own_ops;
         trib_plan_destroy(plan);
         return st;
     }
@@ -258,15 +284,15 @@ static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
 
 /* The calling thread's floating-point modes may differ between ranks. Numbers are
  * parsed, and algorithms chosen, in the default modes. */
-static trib_status_t make_in_modes(struct trib_comm *comm, trib_coll_t coll,
-                                   const trib_desc_t *desc, enum runs runs,
+static trib_status_t make_in_modes(struct trib_comm *comm, const struct kind *kind,
+                                   const trib_desc_t *desc,
                                    struct trib_plan **plan_out)
 {
     fenv_t callers_modes;
 
     assert(comm && desc && plan_out);
     trib_fpenv_enter_all(&callers_modes);
-    const trib_status_t st = make(comm, coll, desc, runs, plan_out);
+    const trib_status_t st = make(comm, kind, desc, plan_out);
     trib_fpenv_leave_all(&callers_modes);
     return st;
 }
@@ -275,13 +301,25 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              const trib_desc_t *desc, bool leaving,
                              struct trib_plan **plan_out)
 {
-    return make_in_modes(comm, coll, desc, leaving ? OWN_LEAVES : ANY_RUNS, plan_out);
+    const struct kind kind = {coll, leaving ? OWN_LEAVES : ANY_RUNS, NULL};
+
+    return make_in_modes(comm, &kind, desc, plan_out);
 }
 
 trib_status_t trib_plan_make_own(struct trib_comm *comm, trib_coll_t coll,
                                  const trib_desc_t *desc, struct trib_plan **plan_out)
 {
-    return make_in_modes(comm, coll, desc, OWN_RUNS, plan_out);
+    return make_in_modes(comm, &(struct kind){coll, OWN_RUNS, NULL}, desc, plan_out);
+}
+
+/* The ranks sum sparse vectors by themselves. */
+trib_status_t trib_plan_make_sparse(struct trib_comm *comm, const trib_desc_t *desc,
+                                    struct trib_plan_sparse *sparse,
+                                    struct trib_plan **plan_out)
+{
+    const struct kind kind = {TRIB_ALLREDUCE, OWN_RUNS, sparse};
+
+    return make_in_modes(comm, &kind, desc, plan_out);
 }
 
 void trib_plan_destroy(struct trib_plan *plan)

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "comm/locality.h"
 #include "comm/plan_parts.h"
+#include "comm/plan_sparse.h"
 #include "compress/robust_op.h"
 
 static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
@@ -28,6 +29,12 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
             trib_op_name(shape->op), name, shape->tree ? ", a tree," : "",
             shape->tree ? "list one level of aggregators in TRIB_SERVICE"
                         : "use direct, flat or auto");
+    if (fits && plan->sparse && !trib_algo_gathers(a, shape))
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_UNSUPPORTED,
+            "a sparse all-reduce needs all contributions to a chunk in one place, and "
+            "algorithm %s forwards partial sums: use direct, flat or auto",
+            name);
     if (fits) {
         snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
         *algo_out = a;
@@ -55,14 +62,16 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     /* Words that add are never encoded again. */
     bool merged = trib_coll_sums(shape->coll) && flags & TRIB_CODEC_LINEAR;
     struct trib_choice choice = {
-        .bytes = d->count * trib_dtype_size(d->dtype),
+        .bytes = plan->sparse ? trib_sparse_bytes(plan->sparse, d)
+                              : d->count * trib_dtype_size(d->dtype),
         .load_store = comm->load_store,
         .sparse = flags & TRIB_CODEC_SPARSE,
         .lossy = plan->codec && !merged,
         .oversubscribed = comm->oversubscribed,
         .one_host = comm->one_host,
         .slot_bytes = comm->cfg.chunk,
-        .gathers = trib_coll_sums(shape->coll) && trib_robust_is(shape->op),
+        .gathers =
+            plan->sparse || (trib_coll_sums(shape->coll) && trib_robust_is(shape->op)),
     };
 
     trib_locality_describe(comm, &choice);
@@ -111,6 +120,13 @@ static void explain_leaders(struct trib_plan *plan, const struct trib_algo *algo
                  groups->groups.leaders);
 }
 
+static void explain_pairs(struct trib_plan *plan)
+{
+    const size_t n = strlen(plan->why);
+
+    snprintf(plan->why + n, sizeof(plan->why) - n, "; (index, value) pairs");
+}
+
 trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t *d,
                                        struct trib_shape *shape,
                                        struct trib_schedule *out)
@@ -136,6 +152,8 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
         st = trib_plan_build(plan, algo, shape, out);
     if (st == TRIB_OK)
         explain_leaders(plan, algo, &groups);
+    if (st == TRIB_OK && plan->sparse)
+        explain_pairs(plan);
     trib_locality_ungroup(&groups);
     shape->groups = NULL;
     if (st != TRIB_OK)

@@ -28,8 +28,8 @@ trib_status_t trib_plan_stats_make(struct trib_plan *plan, bool leaving)
     const struct trib_comm *comm = plan->comm;
 
     assert(!plan->looks);
-    if (!comm->cfg.stats || leaving || !plan->identity.name[0] || comm->aggregators ||
-        comm->stands_in || !trib_coll_sums(plan->run.desc.op.coll))
+    if (!comm->cfg.stats || leaving || plan->sparse || !plan->identity.name[0] ||
+        comm->aggregators || comm->stands_in || !trib_coll_sums(plan->run.desc.op.coll))
         return TRIB_OK;
     plan->looks = calloc(1, sizeof(*plan->looks));
     return plan->looks ? TRIB_OK

@@ -5,6 +5,7 @@ examples_overlap_LDADD = libtributary.la
 examples_elements_SOURCES = examples/elements.c
 examples_elements_LDADD = libtributary.la
 noinst_PROGRAMS += examples/exact examples/grouped examples/looked examples/robust examples/sum
+noinst_PROGRAMS += examples/sparse
 examples_grouped_SOURCES = examples/grouped.c
 examples_grouped_LDADD = libtributary.la
 noinst_PROGRAMS += examples/interrupt
@@ -16,6 +17,8 @@ examples_robust_SOURCES = examples/robust.c
 examples_robust_LDADD = libtributary.la -lm
 examples_exact_SOURCES = examples/exact.c
 examples_exact_LDADD = libtributary.la
+examples_sparse_SOURCES = examples/sparse.c
+examples_sparse_LDADD = libtributary.la
 examples_sum_SOURCES = examples/sum.c
 examples_sum_LDADD = libtributary.la
 

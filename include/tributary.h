@@ -34,6 +34,7 @@
 #include <tributary/group.h>
 #include <tributary/info.h>
 #include <tributary/request.h>
+#include <tributary/sparse.h>
 #include <tributary/status.h>
 #include <tributary/topology.h>
 #include <tributary/types.h>

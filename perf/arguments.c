@@ -190,7 +190,7 @@ bool perf_set_memory(const struct perf_option *option, void *to, const char *val
 static bool set_call(const struct perf_option *option, void *to, const char *value,
                      FILE *err)
 {
-    static const struct perf_names names = {{"auto", "blocking", "plan"}, 3};
+    static const struct perf_names names = {{"auto", "blocking", "plan", "pairs"}, 4};
     int choice = perf_choose("call", value, &names, err);
     *(enum perf_call *)perf_option_target(option, to) = (enum perf_call)choice;
     return choice >= 0;
@@ -227,7 +227,8 @@ static const struct perf_option options[] = {
      "input and result share a buffer"},
     {"--call", "KIND", set_call, AT(call), 0,
      "blocking, plan, auto: plan if op has a parameter, or codec, feedback, quorum, "
-     "algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM [auto]"},
+     "algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM; pairs: what is not 0, "
+     "as a sparse vector [auto]"},
     {"--iters", "N", perf_set_long, AT(iters), 1,
      "samples a size [as many as fit 0.5 s, 20 to 1000]"},
     {"--sample", "TIME", set_sample, 0, 0,
@@ -378,6 +379,24 @@ static bool check_feedback(const struct perf_args *args, FILE *err)
     return false;
 }
 
+/* Sparse vectors are summed as they are. */
+static bool check_pairs(const struct perf_args *args, FILE *err)
+{
+    const bool refused = args->feedback != NULL || args->quorum != NULL ||
+                         args->chunk != 0 || args->in_place || args->rewrite ||
+                         strcmp(perf_codec_text(args), "none") != 0;
+
+    if (args->call != PERF_CALL_PAIRS ||
+        (args->coll == TRIB_ALLREDUCE && !refused &&
+         (args->op == TRIB_SUM || args->op == TRIB_MEAN)))
+        return true;
+    fputs(
+        "trib-perf: --call pairs is of allreduce, of sum and mean: leave out --codec, "
+        "--feedback, --quorum, --chunk, --in-place and --rewrite.\n",
+        err);
+    return false;
+}
+
 /* True if something is configured that a blocking call may refuse, as it does not name
  * its vector. */
 static bool has_configured(const struct perf_args *args)
@@ -400,7 +419,8 @@ static bool check_together(struct perf_args *args, FILE *err)
               err);
         return false;
     }
-    if (!check_applies(args, err) || !check_feedback(args, err))
+    if (!check_applies(args, err) || !check_feedback(args, err) ||
+        !check_pairs(args, err))
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
         fputs(

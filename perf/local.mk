@@ -17,6 +17,7 @@ libperf_la_SOURCES = \
 	perf/perf_number.c perf/perf_number.h \
 	perf/perf_oracle.c perf/perf_oracle.h \
 	perf/output.c perf/output.h \
+	perf/pairs.c \
 	perf/perf.h \
 	perf/progress.c \
 	perf/samples.c \

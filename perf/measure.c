@@ -91,6 +91,8 @@ static trib_status_t check(struct perf_operation *op, struct check *out)
     perf_operation_fill(op);
     trib_status_t status = op->run(op);
     if (status == TRIB_OK)
+        status = perf_operation_dense(op);
+    if (status == TRIB_OK)
         status = perf_operation_judge_absent(op);
     if (status != TRIB_OK)
         return status;

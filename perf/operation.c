@@ -251,6 +251,20 @@ static trib_status_t open_blocks(struct perf_operation *op)
     return status;
 }
 
+/* The inputs are the same ones in all starts. */
+static trib_status_t open_pairs(struct perf_operation *op)
+{
+    trib_status_t status = perf_pairs_open(op);
+    double most = 0;
+
+    if (status != TRIB_OK)
+        return status;
+    perf_operation_fill(op);
+    most = (double)perf_pairs_given(op);
+    status = perf_combine(op->comm, TRIB_MAX, &most, 1);
+    return status == TRIB_OK ? perf_pairs_plan(op, (size_t)most) : status;
+}
+
 trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *args,
                                   size_t bytes, struct perf_operation *op)
 {
@@ -266,6 +280,8 @@ trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *arg
         op->run = run_plan;
         status = trib_plan_create(comm, args->coll, &op->desc, &op->plan);
     }
+    if (status == TRIB_OK && args->call == PERF_CALL_PAIRS)
+        status = open_pairs(op);
     if (status != TRIB_OK)
         perf_operation_close(op);
     return status;
@@ -275,6 +291,7 @@ void perf_operation_close(struct perf_operation *op)
 {
     trib_plan_free(op->plan);
     op->plan = NULL;
+    perf_pairs_close(op);
     free(op->pristine);
     op->pristine = NULL;
     block_close(op, 1);
@@ -291,6 +308,13 @@ void perf_operation_fill(struct perf_operation *op)
     if (op->input != NULL)
         perf_oracle_fill(&op->oracle, op->oracle.rank, 0,
                          perf_oracle_inputs(&op->oracle), op->input);
+    if (op->pairs != NULL)
+        perf_pairs_take(op);
+}
+
+trib_status_t perf_operation_dense(struct perf_operation *op)
+{
+    return op->pairs == NULL ? TRIB_OK : trib_plan_sparse_dense(op->plan, op->output);
 }
 
 void perf_operation_zero(struct perf_operation *op)

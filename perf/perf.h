@@ -8,6 +8,7 @@
  *     sizes.c      "8,64K,1M:64M:4"
  *     launch.[ch]  ranks on this host by fork
  *     operation.c  buffers and the call
+ *     pairs.c      the call of a sparse vector
  *     measure.c    warm-up, samples -> struct perf_result
  *     samples.c    percentiles
  *     progress.c   how far it has come
@@ -33,7 +34,7 @@
 #include "perf/perf_oracle.h"
 
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
-enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN };
+enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN, PERF_CALL_PAIRS };
 
 struct perf_sizes {
     size_t *bytes;
@@ -170,6 +171,7 @@ struct perf_operation {
     void *blocks[2]; /* what perf_operation_close gives back */
     size_t block_bytes[2];
     trib_status_t (*run)(struct perf_operation *op);
+    struct perf_pairs *pairs; /* NULL: the vector is dense */
 };
 
 /**
@@ -189,6 +191,10 @@ void perf_operation_close(struct perf_operation *op);
  */
 bool perf_memory_fits(const struct perf_args *args, FILE *err);
 
+/** perf_operation_dense - after a call, for its check: write what came out as pairs to
+ * op->output. */
+trib_status_t perf_operation_dense(struct perf_operation *op);
+
 /** perf_operation_fill, _zero - write this rank's inputs, or zeros. */
 void perf_operation_fill(struct perf_operation *op);
 void perf_operation_zero(struct perf_operation *op);
@@ -205,6 +211,19 @@ trib_status_t perf_operation_keep(struct perf_operation *op);
 
 /** perf_operation_rewrite - write the input anew: what was kept, else zeros. */
 void perf_operation_rewrite(struct perf_operation *op);
+
+/** perf_pairs_open - make the memory of a sparse vector; perf_pairs_close follows in
+ * any case. */
+trib_status_t perf_pairs_open(struct perf_operation *op);
+void perf_pairs_close(struct perf_operation *op);
+
+/** perf_pairs_take - take the elements of the input that are not zeros;
+ * perf_pairs_given is their number. */
+void perf_pairs_take(struct perf_operation *op);
+size_t perf_pairs_given(const struct perf_operation *op);
+
+/** perf_pairs_plan - make the plan, for up to `most` pairs of each rank. */
+trib_status_t perf_pairs_plan(struct perf_operation *op, size_t most);
 
 /** perf_operation_guards - damaged bytes behind the buffers; 0 is right. */
 size_t perf_operation_guards(const struct perf_operation *op);

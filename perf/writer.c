@@ -38,6 +38,13 @@ static const char *op_text(const struct perf_args *args)
     return reduces(args->coll) ? trib_op_name(args->op) : "";
 }
 
+static const char *call_text(const struct perf_args *args)
+{
+    return args->call == PERF_CALL_PLAN    ? "plan"
+           : args->call == PERF_CALL_PAIRS ? "pairs"
+                                           : "blocking";
+}
+
 static void table_open(const struct perf_writer *w)
 {
     const struct perf_args *args = w->args;
@@ -55,8 +62,8 @@ static void table_open(const struct perf_writer *w)
         printf(", density %g%s", args->density,
                args->same_blocks ? " (same blocks)" : "");
     printf(", %s, %d rank%s, tributary %s\n",
-           args->call == PERF_CALL_PLAN ? "plan" : "blocking calls", w->ranks,
-           w->ranks == 1 ? "" : "s", trib_version());
+           args->call == PERF_CALL_BLOCKING ? "blocking calls" : call_text(args),
+           w->ranks, w->ranks == 1 ? "" : "s", trib_version());
     if (w->ranks == 1)
         puts("1 rank sends nothing: start more with -n, or with trib-run");
     printf("%10s %7s %6s %10s %10s %10s %10s %10s %8s %8s %10s", "size", "samples",
@@ -126,8 +133,7 @@ static void csv_row(const struct perf_writer *w, const struct perf_result *r)
         fputs(",,", f);
     fprintf(f, ",%.4f,%ld,%zu,%.4f,%.4f,%s,%d,%s,%g,%d,%s\n", us->mean, r->batch,
             r->count, r->ratio, r->cpu_us, memory_text(args), args->in_place,
-            args->call == PERF_CALL_PLAN ? "plan" : "blocking", args->density,
-            args->same_blocks, trib_version());
+            call_text(args), args->density, args->same_blocks, trib_version());
 }
 
 /* --- json --- */
@@ -162,9 +168,8 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
         "op", op_text(args), "codec", perf_codec_text(args), "feedback",
         perf_feedback_text(args), "algorithm", perf_algorithm_text(args), "ranks",
         w->ranks, "memory", memory_text(args), "in_place", args->in_place, "call",
-        args->call == PERF_CALL_PLAN ? "plan" : "blocking", "sync", args->sync,
-        "rewrite", args->rewrite, "density", args->density, "same_blocks",
-        args->same_blocks);
+        call_text(args), "sync", args->sync, "rewrite", args->rewrite, "density",
+        args->density, "same_blocks", args->same_blocks);
     json_t *memory =
         json_pack("{s:I, s:I, s:I}", "shared_bytes", (json_int_t)stats->shared_bytes,
                   "slot_bytes", (json_int_t)stats->slot_bytes, "peers",

@@ -52,6 +52,7 @@ struct trib_run_desc {
     double parameter; /* parameter of op: trib_desc_t */
     bool is_truth;    /* the result is 0 or 1, also of one contribution */
     struct trib_check check;
+    bool pairs; /* (index, value) pairs are summed: payload_pairs.h */
     bool gathers; /* no partial sum travels: trib_algo_gathers */
     bool may_undo; /* a start may have to be undone: see undo_log.h */
     struct {

@@ -9,11 +9,14 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/encode_ahead.c pipeline/payload/encode_ahead.h \
 	pipeline/payload/error_feedback.c pipeline/payload/error_feedback.h \
 	pipeline/payload/narrow.c pipeline/payload/narrow.h \
+	pipeline/payload/pair_sum.c pipeline/payload/pair_sum.h \
+	pipeline/payload/pair_word.c pipeline/payload/pair_word.h \
 	pipeline/payload/partial.c pipeline/payload/partial.h \
 	pipeline/payload/payload_agree.c pipeline/payload/payload_agree.h \
 	pipeline/payload/payload.h \
 	pipeline/payload/payload_coded.c pipeline/payload/payload_coded.h \
 	pipeline/payload/payload_linear.c \
+	pipeline/payload/payload_pairs.c pipeline/payload/payload_pairs.h \
 	pipeline/payload/payload_raw.c pipeline/payload/payload_raw.h \
 	pipeline/payload/payload_prepare.c pipeline/payload/payload_state.h \
 	pipeline/payload/run_codec.c pipeline/payload/run_codec.h \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The payload of a task, as a table: raw elements, code words, code words that add, or
- * the agreement. trib_payload_prepare chooses it; the engine calls through it and knows
- * no kind.
+ * The payload of a task, as a table: raw elements, code words, code words that add,
+ * (index, value) pairs, or the agreement. trib_payload_prepare chooses it; the engine
+ * calls through it and knows no kind.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_H
 #define PIPELINE_PAYLOAD_PAYLOAD_H
@@ -71,6 +71,7 @@ extern const struct trib_payload_ops trib_payload_raw;
 extern const struct trib_payload_ops trib_payload_coded;
 extern const struct trib_payload_ops trib_payload_linear;
 extern const struct trib_payload_ops trib_payload_agreement;
+extern const struct trib_payload_ops trib_payload_pairs;
 
 /**
  * trib_payload_prepare - make run->payload, and choose run->payload_ops.

@@ -14,6 +14,7 @@
 #include "pipeline/payload/narrow.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/payload.h"
+#include "pipeline/payload/payload_pairs.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/agg_sum.h"
@@ -251,6 +252,8 @@ uint64_t trib_payload_bytes(const struct trib_engine *e, const struct trib_run *
 static void choose_payload(struct trib_run *run)
 {
     run->payload_ops[0] = &trib_payload_raw;
+    if (run->desc.pairs)
+        run->payload_ops[0] = &trib_payload_pairs;
     if (run->desc.codec)
         run->payload_ops[0] =
             trib_coded_linear(run) ? &trib_payload_linear : &trib_payload_coded;
@@ -270,6 +273,8 @@ trib_status_t trib_payload_prepare(struct trib_engine *e, struct trib_run *run)
         st = prepare_scratch(e, run);
     if (st == TRIB_OK && run->desc.codec)
         st = prepare_codec(run);
+    if (st == TRIB_OK && run->desc.pairs)
+        st = trib_pairs_prepare(e, run);
     if (st == TRIB_OK && run->desc.quorum.need)
         st = trib_quorum_prepare(e, run);
     if (st == TRIB_OK)
@@ -299,6 +304,7 @@ void trib_payload_dispose(struct trib_run *run)
     trib_quorum_dispose(run);
     trib_feedback_dispose(run);
     trib_agg_sum_dispose(run);
+    trib_pairs_dispose(run);
     if (!s->acc_is_read)
         free(s->scratch_acc);
     free(s->sources);
@@ -311,5 +317,5 @@ void trib_payload_dispose(struct trib_run *run)
 bool trib_payload_is_plain(const struct trib_run *run)
 {
     return !run->desc.codec && !run->desc.quorum.need && !run->payload->rows &&
-           !run->payload->narrow;
+           !run->payload->narrow && !run->payload->pairs;
 }

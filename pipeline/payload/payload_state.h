@@ -10,6 +10,8 @@
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/word_store.h"
 
+struct trib_pairs_state;
+
 struct trib_payload_state {
     /* Accumulators of chunks that have no place in recv: chunk_memory.h. */
     uint8_t *scratch_acc; /* or NULL */
@@ -41,6 +43,8 @@ struct trib_payload_state {
     struct trib_quorum *quorum;             /* NULL: every rank is in every sum */
     struct trib_undo_log *undo_log;         /* copies of what a start changed, or
                                              * NULL */
+
+    struct trib_pairs_state *pairs; /* of sparse vectors: payload_pairs.h; or NULL */
 
     struct trib_share share;
     struct trib_feedback feedback;

@@ -46,6 +46,7 @@ comm_tests = \
 	tests/comm/test_threads \
 	tests/comm/test_plan_whole_k \
 	tests/comm/test_slot_budget \
+	tests/comm/test_sorted_pairs \
 	tests/comm/test_comm_life \
 	tests/comm/test_local_create \
 	tests/comm/test_plan_agreement \
@@ -55,6 +56,7 @@ comm_tests = \
 	tests/comm/test_plan_make \
 	tests/comm/test_plan_own \
 	tests/comm/test_plan_schedule \
+	tests/comm/test_plan_sparse \
 	tests/comm/test_progress_thread \
 	tests/comm/test_settings \
 	tests/comm/test_wireup
@@ -87,6 +89,10 @@ tests_comm_test_plan_cut_LDADD = $(comm_tests_link)
 tests_comm_test_plan_make_LDADD = $(comm_tests_link)
 tests_comm_test_plan_own_LDADD = $(comm_tests_link)
 tests_comm_test_plan_schedule_LDADD = $(comm_tests_link)
+tests_comm_test_plan_sparse_SOURCES = tests/comm/test_plan_sparse.c \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_comm_test_plan_sparse_LDADD = $(comm_tests_link)
+tests_comm_test_sorted_pairs_LDADD = $(comm_tests_link)
 tests_comm_test_progress_thread_LDADD = $(comm_tests_link)
 tests_comm_test_settings_LDADD = $(comm_tests_link)
 tests_comm_test_wireup_LDADD = $(comm_tests_link)

@@ -9,7 +9,7 @@ fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_cod
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
 	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_live \
 	tests/fuzz/fuzz_meet \
-	tests/fuzz/fuzz_model \
+	tests/fuzz/fuzz_model tests/fuzz/fuzz_pair_word \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
 	tests/fuzz/fuzz_region tests/fuzz/fuzz_session tests/fuzz/fuzz_start \
 	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
@@ -61,6 +61,10 @@ tests_fuzz_fuzz_meet_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_model_SOURCES = tests/fuzz/fuzz_model.c
 tests_fuzz_fuzz_model_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_model_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_pair_word_SOURCES = tests/fuzz/fuzz_pair_word.c
+tests_fuzz_fuzz_pair_word_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_pair_word_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_plan_state_SOURCES = tests/fuzz/fuzz_plan_state.c tests/fuzz/edits.h
 tests_fuzz_fuzz_plan_state_LDADD = $(fuzz_link)

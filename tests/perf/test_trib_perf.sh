@@ -89,6 +89,11 @@ try "a broadcast has no feedback" 2 "sums nothing" broadcast -n 2 --codec topk \
 try "a broadcast has no op" 0 "broadcast f32, codec none" broadcast -n 2 --iters 3 \
     --sizes 8
 # A tenth of the blocks is what is sent; where each rank draws its own, sums have more.
+for density in 0.01 0.3,same 1; do
+    try "pairs, density $density" 0 "pairs, 3 ranks" allreduce -n 3 --check --call pairs \
+        --density "$density" --iters 3 --warmup 1 --sizes 0,8,100004
+done
+try "pairs with a codec" 2 "leave out --codec" allreduce -n 2 --call pairs --codec f16
 for density in 0.1,same 0.1; do
     try "sparse inputs, $density" 0 "density 0.1" allreduce -n 3 --check --codec blocks \
         --density "$density" --iters 3 --warmup 1 --sizes 1M

@@ -27,7 +27,10 @@ pipeline_tests = \
 	tests/pipeline/payload/test_encode_ahead \
 	tests/pipeline/payload/test_error_feedback \
 	tests/pipeline/payload/test_narrow \
+	tests/pipeline/payload/test_pair_sum \
+	tests/pipeline/payload/test_pair_word \
 	tests/pipeline/payload/test_partial \
+	tests/pipeline/payload/test_payload_pairs \
 	tests/pipeline/engine/test_failure \
 	tests/pipeline/engine/test_events \
 	tests/pipeline/engine/test_run_buffers \
@@ -50,5 +53,8 @@ tests_pipeline_payload_test_agg_sum_SOURCES = tests/offload/aggregators.h \
 tests_pipeline_payload_test_agg_sum_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_payload_prepare_SOURCES = \
 	tests/pipeline/payload/test_payload_prepare.c tests/pipeline/engine/engines.h
+tests_pipeline_payload_test_pair_sum_LDADD = $(comm_tests_link)
+tests_pipeline_payload_test_payload_pairs_SOURCES = \
+	tests/pipeline/payload/test_payload_pairs.c tests/pipeline/payload/payload_rig.h
 tests_pipeline_payload_test_payload_raw_SOURCES = \
 	tests/pipeline/payload/test_payload_raw.c tests/pipeline/payload/payload_rig.h

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The public calls of sparse vectors: tributary/sparse.h. The engine runs these plans
+ * as all-reduces whose payload is pairs.
+ */
+#include "comm/plan_sparse.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/sized.h"
+#include "comm/contribution_check.h"
+#include "comm/communicator.h"
+#include "comm/plan_parts.h"
+#include "pipeline/payload/check.h"
+
+/* Takes the place of `start` and `run` in the plan's table. */
+static trib_status_t refuse_vector(struct trib_plan *plan, const void *send, void *recv)
+{
+    (void)send;
+    (void)recv;
+    assert(plan->sparse);
+    return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                          "the plan sums (index, value) pairs: start it with "
+                          "trib_plan_start_sparse");
+}
+
+static void destroy(struct trib_plan *plan)
+{
+    struct trib_plan_sparse *s = plan->sparse;
+
+    assert(s && plan->ops == &s->ops);
+    trib_sorted_pairs_free(&s->sorted);
+    free(s);
+    plan->sparse = NULL;
+}
+
+static trib_status_t check_desc(struct trib_comm *comm, const trib_sparse_desc_t *d)
+{
+    if (d->op != TRIB_SUM && d->op != TRIB_MEAN && (unsigned)d->op < TRIB_OP_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "op %s is not for sparse vectors, whose ranks have no "
+                              "value at most indices: use sum or mean",
+                              trib_op_name(d->op));
+    if (d->dtype == TRIB_BOOL)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "dtype bool is not for sparse vectors: use u8");
+    if (d->most > d->length)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "most is %zu pairs, the vector has %zu elements", d->most,
+                              d->length);
+    return TRIB_OK;
+}
+
+/* Takes the description, and makes what the plan has beside others. */
+static trib_status_t take_desc(struct trib_comm *comm, const trib_sparse_desc_t *theirs,
+                               trib_sparse_desc_t *ours,
+                               struct trib_plan_sparse **sparse_out)
+{
+    static const struct trib_sized kind = {"trib_sparse_desc_t",
+                                           "TRIB_SPARSE_DESC_INIT", sizeof(*ours),
+                                           TRIB_SIZED_UP_TO(trib_sparse_desc_t, name)};
+    struct trib_error err = {0};
+
+    if (trib_sized_take(&kind, theirs, ours, &err) != TRIB_OK)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
+    const trib_status_t st = check_desc(comm, ours);
+    if (st != TRIB_OK)
+        return st;
+    *sparse_out = calloc(1, sizeof(**sparse_out));
+    if (!*sparse_out)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    (*sparse_out)->most = ours->most;
+    (*sparse_out)->ops = trib_plan_own_ops;
+    (*sparse_out)->ops.start = (*sparse_out)->ops.run = refuse_vector;
+    (*sparse_out)->ops.destroy = destroy;
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_sparse(trib_comm_t *comm, const trib_sparse_desc_t *desc,
+                               trib_plan_t **plan_out)
+{
+    trib_sparse_desc_t ours = TRIB_SPARSE_DESC_INIT;
+    struct trib_plan_sparse *sparse = NULL;
+    trib_desc_t dense = TRIB_DESC_INIT;
+
+    if (plan_out)
+        *plan_out = NULL;
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!desc || !plan_out)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "trib_plan_sparse needs a description and a place for "
+                              "the plan, %s is NULL",
+                              desc ? "plan_out" : "desc");
+    trib_status_t st = take_desc(comm, desc, &ours, &sparse);
+    if (st != TRIB_OK)
+        return st;
+    dense.count = ours.length;
+    dense.dtype = ours.dtype;
+    dense.op = ours.op;
+    dense.codec = "none";
+    dense.quorum = "all";
+    dense.algorithm = ours.algorithm;
+    dense.name = ours.name;
+    st = trib_plan_make_sparse(comm, &dense, sparse, plan_out);
+    if (st == TRIB_OK)
+        comm->n_plans++;
+    else
+        free(sparse);
+    return st;
+}
+
+static trib_status_t check_plan(struct trib_plan *plan, const char *call)
+{
+    const trib_status_t st = trib_plan_idle(plan, call);
+
+    if (st != TRIB_OK)
+        return st;
+    if (!plan->sparse)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "%s is for plans that trib_plan_sparse has made", call);
+    return TRIB_OK;
+}
+
+static trib_status_t check_pairs(struct trib_plan *plan,
+                                 const struct trib_pairs_input *in)
+{
+    const size_t length = plan->run.desc.count;
+
+    if (in->n && (!in->indices || !in->values))
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "a start with %zu pairs: %s is NULL", in->n,
+                              in->indices ? "values" : "indices");
+    for (size_t i = 0; i < in->n; i++)
+        if (in->indices[i] >= length)
+            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                                  "pair %zu has index %" PRIu64
+                                  ", the vector has %zu elements",
+                                  i, in->indices[i], length);
+    return TRIB_OK;
+}
+
+/* TRIB_CHECK=finite: a bad value ends the operation on all ranks. */
+static trib_status_t check_finite(struct trib_plan *plan,
+                                  const struct trib_pairs_input *in)
+{
+    const struct trib_run_desc *d = &plan->run.desc;
+    struct trib_comm *comm = plan->comm;
+    char text[160];
+
+    if (!d->check.finite)
+        return TRIB_OK;
+    const size_t at =
+        trib_check_first_bad(comm->engine.kernels, d->op.dtype, in->values, in->n);
+    if (at == in->n)
+        return TRIB_OK;
+    snprintf(text, sizeof(text),
+             "rank %d gave NaN or an infinity, element %" PRIu64
+             ", in a sparse %s (TRIB_CHECK)",
+             comm->engine.rank, in->indices[at], trib_coll_name(d->op.coll));
+    trib_comm_fail_all(comm, TRIB_ERR_INVALID, text);
+    return TRIB_ERR_INVALID;
+}
+
+/* Sorts the pairs of a start, and has TRIB_CHECK look at them. */
+static trib_status_t take_pairs(struct trib_plan *plan,
+                                const struct trib_pairs_input *given)
+{
+    struct trib_plan_sparse *s = plan->sparse;
+    struct trib_comm *comm = plan->comm;
+    trib_status_t st = check_pairs(plan, given);
+
+    assert(s && plan->run.desc.pairs);
+    if (st != TRIB_OK)
+        return st;
+    st = trib_sorted_pairs_make(&s->sorted, plan->run.desc.op.dtype,
+                                comm->engine.kernels, given, &s->input);
+    if (st != TRIB_OK)
+        return trib_comm_fail(comm, st, "no memory to sort %zu pairs", given->n);
+    if (s->most && s->input.n > s->most)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "a start with %zu indices, the plan was made for %zu "
+                              "(trib_sparse_desc_t.most)",
+                              s->input.n, s->most);
+    st = check_finite(plan, &s->input);
+    if (st != TRIB_OK)
+        return st;
+    plan->lengths[0] = s->input.n; /* of the values, for their norm */
+    return trib_check_start(plan, s->input.values, NULL);
+}
+
+trib_status_t trib_plan_start_sparse(trib_plan_t *plan, const uint64_t *indices,
+                                     const void *values, size_t count)
+{
+    const struct trib_pairs_input given = {indices, values, count};
+
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    struct trib_comm *comm = plan->comm;
+    if (comm->engine.failed)
+        return comm->engine.failed;
+    trib_status_t st = check_plan(plan, "trib_plan_start_sparse");
+    if (st == TRIB_OK)
+        st = take_pairs(plan, &given);
+    if (st != TRIB_OK)
+        return st;
+    return trib_plan_own_ops.start(plan, &plan->sparse->input, NULL);
+}
+
+/* Results ------------------------------------------------------------------------- */
+
+static trib_status_t check_result(struct trib_plan *plan, const void *place,
+                                  const char *call)
+{
+    const trib_status_t st = check_plan(plan, call);
+
+    if (st != TRIB_OK)
+        return st;
+    if (plan->run.now.state != TRIB_RUN_DONE || plan->run.now.status != TRIB_OK)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "%s: the plan has no result, as no start of it has ended "
+                              "well",
+                              call);
+    if (!place)
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "%s: the place for the result is NULL", call);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_sparse_count(trib_plan_t *plan, size_t *count_out)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    const trib_status_t st = check_result(plan, count_out, "trib_plan_sparse_count");
+    if (st == TRIB_OK)
+        *count_out = trib_pairs_count(&plan->run);
+    return st;
+}
+
+trib_status_t trib_plan_sparse_pairs(trib_plan_t *plan, uint64_t *indices, void *values,
+                                     size_t room)
+{
+    static const char *const call = "trib_plan_sparse_pairs";
+
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    trib_status_t st = check_result(plan, &room, call);
+    if (st != TRIB_OK)
+        return st;
+    const size_t n = trib_pairs_count(&plan->run);
+    if (n > room)
+        return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
+                              "the union has %zu pairs, there is room for %zu "
+                              "(trib_plan_sparse_count tells the number)",
+                              n, room);
+    if (n)
+        st = check_result(plan, indices && values ? &room : NULL, call);
+    if (st == TRIB_OK && n)
+        trib_pairs_get(&plan->run, indices, values);
+    return st;
+}
+
+trib_status_t trib_plan_sparse_dense(trib_plan_t *plan, void *vector)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    const trib_status_t st = check_result(plan, plan->run.desc.count ? vector : plan,
+                                          "trib_plan_sparse_dense");
+    if (st == TRIB_OK)
+        trib_pairs_dense(&plan->run, vector);
+    return st;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/pair_word.h"
+
+#include <assert.h>
+
+enum {
+    HEAD = 8, /* bytes before the positions */
+    SHORT_MAX = 65536, /* elements of a chunk whose positions have 2 bytes */
+};
+
+enum form {
+    ALL, /* no positions */
+    BITMAP,
+    LIST_16,
+    LIST_32,
+};
+
+static size_t bitmap_bytes(size_t n)
+{
+    return (n + 7) / 8;
+}
+
+static enum form form_of(size_t pairs, size_t n)
+{
+    const enum form list = n <= SHORT_MAX ? LIST_16 : LIST_32;
+
+    if (pairs == n)
+        return ALL;
+    return bitmap_bytes(n) <= pairs * (list == LIST_16 ? 2 : 4) ? BITMAP : list;
+}
+
+/* Bytes before the values. */
+static size_t values_at(size_t pairs, size_t n)
+{
+    const size_t bytes[] = {[ALL] = 0,
+                            [BITMAP] = bitmap_bytes(n),
+                            [LIST_16] = 2 * pairs,
+                            [LIST_32] = 4 * pairs};
+
+    return HEAD + (bytes[form_of(pairs, n)] + 7) / 8 * 8;
+}
+
+size_t trib_pair_word_bytes(size_t pairs, size_t n, size_t element)
+{
+    assert(pairs <= n);
+    return pairs ? values_at(pairs, n) + pairs * element : 0;
+}
+
+size_t trib_pair_word_bound(size_t n, size_t element)
+{
+    return HEAD + (bitmap_bytes(n) + 7) / 8 * 8 + n * element;
+}
+
+/* Writes 64 bits at a time, into whole multiples of 8 bytes that are zeros. */
+static void write_bitmap(const struct trib_pairs *p, uint8_t *to)
+{
+    uint64_t bits;
+
+    for (size_t i = 0; i < p->n;) {
+        const uint32_t word = p->at[i] / 64;
+        const bool all = trib_pair_block(p, i);
+        for (bits = 0; !all && i < p->n && p->at[i] / 64 == word; i++)
+            bits |= UINT64_C(1) << p->at[i] % 64;
+        if (all) {
+            bits = UINT64_MAX;
+            i += 64;
+        }
+        memcpy(to + (size_t)word * sizeof(bits), &bits, sizeof(bits));
+    }
+}
+
+static void write_positions(const struct trib_pairs *p, size_t n, uint8_t *to)
+{
+    const enum form form = form_of(p->n, n);
+
+    if (form == BITMAP)
+        write_bitmap(p, to);
+    for (size_t i = 0; form == LIST_16 && i < p->n; i++) {
+        const uint16_t at = (uint16_t)p->at[i];
+        memcpy(to + i * sizeof(at), &at, sizeof(at));
+    }
+    if (form == LIST_32)
+        memcpy(to, p->at, p->n * sizeof(*p->at));
+}
+
+void trib_pair_word_write(const struct trib_pairs *p, size_t n, size_t element,
+                          uint8_t *word)
+{
+    const uint32_t pairs = (uint32_t)p->n;
+
+    if (!pairs)
+        return;
+    const size_t values = values_at(pairs, n);
+    assert(p->n <= n && p->at[p->n - 1] < n);
+    memset(word, 0, values);
+    memcpy(word, &pairs, sizeof(pairs));
+    write_positions(p, n, word + HEAD);
+    memcpy(word + values, p->values, pairs * element);
+}
+
+static bool read_bitmap(const uint8_t *from, size_t n, size_t pairs, uint32_t *at)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < n; i += 64) {
+        const size_t left = bitmap_bytes(n) - i / 8;
+        uint64_t bits = 0;
+        if (left >= sizeof(bits))
+            memcpy(&bits, from + i / 8, sizeof(bits));
+        else
+            memcpy(&bits, from + i / 8, left);
+        if (bits == UINT64_MAX && pairs - found >= 64 && n - i >= 64) {
+            for (uint32_t k = 0; k < 64; k++)
+                at[found + k] = (uint32_t)i + k;
+            found += 64;
+            continue;
+        }
+        for (; bits; bits &= bits - 1) {
+            const size_t position = i + (size_t)__builtin_ctzll(bits);
+            if (found == pairs || position >= n)
+                return false;
+            at[found++] = (uint32_t)position;
+        }
+    }
+    return found == pairs;
+}
+
+/* Reads each position once: the peer may change them behind this check. */
+static bool read_list(const uint8_t *from, size_t width, size_t n, size_t pairs,
+                      uint32_t *at)
+{
+    uint64_t next = 0; /* the least position that may come */
+
+    for (size_t i = 0; i < pairs; i++) {
+        uint32_t position = 0;
+        if (width == sizeof(uint16_t))
+            memcpy(&position, from + i * 2, 2);
+        else
+            memcpy(&position, from + i * 4, 4);
+        if (position < next || position >= n)
+            return false;
+        at[i] = position;
+        next = (uint64_t)position + 1;
+    }
+    return true;
+}
+
+bool trib_pair_word_read(const uint8_t *word, size_t bytes, size_t n, size_t element,
+                         uint32_t *at, struct trib_pairs *out)
+{
+    uint32_t head[2];
+    bool valid = true;
+
+    *out = (struct trib_pairs){.at = at};
+    if (!bytes)
+        return true;
+    if (bytes < HEAD)
+        return false;
+    memcpy(head, word, sizeof(head));
+    const size_t pairs = head[0];
+    if (!pairs || pairs > n || head[1] ||
+        bytes != trib_pair_word_bytes(pairs, n, element))
+        return false;
+    const enum form form = form_of(pairs, n);
+    for (size_t i = 0; form == ALL && i < n; i++)
+        at[i] = (uint32_t)i;
+    if (form == BITMAP)
+        valid = read_bitmap(word + HEAD, n, pairs, at);
+    else if (form != ALL)
+        valid = read_list(word + HEAD, form == LIST_16 ? 2 : 4, n, pairs, at);
+    out->n = pairs;
+    out->values = word + values_at(pairs, n);
+    return valid;
+}

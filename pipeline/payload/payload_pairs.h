@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Chunks as (index, value) pairs. The table is in payload.h; its results stay in the
+ * run until the next start.
+ *
+ * The input of a start is a struct trib_pairs_input in place of elements; there is no
+ * receive buffer. Plans have no algorithm that forwards partial sums, so each chunk of
+ * a rank gets one word, which is its result.
+ */
+#ifndef PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H
+#define PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H
+
+#include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/pair_sum.h"
+
+/* What a rank gives. */
+struct trib_pairs_input {
+    const uint64_t *indices; /* [n] rising, each below the length of the vector */
+    const uint8_t *values; /* [n] */
+    size_t n;
+};
+
+/* The result of a chunk. */
+struct trib_pairs_result {
+    size_t first; /* byte in `results` */
+    size_t bytes;
+};
+
+struct trib_pairs_state {
+    struct trib_pair_sum sum;
+    uint32_t *at; /* [piece] positions of an input or of a contribution */
+    struct trib_pairs_result *chunks; /* [rounds * n_chunks] by the number of a chunk */
+    uint8_t *results; /* pair words; the memory grows, and is kept for later starts */
+    size_t used;
+    size_t room;
+};
+
+/** trib_pairs_prepare - make run->payload->pairs; TRIB_ERR_NO_MEMORY.
+ * trib_pairs_dispose follows in any case. */
+trib_status_t trib_pairs_prepare(const struct trib_engine *e, struct trib_run *run);
+void trib_pairs_dispose(struct trib_run *run);
+
+/** trib_pairs_count - the number of pairs of the newest result; the run has ended
+ * well, as for the two below. */
+size_t trib_pairs_count(const struct trib_run *run);
+
+/** trib_pairs_get - write the pairs of the newest result, by rising index. */
+void trib_pairs_get(const struct trib_run *run, uint64_t *indices, void *values);
+
+/** trib_pairs_dense - write the newest result as a vector, 0 where no rank had a
+ * pair. */
+void trib_pairs_dense(const struct trib_run *run, void *vector);
+
+#endif

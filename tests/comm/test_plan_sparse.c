@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sparse all-reduces against a plain sum: every type, odd lengths, every density, on
+ * every transport, with other counts in each start; what is refused; ranks that die.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build-config.h"
+#include "tests/comm/oracle.h"
+#include "tests/harness/daemon.h"
+#include "tests/harness/ranks.h"
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+enum { STARTS = 6, LOSS_SECONDS = 2 };
+
+struct scene {
+    size_t length;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    uint32_t one_in; /* of so many elements a rank gives one */
+    bool most; /* the plan knows how many at most */
+    const char *algorithm;
+};
+
+/* What a rank gives and gets. */
+struct memory {
+    uint64_t *indices, *got;
+    uint8_t *values, *got_values, *dense;
+};
+
+static void open_memory(struct ranks_self *self, struct memory *m, size_t length)
+{
+    const size_t n = 2 * length + 1; /* each index may come twice */
+
+    m->indices = malloc(n * sizeof(*m->indices));
+    m->got = malloc(n * sizeof(*m->got));
+    m->values = malloc(n * 8);
+    m->got_values = malloc(n * 8);
+    m->dense = malloc(n * 8);
+    ranks_assert(self, m->indices && m->got && m->values && m->got_values && m->dense);
+}
+
+static void close_memory(struct memory *m)
+{
+    free(m->indices);
+    free(m->got);
+    free(m->values);
+    free(m->got_values);
+    free(m->dense);
+}
+
+/* True if a rank gives element i in a step. Some ranks give nothing in some steps, and
+ * in the last step rank 0 alone gives. */
+static bool gives(const struct scene *s, int rank, int step, size_t i)
+{
+    if ((rank + step) % 5 == 3 || (step == STARTS - 1 && rank))
+        return false;
+    return oracle_mix((uint64_t)step << 50 ^ (uint64_t)rank << 40 ^ i) % s->one_in == 0;
+}
+
+static struct oracle oracle_of(const struct ranks_self *self, const struct scene *s,
+                               int step)
+{
+    return (struct oracle){.kind = ORACLE_EXACT,
+                           .seed = (uint64_t)step,
+                           .dtype = s->dtype,
+                           .op = s->op,
+                           .size = self->size};
+}
+
+static void put(const struct scene *s, struct memory *m, size_t at, size_t index,
+                struct oracle_value v)
+{
+    m->indices[at] = index;
+    oracle_store(s->dtype, v, m->values + at * trib_dtype_size(s->dtype));
+}
+
+/* This rank's pairs: rising; falling; or in two parts, whose values add up. */
+static size_t fill(struct ranks_self *self, const struct scene *s, struct memory *m,
+                   int step)
+{
+    const struct oracle o = oracle_of(self, s, step);
+    const bool is_tiny = oracle_is_float(s->dtype) && trib_dtype_size(s->dtype) == 1;
+    /* Few numbers have parts that an 8-bit float holds. */
+    const int how = (self->rank + step) % (is_tiny ? 2 : 3);
+    size_t n = 0;
+
+    for (size_t k = 0; k < s->length; k++) {
+        const size_t i = how == 1 ? s->length - 1 - k : k;
+        if (!gives(s, self->rank, step, i))
+            continue;
+        struct oracle_value v = oracle_input(&o, self->rank, i);
+        if (how == 2)
+            v.f -= 1, v.i -= 1;
+        put(s, m, n++, i, v);
+    }
+    for (size_t k = 0, all = n; how == 2 && k < all; k++)
+        put(s, m, n++, m->indices[k], (struct oracle_value){1, 1});
+    return n;
+}
+
+/* The sum of an element; false if no rank gave it. */
+static bool expected(const struct scene *s, const struct oracle *o, int step, size_t i,
+                     struct oracle_answer *out)
+{
+    uint8_t stored[8];
+    bool there = false;
+
+    *out = (struct oracle_answer){.tolerance = 0};
+    for (int r = 0; r < o->size; r++) {
+        if (!gives(s, r, step, i))
+            continue;
+        const struct oracle_value v = oracle_input(o, r, i);
+        there = true;
+        out->value.f += v.f;
+        out->value.i = (int64_t)((uint64_t)out->value.i + (uint64_t)v.i);
+    }
+    if (s->op == TRIB_MEAN && oracle_is_float(s->dtype)) {
+        out->value.f /= o->size;
+        out->tolerance = 2 * oracle_epsilon(s->dtype) * 64;
+        return there;
+    }
+    oracle_store(s->dtype, out->value, stored); /* wraps */
+    out->value = oracle_load(s->dtype, stored);
+    if (s->op == TRIB_MEAN && s->dtype == TRIB_U64)
+        out->value.i = (int64_t)((uint64_t)out->value.i / (uint64_t)o->size);
+    else if (s->op == TRIB_MEAN)
+        out->value.i /= o->size;
+    return there;
+}
+
+static void check(struct ranks_self *self, const struct scene *s, struct memory *m,
+                  int step, size_t n)
+{
+    const struct oracle o = oracle_of(self, s, step);
+    const size_t element = trib_dtype_size(s->dtype);
+    struct oracle_answer want;
+    size_t found = 0;
+
+    for (size_t i = 0; i < s->length; i++) {
+        const bool there = expected(s, &o, step, i, &want);
+        if (!oracle_equal(s->dtype, &want,
+                          oracle_load(s->dtype, m->dense + i * element)))
+            ranks_die(self, "step %d, element %zu of the vector of %zu %s", step, i,
+                      s->length, trib_dtype_name(s->dtype));
+        if (!there)
+            continue;
+        ranks_assert(self, found < n && m->got[found] == i);
+        ranks_assert(self, memcmp(m->got_values + found * element,
+                                  m->dense + i * element, element) == 0);
+        found++;
+    }
+    ranks_assert(self, found == n);
+}
+
+/* All ranks have the same bits. */
+static void compare(struct ranks_self *self, const struct scene *s,
+                    const struct memory *m)
+{
+    int64_t hash[RANKS_MAX];
+    const int64_t mine =
+        (int64_t)oracle_hash(m->dense, s->length * trib_dtype_size(s->dtype));
+
+    ranks_ok(self, trib_allgather(self->comm, &mine, hash, 1, TRIB_I64));
+    for (int r = 0; r < self->size; r++)
+        ranks_assert(self, hash[r] == mine);
+}
+
+static int sums(struct ranks_self *self)
+{
+    const struct scene *s = self->arg;
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    trib_plan_t *plan;
+    struct memory m;
+
+    open_memory(self, &m, s->length);
+    d.length = s->length;
+    d.dtype = s->dtype;
+    d.op = s->op;
+    d.most = s->most ? s->length / s->one_in * 2 + 50 : 0;
+    d.most = d.most < s->length ? d.most : s->length;
+    d.algorithm = s->algorithm;
+    d.name = "embedding";
+    ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+    for (int step = 0; step < STARTS; step++) {
+        const size_t given = fill(self, s, &m, step);
+        size_t n;
+        const trib_status_t st =
+            trib_plan_start_sparse(plan, m.indices, m.values, given);
+        if (st != TRIB_OK || trib_plan_wait(plan) != TRIB_OK)
+            ranks_die(self, "%s", trib_last_error(self->comm));
+        ranks_ok(self, trib_plan_sparse_count(plan, &n));
+        ranks_ok(self, trib_plan_sparse_pairs(plan, m.got, m.got_values, n));
+        ranks_ok(self, trib_plan_sparse_dense(plan, m.dense));
+        check(self, s, &m, step, n);
+        compare(self, s, &m);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+    close_memory(&m);
+    return 0;
+}
+
+static void test_sums(void **state)
+{
+    static const size_t lengths[] = {1, 63, 1000, 4097, 70001, 200003};
+    static const trib_dtype_t dtypes[14] = {
+        TRIB_F32, TRIB_F64, TRIB_F16, TRIB_BF16, TRIB_I8,  TRIB_I32,     TRIB_I64,
+        TRIB_U8,  TRIB_I16, TRIB_U16, TRIB_U32,  TRIB_U64, TRIB_F8_E4M3, TRIB_F8_E5M2};
+    static const uint32_t one_in[] = {1, 2, 7, 40, 997, 50000};
+    static const char *const algorithms[] = {NULL, "direct", "flat"};
+
+    for (int k = 0; k < 42; k += strcmp(*state, "transport=shm") ? 2 : 1) {
+        const struct scene s = {.length = lengths[(k + k / 7) % 6],
+                                .dtype = dtypes[k % 14],
+                                .op = k / 7 % 2 ? TRIB_MEAN : TRIB_SUM,
+                                .one_in = one_in[k / 7 % 6],
+                                .most = k % 4 == 1,
+                                .algorithm = algorithms[k % 3]};
+        ranks_pass(.size = 1 + (k + 1) % 5, .fn = sums, .arg = (void *)(uintptr_t)&s,
+                   .config = *state);
+    }
+}
+
+/* Vectors that no rank could hold: few pairs take few messages. */
+static int long_vector(struct ranks_self *self)
+{
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    uint64_t indices[3] = {0, 0, (uint64_t)1 << 36}, got[20];
+    const double values[3] = {1, 2, 3};
+    double sums_of[20];
+    trib_plan_t *plan;
+    size_t n;
+
+    d.length = ((size_t)1 << 36) + 1;
+    d.dtype = TRIB_F64;
+    d.most = 3;
+    indices[1] = 1000 + (uint64_t)self->rank;
+    ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_start_sparse(plan, indices, values, 3));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_sparse_count(plan, &n));
+    ranks_assert(self, n == 2 + (size_t)self->size);
+    ranks_ok(self, trib_plan_sparse_pairs(plan, got, sums_of, 20));
+    ranks_assert(self, got[n - 1] == indices[2] && sums_of[n - 1] == 3 * self->size);
+    ranks_assert(self, got[1] == 1000 && sums_of[1] == 2);
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_long_vector(void **state)
+{
+    ranks_pass(.size = 3, .fn = long_vector, .config = *state);
+}
+
+static void refused(struct ranks_self *self, trib_status_t got, trib_status_t want,
+                    const char *const *words)
+{
+    const char *text = trib_last_error(self->comm);
+
+    ranks_expect(self, got, want, words[0]);
+    if (!ranks_has(text, words))
+        ranks_die(self, "\"%s\" does not have \"%s\"", text, words[0]);
+}
+
+static void refused_plans(struct ranks_self *self)
+{
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.length = 10;
+    refused(self, trib_plan_sparse(self->comm, NULL, &plan), TRIB_ERR_INVALID,
+            WORDS("desc is NULL"));
+    d.op = TRIB_MAX;
+    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
+            WORDS("op max", "sum or mean"));
+    d.op = TRIB_SUM;
+    d.most = 11;
+    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
+            WORDS("11", "10"));
+    d.most = 0;
+    d.algorithm = "ring";
+    if (self->size > 1)
+        refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
+                WORDS("ring", "direct, flat"));
+    d.algorithm = NULL;
+    d.dtype = TRIB_DTYPE_COUNT;
+    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
+            WORDS("dtype"));
+    d.dtype = TRIB_BOOL;
+    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
+            WORDS("bool", "u8"));
+    d.dtype = TRIB_F32;
+    d.size = 3;
+    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
+            WORDS("TRIB_SPARSE_DESC_INIT"));
+    ranks_assert(self, trib_plan_sparse(NULL, &d, &plan) == TRIB_ERR_INVALID);
+}
+
+static void refused_starts(struct ranks_self *self, trib_plan_t *plan)
+{
+    const uint64_t indices[4] = {1, 2, 3, 10};
+    const float values[4] = {1, 2, 3, 4};
+    float vector[10];
+    size_t n;
+
+    refused(self, trib_plan_sparse_count(plan, &n), TRIB_ERR_INVALID,
+            WORDS("no result"));
+    refused(self, trib_plan_start(plan), TRIB_ERR_INVALID,
+            WORDS("trib_plan_start_sparse"));
+    refused(self, trib_plan_start_with(plan, NULL, vector), TRIB_ERR_INVALID,
+            WORDS("trib_plan_start_sparse"));
+    refused(self, trib_plan_start_sparse(plan, indices, values, 4), TRIB_ERR_INVALID,
+            WORDS("pair 3", "index 10", "10 elements"));
+    refused(self, trib_plan_start_sparse(plan, indices, values, 3), TRIB_ERR_INVALID,
+            WORDS("3 indices", "for 2"));
+    refused(self, trib_plan_start_sparse(plan, NULL, values, 1), TRIB_ERR_INVALID,
+            WORDS("indices is NULL"));
+    refused(self, trib_plan_start_sparse(plan, indices, NULL, 1), TRIB_ERR_INVALID,
+            WORDS("values is NULL"));
+    ranks_ok(self, trib_plan_start_sparse(plan, indices, values, 2));
+    ranks_ok(self, trib_plan_wait(plan));
+    uint64_t got[2];
+    refused(self, trib_plan_sparse_pairs(plan, got, vector, 1), TRIB_ERR_OVERFLOW,
+            WORDS("2 pairs", "room for 1"));
+    refused(self, trib_plan_sparse_pairs(plan, NULL, vector, 2), TRIB_ERR_INVALID,
+            WORDS("NULL"));
+    refused(self, trib_plan_sparse_count(plan, NULL), TRIB_ERR_INVALID, WORDS("NULL"));
+    refused(self, trib_plan_sparse_dense(plan, NULL), TRIB_ERR_INVALID, WORDS("NULL"));
+    ranks_ok(self, trib_plan_sparse_pairs(plan, got, vector, 2));
+    ranks_assert(self, vector[1] == 2 * (float)self->size);
+}
+
+static int refusals(struct ranks_self *self)
+{
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    trib_desc_t dense = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    float x[4] = {0};
+
+    refused_plans(self);
+    d.length = 10;
+    d.most = 2;
+    ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+    refused_starts(self, plan);
+    ranks_ok(self, trib_plan_free(plan));
+    dense.recv = x;
+    dense.count = 4;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &dense, &plan));
+    refused(self, trib_plan_start_sparse(plan, NULL, NULL, 0), TRIB_ERR_INVALID,
+            WORDS("trib_plan_sparse"));
+    ranks_ok(self, trib_plan_free(plan));
+    ranks_assert(self, trib_plan_start_sparse(NULL, NULL, NULL, 0) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_plan_sparse_count(NULL, NULL) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_plan_sparse_pairs(NULL, NULL, NULL, 0) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_plan_sparse_dense(NULL, NULL) == TRIB_ERR_INVALID);
+    return 0;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 1, .fn = refusals);
+    ranks_pass(.size = 2, .fn = refusals);
+}
+
+/* The settings of dense vectors, and what else a plan can be asked for. */
+static int beside_settings(struct ranks_self *self)
+{
+    const uint64_t index = 1500;
+    const float value = 1;
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    trib_plan_t *plan;
+    char text[1000], state[2000];
+    size_t n;
+
+    d.length = 5000;
+    d.name = "embedding";
+    ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+    for (int step = 0; step < 3; step++) {
+        ranks_ok(self, trib_plan_start_sparse(plan, &index, &value, 1));
+        ranks_ok(self, trib_plan_wait(plan));
+    }
+    ranks_ok(self, trib_plan_sparse_count(plan, &n));
+    ranks_assert(self, n == 1);
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    ranks_assert(self, strstr(text, "embedding") && strstr(text, "pairs"));
+    ranks_ok(self, trib_plan_state_save(plan, state, sizeof(state), &n));
+    ranks_ok(self, trib_plan_state_load(plan, state, n));
+    ranks_assert(self, trib_plan_sent(plan, NULL, NULL) != TRIB_OK);
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_beside_settings(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 3, .fn = beside_settings,
+               .config = "codec=topk:ratio=0.01;stats=1;check=finite,sum");
+    ranks_pass(.size = 3, .fn = beside_settings,
+               .config = "transport=tcp;codec=int8;quorum=0.5,deadline=20ms");
+}
+
+/* One rank sums a dense vector where the others sum a sparse one, or expects more
+ * pairs. */
+static int mismatch(struct ranks_self *self)
+{
+    const uint64_t index = 7;
+    const float value = 1;
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    float x[1000] = {0};
+    trib_plan_t *plan;
+    trib_status_t st;
+
+    if (self->rank == 1 && !self->arg) {
+        st = trib_allreduce(self->comm, NULL, x, 1000, TRIB_F32, TRIB_SUM);
+    } else {
+        d.length = 1000;
+        d.most = self->rank == 1 ? 5 : 3;
+        ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+        st = trib_plan_start_sparse(plan, &index, &value, 1);
+        if (st == TRIB_OK)
+            st = trib_plan_wait(plan);
+        ranks_ok(self, trib_plan_free(plan));
+    }
+    ranks_expect(self, st, TRIB_ERR_MISMATCH, "dense and sparse");
+    return 0;
+}
+
+static void test_mismatch(void **state)
+{
+    ranks_pass(.size = 3, .fn = mismatch, .config = *state, .noisy = true);
+    ranks_pass(.size = 3, .fn = mismatch, .arg = "", .config = *state, .noisy = true);
+}
+
+/* TRIB_CHECK=finite names the rank and the element. */
+static int poison(struct ranks_self *self)
+{
+    const uint64_t indices[2] = {70, 20};
+    const float values[2] = {self->rank == 1 ? (float)NAN : 1, 1};
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    trib_plan_t *plan = NULL;
+
+    d.length = 1000;
+    /* Rank 1 may be through before another has left the barrier. */
+    trib_status_t st = trib_barrier(self->comm);
+    if (st == TRIB_OK)
+        st = trib_plan_sparse(self->comm, &d, &plan);
+    if (st == TRIB_OK)
+        st = trib_plan_start_sparse(plan, indices, values, 2);
+    if (st == TRIB_OK)
+        st = trib_plan_wait(plan);
+    ranks_expect(self, st, TRIB_ERR_INVALID, "NaN");
+    if (!ranks_has(trib_last_error(self->comm), WORDS("rank 1", "element 70")))
+        ranks_die(self, "%s", trib_last_error(self->comm));
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_poison(void **state)
+{
+    ranks_pass(.size = 3, .fn = poison, .config = "check=finite", .noisy = true);
+    (void)state;
+}
+
+/* Rank 1 dies in the middle of many starts; the others name it, in time. */
+static int dies(struct ranks_self *self)
+{
+    const struct scene s = {.length = 100003, .dtype = TRIB_F32, .one_in = 9};
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    trib_status_t st = TRIB_OK;
+    trib_plan_t *plan;
+    struct memory m;
+
+    open_memory(self, &m, s.length);
+    d.length = s.length;
+    ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+    const size_t n = fill(self, &s, &m, 0);
+    const double begin = ranks_seconds();
+    for (int k = 0; st == TRIB_OK; k++) {
+        st = trib_plan_start_sparse(plan, m.indices, m.values, n);
+        if (k == 20 && self->rank == 1)
+            raise(SIGKILL);
+        if (st == TRIB_OK)
+            st = trib_plan_wait(plan);
+    }
+    ranks_expect(self, st, TRIB_ERR_PEER_LOST, "a start with a dead rank");
+    ranks_assert(self, ranks_has(trib_last_error(self->comm), WORDS("rank 1")));
+    ranks_assert(self,
+                 ranks_seconds() - begin < (LOSS_SECONDS + 3) * tribtest_slowness());
+    ranks_assert(self, trib_plan_sparse_dense(plan, m.dense) != TRIB_OK);
+    ranks_ok(self, trib_plan_free(plan));
+    close_memory(&m);
+    return 0;
+}
+
+static void test_death(void **state)
+{
+    const struct ranks_job job = {
+        .size = 4, .fn = dies, .config = *state, .noisy = true};
+    struct ranks r;
+
+    assert_true(ranks_start(&r, &job));
+    ranks_wait(&r);
+    for (int i = 0; i < job.size; i++)
+        if (i != 1 && r.slots[i].status != 0)
+            fail_msg("rank %d: %s", i, r.slots[i].text);
+    assert_false(r.hung);
+    ranks_close(&r);
+}
+
+/* Where there is a tribd, dense vectors go to it, and sparse ones are summed beside
+ * them. */
+static int beside_tribd(struct ranks_self *self)
+{
+    static const struct scene s = {.length = 5003, .dtype = TRIB_F32, .one_in = 3};
+    float x[3000];
+
+    for (int i = 0; i < 3000; i++)
+        x[i] = 1;
+    ranks_ok(self, trib_allreduce(self->comm, NULL, x, 3000, TRIB_F32, TRIB_SUM));
+    ranks_assert(self, x[2999] == (float)self->size);
+    self->arg = (void *)(uintptr_t)&s;
+    return sums(self);
+}
+
+static void test_beside_tribd(void **state)
+{
+    struct daemon_process d = {.pid = 0};
+    char config[80];
+
+    (void)state;
+    assert_true(daemon_folder(d.folder) && daemon_start(&d));
+    while (!daemon_up(&d))
+        ;
+    snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
+    ranks_pass(.size = 3, .fn = beside_tribd, .config = config);
+    daemon_signal(&d, SIGTERM);
+    int status;
+    while (!daemon_ended(&d, &status))
+        ;
+    daemon_remove(d.folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RANKS_ON(test_sums, "shm"),
+        RANKS_ON(test_sums, "shm+nomap"),
+        RANKS_ON(test_sums, "tcp"),
+        RANKS_ON(test_long_vector, "shm"),
+        RANKS_ON(test_long_vector, "tcp"),
+        RANKS_ON(test_mismatch, "shm"),
+        RANKS_ON(test_mismatch, "tcp"),
+        RANKS_ON(test_death, "shm"),
+        RANKS_ON(test_death, "tcp"),
+#if HAVE_UCX
+        RANKS_ON(test_sums, "ucx"),
+        RANKS_ON(test_death, "ucx"),
+#endif
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_beside_settings),
+        cmocka_unit_test(test_poison),
+        cmocka_unit_test(test_beside_tribd),
+    };
+
+    tribtest_deadline(600);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

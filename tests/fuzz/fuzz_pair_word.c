@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as a pair word: two bytes of elements in the chunk, one of an element's
+ * size, then the word. What is taken is written again as the same pairs.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/payload/pair_word.h"
+#include "tests/fuzz/reach.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* words with pairs */
+
+enum { HEAD = 3, BEYOND = 65536 /* added to n: positions of 4 bytes */ };
+
+static void check(const uint8_t *word, size_t bytes, size_t n, size_t element,
+                  uint32_t *at)
+{
+    struct trib_pairs p;
+
+    if (!trib_pair_word_read(word, bytes, n, element, at, &p))
+        return;
+    if (p.n > n || bytes != trib_pair_word_bytes(p.n, n, element))
+        abort();
+    for (size_t i = 0; i < p.n; i++)
+        if (at[i] >= n || (i && at[i] <= at[i - 1]))
+            abort();
+    uint8_t *again = malloc(bytes + 1);
+    if (again && p.n) {
+        fuzz_reached++;
+        trib_pair_word_write(&p, n, element, again);
+        uint32_t *other = malloc(n * sizeof(*other));
+        struct trib_pairs q;
+        if (other && (!trib_pair_word_read(again, bytes, n, element, other, &q) ||
+                      q.n != p.n || memcmp(other, at, p.n * sizeof(*at)) != 0 ||
+                      memcmp(q.values, p.values, p.n * element) != 0))
+            abort();
+        free(other);
+    }
+    free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < HEAD)
+        return 0;
+    const size_t n =
+        (size_t)(data[0] | data[1] << 8) % 2000 + 1 + (data[2] & 4 ? BEYOND : 0);
+    const size_t element = (size_t)1 << data[2] % 4;
+    uint32_t *at = malloc(n * sizeof(*at));
+    uint8_t *word = malloc(size - HEAD + 1);
+
+    if (at && word) {
+        memcpy(word, data + HEAD, size - HEAD);
+        check(word, size - HEAD, n, element, at);
+    }
+    free(at);
+    free(word);
+    return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pair words: each number of pairs of chunks of many sizes comes back, in the shortest
+ * form; no bytes make the reader leave its memory.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/payload/pair_word.h"
+
+enum { MOST = 70000, ELEMENT_MOST = 8 };
+
+struct memory {
+    uint32_t given[MOST], got[MOST];
+    uint8_t values[MOST * ELEMENT_MOST];
+    uint8_t word[MOST * (ELEMENT_MOST + 4) + 64];
+};
+
+static uint64_t state_of_noise = 1;
+
+static uint64_t noise(void)
+{
+    state_of_noise = state_of_noise * 6364136223846793005u + 1442695040888963407u;
+    return state_of_noise >> 24;
+}
+
+/* Chooses `pairs` of n positions. */
+static void choose(struct memory *m, size_t pairs, size_t n)
+{
+    size_t left = pairs;
+
+    for (size_t i = 0, k = 0; i < n && left; i++)
+        if (noise() % (n - i) < left) {
+            m->given[k++] = (uint32_t)i;
+            left--;
+        }
+    for (size_t i = 0; i < pairs * ELEMENT_MOST; i++)
+        m->values[i] = (uint8_t)noise();
+}
+
+static void round_trip(struct memory *m, size_t pairs, size_t n, size_t element)
+{
+    const size_t bytes = trib_pair_word_bytes(pairs, n, element);
+    const struct trib_pairs p = {pairs, m->given, m->values};
+    struct trib_pairs out;
+
+    choose(m, pairs, n);
+    assert_true(bytes <= trib_pair_word_bound(n, element));
+    assert_true(bytes <= sizeof(m->word) - 1);
+    m->word[bytes] = 0xa5;
+    trib_pair_word_write(&p, n, element, m->word);
+    assert_int_equal(m->word[bytes], 0xa5);
+    assert_true(trib_pair_word_read(m->word, bytes, n, element, m->got, &out));
+    assert_int_equal(out.n, pairs);
+    assert_memory_equal(m->got, m->given, pairs * sizeof(*m->got));
+    if (pairs)
+        assert_memory_equal(out.values, m->values, pairs * element);
+}
+
+static void test_round_trips(void **state)
+{
+    static const size_t sizes[] = {1,  2,    7,     8,     63,    64,
+                                   65, 1000, 65535, 65536, 65537, MOST};
+    static const size_t elements[] = {1, 2, 4, 8};
+    struct memory *m = malloc(sizeof(*m));
+
+    (void)state;
+    assert_non_null(m);
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+        const size_t n = sizes[s];
+        const size_t pairs[] = {0, 1, n / 100, n / 16, n / 16 + 1, n / 2, n - 1, n};
+        for (size_t k = 0; k < sizeof(pairs) / sizeof(*pairs); k++)
+            if (pairs[k] <= n)
+                round_trip(m, pairs[k], n, elements[(s + k) % 4]);
+    }
+    free(m);
+}
+
+/* Nothing for no pairs; a list, then a bitmap, then values alone. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    assert_int_equal(trib_pair_word_bytes(0, 1000, 4), 0);
+    assert_int_equal(trib_pair_word_bytes(1, 1000, 4), 8 + 8 + 4);
+    assert_int_equal(trib_pair_word_bytes(4, 65536, 4), 8 + 8 + 16);
+    assert_int_equal(trib_pair_word_bytes(4, 65537, 4), 8 + 16 + 16);
+    assert_int_equal(trib_pair_word_bytes(4096, 65536, 4), 8 + 8192 + 16384);
+    assert_int_equal(trib_pair_word_bytes(4095, 65536, 4), 8 + 8192 + 16380);
+    assert_int_equal(trib_pair_word_bytes(65536, 65536, 4), 8 + 65536 * 4);
+}
+
+/* Reads from memory that ends where the word does; the reader's answer, if any, holds
+ * for all positions. */
+static void read_copy(const uint8_t *word, size_t bytes, size_t n, size_t element)
+{
+    uint8_t *copy = malloc(bytes + !bytes);
+    uint32_t *at = malloc(n * sizeof(*at));
+    struct trib_pairs out;
+
+    assert_true(copy && at);
+    memcpy(copy, word, bytes);
+    if (trib_pair_word_read(copy, bytes, n, element, at, &out)) {
+        assert_true(out.n <= n);
+        assert_int_equal(bytes, trib_pair_word_bytes(out.n, n, element));
+        for (size_t i = 0; i < out.n; i++)
+            assert_true(at[i] < n && (!i || at[i] > at[i - 1]));
+    }
+    free(copy);
+    free(at);
+}
+
+static void test_damaged_words(void **state)
+{
+    static const size_t sizes[] = {9, 64, 300, 65537};
+    struct memory *m = malloc(sizeof(*m));
+
+    (void)state;
+    assert_non_null(m);
+    for (int k = 0; k < 4000; k++) {
+        const size_t n = sizes[k % 4], pairs = noise() % (n < 40 ? n + 1 : 40);
+        const size_t bytes = trib_pair_word_bytes(pairs, n, 4);
+        const struct trib_pairs p = {pairs, m->given, m->values};
+        choose(m, pairs, n);
+        trib_pair_word_write(&p, n, 4, m->word);
+        if (bytes && k % 3 == 0)
+            m->word[noise() % bytes] ^= (uint8_t)(1u << noise() % 8);
+        read_copy(m->word, k % 3 == 1 ? noise() % (bytes + 1) : bytes, n, 4);
+    }
+    free(m);
+}
+
+static bool refuses(const void *word, size_t bytes, size_t n)
+{
+    uint32_t at[128];
+    struct trib_pairs out;
+
+    assert_true(n <= 128);
+    return !trib_pair_word_read(word, bytes, n, 4, at, &out);
+}
+
+static void test_refused_words(void **state)
+{
+    /* Two pairs of 128: u16 positions, 8 bytes for them, 8 of values. */
+    struct {
+        uint32_t pairs, zero;
+        uint16_t at[4];
+        uint32_t values[2];
+    } w = {2, 0, {3, 5, 0, 0}, {1, 1}};
+
+    (void)state;
+    assert_false(refuses(&w, sizeof(w), 128));
+    assert_true(refuses(&w, sizeof(w) - 1, 128));
+    assert_true(refuses(&w, 7, 128));
+    w.at[1] = 3;
+    assert_true(refuses(&w, sizeof(w), 128)); /* twice */
+    w.at[1] = 2;
+    assert_true(refuses(&w, sizeof(w), 128)); /* not rising */
+    w.at[1] = 128;
+    assert_true(refuses(&w, sizeof(w), 128)); /* behind the end */
+    w.at[1] = 5;
+    w.zero = 1;
+    assert_true(refuses(&w, sizeof(w), 128));
+    w.zero = 0, w.pairs = 129;
+    assert_true(refuses(&w, sizeof(w), 128));
+    w.pairs = 0;
+    assert_true(refuses(&w, sizeof(w), 128));
+}
+
+/* A bitmap with a bit too many, one too few, and one behind the end. */
+static void test_refused_bitmaps(void **state)
+{
+    uint32_t at[10];
+    uint8_t word[8 + 8 + 8 * 4] = {8};
+    struct trib_pairs out;
+
+    (void)state;
+    word[8] = 0xff;
+    assert_true(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
+    word[9] = 1;
+    assert_false(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
+    word[9] = 0, word[8] = 0x7f;
+    assert_false(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
+    word[9] = 4;
+    assert_false(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trips),     cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_damaged_words),   cmocka_unit_test(test_refused_words),
+        cmocka_unit_test(test_refused_bitmaps),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
