@@ -38,9 +38,17 @@ static const char *const ops[TRIB_OP_COUNT] = {
 };
 
 static const char *const colls[TRIB_COLL_COUNT] = {
-    [TRIB_ALLREDUCE] = "allreduce", [TRIB_REDUCE] = "reduce",
-    [TRIB_BROADCAST] = "broadcast", [TRIB_ALLGATHER] = "allgather",
-    [TRIB_REDUCE_SCATTER] = "reduce-scatter", [TRIB_BARRIER] = "barrier",
+    [TRIB_ALLREDUCE] = "allreduce",
+    [TRIB_REDUCE] = "reduce",
+    [TRIB_BROADCAST] = "broadcast",
+    [TRIB_ALLGATHER] = "allgather",
+    [TRIB_REDUCE_SCATTER] = "reduce-scatter",
+    [TRIB_BARRIER] = "barrier",
+    [TRIB_GATHER] = "gather",
+    [TRIB_SCATTER] = "scatter",
+    [TRIB_ALLTOALL] = "alltoall",
+    [TRIB_SCAN] = "scan",
+    [TRIB_EXSCAN] = "exscan",
 };
 
 size_t trib_dtype_size(trib_dtype_t dtype)

@@ -12,6 +12,11 @@ bool trib_shape_valid(const struct trib_shape *shape)
            shape->root < shape->size && shape->aggregators == 0;
 }
 
+bool trib_shape_counted(const struct trib_shape *shape)
+{
+    return trib_shape_valid(shape) && !shape->local_counts;
+}
+
 uint32_t trib_shape_peer(const struct trib_shape *shape, int distance)
 {
     int peer = (shape->rank + distance) % shape->size;
@@ -89,7 +94,7 @@ trib_status_t trib_build_alone(const struct trib_shape *shape,
     assert(shape->size == 1);
     trib_schedule_init(out, 1);
     /* The mean of one contribution is itself. */
-    if (shape->coll != TRIB_BARRIER)
+    if (shape->coll != TRIB_BARRIER && shape->coll != TRIB_EXSCAN)
         trib_build_copy(out, shape, 0);
     return trib_build_end(out);
 }

@@ -20,6 +20,10 @@
  * builder of the ranks' own can build. */
 bool trib_shape_valid(const struct trib_shape *shape);
 
+/** trib_shape_counted - as trib_shape_valid, for builders whose ranks pass on the
+ * blocks of others, or order blocks of several ranks. */
+bool trib_shape_counted(const struct trib_shape *shape);
+
 /** trib_shape_peer - the rank `distance` places on, around the end; negative: back. */
 uint32_t trib_shape_peer(const struct trib_shape *shape, int distance);
 

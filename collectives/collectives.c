@@ -18,6 +18,8 @@
     X(tree) \
     X(hierarchical) \
     X(dissemination) \
+    X(pairwise) \
+    X(doubling) \
     X(service)
 /* clang-format on */
 

@@ -49,20 +49,98 @@ static void build_broadcast(const struct trib_shape *shape, struct trib_schedule
     trib_build_copy(s, shape, 0);
 }
 
+/* Each rank sends to all after it, and sums what those before it have sent. */
+static void build_scan(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    if (shape->rank == 0)
+        trib_build_copy(s, shape, 0);
+    for (int q = shape->rank + 1; q < shape->size; q++)
+        dep = trib_build_send(s, (uint32_t)q, 0, 0, dep);
+    for (int q = 0; q < shape->rank; q++)
+        dep = trib_build_recv_reduce(s, (uint32_t)q, 0, dep);
+}
+
+/* A scan in which the contribution of rank 0 takes the place of the own one. */
+static void build_exscan(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    const uint8_t flags = shape->rank == 0 ? TRIB_STEP_FINAL : 0;
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    for (int q = shape->rank + 1; q < shape->size; q++)
+        dep = trib_build_send(s, (uint32_t)q, 0, flags, dep);
+    if (shape->rank > 0)
+        dep = trib_build_recv_copy(s, 0, 0, dep);
+    for (int q = 1; q < shape->rank; q++)
+        dep = trib_build_recv_reduce(s, (uint32_t)q, 0, dep);
+}
+
+/* Chunk r is the block of rank r. */
+static void build_gather(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    const uint32_t own = (uint32_t)shape->rank;
+
+    if (shape->rank != shape->root) {
+        trib_build_send(s, (uint32_t)shape->root, own,
+                        TRIB_STEP_FINAL | TRIB_STEP_STABLE, TRIB_STEP_NO_DEP);
+        return;
+    }
+    trib_build_copy(s, shape, own);
+    for (int i = 1; i < shape->size; i++) {
+        const uint32_t peer = trib_shape_peer(shape, i);
+        trib_build_recv_copy(s, peer, peer, TRIB_STEP_NO_DEP);
+    }
+}
+
+static void build_scatter(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    const uint32_t own = (uint32_t)shape->rank;
+
+    if (shape->rank != shape->root) {
+        trib_build_recv_copy(s, (uint32_t)shape->root, own, TRIB_STEP_NO_DEP);
+        return;
+    }
+    for (int i = 1; i < shape->size; i++) {
+        const uint32_t peer = trib_shape_peer(shape, i);
+        trib_build_send(s, peer, peer, TRIB_STEP_FINAL | TRIB_STEP_STABLE,
+                        TRIB_STEP_NO_DEP);
+    }
+    trib_build_copy(s, shape, own);
+}
+
 static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
 {
     assert(trib_shape_valid(shape));
     if (shape->size == 1)
         return trib_build_alone(shape, out);
-    trib_schedule_init(out, 1);
-    if (shape->coll == TRIB_ALLREDUCE)
+    trib_schedule_init(out,
+                       trib_coll_is_blocked(shape->coll) ? (uint32_t)shape->size : 1);
+    switch (shape->coll) {
+    case TRIB_ALLREDUCE:
         build_allreduce(shape, out);
-    else if (shape->coll == TRIB_REDUCE)
+        break;
+    case TRIB_REDUCE:
         build_reduce(shape, out);
-    else if (shape->coll == TRIB_BROADCAST)
+        break;
+    case TRIB_BROADCAST:
         build_broadcast(shape, out);
-    else
+        break;
+    case TRIB_GATHER:
+        build_gather(shape, out);
+        break;
+    case TRIB_SCATTER:
+        build_scatter(shape, out);
+        break;
+    case TRIB_SCAN:
+        build_scan(shape, out);
+        break;
+    case TRIB_EXSCAN:
+        build_exscan(shape, out);
+        break;
+    default:
         return TRIB_ERR_UNSUPPORTED;
+    }
     return trib_build_end(out);
 }
 
@@ -75,7 +153,10 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         .messages = peers * trib_choice_rounds(choice, n, 1),
     };
 
-    if (shape->coll == TRIB_BROADCAST) {
+    if (trib_coll_is_blocked(shape->coll)) {
+        work.down = peers * n;
+        work.mean = 1.0 / shape->size;
+    } else if (shape->coll == TRIB_BROADCAST) {
         /* Within load/store reach the receivers read at the same time. */
         work.down = choice->load_store ? n : peers * n;
         work.mean = 1.0 / shape->size;
@@ -95,7 +176,9 @@ const struct trib_algo trib_algo_flat = {
     .gathers = true,
     .encodes_once = true,
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
-             TRIB_COLL_BIT(TRIB_BROADCAST),
+             TRIB_COLL_BIT(TRIB_BROADCAST) | TRIB_COLL_BIT(TRIB_GATHER) |
+             TRIB_COLL_BIT(TRIB_SCATTER) | TRIB_COLL_BIT(TRIB_SCAN) |
+             TRIB_COLL_BIT(TRIB_EXSCAN),
     .can = trib_shape_valid,
     .cost = cost,
     .build = build,

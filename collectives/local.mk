@@ -6,10 +6,12 @@ libcollectives_la_SOURCES = \
 	collectives/builder.c collectives/builder.h \
 	collectives/collectives.c collectives/collectives.h \
 	collectives/direct.c \
+	collectives/doubling.c \
 	collectives/flat.c \
 	collectives/halving_doubling.c \
 	collectives/hierarchical.c \
 	collectives/offload.c \
+	collectives/pairwise.c \
 	collectives/ring.c \
 	collectives/tree.c
 EXTRA_DIST += collectives/README.md

@@ -79,9 +79,39 @@ static void build_broadcast(const struct trib_shape *shape, struct trib_schedule
         trib_build_send(s, next, 0, flags | TRIB_STEP_FORWARD, got);
 }
 
+/* A chain from rank 0 to the last; a sum that has been passed on is the result here. */
+static void build_scan(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    if (shape->rank == 0)
+        trib_build_copy(s, shape, 0);
+    else
+        dep = trib_build_recv_reduce(s, trib_shape_peer(shape, -1), 0, dep);
+    if (shape->rank < shape->size - 1)
+        trib_build_send(s, trib_shape_peer(shape, 1), 0, TRIB_STEP_STABLE, dep);
+}
+
+/* A scan of the contributions that each rank first passes to the next one. */
+static void build_exscan(const struct trib_shape *shape, struct trib_schedule *s)
+{
+    const bool last = shape->rank == shape->size - 1;
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    if (!last)
+        dep = trib_build_send(s, trib_shape_peer(shape, 1), 0, TRIB_STEP_FINAL, dep);
+    if (shape->rank > 0)
+        dep = trib_build_recv_copy(s, trib_shape_peer(shape, -1), 0, dep);
+    if (shape->rank > 1)
+        dep = trib_build_recv_reduce(s, trib_shape_peer(shape, -1), 0, dep);
+    if (shape->rank > 0 && !last)
+        trib_build_send(s, trib_shape_peer(shape, 1), 0, TRIB_STEP_STABLE, dep);
+}
+
 static bool is_chain(const struct trib_shape *shape)
 {
-    return shape->coll == TRIB_REDUCE || shape->coll == TRIB_BROADCAST;
+    return shape->coll == TRIB_REDUCE || shape->coll == TRIB_BROADCAST ||
+           trib_coll_is_prefix(shape->coll);
 }
 
 static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
@@ -107,6 +137,12 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     case TRIB_BROADCAST:
         build_broadcast(shape, out);
         break;
+    case TRIB_SCAN:
+        build_scan(shape, out);
+        break;
+    case TRIB_EXSCAN:
+        build_exscan(shape, out);
+        break;
     default:
         return TRIB_ERR_UNSUPPORTED;
     }
@@ -128,7 +164,7 @@ static double chain_cost(const struct trib_shape *shape,
     if (shape->coll == TRIB_BROADCAST) {
         work.down = bytes;
     } else {
-        work.up = bytes;
+        work.up = shape->coll == TRIB_EXSCAN ? bytes + n : bytes;
         work.summed = 2 * n;
     }
     return trib_choice_cost(choice, &work, shape->size - 1);
@@ -186,7 +222,8 @@ const struct trib_algo trib_algo_ring = {
     .detail = "neighbours only, fewest bytes, most hops; long vectors over slow links",
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
              TRIB_COLL_BIT(TRIB_BROADCAST) | TRIB_COLL_BIT(TRIB_ALLGATHER) |
-             TRIB_COLL_BIT(TRIB_REDUCE_SCATTER),
+             TRIB_COLL_BIT(TRIB_REDUCE_SCATTER) | TRIB_COLL_BIT(TRIB_SCAN) |
+             TRIB_COLL_BIT(TRIB_EXSCAN),
     .can = trib_shape_valid,
     .cost = cost,
     .build = build,

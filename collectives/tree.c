@@ -73,6 +73,62 @@ static void go_down(const struct place *at, struct trib_schedule *s, uint32_t de
             trib_build_send(s, rank_at(at, at->v + d), 0, flags, dep);
 }
 
+/* The ranks below child d are at v + d, v + d + 1, …, before v + 2 d. Their blocks go
+ * in this order over each link, a parent's own before those of its children. */
+static int below_end(const struct place *at, int d)
+{
+    return at->v + 2 * d < at->size ? at->v + 2 * d : at->size;
+}
+
+static void build_gather(const struct trib_shape *shape, const struct place *at,
+                         struct trib_schedule *s)
+{
+    const uint8_t flags = TRIB_STEP_FINAL | TRIB_STEP_STABLE;
+    const uint32_t own = (uint32_t)shape->rank;
+
+    if (at->v == 0)
+        trib_build_copy(s, shape, own);
+    else
+        trib_build_send(s, parent_of(at), own, flags, TRIB_STEP_NO_DEP);
+    for (int d = 1; d < at->below && at->v + d < at->size; d *= 2) {
+        const uint32_t child = rank_at(at, at->v + d);
+        for (int v = at->v + d; v < below_end(at, d); v++) {
+            const uint32_t got =
+                trib_build_recv_copy(s, child, rank_at(at, v), TRIB_STEP_NO_DEP);
+            if (at->v != 0)
+                trib_build_send(s, parent_of(at), rank_at(at, v),
+                                flags | TRIB_STEP_FORWARD, got);
+        }
+    }
+}
+
+/* Sends a child its blocks of a scatter, which arrived in the steps from got on. */
+static void send_below(const struct place *at, struct trib_schedule *s, int d,
+                       uint32_t got)
+{
+    const uint8_t flags = TRIB_STEP_FINAL | TRIB_STEP_STABLE;
+    const uint32_t child = rank_at(at, at->v + d);
+
+    for (int v = at->v + d; v < below_end(at, d); v++, got++) {
+        if (at->v == 0)
+            trib_build_send(s, child, rank_at(at, v), flags, TRIB_STEP_NO_DEP);
+        else
+            trib_build_send(s, child, rank_at(at, v), flags | TRIB_STEP_FORWARD, got);
+    }
+}
+
+static void build_scatter(const struct trib_shape *shape, const struct place *at,
+                          struct trib_schedule *s)
+{
+    for (int v = at->v; at->v != 0 && v < at->v + at->below && v < at->size; v++)
+        trib_build_recv_copy(s, parent_of(at), rank_at(at, v), TRIB_STEP_NO_DEP);
+    for (int d = at->below / 2; d >= 1; d /= 2)
+        if (at->v + d < at->size)
+            send_below(at, s, d, (uint32_t)d);
+    if (at->v == 0)
+        trib_build_copy(s, shape, (uint32_t)shape->rank);
+}
+
 static trib_status_t build(const struct trib_shape *shape, struct trib_schedule *out)
 {
     struct place at = place_of(shape);
@@ -80,7 +136,8 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     assert(trib_shape_valid(shape));
     if (shape->size == 1)
         return trib_build_alone(shape, out);
-    trib_schedule_init(out, 1);
+    trib_schedule_init(out,
+                       trib_coll_is_blocked(shape->coll) ? (uint32_t)shape->size : 1);
     switch (shape->coll) {
     case TRIB_ALLREDUCE:
         go_down(&at, out, go_up(shape, &at, out), TRIB_STEP_FINAL);
@@ -92,6 +149,12 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
         go_down(&at, out, TRIB_STEP_NO_DEP, TRIB_STEP_FINAL | TRIB_STEP_STABLE);
         if (at.v == 0)
             trib_build_copy(out, shape, 0);
+        break;
+    case TRIB_GATHER:
+        build_gather(shape, &at, out);
+        break;
+    case TRIB_SCATTER:
+        build_scatter(shape, &at, out);
         break;
     default:
         return TRIB_ERR_UNSUPPORTED;
@@ -108,6 +171,14 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
 
     while (1 << levels < shape->size)
         levels++;
+    if (trib_coll_is_blocked(shape->coll)) {
+        /* The root moves each block once; a block goes through half of the levels. */
+        work.hops = levels;
+        work.messages = (shape->size - 1) * rounds + levels;
+        work.down = (shape->size - 1) * n;
+        work.mean = 1.0 / shape->size;
+        return trib_choice_cost(choice, &work, 1);
+    }
     if (shape->coll != TRIB_BROADCAST) {
         work.up = levels * n;
         work.summed = (levels + 1) * n;
@@ -127,8 +198,9 @@ const struct trib_algo trib_algo_tree = {
     .name = "tree",
     .detail = "binomial tree, log2(ranks) hops up and down; short vectors, many ranks",
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
-             TRIB_COLL_BIT(TRIB_BROADCAST),
-    .can = trib_shape_valid,
+             TRIB_COLL_BIT(TRIB_BROADCAST) | TRIB_COLL_BIT(TRIB_GATHER) |
+             TRIB_COLL_BIT(TRIB_SCATTER),
+    .can = trib_shape_counted,
     .cost = cost,
     .build = build,
 };

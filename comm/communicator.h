@@ -34,6 +34,9 @@ struct trib_plan {
     const void *send; /* buffers of the description; NULL: each start names its own */
     void *recv;
     size_t lengths[2]; /* elements of send and recv, for checks */
+    void *copy; /* the input of an all-to-all in place: plan_blocks.c; or NULL */
+    size_t *counts; /* arrays of a blocking call, by which it is found again:
+                     * counted_calls.c; or NULL */
     char why[256]; /* the algorithm, and the reason for it */
     bool is_exempt; /* the configured codec is not for this operation: configured.h */
     struct trib_plan_looks *looks; /* plan_stats.c; or NULL */
@@ -415,6 +418,10 @@ trib_status_t trib_comm_dup(struct trib_comm *comm, const struct trib_config *cf
  * parent outlives: they share the caller's idle function, and its answer. So does
  * trib_comm_dup. */
 trib_status_t trib_comm_split_within(struct trib_comm *comm, struct trib_comm **out);
+
+/** trib_plan_cache_find - the entry of this key, or one that may be taken for it. */
+struct trib_plan_cache_entry *trib_plan_cache_find(struct trib_comm *comm,
+                                                   const struct trib_plan_key *key);
 
 /** trib_plan_cache_clear - destroy the plans of the blocking calls;
  * trib_named_plans_clear does it for those with names. */

@@ -6,6 +6,7 @@ libcomm_la_SOURCES = \
 	comm/comm_life.c \
 	comm/configured.c comm/configured.h \
 	comm/contribution_check.c comm/contribution_check.h \
+	comm/counted_calls.c \
 	comm/identity.c comm/identity.h \
 	comm/local_create.c \
 	comm/locality.c comm/locality.h \
@@ -13,6 +14,7 @@ libcomm_la_SOURCES = \
 	comm/named_plans.c \
 	comm/plan.c \
 	comm/plan_agreement.c comm/plan_parts.h \
+	comm/plan_blocks.c comm/plan_blocks.h \
 	comm/plan_cache.c \
 	comm/plan_check.c \
 	comm/plan_cut.c \

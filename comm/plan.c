@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "comm/contribution_check.h"
 #include "comm/communicator.h"
+#include "comm/plan_blocks.h"
 #include "comm/plan_stats.h"
 #include "pipeline/engine/run.h"
 #include "pipeline/payload/encode_ahead.h"
@@ -65,7 +66,9 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
     bool receives = r->op.coll != TRIB_REDUCE || (int)r->op.root == comm->engine.rank;
     size_t bytes = r->element;
 
-    if (r->count == 0)
+    sends = sends && plan->lengths[0];
+    receives = receives && plan->lengths[1];
+    if (!sends && !receives)
         return TRIB_OK;
     if (receives ? !recv : sends && !send && !recv)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s of %zu elements: %s is NULL",
@@ -88,14 +91,17 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
  * == NULL and recv, the longer buffer; a reduce-scatter then leaves its result at block
  * `rank` as well.
  */
-static void normalise(const struct trib_plan *plan, const void **send, void **recv)
+static trib_status_t normalise(struct trib_plan *plan, const void **send, void **recv)
 {
     const struct trib_run_desc *r = &plan->run.desc;
     const uintptr_t from = (uintptr_t)*send, to = (uintptr_t)*recv;
 
-    if ((r->op.coll != TRIB_ALLGATHER && r->op.coll != TRIB_REDUCE_SCATTER) || !from ||
-        !to)
-        return;
+    if (r->cut == TRIB_CUT_INTERLEAVED)
+        return TRIB_OK;
+    if (r->blocks)
+        return trib_plan_blocks_place(plan, send, recv);
+    if (!from || !to)
+        return TRIB_OK;
     const size_t mine = (size_t)plan->comm->engine.rank * r->count * r->element;
     if (r->op.coll == TRIB_ALLGATHER && from == to + mine) {
         *send = NULL;
@@ -103,6 +109,7 @@ static void normalise(const struct trib_plan *plan, const void **send, void **re
         *recv = (char *)*recv - mine;
         *send = NULL;
     }
+    return TRIB_OK;
 }
 
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv)
@@ -113,8 +120,9 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
         return comm->engine.failed;
     if (trib_comm_in_child(comm))
         return trib_comm_refuse_child(comm, trib_coll_name(plan->run.desc.op.coll));
-    normalise(plan, &send, &recv);
-    trib_status_t st = check_buffers(plan, send, recv);
+    trib_status_t st = normalise(plan, &send, &recv);
+    if (st == TRIB_OK)
+        st = check_buffers(plan, send, recv);
     if (st == TRIB_OK)
         st = trib_check_start(plan, send, recv);
     if (st != TRIB_OK)
@@ -132,7 +140,8 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
     if (!plan)
         return TRIB_ERR_INVALID;
     const struct trib_run_desc *r = &plan->run.desc;
-    if (!plan->send && !plan->recv && r->count && r->op.coll != TRIB_BARRIER)
+    if (!plan->send && !plan->recv && (plan->lengths[0] || plan->lengths[1]) &&
+        r->op.coll != TRIB_BARRIER)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_INVALID,
             "%s of %zu elements: the description of the plan has no buffers: "
@@ -156,8 +165,9 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
         return trib_comm_fail(
             comm, TRIB_ERR_BUSY,
             "the plan was started before and has not ended: wait for it first");
-    normalise(plan, &send, &recv);
-    st = check_buffers(plan, send, recv);
+    st = normalise(plan, &send, &recv);
+    if (st == TRIB_OK)
+        st = check_buffers(plan, send, recv);
     if (st == TRIB_OK)
         st = trib_check_start(plan, send, recv);
     if (st != TRIB_OK)

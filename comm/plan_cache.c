@@ -9,8 +9,8 @@
 #include "comm/communicator.h"
 #include "comm/configured.h"
 
-static struct trib_plan_cache_entry *find(struct trib_comm *comm,
-                                          const struct trib_plan_key *key)
+struct trib_plan_cache_entry *trib_plan_cache_find(struct trib_comm *comm,
+                                                   const struct trib_plan_key *key)
 {
     struct trib_plan_cache_entry *oldest = &comm->cache[0];
 
@@ -70,7 +70,7 @@ static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *
     struct trib_plan_cache_entry *c = comm->newest;
 
     if (!c || !c->plan || !trib_plan_key_same(&c->key, key)) {
-        c = find(comm, key);
+        c = trib_plan_cache_find(comm, key);
         if (!c->plan || !trib_plan_key_same(&c->key, key)) {
             const trib_status_t st = make(comm, key, c);
             if (st != TRIB_OK)
@@ -153,6 +153,51 @@ trib_status_t trib_reduce_scatter(trib_comm_t *comm, const void *send, void *rec
                                        .dtype = dtype,
                                        .op = op,
                                        .count = count},
+                send, recv);
+}
+
+trib_status_t trib_gather(trib_comm_t *comm, const void *send, void *recv, size_t count,
+                          trib_dtype_t dtype, int root)
+{
+    return call(comm,
+                (struct trib_plan_key){
+                    .coll = TRIB_GATHER, .dtype = dtype, .count = count, .root = root},
+                send, recv);
+}
+
+trib_status_t trib_scatter(trib_comm_t *comm, const void *send, void *recv,
+                           size_t count, trib_dtype_t dtype, int root)
+{
+    return call(comm,
+                (struct trib_plan_key){
+                    .coll = TRIB_SCATTER, .dtype = dtype, .count = count, .root = root},
+                send, recv);
+}
+
+trib_status_t trib_alltoall(trib_comm_t *comm, const void *send, void *recv,
+                            size_t count, trib_dtype_t dtype)
+{
+    return call(
+        comm,
+        (struct trib_plan_key){.coll = TRIB_ALLTOALL, .dtype = dtype, .count = count},
+        send, recv);
+}
+
+trib_status_t trib_scan(trib_comm_t *comm, const void *send, void *recv, size_t count,
+                        trib_dtype_t dtype, trib_op_t op)
+{
+    return call(comm,
+                (struct trib_plan_key){
+                    .coll = TRIB_SCAN, .dtype = dtype, .op = op, .count = count},
+                send, recv);
+}
+
+trib_status_t trib_exscan(trib_comm_t *comm, const void *send, void *recv, size_t count,
+                          trib_dtype_t dtype, trib_op_t op)
+{
+    return call(comm,
+                (struct trib_plan_key){
+                    .coll = TRIB_EXSCAN, .dtype = dtype, .op = op, .count = count},
                 send, recv);
 }
 

@@ -105,6 +105,11 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
     if (!bytes)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "dtype %d does not exist",
                               (int)d->dtype);
+    if (trib_coll_is_prefix(coll) && (d->op == TRIB_MEAN || trib_robust_is(d->op)))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "op %s is of all ranks, and %s sums some of them: use "
+                              "sum, min, max or prod",
+                              trib_op_name(d->op), trib_coll_name(coll));
     if (trib_coll_sums(coll) && check_op(comm, d) != TRIB_OK)
         return TRIB_ERR_INVALID;
     if (trib_coll_has_root(coll) && (d->root < 0 || d->root >= size))
@@ -112,7 +117,7 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
                               "root is %d, it must be a rank: 0 to %d", d->root,
                               size - 1);
     if ((unsigned)d->feed > TRIB_FEED_BACKWARD || (d->feed && !trib_coll_sums(coll)) ||
-        (d->feed && trib_coll_is_blocked(coll)))
+        (d->feed && (trib_coll_is_blocked(coll) || trib_coll_is_prefix(coll))))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "feed %d is not for %s: only all-reduce and reduce are "
                               "fed piecewise",
@@ -120,7 +125,7 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
     if (__builtin_mul_overflow(d->count, bytes, &whole) ||
         __builtin_mul_overflow(whole, trib_coll_is_blocked(coll) ? (size_t)size : 1,
                                &whole) ||
-        whole > PTRDIFF_MAX || (uint64_t)d->count >> TRIB_FRAME_COUNT_BITS)
+        whole > PTRDIFF_MAX || (uint64_t)d->count >= TRIB_FRAME_COUNT_LISTED)
         return trib_comm_fail(comm, TRIB_ERR_OVERFLOW,
                               "%zu elements of %zu bytes%s do not fit into memory",
                               d->count, bytes,

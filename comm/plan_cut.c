@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 
+#include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
 #include "pipeline/engine/run.h"
@@ -145,6 +146,20 @@ static trib_status_t cut_pairs(struct trib_plan *plan, const trib_desc_t *d)
     return TRIB_OK;
 }
 
+/* How the chunks lie in the vector, and how many elements that has. */
+static void lay_out(struct trib_plan *plan, const trib_desc_t *d)
+{
+    struct trib_run_desc *r = &plan->run.desc;
+    const bool blocked = trib_coll_is_blocked(r->op.coll);
+
+    r->total = d->count * (blocked ? (size_t)plan->comm->engine.ranks : 1);
+    r->cut = blocked ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
+    if (!r->blocks)
+        return;
+    r->total = plan->lengths[plan->lengths[1] > plan->lengths[0]];
+    r->cut = TRIB_CUT_LISTED;
+}
+
 trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
 {
     if (plan->sparse)
@@ -153,36 +168,43 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
     struct trib_run_desc *r = &plan->run.desc;
     const struct trib_comm *comm = plan->comm;
     size_t size = trib_dtype_size(d->dtype);
+    const size_t count = r->blocks ? trib_plan_blocks_largest(plan) : d->count;
+    /* Two ranks that know nothing of other blocks cut theirs alike. */
+    const bool fixed = r->blocks && r->blocks->local;
     size_t slot = chunk_of(plan, d);
     size_t most = piece_max(plan, slot, size);
     size_t usual = slot < comm->chunk_asked || plan->codec ? slot : comm->chunk_asked;
     size_t parts = trib_coll_is_blocked(r->op.coll) ? 1 : r->n_chunks;
 
     assert(size > 0 && parts > 0 && most > 0);
-    r->total =
-        d->count * (trib_coll_is_blocked(r->op.coll) ? (size_t)comm->engine.ranks : 1);
-    r->cut = trib_coll_is_blocked(r->op.coll) ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED;
+    lay_out(plan, d);
     if (plan->codec && trib_codec_undivided(plan->codec))
         parts = 1; /* later chunks of a round may be empty */
-    size_t rounds = trib_divide_up(d->count, parts * most);
+    size_t rounds = trib_divide_up(count, parts * most);
     size_t good = comm->one_host ? ROUNDS_GOOD_ONE_HOST : ROUNDS_GOOD;
     if (rounds < good && usual < slot) { /* large chunks would leave too few rounds */
-        size_t more = trib_divide_up(d->count, parts * piece_max(plan, usual, size));
+        size_t more = trib_divide_up(count, parts * piece_max(plan, usual, size));
         rounds = more < good ? more : good;
     }
-    r->piece = piece_of(plan, trib_divide_up(d->count, parts * (rounds ? rounds : 1)),
-                        most, 64 / size);
+    r->piece =
+        fixed ? most
+              : piece_of(plan, trib_divide_up(count, parts * (rounds ? rounds : 1)),
+                         most, 64 / size);
     parts = trib_coll_is_blocked(r->op.coll) ? 1 : r->n_chunks;
     /* A vector without elements has one round of empty chunks. */
-    rounds = r->piece ? trib_divide_up(d->count, parts * r->piece) : 1;
+    rounds = r->piece ? trib_divide_up(count, parts * r->piece) : 1;
+    rounds = rounds ? rounds : 1;
     if (rounds * r->n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
                               "%zu elements need more chunks of %zu bytes than can be "
                               "numbered (raise TRIB_CHUNK)",
-                              d->count, slot);
+                              count, slot);
     assert(rounds > 0);
     r->rounds = (uint32_t)rounds;
+    /* The contribution of an exclusive scan is overwritten while others take it, and no
+     * checksum covers what a frame of listed blocks names. */
     r->zero_copy = comm->cfg.zero_copy && comm->engine.size > 1 &&
+                   r->op.coll != TRIB_EXSCAN && !(r->blocks && r->check.sum) &&
                    shared_bytes(plan) >= ZERO_COPY_MIN;
     r->place = r->zero_copy && !plan->codec && r->total * size >= PLACE_MIN;
     r->stream = r->total * size > comm->cache_bytes;

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "comm/configured.h"
+#include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
 #include "comm/plan_stats.h"
@@ -33,6 +34,13 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
                       coll != TRIB_BARRIER;
     if (coll == TRIB_BARRIER || strcmp(text, "none") == 0)
         return TRIB_OK;
+    if (plan->run.desc.blocks || trib_coll_is_prefix(coll))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec %s: %s%s goes without one: use codec none", text,
+                              trib_coll_name(coll),
+                              coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER
+                                  ? " with counts or offsets"
+                                  : "");
     struct trib_error err = {0};
     trib_status_t st =
         trib_codec_create(text, comm->engine.kernels, &err, &plan->codec);
@@ -83,7 +91,8 @@ static uint32_t digest_of(const struct trib_plan *plan)
         : plan->sparse ? trib_digest32(&plan->sparse->most, sizeof(plan->sparse->most))
                        : 0;
     const uint64_t cut[2] = {
-        plan->run.desc.piece ^ parameter_digest(&plan->run.desc),
+        plan->run.desc.piece ^ parameter_digest(&plan->run.desc) ^
+            trib_plan_blocks_digest(plan),
         plan->quorum[0] ? trib_digest32(plan->quorum, strlen(plan->quorum)) : 0};
     uint32_t chunk = trib_digest32(cut, plan->quorum[0] ? sizeof(cut) : sizeof(cut[0]));
     if (plan->numbered)
@@ -156,6 +165,8 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *desc,
         if (st != TRIB_OK)
             (void)trib_comm_fail(plan->comm, st, "no memory for a plan");
     }
+    if (st == TRIB_OK && r->blocks)
+        trib_plan_blocks_finish(plan);
     trib_schedule_free(&schedule);
     if (st == TRIB_OK)
         st = announce(plan, desc, leaving);
@@ -218,6 +229,11 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     };
     plan->lengths[0] = coll == TRIB_REDUCE_SCATTER ? n * size : n;
     plan->lengths[1] = coll == TRIB_ALLGATHER ? n * size : n;
+    if (trib_desc_has_blocks(coll, desc)) {
+        const trib_status_t st = trib_plan_blocks_make(plan, desc);
+        if (st != TRIB_OK)
+            return st;
+    }
     return trib_identity_make(plan, desc);
 }
 
@@ -336,5 +352,7 @@ void trib_plan_destroy(struct trib_plan *plan)
     trib_plan_destroy(plan->exchange);
     trib_plan_dispose_model(plan);
     trib_codec_destroy(plan->codec);
+    trib_plan_blocks_free(plan);
+    free(plan->counts);
     free(plan);
 }

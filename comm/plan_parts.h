@@ -14,26 +14,6 @@
 
 #include "comm/communicator.h"
 
-/** trib_coll_sums - true if the collective reduces what the ranks give. */
-static inline bool trib_coll_sums(trib_coll_t coll)
-{
-    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
-}
-
-/** trib_coll_is_blocked - true if one buffer holds a block of `count` elements for each
- * rank. */
-static inline bool trib_coll_is_blocked(trib_coll_t coll)
-{
-    return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
-}
-
-/** trib_coll_has_root - true if trib_desc_t.root means something for this
- * collective. */
-static inline bool trib_coll_has_root(trib_coll_t coll)
-{
-    return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
-}
-
 static inline size_t trib_divide_up(size_t a, size_t b)
 {
     return (a + b - 1) / b;

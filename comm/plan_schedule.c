@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "comm/locality.h"
+#include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
 #include "compress/robust_op.h"
@@ -43,10 +44,10 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
     if (a)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "algorithm %s cannot do %s with %d rank%s (trib-info lists "
+            "algorithm %s cannot do %s with %d rank%s%s (trib-info lists "
             "what each can do)",
-            name, trib_coll_name(shape->coll), shape->size,
-            shape->size == 1 ? "" : "s");
+            name, trib_coll_name(shape->coll), shape->size, shape->size == 1 ? "" : "s",
+            shape->local_counts ? " and counts of which each knows its own" : "");
     trib_status_t st = trib_settings_algorithm(name, &err);
     return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
 }
@@ -63,7 +64,9 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     bool merged = trib_coll_sums(shape->coll) && flags & TRIB_CODEC_LINEAR;
     struct trib_choice choice = {
         .bytes = plan->sparse ? trib_sparse_bytes(plan->sparse, d)
-                              : d->count * trib_dtype_size(d->dtype),
+                 : plan->run.desc.blocks
+                     ? trib_plan_blocks_mean(plan) * trib_dtype_size(d->dtype)
+                     : d->count * trib_dtype_size(d->dtype),
         .load_store = comm->load_store,
         .sparse = flags & TRIB_CODEC_SPARSE,
         .lossy = plan->codec && !merged,
@@ -143,7 +146,8 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
                                  .size = e->ranks,
                                  .aggregators = e->size - e->ranks,
                                  .tree = trib_plan_tree(plan->comm),
-                                 .root = trib_coll_has_root(r->op.coll) ? d->root : 0};
+                                 .root = trib_coll_has_root(r->op.coll) ? d->root : 0,
+                                 .local_counts = r->blocks && r->blocks->local};
     trib_status_t st = trib_locality_group(
         plan->comm, d->count * trib_dtype_size(d->dtype), &groups, shape);
     if (st == TRIB_OK)

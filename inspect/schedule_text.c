@@ -181,7 +181,7 @@ static uint64_t chunk_bytes(const struct picture *p, uint32_t c)
 {
     uint64_t n = p->lists[0].n_chunks, bytes = p->opts->bytes;
 
-    if (p->shape.coll == TRIB_ALLGATHER || p->shape.coll == TRIB_REDUCE_SCATTER)
+    if (trib_coll_is_blocked(p->shape.coll))
         return bytes;
     return bytes / n + (c < bytes % n);
 }
@@ -347,10 +347,8 @@ static void draw(const struct picture *p)
         "%s%s %s, %d rank%s on %d host%s%s, %zu bytes%s: %" PRIu32 " chunk%s a round",
         line, p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
         plural(p->opts->ranks), hosts, plural(hosts), aggregators, p->opts->bytes,
-        p->shape.coll == TRIB_ALLGATHER || p->shape.coll == TRIB_REDUCE_SCATTER
-            ? " each"
-            : "",
-        p->lists[0].n_chunks, p->lists[0].n_chunks == 1 ? "" : "s");
+        trib_coll_is_blocked(p->shape.coll) ? " each" : "", p->lists[0].n_chunks,
+        p->lists[0].n_chunks == 1 ? "" : "s");
     say_groups(p, line);
     if (p->opts->dot)
         draw_dot(p);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/colls.h"
 #include "perf/options.h"
 #include "perf/perf.h"
 
@@ -262,9 +263,10 @@ static const struct perf_command command = {
         "       trib-perf agg [OPTION]…             jobs that a service sums: see agg "
         "--help\n"
         "\n"
-        "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter\n"
-        "or barrier. A size is that of the whole vector, also for allgather and\n"
-        "reduce-scatter. A sample counts as long as the slowest rank took. Times\n"
+        "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter,\n"
+        "gather, scatter, alltoall, scan, exscan or barrier. A size is that of the\n"
+        "longest buffer, also where it has a block for each rank. A sample counts as\n"
+        "long as the slowest rank took. Times\n"
         "are in µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as\n"
         "nccl-tests define it. wire is what a rank sends in one operation, in bytes,\n"
         "mean over ranks. nmse is the squared error over the squared expected "
@@ -332,7 +334,7 @@ static bool check_applies(struct perf_args *args, FILE *err)
 {
     trib_coll_t coll = args->coll;
     const char *name = trib_coll_name(coll);
-    bool rooted = coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
+    bool rooted = perf_coll_does(coll) & PERF_ROOT;
     bool data = args->sizes.n != 0 || args->codec != NULL || args->feedback != NULL ||
                 args->quorum != NULL || args->algorithm != NULL || args->chunk != 0 ||
                 args->dtype_named || args->op_named ||
@@ -347,14 +349,14 @@ static bool check_applies(struct perf_args *args, FILE *err)
             err);
         return false;
     }
-    if (args->op_named && (coll == TRIB_BROADCAST || coll == TRIB_ALLGATHER)) {
+    if (args->op_named && !perf_coll_sums(coll)) {
         fprintf(err, "trib-perf: %s sums nothing: leave out --op.\n", name);
         return false;
     }
     if (args->root >= 0 && !rooted) {
         fprintf(err,
-                "trib-perf: %s has no root: leave out --root, which is of reduce and "
-                "broadcast.\n",
+                "trib-perf: %s has no root: leave out --root, which is of reduce, "
+                "broadcast, gather and scatter.\n",
                 name);
         return false;
     }
@@ -367,7 +369,7 @@ static bool check_feedback(const struct perf_args *args, FILE *err)
     char why[512] = "";
     if (args->feedback == NULL)
         return true;
-    if (args->coll == TRIB_BROADCAST || args->coll == TRIB_ALLGATHER) {
+    if (!perf_coll_sums(args->coll)) {
         fprintf(err, "trib-perf: %s sums nothing: leave out --feedback.\n",
                 trib_coll_name(args->coll));
         return false;

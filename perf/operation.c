@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/colls.h"
 #include "perf/perf.h"
 
 /* Bytes behind each buffer that nobody may touch. */
@@ -59,7 +60,7 @@ static struct perf_loss loss_of(const struct perf_args *args, size_t count)
 {
     struct perf_loss loss = perf_loss_of(perf_codec_text_of(args, count));
 
-    if (args->coll != TRIB_BROADCAST && args->coll != TRIB_ALLGATHER)
+    if (perf_coll_sums(args->coll))
         perf_loss_feed(&loss, perf_feedback_text(args));
     return loss;
 }
@@ -86,7 +87,7 @@ static double vectors(const struct perf_args *args)
     bool keeps = args->in_place && loss_of(args, SIZE_MAX).kind != PERF_LOSS_NONE;
     double share = args->ranks > 0 ? 1.0 / args->ranks : 0;
     double second = args->in_place ? 0 : 1;
-    if (args->coll == TRIB_ALLGATHER || args->coll == TRIB_REDUCE_SCATTER)
+    if (perf_coll_spans(args->coll) && args->coll != TRIB_ALLTOALL)
         second *= share;
     return 1 + second + keeps;
 }
@@ -151,21 +152,54 @@ static trib_status_t run_reduce_scatter(struct perf_operation *op)
     return trib_reduce_scatter(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
 }
 
+static trib_status_t run_gather(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_gather(op->comm, d->send, d->recv, d->count, d->dtype, d->root);
+}
+
+static trib_status_t run_scatter(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_scatter(op->comm, d->send, d->recv, d->count, d->dtype, d->root);
+}
+
+static trib_status_t run_alltoall(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_alltoall(op->comm, d->send, d->recv, d->count, d->dtype);
+}
+
+static trib_status_t run_scan(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_scan(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
+}
+
+static trib_status_t run_exscan(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    return trib_exscan(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
+}
+
 static trib_status_t run_barrier(struct perf_operation *op)
 {
     return trib_barrier(op->comm);
 }
 
 static trib_status_t (*const blocking[TRIB_COLL_COUNT])(struct perf_operation *) = {
-    [TRIB_ALLREDUCE] = run_allreduce,           [TRIB_REDUCE] = run_reduce,
-    [TRIB_BROADCAST] = run_broadcast,           [TRIB_ALLGATHER] = run_allgather,
-    [TRIB_REDUCE_SCATTER] = run_reduce_scatter, [TRIB_BARRIER] = run_barrier,
+    [TRIB_ALLREDUCE] = run_allreduce,
+    [TRIB_REDUCE] = run_reduce,
+    [TRIB_BROADCAST] = run_broadcast,
+    [TRIB_ALLGATHER] = run_allgather,
+    [TRIB_REDUCE_SCATTER] = run_reduce_scatter,
+    [TRIB_BARRIER] = run_barrier,
+    [TRIB_GATHER] = run_gather,
+    [TRIB_SCATTER] = run_scatter,
+    [TRIB_ALLTOALL] = run_alltoall,
+    [TRIB_SCAN] = run_scan,
+    [TRIB_EXSCAN] = run_exscan,
 };
-
-static bool spans_ranks(trib_coll_t coll)
-{
-    return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
-}
 
 void perf_operation_judge_later(struct perf_operation *op)
 {
@@ -196,9 +230,9 @@ static void describe(struct perf_operation *op, size_t bytes)
     size_t ranks = (size_t)trib_size(op->comm);
     size_t count = bytes / element;
 
-    if (spans_ranks(args->coll))
+    if (perf_coll_spans(args->coll))
         count = (count + ranks - 1) / ranks;
-    op->bytes = spans_ranks(args->coll) ? count * ranks * element : count * element;
+    op->bytes = perf_coll_spans(args->coll) ? count * ranks * element : count * element;
     op->desc = (trib_desc_t)TRIB_DESC_INIT;
     op->desc.count = count;
     op->desc.dtype = args->dtype;
@@ -228,22 +262,26 @@ static void describe(struct perf_operation *op, size_t bytes)
         args->quorum != NULL || strcmp(args->configured_quorum, "all") != 0;
 }
 
+/* In place the longer buffer is the only one, and the own block of it the other; of a
+ * collective with a root, there. */
 static trib_status_t open_blocks(struct perf_operation *op)
 {
-    size_t element = trib_dtype_size(op->desc.dtype);
-    size_t block = op->desc.count * element;
+    const unsigned does = perf_coll_does(op->args->coll);
+    const bool all = !(does & PERF_ROOT) || !perf_coll_spans(op->args->coll) ||
+                     op->oracle.rank == op->oracle.root;
+    size_t block = op->desc.count * trib_dtype_size(op->desc.dtype);
     size_t mine = (size_t)op->oracle.rank * block;
     bool in_place = op->args->in_place;
-    bool gather = op->args->coll == TRIB_ALLGATHER;
-    bool scatter = op->args->coll == TRIB_REDUCE_SCATTER;
-    size_t whole = spans_ranks(op->args->coll) ? op->bytes : block;
+    bool gather = does & PERF_RECV_BLOCKS && !(does & PERF_SEND_BLOCKS);
+    bool scatter = does & PERF_SEND_BLOCKS && !(does & PERF_RECV_BLOCKS);
+    size_t whole = perf_coll_spans(op->args->coll) ? op->bytes : block;
     size_t recv_bytes = scatter && !in_place ? block : whole;
 
     trib_status_t status = block_open(op, 0, recv_bytes, &op->desc.recv);
     if (status != TRIB_OK)
         return status;
-    op->output = (char *)op->desc.recv + (scatter && in_place ? mine : 0);
-    op->input = (char *)op->desc.recv + (gather ? mine : 0);
+    op->output = (char *)op->desc.recv + (scatter && in_place && all ? mine : 0);
+    op->input = (char *)op->desc.recv + (gather && all ? mine : 0);
     if (in_place)
         return TRIB_OK;
     status = block_open(op, 1, gather ? block : whole, &op->input);

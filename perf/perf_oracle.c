@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/colls.h"
 #include "perf/perf_number.h"
 #include "perf/perf_oracle.h"
 
@@ -73,15 +74,21 @@ void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_
 
 size_t perf_oracle_inputs(const struct perf_oracle *o)
 {
-    bool all = o->coll == TRIB_REDUCE_SCATTER;
-    return all ? o->count * (size_t)o->ranks : o->count;
+    if (o->coll == TRIB_SCATTER && o->rank != o->root)
+        return 0;
+    return perf_coll_does(o->coll) & PERF_SEND_BLOCKS ? o->count * (size_t)o->ranks
+                                                      : o->count;
 }
 
 size_t perf_oracle_outputs(const struct perf_oracle *o)
 {
-    if (o->coll == TRIB_BARRIER || (o->coll == TRIB_REDUCE && o->rank != o->root))
+    const bool of_root = o->coll == TRIB_REDUCE || o->coll == TRIB_GATHER;
+
+    if (o->coll == TRIB_BARRIER || (of_root && o->rank != o->root) ||
+        (o->coll == TRIB_EXSCAN && o->rank == 0))
         return 0;
-    return o->coll == TRIB_ALLGATHER ? o->count * (size_t)o->ranks : o->count;
+    return perf_coll_does(o->coll) & PERF_RECV_BLOCKS ? o->count * (size_t)o->ranks
+                                                      : o->count;
 }
 
 /* --- expectation --- */
@@ -263,11 +270,25 @@ static struct place place_of(const struct perf_oracle *o, size_t first)
 {
     if (o->coll == TRIB_BROADCAST)
         return (struct place){o->root, first};
-    if (o->coll == TRIB_ALLGATHER)
-        return (struct place){(int)(first / o->count), first % o->count};
-    if (o->coll == TRIB_REDUCE_SCATTER)
-        first += (size_t)o->rank * o->count;
-    return (struct place){-1, first};
+    const size_t mine = (size_t)o->rank * o->count;
+    const bool every = perf_coll_does(o->coll) & PERF_SEND_BLOCKS;
+    if (perf_coll_does(o->coll) & PERF_RECV_BLOCKS)
+        return (struct place){(int)(first / o->count),
+                              first % o->count + (every ? mine : 0)};
+    if (every)
+        first += mine;
+    return (struct place){o->coll == TRIB_SCATTER ? o->root : -1, first};
+}
+
+/* The same, of the ranks whose sum a rank gets. */
+static struct perf_oracle summed_of(const struct perf_oracle *o)
+{
+    struct perf_oracle some = *o;
+    if (o->coll == TRIB_SCAN)
+        some.ranks = o->rank + 1;
+    if (o->coll == TRIB_EXSCAN)
+        some.ranks = o->rank;
+    return some;
 }
 
 /* Elements first … first + n of the result; they stem from one rank's block. */
@@ -276,7 +297,8 @@ static void expect(const struct perf_oracle *o, size_t first, size_t n,
 {
     struct place at = place_of(o, first);
     if (at.from < 0) {
-        expect_reduced(o, at.first, n, e);
+        const struct perf_oracle some = summed_of(o);
+        expect_reduced(&some, at.first, n, e);
         return;
     }
     uint64_t block[BLOCK];
@@ -389,7 +411,8 @@ static void compare_blocks(struct judging *j, const unsigned char *result)
     size_t total = perf_oracle_outputs(o), bytes = trib_dtype_size(o->dtype), n;
     for (size_t first = 0; first < total; first += n) {
         n = total - first < BLOCK ? total - first : BLOCK;
-        if (o->coll == TRIB_ALLGATHER && n > o->count - first % o->count)
+        if (perf_coll_does(o->coll) & PERF_RECV_BLOCKS &&
+            n > o->count - first % o->count)
             n = o->count - first % o->count;
         expect(o, first, n, &e);
         const unsigned char *at = result + first * bytes;

@@ -49,6 +49,9 @@ double perf_bus_factor(trib_coll_t coll, int ranks)
         return 2 * share;
     case TRIB_ALLGATHER:
     case TRIB_REDUCE_SCATTER:
+    case TRIB_GATHER:
+    case TRIB_SCATTER:
+    case TRIB_ALLTOALL:
         return share;
     default:
         return 1;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/colls.h"
 #include "perf/output.h"
 #include "perf/perf.h"
 
@@ -28,14 +29,9 @@ static bool has_codec(const struct perf_args *args)
     return strcmp(perf_codec_text(args), "none") != 0;
 }
 
-static bool reduces(trib_coll_t coll)
-{
-    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
-}
-
 static const char *op_text(const struct perf_args *args)
 {
-    return reduces(args->coll) ? trib_op_name(args->op) : "";
+    return perf_coll_sums(args->coll) ? trib_op_name(args->op) : "";
 }
 
 static const char *call_text(const struct perf_args *args)
@@ -48,12 +44,12 @@ static const char *call_text(const struct perf_args *args)
 static void table_open(const struct perf_writer *w)
 {
     const struct perf_args *args = w->args;
-    bool fed = reduces(args->coll) && has_codec(args) &&
+    bool fed = perf_coll_sums(args->coll) && has_codec(args) &&
                strcmp(perf_feedback_text(args), "codec") != 0;
     printf("%s", trib_coll_name(args->coll));
     if (args->coll != TRIB_BARRIER)
         printf(" %s%s%s, codec %s, %s%s%salgorithm %s, memory %s, %s",
-               trib_dtype_name(args->dtype), reduces(args->coll) ? " " : "",
+               trib_dtype_name(args->dtype), perf_coll_sums(args->coll) ? " " : "",
                op_text(args), perf_codec_text(args), fed ? "feedback " : "",
                fed ? perf_feedback_text(args) : "", fed ? ", " : "",
                perf_algorithm_text(args), memory_text(args),

@@ -147,15 +147,11 @@ static void say(char *text, size_t bytes, const char *format, ...)
     va_end(args);
 }
 
-static bool by_rank(trib_coll_t coll)
-{
-    return coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER;
-}
-
 trib_status_t trib_schedule_check(const struct trib_schedule *s,
                                   const struct trib_shape *shape, char *text,
                                   size_t bytes)
 {
+    assert(text || bytes == 0);
     if (s->failed) {
         say(text, bytes, "out of memory after %u steps", s->n_steps);
         return TRIB_ERR_NO_MEMORY;
@@ -166,7 +162,7 @@ trib_status_t trib_schedule_check(const struct trib_schedule *s,
         return TRIB_ERR_INVALID;
     }
     if (s->n_chunks < 1 ||
-        (by_rank(shape->coll) && s->n_chunks != (uint32_t)shape->size)) {
+        (trib_coll_is_blocked(shape->coll) && s->n_chunks != (uint32_t)shape->size)) {
         say(text, bytes, "%u chunks for %d ranks", s->n_chunks, shape->size);
         return TRIB_ERR_INVALID;
     }

@@ -37,6 +37,8 @@
 
 #include <tributary/types.h>
 
+#include "schedule/coll_traits.h"
+
 enum trib_step_op {
     TRIB_STEP_SEND,
     TRIB_STEP_RECV_REDUCE,
@@ -109,6 +111,8 @@ struct trib_shape {
     int aggregators;
     const struct trib_agg_tree *tree; /* NULL: one group of all */
     const struct trib_shape_groups *groups; /* NULL: none are known */
+    bool local_counts; /* only the two ends of a block know how long it is, so no other
+                        * rank can pass it on */
 };
 
 static inline bool trib_shape_is_aggregator(const struct trib_shape *shape)

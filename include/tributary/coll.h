@@ -42,13 +42,35 @@ typedef enum trib_feed {
  *   all-gather      send[count]               -> recv[count * ranks], by rank
  *   reduce-scatter  send[count * ranks]       -> recv[count], block `rank`
  *   barrier         nothing
+ *   gather          send[count]               -> recv[count * ranks] on root, by rank
+ *   scatter         send[count * ranks] on root -> recv[count], block `rank`
+ *   all-to-all      send[count * ranks]       -> recv[count * ranks]: block q of rank r
+ *                                                becomes block r of rank q
+ *   scan            send[count]               -> recv[count], of ranks 0 to `rank`
+ *   exscan          send[count]               -> recv[count], of ranks 0 to `rank` - 1;
+ *                                                that of rank 0 stays as it is
  *
  * send == NULL or send == recv means in place: the input is read from where the result
  * goes (all-gather: from block `rank` of recv; reduce-scatter: recv holds
- * count * ranks elements and block `rank` of it becomes the result). A pointer to block
- * `rank` of the longer buffer means the same, as in MPI and NCCL: send = recv + rank *
- * count elements of an all-gather, recv = send + rank * count elements of a
- * reduce-scatter.
+ * count * ranks elements and block `rank` of it becomes the result; gather and scatter:
+ * the same on root). A pointer to block `rank` of the longer buffer means the same, as
+ * in MPI and NCCL: send = recv + rank * count elements of an all-gather, recv = send +
+ * rank * count elements of a reduce-scatter. The root of a scatter may give recv ==
+ * NULL, too. An all-to-all in place copies its input first.
+ *
+ * Blocks of any lengths and places: send_counts, send_offsets, recv_counts and
+ * recv_offsets of trib_desc_t, each [ranks], in elements. NULL counts: `count` each;
+ * NULL offsets: one block behind the other. Blocks of the result must not overlap.
+ *
+ *   all-gather      recv_counts, the same on all ranks; a rank gives its own block
+ *   reduce-scatter  send_counts, the same on all ranks; a rank gets its own block
+ *   gather          recv_counts, read on root; elsewhere any pointer but NULL says that
+ *                   the root has counts, and `count` is the length of the own block
+ *   scatter         send_counts, likewise
+ *   all-to-all      send_counts and recv_counts: what goes to and comes from each rank
+ *
+ * A sender's length that differs from the receiver's ends in TRIB_ERR_MISMATCH, which
+ * names both. Offsets are each rank's own affair. Counts may be 0.
  */
 typedef struct trib_desc {
     size_t size;           /* sizeof(trib_desc_t) */
@@ -57,7 +79,7 @@ typedef struct trib_desc {
     size_t count;
     trib_dtype_t dtype;
     trib_op_t op;          /* ignored where nothing is summed */
-    int root;              /* of reduce and broadcast */
+    int root; /* of reduce, broadcast, gather and scatter */
     const char *codec;     /* NULL: the configuration's; "none", "topk:ratio=0.01", … */
     const char *feedback;  /* NULL: the configuration's; "codec", "none", "ef14",
                             * "ef21", with options as in docs/feedback.md:
@@ -82,11 +104,17 @@ typedef struct trib_desc {
                             * left out at each end, 0 (0.1) to below 0.5. Of op
                             * clipped-mean: the largest magnitude of an element, above
                             * 0. The same on all ranks */
+    const size_t *send_counts; /* [ranks], as said above; copied, as the three below */
+    const size_t *send_offsets;
+    const size_t *recv_counts;
+    const size_t *recv_offsets;
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
-    {sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
-     0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0}
+    { \
+        sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
+            0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL \
+    }
 
 /**
  * trib_allreduce and its like - the blocking calls, on a cache of plans.
@@ -116,6 +144,57 @@ TRIB_API trib_status_t trib_reduce_scatter(trib_comm_t *comm, const void *send,
                                            void *recv, size_t count,
                                            trib_dtype_t dtype, trib_op_t op);
 TRIB_API trib_status_t trib_barrier(trib_comm_t *comm);
+TRIB_API trib_status_t trib_gather(trib_comm_t *comm, const void *send, void *recv,
+                                   size_t count, trib_dtype_t dtype, int root);
+TRIB_API trib_status_t trib_scatter(trib_comm_t *comm, const void *send, void *recv,
+                                    size_t count, trib_dtype_t dtype, int root);
+TRIB_API trib_status_t trib_alltoall(trib_comm_t *comm, const void *send, void *recv,
+                                     size_t count, trib_dtype_t dtype);
+
+/**
+ * trib_scan, trib_exscan - prefix sums: recv = op of send of all ranks up to this one,
+ * or of those before it.
+ *
+ * op       sum, min, max, prod; no mean
+ * errors   as trib_allreduce; TRIB_ERR_UNSUPPORTED: another op
+ * paper    Hillis & Steele, CACM 29, 1986 (algorithm doubling)
+ */
+TRIB_API trib_status_t trib_scan(trib_comm_t *comm, const void *send, void *recv,
+                                 size_t count, trib_dtype_t dtype, trib_op_t op);
+TRIB_API trib_status_t trib_exscan(trib_comm_t *comm, const void *send, void *recv,
+                                   size_t count, trib_dtype_t dtype, trib_op_t op);
+
+/**
+ * trib_allgatherv and its like - the same with a count and an offset for each rank, as
+ * MPI's.
+ *
+ * counts   [ranks] elements of each block, as trib_desc_t says; of gatherv and scatterv
+ *          read on root alone, and `count` is the length of the own block elsewhere
+ * offsets  [ranks] elements from the buffer to each block; NULL: one behind the other
+ * owner    the caller keeps the arrays; they may be used again on return
+ * errors   as trib_allreduce; TRIB_ERR_INVALID: no counts, or an all-to-all in place
+ *          whose blocks differ; TRIB_ERR_MISMATCH: two ranks give a block other lengths
+ */
+TRIB_API trib_status_t trib_allgatherv(trib_comm_t *comm, const void *send, void *recv,
+                                       const size_t *counts, const size_t *offsets,
+                                       trib_dtype_t dtype);
+TRIB_API trib_status_t trib_reduce_scatterv(trib_comm_t *comm, const void *send,
+                                            void *recv, const size_t *counts,
+                                            const size_t *offsets, trib_dtype_t dtype,
+                                            trib_op_t op);
+TRIB_API trib_status_t trib_gatherv(trib_comm_t *comm, const void *send, size_t count,
+                                    void *recv, const size_t *counts,
+                                    const size_t *offsets, trib_dtype_t dtype,
+                                    int root);
+TRIB_API trib_status_t trib_scatterv(trib_comm_t *comm, const void *send,
+                                     const size_t *counts, const size_t *offsets,
+                                     void *recv, size_t count, trib_dtype_t dtype,
+                                     int root);
+TRIB_API trib_status_t trib_alltoallv(trib_comm_t *comm, const void *send,
+                                      const size_t *send_counts,
+                                      const size_t *send_offsets, void *recv,
+                                      const size_t *recv_counts,
+                                      const size_t *recv_offsets, trib_dtype_t dtype);
 
 /* Vectors with fewer elements go without the configuration's codec, feedback and
  * quorum. */

@@ -91,6 +91,11 @@ typedef enum trib_coll {
     TRIB_ALLGATHER,
     TRIB_REDUCE_SCATTER,
     TRIB_BARRIER,
+    TRIB_GATHER,
+    TRIB_SCATTER,
+    TRIB_ALLTOALL,
+    TRIB_SCAN,
+    TRIB_EXSCAN,
     TRIB_COLL_COUNT,
 } trib_coll_t;
 

@@ -49,6 +49,24 @@ static inline uint32_t trib_run_rounds(const struct trib_run *run)
     return run->desc.rounds - (run->desc.share_piece != 0);
 }
 
+/** trib_block_chunk - a chunk of listed blocks, of what this rank gives or else of the
+ * rest. Its number counts from the block's own first round, as the peer's does. */
+static inline struct trib_chunk trib_block_chunk(const struct trib_run *run,
+                                                 uint32_t round, uint32_t chunk,
+                                                 bool gives)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const struct trib_block *b = &d->blocks->at[chunk];
+    const size_t n = gives ? b->n_in : b->n_out;
+    const uint32_t turn = round - (gives ? b->late_in : b->late_out);
+    size_t at = (size_t)turn * d->piece;
+
+    at = at < n ? at : n;
+    return (struct trib_chunk){.index = turn * d->n_chunks + chunk,
+                               .first = b->in + at,
+                               .n = n - at < d->piece ? n - at : d->piece};
+}
+
 /** trib_vector_chunk - chunk `chunk` of a round of the vector. */
 static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run,
                                                   uint32_t round, uint32_t chunk)
@@ -57,7 +75,9 @@ static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run,
     size_t end = d->total;
     struct trib_chunk c;
 
-    if (d->cut == TRIB_CUT_BLOCKED) {
+    if (d->cut != TRIB_CUT_INTERLEAVED) {
+        if (d->cut == TRIB_CUT_LISTED)
+            return trib_block_chunk(run, round, chunk, false);
         c.index = round * d->n_chunks + chunk;
         c.first = (size_t)chunk * d->count + (size_t)round * d->piece;
         end = (size_t)(chunk + 1) * d->count;

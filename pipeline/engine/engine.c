@@ -99,7 +99,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         struct trib_neighbor *neighbor = &p->neighbors[i];
         struct trib_link *l = &e->links[neighbor->peer];
         neighbor->advert_out = neighbor->advert_in =
-            run->desc.zero_copy && (l->mapped || run->desc.place);
+            run->desc.zero_copy && !run->desc.blocks && (l->mapped || run->desc.place);
         neighbor->peer_send = neighbor->peer_recv = (struct trib_view){.base = NULL};
         for (int lane = 0; lane < TRIB_LANES; lane++) {
             uint32_t advert = lane == TRIB_LANE_UP && neighbor->advert_out;
@@ -110,7 +110,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
             neighbor->ref_end[lane] = l->send[lane].released;
         }
     }
-    if (run->desc.zero_copy)
+    if (run->desc.zero_copy && !run->desc.blocks)
         trib_run_open(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
     trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->desc.traced_as,
@@ -179,7 +179,9 @@ void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *t
 static bool frame_is_wrong(struct trib_engine *e, struct trib_run *run, int peer,
                            const struct trib_entry *entry, uint32_t chunk)
 {
-    if (trib_frame_same(&run->now.frame, &entry->frame) && entry->frame.chunk == chunk)
+    if ((trib_frame_same(&run->now.frame, &entry->frame) &&
+         entry->frame.chunk == chunk) ||
+        (run->desc.blocks && trib_blocks_expect(run, &entry->frame, chunk)))
         return false;
     trib_engine_misfit(e, &entry->frame, peer);
     return true;

@@ -12,6 +12,7 @@
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
 #include "pipeline/engine/engine_state.h"
+#include "pipeline/engine/run_buffers.h"
 #include "pipeline/engine/engine_wait.h"
 
 /**
@@ -71,15 +72,6 @@ void trib_run_dispose(struct trib_run *run);
 /** trib_run_start - queue the run; send == recv or NULL means in place. */
 void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
                     void *recv);
-
-/** trib_run_open - note which buffers are registered, and what the peers are told of
- * them. */
-void trib_run_open(struct trib_engine *e, struct trib_run *run);
-
-/** trib_engine_view - the part of a peer's buffer that this rank reaches; empty if it
- * is out of reach or the engine failed. */
-struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
-                                  const struct trib_ref *ref);
 
 /**
  * trib_run_feed - elements [first, first + count) of the input are final.

@@ -7,7 +7,7 @@ libpipeline_la_SOURCES += \
 	pipeline/engine/events.c pipeline/engine/events.h \
 	pipeline/engine/failure.c pipeline/engine/failure.h \
 	pipeline/engine/run.c pipeline/engine/run.h pipeline/engine/run_desc.h \
-	pipeline/engine/run_buffers.c \
+	pipeline/engine/run_buffers.c pipeline/engine/run_buffers.h \
 	pipeline/engine/run_prepare.c \
 	pipeline/engine/short_path.c pipeline/engine/short_path.h \
 	pipeline/engine/engine_wait.c pipeline/engine/engine_wait.h

@@ -21,7 +21,35 @@ struct trib_check {
 /* How the chunks of round r lie in the vector. */
 enum trib_cut {
     TRIB_CUT_INTERLEAVED, /* chunk k of round r is piece r * n_chunks + k */
-    TRIB_CUT_BLOCKED,     /* chunk k is in block k of `count` elements, piece r of it */
+    TRIB_CUT_BLOCKED, /* chunk k is in block k of `count` elements, piece r of it */
+    TRIB_CUT_LISTED, /* chunk k is in block k of `blocks`, piece r of it */
+};
+
+#define TRIB_NO_PLACE SIZE_MAX
+
+/* A block of a collective whose blocks lie anywhere, each of its own length. Lengths
+ * and places are in elements. */
+struct trib_block {
+    size_t n_in; /* of this rank's contribution; of all blocks but those of an
+                   * all-to-all the same as n_out */
+    size_t n_out; /* of the result, or of what is passed on */
+    size_t in; /* place in the input; 0 if it is not there */
+    size_t out; /* place in the result, or TRIB_NO_PLACE */
+    size_t held; /* place in memory of the plan, of blocks that are passed on, or of
+                   * partial sums */
+    uint32_t late_in; /* rounds that pass before its first chunk: a block ends with the
+                       * last round */
+    uint32_t late_out;
+};
+
+struct trib_blocks {
+    struct trib_block *at; /* [n_chunks] */
+    size_t own; /* number of the block that a rank keeps, or sends to itself */
+    size_t in_end; /* elements of the input */
+    size_t out_end; /* elements of the result */
+    size_t held; /* elements of the plan's memory */
+    bool local; /* only the two ranks of a block know its length, so frames tell it */
+    bool two_lengths; /* n_in differs from n_out somewhere */
 };
 
 /* Everything about an operation that does not change from start to start. */
@@ -36,6 +64,7 @@ struct trib_run_desc {
                         * ranks agree on something first: payload_agree.h */
     uint32_t rounds;
     enum trib_cut cut;
+    struct trib_blocks *blocks; /* TRIB_CUT_LISTED, else NULL; the plan's */
     bool zero_copy; /* exchange ADVERT frames; read and place in peers' memory */
     bool place;     /* place also in memory of peers that are reached by writes */
     bool stream;    /* results are too large for the cache */

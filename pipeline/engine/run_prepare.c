@@ -46,10 +46,11 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
         st = trib_engine_connect(e, run->program.neighbors[i].peer, operation);
     if (st != TRIB_OK)
         return st;
-    run->now.frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC,
-                                         .count = d->count,
-                                         .signature = trib_frame_signature(&d->op),
-                                         .digest = d->digest};
+    run->now.frame = (struct trib_frame){
+        .magic = TRIB_FRAME_MAGIC,
+        .count = d->blocks && d->blocks->local ? TRIB_FRAME_COUNT_LISTED : d->count,
+        .signature = trib_frame_signature(&d->op),
+        .digest = d->digest};
     st = prepare_feed(run);
     if (st == TRIB_OK)
         st = trib_payload_prepare(e, run);

@@ -34,6 +34,8 @@ static bool fits(const struct trib_engine *e, const struct trib_run *run)
 
     if (d->rounds != 1 || d->zero_copy || d->share_piece || d->may_undo || checked)
         return false;
+    if (d->blocks && (d->blocks->local || d->blocks->two_lengths))
+        return false;
     if (e->size != e->ranks || run->now.unfed || !trib_payload_is_plain(run))
         return false;
     for (uint32_t i = 0; i < run->program.n_neighbors; i++)

@@ -6,33 +6,33 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* signature: coll 3 | leaving 1 | dtype 4 | op 4 | feed 2 | root, or plan, 16, from bit
+#include "schedule/coll_traits.h"
+
+/* signature: coll 4 | leaving 1 | dtype 4 | op 4 | feed 2 | root, or plan, 16, from bit
  * 0 up */
 uint32_t trib_frame_signature(const struct trib_frame_op *op)
 {
-    assert(op->coll < 8 && op->dtype < 16 && op->op < 16 && op->feed < 4);
-    return (uint32_t)op->coll | (uint32_t)(op->leaving != 0) << 3 |
-           (uint32_t)op->dtype << 4 | (uint32_t)op->op << 8 | (uint32_t)op->feed << 12 |
+    assert(op->coll < 16 && op->dtype < 16 && op->op < 16 && op->feed < 4);
+    return (uint32_t)op->coll | (uint32_t)(op->leaving != 0) << 4 |
+           (uint32_t)op->dtype << 5 | (uint32_t)op->op << 9 | (uint32_t)op->feed << 13 |
            (op->root & 0xffffu) << TRIB_FRAME_ROOT_AT;
 }
 
 struct trib_frame_op trib_frame_op(uint32_t signature)
 {
     return (struct trib_frame_op){
-        .coll = (trib_coll_t)(signature & 7),
-        .leaving = (int)(signature >> 3 & 1),
-        .dtype = (trib_dtype_t)(signature >> 4 & 15),
-        .op = (trib_op_t)(signature >> 8 & 15),
-        .feed = (trib_feed_t)(signature >> 12 & 3),
+        .coll = (trib_coll_t)(signature & 15),
+        .leaving = (int)(signature >> 4 & 1),
+        .dtype = (trib_dtype_t)(signature >> 5 & 15),
+        .op = (trib_op_t)(signature >> 9 & 15),
+        .feed = (trib_feed_t)(signature >> 13 & 3),
         .root = signature >> TRIB_FRAME_ROOT_AT & 0xffffu,
     };
 }
 
 static bool has_root(const struct trib_frame *f)
 {
-    const trib_coll_t coll = (trib_coll_t)(f->signature & 7);
-
-    return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
+    return trib_coll_has_root(trib_frame_op(f->signature).coll);
 }
 
 static void set_stamp(struct trib_frame *f, uint64_t step, uint32_t plan)
@@ -83,7 +83,7 @@ static void say_digest(uint32_t mine, uint32_t theirs, char *text, size_t bytes)
                                    at ? " and" : "has", parts[i]);
     if (at < bytes)
         snprintf(text + at, bytes - at, "%s than this rank",
-                 at ? "" : "has another chunk size or quorum");
+                 at ? "" : "has another chunk size, quorum or counts");
 }
 
 static void say_difference(const struct trib_frame *mine,
@@ -95,6 +95,12 @@ static void say_difference(const struct trib_frame *mine,
     if (a.coll != b.coll || a.leaving != b.leaving)
         snprintf(text, bytes, "is in %s, this rank in %s", call_name(&b),
                  call_name(&a));
+    else if (trib_frame_count(mine) != trib_frame_count(theirs) &&
+             trib_frame_count(mine) == TRIB_FRAME_COUNT_LISTED)
+        snprintf(text, bytes, "has one count for all blocks, this rank counts of each");
+    else if (trib_frame_count(mine) != trib_frame_count(theirs) &&
+             trib_frame_count(theirs) == TRIB_FRAME_COUNT_LISTED)
+        snprintf(text, bytes, "has counts of each block, this rank one for all");
     else if (trib_frame_count(mine) != trib_frame_count(theirs))
         snprintf(text, bytes, "has count %" PRIu64 ", this rank %" PRIu64,
                  trib_frame_count(theirs), trib_frame_count(mine));

@@ -83,8 +83,12 @@ struct trib_frame_op {
 
 enum {
     TRIB_FRAME_COUNT_BITS = 48,
-    TRIB_FRAME_ROOT_AT = 14, /* in the signature, 16 bits */
+    TRIB_FRAME_ROOT_AT = 15, /* in the signature, 16 bits */
 };
+
+/* The count of an operation whose blocks have lengths that only their two ranks know: a
+ * frame of a block has the block's. */
+#define TRIB_FRAME_COUNT_LISTED ((UINT64_C(1) << TRIB_FRAME_COUNT_BITS) - 1)
 
 static inline uint64_t trib_frame_count(const struct trib_frame *f)
 {

@@ -20,6 +20,20 @@ const uint8_t *trib_run_input(const struct trib_run *run, const struct trib_chun
     return at ? run->now.input + at : run->now.input;
 }
 
+static uint8_t *block_acc(const struct trib_run *run, const struct trib_chunk *c)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const struct trib_block *b = &d->blocks->at[c->index % d->n_chunks];
+    const size_t at = (size_t)(c->index / d->n_chunks) * d->piece;
+
+    if (c->n == 0)
+        return run->now.recv;
+    if (b->out != TRIB_NO_PLACE)
+        return place(run->now.recv, (b->out + at) * d->element);
+    assert(b->held != TRIB_NO_PLACE);
+    return place(run->payload->scratch_acc, (b->held + at) * d->element);
+}
+
 uint8_t *trib_run_acc(const struct trib_run *run, const struct trib_chunk *c)
 {
     size_t size = run->desc.element;
@@ -29,6 +43,8 @@ uint8_t *trib_run_acc(const struct trib_run *run, const struct trib_chunk *c)
         return run->payload->scratch_acc +
                c->index % (run->payload->acc_rounds * run->desc.n_chunks) *
                    run->payload->acc_bytes;
+    if (run->desc.cut == TRIB_CUT_LISTED)
+        return block_acc(run, c);
     if (run->desc.op.coll == TRIB_REDUCE_SCATTER)
         in_recv = c->n == 0 || (c->first >= run->now.recv_first &&
                                 c->first - run->now.recv_first < run->desc.count);

@@ -18,9 +18,7 @@ enum {
 
 static bool sums(const struct trib_run *run)
 {
-    trib_coll_t coll = run->desc.op.coll;
-
-    return coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
+    return trib_coll_sums(run->desc.op.coll);
 }
 
 static bool narrow(const struct trib_run *run)

@@ -14,6 +14,7 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/partial.c pipeline/payload/partial.h \
 	pipeline/payload/payload_agree.c pipeline/payload/payload_agree.h \
 	pipeline/payload/payload.h \
+	pipeline/payload/payload_blocks.c pipeline/payload/payload_blocks.h \
 	pipeline/payload/payload_coded.c pipeline/payload/payload_coded.h \
 	pipeline/payload/payload_linear.c \
 	pipeline/payload/payload_pairs.c pipeline/payload/payload_pairs.h \

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The payload of a task, as a table: raw elements, code words, code words that add,
- * (index, value) pairs, or the agreement. trib_payload_prepare chooses it; the engine
- * calls through it and knows no kind.
+ * The payload of a task, as a table: raw elements, those of listed blocks, code words,
+ * code words that add, (index, value) pairs, or the agreement. trib_payload_prepare
+ * chooses it; the engine calls through it and knows no kind.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_H
 #define PIPELINE_PAYLOAD_PAYLOAD_H
 
 #include "pipeline/engine/chunk.h"
 #include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/payload_blocks.h"
 
 /* The bytes that a frame stands for. */
 struct trib_bytes {
@@ -68,6 +69,7 @@ struct trib_payload_ops {
 };
 
 extern const struct trib_payload_ops trib_payload_raw;
+extern const struct trib_payload_ops trib_payload_blocks;
 extern const struct trib_payload_ops trib_payload_coded;
 extern const struct trib_payload_ops trib_payload_linear;
 extern const struct trib_payload_ops trib_payload_agreement;

@@ -163,6 +163,12 @@ static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run
     const struct trib_run_desc *d = &run->desc;
     if (run->is_aggregator)
         return prepare_results(e, run);
+    if (d->blocks) {
+        if (d->blocks->held)
+            run->payload->scratch_acc = malloc(d->blocks->held * d->element + 64);
+        return run->payload->scratch_acc || !d->blocks->held ? TRIB_OK
+                                                             : TRIB_ERR_NO_MEMORY;
+    }
     bool foreign = d->op.coll == TRIB_REDUCE_SCATTER ||
                    (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
 
@@ -251,7 +257,7 @@ uint64_t trib_payload_bytes(const struct trib_engine *e, const struct trib_run *
 /* The one place where the kind of a payload is asked for. */
 static void choose_payload(struct trib_run *run)
 {
-    run->payload_ops[0] = &trib_payload_raw;
+    run->payload_ops[0] = run->desc.blocks ? &trib_payload_blocks : &trib_payload_raw;
     if (run->desc.pairs)
         run->payload_ops[0] = &trib_payload_pairs;
     if (run->desc.codec)

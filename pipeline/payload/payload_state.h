@@ -21,6 +21,10 @@ struct trib_payload_state {
                            * own */
     size_t acc_bytes;     /* size of an accumulator of an aggregator */
 
+    /* Of listed blocks: input and result, as peers within load/store reach read
+     * them. */
+    struct trib_ref block_refs[2];
+
     /* Sums of elements. */
     const uint8_t **sources; /* [contributions to a reduction + 1] */
     float *weights;          /* [contributions to a reduction + 1], if narrow, or

@@ -5,11 +5,8 @@
 
 bool trib_coded_linear(const struct trib_run *run)
 {
-    trib_coll_t coll = run->desc.op.coll;
-    bool sums =
-        coll == TRIB_ALLREDUCE || coll == TRIB_REDUCE || coll == TRIB_REDUCE_SCATTER;
-
-    return run->desc.codec && sums && (trib_codec_flags(run) & TRIB_CODEC_LINEAR) &&
+    return run->desc.codec && trib_coll_sums(run->desc.op.coll) &&
+           (trib_codec_flags(run) & TRIB_CODEC_LINEAR) &&
            !(trib_codec_flags(run) & TRIB_CODEC_IDENTITY);
 }
 

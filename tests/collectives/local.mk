@@ -3,9 +3,11 @@ collectives_tests = \
 	tests/collectives/test_barrier \
 	tests/collectives/test_collectives \
 	tests/collectives/test_direct \
+	tests/collectives/test_doubling \
 	tests/collectives/test_flat \
 	tests/collectives/test_halving_doubling \
 	tests/collectives/test_hierarchical \
+	tests/collectives/test_pairwise \
 	tests/collectives/test_ring \
 	tests/collectives/test_offload_schedule \
 	tests/collectives/test_tree
@@ -23,9 +25,11 @@ libsimschedule_la_SOURCES = \
 sim_ldadd = libsimschedule.la $(LDADD)
 tests_collectives_test_barrier_LDADD = $(sim_ldadd)
 tests_collectives_test_direct_LDADD = $(sim_ldadd)
+tests_collectives_test_doubling_LDADD = $(sim_ldadd)
 tests_collectives_test_flat_LDADD = $(sim_ldadd)
 tests_collectives_test_halving_doubling_LDADD = $(sim_ldadd)
 tests_collectives_test_hierarchical_LDADD = $(sim_ldadd)
+tests_collectives_test_pairwise_LDADD = $(sim_ldadd)
 tests_collectives_test_ring_LDADD = $(sim_ldadd)
 tests_collectives_test_offload_schedule_LDADD = $(sim_ldadd)
 tests_collectives_test_tree_LDADD = $(sim_ldadd)

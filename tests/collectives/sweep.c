@@ -22,12 +22,12 @@ static void describe(const struct trib_sim *sim, const struct sweep *sweep)
 {
     fail_msg(
         "%s, collective %d, op %d, %d ranks, %d aggregators, root %d, %zu elements, %u "
-        "rounds, %u slots, window %u%s%s%s, seed %llu: %s",
+        "rounds, %u slots, window %u%s%s%s%s, seed %llu: %s",
         sweep->algo, (int)sweep->coll, (int)sim->shape.op, sim->shape.size,
         sim->shape.aggregators, sim->shape.root, sim->count, sim->rounds, sim->slots,
         sim->window, sim->whole_runs ? ", whole runs" : "",
         sim->in_place ? ", in place" : "", sim->real ? ", real" : "",
-        (unsigned long long)sim->seed, sim->why);
+        sim->uneven ? ", uneven" : "", (unsigned long long)sim->seed, sim->why);
 }
 
 static void check_bytes(struct trib_sim *sim, const struct sweep *sweep)
@@ -59,9 +59,11 @@ static void run_once(struct trib_sim *sim, const struct sweep *sweep, uint64_t s
     sim->in_place = seed / 12 % 2;
     sim->real = (op == TRIB_SUM || op == TRIB_MEAN) && seed % 5 == 0;
     sim->rank_order = sweep->rank_order;
+    sim->uneven = trib_coll_is_blocked(sweep->coll) && seed / 24 % 2;
     if (!trib_sim_run(sim))
         describe(sim, sweep);
-    check_bytes(sim, sweep);
+    if (!sim->uneven)
+        check_bytes(sim, sweep);
 }
 
 static void run_sizes(struct trib_sim *sim, const struct sweep *sweep, uint64_t *seed)
@@ -76,8 +78,7 @@ static void run_sizes(struct trib_sim *sim, const struct sweep *sweep, uint64_t 
     for (size_t i = 0; i < n; i++) {
         sim->count = counts[i];
         /* A block a rank: a vector of this times the ranks. */
-        if (!all &&
-            (sweep->coll == TRIB_ALLGATHER || sweep->coll == TRIB_REDUCE_SCATTER))
+        if (!all && trib_coll_is_blocked(sweep->coll))
             sim->count = 3;
         sim->rounds = all ? 3 : 2;
         for (int k = 0; k < 2 * DRAWS; k++) {
@@ -102,18 +103,13 @@ static void run_shape(const struct sweep *sweep, struct trib_shape shape,
     trib_sim_free(&sim);
 }
 
-static bool is_rooted(trib_coll_t coll)
-{
-    return coll == TRIB_REDUCE || coll == TRIB_BROADCAST;
-}
-
 void sweep_offloaded(const struct sweep *sweep, sweep_serve serve, int variant)
 {
     uint64_t seed = 1;
 
     for (int p = 1; p <= ALL_RANKS; p++) {
         int root_step = p <= ALL_CASES ? 1 : p / 2;
-        int n_roots = is_rooted(sweep->coll) ? p : 1;
+        int n_roots = trib_coll_has_root(sweep->coll) ? p : 1;
 
         for (int root = 0; root < n_roots; root += root_step) {
             struct trib_shape shape = {
@@ -123,10 +119,14 @@ void sweep_offloaded(const struct sweep *sweep, sweep_serve serve, int variant)
                 .root = root,
             };
 
+            /* A mean of some ranks is none: scans have no such op. */
+            if (shape.op == TRIB_MEAN && trib_coll_is_prefix(sweep->coll))
+                shape.op = TRIB_SUM;
             serve(&shape, variant);
             run_shape(sweep, shape, &seed);
             /* A mean has steps of its own. */
-            if (p > ALL_CASES || shape.op == TRIB_MEAN)
+            if (p > ALL_CASES || shape.op == TRIB_MEAN ||
+                trib_coll_is_prefix(sweep->coll))
                 continue;
             shape.op = TRIB_MEAN;
             run_shape(sweep, shape, &seed);

@@ -59,6 +59,7 @@ int main(void)
         {"direct", TRIB_BROADCAST, true, broadcast_bytes},
         {"direct", TRIB_ALLGATHER, true, allgather_bytes},
         {"direct", TRIB_REDUCE_SCATTER, true, reduce_scatter_bytes},
+        {"direct", TRIB_ALLTOALL, true, allgather_bytes},
     };
 
     return sweep_main(sweeps, sizeof(sweeps) / sizeof(sweeps[0]));

@@ -44,6 +44,22 @@ static void broadcast_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t 
     *down = after(sim, rank) == (uint32_t)sim->shape.root ? 0 : sim->count;
 }
 
+/* A chain: all but the last rank pass a sum on, and of an exclusive scan first their
+ * own contribution. */
+static void scan_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                       uint64_t *down)
+{
+    *up = rank + 1 < (uint32_t)sim->shape.size ? sim->count : 0;
+    *down = 0;
+}
+
+static void exscan_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
+                         uint64_t *down)
+{
+    scan_bytes(sim, rank, down, up);
+    *up = rank > 0 ? *down : 0;
+}
+
 int main(void)
 {
     const struct sweep sweeps[] = {
@@ -52,6 +68,8 @@ int main(void)
         {"ring", TRIB_ALLGATHER, false, allgather_bytes},
         {"ring", TRIB_REDUCE, false, reduce_bytes},
         {"ring", TRIB_BROADCAST, false, broadcast_bytes},
+        {"ring", TRIB_SCAN, false, scan_bytes},
+        {"ring", TRIB_EXSCAN, false, exscan_bytes},
     };
 
     return sweep_main(sweeps, sizeof(sweeps) / sizeof(sweeps[0]));

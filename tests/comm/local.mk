@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 comm_tests = \
 	tests/comm/test_bad_values \
+	tests/comm/test_counted_calls \
+	tests/comm/test_plan_blocks \
 	tests/comm/test_contribution_check \
 	tests/comm/test_damaged \
 	tests/comm/test_closed \
@@ -72,6 +74,10 @@ libranks_la_SOURCES = \
 	tests/harness/ranks.c tests/harness/ranks.h
 comm_tests_link = libranks.la $(LDADD)
 
+tests_comm_test_counted_calls_SOURCES = tests/comm/test_counted_calls.c
+tests_comm_test_counted_calls_LDADD = $(comm_tests_link)
+tests_comm_test_plan_blocks_SOURCES = tests/comm/test_plan_blocks.c
+tests_comm_test_plan_blocks_LDADD = $(comm_tests_link)
 tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_bad_values_LDADD = $(comm_tests_link)

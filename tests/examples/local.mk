@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 dist_check_SCRIPTS += tests/examples/test_elements.sh tests/examples/test_overlap.sh
 TESTS += tests/examples/test_elements.sh tests/examples/test_overlap.sh
+dist_check_SCRIPTS += tests/examples/test_blocks.sh
+TESTS += tests/examples/test_blocks.sh
 dist_check_SCRIPTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
 	tests/examples/test_sparse.sh tests/examples/test_sum.sh tests/examples/test_train.sh
 TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \

@@ -39,7 +39,7 @@ static void check_frame(const struct trib_frame *mine, const struct trib_frame *
         abort();
     struct trib_frame_op op = trib_frame_op(theirs->signature);
     if ((op.root & ~0xffffu) ||
-        trib_frame_signature(&op) != (theirs->signature & 0x3fffffffu))
+        trib_frame_signature(&op) != (theirs->signature & 0x7fffffffu))
         abort();
 }
 

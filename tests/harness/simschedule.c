@@ -21,7 +21,7 @@ struct run {
     /* Per rank, total elements each. */
     uint64_t *send;
     uint64_t *recv; /* the same as send when in place */
-    uint64_t *expected;
+    uint64_t *expected; /* of each rank, or the same for all */
     /* Per rank, round and chunk. */
     uint32_t *version; /* counts writes */
     uint8_t *has; /* recv holds the value */
@@ -101,15 +101,23 @@ static void place_values(struct run *u)
 
     u->send = zeros(size * u->total, sizeof(*u->send));
     u->recv = sim->in_place ? u->send : zeros(size * u->total, sizeof(*u->recv));
-    u->expected = zeros(u->total, sizeof(*u->expected));
+    const uint32_t results = trib_sim_by_receiver(sim) ? size : 1;
+    u->expected = zeros(results * u->total, sizeof(*u->expected));
     for (uint32_t r = 0; r < size; r++)
         for (size_t e = 0; e < u->total; e++) {
             u->recv[r * u->total + e] = POISON;
             if (r < (uint32_t)sim->shape.size)
                 u->send[r * u->total + e] = trib_sim_contribution(sim, r, e);
         }
-    for (size_t e = 0; e < u->total; e++)
-        u->expected[e] = trib_sim_expect(sim, e);
+    for (uint32_t r = 0; r < results; r++)
+        for (size_t e = 0; e < u->total; e++)
+            u->expected[r * u->total + e] = trib_sim_expect(sim, r, e);
+}
+
+/* Element e as a rank is to have it in the end. */
+static uint64_t expected(const struct run *u, uint32_t rank, size_t e)
+{
+    return u->expected[(trib_sim_by_receiver(u->sim) ? rank * u->total : 0) + e];
 }
 
 static uint16_t conditions(const struct run *u, uint32_t round, uint32_t x)
@@ -225,7 +233,8 @@ static bool do_send(struct run *u, const struct at *a)
     for (size_t e = a->first; e < a->end; e++) {
         to[e - a->first] = a->value[e];
         if ((a->node->step->flags & TRIB_STEP_FINAL) && !u->sim->real &&
-            u->sim->shape.coll != TRIB_BARRIER && a->value[e] != u->expected[e])
+            u->sim->shape.coll != TRIB_BARRIER && u->sim->shape.coll != TRIB_EXSCAN &&
+            a->value[e] != expected(u, a->node->step->peer, e))
             return trib_graph_say(&u->g, a->x, "is final but not finished");
     }
     return true;
@@ -450,10 +459,12 @@ static bool run_all(struct run *u)
 
 static bool has_result(const struct trib_sim *sim, uint32_t rank, size_t e)
 {
-    if (sim->shape.coll == TRIB_REDUCE)
+    if (sim->shape.coll == TRIB_REDUCE || sim->shape.coll == TRIB_GATHER)
         return rank == (uint32_t)sim->shape.root;
-    if (sim->shape.coll == TRIB_REDUCE_SCATTER)
-        return e / sim->count == rank;
+    if (sim->shape.coll == TRIB_EXSCAN)
+        return rank > 0;
+    if (sim->shape.coll == TRIB_REDUCE_SCATTER || sim->shape.coll == TRIB_SCATTER)
+        return trib_sim_block_of(sim, e) == rank;
     return sim->shape.coll != TRIB_BARRIER;
 }
 
@@ -477,12 +488,12 @@ static bool check_results(struct run *u)
 
             if (!has_result(sim, r, e))
                 continue;
-            if (!same(sim, *got, u->expected[e])) {
+            if (!same(sim, *got, expected(u, r, e))) {
                 snprintf(sim->why, sizeof(sim->why),
                          "rank %u, element %zu: the result is wrong", r, e);
                 return false;
             }
-            if (first && *first != *got) {
+            if (first && *first != *got && !trib_sim_by_receiver(sim)) {
                 snprintf(sim->why, sizeof(sim->why),
                          "rank %u, element %zu: the bits differ between ranks", r, e);
                 return false;
@@ -516,7 +527,7 @@ bool trib_sim_run(struct trib_sim *sim)
     if (!trib_graph_build(&u.g, sim))
         return false;
     u.n_chunks = sim->lists[0].n_chunks;
-    u.total = sim->count * (trib_sim_by_rank(sim) ? (size_t)sim->shape.size : 1);
+    u.total = trib_sim_total(sim);
     prepare(&u);
     ok = run_all(&u) && check_results(&u);
     if (ok)

@@ -28,7 +28,8 @@ struct trib_sim {
     struct trib_shape shape; /* of rank 0 */
     struct trib_schedule *lists; /* one a rank */
     /* How to run. */
-    size_t count; /* elements; of one block for all-gather and reduce-scatter */
+    size_t count; /* elements; of one block where blocks are of ranks */
+    bool uneven; /* each block has another number of elements, at most count */
     uint32_t rounds; /* >= 1 */
     uint32_t slots; /* of a lane, >= 1 */
     uint32_t window; /* rounds that a rank has under way, >= 1 */

@@ -10,7 +10,7 @@ try() { # NAME, expected exit code, words that must be said, arguments
 }
 
 quick=(--iters 3 --warmup 1 --sizes "8,4K,384K")
-for coll in allreduce reduce broadcast allgather reduce-scatter; do
+for coll in allreduce reduce broadcast allgather reduce-scatter gather scatter alltoall scan exscan; do
     for ranks in 1 2 3; do
         try "$coll of $ranks ranks" 0 "384 KiB" \
             "$coll" -n "$ranks" --check "${quick[@]}"

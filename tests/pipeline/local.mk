@@ -29,6 +29,7 @@ pipeline_tests = \
 	tests/pipeline/payload/test_narrow \
 	tests/pipeline/payload/test_pair_sum \
 	tests/pipeline/payload/test_pair_word \
+	tests/pipeline/payload/test_payload_blocks \
 	tests/pipeline/payload/test_partial \
 	tests/pipeline/payload/test_payload_pairs \
 	tests/pipeline/engine/test_failure \

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/payload/payload_blocks.h"
+
+#include <assert.h>
+
+#include "base/error.h"
+#include "pipeline/engine/engine_state.h"
+#include "pipeline/engine/failure.h"
+#include "pipeline/engine/run_buffers.h"
+#include "pipeline/payload/chunk_memory.h"
+#include "pipeline/payload/payload.h"
+#include "pipeline/payload/payload_state.h"
+
+enum { REF_MIN = 16384 }; /* bytes of a chunk: copying less costs no more than a GET */
+
+/* True if t moves what this rank gives: elsewhere the block may have another length. */
+static bool gives(const struct trib_task *t)
+{
+    return t->kind == TRIB_TASK_SEND && t->flags & TRIB_TASK_INPUT;
+}
+
+bool trib_blocks_expect(struct trib_run *run, const struct trib_frame *f,
+                        uint32_t chunk)
+{
+    const struct trib_run_desc *d = &run->desc;
+    struct trib_frame mine = run->now.frame;
+
+    if (!d->blocks->local)
+        return false;
+    mine.count = d->blocks->at[chunk % d->n_chunks].n_out;
+    if (trib_frame_same(&mine, f) && f->chunk == chunk)
+        return true;
+    run->now.frame.count = mine.count;
+    return false;
+}
+
+static bool blocks_begin(struct trib_engine *e, struct trib_run *run)
+{
+    const struct trib_blocks *b = run->desc.blocks;
+    const size_t size = run->desc.element;
+    struct trib_ref *refs = run->payload->block_refs;
+
+    for (uint32_t i = 0; i < run->program.n_tasks; i++) {
+        struct trib_task *t = &run->program.tasks[i];
+        t->done = gives(t) ? b->at[t->chunk].late_in : b->at[t->chunk].late_out;
+    }
+    trib_ref_none(&refs[0]);
+    trib_ref_none(&refs[1]);
+    run->now.input_place.region = run->now.recv_place.region = NULL;
+    if (run->desc.zero_copy && b->in_end) {
+        trib_memory_ref(&e->memories, run->now.input, 0, b->in_end * size, true,
+                        &refs[0]);
+        run->now.input_place =
+            trib_memory_place(&e->memories, run->now.input, 0, b->in_end * size);
+    }
+    if (run->desc.zero_copy && b->out_end)
+        trib_memory_ref(&e->memories, run->now.recv, 0, b->out_end * size, true,
+                        &refs[1]);
+    return !e->failed;
+}
+
+static void blocks_end(struct trib_engine *e, struct trib_run *run)
+{
+    trib_payload_raw.end(e, run);
+}
+
+static struct trib_chunk blocks_chunk(const struct trib_run *run,
+                                      const struct trib_task *t)
+{
+    return trib_block_chunk(run, t->done, t->chunk, gives(t));
+}
+
+/* Writes the reference by which the receiver reads the chunk, and returns true if it
+ * can. */
+static bool find_ref(const struct trib_engine *e, const struct trib_run *run,
+                     const struct trib_task *t, const struct trib_chunk *c,
+                     struct trib_advert *out)
+{
+    const struct trib_block *b = &run->desc.blocks->at[t->chunk];
+    const size_t size = run->desc.element;
+    const struct trib_ref *ref = &run->payload->block_refs[!gives(t)];
+    const uint8_t *base = gives(t) ? run->now.input : run->now.recv;
+
+    if (!run->desc.zero_copy || c->n * size < REF_MIN || !ref->blob.len ||
+        !(t->flags & (TRIB_TASK_FINAL | TRIB_TASK_STABLE)) ||
+        !e->links[run->program.neighbors[t->neighbor].peer].mapped ||
+        (!gives(t) && b->out == TRIB_NO_PLACE))
+        return false;
+    const uint8_t *at = gives(t) ? trib_run_input(run, c) : trib_run_acc(run, c);
+    trib_blob_copy(&out->send.blob, &ref->blob);
+    out->send.origin = ref->origin + (at - base);
+    out->send.lo = 0;
+    out->send.hi = c->n * size;
+    trib_ref_none(&out->recv);
+    return true;
+}
+
+static size_t blocks_room(const struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_task *t, const struct trib_chunk *c)
+{
+    struct trib_advert advert;
+
+    if (find_ref(e, run, t, c, &advert))
+        return trib_advert_bytes(&advert);
+    return trib_payload_raw.room(e, run, t, c);
+}
+
+static bool blocks_ready(struct trib_engine *e, struct trib_run *run,
+                         const struct trib_task *t, const struct trib_chunk *c)
+{
+    return trib_payload_raw.ready(e, run, t, c);
+}
+
+static void blocks_fill(struct trib_engine *e, struct trib_run *run,
+                        struct trib_task *t, const struct trib_chunk *c,
+                        struct trib_entry *entry)
+{
+    struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    struct trib_link *l = &e->links[neighbor->peer];
+    struct trib_advert advert;
+
+    if (find_ref(e, run, t, c, &advert)) {
+        const size_t bytes = trib_advert_bytes(&advert);
+        entry->frame = run->now.frame;
+        entry->frame.kind = TRIB_FRAME_GET;
+        entry->frame.chunk = c->index;
+        entry->frame.bytes = (uint32_t)bytes;
+        trib_advert_write(&advert, trib_link_to_send(l, &e->arena, t->lane, bytes));
+        neighbor->ref_end[t->lane] = l->send[t->lane].next + 1;
+        e->stats.dense_bytes += advert.send.hi;
+        e->stats.payload_bytes += advert.send.hi;
+        e->stats.wire_bytes += advert.send.hi;
+    } else {
+        trib_payload_raw.fill(e, run, t, c, entry);
+    }
+    if (run->desc.blocks->local)
+        entry->frame.count = run->desc.blocks->at[t->chunk].n_in;
+}
+
+static void blocks_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c)
+{
+    trib_payload_raw.zcopy_to_slot(e, run, t, c);
+}
+
+/*
+ * Makes a frame GET one of a buffer that its sender has opened, as the raw payload
+ * takes it: a view of just this chunk. Returns false if the frame names no memory of
+ * the chunk's size.
+ */
+static bool open_ref(struct trib_engine *e, struct trib_run *run, uint16_t at, int lane,
+                     struct trib_entry *entry, const struct trib_chunk *c)
+{
+    struct trib_neighbor *neighbor = &run->program.neighbors[at];
+    struct trib_link *l = &e->links[neighbor->peer];
+    const size_t bytes = entry->frame.bytes, want = c->n * run->desc.element;
+    struct trib_advert advert;
+
+    if (entry->frame.kind != TRIB_FRAME_GET)
+        return true;
+    if (bytes > TRIB_ADVERT_MAX ||
+        !trib_advert_read(trib_link_received(l, &e->arena, lane, entry), bytes,
+                          &advert))
+        return false;
+    const struct trib_view view = trib_engine_view(e, l, &advert.send);
+    if (e->failed || !view.base || view.hi - view.lo != want)
+        return false;
+    const size_t first = c->first * run->desc.element;
+    neighbor->peer_send = (struct trib_view){
+        .base = (uint8_t *)((uintptr_t)view.base + view.lo - first),
+        .lo = first,
+        .hi = first + want,
+    };
+    entry->frame.source = TRIB_SOURCE_SEND;
+    entry->frame.bytes = 0;
+    return true;
+}
+
+static trib_status_t blocks_reduce(struct trib_engine *e, struct trib_run *run,
+                                   struct trib_task *t, const struct trib_chunk *c)
+{
+    const struct trib_contrib *m = &run->program.contribs[t->contrib];
+
+    for (uint32_t i = 0; i < t->n_contribs; i++) {
+        const int peer = run->program.neighbors[m[i].neighbor].peer;
+        struct trib_entry *entry =
+            trib_link_peek(&e->links[peer], &e->arena, m[i].lane);
+        if (!open_ref(e, run, m[i].neighbor, m[i].lane, entry, c))
+            return TRIB_ERR_PROTOCOL;
+    }
+    return trib_payload_raw.reduce(e, run, t, c);
+}
+
+static trib_status_t blocks_copy_in(struct trib_engine *e, struct trib_run *run,
+                                    struct trib_task *t, const struct trib_chunk *c,
+                                    struct trib_entry *entry)
+{
+    if (!open_ref(e, run, t->neighbor, t->lane, entry, c))
+        return TRIB_ERR_PROTOCOL;
+    return trib_payload_raw.copy_in(e, run, t, c, entry);
+}
+
+static trib_status_t blocks_copy(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c)
+{
+    return trib_payload_raw.copy(e, run, t, c);
+}
+
+const struct trib_payload_ops trib_payload_blocks = {
+    .name = "blocks",
+    .begin = blocks_begin,
+    .end = blocks_end,
+    .chunk = blocks_chunk,
+    .room = blocks_room,
+    .ready = blocks_ready,
+    .fill = blocks_fill,
+    .zcopy_to_slot = blocks_zcopy_to_slot,
+    .reduce = blocks_reduce,
+    .copy_in = blocks_copy_in,
+    .copy = blocks_copy,
+};
