@@ -15,6 +15,8 @@
 #   --tcp             over sockets on the loopback, and sealed (TRIB_SEAL=1) beside that; else
 #                     each by what it finds best
 #   --out-of-place    input and result in buffers of their own [in place]
+#   --collective NAME another one than allreduce, as bench-collectives.sh runs them: out of place,
+#                     Open MPI and MPICH alone beside it; a size is that of the longest buffer
 #   --only LIST       contenders, with commas
 #
 # BUILD_DIR has perf/trib-perf, perf/membw and perf/probe. A round launches every
@@ -23,7 +25,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only='' rewrite='' over=best
+rounds=5 ranks_list="2 4" sample_ms=50 samples=7 place=in only='' rewrite='' over=best collective=allreduce
 limit=180 # seconds for a launch
 sizes=8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864
 
@@ -32,13 +34,19 @@ sizes=8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864
 
 # shellcheck disable=SC2034 # take_arguments reads it
 declare -A settings=([rounds]=rounds [ranks]=ranks_list [sizes]=sizes [sample]=sample_ms
-    [samples]=samples [only]=only)
+    [samples]=samples [only]=only [collective]=collective)
 on_quick() { rounds=3 sizes=8,4096,262144,2097152,16777216 sample_ms=20 samples=5; }
 on_tcp() { over=tcp; }
 on_out_of_place() { place=out; }
 on_rewrite() { rewrite=yes samples=31; }
 take_arguments "$@"
 cores=$(nproc)
+if [ "$collective" != allreduce ]; then
+    place=out
+    [ "$sizes" != 8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864 ] ||
+        sizes=64,512,4096,32768,262144,2097152,16777216
+    [ "$sizes" != 8,4096,262144,2097152,16777216 ] || sizes=64,4096,262144,2097152,16777216
+fi
 [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # --- peers ------------------------------------------------------------------------
@@ -56,7 +64,7 @@ if build_openmpi; then
     [ "$over" = tcp ] || contenders+=(openmpi-ucx)
 fi
 ! build_mpich || contenders+=(mpich)
-! build_gloo || contenders+=(gloo)
+[ "$collective" != allreduce ] || ! build_gloo || contenders+=(gloo)
 
 # --- one launch -------------------------------------------------------------------
 
@@ -67,7 +75,7 @@ trib() { # RANKS MEMORY [LABEL]
     [ "$1" -le "$cores" ] || bind=none
     mapfile -t options < <(trib_options)
     [ "$over" != tcp ] || transport=tcp
-    env -u TRIB_CODEC TRIB_TRANSPORT=$transport "$build/perf/trib-perf" allreduce \
+    env -u TRIB_CODEC TRIB_TRANSPORT=$transport "$build/perf/trib-perf" "$collective" \
         -n "$1" --memory "$2" --bind "$bind" "${options[@]}" | trib_rows "${3:-trib-$2}"
 }
 
@@ -119,7 +127,7 @@ launch() { # CONTENDER RANKS
     esac
 }
 
-export build out place rewrite sizes samples sample_ms cores over
+export build out collective place rewrite sizes samples sample_ms cores over
 export -f trib trib_options trib_rows peer_options openmpi mpich gloo launch
 
 # --- limits, rounds, tables -------------------------------------------------------
@@ -127,7 +135,7 @@ export -f trib trib_options trib_rows peer_options openmpi mpich gloo launch
 big=$(tr , '\n' <<<"$sizes" | awk '$1 >= 262144' | paste -sd, -)
 both=2
 [ "$cores" -ge 2 ] || both=1
-if [ -n "$big" ] && [ "$over" != tcp ]; then
+if [ -n "$big" ] && [ "$over" != tcp ] && [ "$collective" = allreduce ]; then
     say "copy bandwidth of this machine"
     "$build/perf/membw" "$big" "$both" >"$out/limit.csv"
 else
@@ -149,7 +157,7 @@ done
 {
     machine_line
     [ "$over" = best ] || echo "Over TCP on the loopback (congestion control: $(congestion))."
-    echo "float32 sum, $place place, $rounds launches of each program, interleaved;"
+    echo "$collective of float32, ${place/#out/out of} place, $rounds launches of each program, interleaved;"
     if [ -n "$rewrite" ]; then
         echo "a launch takes $samples samples a size, each of one call behind a barrier, before"
         echo "which each rank wrote its input anew; timed on the slowest rank."

@@ -80,6 +80,7 @@ EXTRA_DIST += \
 	perf/bench.sh \
 	perf/bench-codec.awk \
 	perf/bench-codec.sh \
+	perf/bench-collectives.sh \
 	perf/bench-core.sh \
 	perf/bench-hosts.awk \
 	perf/bench-hosts.sh \
@@ -95,6 +96,7 @@ EXTRA_DIST += \
 	perf/peers/codec_torch.py \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \
+	perf/peers/mpi_collectives.c \
 	perf/peers/peers.sh \
 	perf/peers/timing.h
 EXTRA_DIST += perf/README.md

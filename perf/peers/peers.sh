@@ -18,12 +18,16 @@ build_peer() { # NAME COMPILER ARGUMENT…
     return 1
 }
 
+mpi_source() {
+    [ "${collective:-allreduce}" = allreduce ] && echo "$here/peers/mpi_allreduce.c" || echo "$here/peers/mpi_collectives.c"
+}
+
 build_openmpi() {
-    build_peer openmpi mpicc.openmpi -O2 -I"$here/.." "$here/peers/mpi_allreduce.c"
+    build_peer openmpi mpicc.openmpi -O2 -I"$here/.." "$(mpi_source)"
 }
 
 build_mpich() {
-    build_peer mpich mpicc.mpich -O2 -I"$here/.." "$here/peers/mpi_allreduce.c"
+    build_peer mpich mpicc.mpich -O2 -I"$here/.." "$(mpi_source)"
 }
 
 build_gloo() {
@@ -33,6 +37,7 @@ build_gloo() {
 peer_options() { # LABEL
     printf '%s\n' -l "$1" -s "$sizes" -n "$samples" -t "0$(printf .%03d "$sample_ms")"
     [ "$place" = in ] || echo -o
+    [ "${collective:-allreduce}" = allreduce ] || printf '%s\n' -x "$collective"
     [ -z "$rewrite" ] || echo -w
 }
 

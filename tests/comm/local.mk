@@ -76,7 +76,8 @@ comm_tests_link = libranks.la $(LDADD)
 
 tests_comm_test_counted_calls_SOURCES = tests/comm/test_counted_calls.c
 tests_comm_test_counted_calls_LDADD = $(comm_tests_link)
-tests_comm_test_plan_blocks_SOURCES = tests/comm/test_plan_blocks.c
+tests_comm_test_plan_blocks_SOURCES = tests/comm/test_plan_blocks.c \
+	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_blocks_LDADD = $(comm_tests_link)
 tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
