@@ -6,6 +6,7 @@ noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
 	perf/arguments.c \
+	perf/colls.h \
 	perf/launch.c perf/launch.h \
 	perf/loss.c perf/loss.h \
 	perf/machine_json.c perf/machine_json.h \

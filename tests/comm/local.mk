@@ -161,16 +161,16 @@ tests_comm_test_threads_LDADD = $(comm_tests_link)
 # Communicators over verbs: the device is one in memory (tests/transport/local.mk).
 if TRIB_VERBS
 comm_verbs_tests = \
-	tests/core/test_matrix_verbs \
+	tests/comm/test_matrix_verbs \
 	tests/comm/test_over_verbs \
 	tests/comm/test_revoked
 check_PROGRAMS += $(comm_verbs_tests)
 TESTS += $(comm_verbs_tests)
-tests_core_test_matrix_verbs_SOURCES = \
+tests_comm_test_matrix_verbs_SOURCES = \
 	tests/comm/matrix_cases.h tests/comm/matrix_codecs.h tests/comm/sealed.h tests/comm/test_matrix.c \
 	$(fake_verbs_sources)
-tests_core_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
-tests_core_test_matrix_verbs_LDADD = $(comm_tests_link)
+tests_comm_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
+tests_comm_test_matrix_verbs_LDADD = $(comm_tests_link)
 tests_comm_test_over_verbs_SOURCES = \
 	tests/comm/test_over_verbs.c $(fake_verbs_sources)
 tests_comm_test_over_verbs_LDADD = $(comm_tests_link)

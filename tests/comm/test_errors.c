@@ -152,7 +152,8 @@ static void refuse_descs(struct ranks_self *self, float *x)
             TRIB_ERR_INVALID, WORDS("plan_out", "NULL"));
     ranks_assert(self,
                  trib_plan_create(NULL, TRIB_ALLREDUCE, &d, &plan) == TRIB_ERR_INVALID);
-    refuse_plan(self, (trib_coll_t)9, &d, TRIB_ERR_INVALID, WORDS("collective 9"));
+    refuse_plan(self, (trib_coll_t)99, &d, TRIB_ERR_INVALID,
+                WORDS("collective 99"));
     d.size = 8;
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_INVALID,
                 WORDS("trib_desc_t.size is 8", "TRIB_DESC_INIT"));

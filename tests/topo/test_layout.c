@@ -2,7 +2,7 @@
 /*
  * Layouts of machines that are not here: files of hwloc with a machine of two packages
  * and a device each (dual), one of two packages with four NUMA nodes and devices each
- * (octo), and one with two network cards without RDMA (mono); pair is for tests/core.
+ * (octo), and one with two network cards without RDMA (mono); pair is for tests/comm.
  * Two are recordings of real machines: two packages and a device (mirage), and 16
  * packages in four NUMA nodes with two network cards each (bertha).
  */

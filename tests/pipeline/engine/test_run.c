@@ -71,8 +71,13 @@ static void test_bind(void **state)
 
     (void)state;
     for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
+        const bool blocked =
+            rows[k].coll == TRIB_ALLGATHER || rows[k].coll == TRIB_REDUCE_SCATTER;
         struct trib_run run = {
-            .desc = {.op.coll = rows[k].coll, .count = 10, .element = sizeof(float)}};
+            .desc = {.op.coll = rows[k].coll,
+                     .count = 10,
+                     .element = sizeof(float),
+                     .cut = blocked ? TRIB_CUT_BLOCKED : TRIB_CUT_INTERLEAVED}};
         for (int null = 0; null < 1 + rows[k].in_place; null++) {
             trib_run_bind(&e, &run, null ? NULL : rows[k].in_place ? y : x, y);
             assert_ptr_equal(run.now.input, rows[k].in_place ? y : x);

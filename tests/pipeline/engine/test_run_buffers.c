@@ -70,6 +70,7 @@ static void test_blocks(void **state)
     run->desc.count = N;
     run->desc.total = 2 * N;
     run->desc.op.coll = TRIB_ALLGATHER;
+    run->desc.cut = TRIB_CUT_BLOCKED;
     trib_run_bind(&s->engine, run, s->x, s->y);
     trib_run_open(&s->engine, run);
     opened(&run->now.advert.send, true, BYTES, 2 * BYTES);
