@@ -33,10 +33,10 @@
 #ifdef FAKE_VERBS
 #include "tests/harness/fake_verbs.h"
 #define THREADS true
-#define EVERY 8
+#define EVERY 16
 #else
 #define THREADS false
-#define EVERY 4
+#define EVERY 8
 #endif
 
 #define HASHES 65536

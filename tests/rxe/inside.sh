@@ -361,17 +361,17 @@ more_tests() {
         check "sums once more" sums 2 8,1000,64K,4M
         check "a rank that is killed is named, once more" death
     done
-    program test_matrix "$build/tests/comm/test_matrix" --transport verbs --every 4 --ranks 2
-    program test_matrix "$build/tests/comm/test_matrix" --transport verbs --seed 2 --every 4
+    program test_matrix "$build/tests/comm/test_matrix" --transport verbs --every 8 --ranks 2
+    program test_matrix "$build/tests/comm/test_matrix" --transport verbs --seed 2 --every 8
     CONFORMANCE_FILTER="*threads]" program verbs "$build/tests/transport/test_conformance"
 }
 
 if [ -n "$long" ]; then
-    every_test 4 ""
+    every_test 8 ""
     more_tests
 else
     # A tribd that is killed, stopped, started again: each while ranks sum, and with plans under way.
-    every_test 12 10,11,12,15,16,17
+    every_test 24 10,11,12,15,16,17
 fi
 rm -f "$log" "$log".*
 exit "$3"
