@@ -73,7 +73,8 @@ static int by_size(const void *a, const void *b)
                                                      : 0;
 }
 
-/* Half of the gaps are short, however busy the machine is: nothing here sleeps long. */
+/* A quarter of the gaps are short, however busy the machine is: nothing here sleeps
+ * long. */
 static void check_calls(struct ranks_self *self, struct hook *h)
 {
     const int n = h->calls < 8192 ? h->calls : 8192;
@@ -81,8 +82,9 @@ static void check_calls(struct ranks_self *self, struct hook *h)
     ranks_assert(self, n > 20);
     ranks_assert(self, h->elsewhere == 0 && h->locked == 0);
     qsort(h->gaps + 1, (size_t)n - 1, sizeof(double), by_size);
-    if (h->gaps[n / 2] > 200e-6 * tribtest_slowness())
-        ranks_die(self, "the median gap is %.0f us", h->gaps[n / 2] * 1e6);
+    if (h->gaps[n / 4] > 200e-6 * tribtest_slowness())
+        ranks_die(self, "the lower quartile of the gaps is %.0f us",
+                  h->gaps[n / 4] * 1e6);
 }
 
 static void sum(struct ranks_self *self, trib_comm_t *comm)
@@ -285,6 +287,19 @@ static void test_start(void **state)
     }
 }
 
+/* The rank that never comes lives until the others have ended: a process that ends is
+ * missed at once. */
+static void stay_away(struct ranks_self *self)
+{
+    const struct ranks_slot *slots = self->slot - self->rank;
+    const double until = ranks_seconds() + 10;
+
+    for (int r = 0; r < self->size; r++)
+        while (r != self->rank && !atomic_load(&slots[r].phase) &&
+               ranks_seconds() < until)
+            nap(1);
+}
+
 /* One rank never comes; rank 1 gives up, and rank 0, if it is there, says who did. */
 static int never(struct ranks_self *self)
 {
@@ -293,11 +308,14 @@ static int never(struct ranks_self *self)
     struct hook h = {.after = self->rank == quitter ? 100 : 0};
     trib_status_t st;
 
-    if (self->rank == s->absent)
+    if (self->rank == s->absent) {
+        stay_away(self);
         return 0;
+    }
     if (s->root)
         self->opts.root = s->root;
     (void)open_comm(self, &h, &st);
+    atomic_store(&self->slot->phase, 1);
     ranks_expect(self, st, TRIB_ERR_ABORTED, "trib_init");
     if (self->rank == quitter && ranks_seconds() - h.answered > soon())
         ranks_die(self, "giving up takes %.0f ms",
