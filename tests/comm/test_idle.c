@@ -30,13 +30,22 @@ struct hook {
     trib_comm_t *comm; /* whose lock nobody may hold; NULL: not known */
     int calls, elsewhere, locked;
     int after; /* number of calls until the answer; 0: never */
-    double last, gaps[8192], answered;
+    double last, gaps[8192]; /* in this thread's time of a processor */
+    double answered;
 };
+
+static double own_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
 static int called(void *arg)
 {
     struct hook *h = arg;
-    const double now = ranks_seconds();
+    const double now = own_seconds();
 
     if (h->calls && h->calls < 8192)
         h->gaps[h->calls] = now - h->last;
@@ -45,7 +54,7 @@ static int called(void *arg)
     h->locked += h->comm && atomic_load(&h->comm->lock);
     if (++h->calls != h->after)
         return 0;
-    h->answered = now;
+    h->answered = ranks_seconds();
     return ANSWER;
 }
 
@@ -73,8 +82,7 @@ static int by_size(const void *a, const void *b)
                                                      : 0;
 }
 
-/* A quarter of the gaps are short, however busy the machine is: nothing here sleeps
- * long. */
+/* Half of the gaps are short, in time of a processor: other processes do not count. */
 static void check_calls(struct ranks_self *self, struct hook *h)
 {
     const int n = h->calls < 8192 ? h->calls : 8192;
@@ -82,9 +90,8 @@ static void check_calls(struct ranks_self *self, struct hook *h)
     ranks_assert(self, n > 20);
     ranks_assert(self, h->elsewhere == 0 && h->locked == 0);
     qsort(h->gaps + 1, (size_t)n - 1, sizeof(double), by_size);
-    if (h->gaps[n / 4] > 200e-6 * tribtest_slowness())
-        ranks_die(self, "the lower quartile of the gaps is %.0f us",
-                  h->gaps[n / 4] * 1e6);
+    if (h->gaps[n / 2] > 200e-6 * tribtest_slowness())
+        ranks_die(self, "the median gap is %.0f us", h->gaps[n / 2] * 1e6);
 }
 
 static void sum(struct ranks_self *self, trib_comm_t *comm)
@@ -316,6 +323,8 @@ static int never(struct ranks_self *self)
         self->opts.root = s->root;
     (void)open_comm(self, &h, &st);
     atomic_store(&self->slot->phase, 1);
+    if (st == TRIB_ERR_BOOT && self->rank != quitter)
+        return 0; /* the one that gave up had not come so far that it could say so */
     ranks_expect(self, st, TRIB_ERR_ABORTED, "trib_init");
     if (self->rank == quitter && ranks_seconds() - h.answered > soon())
         ranks_die(self, "giving up takes %.0f ms",
@@ -331,16 +340,18 @@ static int never(struct ranks_self *self)
 static void test_never(void **state)
 {
     trib_root_t *root;
+    char config[100];
 
+    snprintf(config, sizeof(config), "%s;boot_timeout_ms=5000", (const char *)*state);
     for (int over_tcp = 0; over_tcp < 2; over_tcp++) {
         for (int quitter = 0; quitter < 2; quitter++) {
             assert_status(trib_root_create(&root), TRIB_OK);
             struct start s = {over_tcp ? trib_root_text(root) : NULL, quitter, 2};
-            ranks_pass(.size = 3, .fn = never, .config = *state, .bare = true,
+            ranks_pass(.size = 3, .fn = never, .config = config, .bare = true,
                        .arg = &s, .noisy = true);
             if (over_tcp) { /* nobody listens */
                 s.absent = 0;
-                ranks_pass(.size = 2, .fn = never, .config = *state, .bare = true,
+                ranks_pass(.size = 2, .fn = never, .config = config, .bare = true,
                            .arg = &s, .noisy = true);
             }
             trib_root_destroy(root);
