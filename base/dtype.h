@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What kind of number a dtype is.
+ * The predicates tell floats, and narrow floats, from other dtypes.
  */
 #ifndef BASE_DTYPE_H
 #define BASE_DTYPE_H

@@ -22,7 +22,8 @@ struct arrays {
     size_t bytes;
 };
 
-/* Of a collective with a root, the root alone has arrays. */
+/* True if this rank reads the arrays: in a collective with a root only the root has
+ * them. */
 static bool is_read(const struct trib_comm *comm, trib_coll_t coll,
                     const trib_desc_t *d)
 {

@@ -8,7 +8,7 @@
 #include "base/digest.h"
 #include "comm/plan_parts.h"
 
-/* One side of a description: the lengths and places of its blocks. */
+/* The blocks of the send or the receive buffer: their lengths and places. */
 struct side {
     const char *name; /* "send" or "recv" */
     const size_t *counts; /* NULL: `count` each */

@@ -180,7 +180,7 @@ enum runs {
     OWN_LEAVES, /* at the end of the communicator */
 };
 
-/* What kind of plan is made. */
+/* These fields tell plans apart beside their description. */
 struct kind {
     trib_coll_t coll;
     enum runs runs;

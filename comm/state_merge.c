@@ -19,7 +19,7 @@
 
 enum { SAVERS_MAX = 65536 };
 
-/* What the ranks tell each other of the states that each was given. */
+/* A message to all ranks about the states that the caller has given to this one. */
 struct offer {
     int32_t status; /* trib_status_t of the rank's own checks */
     uint32_t n; /* number of its states; where it is 0 the rest is 0, too */

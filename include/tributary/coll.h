@@ -391,7 +391,8 @@ TRIB_API trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state
  * M / N, so that the mean is. Of ef21 the sum of all h is carried over as well. Step
  * and random numbers go on. Marks of trib_plan_sent are not carried over, nor is what
  * a codec has learnt (powersgd, gradiveq, lgc): it learns anew, and a warning says so.
- * Where each of as many ranks gives its own state, all is as with trib_plan_state_load.
+ * The result is that of trib_plan_state_load if the number of ranks is the same and
+ * each rank gives its own state.
  * states   [n] of plans of the same description, but for ranks, root and buffers; of
  *          reduce-scatter count times ranks is the same
  * bytes    [n] of each of them

@@ -31,9 +31,10 @@ typedef enum trib_log_level {
 typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line);
 
 /*
- * What a thread calls while it waits in a call of a communicator, trib_init among them:
- * at least every 200 us, as long as the system gives it a core. So a program goes on
- * with what needs it meanwhile (the progress of MPI), or ends the wait (Ctrl-C).
+ * The library calls this function in a thread that waits in a call of a communicator,
+ * trib_init among them: at least every 200 us, as long as the system gives the thread a
+ * core. So a program goes on with what needs it meanwhile (the progress of MPI), or
+ * ends the wait (Ctrl-C).
  *
  * It runs on the thread that waits, never on another one; several threads that wait
  * call it side by side. No lock of the library is held, except that of the communicator

@@ -234,8 +234,8 @@ TRIB_API trib_status_t trib_group_explain(const trib_group_t *group, char *text,
  * trib_group_state_save - what all plans of the group keep, of this rank, and the
  * buckets of its tensors.
  *
- * As trib_plan_state_save: loaded into a group of the same tensors and options on the
- * same rank, by all ranks, the run goes on with the very results it would have had.
+ * The run goes on with the very results it would have had if all ranks load their
+ * states into a group of the same tensors and options, as with trib_plan_state_save.
  * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
  * errors   TRIB_ERR_BUSY in a step; TRIB_ERR_OVERFLOW: too little room
  */
