@@ -432,24 +432,17 @@ static void test_tribd(void **state)
 {
     struct daemon_process d = {.threads = 1};
     char config[160];
-    int draws = 1, status;
+    int draws = 1;
 
     (void)state;
     assert_true(daemon_folder(d.folder));
-    assert_true(daemon_start(&d));
-    while (!daemon_up(&d)) {
-        if (daemon_said(&d, "no HTTP server"))
-            tribtest_skip("built without libmicrohttpd");
-        usleep(10000);
-    }
+    if (!daemon_run(&d))
+        tribtest_skip("built without libmicrohttpd");
     snprintf(config, sizeof(config), "transport=tcp;chunk=16K;service=127.0.0.1:%d",
              d.port);
     ranks_pass(.size = 3, .fn = with_tribd, .arg = &draws, .config = config,
                .seconds = 200);
-    daemon_signal(&d, SIGTERM);
-    while (!daemon_ended(&d, &status))
-        usleep(2000);
-    daemon_remove(d.folder);
+    daemon_end(&d);
 }
 
 /* Chunks of 64 KiB: long blocks are read in place. */
