@@ -10,10 +10,7 @@
 #include "boot/launcher.h"
 
 const struct trib_boot_ops *const trib_boots[] = {
-    &trib_boot_local,
-    &trib_boot_tcp,
-    &trib_boot_self,
-    NULL,
+    &trib_boot_local, &trib_boot_tcp, &trib_boot_self, &trib_boot_user, NULL,
 };
 
 static bool self_accepts(const char *root)
@@ -78,7 +75,7 @@ static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *r
                          "rank %d of %d: set TRIB_RANK to a number from 0 to %d, and "
                          "TRIB_SIZE to the number of ranks",
                          opts->rank, opts->size, opts->size - 1);
-    if (opts->size > 1 && !root[0])
+    if (opts->size > 1 && !root[0] && !opts->allgather)
         return trib_fail(
             opts->err, TRIB_ERR_CONFIG,
             "rank %d of %d does not know where to meet the others: start "
@@ -118,6 +115,8 @@ trib_status_t trib_boot_open(const struct trib_boot_opts *opts, struct trib_boot
     if (status != TRIB_OK)
         return status;
     trib_boot_arm(&o, &secret);
+    if (o.allgather && o.size > 1)
+        return trib_boot_user.open(&o, out);
     for (size_t i = 0; trib_boots[i]; i++)
         if (trib_boots[i]->accepts(o.root))
             return trib_boots[i]->open(&o, out);

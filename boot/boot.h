@@ -20,6 +20,7 @@ struct trib_idle;
 struct trib_log;
 
 #define TRIB_BOOT_BLOB_MAX 2560
+#define TRIB_BOOT_EXCHANGES 2 /* all-gathers of a start: comm/wireup.c */
 #define TRIB_BOOT_PHASE_MAX 24 /* bytes of a phase's name with its NUL */
 
 struct trib_boot_opts {
@@ -32,6 +33,9 @@ struct trib_boot_opts {
                                        * NULL, a secret in the text of the root
                                        * counts */
     const struct trib_config *cfg; /* read in open only */
+    int (*allgather)(void *arg, const void *in, void *out, size_t bytes); /* the
+                                * caller's, trib_opts_t.allgather; NULL: root counts */
+    void *allgather_arg;
     struct trib_idle *idle; /* called by whatever waits; NULL: nothing is. Outlives the
                              * boot */
     const struct trib_log *log; /* may be NULL; outlives the boot */
@@ -78,6 +82,7 @@ extern const struct trib_boot_ops *const trib_boots[];
 extern const struct trib_boot_ops trib_boot_local;
 extern const struct trib_boot_ops trib_boot_self;
 extern const struct trib_boot_ops trib_boot_tcp;
+extern const struct trib_boot_ops trib_boot_user; /* over trib_boot_opts.allgather */
 
 /** trib_boot_is_here - true if ranks of this host alone can meet at that root. */
 bool trib_boot_is_here(const char *root);

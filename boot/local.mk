@@ -15,6 +15,7 @@ libboot_la_SOURCES = \
 	boot/rank_names.c boot/rank_names.h \
 	boot/root.c \
 	boot/shm_rendezvous.c boot/shm_rendezvous.h \
-	boot/slurm.c boot/slurm.h
+	boot/slurm.c boot/slurm.h \
+	boot/user_exchange.c
 libboot_la_CFLAGS = $(AM_CFLAGS) $(PMIX_CFLAGS)
 EXTRA_DIST += boot/README.md

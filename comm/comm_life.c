@@ -139,6 +139,22 @@ trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
     return b->ops->allgather(b, phase, in, bytes, out);
 }
 
+/* Over an exchange of the caller's no launcher is asked. */
+static trib_status_t check_allgather(const trib_opts_t *opts,
+                                     struct trib_boot_opts *bopts)
+{
+    if (opts->root && opts->root[0])
+        return trib_fail(bopts->err, TRIB_ERR_CONFIG,
+                         "trib_opts_t has a root and an allgather: the ranks meet by "
+                         "one of them, leave out the other");
+    if (bopts->rank < 0 || bopts->size < 1)
+        return trib_fail(bopts->err, TRIB_ERR_CONFIG,
+                         "trib_opts_t.allgather needs the number of this rank and that "
+                         "of all: set rank_plus_1 and ranks");
+    bopts->root = ""; /* TRIB_ROOT is for ranks without it */
+    return TRIB_OK;
+}
+
 trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
                              struct trib_boot **boot_out, int *rank_out, int *size_out)
 {
@@ -147,13 +163,17 @@ trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
                                    .size = opts->ranks ? opts->ranks : comm->cfg.size,
                                    .root = opts->root ? opts->root : comm->cfg.root,
                                    .cfg = &comm->cfg,
+                                   .allgather = opts->allgather,
+                                   .allgather_arg = opts->allgather_arg,
                                    .idle = comm->idle,
                                    .log = &comm->log,
                                    .err = &comm->err};
     struct trib_secret secret;
     struct trib_launch launch = {.hold = -1};
     trib_status_t st = trib_secret_given(&secret, &comm->err);
-    if (st == TRIB_OK)
+    if (st == TRIB_OK && opts->allgather)
+        st = check_allgather(opts, &bopts);
+    else if (st == TRIB_OK)
         st = trib_launch_complete(&bopts, &launch);
     bopts.secret = secret.is_set ? &secret : &launch.secret;
     if (st == TRIB_OK)

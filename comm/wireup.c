@@ -433,6 +433,8 @@ size_t trib_wireup_bytes(int exchange)
     static const size_t bytes[] = {sizeof(struct wireup_msg1),
                                    sizeof(struct wireup_msg2), 0};
 
+    _Static_assert(sizeof(bytes) / sizeof(bytes[0]) == TRIB_BOOT_EXCHANGES + 1,
+                   "a boot knows how many exchanges there are");
     assert(exchange >= 0 && (size_t)exchange < sizeof(bytes) / sizeof(bytes[0]));
     return bytes[exchange];
 }

@@ -47,6 +47,20 @@ typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line)
 typedef int (*trib_idle_fn)(void *arg);
 
 /*
+ * An exchange of the program's by which the ranks meet: MPI_Allgather, a key-value
+ * store, files. trib_init alone calls it, three times and one after the other, on all
+ * ranks with the same number of bytes, a few thousand. Where one rank cannot go on, the
+ * others learn of it in the next exchange.
+ *
+ * It carries the secret of the job: strangers must not read it. How long it waits for a
+ * rank that does not come is its own affair.
+ * in       [bytes] of this rank
+ * out      [ranks * bytes] of all, by rank
+ * returns  0: well. All else: trib_init gives TRIB_ERR_BOOT, and calls it no more
+ */
+typedef int (*trib_allgather_fn)(void *arg, const void *in, void *out, size_t bytes);
+
+/*
  * Options of trib_init. Zero or NULL means: as the configuration says
  * (TRIB_* environment, then its file, then mpirun, mpiexec or srun, then the default).
  */
@@ -61,11 +75,14 @@ typedef struct trib_opts {
     void *log_arg;
     trib_idle_fn idle; /* NULL: nothing is called. trib_split hands it on */
     void *idle_arg;
+    trib_allgather_fn allgather; /* NULL: the ranks meet at root. Else rank_plus_1 and
+                                  * ranks say who this is, and no launcher is asked */
+    void *allgather_arg;
 } trib_opts_t;
 
 #define TRIB_OPTS_INIT \
     { \
-        sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL \
+        sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
     }
 
 /**

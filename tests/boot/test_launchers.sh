@@ -102,6 +102,9 @@ beside_mpi() {
     compile_mpi "$source/examples/mpi_root.c" "$dir/root.$mpi" "$mpi" &&
         expect "$name: the example that passes its root by MPI_Bcast" 0 \
             "3 ranks, sum of ranks 3" "$@" -n 3 "$dir/root.$mpi"
+    compile_mpi "$source/examples/mpi_allgather.c" "$dir/gather.$mpi" "$mpi" &&
+        expect "$name: the example whose ranks meet over MPI_Allgather" 0 \
+            "3 ranks, sum 3" "$@" -n 3 "$dir/gather.$mpi"
 }
 
 source=${abs_top_srcdir:-.}

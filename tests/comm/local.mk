@@ -14,6 +14,7 @@ comm_tests = \
 	tests/comm/test_fp_modes \
 	tests/comm/test_halves \
 	tests/comm/test_identity \
+	tests/comm/test_allgather_boot \
 	tests/comm/test_idle \
 	tests/comm/test_start_with \
 	tests/comm/test_configured \
@@ -120,6 +121,7 @@ tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/test_plan_state
 tests_comm_test_plan_state_LDADD = $(comm_tests_link)
 tests_comm_test_identity_SOURCES = tests/offload/aggregators.h tests/comm/test_identity.c
 tests_comm_test_identity_LDADD = $(comm_tests_link)
+tests_comm_test_allgather_boot_LDADD = $(comm_tests_link)
 tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
 tests_comm_test_configured_LDADD = $(comm_tests_link)

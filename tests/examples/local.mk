@@ -10,8 +10,11 @@ TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examp
 dist_check_SCRIPTS += tests/examples/test_resume.sh
 TESTS += tests/examples/test_resume.sh
 
-dist_check_SCRIPTS += tests/examples/test_interrupt.sh
-TESTS += tests/examples/test_interrupt.sh
+example_scripts = \
+	tests/examples/test_interrupt.sh \
+	tests/examples/test_store.sh
+dist_check_SCRIPTS += $(example_scripts)
+TESTS += $(example_scripts)
 
 if TRIB_EXAMPLES
 check_PROGRAMS += tests/examples/test_mnist tests/examples/test_mlp
