@@ -10,6 +10,7 @@ libcomm_la_SOURCES = \
 	comm/identity.c comm/identity.h \
 	comm/local_create.c \
 	comm/locality.c comm/locality.h \
+	comm/losses.c \
 	comm/memory.c \
 	comm/named_plans.c \
 	comm/plan.c \

@@ -5,6 +5,7 @@ tributaryinclude_HEADERS = \
 	include/tributary/coll.h \
 	include/tributary/comm.h \
 	include/tributary/doctor.h \
+	include/tributary/elastic.h \
 	include/tributary/export.h \
 	include/tributary/group.h \
 	include/tributary/info.h \

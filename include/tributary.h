@@ -31,6 +31,7 @@
 #include <tributary/coll.h>
 #include <tributary/comm.h>
 #include <tributary/doctor.h>
+#include <tributary/elastic.h>
 #include <tributary/group.h>
 #include <tributary/info.h>
 #include <tributary/request.h>

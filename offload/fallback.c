@@ -87,6 +87,9 @@ void trib_offload_give_up(struct trib_offload *o, const struct trib_comm *by,
     assert(st != TRIB_OK && by);
     snprintf(text, sizeof(text), "%s", trib_last_error(by));
     o->broken = st;
+    trib_comm_lock(o->parent);
+    trib_engine_note_lost(&o->parent->engine, by->engine.cause_lost);
+    trib_comm_unlock(o->parent);
     trib_comm_fail_all(o->parent, st, text);
     while (o->oldest)
         trib_start_log_pop(o, st);

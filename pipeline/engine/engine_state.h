@@ -69,6 +69,9 @@ struct trib_engine {
     uint32_t seq;
     bool has_backlog; /* links may have frames of earlier operations: see partial.h */
     _Atomic int failed; /* trib_status_t: the communicator has failed */
+    uint32_t
+        cause_lost; /* the rank whose loss is the failure, plus 1; 0: another cause.
+                          * Written before failed */
     struct trib_error failure; /* sentence of the failure, written once, before
                                 * failed */
     uint32_t idle;          /* passes without progress */

@@ -113,7 +113,8 @@ static void tell_rest(struct trib_engine *e, const struct trib_oob_notice *n)
 
 void trib_engine_tell_failure(struct trib_engine *e)
 {
-    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED, .status = e->failed};
+    struct trib_oob_notice n = {
+        .kind = TRIB_OOB_NOTICE_FAILED, .status = e->failed, .lost = e->cause_lost};
 
     assert(e->failed);
     snprintf(n.text, sizeof(n.text), "%.199s", e->failure.text);

@@ -45,7 +45,8 @@ void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_oob_not
 
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text)
 {
-    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED, .status = status};
+    struct trib_oob_notice n = {
+        .kind = TRIB_OOB_NOTICE_FAILED, .status = status, .lost = e->cause_lost};
 
     assert(status < TRIB_OK);
     if (e->failed)
@@ -58,11 +59,21 @@ void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *t
     e->rest_untold = !e->tells_later;
 }
 
+void trib_engine_note_lost(struct trib_engine *e, uint32_t lost)
+{
+    if (!lost || lost > (uint32_t)e->size)
+        return;
+    e->links[lost - 1].said_lost = true;
+    if (!e->failed)
+        e->cause_lost = lost;
+}
+
 void trib_engine_mark_like(struct trib_engine *e, const struct trib_engine *other)
 {
     assert(other->failed && other->ranks <= e->size);
     for (int p = 0; p < other->ranks; p++)
         e->links[p].lost |= other->links[p].lost && !other->parted[p];
+    trib_engine_note_lost(e, other->cause_lost);
     trib_engine_mark(e, (trib_status_t)other->failed,
                      trib_error_text(&other->failure));
 }
@@ -152,6 +163,7 @@ static void take_notice(struct trib_engine *e, int peer)
         return;
     }
     if (n.kind == TRIB_OOB_NOTICE_FAILED) {
+        trib_engine_note_lost(e, n.lost);
         trib_engine_mark(
             e, failed, n.text[0] ? n.text : "a peer has failed, and does not say why");
         return;
@@ -188,5 +200,6 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
     trib_engine_describe(e, where, sizeof(where));
     snprintf(text, sizeof(text), "%s is lost: %.160s; seen by rank %d in %s", who, why,
              e->rank, where);
+    e->cause_lost = (uint32_t)peer + 1;
     trib_engine_mark(e, TRIB_ERR_PEER_LOST, text);
 }

@@ -20,6 +20,14 @@
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text);
 
 /**
+ * trib_engine_note_lost - note that another rank counts a rank as lost; before
+ * trib_engine_mark, if that loss is the cause.
+ *
+ * lost     the rank plus 1, which may be this one; 0: none
+ */
+void trib_engine_note_lost(struct trib_engine *e, uint32_t lost);
+
+/**
  * trib_engine_mark_like - mark the engine, because another engine of the same ranks has
  * failed; peers that other has lost are not told.
  */

@@ -85,7 +85,7 @@ struct trib_oob_notice {
     _Atomic uint32_t version;
     uint32_t kind;
     int32_t status;
-    uint32_t unused;
+    uint32_t lost; /* FAILED: the rank whose loss is the cause, plus 1; 0: none is */
     struct trib_frame frame;
     char text[TRIB_OOB_NOTICE_TEXT];
     _Atomic uint32_t version_end;
@@ -170,6 +170,7 @@ struct trib_link {
     size_t stride; /* from a slot to the next */
     size_t small;  /* size of the payload that fits a slot; a multiple of 64 */
     bool lost;
+    bool said_lost; /* another rank has said that the peer is lost */
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
     size_t head_off;           /* offset of this rank's credits and notice in it */

@@ -45,6 +45,7 @@ comm_tests = \
 	tests/comm/test_rounds \
 	tests/comm/test_scale \
 	tests/comm/test_sealed \
+	tests/comm/test_losses \
 	tests/comm/test_split \
 	tests/comm/test_threads \
 	tests/comm/test_plan_whole_k \
@@ -156,6 +157,7 @@ tests_comm_test_robust_SOURCES = tests/offload/aggregators.h tests/comm/test_rob
 tests_comm_test_robust_LDADD = $(comm_tests_link)
 tests_comm_test_rounds_SOURCES = tests/offload/aggregators.h tests/comm/test_rounds.c
 tests_comm_test_rounds_LDADD = libranks.la libperf.la $(LDADD)
+tests_comm_test_losses_LDADD = $(comm_tests_link)
 tests_comm_test_split_LDADD = $(comm_tests_link)
 tests_comm_test_threads_SOURCES = tests/comm/fed.h tests/comm/test_threads.c
 tests_comm_test_threads_LDADD = $(comm_tests_link)
