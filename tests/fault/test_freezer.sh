@@ -30,6 +30,8 @@ make_group() {
 # NAME, FILE, TEXT, TRANSPORT: rank 1 is frozen by TEXT in that file of the group
 freeze() {
     local name=$1 file=$2 text=$3 start
+    rm -f "$dir"/pid.*
+    : >"$said" # The header of the job before would be taken for this one's.
     TRIB_TRANSPORT=$4 TRIB_STOP_TIMEOUT_MS=2000 timeout $((90 * slow)) "$run" -n 2 -- \
         sh -c 'echo $$ >"$0.$TRIB_RANK"; exec "$@"' "$dir/pid" "$perf" allreduce \
         --sizes 8 --iters 1000000000 >"$said" 2>&1 &

@@ -153,6 +153,7 @@ start_tribd() {
     next_port
     head -c 32 /dev/urandom >"$log.key"
     chmod 600 "$log.key"
+    : >"$log.tribd" # of the tribd before
     TRIB_TRANSPORT=$transport TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key \
         TRIBD_HTTP='' "$build/tribd/tribd" >"$log.tribd" 2>&1 &
     daemon=$!
@@ -233,6 +234,7 @@ several() {
     rm -f "$log.enough"
     head -c 32 /dev/urandom >"$log.key"
     chmod 600 "$log.key"
+    : >"$log.tribd" # of the tribd before
     TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key TRIBD_HTTP=127.0.0.1:$((port + 1)) \
         TRIBD_TRANSPORTS=$(IFS=, && echo "$*") "$build/tribd/tribd" >"$log.tribd" 2>&1 &
     daemon=$!

@@ -47,6 +47,7 @@ before=()
 
 # Over shared memory, whose descriptors the ranks then hand to each other.
 lose() { # NAME, SIGNAL, words that rank 0 says of rank 1
+    : >"$said" # The header of the job before would be taken for this one's.
     TRIB_TRANSPORT=shm TRIB_STOP_TIMEOUT_MS=2000 timeout $((90 * slow)) "${nobody[@]}" \
         "$run" -n 2 -- unshare -U -r sh -c 'echo $$ >"$0.$TRIB_RANK"; exec "$@"' "$dir/pids/of" \
         "$perf" allreduce --sizes 8 --iters 1000000000 >"$said" 2>&1 &

@@ -40,7 +40,7 @@ again() { # command...: until the file is there, as each ends of what it does
 
 ends() { # WAY: well, and by itself; but whose frames are garbled may wait for its own for long
     [ "$1" != rewrite ] || { within 30 stopped_running "${job_pid[hostile]}"; return; }
-    [ "$1" = garble ] || { patience=30 ended hostile 0; return; }
+    [ "$1" = garble ] || { patience=60 ended hostile 0; return; }
     pkill -KILL -P "${job_pid[hostile]}"
     within 30 stopped_running "${job_pid[hostile]}"
 }

@@ -65,6 +65,7 @@ halted() { grep -q stopped "$dir/halt.log"; }
 starves() {
     local before
     rm -f "$dir/go"
+    : >"$dir/halt.log" # of the halt before
     "$systemd" halt "${daemon_pid[one]}" "$1" "$dir/go" >"$dir/halt.log" 2>&1 &
     job_pid[halt]=$!
     within 10 halted || return 1
