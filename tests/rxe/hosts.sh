@@ -49,6 +49,7 @@ begin() {
     remote "rm -f /tmp/status
         { (echo \$BASHPID >/tmp/rank; exec $text); echo \$? >/tmp/status; } >/tmp/said 2>&1 </dev/null &
         disown" >/dev/null
+    : >"$log.rank" # of the job before, which summing would see
     "${job[@]}" TRIB_RANK=0 "$@" >"$log.rank" 2>&1 &
     own=$!
 }

@@ -162,6 +162,7 @@ start_tribd() {
 
 # served_ranks COMMAND... - three of it at this tribd, process $own, whose output goes to $log.rank.
 served_ranks() {
+    : >"$log.rank" # of the job before, which summing would see
     TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$log.key \
         TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n 3 --timeout 300 -- "$@" \
         >"$log.rank" 2>&1 &
@@ -282,6 +283,7 @@ death() {
     job=(env TRIB_TRANSPORT=verbs TRIB_SIZE=2 "TRIB_ROOT=127.0.0.1:$port"
         TRIB_BOOT_TIMEOUT_MS=100000 "$build/perf/trib-perf" allreduce
         --sizes "$(many 500 8,64K)" --iters 20)
+    : >"$log.rank" # of the job before, which summing would see
     TRIB_RANK=1 "${job[@]}" >"$log.dead" 2>&1 &
     victim=$!
     TRIB_RANK=0 timeout -k 5 150 "${job[@]}" >"$log.rank" 2>&1 &
