@@ -23,6 +23,7 @@ libcomm_la_SOURCES = \
 	comm/plan_make.c comm/plan_ops.h \
 	comm/plan_model.c \
 	comm/plan_own.c \
+	comm/plan_residual.c \
 	comm/plan_schedule.c \
 	comm/plan_sparse.c comm/plan_sparse.h \
 	comm/plan_state.c comm/plan_state.h \

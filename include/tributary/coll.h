@@ -352,6 +352,33 @@ typedef struct trib_plan_stats {
 TRIB_API trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *stats);
 
 /**
+ * trib_plan_residual_get - what the plan holds back of elements [first, first + count).
+ *
+ * Of plans with a codec whose feedback keeps a residual ("codec", "ef14"). It is this
+ * rank's, and goes with its next start. Whoever cuts vectors anew, as frameworks do
+ * with buckets of gradients, takes it from the old plans and gives it to the new ones,
+ * and nothing is lost.
+ * first    an element of send; of reduce-scatter there are count * ranks
+ * residual [count] elements, in the unit of send, whatever its dtype
+ * thread   the communicator's
+ * errors   TRIB_ERR_BUSY while it runs; TRIB_ERR_UNSUPPORTED: it keeps no residual;
+ *          TRIB_ERR_INVALID: the range is not in the vector; what ended the
+ *          communicator, where a start was cut short
+ * paper    EF14: Seide et al., INTERSPEECH 2014
+ */
+TRIB_API trib_status_t trib_plan_residual_get(trib_plan_t *plan, size_t first,
+                                              size_t count, float *residual);
+
+/**
+ * trib_plan_residual_set - have the plan hold back this, instead of what it does.
+ *
+ * residual as trib_plan_residual_get, read
+ * errors   as trib_plan_residual_get
+ */
+TRIB_API trib_status_t trib_plan_residual_set(trib_plan_t *plan, size_t first,
+                                              size_t count, const float *residual);
+
+/**
  * trib_plan_state_save - what the plan keeps between operations, of this rank.
  *
  * Loaded into a plan of the same description on the same rank, by all ranks after the

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The residual of a plan, by range: frameworks move gradients between vectors, and what
+ * was held back goes with them.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "comm/communicator.h"
+#include "pipeline/payload/error_feedback.h"
+
+/* Finds the run of an idle plan whose residual has elements [first, first + count). */
+static trib_status_t find(struct trib_plan *plan, const char *call, size_t first,
+                          size_t count, struct trib_run **run_out)
+{
+    struct trib_comm *comm = plan->comm;
+    trib_status_t st = trib_comm_ours(comm, call);
+
+    if (st != TRIB_OK)
+        return st;
+    struct trib_plan *by = plan->ops->computing(plan);
+    struct trib_run *run = &by->run;
+    if (plan->ops->busy(plan) || by->ops->busy(by))
+        return trib_comm_fail(comm, TRIB_ERR_BUSY,
+                              "the plan still runs: wait for it before %s", call);
+    const struct trib_feedback *f = trib_feedback_of(run);
+    if (run->now.state == TRIB_RUN_DONE && run->now.status != TRIB_OK)
+        return run->now.status; /* the start was cut short */
+    if (!f->residual)
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "%s: the plan keeps no residual: its codec is %s, its feedback %s", call,
+            by->codec ? trib_codec_info(by->codec)->text : "none",
+            by->codec ? run->desc.feedback.text : "none");
+    if (first > run->desc.total || count > run->desc.total - first)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "%s: elements %zu to %zu are not in a residual of %zu",
+                              call, first, first + count, run->desc.total);
+    *run_out = run;
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_residual_get(trib_plan_t *plan, size_t first, size_t count,
+                                     float *residual)
+{
+    struct trib_run *run;
+
+    if (!plan || (!residual && count))
+        return TRIB_ERR_INVALID;
+    trib_status_t st = find(plan, "trib_plan_residual_get", first, count, &run);
+    if (st == TRIB_OK && count)
+        memcpy(residual, trib_feedback_of(run)->residual + first,
+               count * sizeof(*residual));
+    return st;
+}
+
+trib_status_t trib_plan_residual_set(trib_plan_t *plan, size_t first, size_t count,
+                                     const float *residual)
+{
+    struct trib_run *run;
+
+    if (!plan || (!residual && count))
+        return TRIB_ERR_INVALID;
+    trib_status_t st = find(plan, "trib_plan_residual_set", first, count, &run);
+    if (st != TRIB_OK || !count)
+        return st;
+    memcpy(trib_feedback_of(run)->residual + first, residual,
+           count * sizeof(*residual));
+    trib_feedback_loaded(run);
+    return TRIB_OK;
+}
