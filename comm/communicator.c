@@ -55,8 +55,17 @@ void trib_comm_fail_all(struct trib_comm *comm, trib_status_t status, const char
 
 void trib_comm_lock_slow(struct trib_comm *comm)
 {
-    while (atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire))
+    enum { WAKE_EVERY = 64 };
+    struct trib_engine *e = &comm->engine;
+
+    atomic_fetch_add(&e->wanted, 1);
+    for (unsigned turns = 1;
+         atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire); turns++) {
+        if (turns % WAKE_EVERY == 0 && e->let_in) /* the holder may sleep */
+            e->transport->ops->wake(e->transport, e->rank);
         sched_yield();
+    }
+    atomic_fetch_sub(&e->wanted, 1);
 }
 
 void trib_comm_claim(struct trib_comm *comm)
@@ -97,6 +106,55 @@ trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
     return theirs ? trib_sized_take(&kind, theirs, out, err) : TRIB_OK;
 }
 
+/* Gives the lock to a thread that waits for it, for as long as that one needs to take
+ * it. */
+static void let_in(void *arg)
+{
+    enum { TURNS = 100 };
+    struct trib_comm *comm = arg;
+
+    assert(atomic_load(&comm->lock));
+    trib_comm_unlock(comm);
+    for (int i = 0; i < TURNS && !atomic_load(&comm->lock); i++)
+        sched_yield();
+    trib_comm_lock(comm);
+}
+
+/* Functions of the caller may take as long as they like: others drive the engine
+ * meanwhile. */
+static bool give_way(void *arg)
+{
+    struct trib_comm *comm = arg;
+    struct trib_idle *idle = comm->idle;
+
+    assert(atomic_load(&comm->lock));
+    if (atomic_load_explicit(&comm->engine.wanted, memory_order_relaxed))
+        let_in(comm);
+    if (comm->tell_done)
+        comm->tell_done(comm);
+    if (!trib_idle_is_set(idle) || (!trib_idle_answer(idle) && !trib_idle_is_due(idle)))
+        return false;
+    trib_comm_unlock(comm);
+    const bool over = trib_idle_look(idle);
+    trib_comm_lock(comm);
+    return over;
+}
+
+void trib_comm_give_way(struct trib_comm *comm)
+{
+    struct trib_engine *e = &comm->engine;
+
+    e->wait = trib_engine_wait_idle;
+    e->idle_fn = comm->idle;
+    e->give_way = give_way;
+}
+
+void trib_comm_share_lock(struct trib_comm *comm)
+{
+    comm->engine.let_in = let_in;
+    comm->engine.give_way_arg = comm;
+}
+
 void trib_comm_set_idle(struct trib_comm *comm, trib_idle_fn call, void *arg)
 {
     assert(!comm->engine.transport);
@@ -134,6 +192,8 @@ trib_status_t trib_progress(trib_comm_t *comm)
             trib_engine_awake(&comm->engine);
         else
             (void)trib_engine_look(&comm->engine);
+        if (comm->tell_done)
+            comm->tell_done(comm);
         trib_comm_unlock(comm);
     }
     trib_comm_poll(comm);

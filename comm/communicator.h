@@ -52,6 +52,8 @@ struct trib_plan {
     bool dropped; /* an aggregator frees it after start number last_start */
     uint32_t last_start;
     struct trib_plan_sparse *sparse; /* (index, value) pairs: plan_sparse.h; or NULL */
+    struct trib_plan_notify *notify; /* plan_notify.c; NULL: nobody is told of its
+                                      * end */
     struct trib_offload_plan *offload; /* offload/ runs the plan, and `run` is unused;
                                         * or NULL */
     struct trib_plan *exchange; /* sums what run.desc.model learns; or NULL */
@@ -121,6 +123,10 @@ struct trib_comm {
     pid_t pid; /* owning process; a forked child has a copy */
     const bool *own; /* false in a forked child; NULL: the kernel cannot tell */
     struct trib_progress_thread progress_thread;
+    struct trib_plan_notify *notified; /* plans whose end is told, under the lock */
+    void (*tell_done)(struct trib_comm *comm); /* tells of those that are done, with the
+                                                * lock, which it gives back meanwhile;
+                                                * NULL: there were none */
     int n_plans; /* plans that the caller has not freed */
     uint64_t starts; /* starts and blocking calls so far: the same on all ranks */
     uint64_t identity; /* digest of the split that made it; 0: no split */
@@ -201,10 +207,21 @@ trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
  * waits; NULL: none. Before trib_comm_wireup. */
 void trib_comm_set_idle(struct trib_comm *comm, trib_idle_fn call, void *arg);
 
+/**
+ * trib_comm_give_way - from now on have waits let go of the lock between looks, for the
+ * idle function and for plans whose end is told; with the lock, or during wireup.
+ */
+void trib_comm_give_way(struct trib_comm *comm);
+
+/** trib_comm_share_lock - from now on have a thread that waits let others in who want
+ * the lock; once there is a transport. */
+void trib_comm_share_lock(struct trib_comm *comm);
+
 /** trib_say_error - note the sentence for trib_last_error(NULL). */
 void trib_say_error(const char *text);
 
-/* Waits until the progress thread has ended its pass. */
+/* Waits until the progress thread has ended its pass, or a thread that waits lets this
+ * one in. */
 void trib_comm_lock_slow(struct trib_comm *comm);
 
 /* The lock's holder computes in the default floating-point modes, so that all ranks get

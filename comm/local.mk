@@ -22,6 +22,7 @@ libcomm_la_SOURCES = \
 	comm/plan_feedback.c \
 	comm/plan_make.c comm/plan_ops.h \
 	comm/plan_model.c \
+	comm/plan_notify.c \
 	comm/plan_own.c \
 	comm/plan_residual.c \
 	comm/plan_schedule.c \

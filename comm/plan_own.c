@@ -3,6 +3,8 @@
  * Plans that the communicator's own engine runs: trib_plan_own_ops.
  */
 #include <inttypes.h>
+#include <sched.h>
+#include <time.h>
 
 #include "base/time.h"
 #include "comm/communicator.h"
@@ -69,11 +71,34 @@ static trib_status_t own_test(struct trib_plan *plan)
             trib_engine_awake(&comm->engine);
         else
             (void)trib_engine_look(&comm->engine);
+        if (comm->tell_done)
+            comm->tell_done(comm);
         trib_comm_unlock(comm);
         trib_comm_poll(comm);
         state = atomic_load_explicit(&plan->run.now.state, memory_order_acquire);
     }
     return state == TRIB_RUN_DONE ? plan->run.now.status : TRIB_INPROGRESS;
+}
+
+/*
+ * Takes the lock to drive the engine until the run is done; false: it is. Another
+ * thread that waits has the lock meanwhile, and drives this run, too.
+ */
+static bool lock_for(struct trib_comm *comm, const struct trib_run *run)
+{
+    enum { NAP_NS = 50000, TURNS = 100 };
+
+    for (unsigned turns = 0; !trib_comm_try_lock(comm); turns++) {
+        if (atomic_load_explicit(&run->now.state, memory_order_acquire) ==
+            TRIB_RUN_DONE)
+            return false;
+        (void)trib_idle_look(comm->idle); /* its answer is for the one that drives */
+        if (turns < TURNS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
+    return true;
 }
 
 static trib_status_t own_wait(struct trib_plan *plan)
@@ -86,12 +111,13 @@ static trib_status_t own_wait(struct trib_plan *plan)
     if (state != TRIB_RUN_DONE) {
         uint64_t begin = trib_now_ns();
         trib_progress_thread_caller_enter(comm);
-        trib_comm_lock(comm);
-        (void)comm->engine.wait(&comm->engine, &plan->run);
-        comm->engine.stats.wait_ns += trib_now_ns() - begin;
-        if (!comm->engine.head)
-            atomic_store(&comm->progress_thread.active, 0);
-        trib_comm_unlock(comm);
+        if (lock_for(comm, &plan->run)) {
+            (void)comm->engine.wait(&comm->engine, &plan->run);
+            comm->engine.stats.wait_ns += trib_now_ns() - begin;
+            if (!comm->engine.head && !comm->notified)
+                atomic_store(&comm->progress_thread.active, 0);
+            trib_comm_unlock(comm);
+        }
         trib_progress_thread_caller_leave(comm);
     }
     return plan->run.now.status;

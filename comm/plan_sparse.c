@@ -17,11 +17,12 @@
 #include "pipeline/payload/check.h"
 
 /* Takes the place of `start` and `run` in the plan's table. */
-static trib_status_t refuse_vector(struct trib_plan *plan, const void *send, void *recv)
+/* Pairs come from trib_plan_start_sparse, vectors from the calls of other plans. */
+static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
 {
-    (void)send;
-    (void)recv;
     assert(plan->sparse);
+    if (send == &plan->sparse->input)
+        return trib_plan_own_ops.start(plan, send, recv);
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                           "the plan sums (index, value) pairs: start it with "
                           "trib_plan_start_sparse");
@@ -74,7 +75,7 @@ static trib_status_t take_desc(struct trib_comm *comm, const trib_sparse_desc_t 
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     (*sparse_out)->most = ours->most;
     (*sparse_out)->ops = trib_plan_own_ops;
-    (*sparse_out)->ops.start = (*sparse_out)->ops.run = refuse_vector;
+    (*sparse_out)->ops.start = (*sparse_out)->ops.run = start;
     (*sparse_out)->ops.destroy = destroy;
     return TRIB_OK;
 }
@@ -207,7 +208,7 @@ trib_status_t trib_plan_start_sparse(trib_plan_t *plan, const uint64_t *indices,
         st = take_pairs(plan, &given);
     if (st != TRIB_OK)
         return st;
-    return trib_plan_own_ops.start(plan, &plan->sparse->input, NULL);
+    return plan->ops->start(plan, &plan->sparse->input, NULL);
 }
 
 /* Results ------------------------------------------------------------------------- */

@@ -53,6 +53,8 @@ static void drive(struct trib_comm *comm)
     }
     if (moved)
         trib_engine_awake(e);
+    if (comm->tell_done)
+        comm->tell_done(comm);
     if (!e->head)
         atomic_store(&comm->progress_thread.active, 0);
     trib_comm_unlock(comm);

@@ -472,31 +472,6 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     return st;
 }
 
-/* The idle function may take as long as it likes: others drive the engine meanwhile. */
-static bool give_way(void *arg)
-{
-    struct trib_comm *comm = arg;
-
-    assert(comm->idle && atomic_load(&comm->lock));
-    if (!trib_idle_answer(comm->idle) && !trib_idle_is_due(comm->idle))
-        return false;
-    trib_comm_unlock(comm);
-    const bool over = trib_idle_look(comm->idle);
-    trib_comm_lock(comm);
-    return over;
-}
-
-static void use_idle(struct trib_comm *comm)
-{
-    struct trib_engine *e = &comm->engine;
-
-    assert(trib_idle_is_set(comm->idle));
-    e->wait = trib_engine_wait_idle;
-    e->idle_fn = comm->idle;
-    e->give_way = give_way;
-    e->give_way_arg = comm;
-}
-
 /* See communicator.h. */
 trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
                                const struct trib_exchange *x)
@@ -521,7 +496,7 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
     e->size = size;
     e->wait = trib_engine_wait;
     if (comm->idle)
-        use_idle(comm);
+        trib_comm_give_way(comm);
     e->ranks = comm->aggregators ? size - comm->aggregators->n : size;
     if (!comm->chunk_asked)
         comm->chunk_asked = comm->cfg.chunk;
@@ -533,8 +508,10 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
     trib_machine_read_sysfs("", &machine);
     comm->cache_bytes = machine.l3_bytes;
     st = trib_transport_open(comm->cfg.transport, &opts, &e->transport);
-    if (st == TRIB_OK)
+    if (st == TRIB_OK) {
+        trib_comm_share_lock(comm);
         st = exchange(comm, x);
+    }
     if (st == TRIB_OK && size > 1 && !comm->aggregators)
         st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
     if (st == TRIB_OK && trib_idle_answer(comm->idle))

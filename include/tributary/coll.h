@@ -268,6 +268,8 @@ TRIB_API trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t c
  * trib_plan_test - is the operation done?
  *
  * TRIB_OK says that it is, TRIB_INPROGRESS that it is not yet. Never blocks.
+ * thread   any, also while others test and wait for other plans of the communicator, or
+ *          use it; with TRIB_SERVICE the communicator's
  * errors   TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT: the operation has
  *          failed, and the communicator with it
  */
@@ -277,9 +279,40 @@ TRIB_API trib_status_t trib_plan_test(trib_plan_t *plan);
  * trib_plan_wait - block until the operation is done.
  *
  * Drives the work itself.
+ * thread   as trib_plan_test
  * errors   as trib_plan_test
  */
 TRIB_API trib_status_t trib_plan_wait(trib_plan_t *plan);
+
+/* A function that trib_plan_notify has called with the status of a start. */
+typedef void (*trib_done_fn)(void *arg, trib_status_t status);
+
+/**
+ * trib_plan_notify - have a function called once when the newest start is done.
+ *
+ * It is to be set before trib_plan_start. It may start other plans, and must not wait,
+ * nor free its own plan. trib_plan_wait returns, and trib_plan_test gives TRIB_OK, when
+ * it has returned. Starts in it count as others do: on all ranks in the same order, by
+ * one thread at a time.
+ * fn       gets arg and the status of the start; NULL: no function
+ * thread   the communicator's. fn runs on that which finds the plan done: the progress
+ *          thread, or a caller of trib_progress, test or wait; no lock of the library
+ *          is held
+ * errors   TRIB_ERR_BUSY: it runs; TRIB_ERR_UNSUPPORTED: aggregators sum this plan;
+ *          TRIB_ERR_NO_MEMORY
+ */
+TRIB_API trib_status_t trib_plan_notify(trib_plan_t *plan, trib_done_fn fn, void *arg);
+
+/**
+ * trib_plan_fd - a descriptor for poll() and epoll, readable when the newest start is
+ * done.
+ *
+ * It stays readable until the next start. Do not read it: trib_plan_test says how the
+ * start has ended. With progress=caller somebody has to call trib_progress.
+ * owner    the plan; trib_plan_free closes it
+ * errors   as trib_plan_notify; TRIB_ERR_SYSTEM: no descriptor is left
+ */
+TRIB_API trib_status_t trib_plan_fd(trib_plan_t *plan, int *fd_out);
 
 /**
  * trib_plan_free - free a plan and the state that it keeps.

@@ -3,7 +3,9 @@
  * Communicators: who takes part, memory that peers can reach, errors.
  *
  * Threads: a communicator may be used by one thread at a time; its own progress
- * thread does not count. Two communicators know nothing of each other.
+ * thread does not count. But trib_plan_test and trib_plan_wait may be called by any
+ * thread at any time, those of one plan by one thread at a time, unless TRIB_SERVICE is
+ * set. Two communicators know nothing of each other.
  *
  * Structs that begin with their size grow at their end. A program that was built with
  * the header of an older release gives a smaller size, and has the defaults of what

@@ -92,6 +92,9 @@ struct trib_engine {
     bool (*give_way)(void *arg); /* looks at idle_fn without the owner's lock; true: the
                                   * caller gives up */
     void *give_way_arg;
+    _Atomic int wanted; /* threads that wait for the owner's lock */
+    void (*let_in)(void *arg); /* gives the owner's lock to them and takes it again; the
+                                * argument is give_way_arg */
     trib_status_t (*wait)(struct trib_engine *e, struct trib_run *run); /* the owner's
                                   * choice of the two of engine_wait.h */
     struct trib_engine_stats stats;

@@ -153,6 +153,10 @@ static bool idle(struct trib_engine *e)
             trib_pause();
         return false;
     }
+    if (atomic_load_explicit(&e->wanted, memory_order_relaxed) && e->let_in) {
+        e->let_in(e->give_way_arg);
+        return false;
+    }
     if (e->yields++ % LOOK_EVERY == 0) {
         if (e->idle_hook)
             e->idle_hook(e->idle_hook_arg);
@@ -219,7 +223,8 @@ trib_status_t trib_engine_wait_idle(struct trib_engine *e, struct trib_run *run)
         if (e->give_way(e->give_way_arg))
             trib_engine_give_up(e, NULL);
         else if (sleeps)
-            sleep_until_write(e, IDLE_SLEEP_US);
+            sleep_until_write(e,
+                              trib_idle_is_set(e->idle_fn) ? IDLE_SLEEP_US : SLEEP_US);
     }
     return run->now.status;
 }

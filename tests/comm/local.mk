@@ -16,6 +16,7 @@ comm_tests = \
 	tests/comm/test_identity \
 	tests/comm/test_allgather_boot \
 	tests/comm/test_idle \
+	tests/comm/test_plan_notify \
 	tests/comm/test_plan_residual \
 	tests/comm/test_start_with \
 	tests/comm/test_configured \
@@ -128,6 +129,7 @@ tests_comm_test_plan_residual_SOURCES = \
 	tests/comm/test_plan_residual.c \
 	tests/offload/aggregators.h
 tests_comm_test_plan_residual_LDADD = $(comm_tests_link)
+tests_comm_test_plan_notify_LDADD = $(comm_tests_link)
 tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
 tests_comm_test_configured_LDADD = $(comm_tests_link)

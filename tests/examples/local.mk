@@ -11,6 +11,7 @@ dist_check_SCRIPTS += tests/examples/test_resume.sh
 TESTS += tests/examples/test_resume.sh
 
 example_scripts = \
+	tests/examples/test_epoll.sh \
 	tests/examples/test_interrupt.sh \
 	tests/examples/test_rebucket.sh \
 	tests/examples/test_store.sh

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is told that a plan is done: a function of the caller's, and a descriptor.
+ *
+ * Such a plan has a table of its own, so that others do not pay for it. Whoever drives
+ * the engine looks for plans that are done: the progress thread, and callers that wait,
+ * test or make progress. It claims a start by its state, and calls without the lock.
+ */
+#include <assert.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "comm/communicator.h"
+
+enum state {
+    NOTHING, /* no start, or its end was told */
+    ARMED, /* a start whose end is to be told */
+    CALLING, /* a thread is in the function */
+    CALLED, /* it has returned from it */
+};
+
+struct trib_plan_notify {
+    struct trib_plan *plan;
+    struct trib_plan_notify *next; /* in comm->notified, under the lock */
+    const struct trib_plan_ops *ops; /* the plan's table before, */
+    struct trib_plan_ops with; /* and the one that it has */
+    trib_done_fn call;
+    void *arg;
+    int fd; /* -1: none */
+    _Atomic int state;
+    _Atomic(pthread_t) caller; /* that is in the function; 0: none */
+};
+
+static bool is_done(const struct trib_plan *plan)
+{
+    return atomic_load_explicit(&plan->run.now.state, memory_order_acquire) ==
+           TRIB_RUN_DONE;
+}
+
+/* True for the one thread that is to tell of this start. */
+static bool claim(struct trib_plan_notify *n)
+{
+    int armed = ARMED;
+
+    if (!atomic_compare_exchange_strong(&n->state, &armed, CALLING))
+        return false;
+    atomic_store(&n->caller, pthread_self());
+    return true;
+}
+
+/* Tells it, without the lock. The plan may be freed once the state is NOTHING. */
+static void tell(struct trib_plan_notify *n)
+{
+    const uint64_t one = 1;
+
+    assert(atomic_load(&n->state) == CALLING);
+    if (n->call)
+        n->call(n->arg, n->plan->run.now.status);
+    atomic_store(&n->caller, 0);
+    atomic_store(&n->state, CALLED);
+    if (n->fd >= 0)
+        (void)!write(n->fd, &one, sizeof(one));
+    atomic_store(&n->state, NOTHING);
+}
+
+/* True if the end of the newest start was told, by this thread if by no other, or if
+ * this is the function that tells it. */
+static bool settle(struct trib_plan_notify *n)
+{
+    if (claim(n))
+        tell(n);
+    while (atomic_load(&n->state) == CALLED) /* whom the descriptor woke comes soon */
+        sched_yield();
+    return atomic_load(&n->state) == NOTHING ||
+           pthread_equal(atomic_load(&n->caller), pthread_self());
+}
+
+/* The tell_done of a communicator. */
+static void tell_done(struct trib_comm *comm)
+{
+    assert(atomic_load(&comm->lock));
+    for (struct trib_plan_notify *n = comm->notified; n;) {
+        if (atomic_load(&n->state) != ARMED || !is_done(n->plan) || !claim(n)) {
+            n = n->next;
+            continue;
+        }
+        trib_comm_unlock(comm);
+        tell(n);
+        trib_comm_lock(comm);
+        n = comm->notified; /* the list may have changed */
+    }
+}
+
+static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_plan_notify *n = plan->notify;
+    struct trib_comm *comm = plan->comm;
+    uint64_t count;
+
+    if (!settle(n) || atomic_load(&n->state) != NOTHING)
+        return trib_comm_fail(comm, TRIB_ERR_BUSY,
+                              "the function of trib_plan_notify has not returned: it "
+                              "may start other plans, and not its own");
+    if (n->fd >= 0)
+        (void)!read(n->fd, &count, sizeof(count));
+    trib_status_t st = n->ops->start(plan, send, recv);
+    if (st != TRIB_OK)
+        return st;
+    trib_comm_lock(comm);
+    atomic_store(&n->state, ARMED);
+    if (is_done(plan)) /* the progress thread has looked too early */
+        st = trib_progress_thread_start(comm);
+    trib_comm_unlock(comm);
+    return st;
+}
+
+static trib_status_t test(struct trib_plan *plan)
+{
+    const trib_status_t st = plan->notify->ops->test(plan);
+
+    return st == TRIB_INPROGRESS || settle(plan->notify) ? st : TRIB_INPROGRESS;
+}
+
+static trib_status_t wait(struct trib_plan *plan)
+{
+    const trib_status_t st = plan->notify->ops->wait(plan);
+
+    while (!settle(plan->notify))
+        sched_yield();
+    return st;
+}
+
+static bool busy(const struct trib_plan *plan)
+{
+    return plan->notify->ops->busy(plan) || !settle(plan->notify) ||
+           atomic_load(&plan->notify->state) != NOTHING;
+}
+
+static void destroy(struct trib_plan *plan)
+{
+    struct trib_comm *comm = plan->comm;
+    struct trib_plan_notify *n = plan->notify, **at = &comm->notified;
+    const bool shared = !trib_comm_in_child(comm); /* else the lock is a copy, too */
+
+    if (shared)
+        trib_comm_lock(comm);
+    while (*at != n)
+        at = &(*at)->next;
+    *at = n->next;
+    if (shared)
+        trib_comm_unlock(comm);
+    if (n->fd >= 0)
+        close(n->fd);
+    plan->ops = n->ops;
+    plan->notify = NULL;
+    free(n);
+    if (plan->ops->destroy)
+        plan->ops->destroy(plan);
+}
+
+/* The struct of a plan that does not run; NULL and a sentence: there is none. */
+static struct trib_plan_notify *notify_of(struct trib_plan *plan, const char *call)
+{
+    struct trib_comm *comm = plan->comm;
+    struct trib_plan_notify *n = plan->notify;
+
+    if (trib_comm_ours(comm, call) != TRIB_OK)
+        return NULL;
+    if (plan->offload) {
+        (void)trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                             "%s: aggregators sum this plan, and trib_plan_test alone "
+                             "finds it done: test it, or give it another algorithm "
+                             "than auto and service",
+                             call);
+        return NULL;
+    }
+    if (plan->ops->busy(plan)) {
+        (void)trib_comm_fail(comm, TRIB_ERR_BUSY,
+                             "the plan still runs: wait for it before %s", call);
+        return NULL;
+    }
+    if (n)
+        return n;
+    n = calloc(1, sizeof(*n));
+    if (!n) {
+        (void)trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for %s", call);
+        return NULL;
+    }
+    n->plan = plan;
+    n->fd = -1;
+    n->ops = plan->ops;
+    n->with = *plan->ops;
+    n->with.start = start;
+    n->with.test = test;
+    n->with.wait = wait;
+    n->with.busy = busy;
+    n->with.destroy = destroy;
+    trib_comm_lock(comm);
+    plan->notify = n;
+    plan->ops = &n->with;
+    n->next = comm->notified;
+    comm->notified = n;
+    comm->tell_done = tell_done;
+    trib_comm_give_way(comm);
+    trib_comm_unlock(comm);
+    return n;
+}
+
+/* What notify_of has found wrong. */
+static trib_status_t refused(const struct trib_comm *comm)
+{
+    return comm->engine.failed ? (trib_status_t)comm->engine.failed : comm->err.status;
+}
+
+trib_status_t trib_plan_notify(trib_plan_t *plan, trib_done_fn fn, void *arg)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    struct trib_plan_notify *n = notify_of(plan, "trib_plan_notify");
+    if (!n)
+        return refused(plan->comm);
+    n->call = fn;
+    n->arg = arg;
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_fd(trib_plan_t *plan, int *fd_out)
+{
+    if (!plan || !fd_out)
+        return TRIB_ERR_INVALID;
+    *fd_out = -1;
+    struct trib_plan_notify *n = notify_of(plan, "trib_plan_fd");
+    if (!n)
+        return refused(plan->comm);
+    if (n->fd < 0)
+        n->fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (n->fd < 0)
+        return trib_comm_fail(plan->comm, TRIB_ERR_SYSTEM,
+                              "no descriptor for the plan: %m (raise ulimit -n)");
+    *fd_out = n->fd;
+    return TRIB_OK;
+}
