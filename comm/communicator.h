@@ -54,6 +54,7 @@ struct trib_plan {
     struct trib_plan_sparse *sparse; /* (index, value) pairs: plan_sparse.h; or NULL */
     struct trib_plan_notify *notify; /* plan_notify.c; NULL: nobody is told of its
                                       * end */
+    struct trib_plan_scale *scale; /* plan_scale.c; or NULL */
     struct trib_offload_plan *offload; /* offload/ runs the plan, and `run` is unused;
                                         * or NULL */
     struct trib_plan *exchange; /* sums what run.desc.model learns; or NULL */

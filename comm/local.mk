@@ -25,6 +25,7 @@ libcomm_la_SOURCES = \
 	comm/plan_notify.c \
 	comm/plan_own.c \
 	comm/plan_residual.c \
+	comm/plan_scale.c comm/plan_scale.h \
 	comm/plan_schedule.c \
 	comm/plan_sparse.c comm/plan_sparse.h \
 	comm/plan_state.c comm/plan_state.h \

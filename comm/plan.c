@@ -12,6 +12,7 @@
 #include "comm/contribution_check.h"
 #include "comm/communicator.h"
 #include "comm/plan_blocks.h"
+#include "comm/plan_scale.h"
 #include "comm/plan_stats.h"
 #include "pipeline/engine/run.h"
 #include "pipeline/payload/encode_ahead.h"
@@ -36,7 +37,9 @@ trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                               desc ? "plan_out" : "desc");
     if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
-    trib_status_t st = trib_plan_make(comm, coll, &ours, false, plan_out);
+    trib_status_t st = trib_plan_scale_wanted(&ours)
+                           ? trib_plan_scale_make(comm, coll, &ours, plan_out)
+                           : trib_plan_make(comm, coll, &ours, false, plan_out);
     assert(st != TRIB_OK || *plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;

@@ -55,10 +55,13 @@ static bool claim(struct trib_plan_notify *n)
 static void tell(struct trib_plan_notify *n)
 {
     const uint64_t one = 1;
+    trib_status_t st;
 
     assert(atomic_load(&n->state) == CALLING);
+    while ((st = n->ops->test(n->plan)) == TRIB_INPROGRESS)
+        sched_yield(); /* another thread scales the result */
     if (n->call)
-        n->call(n->arg, n->plan->run.now.status);
+        n->call(n->arg, st);
     atomic_store(&n->caller, 0);
     atomic_store(&n->state, CALLED);
     if (n->fd >= 0)

@@ -17,6 +17,7 @@ libcompress_la_SOURCES = \
 	compress/robust_f64.c \
 	compress/robust_rows.h \
 	compress/stages.h \
+	compress/vector_scale.c compress/vector_scale.h \
 	compress/vector_stats.c compress/vector_stats.h
 libcompress_la_LIBADD =
 libcompress_la_CFLAGS = $(KERNEL_CFLAGS)

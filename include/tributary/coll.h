@@ -108,12 +108,20 @@ typedef struct trib_desc {
     const size_t *send_offsets;
     const size_t *recv_counts;
     const size_t *recv_offsets;
+    double prescale;  /* each element of this rank's contribution is multiplied by it
+                       * before it is summed; 0: 1. Ranks may give different ones. Of
+                       * this and the two below: sum and mean, of floats of any width */
+    double postscale; /* each element of the result is multiplied by it; 0: 1. The same
+                       * on all ranks, which is not checked */
+    int weighted;     /* not 0: op mean divides by the sum of all ranks' prescale, which
+                       * is this rank's weight, 0 or more: see trib_plan_set_scale. The
+                       * same on all ranks; not with a quorum */
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
     { \
         sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
-            0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL \
+            0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0 \
     }
 
 /**
@@ -253,6 +261,24 @@ TRIB_API trib_status_t trib_plan_start(trib_plan_t *plan);
  */
 TRIB_API trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send,
                                             void *recv);
+
+/**
+ * trib_plan_set_scale - other factors for the starts from now on.
+ *
+ * Of a plan whose description has prescale, postscale or weighted; prescale 1 changes
+ * nothing. A rank without samples in this step gives the weight 0. If all weights are
+ * 0, the result is not divided. f64 is scaled in double, all else in float32, and
+ * rounded to its dtype before it is summed, and after. In place, the contribution is
+ * scaled where it lies, and only there; reduce (but on root), reduce-scatter and exscan
+ * keep a scaled copy.
+ * prescale finite; 0 means 0 here
+ * postscale the same on all ranks; not checked
+ * thread   as trib_plan_start
+ * errors   TRIB_ERR_BUSY: the plan runs; TRIB_ERR_UNSUPPORTED: the plan was made
+ *          without; TRIB_ERR_INVALID: not finite, or a weight below 0
+ */
+TRIB_API trib_status_t trib_plan_set_scale(trib_plan_t *plan, double prescale,
+                                           double postscale);
 
 /**
  * trib_plan_ready - elements [first, first + count) of send are final.

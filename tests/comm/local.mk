@@ -61,6 +61,7 @@ comm_tests = \
 	tests/comm/test_plan_cut \
 	tests/comm/test_plan_make \
 	tests/comm/test_plan_own \
+	tests/comm/test_plan_scale \
 	tests/comm/test_plan_schedule \
 	tests/comm/test_plan_sparse \
 	tests/comm/test_progress_thread \
@@ -132,6 +133,7 @@ tests_comm_test_plan_residual_LDADD = $(comm_tests_link)
 tests_comm_test_plan_notify_LDADD = $(comm_tests_link)
 tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
+tests_comm_test_plan_scale_LDADD = $(comm_tests_link)
 tests_comm_test_configured_LDADD = $(comm_tests_link)
 tests_comm_test_fp_modes_LDADD = $(comm_tests_link)
 tests_comm_test_halves_LDADD = $(comm_tests_link)

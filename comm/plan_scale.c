@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scales of a plan. Such a plan has a table of its own, so that others do not pay for
+ * it. A start writes the scaled contribution to where the result goes, and sums there
+ * in place; where the result has another length, to memory of the plan. Whoever finds
+ * the start done scales the result before the caller hears of it.
+ *
+ * A weighted mean starts a sum of the weights right before that of the vector, and
+ * divides by it.
+ */
+#include "comm/plan_scale.h"
+
+#include <assert.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "comm/plan_blocks.h"
+#include "compress/vector_scale.h"
+
+enum state {
+    SETTLED, /* no start, or its result is scaled */
+    STARTED, /* the result is to be scaled */
+    SCALING, /* a thread does it */
+};
+
+struct trib_plan_scale {
+    const struct trib_plan_ops *ops; /* the plan's table before, */
+    struct trib_plan_ops with; /* and the one that it has */
+    double before, after;
+    struct trib_plan *weights; /* sums them; NULL: the mean is not weighted */
+    double weight_sum; /* the buffer of that plan */
+    void *stage; /* [lengths[0]] scaled contribution; NULL: it goes to recv */
+    bool staged; /* the contribution is scaled before it is summed */
+    const char *input; /* what the caller gave to the running start, */
+    char *scaled; /* and where it is scaled to */
+    char *result; /* NULL: none on this rank */
+    _Atomic int state;
+};
+
+static void scale_input(struct trib_plan *plan, size_t first, size_t count)
+{
+    const struct trib_plan_scale *s = plan->scale;
+    const struct trib_run_desc *d = &plan->run.desc;
+    const size_t at = first * d->element;
+
+    if (s->staged && count)
+        trib_scale(plan->comm->engine.kernels, d->op.dtype, s->scaled + at,
+                   s->input + at, count, s->before, 0);
+}
+
+/* The result of a start with these buffers, which trib_plan_start has normalised. */
+static char *result_of(const struct trib_plan *plan, const void *send, void *recv)
+{
+    const struct trib_run_desc *d = &plan->run.desc;
+    const int rank = plan->comm->engine.rank;
+
+    if ((d->op.coll == TRIB_REDUCE && d->op.root != (uint32_t)rank) ||
+        (d->op.coll == TRIB_EXSCAN && rank == 0))
+        return NULL;
+    return d->op.coll == TRIB_REDUCE_SCATTER && (!send || send == recv)
+               ? (char *)recv + (size_t)rank * d->count * d->element
+               : recv;
+}
+
+/* Begin a start: sum the weights, scale the contribution, choose buffers. */
+static trib_status_t begin(struct trib_plan *plan, const void **send, void **recv)
+{
+    struct trib_plan_scale *s = plan->scale;
+
+    s->input = *send ? *send : *recv;
+    s->result = result_of(plan, *send, *recv);
+    s->scaled = s->stage ? s->stage : *recv;
+    s->staged = s->weights || s->before < 1 || s->before > 1;
+    if (s->weights) {
+        s->weight_sum = s->before;
+        const trib_status_t st =
+            s->weights->ops->start(s->weights, NULL, &s->weight_sum);
+        if (st != TRIB_OK)
+            return st;
+    }
+    if (!s->staged)
+        return TRIB_OK;
+    if (plan->run.desc.op.feed == TRIB_FEED_WHOLE)
+        scale_input(plan, 0, plan->lengths[0]);
+    *send = s->stage;
+    if (plan->run.desc.op.coll == TRIB_REDUCE_SCATTER)
+        *recv = s->result;
+    return TRIB_OK;
+}
+
+static void scale_result(struct trib_plan *plan)
+{
+    const struct trib_plan_scale *s = plan->scale;
+    const struct trib_run_desc *d = &plan->run.desc;
+    const double divisor = s->weights ? s->weight_sum : 0;
+
+    if (s->result && d->count && (divisor > 0 || s->after < 1 || s->after > 1))
+        trib_scale(plan->comm->engine.kernels, d->op.dtype, s->result, s->result,
+                   d->count, s->after, divisor);
+}
+
+/* A start was found to have ended with st, or not yet. Returns st once the result is
+ * scaled, by this thread or another one. */
+static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
+{
+    struct trib_plan_scale *s = plan->scale;
+    int started = STARTED;
+
+    if (st == TRIB_OK && s->weights)
+        st = s->weights->ops->test(s->weights);
+    if (st == TRIB_INPROGRESS)
+        return st;
+    if (atomic_compare_exchange_strong(&s->state, &started, SCALING)) {
+        if (st == TRIB_OK)
+            scale_result(plan);
+        atomic_store(&s->state, SETTLED);
+    }
+    return atomic_load(&s->state) == SETTLED ? st : TRIB_INPROGRESS;
+}
+
+static trib_status_t wait(struct trib_plan *plan)
+{
+    struct trib_plan_scale *s = plan->scale;
+    trib_status_t st = s->ops->wait(plan);
+
+    if (st == TRIB_OK && s->weights)
+        st = s->weights->ops->wait(s->weights);
+    while (settle(plan, st) == TRIB_INPROGRESS)
+        sched_yield();
+    return st;
+}
+
+static trib_status_t test(struct trib_plan *plan)
+{
+    return settle(plan, plan->scale->ops->test(plan));
+}
+
+static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_plan_scale *s = plan->scale;
+    trib_status_t st = begin(plan, &send, &recv);
+
+    if (st != TRIB_OK)
+        return st;
+    atomic_store(&s->state, STARTED);
+    st = s->ops->start(plan, send, recv);
+    if (st != TRIB_OK)
+        atomic_store(&s->state, SETTLED);
+    return st;
+}
+
+static trib_status_t run(struct trib_plan *plan, const void *send, void *recv)
+{
+    const trib_status_t st = start(plan, send, recv);
+
+    return st == TRIB_OK ? wait(plan) : st;
+}
+
+static trib_status_t ready(struct trib_plan *plan, size_t first, size_t count)
+{
+    if (plan->scale->ops->input(plan))
+        scale_input(plan, first, count);
+    return plan->scale->ops->ready(plan, first, count);
+}
+
+static bool busy(const struct trib_plan *plan)
+{
+    const struct trib_plan_scale *s = plan->scale;
+
+    return s->ops->busy(plan) || (s->weights && s->weights->ops->busy(s->weights));
+}
+
+static const void *input(const struct trib_plan *plan)
+{
+    return plan->scale->ops->input(plan) ? plan->scale->input : NULL;
+}
+
+static void destroy(struct trib_plan *plan)
+{
+    struct trib_plan_scale *s = plan->scale;
+
+    plan->ops = s->ops;
+    plan->scale = NULL;
+    trib_plan_destroy(s->weights);
+    free(s->stage);
+    free(s);
+    if (plan->ops->destroy)
+        plan->ops->destroy(plan);
+}
+
+/* Making one ---------------------------------------------------------------------- */
+
+static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
+                                const trib_desc_t *d)
+{
+    if (!isfinite(d->prescale) || !isfinite(d->postscale))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "prescale is %g and postscale %g, they must be finite",
+                              d->prescale, d->postscale);
+    if (!trib_coll_sums(coll) || (d->op != TRIB_SUM && d->op != TRIB_MEAN))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "prescale, postscale and weighted are for sum and mean: "
+                              "this is %s%s%s",
+                              trib_coll_name(coll), trib_coll_sums(coll) ? " by " : "",
+                              trib_coll_sums(coll) ? trib_op_name(d->op) : "");
+    if (!trib_scale_takes(d->dtype))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "prescale, postscale and weighted are for floating-point "
+                              "elements, dtype is %s",
+                              trib_dtype_name(d->dtype));
+    if (trib_desc_has_blocks(coll, d))
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "%s with counts or offsets is not scaled: leave prescale, "
+            "postscale and weighted at 0",
+            trib_coll_name(coll));
+    if (!d->weighted)
+        return TRIB_OK;
+    if (d->op != TRIB_MEAN)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "weighted is of op mean, op is %s: prescale alone weighs "
+                              "the contributions of a sum",
+                              trib_op_name(d->op));
+    if (d->prescale < 0)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "a weight is %g (prescale), it must be 0 or more",
+                              d->prescale);
+    if (d->quorum && *d->quorum && strcmp(d->quorum, "all") != 0)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "a weighted mean needs all ranks: quorum is %s, use all",
+                              d->quorum);
+    return TRIB_OK;
+}
+
+/* The description of the plan below, which knows nothing of scales. */
+static trib_desc_t plain(const trib_desc_t *d)
+{
+    trib_desc_t inner = *d;
+
+    inner.prescale = inner.postscale = 0;
+    inner.weighted = 0;
+    if (d->weighted) {
+        inner.op = TRIB_SUM;
+        inner.quorum = "all";
+    }
+    return inner;
+}
+
+static trib_status_t make_weights(struct trib_plan *plan)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.count = 1;
+    d.dtype = TRIB_F64;
+    d.codec = "none";
+    d.algorithm = TRIB_AUTO;
+    d.quorum = "all";
+    return trib_plan_make_own(plan->comm, TRIB_ALLREDUCE, &d, &plan->scale->weights);
+}
+
+/* True if the scaled contribution does not fit to where the result goes, or is not to
+ * be there: rank 0 keeps what an exscan does not write. */
+static bool needs_stage(const struct trib_plan *plan)
+{
+    const struct trib_frame_op *op = &plan->run.desc.op;
+
+    return op->coll == TRIB_REDUCE_SCATTER || op->coll == TRIB_EXSCAN ||
+           (op->coll == TRIB_REDUCE && op->root != (uint32_t)plan->comm->engine.rank);
+}
+
+static trib_status_t wrap(struct trib_plan *plan, const trib_desc_t *d)
+{
+    struct trib_plan_scale *s = calloc(1, sizeof(*s));
+    const size_t bytes = plan->lengths[0] * plan->run.desc.element;
+
+    if (s && needs_stage(plan))
+        s->stage = malloc(bytes ? bytes : 1);
+    if (!s || (needs_stage(plan) && !s->stage)) {
+        free(s);
+        return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
+                              "no memory for a scaled copy of %zu bytes", bytes);
+    }
+    s->before = d->prescale != 0 ? d->prescale : 1;
+    s->after = d->postscale != 0 ? d->postscale : 1;
+    s->ops = plan->ops;
+    s->with = *plan->ops;
+    s->with.run = run;
+    s->with.start = start;
+    s->with.ready = ready;
+    s->with.test = test;
+    s->with.wait = wait;
+    s->with.busy = busy;
+    s->with.input = input;
+    s->with.destroy = destroy;
+    plan->scale = s;
+    plan->ops = &s->with;
+    return d->weighted ? make_weights(plan) : TRIB_OK;
+}
+
+trib_status_t trib_plan_scale_make(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *desc, struct trib_plan **plan_out)
+{
+    trib_status_t st = check_desc(comm, coll, desc);
+    trib_desc_t inner = plain(desc);
+
+    if (st == TRIB_OK)
+        st = trib_plan_make(comm, coll, &inner, false, plan_out);
+    if (st != TRIB_OK)
+        return st;
+    st = wrap(*plan_out, desc);
+    if (st != TRIB_OK) {
+        trib_plan_destroy(*plan_out);
+        *plan_out = NULL;
+    }
+    return st;
+}
+
+trib_status_t trib_plan_set_scale(trib_plan_t *plan, double prescale, double postscale)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    struct trib_comm *comm = plan->comm;
+    struct trib_plan_scale *s = plan->scale;
+    const trib_status_t st = trib_plan_idle(plan, "trib_plan_set_scale");
+    if (st != TRIB_OK)
+        return st;
+    if (!s)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "the plan was made without scales: set "
+                              "trib_desc_t.prescale to 1 to change it later");
+    if (!isfinite(prescale) || !isfinite(postscale) || (s->weights && prescale < 0))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "prescale is %g and postscale %g, they must be finite%s",
+                              prescale, postscale,
+                              s->weights ? ", and a weight 0 or more" : "");
+    s->before = prescale;
+    s->after = postscale;
+    return TRIB_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plans whose contributions and results are scaled: prescale, postscale and weighted of
+ * trib_desc_t.
+ */
+#ifndef COMM_PLAN_SCALE_H
+#define COMM_PLAN_SCALE_H
+
+#include "comm/communicator.h"
+
+/** trib_plan_scale_wanted - true if a description asks for scales. */
+static inline bool trib_plan_scale_wanted(const trib_desc_t *d)
+{
+    return d->prescale != 0 || d->postscale != 0 || d->weighted;
+}
+
+/**
+ * trib_plan_scale_make - make a plan of such a description, as trib_plan_make does.
+ */
+trib_status_t trib_plan_scale_make(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *desc,
+                                   struct trib_plan **plan_out);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A vector times a number, divided by another one. */
+#ifndef COMPRESS_VECTOR_SCALE_H
+#define COMPRESS_VECTOR_SCALE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <tributary/types.h>
+
+struct trib_kernels;
+
+/**
+ * trib_scale_takes - true if vectors of a dtype can be scaled: floats of any width.
+ */
+static inline bool trib_scale_takes(trib_dtype_t dtype)
+{
+    return dtype <= TRIB_BF16 || dtype == TRIB_F8_E4M3 || dtype == TRIB_F8_E5M2;
+}
+
+/**
+ * trib_scale - dst[i] = src[i] * factor / divisor, for n elements.
+ *
+ * f64 is computed in double, all else in float32 and rounded once to the dtype.
+ * dst      may be src, and may not overlap it otherwise; both of any alignment
+ * divisor  0: no division
+ */
+void trib_scale(const struct trib_kernels *kernels, trib_dtype_t dtype, void *dst,
+                const void *src, size_t n, double factor, double divisor);
+
+#endif
