@@ -21,6 +21,7 @@ libcomm_la_SOURCES = \
 	comm/plan_cut.c \
 	comm/plan_feedback.c \
 	comm/plan_make.c comm/plan_ops.h \
+	comm/plan_message.c comm/plan_message.h \
 	comm/plan_model.c \
 	comm/plan_notify.c \
 	comm/plan_own.c \

@@ -10,6 +10,7 @@
 
 #include "base/meminfo.h"
 #include "comm/communicator.h"
+#include "pipeline/p2p/p2p.h"
 #include "base/sized.h"
 
 /* Note the transport's sentence, with the lock that guards comm->cause. */
@@ -123,7 +124,7 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
      * has left. */
     if (e->failed)
         trib_engine_part(e);
-    st = e->head || st != TRIB_OK
+    st = trib_engine_is_busy(e) || st != TRIB_OK
              ? TRIB_ERR_BUSY
              : trib_memory_remove(&e->memories, ptr, allocated, e->failed != TRIB_OK);
     trib_comm_unlock(comm);
@@ -167,7 +168,7 @@ static trib_status_t count(const trib_comm_t *comm, trib_stats_t *stats)
         return st;
     assert(e->size >= e->ranks);
     trib_comm_lock(locked);
-    size_t slots = trib_arena_bytes(&e->arena);
+    size_t slots = trib_arena_bytes(&e->arena) + trib_p2p_bytes(e);
     *stats = (trib_stats_t){
         .size = sizeof(*stats),
         .operations = e->stats.operations,

@@ -287,6 +287,8 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
 {
     if (!plan || !text || !bytes)
         return TRIB_ERR_INVALID;
+    if (plan->ops->explain)
+        return plan->ops->explain(plan, text, bytes);
     /* The table takes a plan that may be changed; this call changes none. */
     plan = plan->ops->computing((struct trib_plan *)(uintptr_t)plan);
     const struct trib_run_desc *r = &plan->run.desc;

@@ -46,6 +46,8 @@ struct trib_plan_ops {
     /** Fail all communicators that take part in the start. NULL: plan->comm is the only
      * one. */
     void (*fail)(struct trib_plan *plan, trib_status_t status, const char *text);
+    /** trib_plan_explain. NULL: as of a collective. */
+    trib_status_t (*explain)(const struct trib_plan *plan, char *text, size_t bytes);
     /** Free what the owner of this table keeps of the plan. NULL: nothing. */
     void (*destroy)(struct trib_plan *plan);
 };

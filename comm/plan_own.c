@@ -114,7 +114,7 @@ static trib_status_t own_wait(struct trib_plan *plan)
         if (lock_for(comm, &plan->run)) {
             (void)comm->engine.wait(&comm->engine, &plan->run);
             comm->engine.stats.wait_ns += trib_now_ns() - begin;
-            if (!comm->engine.head && !comm->notified)
+            if (!trib_engine_is_busy(&comm->engine) && !comm->notified)
                 atomic_store(&comm->progress_thread.active, 0);
             trib_comm_unlock(comm);
         }

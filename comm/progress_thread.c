@@ -55,7 +55,7 @@ static void drive(struct trib_comm *comm)
         trib_engine_awake(e);
     if (comm->tell_done)
         comm->tell_done(comm);
-    if (!e->head)
+    if (!trib_engine_is_busy(e))
         atomic_store(&comm->progress_thread.active, 0);
     trib_comm_unlock(comm);
     if (sleep)

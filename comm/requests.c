@@ -10,6 +10,7 @@
 
 #include "comm/communicator.h"
 #include "comm/configured.h"
+#include "comm/plan_message.h"
 
 enum { IDLE_MOST = 64 };
 
@@ -27,6 +28,7 @@ static void destroy(struct trib_request *r)
 
 void trib_requests_clear(struct trib_comm *comm)
 {
+    trib_plan_messages_clear(comm);
     while (comm->idle_requests) {
         struct trib_request *r = comm->idle_requests;
         comm->idle_requests = r->next;
@@ -168,6 +170,56 @@ trib_status_t trib_ibarrier(trib_comm_t *comm, trib_request_t **request_out)
                 NULL, NULL, request_out);
 }
 
+static trib_status_t begin_message(struct trib_comm *comm,
+                                   const struct trib_message_args *a,
+                                   trib_request_t **request_out)
+{
+    if (request_out)
+        *request_out = NULL;
+    if (!comm)
+        return TRIB_ERR_INVALID;
+    if (!request_out)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "%s needs a place for its request, request_out is NULL",
+                              a->call);
+    struct trib_request *r = calloc(1, sizeof(*r));
+    if (!r)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a request");
+    trib_status_t st = trib_plan_message_take(comm, a, &r->plan);
+    if (st == TRIB_OK) {
+        st = r->plan->ops->start(r->plan, a->buffer, (void *)(uintptr_t)a->buffer);
+        if (st != TRIB_OK)
+            trib_plan_message_give(r->plan);
+    }
+    if (st != TRIB_OK) {
+        free(r);
+        return st;
+    }
+    comm->n_requests++;
+    *request_out = r;
+    return TRIB_OK;
+}
+
+trib_status_t trib_isend(trib_comm_t *comm, const void *buffer, size_t count,
+                         trib_dtype_t dtype, int to, int tag,
+                         trib_request_t **request_out)
+{
+    return begin_message(
+        comm,
+        &(struct trib_message_args){"trib_isend", true, buffer, count, dtype, to, tag},
+        request_out);
+}
+
+trib_status_t trib_irecv(trib_comm_t *comm, void *buffer, size_t count,
+                         trib_dtype_t dtype, int from, int tag,
+                         trib_request_t **request_out)
+{
+    return begin_message(comm,
+                         &(struct trib_message_args){"trib_irecv", false, buffer, count,
+                                                     dtype, from, tag},
+                         request_out);
+}
+
 trib_status_t trib_request_test(trib_request_t *request)
 {
     return request ? trib_plan_test(request->plan) : TRIB_ERR_INVALID;
@@ -189,6 +241,11 @@ trib_status_t trib_request_free(trib_request_t *request)
         return st;
     assert(comm->n_requests > 0);
     comm->n_requests--;
-    put_idle(comm, request);
+    if (request->plan->message) {
+        trib_plan_message_give(request->plan);
+        free(request);
+    } else {
+        put_idle(comm, request);
+    }
     return TRIB_OK;
 }

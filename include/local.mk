@@ -9,6 +9,7 @@ tributaryinclude_HEADERS = \
 	include/tributary/export.h \
 	include/tributary/group.h \
 	include/tributary/info.h \
+	include/tributary/send.h \
 	include/tributary/request.h \
 	include/tributary/sparse.h \
 	include/tributary/status.h \

@@ -34,6 +34,7 @@
 #include <tributary/elastic.h>
 #include <tributary/group.h>
 #include <tributary/info.h>
+#include <tributary/send.h>
 #include <tributary/request.h>
 #include <tributary/sparse.h>
 #include <tributary/status.h>

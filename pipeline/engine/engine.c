@@ -159,10 +159,12 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
 
 bool trib_engine_end(struct trib_engine *e)
 {
-    const bool any = e->failed && e->head;
+    const bool any = e->failed && trib_engine_is_busy(e);
 
     while (e->failed && e->head)
         finish(e, e->failed);
+    if (e->failed && e->p2p)
+        e->p2p->ops->end(e);
     if (e->rest_untold) {
         e->rest_untold = false;
         trib_engine_tell_failure(e);
@@ -551,10 +553,8 @@ static void pay_credits(struct trib_engine *e, const struct trib_run *run)
 /* Does all that the running operation can do now. */
 static bool advance(struct trib_engine *e, struct trib_run *run)
 {
-    bool moved = false;
+    bool moved = e->arena.awaited && take_adverts(e, run);
 
-    if (e->arena.awaited)
-        moved = take_adverts(e, run);
     if (run->short_path)
         return (run->now.remaining && trib_short_pass(e, run)) || moved;
     assert(run->now.state == TRIB_RUN_ACTIVE);
@@ -579,10 +579,10 @@ bool trib_engine_progress(struct trib_engine *e)
         moved = trib_engine_events(e);
     if (e->has_backlog && !e->failed)
         moved |= trib_quorum_progress(e);
-    if (e->failed)
+    if (e->p2p && !e->failed)
+        moved |= e->p2p->ops->progress(e);
+    if (e->failed || !run)
         return trib_engine_end(e) || moved;
-    if (!run)
-        return moved;
     moved |= advance(e, run);
     if (e->has_backlog && !e->failed)
         moved |= trib_quorum_progress(e);

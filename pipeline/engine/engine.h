@@ -43,6 +43,9 @@ void trib_engine_close(struct trib_engine *e);
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
                                   const char *operation);
 
+/** trib_engine_reach - as trib_engine_connect, without slots for the frames of runs. */
+trib_status_t trib_engine_reach(struct trib_engine *e, int peer, const char *operation);
+
 /** trib_engine_link - as trib_engine_connect, but a failure only leaves its sentence in
  * e->err. */
 trib_status_t trib_engine_link(struct trib_engine *e, int peer);

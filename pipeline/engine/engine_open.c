@@ -74,6 +74,8 @@ void trib_engine_close(struct trib_engine *e)
     e->workers = NULL;
     e->transport->ops->leave(e->transport, NULL); /* together: some may answer
                                                    * nothing */
+    if (e->p2p)
+        e->p2p->ops->close(e);
     for (int p = 0; p < e->size; p++)
         trib_link_close(&e->links[p], &e->arena);
     trib_memory_remove_all(&e->memories);
@@ -81,7 +83,7 @@ void trib_engine_close(struct trib_engine *e)
     free_tables(e);
 }
 
-trib_status_t trib_engine_link(struct trib_engine *e, int peer)
+static trib_status_t link_up(struct trib_engine *e, int peer, bool slots)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
@@ -89,24 +91,29 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
 
     assert(peer != e->rank && peer >= 0 && peer < e->size);
     /* Only the blocks of connected peers take memory. */
-    if (!l->opened)
+    if (slots && !l->opened)
         st = trib_meminfo_check(
             trib_link_bytes(e->arena.window, e->arena.slot_bytes, true), e->err);
     if (st == TRIB_OK)
         st = trib_link_connect(l, &e->arena, peer, &p->address, &p->arena);
-    if (st == TRIB_OK)
+    if (st == TRIB_OK && slots)
         st = trib_link_open(l, &e->arena);
     if (st == TRIB_OK && !l->mapped)
         e->all_mapped = false;
     return st;
 }
 
-trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
-                                  const char *operation)
+trib_status_t trib_engine_link(struct trib_engine *e, int peer)
+{
+    return link_up(e, peer, true);
+}
+
+static trib_status_t connect_peer(struct trib_engine *e, int peer,
+                                  const char *operation, bool slots)
 {
     struct trib_link *l = &e->links[peer];
     const struct trib_peer *p = &e->peers[peer];
-    trib_status_t st = trib_engine_link(e, peer);
+    trib_status_t st = link_up(e, peer, slots);
 
     if (st == TRIB_OK)
         return TRIB_OK;
@@ -138,4 +145,15 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
         peer, p->host, p->pid, e->rank, operation, why);
     trib_engine_fail(e, st, text);
     return st;
+}
+
+trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
+                                  const char *operation)
+{
+    return connect_peer(e, peer, operation, true);
+}
+
+trib_status_t trib_engine_reach(struct trib_engine *e, int peer, const char *operation)
+{
+    return connect_peer(e, peer, operation, false);
 }

@@ -14,6 +14,7 @@
 #include "base/trace.h"
 #include "compress/kernels/kernels.h"
 #include "pipeline/engine/chunk.h"
+#include "pipeline/engine/engine_p2p.h"
 
 /*
  * The memory in which an aggregator keeps results until all peers within load/store
@@ -66,6 +67,8 @@ struct trib_engine {
                                    * wants them */
     struct trib_run *head;   /* active run; the others wait behind it */
     struct trib_run *tail;
+    struct trib_engine_p2p *p2p; /* messages from rank to rank; NULL: there are no plans
+                                  * of such */
     uint32_t seq;
     bool has_backlog; /* links may have frames of earlier operations: see partial.h */
     _Atomic int failed; /* trib_status_t: the communicator has failed */
@@ -105,6 +108,12 @@ struct trib_engine {
 static inline bool trib_engine_is_aggregator(const struct trib_engine *e)
 {
     return e->rank >= e->ranks;
+}
+
+/** trib_engine_is_busy - true if an operation or a message is under way. */
+static inline bool trib_engine_is_busy(const struct trib_engine *e)
+{
+    return e->head || (e->p2p && e->p2p->active);
 }
 
 #endif

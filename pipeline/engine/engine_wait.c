@@ -76,12 +76,30 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
     return -1;
 }
 
+static void time_out_p2p(struct trib_engine *e)
+{
+    char what[160], text[400];
+
+    assert(e->p2p && e->p2p->active);
+    e->p2p->ops->describe(e, what, sizeof(what));
+    snprintf(text, sizeof(text),
+             "rank %d made no progress for %d ms: its %s has not found the other end "
+             "(raise TRIB_TIMEOUT_MS if that is expected)",
+             e->rank, e->cfg->timeout_ms, what);
+    trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
+}
+
 static void time_out(struct trib_engine *e)
 {
     const char *what = "";
     char who[128] = "this rank's own", where[160], text[500];
-    int peer = waits_for(e, &what);
+    int peer = -1;
 
+    if (!e->head) {
+        time_out_p2p(e);
+        return;
+    }
+    peer = waits_for(e, &what);
     if (peer >= 0)
         trib_engine_name_rank(e, peer, who, sizeof(who));
     trib_engine_describe(e, where, sizeof(where));
@@ -107,10 +125,10 @@ bool trib_engine_look(struct trib_engine *e)
     }
     if (e->failed)
         (void)trib_engine_end(e);
-    if (!e->head)
+    if (!trib_engine_is_busy(e))
         return false;
     assert(!e->failed);
-    if (now - e->last_notice > NOTICE_NS) {
+    if (e->head && now - e->last_notice > NOTICE_NS) {
         e->last_notice = now;
         tell_waiting(e);
     }

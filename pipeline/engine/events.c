@@ -34,6 +34,8 @@ static bool is_new(const struct trib_engine *e, const struct trib_event *event)
 
 static bool take_event(struct trib_engine *e, const struct trib_event *event)
 {
+    if (e->p2p && e->p2p->ops->take_event(e, event))
+        return true;
     if (!is_new(e, event)) {
         trib_engine_protocol(e, event->peer, "a frame twice");
         return false;

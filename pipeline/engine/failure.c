@@ -20,6 +20,10 @@ void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes)
 {
     const struct trib_run *run = e->head;
 
+    if (!run && e->p2p && e->p2p->active) {
+        e->p2p->ops->describe(e, text, bytes);
+        return;
+    }
     if (!run) {
         snprintf(text, bytes, "after operation %u, phase idle", e->seq);
         return;

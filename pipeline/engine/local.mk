@@ -3,6 +3,7 @@ libpipeline_la_SOURCES += \
 	pipeline/engine/chunk.h \
 	pipeline/engine/engine.c pipeline/engine/engine.h \
 	pipeline/engine/engine_open.c \
+	pipeline/engine/engine_p2p.h \
 	pipeline/engine/engine_state.h \
 	pipeline/engine/events.c pipeline/engine/events.h \
 	pipeline/engine/failure.c pipeline/engine/failure.h \

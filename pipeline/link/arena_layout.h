@@ -18,7 +18,8 @@ static inline size_t round_up(size_t n, size_t to)
 #define CREDITS_OFF 0
 #define NOTICE_OFF sizeof(struct trib_credits)
 #define ADVERT_OFF (NOTICE_OFF + sizeof(struct trib_oob_notice))
-#define LANES_OFF (ADVERT_OFF + sizeof(struct trib_slot_advert))
+#define MAILBOX_OFF (ADVERT_OFF + sizeof(struct trib_slot_advert))
+#define LANES_OFF (MAILBOX_OFF + sizeof(struct trib_slot_advert))
 #define HEAD_BYTES LANES_OFF /* size of a block without lanes */
 
 /* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */

@@ -19,6 +19,7 @@ enum {
     IMM_CREDITS = 2,
     IMM_NOTICE = 3,
     IMM_ADVERT = 4,
+    IMM_MAILBOX = 5,
 };
 
 /* Tokens of writes whose end is told. */
@@ -86,6 +87,7 @@ static void lay_out_heads(struct trib_link *l, const struct trib_arena *a,
     l->notice_out = out ? (struct trib_oob_notice *)(out + NOTICE_OFF) : NULL;
     l->slot_advert_out =
         out && a->per_link ? (struct trib_slot_advert *)(out + ADVERT_OFF) : NULL;
+    l->mailbox_out = out ? (struct trib_slot_advert *)(out + MAILBOX_OFF) : NULL;
 }
 
 /* Counters that are shared with a peer lie in one line each, as entries do. */
@@ -266,29 +268,85 @@ trib_status_t trib_link_advertise(struct trib_link *l, const struct trib_arena *
     return l->advert_unsent || st == TRIB_ERR_PEER_LOST ? TRIB_OK : st;
 }
 
-trib_status_t trib_link_take_advert(struct trib_link *l, struct trib_arena *a)
+trib_status_t trib_link_advertise_mailbox(struct trib_link *l,
+                                          const struct trib_region *region,
+                                          struct trib_slot_advert *source,
+                                          size_t source_off)
 {
     const struct trib_transport_ops *ops = l->transport->ops;
+    struct trib_slot_advert *g = l->mapped ? l->mailbox_out : source;
+    trib_status_t st = ops->export_region(l->transport, region, &g->blob);
+
+    if (st != TRIB_OK)
+        return st;
+    atomic_store_explicit(&g->ready, 1, memory_order_release);
+    if (l->mapped) {
+        ops->wake(l->transport, l->peer);
+        return TRIB_OK;
+    }
+    struct trib_write w = {.local = region,
+                           .local_off = source_off,
+                           .remote = l->arena,
+                           .remote_off = l->head_off + MAILBOX_OFF,
+                           .len = sizeof(*g),
+                           .imm = imm(IMM_MAILBOX, 0)};
+    st = ops->write(l->transport, l->peer, &w);
+    return st == TRIB_ERR_PEER_LOST ? TRIB_OK : st; /* of which an event tells */
+}
+
+/* Import the region of an advert that has come; what is mapped begins with a line. */
+static trib_status_t import_advert(struct trib_link *l,
+                                   const struct trib_slot_advert *g, size_t least,
+                                   struct trib_remote **out)
+{
+    const struct trib_transport_ops *ops = l->transport->ops;
+    struct trib_blob blob;
+
+    trib_snapshot(&blob, &g->blob, sizeof(blob)); /* a peer may go on writing */
+    trib_status_t st = trib_transport_import(l->transport, l->peer, &blob, least, out);
+    if (st != TRIB_OK)
+        return st == TRIB_ERR_PEER_LOST ? TRIB_INPROGRESS : st;
+    const void *memory = ops->map(l->transport, *out, NULL);
+    if ((l->mapped && !memory) || !is_aligned(memory)) {
+        ops->release(l->transport, *out);
+        return TRIB_ERR_PROTOCOL;
+    }
+    return TRIB_OK;
+}
+
+/* True if the peer's advert is there: a word of it, or an event, told. */
+static bool is_ready(const struct trib_link *l, const struct trib_slot_advert *g,
+                     bool told)
+{
+    return !l->lost &&
+           (l->mapped ? atomic_load_explicit(&g->ready, memory_order_acquire) : told);
+}
+
+trib_status_t trib_link_take_mailbox(struct trib_link *l, const struct trib_arena *a,
+                                     size_t least, struct trib_remote **out)
+{
+    const struct trib_slot_advert *g =
+        (struct trib_slot_advert *)(a->base + own_head_off(a, l->peer) + MAILBOX_OFF);
+
+    assert(l->connected);
+    if (!is_ready(l, g, l->mailbox_advertised))
+        return TRIB_INPROGRESS;
+    return import_advert(l, g, least, out);
+}
+
+trib_status_t trib_link_take_advert(struct trib_link *l, struct trib_arena *a)
+{
     const struct trib_slot_advert *g =
         (struct trib_slot_advert *)(a->base + own_head_off(a, l->peer) + ADVERT_OFF);
     struct trib_remote *slots;
-    struct trib_blob blob;
 
     if (l->slots)
         return TRIB_OK;
-    if (l->lost || !(l->mapped ? atomic_load_explicit(&g->ready, memory_order_acquire)
-                               : (uint32_t)l->advertised))
+    if (!is_ready(l, g, l->advertised))
         return TRIB_INPROGRESS;
-    trib_snapshot(&blob, &g->blob, sizeof(blob)); /* a peer may go on writing */
-    trib_status_t st = trib_transport_import(l->transport, l->peer, &blob,
-                                             both_lanes_bytes(a, l->mapped), &slots);
+    trib_status_t st = import_advert(l, g, both_lanes_bytes(a, l->mapped), &slots);
     if (st != TRIB_OK)
-        return st == TRIB_ERR_PEER_LOST ? TRIB_INPROGRESS : st;
-    const void *lanes = ops->map(l->transport, slots, NULL);
-    if ((l->mapped && !lanes) || !is_aligned(lanes)) {
-        ops->release(l->transport, slots);
-        return TRIB_ERR_PROTOCOL;
-    }
+        return st;
     set_send(l, a, slots, 0);
     a->awaited--;
     return TRIB_OK;
@@ -475,6 +533,8 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
     }
     if (event->imm >> 24 == IMM_ADVERT)
         l->advertised = true;
+    if (event->imm >> 24 == IMM_MAILBOX)
+        l->mailbox_advertised = true;
     if (event->imm >> 24 == IMM_FRAME && lane < TRIB_LANES)
         l->recv[lane].arrived++;
     return event->imm >> 24 != IMM_NOTICE;

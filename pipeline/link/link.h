@@ -8,7 +8,7 @@
  * arena:
  *
  *   arena of rank r = size - 1 blocks, one for each peer, written by that peer only:
- *     | credits 64 | notice 256 | advert 256 | lane 0: slot 0 … S-1 | lane 1: … |
+ *     | credits 64 | notice 256 | advert 256 | mailbox 256 | lane 0: slot 0 … S-1 | … |
  *   slot = | entry (64): frame, short payload, position | payload (slot_bytes) |
  *
  * Where not all peers are mapped the blocks have no lanes: those of a link are a
@@ -16,6 +16,8 @@
  * write that names the region (trib_link_open); until that has come the peer's window
  * is 0. Nobody waits for it but who sends, and a rank opens its links before its
  * operation starts: the advert is never further away than the operation itself.
+ * mailbox is a second advert, of the region by which two ranks exchange messages
+ * (pipeline/p2p).
  *
  * A sender writes a slot and then its position: with load/store reach by plain stores
  * (the receiver polls the entry), else by one transport write whose immediate says
@@ -57,6 +59,9 @@
 #define TRIB_BIG_SLOTS 2
 #define TRIB_SMALL_BYTES 4096
 #define TRIB_LINK_FRAME 1 /* the upper byte of the immediate of a frame's write */
+#define TRIB_LINK_MESSAGE 6 /* the same of a write into a mailbox, and of its credits */
+#define TRIB_LINK_MESSAGE_CREDITS 7
+#define TRIB_LINK_MESSAGE_TOKEN 16 /* tokens from here on are those of mailboxes */
 
 /* The first cache line of a slot. The sender stores position last, and the receiver
  * reads it first. */
@@ -93,8 +98,8 @@ struct trib_oob_notice {
 };
 _Static_assert(sizeof(struct trib_oob_notice) == 256, "a notice is four cache lines");
 
-/* The region of a peer's slots. Its owner stores ready last; over transport writes an
- * event tells. */
+/* The region of a peer's slots, or of its mailbox. Its owner stores ready last; over
+ * transport writes an event tells. */
 struct trib_slot_advert {
     struct trib_blob blob;
     _Atomic uint32_t ready;
@@ -186,6 +191,8 @@ struct trib_link {
     bool waits; /* the peer's advert is to come: its arena is per link */
     struct trib_outbox outbox;
     struct trib_slot_advert *slot_advert_out; /* in the peer's arena, or NULL */
+    struct trib_slot_advert *mailbox_out; /* the same of the mailbox */
+    bool mailbox_advertised; /* an event told of the peer's mailbox */
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
     struct trib_zcopy zcopy[TRIB_LANES];
@@ -282,6 +289,28 @@ trib_status_t trib_link_advertise(struct trib_link *l, const struct trib_arena *
  * errors    of importing its region, with the sentence of the transport
  */
 trib_status_t trib_link_take_advert(struct trib_link *l, struct trib_arena *a);
+
+/**
+ * trib_link_advertise_mailbox - tell the peer of a region into which it may write
+ * messages.
+ *
+ * source   in the region, at source_off; lies still as long as the region lasts
+ * returns  TRIB_ERR_NO_RESOURCE: the transport is full, advertise again later
+ */
+trib_status_t trib_link_advertise_mailbox(struct trib_link *l,
+                                          const struct trib_region *region,
+                                          struct trib_slot_advert *source,
+                                          size_t source_off);
+
+/**
+ * trib_link_take_mailbox - import the peer's mailbox; TRIB_INPROGRESS if no advert has
+ * come.
+ *
+ * least    bytes of it that this rank will address
+ * errors   of importing; TRIB_ERR_PROTOCOL: it cannot be mapped
+ */
+trib_status_t trib_link_take_mailbox(struct trib_link *l, const struct trib_arena *a,
+                                     size_t least, struct trib_remote **out);
 
 /** trib_link_close - close a link; its slots last until trib_arena_destroy, as writes
  * may be under way. */

@@ -60,6 +60,7 @@ comm_tests = \
 	tests/comm/test_plan_check \
 	tests/comm/test_plan_cut \
 	tests/comm/test_plan_make \
+	tests/comm/test_plan_message \
 	tests/comm/test_plan_own \
 	tests/comm/test_plan_scale \
 	tests/comm/test_plan_schedule \
@@ -104,6 +105,9 @@ tests_comm_test_plan_schedule_LDADD = $(comm_tests_link)
 tests_comm_test_plan_sparse_SOURCES = tests/comm/test_plan_sparse.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_sparse_LDADD = $(comm_tests_link)
+tests_comm_test_plan_message_SOURCES = tests/comm/test_plan_message.c tests/comm/messages.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_comm_test_plan_message_LDADD = $(comm_tests_link)
 tests_comm_test_sorted_pairs_LDADD = $(comm_tests_link)
 tests_comm_test_progress_thread_LDADD = $(comm_tests_link)
 tests_comm_test_settings_LDADD = $(comm_tests_link)
@@ -185,7 +189,7 @@ tests_comm_test_matrix_verbs_SOURCES = \
 tests_comm_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS
 tests_comm_test_matrix_verbs_LDADD = $(comm_tests_link)
 tests_comm_test_over_verbs_SOURCES = \
-	tests/comm/test_over_verbs.c $(fake_verbs_sources)
+	tests/comm/messages.h tests/comm/test_over_verbs.c $(fake_verbs_sources)
 tests_comm_test_over_verbs_LDADD = $(comm_tests_link)
 tests_comm_test_revoked_SOURCES = \
 	tests/offload/aggregators.h tests/comm/test_revoked.c $(fake_verbs_sources)

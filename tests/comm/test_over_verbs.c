@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "pipeline/link/link.h"
+#include "tests/comm/messages.h"
 #include "tests/comm/placed.h"
 #include "tests/harness/fake_verbs.h"
 #include "tests/harness/ranks.h"
@@ -505,6 +506,19 @@ static void test_no_dmabuf(void **state)
     }
 }
 
+/* Messages, one after the other through slots that the device writes. */
+static void test_messages(void **state)
+{
+    const struct messages s = {.seed = 11, .n = 100, .tags = 4, .largest = 150000};
+
+    (void)state;
+    for (int size = 2; size <= 3; size++) {
+        fake_verbs_reset();
+        ranks_pass(.size = size, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
+                   .threads = true, .config = "transport=verbs");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_too_little),
         cmocka_unit_test(test_enough),
         cmocka_unit_test(test_placed),
+        cmocka_unit_test(test_messages),
         cmocka_unit_test(test_pinned_by_edges),
         cmocka_unit_test(test_dmabuf),
         cmocka_unit_test(test_no_dmabuf),

@@ -9,6 +9,8 @@ dist_check_SCRIPTS += tests/examples/test_exact.sh tests/examples/test_grouped.s
 	tests/examples/test_sparse.sh tests/examples/test_sum.sh tests/examples/test_train.sh
 TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
 	tests/examples/test_sparse.sh tests/examples/test_sum.sh
+dist_check_SCRIPTS += tests/examples/test_pass_on.sh
+TESTS += tests/examples/test_pass_on.sh
 dist_check_SCRIPTS += tests/examples/test_resume.sh
 TESTS += tests/examples/test_resume.sh
 

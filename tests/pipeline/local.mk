@@ -39,9 +39,17 @@ pipeline_tests = \
 	tests/pipeline/engine/test_engine_open \
 	tests/pipeline/engine/test_run \
 	tests/pipeline/engine/test_run_prepare \
-	tests/pipeline/link/test_registered
+	tests/pipeline/link/test_registered \
+	tests/pipeline/p2p/test_mailbox \
+	tests/pipeline/p2p/test_matching \
+	tests/pipeline/p2p/test_message \
+	tests/pipeline/p2p/test_p2p
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
+tests_pipeline_p2p_test_mailbox_SOURCES = \
+	tests/pipeline/p2p/test_mailbox.c tests/pipeline/link/link_pair.h
+tests_pipeline_p2p_test_p2p_SOURCES = \
+	tests/pipeline/p2p/test_p2p.c tests/pipeline/engine/engines.h
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
 tests_pipeline_link_test_link_import_SOURCES = \
 	tests/pipeline/link/test_link_import.c tests/pipeline/link/link_pair.h

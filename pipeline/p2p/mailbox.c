@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/p2p/mailbox.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Tokens of writes whose end is told. */
+enum {
+    TOKEN_ENTRY = TRIB_LINK_MESSAGE_TOKEN,
+    TOKEN_CREDITS,
+};
+
+#define SLOTS_OFF sizeof(struct trib_mailbox_credits)
+
+static size_t stride(const struct trib_mailbox *m)
+{
+    return sizeof(struct trib_message) + m->slot_bytes;
+}
+
+static size_t slot_off(const struct trib_mailbox *m, uint32_t position)
+{
+    assert((m->slots & (m->slots - 1)) == 0);
+    return SLOTS_OFF + (position & (m->slots - 1)) * stride(m);
+}
+
+/* The size of the part that the peer addresses, behind which are the sources of this
+ * rank's own writes. */
+static size_t addressed(const struct trib_mailbox *m)
+{
+    return SLOTS_OFF + m->slots * stride(m);
+}
+
+static size_t credits_source(const struct trib_mailbox *m)
+{
+    return addressed(m) + m->slots * stride(m);
+}
+
+static size_t advert_source(const struct trib_mailbox *m)
+{
+    return credits_source(m) + sizeof(struct trib_mailbox_credits);
+}
+
+size_t trib_mailbox_bytes(const struct trib_mailbox *m)
+{
+    assert(m->link && m->slots);
+    return m->link->mapped ? addressed(m)
+                           : advert_source(m) + sizeof(struct trib_slot_advert);
+}
+
+trib_status_t trib_mailbox_open(struct trib_mailbox *m, struct trib_link *l,
+                                const struct trib_arena *a)
+{
+    const size_t most = a->slot_bytes;
+    void *base;
+
+    assert(l->connected && !m->region);
+    m->link = l;
+    m->arena = a;
+    m->slots = a->slots < TRIB_MAILBOX_SLOTS ? a->slots : TRIB_MAILBOX_SLOTS;
+    m->slot_bytes = most < TRIB_MAILBOX_SLOT_BYTES ? most : TRIB_MAILBOX_SLOT_BYTES;
+    const trib_status_t st = l->transport->ops->alloc(
+        l->transport, trib_mailbox_bytes(m), &base, &m->region);
+    if (st != TRIB_OK) {
+        m->region = NULL;
+        return st;
+    }
+    m->base = base;
+    m->advert_unsent = true;
+    return TRIB_OK;
+}
+
+void trib_mailbox_close(struct trib_mailbox *m)
+{
+    struct trib_transport *t = m->link ? m->link->transport : NULL;
+
+    if (m->remote)
+        t->ops->release(t, m->remote);
+    if (m->region)
+        t->ops->dereg(t, m->region);
+    m->remote = NULL;
+    m->region = NULL;
+}
+
+trib_status_t trib_mailbox_join(struct trib_mailbox *m)
+{
+    struct trib_link *l = m->link;
+
+    assert(m->region);
+    if (m->advert_unsent) {
+        struct trib_slot_advert *source =
+            l->mapped ? NULL : (struct trib_slot_advert *)(m->base + advert_source(m));
+        const trib_status_t st =
+            trib_link_advertise_mailbox(l, m->region, source, advert_source(m));
+        if (st != TRIB_OK && st != TRIB_ERR_NO_RESOURCE)
+            return st;
+        m->advert_unsent = st != TRIB_OK;
+    }
+    if (m->remote)
+        return m->advert_unsent ? TRIB_INPROGRESS : TRIB_OK;
+    const trib_status_t st =
+        trib_link_take_mailbox(l, m->arena, addressed(m), &m->remote);
+    if (st != TRIB_OK) {
+        m->remote = NULL;
+        return st;
+    }
+    if (l->mapped)
+        m->remote_base = l->transport->ops->map(l->transport, m->remote, NULL);
+    return m->advert_unsent ? TRIB_INPROGRESS : TRIB_OK;
+}
+
+static const struct trib_mailbox_credits *credits(const struct trib_mailbox *m)
+{
+    return (const struct trib_mailbox_credits *)m->base;
+}
+
+bool trib_mailbox_has_room(const struct trib_mailbox *m)
+{
+    return m->remote && !m->unposted &&
+           m->sent - atomic_load_explicit(&credits(m)->released, memory_order_acquire) <
+               m->slots;
+}
+
+uint32_t trib_mailbox_eager(const struct trib_mailbox *m)
+{
+    return m->sent_eager -
+           atomic_load_explicit(&credits(m)->consumed, memory_order_acquire);
+}
+
+/* The entry that is sent next: the peer's own, or the copy from which it is written. */
+static struct trib_message *entry_out(const struct trib_mailbox *m)
+{
+    uint8_t *slots =
+        m->remote_base ? m->remote_base : m->base + addressed(m) - SLOTS_OFF;
+
+    return (struct trib_message *)(slots + slot_off(m, m->sent));
+}
+
+struct trib_message *trib_mailbox_next(struct trib_mailbox *m, size_t bytes,
+                                       uint8_t **payload_out)
+{
+    struct trib_message *entry = entry_out(m);
+
+    assert(trib_mailbox_has_room(m) && bytes <= m->slot_bytes);
+    *payload_out =
+        bytes <= TRIB_MESSAGE_PAYLOAD ? entry->payload : (uint8_t *)(entry + 1);
+    return entry;
+}
+
+trib_status_t trib_mailbox_post(struct trib_mailbox *m)
+{
+    struct trib_message *entry = entry_out(m);
+    struct trib_transport *t = m->link->transport;
+    const size_t behind = entry->bytes > TRIB_MESSAGE_PAYLOAD ? entry->bytes : 0;
+
+    assert(m->remote && entry->bytes <= m->slot_bytes);
+    if (m->remote_base) {
+        m->written = ++m->sent;
+        atomic_store_explicit(&entry->position, m->sent, memory_order_release);
+        t->ops->wake(t, m->link->peer);
+        return TRIB_OK;
+    }
+    atomic_store_explicit(&entry->position, m->sent + 1, memory_order_relaxed);
+    struct trib_write w = {.local = m->region,
+                           .local_off = (size_t)((uint8_t *)entry - m->base),
+                           .remote = m->remote,
+                           .remote_off = slot_off(m, m->sent),
+                           .len = sizeof(*entry) + behind,
+                           .imm = (uint32_t)TRIB_LINK_MESSAGE << 24,
+                           .signal = true,
+                           .token = TOKEN_ENTRY};
+    const trib_status_t st = t->ops->write(t, m->link->peer, &w);
+    m->unposted = st != TRIB_OK;
+    m->sent += st == TRIB_OK;
+    return st;
+}
+
+static const struct trib_message *entry_in(const struct trib_mailbox *m,
+                                           uint32_t position)
+{
+    return (const struct trib_message *)(m->base + slot_off(m, position));
+}
+
+const struct trib_message *trib_mailbox_peek(struct trib_mailbox *m,
+                                             const uint8_t **payload_out)
+{
+    const struct trib_message *entry = entry_in(m, m->taken);
+
+    if (m->link->mapped ? atomic_load_explicit(&entry->position,
+                                               memory_order_acquire) != m->taken + 1
+                        : m->arrived == m->taken)
+        return NULL;
+    if (!m->has_seen)
+        trib_snapshot(&m->seen, entry, offsetof(struct trib_message, position));
+    m->has_seen = true;
+    *payload_out = m->seen.bytes <= TRIB_MESSAGE_PAYLOAD ? m->seen.payload
+                                                         : (const uint8_t *)(entry + 1);
+    return &m->seen;
+}
+
+void trib_mailbox_release(struct trib_mailbox *m)
+{
+    assert(m->has_seen);
+    m->has_seen = false;
+    m->taken++;
+}
+
+/* Half a window at a time is enough: a sender that waits has a whole one under way. */
+static bool is_due(const struct trib_mailbox *m)
+{
+    const uint32_t half = (m->slots + 1) / 2;
+
+    return m->taken - m->returned[0] >= half || m->consumed - m->returned[1] >= half;
+}
+
+void trib_mailbox_pay(struct trib_mailbox *m)
+{
+    struct trib_transport *t = m->link->transport;
+
+    if (!m->remote || m->credits_busy || !is_due(m))
+        return;
+    if (m->remote_base) {
+        struct trib_mailbox_credits *c = (struct trib_mailbox_credits *)m->remote_base;
+        atomic_store_explicit(&c->consumed, m->consumed, memory_order_relaxed);
+        atomic_store_explicit(&c->released, m->taken, memory_order_release);
+        t->ops->wake(t, m->link->peer);
+    } else {
+        struct trib_mailbox_credits *c =
+            (struct trib_mailbox_credits *)(m->base + credits_source(m));
+        c->released = m->taken;
+        c->consumed = m->consumed;
+        struct trib_write w = {.local = m->region,
+                               .local_off = credits_source(m),
+                               .remote = m->remote,
+                               .len = offsetof(struct trib_mailbox_credits, unused),
+                               .imm = (uint32_t)TRIB_LINK_MESSAGE_CREDITS << 24,
+                               .signal = true,
+                               .token = TOKEN_CREDITS};
+        if (t->ops->write(t, m->link->peer, &w) != TRIB_OK)
+            return;
+        m->credits_busy = true;
+    }
+    m->returned[0] = m->taken;
+    m->returned[1] = m->consumed;
+}
+
+bool trib_mailbox_event(struct trib_mailbox *m, const struct trib_event *event)
+{
+    if (event->kind == TRIB_EVENT_WRITE_DONE) {
+        if (event->token == TOKEN_CREDITS)
+            m->credits_busy = false;
+        else
+            m->written++;
+        return true;
+    }
+    if (event->imm >> 24 != TRIB_LINK_MESSAGE)
+        return true;
+    const struct trib_message *entry = entry_in(m, m->arrived);
+    if (atomic_load_explicit(&entry->position, memory_order_relaxed) != m->arrived + 1)
+        return false;
+    m->arrived++;
+    return true;
+}

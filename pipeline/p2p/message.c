@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/p2p/message.h"
+
+const char *trib_message_fault(const struct trib_message *m, size_t slot_bytes)
+{
+    size_t bytes;
+
+    if (m->magic != TRIB_MESSAGE_MAGIC || m->kind == 0 ||
+        m->kind >= TRIB_MESSAGE_KIND_END)
+        return "a message of a kind or version that there is none of";
+    if (m->bytes > slot_bytes)
+        return "a message that is longer than its slot";
+    if (m->kind == TRIB_MESSAGE_DATA)
+        return m->bytes ? NULL : "a part of a message without elements";
+    if (!trib_message_bytes(m->count, m->dtype, &bytes))
+        return "a message of a type or length that there is none of";
+    if (m->bytes != (m->kind == TRIB_MESSAGE_IS_EAGER ? bytes : 0) ||
+        m->bytes > TRIB_MESSAGE_EAGER)
+        return "a message whose length is not that of its elements";
+    return NULL;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What two ranks write into each other's mailbox: 64 bytes, and perhaps a payload.
+ *
+ *   0       2     3     4     8         12        16      24      28      32      60
+ *   |magic  |kind |dtype| tag | send_id | recv_id | count | bytes | check |payload|pos|
+ *
+ * A message goes by one of two ways. A short one is an EAGER, which has its elements.
+ * Of a long one the sender tells the receiver by ANNOUNCE; once that has a receive for
+ * it, it answers by GRANT, and the elements follow as DATA, straight into the
+ * receiver's buffer.
+ */
+#ifndef PIPELINE_P2P_MESSAGE_H
+#define PIPELINE_P2P_MESSAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/types.h>
+
+#define TRIB_MESSAGE_MAGIC 0x014du /* 'M', version 1 */
+#define TRIB_MESSAGE_PAYLOAD 28
+#define TRIB_MESSAGE_EAGER 4096 /* bytes of the longest message that is not announced */
+
+enum trib_message_kind {
+    TRIB_MESSAGE_IS_EAGER = 1,
+    TRIB_MESSAGE_ANNOUNCE,
+    TRIB_MESSAGE_GRANT,
+    TRIB_MESSAGE_DATA,
+    TRIB_MESSAGE_KIND_END,
+};
+
+/* The sender stores position last, and the receiver reads it first. */
+struct trib_message {
+    uint16_t magic;
+    uint8_t kind;
+    uint8_t dtype;
+    int32_t tag;
+    uint32_t send_id; /* ANNOUNCE, GRANT: the sender's number of the message */
+    uint32_t recv_id; /* GRANT, DATA: the receiver's */
+    uint64_t count; /* elements of the message; DATA: bytes of it before these */
+    uint32_t bytes; /* size of the payload */
+    uint32_t check; /* CRC-32C of all before it and of the payload; 0 without
+                     * TRIB_CHECK=sum */
+    uint8_t payload[TRIB_MESSAGE_PAYLOAD]; /* a longer one is behind the 64 bytes */
+    _Atomic uint32_t position; /* number of the entry in the mailbox, from 1 */
+};
+_Static_assert(sizeof(struct trib_message) == 64, "an entry is one cache line");
+
+/** trib_message_bytes - the bytes of `count` elements; false: no message is so long, or
+ * there is no such dtype. */
+static inline bool trib_message_bytes(uint64_t count, unsigned dtype, size_t *out)
+{
+    const size_t element = trib_dtype_size((trib_dtype_t)dtype);
+
+    return element && !__builtin_mul_overflow(count, element, out) &&
+           *out <= SIZE_MAX / 2;
+}
+
+/** trib_message_fault - what is wrong with an entry that a peer wrote, a noun; NULL:
+ * nothing. slot_bytes is the room for a payload. */
+const char *trib_message_fault(const struct trib_message *m, size_t slot_bytes);
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages from rank to rank against what was sent: random pairs and tags, rings, long
+ * ones, in every order of both ends, beside collectives; what is refused, what does not
+ * match, and ranks that die.
+ */
+#include "tests/comm/messages.h"
+
+#include <signal.h>
+
+#include "build-config.h"
+#include "tests/harness/daemon.h"
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_random(void **state)
+{
+    struct messages s = {.n = 150, .tags = 5, .largest = 300000};
+
+    for (int size = 1; size <= 4; size++) {
+        s.seed = 100 * (uint64_t)size;
+        ranks_pass(.size = size, .fn = messages_run, .arg = &s, .config = *state);
+    }
+}
+
+/* Under settings of which messages take note. */
+static void test_settings(void **state)
+{
+    static const char *const settings[] = {"progress=caller",
+                                           "check=sum",
+                                           "window=1",
+                                           "chunk=4096,window=2",
+                                           "transport=tcp,check=sum",
+                                           "transport=tcp,progress=caller",
+                                           "transport=tcp,window=1,chunk=4096"};
+    const struct messages s = {.seed = 7, .n = 120, .tags = 3, .largest = 200000};
+
+    (void)state;
+    for (int k = 0; k < 7; k++)
+        ranks_pass(.size = 3, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
+                   .config = settings[k]);
+}
+
+/* Many short messages that wait for receives in the opposite order of tags. */
+static int crossing(struct ranks_self *self)
+{
+    enum { N = 700 };
+    const int other = 1 - self->rank;
+    trib_request_t *sends[N];
+    int64_t out[N], in;
+
+    for (int k = 0; k < N; k++) {
+        out[k] = 1000 * self->rank + k;
+        ranks_ok(self,
+                 trib_isend(self->comm, &out[k], 1, TRIB_I64, other, k, &sends[k]));
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    for (int k = N - 1; k >= 0; k--) {
+        ranks_ok(self, trib_recv(self->comm, &in, 1, TRIB_I64, other, k));
+        ranks_assert(self, in == 1000 * other + k);
+    }
+    for (int k = 0; k < N; k++) {
+        ranks_ok(self, trib_request_wait(sends[k]));
+        ranks_ok(self, trib_request_free(sends[k]));
+    }
+    return 0;
+}
+
+static void test_crossing(void **state)
+{
+    ranks_pass(.size = 2, .fn = crossing, .config = *state);
+}
+
+/* A ring of plans: each passes on what it had from the left, from other memory each
+ * time, until all have come round. */
+static int ring(struct ranks_self *self)
+{
+    const size_t n = *(const size_t *)self->arg;
+    const int right = (self->rank + 1) % self->size;
+    const int left = (self->rank + self->size - 1) % self->size;
+    int32_t *x[2] = {calloc(n + 1, 4), calloc(n + 1, 4)};
+    trib_plan_t *send, *recv;
+
+    ranks_ok(self, trib_plan_send(self->comm, x[0], n, TRIB_I32, right, 3, &send));
+    ranks_ok(self, trib_plan_recv(self->comm, NULL, n, TRIB_I32, left, 3, &recv));
+    for (size_t i = 0; i < n; i++)
+        x[0][i] = (int32_t)i * 16 + self->rank;
+    for (int round = 0; round < 3 * self->size; round++) {
+        const int32_t *from = x[round % 2];
+        int32_t *to = x[1 - round % 2];
+        if (round == 0)
+            ranks_ok(self, trib_plan_start(send));
+        else
+            ranks_ok(self, trib_plan_start_with(send, from, NULL));
+        ranks_ok(self, trib_plan_start_with(recv, NULL, to));
+        ranks_ok(self, trib_plan_wait(recv));
+        while (trib_plan_test(send) == TRIB_INPROGRESS)
+            ;
+        ranks_ok(self, trib_plan_wait(send));
+        const int whose = (self->rank + 4 * self->size - round - 1) % self->size;
+        for (size_t i = 0; i < n; i++)
+            if (to[i] != (int32_t)i * 16 + whose)
+                ranks_die(self, "round %d, element %zu: %d", round, i, to[i]);
+    }
+    ranks_ok(self, trib_plan_free(send));
+    ranks_ok(self, trib_plan_free(recv));
+    free(x[0]);
+    free(x[1]);
+    return 0;
+}
+
+static void test_ring(void **state)
+{
+    static const size_t counts[] = {0, 1, 1023, 1024, 1025, 100003, 6000001};
+
+    for (int k = 0; k < 7; k++)
+        ranks_pass(.size = 1 + k % 4, .fn = ring, .arg = (void *)(uintptr_t)&counts[k],
+                   .config = *state);
+}
+
+/* A sender that is ahead by many messages, of any length, and blocks in none of the
+ * short ones that have room. */
+static int ahead(struct ranks_self *self)
+{
+    enum { N = 2000 };
+    double x[700] = {0};
+
+    for (int k = 0; k < N; k++) {
+        const size_t n = (size_t)(k * 7 % 700);
+        for (size_t i = 0; i < n && self->rank == 0; i++)
+            x[i] = k + (double)i;
+        if (self->rank == 0)
+            ranks_ok(self, trib_send(self->comm, x, n, TRIB_F64, 1, 0));
+        if (self->rank == 1)
+            ranks_ok(self, trib_recv(self->comm, x, n, TRIB_F64, 0, 0));
+        for (size_t i = 0; i < n && self->rank == 1; i++)
+            ranks_assert(self, x[i] == k + (double)i);
+        if (self->rank == 1 && k % 500 == 0)
+            usleep(2000);
+    }
+    return 0;
+}
+
+static void test_ahead(void **state)
+{
+    ranks_pass(.size = 3, .fn = ahead, .config = *state);
+}
+
+/* Both send a short message before they receive. */
+static int head_on(struct ranks_self *self)
+{
+    float x[1024] = {0}, y[1024];
+
+    ranks_ok(self, trib_barrier(self->comm));
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < 1024; i++)
+            x[i] = (float)(self->rank * 100 + round);
+        ranks_ok(self, trib_send(self->comm, x, 1024, TRIB_F32, 1 - self->rank, 9));
+        ranks_ok(self, trib_recv(self->comm, y, 1024, TRIB_F32, 1 - self->rank, 9));
+        ranks_assert(self, y[1023] == (float)((1 - self->rank) * 100 + round));
+    }
+    return 0;
+}
+
+static void test_head_on(void **state)
+{
+    ranks_pass(.size = 2, .fn = head_on, .config = *state);
+}
+
+static void refused(struct ranks_self *self, trib_status_t got, trib_status_t want,
+                    const char *const *words)
+{
+    const char *text = trib_last_error(self->comm);
+
+    ranks_expect(self, got, want, words[0]);
+    if (!ranks_has(text, words))
+        ranks_die(self, "\"%s\" does not have \"%s\"", text, words[0]);
+}
+
+static void refused_arguments(struct ranks_self *self)
+{
+    trib_comm_t *c = self->comm;
+    trib_request_t *r;
+    trib_plan_t *p;
+    float x = 0;
+
+    refused(self, trib_plan_send(c, &x, 1, TRIB_F32, self->size, 0, &p),
+            TRIB_ERR_INVALID, WORDS("trib_plan_send to rank 2", "ranks 0 to 1"));
+    ranks_assert(self, p == NULL);
+    refused(self, trib_plan_recv(c, &x, 1, TRIB_F32, -1, 0, &p), TRIB_ERR_INVALID,
+            WORDS("from rank -1"));
+    refused(self, trib_send(c, &x, 1, TRIB_F32, 0, -4), TRIB_ERR_INVALID,
+            WORDS("tag -4"));
+    refused(self, trib_recv(c, &x, 1, TRIB_DTYPE_COUNT, 0, 4), TRIB_ERR_INVALID,
+            WORDS("trib_recv", "dtype"));
+    refused(self, trib_isend(c, &x, SIZE_MAX / 2, TRIB_F32, 0, 4, &r),
+            TRIB_ERR_OVERFLOW, WORDS("trib_isend"));
+    refused(self, trib_isend(c, &x, 1, TRIB_F32, 0, 4, NULL), TRIB_ERR_INVALID,
+            WORDS("request_out is NULL"));
+    refused(self, trib_plan_send(c, &x, 1, TRIB_F32, 0, 4, NULL), TRIB_ERR_INVALID,
+            WORDS("plan_out is NULL"));
+    refused(self, trib_send(c, NULL, 1, TRIB_F32, 0, 4), TRIB_ERR_INVALID,
+            WORDS("buffer is NULL", "trib_plan_start_with"));
+    ranks_assert(self, trib_send(NULL, &x, 1, TRIB_F32, 0, 0) == TRIB_ERR_INVALID);
+    ranks_assert(self, trib_irecv(NULL, &x, 1, TRIB_F32, 0, 0, &r) == TRIB_ERR_INVALID);
+    ranks_assert(self,
+                 trib_plan_recv(NULL, &x, 1, TRIB_F32, 0, 0, &p) == TRIB_ERR_INVALID);
+}
+
+/* What a plan of messages says, and what it does not do. */
+static int refusals(struct ranks_self *self)
+{
+    trib_plan_t *send, *recv;
+    const unsigned char *mask;
+    char text[500];
+    float x = 5, y = 0;
+    size_t n;
+
+    refused_arguments(self);
+    ranks_ok(self,
+             trib_plan_send(self->comm, NULL, 1, TRIB_F32, 1 - self->rank, 77, &send));
+    ranks_ok(self,
+             trib_plan_recv(self->comm, &y, 1, TRIB_F32, 1 - self->rank, 77, &recv));
+    refused(self, trib_plan_start(send), TRIB_ERR_INVALID,
+            WORDS("send of 1 f32 with tag 77", "NULL"));
+    refused(self, trib_plan_start_with(send, NULL, &x), TRIB_ERR_INVALID,
+            WORDS("as send"));
+    refused(self, trib_plan_ready(send, 0, 1), TRIB_ERR_INVALID, WORDS("piecewise"));
+    refused(self, trib_plan_state_save(send, NULL, 0, &n), TRIB_ERR_UNSUPPORTED,
+            WORDS("keeps nothing"));
+    refused(self, trib_plan_state_load(send, &x, 4), TRIB_ERR_UNSUPPORTED,
+            WORDS("keeps nothing"));
+    refused(self, trib_plan_sent(send, &mask, NULL), TRIB_ERR_UNSUPPORTED,
+            WORDS("keeps nothing"));
+    ranks_ok(self, trib_plan_start(recv));
+    if (self->rank == 0) { /* rank 1 sends when this is through */
+        refused(self, trib_plan_start(recv), TRIB_ERR_BUSY, WORDS("wait for it"));
+        refused(self, trib_plan_free(recv), TRIB_ERR_BUSY, WORDS("still runs"));
+        refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY, WORDS("not freed"));
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    ranks_ok(self, trib_plan_start_with(send, &x, NULL));
+    ranks_ok(self, trib_plan_wait(recv));
+    ranks_ok(self, trib_plan_wait(send));
+    ranks_assert(self, y == 5);
+    ranks_ok(self, trib_plan_explain(send, text, sizeof(text)));
+    ranks_assert(self, strstr(text, "send of 1 f32 with tag 77 to rank") &&
+                           strstr(text, "1 so far"));
+    ranks_ok(self, trib_plan_free(send));
+    ranks_ok(self, trib_plan_free(recv));
+    return 0;
+}
+
+static void test_refusals(void **state)
+{
+    ranks_pass(.size = 2, .fn = refusals, .config = *state);
+}
+
+struct misfit {
+    size_t count;
+    trib_dtype_t dtype;
+    bool late; /* the receive comes after the message */
+};
+
+/* Rank 0 sends other elements than rank 1 receives: both are told so, by names. */
+static int misfit(struct ranks_self *self)
+{
+    const struct misfit *m = self->arg;
+    trib_status_t st = TRIB_OK;
+    trib_plan_t *plan = NULL;
+    void *x = calloc(1, 100000);
+
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0)
+        st = trib_plan_send(self->comm, x, m->count, m->dtype, 1, 6, &plan);
+    else
+        st = trib_plan_recv(self->comm, x, 50, TRIB_F32, 0, 6, &plan);
+    ranks_ok(self, st);
+    if (self->rank == 1 && m->late)
+        usleep(20000);
+    st = trib_plan_start(plan);
+    if (st == TRIB_OK)
+        st = trib_plan_wait(plan);
+    while (st == TRIB_OK) /* a short one is done before anybody looks at it */
+        st = trib_barrier(self->comm);
+    ranks_expect(self, st, TRIB_ERR_MISMATCH, "sizes that differ");
+    char sent[40];
+    snprintf(sent, sizeof(sent), "rank 0 sends %zu %s", m->count,
+             trib_dtype_name(m->dtype));
+    if (!ranks_has(trib_last_error(self->comm),
+                   WORDS(sent, "rank 1 receives 50 f32", "tag 6")))
+        ranks_die(self, "%s", trib_last_error(self->comm));
+    ranks_ok(self, trib_plan_free(plan));
+    free(x);
+    return 0;
+}
+
+static void test_misfit(void **state)
+{
+    static const struct misfit cases[] = {
+        {51, TRIB_F32, false}, {51, TRIB_F32, true},     {50, TRIB_I32, false},
+        {0, TRIB_F32, true},   {20000, TRIB_F32, false}, {20000, TRIB_F32, true}};
+
+    for (int k = 0; k < 6; k++)
+        ranks_pass(.size = 2, .fn = misfit, .arg = (void *)(uintptr_t)&cases[k],
+                   .config = *state, .noisy = true);
+}
+
+/* Rank 1 dies while others wait for its messages, or send to it. */
+static int dies(struct ranks_self *self)
+{
+    const size_t n = *(const size_t *)self->arg;
+    trib_status_t st = TRIB_OK;
+    float *x = calloc(n + 1, sizeof(*x));
+    const double begin = ranks_seconds();
+
+    for (int k = 0; st == TRIB_OK; k++) {
+        if (k == 20 && self->rank == 1)
+            raise(SIGKILL);
+        if (self->rank == 1)
+            st = trib_send(self->comm, x, n, TRIB_F32, 0, 1);
+        if (self->rank == 0)
+            st = trib_recv(self->comm, x, n, TRIB_F32, 1, 1);
+        if (self->rank == 1 && st == TRIB_OK)
+            st = trib_recv(self->comm, x, n, TRIB_F32, 2, 1);
+        if (self->rank == 2)
+            st = trib_send(self->comm, x, n, TRIB_F32, 1, 1);
+    }
+    ranks_expect(self, st, TRIB_ERR_PEER_LOST, "a message of a dead rank");
+    if (!ranks_has(trib_last_error(self->comm), WORDS("rank 1")))
+        ranks_die(self, "%s", trib_last_error(self->comm));
+    ranks_assert(self, ranks_seconds() - begin < 5 * tribtest_slowness());
+    free(x);
+    return 0;
+}
+
+static void test_death(void **state)
+{
+    static const size_t counts[] = {1, 300000};
+    struct ranks r;
+
+    for (int k = 0; k < 2; k++) {
+        const struct ranks_job job = {.size = 3,
+                                      .fn = dies,
+                                      .arg = (void *)(uintptr_t)&counts[k],
+                                      .config = *state,
+                                      .noisy = true};
+        assert_true(ranks_start(&r, &job));
+        ranks_wait(&r);
+        for (int i = 0; i < job.size; i++)
+            if (i != 1 && r.slots[i].status != 0)
+                fail_msg("rank %d: %s", i, r.slots[i].text);
+        assert_false(r.hung);
+        ranks_close(&r);
+    }
+}
+
+/* Nobody answers: a receive, and a send of a message that is not short. */
+static int alone(struct ranks_self *self)
+{
+    static float x[5000];
+    trib_status_t st;
+
+    if (self->rank == 0)
+        st = trib_recv(self->comm, x, 30, TRIB_F32, 1, 8);
+    else
+        st = trib_send(self->comm, x, 5000, TRIB_F32, 0, 9);
+    if (st != TRIB_ERR_TIMEOUT)
+        ranks_die(self, "%d: %s", (int)st, trib_last_error(self->comm));
+    const char *text = trib_last_error(self->comm);
+    if (!ranks_has(text, WORDS("rank 0 made no progress for 400 ms",
+                               "receive of 30 f32 with tag 8 from rank 1")) &&
+        !ranks_has(text, WORDS("rank 1 made no progress for 400 ms",
+                               "send of 5000 f32 with tag 9 to rank 0")))
+        ranks_die(self, "%s", text);
+    return 0;
+}
+
+static void test_alone(void **state)
+{
+    ranks_pass(.size = 2, .fn = alone, .noisy = true,
+               .config = strcmp(*state, "transport=tcp")
+                             ? "transport=shm,timeout_ms=400"
+                             : "transport=tcp,timeout_ms=400");
+}
+
+/* Where there is a tribd, dense vectors go to it, and messages go beside them. */
+static void test_beside_tribd(void **state)
+{
+    const struct messages s = {.seed = 3, .n = 100, .tags = 4, .largest = 100000};
+    struct daemon_process d = {.pid = 0};
+    char config[80];
+    int status;
+
+    (void)state;
+    assert_true(daemon_folder(d.folder) && daemon_start(&d));
+    while (!daemon_up(&d))
+        ;
+    snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
+    ranks_pass(.size = 3, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
+               .config = config);
+    daemon_signal(&d, SIGTERM);
+    while (!daemon_ended(&d, &status))
+        ;
+    daemon_remove(d.folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RANKS_ON(test_random, "shm"),
+        RANKS_ON(test_random, "shm+nomap"),
+        RANKS_ON(test_random, "tcp"),
+        RANKS_ON(test_crossing, "shm"),
+        RANKS_ON(test_crossing, "tcp"),
+        RANKS_ON(test_ring, "shm"),
+        RANKS_ON(test_ring, "tcp"),
+        RANKS_ON(test_ahead, "shm"),
+        RANKS_ON(test_ahead, "tcp"),
+        RANKS_ON(test_head_on, "shm"),
+        RANKS_ON(test_head_on, "tcp"),
+        RANKS_ON(test_refusals, "shm"),
+        RANKS_ON(test_refusals, "tcp"),
+        RANKS_ON(test_misfit, "shm"),
+        RANKS_ON(test_misfit, "tcp"),
+        RANKS_ON(test_death, "shm"),
+        RANKS_ON(test_death, "tcp"),
+        RANKS_ON(test_alone, "shm"),
+        RANKS_ON(test_alone, "tcp"),
+#if HAVE_UCX
+        RANKS_ON(test_random, "ucx"),
+        RANKS_ON(test_crossing, "ucx"),
+        RANKS_ON(test_ring, "ucx"),
+        RANKS_ON(test_death, "ucx"),
+#endif
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_beside_tribd),
+    };
+
+    tribtest_deadline(600);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages between two engines, step by step: which way each goes, how much of what has
+ * no receive is kept, and what a peer may not write.
+ */
+#include "tests/pipeline/engine/engines.h"
+
+#include "pipeline/p2p/mailbox.h"
+#include "pipeline/p2p/p2p.h"
+
+enum { MOST = 100 };
+
+struct talk {
+    struct engines *t;
+    struct trib_run runs[2 * MOST];
+    struct trib_p2p_request requests[2 * MOST];
+};
+
+static struct talk *open_talk(const char *transport, const char *config)
+{
+    struct talk *k = calloc(1, sizeof(*k));
+
+    assert_non_null(k);
+    k->t = engines_open(2, 1, transport, config);
+    for (int i = 0; i < 2; i++) {
+        struct trib_engine *e = &k->t->side[i].engine;
+        assert_status(trib_engine_reach(e, 1 - i, "a test"), TRIB_OK);
+        for (int peer = 0; peer < 2; peer++)
+            assert_status(trib_p2p_open(e, peer), TRIB_OK);
+        assert_status(trib_p2p_open(e, 1 - i), TRIB_OK);
+        assert_true(trib_p2p_bytes(e) > 64);
+    }
+    return k;
+}
+
+static void drive(struct talk *k, int passes)
+{
+    for (int i = 0; i < passes; i++)
+        for (int side = 0; side < 2; side++)
+            (void)trib_engine_progress(&k->t->side[side].engine);
+}
+
+static void begin(struct talk *k, int at, int side, bool sends, int peer, int tag,
+                  void *buffer, size_t bytes)
+{
+    k->requests[at] = (struct trib_p2p_request){.sends = sends,
+                                                .peer = peer,
+                                                .tag = tag,
+                                                .dtype = TRIB_U8,
+                                                .count = bytes,
+                                                .bytes = bytes,
+                                                .run = &k->runs[at],
+                                                .buffer = buffer};
+    trib_p2p_start(&k->t->side[side].engine, &k->requests[at]);
+}
+
+static bool is_done(const struct talk *k, int at)
+{
+    return k->runs[at].now.state == TRIB_RUN_DONE;
+}
+
+static void close_talk(struct talk *k)
+{
+    engines_close(k->t);
+    free(k);
+}
+
+static const char *const transports[] = {"shm", "shm+nomap"};
+
+/* A short message is done without a receive, until the receiver keeps as many as it
+ * does for one peer; a longer one waits. */
+static void test_ways(void **state)
+{
+    static uint8_t out[MOST][5000], in[MOST][5000];
+
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct talk *k = open_talk(transports[t], NULL);
+        for (int i = 0; i < MOST; i++) {
+            memset(out[i], i, sizeof(out[i]));
+            begin(k, i, 0, true, 1, i, out[i], i == 3 ? 5000 : 4096);
+        }
+        drive(k, 400);
+        for (int i = 0; i < MOST; i++)
+            assert_int_equal(is_done(k, i), i != 3 && i < TRIB_P2P_EAGER_MOST + 1);
+        for (int i = MOST - 1; i >= 0; i--)
+            begin(k, MOST + i, 1, false, 0, i, in[i], i == 3 ? 5000 : 4096);
+        drive(k, 400);
+        for (int i = 0; i < 2 * MOST; i++) {
+            assert_true(is_done(k, i));
+            assert_status(k->runs[i].now.status, TRIB_OK);
+        }
+        for (int i = 0; i < MOST; i++)
+            assert_memory_equal(in[i], out[i], i == 3 ? 5000 : 4096);
+        assert_false(trib_engine_is_busy(&k->t->side[0].engine));
+        close_talk(k);
+    }
+}
+
+static void test_self(void **state)
+{
+    struct talk *k = open_talk("shm", NULL);
+    static uint8_t x[9000], y[9000];
+
+    (void)state;
+    memset(x, 7, sizeof(x));
+    begin(k, 0, 0, true, 0, 1, x, 9000);
+    begin(k, 1, 0, true, 0, 1, x, 10);
+    assert_false(is_done(k, 0));
+    assert_true(is_done(k, 1));
+    begin(k, 2, 0, false, 0, 1, y, 9000);
+    assert_true(is_done(k, 0) && is_done(k, 2) && y[8999] == 7);
+    begin(k, 3, 0, false, 0, 1, y, 10);
+    assert_true(is_done(k, 3));
+    begin(k, 4, 0, false, 0, 1, y, 0);
+    begin(k, 5, 0, true, 0, 1, NULL, 0);
+    assert_true(is_done(k, 4) && is_done(k, 5));
+    begin(k, 6, 0, false, 0, 1, y, 11);
+    begin(k, 7, 0, true, 0, 1, x, 12);
+    drive(k, 1);
+    assert_status(k->runs[6].now.status, TRIB_ERR_MISMATCH);
+    assert_status(k->runs[7].now.status, TRIB_ERR_MISMATCH);
+    close_talk(k);
+}
+
+/* The sentence of what waits, and the end of all that is under way. */
+static void test_failure(void **state)
+{
+    struct talk *k = open_talk("shm", NULL);
+    struct trib_engine *e = &k->t->side[0].engine;
+    char text[200];
+    uint8_t x[10];
+
+    (void)state;
+    e->p2p->ops->describe(e, text, sizeof(text));
+    assert_string_equal(text, "no message");
+    begin(k, 0, 0, false, 1, 5, x, 10);
+    begin(k, 1, 0, true, 0, 6, x, 10);
+    trib_engine_describe(e, text, sizeof(text));
+    assert_string_equal(text, "receive of 10 u8 with tag 5 from rank 1");
+    trib_engine_fail(e, TRIB_ERR_PEER_LOST, "rank 1 is lost");
+    assert_status(k->runs[0].now.status, TRIB_ERR_PEER_LOST);
+    assert_true(is_done(k, 0));
+    assert_false(trib_engine_is_busy(e));
+    close_talk(k);
+}
+
+/* Side 1, which has sent nothing so far, writes entries that no rank would write, up to
+ * one without a kind. */
+static void expect_refused(const struct trib_message *m, const char *config,
+                           const char *word)
+{
+    struct talk *k = open_talk("shm", config);
+    struct trib_engine *e = &k->t->side[0].engine, *o = &k->t->side[1].engine;
+    struct trib_mailbox box = {.link = NULL};
+    uint8_t *payload, x[9000];
+
+    begin(k, 0, 0, false, 1, 1, x, 9000); /* its number is 1 */
+    drive(k, 10);
+    assert_status(trib_mailbox_open(&box, &o->links[0], &o->arena), TRIB_OK);
+    box.advert_unsent = false; /* side 0 goes on writing to the first one */
+    assert_status(trib_mailbox_join(&box), TRIB_OK);
+    do {
+        struct trib_message *entry = trib_mailbox_next(&box, m->bytes, &payload);
+        memcpy(entry, m, offsetof(struct trib_message, payload));
+        assert_status(trib_mailbox_post(&box), TRIB_OK);
+        drive(k, 3);
+    } while (m++->kind);
+    assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
+    if (!strstr(trib_error_text(&e->failure), word))
+        fail_msg("\"%s\" does not have \"%s\"", trib_error_text(&e->failure), word);
+    assert_true(is_done(k, 0));
+    trib_mailbox_close(&box);
+    close_talk(k);
+}
+
+#define HEAD .magic = TRIB_MESSAGE_MAGIC, .dtype = TRIB_U8
+#define refused(config, word, ...) \
+    do { \
+        const struct trib_message m[4] = {__VA_ARGS__}; \
+        expect_refused(m, config, word); \
+    } while (0)
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    refused(NULL, "kind or version", {.magic = 1});
+    refused(NULL, "not told of", {HEAD, .kind = TRIB_MESSAGE_GRANT, .send_id = 7});
+    refused(NULL, "nobody receives",
+            {HEAD, .kind = TRIB_MESSAGE_DATA, .recv_id = 1, .bytes = 1});
+    refused("check=sum", "damaged",
+            {HEAD, .kind = TRIB_MESSAGE_IS_EAGER, .tag = 1, .count = 1, .bytes = 1});
+    refused(NULL, "not those that follow",
+            {HEAD, .kind = TRIB_MESSAGE_ANNOUNCE, .tag = 1, .count = 9000},
+            {HEAD, .kind = TRIB_MESSAGE_DATA, .recv_id = 1, .count = 8999, .bytes = 1});
+    refused(NULL, "not those that follow",
+            {HEAD, .kind = TRIB_MESSAGE_ANNOUNCE, .tag = 1, .count = 9000},
+            {HEAD, .kind = TRIB_MESSAGE_DATA, .recv_id = 1, .bytes = 9001});
+}
+
+/* More short messages than the sender may hand over without a receive. */
+static void test_flood(void **state)
+{
+    struct talk *k = open_talk("shm", NULL);
+    struct trib_engine *e = &k->t->side[0].engine, *o = &k->t->side[1].engine;
+    struct trib_mailbox box = {.link = NULL};
+    uint8_t *payload;
+
+    (void)state;
+    drive(k, 10);
+    assert_status(trib_mailbox_open(&box, &o->links[0], &o->arena), TRIB_OK);
+    box.advert_unsent = false;
+    assert_status(trib_mailbox_join(&box), TRIB_OK);
+    for (int i = 0; i <= TRIB_P2P_EAGER_MOST; i++) {
+        const struct trib_message m = {HEAD, .kind = TRIB_MESSAGE_IS_EAGER, .tag = i};
+        assert_false(e->failed);
+        struct trib_message *entry = trib_mailbox_next(&box, 0, &payload);
+        memcpy(entry, &m, offsetof(struct trib_message, payload));
+        assert_status(trib_mailbox_post(&box), TRIB_OK);
+        ((struct trib_mailbox_credits *)box.base)->released = box.sent;
+        drive(k, 1);
+    }
+    assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
+    assert_non_null(strstr(trib_error_text(&e->failure), "more messages"));
+    trib_mailbox_close(&box);
+    close_talk(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ways),    cmocka_unit_test(test_self),
+        cmocka_unit_test(test_failure), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_flood),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
