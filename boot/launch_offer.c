@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launchers share this file: it reads numbers from the environment and offers a root of
  * its own. */
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/addresses.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -34,10 +36,10 @@ trib_status_t trib_launch_number(const char *variable, int max, int *out,
  * Bound, with SO_REUSEADDR, and not listening: the kernel gives the port to nobody
  * else, yet lets rank 0 listen there.
  */
-static int hold_port(int family, int *port_out)
+static int hold_port(const uint8_t ip[16], int family, int *port_in_out)
 {
-    struct sockaddr_storage at = {.ss_family = (sa_family_t)family};
-    socklen_t bytes = sizeof(at);
+    struct sockaddr_storage at = {0};
+    socklen_t bytes = trib_net_sockaddr(ip, (uint16_t)*port_in_out, family, &at);
     int fd = trib_fd_keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 
     if (fd < 0)
@@ -45,30 +47,34 @@ static int hold_port(int family, int *port_out)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
-    if (bind(fd, (struct sockaddr *)&at,
-             family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                : sizeof(struct sockaddr_in)) ||
+    if (bind(fd, (struct sockaddr *)&at, bytes) ||
         getsockname(fd, (struct sockaddr *)&at, &bytes)) {
+        const int error = errno;
         close(fd);
+        errno = error;
         return -1;
     }
-    *port_out = ntohs(family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
-                                         : ((struct sockaddr_in *)&at)->sin_port);
+    *port_in_out = trib_net_port((struct sockaddr *)&at);
     return fd;
 }
 
-int trib_launch_hold(int *port_out)
+int trib_launch_hold(const uint8_t ip[16], int *port_in_out)
 {
-    int fd = hold_port(AF_INET6, port_out);
+    static const uint8_t any[16], any_v4[16] = {[10] = 0xff, 0xff};
 
-    return fd >= 0 ? fd : hold_port(AF_INET, port_out);
+    if (ip)
+        return hold_port(ip, trib_net_is_v4(ip) ? AF_INET : AF_INET6, port_in_out);
+    int fd = hold_port(any, AF_INET6, port_in_out);
+    if (fd >= 0 || errno == EADDRINUSE || errno == EACCES)
+        return fd;
+    return hold_port(any_v4, AF_INET, port_in_out);
 }
 
 trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *err)
 {
     int port = 0;
 
-    launch->hold = trib_launch_hold(&port);
+    launch->hold = trib_launch_hold(NULL, &port);
     if (launch->hold < 0)
         return trib_fail(err, TRIB_ERR_SYSTEM,
                          "rank 0 finds no free port for the others to meet at: %m");

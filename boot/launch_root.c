@@ -108,18 +108,22 @@ static void append_secret(char *text, size_t bytes, const struct trib_secret *se
     (void)trib_text_append(text, bytes, "#%s", digits);
 }
 
-void trib_launch_root_text(int port, char *text, size_t bytes)
+void trib_launch_root_text(const char *hosts, int port, char *text, size_t bytes)
 {
     enum { PORT_BYTES = 8 }; /* ":65535" */
     struct trib_secret secret;
     struct trib_rank_name self;
 
+    assert(strlen(hosts) + PORT_BYTES + TRIB_SECRET_TEXT <= bytes);
     assert(bytes >
            sizeof(self.host) + sizeof(LOOPBACK) + PORT_BYTES + TRIB_SECRET_TEXT);
     trib_rank_name_self(0, &self);
-    list_hosts(&self, text, bytes - PORT_BYTES - TRIB_SECRET_TEXT);
+    if (hosts[0])
+        snprintf(text, bytes, "%s", hosts);
+    else
+        list_hosts(&self, text, bytes - PORT_BYTES - TRIB_SECRET_TEXT);
     /* The name of a host alone need not lead anywhere. */
-    if (!strchr(text, ',') && strcmp(text, LOOPBACK) != 0)
+    if (!hosts[0] && !strchr(text, ',') && strcmp(text, LOOPBACK) != 0)
         (void)trib_text_append(text, bytes, "," LOOPBACK);
     (void)trib_text_append(text, bytes, ":%d", port);
     make_secret(&secret);

@@ -81,9 +81,11 @@ trib_status_t trib_launch_number(const char *variable, int max, int *out,
 /**
  * trib_launch_hold - a socket that keeps a free port of this host for rank 0.
  *
+ * ip       the address of this host; NULL: all
+ * port_in_out  0: any free port; receives the one that is kept
  * returns  a descriptor, -1 with errno; rank 0 may listen at the port while it is open
  */
-int trib_launch_hold(int *port_out);
+int trib_launch_hold(const uint8_t ip[16], int *port_in_out);
 
 /** trib_launch_offer - on rank 0, take a free port of this host: root and hold. The
  * root is the text to pass on, until trib_launch_strip. */
@@ -93,9 +95,10 @@ trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *e
  * trib_launch_root_text - this host and a port of it as a root: its name, then its
  * addresses; behind '#' the job's secret, where this host can use one.
  *
+ * hosts    in the place of name and addresses; "": these
  * text     receives at most `bytes` bytes; what does not fit is left out
  */
-void trib_launch_root_text(int port, char *text, size_t bytes);
+void trib_launch_root_text(const char *hosts, int port, char *text, size_t bytes);
 
 /** trib_launch_publish - the part of trib_launch_offer that makes the text. */
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,

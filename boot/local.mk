@@ -13,7 +13,7 @@ libboot_la_SOURCES = \
 	boot/pmi.c boot/pmi.h \
 	boot/pmix.c \
 	boot/rank_names.c boot/rank_names.h \
-	boot/root.c \
+	boot/root.c boot/root_place.h \
 	boot/shm_rendezvous.c boot/shm_rendezvous.h \
 	boot/slurm.c boot/slurm.h \
 	boot/user_exchange.c

@@ -133,6 +133,7 @@ TRIB_API int trib_size(const trib_comm_t *comm);
  *
  * comm     NULL: of the last call of this thread that has no communicator to ask, or
  *          may have none any more: trib_init, trib_free_comm, trib_local_create,
+ *          trib_root_create, trib_root_create_at,
  *          trib_list_each, trib_doctor, trib_topology_draw, trib_schedule_draw
  * owner    the library; valid until the next failing call on comm
  */
@@ -305,9 +306,27 @@ typedef struct trib_root trib_root_t;
  *
  * owner    the caller: trib_root_destroy once trib_init has returned on rank 0
  * thread   any; does not block
- * errors   TRIB_ERR_SYSTEM: no free port (errno says why); TRIB_ERR_NO_MEMORY
+ * errors   trib_last_error(NULL) has the sentence: TRIB_ERR_SYSTEM: no free port;
+ *          TRIB_ERR_NO_MEMORY; TRIB_ERR_INVALID: root_out is NULL
  */
 TRIB_API trib_status_t trib_root_create(trib_root_t **root_out);
+/**
+ * trib_root_create_at - a meeting place at a port of a range, or by a name or address
+ * of the caller's choice.
+ *
+ * For hosts behind a firewall that lets some ports through, or with one network of
+ * several that all ranks reach. Several meeting places in a range get different ports.
+ * bind     NULL or "": as trib_root_create. "host" or "host:port": the text has this
+ *          host alone, a name by which the other ranks find this host, or an address of
+ *          it, at which rank 0 then listens and at no other. ":7000", ":7000-7100",
+ *          "host:7000-7100": the first of these ports that is free. An IPv6 address
+ *          stands in brackets: "[fd77::1]:7000"
+ * owner    as trib_root_create
+ * thread   any; does not block
+ * errors   as trib_root_create; TRIB_ERR_INVALID: bind is none of these;
+ *          TRIB_ERR_SYSTEM: the ports are in use, or the address is not of this host
+ */
+TRIB_API trib_status_t trib_root_create_at(const char *bind, trib_root_t **root_out);
 /**
  * trib_root_text - the text of a meeting place, for trib_opts_t.root or TRIB_ROOT.
  *

@@ -130,6 +130,107 @@ static void test_many(void **state)
         trib_root_destroy(roots[i]);
 }
 
+/* Meeting places of a range have different ports of it, until it has no more. */
+static void test_range(void **state)
+{
+    enum { PORTS = 4 };
+    const int base = 12000 + getpid() % 20000;
+    struct trib_tcp_root parsed;
+    trib_root_t *roots[PORTS + 1];
+    char range[40], number[16];
+    int n = 0;
+
+    (void)state;
+    snprintf(range, sizeof(range), ":%d-%d", base, base + PORTS - 1);
+    while (n <= PORTS && trib_root_create_at(range, &roots[n]) == TRIB_OK) {
+        parse_text(roots[n], &parsed);
+        assert_in_range(atoi(parsed.port), base, base + PORTS - 1);
+        for (int j = 0; j < n; j++)
+            assert_string_not_equal(trib_root_text(roots[n]), trib_root_text(roots[j]));
+        n++;
+    }
+    assert_in_range(n, 1, PORTS); /* others may have some of them */
+    assert_null(roots[n]);
+    snprintf(number, sizeof(number), "%d", base);
+    assert_non_null(strstr(trib_last_error(NULL), "in use"));
+    assert_non_null(strstr(trib_last_error(NULL), number));
+    meet_at(trib_root_text(roots[n - 1]));
+    trib_root_destroy(roots[n - 1]);
+    assert_status(trib_root_create_at(range, &roots[n - 1]), TRIB_OK);
+    for (int i = 0; i < n; i++)
+        trib_root_destroy(roots[i]);
+}
+
+/* One port, at which some program listens. */
+static void test_port_in_use(void **state)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    trib_root_t *root;
+    char one[40];
+
+    (void)state;
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+    snprintf(one, sizeof(one), ":%d", ntohs(at.sin_port));
+    assert_status(trib_root_create_at(one, &root), TRIB_ERR_SYSTEM);
+    assert_non_null(strstr(trib_last_error(NULL), one + 1));
+    close(fd);
+    assert_status(trib_root_create_at(one, &root), TRIB_OK);
+    meet_at(trib_root_text(root));
+    meet_at(trib_root_text(root)); /* sockets of the first meeting are no hindrance */
+    trib_root_destroy(root);
+}
+
+/* The text has the host that was asked for, and no other. */
+static void test_host(void **state)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]",
+                                        "node7.example"};
+    struct trib_tcp_root parsed;
+    trib_root_t *root;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
+        if (trib_root_create_at(hosts[i], &root) != TRIB_OK) {
+            assert_string_equal(hosts[i], "[::1]"); /* a host without IPv6 */
+            continue;
+        }
+        const size_t len = strlen(hosts[i]);
+        assert_memory_equal(trib_root_text(root), hosts[i], len);
+        assert_int_equal(trib_root_text(root)[len], ':');
+        parse_text(root, &parsed);
+        assert_string_equal(parsed.also, "");
+        if (i < 3)
+            meet_at(trib_root_text(root));
+        trib_root_destroy(root);
+    }
+    assert_status(trib_root_create_at("192.0.2.1:7000", &root), TRIB_ERR_SYSTEM);
+    assert_non_null(strstr(trib_last_error(NULL), "192.0.2.1 is no address of"));
+}
+
+static void test_bad_places(void **state)
+{
+    static const char *const bad[] = {
+        ":",          ":0",     ":70000", ":7000-", ":7100-7000", ":7000-70000",
+        "host:7000x", "a b",    "a,b",    "*",      "::1",        "[::1",
+        "[::1]7000",  "[host]", "a#b",    "a/b",    "host:-1",    ":7000-7001-7002"};
+    char longest[TRIB_ROOT_TEXT_MAX];
+    trib_root_t *root;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        assert_status(trib_root_create_at(bad[i], &root), TRIB_ERR_INVALID);
+        assert_null(root);
+        assert_non_null(strstr(trib_last_error(NULL), bad[i]));
+    }
+    memset(longest, 'a', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    assert_status(trib_root_create_at(longest, &root), TRIB_ERR_INVALID);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -145,6 +246,10 @@ int main(void)
         cmocka_unit_test(test_port_is_kept),
         cmocka_unit_test(test_names_addresses),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_bad_places),
         cmocka_unit_test(test_misuse),
     };
 

@@ -17,6 +17,7 @@ TESTS += tests/examples/test_resume.sh
 example_scripts = \
 	tests/examples/test_epoll.sh \
 	tests/examples/test_interrupt.sh \
+	tests/examples/test_firewall.sh \
 	tests/examples/test_rebucket.sh \
 	tests/examples/test_store.sh
 dist_check_SCRIPTS += $(example_scripts)

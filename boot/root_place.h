@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the ranks of a program meet that tells them a text: trib_root_create_at. */
+#ifndef BOOT_ROOT_PLACE_H
+#define BOOT_ROOT_PLACE_H
+
+#include <tributary/comm.h>
+
+struct trib_error;
+
+/** trib_root_make - trib_root_create_at, with the sentence in err. */
+trib_status_t trib_root_make(const char *bind, struct trib_error *err,
+                             trib_root_t **root_out);
+
+#endif
