@@ -134,6 +134,8 @@ struct trib_comm {
     uint64_t identity; /* digest of the split that made it; 0: no split */
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
+    bool is_shrunk; /* trib_comm_shrink has made a smaller one of it */
+    uint32_t shrinks; /* calls of trib_comm_shrink that have failed */
     bool stands_in; /* a fallback_comm: its plans keep the same state as those of
                          * agg_comm */
     bool coded;         /* cfg.codec is not "none" */
@@ -424,6 +426,33 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
  */
 trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
                                  const void *in, size_t bytes, void *out);
+
+/* A communicator that is made of another one. */
+struct trib_child {
+    const struct trib_config *cfg; /* copied */
+    int rank, size;
+    bool within; /* the parent outlives it: they share the caller's idle function */
+    const char *made; /* by what, for its label */
+};
+
+/**
+ * trib_comm_make_child - make a communicator whose ranks meet by an exchange of the
+ * parent's.
+ *
+ * errors   those of trib_comm_wireup, with the sentence in err; *out has not changed
+ */
+trib_status_t trib_comm_make_child(struct trib_comm *parent, const struct trib_child *c,
+                                   const struct trib_exchange *x,
+                                   struct trib_error *err, struct trib_comm **out);
+
+/**
+ * trib_comm_survive - make a communicator of the ranks that are left; the part of
+ * trib_comm_shrink that knows of no service.
+ *
+ * errors   those of trib_comm_shrink, with the sentence in err
+ */
+trib_status_t trib_comm_survive(struct trib_comm *comm, struct trib_error *err,
+                                struct trib_comm **out);
 
 /**
  * trib_comm_dup - make another communicator of the same ranks with other settings;

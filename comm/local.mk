@@ -35,10 +35,12 @@ libcomm_la_SOURCES = \
 	comm/quorum_rule.c comm/quorum_rule.h \
 	comm/quorum_text.c \
 	comm/requests.c \
+	comm/survive.c \
 	comm/settings.c \
 	comm/slot_budget.c comm/slot_budget.h \
 	comm/sorted_pairs.c comm/sorted_pairs.h \
 	comm/split.c \
+	comm/survivors.c comm/survivors.h \
 	comm/state_merge.c \
 	comm/wireup.c
 EXTRA_DIST += comm/README.md

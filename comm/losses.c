@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ranks are lost.
+ * The numbers of the ranks that are lost.
  */
 #include <assert.h>
 

@@ -74,6 +74,8 @@ struct trib_comm_hooks {
     trib_status_t (*deregister)(struct trib_comm *comm, void *ptr);
     /** Add the counters of the other object. */
     void (*stats)(const struct trib_comm *comm, trib_stats_t *stats);
+    /** The communicator is over: fail what the other object has under way. */
+    void (*fail)(struct trib_comm *comm, trib_status_t status, const char *text);
     /** All ranks leave the other object, before they leave the communicator. */
     trib_status_t (*detach)(struct trib_comm *comm);
     /** Free it after the communicator has failed, and tell no peer. */

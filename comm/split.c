@@ -106,37 +106,51 @@ static trib_status_t stand_by(struct trib_comm *parent, int first)
     return st;
 }
 
-static trib_status_t make_child(struct trib_comm *parent, struct members *m, int rank,
-                                trib_comm_t **comm_out)
+trib_status_t trib_comm_make_child(struct trib_comm *parent, const struct trib_child *c,
+                                   const struct trib_exchange *x,
+                                   struct trib_error *err, struct trib_comm **out)
 {
     struct trib_comm *child = calloc(1, sizeof(*child));
 
     if (!child)
-        return trib_comm_fail(parent, TRIB_ERR_NO_MEMORY,
-                              "no memory for a communicator");
-    assert(rank >= 0 && rank < m->size);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a communicator");
+    assert(c->rank >= 0 && c->rank < c->size);
     trib_comm_claim(child);
-    child->cfg = *m->cfg;
+    child->cfg = *c->cfg;
     child->met = parent->met;
     child->secret = parent->secret;
-    child->chunk_asked = m->cfg == &parent->cfg ? parent->chunk_asked : m->cfg->chunk;
+    child->chunk_asked = c->cfg == &parent->cfg ? parent->chunk_asked : c->cfg->chunk;
     child->log = parent->log;
     trib_comm_set_idle(child, parent->own_idle.call, parent->own_idle.arg);
-    if (m->within)
+    if (c->within)
         child->idle = parent->idle;
     trib_log_pace_init(&child->log_pace); /* the parent may be freed first */
     child->log.pace = &child->log_pace;
-    snprintf(child->label, sizeof(child->label), "%.12s-split%d", parent->label,
+    snprintf(child->label, sizeof(child->label), "%.12s-%s%d", parent->label, c->made,
              ++parent->n_children);
-    struct trib_exchange x = {member_allgather, m};
-    trib_status_t st = trib_comm_wireup(child, rank, m->size, &x);
+    trib_status_t st = trib_comm_wireup(child, c->rank, c->size, x);
     if (st != TRIB_OK) {
-        (void)trib_comm_fail(parent, st, "%s", trib_last_error(child));
+        (void)trib_fail(err, st, "%s", trib_last_error(child));
         trib_comm_dispose(child);
         return st;
     }
-    *comm_out = child;
+    *out = child;
     return TRIB_OK;
+}
+
+static trib_status_t make_child(struct trib_comm *parent, struct members *m, int rank,
+                                trib_comm_t **comm_out)
+{
+    const struct trib_child c = {.cfg = m->cfg,
+                                 .rank = rank,
+                                 .size = m->size,
+                                 .within = m->within,
+                                 .made = "split"};
+    struct trib_exchange x = {member_allgather, m};
+    struct trib_error err = {0};
+    const trib_status_t st = trib_comm_make_child(parent, &c, &x, &err, comm_out);
+
+    return st == TRIB_OK ? st : trib_comm_fail(parent, st, "%s", trib_error_text(&err));
 }
 
 /* No rank keeps a communicator that another member could not join. */

@@ -311,9 +311,9 @@ static const void *input(const struct trib_plan *plan)
 
 /* Ends what aggregators have under way as well; the ranks must not repeat it by
  * themselves. */
-static void fail(struct trib_plan *plan, trib_status_t status, const char *text)
+static void fail_all(struct trib_comm *comm, trib_status_t status, const char *text)
 {
-    const struct trib_offload *o = plan->offload->offload;
+    const struct trib_offload *o = comm->offload;
 
     trib_comm_fail_all(o->fallback_comm, status, text);
     trib_comm_fail_all(o->control_comm, status, text);
@@ -321,6 +321,11 @@ static void fail(struct trib_plan *plan, trib_status_t status, const char *text)
         trib_comm_fail_all(o->commit_comm, status, text);
     if (o->agg_comm)
         trib_comm_fail_all(o->agg_comm, status, text);
+}
+
+static void fail(struct trib_plan *plan, trib_status_t status, const char *text)
+{
+    fail_all(plan->offload->offload->parent, status, text);
 }
 
 static const struct trib_plan_ops ops = {
@@ -347,6 +352,7 @@ const struct trib_comm_hooks trib_offload_hooks = {
     .registered = trib_offload_register,
     .deregister = trib_offload_deregister,
     .stats = trib_offload_stats,
+    .fail = fail_all,
     .detach = trib_offload_detach,
     .drop = trib_offload_drop,
     .forget_in_child = trib_offload_forget_in_child,

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
+noinst_PROGRAMS += perf/elastic
+perf_elastic_SOURCES = perf/elastic.c
+perf_elastic_LDADD = libtributary.la
 noinst_PROGRAMS += perf/handed perf/membw perf/probe perf/tensor_groups
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la
 

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When ranks are lost: which ones.
+ * When ranks are lost: which ones, and how the others go on.
+ *
+ *     while (trib_allreduce(comm, NULL, x, n, TRIB_F32, TRIB_SUM) != TRIB_OK) {
+ *         if (trib_comm_shrink(comm, &smaller) != TRIB_OK)
+ *             break;
+ *         trib_free_comm(comm);
+ *         comm = smaller;
+ *         restore(x);
+ *     }
  */
 #ifndef TRIBUTARY_ELASTIC_H
 #define TRIBUTARY_ELASTIC_H
@@ -29,6 +37,45 @@ extern "C" {
  */
 TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
                                       int *n_out);
+
+/**
+ * trib_comm_shrink - make a communicator of the ranks that are left.
+ *
+ * All ranks that are left call it, when a call has told them of the failure or when
+ * they like: a rank that knows of no loss takes part all the same. They agree on who is
+ * left, over the connections that they have: no rank is needed that may have died, and
+ * no port. Ranks may be lost meanwhile, whichever they are. All calls that return
+ * TRIB_OK give a communicator of the same ranks, in the order that they had in comm;
+ * else each gives an error. If one of these ranks dies right then, the smaller
+ * communicator fails in its first operation, and is shrunk in its turn.
+ *
+ * comm is over, also where no rank was lost: a rank in one of its operations gets an
+ * error (TRIB_ERR_ABORTED, where nothing else was wrong). All that is left for it is
+ * trib_plan_state_save, trib_plan_free, trib_free, trib_stats and trib_free_comm, in
+ * this order or at any time later. Other communicators that were made of it by
+ * trib_split go on, or are shrunk by themselves. The smaller one has the settings of
+ * comm; where these name a service, it is a new job there.
+ *
+ * Nothing that was under way in comm is in a result of the smaller communicator. An
+ * operation that has failed may have changed its recv: to do it again, start from the
+ * input; where it was in place, the caller has to have kept that. Memory of trib_alloc
+ * is comm's: a rank that was stopped, and goes on later, may still finish a write into
+ * it.
+ *
+ * A rank that was stopped, and goes on later, gets TRIB_ERR_PEER_LOST from here. Two
+ * parts of a network that is cut both go on, each with its ranks.
+ * smaller_out NULL after an error; the caller frees it with trib_free_comm
+ * thread   the communicator's; blocks until all that are left have called it, at most
+ *          timeout_ms
+ * errors   trib_last_error(NULL) has the sentence. TRIB_ERR_TIMEOUT: a rank has not
+ *          called it; it may be called again, by all. TRIB_ERR_PEER_LOST: the others
+ *          go on without this rank; or this one is alone, and others have left by
+ *          trib_free_comm. TRIB_ERR_INVALID: called after trib_free or trib_deregister
+ *          on a communicator that had failed, or a second time after TRIB_OK.
+ *          TRIB_ERR_UNSUPPORTED: more than 1568 ranks. What another rank's wireup gives
+ * paper    Bland et al., EuroMPI 2012 (ULFM); Chandra & Toueg, JACM 43, 1996
+ */
+TRIB_API trib_status_t trib_comm_shrink(trib_comm_t *comm, trib_comm_t **smaller_out);
 
 #ifdef __cplusplus
 }

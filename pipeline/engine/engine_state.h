@@ -100,6 +100,9 @@ struct trib_engine {
                                 * argument is give_way_arg */
     trib_status_t (*wait)(struct trib_engine *e, struct trib_run *run); /* the owner's
                                   * choice of the two of engine_wait.h */
+    void (*survivor_said)(void *arg, int peer, const struct trib_oob_notice *notice);
+    void *survivor_said_arg; /* of the function above, which takes what survivors say
+                              * while this rank is in trib_comm_shrink; else NULL */
     struct trib_engine_stats stats;
     struct trib_trace trace; /* cfg->trace events; the owner of the engine dumps it */
 };

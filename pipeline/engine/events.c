@@ -104,7 +104,8 @@ static void tell_rest(struct trib_engine *e, const struct trib_oob_notice *n)
          p++) {
         struct trib_link *l = &e->links[p];
         const struct trib_peer *peer = &e->peers[p];
-        if (p == e->rank || l->lost || l->connected || host_is_lost(e, peer->host))
+        if (p == e->rank || l->lost || l->said_lost || l->connected ||
+            host_is_lost(e, peer->host))
             continue;
         if (trib_link_connect(l, &e->arena, p, &peer->address, &peer->arena) == TRIB_OK)
             trib_engine_tell(e, p, n);

@@ -151,7 +151,31 @@ static void take_waiting(struct trib_engine *e, uint32_t seq)
     e->awaited_since = trib_now_ns();
 }
 
-static void take_notice(struct trib_engine *e, int peer)
+/* A peer is in trib_comm_shrink, and so the communicator is over, whoever is lost. What
+ * it says stays in the arena until this rank is there as well. */
+static void take_report(struct trib_engine *e, int peer,
+                        const struct trib_oob_notice *n)
+{
+    char who[128], lost[128] = "", where[160], text[560];
+
+    if (e->survivor_said) {
+        e->survivor_said(e->survivor_said_arg, peer, n);
+        return;
+    }
+    if (e->failed)
+        return;
+    trib_engine_note_lost(e, n->lost);
+    trib_engine_name_rank(e, peer, who, sizeof(who));
+    if (e->cause_lost)
+        trib_engine_name_rank(e, (int)e->cause_lost - 1, lost, sizeof(lost));
+    trib_engine_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text),
+             "%s%s%s has called trib_comm_shrink; seen by rank %d in %s", lost,
+             lost[0] ? " is lost: " : "", who, e->rank, where);
+    trib_engine_mark(e, trib_status_of_peer(n->status), text);
+}
+
+void trib_engine_notice(struct trib_engine *e, int peer)
 {
     struct trib_oob_notice n;
     char text[400];
@@ -159,11 +183,16 @@ static void take_notice(struct trib_engine *e, int peer)
     if (!trib_link_notice(&e->links[peer], &e->arena, peer, &n))
         return;
     const trib_status_t failed = trib_status_of_peer(n.status);
-    if ((n.kind != TRIB_OOB_NOTICE_FAILED && n.kind != TRIB_OOB_NOTICE_WAITING) ||
-        (n.kind == TRIB_OOB_NOTICE_FAILED &&
+    if ((n.kind != TRIB_OOB_NOTICE_FAILED && n.kind != TRIB_OOB_NOTICE_WAITING &&
+         n.kind != TRIB_OOB_NOTICE_SURVIVOR) ||
+        (n.kind != TRIB_OOB_NOTICE_WAITING &&
          (failed == TRIB_OK || failed != n.status))) {
         trib_engine_protocol(e, peer,
                              "a notice of a kind or status that there is none of");
+        return;
+    }
+    if (n.kind == TRIB_OOB_NOTICE_SURVIVOR) {
+        take_report(e, peer, &n);
         return;
     }
     if (n.kind == TRIB_OOB_NOTICE_FAILED) {
@@ -185,7 +214,7 @@ void trib_engine_notices(struct trib_engine *e)
 {
     for (int p = 0; p < e->size && !e->failed; p++)
         if (p != e->rank)
-            take_notice(e, p);
+            trib_engine_notice(e, p);
 }
 
 void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why)
@@ -195,8 +224,9 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
     assert(peer != e->rank);
     /* A peer that fails tells the others before it leaves; then that notice is the
      * cause. */
-    take_notice(e, peer);
+    trib_engine_notice(e, peer);
     e->links[peer].lost = true;
+    e->links[peer].left = left;
     trib_trace_now(&e->trace, TRIB_TRACE_PEER_LOST, peer, 0, 0);
     if (e->failed || (left && may_leave(e)))
         return;

@@ -55,6 +55,9 @@ void trib_engine_protocol(struct trib_engine *e, int peer, const char *what);
 void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
                         const char *why);
 
+/** trib_engine_notice - read the notice of one peer, if there is a new one. */
+void trib_engine_notice(struct trib_engine *e, int peer);
+
 /** trib_engine_notices - read the notices of all peers; that of a failure marks this
  * engine. */
 void trib_engine_notices(struct trib_engine *e);

@@ -37,8 +37,27 @@ trib_status_t trib_arena_create(struct trib_arena *a)
     return st;
 }
 
+trib_status_t trib_arena_make_reports(struct trib_arena *a)
+{
+    void *base;
+
+    if (a->reports_region)
+        return TRIB_OK;
+    const trib_status_t st = a->transport->ops->alloc(
+        a->transport, (size_t)a->size * sizeof(struct trib_oob_notice), &base,
+        &a->reports_region);
+    if (st == TRIB_OK)
+        a->reports = base;
+    else
+        a->reports_region = NULL;
+    return st;
+}
+
 void trib_arena_destroy(struct trib_arena *a)
 {
+    if (a->reports)
+        a->transport->ops->dereg(a->transport, a->reports_region);
+    a->reports = NULL;
     for (int p = 0; a->link_regions && p < a->size; p++)
         if (a->link_regions[p])
             a->transport->ops->dereg(a->transport, a->link_regions[p]);

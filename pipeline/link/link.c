@@ -26,6 +26,7 @@ enum {
 enum {
     TOKEN_NOTICE,
     TOKEN_ZCOPY,
+    TOKEN_REPORT,
 };
 
 static uint32_t imm(uint32_t kind, int lane)
@@ -467,6 +468,7 @@ static void use_abort_notice(struct trib_link *l, struct trib_arena *a,
     size_t off = abort_notice_off(a->size);
 
     l->outbox = (struct trib_outbox){.region = a->region, .base = a->base};
+    l->notice_version = 2;
     assert(a->per_link && !l->opened);
     if (!a->abort_notice)
         fill_notice((struct trib_oob_notice *)(a->base + off), notice, 2);
@@ -502,6 +504,38 @@ trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
     return st;
 }
 
+trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
+                               const struct trib_oob_notice *notice)
+{
+    const size_t from = (size_t)l->peer * sizeof(*notice);
+
+    if (!l->connected || (l->lost && !l->mapped))
+        return TRIB_OK;
+    if (l->mapped) {
+        fill_notice(l->notice_out, notice, l->notice_version += 2);
+        l->transport->ops->wake(l->transport, l->peer);
+        return TRIB_OK;
+    }
+    if (l->report_busy)
+        return TRIB_ERR_NO_RESOURCE;
+    assert(a->reports);
+    fill_notice((struct trib_oob_notice *)(a->reports + from), notice,
+                l->notice_version += 2);
+    const struct trib_write w = {
+        .local = a->reports_region,
+        .local_off = from,
+        .remote = l->arena,
+        .remote_off = l->head_off + NOTICE_OFF,
+        .len = sizeof(*notice),
+        .imm = imm(IMM_NOTICE, 0),
+        .signal = true,
+        .token = TOKEN_REPORT,
+    };
+    const trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
+    l->report_busy = st == TRIB_OK;
+    return st;
+}
+
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
                       struct trib_oob_notice *out)
 {
@@ -527,6 +561,10 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
 
     if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == TOKEN_ZCOPY)
         return l->n_zcopies && --l->n_zcopies == 0;
+    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == TOKEN_REPORT) {
+        l->report_busy = false;
+        return false;
+    }
     if (event->kind == TRIB_EVENT_WRITE_DONE) {
         l->notice_busy = false;
         return false;

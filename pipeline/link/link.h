@@ -82,6 +82,8 @@ _Static_assert(sizeof(struct trib_credits) == 64, "credits are one cache line");
 enum trib_oob_notice_kind {
     TRIB_OOB_NOTICE_WAITING = 1, /* the sender waits in this operation */
     TRIB_OOB_NOTICE_FAILED, /* the sender's communicator has failed, because of text */
+    TRIB_OOB_NOTICE_SURVIVOR, /* the sender's report in trib_comm_shrink: frame and text
+                               * are a struct trib_survivor_report */
 };
 
 /* A notice outside of any lane, which needs no credit. version is odd during a
@@ -175,6 +177,7 @@ struct trib_link {
     size_t stride; /* from a slot to the next */
     size_t small;  /* size of the payload that fits a slot; a multiple of 64 */
     bool lost;
+    bool left; /* lost, as the peer has left */
     bool said_lost; /* another rank has said that the peer is lost */
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
@@ -205,6 +208,7 @@ struct trib_link {
     uint32_t notice_version;             /* version of the last notice sent; even */
     uint32_t notice_seen;
     bool notice_busy; /* the transport may still read the last notice of waiting */
+    bool report_busy; /* the same of the last notice of trib_link_report */
     bool untold;      /* the transport refused the notice of a failure */
     uint64_t clock; /* clock of imports */
     int n_imports;
@@ -232,6 +236,8 @@ struct trib_arena {
     int awaited; /* open links whose peer has not advertised its slots */
     struct trib_region **link_regions; /* [size], per_link */
     bool abort_notice; /* the notice of a failure for links that are not open exists */
+    struct trib_region *reports_region; /* sources of trib_link_report; or NULL */
+    uint8_t *reports; /* [size] notices */
     uint8_t *staging; /* same layout, for transports without load/store reach */
     struct trib_region *staging_region;
 };
@@ -506,6 +512,28 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
  */
 trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
                                const struct trib_oob_notice *notice);
+
+/** trib_arena_make_reports - memory for trib_link_report, which lasts as long as the
+ * arena. */
+trib_status_t trib_arena_make_reports(struct trib_arena *a);
+
+/**
+ * trib_link_report - write a notice to the peer after trib_arena_make_reports, also
+ * over a link that is connected and not open, and with load/store reach to a peer that
+ * is lost: it may have been stopped, and go on.
+ *
+ * returns  as trib_link_notify; TRIB_ERR_NO_RESOURCE also while the transport still
+ *          reads the last one
+ */
+trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
+                               const struct trib_oob_notice *notice);
+
+/** trib_link_reread - have trib_link_notice give the newest notice of the peer once
+ * more. */
+static inline void trib_link_reread(struct trib_link *l)
+{
+    l->notice_seen = 0;
+}
 
 /**
  * trib_link_notice - copy a new notice of rank `peer`; false if there is none.

@@ -48,6 +48,8 @@ comm_tests = \
 	tests/comm/test_scale \
 	tests/comm/test_sealed \
 	tests/comm/test_losses \
+	tests/comm/test_survivors \
+	tests/comm/test_survive \
 	tests/comm/test_split \
 	tests/comm/test_threads \
 	tests/comm/test_plan_whole_k \
@@ -170,6 +172,8 @@ tests_comm_test_robust_SOURCES = tests/offload/aggregators.h tests/comm/test_rob
 tests_comm_test_robust_LDADD = $(comm_tests_link)
 tests_comm_test_rounds_SOURCES = tests/offload/aggregators.h tests/comm/test_rounds.c
 tests_comm_test_rounds_LDADD = libranks.la libperf.la $(LDADD)
+tests_comm_test_survive_LDADD = $(comm_tests_link)
+tests_comm_test_survivors_LDADD = $(comm_tests_link)
 tests_comm_test_losses_LDADD = $(comm_tests_link)
 tests_comm_test_split_LDADD = $(comm_tests_link)
 tests_comm_test_threads_SOURCES = tests/comm/fed.h tests/comm/test_threads.c

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ranks are lost, as numbers: one or two that are killed, one that is stopped,
+ * The ranks that are lost, as numbers: one or two that are killed, one that is stopped,
  * one that has left.
  */
 #include "tests/harness/tribtest.h"

@@ -2,6 +2,11 @@
 check_PROGRAMS += tests/fault/test_fault
 TESTS += tests/fault/test_fault
 tests_fault_test_fault_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/fault/test_shrink_faults
+TESTS += tests/fault/test_shrink_faults
+tests_fault_test_shrink_faults_SOURCES = tests/fault/test_shrink_faults.c \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_fault_test_shrink_faults_LDADD = $(comm_tests_link)
 check_PROGRAMS += tests/fault/test_tribd_faults
 TESTS += tests/fault/test_tribd_faults
 tests_fault_test_tribd_faults_SOURCES = tests/fault/served_job.c tests/fault/served_job.h \

@@ -67,7 +67,9 @@ static void test_refuses_hostile_notices(void **state)
         {TRIB_OOB_NOTICE_FAILED, INT32_MIN},
         {TRIB_OOB_NOTICE_FAILED, INT32_MAX},
         {0, TRIB_ERR_TIMEOUT},
-        {3, TRIB_ERR_TIMEOUT},
+        {TRIB_OOB_NOTICE_SURVIVOR, TRIB_OK},
+        {TRIB_OOB_NOTICE_SURVIVOR, 7},
+        {TRIB_OOB_NOTICE_SURVIVOR + 1, TRIB_ERR_TIMEOUT},
         {UINT32_MAX, TRIB_OK},
     };
     static const char *const words[] = {"rank 0 (host here", "sent a notice",
@@ -100,6 +102,29 @@ static void test_notices(void **state)
         assert_status((trib_status_t)e->failed, TRIB_ERR_NO_MEMORY);
         assert_string_equal(e->failure.text,
                             k ? "a peer has failed, and does not say why" : "because");
+        engines_close(t);
+    }
+}
+
+/* A peer that shrinks ends the communicator, and may say which rank is lost. */
+static void test_survivor(void **state)
+{
+    static const char *const words[] = {"rank 0 (host here", "trib_comm_shrink",
+                                        "seen by rank 1", NULL};
+
+    (void)state;
+    for (uint32_t lost = 0; lost <= 3; lost++) {
+        struct engines *t = engines_two("shm", true);
+        struct trib_engine *e = &t->side[1].engine;
+        struct trib_oob_notice *raw =
+            (struct trib_oob_notice *)(e->arena.base + sizeof(struct trib_credits));
+        raw->lost = lost;
+        write_notice(e, TRIB_OOB_NOTICE_SURVIVOR, TRIB_ERR_PEER_LOST, "");
+        trib_engine_notices(e);
+        assert_status((trib_status_t)e->failed, TRIB_ERR_PEER_LOST);
+        engines_words(e->failure.text, words);
+        for (int p = 0; p < e->size; p++)
+            assert_int_equal(e->links[p].said_lost, lost == (uint32_t)p + 1);
         engines_close(t);
     }
 }
@@ -226,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_marks_once),
         cmocka_unit_test(test_refuses_hostile_notices),
         cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_survivor),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_lost_with_a_cause),
         cmocka_unit_test(test_left),

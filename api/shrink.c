@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib_comm_shrink: the survivors' communicator, and a job of its own at the service.
+ */
+#include <stdio.h>
+
+#include <tributary/elastic.h>
+
+#include "comm/communicator.h"
+#include "comm/survivors.h"
+#include "offload/fallback.h"
+
+/* True if this rank has left its peers to give memory back, and cannot speak to
+ * them. */
+static bool has_parted(const struct trib_engine *e)
+{
+    for (int r = 0; r < e->size; r++)
+        if (e->parted[r])
+            return true;
+    return false;
+}
+
+static trib_status_t check(struct trib_comm *comm, struct trib_error *err)
+{
+    const struct trib_engine *e = &comm->engine;
+
+    if (trib_comm_in_child(comm))
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "trib_comm_shrink: process %d is a forked child, and the "
+                         "communicator belongs to process %d",
+                         (int)getpid(), (int)comm->pid);
+    if (comm->is_shrunk)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "trib_comm_shrink: the communicator was shrunk before: shrink "
+                         "the smaller one, and free this one");
+    if (e->size > TRIB_SURVIVOR_RANKS_MAX)
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "trib_comm_shrink: the communicator has %d ranks, and up to "
+                         "%d are possible: free it, and let trib_init make another",
+                         e->size, TRIB_SURVIVOR_RANKS_MAX);
+    if (has_parted(e))
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "trib_comm_shrink: rank %d has left its peers when it called "
+                         "trib_free or trib_deregister after the failure: call "
+                         "trib_comm_shrink before",
+                         e->rank);
+    return TRIB_OK;
+}
+
+/* Nothing goes on in a communicator that is shrunk, whether it had failed or not. */
+static void end_all(struct trib_comm *comm)
+{
+    char who[128], text[200];
+
+    trib_engine_name_rank(&comm->engine, comm->engine.rank, who, sizeof(who));
+    snprintf(text, sizeof(text), "%s has called trib_comm_shrink", who);
+    trib_comm_fail_all(comm, TRIB_ERR_ABORTED, text);
+    if (comm->hooks)
+        comm->hooks->fail(comm, TRIB_ERR_ABORTED, text);
+}
+
+/* The survivors have committed. So what they meet from here on is an error of the
+ * smaller communicator, which all of them have. */
+static void join_service(struct trib_comm *comm)
+{
+    const trib_status_t st = trib_offload_join(comm);
+    char text[400];
+
+    if (st == TRIB_OK || comm->engine.failed)
+        return;
+    snprintf(text, sizeof(text), "%.399s", trib_last_error(comm));
+    trib_comm_fail_all(comm, st, text);
+}
+
+trib_status_t trib_comm_shrink(trib_comm_t *comm, trib_comm_t **smaller_out)
+{
+    struct trib_error err = {0};
+    fenv_t own;
+
+    if (!comm || !smaller_out) {
+        trib_say_error("trib_comm_shrink: comm or smaller_out is NULL");
+        return TRIB_ERR_INVALID;
+    }
+    *smaller_out = NULL;
+    trib_status_t st = check(comm, &err);
+    if (st == TRIB_OK) {
+        end_all(comm);
+        trib_fpenv_enter_all(&own);
+        st = trib_comm_survive(comm, &err, smaller_out);
+        if (st == TRIB_OK)
+            join_service(*smaller_out);
+        trib_fpenv_leave_all(&own);
+    }
+    if (st != TRIB_OK)
+        trib_say_error(trib_error_text(&err));
+    return st;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The survivors of a loss agree on who is left, and make a communicator of these:
+ * survivors.h says how they speak, and why they all end alike.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "comm/survivors.h"
+#include "pipeline/engine/engine.h"
+
+enum {
+    LOSS_MS = 1000, /* in which the loss shows that a wireup has met */
+    FLUSH_MS = 100, /* for the last reports */
+};
+
+struct shrink {
+    struct trib_survivors s;
+    struct trib_comm *child; /* that may yet be committed; or NULL */
+    enum trib_survivors_end end; /* of an exchange that was cut short */
+};
+
+static bool agrees(const struct trib_survivors *s, int rank, uint64_t unused)
+{
+    const struct trib_survivor *of = &s->of[rank];
+
+    (void)unused;
+    return of->heard && of->said.set == s->set;
+}
+
+static bool has_given(const struct trib_survivors *s, int rank, uint64_t fragments)
+{
+    return s->of[rank].taken >= fragments;
+}
+
+static bool is_ready(const struct trib_survivors *s, int rank, uint64_t unused)
+{
+    const struct trib_survivor *of = &s->of[rank];
+
+    return agrees(s, rank, unused) && of->said.phase >= TRIB_SURVIVOR_READY;
+}
+
+/* The allgather of a struct trib_exchange. */
+static trib_status_t exchange(void *arg, const char *phase, const void *in,
+                              size_t bytes, void *out)
+{
+    struct shrink *k = arg;
+    struct trib_survivors *s = &k->s;
+    const struct trib_engine *e = &s->comm->engine;
+    const size_t before = s->given;
+    const uint32_t fragments = trib_survivors_give(s, in, bytes);
+    char *to = out;
+
+    (void)phase;
+    trib_survivors_say(s, TRIB_SURVIVOR_EXCHANGES);
+    k->end = trib_survivors_wait(s, has_given, fragments);
+    if (k->end != TRIB_SURVIVORS_DONE)
+        return TRIB_ERR_PEER_LOST;
+    for (int r = 0; r < e->size; r++) {
+        if (trib_survivors_is_lost(s, r))
+            continue;
+        memcpy(to, s->of[r].stream + before * TRIB_SURVIVOR_DATA, bytes);
+        to += bytes;
+    }
+    return TRIB_OK;
+}
+
+static void drop_child(struct shrink *k)
+{
+    k->s.ready_set = 0;
+    if (k->child)
+        trib_comm_dispose(k->child);
+    k->child = NULL;
+}
+
+/* A wireup fails where a rank is lost meanwhile, too, which then shows here. */
+static enum trib_survivors_end wireup_failed(struct shrink *k, trib_status_t st,
+                                             const struct trib_error *err)
+{
+    struct trib_survivors *s = &k->s;
+
+    if (k->end != TRIB_SURVIVORS_DONE)
+        return k->end;
+    trib_survivors_await_loss(s, LOSS_MS);
+    if (memcmp(s->lost, s->next_lost, sizeof(s->lost)) != 0)
+        return TRIB_SURVIVORS_AGAIN;
+    trib_survivors_stop(s, st, "%s", trib_error_text(err));
+    return TRIB_SURVIVORS_STOP;
+}
+
+static enum trib_survivors_end wire(struct shrink *k)
+{
+    struct trib_survivors *s = &k->s;
+    struct trib_comm *comm = s->comm;
+    struct trib_child c = {.cfg = &comm->cfg, .made = "shrink"};
+    struct trib_exchange x = {exchange, k};
+    struct trib_error err = {0};
+    bool someone_left = false;
+
+    for (int r = 0; r < comm->engine.size; r++) {
+        someone_left |= comm->engine.links[r].left;
+        if (trib_survivors_is_lost(s, r))
+            continue;
+        c.rank += r < comm->engine.rank;
+        c.size++;
+    }
+    if (c.size == 1 && someone_left) {
+        trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                            "rank %d is alone: other ranks have left by "
+                            "trib_free_comm, and may have gone on without it",
+                            comm->engine.rank);
+        return TRIB_SURVIVORS_STOP;
+    }
+    assert(c.rank < c.size && !k->child);
+    k->end = TRIB_SURVIVORS_DONE;
+    const trib_status_t st = trib_comm_make_child(comm, &c, &x, &err, &k->child);
+    if (st != TRIB_OK)
+        return wireup_failed(k, st, &err);
+    k->child->identity = trib_identity_split(comm, s->set, -1);
+    return TRIB_SURVIVORS_DONE;
+}
+
+/* From the agreement of a set to its communicator, or to what came between. */
+static enum trib_survivors_end go_round(struct shrink *k)
+{
+    enum trib_survivors_end end = trib_survivors_wait(&k->s, agrees, 0);
+
+    if (end != TRIB_SURVIVORS_DONE)
+        return end;
+    drop_child(k); /* nobody has committed it, nor will */
+    end = wire(k);
+    if (end != TRIB_SURVIVORS_DONE)
+        return end;
+    trib_survivors_say(&k->s, TRIB_SURVIVOR_READY);
+    return trib_survivors_wait(&k->s, is_ready, 0);
+}
+
+static void finish(struct shrink *k, enum trib_survivors_end end)
+{
+    struct trib_survivors *s = &k->s;
+
+    if (end != TRIB_SURVIVORS_STOP) {
+        assert(k->child);
+        trib_survivors_say(s, TRIB_SURVIVOR_COMMITTED);
+        trib_survivors_flush(s, FLUSH_MS);
+        return;
+    }
+    assert(s->why != TRIB_OK);
+    drop_child(k);
+    if (s->is_evicted) /* the others go on */
+        return;
+    trib_survivors_say(s, TRIB_SURVIVOR_GAVE_UP);
+    trib_survivors_flush(s, FLUSH_MS);
+}
+
+trib_status_t trib_comm_survive(struct trib_comm *comm, struct trib_error *err,
+                                struct trib_comm **out)
+{
+    struct shrink k = {.s = {.comm = comm, .err = err, .attempt = comm->shrinks + 1}};
+    enum trib_survivors_end end;
+
+    if (trib_survivors_open(&k.s) == TRIB_OK) {
+        while ((end = go_round(&k)) == TRIB_SURVIVORS_AGAIN)
+            trib_survivors_renew(&k.s);
+        finish(&k, end);
+    }
+    trib_survivors_close(&k.s);
+    comm->is_shrunk = k.child != NULL;
+    comm->shrinks++;
+    *out = k.child;
+    return k.child ? TRIB_OK : k.s.why;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/survivors.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/time.h"
+#include "pipeline/engine/events.h"
+#include "pipeline/engine/failure.h"
+
+enum {
+    YIELDS = 100, /* looks before a sleep: all answer within microseconds, or late */
+    SLEEP_US = 200,
+    REPEAT_NS = 50000000, /* a notice of the failure may have replaced a report */
+};
+
+_Static_assert(offsetof(struct trib_survivor_report, data) == sizeof(struct trib_frame),
+               "the head of a report takes the place of the frame");
+_Static_assert((int)TRIB_SURVIVOR_DATA < (int)TRIB_OOB_NOTICE_TEXT,
+               "a notice's text ends with a zero");
+
+static void set_bit(uint8_t *set, int rank)
+{
+    set[rank / 8] |= (uint8_t)(1u << rank % 8);
+}
+
+static bool has_bit(const uint8_t *set, int rank)
+{
+    return set[rank / 8] >> rank % 8 & 1;
+}
+
+static bool is_other(const struct trib_survivors *s, int rank)
+{
+    return rank != s->comm->engine.rank && !trib_survivors_is_lost(s, rank);
+}
+
+void trib_survivors_stop(struct trib_survivors *s, trib_status_t why, const char *fmt,
+                         ...)
+{
+    char text[sizeof(s->err->text)];
+    va_list args;
+
+    assert(why < TRIB_OK);
+    if (s->why != TRIB_OK)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    s->why = trib_fail(s->err, why, "trib_comm_shrink: %s", text);
+}
+
+/* Reports that come ------------------------------------------------------------- */
+
+static void take_set(struct trib_survivors *s, const struct trib_survivor_report *w)
+{
+    const struct trib_engine *e = &s->comm->engine;
+
+    for (int r = 0; r < e->size; r++) {
+        if (has_bit(w->data, r) && r == e->rank)
+            s->is_evicted = true;
+        else if (has_bit(w->data, r))
+            set_bit(s->next_lost, r);
+    }
+}
+
+static void take_fragment(struct trib_survivors *s, struct trib_survivor *of)
+{
+    const struct trib_survivor_report *w = &of->said;
+
+    if (w->phase < TRIB_SURVIVOR_EXCHANGES || w->phase > TRIB_SURVIVOR_COMMITTED ||
+        w->set != s->set || w->position != of->taken + 1 || w->position > s->fragments)
+        return;
+    memcpy(of->stream + (size_t)of->taken * TRIB_SURVIVOR_DATA, w->data,
+           TRIB_SURVIVOR_DATA);
+    of->taken++;
+    of->due = true;
+}
+
+static void take_end(struct trib_survivors *s, int peer,
+                     const struct trib_survivor_report *w)
+{
+    char who[128];
+
+    trib_engine_name_rank(&s->comm->engine, peer, who, sizeof(who));
+    if (w->attempt > s->attempt)
+        trib_survivors_stop(s, TRIB_ERR_ABORTED, "%s has called it once more", who);
+    else if (w->phase == TRIB_SURVIVOR_GAVE_UP)
+        trib_survivors_stop(s,
+                            trib_status_of_peer(w->why) ? trib_status_of_peer(w->why)
+                                                        : TRIB_ERR_PROTOCOL,
+                            "%s cannot go on: %s; its own trib_last_error(NULL) says "
+                            "why",
+                            who, trib_status_str(trib_status_of_peer(w->why)));
+    else if (w->phase == TRIB_SURVIVOR_COMMITTED && w->set == s->ready_set)
+        s->is_committed = true;
+}
+
+/* As survivor_said of an engine. */
+static void hear(void *arg, int peer, const struct trib_oob_notice *n)
+{
+    struct trib_survivors *s = arg;
+    struct trib_survivor *of = &s->of[peer];
+    struct trib_survivor_report w;
+
+    memcpy(&w, &n->frame, sizeof(n->frame));
+    memcpy(w.data, n->text, sizeof(w.data));
+    if (has_bit(s->next_lost, peer) || w.attempt < s->attempt)
+        return;
+    /* It has more to send, or waits to hear that its fragment was taken. */
+    of->due |= !of->heard || w.taken != of->said.taken || w.phase != of->said.phase;
+    if (!of->heard || memcmp(&w, &of->said, sizeof(w)) != 0)
+        s->moved = trib_now_ns();
+    of->said = w;
+    of->heard = true;
+    take_end(s, peer, &w);
+    if (w.phase == TRIB_SURVIVOR_AGREES)
+        take_set(s, &w);
+    take_fragment(s, of);
+}
+
+/* Reports that go --------------------------------------------------------------- */
+
+static void fill_report(const struct trib_survivors *s, const struct trib_survivor *of,
+                        struct trib_survivor_report *w)
+{
+    const uint32_t acked = of->heard && of->said.set == s->set ? of->said.taken : 0;
+
+    assert(of->taken <= s->fragments && s->given <= s->fragments);
+    *w = (struct trib_survivor_report){.attempt = s->attempt,
+                                       .phase = s->phase,
+                                       .set = s->set,
+                                       .taken = of->taken,
+                                       .why = s->why};
+    if (s->phase == TRIB_SURVIVOR_AGREES) {
+        memcpy(w->data, s->lost, sizeof(w->data));
+    } else if (acked < s->given) {
+        w->position = acked + 1;
+        memcpy(w->data, s->stream + (size_t)acked * TRIB_SURVIVOR_DATA,
+               sizeof(w->data));
+    }
+}
+
+static void tell(struct trib_survivors *s, int peer, uint64_t now)
+{
+    struct trib_survivor *of = &s->of[peer];
+    struct trib_engine *e = &s->comm->engine;
+    struct trib_oob_notice n = {
+        .kind = TRIB_OOB_NOTICE_SURVIVOR, .status = e->failed, .lost = e->cause_lost};
+    struct trib_survivor_report w;
+
+    fill_report(s, of, &w);
+    memcpy(&n.frame, &w, sizeof(n.frame));
+    memcpy(n.text, w.data, sizeof(w.data));
+    of->due = trib_link_report(&e->links[peer], &e->arena, &n) == TRIB_ERR_NO_RESOURCE;
+    of->told = now;
+}
+
+/* Also those in the set, whom it concerns most, if they can hear it. */
+static void tell_all(struct trib_survivors *s)
+{
+    const uint64_t now = trib_now_ns();
+
+    for (int r = 0; r < s->comm->engine.size; r++)
+        if (r != s->comm->engine.rank &&
+            (s->of[r].due || now - s->of[r].told > REPEAT_NS))
+            tell(s, r, now);
+}
+
+void trib_survivors_say(struct trib_survivors *s, enum trib_survivor_phase phase)
+{
+    assert(phase != TRIB_SURVIVOR_READY || s->phase == TRIB_SURVIVOR_EXCHANGES);
+    s->phase = phase;
+    if (phase == TRIB_SURVIVOR_READY)
+        s->ready_set = s->set;
+    for (int r = 0; r < s->comm->engine.size; r++)
+        s->of[r].due = true;
+}
+
+uint32_t trib_survivors_give(struct trib_survivors *s, const void *bytes, size_t n)
+{
+    const uint32_t more = (uint32_t)((n + TRIB_SURVIVOR_DATA - 1) / TRIB_SURVIVOR_DATA);
+
+    assert(s->given + more <= s->fragments);
+    memcpy(s->stream + (size_t)s->given * TRIB_SURVIVOR_DATA, bytes, n);
+    s->given += more;
+    return s->given;
+}
+
+/* The loop --------------------------------------------------------------------- */
+
+/* One look at the peers; true if there was news. */
+static bool step(struct trib_survivors *s)
+{
+    struct trib_engine *e = &s->comm->engine;
+    const uint64_t before = s->moved;
+
+    (void)trib_engine_events(e);
+    for (int r = 0; r < e->size; r++) {
+        if (r == e->rank || has_bit(s->next_lost, r))
+            continue;
+        trib_engine_notice(e, r);
+        if (!e->links[r].lost)
+            continue;
+        set_bit(s->next_lost, r);
+        s->moved = trib_now_ns();
+    }
+    tell_all(s);
+    return s->moved != before;
+}
+
+static bool locked_step(struct trib_survivors *s)
+{
+    trib_comm_lock(s->comm);
+    const bool moved = step(s);
+    trib_comm_unlock(s->comm);
+    return moved;
+}
+
+static void rest(struct trib_survivors *s)
+{
+    struct trib_transport *t = s->comm->engine.transport;
+
+    if (++s->idle < YIELDS) {
+        sched_yield();
+        return;
+    }
+    trib_comm_lock(s->comm);
+    t->ops->arm(t);
+    const bool moved = step(s);
+    trib_comm_unlock(s->comm);
+    if (!moved)
+        t->ops->wait(t, SLEEP_US);
+}
+
+/* Looks once, and rests if there is nothing to see. */
+static void look(struct trib_survivors *s)
+{
+    if (locked_step(s))
+        s->idle = 0;
+    else
+        rest(s);
+    if (trib_idle_is_set(s->comm->idle) && trib_idle_look(s->comm->idle))
+        trib_survivors_stop(s, TRIB_ERR_ABORTED,
+                            "the idle function of rank %d has given up",
+                            s->comm->engine.rank);
+    if (s->is_evicted)
+        trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                            "the other ranks count rank %d as lost, and go on without "
+                            "it: it was stopped, or out of reach",
+                            s->comm->engine.rank);
+}
+
+static int first_not_done(const struct trib_survivors *s,
+                          bool (*is_done)(const struct trib_survivors *s, int rank,
+                                          uint64_t arg),
+                          uint64_t arg)
+{
+    for (int r = 0; r < s->comm->engine.size; r++)
+        if (is_other(s, r) && !is_done(s, r, arg))
+            return r;
+    return -1;
+}
+
+static void check_time(struct trib_survivors *s, int rank)
+{
+    const int ms = s->comm->cfg.timeout_ms;
+    char who[128];
+
+    if (trib_now_ns() - s->moved < (uint64_t)ms * 1000000u)
+        return;
+    trib_engine_name_rank(&s->comm->engine, rank, who, sizeof(who));
+    trib_survivors_stop(s, TRIB_ERR_TIMEOUT,
+                        "%s %s for %d ms: all ranks that are left must call it (raise "
+                        "TRIB_TIMEOUT_MS if they come later)",
+                        who, s->of[rank].heard ? "says nothing" : "has not called it",
+                        ms);
+}
+
+enum trib_survivors_end trib_survivors_wait(
+    struct trib_survivors *s,
+    bool (*is_done)(const struct trib_survivors *s, int rank, uint64_t arg),
+    uint64_t arg)
+{
+    s->moved = trib_now_ns();
+    for (;;) {
+        if (s->is_committed)
+            return TRIB_SURVIVORS_COMMIT;
+        const int missing = first_not_done(s, is_done, arg);
+        if (missing < 0)
+            return TRIB_SURVIVORS_DONE;
+        if (s->why != TRIB_OK)
+            return TRIB_SURVIVORS_STOP;
+        if (memcmp(s->lost, s->next_lost, sizeof(s->lost)) != 0)
+            return TRIB_SURVIVORS_AGAIN;
+        look(s);
+        check_time(s, missing);
+    }
+}
+
+void trib_survivors_await_loss(struct trib_survivors *s, int ms)
+{
+    const uint64_t until = trib_deadline_ms(ms);
+
+    assert(ms >= 0);
+    while (s->why == TRIB_OK && !trib_deadline_passed(until) &&
+           memcmp(s->lost, s->next_lost, sizeof(s->lost)) == 0)
+        look(s);
+}
+
+/* True if the peer needs nothing more of this rank. */
+static bool is_quit(const struct trib_survivors *s, int rank)
+{
+    const struct trib_survivor *of = &s->of[rank];
+    const struct trib_link *l = &s->comm->engine.links[rank];
+
+    if (l->lost || has_bit(s->next_lost, rank))
+        return true;
+    return !of->due && !l->report_busy &&
+           (s->phase == TRIB_SURVIVOR_GAVE_UP || of->said.phase >= (uint32_t)s->phase);
+}
+
+void trib_survivors_flush(struct trib_survivors *s, int ms)
+{
+    const uint64_t until = trib_deadline_ms(ms);
+    int r;
+
+    do {
+        (void)locked_step(s);
+        for (r = 0; r < s->comm->engine.size; r++)
+            if (is_other(s, r) && !is_quit(s, r))
+                break;
+        if (r == s->comm->engine.size)
+            return;
+        rest(s);
+    } while (!trib_deadline_passed(until));
+}
+
+void trib_survivors_renew(struct trib_survivors *s)
+{
+    assert(!has_bit(s->next_lost, s->comm->engine.rank));
+    memcpy(s->lost, s->next_lost, sizeof(s->lost));
+    s->set = trib_digest(s->lost, sizeof(s->lost));
+    s->given = 0;
+    for (int r = 0; r < s->comm->engine.size; r++)
+        s->of[r].taken = 0;
+    trib_survivors_say(s, TRIB_SURVIVOR_AGREES);
+}
+
+/* Beginning and end -------------------------------------------------------------- */
+
+static trib_status_t no_memory(struct trib_survivors *s)
+{
+    trib_survivors_stop(s, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                        s->comm->engine.size);
+    return s->why;
+}
+
+static trib_status_t allocate(struct trib_survivors *s)
+{
+    struct trib_engine *e = &s->comm->engine;
+
+    for (int i = 0; trib_wireup_bytes(i) > 0; i++)
+        s->fragments += (uint32_t)((trib_wireup_bytes(i) + TRIB_SURVIVOR_DATA - 1) /
+                                   TRIB_SURVIVOR_DATA);
+    s->of = calloc((size_t)e->size, sizeof(*s->of));
+    s->stream = calloc((size_t)e->size, (size_t)s->fragments * TRIB_SURVIVOR_DATA);
+    if (!s->of || !s->stream)
+        return no_memory(s);
+    for (int r = 0; r < e->size; r++)
+        s->of[r].stream = s->stream + (size_t)r * s->fragments * TRIB_SURVIVOR_DATA;
+    s->stream = s->of[e->rank].stream;
+    const trib_status_t st = trib_arena_make_reports(&e->arena);
+    if (st != TRIB_OK)
+        trib_survivors_stop(s, st, "%s", trib_comm_cause(s->comm, st));
+    return st;
+}
+
+/* A rank that cannot be reached is lost. */
+static void connect_all(struct trib_survivors *s)
+{
+    struct trib_engine *e = &s->comm->engine;
+
+    for (int r = 0; r < e->size && s->why == TRIB_OK; r++) {
+        struct trib_link *l = &e->links[r];
+        const struct trib_peer *p = &e->peers[r];
+        if (r == e->rank || l->lost || l->said_lost || l->connected)
+            continue;
+        trib_error_clear(&s->comm->cause);
+        const trib_status_t st =
+            trib_link_connect(l, &e->arena, r, &p->address, &p->arena);
+        if (st == TRIB_ERR_PEER_LOST)
+            l->lost = true;
+        else if (st != TRIB_OK)
+            trib_survivors_stop(s, st, "rank %d cannot be reached: %s", r,
+                                trib_comm_cause(s->comm, st));
+    }
+}
+
+trib_status_t trib_survivors_open(struct trib_survivors *s)
+{
+    struct trib_engine *e = &s->comm->engine;
+
+    assert(e->failed && e->size <= TRIB_SURVIVOR_RANKS_MAX && !e->survivor_said);
+    trib_comm_lock(s->comm);
+    trib_error_clear(&s->comm->cause);
+    trib_status_t st = allocate(s);
+    if (st == TRIB_OK) {
+        connect_all(s);
+        for (int r = 0; r < e->size; r++) {
+            if (r != e->rank && (e->links[r].lost || e->links[r].said_lost))
+                set_bit(s->next_lost, r);
+            trib_link_reread(&e->links[r]);
+        }
+        s->is_evicted = e->links[e->rank].said_lost;
+        e->survivor_said = hear;
+        e->survivor_said_arg = s;
+        trib_survivors_renew(s);
+    }
+    trib_comm_unlock(s->comm);
+    return st;
+}
+
+void trib_survivors_close(struct trib_survivors *s)
+{
+    struct trib_engine *e = &s->comm->engine;
+
+    trib_comm_lock(s->comm);
+    e->survivor_said = NULL;
+    trib_comm_unlock(s->comm);
+    if (s->of)
+        free(s->of[0].stream);
+    else
+        free(s->stream);
+    free(s->of);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank dies by kill -9 in the middle of the job, and the others go on without it.
+ *
+ *     trib-run -n 4 --grace 60 -- lost_rank
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <tributary.h>
+
+enum { N = 1000, STEPS = 20, DIES_AT = 7 };
+
+int main(void)
+{
+    trib_comm_t *comm, *smaller;
+    float in[N], sum[N];
+    trib_status_t st = trib_init(NULL, &comm);
+
+    if (st != TRIB_OK)
+        return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
+    for (int step = 0; step < STEPS; step++) {
+        if (step == DIES_AT && trib_rank(comm) == 0 && trib_size(comm) == 4)
+            raise(SIGKILL);
+        for (int i = 0; i < N; i++)
+            in[i] = (float)(step + i);
+        while ((st = trib_allreduce(comm, in, sum, N, TRIB_F32, TRIB_SUM)) != TRIB_OK) {
+            fprintf(stderr, "%s\n", trib_last_error(comm));
+            if (trib_comm_shrink(comm, &smaller) != TRIB_OK)
+                return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
+            trib_free_comm(comm);
+            comm = smaller; /* and the step is done again, from its input */
+        }
+        if (sum[N - 1] != (float)((step + N - 1) * trib_size(comm)))
+            return fprintf(stderr, "step %d is wrong\n", step), 1;
+    }
+    printf("rank %d of %d has done %d steps\n", trib_rank(comm), trib_size(comm),
+           STEPS);
+    return trib_free_comm(comm) != TRIB_OK;
+}

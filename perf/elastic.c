@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * elastic - how long a job is without sums when one of its ranks is lost.
+ *
+ *     elastic [TRIALS [RANKS [TRANSPORT]]]
+ *
+ * Ranks are processes that sum 25000 floats in a loop. One of them, by turns, gets a
+ * SIGKILL, then, in another job, a SIGSTOP with the default stop_timeout_ms. The others
+ * shrink their communicator and do the sum again, from its input. Times are from the
+ * signal to the first right sum of the slowest survivor, and the parts of it: until the
+ * last of them knew, in trib_comm_shrink, until the sum.
+ *
+ * Prints csv: signal,seconds,min_seconds,max_seconds,known,shrink,sum. Medians of all
+ * trials. Of stops there are a tenth as many.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tributary.h>
+
+enum { RANKS_MOST = 64, TRIALS_MOST = 1000, COUNT = 25000, WARM_UP_MS = 30 };
+
+enum part { WHOLE, KNOWN, SHRINK, SUM, PARTS };
+
+/* Shared by all processes of a trial; seconds. */
+struct board {
+    volatile double hit;
+    volatile double known[RANKS_MOST], smaller[RANKS_MOST], summed[RANKS_MOST];
+};
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, "elastic: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void sum(trib_comm_t *comm, const float *in, float *out, trib_status_t *st)
+{
+    *st = trib_allreduce(comm, in, out, COUNT, TRIB_F32, TRIB_SUM);
+    for (int i = 0; *st == TRIB_OK && i < COUNT; i++)
+        if (out[i] != (float)(trib_size(comm) * (i % 100)))
+            fail("a sum", "wrong");
+}
+
+static void act(const char *root, int rank, int ranks, struct board *b)
+{
+    static float in[COUNT], out[COUNT];
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    trib_comm_t *comm, *smaller;
+    trib_status_t st = TRIB_OK;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    opts.rank_plus_1 = rank + 1;
+    opts.ranks = ranks;
+    opts.root = root;
+    if (trib_init(&opts, &comm) != TRIB_OK)
+        fail("trib_init", trib_last_error(NULL));
+    for (int i = 0; i < COUNT; i++)
+        in[i] = (float)(i % 100);
+    while (st == TRIB_OK)
+        sum(comm, in, out, &st);
+    b->known[rank] = seconds();
+    if (trib_comm_shrink(comm, &smaller) != TRIB_OK)
+        fail("trib_comm_shrink", trib_last_error(NULL));
+    b->smaller[rank] = seconds();
+    sum(smaller, in, out, &st);
+    if (st != TRIB_OK)
+        fail("the next sum", trib_last_error(smaller));
+    b->summed[rank] = seconds();
+    trib_free_comm(comm);
+    _exit(trib_free_comm(smaller) != TRIB_OK);
+}
+
+static double latest(const volatile double *times, int ranks, int victim)
+{
+    double t = 0;
+
+    for (int r = 0; r < ranks; r++)
+        if (r != victim && times[r] > t)
+            t = times[r];
+    return t;
+}
+
+static void try_once(int ranks, int victim, int number, double out[PARTS])
+{
+    struct board *b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[RANKS_MOST] = {0};
+    trib_local_t *local;
+    int status;
+
+    if (b == MAP_FAILED || trib_local_create(ranks, &local) != TRIB_OK)
+        fail("a meeting place", trib_last_error(NULL));
+    for (int r = 0; r < ranks; r++) {
+        pids[r] = fork();
+        if (pids[r] == 0)
+            act(trib_local_root(local), r, ranks, b);
+        trib_local_set_pid(local, r, pids[r]);
+    }
+    usleep((300 + 10 * (useconds_t)ranks + WARM_UP_MS) * 1000);
+    b->hit = seconds();
+    kill(pids[victim], number);
+    for (int r = 0; r < ranks; r++)
+        if (r != victim && (waitpid(pids[r], &status, 0) < 0 || status))
+            fail("a survivor", "it has failed");
+    kill(pids[victim], SIGKILL);
+    waitpid(pids[victim], &status, 0);
+    const double known = latest(b->known, ranks, victim);
+    const double smaller = latest(b->smaller, ranks, victim);
+    out[WHOLE] = latest(b->summed, ranks, victim) - b->hit;
+    out[KNOWN] = known - b->hit;
+    out[SHRINK] = smaller - known;
+    out[SUM] = out[WHOLE] - (smaller - b->hit);
+    trib_local_destroy(local);
+    munmap(b, sizeof(*b));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void measure(int ranks, int number, int trials)
+{
+    static double times[PARTS][TRIALS_MOST];
+    double one[PARTS];
+
+    for (int i = 0; i < trials; i++) {
+        try_once(ranks, i % ranks, number, one);
+        for (int p = 0; p < PARTS; p++)
+            times[p][i] = one[p];
+    }
+    for (int p = 0; p < PARTS; p++)
+        qsort(times[p], (size_t)trials, sizeof(double), compare);
+    printf("%s,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f\n", number == SIGKILL ? "kill" : "stop",
+           times[WHOLE][trials / 2], times[WHOLE][0], times[WHOLE][trials - 1],
+           times[KNOWN][trials / 2], times[SHRINK][trials / 2], times[SUM][trials / 2]);
+}
+
+int main(int argc, char **argv)
+{
+    const int trials = argc > 1 ? atoi(argv[1]) : 20;
+    const int ranks = argc > 2 ? atoi(argv[2]) : 4;
+
+    if (trials < 1 || trials > TRIALS_MOST || ranks < 2 || ranks > RANKS_MOST)
+        fail("usage", "elastic [TRIALS, 1 to 1000 [RANKS, 2 to 64 [TRANSPORT]]]");
+    if (argc > 3)
+        setenv("TRIB_TRANSPORT", argv[3], 1);
+    printf("signal,seconds,min_seconds,max_seconds,known,shrink,sum\n");
+    fflush(stdout);
+    measure(ranks, SIGKILL, trials);
+    fflush(stdout);
+    measure(ranks, SIGSTOP, (trials + 9) / 10);
+    return 0;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Survivors tell each other: streams of any length, a set that grows, one that
+ * gives up, one that is told that it counts as lost, one that comes late.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "build-config.h"
+#include "comm/survivors.h"
+#include "tests/harness/ranks.h"
+
+#define SIZE 4
+
+static void open_survivors(struct ranks_self *self, struct trib_survivors *s,
+                           struct trib_error *err)
+{
+    *s = (struct trib_survivors){.comm = self->comm, .err = err, .attempt = 1};
+    trib_comm_fail_all(self->comm, TRIB_ERR_ABORTED, "the test says so");
+    ranks_ok(self, trib_survivors_open(s));
+}
+
+static bool agrees(const struct trib_survivors *s, int rank, uint64_t phase)
+{
+    return s->of[rank].heard && s->of[rank].said.set == s->set &&
+           s->of[rank].said.phase >= phase;
+}
+
+static bool has_given(const struct trib_survivors *s, int rank, uint64_t fragments)
+{
+    return s->of[rank].taken >= fragments;
+}
+
+static void await_all(struct ranks_self *self, struct trib_survivors *s,
+                      enum trib_survivor_phase phase)
+{
+    trib_survivors_say(s, phase);
+    ranks_assert(self, trib_survivors_wait(s, agrees, phase) == TRIB_SURVIVORS_DONE);
+}
+
+/* Each rank gives as many bytes as a wireup may, and some that are no multiple of
+ * anything. */
+static int streams(struct ranks_self *self)
+{
+    struct trib_error err = {0};
+    struct trib_survivors s;
+    uint8_t mine[1500];
+    uint32_t fragments = 0;
+
+    open_survivors(self, &s, &err);
+    await_all(self, &s, TRIB_SURVIVOR_AGREES);
+    for (int i = 0; i < 2; i++) {
+        const size_t n = i ? 1 : sizeof(mine), before = fragments;
+        memset(mine, 16 * i + self->rank, sizeof(mine));
+        mine[n - 1] = 0xff;
+        fragments = trib_survivors_give(&s, mine, n);
+        trib_survivors_say(&s, TRIB_SURVIVOR_EXCHANGES);
+        ranks_assert(self, trib_survivors_wait(&s, has_given, fragments) ==
+                               TRIB_SURVIVORS_DONE);
+        for (int r = 0; r < SIZE; r++) {
+            const uint8_t *theirs = s.of[r].stream + before * TRIB_SURVIVOR_DATA;
+            ranks_assert(self, theirs[n - 1] == 0xff);
+            ranks_assert(self, n == 1 || theirs[n - 2] == 16 * i + r);
+        }
+    }
+    trib_survivors_say(&s, TRIB_SURVIVOR_READY);
+    const enum trib_survivors_end end =
+        trib_survivors_wait(&s, agrees, TRIB_SURVIVOR_READY);
+    /* Another rank may be ahead, and gone. */
+    ranks_assert(self, end == TRIB_SURVIVORS_DONE || end == TRIB_SURVIVORS_COMMIT);
+    trib_survivors_say(&s, TRIB_SURVIVOR_COMMITTED);
+    trib_survivors_flush(&s, 5000);
+    trib_survivors_close(&s);
+    return 0;
+}
+
+static void test_streams(void **state)
+{
+    ranks_pass(.size = SIZE, .fn = streams, .config = *state, .noisy = true);
+}
+
+/* Rank 0 counts rank 3 as lost: the others take that over, and rank 3 stops. */
+static int evicts(struct ranks_self *self)
+{
+    struct trib_error err = {0};
+    struct trib_survivors s;
+
+    open_survivors(self, &s, &err);
+    if (self->rank == 0) {
+        s.next_lost[0] |= 1 << 3;
+        trib_survivors_renew(&s);
+    }
+    enum trib_survivors_end end;
+    while ((end = trib_survivors_wait(&s, agrees, 0)) == TRIB_SURVIVORS_AGAIN)
+        trib_survivors_renew(&s);
+    ranks_assert(self, s.is_evicted == (self->rank == 3));
+    if (self->rank == 3) {
+        ranks_assert(self, s.why == TRIB_ERR_PEER_LOST);
+        ranks_assert(self, strstr(err.text, "count rank 3 as lost"));
+    } else {
+        ranks_assert(self, end == TRIB_SURVIVORS_DONE);
+        ranks_assert(self, trib_survivors_is_lost(&s, 3));
+    }
+    trib_survivors_flush(&s, 200);
+    trib_survivors_close(&s);
+    return 0;
+}
+
+static void test_evicts(void **state)
+{
+    ranks_pass(.size = SIZE, .fn = evicts, .config = *state, .noisy = true);
+}
+
+static int gives_up(struct ranks_self *self)
+{
+    struct trib_error err = {0};
+    struct trib_survivors s;
+
+    open_survivors(self, &s, &err);
+    await_all(self, &s, TRIB_SURVIVOR_AGREES);
+    if (self->rank == 1) {
+        trib_survivors_stop(&s, TRIB_ERR_NO_MEMORY, "the first");
+        trib_survivors_stop(&s, TRIB_ERR_SYSTEM, "the second");
+        trib_survivors_say(&s, TRIB_SURVIVOR_GAVE_UP);
+        trib_survivors_flush(&s, 1000);
+        ranks_assert(self, strstr(err.text, "the first"));
+    } else {
+        ranks_assert(self,
+                     trib_survivors_wait(&s, has_given, 1) == TRIB_SURVIVORS_STOP);
+        ranks_assert(self, strstr(err.text, "rank 1 (host"));
+    }
+    ranks_assert(self, s.why == TRIB_ERR_NO_MEMORY);
+    trib_survivors_close(&s);
+    return 0;
+}
+
+static void test_gives_up(void **state)
+{
+    ranks_pass(.size = SIZE, .fn = gives_up, .config = *state, .noisy = true);
+}
+
+/* A rank that does not come is named, and once it comes all may call again. */
+static int comes_late(struct ranks_self *self)
+{
+    trib_comm_t *smaller;
+    trib_status_t st = TRIB_OK;
+    int calls = 0;
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 2)
+        usleep(1500000 * (useconds_t)tribtest_slowness());
+    do {
+        st = trib_comm_shrink(self->comm, &smaller);
+        ranks_assert(self, st == TRIB_OK || strstr(trib_last_error(NULL), "rank 2") ||
+                               strstr(trib_last_error(NULL), "once more") ||
+                               strstr(trib_last_error(NULL), "cannot go on"));
+    } while (st != TRIB_OK && ++calls < 50);
+    ranks_assert(self, st == TRIB_OK && calls > 0 && trib_size(smaller) == SIZE);
+    ranks_ok(self, trib_free_comm(self->comm));
+    ranks_ok(self, trib_barrier(smaller));
+    ranks_ok(self, trib_free_comm(smaller));
+    return 0;
+}
+
+static void test_comes_late(void **state)
+{
+    char config[120];
+
+    snprintf(config, sizeof(config), "%s,timeout_ms=%d", (const char *)*state,
+             600 * (int)tribtest_slowness());
+    ranks_pass(.size = SIZE, .fn = comes_late, .config = config, .bare = true,
+               .noisy = true);
+}
+
+#define ON_ALL(transport) \
+    RANKS_ON(test_streams, transport), RANKS_ON(test_evicts, transport), \
+        RANKS_ON(test_gives_up, transport), RANKS_ON(test_comes_late, transport)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_ALL("shm"),
+        ON_ALL("tcp"),
+#if HAVE_UCX
+        ON_ALL("ucx"),
+#endif
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# perf/elastic: the time from the loss of a rank to the next sum of the others.
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+
+timeout $((60 * slow)) "$build/perf/elastic" 2 3 tcp >"$said" 2>&1
+result $? "runs"
+[ "$(grep -cE '^(kill|stop),[0-9.]+,' "$said")" = 2 ]
+result $? "a row for a kill and one for a stop"
+finish
