@@ -68,3 +68,7 @@ examples_train_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(ZLIB_CFLAGS)
 examples_train_LDADD = libtributary.la $(OPENBLAS_LIBS) $(ZLIB_LIBS) -lm
 endif
 EXTRA_DIST += examples/README.md
+
+noinst_PROGRAMS += examples/parameters
+examples_parameters_SOURCES = examples/parameters.c
+examples_parameters_LDADD = libtributary.la

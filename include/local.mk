@@ -13,5 +13,6 @@ tributaryinclude_HEADERS = \
 	include/tributary/request.h \
 	include/tributary/sparse.h \
 	include/tributary/status.h \
+	include/tributary/store.h \
 	include/tributary/topology.h \
 	include/tributary/types.h

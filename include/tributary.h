@@ -38,6 +38,7 @@
 #include <tributary/request.h>
 #include <tributary/sparse.h>
 #include <tributary/status.h>
+#include <tributary/store.h>
 #include <tributary/topology.h>
 #include <tributary/types.h>
 

@@ -130,8 +130,9 @@ static trib_status_t answered(struct trib_control_link *s, const char *address,
                            st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
 }
 
-trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
-                                        bool prove)
+/* Opens a session with address `which` of the job. */
+static trib_status_t open_session(struct trib_control_link *s, int which, bool prove,
+                                  struct trib_session **out)
 {
     const char *address = s->job->addresses[which];
     struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
@@ -142,26 +143,50 @@ trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                      .silent_ms = silent_ms(&s->job->cfg),
                                      .err = &s->err,
                                      .idle = s->idle};
-    struct trib_session *session;
 
-    assert(which >= 0 && which < s->job->n && s->n < TRIB_AGGREGATORS_MAX);
+    assert(which >= 0 && which < s->job->n);
     trib_error_clear(&s->err);
     trib_status_t st = connect_to(s, address, &opts.fd);
     if (st == TRIB_OK)
-        st = trib_session_open(&opts, &session);
+        st = trib_session_open(&opts, out);
     if (st != TRIB_OK)
         return st;
     if (prove)
-        st = answered(s, address,
-                      trib_session_meet_wait(
-                          session, trib_deadline_ms(handshake_ms(&s->job->cfg))));
-    if (st != TRIB_OK) {
-        trib_session_free(session);
+        st = answered(
+            s, address,
+            trib_session_meet_wait(*out, trib_deadline_ms(handshake_ms(&s->job->cfg))));
+    if (st != TRIB_OK)
+        trib_session_free(*out);
+    return st;
+}
+
+trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
+                                        bool prove)
+{
+    assert(s->n < TRIB_AGGREGATORS_MAX);
+    const trib_status_t st = open_session(s, which, prove, &s->sessions[s->n]);
+    if (st != TRIB_OK)
         return st;
-    }
-    s->which[s->n] = which;
-    s->sessions[s->n++] = session;
+    s->which[s->n++] = which;
     return TRIB_OK;
+}
+
+trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i)
+{
+    struct trib_session *session;
+
+    assert(i >= 0 && i < s->n);
+    const trib_status_t st = open_session(s, s->which[i], true, &session);
+    if (st != TRIB_OK)
+        return st;
+    trib_session_free(s->sessions[i]);
+    s->sessions[i] = session;
+    return TRIB_OK;
+}
+
+int trib_control_link_silent_ms(const struct trib_control_link *s)
+{
+    return silent_ms(&s->job->cfg);
 }
 
 static void fill_join(const struct trib_control_link *s, int node,

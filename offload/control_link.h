@@ -13,6 +13,8 @@
 #include "base/secret.h"
 #include "offload/agg_tree.h"
 
+struct trib_comm;
+
 /* The job for which rank 0 connects. A copy that needs no communicator. */
 struct trib_control_link_job {
     struct trib_config cfg;
@@ -45,6 +47,16 @@ struct trib_control_link {
  * waits, by the thread that has the link from now on; NULL: none. */
 void trib_control_link_set_idle(struct trib_control_link *s, struct trib_idle *idle);
 
+/**
+ * trib_control_link_describe - describe the job of a communicator: its name, and the
+ * aggregators of TRIB_SERVICE above its ranks.
+ *
+ * errors   those of trib_tree_layout_make, with the sentence in err
+ */
+trib_status_t trib_control_link_describe(const struct trib_comm *parent,
+                                         struct trib_control_link_job *job,
+                                         struct trib_error *err);
+
 /** trib_control_link_create - make one without connections; job and log must outlive
  * it. */
 trib_status_t trib_control_link_create(const struct trib_control_link_job *job,
@@ -63,6 +75,14 @@ void trib_control_link_free(struct trib_control_link *s);
  */
 trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                         bool prove);
+
+/** trib_control_link_reconnect - connect session i anew; the old one is freed. As
+ * trib_control_link_connect with `prove`; after an error the old one is there,
+ * ended. */
+trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i);
+
+/** trib_control_link_silent_ms - a tribd that says nothing for so long is lost. */
+int trib_control_link_silent_ms(const struct trib_control_link *s);
 
 /** trib_control_link_request - ask over connection i to be admitted, as aggregator i of
  * the present number. */

@@ -95,9 +95,9 @@ void trib_agg_provider_make_secret(struct trib_agg_provider *w,
     (void)trib_secret_arm(&w->secret, why, sizeof(why));
 }
 
-static trib_status_t describe_job(const struct trib_comm *parent,
-                                  struct trib_control_link_job *job,
-                                  struct trib_error *err)
+trib_status_t trib_control_link_describe(const struct trib_comm *parent,
+                                         struct trib_control_link_job *job,
+                                         struct trib_error *err)
 {
     job->cfg = parent->cfg;
     job->ranks = parent->engine.ranks;
@@ -112,7 +112,7 @@ trib_status_t trib_agg_provider_request(struct trib_agg_provider *w,
 
     assert(w->parent->engine.rank == 0 && !w->control_link);
     w->job.secret = w->secret;
-    trib_status_t st = describe_job(w->parent, &w->job, err);
+    trib_status_t st = trib_control_link_describe(w->parent, &w->job, err);
     if (st == TRIB_OK)
         st = trib_control_link_create(&w->job, &w->parent->log, err, &w->control_link);
     if (st != TRIB_OK)

@@ -116,7 +116,7 @@ bool admit_waiting(struct server *s)
     return changed;
 }
 
-static void name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
+void admit_name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
 {
     const struct trib_auth_peer peer = trib_session_peer(c->session);
 
@@ -142,7 +142,7 @@ static void submit_job(struct server *s, struct client *c)
     const struct trib_control_join *j = &c->join;
     struct trib_job_answer a;
 
-    name_user(c, user);
+    admit_name_user(c, user);
     const struct trib_job_request request = {
         .name = j->job,
         .user = user,
@@ -160,11 +160,11 @@ static void submit_job(struct server *s, struct client *c)
 }
 
 /* Users of one hash share a token bucket. */
-static uint64_t *join_bucket_of(struct server *s, const struct client *c)
+uint64_t *admit_join_bucket(struct server *s, const struct client *c)
 {
     char user[TRIB_JOB_NAME_BYTES];
 
-    name_user(c, user);
+    admit_name_user(c, user);
     return &s->join_buckets[trib_digest(user, strlen(user)) % JOIN_USERS];
 }
 
@@ -188,7 +188,7 @@ void admit_join(struct server *s, struct client *c,
         return;
     }
     c->asked_ns = trib_now_ns();
-    c->join_bucket = join_bucket_of(s, c);
+    c->join_bucket = admit_join_bucket(s, c);
 }
 
 /* The JOINs whose turn it is, the oldest first. */

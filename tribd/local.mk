@@ -17,6 +17,8 @@ tribd_tribd_SOURCES = \
 	tribd/reload.c \
 	tribd/server.c tribd/server.h \
 	tribd/server_open.c tribd/server_parts.h \
+	tribd/store_admit.c \
+	tribd/store_job.c tribd/store_job.h \
 	tribd/tribd_settings.c tribd/tribd_settings.def tribd/tribd_settings.h \
 	tribd/systemd.c tribd/systemd.h \
 	tribd/tribd.c \

@@ -17,7 +17,7 @@ static struct client *named(struct server *s, const char *what, char *say, size_
         struct client *c = s->clients[i];
         char number[24];
         snprintf(number, sizeof(number), "%" PRIu64, c->job);
-        if (!c->job || !c->session)
+        if (!c->job || (!c->session && !c->store) || c->left)
             continue;
         if (strcmp(number, what) == 0)
             return c;
@@ -49,7 +49,9 @@ static bool kick(struct server *s, const struct ctl_request *request, char *say,
     struct client *c = named(s, name, say, bytes);
     if (!c)
         return false;
-    snprintf(say, bytes, "job %s was ended; its ranks go on without aggregators",
+    snprintf(say, bytes,
+             c->store ? "the store %s was ended; its vectors are gone"
+                      : "job %s was ended; its ranks go on without aggregators",
              c->join.job);
     snprintf(text, sizeof(text),
              "its operator has ended the job there (tribctl kick)%s%s",
@@ -57,7 +59,8 @@ static bool kick(struct server *s, const struct ctl_request *request, char *say,
     trib_log(&s->log, TRIB_LOG_INFO, "tribd",
              "job %s is kicked%s%s (by uid %u, process %u)", c->join.job,
              why[0] ? ": " : "", why, request->uid, request->pid);
-    (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
+    if (c->session)
+        (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
     c->lost = TRIB_LOST_FOR_KICKED;
     server_hang_up_saying(s, c, text);
     return true;

@@ -49,3 +49,11 @@ void ready_watch(struct server *s, struct client *c)
     else
         ready_blind(s, "epoll");
 }
+
+void ready_forget(struct server *s, struct client *c)
+{
+    if (c->watched &&
+        epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, trib_session_fd(c->session), NULL) != 0)
+        ready_blind(s, "epoll");
+    c->watched = 0;
+}

@@ -48,6 +48,8 @@ void server_hang_up_saying(struct server *s, struct client *c, const char *say)
     c->left = true;
     if (c->aggregator)
         aggregator_end(c->aggregator, say);
+    if (c->store)
+        store_job_end(c->store, say ? say : "this service was told to end");
     if (!c->job)
         return;
     (void)trib_jobs_end(s->jobs, trib_now_ns(), c->job,
@@ -85,6 +87,11 @@ static void take_message(struct server *s, struct client *c,
     switch (m->kind) {
     case TRIB_CONTROL_JOIN:
         admit_join(s, c, &m->join);
+        return;
+    case TRIB_CONTROL_STORE_JOIN:
+        if (c->asked)
+            break;
+        store_admit_join(s, c, &m->store_join);
         return;
     case TRIB_CONTROL_BLOBS:
         if (c->aggregator && aggregator_put_blobs(c->aggregator, &m->blobs))
@@ -225,7 +232,7 @@ static void step_aggregator(struct server *s, struct client *c)
 
 static bool is_gone(const struct client *c)
 {
-    return !c->session &&
+    return !c->session && !c->store &&
            (!c->aggregator || atomic_load(&c->aggregator->state) == AGGREGATOR_GONE);
 }
 
@@ -249,6 +256,8 @@ void server_free_client(struct server *s, int i)
     trib_session_free(c->session);
     if (c->aggregator)
         aggregator_free(c->aggregator);
+    if (c->store)
+        store_job_free(c->store);
     credentials_release(c->credentials);
     free(c->tree);
     if (c->job && !c->freed)
@@ -267,6 +276,8 @@ static void sweep_clients(struct server *s)
             step_aggregator(s, c);
         if (c->aggregator && c->session)
             lend_slots(s, c);
+        if (c->store && store_admit_sweep(s, c))
+            c->store = NULL;
         if (!is_gone(c))
             continue;
         changed |= c->job != 0;
@@ -295,6 +306,8 @@ void server_drain(struct server *s, uint32_t uid, uint32_t pid)
     for (int i = 0; i < s->n_clients; i++) {
         if (s->clients[i]->aggregator)
             aggregator_drain(s->clients[i]->aggregator);
+        else if (s->clients[i]->store)
+            store_job_drain(s->clients[i]->store);
         else
             server_hang_up(s, s->clients[i]);
     }
@@ -320,7 +333,7 @@ static void end_drain(struct server *s)
         return;
     s->drained = true;
     for (int i = 0; i < s->n_clients; i++)
-        if (s->clients[i]->session)
+        if (s->clients[i]->session || s->clients[i]->store)
             server_hang_up(s, s->clients[i]);
 }
 

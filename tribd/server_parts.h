@@ -18,6 +18,7 @@
 #include "tribd/server.h"
 #include "tribd/watchdog.h"
 #include "tribd/credentials.h"
+#include "tribd/store_job.h"
 
 enum {
     STRANGERS_MAX = 512, /* places for those who have not proved who they are: see
@@ -58,6 +59,9 @@ struct client {
     struct credentials *credentials;
     struct trib_error err;
     struct aggregator *aggregator;
+    struct store_job *store; /* its ranks' sessions are there; or NULL */
+    struct trib_control_store_join store_join; /* by which the store was made */
+    uint64_t store_bytes; /* that the store held when the table was last published */
     uint64_t over_by; /* its aggregator has failed: a goodbye is due by then; 0: it has
                        * not */
     uint64_t job; /* number in the table of jobs; 0: none */
@@ -155,6 +159,20 @@ void admit_due(struct server *s);
  * none. */
 bool admit_waiting(struct server *s);
 
+/** store_admit_join - a client asks for a store: its session goes there, or it is
+ * refused. */
+void store_admit_join(struct server *s, struct client *c,
+                      const struct trib_control_store_join *join);
+
+/** store_admit_sweep - look after a client's store; true if it is over, and gone. */
+bool store_admit_sweep(struct server *s, struct client *c);
+
+/** admit_name_user - the user of a client, as its proof names it. */
+void admit_name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES]);
+
+/** admit_join_bucket - the bucket from which the JOINs of a client's user are paid. */
+uint64_t *admit_join_bucket(struct server *s, const struct client *c);
+
 /** door_answer - accept all that wait at a listener, or a bounded number. */
 void door_answer(struct server *s, int listener);
 
@@ -166,6 +184,9 @@ void ready_note(struct server *s);
 
 /** ready_watch - wait for what a client may say from now on. */
 void ready_watch(struct server *s, struct client *c);
+
+/** ready_forget - its session leaves this thread. */
+void ready_forget(struct server *s, struct client *c);
 
 /** ready_blind - all clients may be ready: `what` has failed with errno. */
 void ready_blind(struct server *s, const char *what);

@@ -145,6 +145,12 @@ static void print_now(const json_t *job)
         printf("place %" JSON_INTEGER_FORMAT " in the queue", number(job, "position"));
         return;
     }
+    if (number(job, "vectors")) {
+        printf("store: %" JSON_INTEGER_FORMAT " vectors, %" JSON_INTEGER_FORMAT
+               " pushes, %" JSON_INTEGER_FORMAT " pulls",
+               number(job, "vectors"), number(job, "pushes"), number(job, "pulls"));
+        return;
+    }
     if (!json_is_object(op)) {
         printf("idle");
         return;

@@ -129,6 +129,9 @@ struct trib_auth_peer trib_handshake_peer(const struct trib_handshake *hs);
  * HELLO. */
 const char *trib_handshake_job(const struct trib_handshake *hs);
 
+/** trib_handshake_version - the version of the messages; valid after TRIB_OK. */
+uint32_t trib_handshake_version(const struct trib_handshake *hs);
+
 /**
  * trib_handshake_seal - hand out, once and after TRIB_OK, the seal for all payloads
  * from now on.

@@ -43,6 +43,7 @@ struct trib_handshake {
     enum trib_handshake_state state;
     const struct trib_auth_method_ops *method; /* NULL: not chosen yet */
     struct trib_auth_peer peer;
+    uint32_t version; /* of the messages; 0: not chosen yet */
     char job[TRIB_CONTROL_JOB_MAX + 1];
     uint8_t nonce[TRIB_CONTROL_NONCE_BYTES];
     struct trib_transcript *transcript; /* NULL: without libsodium, hence "none" */

@@ -112,6 +112,56 @@ static const struct field said[] = {
     {LINE, AT(said.text), 0, TRIB_CONTROL_TEXT_MAX},
 };
 
+static const struct field store_join[] = {
+    {NONCE, AT(store_join.token), 0, 0},
+    {U32, AT(store_join.ranks), 1, TRIB_CONTROL_RANKS_MAX},
+    {U32, AT(store_join.rank), 0, TRIB_CONTROL_RANKS_MAX - 1},
+    {U8, AT(store_join.again), 0, 1},
+};
+
+static const struct field store_open[] = {
+    {JOB, AT(store_open.name), 1, TRIB_CONTROL_JOB_MAX},
+    {U8, AT(store_open.dtype), 0, 255},
+    {U64, AT(store_open.count), 1, TRIB_CONTROL_COUNT_MAX},
+    {LINE, AT(store_open.rule), 1, TRIB_CONTROL_RULE_MAX},
+};
+
+static const struct field store_push[] = {
+    {U32, AT(store_push.vector), 0, U32_MAX},
+    {U8, AT(store_push.purpose), TRIB_CONTROL_PUSH, TRIB_CONTROL_PUSH_SET},
+    {U64, AT(store_push.number), 1, UINT64_MAX},
+    {U64, AT(store_push.rate), 0, UINT64_MAX},
+    {U64, AT(store_push.offset), 0, UINT64_MAX},
+    {REST, AT(store_push.data), 1, TRIB_CONTROL_STORE_BYTES},
+};
+
+static const struct field store_pull[] = {
+    {U32, AT(store_pull.vector), 0, U32_MAX},
+    {U64, AT(store_pull.first), 0, TRIB_CONTROL_COUNT_MAX},
+    {U64, AT(store_pull.count), 1, TRIB_CONTROL_COUNT_MAX},
+};
+
+static const struct field store_data[] = {
+    {U32, AT(store_data.vector), 0, U32_MAX},
+    {U64, AT(store_data.offset), 0, UINT64_MAX},
+    {REST, AT(store_data.data), 1, TRIB_CONTROL_STORE_BYTES},
+};
+
+static const struct field store_state[] = {
+    {U32, AT(store_state.vector), 0, U32_MAX},
+    {U64, AT(store_state.version), 0, UINT64_MAX},
+};
+
+static const struct field store_refused[] = {
+    {U8, AT(store_refused.status), 1, 255},
+    {LINE, AT(store_refused.text), 0, TRIB_CONTROL_TEXT_MAX},
+};
+
+static bool store_join_fits(const struct trib_control *m)
+{
+    return m->store_join.rank < m->store_join.ranks;
+}
+
 static bool hello_fits(const struct trib_control *m)
 {
     return m->hello.version_min <= m->hello.version_max;
@@ -153,6 +203,24 @@ static const struct kind kinds[TRIB_CONTROL_KINDS] = {
     [TRIB_CONTROL_GOODBYE] = {"GOODBYE", ANY, FIELDS(said), NULL},
     [TRIB_CONTROL_ALIVE] = {"ALIVE", ANY, NULL, 0, NULL},
     [TRIB_CONTROL_ERROR] = {"ERROR", ANY, FIELDS(said), NULL},
+    [TRIB_CONTROL_STORE_JOIN] = {"STORE_JOIN", TRIB_CONTROL_JOB, FIELDS(store_join),
+                                 store_join_fits},
+    [TRIB_CONTROL_STORE_JOINED] = {"STORE_JOINED", TRIB_CONTROL_AGGREGATOR, NULL, 0,
+                                   NULL},
+    [TRIB_CONTROL_STORE_OPEN] = {"STORE_OPEN", TRIB_CONTROL_JOB, FIELDS(store_open),
+                                 NULL},
+    [TRIB_CONTROL_STORE_VECTOR] = {"STORE_VECTOR", TRIB_CONTROL_AGGREGATOR,
+                                   FIELDS(store_state), NULL},
+    [TRIB_CONTROL_STORE_PUSH] = {"STORE_PUSH", TRIB_CONTROL_JOB, FIELDS(store_push),
+                                 NULL},
+    [TRIB_CONTROL_STORE_PULL] = {"STORE_PULL", TRIB_CONTROL_JOB, FIELDS(store_pull),
+                                 NULL},
+    [TRIB_CONTROL_STORE_DATA] = {"STORE_DATA", TRIB_CONTROL_AGGREGATOR,
+                                 FIELDS(store_data), NULL},
+    [TRIB_CONTROL_STORE_DONE] = {"STORE_DONE", TRIB_CONTROL_AGGREGATOR,
+                                 FIELDS(store_state), NULL},
+    [TRIB_CONTROL_STORE_REFUSED] = {"STORE_REFUSED", TRIB_CONTROL_AGGREGATOR,
+                                    FIELDS(store_refused), NULL},
 };
 
 const char *trib_control_name(enum trib_control_kind kind)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of the control connection, between rank 0 of a job and an aggregator. Pure
- * functions on bytes: no sockets, no clock, no memory.
+ * Messages of the control connection, between rank 0 of a job and an aggregator, or
+ * any rank and its store. Pure functions on bytes: no sockets, no clock, no memory.
  *
  *      0       4         5      6     8        12
  *     +-------+---------+------+-----+--------+---------
@@ -26,7 +26,8 @@
 #define TRIB_CONTROL_FRAMING 1
 /* The version of the messages; HELLO and WELCOME agree on one. */
 #define TRIB_CONTROL_VERSION_MIN 2
-#define TRIB_CONTROL_VERSION_MAX 2
+#define TRIB_CONTROL_VERSION_MAX 3
+#define TRIB_CONTROL_VERSION_STORE 3 /* the first one that has stores */
 #define TRIB_CONTROL_HEAD_BYTES 12
 #define TRIB_CONTROL_SEAL_BYTES 17
 #define TRIB_CONTROL_NONCE_BYTES 32
@@ -45,10 +46,13 @@
 #define TRIB_CONTROL_AGGREGATORS_MAX 1024
 #define TRIB_CONTROL_BLOB_MAX 2560
 #define TRIB_CONTROL_BLOBS_BYTES 32768 /* bytes of one message; more go in several */
+#define TRIB_CONTROL_STORE_BYTES 32768 /* bytes of elements in one message */
+#define TRIB_CONTROL_RULE_MAX 160
+#define TRIB_CONTROL_COUNT_MAX (UINT64_C(1) << 48) /* elements of a vector */
 
 /* The longest frames: of any kind, and before both sides are authenticated. */
 #define TRIB_CONTROL_FRAME_BYTES \
-    (TRIB_CONTROL_HEAD_BYTES + 20 + TRIB_CONTROL_BLOBS_BYTES + TRIB_CONTROL_SEAL_BYTES)
+    (TRIB_CONTROL_HEAD_BYTES + 29 + TRIB_CONTROL_STORE_BYTES + TRIB_CONTROL_SEAL_BYTES)
 #define TRIB_CONTROL_EARLY_BYTES (TRIB_CONTROL_HEAD_BYTES + 1 + TRIB_CONTROL_AUTH_MAX)
 
 enum trib_control_kind {
@@ -67,6 +71,15 @@ enum trib_control_kind {
     TRIB_CONTROL_GOODBYE, /* nothing comes after it */
     TRIB_CONTROL_ALIVE, /* the sender is not stopped */
     TRIB_CONTROL_ERROR, /* nothing comes after it, and this is why */
+    TRIB_CONTROL_STORE_JOIN, /* a rank asks for the store of its job */
+    TRIB_CONTROL_STORE_JOINED,
+    TRIB_CONTROL_STORE_OPEN, /* a vector, which is made if there is none */
+    TRIB_CONTROL_STORE_VECTOR, /* its number */
+    TRIB_CONTROL_STORE_PUSH, /* elements of a push, which come in their order */
+    TRIB_CONTROL_STORE_PULL,
+    TRIB_CONTROL_STORE_DATA, /* elements of an answer */
+    TRIB_CONTROL_STORE_DONE, /* a push is applied, or an answer is complete */
+    TRIB_CONTROL_STORE_REFUSED, /* the answer to any of these is no */
     TRIB_CONTROL_KINDS,
 };
 
@@ -79,6 +92,13 @@ enum trib_control_role {
 enum trib_control_step {
     TRIB_CONTROL_CREDENTIAL = 1,
     TRIB_CONTROL_PROOF,
+};
+
+/* The purpose of elements that a rank sends. */
+enum trib_control_push {
+    TRIB_CONTROL_PUSH = 1,
+    TRIB_CONTROL_PUSH_GIVE, /* the rank wants what the rule gives back */
+    TRIB_CONTROL_PUSH_SET, /* the first elements of the vector, by no rule */
 };
 
 /* Bytes that lie elsewhere; of a message that was read, in its frame. */
@@ -153,6 +173,53 @@ struct trib_control_plan_answer {
     char text[TRIB_CONTROL_TEXT_MAX + 1]; /* "" in PLAN_OK */
 };
 
+struct trib_control_store_join {
+    uint8_t token[TRIB_CONTROL_NONCE_BYTES]; /* the ranks of the job have it, and nobody
+                                              * else */
+    uint32_t ranks;
+    uint32_t rank;
+    uint32_t again; /* 1: the store must be there; 0: it must not */
+};
+
+struct trib_control_store_open {
+    char name[TRIB_CONTROL_JOB_MAX + 1];
+    uint32_t dtype;
+    uint64_t count;
+    char rule[TRIB_CONTROL_RULE_MAX + 1];
+};
+
+struct trib_control_store_push {
+    uint32_t vector;
+    uint32_t purpose; /* enum trib_control_push */
+    uint64_t number; /* of this rank's pushes to the vector */
+    uint64_t rate; /* bits of a float64; 0: the rule's own */
+    uint64_t offset; /* in bytes, of `data` */
+    struct trib_control_bytes data;
+};
+
+struct trib_control_store_pull {
+    uint32_t vector;
+    uint64_t first; /* elements */
+    uint64_t count;
+};
+
+struct trib_control_store_data {
+    uint32_t vector;
+    uint64_t offset; /* in bytes, in the answer */
+    struct trib_control_bytes data;
+};
+
+/* STORE_VECTOR, STORE_DONE */
+struct trib_control_store_state {
+    uint32_t vector;
+    uint64_t version; /* number of pushes that the vector has taken */
+};
+
+struct trib_control_store_refused {
+    uint32_t status; /* a trib_status_t, without its sign */
+    char text[TRIB_CONTROL_TEXT_MAX + 1];
+};
+
 struct trib_control_said {
     char text[TRIB_CONTROL_TEXT_MAX + 1];
 };
@@ -170,6 +237,13 @@ struct trib_control {
         struct trib_control_plan plan;
         struct trib_control_plan_answer answer; /* PLAN_OK, PLAN_REFUSED */
         struct trib_control_said said; /* REFUSED, GOODBYE, ERROR */
+        struct trib_control_store_join store_join;
+        struct trib_control_store_open store_open;
+        struct trib_control_store_push store_push;
+        struct trib_control_store_pull store_pull;
+        struct trib_control_store_data store_data;
+        struct trib_control_store_state store_state;
+        struct trib_control_store_refused store_refused;
     };
 };
 

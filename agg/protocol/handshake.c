@@ -188,6 +188,7 @@ static trib_status_t take_hello(struct turn *t)
         status = choose_method(t, t->message.hello.methods);
     if (status != TRIB_OK)
         return status;
+    hs->version = m.welcome.version;
     memcpy(hs->job, t->message.hello.job, sizeof(hs->job));
     m.welcome.method = hs->method->number;
     memcpy(m.welcome.nonce, hs->nonce, sizeof(hs->nonce));
@@ -220,6 +221,7 @@ static trib_status_t take_welcome(struct turn *t)
                          "the aggregator chose to authenticate by %s, which was not "
                          "offered to it",
                          trib_auth_name((enum trib_auth_method)w->method));
+    hs->version = w->version;
     for (size_t i = 0; i < TRIB_AUTH_METHODS; i++)
         if (trib_auth_methods[i]->number == w->method)
             hs->method = trib_auth_methods[i];
@@ -384,6 +386,11 @@ bool trib_handshake_asks(const struct trib_handshake *hs)
 struct trib_auth_peer trib_handshake_peer(const struct trib_handshake *hs)
 {
     return hs->peer;
+}
+
+uint32_t trib_handshake_version(const struct trib_handshake *hs)
+{
+    return hs->version;
 }
 
 const char *trib_handshake_job(const struct trib_handshake *hs)

@@ -299,11 +299,30 @@ static trib_status_t take_all(struct trib_session *s, struct trib_control *out)
     return TRIB_INPROGRESS;
 }
 
+/* Says that this side is not stopped, if nothing else was sent for a while. */
+static void say_alive(struct trib_session *s)
+{
+    static const struct trib_control alive = {.kind = TRIB_CONTROL_ALIVE};
+
+    if (s->state != READY || s->now - s->sent < TRIB_SESSION_ALIVE_MS * MS)
+        return;
+    (void)put_message(s, &alive); /* no room: then there is enough to read */
+    s->sent = s->now;
+}
+
+void trib_session_keep_alive(struct trib_session *session)
+{
+    if (session->state != READY)
+        return;
+    session->now = trib_now_ns();
+    say_alive(session);
+    (void)trib_control_conn_flush(session->conn);
+}
+
 /* After all that came was read: so time in which this side slept is not held against
  * it. */
 static trib_status_t check_times(struct trib_session *s)
 {
-    static const struct trib_control alive = {.kind = TRIB_CONTROL_ALIVE};
     char text[128];
 
     if (s->state == HANDSHAKE && s->now >= s->deadline) {
@@ -322,10 +341,7 @@ static trib_status_t check_times(struct trib_session *s)
                  s->opts.silent_ms);
         return end_telling(s, TRIB_ERR_PEER_LOST, text);
     }
-    if (s->state == READY && s->now - s->sent >= TRIB_SESSION_ALIVE_MS * MS) {
-        (void)put_message(s, &alive); /* no room: then there is enough to read */
-        s->sent = s->now;
-    }
+    say_alive(s);
     return TRIB_INPROGRESS;
 }
 
@@ -514,6 +530,16 @@ void trib_session_free(struct trib_session *session)
     trib_handshake_free(session->handshake);
     trib_control_conn_free(session->conn);
     free(session);
+}
+
+void trib_session_set_error(struct trib_session *session, struct trib_error *err)
+{
+    session->opts.err = err;
+}
+
+uint32_t trib_session_version(const struct trib_session *session)
+{
+    return session->handshake ? trib_handshake_version(session->handshake) : 0;
 }
 
 bool trib_session_is_sealed(const struct trib_session *session)

@@ -51,6 +51,10 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
 /** trib_session_set_idle - change trib_session_opts.idle. */
 void trib_session_set_idle(struct trib_session *session, struct trib_idle *idle);
 
+/** trib_session_set_error - change trib_session_opts.err: another owner has the session
+ * from now on. */
+void trib_session_set_error(struct trib_session *session, struct trib_error *err);
+
 /** trib_session_free - close it. NULL is allowed. What is not written yet is lost. */
 void trib_session_free(struct trib_session *session);
 
@@ -115,6 +119,14 @@ bool trib_session_ready(const struct trib_session *session);
  * is ready. */
 struct trib_auth_peer trib_session_peer(const struct trib_session *session);
 const char *trib_session_job(const struct trib_session *session);
+
+/** trib_session_version - the version of the messages on which both sides have agreed;
+ * valid once the session is ready. */
+uint32_t trib_session_version(const struct trib_session *session);
+
+/** trib_session_keep_alive - say that this side is not stopped, if that is due: for a
+ * thread that takes no messages for a while. Once the session is ready. */
+void trib_session_keep_alive(struct trib_session *session);
 
 /**
  * trib_session_send - one message, once the session is ready.

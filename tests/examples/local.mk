@@ -33,3 +33,6 @@ tests_examples_test_mlp_SOURCES = tests/examples/test_mlp.c examples/mlp.c
 tests_examples_test_mlp_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS)
 tests_examples_test_mlp_LDADD = $(OPENBLAS_LIBS) $(CMOCKA_LIBS) -lm
 endif
+
+dist_check_SCRIPTS += tests/examples/test_parameters.sh
+TESTS += tests/examples/test_parameters.sh

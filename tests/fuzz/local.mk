@@ -12,6 +12,7 @@ fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_cod
 	tests/fuzz/fuzz_model tests/fuzz/fuzz_pair_word \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
 	tests/fuzz/fuzz_region tests/fuzz/fuzz_session tests/fuzz/fuzz_start \
+	tests/fuzz/fuzz_store \
 	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_announce_SOURCES = tests/fuzz/fuzz_announce.c
@@ -94,6 +95,10 @@ tests_fuzz_fuzz_session_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_start_SOURCES = tests/fuzz/fuzz_start.c tests/fuzz/edits.h
 tests_fuzz_fuzz_start_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_start_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_store_SOURCES = tests/fuzz/fuzz_store.c
+tests_fuzz_fuzz_store_LDADD = libservice.la $(fuzz_link)
+tests_fuzz_fuzz_store_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_tree_SOURCES = tests/fuzz/fuzz_tree.c
 tests_fuzz_fuzz_tree_LDADD = $(fuzz_link)

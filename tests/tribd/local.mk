@@ -5,6 +5,7 @@ dist_check_SCRIPTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.s
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh tests/tribd/test_tribd_seal.sh \
 	tests/tribd/test_tribd_return.sh \
+	tests/tribd/test_tribd_store.sh \
 	tests/tribd/test_tribd_strangers.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
 	tests/tribd/test_tribd_users.sh tests/tribd/test_tribd_systemd.sh
@@ -14,6 +15,7 @@ TESTS += tests/tribd/test_tribd.sh tests/tribd/test_tribd_hostile.sh \
 	tests/tribd/test_tribd_lost.sh \
 	tests/tribd/test_tribd_quorum.sh tests/tribd/test_tribd_quota.sh tests/tribd/test_tribd_seal.sh \
 	tests/tribd/test_tribd_return.sh \
+	tests/tribd/test_tribd_store.sh \
 	tests/tribd/test_tribd_strangers.sh \
 	tests/tribd/test_tribd_munge.sh tests/tribd/test_tribd_tree.sh \
 	tests/tribd/test_tribd_users.sh tests/tribd/test_tribd_systemd.sh
@@ -23,6 +25,8 @@ check_PROGRAMS += tests/tribd/fake_systemd
 tests_tribd_fake_systemd_SOURCES = tests/tribd/fake_systemd.c
 check_PROGRAMS += tests/tribd/plans
 tests_tribd_plans_SOURCES = tests/tribd/exact_jobs.h tests/tribd/plans.c
+check_PROGRAMS += tests/tribd/pushes
+tests_tribd_pushes_SOURCES = tests/tribd/pushes.c
 check_PROGRAMS += tests/tribd/late
 tests_tribd_late_SOURCES = tests/tribd/exact_jobs.h tests/tribd/late.c
 check_PROGRAMS += tests/tribd/idle

@@ -56,35 +56,52 @@ static const struct golden golden[] = {
     {{.kind = TRIB_CONTROL_ADMITTED,
       .admitted = {.slots = 64, .bytes = UINT64_C(1) << 32}},
      "54726243010500000c000000400000000000000001000000"},
-    {{.kind = TRIB_CONTROL_QUEUED,
-      .queued = {.position = 2, .text = "a waits"}},
+    {{.kind = TRIB_CONTROL_QUEUED, .queued = {.position = 2, .text = "a waits"}},
      "54726243010600000d00000002000000070061207761697473"},
-    {{.kind = TRIB_CONTROL_REFUSED,
-      .said.text = "full"},
+    {{.kind = TRIB_CONTROL_REFUSED, .said.text = "full"},
      "547262430107000006000000040066756c6c"},
     {{.kind = TRIB_CONTROL_BLOBS,
       .blobs = {1, 6, 4, 2, 3, {(const uint8_t *)"uvwxyz", 6}}},
      "54726243010800001a0000000100000006000000040000000200000003000000"
      "75767778797a"},
-    {{.kind = TRIB_CONTROL_PLAN,
-      .plan = {.number = 7, .text = "sum f32"}},
+    {{.kind = TRIB_CONTROL_PLAN, .plan = {.number = 7, .text = "sum f32"}},
      "54726243010900000d00000007000000070073756d20663332"},
-    {{.kind = TRIB_CONTROL_PLAN_OK,
-      .answer.number = 7},
+    {{.kind = TRIB_CONTROL_PLAN_OK, .answer.number = 7},
      "54726243010a00000400000007000000"},
-    {{.kind = TRIB_CONTROL_PLAN_REFUSED,
-      .answer = {.number = 7, .text = "no"}},
+    {{.kind = TRIB_CONTROL_PLAN_REFUSED, .answer = {.number = 7, .text = "no"}},
      "54726243010b0000080000000700000002006e6f"},
-    {{.kind = TRIB_CONTROL_DRAIN},
-     "54726243010c000000000000"},
-    {{.kind = TRIB_CONTROL_GOODBYE,
-      .said.text = "done"},
+    {{.kind = TRIB_CONTROL_DRAIN}, "54726243010c000000000000"},
+    {{.kind = TRIB_CONTROL_GOODBYE, .said.text = "done"},
      "54726243010d0000060000000400646f6e65"},
-    {{.kind = TRIB_CONTROL_ALIVE},
-     "54726243010e000000000000"},
-    {{.kind = TRIB_CONTROL_ERROR,
-      .said.text = "why"},
+    {{.kind = TRIB_CONTROL_ALIVE}, "54726243010e000000000000"},
+    {{.kind = TRIB_CONTROL_ERROR, .said.text = "why"},
      "54726243010f0000050000000300776879"},
+    {{.kind = TRIB_CONTROL_STORE_JOIN,
+      .store_join = {.token = NONCE, .ranks = 4, .rank = 3, .again = 1}},
+     "54726243011000002900000020212223"
+     "2425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f040000000300000001"},
+    {{.kind = TRIB_CONTROL_STORE_JOINED}, "547262430111000000000000"},
+    {{.kind = TRIB_CONTROL_STORE_OPEN,
+      .store_open = {.name = "w1", .dtype = 2, .count = 259, .rule = "sum"}},
+     "54726243011200001200000002007731020301000000000000030073756d"},
+    {{.kind = TRIB_CONTROL_STORE_VECTOR, .store_state = {5, 258}},
+     "54726243011300000c000000050000000201000000000000"},
+    {{.kind = TRIB_CONTROL_STORE_PUSH,
+      .store_push =
+          {5, TRIB_CONTROL_PUSH_GIVE, 7, 0, 256, {(const uint8_t *)"abc", 3}}},
+     "5472624301140000200000000500000002070000000000000000000000000000"
+     "000001000000000000616263"},
+    {{.kind = TRIB_CONTROL_STORE_PULL, .store_pull = {5, 1, 2}},
+     "547262430115000014000000050000000100000000000000"
+     "0200000000000000"},
+    {{.kind = TRIB_CONTROL_STORE_DATA,
+      .store_data = {5, 256, {(const uint8_t *)"abc", 3}}},
+     "54726243011600000f000000050000000001000000000000616263"},
+    {{.kind = TRIB_CONTROL_STORE_DONE, .store_state = {5, 258}},
+     "54726243011700000c000000050000000201000000000000"},
+    {{.kind = TRIB_CONTROL_STORE_REFUSED, .store_refused = {20, "no"}},
+     "547262430118000005000000140200"
+     "6e6f"},
 };
 
 #define N_GOLDEN (sizeof(golden) / sizeof(golden[0]))
@@ -114,7 +131,9 @@ static void fill(enum trib_control_kind kind, struct trib_control *m)
 static enum trib_control_role sender(enum trib_control_kind kind)
 {
     return kind == TRIB_CONTROL_HELLO || kind == TRIB_CONTROL_JOIN ||
-                   kind == TRIB_CONTROL_PLAN
+                   kind == TRIB_CONTROL_PLAN || kind == TRIB_CONTROL_STORE_JOIN ||
+                   kind == TRIB_CONTROL_STORE_OPEN || kind == TRIB_CONTROL_STORE_PUSH ||
+                   kind == TRIB_CONTROL_STORE_PULL
                ? TRIB_CONTROL_JOB
                : TRIB_CONTROL_AGGREGATOR;
 }
@@ -142,6 +161,10 @@ static struct trib_control_bytes *rest_of(struct trib_control *m)
         return &m->blobs.data;
     case TRIB_CONTROL_JOIN:
         return &m->join.tree;
+    case TRIB_CONTROL_STORE_PUSH:
+        return &m->store_push.data;
+    case TRIB_CONTROL_STORE_DATA:
+        return &m->store_data.data;
     default:
         return NULL;
     }
@@ -191,8 +214,13 @@ static void test_cut_at_every_byte(void **state)
             memcpy(exact, bytes, cut);
             assert_status(trib_control_parse(exact, cut, 0, sender(kind), &frame),
                           TRIB_INPROGRESS);
-            /* A shorter credential is one, too, and so is a shorter tree. */
-            const size_t shortest = kind == TRIB_CONTROL_JOIN ? n - 3 : n;
+            /* A shorter credential is one, too, and so are a shorter tree and fewer
+             * elements. */
+            const bool elements =
+                kind == TRIB_CONTROL_STORE_PUSH || kind == TRIB_CONTROL_STORE_DATA;
+            const size_t shortest = kind == TRIB_CONTROL_JOIN ? n - 3
+                                    : elements                ? n - 2
+                                                              : n;
             if (cut >= TRIB_CONTROL_HEAD_BYTES && cut < shortest &&
                 kind != TRIB_CONTROL_AUTH)
                 assert_status(trib_control_get(kind, exact + TRIB_CONTROL_HEAD_BYTES,
@@ -310,7 +338,7 @@ static void test_oversize(void **state)
     } rows[] = {{TRIB_CONTROL_HELLO, 130},  {TRIB_CONTROL_WELCOME, 64},
                 {TRIB_CONTROL_AUTH, 1025},  {TRIB_CONTROL_JOIN, 17574},
                 {TRIB_CONTROL_ERROR, 514},  {TRIB_CONTROL_PLAN, 1030},
-                {TRIB_CONTROL_BLOBS, 32788}};
+                {TRIB_CONTROL_BLOBS, 32788}, {TRIB_CONTROL_STORE_PUSH, 32797}};
     uint8_t head[TRIB_CONTROL_HEAD_BYTES] = "TrbC\1";
     struct trib_control_frame frame;
 
@@ -326,7 +354,7 @@ static void test_oversize(void **state)
                                                  sender(rows[i].kind), &frame),
                               more ? TRIB_ERR_PROTOCOL : TRIB_INPROGRESS);
             }
-    assert_true(rows[6].longest + 17 + TRIB_CONTROL_HEAD_BYTES ==
+    assert_true(rows[7].longest + 17 + TRIB_CONTROL_HEAD_BYTES ==
                 TRIB_CONTROL_FRAME_BYTES);
 }
 

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libservice_la_SOURCES += \
+	agg/store/store_apply.c \
+	agg/store/store_peer.c agg/store/store_peer.h \
+	agg/store/store_rule.c agg/store/store_rule.h \
+	agg/store/store_table.c agg/store/store_table.h
+EXTRA_DIST += agg/store/README.md

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agg/store/store_peer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/quota.h"
+
+enum state {
+    IDLE, /* the rank may ask */
+    TAKING, /* a push is coming */
+    GIVING, /* elements of an answer are to go, and STORE_DONE behind them */
+    ANSWERS, /* one message is to go */
+};
+
+struct trib_store_peer {
+    struct trib_store_peer_opts opts;
+    enum state state;
+    struct trib_control_store_push push; /* head of the push that is coming */
+    struct trib_error refusal; /* why the request under way is refused; or none */
+    uint8_t *bytes; /* [room] a push, or an answer */
+    uint64_t room;
+    uint64_t done; /* bytes that have come, or have gone */
+    uint64_t total; /* of them */
+    struct trib_control answer; /* ANSWERS, and behind GIVING */
+    struct trib_store_counts counts;
+};
+
+trib_status_t trib_store_peer_create(const struct trib_store_peer_opts *opts,
+                                     struct trib_store_peer **out)
+{
+    struct trib_store_peer *peer = calloc(1, sizeof(*peer));
+
+    *out = peer;
+    if (!peer)
+        return TRIB_ERR_NO_MEMORY;
+    peer->opts = *opts;
+    return TRIB_OK;
+}
+
+void trib_store_peer_free(struct trib_store_peer *peer)
+{
+    if (!peer)
+        return;
+    if (peer->opts.quota && peer->room)
+        trib_quota_give_mt(peer->opts.quota, peer->room);
+    free(peer->bytes);
+    free(peer);
+}
+
+struct trib_store_counts trib_store_peer_counts(const struct trib_store_peer *peer)
+{
+    return peer->counts;
+}
+
+/* Answers -------------------------------------------------------------------------- */
+
+static void answer_refusal(struct trib_store_peer *peer)
+{
+    struct trib_control_store_refused *r = &peer->answer.store_refused;
+
+    assert(peer->refusal.status < 0);
+    peer->answer = (struct trib_control){.kind = TRIB_CONTROL_STORE_REFUSED};
+    r->status = (uint32_t)-peer->refusal.status;
+    snprintf(r->text, sizeof(r->text), "%s", trib_error_text(&peer->refusal));
+    trib_error_clear(&peer->refusal);
+    peer->state = ANSWERS;
+}
+
+/* With `bytes` of elements before it. */
+static void answer_state(struct trib_store_peer *peer, enum trib_control_kind kind,
+                         uint32_t vector, uint64_t bytes)
+{
+    peer->answer = (struct trib_control){
+        .kind = kind,
+        .store_state = {vector, trib_store_version(peer->opts.table, vector)}};
+    peer->state = bytes ? GIVING : ANSWERS;
+    peer->done = 0;
+    peer->total = bytes;
+}
+
+static bool has_vector(const struct trib_store_peer *peer, uint32_t vector)
+{
+    return vector < trib_store_table_size(peer->opts.table);
+}
+
+/* Makes room for so many bytes; else notes why there is none. */
+static bool make_room(struct trib_store_peer *peer, uint64_t bytes)
+{
+    struct trib_quota *quota = peer->opts.quota;
+
+    if (bytes <= peer->room)
+        return true;
+    if (quota && trib_quota_take_mt(quota, bytes - peer->room)) {
+        (void)trib_fail(&peer->refusal, TRIB_ERR_NO_RESOURCE,
+                        "%" PRIu64 " bytes for what rank %" PRIu32
+                        " pushes or pulls are more than the job, its user or the "
+                        "service has left",
+                        bytes, peer->opts.rank);
+        return false;
+    }
+    uint8_t *more = realloc(peer->bytes, bytes);
+    if (!more) {
+        if (quota)
+            trib_quota_give_mt(quota, bytes - peer->room);
+        (void)trib_fail(&peer->refusal, TRIB_ERR_NO_MEMORY,
+                        "the host has no memory for %" PRIu64 " bytes", bytes);
+        return false;
+    }
+    peer->bytes = more;
+    peer->room = bytes;
+    return true;
+}
+
+/* Requests ------------------------------------------------------------------------- */
+
+static void take_open(struct trib_store_peer *peer,
+                      const struct trib_control_store_open *m)
+{
+    const struct trib_store_spec spec = {m->name, (trib_dtype_t)m->dtype, m->count,
+                                         m->rule};
+    const uint32_t before = trib_store_table_size(peer->opts.table);
+    uint32_t vector;
+
+    if (trib_store_table_open(peer->opts.table, &spec, &peer->refusal, &vector) !=
+        TRIB_OK) {
+        answer_refusal(peer);
+        return;
+    }
+    peer->counts.vectors += trib_store_table_size(peer->opts.table) - before;
+    answer_state(peer, TRIB_CONTROL_STORE_VECTOR, vector, 0);
+}
+
+static void end_push(struct trib_store_peer *peer)
+{
+    const struct trib_control_store_push *p = &peer->push;
+    const bool gives = p->purpose == TRIB_CONTROL_PUSH_GIVE;
+    struct trib_store_push push = {.rank = peer->opts.rank,
+                                   .number = p->number,
+                                   .data = peer->bytes,
+                                   .gives = gives};
+
+    memcpy(&push.rate, &p->rate, sizeof(push.rate));
+    if (!peer->refusal.status && p->purpose == TRIB_CONTROL_PUSH_SET)
+        (void)trib_store_set(peer->opts.table, p->vector, peer->bytes, &peer->refusal);
+    else if (!peer->refusal.status)
+        (void)trib_store_push(peer->opts.table, p->vector, &push, peer->opts.tick,
+                              &peer->refusal);
+    if (peer->refusal.status) {
+        answer_refusal(peer);
+        return;
+    }
+    peer->counts.pushes += p->purpose != TRIB_CONTROL_PUSH_SET;
+    answer_state(peer, TRIB_CONTROL_STORE_DONE, p->vector, gives ? peer->total : 0);
+}
+
+static trib_status_t begin_push(struct trib_store_peer *peer,
+                                const struct trib_control_store_push *m,
+                                struct trib_error *err)
+{
+    if (m->offset != 0 || !has_vector(peer, m->vector))
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "a push to vector %" PRIu32 " of %" PRIu32
+                         " begins at byte %" PRIu64,
+                         m->vector, trib_store_table_size(peer->opts.table), m->offset);
+    peer->push = *m;
+    peer->done = 0;
+    peer->total = trib_store_bytes(peer->opts.table, m->vector);
+    peer->state = TAKING;
+    (void)make_room(peer, peer->total);
+    return TRIB_OK;
+}
+
+static trib_status_t take_push(struct trib_store_peer *peer,
+                               const struct trib_control_store_push *m,
+                               struct trib_error *err)
+{
+    trib_status_t st = peer->state == IDLE ? begin_push(peer, m, err) : TRIB_OK;
+
+    if (st != TRIB_OK)
+        return st;
+    if (m->vector != peer->push.vector || m->number != peer->push.number ||
+        m->purpose != peer->push.purpose || m->offset != peer->done ||
+        m->data.n > peer->total - peer->done)
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "%" PRIu32 " bytes at %" PRIu64
+                         " do not go on with push %" PRIu64 " to vector %" PRIu32
+                         ", which has %" PRIu64 " of %" PRIu64,
+                         m->data.n, m->offset, peer->push.number, peer->push.vector,
+                         peer->done, peer->total);
+    /* A push that is refused is read to its end. */
+    if (!peer->refusal.status)
+        memcpy(peer->bytes + peer->done, m->data.at, m->data.n);
+    peer->done += m->data.n;
+    peer->counts.received += m->data.n;
+    if (peer->done == peer->total)
+        end_push(peer);
+    return TRIB_OK;
+}
+
+static trib_status_t take_pull(struct trib_store_peer *peer,
+                               const struct trib_control_store_pull *m,
+                               struct trib_error *err)
+{
+    const struct trib_store_table *table = peer->opts.table;
+
+    if (!has_vector(peer, m->vector))
+        return trib_fail(err, TRIB_ERR_PROTOCOL, "there is no vector %" PRIu32,
+                         m->vector);
+    const uint64_t element = trib_store_element(table, m->vector);
+    const uint64_t all = trib_store_bytes(table, m->vector) / element;
+    if (m->first >= all || m->count > all - m->first)
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "vector %" PRIu32 " has %" PRIu64 " elements, not %" PRIu64
+                         " from %" PRIu64 " on",
+                         m->vector, all, m->count, m->first);
+    if (!make_room(peer, m->count * element)) {
+        answer_refusal(peer);
+        return TRIB_OK;
+    }
+    trib_store_read(table, m->vector, m->first, m->count, peer->bytes);
+    peer->counts.pulls++;
+    answer_state(peer, TRIB_CONTROL_STORE_DONE, m->vector, m->count * element);
+    return TRIB_OK;
+}
+
+trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
+                                   const struct trib_control *m, struct trib_error *err)
+{
+    if (m->kind == TRIB_CONTROL_STORE_PUSH && peer->state <= TAKING)
+        return take_push(peer, &m->store_push, err);
+    if (m->kind == TRIB_CONTROL_STORE_PULL && peer->state == IDLE)
+        return take_pull(peer, &m->store_pull, err);
+    if (m->kind != TRIB_CONTROL_STORE_OPEN || peer->state != IDLE)
+        return trib_fail(err, TRIB_ERR_PROTOCOL, "%s is not due here",
+                         trib_control_name(m->kind));
+    take_open(peer, &m->store_open);
+    return TRIB_OK;
+}
+
+/* Out ------------------------------------------------------------------------------ */
+
+static uint32_t piece(const struct trib_store_peer *peer)
+{
+    const uint64_t left = peer->total - peer->done;
+
+    return left < TRIB_CONTROL_STORE_BYTES ? (uint32_t)left : TRIB_CONTROL_STORE_BYTES;
+}
+
+bool trib_store_peer_next(const struct trib_store_peer *peer, struct trib_control *out)
+{
+    if (peer->state == ANSWERS)
+        *out = peer->answer;
+    if (peer->state == GIVING)
+        *out = (struct trib_control){
+            .kind = TRIB_CONTROL_STORE_DATA,
+            .store_data = {.vector = peer->answer.store_state.vector,
+                           .offset = peer->done,
+                           .data = {peer->bytes + peer->done, piece(peer)}}};
+    return peer->state >= GIVING;
+}
+
+void trib_store_peer_sent(struct trib_store_peer *peer)
+{
+    assert(peer->state >= GIVING);
+    if (peer->state == ANSWERS) {
+        peer->state = IDLE;
+        return;
+    }
+    peer->counts.sent += piece(peer);
+    peer->done += piece(peer);
+    if (peer->done == peer->total)
+        peer->state = ANSWERS;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a store and one rank say to each other, once the rank has joined: messages in,
+ * messages out, no socket.
+ *
+ *     rank                                  store
+ *      STORE_OPEN ─────────────────────────▶ finds the vector, or makes it
+ *                 ◀──────────────── STORE_VECTOR
+ *      STORE_PUSH, STORE_PUSH, … ──────────▶ collected; the last one has it applied
+ *                 ◀─ STORE_DATA, … (PUSH_GIVE), STORE_DONE
+ *      STORE_PULL ─────────────────────────▶ a copy is made at once: of one version
+ *                 ◀─ STORE_DATA, …, STORE_DONE
+ *
+ * STORE_REFUSED may answer any of them, a push once all of it has come. A rank asks one
+ * thing at a time.
+ */
+#ifndef AGG_STORE_STORE_PEER_H
+#define AGG_STORE_STORE_PEER_H
+
+#include "agg/store/store_table.h"
+
+struct trib_store_peer;
+
+/* Requests and elements of a peer, for metrics. */
+struct trib_store_counts {
+    uint64_t vectors; /* that it has had made */
+    uint64_t pushes;
+    uint64_t pulls;
+    uint64_t received; /* bytes of elements */
+    uint64_t sent;
+};
+
+struct trib_store_peer_opts {
+    struct trib_store_table *table;
+    uint32_t rank;
+    struct trib_quota *quota; /* of the memory in which a push or an answer lies */
+    const struct trib_store_tick *tick; /* as of trib_store_push; or NULL */
+};
+
+/** trib_store_peer_create - all of opts outlives it; errors: TRIB_ERR_NO_MEMORY. */
+trib_status_t trib_store_peer_create(const struct trib_store_peer_opts *opts,
+                                     struct trib_store_peer **out);
+
+/** trib_store_peer_free - NULL is allowed. A push of which not all has come is
+ * forgotten. */
+void trib_store_peer_free(struct trib_store_peer *peer);
+
+/**
+ * trib_store_peer_take - a message of the rank.
+ *
+ * m        any one that trib_control_get lets through
+ * errors   TRIB_ERR_PROTOCOL with a sentence in err: it was not due, and the connection
+ *          is to be ended
+ */
+trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
+                                   const struct trib_control *m,
+                                   struct trib_error *err);
+
+/** trib_store_peer_next - the message that is to go to the rank next; false: none is.
+ * What it names stays until trib_store_peer_sent. */
+bool trib_store_peer_next(const struct trib_store_peer *peer, struct trib_control *out);
+
+/** trib_store_peer_sent - the next message has gone. */
+void trib_store_peer_sent(struct trib_store_peer *peer);
+
+/** trib_store_peer_counts - all so far. */
+struct trib_store_counts trib_store_peer_counts(const struct trib_store_peer *peer);
+
+#endif

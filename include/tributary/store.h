@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The store: named vectors that live in tribd, to which ranks push and from which they
+ * pull, each in its own time. A rule of the vector says what a push does: add, a step
+ * of SGD or Adam, elastic averaging. So it is a parameter server.
+ *
+ *     trib_store_open(comm, &store);                          all ranks
+ *     desc.name = "layer1"; desc.count = n; desc.rule = "sgd:rate=0.1,momentum=0.9";
+ *     desc.initial = x;                                       rank 0's counts
+ *     trib_store_create(store, &desc, &vector);               all ranks
+ *     …
+ *     trib_store_pull(vector, x, NULL, &version);             any rank, any time
+ *     trib_store_push(vector, gradient, NULL, &version);
+ *
+ * A vector has a version, the number of pushes that it has taken. A push is applied
+ * whole or not at all, and a pull is of one version. A connection that is lost is made
+ * anew, and what was under way is done again: no push is applied twice.
+ *
+ * The vectors are in the tribd that TRIB_SERVICE names, each in one of several, by its
+ * name. Elements cross the wire as they are, over the control connections of tribd:
+ * sealed, in an order of their own, whatever the transport of the communicator. Memory
+ * is of the quotas of the job's user: a vector with the state of its rule, and for each
+ * rank as much as the longest vector that it has pushed or pulled. All is freed when
+ * the ranks free the store, or 10 s after the last of them was lost.
+ *
+ * Threads: one at a time, which may be another one than the communicator's, except for
+ * trib_store_open and trib_store_create.
+ */
+#ifndef TRIBUTARY_STORE_H
+#define TRIBUTARY_STORE_H
+
+#include <tributary/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_store trib_store_t;
+typedef struct trib_vector trib_vector_t;
+
+/**
+ * trib_store_open - have a store for the ranks of a communicator.
+ *
+ * owner    the caller frees *store_out with trib_store_free before trib_free_comm
+ * thread   collective over comm: every rank calls it, in the same order as other calls
+ * errors   TRIB_ERR_CONFIG: TRIB_SERVICE names no tribd; TRIB_ERR_BOOT: it cannot be
+ *          reached; TRIB_ERR_UNSUPPORTED: it is of an older release;
+ *          TRIB_ERR_NO_RESOURCE: it refuses the job, which trib_last_error explains. An
+ *          error on one rank is an error on all, and the communicator is as it was
+ * paper    parameter servers: Li et al., OSDI 2014
+ */
+TRIB_API trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out);
+
+/**
+ * trib_store_free - leave the store, and free its vectors' handles; NULL is allowed.
+ *
+ * Waits for no other rank. The vectors are gone when all ranks have left.
+ * errors   none
+ */
+TRIB_API trib_status_t trib_store_free(trib_store_t *store);
+
+/**
+ * trib_store_error - the sentence of the last failed call of a store or of its vectors.
+ *
+ * owner    the library; valid until the next call
+ */
+TRIB_API const char *trib_store_error(const trib_store_t *store);
+
+/* A vector, the same on all ranks but for `initial`. */
+typedef struct trib_vector_desc {
+    size_t size; /* sizeof(trib_vector_desc_t) */
+    const char *name; /* 1 to 64 letters, digits and . _ : - + @ / % = , */
+    size_t count; /* elements, at least 1 */
+    trib_dtype_t dtype; /* any but TRIB_BOOL. Narrow floats are kept in float32 */
+    const char *rule; /* NULL: "sum". See trib_store_create */
+    const void *initial; /* rank 0: [count] elements; NULL: zeros. Other ranks': not
+                          * read */
+} trib_vector_desc_t;
+
+#define TRIB_VECTOR_DESC_INIT \
+    { \
+        sizeof(trib_vector_desc_t), NULL, 0, TRIB_F32, NULL, NULL \
+    }
+
+/**
+ * trib_store_create - make a vector, with rank 0's elements.
+ *
+ * A rule is one of these; what has a number below need not be given.
+ *     sum                                               x += g
+ *     sgd:rate=R,momentum=0,nesterov=0,decay=0          g += decay x; v = momentum v +
+ *                                                       g; x -= R v, or, with nesterov,
+ *                                                       R (g + momentum v)
+ *     adam:rate=R,beta1=0.9,beta2=0.999,eps=1e-8,decay=0
+ *                                                       Adam, with decoupled decay; its
+ *                                                       step is the version
+ *     elastic:pull=A                                    x is the centre: x += A (w - x)
+ * They compute in float64 and round once what is kept. All but sum are for floats.
+ *
+ * owner    the store: *vector_out is valid until trib_store_free
+ * thread   collective over the store's communicator, the communicator's
+ * errors   TRIB_ERR_INVALID: a field, or a rule, with the nearest name;
+ *          TRIB_ERR_MISMATCH: the ranks describe it in different ways;
+ *          TRIB_ERR_NO_RESOURCE: more memory than the job, its user or tribd has;
+ *          TRIB_ERR_PEER_LOST. An error on one rank is an error on all
+ * paper    elastic averaging: Zhang, Choromanska & LeCun, NeurIPS 2015; Adam: Kingma &
+ *          Ba, ICLR 2015, Loshchilov & Hutter, ICLR 2019
+ */
+TRIB_API trib_status_t trib_store_create(trib_store_t *store,
+                                         const trib_vector_desc_t *desc,
+                                         trib_vector_t **vector_out);
+
+typedef struct trib_push_opts {
+    size_t size; /* sizeof(trib_push_opts_t) */
+    double rate; /* instead of that of sgd and adam; 0: the rule's own */
+    void *result; /* NULL, or [count] elements: the vector just behind this push; of
+                   * elastic the pusher's own w, which has moved towards the centre, w
+                   * -= A (w - x). May be `data` */
+} trib_push_opts_t;
+
+#define TRIB_PUSH_OPTS_INIT \
+    { \
+        sizeof(trib_push_opts_t), 0, NULL \
+    }
+
+/**
+ * trib_store_push - have a vector changed by its rule.
+ *
+ * Blocks until the push is applied. Waits for no other rank, but while it is applied
+ * nothing else happens in the store. *version_out is that of the vector behind it.
+ * data     [count] elements: a gradient, or for elastic the rank's own w
+ * opts     NULL: all defaults
+ * version_out NULL: not wanted
+ * errors   TRIB_ERR_INVALID: an option; TRIB_ERR_NO_RESOURCE: no memory for it in the
+ *          job's quota, and nothing was applied; TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT:
+ *          tribd is lost, its vectors too, and it is not known whether the push was
+ *          applied
+ */
+TRIB_API trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
+                                       const trib_push_opts_t *opts,
+                                       uint64_t *version_out);
+
+typedef struct trib_pull_opts {
+    size_t size; /* sizeof(trib_pull_opts_t) */
+    size_t first; /* the first element that is wanted */
+    size_t count; /* elements; 0: up to the end */
+} trib_pull_opts_t;
+
+#define TRIB_PULL_OPTS_INIT \
+    { \
+        sizeof(trib_pull_opts_t), 0, 0 \
+    }
+
+/**
+ * trib_store_pull - get a vector, or a part of it, as it is now.
+ *
+ * out      the elements that are wanted; may be half written after an error
+ * opts     NULL: all of it
+ * version_out of what was pulled; NULL: not wanted
+ * errors   as trib_store_push
+ */
+TRIB_API trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
+                                       const trib_pull_opts_t *opts,
+                                       uint64_t *version_out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

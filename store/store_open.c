@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The calls that all ranks make together: rank 0 goes first, and all hear how it
+ * went. */
+#include "store/rank_store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/digest.h"
+#include "base/sized.h"
+#include "comm/communicator.h"
+
+/* Rank 0 tells this to the other ranks. */
+struct verdict {
+    int32_t status;
+    int32_t n; /* of the addresses */
+    uint8_t token[TRIB_CONTROL_NONCE_BYTES];
+    char job[TRIB_CONTROL_JOB_MAX + 1];
+    char why[400];
+    char addresses[TRIB_AGGREGATORS_MAX][TRIB_CONFIG_TEXT_BYTES];
+};
+
+trib_status_t trib_store_fail(struct trib_store *store, trib_status_t status,
+                              const char *fmt, ...)
+{
+    char text[sizeof(store->err.text)];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    trib_error_clear(&store->err);
+    return trib_fail(&store->err, status, "%s", text);
+}
+
+const char *trib_store_error(const trib_store_t *store)
+{
+    return store ? trib_error_text(&store->err) : "there is no store";
+}
+
+/* Gives all ranks the worst status of any rank. */
+static trib_status_t agree(struct trib_store *store, trib_status_t own)
+{
+    int32_t worst = own;
+
+    const trib_status_t st =
+        trib_allreduce(store->comm, NULL, &worst, 1, TRIB_I32, TRIB_MIN);
+    if (st != TRIB_OK)
+        return trib_store_fail(store, st, "%s", trib_last_error(store->comm));
+    if (own != TRIB_OK || worst == TRIB_OK)
+        return own;
+    return trib_store_fail(store, trib_status_of_peer(worst),
+                           "another rank has failed: %s",
+                           trib_status_str((trib_status_t)worst));
+}
+
+/* Opening -------------------------------------------------------------------------- */
+
+static trib_status_t describe(struct trib_store *store)
+{
+    if (!store->comm->cfg.service[0])
+        return trib_store_fail(store, TRIB_ERR_CONFIG,
+                               "a store is in tribd, and TRIB_SERVICE names none: set "
+                               "it, such as TRIB_SERVICE=agg0:4700");
+    if (getrandom(store->token, sizeof(store->token), 0) !=
+        (ssize_t)sizeof(store->token))
+        return trib_store_fail(store, TRIB_ERR_SYSTEM, "no random bytes: %s",
+                               strerror(errno));
+    const trib_status_t st =
+        trib_control_link_describe(store->comm, &store->job, &store->err);
+    return st == TRIB_OK ? trib_store_shards_open(store, false) : st;
+}
+
+static void tell(const struct trib_store *store, trib_status_t st, struct verdict *v)
+{
+    v->status = st;
+    v->n = store->job.n;
+    memcpy(v->token, store->token, sizeof(v->token));
+    memcpy(v->addresses, store->job.addresses, sizeof(v->addresses));
+    snprintf(v->job, sizeof(v->job), "%s", store->job.name);
+    snprintf(v->why, sizeof(v->why), "%.390s", trib_error_text(&store->err));
+}
+
+static trib_status_t follow(struct trib_store *store, struct verdict *v)
+{
+    v->why[sizeof(v->why) - 1] = v->job[sizeof(v->job) - 1] = '\0';
+    if (v->status != TRIB_OK)
+        return trib_store_fail(store, trib_status_of_peer(v->status), "rank 0: %s",
+                               v->why);
+    if (v->n < 1 || v->n > TRIB_AGGREGATORS_MAX)
+        return trib_store_fail(store, TRIB_ERR_PROTOCOL, "rank 0 names %d tribds",
+                               v->n);
+    for (int i = 0; i < v->n; i++)
+        v->addresses[i][TRIB_CONFIG_TEXT_BYTES - 1] = '\0';
+    store->job.n = v->n;
+    memcpy(store->job.addresses, v->addresses, sizeof(v->addresses));
+    memcpy(store->job.name, v->job, sizeof(v->job));
+    memcpy(store->token, v->token, sizeof(v->token));
+    return trib_store_shards_open(store, true);
+}
+
+static trib_status_t open_all(struct trib_store *store, struct verdict *v)
+{
+    trib_status_t st = TRIB_OK;
+
+    if (store->rank == 0) {
+        st = describe(store);
+        tell(store, st, v);
+    }
+    const trib_status_t told = trib_broadcast(store->comm, v, sizeof(*v), TRIB_U8, 0);
+    if (told != TRIB_OK)
+        return trib_store_fail(store, told, "%s", trib_last_error(store->comm));
+    if (store->rank != 0)
+        st = follow(store, v);
+    return agree(store, st);
+}
+
+trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out)
+{
+    if (!comm || !store_out)
+        return TRIB_ERR_INVALID;
+    *store_out = NULL;
+    trib_status_t st = trib_comm_ours(comm, "trib_store_open");
+    if (st != TRIB_OK)
+        return st;
+    struct trib_store *store = calloc(1, sizeof(*store));
+    struct verdict *v = calloc(1, sizeof(*v));
+    if (!store || !v) {
+        free(store);
+        free(v);
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a store");
+    }
+    store->comm = comm;
+    store->rank = trib_rank(comm);
+    store->ranks = store->job.ranks = trib_size(comm);
+    store->log = comm->log;
+    store->job.cfg = comm->cfg;
+    if (comm->idle)
+        store->idle =
+            (struct trib_idle){.call = comm->idle->call, .arg = comm->idle->arg};
+    st = open_all(store, v);
+    free(v);
+    if (st == TRIB_OK) {
+        *store_out = store;
+        return TRIB_OK;
+    }
+    (void)trib_comm_fail(comm, st, "store: %s", trib_error_text(&store->err));
+    (void)trib_store_free(store);
+    return st;
+}
+
+trib_status_t trib_store_free(trib_store_t *store)
+{
+    if (!store)
+        return TRIB_OK;
+    while (store->vectors) {
+        struct trib_vector *v = store->vectors;
+        store->vectors = v->next;
+        free(v);
+    }
+    trib_control_link_free(store->link);
+    free(store);
+    return TRIB_OK;
+}
+
+/* Vectors -------------------------------------------------------------------------- */
+
+static bool has(const struct trib_store *store, const char *name)
+{
+    const struct trib_vector *v = store->vectors;
+
+    while (v && strcmp(v->name, name))
+        v = v->next;
+    return v;
+}
+
+static trib_status_t check_desc(struct trib_store *store, const trib_vector_desc_t *d)
+{
+    if (!d->name || !trib_control_job_fits(d->name))
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "a vector's name is 1 to %d letters, digits and "
+                               "._:-+@/%%=,",
+                               TRIB_CONTROL_JOB_MAX);
+    const size_t element = trib_dtype_size(d->dtype);
+    if (!d->count || !element || d->count > TRIB_CONTROL_COUNT_MAX ||
+        d->count > SIZE_MAX / element)
+        return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s: %s", d->name,
+                               element ? "count is 0, or too large" : "no such dtype");
+    if (has(store, d->name))
+        return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s is there already",
+                               d->name);
+    if (d->rule && (!d->rule[0] || strlen(d->rule) > TRIB_CONTROL_RULE_MAX))
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "vector %s: a rule has 1 to %d characters", d->name,
+                               TRIB_CONTROL_RULE_MAX);
+    return TRIB_OK;
+}
+
+static struct trib_vector *make(struct trib_store *store, const trib_vector_desc_t *d)
+{
+    struct trib_vector *v = calloc(1, sizeof(*v));
+
+    if (!v)
+        return NULL;
+    v->store = store;
+    v->count = d->count;
+    v->dtype = d->dtype;
+    v->shard = (int)(trib_digest(d->name, strlen(d->name)) % (uint64_t)store->job.n);
+    snprintf(v->name, sizeof(v->name), "%s", d->name);
+    return v;
+}
+
+/* Rank 0 makes the vector, then the others find it. */
+static trib_status_t open_in_turn(struct trib_store *store, const trib_vector_desc_t *d,
+                                  struct trib_vector *v, trib_status_t st)
+{
+    const char *rule = d->rule ? d->rule : "sum";
+
+    if (store->rank == 0 && st == TRIB_OK)
+        st = trib_vector_open(v, rule);
+    if (store->rank == 0 && st == TRIB_OK && d->initial)
+        st = trib_vector_set(v, d->initial);
+    int32_t first = st;
+    const trib_status_t told = trib_broadcast(store->comm, &first, 1, TRIB_I32, 0);
+    if (told != TRIB_OK)
+        return trib_store_fail(store, told, "%s", trib_last_error(store->comm));
+    if (store->rank != 0 && first == TRIB_OK && st == TRIB_OK)
+        st = trib_vector_open(v, rule);
+    return agree(store, st);
+}
+
+trib_status_t trib_store_create(trib_store_t *store, const trib_vector_desc_t *desc,
+                                trib_vector_t **vector_out)
+{
+    static const struct trib_sized kind = {
+        "trib_vector_desc_t", "TRIB_VECTOR_DESC_INIT", sizeof(*desc),
+        TRIB_SIZED_UP_TO(trib_vector_desc_t, initial)};
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    struct trib_vector *v = NULL;
+
+    if (!store || !vector_out)
+        return TRIB_ERR_INVALID;
+    *vector_out = NULL;
+    trib_error_clear(&store->err);
+    trib_status_t st = desc ? trib_sized_take(&kind, desc, &d, &store->err)
+                            : trib_store_fail(store, TRIB_ERR_INVALID, "desc is NULL");
+    if (st == TRIB_OK)
+        st = check_desc(store, &d);
+    if (st == TRIB_OK && !(v = make(store, &d)))
+        st = trib_store_fail(store, TRIB_ERR_NO_MEMORY, "no memory for a vector");
+    st = open_in_turn(store, &d, v, st);
+    if (st != TRIB_OK) {
+        free(v);
+        return st;
+    }
+    v->next = store->vectors;
+    store->vectors = v;
+    *vector_out = v;
+    return TRIB_OK;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "store/rank_store.h"
+
+static int silent_ms(const struct trib_store *store)
+{
+    return trib_control_link_silent_ms(store->link);
+}
+
+bool trib_store_shard_is_lost(const struct trib_store *store, int shard)
+{
+    return !trib_session_ready(store->link->sessions[shard]);
+}
+
+/* The link has the sentence of a session that has ended. */
+static trib_status_t lost(struct trib_store *store, int shard, trib_status_t st)
+{
+    if (trib_idle_answer(&store->idle))
+        return trib_store_fail(store, TRIB_ERR_ABORTED,
+                               "the program's idle function has given up waiting for "
+                               "tribd at %s",
+                               store->job.addresses[shard]);
+    return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
+}
+
+trib_status_t trib_store_send(struct trib_store *store, int shard,
+                              const struct trib_control *m)
+{
+    struct trib_session *session = store->link->sessions[shard];
+
+    assert(shard >= 0 && shard < store->link->n);
+    const trib_status_t st =
+        trib_session_send_wait(session, trib_deadline_ms(silent_ms(store)), m);
+    return st == TRIB_OK ? st : lost(store, shard, st);
+}
+
+trib_status_t trib_store_hear(struct trib_store *store, int shard,
+                              enum trib_control_kind kind, enum trib_control_kind other,
+                              struct trib_control *out)
+{
+    struct trib_session *session = store->link->sessions[shard];
+    const uint64_t until = trib_deadline_ms(store->job.cfg.timeout_ms);
+    trib_status_t st;
+
+    while ((st = trib_session_take_wait(session, until, out)) == TRIB_OK) {
+        if (out->kind == kind || out->kind == other)
+            return TRIB_OK;
+        if (out->kind == TRIB_CONTROL_STORE_REFUSED)
+            return trib_store_fail(
+                store, trib_status_of_peer(-(int64_t)out->store_refused.status),
+                "tribd at %s refuses: %s", store->job.addresses[shard],
+                out->store_refused.text);
+        if (out->kind != TRIB_CONTROL_DRAIN)
+            break;
+        trib_log(&store->log, TRIB_LOG_WARN, "store",
+                 "tribd at %s is about to end, and its vectors with it: pull what is "
+                 "still needed",
+                 store->job.addresses[shard]);
+    }
+    if (st == TRIB_OK)
+        st = trib_session_end(session, TRIB_ERR_PROTOCOL, "%s is not due here",
+                              trib_control_name(out->kind));
+    if (st == TRIB_INPROGRESS)
+        st = trib_session_end(session, TRIB_ERR_TIMEOUT, "no answer within %d ms",
+                              store->job.cfg.timeout_ms);
+    return lost(store, shard, st);
+}
+
+/* Joins the store over a session that is proven. Several addresses may be of one tribd,
+ * so each has a token of its own. */
+static trib_status_t join(struct trib_store *store, int shard, bool again)
+{
+    struct trib_session *session = store->link->sessions[shard];
+    struct trib_control m = {.kind = TRIB_CONTROL_STORE_JOIN,
+                             .store_join = {.ranks = (uint32_t)store->ranks,
+                                            .rank = (uint32_t)store->rank,
+                                            .again = again}};
+
+    if (trib_session_version(session) < TRIB_CONTROL_VERSION_STORE)
+        return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
+                               "tribd at %s is of an older release, which has no "
+                               "stores: install the release of the ranks there",
+                               store->job.addresses[shard]);
+    memcpy(m.store_join.token, store->token, sizeof(store->token));
+    m.store_join.token[0] ^= (uint8_t)shard;
+    trib_status_t st = trib_store_send(store, shard, &m);
+    if (st == TRIB_OK)
+        st = trib_store_hear(store, shard, TRIB_CONTROL_STORE_JOINED,
+                             TRIB_CONTROL_STORE_JOINED, &m);
+    return st;
+}
+
+trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
+{
+    trib_status_t st =
+        trib_control_link_create(&store->job, &store->log, &store->err, &store->link);
+
+    if (st != TRIB_OK)
+        return st;
+    trib_control_link_set_idle(store->link, &store->idle);
+    for (int i = 0; i < store->job.n && st == TRIB_OK; i++) {
+        st = trib_control_link_connect(store->link, i, true);
+        if (st != TRIB_OK)
+            return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
+        st = join(store, i, again);
+    }
+    return st;
+}
+
+trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
+{
+    const trib_status_t st = trib_control_link_reconnect(store->link, shard);
+
+    if (st != TRIB_OK)
+        return trib_store_fail(store, TRIB_ERR_PEER_LOST,
+                               "tribd at %s is lost, and its vectors with it: %s",
+                               store->job.addresses[shard],
+                               trib_error_text(&store->link->err));
+    trib_log(&store->log, TRIB_LOG_INFO, "store",
+             "tribd at %s: the connection was lost, and is made anew",
+             store->job.addresses[shard]);
+    const trib_status_t joined = join(store, shard, true);
+    if (joined != TRIB_OK) /* nobody takes it for one that has joined */
+        (void)trib_session_end(store->link->sessions[shard], joined, "not joined");
+    return joined;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One rank talks to a store, in order and out of order. */
+#include "agg/store/store_peer.h"
+
+#include "base/error.h"
+#include "base/quota.h"
+#include "tests/harness/tribtest.h"
+
+enum { COUNT = 20000, BYTES = COUNT * 4, PIECE = TRIB_CONTROL_STORE_BYTES };
+
+struct rig {
+    struct trib_quota quota;
+    struct trib_store_table *table;
+    struct trib_store_peer *peer;
+    struct trib_error err;
+    float x[COUNT];
+};
+
+static struct rig *rig_open(uint64_t most)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+
+    assert_non_null(rig);
+    rig->quota.most = most;
+    assert_status(trib_store_table_create(2, &rig->quota, &rig->table), TRIB_OK);
+    const struct trib_store_peer_opts opts = {rig->table, 1, &rig->quota, NULL};
+    assert_status(trib_store_peer_create(&opts, &rig->peer), TRIB_OK);
+    for (int i = 0; i < COUNT; i++)
+        rig->x[i] = (float)i;
+    return rig;
+}
+
+static void rig_close(struct rig *rig)
+{
+    trib_store_peer_free(rig->peer);
+    trib_store_table_destroy(rig->table);
+    assert_int_equal(trib_quota_held_mt(&rig->quota), 0);
+    free(rig);
+}
+
+static trib_status_t say(struct rig *rig, const struct trib_control *m)
+{
+    trib_error_clear(&rig->err);
+    return trib_store_peer_take(rig->peer, m, &rig->err);
+}
+
+static struct trib_control hear(struct rig *rig, enum trib_control_kind kind)
+{
+    struct trib_control m;
+
+    assert_true(trib_store_peer_next(rig->peer, &m));
+    assert_int_equal(m.kind, kind);
+    trib_store_peer_sent(rig->peer);
+    return m;
+}
+
+static struct trib_control opening(const char *name)
+{
+    struct trib_control m = {.kind = TRIB_CONTROL_STORE_OPEN,
+                             .store_open = {.dtype = TRIB_F32, .count = COUNT}};
+
+    snprintf(m.store_open.name, sizeof(m.store_open.name), "%s", name);
+    snprintf(m.store_open.rule, sizeof(m.store_open.rule), "sum");
+    return m;
+}
+
+static void open_vector(struct rig *rig)
+{
+    const struct trib_control m = opening("x");
+
+    assert_status(say(rig, &m), TRIB_OK);
+    assert_int_equal(hear(rig, TRIB_CONTROL_STORE_VECTOR).store_state.vector, 0);
+}
+
+static struct trib_control piece(const struct rig *rig, uint64_t number, uint64_t at)
+{
+    const uint64_t left = BYTES - at;
+
+    return (struct trib_control){
+        .kind = TRIB_CONTROL_STORE_PUSH,
+        .store_push = {.purpose = TRIB_CONTROL_PUSH,
+                       .number = number,
+                       .offset = at,
+                       .data = {(const uint8_t *)rig->x + at,
+                                (uint32_t)(left < PIECE ? left : PIECE)}}};
+}
+
+static void push(struct rig *rig, uint64_t number, enum trib_control_push purpose)
+{
+    struct trib_control none;
+
+    for (uint64_t at = 0; at < BYTES; at += PIECE) {
+        struct trib_control m = piece(rig, number, at);
+        assert_false(trib_store_peer_next(rig->peer, &none));
+        m.store_push.purpose = purpose;
+        assert_status(say(rig, &m), TRIB_OK);
+    }
+}
+
+/* The elements of an answer, times `factor`, then STORE_DONE. */
+static void hear_elements(struct rig *rig, uint64_t first, uint64_t count, float factor,
+                          uint64_t version)
+{
+    for (uint64_t at = 0; at < count * 4;) {
+        const struct trib_control m = hear(rig, TRIB_CONTROL_STORE_DATA);
+        assert_int_equal(m.store_data.offset, at);
+        for (uint64_t i = 0; i < m.store_data.data.n / 4; i++) {
+            float x;
+            memcpy(&x, m.store_data.data.at + 4 * i, 4);
+            assert_true(x == factor * rig->x[first + at / 4 + i]);
+        }
+        at += m.store_data.data.n;
+    }
+    assert_int_equal(hear(rig, TRIB_CONTROL_STORE_DONE).store_state.version, version);
+}
+
+static void pull(struct rig *rig, uint64_t first, uint64_t count)
+{
+    const struct trib_control m = {.kind = TRIB_CONTROL_STORE_PULL,
+                                   .store_pull = {0, first, count}};
+
+    assert_status(say(rig, &m), TRIB_OK);
+}
+
+static void test_order(void **state)
+{
+    struct rig *rig = rig_open(0);
+
+    (void)state;
+    open_vector(rig);
+    push(rig, 1, TRIB_CONTROL_PUSH_SET);
+    assert_int_equal(hear(rig, TRIB_CONTROL_STORE_DONE).store_state.version, 0);
+    push(rig, 1, TRIB_CONTROL_PUSH);
+    assert_int_equal(hear(rig, TRIB_CONTROL_STORE_DONE).store_state.version, 1);
+    push(rig, 1, TRIB_CONTROL_PUSH); /* again: it is not applied */
+    assert_int_equal(hear(rig, TRIB_CONTROL_STORE_DONE).store_state.version, 1);
+    pull(rig, 0, COUNT);
+    hear_elements(rig, 0, COUNT, 2, 1);
+    push(rig, 2, TRIB_CONTROL_PUSH_GIVE);
+    hear_elements(rig, 0, COUNT, 3, 2);
+    pull(rig, 777, 9000);
+    hear_elements(rig, 777, 9000, 3, 2);
+    const struct trib_store_counts n = trib_store_peer_counts(rig->peer);
+    assert_int_equal(n.vectors, 1);
+    assert_int_equal(n.pushes, 3);
+    assert_int_equal(n.pulls, 2);
+    assert_int_equal(n.received, 4 * BYTES);
+    assert_int_equal(n.sent, 2 * BYTES + 36000);
+    rig_close(rig);
+}
+
+static void test_not_due(void **state)
+{
+    struct rig *rig = rig_open(0);
+    struct trib_control m = piece(rig, 1, 0);
+
+    (void)state;
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* no such vector */
+    open_vector(rig);
+    m = piece(rig, 1, PIECE);
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* not from its begin */
+    m = piece(rig, 1, 0);
+    assert_status(say(rig, &m), TRIB_OK);
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* a piece twice */
+    m = piece(rig, 2, PIECE);
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* a piece of another push */
+    m = opening("y");
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* amid a push */
+    for (uint64_t at = PIECE; at < BYTES; at += PIECE) {
+        m = piece(rig, 1, at);
+        assert_status(say(rig, &m), TRIB_OK);
+    }
+    m = piece(rig, 2, 0);
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* before its answer */
+    (void)hear(rig, TRIB_CONTROL_STORE_DONE);
+    static const struct trib_control_store_pull wrong[] = {
+        {1, 0, 1}, {0, COUNT, 1}, {0, 1, COUNT}, {0, UINT64_MAX, UINT64_MAX}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        m = (struct trib_control){.kind = TRIB_CONTROL_STORE_PULL,
+                                  .store_pull = wrong[i]};
+        assert_status(say(rig, &m), TRIB_ERR_PROTOCOL);
+        assert_true(rig->err.text[0]);
+    }
+    m = (struct trib_control){.kind = TRIB_CONTROL_PLAN};
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL);
+    rig_close(rig);
+}
+
+/* A push that is refused is read to its end, and the next one goes well. */
+static void test_refused(void **state)
+{
+    struct rig *rig = rig_open(BYTES + 4096);
+    struct trib_control m;
+
+    (void)state;
+    open_vector(rig);
+    push(rig, 1, TRIB_CONTROL_PUSH);
+    m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
+    assert_int_equal(m.store_refused.status, -TRIB_ERR_NO_RESOURCE);
+    assert_non_null(strstr(m.store_refused.text, "80000 bytes for what rank 1 pushes"));
+    pull(rig, 0, COUNT);
+    (void)hear(rig, TRIB_CONTROL_STORE_REFUSED);
+    rig->quota.most = 0;
+    push(rig, 7, TRIB_CONTROL_PUSH);
+    m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
+    assert_int_equal(m.store_refused.status, -TRIB_ERR_PROTOCOL);
+    push(rig, 1, TRIB_CONTROL_PUSH);
+    (void)hear(rig, TRIB_CONTROL_STORE_DONE);
+    pull(rig, 5, 5);
+    hear_elements(rig, 5, 5, 1, 1);
+    push(rig, 1, TRIB_CONTROL_PUSH_SET);
+    m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
+    assert_int_equal(m.store_refused.status, -TRIB_ERR_BUSY);
+    m = opening("x");
+    m.store_open.count = 7;
+    assert_status(say(rig, &m), TRIB_OK);
+    m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
+    assert_int_equal(m.store_refused.status, -TRIB_ERR_MISMATCH);
+    rig_close(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_not_due),
+        cmocka_unit_test(test_refused),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Each rule against plain C: every dtype that it takes, odd lengths, several ranks and
+ * vectors, rates of pushes, results, pushes that come again; quotas.
+ */
+#include "agg/store/store_table.h"
+
+#include <math.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/quota.h"
+#include "compress/kernels/kernels.h"
+#include "tests/harness/rng_draw.h"
+#include "tests/harness/tribtest.h"
+
+enum { RANKS = 3, PUSHES = 12, COUNT_MAX = 70001 };
+
+static const uint64_t counts[] = {1, 7, 511, 512, 513, 8193, COUNT_MAX};
+
+/* A vector as plain C keeps it: floats in float64, rounded as the store rounds. */
+struct plain {
+    trib_dtype_t dtype;
+    uint64_t count;
+    double *x, *v, *m;
+    int64_t *i;
+};
+
+static const struct trib_kernels *kernels;
+
+static double round_to(trib_dtype_t dtype, double x)
+{
+    return dtype == TRIB_F64 ? x : (double)(float)x;
+}
+
+static void *grow(uint64_t n, size_t each)
+{
+    void *p = calloc(n, each);
+
+    assert_non_null(p);
+    return p;
+}
+
+/* Elements of a push: as their dtype has them, and as numbers. */
+static void draw(const struct plain *p, uint32_t number, void *wire, double *as,
+                 int64_t *as_int)
+{
+    struct trib_rng rng = {.seed = 7, .step = number};
+
+    for (uint64_t k = 0; k < p->count; k++) {
+        const uint32_t u = draw_u32(rng, (uint32_t)k);
+        as[k] = round_to(TRIB_F32, (double)(int32_t)u / 2147483648.0);
+        as_int[k] = (int64_t)(((uint64_t)u << 32) ^ (u * UINT64_C(2654435761)));
+    }
+    if (p->dtype == TRIB_F64) {
+        memcpy(wire, as, p->count * sizeof(*as));
+    } else if (trib_dtype_is_float(p->dtype)) {
+        float *f = grow(p->count, sizeof(*f));
+        for (uint64_t k = 0; k < p->count; k++)
+            f[k] = (float)as[k];
+        kernels->from_f32[p->dtype](wire, f, p->count);
+        kernels->to_f32[p->dtype](f, wire, p->count);
+        for (uint64_t k = 0; k < p->count; k++)
+            as[k] = f[k];
+        free(f);
+    } else {
+        for (uint64_t k = 0; k < p->count; k++)
+            memcpy((uint8_t *)wire + k * trib_dtype_size(p->dtype), &as_int[k],
+                   trib_dtype_size(p->dtype));
+    }
+}
+
+/* The rules, once more and in the simplest way. */
+static void push_plain(struct plain *p, const char *rule, double rate, uint64_t step,
+                       double *g, const int64_t *gi)
+{
+    const trib_dtype_t d = p->dtype;
+
+    for (uint64_t k = 0; k < p->count; k++) {
+        if (!trib_dtype_is_float(d)) {
+            p->i[k] = (int64_t)((uint64_t)p->i[k] + (uint64_t)gi[k]);
+        } else if (strncmp(rule, "sum", 3) == 0) {
+            p->x[k] = round_to(d, p->x[k] + g[k]);
+        } else if (strncmp(rule, "sgd", 3) == 0) {
+            const bool nesterov = strstr(rule, "nesterov=1");
+            const double a = g[k] + 0.125 * p->x[k], v = 0.5 * p->v[k] + a;
+            p->v[k] = round_to(d, v);
+            p->x[k] = round_to(d, p->x[k] - rate * (nesterov ? a + 0.5 * v : v));
+        } else if (strncmp(rule, "adam", 4) == 0) {
+            const double m = 0.75 * p->m[k] + (1 - 0.75) * g[k];
+            const double v = 0.5 * p->v[k] + (1 - 0.5) * g[k] * g[k];
+            const double up = m / (1 - pow(0.75, (double)step));
+            const double down = sqrt(v / (1 - pow(0.5, (double)step))) + 1e-3;
+            p->x[k] = round_to(d, (1 - rate * 0.25) * p->x[k] - rate * up / down);
+            p->m[k] = round_to(d, m);
+            p->v[k] = round_to(d, v);
+        } else {
+            const double moved = 0.25 * (g[k] - p->x[k]);
+            p->x[k] = round_to(d, p->x[k] + moved);
+            g[k] = round_to(d, g[k] - moved);
+        }
+    }
+}
+
+/* Elements as they should come over the wire. */
+static void expect(const struct plain *p, const double *x, const int64_t *i,
+                   const void *wire)
+{
+    const size_t each = trib_dtype_size(p->dtype);
+    uint8_t *right = grow(p->count, each);
+
+    if (p->dtype == TRIB_F64) {
+        memcpy(right, x, p->count * each);
+    } else if (trib_dtype_is_float(p->dtype)) {
+        float *f = grow(p->count, sizeof(*f));
+        for (uint64_t k = 0; k < p->count; k++)
+            f[k] = (float)x[k];
+        kernels->from_f32[p->dtype](right, f, p->count);
+        free(f);
+    } else {
+        for (uint64_t k = 0; k < p->count; k++)
+            memcpy(right + k * each, &i[k], each);
+    }
+    assert_memory_equal(right, wire, p->count * each);
+    free(right);
+}
+
+struct scene {
+    const char *rule;
+    double rate; /* as the text says */
+};
+
+static const struct scene scenes[] = {
+    {"sum", 0},
+    {"sgd:rate=0.5,momentum=0.5,decay=0.125", 0.5},
+    {"sgd:momentum=0.5,nesterov=1,rate=0.5,decay=0.125", 0.5},
+    {"adam:rate=0.125,beta1=0.75,beta2=0.5,eps=0.001,decay=0.25", 0.125},
+    {"elastic:pull=0.25", 0},
+};
+
+static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count)
+{
+    const struct trib_store_spec spec = {"x", dtype, count, scene->rule};
+    struct plain p = {dtype,          count,          grow(count, 8),
+                      grow(count, 8), grow(count, 8), grow(count, 8)};
+    uint8_t *wire = grow(count, 8), *out = grow(count, 8);
+    double *g = grow(count, 8);
+    int64_t *gi = grow(count, 8);
+    struct trib_store_table *table;
+    struct trib_error err = {0};
+    uint32_t vector;
+
+    assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
+    assert_status(trib_store_table_open(table, &spec, &err, &vector), TRIB_OK);
+    draw(&p, 99, wire, p.x, p.i);
+    assert_status(trib_store_set(table, vector, wire, &err), TRIB_OK);
+    for (uint32_t n = 0; n < PUSHES; n++) {
+        const bool rated = scene->rate > 0 && n % 3 == 2;
+        struct trib_store_push push = {.rank = n % RANKS,
+                                       .number = n / RANKS + 1,
+                                       .rate = rated ? 0.0625 : 0,
+                                       .data = wire,
+                                       .gives = n % 2};
+        draw(&p, n, wire, g, gi);
+        assert_status(trib_store_push(table, vector, &push, NULL, &err), TRIB_OK);
+        push_plain(&p, scene->rule, rated ? 0.0625 : scene->rate, n + 1, g, gi);
+        if (push.gives)
+            expect(&p, strncmp(scene->rule, "elastic", 7) ? p.x : g, p.i, wire);
+        if (n % 4 == 0) { /* it comes again */
+            assert_status(trib_store_push(table, vector, &push, NULL, &err), TRIB_OK);
+        }
+        assert_int_equal(trib_store_version(table, vector), n + 1);
+        assert_int_equal(trib_store_clock(table, vector, n % RANKS), n / RANKS + 1);
+        trib_store_read(table, vector, 0, count, out);
+        expect(&p, p.x, p.i, out);
+    }
+    const uint64_t first = count / 3, part = count - first - count / 5;
+    const size_t each = trib_dtype_size(dtype);
+    trib_store_read(table, vector, first, part, wire);
+    assert_memory_equal(wire, out + first * each, part * each);
+    trib_store_table_destroy(table);
+    void *const all[] = {p.x, p.v, p.m, p.i, wire, out, g, gi};
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        free(all[i]);
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof(scenes) / sizeof(*scenes); s++)
+        for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++)
+            for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
+                if (dtype != TRIB_BOOL &&
+                    (s == 0 || trib_dtype_is_float((trib_dtype_t)dtype)))
+                    check(&scenes[s], (trib_dtype_t)dtype, counts[c]);
+}
+
+/* An elastic push that comes again is answered by the centre as it is now. */
+static void test_again(void **state)
+{
+    const struct trib_store_spec spec = {"c", TRIB_F32, 1, "elastic:pull=0.5"};
+    float x = 8;
+    struct trib_store_push push = {.rank = 1, .number = 1, .data = &x, .gives = true};
+    struct trib_store_table *table;
+    uint32_t v;
+
+    (void)state;
+    assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
+    assert_status(trib_store_table_open(table, &spec, NULL, &v), TRIB_OK);
+    assert_status(trib_store_push(table, v, &push, NULL, NULL), TRIB_OK);
+    assert_true(x == 4);
+    x = 8;
+    assert_status(trib_store_push(table, v, &push, NULL, NULL), TRIB_OK);
+    assert_true(x == 6); /* half of the way to the centre, which is 4 */
+    trib_store_read(table, v, 0, 1, &x);
+    assert_true(x == 4);
+    trib_store_table_destroy(table);
+}
+
+static void refused(struct trib_store_table *table, const struct trib_store_spec *spec,
+                    trib_status_t status, const char *words)
+{
+    struct trib_error err = {0};
+    uint32_t v;
+
+    assert_status(trib_store_table_open(table, spec, &err, &v), status);
+    assert_non_null(strstr(err.text, words));
+}
+
+static void test_refused(void **state)
+{
+    const struct trib_store_spec good = {"x", TRIB_F32, 4, "sum"};
+    struct trib_store_spec s = good;
+    struct trib_store_table *table;
+    struct trib_error err = {0};
+    float data[4] = {1, 2, 3, 4};
+    struct trib_store_push push = {.rank = 2, .number = 2, .data = data};
+    uint32_t v;
+
+    (void)state;
+    assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
+    assert_status(trib_store_table_open(table, &good, NULL, &v), TRIB_OK);
+    s.count = 5;
+    refused(table, &s, TRIB_ERR_MISMATCH, "is there with 4 elements of f32");
+    s = (struct trib_store_spec){"y", TRIB_BOOL, 4, "sum"};
+    refused(table, &s, TRIB_ERR_INVALID, "a store has numbers");
+    s = (struct trib_store_spec){"y", (trib_dtype_t)200, 4, "sum"};
+    refused(table, &s, TRIB_ERR_INVALID, "a store has numbers");
+    s = (struct trib_store_spec){"y", TRIB_I32, 4, "sgd:rate=1"};
+    refused(table, &s, TRIB_ERR_INVALID, "rule sgd is for floats, not for i32");
+    s = (struct trib_store_spec){"y", TRIB_F64, TRIB_CONTROL_COUNT_MAX, "sum"};
+    refused(table, &s, TRIB_ERR_NO_MEMORY, "no memory");
+    assert_status(trib_store_push(table, v, &push, NULL, &err), TRIB_ERR_PROTOCOL);
+    trib_error_clear(&err);
+    push = (struct trib_store_push){.rank = 2, .number = 1, .rate = 0.1, .data = data};
+    assert_status(trib_store_push(table, v, &push, NULL, &err), TRIB_ERR_INVALID);
+    assert_non_null(strstr(err.text, "no rate"));
+    push.rate = NAN;
+    assert_status(trib_store_push(table, v, &push, NULL, NULL), TRIB_ERR_INVALID);
+    assert_int_equal(trib_store_version(table, v), 0);
+    push.rate = 0;
+    assert_status(trib_store_push(table, v, &push, NULL, NULL), TRIB_OK);
+    assert_status(trib_store_set(table, v, data, NULL), TRIB_ERR_BUSY);
+    assert_int_equal(trib_store_table_size(table), 1);
+    trib_store_table_destroy(table);
+}
+
+static void test_rule_texts(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"", "there is no rule \"\", only sum, sgd, adam, elastic"},
+        {"smu", "did you mean \"sum\""},
+        {"sum:rate=1", "no parameter \"rate\""},
+        {"sgd", "has no rate, such as \"sgd:rate=0.1\""},
+        {"sgd:rate=0", "rate must be a number above 0"},
+        {"sgd:rate=nan", "rate must be"},
+        {"sgd:rate", "rate must be"},
+        {"sgd:rate=1,rate=2", "given twice"},
+        {"sgd:rate=1,momentm=0.5", "did you mean \"momentum\""},
+        {"sgd:rate=1,momentum=1", "below 1"},
+        {"sgd:rate=1,nesterov=2", "0 or 1"},
+        {"adam:rate=1,beta1=1e9", "below 1"},
+        {"elastic:pull=1.5", "at most 1"},
+        {"elastic:pull=0.5,", "no parameter \"\""},
+    };
+    struct trib_store_rule rule;
+    char longer[TRIB_STORE_RULE_TEXT_MAX + 2];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct trib_error err = {0};
+        assert_status(trib_store_rule_parse(wrong[i][0], &err, &rule),
+                      TRIB_ERR_INVALID);
+        if (!strstr(err.text, wrong[i][1]))
+            fail_msg("%s: %s", wrong[i][0], err.text);
+    }
+    memset(longer, 'x', sizeof(longer));
+    longer[sizeof(longer) - 1] = 0;
+    assert_status(trib_store_rule_parse(longer, NULL, &rule), TRIB_ERR_INVALID);
+    assert_status(trib_store_rule_parse("adam:rate=0.5,eps=1", NULL, &rule), TRIB_OK);
+    assert_true(rule.param[TRIB_ADAM_BETA2] == 0.999 && rule.param[TRIB_ADAM_EPS] == 1);
+}
+
+static void test_quota(void **state)
+{
+    const struct trib_store_spec spec = {"x", TRIB_F32, 1000, "adam:rate=1"};
+    const struct trib_store_spec more = {"y", TRIB_F32, 1000, "adam:rate=1"};
+    struct trib_quota quota = {.most = 20000};
+    struct trib_store_table *table;
+    uint32_t v;
+
+    (void)state;
+    assert_status(trib_store_table_create(RANKS, &quota, &table), TRIB_OK);
+    assert_status(trib_store_table_open(table, &spec, NULL, &v), TRIB_OK);
+    assert_in_range(trib_quota_held_mt(&quota), 12000, 13000);
+    refused(table, &more, TRIB_ERR_NO_RESOURCE, "more than the job, its user or");
+    assert_in_range(trib_quota_held_mt(&quota), 12000, 13000);
+    trib_store_table_destroy(table);
+    assert_int_equal(trib_quota_held_mt(&quota), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules),   cmocka_unit_test(test_again),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_rule_texts),
+        cmocka_unit_test(test_quota),
+    };
+
+    kernels = trib_kernels_get("c");
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as what two ranks say to a store, in turns: each message goes to the next
+ * rank. A store goes on or names what was not due; what it answers can be written; its
+ * memory stays within the quota, and all is given back.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agg/store/store_peer.h"
+#include "base/error.h"
+#include "base/quota.h"
+#include "tests/fuzz/reach.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+unsigned fuzz_reached; /* inputs all of whose messages were due */
+
+enum { RANKS = 2, MEMORY = 1 << 20 };
+
+static void need(int condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void hear_all(struct trib_store_peer *peer)
+{
+    static uint8_t out[TRIB_CONTROL_FRAME_BYTES];
+    struct trib_control m;
+    size_t used;
+
+    while (trib_store_peer_next(peer, &m)) {
+        need(trib_control_put(&m, out, sizeof(out), &used) == TRIB_OK);
+        trib_store_peer_sent(peer);
+    }
+}
+
+/* false: it was not due. */
+static bool say(struct trib_store_peer *peer, const struct trib_control_frame *frame)
+{
+    struct trib_control m;
+    struct trib_error err = {0};
+
+    if (trib_control_get(frame->kind, frame->payload, frame->length, &m) != TRIB_OK)
+        return false;
+    const trib_status_t st = trib_store_peer_take(peer, &m, &err);
+    need(st == TRIB_OK || (st == TRIB_ERR_PROTOCOL && err.text[0]));
+    hear_all(peer);
+    return st == TRIB_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct trib_quota quota = {.most = MEMORY};
+    struct trib_store_peer *peers[RANKS];
+    struct trib_store_table *table;
+    struct trib_control_frame frame;
+    size_t done = 0;
+    unsigned turn = 0;
+    bool due = size > 0;
+
+    need(trib_store_table_create(RANKS, &quota, &table) == TRIB_OK);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        const struct trib_store_peer_opts opts = {table, r, &quota, NULL};
+        need(trib_store_peer_create(&opts, &peers[r]) == TRIB_OK);
+    }
+    while (due && trib_control_parse(data + done, size - done, 0, TRIB_CONTROL_JOB,
+                                     &frame) == TRIB_OK) {
+        due = say(peers[turn++ % RANKS], &frame);
+        done += trib_control_frame_bytes(&frame);
+        need(trib_quota_held_mt(&quota) <= MEMORY);
+    }
+    fuzz_reached += due && done == size;
+    for (uint32_t r = 0; r < RANKS; r++)
+        trib_store_peer_free(peers[r]);
+    trib_store_table_destroy(table);
+    need(trib_quota_held_mt(&quota) == 0);
+    return 0;
+}

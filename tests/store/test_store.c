@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stores in a tribd: pushes and pulls of several ranks and vectors against plain C,
+ * what is refused, and connections that are cut anywhere.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <arpa/inet.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "build-config.h"
+#include "tests/harness/daemon.h"
+#include "tests/harness/ranks.h"
+
+enum { LONG = 70001, PUSHES = 5 };
+
+static trib_vector_t *make(const struct ranks_self *self, trib_store_t *store,
+                           const trib_vector_desc_t *d)
+{
+    trib_vector_t *v = NULL;
+
+    if (trib_store_create(store, d, &v) != TRIB_OK)
+        ranks_die(self, "vector %s: %s", d->name, trib_store_error(store));
+    return v;
+}
+
+static void need(const struct ranks_self *self, const trib_store_t *store,
+                 trib_status_t st, const char *what)
+{
+    if (st != TRIB_OK)
+        ranks_die(self, "%s: %s", what, trib_store_error(store));
+}
+
+/* All ranks push integers at once: the sum is that of all, whatever their order. */
+static void sum_of_all(const struct ranks_self *self, trib_store_t *store)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_pull_opts_t part = TRIB_PULL_OPTS_INIT;
+    int64_t *x = malloc(LONG * sizeof(*x));
+    uint64_t version = 0;
+
+    ranks_assert(self, x);
+    for (int i = 0; i < LONG; i++)
+        x[i] = self->rank == 0 ? i : -1; /* only rank 0's are read */
+    d.name = "sum";
+    d.count = LONG;
+    d.dtype = TRIB_I64;
+    d.initial = x;
+    trib_vector_t *v = make(self, store, &d);
+    for (int n = 0; n < PUSHES; n++) {
+        for (int i = 0; i < LONG; i++)
+            x[i] = (int64_t)i * (self->rank + 1) + n;
+        need(self, store, trib_store_push(v, x, NULL, &version), "push");
+    }
+    ranks_assert(self, version >= PUSHES);
+    ranks_ok(self, trib_barrier(self->comm));
+    need(self, store, trib_store_pull(v, x, NULL, &version), "pull");
+    ranks_assert(self, version == (uint64_t)(self->size * PUSHES));
+    const int64_t ranks = self->size * (self->size + 1) / 2;
+    for (int i = 0; i < LONG; i++)
+        ranks_assert(self, x[i] == i + PUSHES * ranks * i + 10 * self->size);
+    part.first = 8191 + (size_t)self->rank;
+    part.count = 8193;
+    need(self, store, trib_store_pull(v, x + LONG - 8193, &part, NULL), "a part");
+    ranks_assert(self, memcmp(x + LONG - 8193, x + part.first, 8193 * sizeof(*x)) == 0);
+    free(x);
+}
+
+/* Whoever pulls amid the pushes of others gets one version. */
+static void one_version(const struct ranks_self *self, trib_store_t *store)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    float *x = malloc(LONG * sizeof(*x));
+    uint64_t version;
+
+    ranks_assert(self, x);
+    d.name = "ones";
+    d.count = LONG;
+    trib_vector_t *v = make(self, store, &d);
+    for (int n = 0; n < PUSHES; n++) {
+        for (int i = 0; i < LONG; i++)
+            x[i] = 1;
+        need(self, store, trib_store_push(v, x, NULL, NULL), "push");
+        need(self, store, trib_store_pull(v, x, NULL, &version), "pull");
+        for (int i = 0; i < LONG; i++)
+            ranks_assert(self, x[i] == (float)version);
+    }
+    free(x);
+}
+
+/* In turns, so that plain C knows the order: SGD with momentum, and what comes back. */
+static void in_turns(const struct ranks_self *self, trib_store_t *store)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
+    float x[7], v[7] = {0}, pushed[7], got[7];
+
+    for (int i = 0; i < 7; i++)
+        x[i] = (float)i;
+    d.name = "layer/1.weight";
+    d.count = 7;
+    d.rule = "sgd:rate=0.25,momentum=0.5";
+    d.initial = x;
+    trib_vector_t *vector = make(self, store, &d);
+    o.result = got;
+    for (int n = 0; n < 4 * self->size; n++) {
+        const double rate = n % 2 ? 0.125 : 0.25;
+        for (int i = 0; i < 7; i++) {
+            pushed[i] = (float)(i - n) / 3;
+            v[i] = (float)(0.5 * (double)v[i] + (double)pushed[i]);
+        }
+        for (int i = 0; i < 7; i++) /* the store does not round between the two */
+            x[i] = (float)((double)x[i] - rate * (double)v[i]);
+        o.rate = n % 2 ? 0.125 : 0;
+        if (n % self->size == self->rank) {
+            need(self, store, trib_store_push(vector, pushed, &o, NULL), "push");
+            for (int i = 0; i < 7; i++)
+                ranks_assert(self, fabsf(got[i] - x[i]) <= 1e-5f);
+        }
+        ranks_ok(self, trib_barrier(self->comm));
+    }
+}
+
+/* The pusher's own vector moves to the centre, in place. */
+static void elastic(const struct ranks_self *self, trib_store_t *store)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
+    double *w = malloc(LONG * sizeof(*w)), c = 0;
+
+    ranks_assert(self, w);
+    d.name = "centre";
+    d.count = LONG;
+    d.dtype = TRIB_F64;
+    d.rule = "elastic:pull=0.5";
+    trib_vector_t *v = make(self, store, &d);
+    for (int r = 0; r < self->size; r++) {
+        const double moved = 0.5 * ((double)r + 8 - c);
+        c += moved;
+        for (int i = 0; i < LONG; i++)
+            w[i] = r + 8;
+        o.result = w;
+        if (r == self->rank) {
+            need(self, store, trib_store_push(v, w, &o, NULL), "push");
+            for (int i = 0; i < LONG; i++)
+                ranks_assert(self, w[i] == r + 8 - moved);
+        }
+        ranks_ok(self, trib_barrier(self->comm));
+    }
+    need(self, store, trib_store_pull(v, w, NULL, NULL), "pull");
+    ranks_assert(self, w[0] == c && w[LONG - 1] == c);
+    free(w);
+}
+
+static void refused(const struct ranks_self *self, const trib_store_t *store,
+                    trib_status_t st, trib_status_t wanted, const char *words)
+{
+    if (st != wanted || !strstr(trib_store_error(store), words))
+        ranks_die(self, "wanted %s and \"%s\", got %s: %s", trib_status_name(wanted),
+                  words, trib_status_name(st), trib_store_error(store));
+}
+
+/* After each refusal the store goes on. */
+static void refusals(const struct ranks_self *self, trib_store_t *store)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
+    trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
+    trib_vector_t *v = NULL, *other = NULL;
+    float x[3] = {1, 2, 3};
+
+    d.name = "small";
+    d.count = 3;
+    v = make(self, store, &d);
+    refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_INVALID,
+            "is there already");
+    o.rate = 0.1;
+    refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_INVALID, "no rate");
+    o.size = 3;
+    refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_INVALID,
+            "trib_push_opts_t");
+    refused(self, store, trib_store_push(v, NULL, NULL, NULL), TRIB_ERR_INVALID,
+            "NULL");
+    p.first = 2;
+    p.count = 2;
+    refused(self, store, trib_store_pull(v, x, &p, NULL), TRIB_ERR_INVALID,
+            "no such part");
+    d.name = "no blanks";
+    refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_INVALID,
+            "a vector's name is");
+    d.name = "other";
+    d.rule = "sgd:rat=1";
+    const bool first = self->rank == 0;
+    refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_INVALID,
+            first ? "did you mean \"rate\"" : "another rank has failed");
+    d.rule = NULL;
+    d.count = 3 + (size_t)(self->rank == self->size - 1);
+    if (self->size > 1)
+        refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_MISMATCH,
+                d.count == 4 ? "is there with 3 elements" : "another rank has failed");
+    for (int i = 0; i < 3; i++)
+        x[i] = (float)i;
+    need(self, store, trib_store_push(v, x, NULL, NULL), "push");
+}
+
+static int walk(struct ranks_self *self)
+{
+    trib_store_t *store = NULL;
+
+    ranks_ok(self, trib_store_open(self->comm, &store));
+    sum_of_all(self, store);
+    one_version(self, store);
+    in_turns(self, store);
+    elastic(self, store);
+    refusals(self, store);
+    ranks_ok(self, trib_store_free(store));
+    return 0;
+}
+
+static bool begin(struct daemon_process *d)
+{
+    *d = (struct daemon_process){.threads = 1};
+    assert_true(daemon_folder(d->folder));
+    return daemon_run(d);
+}
+
+static void test_walk(void **state)
+{
+    struct daemon_process d;
+    char config[160];
+
+    if (!begin(&d))
+        tribtest_skip("built without libmicrohttpd");
+    for (int size = 1; size <= 3; size++) {
+        snprintf(config, sizeof(config), "%s;service=127.0.0.1:%d",
+                 (const char *)*state, d.port);
+        ranks_pass(.size = size, .fn = walk, .config = config, .seconds = 100);
+    }
+    daemon_end(&d);
+}
+
+/* A store needs a tribd. */
+static int without(struct ranks_self *self)
+{
+    trib_store_t *store = NULL;
+    int32_t x = 1;
+
+    ranks_expect(self, trib_store_open(self->comm, &store), TRIB_ERR_CONFIG, "open");
+    ranks_assert(self,
+                 !store && strstr(trib_last_error(self->comm), "TRIB_SERVICE names"));
+    ranks_ok(self, trib_allreduce(self->comm, NULL, &x, 1, TRIB_I32, TRIB_SUM));
+    return 0;
+}
+
+static void test_without(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = without, .config = "transport=shm");
+}
+
+/* The tribd is killed: each rank hears of it at its next call, and the store stays
+ * lost, though another tribd is there. */
+static int killed(struct ranks_self *self)
+{
+    struct daemon_process *d = self->arg;
+    trib_vector_desc_t desc = TRIB_VECTOR_DESC_INIT;
+    trib_store_t *store = NULL;
+    float x[5] = {1, 2, 3, 4, 5};
+
+    ranks_ok(self, trib_store_open(self->comm, &store));
+    desc.name = "x";
+    desc.count = 5;
+    trib_vector_t *v = make(self, store, &desc);
+    need(self, store, trib_store_push(v, x, NULL, NULL), "push");
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0)
+        kill(d->pid, SIGKILL);
+    ranks_ok(self, trib_barrier(self->comm));
+    const double since = ranks_seconds();
+    refused(self, store, trib_store_push(v, x, NULL, NULL), TRIB_ERR_PEER_LOST,
+            "is lost, and its vectors with it");
+    refused(self, store, trib_store_pull(v, x, NULL, NULL), TRIB_ERR_PEER_LOST,
+            "is lost, and its vectors with it");
+    ranks_assert(self, ranks_seconds() - since < 5 * tribtest_slowness());
+    ranks_ok(self, trib_store_free(store));
+    return 0;
+}
+
+static void test_killed(void **state)
+{
+    struct daemon_process d;
+    char config[160];
+    int status;
+
+    (void)state;
+    if (!begin(&d))
+        tribtest_skip("built without libmicrohttpd");
+    snprintf(config, sizeof(config), "transport=tcp;service=127.0.0.1:%d", d.port);
+    ranks_pass(.size = 2, .fn = killed, .arg = &d, .config = config, .noisy = true);
+    while (!daemon_ended(&d, &status))
+        usleep(1000);
+    daemon_remove(d.folder);
+}
+
+/* Cut connections ------------------------------------------------------------------ */
+
+/* Bytes after which the next connection is cut. */
+static const size_t limits[] = {61003, 800029, 350017, 950021, 120011};
+
+enum { CONNECTIONS = 64 };
+
+struct pair {
+    int fd[2]; /* of the rank, of tribd; -1: cut */
+    size_t left;
+};
+
+static int connect_to(int port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    return fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 ? fd : -1;
+}
+
+static void cut(struct pair *p)
+{
+    close(p->fd[0]);
+    close(p->fd[1]);
+    p->fd[0] = p->fd[1] = -1;
+}
+
+/* Passes on what has come at one end; few bytes at a time, so that any place is cut. */
+static void pass(struct pair *p, int from)
+{
+    uint8_t bytes[4093];
+    const ssize_t n = recv(p->fd[from], bytes, sizeof(bytes), 0);
+
+    if (n <= 0 || (size_t)n >= p->left ||
+        send(p->fd[1 - from], bytes, (size_t)n, MSG_NOSIGNAL) != n)
+        cut(p);
+    else
+        p->left -= (size_t)n;
+}
+
+/* Between ranks and a tribd, in a process of its own until it is killed. */
+static void proxy(int listener, int port)
+{
+    struct pair pairs[CONNECTIONS];
+    int n = 0;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        struct pollfd fds[1 + 2 * CONNECTIONS];
+        fds[0] = (struct pollfd){.fd = listener, .events = POLLIN};
+        for (int i = 0; i < 2 * n; i++)
+            fds[1 + i] =
+                (struct pollfd){.fd = pairs[i / 2].fd[i % 2], .events = POLLIN};
+        if (poll(fds, (nfds_t)(1 + 2 * n), -1) < 0)
+            _exit(1);
+        for (int i = 0; i < 2 * n; i++)
+            if (fds[1 + i].revents && pairs[i / 2].fd[i % 2] >= 0)
+                pass(&pairs[i / 2], i % 2);
+        if (fds[0].revents && n < CONNECTIONS) {
+            pairs[n].fd[0] = accept(listener, NULL, NULL);
+            pairs[n].fd[1] = connect_to(port);
+            pairs[n].left = limits[(size_t)n % (sizeof(limits) / sizeof(*limits))];
+            n++;
+        }
+    }
+}
+
+static int pushes_through(struct ranks_self *self)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
+    trib_store_t *store = NULL;
+    int32_t *x = malloc(LONG * sizeof(*x));
+    uint64_t version = 0;
+
+    ranks_assert(self, x);
+    ranks_ok(self, trib_store_open(self->comm, &store));
+    d.name = "cut";
+    d.count = LONG;
+    d.dtype = TRIB_I32;
+    trib_vector_t *v = make(self, store, &d);
+    for (int n = 0; n < PUSHES; n++) {
+        for (int i = 0; i < LONG; i++)
+            x[i] = i + n;
+        o.result = n % 2 ? x : NULL;
+        need(self, store, trib_store_push(v, x, &o, NULL), "push");
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    need(self, store, trib_store_pull(v, x, NULL, &version), "pull");
+    ranks_assert(self, version == (uint64_t)(PUSHES * self->size));
+    for (int i = 0; i < LONG; i++)
+        ranks_assert(self, x[i] == self->size * (PUSHES * i + 10));
+    free(x);
+    ranks_ok(self, trib_store_free(store));
+    return 0;
+}
+
+static void test_cut(void **state)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof(at);
+    struct daemon_process d;
+    char config[160];
+
+    (void)state;
+    if (!begin(&d))
+        tribtest_skip("built without libmicrohttpd");
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(listener, 64), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
+    fflush(NULL);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        proxy(listener, d.port);
+    close(listener);
+    snprintf(config, sizeof(config), "transport=tcp;service=127.0.0.1:%d",
+             ntohs(at.sin_port));
+    ranks_pass(.size = 2, .fn = pushes_through, .config = config, .noisy = true);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    daemon_end(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RANKS_ON(test_walk, "shm"),
+        RANKS_ON(test_walk, "tcp"),
+#if HAVE_UCX
+        RANKS_ON(test_walk, "ucx"),
+#endif
+        cmocka_unit_test(test_without),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_cut),
+    };
+
+    tribtest_deadline(400);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

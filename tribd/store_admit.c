@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way of a STORE_JOIN to a store.
+ *
+ * A store is a job in the table of jobs, so that limits, quotas and tribctl see it: one
+ * slot of no bytes, memory for its ranks, and vectors by its quota. Ranks of one store
+ * know its token, which rank 0 has drawn; a user sees no store of another one.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/quota.h"
+#include "base/time.h"
+#include "base/token_bucket.h"
+#include "tribd/server_parts.h"
+
+#define SUFFIX "/store"
+
+static void refuse(struct server *s, struct client *c, trib_status_t status,
+                   const char *why)
+{
+    struct trib_control m = {.kind = TRIB_CONTROL_STORE_REFUSED,
+                             .store_refused.status = (uint32_t)-status};
+
+    c->left = true;
+    snprintf(m.store_refused.text, sizeof(m.store_refused.text), "%s", why);
+    (void)trib_session_send(c->session, &m);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd",
+             "a store of job %s is refused: %s (from %s)", trib_session_job(c->session),
+             why, server_from(c));
+    server_hang_up(s, c);
+}
+
+/* All bytes are compared, whatever the first that differs. */
+static bool same_token(const uint8_t *a, const uint8_t *b)
+{
+    unsigned differs = 0;
+
+    for (int i = 0; i < TRIB_CONTROL_NONCE_BYTES; i++)
+        differs |= a[i] ^ b[i];
+    return !differs;
+}
+
+static void name_store(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
+{
+    snprintf(out, TRIB_JOB_NAME_BYTES, "%.*s%s",
+             (int)(TRIB_JOB_NAME_BYTES - sizeof(SUFFIX)), trib_session_job(c->session),
+             SUFFIX);
+}
+
+/* The client that stands for the store of this token; NULL: there is none. */
+static struct client *find(struct server *s, const struct client *c,
+                           const struct trib_control_store_join *join)
+{
+    char name[TRIB_JOB_NAME_BYTES], user[TRIB_JOB_NAME_BYTES];
+
+    name_store(c, name);
+    admit_name_user(c, user);
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *other = s->clients[i];
+        if (other->store && !other->left && strcmp(other->join.job, name) == 0 &&
+            strcmp(other->join.user, user) == 0 &&
+            same_token(other->store_join.token, join->token))
+            return other;
+    }
+    return NULL;
+}
+
+/* Hands the session over; the client has none any more. */
+static void hand_over(struct server *s, struct client *c, struct client *to,
+                      uint32_t rank)
+{
+    struct trib_session *session = c->session;
+
+    (void)server_from(c); /* while there is a connection */
+    ready_forget(s, c);
+    if (!store_job_add(to->store, session, rank, credentials_hold(c->credentials))) {
+        credentials_release(c->credentials);
+        refuse(s, c, TRIB_ERR_NO_MEMORY, "no memory for one more rank");
+        return;
+    }
+    c->session = NULL;
+}
+
+/* Makes the client stand for a new store; false: it was refused. */
+static bool make(struct server *s, struct client *c,
+                 const struct trib_control_store_join *join)
+{
+    struct trib_job_request request = {.name = c->join.job,
+                                       .user = c->join.user,
+                                       .weight = 1,
+                                       .ranks = join->ranks,
+                                       .slots = 1,
+                                       .rank_bytes = STORE_JOB_RANK_BYTES};
+    struct trib_job_answer a;
+    struct trib_error err = {0};
+
+    (void)admit_waiting(s);
+    trib_jobs_submit(s->jobs, trib_now_ns(), &request, &a);
+    if (a.verdict != TRIB_JOB_ADMIT) {
+        trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_LIMIT);
+        refuse(s, c, TRIB_ERR_NO_RESOURCE, a.text);
+        return false;
+    }
+    c->job = a.id;
+    trib_jobs_quota(s->jobs, c->job, &c->quota);
+    const struct store_job_opts opts = {.ranks = join->ranks,
+                                        .quota = &c->quota,
+                                        .metrics = s->metrics,
+                                        .id = c->job,
+                                        .wake_fd = s->wake_fd};
+    const trib_status_t st = store_job_open(&opts, &err, &c->store);
+    if (st != TRIB_OK) {
+        trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_MEMORY);
+        refuse(s, c, st, trib_error_text(&err));
+        return false;
+    }
+    c->store_join = *join;
+    server_event(s, TRIB_SERVICE_COUNTS_ADMITTED);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "store %s: %u rank%s (from %s)",
+             c->join.job, join->ranks, join->ranks == 1 ? "" : "s", server_from(c));
+    return true;
+}
+
+static void join_new(struct server *s, struct client *c,
+                     const struct trib_control_store_join *join)
+{
+    if (!trib_token_bucket_take(admit_join_bucket(s, c), trib_now_ns(), JOIN_NS,
+                                JOINS_AT_ONCE)) {
+        refuse(s, c, TRIB_ERR_NO_RESOURCE,
+               "its user begins too many jobs at once: try again");
+        return;
+    }
+    name_store(c, c->join.job);
+    admit_name_user(c, c->join.user);
+    if (make(s, c, join))
+        hand_over(s, c, c, join->rank);
+    server_publish(s);
+}
+
+void store_admit_join(struct server *s, struct client *c,
+                      const struct trib_control_store_join *join)
+{
+    struct client *holder = find(s, c, join);
+
+    c->asked = true;
+    if (!holder && join->again)
+        refuse(s, c, TRIB_ERR_PEER_LOST,
+               "there is no such store here: it was ended, or tribd was started anew");
+    else if (!holder)
+        join_new(s, c, join);
+    else if (!join->again || join->ranks != holder->store_join.ranks)
+        refuse(s, c, TRIB_ERR_MISMATCH, "the store is there for other ranks");
+    else
+        hand_over(s, c, holder, join->rank);
+}
+
+bool store_admit_sweep(struct server *s, struct client *c)
+{
+    const bool over = store_job_reap(c->store);
+    const uint64_t bytes = trib_quota_held_mt(&c->quota);
+
+    if (!over && bytes != c->store_bytes) {
+        c->store_bytes = bytes;
+        server_publish(s);
+    }
+    if (!over)
+        return false;
+    assert(!c->session);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "store %s: %s", c->join.job,
+             store_job_why(c->store));
+    store_job_free(c->store);
+    c->left = true;
+    return true;
+}
