@@ -37,6 +37,7 @@ libcomm_la_SOURCES = \
 	comm/requests.c \
 	comm/survive.c \
 	comm/settings.c \
+	comm/same_state.c \
 	comm/slot_budget.c comm/slot_budget.h \
 	comm/sorted_pairs.c comm/sorted_pairs.h \
 	comm/split.c \

@@ -52,6 +52,7 @@ void trib_survivors_stop(struct trib_survivors *s, trib_status_t why, const char
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     s->why = trib_fail(s->err, why, "trib_comm_shrink: %s", text);
+    s->origin = (uint32_t)s->comm->engine.rank + 1;
 }
 
 /* Reports that come ------------------------------------------------------------- */
@@ -81,23 +82,37 @@ static void take_fragment(struct trib_survivors *s, struct trib_survivor *of)
     of->due = true;
 }
 
+static void take_refusal(struct trib_survivors *s, int peer,
+                         const struct trib_survivor_report *w)
+{
+    const struct trib_engine *e = &s->comm->engine;
+    const bool named = w->origin > 0 && w->origin <= (uint32_t)e->size;
+    const int first = named ? (int)w->origin - 1 : peer;
+    const trib_status_t why = trib_status_of_peer(w->why);
+    char who[128];
+
+    if (s->why != TRIB_OK)
+        return;
+    trib_engine_name_rank(e, first, who, sizeof(who));
+    trib_survivors_stop(s, why == TRIB_OK ? TRIB_ERR_PROTOCOL : why,
+                        "%s cannot go on: %s; its own trib_last_error(NULL) says why",
+                        who, trib_status_str(why));
+    s->origin = (uint32_t)first + 1;
+}
+
 static void take_end(struct trib_survivors *s, int peer,
                      const struct trib_survivor_report *w)
 {
     char who[128];
 
-    trib_engine_name_rank(&s->comm->engine, peer, who, sizeof(who));
-    if (w->attempt > s->attempt)
-        trib_survivors_stop(s, TRIB_ERR_ABORTED, "%s has called it once more", who);
-    else if (w->phase == TRIB_SURVIVOR_GAVE_UP)
-        trib_survivors_stop(s,
-                            trib_status_of_peer(w->why) ? trib_status_of_peer(w->why)
-                                                        : TRIB_ERR_PROTOCOL,
-                            "%s cannot go on: %s; its own trib_last_error(NULL) says "
-                            "why",
-                            who, trib_status_str(trib_status_of_peer(w->why)));
-    else if (w->phase == TRIB_SURVIVOR_COMMITTED && w->set == s->ready_set)
+    if (w->phase == TRIB_SURVIVOR_COMMITTED && w->set == s->ready_set)
         s->is_committed = true;
+    if (w->attempt > s->attempt) {
+        trib_engine_name_rank(&s->comm->engine, peer, who, sizeof(who));
+        trib_survivors_stop(s, TRIB_ERR_ABORTED, "%s has called it once more", who);
+    } else if (w->phase == TRIB_SURVIVOR_GAVE_UP) {
+        take_refusal(s, peer, w);
+    }
 }
 
 /* As survivor_said of an engine. */
@@ -135,7 +150,8 @@ static void fill_report(const struct trib_survivors *s, const struct trib_surviv
                                        .phase = s->phase,
                                        .set = s->set,
                                        .taken = of->taken,
-                                       .why = s->why};
+                                       .why = s->why,
+                                       .origin = s->origin};
     if (s->phase == TRIB_SURVIVOR_AGREES) {
         memcpy(w->data, s->lost, sizeof(w->data));
     } else if (acked < s->given) {

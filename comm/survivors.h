@@ -53,7 +53,7 @@ struct trib_survivor_report {
     uint32_t position; /* number of the fragment, from 1; 0: there is none */
     uint32_t taken; /* fragments that the sender has taken from the receiver */
     int32_t why; /* GAVE_UP: a status */
-    uint32_t unused;
+    uint32_t origin; /* GAVE_UP: the rank that was the first to, plus 1 */
     uint8_t data[TRIB_SURVIVOR_DATA]; /* AGREES: the set, bit r for rank r; else the
                                        * fragment */
 };
@@ -73,6 +73,7 @@ struct trib_survivors {
     struct trib_error *err; /* of the call */
     uint32_t attempt;
     enum trib_survivor_phase phase;
+    uint32_t origin; /* of the rank's report, once why is set */
     trib_status_t why; /* set once this rank has to give up */
     bool is_evicted; /* others count this rank as lost */
     uint8_t lost[TRIB_SURVIVOR_DATA]; /* the set */

@@ -46,6 +46,9 @@ examples_sparse_LDADD = libtributary.la
 examples_sum_SOURCES = examples/sum.c
 examples_sum_LDADD = libtributary.la
 
+noinst_PROGRAMS += examples/same
+examples_same_SOURCES = examples/same.c
+examples_same_LDADD = libtributary.la
 noinst_PROGRAMS += examples/resume examples/lost_rank
 examples_lost_rank_SOURCES = examples/lost_rank.c
 examples_lost_rank_LDADD = libtributary.la

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When ranks are lost: which ones, and how the others go on.
+ * When ranks are lost: which ones, how the others go on, and whether all have the same
+ * state.
  *
  *     while (trib_allreduce(comm, NULL, x, n, TRIB_F32, TRIB_SUM) != TRIB_OK) {
  *         if (trib_comm_shrink(comm, &smaller) != TRIB_OK)
@@ -76,6 +77,32 @@ TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
  * paper    Bland et al., EuroMPI 2012 (ULFM); Chandra & Toueg, JACM 43, 1996
  */
 TRIB_API trib_status_t trib_comm_shrink(trib_comm_t *comm, trib_comm_t **smaller_out);
+
+/**
+ * trib_hash - 64 bits of these bytes (XXH3), the same on every machine of equal byte
+ * order.
+ *
+ * before   0, or the hash of what comes before: so many tensors have one hash
+ * thread   any
+ */
+TRIB_API uint64_t trib_hash(const void *bytes, size_t n, uint64_t before);
+
+/**
+ * trib_comm_same - do all ranks have the same state, and which ranks have another?
+ *
+ * Parameters that all ranks should share may differ after a mistake of the program, a
+ * restart from other files, or a memory that has failed. One all-gather of 8 bytes; no
+ * difference is an error of this call.
+ * hash     of this rank's state, by trib_hash
+ * ranks    [cap] receives the lowest of those whose hash differs from the one that most
+ *          ranks have, or, of several that as many have, from that of the lowest rank;
+ *          NULL if cap is 0. The same on all ranks
+ * n_out    how many differ; may be more than cap
+ * thread   collective over the communicator, in the order of its operations; blocks
+ * errors   TRIB_ERR_INVALID: n_out or ranks is NULL, cap is negative; as trib_allgather
+ */
+TRIB_API trib_status_t trib_comm_same(trib_comm_t *comm, uint64_t hash, int *ranks,
+                                      int cap, int *n_out);
 
 #ifdef __cplusplus
 }

@@ -48,6 +48,7 @@ comm_tests = \
 	tests/comm/test_scale \
 	tests/comm/test_sealed \
 	tests/comm/test_losses \
+	tests/comm/test_same_state \
 	tests/comm/test_survivors \
 	tests/comm/test_survive \
 	tests/comm/test_split \
@@ -174,6 +175,7 @@ tests_comm_test_rounds_SOURCES = tests/offload/aggregators.h tests/comm/test_rou
 tests_comm_test_rounds_LDADD = libranks.la libperf.la $(LDADD)
 tests_comm_test_survive_LDADD = $(comm_tests_link)
 tests_comm_test_survivors_LDADD = $(comm_tests_link)
+tests_comm_test_same_state_LDADD = $(comm_tests_link)
 tests_comm_test_losses_LDADD = $(comm_tests_link)
 tests_comm_test_split_LDADD = $(comm_tests_link)
 tests_comm_test_threads_SOURCES = tests/comm/fed.h tests/comm/test_threads.c

@@ -110,18 +110,17 @@ static void test_evicts(void **state)
     ranks_pass(.size = SIZE, .fn = evicts, .config = *state, .noisy = true);
 }
 
+/* Some may hear of it before they have agreed. */
 static int gives_up(struct ranks_self *self)
 {
     struct trib_error err = {0};
     struct trib_survivors s;
 
     open_survivors(self, &s, &err);
-    await_all(self, &s, TRIB_SURVIVOR_AGREES);
     if (self->rank == 1) {
+        await_all(self, &s, TRIB_SURVIVOR_AGREES);
         trib_survivors_stop(&s, TRIB_ERR_NO_MEMORY, "the first");
         trib_survivors_stop(&s, TRIB_ERR_SYSTEM, "the second");
-        trib_survivors_say(&s, TRIB_SURVIVOR_GAVE_UP);
-        trib_survivors_flush(&s, 1000);
         ranks_assert(self, strstr(err.text, "the first"));
     } else {
         ranks_assert(self,
@@ -129,6 +128,8 @@ static int gives_up(struct ranks_self *self)
         ranks_assert(self, strstr(err.text, "rank 1 (host"));
     }
     ranks_assert(self, s.why == TRIB_ERR_NO_MEMORY);
+    trib_survivors_say(&s, TRIB_SURVIVOR_GAVE_UP); /* before it leaves, as all do */
+    trib_survivors_flush(&s, 1000);
     trib_survivors_close(&s);
     return 0;
 }
@@ -146,7 +147,7 @@ static int comes_late(struct ranks_self *self)
     int calls = 0;
 
     ranks_ok(self, trib_init(&self->opts, &self->comm));
-    ranks_ok(self, trib_barrier(self->comm));
+    (void)trib_barrier(self->comm); /* others may be ahead, and shrink */
     if (self->rank == 2)
         usleep(1500000 * (useconds_t)tribtest_slowness());
     do {

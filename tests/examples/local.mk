@@ -11,8 +11,8 @@ TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examp
 	tests/examples/test_sparse.sh tests/examples/test_sum.sh
 dist_check_SCRIPTS += tests/examples/test_pass_on.sh
 TESTS += tests/examples/test_pass_on.sh
-dist_check_SCRIPTS += tests/examples/test_resume.sh tests/examples/test_lost_rank.sh
-TESTS += tests/examples/test_resume.sh tests/examples/test_lost_rank.sh
+dist_check_SCRIPTS += tests/examples/test_resume.sh tests/examples/test_lost_rank.sh tests/examples/test_same.sh
+TESTS += tests/examples/test_resume.sh tests/examples/test_lost_rank.sh tests/examples/test_same.sh
 
 example_scripts = \
 	tests/examples/test_epoll.sh \
