@@ -23,6 +23,8 @@ struct trib_store {
     struct trib_control_link *link; /* session i is with address i of the job */
     uint8_t token[TRIB_CONTROL_NONCE_BYTES];
     struct trib_vector *vectors;
+    uint32_t bound; /* of pulls, as in STORE_PULL */
+    uint32_t wait_ms; /* longest wait of the request under way, beside timeout_ms */
     struct trib_error err; /* of the last failed call */
 };
 
@@ -33,6 +35,7 @@ struct trib_vector {
     uint32_t number; /* of the vector there */
     size_t count;
     trib_dtype_t dtype;
+    uint64_t seen; /* newest version of which an answer has told */
     uint64_t pushed; /* pushes of this rank that are known to be applied */
     char name[TRIB_CONTROL_JOB_MAX + 1];
 };

@@ -4,6 +4,7 @@
  * again: tribd knows a push that it has applied by its number.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@ struct request {
     uint8_t *out; /* of an answer with elements */
     size_t out_bytes;
     size_t first, count; /* of a pull */
+    uint64_t at_least;
+    uint32_t bound, wait_ms;
     uint64_t version; /* the answer */
 };
 
@@ -55,9 +58,9 @@ static trib_status_t send_push(const struct request *r)
 
 static trib_status_t send_pull(const struct request *r)
 {
-    const struct trib_control m = {
-        .kind = TRIB_CONTROL_STORE_PULL,
-        .store_pull = {r->vector->number, r->first, r->count}};
+    const struct trib_control m = {.kind = TRIB_CONTROL_STORE_PULL,
+                                   .store_pull = {r->vector->number, r->first, r->count,
+                                                  r->at_least, r->bound, r->wait_ms}};
 
     return trib_store_send(r->vector->store, r->vector->shard, &m);
 }
@@ -85,6 +88,7 @@ static trib_status_t hear_answer(struct request *r)
         if (m.kind == TRIB_CONTROL_STORE_DONE)
             break;
         const struct trib_control_store_data *d = &m.store_data;
+        assert(done <= r->out_bytes);
         if (d->offset != done || d->data.n > r->out_bytes - done)
             return not_due(r, "elements");
         memcpy(r->out + done, d->data.at, d->data.n);
@@ -95,7 +99,21 @@ static trib_status_t hear_answer(struct request *r)
     if (done != r->out_bytes)
         return not_due(r, "so few elements");
     r->version = m.store_state.version;
+    if (r->version > r->vector->seen)
+        r->vector->seen = r->version;
     return TRIB_OK;
+}
+
+/* Adds to the sentence what the rank knows of a vector that is lost. */
+static trib_status_t say_seen(const struct trib_vector *v, trib_status_t st)
+{
+    char why[sizeof(v->store->err.text)];
+
+    snprintf(why, sizeof(why), "%.400s", trib_error_text(&v->store->err));
+    return trib_store_fail(v->store, st,
+                           "%s; the newest version of vector %s that this rank has "
+                           "heard of is %" PRIu64,
+                           why, v->name, v->seen);
 }
 
 /* A request is made again over a new session if its own has ended before the answer. */
@@ -106,12 +124,13 @@ static trib_status_t make_request(struct request *r)
     trib_status_t st = TRIB_OK;
 
     trib_error_clear(&store->err);
+    store->wait_ms = r->wait_ms;
     for (int i = 0; i < TRIES; i++) {
         if (trib_store_shard_is_lost(store, shard)) {
             trib_error_clear(&store->err);
             st = trib_store_shard_again(store, shard);
             if (st != TRIB_OK)
-                return st;
+                return say_seen(r->vector, st);
         }
         st = r->purpose ? send_push(r) : send_pull(r);
         if (st == TRIB_OK)
@@ -178,6 +197,11 @@ static trib_status_t push(struct request *r)
     return st;
 }
 
+static uint32_t wait_ms(const struct trib_store *store, int timeout_ms)
+{
+    return (uint32_t)(timeout_ms ? timeout_ms : store->job.cfg.timeout_ms);
+}
+
 /* Public --------------------------------------------------------------------------- */
 
 trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
@@ -229,15 +253,56 @@ trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
         return trib_store_fail(vector->store, TRIB_ERR_INVALID, "vector %s: %s",
                                vector->name,
                                out ? "it has no such part" : "out is NULL");
+    if (o.timeout_ms < 0 || o.timeout_ms > TRIB_CONTROL_WAIT_MAX)
+        return trib_store_fail(vector->store, TRIB_ERR_INVALID,
+                               "vector %s: timeout_ms is %d, and must be 0 to %d",
+                               vector->name, o.timeout_ms, TRIB_CONTROL_WAIT_MAX);
     if (!o.count)
         o.count = vector->count - o.first;
     struct request r = {.vector = vector,
                         .out = out,
                         .out_bytes = o.count * trib_dtype_size(vector->dtype),
                         .first = o.first,
-                        .count = o.count};
+                        .count = o.count,
+                        .at_least = o.at_least,
+                        .bound = vector->store->bound,
+                        .wait_ms = wait_ms(vector->store, o.timeout_ms)};
     const trib_status_t st = make_request(&r);
     if (st == TRIB_OK && version_out)
         *version_out = r.version;
     return st;
+}
+
+trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version, int timeout_ms,
+                              uint64_t *version_out)
+{
+    if (!vector)
+        return TRIB_ERR_INVALID;
+    trib_error_clear(&vector->store->err);
+    if (timeout_ms < 0 || timeout_ms > TRIB_CONTROL_WAIT_MAX)
+        return trib_store_fail(vector->store, TRIB_ERR_INVALID,
+                               "vector %s: timeout_ms is %d, and must be 0 to %d",
+                               vector->name, timeout_ms, TRIB_CONTROL_WAIT_MAX);
+    struct request r = {.vector = vector,
+                        .at_least = version,
+                        .bound = TRIB_CONTROL_UNBOUNDED,
+                        .wait_ms = wait_ms(vector->store, timeout_ms)};
+    const trib_status_t st = make_request(&r);
+    if (st == TRIB_OK && version_out)
+        *version_out = r.version;
+    return st;
+}
+
+trib_status_t trib_store_set_staleness(trib_store_t *store, int bound)
+{
+    if (!store)
+        return TRIB_ERR_INVALID;
+    trib_error_clear(&store->err);
+    if (bound < TRIB_STALE_ANY)
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "a bound of staleness is a number of pushes from 0, or "
+                               "TRIB_STALE_ANY, and not %d",
+                               bound);
+    store->bound = bound == TRIB_STALE_ANY ? TRIB_CONTROL_UNBOUNDED : (uint32_t)bound;
+    return TRIB_OK;
 }

@@ -140,6 +140,7 @@ trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out)
     store->ranks = store->job.ranks = trib_size(comm);
     store->log = comm->log;
     store->job.cfg = comm->cfg;
+    store->bound = TRIB_CONTROL_UNBOUNDED;
     if (comm->idle)
         store->idle =
             (struct trib_idle){.call = comm->idle->call, .arg = comm->idle->arg};

@@ -42,7 +42,8 @@ trib_status_t trib_store_hear(struct trib_store *store, int shard,
                               struct trib_control *out)
 {
     struct trib_session *session = store->link->sessions[shard];
-    const uint64_t until = trib_deadline_ms(store->job.cfg.timeout_ms);
+    const uint64_t until = trib_deadline_ms(store->job.cfg.timeout_ms) +
+                           store->wait_ms * UINT64_C(1000000);
     trib_status_t st;
 
     while ((st = trib_session_take_wait(session, until, out)) == TRIB_OK) {
@@ -83,6 +84,12 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
         return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
                                "tribd at %s is of an older release, which has no "
                                "stores: install the release of the ranks there",
+                               store->job.addresses[shard]);
+    if (store->job.cfg.seal && !trib_session_is_sealed(session))
+        return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
+                               "%s: with auth none the vectors of a store would go to "
+                               "tribd in clear, in spite of TRIB_SEAL=1: use auth key "
+                               "or munge (for tribd and TRIB_SERVICE_AUTH)",
                                store->job.addresses[shard]);
     memcpy(m.store_join.token, store->token, sizeof(store->token));
     m.store_join.token[0] ^= (uint8_t)shard;

@@ -63,6 +63,7 @@ struct store_job {
     struct pollfd *fds; /* [1 + ranks] */
     uint32_t *who; /* [ranks] rank of fds[1 + i] */
     uint32_t n_here;
+    bool moved; /* a pull that waits may have what it waits for */
     uint32_t n_lost;
     uint64_t empty_ns; /* since then nobody is here; 0: somebody is, or will be */
     char why[300];
@@ -114,6 +115,8 @@ static void remove_member(struct store_job *job, uint32_t rank, enum presence no
     job->members[rank] = NULL;
     job->presence[rank] = (uint8_t)now;
     job->n_lost += now == LOST;
+    trib_store_leave(job->table, rank, now == LEFT);
+    job->moved = true;
     if (--job->n_here == 0)
         job->empty_ns = trib_now_ns();
     bury(job, m);
@@ -135,6 +138,7 @@ static void add_member(struct store_job *job, struct member *m)
     }
     job->n_lost -= job->presence[m->rank] == LOST;
     job->presence[m->rank] = HERE;
+    trib_store_leave(job->table, m->rank, false);
     job->members[m->rank] = m;
     job->n_here++;
     job->empty_ns = 0;
@@ -219,6 +223,7 @@ static void step_member(struct store_job *job, uint32_t rank)
         st = give(m);
     const struct trib_store_counts now = trib_store_peer_counts(m->peer);
     count(job, &before, &now);
+    job->moved |= now.pushes != before.pushes;
     if (left || st < TRIB_OK)
         remove_member(job, rank, left ? LEFT : LOST);
 }
@@ -247,13 +252,31 @@ static uint32_t prepare_wait(struct store_job *job, uint64_t *due_out)
         const struct member *m = job->members[r];
         if (!m)
             continue;
-        const uint64_t due = m->more ? 0 : trib_session_due(m->session);
+        const uint64_t pull = trib_store_peer_due(m->peer);
+        const uint64_t session = trib_session_due(m->session);
+        const uint64_t due = m->more ? 0 : pull < session ? pull : session;
         job->who[n] = r;
         job->fds[1 + n++] = (struct pollfd){.fd = trib_session_fd(m->session),
                                             .events = trib_session_events(m->session)};
         *due_out = due < *due_out ? due : *due_out;
     }
     return n;
+}
+
+/* Lets pulls go on that have waited for a push of this pass, or for their time. */
+static void wake_pulls(struct store_job *job, uint32_t n)
+{
+    const uint64_t now_ns = trib_now_ns();
+    const bool moved = job->moved;
+
+    job->moved = false;
+    for (uint32_t i = 0; i < n; i++) {
+        struct member *m = job->members[job->who[i]];
+        if (!m || (!moved && trib_store_peer_due(m->peer) > now_ns))
+            continue;
+        trib_store_peer_wake(m->peer, now_ns);
+        (void)give(m); /* an error comes again with the next step */
+    }
 }
 
 static void run_pass(struct store_job *job)
@@ -272,6 +295,7 @@ static void run_pass(struct store_job *job)
             began_ns >= trib_session_due(m->session))
             step_member(job, job->who[i]);
     }
+    wake_pulls(job, n);
     take_comers(job);
     if (job->writer)
         trib_metrics_count(job->writer, TRIB_JOB_COUNTS_BUSY, trib_now_ns() - began_ns);

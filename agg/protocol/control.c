@@ -138,7 +138,10 @@ static const struct field store_push[] = {
 static const struct field store_pull[] = {
     {U32, AT(store_pull.vector), 0, U32_MAX},
     {U64, AT(store_pull.first), 0, TRIB_CONTROL_COUNT_MAX},
-    {U64, AT(store_pull.count), 1, TRIB_CONTROL_COUNT_MAX},
+    {U64, AT(store_pull.count), 0, TRIB_CONTROL_COUNT_MAX},
+    {U64, AT(store_pull.at_least), 0, UINT64_MAX},
+    {U32, AT(store_pull.bound), 0, U32_MAX},
+    {U32, AT(store_pull.wait_ms), 0, TRIB_CONTROL_WAIT_MAX},
 };
 
 static const struct field store_data[] = {

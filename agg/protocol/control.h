@@ -48,6 +48,8 @@
 #define TRIB_CONTROL_BLOBS_BYTES 32768 /* bytes of one message; more go in several */
 #define TRIB_CONTROL_STORE_BYTES 32768 /* bytes of elements in one message */
 #define TRIB_CONTROL_RULE_MAX 160
+#define TRIB_CONTROL_UNBOUNDED UINT32_MAX
+#define TRIB_CONTROL_WAIT_MAX 86400000 /* ms */
 #define TRIB_CONTROL_COUNT_MAX (UINT64_C(1) << 48) /* elements of a vector */
 
 /* The longest frames: of any kind, and before both sides are authenticated. */
@@ -200,7 +202,11 @@ struct trib_control_store_push {
 struct trib_control_store_pull {
     uint32_t vector;
     uint64_t first; /* elements */
-    uint64_t count;
+    uint64_t count; /* 0: the version alone is wanted */
+    uint64_t at_least; /* the answer waits for this version */
+    uint32_t bound; /* it waits until no rank is behind by more pushes than that;
+                     * TRIB_CONTROL_UNBOUNDED: however many */
+    uint32_t wait_ms; /* longest wait */
 };
 
 struct trib_control_store_data {

@@ -13,6 +13,7 @@
 enum state {
     IDLE, /* the rank may ask */
     TAKING, /* a push is coming */
+    WAITING, /* a pull waits for others */
     GIVING, /* elements of an answer are to go, and STORE_DONE behind them */
     ANSWERS, /* one message is to go */
 };
@@ -21,6 +22,8 @@ struct trib_store_peer {
     struct trib_store_peer_opts opts;
     enum state state;
     struct trib_control_store_push push; /* head of the push that is coming */
+    struct trib_control_store_pull pull; /* the newest pull */
+    uint64_t due_ns; /* end of its wait; 0: not known yet */
     struct trib_error refusal; /* why the request under way is refused; or none */
     uint8_t *bytes; /* [room] a push, or an answer */
     uint64_t room;
@@ -202,6 +205,61 @@ static trib_status_t take_push(struct trib_store_peer *peer,
     return TRIB_OK;
 }
 
+/* True if the vector is new enough, and no rank too far behind. */
+static bool may_pull(const struct trib_store_peer *peer)
+{
+    const struct trib_store_table *table = peer->opts.table;
+    const struct trib_control_store_pull *p = &peer->pull;
+
+    if (trib_store_version(table, p->vector) < p->at_least)
+        return false;
+    if (p->bound == TRIB_CONTROL_UNBOUNDED)
+        return true;
+    const uint32_t last = trib_store_behind(table, p->vector, peer->opts.rank);
+    return trib_store_clock(table, p->vector, peer->opts.rank) -
+               trib_store_clock(table, p->vector, last) <=
+           p->bound;
+}
+
+static void end_pull(struct trib_store_peer *peer)
+{
+    const struct trib_store_table *table = peer->opts.table;
+    const struct trib_control_store_pull *p = &peer->pull;
+    const uint64_t bytes = p->count * trib_store_element(table, p->vector);
+
+    if (!make_room(peer, bytes)) {
+        answer_refusal(peer);
+        return;
+    }
+    if (bytes)
+        trib_store_read(table, p->vector, p->first, p->count, peer->bytes);
+    peer->counts.pulls++;
+    answer_state(peer, TRIB_CONTROL_STORE_DONE, p->vector, bytes);
+}
+
+/* The wait was in vain: says for what, and for whom. */
+static void refuse_pull(struct trib_store_peer *peer)
+{
+    const struct trib_store_table *table = peer->opts.table;
+    const struct trib_control_store_pull *p = &peer->pull;
+    const uint64_t version = trib_store_version(table, p->vector);
+    const uint32_t last = trib_store_behind(table, p->vector, peer->opts.rank);
+
+    if (version < p->at_least)
+        (void)trib_fail(&peer->refusal, TRIB_ERR_TIMEOUT,
+                        "the vector has version %" PRIu64 ", and %" PRIu64
+                        " has not come within %" PRIu32 " ms",
+                        version, p->at_least, p->wait_ms);
+    else
+        (void)trib_fail(
+            &peer->refusal, TRIB_ERR_TIMEOUT,
+            "rank %" PRIu32 " has pushed %" PRIu64 " times, rank %" PRIu32 " %" PRIu64
+            " times: more than %" PRIu32 " apart for %" PRIu32 " ms",
+            peer->opts.rank, trib_store_clock(table, p->vector, peer->opts.rank), last,
+            trib_store_clock(table, p->vector, last), p->bound, p->wait_ms);
+    answer_refusal(peer);
+}
+
 static trib_status_t take_pull(struct trib_store_peer *peer,
                                const struct trib_control_store_pull *m,
                                struct trib_error *err)
@@ -211,21 +269,37 @@ static trib_status_t take_pull(struct trib_store_peer *peer,
     if (!has_vector(peer, m->vector))
         return trib_fail(err, TRIB_ERR_PROTOCOL, "there is no vector %" PRIu32,
                          m->vector);
-    const uint64_t element = trib_store_element(table, m->vector);
-    const uint64_t all = trib_store_bytes(table, m->vector) / element;
+    const uint64_t all =
+        trib_store_bytes(table, m->vector) / trib_store_element(table, m->vector);
     if (m->first >= all || m->count > all - m->first)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
                          "vector %" PRIu32 " has %" PRIu64 " elements, not %" PRIu64
                          " from %" PRIu64 " on",
                          m->vector, all, m->count, m->first);
-    if (!make_room(peer, m->count * element)) {
-        answer_refusal(peer);
-        return TRIB_OK;
-    }
-    trib_store_read(table, m->vector, m->first, m->count, peer->bytes);
-    peer->counts.pulls++;
-    answer_state(peer, TRIB_CONTROL_STORE_DONE, m->vector, m->count * element);
+    peer->pull = *m;
+    peer->due_ns = 0;
+    if (may_pull(peer))
+        end_pull(peer);
+    else
+        peer->state = WAITING;
     return TRIB_OK;
+}
+
+void trib_store_peer_wake(struct trib_store_peer *peer, uint64_t now_ns)
+{
+    if (peer->state != WAITING)
+        return;
+    if (!peer->due_ns)
+        peer->due_ns = now_ns + (uint64_t)peer->pull.wait_ms * 1000000;
+    if (may_pull(peer))
+        end_pull(peer);
+    else if (now_ns >= peer->due_ns)
+        refuse_pull(peer);
+}
+
+uint64_t trib_store_peer_due(const struct trib_store_peer *peer)
+{
+    return peer->state == WAITING ? peer->due_ns : UINT64_MAX;
 }
 
 trib_status_t trib_store_peer_take(struct trib_store_peer *peer,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a store and one rank say to each other, once the rank has joined: messages in,
- * messages out, no socket.
+ * The conversation of a store with one rank that has joined: messages in, messages
+ * out, no socket.
  *
  *     rank                                  store
  *      STORE_OPEN ─────────────────────────▶ finds the vector, or makes it
  *                 ◀──────────────── STORE_VECTOR
  *      STORE_PUSH, STORE_PUSH, … ──────────▶ collected; the last one has it applied
  *                 ◀─ STORE_DATA, … (PUSH_GIVE), STORE_DONE
- *      STORE_PULL ─────────────────────────▶ a copy is made at once: of one version
+ *      STORE_PULL ─────────────────────────▶ may wait for a version, or for ranks that
+ *                                            are behind; then one version is copied
  *                 ◀─ STORE_DATA, …, STORE_DONE
  *
  * STORE_REFUSED may answer any of them, a push once all of it has come. A rank asks one
@@ -55,6 +56,14 @@ void trib_store_peer_free(struct trib_store_peer *peer);
 trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
                                    const struct trib_control *m,
                                    struct trib_error *err);
+
+/** trib_store_peer_wake - look whether a pull need wait no longer: after a push of
+ * anybody, when a rank has left, and when it is due. */
+void trib_store_peer_wake(struct trib_store_peer *peer, uint64_t now_ns);
+
+/** trib_store_peer_due - when to call trib_store_peer_wake at the latest; 0: now;
+ * UINT64_MAX: nothing waits. */
+uint64_t trib_store_peer_due(const struct trib_store_peer *peer);
 
 /** trib_store_peer_next - the message that is to go to the rank next; false: none is.
  * What it names stays until trib_store_peer_sent. */

@@ -37,6 +37,7 @@ struct trib_store_table {
     uint32_t ranks;
     struct trib_quota *quota;
     const struct trib_kernels *kernels;
+    bool *left; /* [ranks] */
     struct vector **vectors; /* [room] */
     uint32_t n;
     uint32_t room;
@@ -55,7 +56,12 @@ trib_status_t trib_store_table_create(uint32_t ranks, struct trib_quota *quota,
     table->ranks = ranks;
     table->quota = quota;
     table->kernels = trib_kernels_get(NULL);
-    return TRIB_OK;
+    table->left = calloc(ranks, sizeof(*table->left));
+    if (table->left)
+        return TRIB_OK;
+    free(table);
+    *out = NULL;
+    return TRIB_ERR_NO_MEMORY;
 }
 
 static void free_vector(struct trib_store_table *table, struct vector *v)
@@ -76,6 +82,7 @@ void trib_store_table_destroy(struct trib_store_table *table)
     for (uint32_t i = 0; i < table->n; i++)
         free_vector(table, table->vectors[i]);
     free(table->vectors);
+    free(table->left);
     free(table);
 }
 
@@ -233,6 +240,24 @@ uint64_t trib_store_clock(const struct trib_store_table *table, uint32_t vector,
 {
     assert(rank < table->ranks);
     return at(table, vector)->clock[rank];
+}
+
+void trib_store_leave(struct trib_store_table *table, uint32_t rank, bool left)
+{
+    assert(rank < table->ranks);
+    table->left[rank] = left;
+}
+
+uint32_t trib_store_behind(const struct trib_store_table *table, uint32_t vector,
+                           uint32_t rank)
+{
+    const uint64_t *clock = at(table, vector)->clock;
+    uint32_t last = rank;
+
+    for (uint32_t r = 0; r < table->ranks; r++)
+        if (!table->left[r] && clock[r] < clock[last])
+            last = r;
+    return last;
 }
 
 static uint8_t *byte_at(void *array, uint64_t first, trib_dtype_t dtype)

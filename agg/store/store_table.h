@@ -90,6 +90,14 @@ uint64_t trib_store_version(const struct trib_store_table *table, uint32_t vecto
 uint64_t trib_store_clock(const struct trib_store_table *table, uint32_t vector,
                           uint32_t rank);
 
+/** trib_store_leave - whether a rank has left for good: nobody waits for its pushes. */
+void trib_store_leave(struct trib_store_table *table, uint32_t rank, bool left);
+
+/** trib_store_behind - the rank that has pushed least often among those that have not
+ * left; `rank` itself if no other is behind it. */
+uint32_t trib_store_behind(const struct trib_store_table *table, uint32_t vector,
+                           uint32_t rank);
+
 /**
  * trib_store_set - give it all its elements; its state stays.
  *

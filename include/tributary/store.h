@@ -143,24 +143,57 @@ typedef struct trib_pull_opts {
     size_t size; /* sizeof(trib_pull_opts_t) */
     size_t first; /* the first element that is wanted */
     size_t count; /* elements; 0: up to the end */
+    uint64_t at_least; /* wait for this version; newer than v is v + 1 */
+    int timeout_ms; /* longest wait for it and for ranks that are behind; 0: as the
+                     * setting timeout_ms says */
 } trib_pull_opts_t;
 
 #define TRIB_PULL_OPTS_INIT \
     { \
-        sizeof(trib_pull_opts_t), 0, 0 \
+        sizeof(trib_pull_opts_t), 0, 0, 0, 0 \
     }
 
 /**
  * trib_store_pull - get a vector, or a part of it, as it is now.
  *
+ * Waits for opts->at_least, and for ranks that are behind by more pushes than
+ * trib_store_set_staleness allows.
  * out      the elements that are wanted; may be half written after an error
  * opts     NULL: all of it
  * version_out of what was pulled; NULL: not wanted
- * errors   as trib_store_push
+ * errors   as trib_store_push; TRIB_ERR_TIMEOUT, too: what it waits for has not come,
+ *          trib_store_error says what or who, and the store goes on
  */
 TRIB_API trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
                                        const trib_pull_opts_t *opts,
                                        uint64_t *version_out);
+
+/**
+ * trib_store_wait - wait until a vector has a version, and get nothing else.
+ *
+ * version  0 is there at once: *version_out says which one it has
+ * timeout_ms 0: as the setting timeout_ms says
+ * version_out at least `version`; NULL: not wanted
+ * errors   as trib_store_pull
+ */
+TRIB_API trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version,
+                                       int timeout_ms, uint64_t *version_out);
+
+/* Pulls wait for nobody. */
+#define TRIB_STALE_ANY (-1)
+
+/**
+ * trib_store_set_staleness - bound how far ranks may be apart in pushes to a vector.
+ *
+ * From now on a pull of this rank waits until each other rank has made all but `bound`
+ * of the pushes to that vector that this rank has made. 0: the ranks push in step.
+ * Ranks that have freed the store do not count. All ranks should give the same bound.
+ *
+ * bound    pushes; TRIB_STALE_ANY, as it is at first: they are not bounded
+ * errors   TRIB_ERR_INVALID
+ * paper    stale synchronous parallel: Ho et al., NeurIPS 2013
+ */
+TRIB_API trib_status_t trib_store_set_staleness(trib_store_t *store, int bound);
 
 #ifdef __cplusplus
 }

@@ -69,12 +69,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (due && trib_control_parse(data + done, size - done, 0, TRIB_CONTROL_JOB,
                                      &frame) == TRIB_OK) {
         due = say(peers[turn++ % RANKS], &frame);
+        for (int r = 0; r < RANKS; r++) {
+            trib_store_peer_wake(peers[r], done + 1);
+            hear_all(peers[r]);
+        }
         done += trib_control_frame_bytes(&frame);
         need(trib_quota_held_mt(&quota) <= MEMORY);
     }
     fuzz_reached += due && done == size;
-    for (uint32_t r = 0; r < RANKS; r++)
+    for (uint32_t r = 0; r < RANKS; r++) {
+        trib_store_peer_wake(peers[r], UINT64_MAX / 2);
+        hear_all(peers[r]);
+        need(trib_store_peer_due(peers[r]) == UINT64_MAX);
         trib_store_peer_free(peers[r]);
+    }
     trib_store_table_destroy(table);
     need(trib_quota_held_mt(&quota) == 0);
     return 0;

@@ -211,6 +211,77 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     need(self, store, trib_store_push(v, x, NULL, NULL), "push");
 }
 
+/* In step: whoever pulls after its k-th push has at least k pushes of each rank. */
+static void in_step(const struct ranks_self *self, trib_store_t *store)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    uint64_t version;
+    int32_t one = 1, x;
+
+    d.name = "step";
+    d.count = 1;
+    d.dtype = TRIB_I32;
+    trib_vector_t *v = make(self, store, &d);
+    for (int bound = 0; bound < 3; bound++) {
+        need(self, store, trib_store_set_staleness(store, bound), "a bound");
+        for (int n = 1; n <= 40; n++) {
+            if (n % 8 == self->rank)
+                usleep(2000);
+            need(self, store, trib_store_push(v, &one, NULL, NULL), "push");
+            need(self, store, trib_store_pull(v, &x, NULL, &version), "pull");
+            const int least = 40 * bound + n - bound;
+            ranks_assert(self, x == (int32_t)version && x >= self->size * least);
+        }
+        ranks_ok(self, trib_barrier(self->comm));
+    }
+    need(self, store, trib_store_set_staleness(store, TRIB_STALE_ANY), "no bound");
+    refused(self, store, trib_store_set_staleness(store, -2), TRIB_ERR_INVALID, "-2");
+}
+
+/* Rank 0 waits for versions that the last rank makes, and for one that never comes. */
+static void versions(const struct ranks_self *self, trib_store_t *store)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
+    const int last = self->size - 1;
+    uint64_t version = 0;
+    double x = 1;
+
+    d.name = "news";
+    d.count = 1;
+    d.dtype = TRIB_F64;
+    trib_vector_t *v = make(self, store, &d);
+    for (uint64_t n = 1; n <= 20 && self->rank == last; n++) {
+        need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
+        usleep(500);
+    }
+    for (uint64_t n = 1; n <= 20 && self->rank == 0; n = version + 1) {
+        p.at_least = n;
+        need(self, store,
+             n % 2 ? trib_store_pull(v, &x, &p, &version)
+                   : trib_store_wait(v, n, 0, &version),
+             "a wait");
+        ranks_assert(self, version >= n && (n % 2 == 0 || x == (double)version));
+    }
+    p.at_least = 21;
+    p.timeout_ms = 30;
+    refused(self, store, trib_store_pull(v, &x, &p, NULL), TRIB_ERR_TIMEOUT,
+            "and 21 has not come within 30 ms");
+    refused(self, store, trib_store_wait(v, 1, -1, NULL), TRIB_ERR_INVALID, "-1");
+    need(self, store, trib_store_wait(v, 0, 1, &version), "no wait");
+    /* A rank that pushes alone is too far ahead, until the others leave or push. */
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->size > 1 && self->rank == last) {
+        p.at_least = 0;
+        need(self, store, trib_store_set_staleness(store, 3), "a bound");
+        refused(self, store, trib_store_pull(v, &x, &p, NULL), TRIB_ERR_TIMEOUT,
+                "rank 0 0 times: more than 3 apart for 30 ms");
+        need(self, store, trib_store_set_staleness(store, 20), "a bound");
+        need(self, store, trib_store_pull(v, &x, &p, NULL), "pull");
+        need(self, store, trib_store_set_staleness(store, TRIB_STALE_ANY), "no bound");
+    }
+}
+
 static int walk(struct ranks_self *self)
 {
     trib_store_t *store = NULL;
@@ -220,6 +291,8 @@ static int walk(struct ranks_self *self)
     one_version(self, store);
     in_turns(self, store);
     elastic(self, store);
+    in_step(self, store);
+    versions(self, store);
     refusals(self, store);
     ranks_ok(self, trib_store_free(store));
     return 0;
@@ -287,6 +360,8 @@ static int killed(struct ranks_self *self)
     const double since = ranks_seconds();
     refused(self, store, trib_store_push(v, x, NULL, NULL), TRIB_ERR_PEER_LOST,
             "is lost, and its vectors with it");
+    ranks_assert(self, strstr(trib_store_error(store),
+                              "vector x that this rank has heard of is "));
     refused(self, store, trib_store_pull(v, x, NULL, NULL), TRIB_ERR_PEER_LOST,
             "is lost, and its vectors with it");
     ranks_assert(self, ranks_seconds() - since < 5 * tribtest_slowness());

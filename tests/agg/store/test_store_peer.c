@@ -117,7 +117,9 @@ static void hear_elements(struct rig *rig, uint64_t first, uint64_t count, float
 static void pull(struct rig *rig, uint64_t first, uint64_t count)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_STORE_PULL,
-                                   .store_pull = {0, first, count}};
+                                   .store_pull = {.first = first,
+                                                  .count = count,
+                                                  .bound = TRIB_CONTROL_UNBOUNDED}};
 
     assert_status(say(rig, &m), TRIB_OK);
 }
@@ -174,7 +176,10 @@ static void test_not_due(void **state)
     assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* before its answer */
     (void)hear(rig, TRIB_CONTROL_STORE_DONE);
     static const struct trib_control_store_pull wrong[] = {
-        {1, 0, 1}, {0, COUNT, 1}, {0, 1, COUNT}, {0, UINT64_MAX, UINT64_MAX}};
+        {.vector = 1, .count = 1},
+        {.first = COUNT, .count = 1},
+        {.first = 1, .count = COUNT},
+        {.first = UINT64_MAX, .count = UINT64_MAX}};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         m = (struct trib_control){.kind = TRIB_CONTROL_STORE_PULL,
                                   .store_pull = wrong[i]};
@@ -219,12 +224,75 @@ static void test_refused(void **state)
     rig_close(rig);
 }
 
+static void wait_for(struct rig *rig, uint64_t version, uint32_t bound)
+{
+    const struct trib_control m = {
+        .kind = TRIB_CONTROL_STORE_PULL,
+        .store_pull = {.count = 3, .at_least = version, .bound = bound, .wait_ms = 10}};
+    struct trib_control none;
+
+    assert_status(say(rig, &m), TRIB_OK);
+    assert_false(trib_store_peer_next(rig->peer, &none));
+    assert_int_equal(trib_store_peer_due(rig->peer), 0);
+    trib_store_peer_wake(rig->peer, 1000);
+    assert_false(trib_store_peer_next(rig->peer, &none));
+    assert_int_equal(trib_store_peer_due(rig->peer), 10001000);
+}
+
+static void refused_for(struct rig *rig, const char *words)
+{
+    trib_store_peer_wake(rig->peer, 10001000);
+    const struct trib_control m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
+
+    assert_int_equal(m.store_refused.status, -TRIB_ERR_TIMEOUT);
+    assert_non_null(strstr(m.store_refused.text, words));
+    assert_int_equal(trib_store_peer_due(rig->peer), UINT64_MAX);
+}
+
+/* Pulls of rank 1 that wait for a version, and for rank 0. */
+static void test_waits(void **state)
+{
+    struct rig *rig = rig_open(0);
+    struct trib_store_push other = {.rank = 0, .number = 1, .data = rig->x};
+    const struct trib_control early = {.kind = TRIB_CONTROL_STORE_PULL,
+                                       .store_pull = {.count = 3}};
+
+    (void)state;
+    open_vector(rig);
+    wait_for(rig, 1, TRIB_CONTROL_UNBOUNDED);
+    assert_status(say(rig, &early), TRIB_ERR_PROTOCOL); /* amid the wait */
+    refused_for(rig, "has version 0, and 1 has not come within 10 ms");
+    wait_for(rig, 1, TRIB_CONTROL_UNBOUNDED);
+    assert_status(trib_store_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);
+    trib_store_peer_wake(rig->peer, 2000);
+    hear_elements(rig, 0, 3, 1, 1);
+    push(rig, 1, TRIB_CONTROL_PUSH);
+    (void)hear(rig, TRIB_CONTROL_STORE_DONE);
+    push(rig, 2, TRIB_CONTROL_PUSH);
+    (void)hear(rig, TRIB_CONTROL_STORE_DONE);
+    wait_for(rig, 0, 0);
+    refused_for(rig, "rank 1 has pushed 2 times, rank 0 1 times: more than 0 apart");
+    wait_for(rig, 0, 0);
+    other.number = 2;
+    assert_status(trib_store_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);
+    trib_store_peer_wake(rig->peer, 2000);
+    hear_elements(rig, 0, 3, 4, 4);
+    push(rig, 3, TRIB_CONTROL_PUSH);
+    (void)hear(rig, TRIB_CONTROL_STORE_DONE);
+    wait_for(rig, 0, 0);
+    trib_store_leave(rig->table, 0, true); /* nobody waits for who has left */
+    trib_store_peer_wake(rig->peer, 2000);
+    hear_elements(rig, 0, 3, 5, 5);
+    rig_close(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_not_due),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_waits),
     };
 
     tribtest_deadline(60);
