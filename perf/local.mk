@@ -104,3 +104,7 @@ EXTRA_DIST += \
 	perf/peers/peers.sh \
 	perf/peers/timing.h
 EXTRA_DIST += perf/README.md
+
+noinst_PROGRAMS += perf/store_pushes
+perf_store_pushes_SOURCES = perf/store_pushes.c
+perf_store_pushes_LDADD = libtributary.la

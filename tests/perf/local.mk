@@ -42,3 +42,6 @@ tests_perf_test_results_SOURCES = tests/perf/test_results.c
 tests_perf_test_results_LDADD = libaggperf.la $(PERF_TEST_LIBS)
 tests_perf_test_writer_SOURCES = tests/perf/test_writer.c
 tests_perf_test_writer_LDADD = $(PERF_TEST_LIBS)
+
+dist_check_SCRIPTS += tests/perf/test_store_pushes.sh
+TESTS += tests/perf/test_store_pushes.sh
