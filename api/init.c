@@ -7,6 +7,7 @@
 
 #include "boot/boot.h"
 #include "comm/communicator.h"
+#include "comm/gate.h"
 #include "offload/fallback.h"
 
 static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
@@ -27,6 +28,23 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
         (boot->ops->fail)(boot, trib_last_error(comm));
     boot->ops->close(boot);
     return st;
+}
+
+static trib_status_t check_threads(struct trib_comm *comm, const trib_opts_t *opts)
+{
+    if (opts->threads != TRIB_THREADS_ONE && opts->threads != TRIB_THREADS_MANY)
+        return trib_fail(&comm->err, TRIB_ERR_INVALID,
+                         "trib_opts_t.threads is %d: it is TRIB_THREADS_ONE or "
+                         "TRIB_THREADS_MANY",
+                         (int)opts->threads);
+    if (opts->threads == TRIB_THREADS_MANY && comm->cfg.service[0])
+        return trib_fail(
+            &comm->err, TRIB_ERR_UNSUPPORTED,
+            "trib_opts_t.threads is TRIB_THREADS_MANY, and TRIB_SERVICE is "
+            "\"%.80s\": services sum for communicators of one thread, "
+            "unset one of both",
+            comm->cfg.service);
+    return TRIB_OK;
 }
 
 trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
@@ -58,12 +76,16 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
     trib_fpenv_enter_all(&own);
     trib_status_t st =
         trib_config_load(&comm->cfg, ours.config, &comm->log, &comm->err);
+    if (st == TRIB_OK)
+        st = check_threads(comm, &ours);
     if (st == TRIB_OK) {
         comm->log.level = (trib_log_level_t)comm->cfg.log;
         st = join(comm, &ours);
     }
     if (st == TRIB_OK)
         st = trib_offload_join(comm);
+    if (st == TRIB_OK && ours.threads == TRIB_THREADS_MANY)
+        st = trib_gate_make(comm);
     trib_fpenv_leave_all(&own);
     if (st != TRIB_OK) {
         trib_say_error(trib_last_error(comm));

@@ -15,6 +15,7 @@
 #include "boot/boot.h"
 #include "boot/launcher.h"
 #include "comm/communicator.h"
+#include "comm/gate.h"
 #include "comm/locality.h"
 #include "pipeline/engine/failure.h"
 
@@ -47,6 +48,7 @@ static void comm_free(struct trib_comm *comm)
     if (comm->own)
         munmap((void *)(uintptr_t)comm->own, (size_t)sysconf(_SC_PAGESIZE));
     trib_locality_free(comm->locality);
+    trib_gate_free(comm->gate);
     if (comm->aggregators)
         comm->aggregators->free(comm->aggregators);
     free(comm);

@@ -15,12 +15,13 @@
 #include "base/sized.h"
 
 /* The sentence of this thread's last failed trib_init, after which there is no
- * communicator. */
+ * communicator, or of its last failed call on one that several threads use. */
 static _Thread_local char init_error[512];
 
 void trib_say_error(const char *text)
 {
-    snprintf(init_error, sizeof(init_error), "%s", text);
+    if (text != init_error)
+        snprintf(init_error, sizeof(init_error), "%s", text);
 }
 
 trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
@@ -35,6 +36,10 @@ trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    if (comm->gate) { /* each thread has a sentence of its own */
+        trib_say_error(text);
+        return status;
+    }
     trib_error_clear(&comm->err);
     return trib_fail(&comm->err, status, "%s", text);
 }
@@ -176,6 +181,8 @@ int trib_size(const trib_comm_t *comm)
 const char *trib_last_error(const trib_comm_t *comm)
 {
     if (!comm)
+        return init_error;
+    if (comm->gate && !comm->engine.failed)
         return init_error;
     return trib_error_text(comm->engine.failed ? &comm->engine.failure : &comm->err);
 }

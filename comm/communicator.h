@@ -103,6 +103,7 @@ struct trib_progress_thread {
 };
 
 struct trib_locality;
+struct trib_gate;
 
 struct trib_comm {
     const struct trib_comm_hooks *hooks; /* table of the object that runs some
@@ -122,6 +123,7 @@ struct trib_comm {
     struct trib_engine engine;
     _Atomic int lock; /* guards engine */
     uint64_t fp_modes; /* modes that the lock's holder had before it took the lock */
+    struct trib_gate *gate; /* for the calls of several threads: gate.h; or NULL */
     pid_t pid; /* owning process; a forked child has a copy */
     const bool *own; /* false in a forked child; NULL: the kernel cannot tell */
     struct trib_progress_thread progress_thread;

@@ -10,6 +10,7 @@
 
 #include "base/digest.h"
 #include "comm/communicator.h"
+#include "comm/gate.h"
 
 enum {
     COUNTED = 0x100, /* beside the collective, in a key */
@@ -52,23 +53,47 @@ static trib_status_t join(struct trib_comm *comm, trib_coll_t coll,
     return TRIB_OK;
 }
 
-/* Puts a plan of the description into the entry; takes the arrays. */
-static trib_status_t make(struct trib_comm *comm, trib_coll_t coll,
-                          const trib_desc_t *d, size_t *arrays,
-                          struct trib_plan_cache_entry *c)
+/* Makes a plan that has a copy of the arrays. */
+static trib_status_t make(struct trib_comm *comm, const struct trib_call *call,
+                          struct trib_plan **plan_out)
 {
-    struct trib_plan *plan;
-    const trib_status_t st = trib_plan_make(comm, coll, d, false, &plan);
+    const trib_coll_t coll = (trib_coll_t)((unsigned)call->key.coll & ~COUNTED);
+    size_t *arrays = malloc(call->bytes);
 
+    if (!arrays)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    const trib_status_t st = trib_plan_make(comm, coll, call->desc, false, plan_out);
     if (st != TRIB_OK) {
         free(arrays);
         return st;
     }
+    struct trib_plan *plan = *plan_out;
     assert(plan->run.desc.blocks && !plan->counts);
-    trib_plan_destroy(c->plan);
+    memcpy(arrays, call->counts, call->bytes);
     plan->identity.of_calls = true;
     plan->counts = arrays;
-    c->plan = plan;
+    return TRIB_OK;
+}
+
+/* The plan of the call in the cache, made if it is not there. */
+static trib_status_t find(struct trib_comm *comm, const struct trib_call *call,
+                          struct trib_plan **plan_out)
+{
+    struct trib_plan_cache_entry *c = trib_plan_cache_find(comm, &call->key);
+
+    if (!c->plan || !trib_plan_key_same(&c->key, &call->key) ||
+        memcmp(c->plan->counts, call->counts, call->bytes) != 0) {
+        const trib_status_t st = make(comm, call, plan_out);
+        if (st != TRIB_OK)
+            return st;
+        trib_plan_destroy(c->plan);
+        c->plan = *plan_out;
+        c->key = call->key;
+    }
+    c->used = ++comm->clock;
+    if (comm->newest == c)
+        comm->newest = NULL;
+    *plan_out = c->plan;
     return TRIB_OK;
 }
 
@@ -88,27 +113,27 @@ static trib_status_t call(struct trib_comm *comm, trib_coll_t coll, trib_desc_t 
     trib_status_t st = join(comm, coll, &d, &arrays);
     if (st != TRIB_OK)
         return st;
-    const struct trib_plan_key key = {
-        .coll = (trib_coll_t)((unsigned)coll | COUNTED),
-        .dtype = d.dtype,
-        .op = d.op,
-        .root = d.root,
-        .count = (size_t)trib_digest(arrays.all, arrays.bytes),
+    const struct trib_call one = {
+        .key = {.coll = (trib_coll_t)((unsigned)coll | COUNTED),
+                .dtype = d.dtype,
+                .op = d.op,
+                .root = d.root,
+                .count = (size_t)trib_digest(arrays.all, arrays.bytes)},
+        .counts = arrays.all,
+        .bytes = arrays.bytes,
+        .desc = &d,
+        .make = make,
     };
-    struct trib_plan_cache_entry *c = trib_plan_cache_find(comm, &key);
-    if (c->plan && trib_plan_key_same(&c->key, &key) &&
-        memcmp(c->plan->counts, arrays.all, arrays.bytes) == 0) {
-        free(arrays.all);
+    struct trib_plan *plan;
+    if (comm->gate) {
+        st = trib_call_shared(comm, &one, send, recv);
     } else {
-        st = make(comm, coll, &d, arrays.all, c);
-        if (st != TRIB_OK)
-            return st;
-        c->key = key;
+        st = find(comm, &one, &plan);
+        if (st == TRIB_OK)
+            st = trib_plan_run(plan, send, recv);
     }
-    c->used = ++comm->clock;
-    if (comm->newest == c)
-        comm->newest = NULL;
-    return trib_plan_run(c->plan, send, recv);
+    free(arrays.all);
+    return st;
 }
 
 trib_status_t trib_allgatherv(trib_comm_t *comm, const void *send, void *recv,

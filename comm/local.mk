@@ -7,6 +7,7 @@ libcomm_la_SOURCES = \
 	comm/configured.c comm/configured.h \
 	comm/contribution_check.c comm/contribution_check.h \
 	comm/counted_calls.c \
+	comm/gate.c comm/gate.h \
 	comm/identity.c comm/identity.h \
 	comm/local_create.c \
 	comm/locality.c comm/locality.h \

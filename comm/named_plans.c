@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "comm/communicator.h"
+#include "comm/gate.h"
 
 enum { SLOTS_FIRST = 64 };
 
@@ -106,6 +107,12 @@ trib_status_t trib_allreduce_named(trib_comm_t *comm, const char *name,
     desc.count = count;
     desc.dtype = dtype;
     desc.op = op;
-    const trib_status_t st = find(comm, &desc, &plan);
-    return st == TRIB_OK ? trib_plan_run(plan, send, recv) : st;
+    trib_gate_enter(comm);
+    trib_status_t st = find(comm, &desc, &plan);
+    trib_gate_leave(comm);
+    if (st == TRIB_OK && !comm->gate)
+        return trib_plan_run(plan, send, recv);
+    if (st == TRIB_OK)
+        st = trib_plan_start_with(plan, send, recv);
+    return st == TRIB_OK ? trib_plan_wait(plan) : st;
 }

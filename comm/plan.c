@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "comm/contribution_check.h"
 #include "comm/communicator.h"
+#include "comm/gate.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_scale.h"
 #include "comm/plan_stats.h"
@@ -37,12 +38,14 @@ trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                               desc ? "plan_out" : "desc");
     if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
+    trib_gate_enter(comm);
     trib_status_t st = trib_plan_scale_wanted(&ours)
                            ? trib_plan_scale_make(comm, coll, &ours, plan_out)
                            : trib_plan_make(comm, coll, &ours, false, plan_out);
     assert(st != TRIB_OK || *plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;
+    trib_gate_leave(comm);
     return st;
 }
 
@@ -252,9 +255,12 @@ trib_status_t trib_plan_free(trib_plan_t *plan)
     const trib_status_t st = trib_plan_release(plan, "plan", "trib_plan_free");
     if (st != TRIB_OK)
         return st;
-    assert(plan->comm->n_plans > 0);
-    plan->comm->n_plans--;
+    struct trib_comm *comm = plan->comm;
+    trib_gate_enter(comm);
+    assert(comm->n_plans > 0);
+    comm->n_plans--;
     trib_plan_destroy(plan);
+    trib_gate_leave(comm);
     return TRIB_OK;
 }
 

@@ -4,10 +4,8 @@
  */
 #include <assert.h>
 
-#include "base/text.h"
-#include "collectives/collectives.h"
 #include "comm/communicator.h"
-#include "comm/configured.h"
+#include "comm/gate.h"
 
 struct trib_plan_cache_entry *trib_plan_cache_find(struct trib_comm *comm,
                                                    const struct trib_plan_key *key)
@@ -22,32 +20,6 @@ struct trib_plan_cache_entry *trib_plan_cache_find(struct trib_comm *comm,
             oldest = c;
     }
     return oldest;
-}
-
-/* A plan of a call keeps no state of a vector, so each call may pass another vector,
- * and ranks may evict plans in different orders. */
-trib_status_t trib_plan_make_for_call(struct trib_comm *comm,
-                                      const struct trib_plan_key *key, bool own,
-                                      struct trib_plan **plan_out)
-{
-    const struct trib_algo *algo = trib_algo_find(comm->cfg.algorithm);
-    trib_desc_t desc = TRIB_DESC_INIT;
-
-    if (own && algo && algo->aggregators)
-        desc.algorithm = TRIB_AUTO;
-    desc.count = key->count;
-    desc.dtype = key->dtype;
-    desc.op = key->op;
-    desc.root = key->root;
-    trib_status_t st = trib_configured_call(comm, key->coll, &desc);
-    if (st != TRIB_OK)
-        return st;
-    st = own ? trib_plan_make_own(comm, key->coll, &desc, plan_out)
-             : trib_plan_make(comm, key->coll, &desc, false, plan_out);
-    assert(st != TRIB_OK || *plan_out);
-    if (st == TRIB_OK)
-        (*plan_out)->identity.of_calls = true;
-    return st;
 }
 
 static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *key,
@@ -67,18 +39,15 @@ static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *ke
 static trib_status_t lookup(struct trib_comm *comm, const struct trib_plan_key *key,
                             struct trib_plan **plan_out)
 {
-    struct trib_plan_cache_entry *c = comm->newest;
+    struct trib_plan_cache_entry *c = trib_plan_cache_find(comm, key);
 
-    if (!c || !c->plan || !trib_plan_key_same(&c->key, key)) {
-        c = trib_plan_cache_find(comm, key);
-        if (!c->plan || !trib_plan_key_same(&c->key, key)) {
-            const trib_status_t st = make(comm, key, c);
-            if (st != TRIB_OK)
-                return st;
-        }
-        comm->newest = c;
-        c->used = ++comm->clock;
+    if (!c->plan || !trib_plan_key_same(&c->key, key)) {
+        const trib_status_t st = make(comm, key, c);
+        if (st != TRIB_OK)
+            return st;
     }
+    comm->newest = c;
+    c->used = ++comm->clock;
     *plan_out = c->plan;
     return TRIB_OK;
 }
@@ -93,15 +62,28 @@ void trib_plan_cache_clear(struct trib_comm *comm)
     trib_named_plans_clear(comm);
 }
 
-static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
-                          const void *send, void *recv)
+/* A call whose plan is not that of the call before. Where several threads call, none
+ * is: comm->newest stays NULL. */
+static trib_status_t call_other(struct trib_comm *comm, const struct trib_plan_key *key,
+                                const void *send, void *recv)
 {
     struct trib_plan *plan;
 
+    if (comm->gate)
+        return trib_call_shared(comm, &(struct trib_call){.key = *key}, send, recv);
+    const trib_status_t st = lookup(comm, key, &plan);
+    return st == TRIB_OK ? trib_plan_run(plan, send, recv) : st;
+}
+
+static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
+                          const void *send, void *recv)
+{
     if (!comm)
         return TRIB_ERR_INVALID;
-    trib_status_t st = lookup(comm, &key, &plan);
-    return st == TRIB_OK ? trib_plan_run(plan, send, recv) : st;
+    const struct trib_plan_cache_entry *c = comm->newest;
+    return c && c->plan && trib_plan_key_same(&c->key, &key)
+               ? trib_plan_run(c->plan, send, recv)
+               : call_other(comm, &key, send, recv);
 }
 
 trib_status_t trib_allreduce(trib_comm_t *comm, const void *send, void *recv,

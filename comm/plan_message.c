@@ -10,6 +10,8 @@
 
 #include <tributary/send.h>
 
+#include "comm/gate.h"
+
 static void say(const struct trib_plan *plan, char *text, size_t bytes)
 {
     trib_p2p_say(&plan->message->request, text, bytes);
@@ -210,9 +212,8 @@ static void describe(struct trib_plan *plan, const struct trib_message_args *a,
                                                        .run = &plan->run};
 }
 
-trib_status_t trib_plan_message_take(struct trib_comm *comm,
-                                     const struct trib_message_args *args,
-                                     struct trib_plan **plan_out)
+static trib_status_t take(struct trib_comm *comm, const struct trib_message_args *args,
+                          struct trib_plan **plan_out)
 {
     size_t bytes = 0;
 
@@ -241,11 +242,25 @@ trib_status_t trib_plan_message_take(struct trib_comm *comm,
     return TRIB_OK;
 }
 
+trib_status_t trib_plan_message_take(struct trib_comm *comm,
+                                     const struct trib_message_args *args,
+                                     struct trib_plan **plan_out)
+{
+    trib_gate_enter(comm);
+    const trib_status_t st = take(comm, args, plan_out);
+    trib_gate_leave(comm);
+    return st;
+}
+
 void trib_plan_message_give(struct trib_plan *plan)
 {
+    struct trib_comm *comm = plan->comm;
+
     assert(!plan->ops->busy(plan));
-    plan->message->next = plan->comm->idle_messages;
-    plan->comm->idle_messages = plan;
+    trib_gate_enter(comm);
+    plan->message->next = comm->idle_messages;
+    comm->idle_messages = plan;
+    trib_gate_leave(comm);
 }
 
 void trib_plan_messages_clear(struct trib_comm *comm)
@@ -278,7 +293,9 @@ static trib_status_t make_plan(struct trib_comm *comm,
     (*plan_out)->run.now.state = TRIB_RUN_IDLE;
     (*plan_out)->send = args->sends ? args->buffer : NULL;
     (*plan_out)->recv = args->sends ? NULL : (void *)(uintptr_t)args->buffer;
+    trib_gate_enter(comm);
     comm->n_plans++;
+    trib_gate_leave(comm);
     return TRIB_OK;
 }
 
@@ -312,8 +329,11 @@ static trib_status_t run_once(struct trib_comm *comm,
     trib_status_t st = trib_plan_message_take(comm, args, &plan);
     if (st != TRIB_OK)
         return st;
-    st = run_message(plan, args->sends ? args->buffer : NULL,
-                     args->sends ? NULL : (void *)(uintptr_t)args->buffer);
+    const void *send = args->sends ? args->buffer : NULL;
+    void *recv = args->sends ? NULL : (void *)(uintptr_t)args->buffer;
+    st = comm->gate ? start_message(plan, send, recv) : run_message(plan, send, recv);
+    if (st == TRIB_OK && comm->gate)
+        st = plan->ops->wait(plan);
     trib_plan_message_give(plan);
     return st;
 }

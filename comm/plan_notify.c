@@ -164,34 +164,31 @@ static void destroy(struct trib_plan *plan)
         plan->ops->destroy(plan);
 }
 
-/* The struct of a plan that does not run; NULL and a sentence: there is none. */
-static struct trib_plan_notify *notify_of(struct trib_plan *plan, const char *call)
+/* Finds or makes the struct of a plan that does not run. */
+static trib_status_t notify_of(struct trib_plan *plan, const char *call,
+                               struct trib_plan_notify **out)
 {
     struct trib_comm *comm = plan->comm;
     struct trib_plan_notify *n = plan->notify;
+    const trib_status_t st = trib_comm_ours(comm, call);
 
-    if (trib_comm_ours(comm, call) != TRIB_OK)
-        return NULL;
-    if (plan->offload) {
-        (void)trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                             "%s: aggregators sum this plan, and trib_plan_test alone "
-                             "finds it done: test it, or give it another algorithm "
-                             "than auto and service",
-                             call);
-        return NULL;
-    }
-    if (plan->ops->busy(plan)) {
-        (void)trib_comm_fail(comm, TRIB_ERR_BUSY,
-                             "the plan still runs: wait for it before %s", call);
-        return NULL;
-    }
+    if (st != TRIB_OK)
+        return st;
+    if (plan->offload)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "%s: aggregators sum this plan, and trib_plan_test alone "
+                              "finds it done: test it, or give it another algorithm "
+                              "than auto and service",
+                              call);
+    if (plan->ops->busy(plan))
+        return trib_comm_fail(comm, TRIB_ERR_BUSY,
+                              "the plan still runs: wait for it before %s", call);
+    *out = n;
     if (n)
-        return n;
+        return TRIB_OK;
     n = calloc(1, sizeof(*n));
-    if (!n) {
-        (void)trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for %s", call);
-        return NULL;
-    }
+    if (!n)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for %s", call);
     n->plan = plan;
     n->fd = -1;
     n->ops = plan->ops;
@@ -209,22 +206,18 @@ static struct trib_plan_notify *notify_of(struct trib_plan *plan, const char *ca
     comm->tell_done = tell_done;
     trib_comm_give_way(comm);
     trib_comm_unlock(comm);
-    return n;
-}
-
-/* What notify_of has found wrong. */
-static trib_status_t refused(const struct trib_comm *comm)
-{
-    return comm->engine.failed ? (trib_status_t)comm->engine.failed : comm->err.status;
+    *out = n;
+    return TRIB_OK;
 }
 
 trib_status_t trib_plan_notify(trib_plan_t *plan, trib_done_fn fn, void *arg)
 {
     if (!plan)
         return TRIB_ERR_INVALID;
-    struct trib_plan_notify *n = notify_of(plan, "trib_plan_notify");
-    if (!n)
-        return refused(plan->comm);
+    struct trib_plan_notify *n;
+    const trib_status_t st = notify_of(plan, "trib_plan_notify", &n);
+    if (st != TRIB_OK)
+        return st;
     n->call = fn;
     n->arg = arg;
     return TRIB_OK;
@@ -235,9 +228,10 @@ trib_status_t trib_plan_fd(trib_plan_t *plan, int *fd_out)
     if (!plan || !fd_out)
         return TRIB_ERR_INVALID;
     *fd_out = -1;
-    struct trib_plan_notify *n = notify_of(plan, "trib_plan_fd");
-    if (!n)
-        return refused(plan->comm);
+    struct trib_plan_notify *n;
+    const trib_status_t st = notify_of(plan, "trib_plan_fd", &n);
+    if (st != TRIB_OK)
+        return st;
     if (n->fd < 0)
         n->fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (n->fd < 0)

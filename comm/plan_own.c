@@ -21,8 +21,8 @@ static trib_status_t own_run(struct trib_plan *plan, const void *send, void *rec
 {
     struct trib_comm *comm = plan->comm;
 
-    number(plan);
     trib_comm_lock(comm);
+    number(plan);
     trib_plan_launch(plan, send, recv);
     const trib_status_t st = comm->engine.wait(&comm->engine, &plan->run);
     trib_comm_unlock(comm);

@@ -13,6 +13,7 @@
 #include "base/sized.h"
 #include "comm/contribution_check.h"
 #include "comm/communicator.h"
+#include "comm/gate.h"
 #include "comm/plan_parts.h"
 #include "pipeline/payload/check.h"
 
@@ -106,11 +107,13 @@ trib_status_t trib_plan_sparse(trib_comm_t *comm, const trib_sparse_desc_t *desc
     dense.quorum = "all";
     dense.algorithm = ours.algorithm;
     dense.name = ours.name;
+    trib_gate_enter(comm);
     st = trib_plan_make_sparse(comm, &dense, sparse, plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;
     else
         free(sparse);
+    trib_gate_leave(comm);
     return st;
 }
 

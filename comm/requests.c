@@ -5,17 +5,22 @@
  */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <tributary/request.h>
 
+#include "base/text.h"
+#include "collectives/collectives.h"
 #include "comm/communicator.h"
 #include "comm/configured.h"
+#include "comm/gate.h"
 #include "comm/plan_message.h"
 
 enum { IDLE_MOST = 64 };
 
 struct trib_request {
     struct trib_plan_key key;
+    bool own; /* the communicator's own engine runs the plan */
     struct trib_plan *plan;
     struct trib_request *next; /* of the idle requests, the newest first */
 };
@@ -36,13 +41,43 @@ void trib_requests_clear(struct trib_comm *comm)
     }
 }
 
-/* Take an idle request with this key out of the list, or return NULL. */
+/* A plan of a call keeps no state of a vector, so each call may pass another vector,
+ * and ranks may evict plans in different orders. */
+trib_status_t trib_plan_make_for_call(struct trib_comm *comm,
+                                      const struct trib_plan_key *key, bool own,
+                                      struct trib_plan **plan_out)
+{
+    const struct trib_algo *algo = trib_algo_find(comm->cfg.algorithm);
+    trib_desc_t desc = TRIB_DESC_INIT;
+
+    if (own && algo && algo->aggregators)
+        desc.algorithm = TRIB_AUTO;
+    desc.count = key->count;
+    desc.dtype = key->dtype;
+    desc.op = key->op;
+    desc.root = key->root;
+    trib_status_t st = trib_configured_call(comm, key->coll, &desc);
+    if (st != TRIB_OK)
+        return st;
+    st = own ? trib_plan_make_own(comm, key->coll, &desc, plan_out)
+             : trib_plan_make(comm, key->coll, &desc, false, plan_out);
+    assert(st != TRIB_OK || *plan_out);
+    if (st == TRIB_OK)
+        (*plan_out)->identity.of_calls = true;
+    return st;
+}
+
+/* Take an idle request with this key, and these arrays of counts, out of the list, or
+ * return NULL. */
 static struct trib_request *take_idle(struct trib_comm *comm,
-                                      const struct trib_plan_key *key)
+                                      const struct trib_call *call)
 {
     struct trib_request **at = &comm->idle_requests;
 
-    while (*at && !trib_plan_key_same(&(*at)->key, key))
+    while (*at &&
+           !((*at)->own == call->own && trib_plan_key_same(&(*at)->key, &call->key) &&
+             (!call->counts ||
+              memcmp((*at)->plan->counts, call->counts, call->bytes) == 0)))
         at = &(*at)->next;
     struct trib_request *r = *at;
     if (r)
@@ -67,19 +102,61 @@ static void put_idle(struct trib_comm *comm, struct trib_request *r)
     }
 }
 
-static trib_status_t make(struct trib_comm *comm, const struct trib_plan_key *key,
+static trib_status_t make(struct trib_comm *comm, const struct trib_call *call,
                           struct trib_request **out)
 {
     struct trib_request *r = calloc(1, sizeof(*r));
 
     if (!r)
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a request");
-    r->key = *key;
-    const trib_status_t st = trib_plan_make_for_call(comm, key, true, &r->plan);
+    r->key = call->key;
+    r->own = call->own;
+    const trib_status_t st =
+        call->counts ? call->make(comm, call, &r->plan)
+                     : trib_plan_make_for_call(comm, &call->key, call->own, &r->plan);
     if (st != TRIB_OK)
         free(r);
     else
         *out = r;
+    return st;
+}
+
+/* Start a request of this call, which no other thread has. */
+static trib_status_t begin(struct trib_comm *comm, const struct trib_call *call,
+                           const void *send, void *recv, struct trib_request **out)
+{
+    trib_gate_enter(comm);
+    struct trib_request *r = take_idle(comm, call);
+    trib_status_t st = r ? TRIB_OK : make(comm, call, &r);
+    trib_gate_leave(comm);
+    if (st != TRIB_OK)
+        return st;
+    st = trib_plan_start_with(r->plan, send, recv);
+    if (st == TRIB_OK) {
+        *out = r;
+        return TRIB_OK;
+    }
+    trib_gate_enter(comm);
+    put_idle(comm, r);
+    trib_gate_leave(comm);
+    return st;
+}
+
+trib_status_t trib_call_shared(struct trib_comm *comm, const struct trib_call *call,
+                               const void *send, void *recv)
+{
+    struct trib_request *r;
+    trib_status_t st = begin(comm, call, send, recv, &r);
+
+    assert(comm->gate);
+    if (st != TRIB_OK)
+        return st;
+    st = trib_plan_wait(r->plan);
+    if (st == TRIB_OK || trib_plan_release(r->plan, "plan", "it is kept") == TRIB_OK) {
+        trib_gate_enter(comm);
+        put_idle(comm, r);
+        trib_gate_leave(comm);
+    }
     return st;
 }
 
@@ -95,17 +172,13 @@ static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
                               "a non-blocking %s needs a place for its request, "
                               "request_out is NULL",
                               trib_coll_name(key.coll));
-    struct trib_request *r = take_idle(comm, &key);
-    trib_status_t st = r ? TRIB_OK : make(comm, &key, &r);
+    const struct trib_call one = {.key = key, .own = true};
+    trib_status_t st = begin(comm, &one, send, recv, request_out);
     if (st != TRIB_OK)
         return st;
-    st = trib_plan_start_with(r->plan, send, recv);
-    if (st != TRIB_OK) {
-        put_idle(comm, r);
-        return st;
-    }
+    trib_gate_enter(comm);
     comm->n_requests++;
-    *request_out = r;
+    trib_gate_leave(comm);
     return TRIB_OK;
 }
 
@@ -195,7 +268,9 @@ static trib_status_t begin_message(struct trib_comm *comm,
         free(r);
         return st;
     }
+    trib_gate_enter(comm);
     comm->n_requests++;
+    trib_gate_leave(comm);
     *request_out = r;
     return TRIB_OK;
 }
@@ -239,6 +314,7 @@ trib_status_t trib_request_free(trib_request_t *request)
         trib_plan_release(request->plan, "request", "trib_request_free");
     if (st != TRIB_OK)
         return st;
+    trib_gate_enter(comm);
     assert(comm->n_requests > 0);
     comm->n_requests--;
     if (request->plan->message) {
@@ -247,5 +323,6 @@ trib_status_t trib_request_free(trib_request_t *request)
     } else {
         put_idle(comm, request);
     }
+    trib_gate_leave(comm);
     return TRIB_OK;
 }

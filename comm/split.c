@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "comm/communicator.h"
+#include "comm/gate.h"
 
 trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
                                  const void *in, size_t bytes, void *out)
@@ -129,6 +130,8 @@ trib_status_t trib_comm_make_child(struct trib_comm *parent, const struct trib_c
     snprintf(child->label, sizeof(child->label), "%.12s-%s%d", parent->label, c->made,
              ++parent->n_children);
     trib_status_t st = trib_comm_wireup(child, c->rank, c->size, x);
+    if (st == TRIB_OK && parent->gate && !c->within)
+        st = trib_gate_make(child);
     if (st != TRIB_OK) {
         (void)trib_fail(err, st, "%s", trib_last_error(child));
         trib_comm_dispose(child);
@@ -225,7 +228,11 @@ trib_status_t trib_split(trib_comm_t *comm, int color, int key, trib_comm_t **co
         return TRIB_ERR_INVALID;
     if (!comm_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "trib_split: comm_out is NULL");
-    return split_known(comm, (struct split_key){color, key}, false, comm_out);
+    trib_gate_enter(comm);
+    const trib_status_t st =
+        split_known(comm, (struct split_key){color, key}, false, comm_out);
+    trib_gate_leave(comm);
+    return st;
 }
 
 trib_status_t trib_comm_split_within(struct trib_comm *comm, struct trib_comm **out)

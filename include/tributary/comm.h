@@ -5,7 +5,8 @@
  * Threads: a communicator may be used by one thread at a time; its own progress
  * thread does not count. But trib_plan_test and trib_plan_wait may be called by any
  * thread at any time, those of one plan by one thread at a time, unless TRIB_SERVICE is
- * set. Two communicators know nothing of each other.
+ * set. With TRIB_THREADS_MANY all calls may. Two communicators know nothing of each
+ * other.
  *
  * Structs that begin with their size grow at their end. A program that was built with
  * the header of an older release gives a smaller size, and has the defaults of what
@@ -63,6 +64,26 @@ typedef int (*trib_idle_fn)(void *arg);
 typedef int (*trib_allgather_fn)(void *arg, const void *in, void *out, size_t bytes);
 
 /*
+ * The threads that use a communicator.
+ *
+ * MANY: any thread may make, start, feed, test, wait for and free plans and requests,
+ * and call all else of the communicator, while others do; a thread that waits keeps no
+ * other one out. What one plan, request or group is of is for one thread at a time, and
+ * so are the calls of one name (trib_allreduce_named). trib_last_error is the sentence
+ * of the last call that failed in the calling thread. trib_free_comm comes when no
+ * other thread is in a call. The services of TRIB_SERVICE are for ONE.
+ *
+ * The order of operations stays the caller's matter: all ranks start, and call,
+ * operations of one communicator in the same order, whatever thread does it. Where
+ * threads of a rank could overtake each other, they start under a lock of the program
+ * and wait without it, or each has a communicator of its own (trib_split).
+ */
+typedef enum trib_threads {
+    TRIB_THREADS_ONE, /* at a time: no call takes a lock for others */
+    TRIB_THREADS_MANY,
+} trib_threads_t;
+
+/*
  * Options of trib_init. Zero or NULL means: as the configuration says
  * (TRIB_* environment, then its file, then mpirun, mpiexec or srun, then the default).
  */
@@ -80,11 +101,13 @@ typedef struct trib_opts {
     trib_allgather_fn allgather; /* NULL: the ranks meet at root. Else rank_plus_1 and
                                   * ranks say who this is, and no launcher is asked */
     void *allgather_arg;
+    trib_threads_t threads; /* trib_split and trib_comm_shrink hand it on */
 } trib_opts_t;
 
 #define TRIB_OPTS_INIT \
     { \
-        sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
+        sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+            TRIB_THREADS_ONE \
     }
 
 /**
@@ -135,7 +158,8 @@ TRIB_API int trib_size(const trib_comm_t *comm);
  *          may have none any more: trib_init, trib_free_comm, trib_local_create,
  *          trib_root_create, trib_root_create_at,
  *          trib_list_each, trib_doctor, trib_topology_draw, trib_schedule_draw
- * owner    the library; valid until the next failing call on comm
+ * owner    the library; valid until the next failing call on comm, with
+ *          TRIB_THREADS_MANY of this thread on any communicator
  */
 TRIB_API const char *trib_last_error(const trib_comm_t *comm);
 

@@ -15,6 +15,7 @@ comm_tests = \
 	tests/comm/test_halves \
 	tests/comm/test_identity \
 	tests/comm/test_allgather_boot \
+	tests/comm/test_gate \
 	tests/comm/test_idle \
 	tests/comm/test_plan_notify \
 	tests/comm/test_plan_residual \
@@ -138,6 +139,7 @@ tests_comm_test_plan_residual_SOURCES = \
 	tests/offload/aggregators.h
 tests_comm_test_plan_residual_LDADD = $(comm_tests_link)
 tests_comm_test_plan_notify_LDADD = $(comm_tests_link)
+tests_comm_test_gate_LDADD = $(comm_tests_link)
 tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
 tests_comm_test_plan_scale_LDADD = $(comm_tests_link)

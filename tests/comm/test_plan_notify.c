@@ -333,6 +333,45 @@ static void test_tells_of_pairs(void **state)
     ranks_pass(.size = 2, .fn = tells_of_pairs, .config = *state);
 }
 
+/* The function finds the result of a scaled plan scaled. */
+static void look_at_result(void *arg, trib_status_t status)
+{
+    struct told *t = arg;
+
+    t->status = status;
+    t->own = t->x[0] == 10 && t->x[COUNT - 1] == 10 ? TRIB_OK : TRIB_ERR_INVALID;
+    t->calls++;
+}
+
+static int tells_of_scaled(struct ranks_self *self)
+{
+    static struct told t;
+    trib_desc_t desc = TRIB_DESC_INIT;
+
+    t.self = self;
+    desc.recv = t.x;
+    desc.count = COUNT;
+    desc.postscale = 5;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &desc, &t.plan));
+    ranks_ok(self, trib_plan_notify(t.plan, look_at_result, &t));
+    for (int round = 1; round <= ROUNDS; round++) {
+        for (int i = 0; i < COUNT; i++)
+            t.x[i] = 1;
+        ranks_ok(self, trib_plan_start(t.plan));
+        if (round % 2)
+            await(&t, round);
+        ranks_ok(self, trib_plan_wait(t.plan));
+        ranks_assert(self, t.calls == round && t.own == TRIB_OK);
+    }
+    ranks_ok(self, trib_plan_free(t.plan));
+    return 0;
+}
+
+static void test_tells_of_scaled(void **state)
+{
+    ranks_pass(.size = 2, .fn = tells_of_scaled, .config = *state);
+}
+
 /* A failure is told, too; and a plan that ran for nobody can be freed. */
 static int told_of_failure(struct ranks_self *self)
 {
@@ -380,6 +419,7 @@ int main(void)
         RANKS_ON(test_lets_in, "shm"),
         RANKS_ON(test_lets_in, "tcp"),
         RANKS_ON(test_tells_of_pairs, "shm"),
+        RANKS_ON(test_tells_of_scaled, "shm"),
         RANKS_ON(test_told_of_failure, "shm"),
         RANKS_ON(test_told_of_failure, "tcp"),
     };

@@ -15,6 +15,7 @@ dist_check_SCRIPTS += tests/examples/test_resume.sh tests/examples/test_lost_ran
 TESTS += tests/examples/test_resume.sh tests/examples/test_lost_rank.sh tests/examples/test_same.sh
 
 example_scripts = \
+	tests/examples/test_team.sh \
 	tests/examples/test_epoll.sh \
 	tests/examples/test_interrupt.sh \
 	tests/examples/test_firewall.sh \
