@@ -52,6 +52,7 @@ struct trib_plan {
     bool dropped; /* an aggregator frees it after start number last_start */
     uint32_t last_start;
     struct trib_plan_message *message; /* from rank to rank: plan_message.h; or NULL */
+    struct trib_plan_neighbors *neighbors; /* plan_neighbors.c; or NULL */
     struct trib_plan_sparse *sparse; /* (index, value) pairs: plan_sparse.h; or NULL */
     struct trib_plan_notify *notify; /* plan_notify.c; NULL: nobody is told of its
                                       * end */
@@ -159,6 +160,8 @@ struct trib_comm {
     struct trib_plan_cache_entry cache[TRIB_PLAN_CACHE];
     uint64_t clock; /* age of cache entries */
     int n_requests; /* requests that the caller has not freed */
+    struct trib_plan_neighbors *neighbors; /* plans of neighbours, under the lock */
+    int n_neighbor_plans; /* so far: the same on all ranks */
     struct trib_plan *idle_messages; /* the same of messages: plan_message.c */
     struct trib_request *idle_requests; /* kept for calls to come: requests.c */
 };

@@ -139,8 +139,9 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
 
 static trib_status_t keeps_nothing(struct trib_plan *plan)
 {
-    return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                          "a plan of messages keeps nothing from one to the next");
+    return trib_comm_fail(
+        plan->comm, TRIB_ERR_UNSUPPORTED,
+        "a plan of messages or of neighbours keeps nothing from one start to the next");
 }
 
 static trib_status_t no_save(struct trib_plan *plan, void *state, size_t bytes,
@@ -161,6 +162,13 @@ static trib_status_t no_sent(struct trib_plan *plan, const unsigned char **mask_
 {
     (void)mask_out, (void)sent_out;
     return keeps_nothing(plan);
+}
+
+void trib_plan_message_keep_nothing(struct trib_plan_ops *ops)
+{
+    ops->state_save = no_save;
+    ops->state_load = no_load;
+    ops->sent = no_sent;
 }
 
 static void destroy(struct trib_plan *plan)
@@ -185,9 +193,7 @@ static struct trib_plan *make_empty(struct trib_comm *comm)
     m->ops.run = run_message;
     m->ops.start = start_message;
     m->ops.explain = explain;
-    m->ops.state_save = no_save;
-    m->ops.state_load = no_load;
-    m->ops.sent = no_sent;
+    trib_plan_message_keep_nothing(&m->ops);
     m->ops.destroy = destroy;
     plan->ops = &m->ops;
     plan->comm = comm;

@@ -39,6 +39,10 @@ trib_status_t trib_plan_message_take(struct trib_comm *comm,
  * come. */
 void trib_plan_message_give(struct trib_plan *plan);
 
+/** trib_plan_message_keep_nothing - fill the rows of what a plan keeps between starts,
+ * which then refuse. */
+void trib_plan_message_keep_nothing(struct trib_plan_ops *ops);
+
 /** trib_plan_messages_clear - destroy the plans that are kept. */
 void trib_plan_messages_clear(struct trib_comm *comm);
 

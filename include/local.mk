@@ -10,6 +10,7 @@ tributaryinclude_HEADERS = \
 	include/tributary/group.h \
 	include/tributary/info.h \
 	include/tributary/send.h \
+	include/tributary/neighbors.h \
 	include/tributary/request.h \
 	include/tributary/sparse.h \
 	include/tributary/status.h \

@@ -35,6 +35,7 @@
 #include <tributary/group.h>
 #include <tributary/info.h>
 #include <tributary/send.h>
+#include <tributary/neighbors.h>
 #include <tributary/request.h>
 #include <tributary/sparse.h>
 #include <tributary/status.h>

@@ -2,8 +2,42 @@
 #include "pipeline/p2p/matching.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void say_tag(const struct trib_p2p_request *r, char *text, size_t bytes)
+{
+    if (r->tag < 0)
+        snprintf(text, bytes, "for neighbours");
+    else
+        snprintf(text, bytes, "with tag %d", r->tag);
+}
+
+void trib_p2p_say(const struct trib_p2p_request *r, char *text, size_t bytes)
+{
+    char tag[32];
+
+    say_tag(r, tag, sizeof(tag));
+    snprintf(text, bytes, "%s of %zu %s %s %s rank %d", r->sends ? "send" : "receive",
+             r->count, trib_dtype_name(r->dtype), tag, r->sends ? "to" : "from",
+             r->peer);
+}
+
+void trib_p2p_say_misfit(const struct trib_p2p_request *r, int rank, unsigned dtype,
+                         uint64_t count, char *text, size_t bytes)
+{
+    char tag[32];
+
+    assert(!r->sends);
+    say_tag(r, tag, sizeof(tag));
+    snprintf(text, bytes,
+             "ranks disagree on a message %s: rank %d sends %" PRIu64
+             " %s, rank %d receives %zu %s",
+             tag, r->peer, count, trib_dtype_name((trib_dtype_t)dtype), rank, r->count,
+             trib_dtype_name(r->dtype));
+}
 
 void trib_p2p_append(struct trib_p2p_queue *q, struct trib_p2p_request *r)
 {

@@ -18,6 +18,10 @@ struct trib_p2p_request {
     size_t count; /* elements */
     size_t bytes;
     struct trib_run *run; /* now.state and now.status tell the owner how it stands */
+    /* Called at its end instead, with the lock; may start others. NULL: there is
+     * run. */
+    void (*then)(struct trib_engine *e, struct trib_p2p_request *r, trib_status_t st);
+    void *owner;
     uint8_t *buffer; /* of a send only read */
     size_t moved; /* bytes */
     uint32_t id; /* this rank's number */
@@ -25,6 +29,14 @@ struct trib_p2p_request {
     uint32_t last_entry; /* a send: number of its last entry */
     struct trib_p2p_request *next;
 };
+
+/** trib_p2p_say - what a request is, such as "send of 3 f32 with tag 7 to rank 1". */
+void trib_p2p_say(const struct trib_p2p_request *r, char *text, size_t bytes);
+
+/** trib_p2p_say_misfit - the sentence of a receive, on a rank, for which a peer sends
+ * other elements. */
+void trib_p2p_say_misfit(const struct trib_p2p_request *r, int rank, unsigned dtype,
+                         uint64_t count, char *text, size_t bytes);
 
 /* A queue. Zero is empty. */
 struct trib_p2p_queue {

@@ -19,3 +19,9 @@ const char *trib_message_fault(const struct trib_message *m, size_t slot_bytes)
         return "a message whose length is not that of its elements";
     return NULL;
 }
+
+uint32_t trib_message_sum(uint32_t (*crc)(uint32_t, const void *, size_t),
+                          const struct trib_message *m, const uint8_t *payload)
+{
+    return crc(crc(0, m, offsetof(struct trib_message, check)), payload, m->bytes);
+}

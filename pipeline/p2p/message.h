@@ -63,4 +63,8 @@ static inline bool trib_message_bytes(uint64_t count, unsigned dtype, size_t *ou
  * nothing. slot_bytes is the room for a payload. */
 const char *trib_message_fault(const struct trib_message *m, size_t slot_bytes);
 
+/** trib_message_sum - the checksum of an entry, by a CRC-32C. */
+uint32_t trib_message_sum(uint32_t (*crc)(uint32_t, const void *, size_t),
+                          const struct trib_message *m, const uint8_t *payload);
+
 #endif

@@ -30,6 +30,9 @@ struct trib_p2p_pair {
 struct trib_p2p {
     struct trib_engine_p2p base;
     bool checks; /* entries have checksums */
+    void (*watch)(void *arg, int peer, const struct trib_p2p_early *early); /* or
+                                                                             * NULL */
+    void *watch_arg;
     uint32_t last_id;
     struct trib_p2p_pair *list;
     struct trib_p2p_pair *of[]; /* [size] or NULL */
@@ -40,19 +43,14 @@ static struct trib_p2p *p2p_of(const struct trib_engine *e)
     return (struct trib_p2p *)e->p2p;
 }
 
-void trib_p2p_say(const struct trib_p2p_request *r, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "%s of %zu %s with tag %d %s rank %d",
-             r->sends ? "send" : "receive", r->count, trib_dtype_name(r->dtype), r->tag,
-             r->sends ? "to" : "from", r->peer);
-}
-
-/* ---- the end of a request -------------------------------------------------------- */
-
 static void finish(struct trib_engine *e, struct trib_p2p_request *r, trib_status_t st)
 {
     assert(e->p2p->active > 0);
     e->p2p->active--;
+    if (r->then) {
+        r->then(e, r, st);
+        return;
+    }
     r->run->now.status = st;
     atomic_store_explicit(&r->run->now.state, TRIB_RUN_DONE, memory_order_release);
 }
@@ -76,12 +74,7 @@ static bool is_misfit(struct trib_engine *e, const struct trib_p2p_request *r,
     assert(!r->sends);
     if (dtype == (unsigned)r->dtype && count == r->count)
         return false;
-    snprintf(text, sizeof(text),
-             "ranks disagree on a message with tag %d: rank %d sends %llu %s, rank %d "
-             "receives %zu %s",
-             r->tag, r->peer, (unsigned long long)count,
-             trib_dtype_name((trib_dtype_t)dtype), e->rank, r->count,
-             trib_dtype_name(r->dtype));
+    trib_p2p_say_misfit(r, e->rank, dtype, count, text, sizeof(text));
     trib_engine_mark(e, TRIB_ERR_MISMATCH, text);
     return true;
 }
@@ -95,15 +88,6 @@ static void copy(struct trib_engine *e, void *to, const void *from, size_t bytes
 
 /* ---- entries that go out --------------------------------------------------------- */
 
-static uint32_t sum_of(const struct trib_engine *e, const struct trib_message *m,
-                       const uint8_t *payload)
-{
-    const uint32_t head =
-        e->kernels->crc32c(0, m, offsetof(struct trib_message, check));
-
-    return e->kernels->crc32c(head, payload, m->bytes);
-}
-
 /* Fill the next entry with a head and a payload, and send it. */
 static void put(struct trib_engine *e, struct trib_p2p_pair *p,
                 const struct trib_message *head, const uint8_t *payload)
@@ -114,7 +98,8 @@ static void put(struct trib_engine *e, struct trib_p2p_pair *p,
     memcpy(entry, head, offsetof(struct trib_message, payload));
     entry->magic = TRIB_MESSAGE_MAGIC;
     copy(e, to, payload, head->bytes);
-    entry->check = p2p_of(e)->checks ? sum_of(e, entry, to) : 0;
+    entry->check =
+        p2p_of(e)->checks ? trib_message_sum(e->kernels->crc32c, entry, to) : 0;
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(*entry) + head->bytes;
     e->stats.payload_bytes += head->bytes;
@@ -227,13 +212,17 @@ static void take_early(struct trib_engine *e, struct trib_p2p_pair *p,
                        const struct trib_message *m, const uint8_t *payload)
 {
     const bool eager = m->kind == TRIB_MESSAGE_IS_EAGER;
+    const struct trib_p2p *all = p2p_of(e);
+    const struct trib_p2p_early *early = NULL;
 
     if (eager ? p->early.n_eager >= TRIB_P2P_EAGER_MOST
               : p->early.n >= TRIB_P2P_EAGER_MOST + TRIB_P2P_ANNOUNCED_MOST)
         trib_engine_protocol(e, p->peer,
                              "more messages that nobody receives than it may");
-    else if (!trib_p2p_keep(&p->early, m, payload))
+    else if (!(early = trib_p2p_keep(&p->early, m, payload)))
         mark(e, TRIB_ERR_NO_MEMORY, p->peer, "out of memory");
+    if (early && m->tag < 0 && all->watch)
+        all->watch(all->watch_arg, p->peer, early);
 }
 
 /* A message that is told of: by its elements, or by its head. */
@@ -304,7 +293,8 @@ static void take_entry(struct trib_engine *e, struct trib_p2p_pair *p,
 {
     const char *fault = trib_message_fault(m, p->box.slot_bytes);
 
-    if (!fault && p2p_of(e)->checks && sum_of(e, m, payload) != m->check)
+    if (!fault && p2p_of(e)->checks &&
+        trib_message_sum(e->kernels->crc32c, m, payload) != m->check)
         fault = "a message that was damaged on its way (TRIB_CHECK=sum)";
     if (fault) {
         trib_engine_protocol(e, p->peer, fault);
@@ -370,8 +360,6 @@ static bool progress(struct trib_engine *e)
     return moved;
 }
 
-/* ---- messages of a rank to itself ------------------------------------------------ */
-
 static void deliver(struct trib_engine *e, struct trib_p2p_request *s,
                     struct trib_p2p_request *r)
 {
@@ -414,8 +402,6 @@ static void send_self(struct trib_engine *e, struct trib_p2p_pair *p,
         trib_p2p_append(&p->announced, s);
 }
 
-/* ---- what engine and owner call -------------------------------------------------- */
-
 static void start_receive(struct trib_engine *e, struct trib_p2p_pair *p,
                           struct trib_p2p_request *r)
 {
@@ -441,11 +427,13 @@ void trib_p2p_start(struct trib_engine *e, struct trib_p2p_request *r)
     struct trib_p2p *all = p2p_of(e);
     struct trib_p2p_pair *p = all->of[r->peer];
 
-    assert(p && r->run);
+    assert(p && (r->run || r->then));
     r->moved = 0;
     r->id = ++all->last_id;
     all->base.active++;
-    atomic_store_explicit(&r->run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
+    if (!r->then)
+        atomic_store_explicit(&r->run->now.state, TRIB_RUN_ACTIVE,
+                              memory_order_relaxed);
     if (!r->sends)
         start_receive(e, p, r);
     else if (p->self)
@@ -592,4 +580,20 @@ size_t trib_p2p_bytes(const struct trib_engine *e)
          p = p->next)
         bytes += p->self ? 0 : trib_mailbox_bytes(&p->box);
     return bytes;
+}
+
+void trib_p2p_watch(struct trib_engine *e,
+                    void (*fn)(void *arg, int peer, const struct trib_p2p_early *early),
+                    void *arg)
+{
+    struct trib_p2p *all = p2p_of(e);
+
+    if (!all)
+        return;
+    all->watch = fn;
+    all->watch_arg = arg;
+    for (const struct trib_p2p_pair *p = all->list; p && fn; p = p->next)
+        for (const struct trib_p2p_early *k = p->early.head; k; k = k->next)
+            if (k->tag < 0)
+                fn(arg, p->peer, k);
 }

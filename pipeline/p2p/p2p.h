@@ -41,7 +41,14 @@ void trib_p2p_start(struct trib_engine *e, struct trib_p2p_request *r);
 /** trib_p2p_bytes - the memory of all mailboxes of an engine. */
 size_t trib_p2p_bytes(const struct trib_engine *e);
 
-/** trib_p2p_say - what a request is, such as "send of 3 f32 with tag 7 to rank 1". */
-void trib_p2p_say(const struct trib_p2p_request *r, char *text, size_t bytes);
+/**
+ * trib_p2p_watch - have a function called for each message with a tag below 0 that has
+ * no receive: those that are there now, and each that comes; NULL: no function.
+ *
+ * It may fail the engine, by trib_engine_mark.
+ */
+void trib_p2p_watch(struct trib_engine *e,
+                    void (*fn)(void *arg, int peer, const struct trib_p2p_early *early),
+                    void *arg);
 
 #endif

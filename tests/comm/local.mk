@@ -65,6 +65,7 @@ comm_tests = \
 	tests/comm/test_plan_cut \
 	tests/comm/test_plan_make \
 	tests/comm/test_plan_message \
+	tests/comm/test_plan_neighbors \
 	tests/comm/test_plan_own \
 	tests/comm/test_plan_scale \
 	tests/comm/test_plan_schedule \
@@ -109,6 +110,7 @@ tests_comm_test_plan_schedule_LDADD = $(comm_tests_link)
 tests_comm_test_plan_sparse_SOURCES = tests/comm/test_plan_sparse.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_sparse_LDADD = $(comm_tests_link)
+tests_comm_test_plan_neighbors_LDADD = $(comm_tests_link) -lm
 tests_comm_test_plan_message_SOURCES = tests/comm/test_plan_message.c tests/comm/messages.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_message_LDADD = $(comm_tests_link)

@@ -17,6 +17,7 @@ TESTS += tests/examples/test_resume.sh tests/examples/test_lost_rank.sh tests/ex
 example_scripts = \
 	tests/examples/test_team.sh \
 	tests/examples/test_epoll.sh \
+	tests/examples/test_gossip.sh \
 	tests/examples/test_interrupt.sh \
 	tests/examples/test_firewall.sh \
 	tests/examples/test_rebucket.sh \

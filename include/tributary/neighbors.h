@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Neighbours: a rank gives weighted parts of its vector to some ranks and adds what
+ * comes from others, over another graph at each step, if it likes. This is push-sum, of
+ * which gossip (SGP) is made:
+ *
+ *     trib_plan_neighbors(comm, &desc, &plan);
+ *     trib_plan_start_neighbors(plan, &graph, x, &weight);     at every step
+ *     trib_plan_wait(plan);
+ *
+ * Of x and of its weight, 1 at first, the rank sends each rank of `to` the share that
+ * belongs to it, and keeps the rest; then it adds the parts of all ranks of `from`. So
+ * nothing is lost and nothing made: the sums of x and of the weights over all ranks
+ * stay what they were, but for rounding. x / weight tends to the mean of all x.
+ *
+ * A step waits for neighbours alone, and not for all ranks. Plans of neighbours have no
+ * place in the order of collectives, as messages have none.
+ */
+#ifndef TRIBUTARY_NEIGHBORS_H
+#define TRIBUTARY_NEIGHBORS_H
+
+#include <tributary/coll.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_neighbors_desc {
+    size_t size; /* sizeof(trib_neighbors_desc_t) */
+    size_t count; /* elements; the same on all ranks */
+    trib_dtype_t dtype; /* TRIB_F32 or TRIB_F64; the same on all ranks */
+    const int *peers; /* [n_peers] the ranks that any graph names here; copied; NULL:
+                       * all ranks. Each takes about 512 KiB on either side, 1 MiB where
+                       * it is reached by writes */
+    int n_peers;
+} trib_neighbors_desc_t;
+
+#define TRIB_NEIGHBORS_DESC_INIT \
+    { \
+        sizeof(trib_neighbors_desc_t), 0, TRIB_F32, NULL, 0 \
+    }
+
+/* The graph of one step, as this rank has it. A rank is in each list once at most, and
+ * not itself. If a has b in `to`, b has a in `from`. */
+typedef struct trib_neighbors {
+    size_t size; /* sizeof(trib_neighbors_t) */
+    const int *to; /* [n_to] */
+    const double *shares; /* [n_to] above 0; 1 at most in all; what is left is kept */
+    int n_to;
+    const int *from; /* [n_from] */
+    int n_from;
+} trib_neighbors_t;
+
+#define TRIB_NEIGHBORS_INIT \
+    { \
+        sizeof(trib_neighbors_t), NULL, NULL, 0, NULL, 0 \
+    }
+
+/**
+ * trib_plan_neighbors - make a plan of steps with neighbours.
+ *
+ * Connects to all ranks that it names, and waits for none. All ranks make their plans
+ * of neighbours in the same order. trib_plan_test, trib_plan_wait, trib_plan_explain
+ * and trib_plan_free are for these plans as well.
+ * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_OVERFLOW: a field is out of range;
+ *          TRIB_ERR_UNSUPPORTED: another dtype; TRIB_ERR_NO_MEMORY; what connecting
+ *          gives
+ * paper    Kempe et al., FOCS 2003; Assran et al., ICML 2019 (SGP)
+ */
+TRIB_API trib_status_t trib_plan_neighbors(trib_comm_t *comm,
+                                           const trib_neighbors_desc_t *desc,
+                                           trib_plan_t **plan_out);
+
+/**
+ * trib_plan_start_neighbors - begin a step.
+ *
+ * Every rank begins every step, also one without neighbours. Parts are added in the
+ * order of ranks. The step is done when all parts have come, and when those of this
+ * rank have been handed over.
+ * graph    copied
+ * x        [count] the rank's vector, which becomes that of the next step
+ * weight   the same of its weight; NULL: there is none
+ * owner    x and weight belong to the library until the plan is done
+ * thread   the communicator's
+ * errors   TRIB_ERR_INVALID: the graph; TRIB_ERR_BUSY; TRIB_ERR_NO_MEMORY. Nothing has
+ *          started. trib_plan_wait and trib_plan_test: TRIB_ERR_MISMATCH: two ranks do
+ *          not say the same of an edge, or of the vector; the sentence names both.
+ *          TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT
+ */
+TRIB_API trib_status_t trib_plan_start_neighbors(trib_plan_t *plan,
+                                                 const trib_neighbors_t *graph, void *x,
+                                                 double *weight);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

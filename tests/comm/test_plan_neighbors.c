@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Steps with neighbours against a plain simulation of all ranks: random graphs and
+ * shares, which change at each step; sums stay what they were; push-sum finds the mean;
+ * graphs that do not fit, and ranks that die.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+#include <signal.h>
+
+#include "build-config.h"
+#include "tests/comm/oracle.h"
+#include "tests/harness/ranks.h"
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+enum { STEPS = 12 };
+
+struct scene {
+    size_t count;
+    trib_dtype_t dtype;
+    uint64_t seed;
+};
+
+/* The share that rank a gives rank b in a step; 0: there is no such edge. */
+static double share(const struct scene *s, int size, int step, int a, int b)
+{
+    const uint64_t x = oracle_mix(s->seed ^ (uint64_t)step << 40 ^ (uint64_t)a << 20 ^
+                                  (uint64_t)b);
+
+    return a != b && x % 3 ? (double)(x >> 8 & 0xff) / 256 / size + 1.0 / 1024 : 0;
+}
+
+struct graph {
+    trib_neighbors_t g;
+    int to[RANKS_MAX], from[RANKS_MAX];
+    double shares[RANKS_MAX];
+};
+
+static void make_graph(const struct scene *s, int size, int rank, int step,
+                       struct graph *out)
+{
+    out->g = (trib_neighbors_t)TRIB_NEIGHBORS_INIT;
+    out->g.to = out->to;
+    out->g.shares = out->shares;
+    out->g.from = out->from;
+    for (int k = 0; k < size; k++) {
+        const int p = (k + step) % size; /* in any order */
+        if (share(s, size, step, rank, p) > 0) {
+            out->to[out->g.n_to] = p;
+            out->shares[out->g.n_to++] = share(s, size, step, rank, p);
+        }
+        if (share(s, size, step, k, rank) > 0)
+            out->from[out->g.n_from++] = k;
+    }
+}
+
+static double input(const struct scene *s, int rank, size_t i)
+{
+    return (double)(oracle_mix(s->seed ^ (uint64_t)rank << 50 ^ i) % 2001) / 1000 - 1;
+}
+
+static double load(const struct scene *s, const void *x, size_t i)
+{
+    return s->dtype == TRIB_F64 ? ((const double *)x)[i]
+                                : (double)((const float *)x)[i];
+}
+
+static void store(const struct scene *s, void *x, size_t i, double value)
+{
+    if (s->dtype == TRIB_F64)
+        ((double *)x)[i] = value;
+    else
+        ((float *)x)[i] = (float)value;
+}
+
+/* One element, or the weight, of all ranks, one step on. */
+static void simulate(const struct scene *s, int size, int step, double *x)
+{
+    double next[RANKS_MAX];
+
+    for (int r = 0; r < size; r++) {
+        next[r] = x[r];
+        for (int p = 0; p < size; p++)
+            next[r] +=
+                share(s, size, step, p, r) * x[p] - share(s, size, step, r, p) * x[r];
+    }
+    memcpy(x, next, (size_t)size * sizeof(*x));
+}
+
+static void check_element(struct ranks_self *self, const struct scene *s, size_t i,
+                          int steps, double got, bool is_weight)
+{
+    double x[RANKS_MAX];
+
+    for (int r = 0; r < self->size; r++)
+        x[r] = is_weight ? 1 : input(s, r, i);
+    for (int step = 0; step < steps; step++)
+        simulate(s, self->size, step, x);
+    const double slack = s->dtype == TRIB_F64 || is_weight ? 1e-13 : 1e-5;
+    if (fabs(got - x[self->rank]) > slack)
+        ranks_die(self, "%s %zu after %d steps: %.17g, not %.17g",
+                  is_weight ? "weight" : "element", i, steps, got, x[self->rank]);
+}
+
+static int steps(struct ranks_self *self)
+{
+    const struct scene *s = self->arg;
+    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
+    void *x = calloc(s->count + 1, 8);
+    struct graph graph;
+    double weight = 1;
+    trib_plan_t *plan;
+
+    d.count = s->count;
+    d.dtype = s->dtype;
+    for (size_t i = 0; i < s->count; i++)
+        store(s, x, i, input(s, self->rank, i));
+    ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
+    for (int step = 0; step < STEPS; step++) {
+        make_graph(s, self->size, self->rank, step, &graph);
+        const trib_status_t st =
+            trib_plan_start_neighbors(plan, &graph.g, x, &weight);
+        if (st != TRIB_OK || trib_plan_wait(plan) != TRIB_OK)
+            ranks_die(self, "step %d: %s", step, trib_last_error(self->comm));
+        if (step % 5 == self->rank % 5) /* some are behind */
+            usleep(500);
+    }
+    check_element(self, s, 0, STEPS, weight, true);
+    for (size_t i = 0; i < s->count; i += 1 + s->count / 50)
+        check_element(self, s, i, STEPS, load(s, x, i), false);
+    double all;
+    ranks_ok(self, trib_allreduce(self->comm, &weight, &all, 1, TRIB_F64, TRIB_SUM));
+    ranks_assert(self, fabs(all - self->size) < 1e-12);
+    ranks_ok(self, trib_plan_free(plan));
+    free(x);
+    return 0;
+}
+
+static void test_steps(void **state)
+{
+    static const size_t counts[] = {0, 1, 7, 1021, 1024, 1025, 100003};
+
+    for (int k = 0; k < 14; k++) {
+        const struct scene s = {.count = counts[k % 7],
+                                .dtype = k % 2 ? TRIB_F64 : TRIB_F32,
+                                .seed = (uint64_t)k + 9};
+        ranks_pass(.size = 1 + k % 5, .fn = steps, .arg = (void *)(uintptr_t)&s,
+                   .config = *state);
+    }
+}
+
+/* SGP's graph: one peer at distance 1, 2, 4, …; log2 of the ranks steps give the
+ * mean. */
+static int exponential(struct ranks_self *self)
+{
+    enum { N = 5003 };
+    const struct scene s = {.count = N, .dtype = TRIB_F64, .seed = 1};
+    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
+    static double x[N];
+    double weight = 1;
+    trib_plan_t *plan;
+
+    d.count = N;
+    d.dtype = TRIB_F64;
+    for (size_t i = 0; i < N; i++)
+        x[i] = input(&s, self->rank, i);
+    ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
+    for (int hop = 1; hop < self->size; hop *= 2) {
+        const int to = (self->rank + hop) % self->size;
+        const int from = (self->rank + self->size - hop) % self->size;
+        const double half = 0.5;
+        const trib_neighbors_t g = {sizeof(g), &to, &half, 1, &from, 1};
+        ranks_ok(self, trib_plan_start_neighbors(plan, &g, x, &weight));
+        while (trib_plan_test(plan) == TRIB_INPROGRESS)
+            ;
+        ranks_ok(self, trib_plan_wait(plan));
+    }
+    ranks_assert(self, weight == 1);
+    for (size_t i = 0; i < N; i++) {
+        double mean = 0;
+        for (int r = 0; r < self->size; r++)
+            mean += input(&s, r, i) / self->size;
+        ranks_assert(self, fabs(x[i] - mean) < 1e-15);
+    }
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_exponential(void **state)
+{
+    ranks_pass(.size = 4, .fn = exponential, .config = *state);
+    ranks_pass(.size = 8, .fn = exponential, .config = *state);
+}
+
+enum wrong { NOT_EXPECTED, NOT_SENT, LATER, LENGTH, WRONGS };
+
+/* Rank 0 and rank 1 do not say the same of an edge in step 3. */
+static int misfit(struct ranks_self *self)
+{
+    const enum wrong wrong = *(const enum wrong *)self->arg;
+    static const char *const texts[WRONGS] = {
+        "rank 0 has rank 1 in `to`, and rank 1 does not have rank 0 in `from`",
+        "rank 1 has rank 0 in `from`, and rank 0 does not have rank 1 in `to`",
+        "rank 1 has rank 0 in `from`, and rank 0 does not have rank 1 in `to`",
+        "rank 0 sends 2000 f32, rank 1 receives 1999 f32"};
+    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
+    const int other = 1 - self->rank;
+    const double half = 0.5;
+    static float x[2000];
+    trib_status_t st = TRIB_OK;
+    trib_plan_t *plan;
+
+    d.count = wrong == LENGTH && self->rank == 1 ? 1999 : 2000;
+    ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
+    for (int step = 1; st == TRIB_OK && step < 1000; step++) {
+        trib_neighbors_t g = TRIB_NEIGHBORS_INIT;
+        g.to = g.from = &other;
+        g.shares = &half;
+        g.n_to = self->rank == 0;
+        g.n_from = self->rank == 1;
+        if (step == 3 && wrong == NOT_EXPECTED)
+            g.n_from = 0;
+        if (step >= 3 && (wrong == NOT_SENT || (wrong == LATER && step == 3)))
+            g.n_to = 0;
+        st = trib_plan_start_neighbors(plan, &g, x, NULL);
+        if (st == TRIB_OK)
+            st = trib_plan_wait(plan);
+    }
+    while (st == TRIB_OK) /* a rank without neighbours is soon through */
+        st = trib_barrier(self->comm);
+    ranks_expect(self, st, TRIB_ERR_MISMATCH, texts[wrong]);
+    if (!ranks_has(trib_last_error(self->comm), WORDS(texts[wrong])))
+        ranks_die(self, "%s", trib_last_error(self->comm));
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_misfit(void **state)
+{
+    for (enum wrong wrong = 0; wrong < WRONGS; wrong++)
+        ranks_pass(.size = 2, .fn = misfit, .arg = &wrong, .config = *state,
+                   .noisy = true);
+}
+
+static void refused(struct ranks_self *self, trib_status_t got, trib_status_t want,
+                    const char *const *words)
+{
+    ranks_expect(self, got, want, words[0]);
+    if (!ranks_has(trib_last_error(self->comm), words))
+        ranks_die(self, "\"%s\" does not have \"%s\"", trib_last_error(self->comm),
+                  words[0]);
+}
+
+static void refused_graphs(struct ranks_self *self, trib_plan_t *plan)
+{
+    const int one = 1, two[2] = {1, 1}, four = 4, three = 3, zero = 0;
+    const double half[2] = {0.5, 0.5}, none = 0, much[2] = {0.5, 0.6};
+    trib_neighbors_t g = {sizeof(g), &one, &none, 1, NULL, 0};
+    float x[3] = {0};
+
+    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+            WORDS("share of rank 1 is 0", "above 0"));
+    g = (trib_neighbors_t){sizeof(g), two, much, 2, NULL, 0};
+    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+            WORDS("1.1", "1 at most"));
+    g.shares = half;
+    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+            WORDS("rank 1 is twice in `to`"));
+    g = (trib_neighbors_t){sizeof(g), NULL, NULL, 0, &four, 1};
+    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+            WORDS("rank 4 in `from`", "0 to 3"));
+    g.from = &zero;
+    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+            WORDS("in its own `from`", "keeps"));
+    g.from = &three;
+    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+            WORDS("rank 3 in `from`", "peers"));
+    g.from = NULL;
+    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+            WORDS("NULL"));
+    refused(self, trib_plan_start_neighbors(plan, NULL, x, NULL), TRIB_ERR_INVALID,
+            WORDS("graph is NULL"));
+    g.n_from = 0;
+    refused(self, trib_plan_start_neighbors(plan, &g, NULL, NULL), TRIB_ERR_INVALID,
+            WORDS("x is NULL"));
+    refused(self, trib_plan_start(plan), TRIB_ERR_INVALID,
+            WORDS("trib_plan_start_neighbors"));
+}
+
+static int refusals(struct ranks_self *self)
+{
+    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
+    const int peers[2] = {1, 2}, none = 9;
+    trib_plan_t *plan;
+    char text[400];
+    size_t n;
+
+    d.count = 3;
+    d.dtype = TRIB_BF16;
+    refused(self, trib_plan_neighbors(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
+            WORDS("f32 and f64", "bf16"));
+    d.dtype = TRIB_F32;
+    d.peers = &none;
+    d.n_peers = 1;
+    refused(self, trib_plan_neighbors(self->comm, &d, &plan), TRIB_ERR_INVALID,
+            WORDS("rank 9 in `peers`"));
+    refused(self, trib_plan_neighbors(self->comm, NULL, &plan), TRIB_ERR_INVALID,
+            WORDS("desc is NULL"));
+    ranks_assert(self, trib_plan_neighbors(NULL, &d, &plan) == TRIB_ERR_INVALID);
+    d.peers = peers;
+    d.n_peers = 2;
+    ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
+    if (self->rank == 0)
+        refused_graphs(self, plan);
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    ranks_assert(self, strstr(text, "neighbors of 3 f32") != NULL);
+    refused(self, trib_plan_state_save(plan, NULL, 0, &n), TRIB_ERR_UNSUPPORTED,
+            WORDS("keeps nothing"));
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 4, .fn = refusals);
+}
+
+/* Rank 1 dies; its neighbours name it. */
+static int dies(struct ranks_self *self)
+{
+    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
+    const int to = (self->rank + 1) % self->size, from = (self->rank + 2) % self->size;
+    const double half = 0.5;
+    const trib_neighbors_t g = {sizeof(g), &to, &half, 1, &from, 1};
+    static float x[20000];
+    trib_status_t st = TRIB_OK;
+    trib_plan_t *plan;
+
+    d.count = 20000;
+    ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
+    for (int k = 0; st == TRIB_OK; k++) {
+        st = trib_plan_start_neighbors(plan, &g, x, NULL);
+        if (k == 20 && self->rank == 1)
+            raise(SIGKILL);
+        if (st == TRIB_OK)
+            st = trib_plan_wait(plan);
+    }
+    ranks_expect(self, st, TRIB_ERR_PEER_LOST, "a step with a dead rank");
+    ranks_assert(self, ranks_has(trib_last_error(self->comm), WORDS("rank 1")));
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_death(void **state)
+{
+    const struct ranks_job job = {
+        .size = 3, .fn = dies, .config = *state, .noisy = true};
+    struct ranks r;
+
+    assert_true(ranks_start(&r, &job));
+    ranks_wait(&r);
+    for (int i = 0; i < job.size; i++)
+        if (i != 1 && r.slots[i].status != 0)
+            fail_msg("rank %d: %s", i, r.slots[i].text);
+    assert_false(r.hung);
+    ranks_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RANKS_ON(test_steps, "shm"),
+        RANKS_ON(test_steps, "shm+nomap"),
+        RANKS_ON(test_steps, "tcp"),
+        RANKS_ON(test_exponential, "shm"),
+        RANKS_ON(test_exponential, "tcp"),
+        RANKS_ON(test_misfit, "shm"),
+        RANKS_ON(test_misfit, "tcp"),
+        RANKS_ON(test_death, "shm"),
+        RANKS_ON(test_death, "tcp"),
+#if HAVE_UCX
+        RANKS_ON(test_steps, "ucx"),
+        RANKS_ON(test_misfit, "ucx"),
+#endif
+        cmocka_unit_test(test_refusals),
+    };
+
+    tribtest_deadline(600);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
