@@ -198,6 +198,8 @@ static trib_status_t leave(struct trib_comm *comm)
 
     if (comm->engine.failed || comm->engine.ranks == 1)
         return TRIB_OK;
+    /* It would take a peer that leaves behind the barrier for one that is lost. */
+    trib_progress_thread_stop(comm);
     desc.dtype = TRIB_I8;
     trib_status_t st = trib_plan_make(comm, TRIB_BARRIER, &desc, true, &plan);
     if (st == TRIB_OK)
