@@ -35,6 +35,8 @@ static const char *const ops[TRIB_OP_COUNT] = {
     [TRIB_LAND] = "land",
     [TRIB_LOR] = "lor",
     [TRIB_LXOR] = "lxor",
+    [TRIB_MINLOC] = "minloc",
+    [TRIB_MAXLOC] = "maxloc",
 };
 
 static const char *const colls[TRIB_COLL_COUNT] = {
@@ -81,12 +83,24 @@ bool trib_dtype_is_narrow(trib_dtype_t dtype)
     return trib_dtype_is_float(dtype) && trib_dtype_size(dtype) < sizeof(float);
 }
 
+bool trib_op_is_located(trib_op_t op)
+{
+    return op == TRIB_MINLOC || op == TRIB_MAXLOC;
+}
+
+bool trib_op_is_logical(trib_op_t op)
+{
+    return op >= TRIB_LAND && op <= TRIB_LXOR;
+}
+
 int trib_op_takes(trib_op_t op, trib_dtype_t dtype)
 {
     if ((unsigned)dtype >= TRIB_DTYPE_COUNT || (unsigned)op >= TRIB_OP_COUNT)
         return 0;
     if (op >= TRIB_MEDIAN && op <= TRIB_CLIPPED_MEAN)
         return dtype <= TRIB_BF16;
+    if (trib_op_is_located(op))
+        return trib_dtype_size(dtype) >= 4;
     if (op >= TRIB_BAND)
         return !trib_dtype_is_float(dtype);
     return op != TRIB_MEAN || dtype != TRIB_BOOL;

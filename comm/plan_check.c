@@ -7,6 +7,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "comm/configured.h"
 #include "comm/plan_parts.h"
 #include "compress/robust_op.h"
@@ -69,7 +70,32 @@ static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
     return TRIB_OK;
 }
 
-static trib_status_t check_op(struct trib_comm *comm, const trib_desc_t *d)
+/* Pairs of a value and its index are not cut. */
+static trib_status_t check_located(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *d)
+{
+    bool odd = d->count % 2;
+
+    if (!trib_op_takes(d->op, d->dtype))
+        return trib_comm_fail(
+            comm, TRIB_ERR_INVALID,
+            "op %s is of f32, f64, i32, u32, i64 and u64, dtype is %s",
+            trib_op_name(d->op), trib_dtype_name(d->dtype));
+    for (int r = 0; d->send_counts && coll == TRIB_REDUCE_SCATTER; r++) {
+        if (r == comm->engine.ranks)
+            break;
+        odd = odd || d->send_counts[r] % 2;
+    }
+    if (odd)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "op %s is of pairs of a value and its index: counts must "
+                              "be even",
+                              trib_op_name(d->op));
+    return TRIB_OK;
+}
+
+static trib_status_t check_op(struct trib_comm *comm, trib_coll_t coll,
+                              const trib_desc_t *d)
 {
     const char *op = trib_op_name(d->op);
 
@@ -79,6 +105,8 @@ static trib_status_t check_op(struct trib_comm *comm, const trib_desc_t *d)
                               (int)d->op);
     if (trib_robust_is(d->op))
         return check_robust(comm, d);
+    if (trib_op_is_located(d->op))
+        return check_located(comm, coll, d);
     if (trib_op_takes(d->op, d->dtype))
         return TRIB_OK;
     if (d->dtype == TRIB_BOOL)
@@ -110,7 +138,7 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
                               "op %s is of all ranks, and %s sums some of them: use "
                               "sum, min, max or prod",
                               trib_op_name(d->op), trib_coll_name(coll));
-    if (trib_coll_sums(coll) && check_op(comm, d) != TRIB_OK)
+    if (trib_coll_sums(coll) && check_op(comm, coll, d) != TRIB_OK)
         return TRIB_ERR_INVALID;
     if (trib_coll_has_root(coll) && (d->root < 0 || d->root >= size))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,

@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 
+#include "base/dtype.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
@@ -172,7 +173,9 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
     /* Two ranks that know nothing of other blocks cut theirs alike. */
     const bool fixed = r->blocks && r->blocks->local;
     size_t slot = chunk_of(plan, d);
-    size_t most = piece_max(plan, slot, size);
+    const size_t unit =
+        trib_coll_sums(r->op.coll) && trib_op_is_located(r->op.op) ? 2 : 1;
+    size_t most = piece_max(plan, slot, size) / unit * unit;
     size_t usual = slot < comm->chunk_asked || plan->codec ? slot : comm->chunk_asked;
     size_t parts = trib_coll_is_blocked(r->op.coll) ? 1 : r->n_chunks;
 
@@ -188,7 +191,9 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
     }
     r->piece =
         fixed ? most
-              : piece_of(plan, trib_divide_up(count, parts * (rounds ? rounds : 1)),
+              : piece_of(plan,
+                         trib_divide_up(count / unit, parts * (rounds ? rounds : 1)) *
+                             unit,
                          most, 64 / size);
     parts = trib_coll_is_blocked(r->op.coll) ? 1 : r->n_chunks;
     /* A vector without elements has one round of empty chunks. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/dtype.h"
 #include "comm/configured.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
@@ -29,6 +30,7 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
 {
     struct trib_comm *comm = plan->comm;
     const char *text = trib_codec_of(comm, coll, d);
+    const bool of_elements = !trib_robust_is(d->op) && !trib_op_is_located(d->op);
 
     plan->is_exempt = comm->coded && !d->codec && !trib_configured_for(coll, d) &&
                       coll != TRIB_BARRIER;
@@ -65,11 +67,11 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
                               "use codec none",
                               info->text, trib_dtype_name(d->dtype));
     if (trib_coll_sums(coll) && d->op != TRIB_SUM && d->op != TRIB_MEAN &&
-        (!(info->flags & TRIB_CODEC_ANY_OP) || trib_robust_is(d->op)))
+        (!(info->flags & TRIB_CODEC_ANY_OP) || !of_elements))
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
             "codec %s is for sum and mean, op is %s: use codec none%s", info->text,
-            trib_op_name(d->op), trib_robust_is(d->op) ? "" : ", f16 or bf16");
+            trib_op_name(d->op), of_elements ? ", f16 or bf16" : "");
     if (info->flags & TRIB_CODEC_MODEL && !trib_coll_sums(coll))
         return drop_codec(plan);
     return TRIB_OK;
@@ -215,11 +217,15 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     r->element = trib_dtype_size(desc->dtype);
     r->parameter = desc->parameter;
     r->is_truth = trib_coll_sums(coll) &&
-                  (desc->dtype == TRIB_BOOL || desc->op >= TRIB_LAND);
+                  (desc->dtype == TRIB_BOOL || trib_op_is_logical(desc->op));
     if (desc->op == TRIB_TRIMMED_MEAN && desc->parameter <= 0)
         r->parameter = TRIB_TRIMMED_USUAL;
     /* trib_init has refused a text that cannot be parsed. */
     (void)trib_check_parse(plan->comm->cfg.check, NULL, &r->check);
+    if (trib_coll_sums(coll) && trib_op_is_located(desc->op)) {
+        r->check.finite = false; /* indices are no floats */
+        r->check.norm = 0;
+    }
     r->op = (struct trib_frame_op){
         .coll = coll,
         .dtype = desc->dtype,

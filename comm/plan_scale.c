@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/text.h"
 #include "comm/plan_blocks.h"
 #include "compress/vector_scale.h"
@@ -206,7 +207,7 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                               "this is %s%s%s",
                               trib_coll_name(coll), trib_coll_sums(coll) ? " by " : "",
                               trib_coll_sums(coll) ? trib_op_name(d->op) : "");
-    if (!trib_scale_takes(d->dtype))
+    if (!trib_dtype_is_float(d->dtype))
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "prescale, postscale and weighted are for floating-point "
                               "elements, dtype is %s",

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/dtype.h"
 #include "base/sized.h"
 #include "comm/plan_parts.h"
 #include "compress/vector_stats.h"
@@ -29,7 +30,9 @@ trib_status_t trib_plan_stats_make(struct trib_plan *plan, bool leaving)
 
     assert(!plan->looks);
     if (!comm->cfg.stats || leaving || plan->sparse || !plan->identity.name[0] ||
-        comm->aggregators || comm->stands_in || !trib_coll_sums(plan->run.desc.op.coll))
+        comm->aggregators || comm->stands_in ||
+        !trib_coll_sums(plan->run.desc.op.coll) ||
+        trib_op_is_located(plan->run.desc.op.op))
         return TRIB_OK;
     plan->looks = calloc(1, sizeof(*plan->looks));
     return plan->looks ? TRIB_OK

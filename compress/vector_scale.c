@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "compress/kernels/kernels.h"
 
 static void scale_f64(char *dst, const char *src, size_t n, double factor,
@@ -24,7 +25,7 @@ void trib_scale(const struct trib_kernels *kernels, trib_dtype_t dtype, void *ds
 {
     const float weight = (float)factor;
 
-    assert(trib_scale_takes(dtype));
+    assert(trib_dtype_is_float(dtype));
     if (dtype == TRIB_F64) {
         scale_f64(dst, src, n, factor, divisor);
         return;

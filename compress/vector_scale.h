@@ -3,7 +3,6 @@
 #ifndef COMPRESS_VECTOR_SCALE_H
 #define COMPRESS_VECTOR_SCALE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include <tributary/types.h>
@@ -11,17 +10,10 @@
 struct trib_kernels;
 
 /**
- * trib_scale_takes - true if vectors of a dtype can be scaled: floats of any width.
- */
-static inline bool trib_scale_takes(trib_dtype_t dtype)
-{
-    return dtype <= TRIB_BF16 || dtype == TRIB_F8_E4M3 || dtype == TRIB_F8_E5M2;
-}
-
-/**
  * trib_scale - dst[i] = src[i] * factor / divisor, for n elements.
  *
  * f64 is computed in double, all else in float32 and rounded once to the dtype.
+ * dtype    a float of any width
  * dst      may be src, and may not overlap it otherwise; both of any alignment
  * divisor  0: no division
  */

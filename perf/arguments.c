@@ -67,7 +67,7 @@ static bool set_op(const struct perf_option *option, void *to, const char *value
                    FILE *err)
 {
     struct perf_args *args = to;
-    struct perf_names names = {.n = TRIB_OP_COUNT};
+    struct perf_names names;
     char name[LONGEST_NAME + 1];
     const size_t n = strcspn(value, ":");
 
@@ -75,9 +75,10 @@ static bool set_op(const struct perf_option *option, void *to, const char *value
     args->op_named = true;
     snprintf(name, sizeof(name), "%.*s", (int)(n < LONGEST_NAME ? n : LONGEST_NAME),
              value);
-    if (trib_op_parse(name, &args->op) == TRIB_OK)
+    names.n = TRIB_MINLOC; /* those behind are of pairs, which vectors here are not */
+    if (trib_op_parse(name, &args->op) == TRIB_OK && args->op < TRIB_MINLOC)
         return set_parameter(args, value + n, err);
-    for (int i = 0; i < TRIB_OP_COUNT; i++)
+    for (size_t i = 0; i < names.n; i++)
         names.item[i] = trib_op_name((trib_op_t)i);
     return perf_wrong_name(err, "op", name, &names);
 }

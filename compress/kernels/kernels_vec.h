@@ -19,6 +19,7 @@
 #include "compress/kernels/kernels_scalar_gemm.h"
 #include "compress/kernels/kernels_scalar_grid.h"
 #include "compress/kernels/kernels_scalar_hadamard.h"
+#include "compress/kernels/kernels_scalar_located.h"
 #include "compress/kernels/kernels_scalar_numbers.h"
 
 #include "compress/kernels/kernels_vec_narrow.h"

@@ -12,6 +12,7 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels_scalar_gemm.h \
 	compress/kernels/kernels_scalar_grid.h \
 	compress/kernels/kernels_scalar_hadamard.h \
+	compress/kernels/kernels_scalar_located.h \
 	compress/kernels/kernels_scalar_shared_scale.h \
 	compress/kernels/kernels_scalar_numbers.h \
 	compress/kernels/kernels_scalar_quant.h \

@@ -58,6 +58,11 @@ typedef enum trib_dtype {
  * band, bor and bxor are of integers and bool, bit by bit. land, lor and lxor are of
  * them, too: an element is true if it is not 0, and the result is 0 or 1.
  *
+ * minloc and maxloc are of pairs: element 2k is a value, element 2k + 1 an integer with
+ * sign and of as many bits, its index; count is even, and counts both. They are of f32,
+ * f64, i32, u32, i64 and u64; of floats the index lies in the bits of its element. NaN
+ * is less than all values for minloc, and more for maxloc. No codec, no TRIB_CHECK.
+ *
  * median, trimmed-mean and clipped-mean are for a few ranks whose contributions are
  * wrong, by a fault or on purpose. They are of f32, f64, f16 and bf16, element by
  * element, and leave out NaN.
@@ -81,6 +86,8 @@ typedef enum trib_op {
     TRIB_LAND,
     TRIB_LOR,
     TRIB_LXOR,
+    TRIB_MINLOC, /* the least value, and the least index that has it */
+    TRIB_MAXLOC,
     TRIB_OP_COUNT,
 } trib_op_t;
 

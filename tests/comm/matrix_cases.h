@@ -7,6 +7,7 @@
 
 #include "tests/harness/tribtest.h"
 
+#include "base/dtype.h"
 #include "comm/plan_parts.h"
 #include "compress/robust_op.h"
 #include "tests/comm/matrix_codecs.h"
@@ -155,7 +156,7 @@ static inline bool makes_sense(const struct job *j, const int digit[AXES])
         return false;
     if (trib_robust_is(op) || !trib_op_takes(op, (trib_dtype_t)digit[AXIS_DTYPE]))
         return false;
-    if (lossy && digit[AXIS_DTYPE] > TRIB_BF16)
+    if (lossy && (digit[AXIS_DTYPE] > TRIB_BF16 || trib_op_is_located(op)))
         return false;
     return !lossy || any_op || op == TRIB_SUM || op == TRIB_MEAN;
 }
@@ -181,6 +182,8 @@ static inline void decode(const struct job *j, uint64_t number, struct one *c)
         .op = (trib_op_t)c->digit[AXIS_OP],
         .size = j->size,
     };
+    if (trib_op_is_located(c->oracle.op))
+        c->count -= c->count % 2; /* pairs */
     bool lossy = c->digit[AXIS_CODEC] != 0;
     if (lossy)
         c->oracle.kind = bits >> 32 & 1 ? ORACLE_EXACT : ORACLE_REALS;

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/dtype.h"
+
 bool oracle_is_float(trib_dtype_t dtype)
 {
     return dtype <= TRIB_BF16 || dtype == TRIB_F8_E4M3 || dtype == TRIB_F8_E5M2;
@@ -241,7 +243,7 @@ struct oracle_value oracle_input(const struct oracle *o, int rank, size_t i)
     uint8_t bytes[8];
 
     if (!oracle_is_float(o->dtype)) {
-        if ((o->dtype == TRIB_BOOL || o->op >= TRIB_LAND) && bits >> 62 == 0)
+        if ((o->dtype == TRIB_BOOL || trib_op_is_logical(o->op)) && bits >> 62 == 0)
             bits = 0;
         oracle_store(o->dtype, (struct oracle_value){.i = (int64_t)bits}, bytes);
         return oracle_load(o->dtype, bytes);
@@ -328,7 +330,7 @@ static int64_t reduce_integers(const struct oracle *of, size_t i)
 
     if (o.dtype == TRIB_BOOL)
         o.op = logical(o.op);
-    if (o.op >= TRIB_LAND)
+    if (trib_op_is_logical(o.op))
         acc = acc != 0;
     for (int r = 1; r < o.size; r++)
         acc = combine_integers(&o, acc, oracle_input(of, r, i).i);
@@ -351,10 +353,50 @@ static double combine(trib_op_t op, double a, double b)
     return op == TRIB_MIN ? (a < b ? a : b) : (a > b ? a : b);
 }
 
+static int64_t bits_of(const struct oracle *o, int rank, size_t i)
+{
+    uint8_t bytes[8] = {0};
+    int64_t wide;
+    int32_t narrow;
+
+    oracle_store(o->dtype, oracle_input(o, rank, i), bytes);
+    memcpy(&wide, bytes, sizeof(wide));
+    memcpy(&narrow, bytes, sizeof(narrow));
+    return trib_dtype_size(o->dtype) == 4 ? narrow : wide;
+}
+
+/* Below 0: value a of minloc or maxloc comes before b; 0: they are equal. */
+static int compare(const struct oracle *o, struct oracle_value a, struct oracle_value b)
+{
+    const int sign = o->op == TRIB_MINLOC ? 1 : -1;
+
+    if (!oracle_is_float(o->dtype))
+        return a.i == b.i ? 0 : less(o->dtype, a.i, b.i) ? -sign : sign;
+    if (isnan(a.f) || isnan(b.f))
+        return isnan(a.f) && isnan(b.f) ? 0 : isnan(a.f) ? -1 : 1;
+    return a.f < b.f ? -sign : a.f > b.f ? sign : 0;
+}
+
+static struct oracle_answer located(const struct oracle *o, size_t i)
+{
+    const size_t value = i / 2 * 2;
+    int best = 0;
+
+    for (int r = 1; r < o->size; r++) {
+        const int c =
+            compare(o, oracle_input(o, r, value), oracle_input(o, best, value));
+        if (c < 0 || (c == 0 && bits_of(o, r, value + 1) < bits_of(o, best, value + 1)))
+            best = r;
+    }
+    return oracle_copied(o, best, i);
+}
+
 struct oracle_answer oracle_reduced(const struct oracle *o, size_t i)
 {
     struct oracle_answer a = {0};
 
+    if (trib_op_is_located(o->op))
+        return located(o, i);
     if (!oracle_is_float(o->dtype)) {
         a.value.i = reduce_integers(o, i);
         return a;

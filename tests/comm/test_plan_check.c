@@ -52,6 +52,17 @@ static int borders(struct ranks_self *self)
          TRIB_ERR_INVALID},
         {TRIB_BROADCAST, {.count = 8, .dtype = TRIB_BOOL, .op = TRIB_MEAN}, TRIB_OK},
         {TRIB_REDUCE, {.count = 8, .dtype = TRIB_BOOL, .op = TRIB_LXOR}, TRIB_OK},
+        {TRIB_REDUCE, {.count = 8, .op = TRIB_MINLOC}, TRIB_OK},
+        {TRIB_REDUCE, {.count = 9, .op = TRIB_MINLOC}, TRIB_ERR_INVALID},
+        {TRIB_SCAN,
+         {.count = 8, .dtype = TRIB_I16, .op = TRIB_MAXLOC},
+         TRIB_ERR_INVALID},
+        {TRIB_REDUCE_SCATTER,
+         {.count = 8, .op = TRIB_MAXLOC, .send_counts = (const size_t[]){4, 3}},
+         TRIB_ERR_INVALID},
+        {TRIB_ALLREDUCE,
+         {.count = 8, .op = TRIB_MINLOC, .codec = "bf16"},
+         TRIB_ERR_UNSUPPORTED},
         {TRIB_COLL_COUNT, {.count = 8}, TRIB_ERR_INVALID},
     };
 
@@ -62,6 +73,8 @@ static int borders(struct ranks_self *self)
         d.root = rows[i].d.root;
         d.feed = rows[i].d.feed;
         d.op = rows[i].d.op;
+        d.codec = rows[i].d.codec;
+        d.send_counts = rows[i].d.send_counts;
         d.dtype = rows[i].d.dtype;
         const trib_status_t st = make(self, rows[i].coll, &d);
         if (st != rows[i].st)

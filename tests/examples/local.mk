@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+dist_check_SCRIPTS += tests/examples/test_slowest.sh
+TESTS += tests/examples/test_slowest.sh
 dist_check_SCRIPTS += tests/examples/test_uneven.sh
 TESTS += tests/examples/test_uneven.sh
 dist_check_SCRIPTS += tests/examples/test_elements.sh tests/examples/test_overlap.sh

@@ -29,6 +29,8 @@ struct reduce_case {
 static struct reduce_case random_case(trib_dtype_t dtype, trib_op_t op, size_t n)
 {
     struct reduce_case c = {.dtype = dtype, .op = op, .n = n};
+    if (trib_op_is_located(op))
+        c.n -= n % 2;
     c.n_src = 1 + (int)random_below(random_below(2) ? 2 : TRIB_REDUCE_MAX_SRC);
     c.n_dst = 1 + (int)random_below(random_below(2) ? 2 : TRIB_REDUCE_MAX_DST);
     c.ranks = op == TRIB_MEAN ? 1 + (int)random_below(9) : 0;

@@ -270,6 +270,53 @@ static void test_bits_and_truth(void **state)
     }
 }
 
+/* The place of the pair that an op chooses of three. */
+static int chosen(const struct trib_kernels *isa, trib_op_t op, const float *values,
+                  const int32_t *at)
+{
+    float pairs[3][2], out[2];
+    struct trib_reduce_args r = {.n_src = 3, .n_dst = 1, .n = 2, .dst = {out}};
+    int32_t index;
+
+    for (int i = 0; i < 3; i++) {
+        pairs[i][0] = values[i];
+        memcpy(&pairs[i][1], &at[i], sizeof(index));
+        r.src[i] = pairs[i];
+    }
+    isa->reduce[TRIB_F32][op](&r);
+    memcpy(&index, &out[1], sizeof(index));
+    for (int i = 0; i < 3; i++)
+        if (memcmp(&out[0], &values[i], sizeof(float)) == 0 && at[i] == index)
+            return i;
+    return -1;
+}
+
+static void test_located(void **state)
+{
+    const float nan = NAN, inf = INFINITY;
+    const struct {
+        float values[3];
+        int32_t at[3];
+        int least, most;
+    } cases[] = {
+        {{3, 1, 2}, {7, 8, 9}, 1, 0},           {{1, 1, 1}, {5, -1, 4}, 1, 1},
+        {{-0.0f, 0.0f, 0.0f}, {2, 1, 3}, 1, 1}, {{-1, -2, -3}, {0, 0, 0}, 2, 0},
+        {{nan, -inf, inf}, {9, 1, 0}, 0, 0},    {{1, nan, nan}, {0, 6, 5}, 2, 2},
+        {{-inf, 0, inf}, {0, 1, 2}, 0, 2},
+    };
+    const struct trib_kernels *isas[4];
+    const int n = isas_of_cpu(isas);
+
+    (void)state;
+    for (int k = 0; k < n; k++)
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            assert_int_equal(chosen(isas[k], TRIB_MINLOC, cases[i].values, cases[i].at),
+                             cases[i].least);
+            assert_int_equal(chosen(isas[k], TRIB_MAXLOC, cases[i].values, cases[i].at),
+                             cases[i].most);
+        }
+}
+
 /* What is said to be possible has a kernel on every instruction set. */
 static void test_takes(void **state)
 {
@@ -291,10 +338,11 @@ static void test_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f8_known),    cmocka_unit_test(test_f8_codes),
-        cmocka_unit_test(test_f8_rounding), cmocka_unit_test(test_f8_pairs),
+        cmocka_unit_test(test_f8_known),        cmocka_unit_test(test_f8_codes),
+        cmocka_unit_test(test_f8_rounding),     cmocka_unit_test(test_f8_pairs),
         cmocka_unit_test(test_f8_rounded_once), cmocka_unit_test(test_unsigned),
         cmocka_unit_test(test_bits_and_truth),  cmocka_unit_test(test_takes),
+        cmocka_unit_test(test_located),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
