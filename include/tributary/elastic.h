@@ -57,6 +57,9 @@ TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
  * trib_split go on, or are shrunk by themselves. The smaller one has the settings of
  * comm; where these name a service, it is a new job there.
  *
+ * Plans, groups and requests are comm's. They are not moved: make them anew, and what
+ * their codecs had held back begins at 0.
+ *
  * Nothing that was under way in comm is in a result of the smaller communicator. An
  * operation that has failed may have changed its recv: to do it again, start from the
  * input; where it was in place, the caller has to have kept that. Memory of trib_alloc
