@@ -248,8 +248,6 @@ static void test_refused(void **state)
     refused(table, &s, TRIB_ERR_INVALID, "a store has numbers");
     s = (struct trib_store_spec){"y", TRIB_I32, 4, "sgd:rate=1"};
     refused(table, &s, TRIB_ERR_INVALID, "rule sgd is for floats, not for i32");
-    s = (struct trib_store_spec){"y", TRIB_F64, TRIB_CONTROL_COUNT_MAX, "sum"};
-    refused(table, &s, TRIB_ERR_NO_MEMORY, "no memory");
     assert_status(trib_store_push(table, v, &push, NULL, &err), TRIB_ERR_PROTOCOL);
     trib_error_clear(&err);
     push = (struct trib_store_push){.rank = 2, .number = 1, .rate = 0.1, .data = data};
@@ -305,6 +303,7 @@ static void test_quota(void **state)
 {
     const struct trib_store_spec spec = {"x", TRIB_F32, 1000, "adam:rate=1"};
     const struct trib_store_spec more = {"y", TRIB_F32, 1000, "adam:rate=1"};
+    const struct trib_store_spec most = {"z", TRIB_F64, TRIB_CONTROL_COUNT_MAX, "sum"};
     struct trib_quota quota = {.most = 20000};
     struct trib_store_table *table;
     uint32_t v;
@@ -314,6 +313,7 @@ static void test_quota(void **state)
     assert_status(trib_store_table_open(table, &spec, NULL, &v), TRIB_OK);
     assert_in_range(trib_quota_held_mt(&quota), 12000, 13000);
     refused(table, &more, TRIB_ERR_NO_RESOURCE, "more than the job, its user or");
+    refused(table, &most, TRIB_ERR_NO_RESOURCE, "more than the job, its user or");
     assert_in_range(trib_quota_held_mt(&quota), 12000, 13000);
     trib_store_table_destroy(table);
     assert_int_equal(trib_quota_held_mt(&quota), 0);
