@@ -24,7 +24,7 @@ static void test_layout(void **state)
 
 static void test_bytes(void **state)
 {
-    size_t bytes;
+    size_t bytes = 0;
 
     (void)state;
     assert_true(trib_message_bytes(7, TRIB_F64, &bytes) && bytes == 56);
