@@ -68,7 +68,7 @@ typedef int (*trib_allgather_fn)(void *arg, const void *in, void *out, size_t by
  *
  * MANY: any thread may make, start, feed, test, wait for and free plans and requests,
  * and call all else of the communicator, while others do; a thread that waits keeps no
- * other one out. What one plan, request or group is of is for one thread at a time, and
+ * other one out. A plan, request, group or store is for one thread at a time, and
  * so are the calls of one name (trib_allreduce_named). trib_last_error is the sentence
  * of the last call that failed in the calling thread. trib_free_comm comes when no
  * other thread is in a call. The services of TRIB_SERVICE are for ONE.
