@@ -378,6 +378,8 @@ static int walk(struct ranks_self *self)
                         .in_place = bits >> 24 & 1,
                         .shared = bits >> 25 & 1,
                         .chunk = chunks[(bits >> 26) % 3]};
+        if (bits >> 56 & 1) /* a sample of them, the same on all ranks */
+            continue;
         c.oracle =
             (struct oracle){.kind = ORACLE_EXACT,
                             .seed = bits,

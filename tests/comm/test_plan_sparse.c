@@ -208,7 +208,7 @@ static int sums(struct ranks_self *self)
 
 static void test_sums(void **state)
 {
-    static const size_t lengths[] = {1, 63, 1000, 4097, 70001, 200003};
+    static const size_t lengths[] = {1, 63, 1000, 4097, 20011, 70001};
     static const trib_dtype_t dtypes[14] = {
         TRIB_F32, TRIB_F64, TRIB_F16, TRIB_BF16, TRIB_I8,  TRIB_I32,     TRIB_I64,
         TRIB_U8,  TRIB_I16, TRIB_U16, TRIB_U32,  TRIB_U64, TRIB_F8_E4M3, TRIB_F8_E5M2};

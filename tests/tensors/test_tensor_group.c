@@ -11,7 +11,7 @@
 #include "tests/harness/daemon.h"
 #include "tests/tensors/tensors.h"
 
-enum { STEPS = 8 };
+enum { STEPS = 5 };
 
 static const char *const codecs[] = {"none", "none",       "bf16", "topk:ratio=0.05",
                                      "int8", "qsgd:bits=4"};
