@@ -406,10 +406,32 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
+/* Scales stay as they are while the plan runs. */
+static int busy(struct ranks_self *self)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+    float x[10] = {1};
+    trib_plan_t *plan;
+
+    d.recv = x;
+    d.count = 10;
+    d.prescale = 2;
+    d.feed = TRIB_FEED_FORWARD;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_expect(self, trib_plan_set_scale(plan, 3, 1), TRIB_ERR_BUSY, "it runs");
+    ranks_ok(self, trib_plan_ready(plan, 0, 10));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_assert(self, x[0] == 2 * (float)self->size);
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
 static void test_described(void **state)
 {
     (void)state;
     ranks_pass(.size = 2, .fn = described);
+    ranks_pass(.size = 2, .fn = busy);
 }
 
 static void test_refusals(void **state)
