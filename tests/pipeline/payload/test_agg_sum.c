@@ -12,7 +12,7 @@
 #include "tests/offload/aggregators.h"
 #include "tests/comm/oracle.h"
 
-enum { STEPS = 8, MOST = 40000 };
+enum { STEPS = 5, MOST = 40000 };
 
 struct scene {
     const char *codec, *feedback;
