@@ -12,7 +12,7 @@
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-enum { TEAM_MOST = 8, ROUNDS = 12, COUNT = 3001 };
+enum { TEAM_MOST = 8, ROUNDS = 5, COUNT = 3001 };
 
 /* The order of starts is round by round, and in a round thread by thread. */
 struct team {

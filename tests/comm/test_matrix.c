@@ -36,7 +36,7 @@
 #define EVERY 16
 #else
 #define THREADS false
-#define EVERY 8
+#define EVERY 10
 #endif
 
 #define HASHES 65536
