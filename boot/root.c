@@ -28,7 +28,7 @@ struct trib_root {
     char text[TRIB_ROOT_TEXT_MAX];
 };
 
-/* What a caller has said of the place. */
+/* The caller of trib_root_create_at names this place. */
 struct place {
     char host[TRIB_ROOT_TEXT_MAX]; /* as it stands in a root; "": this host's own */
     bool is_numeric; /* the host is the address `ip` */

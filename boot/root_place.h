@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the ranks of a program meet that tells them a text: trib_root_create_at. */
+/* The ranks of a program meet at a root, whose text the program tells them:
+ * trib_root_create_at. */
 #ifndef BOOT_ROOT_PLACE_H
 #define BOOT_ROOT_PLACE_H
 

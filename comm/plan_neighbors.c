@@ -36,7 +36,7 @@ struct note {
     double weight; /* of an offer */
 };
 
-/* One end of an edge. */
+/* Each of the two ranks of an edge has one of its ends. */
 struct end {
     int peer;
     bool gives; /* this rank gives the part */

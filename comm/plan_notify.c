@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is told that a plan is done: a function of the caller's, and a descriptor.
+ * A plan that is done tells a function of the caller's, and a descriptor.
  *
  * Such a plan has a table of its own, so that others do not pay for it. Whoever drives
  * the engine looks for plans that are done: the progress thread, and callers that wait,

@@ -66,7 +66,7 @@ void trib_store_peer_wake(struct trib_store_peer *peer, uint64_t now_ns);
 uint64_t trib_store_peer_due(const struct trib_store_peer *peer);
 
 /** trib_store_peer_next - the message that is to go to the rank next; false: none is.
- * What it names stays until trib_store_peer_sent. */
+ * The memory that the message names stays until trib_store_peer_sent. */
 bool trib_store_peer_next(const struct trib_store_peer *peer, struct trib_control *out);
 
 /** trib_store_peer_sent - the next message has gone. */

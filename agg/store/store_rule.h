@@ -35,7 +35,7 @@ enum {
     TRIB_STORE_RULE_BLOCK = 512, /* elements that a rule computes at a time, at most */
 };
 
-/* One block of a push, in float64. */
+/* A rule computes a push block by block, in float64; this is one of its blocks. */
 struct trib_store_block {
     size_t n; /* at most TRIB_STORE_RULE_BLOCK */
     double *value; /* [n], changed */

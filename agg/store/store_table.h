@@ -30,7 +30,7 @@ struct trib_store_spec {
     const char *rule;
 };
 
-/* One push. */
+/* A rank changes a vector by a push. */
 struct trib_store_push {
     uint32_t rank;
     uint64_t number; /* of this rank's pushes to the vector, from 1 */
@@ -109,7 +109,8 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
 /**
  * trib_store_push - apply a push by the vector's rule.
  *
- * One that has the number of the rank's last push is not applied again, but answered.
+ * The table does not apply a push again that has the number of the rank's last one, but
+ * answers it.
  * tick     or NULL
  * errors   TRIB_ERR_PROTOCOL: its number is neither the last nor the next;
  *          TRIB_ERR_INVALID: a rate for a rule that has none. The sentence is in err,

@@ -167,16 +167,6 @@ static void test_head_on(void **state)
     ranks_pass(.size = 2, .fn = head_on, .config = *state);
 }
 
-static void refused(struct ranks_self *self, trib_status_t got, trib_status_t want,
-                    const char *const *words)
-{
-    const char *text = trib_last_error(self->comm);
-
-    ranks_expect(self, got, want, words[0]);
-    if (!ranks_has(text, words))
-        ranks_die(self, "\"%s\" does not have \"%s\"", text, words[0]);
-}
-
 static void refused_arguments(struct ranks_self *self)
 {
     trib_comm_t *c = self->comm;
@@ -184,23 +174,23 @@ static void refused_arguments(struct ranks_self *self)
     trib_plan_t *p;
     float x = 0;
 
-    refused(self, trib_plan_send(c, &x, 1, TRIB_F32, self->size, 0, &p),
-            TRIB_ERR_INVALID, WORDS("trib_plan_send to rank 2", "ranks 0 to 1"));
+    ranks_refused(self, trib_plan_send(c, &x, 1, TRIB_F32, self->size, 0, &p),
+                  TRIB_ERR_INVALID, WORDS("trib_plan_send to rank 2", "ranks 0 to 1"));
     ranks_assert(self, p == NULL);
-    refused(self, trib_plan_recv(c, &x, 1, TRIB_F32, -1, 0, &p), TRIB_ERR_INVALID,
-            WORDS("from rank -1"));
-    refused(self, trib_send(c, &x, 1, TRIB_F32, 0, -4), TRIB_ERR_INVALID,
-            WORDS("tag -4"));
-    refused(self, trib_recv(c, &x, 1, TRIB_DTYPE_COUNT, 0, 4), TRIB_ERR_INVALID,
-            WORDS("trib_recv", "dtype"));
-    refused(self, trib_isend(c, &x, SIZE_MAX / 2, TRIB_F32, 0, 4, &r),
-            TRIB_ERR_OVERFLOW, WORDS("trib_isend"));
-    refused(self, trib_isend(c, &x, 1, TRIB_F32, 0, 4, NULL), TRIB_ERR_INVALID,
-            WORDS("request_out is NULL"));
-    refused(self, trib_plan_send(c, &x, 1, TRIB_F32, 0, 4, NULL), TRIB_ERR_INVALID,
-            WORDS("plan_out is NULL"));
-    refused(self, trib_send(c, NULL, 1, TRIB_F32, 0, 4), TRIB_ERR_INVALID,
-            WORDS("buffer is NULL", "trib_plan_start_with"));
+    ranks_refused(self, trib_plan_recv(c, &x, 1, TRIB_F32, -1, 0, &p), TRIB_ERR_INVALID,
+                  WORDS("from rank -1"));
+    ranks_refused(self, trib_send(c, &x, 1, TRIB_F32, 0, -4), TRIB_ERR_INVALID,
+                  WORDS("tag -4"));
+    ranks_refused(self, trib_recv(c, &x, 1, TRIB_DTYPE_COUNT, 0, 4), TRIB_ERR_INVALID,
+                  WORDS("trib_recv", "dtype"));
+    ranks_refused(self, trib_isend(c, &x, SIZE_MAX / 2, TRIB_F32, 0, 4, &r),
+                  TRIB_ERR_OVERFLOW, WORDS("trib_isend"));
+    ranks_refused(self, trib_isend(c, &x, 1, TRIB_F32, 0, 4, NULL), TRIB_ERR_INVALID,
+                  WORDS("request_out is NULL"));
+    ranks_refused(self, trib_plan_send(c, &x, 1, TRIB_F32, 0, 4, NULL),
+                  TRIB_ERR_INVALID, WORDS("plan_out is NULL"));
+    ranks_refused(self, trib_send(c, NULL, 1, TRIB_F32, 0, 4), TRIB_ERR_INVALID,
+                  WORDS("buffer is NULL", "trib_plan_start_with"));
     ranks_assert(self, trib_send(NULL, &x, 1, TRIB_F32, 0, 0) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_irecv(NULL, &x, 1, TRIB_F32, 0, 0, &r) == TRIB_ERR_INVALID);
     ranks_assert(self,
@@ -221,22 +211,24 @@ static int refusals(struct ranks_self *self)
              trib_plan_send(self->comm, NULL, 1, TRIB_F32, 1 - self->rank, 77, &send));
     ranks_ok(self,
              trib_plan_recv(self->comm, &y, 1, TRIB_F32, 1 - self->rank, 77, &recv));
-    refused(self, trib_plan_start(send), TRIB_ERR_INVALID,
-            WORDS("send of 1 f32 with tag 77", "NULL"));
-    refused(self, trib_plan_start_with(send, NULL, &x), TRIB_ERR_INVALID,
-            WORDS("as send"));
-    refused(self, trib_plan_ready(send, 0, 1), TRIB_ERR_INVALID, WORDS("piecewise"));
-    refused(self, trib_plan_state_save(send, NULL, 0, &n), TRIB_ERR_UNSUPPORTED,
-            WORDS("keeps nothing"));
-    refused(self, trib_plan_state_load(send, &x, 4), TRIB_ERR_UNSUPPORTED,
-            WORDS("keeps nothing"));
-    refused(self, trib_plan_sent(send, &mask, NULL), TRIB_ERR_UNSUPPORTED,
-            WORDS("keeps nothing"));
+    ranks_refused(self, trib_plan_start(send), TRIB_ERR_INVALID,
+                  WORDS("send of 1 f32 with tag 77", "NULL"));
+    ranks_refused(self, trib_plan_start_with(send, NULL, &x), TRIB_ERR_INVALID,
+                  WORDS("as send"));
+    ranks_refused(self, trib_plan_ready(send, 0, 1), TRIB_ERR_INVALID,
+                  WORDS("piecewise"));
+    ranks_refused(self, trib_plan_state_save(send, NULL, 0, &n), TRIB_ERR_UNSUPPORTED,
+                  WORDS("keeps nothing"));
+    ranks_refused(self, trib_plan_state_load(send, &x, 4), TRIB_ERR_UNSUPPORTED,
+                  WORDS("keeps nothing"));
+    ranks_refused(self, trib_plan_sent(send, &mask, NULL), TRIB_ERR_UNSUPPORTED,
+                  WORDS("keeps nothing"));
     ranks_ok(self, trib_plan_start(recv));
     if (self->rank == 0) { /* rank 1 sends when this is through */
-        refused(self, trib_plan_start(recv), TRIB_ERR_BUSY, WORDS("wait for it"));
-        refused(self, trib_plan_free(recv), TRIB_ERR_BUSY, WORDS("still runs"));
-        refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY, WORDS("not freed"));
+        ranks_refused(self, trib_plan_start(recv), TRIB_ERR_BUSY, WORDS("wait for it"));
+        ranks_refused(self, trib_plan_free(recv), TRIB_ERR_BUSY, WORDS("still runs"));
+        ranks_refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
+                      WORDS("not freed"));
     }
     ranks_ok(self, trib_barrier(self->comm));
     ranks_ok(self, trib_plan_start_with(send, &x, NULL));

@@ -244,15 +244,6 @@ static void test_misfit(void **state)
                    .noisy = true);
 }
 
-static void refused(struct ranks_self *self, trib_status_t got, trib_status_t want,
-                    const char *const *words)
-{
-    ranks_expect(self, got, want, words[0]);
-    if (!ranks_has(trib_last_error(self->comm), words))
-        ranks_die(self, "\"%s\" does not have \"%s\"", trib_last_error(self->comm),
-                  words[0]);
-}
-
 static void refused_graphs(struct ranks_self *self, trib_plan_t *plan)
 {
     const int one = 1, two[2] = {1, 1}, four = 4, three = 3, zero = 0;
@@ -260,33 +251,33 @@ static void refused_graphs(struct ranks_self *self, trib_plan_t *plan)
     trib_neighbors_t g = {sizeof(g), &one, &none, 1, NULL, 0};
     float x[3] = {0};
 
-    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-            WORDS("share of rank 1 is 0", "above 0"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+                  WORDS("share of rank 1 is 0", "above 0"));
     g = (trib_neighbors_t){sizeof(g), two, much, 2, NULL, 0};
-    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-            WORDS("1.1", "1 at most"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+                  WORDS("1.1", "1 at most"));
     g.shares = half;
-    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-            WORDS("rank 1 is twice in `to`"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+                  WORDS("rank 1 is twice in `to`"));
     g = (trib_neighbors_t){sizeof(g), NULL, NULL, 0, &four, 1};
-    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-            WORDS("rank 4 in `from`", "0 to 3"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+                  WORDS("rank 4 in `from`", "0 to 3"));
     g.from = &zero;
-    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-            WORDS("in its own `from`", "keeps"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+                  WORDS("in its own `from`", "keeps"));
     g.from = &three;
-    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-            WORDS("rank 3 in `from`", "peers"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+                  WORDS("rank 3 in `from`", "peers"));
     g.from = NULL;
-    refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-            WORDS("NULL"));
-    refused(self, trib_plan_start_neighbors(plan, NULL, x, NULL), TRIB_ERR_INVALID,
-            WORDS("graph is NULL"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
+                  WORDS("NULL"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, NULL, x, NULL),
+                  TRIB_ERR_INVALID, WORDS("graph is NULL"));
     g.n_from = 0;
-    refused(self, trib_plan_start_neighbors(plan, &g, NULL, NULL), TRIB_ERR_INVALID,
-            WORDS("x is NULL"));
-    refused(self, trib_plan_start(plan), TRIB_ERR_INVALID,
-            WORDS("trib_plan_start_neighbors"));
+    ranks_refused(self, trib_plan_start_neighbors(plan, &g, NULL, NULL),
+                  TRIB_ERR_INVALID, WORDS("x is NULL"));
+    ranks_refused(self, trib_plan_start(plan), TRIB_ERR_INVALID,
+                  WORDS("trib_plan_start_neighbors"));
 }
 
 static int refusals(struct ranks_self *self)
@@ -299,15 +290,15 @@ static int refusals(struct ranks_self *self)
 
     d.count = 3;
     d.dtype = TRIB_BF16;
-    refused(self, trib_plan_neighbors(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
-            WORDS("f32 and f64", "bf16"));
+    ranks_refused(self, trib_plan_neighbors(self->comm, &d, &plan),
+                  TRIB_ERR_UNSUPPORTED, WORDS("f32 and f64", "bf16"));
     d.dtype = TRIB_F32;
     d.peers = &none;
     d.n_peers = 1;
-    refused(self, trib_plan_neighbors(self->comm, &d, &plan), TRIB_ERR_INVALID,
-            WORDS("rank 9 in `peers`"));
-    refused(self, trib_plan_neighbors(self->comm, NULL, &plan), TRIB_ERR_INVALID,
-            WORDS("desc is NULL"));
+    ranks_refused(self, trib_plan_neighbors(self->comm, &d, &plan), TRIB_ERR_INVALID,
+                  WORDS("rank 9 in `peers`"));
+    ranks_refused(self, trib_plan_neighbors(self->comm, NULL, &plan), TRIB_ERR_INVALID,
+                  WORDS("desc is NULL"));
     ranks_assert(self, trib_plan_neighbors(NULL, &d, &plan) == TRIB_ERR_INVALID);
     d.peers = peers;
     d.n_peers = 2;
@@ -316,8 +307,8 @@ static int refusals(struct ranks_self *self)
         refused_graphs(self, plan);
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     ranks_assert(self, strstr(text, "neighbors of 3 f32") != NULL);
-    refused(self, trib_plan_state_save(plan, NULL, 0, &n), TRIB_ERR_UNSUPPORTED,
-            WORDS("keeps nothing"));
+    ranks_refused(self, trib_plan_state_save(plan, NULL, 0, &n), TRIB_ERR_UNSUPPORTED,
+                  WORDS("keeps nothing"));
     ranks_ok(self, trib_plan_free(plan));
     return 0;
 }

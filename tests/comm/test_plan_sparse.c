@@ -258,47 +258,37 @@ static void test_long_vector(void **state)
     ranks_pass(.size = 3, .fn = long_vector, .config = *state);
 }
 
-static void refused(struct ranks_self *self, trib_status_t got, trib_status_t want,
-                    const char *const *words)
-{
-    const char *text = trib_last_error(self->comm);
-
-    ranks_expect(self, got, want, words[0]);
-    if (!ranks_has(text, words))
-        ranks_die(self, "\"%s\" does not have \"%s\"", text, words[0]);
-}
-
 static void refused_plans(struct ranks_self *self)
 {
     trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
     trib_plan_t *plan;
 
     d.length = 10;
-    refused(self, trib_plan_sparse(self->comm, NULL, &plan), TRIB_ERR_INVALID,
-            WORDS("desc is NULL"));
+    ranks_refused(self, trib_plan_sparse(self->comm, NULL, &plan), TRIB_ERR_INVALID,
+                  WORDS("desc is NULL"));
     d.op = TRIB_MAX;
-    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
-            WORDS("op max", "sum or mean"));
+    ranks_refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
+                  WORDS("op max", "sum or mean"));
     d.op = TRIB_SUM;
     d.most = 11;
-    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
-            WORDS("11", "10"));
+    ranks_refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
+                  WORDS("11", "10"));
     d.most = 0;
     d.algorithm = "ring";
     if (self->size > 1)
-        refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
-                WORDS("ring", "direct, flat"));
+        ranks_refused(self, trib_plan_sparse(self->comm, &d, &plan),
+                      TRIB_ERR_UNSUPPORTED, WORDS("ring", "direct, flat"));
     d.algorithm = NULL;
     d.dtype = TRIB_DTYPE_COUNT;
-    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
-            WORDS("dtype"));
+    ranks_refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
+                  WORDS("dtype"));
     d.dtype = TRIB_BOOL;
-    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
-            WORDS("bool", "u8"));
+    ranks_refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_UNSUPPORTED,
+                  WORDS("bool", "u8"));
     d.dtype = TRIB_F32;
     d.size = 3;
-    refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
-            WORDS("TRIB_SPARSE_DESC_INIT"));
+    ranks_refused(self, trib_plan_sparse(self->comm, &d, &plan), TRIB_ERR_INVALID,
+                  WORDS("TRIB_SPARSE_DESC_INIT"));
     ranks_assert(self, trib_plan_sparse(NULL, &d, &plan) == TRIB_ERR_INVALID);
 }
 
@@ -309,29 +299,31 @@ static void refused_starts(struct ranks_self *self, trib_plan_t *plan)
     float vector[10];
     size_t n;
 
-    refused(self, trib_plan_sparse_count(plan, &n), TRIB_ERR_INVALID,
-            WORDS("no result"));
-    refused(self, trib_plan_start(plan), TRIB_ERR_INVALID,
-            WORDS("trib_plan_start_sparse"));
-    refused(self, trib_plan_start_with(plan, NULL, vector), TRIB_ERR_INVALID,
-            WORDS("trib_plan_start_sparse"));
-    refused(self, trib_plan_start_sparse(plan, indices, values, 4), TRIB_ERR_INVALID,
-            WORDS("pair 3", "index 10", "10 elements"));
-    refused(self, trib_plan_start_sparse(plan, indices, values, 3), TRIB_ERR_INVALID,
-            WORDS("3 indices", "for 2"));
-    refused(self, trib_plan_start_sparse(plan, NULL, values, 1), TRIB_ERR_INVALID,
-            WORDS("indices is NULL"));
-    refused(self, trib_plan_start_sparse(plan, indices, NULL, 1), TRIB_ERR_INVALID,
-            WORDS("values is NULL"));
+    ranks_refused(self, trib_plan_sparse_count(plan, &n), TRIB_ERR_INVALID,
+                  WORDS("no result"));
+    ranks_refused(self, trib_plan_start(plan), TRIB_ERR_INVALID,
+                  WORDS("trib_plan_start_sparse"));
+    ranks_refused(self, trib_plan_start_with(plan, NULL, vector), TRIB_ERR_INVALID,
+                  WORDS("trib_plan_start_sparse"));
+    ranks_refused(self, trib_plan_start_sparse(plan, indices, values, 4),
+                  TRIB_ERR_INVALID, WORDS("pair 3", "index 10", "10 elements"));
+    ranks_refused(self, trib_plan_start_sparse(plan, indices, values, 3),
+                  TRIB_ERR_INVALID, WORDS("3 indices", "for 2"));
+    ranks_refused(self, trib_plan_start_sparse(plan, NULL, values, 1), TRIB_ERR_INVALID,
+                  WORDS("indices is NULL"));
+    ranks_refused(self, trib_plan_start_sparse(plan, indices, NULL, 1),
+                  TRIB_ERR_INVALID, WORDS("values is NULL"));
     ranks_ok(self, trib_plan_start_sparse(plan, indices, values, 2));
     ranks_ok(self, trib_plan_wait(plan));
     uint64_t got[2];
-    refused(self, trib_plan_sparse_pairs(plan, got, vector, 1), TRIB_ERR_OVERFLOW,
-            WORDS("2 pairs", "room for 1"));
-    refused(self, trib_plan_sparse_pairs(plan, NULL, vector, 2), TRIB_ERR_INVALID,
-            WORDS("NULL"));
-    refused(self, trib_plan_sparse_count(plan, NULL), TRIB_ERR_INVALID, WORDS("NULL"));
-    refused(self, trib_plan_sparse_dense(plan, NULL), TRIB_ERR_INVALID, WORDS("NULL"));
+    ranks_refused(self, trib_plan_sparse_pairs(plan, got, vector, 1), TRIB_ERR_OVERFLOW,
+                  WORDS("2 pairs", "room for 1"));
+    ranks_refused(self, trib_plan_sparse_pairs(plan, NULL, vector, 2), TRIB_ERR_INVALID,
+                  WORDS("NULL"));
+    ranks_refused(self, trib_plan_sparse_count(plan, NULL), TRIB_ERR_INVALID,
+                  WORDS("NULL"));
+    ranks_refused(self, trib_plan_sparse_dense(plan, NULL), TRIB_ERR_INVALID,
+                  WORDS("NULL"));
     ranks_ok(self, trib_plan_sparse_pairs(plan, got, vector, 2));
     ranks_assert(self, vector[1] == 2 * (float)self->size);
 }
@@ -352,8 +344,8 @@ static int refusals(struct ranks_self *self)
     dense.recv = x;
     dense.count = 4;
     ranks_ok(self, trib_plan_allreduce(self->comm, &dense, &plan));
-    refused(self, trib_plan_start_sparse(plan, NULL, NULL, 0), TRIB_ERR_INVALID,
-            WORDS("trib_plan_sparse"));
+    ranks_refused(self, trib_plan_start_sparse(plan, NULL, NULL, 0), TRIB_ERR_INVALID,
+                  WORDS("trib_plan_sparse"));
     ranks_ok(self, trib_plan_free(plan));
     ranks_assert(self, trib_plan_start_sparse(NULL, NULL, NULL, 0) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_plan_sparse_count(NULL, NULL) == TRIB_ERR_INVALID);

@@ -53,6 +53,16 @@ void ranks_expect(const struct ranks_self *self, trib_status_t status,
               trib_status_name(expected), trib_last_error(self->comm));
 }
 
+void ranks_refused(const struct ranks_self *self, trib_status_t status,
+                   trib_status_t expected, const char *const *words)
+{
+    const char *text = trib_last_error(self->comm);
+
+    ranks_expect(self, status, expected, words[0]);
+    if (!ranks_has(text, words))
+        ranks_die(self, "\"%s\" does not have \"%s\"", text, words[0]);
+}
+
 bool ranks_has(const char *text, const char *const *words)
 {
     for (; *words; words++)

@@ -112,6 +112,10 @@ void ranks_say(const struct ranks_self *self, const char *fmt, ...)
 void ranks_expect(const struct ranks_self *self, trib_status_t status,
                   trib_status_t expected, const char *what);
 
+/** ranks_refused - the same, and trib_last_error has all words (ranks_has). */
+void ranks_refused(const struct ranks_self *self, trib_status_t status,
+                   trib_status_t expected, const char *const *words);
+
 #define ranks_ok(self, call) ranks_expect(self, call, TRIB_OK, #call)
 
 #define ranks_assert(self, cond) \
