@@ -83,25 +83,35 @@ static bool set_op(const struct perf_option *option, void *to, const char *value
     return perf_wrong_name(err, "op", name, &names);
 }
 
+static bool is_command(const char *word)
+{
+    static const char *const commands[] = {"agg", "put", "codec", "groups",
+                                           "neighbors"};
+
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+        if (strcmp(word, commands[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool take_word(void *to, const char *value, FILE *err)
 {
     struct perf_args *args = to;
-    struct perf_names names = {.n = TRIB_COLL_COUNT};
+    struct perf_names names = {.n = PERF_COLL_COUNT};
     if (args->named) {
         fprintf(err, "trib-perf: '%s': one collective at a time.\n", value);
         return false;
     }
     args->named = true;
-    if (strcmp(value, "agg") == 0 || strcmp(value, "put") == 0 ||
-        strcmp(value, "codec") == 0) {
+    if (is_command(value)) {
         fprintf(err, "trib-perf: %s stands first: trib-perf %s [OPTION]….\n", value,
                 value);
         return false;
     }
-    if (trib_coll_parse(value, &args->coll) == TRIB_OK)
+    if (perf_coll_parse(value, &args->coll))
         return true;
-    for (int i = 0; i < TRIB_COLL_COUNT; i++)
-        names.item[i] = trib_coll_name((trib_coll_t)i);
+    for (int i = 0; i < PERF_COLL_COUNT; i++)
+        names.item[i] = perf_coll_name((trib_coll_t)i);
     return perf_wrong_name(err, "collective", value, &names);
 }
 
@@ -263,9 +273,15 @@ static const struct perf_command command = {
         "       trib-perf codec [CODEC]… [OPTION]…  codecs alone: see codec --help\n"
         "       trib-perf agg [OPTION]…             jobs that a service sums: see agg "
         "--help\n"
+        "       trib-perf groups [OPTION]…          groups of tensors: see groups "
+        "--help\n"
+        "       trib-perf neighbors [OPTION]…       steps of push-sum: see neighbors "
+        "--help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter,\n"
-        "gather, scatter, alltoall, scan, exscan or barrier. A size is that of the\n"
+        "gather, scatter, alltoall, scan, exscan or barrier; or sendrecv, in which each\n"
+        "rank sends a message to the next one and receives one of the one before. A\n"
+        "size is that of the\n"
         "longest buffer, also where it has a block for each rank. A sample counts as\n"
         "long as the slowest rank took. Times\n"
         "are in µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as\n"
@@ -334,7 +350,7 @@ static bool check_sizes(struct perf_args *args, FILE *err)
 static bool check_applies(struct perf_args *args, FILE *err)
 {
     trib_coll_t coll = args->coll;
-    const char *name = trib_coll_name(coll);
+    const char *name = perf_coll_name(coll);
     bool rooted = perf_coll_does(coll) & PERF_ROOT;
     bool data = args->sizes.n != 0 || args->codec != NULL || args->feedback != NULL ||
                 args->quorum != NULL || args->algorithm != NULL || args->chunk != 0 ||
@@ -348,6 +364,14 @@ static bool check_applies(struct perf_args *args, FILE *err)
             "--density, --codec, --feedback, --quorum, --algorithm, --chunk, --memory, "
             "--in-place and --rewrite.\n",
             err);
+        return false;
+    }
+    if (coll == PERF_SENDRECV &&
+        (args->codec != NULL || args->quorum != NULL || args->algorithm != NULL ||
+         args->chunk != 0 || args->in_place)) {
+        fputs("trib-perf: sendrecv sends messages as they are: leave out --codec, "
+              "--quorum, --algorithm, --chunk and --in-place.\n",
+              err);
         return false;
     }
     if (args->op_named && !perf_coll_sums(coll)) {
@@ -372,7 +396,7 @@ static bool check_feedback(const struct perf_args *args, FILE *err)
         return true;
     if (!perf_coll_sums(args->coll)) {
         fprintf(err, "trib-perf: %s sums nothing: leave out --feedback.\n",
-                trib_coll_name(args->coll));
+                perf_coll_name(args->coll));
         return false;
     }
     if (trib_feedback_check(args->feedback, perf_codec_text(args), why, sizeof(why)) ==

@@ -6,17 +6,17 @@
 #   perf/bench-collectives.sh [OPTION]… BUILD_DIR OUT_DIR
 #
 # Runs bench.sh --collective NAME, with these options, for allgather, reduce-scatter, gather, scatter,
-# alltoall, scan and exscan, each into a folder of its own in OUT_DIR, and joins their tables in
-# OUT_DIR/bench.md.
+# alltoall, scan, exscan and sendrecv (messages round a ring), each into a folder of its own in
+# OUT_DIR, and joins their tables in OUT_DIR/bench.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -ge 2 ] || { sed -n '4,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 out=${!#}
 mkdir -p "$out"
-for collective in allgather reduce-scatter gather scatter alltoall scan exscan; do
+for collective in allgather reduce-scatter gather scatter alltoall scan exscan sendrecv; do
     "$here/bench.sh" --collective "$collective" "${@:1:$#-1}" "$out/$collective" >/dev/null
 done
-for collective in allgather reduce-scatter gather scatter alltoall scan exscan; do
+for collective in allgather reduce-scatter gather scatter alltoall scan exscan sendrecv; do
     printf '## %s\n\n' "$collective"
     cat "$out/$collective/bench.md"
     echo

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each collective does with its buffers, as tributary/coll.h says.
+ * What each collective does with its buffers, as tributary/coll.h says; and one more
+ * that trib-perf makes of messages: sendrecv, in which each rank sends its vector to the
+ * next one and receives that of the one before.
  */
 #ifndef PERF_COLLS_H
 #define PERF_COLLS_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include <tributary.h>
+
+#define PERF_SENDRECV ((trib_coll_t)TRIB_COLL_COUNT)
+#define PERF_COLL_COUNT (TRIB_COLL_COUNT + 1)
 
 enum {
     PERF_SUMS = 1,
@@ -19,7 +25,7 @@ enum {
 /** perf_coll_does - the flags above. */
 static inline unsigned perf_coll_does(trib_coll_t coll)
 {
-    static const unsigned char flags[TRIB_COLL_COUNT] = {
+    static const unsigned char flags[PERF_COLL_COUNT] = {
         [TRIB_ALLREDUCE] = PERF_SUMS,
         [TRIB_REDUCE] = PERF_SUMS | PERF_ROOT,
         [TRIB_BROADCAST] = PERF_ROOT,
@@ -33,6 +39,20 @@ static inline unsigned perf_coll_does(trib_coll_t coll)
     };
 
     return flags[coll];
+}
+
+static inline const char *perf_coll_name(trib_coll_t coll)
+{
+    return coll == PERF_SENDRECV ? "sendrecv" : trib_coll_name(coll);
+}
+
+/** perf_coll_parse - false: there is no such name. */
+static inline bool perf_coll_parse(const char *name, trib_coll_t *coll_out)
+{
+    if (strcmp(name, "sendrecv") != 0)
+        return trib_coll_parse(name, coll_out) == TRIB_OK;
+    *coll_out = PERF_SENDRECV;
+    return true;
 }
 
 static inline bool perf_coll_sums(trib_coll_t coll)

@@ -3,8 +3,8 @@ bin_PROGRAMS += perf/trib-perf
 noinst_PROGRAMS += perf/elastic
 perf_elastic_SOURCES = perf/elastic.c
 perf_elastic_LDADD = libtributary.la
-noinst_PROGRAMS += perf/handed perf/membw perf/probe perf/tensor_groups
-noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la
+noinst_PROGRAMS += perf/handed perf/membw perf/probe
+noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbeside.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
@@ -64,15 +64,21 @@ libaggperf_la_SOURCES = \
 	perf/agg/results.c
 libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
+# trib-perf groups and neighbors, too.
+libbeside_la_SOURCES = \
+	perf/beside/beside.c perf/beside/beside.h \
+	perf/beside/besidereport.c \
+	perf/beside/tensor_groups.c \
+	perf/beside/neighbors.c
+libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+
 PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
 PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
 	$(XXHASH_LIBS)
 perf_trib_perf_SOURCES = perf/trib-perf.c
-perf_trib_perf_LDADD = libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
+perf_trib_perf_LDADD = libbeside.la libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
-perf_tensor_groups_SOURCES = perf/tensor_groups.c
-perf_tensor_groups_LDADD = libtributary.la
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
 perf_probe_SOURCES = perf/probe.c

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "perf/colls.h"
 #include "perf/perf.h"
 
 #define AUTO_SECONDS 0.5
@@ -365,6 +366,8 @@ static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn pr
 static void explain(struct perf_operation *op, struct perf_result *out)
 {
     trib_plan_t *plan = op->plan;
+    if (plan == NULL && op->args->coll == PERF_SENDRECV)
+        return;
     if (plan == NULL &&
         trib_plan_create(op->comm, op->args->coll, &op->desc, &plan) != TRIB_OK)
         return;

@@ -182,12 +182,29 @@ static trib_status_t run_exscan(struct perf_operation *op)
     return trib_exscan(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
 }
 
+static trib_status_t run_sendrecv(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    const int rank = op->oracle.rank, ranks = op->oracle.ranks;
+    trib_request_t *request;
+
+    trib_status_t status = trib_irecv(op->comm, d->recv, d->count, d->dtype,
+                                      (rank + ranks - 1) % ranks, 0, &request);
+    if (status != TRIB_OK)
+        return status;
+    const trib_status_t sent =
+        trib_send(op->comm, d->send, d->count, d->dtype, (rank + 1) % ranks, 0);
+    status = trib_request_wait(request);
+    trib_request_free(request);
+    return sent == TRIB_OK ? status : sent;
+}
+
 static trib_status_t run_barrier(struct perf_operation *op)
 {
     return trib_barrier(op->comm);
 }
 
-static trib_status_t (*const blocking[TRIB_COLL_COUNT])(struct perf_operation *) = {
+static trib_status_t (*const blocking[PERF_COLL_COUNT])(struct perf_operation *) = {
     [TRIB_ALLREDUCE] = run_allreduce,
     [TRIB_REDUCE] = run_reduce,
     [TRIB_BROADCAST] = run_broadcast,
@@ -199,7 +216,46 @@ static trib_status_t (*const blocking[TRIB_COLL_COUNT])(struct perf_operation *)
     [TRIB_ALLTOALL] = run_alltoall,
     [TRIB_SCAN] = run_scan,
     [TRIB_EXSCAN] = run_exscan,
+    [PERF_SENDRECV] = run_sendrecv,
 };
+
+/* Both plans of sendrecv; op->plan receives. */
+static trib_status_t run_messages(struct perf_operation *op)
+{
+    trib_status_t status = trib_plan_start(op->plan);
+    const bool receives = status == TRIB_OK;
+
+    if (receives)
+        status = trib_plan_start(op->send_plan);
+    if (status == TRIB_OK)
+        status = trib_plan_wait(op->send_plan);
+    if (!receives)
+        return status;
+    const trib_status_t received = trib_plan_wait(op->plan);
+    return status == TRIB_OK ? received : status;
+}
+
+static trib_status_t open_messages(struct perf_operation *op)
+{
+    const trib_desc_t *d = &op->desc;
+    const int rank = op->oracle.rank, ranks = op->oracle.ranks;
+
+    op->run = run_messages;
+    trib_status_t status = trib_plan_recv(op->comm, d->recv, d->count, d->dtype,
+                                          (rank + ranks - 1) % ranks, 0, &op->plan);
+    if (status == TRIB_OK)
+        status = trib_plan_send(op->comm, d->send, d->count, d->dtype,
+                                (rank + 1) % ranks, 0, &op->send_plan);
+    return status;
+}
+
+static trib_status_t open_plan(struct perf_operation *op)
+{
+    if (op->args->coll == PERF_SENDRECV)
+        return open_messages(op);
+    op->run = run_plan;
+    return trib_plan_create(op->comm, op->args->coll, &op->desc, &op->plan);
+}
 
 void perf_operation_judge_later(struct perf_operation *op)
 {
@@ -314,10 +370,8 @@ trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *arg
     op->run = blocking[args->coll];
     if (args->coll != TRIB_BARRIER)
         status = open_blocks(op);
-    if (status == TRIB_OK && args->call == PERF_CALL_PLAN) {
-        op->run = run_plan;
-        status = trib_plan_create(comm, args->coll, &op->desc, &op->plan);
-    }
+    if (status == TRIB_OK && args->call == PERF_CALL_PLAN)
+        status = open_plan(op);
     if (status == TRIB_OK && args->call == PERF_CALL_PAIRS)
         status = open_pairs(op);
     if (status != TRIB_OK)
@@ -327,8 +381,9 @@ trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *arg
 
 void perf_operation_close(struct perf_operation *op)
 {
+    trib_plan_free(op->send_plan);
     trib_plan_free(op->plan);
-    op->plan = NULL;
+    op->send_plan = op->plan = NULL;
     perf_pairs_close(op);
     free(op->pristine);
     op->pristine = NULL;

@@ -164,6 +164,7 @@ struct perf_operation {
     struct perf_oracle oracle;
     trib_desc_t desc;
     trib_plan_t *plan; /* NULL: blocking calls */
+    trib_plan_t *send_plan; /* of sendrecv as plans; else NULL */
     void *input; /* where inputs are written: send, or inside recv */
     void *output; /* where the result appears */
     void *pristine; /* a copy of the input; NULL: not kept */

@@ -270,6 +270,8 @@ static struct place place_of(const struct perf_oracle *o, size_t first)
 {
     if (o->coll == TRIB_BROADCAST)
         return (struct place){o->root, first};
+    if (o->coll == PERF_SENDRECV)
+        return (struct place){(o->rank + o->ranks - 1) % o->ranks, first};
     const size_t mine = (size_t)o->rank * o->count;
     const bool every = perf_coll_does(o->coll) & PERF_SEND_BLOCKS;
     if (perf_coll_does(o->coll) & PERF_RECV_BLOCKS)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "perf/agg/agg.h"
+#include "perf/beside/beside.h"
 #include "perf/codec/codec_perf.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
@@ -188,6 +189,8 @@ int main(int argc, char **argv)
         code = put_main(argc, argv);
     else if (strcmp(command, "codec") == 0)
         code = codec_main(argc, argv);
+    else if (beside_is(command))
+        code = beside_main(argc, argv);
     else
         code = collective_main(argc, argv);
     return tool_end("trib-perf", code);

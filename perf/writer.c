@@ -46,7 +46,7 @@ static void table_open(const struct perf_writer *w)
     const struct perf_args *args = w->args;
     bool fed = perf_coll_sums(args->coll) && has_codec(args) &&
                strcmp(perf_feedback_text(args), "codec") != 0;
-    printf("%s", trib_coll_name(args->coll));
+    printf("%s", perf_coll_name(args->coll));
     if (args->coll != TRIB_BARRIER)
         printf(" %s%s%s, codec %s, %s%s%salgorithm %s, memory %s, %s",
                trib_dtype_name(args->dtype), perf_coll_sums(args->coll) ? " " : "",
@@ -117,7 +117,7 @@ static void csv_row(const struct perf_writer *w, const struct perf_result *r)
     const struct perf_args *args = w->args;
     const struct perf_summary *us = &r->us;
     FILE *f = w->out.csv;
-    fprintf(f, "%s,%s,\"%s\",%s,%s,%d,%zu,%zu", trib_coll_name(args->coll),
+    fprintf(f, "%s,%s,\"%s\",%s,%s,%d,%zu,%zu", perf_coll_name(args->coll),
             perf_algorithm_text(args), perf_codec_text(args),
             trib_dtype_name(args->dtype), op_text(args), w->ranks, r->bytes, us->n);
     fprintf(f, ",%.4f,%.4f,%.4f,%.4f,%.4f", us->p50, us->p99, us->p999, us->min,
@@ -160,7 +160,7 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
     const struct perf_args *args = w->args;
     json_t *run = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:b, s:b, s:f, s:b}",
-        "collective", trib_coll_name(args->coll), "dtype", trib_dtype_name(args->dtype),
+        "collective", perf_coll_name(args->coll), "dtype", trib_dtype_name(args->dtype),
         "op", op_text(args), "codec", perf_codec_text(args), "feedback",
         perf_feedback_text(args), "algorithm", perf_algorithm_text(args), "ranks",
         w->ranks, "memory", memory_text(args), "in_place", args->in_place, "call",

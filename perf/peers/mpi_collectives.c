@@ -125,6 +125,22 @@ static int want_exscan(const struct peer *p, size_t i, size_t count)
     return p->rank > 0 ? summed(p->rank, i) : PEER_ANY;
 }
 
+static void sendrecv(const float *send, float *recv, int n, int block)
+{
+    int rank, ranks;
+    (void)block;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Sendrecv(send, n, MPI_FLOAT, (rank + 1) % ranks, 0, recv, n, MPI_FLOAT,
+                 (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static int want_sendrecv(const struct peer *p, size_t i, size_t count)
+{
+    (void)count;
+    return given((p->rank + p->ranks - 1) % p->ranks, i);
+}
+
 static const struct collective collectives[] = {
     {"allgather", allgather, want_allgather},
     {"reduce-scatter", reduce_scatter, want_reduce_scatter},
@@ -133,6 +149,7 @@ static const struct collective collectives[] = {
     {"alltoall", alltoall, want_alltoall},
     {"scan", scan, want_scan},
     {"exscan", exscan, want_exscan},
+    {"sendrecv", sendrecv, want_sendrecv},
 };
 
 struct chosen {
@@ -160,8 +177,9 @@ int main(int argc, char **argv)
         if (code == 0 && strcmp(collectives[i].name, args.extra) == 0)
             chosen.collective = &collectives[i];
     if (code == 0 && (!chosen.collective || !args.out_of_place)) {
-        fprintf(stderr, "%s: -o, and -x with a collective: allgather, reduce-scatter, "
-                        "gather, scatter, alltoall, scan or exscan\n",
+        fprintf(stderr,
+                "%s: -o, and -x with a collective: allgather, reduce-scatter, "
+                "gather, scatter, alltoall, scan, exscan or sendrecv\n",
                 argv[0]);
         code = 2;
     }

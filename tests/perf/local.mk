@@ -18,7 +18,7 @@ perf_test_scripts = \
 	tests/perf/test_codec.sh \
 	tests/perf/test_put.sh \
 	tests/perf/test_elastic.sh \
-	tests/perf/test_tensor_groups.sh \
+	tests/perf/test_beside.sh \
 	tests/perf/test_trib_perf.sh
 dist_check_SCRIPTS += $(perf_test_scripts)
 TESTS += $(perf_test_scripts)

@@ -18,6 +18,14 @@ for coll in allreduce reduce broadcast allgather reduce-scatter gather scatter a
     try "$coll in place" 0 "in place" "$coll" -n 2 --check --in-place "${quick[@]}"
     try "$coll as a plan" 0 "plan" "$coll" -n 2 --check --call plan "${quick[@]}"
 done
+for ranks in 1 2 3; do
+    for call in blocking plan; do
+        try "sendrecv of $ranks ranks, $call" 0 "384 KiB" sendrecv -n "$ranks" --check --call "$call" "${quick[@]}"
+    done
+done
+try "sendrecv of u8" 0 "u8" sendrecv -n 3 --check --dtype u8 "${quick[@]}"
+try "sendrecv with a codec" 2 "as they are: leave out --codec" sendrecv -n 2 --codec int8
+try "sendrecv in place" 2 "leave out --codec" sendrecv -n 2 --in-place
 try "barrier" 0 "barrier" barrier -n 2 --iters 3
 for dtype in f64 f16 bf16 f8_e4m3 f8_e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool; do
     try "allreduce of $dtype" 0 "$dtype" allreduce -n 2 --check --dtype "$dtype" \

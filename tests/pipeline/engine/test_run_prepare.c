@@ -7,9 +7,10 @@
 
 #include <malloc.h>
 
-/* The malloc of a sanitizer returns NULL as that of the C library does. */
-const char *__asan_default_options(void);
-const char *__tsan_default_options(void);
+/* The malloc of a sanitizer, whose library looks for these two, returns NULL as that of
+ * the C library does. */
+TRIB_API const char *__asan_default_options(void);
+TRIB_API const char *__tsan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";

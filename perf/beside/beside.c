@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/beside/beside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/options.h"
+
+static const struct beside_kind *const kinds[] = {&beside_groups, &beside_neighbors};
+
+enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
+
+static const struct beside_kind *find_kind(const char *name)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+bool beside_is(const char *command)
+{
+    return find_kind(command) != NULL;
+}
+
+/* --- command line --- */
+
+static bool take_word(void *to, const char *text, FILE *err)
+{
+    const struct beside_args *args = to;
+
+    fprintf(err, "trib-perf: '%s': trib-perf %s takes options alone.\n", text,
+            args->kind->name);
+    return false;
+}
+
+static bool set_rounds(const struct perf_option *option, void *to, const char *value,
+                       FILE *err)
+{
+    struct beside_args *args = to;
+
+    if (!perf_set_long(option, to, value, err))
+        return false;
+    if (args->rounds <= BESIDE_ROUNDS_MAX)
+        return true;
+    fprintf(err, "trib-perf: --rounds %s is above %d.\n", value, BESIDE_ROUNDS_MAX);
+    return false;
+}
+
+static bool set_sizes(const struct perf_option *option, void *to, const char *value,
+                      FILE *err)
+{
+    const struct beside_args *args = to;
+
+    if (args->kind->sizes != NULL)
+        return perf_set_sizes(option, to, value, err);
+    fprintf(err, "trib-perf: %s have a size of their own: leave out --sizes.\n",
+            args->kind->name);
+    return false;
+}
+
+#define AT(field) offsetof(struct beside_args, field)
+
+static const struct perf_option options[] = {
+    {"-n", "RANKS", perf_set_int, AT(each.ranks), 1,
+     "start so many ranks on this host; without it a launcher has"},
+    {"--sizes", "LIST", set_sizes, AT(each.sizes), 0,
+     "bytes: 64K,16M or from:to:factor; not of groups"},
+    {"--rounds", "N", set_rounds, AT(rounds), 1, "of each size [21]"},
+    {"--memory", "KIND", perf_set_memory, AT(each.memory), 0,
+     "alloc (trib_alloc), malloc, register [alloc]"},
+    {"--bind", "HOW", perf_set_bind, AT(each.bind), 0,
+     "core: one core a rank, in turn; none [none]"},
+    {"--csv", "FILE", perf_set_text, AT(each.csv), 0,
+     "one row for each size and way; - is standard output"},
+    {"--json", "FILE", perf_set_text, AT(each.json), 0,
+     "results with a description of the machine; - likewise"},
+};
+
+static bool check_sizes(struct perf_args *args, const char *sizes, FILE *err)
+{
+    char why[256];
+
+    if (sizes != NULL && args->sizes.n == 0 &&
+        !perf_sizes_parse(sizes, &args->sizes, why, sizeof(why))) {
+        fprintf(err, "trib-perf: --sizes %s.\n", why);
+        return false;
+    }
+    for (size_t i = 0; i < args->sizes.n; i++) {
+        const size_t bytes = args->sizes.bytes[i];
+        if (bytes >= sizeof(float) && bytes % sizeof(float) == 0)
+            continue;
+        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n",
+                bytes);
+        return false;
+    }
+    return true;
+}
+
+static int parse(int argc, char **argv, struct beside_args *args)
+{
+    const struct beside_kind *kind = find_kind(argv[1]);
+    char name[48], by[96];
+
+    *args = (struct beside_args){.kind = kind, .rounds = 21};
+    perf_args_init(&args->each, argc, argv);
+    args->each.coll = TRIB_ALLREDUCE;
+    args->each.root = 0;
+    snprintf(name, sizeof(name), "trib-perf %s", kind->name);
+    const struct perf_command command = {
+        .name = name,
+        .usage = kind->usage,
+        .ending = kind->ending,
+        .options = options,
+        .n_options = sizeof(options) / sizeof(*options),
+        .word = take_word,
+    };
+    int code = perf_command_parse(&command, argc - 1, argv + 1, args, stderr);
+    if (code >= 0)
+        return code;
+    if (args->each.ranks > 0 && perf_launched(by, sizeof(by))) {
+        fprintf(stderr,
+                "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave "
+                "out -n, or unset that.\n",
+                by);
+        return 2;
+    }
+    return check_sizes(&args->each, kind->sizes, stderr) &&
+                   perf_outputs_differ(args->each.csv, args->each.json, stderr) &&
+                   perf_memory_fits(&args->each, stderr)
+               ? -1
+               : 2;
+}
+
+/* --- memory --- */
+
+trib_status_t beside_memory(struct beside *b, size_t bytes, void **out)
+{
+    const enum perf_memory memory = b->args->each.memory;
+    trib_status_t status = TRIB_OK;
+
+    *out = NULL;
+    if (memory == PERF_MEMORY_ALLOC)
+        status = trib_alloc(b->comm, bytes, out);
+    else if (posix_memalign(out, 4096, bytes) != 0)
+        status = TRIB_ERR_NO_MEMORY;
+    if (status == TRIB_OK && memory == PERF_MEMORY_REGISTER)
+        status = trib_register(b->comm, *out, bytes);
+    if (status == TRIB_OK)
+        memset(*out, 0, bytes);
+    return status;
+}
+
+void beside_memory_free(struct beside *b, void *memory)
+{
+    if (memory == NULL)
+        return;
+    if (b->args->each.memory == PERF_MEMORY_ALLOC) {
+        trib_free(b->comm, memory);
+        return;
+    }
+    if (b->args->each.memory == PERF_MEMORY_REGISTER)
+        trib_deregister(b->comm, memory);
+    free(memory);
+}
+
+/* --- rounds --- */
+
+struct rank {
+    struct beside now;
+    trib_plan_t *plan; /* the all-reduce */
+    void *vector;
+    double *us; /* [ways][rounds] */
+    struct beside_report *report; /* on rank 0 */
+    struct perf_progress progress;
+    char tell[256];
+};
+
+/* The first and the last of all ways are the all-reduce. */
+static int ways(const struct rank *r)
+{
+    return r->now.args->kind->n_ways + 2;
+}
+
+static const char *way_name(const struct rank *r, int way)
+{
+    const struct beside_kind *kind = r->now.args->kind;
+
+    if (way == 0)
+        return "allreduce";
+    return way <= kind->n_ways ? kind->ways[way - 1] : "allreduce again";
+}
+
+static trib_status_t run(struct rank *r, int way)
+{
+    if (way > 0 && way + 1 < ways(r))
+        return r->now.args->kind->run(&r->now, way - 1);
+    trib_status_t status = trib_plan_start(r->plan);
+    return status == TRIB_OK ? trib_plan_wait(r->plan) : status;
+}
+
+static trib_status_t take(struct rank *r, int way, double *us)
+{
+    trib_status_t status = trib_barrier(r->now.comm);
+    const double begin = perf_now();
+
+    if (status == TRIB_OK)
+        status = run(r, way);
+    *us = 1e6 * (perf_now() - begin);
+    return status == TRIB_OK ? perf_combine(r->now.comm, TRIB_MAX, us, 1) : status;
+}
+
+static trib_status_t take_rounds(struct rank *r)
+{
+    const long rounds = r->now.args->rounds;
+    trib_status_t status = TRIB_OK;
+
+    /* The one before the first is for warmth. */
+    for (long i = -1; i < rounds; i++) {
+        for (int way = 0; way < ways(r) && status == TRIB_OK; way++)
+            status = take(r, way, &r->us[way * rounds + (i < 0 ? 0 : i)]);
+        if (status != TRIB_OK)
+            return status;
+        if (r->report != NULL)
+            perf_progress_show(&r->progress, r->now.bytes, i + 1, rounds);
+    }
+    perf_progress_clear(&r->progress);
+    return TRIB_OK;
+}
+
+/* Summaries sort what they are given: this sorts copies. */
+static trib_status_t report(struct rank *r)
+{
+    const size_t rounds = (size_t)r->now.args->rounds;
+    double *copy = calloc(2 * rounds, sizeof(*copy)), *ratios = copy + rounds;
+
+    if (copy == NULL)
+        return TRIB_ERR_NO_MEMORY;
+    for (int way = 0; way < ways(r); way++) {
+        struct beside_row row = {.way = way_name(r, way), .bytes = r->now.bytes};
+        const double *us = r->us + (size_t)way * rounds;
+        for (size_t i = 0; i < rounds; i++) {
+            copy[i] = us[i];
+            ratios[i] = us[i] / r->us[i];
+        }
+        perf_summarise(copy, rounds, &row.us);
+        perf_summarise(ratios, rounds, &row.ratio);
+        beside_report_add(r->report, &row);
+    }
+    free(copy);
+    return TRIB_OK;
+}
+
+/* The all-reduce, whose size follows from what the kind has opened. */
+static trib_status_t open_vector(struct rank *r)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    trib_status_t status = beside_memory(&r->now, r->now.bytes, &r->vector);
+    d.recv = r->vector;
+    d.count = r->now.bytes / sizeof(float);
+    d.codec = "none";
+    return status == TRIB_OK ? trib_plan_allreduce(r->now.comm, &d, &r->plan) : status;
+}
+
+static trib_status_t measure(struct rank *r, size_t bytes)
+{
+    const struct beside_kind *kind = r->now.args->kind;
+
+    r->now.bytes = bytes;
+    trib_status_t status = kind->open(&r->now);
+    if (status == TRIB_OK)
+        status = open_vector(r);
+    if (status == TRIB_OK)
+        status = take_rounds(r);
+    if (status == TRIB_OK && r->report != NULL)
+        status = report(r);
+    if (status == TRIB_OK && kind->tell != NULL)
+        kind->tell(&r->now, r->tell, sizeof(r->tell));
+    trib_plan_free(r->plan);
+    beside_memory_free(&r->now, r->vector);
+    r->plan = NULL;
+    r->vector = NULL;
+    kind->close(&r->now);
+    return status;
+}
+
+/* --- the whole --- */
+
+static trib_status_t sweep(struct rank *r)
+{
+    const struct perf_sizes *sizes = &r->now.args->each.sizes;
+    const size_t n = sizes->n > 0 ? sizes->n : 1;
+    trib_status_t status = TRIB_OK;
+
+    perf_progress_start(&r->progress, n, r->report != NULL);
+    for (size_t i = 0; i < n && status == TRIB_OK; i++) {
+        r->progress.at = i;
+        status = measure(r, sizes->n > 0 ? sizes->bytes[i] : 0);
+    }
+    return status;
+}
+
+static int run_all(struct rank *r)
+{
+    const struct beside_args *args = r->now.args;
+    const int number = trib_rank(r->now.comm);
+    char why[4352] = "";
+    double failed = 0;
+
+    r->us = calloc((size_t)args->rounds * (size_t)ways(r), sizeof(*r->us));
+    if (number == 0)
+        r->report = beside_report_open(args, trib_size(r->now.comm), why, sizeof(why));
+    if (why[0] != '\0')
+        fprintf(stderr, "trib-perf: %s.\n", why);
+    failed = (number == 0 && r->report == NULL) || r->us == NULL;
+    trib_status_t status = perf_combine(r->now.comm, TRIB_MAX, &failed, 1);
+    if (status == TRIB_OK && failed > 0)
+        return 2;
+    if (status == TRIB_OK)
+        status = sweep(r);
+    if (status != TRIB_OK) {
+        fprintf(stderr, "trib-perf: rank %d: %s\n", number,
+                trib_last_error(r->now.comm));
+        return 1;
+    }
+    if (r->report == NULL || beside_report_finish(r->report, r->tell, why, sizeof(why)))
+        return 0;
+    fprintf(stderr, "trib-perf: %s.\n", why);
+    return 1;
+}
+
+static int rank_main(void *arg, int number, const char *root)
+{
+    const struct beside_args *args = arg;
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    struct rank r = {.now.args = args};
+
+    if (root != NULL) {
+        opts.rank_plus_1 = number + 1;
+        opts.ranks = args->each.ranks;
+        opts.root = root;
+    }
+    if (trib_init(&opts, &r.now.comm) != TRIB_OK) {
+        fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
+        return 1;
+    }
+    if (root == NULL && args->each.bind == PERF_BIND_CORE)
+        perf_bind_core(trib_rank(r.now.comm));
+    int code = run_all(&r);
+    beside_report_free(r.report);
+    free(r.us);
+    if (trib_free_comm(r.now.comm) != TRIB_OK && code == 0) {
+        fprintf(stderr, "trib-perf: a rank cannot leave: %s\n", trib_last_error(NULL));
+        code = 1;
+    }
+    return code;
+}
+
+int beside_main(int argc, char **argv)
+{
+    struct beside_args args;
+    int code = parse(argc, argv, &args);
+
+    if (code < 0) {
+        const struct perf_job job = {
+            .ranks = args.each.ranks,
+            .bind = args.each.bind,
+            .fn = rank_main,
+            .arg = &args,
+        };
+        code = args.each.ranks > 0 ? perf_launch(&job) : rank_main(&args, 0, NULL);
+    }
+    perf_args_free(&args.each);
+    return code;
+}

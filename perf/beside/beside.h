@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib-perf groups, neighbors: what is no collective of one vector, beside a plain
+ * all-reduce of the same bytes.
+ *
+ *     beside.c        command line, rounds of all ways
+ *     besidereport.c  table, csv, json
+ *     tensor_groups.c the gradients of ResNet-50 as one group
+ *     neighbors.c     steps of push-sum
+ *
+ * A round takes each way once, and the all-reduce twice: how far the two are apart is
+ * the noise. Its times are those of the slowest rank.
+ */
+#ifndef PERF_BESIDE_BESIDE_H
+#define PERF_BESIDE_BESIDE_H
+
+#include "perf/perf.h"
+
+enum { BESIDE_WAYS_MAX = 6, BESIDE_ROUNDS_MAX = 100000 };
+
+struct beside;
+
+/* A row of beside.c's table. */
+struct beside_kind {
+    const char *name; /* of the command */
+    const char *usage;
+    const char *ending;
+    const char *sizes; /* in bytes, where none are given; NULL: the kind's own size */
+    const char *ways[BESIDE_WAYS_MAX]; /* beside the all-reduce */
+    int n_ways;
+    /* Vectors of `bytes`, or of the kind's own, which it writes to b->bytes. */
+    trib_status_t (*open)(struct beside *b);
+    trib_status_t (*run)(struct beside *b, int way);
+    void (*close)(struct beside *b);
+    /* A line below the table; NULL: none. */
+    void (*tell)(struct beside *b, char *text, size_t text_bytes);
+};
+
+/* The finished command line. Texts point into argv. */
+struct beside_args {
+    struct perf_args each; /* first, for the setters of arguments.c */
+    const struct beside_kind *kind;
+    long rounds;
+};
+
+/* One size. */
+struct beside {
+    const struct beside_args *args;
+    trib_comm_t *comm;
+    size_t bytes;
+    void *state; /* the kind's */
+};
+
+struct beside_row {
+    const char *way;
+    size_t bytes;
+    struct perf_summary us;
+    struct perf_summary ratio; /* to the first all-reduce of the same round */
+};
+
+extern const struct beside_kind beside_groups, beside_neighbors;
+
+/** beside_main - argv[1] is the name of a kind; returns the exit code. */
+int beside_main(int argc, char **argv);
+
+/** beside_is - true if this is the name of a kind. */
+bool beside_is(const char *command);
+
+/** beside_memory - [bytes] zeros of the kind that args name; beside_memory_free gives
+ * them back. */
+trib_status_t beside_memory(struct beside *b, size_t bytes, void **out);
+void beside_memory_free(struct beside *b, void *memory);
+
+/* --- besidereport.c --- */
+
+struct beside_report;
+
+/**
+ * beside_report_open - the outputs that args ask for.
+ *
+ * errors   NULL: why[] has the sentence
+ */
+struct beside_report *beside_report_open(const struct beside_args *args, int ranks,
+                                         char *why, size_t why_bytes);
+void beside_report_add(struct beside_report *r, const struct beside_row *row);
+
+/** beside_report_finish - tell: a line below the table; "": none. false: why[] has the
+ * sentence. */
+bool beside_report_finish(struct beside_report *r, const char *tell, char *why,
+                          size_t why_bytes);
+
+/** beside_report_free - NULL is allowed. */
+void beside_report_free(struct beside_report *r);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rows of groups and neighbors.
+ */
+#include <stdlib.h>
+
+#include "perf/beside/beside.h"
+#include "perf/output.h"
+
+struct beside_report {
+    const struct beside_args *args;
+    int ranks;
+    struct perf_output out;
+};
+
+/* What all ranks move together in a second: operations, and GB of vectors. */
+static double each_second(const struct beside_report *r, const struct beside_row *row)
+{
+    return row->us.p50 > 0 ? 1e6 * r->ranks / row->us.p50 : 0;
+}
+
+static double GBps(const struct beside_report *r, const struct beside_row *row)
+{
+    return 1e-9 * (double)row->bytes * each_second(r, row);
+}
+
+static const char *memory_text(const struct beside_args *args)
+{
+    static const char *const names[] = {"alloc", "malloc", "register"};
+
+    return names[args->each.memory];
+}
+
+static void table_open(const struct beside_report *r)
+{
+    const struct beside_args *args = r->args;
+
+    printf("%s beside an all-reduce of the same bytes, float32, memory %s, %d rank%s, "
+           "%ld rounds, tributary %s\n",
+           args->kind->name, memory_text(args), r->ranks, r->ranks == 1 ? "" : "s",
+           args->rounds, trib_version());
+    printf("%10s %-18s %10s %10s %10s %10s %9s %7s %7s %7s\n", "size", "way", "p50",
+           "min", "max", "all ranks", "all ranks", "ratio", "min", "max");
+    printf("%10s %-18s %10s %10s %10s %10s %9s\n", "", "", "µs ", "µs ", "µs ",
+           "1/s", "GB/s");
+}
+
+static void table_row(const struct beside_report *r, const struct beside_row *row)
+{
+    char size[32];
+
+    printf("%10s %-18s", perf_size_text(row->bytes, size, sizeof(size)), row->way);
+    perf_output_us(row->us.p50);
+    perf_output_us(row->us.min);
+    perf_output_us(row->us.max);
+    printf(" %10.0f %9.3f %7.3f %7.3f %7.3f\n", each_second(r, row), GBps(r, row),
+           row->ratio.p50, row->ratio.min, row->ratio.max);
+}
+
+static void csv_row(const struct beside_report *r, const struct beside_row *row)
+{
+    fprintf(r->out.csv,
+            "%s,%s,%d,%zu,%zu,%.3f,%.3f,%.3f,%.1f,%.6f,%.4f,%.4f,%.4f,%s,%s\n",
+            r->args->kind->name, row->way, r->ranks, row->bytes, row->us.n, row->us.p50,
+            row->us.min, row->us.max, each_second(r, row), GBps(r, row), row->ratio.p50,
+            row->ratio.min, row->ratio.max, memory_text(r->args), trib_version());
+}
+
+static json_t *json_row(const struct beside_report *r, const struct beside_row *row)
+{
+    return json_pack(
+        "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "way", row->way,
+        "bytes", (json_int_t)row->bytes, "rounds", (json_int_t)row->us.n, "p50_us",
+        row->us.p50, "min_us", row->us.min, "max_us", row->us.max, "each_second",
+        each_second(r, row), "GBps", GBps(r, row), "ratio", row->ratio.p50, "min_ratio",
+        row->ratio.min, "max_ratio", row->ratio.max);
+}
+
+struct beside_report *beside_report_open(const struct beside_args *args, int ranks,
+                                         char *why, size_t why_bytes)
+{
+    struct beside_report *r = calloc(1, sizeof(*r));
+
+    if (r == NULL) {
+        snprintf(why, why_bytes, "out of memory");
+        return NULL;
+    }
+    r->args = args;
+    r->ranks = ranks;
+    if (!perf_output_open(&r->out, args->each.csv, args->each.json, why, why_bytes)) {
+        free(r);
+        return NULL;
+    }
+    if (r->out.csv != NULL)
+        fputs("command,way,ranks,bytes,rounds,p50_us,min_us,max_us,each_second,GBps,"
+              "ratio,min_ratio,max_ratio,memory,version\n",
+              r->out.csv);
+    if (r->out.table)
+        table_open(r);
+    perf_output_flush(&r->out);
+    return r;
+}
+
+void beside_report_add(struct beside_report *r, const struct beside_row *row)
+{
+    if (r->out.table)
+        table_row(r, row);
+    if (r->out.csv != NULL)
+        csv_row(r, row);
+    if (r->out.results != NULL)
+        json_array_append_new(r->out.results, json_row(r, row));
+    perf_output_flush(&r->out);
+}
+
+bool beside_report_finish(struct beside_report *r, const char *tell, char *why,
+                          size_t why_bytes)
+{
+    json_t *all = NULL;
+
+    if (r->out.table && tell[0] != '\0')
+        puts(tell);
+    if (r->out.results != NULL)
+        all = perf_output_document(
+            &r->out, r->args->each.argc, r->args->each.argv,
+            json_pack("{s:s, s:i, s:I, s:s}", "command", r->args->kind->name, "ranks",
+                      r->ranks, "rounds", (json_int_t)r->args->rounds, "memory",
+                      memory_text(r->args)));
+    return perf_output_finish(&r->out, all, why, why_bytes);
+}
+
+void beside_report_free(struct beside_report *r)
+{
+    if (r == NULL)
+        return;
+    perf_output_free(&r->out);
+    free(r);
+}
