@@ -304,12 +304,13 @@ static bool has_claim(const char *name)
     return false;
 }
 
-/* A codec without a claim of its own spoils nothing outside of a chunk. */
+/* A codec without a claim of its own spoils nothing outside of a chunk. Each algorithm
+ * takes every other row. */
 static void test_codecs(void **state)
 {
     (void)state;
     for (size_t a = 0; a < algorithms_count(true); a++) {
-        for (int r = 0; r < ROWS; r++)
+        for (size_t r = a % 2; r < ROWS; r += 2)
             run(&rows[r], algorithm_of(a, true), NULL);
         for (size_t i = 0; i < trib_codecs_count; i++) {
             const struct row row = {trib_codecs[i].name, SOMEWHERE, A_CHUNK, 0};

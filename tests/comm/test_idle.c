@@ -8,6 +8,7 @@
 
 #include <time.h>
 
+#include "build-config.h"
 #include "comm/communicator.h"
 #include "tests/harness/ranks.h"
 
@@ -363,10 +364,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RANKS_ON(test_waits, "shm"),    RANKS_ON(test_waits, "tcp"),
-        RANKS_ON(test_waits, "ucx"),    RANKS_ON(test_gives_up, "shm"),
-        RANKS_ON(test_gives_up, "tcp"), RANKS_ON(test_gives_up, "ucx"),
+        RANKS_ON(test_gives_up, "shm"), RANKS_ON(test_gives_up, "tcp"),
         RANKS_ON(test_start, "shm"),    RANKS_ON(test_start, "tcp"),
         RANKS_ON(test_never, "auto"),
+#if HAVE_UCX
+        RANKS_ON(test_waits, "ucx"),    RANKS_ON(test_gives_up, "ucx"),
+#endif
     };
 
     tribtest_deadline(600);

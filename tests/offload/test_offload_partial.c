@@ -522,7 +522,7 @@ static void sweep(const char *transport, int sig, uint64_t draws)
 
 static void test_killed(void **state)
 {
-    sweep(*state, SIGKILL, 16);
+    sweep(*state, SIGKILL, 10);
 }
 
 /* The others have ended a start of which the late rank was counted in some chunks. */
