@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What each collective does with its buffers, as tributary/coll.h says; and one more
- * that trib-perf makes of messages: sendrecv, in which each rank sends its vector to the
- * next one and receives that of the one before.
+ * that trib-perf makes of messages: sendrecv, in which each rank sends its vector to
+ * the next one and receives that of the one before.
  */
 #ifndef PERF_COLLS_H
 #define PERF_COLLS_H

@@ -69,7 +69,8 @@ libbeside_la_SOURCES = \
 	perf/beside/beside.c perf/beside/beside.h \
 	perf/beside/besidereport.c \
 	perf/beside/tensor_groups.c \
-	perf/beside/neighbors.c
+	perf/beside/neighbors.c \
+	perf/beside/vectors.c
 libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread

@@ -132,38 +132,6 @@ static int parse(int argc, char **argv, struct beside_args *args)
                : 2;
 }
 
-/* --- memory --- */
-
-trib_status_t beside_memory(struct beside *b, size_t bytes, void **out)
-{
-    const enum perf_memory memory = b->args->each.memory;
-    trib_status_t status = TRIB_OK;
-
-    *out = NULL;
-    if (memory == PERF_MEMORY_ALLOC)
-        status = trib_alloc(b->comm, bytes, out);
-    else if (posix_memalign(out, 4096, bytes) != 0)
-        status = TRIB_ERR_NO_MEMORY;
-    if (status == TRIB_OK && memory == PERF_MEMORY_REGISTER)
-        status = trib_register(b->comm, *out, bytes);
-    if (status == TRIB_OK)
-        memset(*out, 0, bytes);
-    return status;
-}
-
-void beside_memory_free(struct beside *b, void *memory)
-{
-    if (memory == NULL)
-        return;
-    if (b->args->each.memory == PERF_MEMORY_ALLOC) {
-        trib_free(b->comm, memory);
-        return;
-    }
-    if (b->args->each.memory == PERF_MEMORY_REGISTER)
-        trib_deregister(b->comm, memory);
-    free(memory);
-}
-
 /* --- rounds --- */
 
 struct rank {

@@ -7,6 +7,7 @@
  *     besidereport.c  table, csv, json
  *     tensor_groups.c the gradients of ResNet-50 as one group
  *     neighbors.c     steps of push-sum
+ *     vectors.c       memory of each kind
  *
  * A round takes each way once, and the all-reduce twice: how far the two are apart is
  * the noise. Its times are those of the slowest rank.
@@ -65,6 +66,8 @@ int beside_main(int argc, char **argv);
 
 /** beside_is - true if this is the name of a kind. */
 bool beside_is(const char *command);
+
+/* --- vectors.c --- */
 
 /** beside_memory - [bytes] zeros of the kind that args name; beside_memory_free gives
  * them back. */
