@@ -278,14 +278,15 @@ static const struct perf_command command = {
         "       trib-perf neighbors [OPTION]…       steps of push-sum: see neighbors "
         "--help\n"
         "\n"
-        "Times a collective: allreduce, reduce, broadcast, allgather, reduce-scatter,\n"
-        "gather, scatter, alltoall, scan, exscan or barrier; or sendrecv: each rank\n"
-        "sends a message to the next one and receives one of the one before. A size is\n"
-        "that of the longest buffer, also where it has a block for each rank. A sample\n"
-        "counts as long as the slowest rank took. Times are in µs, bandwidths in GB/s\n"
-        "(1e9 bytes): algbw = size / p50, busbw as nccl-tests define it. wire is what\n"
-        "a rank sends in one operation, in bytes, mean over ranks. nmse is the squared\n"
-        "error over the squared expected values.\n",
+        "Times a collective: allreduce, reduce, broadcast, allgather,\n"
+        "reduce-scatter, gather, scatter, alltoall, scan, exscan or barrier; or\n"
+        "sendrecv: each rank sends a message to the next one and receives one of the\n"
+        "one before. A size is that of the longest buffer, also where it has a\n"
+        "block for each rank. A sample counts as long as the slowest rank took. Times\n"
+        "are in µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as\n"
+        "nccl-tests define it. wire is what a rank sends in one operation, in bytes,\n"
+        "mean over ranks. nmse is the squared error over the squared expected\n"
+        "values.\n",
     .ending =
         "example: trib-perf allreduce -n 2 --sizes 8,64K,16M --bind core --check\n"
         "exit code: 0 done; 1 wrong result or failed; 2 wrong arguments",
