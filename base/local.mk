@@ -19,6 +19,7 @@ libbase_la_SOURCES = \
 	base/host.c base/host.h \
 	base/idle_function.c base/idle_function.h \
 	base/ini.c base/ini.h \
+	base/keyed_text.c base/keyed_text.h \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
 	base/log_pace.c base/log_pace.h \

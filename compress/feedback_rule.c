@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/keyed_text.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "compress/codec.h"
@@ -37,201 +38,104 @@ static const struct trib_feedback_param common[COMMON] = {
                 .must = "a whole number from 1", .about = "warmup"},
 };
 
-struct parsing {
-    const char *text;
-    struct trib_error *err;
-    const struct trib_feedback_ops *ops;
-    const struct trib_feedback_param *keys[KEYS]; /* NULL: the rule has no such one */
-    uint32_t given;
-    double value[KEYS];
-};
-
-static void keys_of(struct parsing *p)
+static const char *name_of(int i)
 {
-    for (int k = 0; k < TRIB_FEEDBACK_PARAMS && p->ops->params[k].name; k++)
-        p->keys[k] = &p->ops->params[k];
-    for (int k = 0; k < COMMON && !p->ops->takes_none; k++)
-        p->keys[TRIB_FEEDBACK_PARAMS + k] = &common[k];
+    return i < RULES ? trib_feedback_rules[i]->name : NULL;
 }
 
-/* Appends the names of all rules, or of those that have parameters. */
-static void names_append(char *all, size_t bytes, bool with_params)
+/* A rule's parameter of number k, of those of all rules behind its own; NULL: none. */
+static const struct trib_feedback_param *param_of(const struct trib_feedback_ops *ops,
+                                                  int k)
 {
-    const char *comma = "";
+    if (k >= TRIB_FEEDBACK_PARAMS)
+        return &common[k - TRIB_FEEDBACK_PARAMS];
+    return ops->params[k].name ? &ops->params[k] : NULL;
+}
 
-    for (int i = 0; i < RULES; i++) {
-        if (with_params && trib_feedback_rules[i]->takes_none)
-            continue;
-        trib_text_append(all, bytes, "%s%s", comma, trib_feedback_rules[i]->name);
-        comma = ", ";
+static int keys_of(int i, struct trib_keyed_key keys[TRIB_KEYED_KEYS])
+{
+    const struct trib_feedback_ops *ops = trib_feedback_rules[i];
+    const int n = ops->takes_none ? 0 : KEYS;
+
+    for (int k = 0; k < n; k++) {
+        const struct trib_feedback_param *p = param_of(ops, k);
+        keys[k] = p ? (struct trib_keyed_key){p->name, p->lowest, p->highest, p->whole,
+                                              p->must}
+                    : (struct trib_keyed_key){.name = NULL};
     }
+    return n;
 }
 
-static trib_status_t fail_key(struct parsing *p, const char *key)
+/* True if the text gives a parameter of this name. */
+static bool is_given(const struct trib_feedback_ops *ops,
+                     const struct trib_keyed_text *given, const char *name)
 {
-    const char *names[KEYS];
-    char all[160] = "";
-    size_t n = 0;
-
     for (int k = 0; k < KEYS; k++)
-        if (p->keys[k])
-            names[n++] = p->keys[k]->name;
-    if (n == 0) {
-        names_append(all, sizeof(all), true);
-        return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%s\": %s has no parameters, only %s have",
-                         p->text, p->ops->name, all);
-    }
-    const char *nearest = trib_text_nearest(key, names, n);
-    if (nearest)
-        return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%s\": %s has no parameter \"%s\"; did you mean "
-                         "\"%s\"?",
-                         p->text, p->ops->name, key, nearest);
-    for (size_t i = 0; i < n; i++)
-        trib_text_append(all, sizeof(all), "%s%s", i ? ", " : "", names[i]);
-    return trib_fail(p->err, TRIB_ERR_INVALID,
-                     "feedback \"%s\": %s has no parameter \"%s\", only %s", p->text,
-                     p->ops->name, key, all);
-}
-
-static bool value_fits(const struct trib_feedback_param *key, double v)
-{
-    return v >= key->lowest && v <= key->highest && (!key->whole || v == floor(v));
-}
-
-static int find_key(const struct parsing *p, const char *name)
-{
-    int k = 0;
-
-    while (k < KEYS && !(p->keys[k] && strcmp(p->keys[k]->name, name) == 0))
-        k++;
-    return k;
-}
-
-static trib_status_t parse_key(struct parsing *p, char *key)
-{
-    char *value = strchr(key, '=');
-
-    if (value)
-        *value++ = '\0';
-    const int k = find_key(p, key);
-    if (k == KEYS)
-        return fail_key(p, key);
-    if (!value)
-        return trib_fail(p->err, TRIB_ERR_INVALID, "feedback \"%s\": %s has no value",
-                         p->text, key);
-    if (p->given & 1u << k)
-        return trib_fail(p->err, TRIB_ERR_INVALID, "feedback \"%s\": %s is given twice",
-                         p->text, key);
-    p->given |= 1u << k;
-    if (trib_number_read(value, &p->value[k]) && value_fits(p->keys[k], p->value[k]))
-        return TRIB_OK;
-    return trib_fail(p->err, TRIB_ERR_INVALID,
-                     "feedback \"%s\": %s is \"%s\", it must be %s", p->text, key,
-                     value, p->keys[k]->must);
-}
-
-static trib_status_t parse_name(struct parsing *p, const char *name)
-{
-    const char *names[RULES];
-    char all[160] = "";
-
-    for (int i = 0; i < RULES; i++) {
-        names[i] = trib_feedback_rules[i]->name;
-        if (strcmp(names[i], name) == 0) {
-            p->ops = trib_feedback_rules[i];
-            keys_of(p);
-            return TRIB_OK;
-        }
-    }
-    const char *nearest = trib_text_nearest(name, names, RULES);
-    if (nearest)
-        return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%s\": there is no \"%s\"; did you mean \"%s\"?",
-                         p->text, name, nearest);
-    names_append(all, sizeof(all), false);
-    return trib_fail(p->err, TRIB_ERR_INVALID,
-                     "feedback \"%s\": there is no \"%s\", only %s", p->text, name,
-                     all);
+        if (given->given & 1u << k && strcmp(param_of(ops, k)->name, name) == 0)
+            return true;
+    return false;
 }
 
 /* Checks keys that need another one. */
-static trib_status_t check_together(const struct parsing *p)
+static trib_status_t check_together(const char *text,
+                                    const struct trib_keyed_text *given,
+                                    struct trib_error *err)
 {
-    const double stages = p->value[TRIB_FEEDBACK_PARAMS + STAGES],
-                 steps = p->value[TRIB_FEEDBACK_PARAMS + WARMUP];
+    const struct trib_feedback_ops *ops = trib_feedback_rules[given->name];
+    const double stages = given->value[TRIB_FEEDBACK_PARAMS + STAGES],
+                 steps = given->value[TRIB_FEEDBACK_PARAMS + WARMUP];
     const struct trib_feedback_param *lone = NULL;
 
-    for (int k = 0; k < KEYS; k++)
-        if (p->given & 1u << k && p->keys[k]->about &&
-            !(p->given & 1u << find_key(p, p->keys[k]->about)))
-            lone = p->keys[k];
+    for (int k = 0; k < KEYS; k++) {
+        if (!(given->given & 1u << k))
+            continue;
+        const struct trib_feedback_param *p = param_of(ops, k);
+        if (p->about && !is_given(ops, given, p->about))
+            lone = p;
+    }
     if (lone)
-        return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%s\": %s is about the %s, and none is given",
-                         p->text, lone->name, lone->about);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "feedback \"%s\": %s is about the %s, and none is given", text,
+                         lone->name, lone->about);
     if (stages > steps)
         return trib_fail(
-            p->err, TRIB_ERR_INVALID,
+            err, TRIB_ERR_INVALID,
             "feedback \"%s\": %.0f stages do not fit into a warmup of %.0f "
             "steps",
-            p->text, stages, steps);
+            text, stages, steps);
     return TRIB_OK;
 }
 
-static trib_status_t parse(struct parsing *p)
+static void take_values(struct trib_feedback_rule *rule,
+                        const struct trib_keyed_text *given)
 {
-    char copy[TRIB_FEEDBACK_TEXT_MAX];
-    const size_t len = strlen(p->text);
+    const double *last = &given->value[TRIB_FEEDBACK_PARAMS];
 
-    if (len >= sizeof(copy))
-        return trib_fail(p->err, TRIB_ERR_INVALID,
-                         "feedback \"%.40s…\" has %zu characters, the limit is %zu",
-                         p->text, len, sizeof(copy) - 1);
-    memcpy(copy, p->text, len + 1);
-    char *at = strchr(copy, ':');
-    if (at)
-        *at++ = '\0';
-    trib_status_t st = parse_name(p, copy);
-    while (st == TRIB_OK && at) {
-        char *comma = strchr(at, ',');
-        if (comma)
-            *comma++ = '\0';
-        st = parse_key(p, at);
-        at = comma;
-    }
-    return st == TRIB_OK ? check_together(p) : st;
-}
-
-static void take_values(struct trib_feedback_rule *rule, const struct parsing *p)
-{
-    const double *last = &p->value[TRIB_FEEDBACK_PARAMS];
-
+    rule->ops = trib_feedback_rules[given->name];
     for (int k = 0; k < TRIB_FEEDBACK_PARAMS; k++) {
-        const struct trib_feedback_param *key = p->keys[k];
-        rule->param[k] = key && p->value[k] != key->off ? p->value[k] : 0;
+        const struct trib_feedback_param *p = param_of(rule->ops, k);
+        rule->param[k] = p && given->value[k] != p->off ? given->value[k] : 0;
     }
     rule->clip = last[CLIP];
     rule->warmup = (uint32_t)last[WARMUP];
     rule->stages = (uint32_t)(last[STAGES] > 0 ? last[STAGES] : last[WARMUP]);
-    rule->given = p->given;
+    rule->given = given->given;
 }
 
 trib_status_t trib_feedback_parse(const char *text, struct trib_error *err,
                                   struct trib_feedback_rule *rule_out)
 {
-    struct parsing p = {.text = text, .err = err};
-    locale_t plain;
+    static const struct trib_keyed_family family = {
+        "feedback", TRIB_FEEDBACK_TEXT_MAX - 1, name_of, keys_of};
+    struct trib_keyed_text given;
 
-    const locale_t before = trib_number_enter(&plain);
-    const trib_status_t st = parse(&p);
-    trib_number_leave(plain, before);
     *rule_out = (struct trib_feedback_rule){.ops = trib_feedback_for(NULL, NULL)};
+    trib_status_t st = trib_keyed_parse(&family, text, err, &given);
+    if (st == TRIB_OK)
+        st = check_together(text, &given, err);
     if (st != TRIB_OK)
         return st;
-    rule_out->ops = p.ops;
-    take_values(rule_out, &p);
+    take_values(rule_out, &given);
     snprintf(rule_out->text, sizeof(rule_out->text), "%s", text);
     return TRIB_OK;
 }

@@ -266,13 +266,13 @@ static void test_refused(void **state)
 static void test_rule_texts(void **state)
 {
     static const char *const wrong[][2] = {
-        {"", "there is no rule \"\", only sum, sgd, adam, elastic"},
+        {"", "there is no \"\", only sum, sgd, adam, elastic"},
         {"smu", "did you mean \"sum\""},
-        {"sum:rate=1", "no parameter \"rate\""},
+        {"sum:rate=1", "sum has no parameters, only sgd, adam, elastic have"},
         {"sgd", "has no rate, such as \"sgd:rate=0.1\""},
-        {"sgd:rate=0", "rate must be a number above 0"},
-        {"sgd:rate=nan", "rate must be"},
-        {"sgd:rate", "rate must be"},
+        {"sgd:rate=0", "rate is \"0\", it must be a number above 0"},
+        {"sgd:rate=nan", "it must be"},
+        {"sgd:rate", "rate has no value"},
         {"sgd:rate=1,rate=2", "given twice"},
         {"sgd:rate=1,momentm=0.5", "did you mean \"momentum\""},
         {"sgd:rate=1,momentum=1", "below 1"},
