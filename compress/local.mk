@@ -18,7 +18,8 @@ libcompress_la_SOURCES = \
 	compress/robust_rows.h \
 	compress/stages.h \
 	compress/vector_scale.c compress/vector_scale.h \
-	compress/vector_stats.c compress/vector_stats.h
+	compress/vector_stats.c compress/vector_stats.h \
+	compress/vector_words.c compress/vector_words.h
 libcompress_la_LIBADD =
 libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
 EXTRA_DIST += compress/README.md

@@ -83,3 +83,6 @@ EXTRA_DIST += examples/README.md
 noinst_PROGRAMS += examples/parameters
 examples_parameters_SOURCES = examples/parameters.c
 examples_parameters_LDADD = libtributary.la
+noinst_PROGRAMS += examples/embedding
+examples_embedding_SOURCES = examples/embedding.c
+examples_embedding_LDADD = libtributary.la

@@ -4,5 +4,7 @@ libtributary_all_la_LIBADD += libstore.la
 libstore_la_SOURCES = \
 	store/store_open.c store/rank_store.h \
 	store/store_calls.c \
+	store/store_coded.c \
+	store/store_sparse.c \
 	store/store_shards.c
 EXTRA_DIST += store/README.md

@@ -12,6 +12,7 @@
 #include <tributary.h>
 
 #include "base/idle_function.h"
+#include "comm/sorted_pairs.h"
 #include "offload/control_link.h"
 
 struct trib_store {
@@ -19,6 +20,8 @@ struct trib_store {
     int rank, ranks;
     struct trib_idle idle; /* as the communicator's, for the thread of a call */
     struct trib_log log;
+    const struct trib_kernels *kernels;
+    uint64_t seed; /* setting seed */
     struct trib_control_link_job job;
     struct trib_control_link *link; /* session i is with address i of the job */
     uint8_t token[TRIB_CONTROL_NONCE_BYTES];
@@ -28,8 +31,18 @@ struct trib_store {
     struct trib_error err; /* of the last failed call */
 };
 
+/* The codec of a vector's pushes, or of its pulls; the newest one is kept. */
+struct trib_vector_coder {
+    char usual[TRIB_CONTROL_CODEC_MAX + 1]; /* for calls that name none; "": none */
+    char text[TRIB_CONTROL_CODEC_MAX + 1]; /* of `codec` as it was given */
+    struct trib_codec *codec;
+    bool feeds_back;
+    struct trib_words *words; /* for `words_count` elements */
+    size_t words_count;
+};
+
 struct trib_vector {
-    struct trib_vector *next; /* of the store */
+    struct trib_vector *next_vector; /* of the store */
     struct trib_store *store;
     int shard;
     uint32_t number; /* of the vector there */
@@ -38,6 +51,34 @@ struct trib_vector {
     uint64_t seen; /* newest version of which an answer has told */
     uint64_t pushed; /* pushes of this rank that are known to be applied */
     char name[TRIB_CONTROL_JOB_MAX + 1];
+    struct trib_sorted_pairs pairs; /* of the newest sparse push */
+    struct trib_vector_coder push, pull;
+    float *residual; /* [count] what codecs have held back; NULL: nothing yet */
+    float *next; /* [count] the same behind the push under way */
+    float *stage; /* [count] narrow floats as float32 */
+    uint8_t *words; /* [words_room] the newest push as code words */
+    size_t words_room;
+};
+
+/* A push or a pull. */
+struct trib_store_request {
+    struct trib_vector *vector;
+    uint32_t purpose; /* of a push, enum trib_control_push; 0: a pull */
+    uint64_t number; /* of a push */
+    uint64_t rate; /* of a push: the bits of a float64 */
+    const uint8_t *data; /* of a push */
+    size_t data_bytes;
+    const uint64_t *indices; /* [n_indices]; NULL: of no single elements */
+    size_t n_indices;
+    const char *codec; /* canonical text; NULL: elements are not encoded */
+    uint8_t *out; /* of an answer with elements */
+    size_t out_bytes;
+    struct trib_words *words; /* NULL: the answer is not encoded */
+    float *decoded; /* with `words`: takes its place */
+    size_t first, count; /* of a pull */
+    uint64_t at_least;
+    uint32_t bound, wait_ms;
+    uint64_t version; /* the answer */
 };
 
 /** trib_store_fail - note the sentence of a failed call; returns status. */
@@ -77,6 +118,51 @@ trib_status_t trib_store_hear(struct trib_store *store, int shard,
 
 /** trib_store_shard_is_lost - true if its session has ended. */
 bool trib_store_shard_is_lost(const struct trib_store *store, int shard);
+
+/* Sparse requests: store_sparse.c -------------------------------------------------- */
+
+/** trib_vector_sort - make the pairs of a push its data, by rising index, each once;
+ * errors: TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY, with the sentence in the store. */
+trib_status_t trib_vector_sort(struct trib_store_request *r,
+                               const struct trib_pairs_input *given);
+
+/** trib_vector_spread - values of the sorted indices to the places of those that were
+ * given. */
+void trib_vector_spread(const struct trib_store_request *r,
+                        const struct trib_pairs_input *given, const uint8_t *sorted,
+                        void *out);
+
+/** trib_vector_check_indices - errors: TRIB_ERR_INVALID: one is too large. */
+trib_status_t trib_vector_check_indices(const struct trib_vector *v,
+                                        const uint64_t *indices, size_t count);
+
+/* Codecs: store_coded.c ------------------------------------------------------------ */
+
+/** trib_vector_codecs - take the codecs for calls that name none; errors: as
+ * trib_store_create. */
+trib_status_t trib_vector_codecs(struct trib_vector *v, const trib_vector_desc_t *d);
+
+/**
+ * trib_vector_encode - make the code words of `data` the data of a push.
+ *
+ * text     NULL: the vector's usual one. Nothing changes if it is of no codec
+ * errors   TRIB_ERR_CODEC, TRIB_ERR_UNSUPPORTED, TRIB_ERR_NO_MEMORY, with the sentence
+ *          in the store
+ */
+trib_status_t trib_vector_encode(struct trib_store_request *r, const char *text);
+
+/** trib_vector_encoded - the push is applied: what was held back counts from now on. */
+void trib_vector_encoded(struct trib_vector *v);
+
+/** trib_vector_expect - prepare for the code words that answer a pull; text and errors
+ * as trib_vector_encode. */
+trib_status_t trib_vector_expect(struct trib_store_request *r, const char *text);
+
+/** trib_vector_narrow - the answer is decoded: write it as the vector's dtype. */
+void trib_vector_narrow(const struct trib_store_request *r);
+
+/** trib_vector_free - free it; NULL is allowed. */
+void trib_vector_free(struct trib_vector *v);
 
 /* Calls: store_calls.c ------------------------------------------------------------- */
 

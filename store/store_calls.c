@@ -9,40 +9,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "base/sized.h"
+#include "compress/vector_words.h"
 #include "store/rank_store.h"
 
 enum { TRIES = 8 }; /* of one request, over sessions that end */
-
-/* A push or a pull. */
-struct request {
-    struct trib_vector *vector;
-    uint32_t purpose; /* of a push, enum trib_control_push; 0: a pull */
-    uint64_t number; /* of a push */
-    uint64_t rate; /* of a push: the bits of a float64 */
-    const uint8_t *data; /* of a push, all of it */
-    uint8_t *out; /* of an answer with elements */
-    size_t out_bytes;
-    size_t first, count; /* of a pull */
-    uint64_t at_least;
-    uint32_t bound, wait_ms;
-    uint64_t version; /* the answer */
-};
 
 static size_t vector_bytes(const struct trib_vector *v)
 {
     return v->count * trib_dtype_size(v->dtype);
 }
 
-static trib_status_t send_push(const struct request *r)
+/* Bytes of the next message of `bytes` bytes, of which `at` have gone. */
+static uint32_t piece(size_t bytes, size_t at)
 {
-    const size_t bytes = vector_bytes(r->vector);
-    trib_status_t st = TRIB_OK;
+    return (uint32_t)trib_min(bytes - at, TRIB_CONTROL_STORE_BYTES);
+}
 
-    for (size_t at = 0; at < bytes && st == TRIB_OK;) {
-        const size_t left = bytes - at;
-        const uint32_t n =
-            left < TRIB_CONTROL_STORE_BYTES ? (uint32_t)left : TRIB_CONTROL_STORE_BYTES;
+/* A request without elements has a message, too. */
+static trib_status_t send_push(const struct trib_store_request *r)
+{
+    trib_status_t st = TRIB_OK;
+    size_t at = 0;
+
+    do {
+        const uint32_t n = piece(r->data_bytes, at);
         const struct trib_control m = {.kind = TRIB_CONTROL_STORE_PUSH,
                                        .store_push = {.vector = r->vector->number,
                                                       .purpose = r->purpose,
@@ -52,11 +44,44 @@ static trib_status_t send_push(const struct request *r)
                                                       .data = {r->data + at, n}}};
         st = trib_store_send(r->vector->store, r->vector->shard, &m);
         at += n;
-    }
+    } while (at < r->data_bytes && st == TRIB_OK);
     return st;
 }
 
-static trib_status_t send_pull(const struct request *r)
+static trib_status_t send_indices(const struct trib_store_request *r)
+{
+    const size_t each = trib_control_index_bytes(r->vector->count);
+    const size_t bytes = r->n_indices * each;
+    uint8_t data[TRIB_CONTROL_STORE_BYTES];
+    trib_status_t st = TRIB_OK;
+    size_t at = 0;
+
+    do {
+        const uint32_t n = piece(bytes, at);
+        for (size_t i = 0; i < n / each; i++)
+            memcpy(data + i * each, &r->indices[at / each + i], each);
+        const struct trib_control m = {.kind = TRIB_CONTROL_STORE_INDEX,
+                                       .store_index = {.vector = r->vector->number,
+                                                       .count = r->n_indices,
+                                                       .offset = at,
+                                                       .data = {data, n}}};
+        st = trib_store_send(r->vector->store, r->vector->shard, &m);
+        at += n;
+    } while (at < bytes && st == TRIB_OK);
+    return st;
+}
+
+static trib_status_t send_codec(const struct trib_store_request *r)
+{
+    struct trib_control m = {.kind = TRIB_CONTROL_STORE_CODEC,
+                             .store_codec = {.vector = r->vector->number,
+                                             .bytes = r->purpose ? r->data_bytes : 0}};
+
+    snprintf(m.store_codec.codec, sizeof(m.store_codec.codec), "%s", r->codec);
+    return trib_store_send(r->vector->store, r->vector->shard, &m);
+}
+
+static trib_status_t send_pull(const struct trib_store_request *r)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_STORE_PULL,
                                    .store_pull = {r->vector->number, r->first, r->count,
@@ -65,7 +90,20 @@ static trib_status_t send_pull(const struct request *r)
     return trib_store_send(r->vector->store, r->vector->shard, &m);
 }
 
-static trib_status_t not_due(const struct request *r, const char *what)
+static trib_status_t send_request(const struct trib_store_request *r)
+{
+    trib_status_t st = TRIB_OK;
+
+    if (r->indices)
+        st = send_indices(r);
+    else if (r->codec)
+        st = send_codec(r);
+    if (st != TRIB_OK)
+        return st;
+    return r->purpose ? send_push(r) : send_pull(r);
+}
+
+static trib_status_t not_due(const struct trib_store_request *r, const char *what)
 {
     struct trib_store *store = r->vector->store;
 
@@ -75,29 +113,48 @@ static trib_status_t not_due(const struct request *r, const char *what)
                            trib_error_text(&store->link->err));
 }
 
+/* Takes elements of an answer, of which `done` bytes have come; false: they are not
+ * due. */
+static bool take_data(const struct trib_store_request *r,
+                      const struct trib_control_store_data *d, size_t done,
+                      trib_status_t *words)
+{
+    if (d->offset != done)
+        return false;
+    if (r->words) {
+        *words = trib_words_take(r->words, d->data.at, d->data.n, r->decoded);
+        return *words >= TRIB_OK;
+    }
+    assert(done <= r->out_bytes);
+    if (d->data.n > r->out_bytes - done)
+        return false;
+    memcpy(r->out + done, d->data.at, d->data.n);
+    return true;
+}
+
 /* Takes the answer up to its end. */
-static trib_status_t hear_answer(struct request *r)
+static trib_status_t hear_answer(struct trib_store_request *r)
 {
     struct trib_store *store = r->vector->store;
+    trib_status_t st, words = TRIB_INPROGRESS;
     struct trib_control m;
     size_t done = 0;
-    trib_status_t st;
 
+    if (r->words)
+        trib_words_begin(r->words);
     while ((st = trib_store_hear(store, r->vector->shard, TRIB_CONTROL_STORE_DATA,
                                  TRIB_CONTROL_STORE_DONE, &m)) == TRIB_OK) {
         if (m.kind == TRIB_CONTROL_STORE_DONE)
             break;
-        const struct trib_control_store_data *d = &m.store_data;
-        assert(done <= r->out_bytes);
-        if (d->offset != done || d->data.n > r->out_bytes - done)
+        if (!take_data(r, &m.store_data, done, &words))
             return not_due(r, "elements");
-        memcpy(r->out + done, d->data.at, d->data.n);
-        done += d->data.n;
+        done += m.store_data.data.n;
     }
     if (st != TRIB_OK)
         return st;
-    if (done != r->out_bytes)
+    if (r->words ? words != TRIB_OK : done != r->out_bytes)
         return not_due(r, "so few elements");
+    trib_vector_narrow(r);
     r->version = m.store_state.version;
     if (r->version > r->vector->seen)
         r->vector->seen = r->version;
@@ -117,7 +174,7 @@ static trib_status_t say_seen(const struct trib_vector *v, trib_status_t st)
 }
 
 /* A request is made again over a new session if its own has ended before the answer. */
-static trib_status_t make_request(struct request *r)
+static trib_status_t make_request(struct trib_store_request *r)
 {
     struct trib_store *store = r->vector->store;
     const int shard = r->vector->shard;
@@ -132,7 +189,7 @@ static trib_status_t make_request(struct request *r)
             if (st != TRIB_OK)
                 return say_seen(r->vector, st);
         }
-        st = r->purpose ? send_push(r) : send_pull(r);
+        st = send_request(r);
         if (st == TRIB_OK)
             st = hear_answer(r);
         if (st == TRIB_OK || st == TRIB_ERR_PROTOCOL || st == TRIB_ERR_ABORTED ||
@@ -164,8 +221,11 @@ trib_status_t trib_vector_open(struct trib_vector *v, const char *rule)
 
 trib_status_t trib_vector_set(struct trib_vector *v, const void *data)
 {
-    struct request r = {
-        .vector = v, .purpose = TRIB_CONTROL_PUSH_SET, .number = 1, .data = data};
+    struct trib_store_request r = {.vector = v,
+                                   .purpose = TRIB_CONTROL_PUSH_SET,
+                                   .number = 1,
+                                   .data = data,
+                                   .data_bytes = vector_bytes(v)};
 
     return make_request(&r);
 }
@@ -177,24 +237,47 @@ static bool overlap(const void *a, const void *b, size_t bytes)
            (uintptr_t)b < (uintptr_t)a + bytes;
 }
 
-/* A result that would overwrite what may have to be sent again is taken elsewhere. */
-static trib_status_t push(struct request *r)
+/* A result goes elsewhere first if it would overwrite what may have to be sent again,
+ * or if the pairs that were given are not those that were sent. */
+static trib_status_t push(struct trib_store_request *r,
+                          const struct trib_pairs_input *given)
 {
     void *const result = r->out;
-    const bool shared = overlap(r->data, result, r->out_bytes);
+    const bool moved = given->indices != r->indices;
+    const bool shared = moved || overlap(r->data, result, r->out_bytes);
 
-    if (shared)
-        r->out = malloc(r->out_bytes);
-    if (shared && !r->out)
+    if (!result || !shared)
+        return make_request(r);
+    if (moved)
+        r->out_bytes = r->n_indices * trib_dtype_size(r->vector->dtype);
+    r->out = malloc(r->out_bytes + 1);
+    if (!r->out)
         return trib_store_fail(r->vector->store, TRIB_ERR_NO_MEMORY,
-                               "vector %s: no memory for a result in place of data",
-                               r->vector->name);
+                               "vector %s: no memory for a result", r->vector->name);
     const trib_status_t st = make_request(r);
-    if (shared && st == TRIB_OK)
+    if (st == TRIB_OK && moved)
+        trib_vector_spread(r, given, r->out, result);
+    else if (st == TRIB_OK)
         memcpy(result, r->out, r->out_bytes);
-    if (shared)
-        free(r->out);
+    free(r->out);
     return st;
+}
+
+/* Makes of the caller's elements what goes to tribd. */
+static trib_status_t make_data(struct trib_store_request *r, const trib_push_opts_t *o,
+                               const struct trib_pairs_input *given)
+{
+    struct trib_vector *v = r->vector;
+
+    if (!o->indices)
+        return trib_vector_encode(r, o->codec);
+    if (o->codec && strcmp(o->codec, "none"))
+        return trib_store_fail(v->store, TRIB_ERR_UNSUPPORTED,
+                               "vector %s: codec %s is for whole vectors, and pairs go "
+                               "as they are: leave it out, or the indices",
+                               v->name, o->codec);
+    r->out_bytes = o->result ? given->n * trib_dtype_size(v->dtype) : 0;
+    return trib_vector_sort(r, given);
 }
 
 static uint32_t wait_ms(const struct trib_store *store, int timeout_ms)
@@ -215,25 +298,53 @@ trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
     if (!vector)
         return TRIB_ERR_INVALID;
     trib_error_clear(&vector->store->err);
-    if (!data)
-        return trib_store_fail(vector->store, TRIB_ERR_INVALID,
-                               "vector %s: data is NULL", vector->name);
     if (opts && trib_sized_take(&kind, opts, &o, &vector->store->err) != TRIB_OK)
         return TRIB_ERR_INVALID;
-    struct request r = {.vector = vector,
-                        .purpose =
-                            o.result ? TRIB_CONTROL_PUSH_GIVE : TRIB_CONTROL_PUSH,
-                        .number = vector->pushed + 1,
-                        .data = data,
-                        .out = o.result,
-                        .out_bytes = o.result ? vector_bytes(vector) : 0};
+    if (!data && !(o.indices && !o.count))
+        return trib_store_fail(vector->store, TRIB_ERR_INVALID,
+                               "vector %s: data is NULL", vector->name);
+    struct trib_store_request r = {.vector = vector,
+                                   .purpose = o.result ? TRIB_CONTROL_PUSH_GIVE
+                                                       : TRIB_CONTROL_PUSH,
+                                   .number = vector->pushed + 1,
+                                   .data = data,
+                                   .data_bytes = vector_bytes(vector),
+                                   .out = o.result,
+                                   .out_bytes = o.result ? vector_bytes(vector) : 0};
+    const struct trib_pairs_input given = {o.indices, data, o.indices ? o.count : 0};
     memcpy(&r.rate, &o.rate, sizeof(r.rate));
-    const trib_status_t st = push(&r);
+    trib_status_t st = make_data(&r, &o, &given);
+    if (st == TRIB_OK)
+        st = push(&r, &given);
     if (st == TRIB_OK)
         vector->pushed++;
+    if (st == TRIB_OK && r.codec)
+        trib_vector_encoded(vector);
     if (st == TRIB_OK && version_out)
         *version_out = r.version;
     return st;
+}
+
+static trib_status_t check_part(const struct trib_vector *v, const void *out,
+                                const trib_pull_opts_t *o)
+{
+    if (!out)
+        return trib_store_fail(v->store, TRIB_ERR_INVALID, "vector %s: out is NULL",
+                               v->name);
+    if (o->indices && o->codec && strcmp(o->codec, "none"))
+        return trib_store_fail(v->store, TRIB_ERR_UNSUPPORTED,
+                               "vector %s: codec %s is for parts of a vector, and "
+                               "elements by indices go as they are",
+                               v->name, o->codec);
+    if (o->indices && o->first)
+        return trib_store_fail(v->store, TRIB_ERR_INVALID,
+                               "vector %s: give first or indices, not both", v->name);
+    if (o->indices)
+        return trib_vector_check_indices(v, o->indices, o->count);
+    if (o->first >= v->count || o->count > v->count - o->first)
+        return trib_store_fail(v->store, TRIB_ERR_INVALID,
+                               "vector %s: it has no such part", v->name);
+    return TRIB_OK;
 }
 
 trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
@@ -249,25 +360,30 @@ trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
     trib_error_clear(&vector->store->err);
     if (opts && trib_sized_take(&kind, opts, &o, &vector->store->err) != TRIB_OK)
         return TRIB_ERR_INVALID;
-    if (!out || o.first >= vector->count || o.count > vector->count - o.first)
-        return trib_store_fail(vector->store, TRIB_ERR_INVALID, "vector %s: %s",
-                               vector->name,
-                               out ? "it has no such part" : "out is NULL");
+    trib_status_t st = check_part(vector, out, &o);
+    if (st != TRIB_OK)
+        return st;
     if (o.timeout_ms < 0 || o.timeout_ms > TRIB_CONTROL_WAIT_MAX)
         return trib_store_fail(vector->store, TRIB_ERR_INVALID,
                                "vector %s: timeout_ms is %d, and must be 0 to %d",
                                vector->name, o.timeout_ms, TRIB_CONTROL_WAIT_MAX);
-    if (!o.count)
+    if (!o.count && !o.indices)
         o.count = vector->count - o.first;
-    struct request r = {.vector = vector,
-                        .out = out,
-                        .out_bytes = o.count * trib_dtype_size(vector->dtype),
-                        .first = o.first,
-                        .count = o.count,
-                        .at_least = o.at_least,
-                        .bound = vector->store->bound,
-                        .wait_ms = wait_ms(vector->store, o.timeout_ms)};
-    const trib_status_t st = make_request(&r);
+    struct trib_store_request r = {.vector = vector,
+                                   .indices = o.count ? o.indices : NULL,
+                                   .n_indices = o.count,
+                                   .out = out,
+                                   .out_bytes =
+                                       o.count * trib_dtype_size(vector->dtype),
+                                   .first = o.first,
+                                   .count = o.count,
+                                   .at_least = o.at_least,
+                                   .bound = vector->store->bound,
+                                   .wait_ms = wait_ms(vector->store, o.timeout_ms)};
+    if (!o.indices)
+        st = trib_vector_expect(&r, o.codec);
+    if (st == TRIB_OK)
+        st = make_request(&r);
     if (st == TRIB_OK && version_out)
         *version_out = r.version;
     return st;
@@ -283,10 +399,10 @@ trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version, int timeo
         return trib_store_fail(vector->store, TRIB_ERR_INVALID,
                                "vector %s: timeout_ms is %d, and must be 0 to %d",
                                vector->name, timeout_ms, TRIB_CONTROL_WAIT_MAX);
-    struct request r = {.vector = vector,
-                        .at_least = version,
-                        .bound = TRIB_CONTROL_UNBOUNDED,
-                        .wait_ms = wait_ms(vector->store, timeout_ms)};
+    struct trib_store_request r = {.vector = vector,
+                                   .at_least = version,
+                                   .bound = TRIB_CONTROL_UNBOUNDED,
+                                   .wait_ms = wait_ms(vector->store, timeout_ms)};
     const trib_status_t st = make_request(&r);
     if (st == TRIB_OK && version_out)
         *version_out = r.version;

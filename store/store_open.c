@@ -139,6 +139,8 @@ trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out)
     store->rank = trib_rank(comm);
     store->ranks = store->job.ranks = trib_size(comm);
     store->log = comm->log;
+    store->kernels = comm->engine.kernels;
+    store->seed = (uint64_t)comm->cfg.seed;
     store->job.cfg = comm->cfg;
     store->bound = TRIB_CONTROL_UNBOUNDED;
     if (comm->idle)
@@ -161,8 +163,8 @@ trib_status_t trib_store_free(trib_store_t *store)
         return TRIB_OK;
     while (store->vectors) {
         struct trib_vector *v = store->vectors;
-        store->vectors = v->next;
-        free(v);
+        store->vectors = v->next_vector;
+        trib_vector_free(v);
     }
     trib_control_link_free(store->link);
     free(store);
@@ -176,7 +178,7 @@ static bool has(const struct trib_store *store, const char *name)
     const struct trib_vector *v = store->vectors;
 
     while (v && strcmp(v->name, name))
-        v = v->next;
+        v = v->next_vector;
     return v;
 }
 
@@ -254,12 +256,14 @@ trib_status_t trib_store_create(trib_store_t *store, const trib_vector_desc_t *d
         st = check_desc(store, &d);
     if (st == TRIB_OK && !(v = make(store, &d)))
         st = trib_store_fail(store, TRIB_ERR_NO_MEMORY, "no memory for a vector");
+    if (st == TRIB_OK)
+        st = trib_vector_codecs(v, &d);
     st = open_in_turn(store, &d, v, st);
     if (st != TRIB_OK) {
-        free(v);
+        trib_vector_free(v);
         return st;
     }
-    v->next = store->vectors;
+    v->next_vector = store->vectors;
     store->vectors = v;
     *vector_out = v;
     return TRIB_OK;

@@ -132,7 +132,7 @@ static const struct field store_push[] = {
     {U64, AT(store_push.number), 1, UINT64_MAX},
     {U64, AT(store_push.rate), 0, UINT64_MAX},
     {U64, AT(store_push.offset), 0, UINT64_MAX},
-    {REST, AT(store_push.data), 1, TRIB_CONTROL_STORE_BYTES},
+    {REST, AT(store_push.data), 0, TRIB_CONTROL_STORE_BYTES},
 };
 
 static const struct field store_pull[] = {
@@ -158,6 +158,19 @@ static const struct field store_state[] = {
 static const struct field store_refused[] = {
     {U8, AT(store_refused.status), 1, 255},
     {LINE, AT(store_refused.text), 0, TRIB_CONTROL_TEXT_MAX},
+};
+
+static const struct field store_index[] = {
+    {U32, AT(store_index.vector), 0, U32_MAX},
+    {U64, AT(store_index.count), 0, TRIB_CONTROL_COUNT_MAX},
+    {U64, AT(store_index.offset), 0, UINT64_MAX},
+    {REST, AT(store_index.data), 0, TRIB_CONTROL_STORE_BYTES},
+};
+
+static const struct field store_codec[] = {
+    {U32, AT(store_codec.vector), 0, U32_MAX},
+    {U64, AT(store_codec.bytes), 0, UINT64_MAX},
+    {LINE, AT(store_codec.codec), 1, TRIB_CONTROL_CODEC_MAX},
 };
 
 static bool store_join_fits(const struct trib_control *m)
@@ -224,6 +237,10 @@ static const struct kind kinds[TRIB_CONTROL_KINDS] = {
                                  FIELDS(store_state), NULL},
     [TRIB_CONTROL_STORE_REFUSED] = {"STORE_REFUSED", TRIB_CONTROL_AGGREGATOR,
                                     FIELDS(store_refused), NULL},
+    [TRIB_CONTROL_STORE_INDEX] = {"STORE_INDEX", TRIB_CONTROL_JOB, FIELDS(store_index),
+                                  NULL},
+    [TRIB_CONTROL_STORE_CODEC] = {"STORE_CODEC", TRIB_CONTROL_JOB, FIELDS(store_codec),
+                                  NULL},
 };
 
 const char *trib_control_name(enum trib_control_kind kind)

@@ -48,6 +48,7 @@
 #define TRIB_CONTROL_BLOBS_BYTES 32768 /* bytes of one message; more go in several */
 #define TRIB_CONTROL_STORE_BYTES 32768 /* bytes of elements in one message */
 #define TRIB_CONTROL_RULE_MAX 160
+#define TRIB_CONTROL_CODEC_MAX 160
 #define TRIB_CONTROL_UNBOUNDED UINT32_MAX
 #define TRIB_CONTROL_WAIT_MAX 86400000 /* ms */
 #define TRIB_CONTROL_COUNT_MAX (UINT64_C(1) << 48) /* elements of a vector */
@@ -82,6 +83,8 @@ enum trib_control_kind {
     TRIB_CONTROL_STORE_DATA, /* elements of an answer */
     TRIB_CONTROL_STORE_DONE, /* a push is applied, or an answer is complete */
     TRIB_CONTROL_STORE_REFUSED, /* the answer to any of these is no */
+    TRIB_CONTROL_STORE_INDEX, /* the next push or pull is of these elements */
+    TRIB_CONTROL_STORE_CODEC, /* the next push or pull is encoded */
     TRIB_CONTROL_KINDS,
 };
 
@@ -226,6 +229,19 @@ struct trib_control_store_refused {
     char text[TRIB_CONTROL_TEXT_MAX + 1];
 };
 
+struct trib_control_store_index {
+    uint32_t vector;
+    uint64_t count; /* of all indices */
+    uint64_t offset; /* in bytes, of `data` */
+    struct trib_control_bytes data; /* whole indices of trib_control_index_bytes */
+};
+
+struct trib_control_store_codec {
+    uint32_t vector;
+    uint64_t bytes; /* of a push's code words (compress/vector_words.h); 0: a pull */
+    char codec[TRIB_CONTROL_CODEC_MAX + 1];
+};
+
 struct trib_control_said {
     char text[TRIB_CONTROL_TEXT_MAX + 1];
 };
@@ -250,6 +266,8 @@ struct trib_control {
         struct trib_control_store_data store_data;
         struct trib_control_store_state store_state;
         struct trib_control_store_refused store_refused;
+        struct trib_control_store_index store_index;
+        struct trib_control_store_codec store_codec;
     };
 };
 
@@ -259,6 +277,12 @@ struct trib_control_frame {
     const uint8_t *head; /* into the bytes that were parsed */
     const uint8_t *payload;
 };
+
+/** trib_control_index_bytes - bytes of an index into a vector of so many elements. */
+static inline size_t trib_control_index_bytes(uint64_t count)
+{
+    return count > UINT64_C(1) << 32 ? 8 : 4;
+}
 
 /** trib_control_name - "JOIN". */
 const char *trib_control_name(enum trib_control_kind kind);

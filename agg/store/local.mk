@@ -3,5 +3,8 @@ libservice_la_SOURCES += \
 	agg/store/store_apply.c \
 	agg/store/store_peer.c agg/store/store_peer.h \
 	agg/store/store_rule.c agg/store/store_rule.h \
-	agg/store/store_table.c agg/store/store_table.h
+	agg/store/store_table.c agg/store/store_table.h \
+	agg/store/store_form.c agg/store/store_form.h \
+	agg/store/store_push.c \
+	agg/store/store_vectors.h
 EXTRA_DIST += agg/store/README.md

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/store/store_form.h"
 #include "base/error.h"
-#include "base/quota.h"
+#include "compress/vector_words.h"
 
 enum state {
     IDLE, /* the rank may ask */
@@ -25,8 +26,9 @@ struct trib_store_peer {
     struct trib_control_store_pull pull; /* the newest pull */
     uint64_t due_ns; /* end of its wait; 0: not known yet */
     struct trib_error refusal; /* why the request under way is refused; or none */
-    uint8_t *bytes; /* [room] a push, or an answer */
-    uint64_t room;
+    struct trib_store_form form; /* of the next request, or of the one under way */
+    trib_status_t words; /* of the code words of a push: what trib_words_take said */
+    struct trib_store_memory memory; /* for a push, or an answer */
     uint64_t done; /* bytes that have come, or have gone */
     uint64_t total; /* of them */
     struct trib_control answer; /* ANSWERS, and behind GIVING */
@@ -42,6 +44,9 @@ trib_status_t trib_store_peer_create(const struct trib_store_peer_opts *opts,
     if (!peer)
         return TRIB_ERR_NO_MEMORY;
     peer->opts = *opts;
+    peer->memory.quota = peer->form.indices.quota = opts->quota;
+    peer->form.table = opts->table;
+    peer->form.rank = opts->rank;
     return TRIB_OK;
 }
 
@@ -49,9 +54,8 @@ void trib_store_peer_free(struct trib_store_peer *peer)
 {
     if (!peer)
         return;
-    if (peer->opts.quota && peer->room)
-        trib_quota_give_mt(peer->opts.quota, peer->room);
-    free(peer->bytes);
+    trib_store_form_free(&peer->form);
+    trib_store_memory_free(&peer->memory);
     free(peer);
 }
 
@@ -71,6 +75,7 @@ static void answer_refusal(struct trib_store_peer *peer)
     r->status = (uint32_t)-peer->refusal.status;
     snprintf(r->text, sizeof(r->text), "%s", trib_error_text(&peer->refusal));
     trib_error_clear(&peer->refusal);
+    trib_store_form_end(&peer->form);
     peer->state = ANSWERS;
 }
 
@@ -81,6 +86,7 @@ static void answer_state(struct trib_store_peer *peer, enum trib_control_kind ki
     peer->answer = (struct trib_control){
         .kind = kind,
         .store_state = {vector, trib_store_version(peer->opts.table, vector)}};
+    trib_store_form_end(&peer->form);
     peer->state = bytes ? GIVING : ANSWERS;
     peer->done = 0;
     peer->total = bytes;
@@ -94,29 +100,8 @@ static bool has_vector(const struct trib_store_peer *peer, uint32_t vector)
 /* Makes room for so many bytes; else notes why there is none. */
 static bool make_room(struct trib_store_peer *peer, uint64_t bytes)
 {
-    struct trib_quota *quota = peer->opts.quota;
-
-    if (bytes <= peer->room)
-        return true;
-    if (quota && trib_quota_take_mt(quota, bytes - peer->room)) {
-        (void)trib_fail(&peer->refusal, TRIB_ERR_NO_RESOURCE,
-                        "%" PRIu64 " bytes for what rank %" PRIu32
-                        " pushes or pulls are more than the job, its user or the "
-                        "service has left",
-                        bytes, peer->opts.rank);
-        return false;
-    }
-    uint8_t *more = realloc(peer->bytes, bytes);
-    if (!more) {
-        if (quota)
-            trib_quota_give_mt(quota, bytes - peer->room);
-        (void)trib_fail(&peer->refusal, TRIB_ERR_NO_MEMORY,
-                        "the host has no memory for %" PRIu64 " bytes", bytes);
-        return false;
-    }
-    peer->bytes = more;
-    peer->room = bytes;
-    return true;
+    return trib_store_memory_grow(&peer->memory, bytes, peer->opts.rank,
+                                  &peer->refusal) == TRIB_OK;
 }
 
 /* Requests ------------------------------------------------------------------------- */
@@ -144,12 +129,18 @@ static void end_push(struct trib_store_peer *peer)
     const bool gives = p->purpose == TRIB_CONTROL_PUSH_GIVE;
     struct trib_store_push push = {.rank = peer->opts.rank,
                                    .number = p->number,
-                                   .data = peer->bytes,
-                                   .gives = gives};
+                                   .data = peer->memory.bytes,
+                                   .gives = gives,
+                                   .indices = trib_store_form_indices(&peer->form),
+                                   .count = peer->form.count,
+                                   .decoded = peer->form.coded};
+    const uint64_t given =
+        peer->form.coded ? trib_store_bytes(peer->opts.table, p->vector) : peer->total;
 
     memcpy(&push.rate, &p->rate, sizeof(push.rate));
     if (!peer->refusal.status && p->purpose == TRIB_CONTROL_PUSH_SET)
-        (void)trib_store_set(peer->opts.table, p->vector, peer->bytes, &peer->refusal);
+        (void)trib_store_set(peer->opts.table, p->vector, peer->memory.bytes,
+                             &peer->refusal);
     else if (!peer->refusal.status)
         (void)trib_store_push(peer->opts.table, p->vector, &push, peer->opts.tick,
                               &peer->refusal);
@@ -158,23 +149,92 @@ static void end_push(struct trib_store_peer *peer)
         return;
     }
     peer->counts.pushes += p->purpose != TRIB_CONTROL_PUSH_SET;
-    answer_state(peer, TRIB_CONTROL_STORE_DONE, p->vector, gives ? peer->total : 0);
+    answer_state(peer, TRIB_CONTROL_STORE_DONE, p->vector, gives ? given : 0);
+}
+
+/* True if the rank has said the form of its next request. */
+static bool formed(const struct trib_store_peer *peer)
+{
+    return peer->form.sparse || peer->form.coded;
+}
+
+static trib_status_t take_index(struct trib_store_peer *peer,
+                                const struct trib_control_store_index *m,
+                                struct trib_error *err)
+{
+    peer->counts.received += m->data.n;
+    return trib_store_form_index(&peer->form, m, &peer->refusal, err);
+}
+
+/* Prepares for the code words of a push. */
+static trib_status_t begin_words(struct trib_store_peer *peer, struct trib_error *err)
+{
+    struct trib_store_form *form = &peer->form;
+    const uint64_t count = trib_store_bytes(peer->opts.table, form->vector) /
+                           trib_store_element(peer->opts.table, form->vector);
+
+    peer->total = form->bytes;
+    peer->words = TRIB_INPROGRESS;
+    if (peer->refusal.status || !make_room(peer, count * sizeof(float)) ||
+        trib_store_form_words(form, count, &peer->refusal) != TRIB_OK)
+        return TRIB_OK;
+    trib_words_begin(form->words);
+    if (form->bytes > trib_words_bound(form->words))
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "%" PRIu64 " elements by codec %s take %zu bytes at most, not "
+                         "%" PRIu64,
+                         count, form->text, trib_words_bound(form->words), form->bytes);
+    return TRIB_OK;
 }
 
 static trib_status_t begin_push(struct trib_store_peer *peer,
                                 const struct trib_control_store_push *m,
                                 struct trib_error *err)
 {
+    struct trib_store_form *form = &peer->form;
+
     if (m->offset != 0 || !has_vector(peer, m->vector))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
                          "a push to vector %" PRIu32 " of %" PRIu32
                          " begins at byte %" PRIu64,
                          m->vector, trib_store_table_size(peer->opts.table), m->offset);
+    if (!trib_store_form_fits(form, m->vector) || (form->sparse && !form->rising) ||
+        (formed(peer) && m->purpose > TRIB_CONTROL_PUSH_GIVE))
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "a push to vector %" PRIu32 " of purpose %" PRIu32
+                         " does not go with the indices or the codec before it",
+                         m->vector, m->purpose);
     peer->push = *m;
     peer->done = 0;
-    peer->total = trib_store_bytes(peer->opts.table, m->vector);
     peer->state = TAKING;
-    (void)make_room(peer, peer->total);
+    if (form->coded)
+        return begin_words(peer, err);
+    peer->total = form->sparse
+                      ? form->count * trib_store_element(peer->opts.table, m->vector)
+                      : trib_store_bytes(peer->opts.table, m->vector);
+    if (!peer->refusal.status)
+        (void)make_room(peer, peer->total);
+    return TRIB_OK;
+}
+
+/* Takes bytes of a push. One that is refused is read to its end. */
+static trib_status_t collect(struct trib_store_peer *peer,
+                             const struct trib_control_bytes *data,
+                             struct trib_error *err)
+{
+    if (!peer->refusal.status && peer->form.coded)
+        peer->words = trib_words_take(peer->form.words, data->at, data->n,
+                                      (float *)(void *)peer->memory.bytes);
+    else if (!peer->refusal.status && data->n)
+        memcpy(peer->memory.bytes + peer->done, data->at, data->n);
+    peer->done += data->n;
+    peer->counts.received += data->n;
+    if (peer->form.coded && !peer->refusal.status &&
+        (peer->words < TRIB_OK ||
+         (peer->words == TRIB_OK) != (peer->done == peer->total)))
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "what rank %" PRIu32 " pushes is no vector by codec %s",
+                         peer->opts.rank, peer->form.text);
     return TRIB_OK;
 }
 
@@ -195,14 +255,10 @@ static trib_status_t take_push(struct trib_store_peer *peer,
                          ", which has %" PRIu64 " of %" PRIu64,
                          m->data.n, m->offset, peer->push.number, peer->push.vector,
                          peer->done, peer->total);
-    /* A push that is refused is read to its end. */
-    if (!peer->refusal.status)
-        memcpy(peer->bytes + peer->done, m->data.at, m->data.n);
-    peer->done += m->data.n;
-    peer->counts.received += m->data.n;
-    if (peer->done == peer->total)
+    st = collect(peer, &m->data, err);
+    if (st == TRIB_OK && peer->done == peer->total)
         end_push(peer);
-    return TRIB_OK;
+    return st;
 }
 
 /* True if the vector is new enough, and no rank too far behind. */
@@ -221,20 +277,34 @@ static bool may_pull(const struct trib_store_peer *peer)
            p->bound;
 }
 
-static void end_pull(struct trib_store_peer *peer)
+/* Copies what the pull is of; a refusal says why it could not. */
+static uint64_t copy_pull(struct trib_store_peer *peer)
 {
     const struct trib_store_table *table = peer->opts.table;
     const struct trib_control_store_pull *p = &peer->pull;
-    const uint64_t bytes = p->count * trib_store_element(table, p->vector);
+    uint64_t bytes = p->count * trib_store_element(table, p->vector);
 
-    if (!make_room(peer, bytes)) {
+    if (peer->form.coded)
+        (void)trib_store_form_encode(&peer->form, p, peer->opts.tick, &peer->memory,
+                                     &bytes, &peer->refusal);
+    else if (bytes && make_room(peer, bytes) && peer->form.sparse)
+        trib_store_pick(table, p->vector, trib_store_form_indices(&peer->form),
+                        p->count, peer->memory.bytes);
+    else if (bytes && !peer->refusal.status)
+        trib_store_read(table, p->vector, p->first, p->count, peer->memory.bytes);
+    return bytes;
+}
+
+static void end_pull(struct trib_store_peer *peer)
+{
+    const uint64_t bytes = copy_pull(peer);
+
+    if (peer->refusal.status) {
         answer_refusal(peer);
         return;
     }
-    if (bytes)
-        trib_store_read(table, p->vector, p->first, p->count, peer->bytes);
     peer->counts.pulls++;
-    answer_state(peer, TRIB_CONTROL_STORE_DONE, p->vector, bytes);
+    answer_state(peer, TRIB_CONTROL_STORE_DONE, peer->pull.vector, bytes);
 }
 
 /* The wait was in vain: says for what, and for whom. */
@@ -269,16 +339,26 @@ static trib_status_t take_pull(struct trib_store_peer *peer,
     if (!has_vector(peer, m->vector))
         return trib_fail(err, TRIB_ERR_PROTOCOL, "there is no vector %" PRIu32,
                          m->vector);
-    const uint64_t all =
-        trib_store_bytes(table, m->vector) / trib_store_element(table, m->vector);
-    if (m->first >= all || m->count > all - m->first)
+    const bool sparse = peer->form.sparse;
+    const uint64_t all = sparse ? peer->form.count
+                                : trib_store_bytes(table, m->vector) /
+                                      trib_store_element(table, m->vector);
+    if (!trib_store_form_fits(&peer->form, m->vector) ||
+        (sparse && (m->first || m->count != all)) || (peer->form.coded && !m->count))
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "a pull of vector %" PRIu32
+                         " does not go with the indices or the codec before it",
+                         m->vector);
+    if (!sparse && (m->first >= all || m->count > all - m->first))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
                          "vector %" PRIu32 " has %" PRIu64 " elements, not %" PRIu64
                          " from %" PRIu64 " on",
                          m->vector, all, m->count, m->first);
     peer->pull = *m;
     peer->due_ns = 0;
-    if (may_pull(peer))
+    if (peer->refusal.status)
+        answer_refusal(peer);
+    else if (may_pull(peer))
         end_pull(peer);
     else
         peer->state = WAITING;
@@ -309,7 +389,11 @@ trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
         return take_push(peer, &m->store_push, err);
     if (m->kind == TRIB_CONTROL_STORE_PULL && peer->state == IDLE)
         return take_pull(peer, &m->store_pull, err);
-    if (m->kind != TRIB_CONTROL_STORE_OPEN || peer->state != IDLE)
+    if (m->kind == TRIB_CONTROL_STORE_INDEX && peer->state == IDLE)
+        return take_index(peer, &m->store_index, err);
+    if (m->kind == TRIB_CONTROL_STORE_CODEC && peer->state == IDLE)
+        return trib_store_form_codec(&peer->form, &m->store_codec, &peer->refusal, err);
+    if (m->kind != TRIB_CONTROL_STORE_OPEN || peer->state != IDLE || formed(peer))
         return trib_fail(err, TRIB_ERR_PROTOCOL, "%s is not due here",
                          trib_control_name(m->kind));
     take_open(peer, &m->store_open);
@@ -334,7 +418,7 @@ bool trib_store_peer_next(const struct trib_store_peer *peer, struct trib_contro
             .kind = TRIB_CONTROL_STORE_DATA,
             .store_data = {.vector = peer->answer.store_state.vector,
                            .offset = peer->done,
-                           .data = {peer->bytes + peer->done, piece(peer)}}};
+                           .data = {peer->memory.bytes + peer->done, piece(peer)}}};
     return peer->state >= GIVING;
 }
 

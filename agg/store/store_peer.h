@@ -12,6 +12,9 @@
  *                                            are behind; then one version is copied
  *                 ◀─ STORE_DATA, …, STORE_DONE
  *
+ * STORE_INDEX, … or STORE_CODEC before a push or a pull say which elements it is of, or
+ * by which codec they are encoded (store_form.h); they have no answer of their own.
+ *
  * STORE_REFUSED may answer any of them, a push once all of it has come. A rank asks one
  * thing at a time.
  */

@@ -1,47 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "agg/store/store_table.h"
+#include "agg/store/store_vectors.h"
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/quota.h"
 #include "compress/kernels/kernels.h"
 
-enum {
-    BLOCK = TRIB_STORE_RULE_BLOCK,
-    STATES = TRIB_STORE_RULE_STATES,
-    BLOCKS_A_TICK =
-        2048, /* blocks between two calls of the tick: about a millisecond */
-};
-
-struct vector {
-    char name[TRIB_CONTROL_JOB_MAX + 1];
-    char text[TRIB_STORE_RULE_TEXT_MAX + 1]; /* of its rule, as it was given */
-    struct trib_store_rule rule;
-    trib_dtype_t dtype; /* on the wire */
-    trib_dtype_t kept; /* in memory: float32 for narrow floats */
-    uint64_t count;
-    uint64_t version;
-    uint64_t charged; /* bytes taken from the quota */
-    uint64_t *clock; /* [ranks] numbers of their last pushes */
-    void *value; /* [count] of `kept` */
-    void *state[STATES];
-};
-
-struct trib_store_table {
-    uint32_t ranks;
-    struct trib_quota *quota;
-    const struct trib_kernels *kernels;
-    bool *left; /* [ranks] */
-    struct vector **vectors; /* [room] */
-    uint32_t n;
-    uint32_t room;
-};
+enum { STATES = TRIB_STORE_RULE_STATES };
 
 /* Memory --------------------------------------------------------------------------- */
 
@@ -260,11 +231,6 @@ uint32_t trib_store_behind(const struct trib_store_table *table, uint32_t vector
     return last;
 }
 
-static uint8_t *byte_at(void *array, uint64_t first, trib_dtype_t dtype)
-{
-    return (uint8_t *)array + first * trib_dtype_size(dtype);
-}
-
 /* Copies elements between the wire and memory, which differ for narrow floats. */
 static void take_in(const struct trib_store_table *table, const struct vector *v,
                     const uint8_t *wire)
@@ -278,7 +244,7 @@ static void take_in(const struct trib_store_table *table, const struct vector *v
 static void give_out(const struct trib_store_table *table, const struct vector *v,
                      uint64_t first, uint64_t count, uint8_t *wire)
 {
-    const uint8_t *from = byte_at(v->value, first, v->kept);
+    const uint8_t *from = trib_store_byte_at(v->value, first, v->kept);
 
     assert(first <= v->count && count <= v->count - first);
     if (v->dtype == v->kept)
@@ -307,164 +273,17 @@ void trib_store_read(const struct trib_store_table *table, uint32_t vector,
     give_out(table, at(table, vector), first, count, out);
 }
 
-/* Pushes --------------------------------------------------------------------------- */
-
-/* Widen or narrow a block: to float64 to compute, back to what is kept. */
-static void widen(trib_dtype_t dtype, const void *from, size_t n, double *out)
+const float *trib_store_floats(const struct trib_store_table *table, uint32_t vector,
+                               uint64_t first)
 {
-    const uint8_t *bytes = from;
+    const struct vector *v = at(table, vector);
 
-    for (size_t i = 0; dtype == TRIB_F32 && i < n; i++) {
-        float one;
-        memcpy(&one, bytes + i * sizeof(one), sizeof(one));
-        out[i] = one;
-    }
-    if (dtype == TRIB_F64)
-        memcpy(out, from, n * sizeof(*out));
+    return v->kept == TRIB_F32 ? (const float *)v->value + first : NULL;
 }
 
-static void narrow(trib_dtype_t dtype, const double *from, size_t n, void *out)
+uint64_t trib_store_seed(const struct trib_store_table *table, uint32_t vector)
 {
-    uint8_t *bytes = out;
+    const char *name = at(table, vector)->name;
 
-    for (size_t i = 0; dtype == TRIB_F32 && i < n; i++) {
-        const float one = (float)from[i];
-        memcpy(bytes + i * sizeof(one), &one, sizeof(one));
-    }
-    if (dtype == TRIB_F64)
-        memcpy(out, from, n * sizeof(*from));
-}
-
-/* A push to a vector of floats. */
-struct work {
-    const struct trib_store_table *table;
-    const struct vector *v;
-    const struct trib_store_push *push;
-    bool keeps; /* false: it was applied before, and only its answer is wanted */
-};
-
-/* Elements that go over the wire, as they are kept. */
-static void read_wire(const struct work *w, const uint8_t *wire, size_t n, double *out)
-{
-    float wide[BLOCK];
-
-    if (w->v->dtype == w->v->kept) {
-        widen(w->v->kept, wire, n, out);
-        return;
-    }
-    w->table->kernels->to_f32[w->v->dtype](wide, wire, n);
-    widen(TRIB_F32, wide, n, out);
-}
-
-static void write_wire(const struct work *w, const double *from, size_t n,
-                       uint8_t *wire)
-{
-    float wide[BLOCK];
-
-    if (w->v->dtype == w->v->kept) {
-        narrow(w->v->kept, from, n, wire);
-        return;
-    }
-    narrow(TRIB_F32, from, n, wide);
-    w->table->kernels->from_f32[w->v->dtype](wire, wide, n);
-}
-
-static void apply_block(const struct work *w, uint64_t first,
-                        struct trib_store_block *b)
-{
-    const struct vector *v = w->v;
-    uint8_t *wire = byte_at(w->push->data, first, v->dtype);
-
-    read_wire(w, wire, b->n, b->push);
-    widen(v->kept, byte_at(v->value, first, v->kept), b->n, b->value);
-    for (int s = 0; s < v->rule.row->states; s++)
-        widen(v->kept, byte_at(v->state[s], first, v->kept), b->n, b->state[s]);
-    v->rule.row->apply(v->rule.param, b);
-    if (w->keeps)
-        narrow(v->kept, b->value, b->n, byte_at(v->value, first, v->kept));
-    for (int s = 0; w->keeps && s < v->rule.row->states; s++)
-        narrow(v->kept, b->state[s], b->n, byte_at(v->state[s], first, v->kept));
-    if (w->push->gives && v->rule.row->gives_push)
-        write_wire(w, b->push, b->n, wire);
-}
-
-static void apply_floats(const struct work *w, const struct trib_store_tick *tick)
-{
-    double value[BLOCK], pushed[BLOCK], state[STATES][BLOCK];
-    struct trib_store_block b = {.value = value,
-                                 .push = pushed,
-                                 .state = {state[0], state[1]},
-                                 .rate = w->push->rate > 0 ? w->push->rate
-                                                           : w->v->rule.param[0],
-                                 .step = w->v->version + 1};
-    uint64_t blocks = 0;
-
-    for (uint64_t first = 0; first < w->v->count; first += BLOCK) {
-        const uint64_t left = w->v->count - first;
-        b.n = left < BLOCK ? (size_t)left : BLOCK;
-        apply_block(w, first, &b);
-        if (++blocks % BLOCKS_A_TICK == 0 && tick)
-            tick->call(tick->arg);
-    }
-}
-
-/* Integers have the rule sum alone, and wrap. */
-static void apply_integers(const struct trib_store_table *table, const struct vector *v,
-                           const struct trib_store_push *push)
-{
-    const struct trib_reduce_args sum = {.src = {v->value, push->data},
-                                         .dst = {v->value},
-                                         .n_src = 2,
-                                         .n_dst = 1,
-                                         .n = v->count};
-
-    assert(!v->rule.row->floats);
-    table->kernels->reduce[v->dtype][TRIB_SUM](&sum);
-}
-
-static trib_status_t check_push(const struct vector *v,
-                                const struct trib_store_push *push,
-                                struct trib_error *err)
-{
-    const uint64_t last = v->clock[push->rank];
-
-    if (!isfinite(push->rate) || push->rate < 0 ||
-        (push->rate > 0 && !v->rule.row->rated))
-        return trib_fail(err, TRIB_ERR_INVALID, "vector %s: %s", v->name,
-                         v->rule.row->rated
-                             ? "a rate is a number from 0"
-                             : "its rule has no rate that a push could replace");
-    if (push->number != last && push->number != last + 1)
-        return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "vector %s: push %" PRIu64 " of rank %" PRIu32
-                         " comes after push %" PRIu64,
-                         v->name, push->number, push->rank, last);
-    return TRIB_OK;
-}
-
-trib_status_t trib_store_push(struct trib_store_table *table, uint32_t vector,
-                              const struct trib_store_push *push,
-                              const struct trib_store_tick *tick,
-                              struct trib_error *err)
-{
-    struct vector *v = at(table, vector);
-
-    assert(push->rank < table->ranks);
-    const trib_status_t st = check_push(v, push, err);
-    if (st != TRIB_OK)
-        return st;
-    const bool is_new = push->number != v->clock[push->rank];
-    const bool gives_push = push->gives && v->rule.row->gives_push;
-    const struct work w = {table, v, push, .keeps = is_new};
-    if (trib_dtype_is_float(v->dtype) && (is_new || gives_push))
-        apply_floats(&w, tick);
-    else if (is_new)
-        apply_integers(table, v, push);
-    if (is_new) {
-        v->clock[push->rank] = push->number;
-        v->version++;
-    }
-    if (push->gives && !gives_push)
-        give_out(table, v, 0, v->count, push->data);
-    return TRIB_OK;
+    return trib_digest(name, strlen(name));
 }

@@ -38,6 +38,11 @@ struct trib_store_push {
     void *data; /* the elements as they came; with `gives` it becomes what the pusher
                  * gets back */
     bool gives;
+    /* Indices of the elements of `data`, as the wire has them: rising, each below the
+     * vector's count. NULL: all elements of the vector. */
+    const uint8_t *indices;
+    uint64_t count; /* of `indices` */
+    bool decoded; /* `data` was encoded, and is of float32 whatever the dtype */
 };
 
 /* A function that is called now and then during a long push: its owner keeps its
@@ -109,17 +114,35 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
 /**
  * trib_store_push - apply a push by the vector's rule.
  *
+ * With indices the rule applies to their elements, and all else stays as it is.
  * The table does not apply a push again that has the number of the rank's last one, but
  * answers it.
  * tick     or NULL
  * errors   TRIB_ERR_PROTOCOL: its number is neither the last nor the next;
- *          TRIB_ERR_INVALID: a rate for a rule that has none. The sentence is in err,
- *          and nothing has changed
+ *          TRIB_ERR_INVALID: a rate for a rule that has none; TRIB_ERR_UNSUPPORTED:
+ *          it was encoded, and the rule changes the pusher's elements. The sentence is
+ *          in err, and nothing has changed
  */
 trib_status_t trib_store_push(struct trib_store_table *table, uint32_t vector,
                               const struct trib_store_push *push,
                               const struct trib_store_tick *tick,
                               struct trib_error *err);
+
+/** trib_store_pick - copy the elements of `count` indices, which are as in struct
+ * trib_store_push but in any order, as they go over the wire. */
+void trib_store_pick(const struct trib_store_table *table, uint32_t vector,
+                     const uint8_t *indices, uint64_t count, void *out);
+
+/**
+ * trib_store_floats - the elements from `first` on as float32, in the table.
+ *
+ * returns  NULL: they are kept in another form, and no codec is for them
+ */
+const float *trib_store_floats(const struct trib_store_table *table, uint32_t vector,
+                               uint64_t first);
+
+/** trib_store_seed - the seed of what is drawn when it is encoded. */
+uint64_t trib_store_seed(const struct trib_store_table *table, uint32_t vector);
 
 /** trib_store_read - copy `count` elements from `first` on, as they go over the wire;
  * the range is one that there is. */

@@ -16,12 +16,17 @@
  * whole or not at all, and a pull is of one version. A connection that is lost is made
  * anew, and what was under way is done again: no push is applied twice.
  *
+ * A push or a pull may be sparse: of some elements, by their indices, such as the rows
+ * of an embedding that a batch has used. And it may be encoded by a codec, as an
+ * all-reduce is (docs/codecs.md): of f32, f16, bf16 and 8-bit floats.
+ *
  * The vectors are in the tribd that TRIB_SERVICE names, each in one of several, by its
- * name. Elements cross the wire as they are, over the control connections of tribd:
- * sealed, in an order of their own, whatever the transport of the communicator. Memory
- * is of the quotas of the job's user: a vector with the state of its rule, and for each
- * rank as much as the longest vector that it has pushed or pulled. All is freed when
- * the ranks free the store, or 10 s after the last of them was lost.
+ * name. Elements cross the wire over the control connections of tribd: sealed, in an
+ * order of their own, whatever the transport of the communicator. Memory is of the
+ * quotas of the job's user: a vector with the state of its rule, and for each rank as
+ * much as the longest vector that it has pushed or pulled, and its longest list of
+ * indices. All is freed when the ranks free the store, or 10 s after the last of them
+ * was lost.
  *
  * Threads: one at a time, which may be another one than the communicator's, except for
  * trib_store_open and trib_store_create.
@@ -66,7 +71,7 @@ TRIB_API trib_status_t trib_store_free(trib_store_t *store);
  */
 TRIB_API const char *trib_store_error(const trib_store_t *store);
 
-/* A vector, the same on all ranks but for `initial`. */
+/* A vector, the same on all ranks but for `initial` and the codecs. */
 typedef struct trib_vector_desc {
     size_t size; /* sizeof(trib_vector_desc_t) */
     const char *name; /* 1 to 64 letters, digits and . _ : - + @ / % = , */
@@ -75,11 +80,13 @@ typedef struct trib_vector_desc {
     const char *rule; /* NULL: "sum". See trib_store_create */
     const void *initial; /* rank 0: [count] elements; NULL: zeros. Other ranks': not
                           * read */
+    const char *push_codec; /* of pushes that name none; NULL: they go as they are */
+    const char *pull_codec; /* of pulls, likewise */
 } trib_vector_desc_t;
 
 #define TRIB_VECTOR_DESC_INIT \
     { \
-        sizeof(trib_vector_desc_t), NULL, 0, TRIB_F32, NULL, NULL \
+        sizeof(trib_vector_desc_t), NULL, 0, TRIB_F32, NULL, NULL, NULL, NULL \
     }
 
 /**
@@ -98,10 +105,11 @@ typedef struct trib_vector_desc {
  *
  * owner    the store: *vector_out is valid until trib_store_free
  * thread   collective over the store's communicator, the communicator's
- * errors   TRIB_ERR_INVALID: a field, or a rule, with the nearest name;
- *          TRIB_ERR_MISMATCH: the ranks describe it in different ways;
- *          TRIB_ERR_NO_RESOURCE: more memory than the job, its user or tribd has;
- *          TRIB_ERR_PEER_LOST. An error on one rank is an error on all
+ * errors   TRIB_ERR_INVALID: a field, or a rule, with the nearest name; TRIB_ERR_CODEC,
+ *          TRIB_ERR_UNSUPPORTED: a codec, as in trib_store_push; TRIB_ERR_MISMATCH:
+ *          the ranks describe it in different ways; TRIB_ERR_NO_RESOURCE: more memory
+ *          than the job, its user or tribd has; TRIB_ERR_PEER_LOST. An error on one
+ *          rank is an error on all
  * paper    elastic averaging: Zhang, Choromanska & LeCun, NeurIPS 2015; Adam: Kingma &
  *          Ba, ICLR 2015, Loshchilov & Hutter, ICLR 2019
  */
@@ -114,12 +122,17 @@ typedef struct trib_push_opts {
     double rate; /* instead of that of sgd and adam; 0: the rule's own */
     void *result; /* NULL, or [count] elements: the vector just behind this push; of
                    * elastic the pusher's own w, which has moved towards the centre, w
-                   * -= A (w - x). May be `data` */
+                   * -= A (w - x). May be `data`. With indices: [count], of them */
+    const char *codec; /* "topk:ratio=0.01"; "none": none; NULL: the vector's
+                        * push_codec, which is not for indices */
+    const uint64_t *indices; /* NULL: all elements; else [count], in any order, each
+                              * below the vector's count. Not NULL where count is 0 */
+    size_t count; /* of indices */
 } trib_push_opts_t;
 
 #define TRIB_PUSH_OPTS_INIT \
     { \
-        sizeof(trib_push_opts_t), 0, NULL \
+        sizeof(trib_push_opts_t), 0, NULL, NULL, NULL, 0 \
     }
 
 /**
@@ -127,13 +140,29 @@ typedef struct trib_push_opts {
  *
  * Blocks until the push is applied. Waits for no other rank, but while it is applied
  * nothing else happens in the store. *version_out is that of the vector behind it.
+ *
+ * With opts->indices `data` has values of these elements. The rule applies to them, and
+ * all others stay as they are: so does their momentum, which does not move them, as in
+ * PyTorch's SparseAdam (its step is the vector's version) and, without momentum, in
+ * its SGD for sparse gradients. Values of one index are added first, in their order,
+ * and the rule applies once.
+ *
+ * With a codec, tribd applies what it decodes. What a codec with error feedback (topk,
+ * efsign, … by themselves, others by ef=1) has held back stays in `vector`, and the
+ * next push with such a codec adds it; a push that fails leaves it as it was. Random
+ * numbers are those of TRIB_SEED, of the vector's name, the rank and the number of the
+ * push. What comes back by opts->result is not encoded.
  * data     [count] elements: a gradient, or for elastic the rank's own w
  * opts     NULL: all defaults
  * version_out NULL: not wanted
- * errors   TRIB_ERR_INVALID: an option; TRIB_ERR_NO_RESOURCE: no memory for it in the
+ * errors   TRIB_ERR_INVALID: an option, or an index; TRIB_ERR_CODEC: a codec's text;
+ *          TRIB_ERR_UNSUPPORTED: a codec for another dtype, for pairs, for elastic, one
+ *          that learns (powersgd), or whose error feedback would grow;
+ *          TRIB_ERR_NO_MEMORY, TRIB_ERR_NO_RESOURCE: no memory for it in the
  *          job's quota, and nothing was applied; TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT:
  *          tribd is lost, its vectors too, and it is not known whether the push was
  *          applied
+ * paper    error feedback: Seide et al., Interspeech 2014; Stich et al., NeurIPS 2018
  */
 TRIB_API trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
                                        const trib_push_opts_t *opts,
@@ -146,11 +175,14 @@ typedef struct trib_pull_opts {
     uint64_t at_least; /* wait for this version; newer than v is v + 1 */
     int timeout_ms; /* longest wait for it and for ranks that are behind; 0: as the
                      * setting timeout_ms says */
+    const char *codec; /* as of a push; NULL: the vector's pull_codec */
+    const uint64_t *indices; /* NULL: as `first` and `count` say; else [count] elements
+                              * in any order, also more than once; `first` is 0 */
 } trib_pull_opts_t;
 
 #define TRIB_PULL_OPTS_INIT \
     { \
-        sizeof(trib_pull_opts_t), 0, 0, 0, 0 \
+        sizeof(trib_pull_opts_t), 0, 0, 0, 0, NULL, NULL \
     }
 
 /**
@@ -158,11 +190,16 @@ typedef struct trib_pull_opts {
  *
  * Waits for opts->at_least, and for ranks that are behind by more pushes than
  * trib_store_set_staleness allows.
+ *
+ * With a codec, tribd encodes what it sends, and the rank decodes it: rounded, and the
+ * same bits for the same rank, version and part. Nothing makes up for what is lost. So
+ * codecs that are biased are refused, but those that round each element by itself.
  * out      the elements that are wanted; may be half written after an error
  * opts     NULL: all of it
  * version_out of what was pulled; NULL: not wanted
- * errors   as trib_store_push; TRIB_ERR_TIMEOUT, too: what it waits for has not come,
- *          trib_store_error says what or who, and the store goes on
+ * errors   as trib_store_push; TRIB_ERR_UNSUPPORTED: a biased codec; TRIB_ERR_TIMEOUT:
+ *          what it waits for has not come, trib_store_error says what or who, and the
+ *          store goes on
  */
 TRIB_API trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
                                        const trib_pull_opts_t *opts,

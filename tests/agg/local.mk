@@ -10,6 +10,7 @@ service_tests = \
 	tests/agg/jobs/test_jobs_queue \
 	tests/agg/metrics/test_metrics \
 	tests/agg/metrics/test_metrics_prometheus \
+	tests/agg/store/test_store_form \
 	tests/agg/store/test_store_peer \
 	tests/agg/store/test_store_table \
 	tests/agg/jobs/test_drr
@@ -37,7 +38,9 @@ tests_agg_metrics_test_http_SOURCES = tests/agg/metrics/test_http.c tests/agg/me
 tests_agg_metrics_test_http_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_metrics_serve_SOURCES = tests/agg/metrics/serve.c tests/agg/metrics/sample.c tests/agg/metrics/sample.h
 tests_agg_metrics_serve_LDADD = $(SERVICE_TEST_LIBS)
-tests_agg_store_test_store_peer_SOURCES = tests/agg/store/test_store_peer.c
+tests_agg_store_test_store_form_SOURCES = tests/agg/store/test_store_form.c tests/agg/store/peer_rig.h
+tests_agg_store_test_store_form_LDADD = $(SERVICE_TEST_LIBS)
+tests_agg_store_test_store_peer_SOURCES = tests/agg/store/test_store_peer.c tests/agg/store/peer_rig.h
 tests_agg_store_test_store_peer_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_store_test_store_table_SOURCES = tests/agg/store/test_store_table.c
 tests_agg_store_test_store_table_LDADD = $(SERVICE_TEST_LIBS) -lm

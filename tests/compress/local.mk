@@ -31,6 +31,7 @@ compress_tests = \
 	tests/compress/models/test_lgc \
 	tests/compress/models/test_lgc_odd \
 	tests/compress/test_vector_stats \
+	tests/compress/test_vector_words \
 	tests/compress/quantise/test_natural \
 	tests/compress/pack/test_elias_omega \
 	tests/compress/models/test_orthonormal \

@@ -40,3 +40,5 @@ endif
 
 dist_check_SCRIPTS += tests/examples/test_parameters.sh
 TESTS += tests/examples/test_parameters.sh
+dist_check_SCRIPTS += tests/examples/test_embedding.sh
+TESTS += tests/examples/test_embedding.sh

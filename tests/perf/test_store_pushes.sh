@@ -9,6 +9,6 @@ start_daemon one || finish
 
 service one timeout $((120 * slow)) "$build/tools/trib-run" -n 2 -- "$build/perf/store_pushes" 1 sgd:rate=0.1 >"$said" 2>&1
 result $? "runs"
-[ "$(grep -cE '^(\[0\] )?(allreduce|push|pull),[0-9]+,[0-9.]+,' "$said")" = 15 ]
+[ "$(grep -cE '^(\[0\] )?(allreduce|push|pull|(push|pull)_(sparse|coded)),[0-9]+,[0-9.]+,' "$said")" = 35 ]
 result $? "a row for each way and size"
 finish

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 check_PROGRAMS += tests/store/test_store
 TESTS += tests/store/test_store
-tests_store_test_store_SOURCES = tests/store/test_store.c \
+tests_store_test_store_SOURCES = tests/store/test_store.c tests/store/store_rig.h \
+	tests/harness/cutting_proxy.c tests/harness/cutting_proxy.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_store_test_store_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/store/test_store_forms
+TESTS += tests/store/test_store_forms
+tests_store_test_store_forms_SOURCES = tests/store/test_store_forms.c tests/store/store_rig.h \
+	tests/harness/cutting_proxy.c tests/harness/cutting_proxy.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_store_test_store_forms_LDADD = $(comm_tests_link)

@@ -5,39 +5,15 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <arpa/inet.h>
 #include <math.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "build-config.h"
-#include "tests/harness/daemon.h"
-#include "tests/harness/ranks.h"
+#include "tests/store/store_rig.h"
 
 enum { LONG = 70001, PUSHES = 5 };
-
-static trib_vector_t *make(const struct ranks_self *self, trib_store_t *store,
-                           const trib_vector_desc_t *d)
-{
-    trib_vector_t *v = NULL;
-
-    if (trib_store_create(store, d, &v) != TRIB_OK)
-        ranks_die(self, "vector %s: %s", d->name, trib_store_error(store));
-    return v;
-}
-
-static void need(const struct ranks_self *self, const trib_store_t *store,
-                 trib_status_t st, const char *what)
-{
-    if (st != TRIB_OK)
-        ranks_die(self, "%s: %s", what, trib_store_error(store));
-}
 
 /* All ranks push integers at once: the sum is that of all, whatever their order. */
 static void sum_of_all(const struct ranks_self *self, trib_store_t *store)
@@ -158,14 +134,6 @@ static void elastic(const struct ranks_self *self, trib_store_t *store)
     need(self, store, trib_store_pull(v, w, NULL, NULL), "pull");
     ranks_assert(self, w[0] == c && w[LONG - 1] == c);
     free(w);
-}
-
-static void refused(const struct ranks_self *self, const trib_store_t *store,
-                    trib_status_t st, trib_status_t wanted, const char *words)
-{
-    if (st != wanted || !strstr(trib_store_error(store), words))
-        ranks_die(self, "wanted %s and \"%s\", got %s: %s", trib_status_name(wanted),
-                  words, trib_status_name(st), trib_store_error(store));
 }
 
 /* After each refusal the store goes on. */
@@ -298,26 +266,9 @@ static int walk(struct ranks_self *self)
     return 0;
 }
 
-static bool begin(struct daemon_process *d)
-{
-    *d = (struct daemon_process){.threads = 1};
-    assert_true(daemon_folder(d->folder));
-    return daemon_run(d);
-}
-
 static void test_walk(void **state)
 {
-    struct daemon_process d;
-    char config[160];
-
-    if (!begin(&d))
-        tribtest_skip("built without libmicrohttpd");
-    for (int size = 1; size <= 3; size++) {
-        snprintf(config, sizeof(config), "%s;service=127.0.0.1:%d",
-                 (const char *)*state, d.port);
-        ranks_pass(.size = size, .fn = walk, .config = config, .seconds = 100);
-    }
-    daemon_end(&d);
+    ranks_on_daemon(walk, *state);
 }
 
 /* A store needs a tribd. */
@@ -387,73 +338,6 @@ static void test_killed(void **state)
 
 /* Cut connections ------------------------------------------------------------------ */
 
-/* Bytes after which the next connection is cut. */
-static const size_t limits[] = {61003, 800029, 350017, 950021, 120011};
-
-enum { CONNECTIONS = 64 };
-
-struct pair {
-    int fd[2]; /* of the rank, of tribd; -1: cut */
-    size_t left;
-};
-
-static int connect_to(int port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    return fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 ? fd : -1;
-}
-
-static void cut(struct pair *p)
-{
-    close(p->fd[0]);
-    close(p->fd[1]);
-    p->fd[0] = p->fd[1] = -1;
-}
-
-/* Passes on what has come at one end; few bytes at a time, so that any place is cut. */
-static void pass(struct pair *p, int from)
-{
-    uint8_t bytes[4093];
-    const ssize_t n = recv(p->fd[from], bytes, sizeof(bytes), 0);
-
-    if (n <= 0 || (size_t)n >= p->left ||
-        send(p->fd[1 - from], bytes, (size_t)n, MSG_NOSIGNAL) != n)
-        cut(p);
-    else
-        p->left -= (size_t)n;
-}
-
-/* Between ranks and a tribd, in a process of its own until it is killed. */
-static void proxy(int listener, int port)
-{
-    struct pair pairs[CONNECTIONS];
-    int n = 0;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (;;) {
-        struct pollfd fds[1 + 2 * CONNECTIONS];
-        fds[0] = (struct pollfd){.fd = listener, .events = POLLIN};
-        for (int i = 0; i < 2 * n; i++)
-            fds[1 + i] =
-                (struct pollfd){.fd = pairs[i / 2].fd[i % 2], .events = POLLIN};
-        if (poll(fds, (nfds_t)(1 + 2 * n), -1) < 0)
-            _exit(1);
-        for (int i = 0; i < 2 * n; i++)
-            if (fds[1 + i].revents && pairs[i / 2].fd[i % 2] >= 0)
-                pass(&pairs[i / 2], i % 2);
-        if (fds[0].revents && n < CONNECTIONS) {
-            pairs[n].fd[0] = accept(listener, NULL, NULL);
-            pairs[n].fd[1] = connect_to(port);
-            pairs[n].left = limits[(size_t)n % (sizeof(limits) / sizeof(*limits))];
-            n++;
-        }
-    }
-}
-
 static int pushes_through(struct ranks_self *self)
 {
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
@@ -486,31 +370,8 @@ static int pushes_through(struct ranks_self *self)
 
 static void test_cut(void **state)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof(at);
-    struct daemon_process d;
-    char config[160];
-
     (void)state;
-    if (!begin(&d))
-        tribtest_skip("built without libmicrohttpd");
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(listen(listener, 64), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
-    fflush(NULL);
-    const pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0)
-        proxy(listener, d.port);
-    close(listener);
-    snprintf(config, sizeof(config), "transport=tcp;service=127.0.0.1:%d",
-             ntohs(at.sin_port));
-    ranks_pass(.size = 2, .fn = pushes_through, .config = config, .noisy = true);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    daemon_end(&d);
+    ranks_cut(pushes_through);
 }
 
 int main(void)

@@ -102,6 +102,13 @@ static const struct golden golden[] = {
     {{.kind = TRIB_CONTROL_STORE_REFUSED, .store_refused = {20, "no"}},
      "547262430118000005000000140200"
      "6e6f"},
+    {{.kind = TRIB_CONTROL_STORE_INDEX,
+      .store_index = {5, 258, 8, {(const uint8_t *)"abcd", 4}}},
+     "54726243011900001800000005000000020100000000000008000000000000006162"
+     "6364"},
+    {{.kind = TRIB_CONTROL_STORE_CODEC, .store_codec = {5, 259, "bf16"}},
+     "54726243011a0000120000000500000003010000000000000400626631"
+     "36"},
 };
 
 #define N_GOLDEN (sizeof(golden) / sizeof(golden[0]))
@@ -133,7 +140,8 @@ static enum trib_control_role sender(enum trib_control_kind kind)
     return kind == TRIB_CONTROL_HELLO || kind == TRIB_CONTROL_JOIN ||
                    kind == TRIB_CONTROL_PLAN || kind == TRIB_CONTROL_STORE_JOIN ||
                    kind == TRIB_CONTROL_STORE_OPEN || kind == TRIB_CONTROL_STORE_PUSH ||
-                   kind == TRIB_CONTROL_STORE_PULL
+                   kind == TRIB_CONTROL_STORE_PULL ||
+                   kind == TRIB_CONTROL_STORE_INDEX || kind == TRIB_CONTROL_STORE_CODEC
                ? TRIB_CONTROL_JOB
                : TRIB_CONTROL_AGGREGATOR;
 }
@@ -165,6 +173,8 @@ static struct trib_control_bytes *rest_of(struct trib_control *m)
         return &m->store_push.data;
     case TRIB_CONTROL_STORE_DATA:
         return &m->store_data.data;
+    case TRIB_CONTROL_STORE_INDEX:
+        return &m->store_index.data;
     default:
         return NULL;
     }
@@ -216,11 +226,11 @@ static void test_cut_at_every_byte(void **state)
                           TRIB_INPROGRESS);
             /* A shorter credential is one, too, and so are a shorter tree and fewer
              * elements. */
-            const bool elements =
-                kind == TRIB_CONTROL_STORE_PUSH || kind == TRIB_CONTROL_STORE_DATA;
-            const size_t shortest = kind == TRIB_CONTROL_JOIN ? n - 3
-                                    : elements                ? n - 2
-                                                              : n;
+            const size_t shortest = kind == TRIB_CONTROL_JOIN          ? n - 3
+                                    : kind == TRIB_CONTROL_STORE_PUSH  ? n - 3
+                                    : kind == TRIB_CONTROL_STORE_DATA  ? n - 2
+                                    : kind == TRIB_CONTROL_STORE_INDEX ? n - 4
+                                                                       : n;
             if (cut >= TRIB_CONTROL_HEAD_BYTES && cut < shortest &&
                 kind != TRIB_CONTROL_AUTH)
                 assert_status(trib_control_get(kind, exact + TRIB_CONTROL_HEAD_BYTES,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each rule against plain C: every dtype that it takes, odd lengths, several ranks and
- * vectors, rates of pushes, results, pushes that come again; quotas.
+ * Each rule against plain C: every dtype that it takes, odd lengths, all elements and
+ * some, several ranks and vectors, rates of pushes, results, pushes that come again;
+ * quotas.
  */
 #include "agg/store/store_table.h"
 
@@ -24,6 +25,7 @@ struct plain {
     uint64_t count;
     double *x, *v, *m;
     int64_t *i;
+    const bool *listed; /* elements that the push is of; NULL: all */
 };
 
 static const struct trib_kernels *kernels;
@@ -77,6 +79,8 @@ static void push_plain(struct plain *p, const char *rule, double rate, uint64_t 
     const trib_dtype_t d = p->dtype;
 
     for (uint64_t k = 0; k < p->count; k++) {
+        if (p->listed && !p->listed[k])
+            continue; /* a sparse push leaves it as it is, with its state */
         if (!trib_dtype_is_float(d)) {
             p->i[k] = (int64_t)((uint64_t)p->i[k] + (uint64_t)gi[k]);
         } else if (strncmp(rule, "sum", 3) == 0) {
@@ -102,7 +106,20 @@ static void push_plain(struct plain *p, const char *rule, double rate, uint64_t 
     }
 }
 
-/* Elements as they should come over the wire. */
+/* Moves the elements that are listed to the begin; returns how many. */
+static uint64_t keep_listed(const struct plain *p, void *wire)
+{
+    const size_t each = trib_dtype_size(p->dtype);
+    uint8_t *bytes = wire;
+    uint64_t n = 0;
+
+    for (uint64_t k = 0; k < p->count; k++)
+        if (!p->listed || p->listed[k])
+            memmove(bytes + n++ * each, bytes + k * each, each);
+    return n;
+}
+
+/* Elements that are listed, as they should come over the wire. */
 static void expect(const struct plain *p, const double *x, const int64_t *i,
                    const void *wire)
 {
@@ -121,7 +138,7 @@ static void expect(const struct plain *p, const double *x, const int64_t *i,
         for (uint64_t k = 0; k < p->count; k++)
             memcpy(right + k * each, &i[k], each);
     }
-    assert_memory_equal(right, wire, p->count * each);
+    assert_memory_equal(right, wire, keep_listed(p, right) * each);
     free(right);
 }
 
@@ -138,11 +155,32 @@ static const struct scene scenes[] = {
     {"elastic:pull=0.25", 0},
 };
 
-static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count)
+/* A list of indices for push n: none, all, the last one, or a third of them. */
+static uint64_t list(const struct plain *p, uint32_t n, bool *listed, uint32_t *indices)
+{
+    const struct trib_rng rng = {.seed = 8, .step = n};
+    uint64_t count = 0;
+
+    for (uint64_t k = 0; k < p->count; k++) {
+        listed[k] = n % 6 == 0   ? false
+                    : n % 6 == 1 ? true
+                    : n % 6 == 2 ? k + 1 == p->count
+                                 : draw_u32(rng, (uint32_t)k) % 3 == 0;
+        if (listed[k])
+            indices[count++] = (uint32_t)k;
+    }
+    return count;
+}
+
+static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
+                  bool sparse)
 {
     const struct trib_store_spec spec = {"x", dtype, count, scene->rule};
-    struct plain p = {dtype,          count,          grow(count, 8),
-                      grow(count, 8), grow(count, 8), grow(count, 8)};
+    struct plain p = {
+        dtype,          count, grow(count, 8), grow(count, 8), grow(count, 8),
+        grow(count, 8), NULL};
+    bool *listed = grow(count, sizeof(*listed));
+    uint32_t *indices = grow(count, sizeof(*indices));
     uint8_t *wire = grow(count, 8), *out = grow(count, 8);
     double *g = grow(count, 8);
     int64_t *gi = grow(count, 8);
@@ -162,6 +200,12 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count)
                                        .data = wire,
                                        .gives = n % 2};
         draw(&p, n, wire, g, gi);
+        if (sparse) {
+            push.indices = (const uint8_t *)indices;
+            push.count = list(&p, n, listed, indices);
+            p.listed = listed;
+            assert_int_equal(keep_listed(&p, wire), push.count);
+        }
         assert_status(trib_store_push(table, vector, &push, NULL, &err), TRIB_OK);
         push_plain(&p, scene->rule, rated ? 0.0625 : scene->rate, n + 1, g, gi);
         if (push.gives)
@@ -171,6 +215,11 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count)
         }
         assert_int_equal(trib_store_version(table, vector), n + 1);
         assert_int_equal(trib_store_clock(table, vector, n % RANKS), n / RANKS + 1);
+        if (sparse) {
+            trib_store_pick(table, vector, push.indices, push.count, out);
+            expect(&p, p.x, p.i, out);
+        }
+        p.listed = NULL;
         trib_store_read(table, vector, 0, count, out);
         expect(&p, p.x, p.i, out);
     }
@@ -179,7 +228,7 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count)
     trib_store_read(table, vector, first, part, wire);
     assert_memory_equal(wire, out + first * each, part * each);
     trib_store_table_destroy(table);
-    void *const all[] = {p.x, p.v, p.m, p.i, wire, out, g, gi};
+    void *const all[] = {p.x, p.v, p.m, p.i, wire, out, g, gi, listed, indices};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         free(all[i]);
 }
@@ -192,7 +241,8 @@ static void test_rules(void **state)
             for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
                 if (dtype != TRIB_BOOL &&
                     (s == 0 || trib_dtype_is_float((trib_dtype_t)dtype)))
-                    check(&scenes[s], (trib_dtype_t)dtype, counts[c]);
+                    for (int sparse = 0; sparse < 2; sparse++)
+                        check(&scenes[s], (trib_dtype_t)dtype, counts[c], sparse);
 }
 
 /* An elastic push that comes again is answered by the centre as it is now. */

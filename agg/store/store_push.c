@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pushes, of all elements or of some, and reads of some. */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "agg/store/store_vectors.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/minmax.h"
+#include "compress/kernels/kernels.h"
+
+enum {
+    BLOCK = TRIB_STORE_RULE_BLOCK,
+    BLOCKS_A_TICK =
+        2048, /* blocks between two calls of the tick: about a millisecond */
+    ELEMENT_MAX = 8,
+};
+
+/* Elements of a request, a block at a time: those of `indices`, or one after the
+ * other. */
+struct walk {
+    const struct vector *v;
+    const uint8_t *indices; /* NULL: the block begins with element `first` */
+    uint64_t first; /* number of the block's first element in the request */
+    size_t n;
+    uint64_t at[BLOCK]; /* with `indices`: the block's elements in the vector */
+};
+
+/* Some elements ----------------------------------------------------------------- */
+
+static void find(struct walk *w, uint64_t first, uint64_t count)
+{
+    const size_t bytes = trib_control_index_bytes(w->v->count);
+    uint64_t at = 0;
+
+    w->first = first;
+    w->n = count - first < BLOCK ? (size_t)(count - first) : BLOCK;
+    for (size_t i = 0; w->indices && i < w->n; i++) {
+        memcpy(&at, w->indices + (first + i) * bytes, bytes);
+        assert(at < w->v->count);
+        w->at[i] = at;
+    }
+}
+
+static void copy_element(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else if (bytes == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* The block's elements of an array of the vector, one behind the other: where they are,
+ * or in `stage`. */
+static uint8_t *gather(const struct walk *w, void *array,
+                       uint8_t stage[BLOCK * ELEMENT_MAX])
+{
+    const size_t bytes = trib_dtype_size(w->v->kept);
+
+    if (!w->indices)
+        return trib_store_byte_at(array, w->first, w->v->kept);
+    for (size_t i = 0; i < w->n; i++)
+        copy_element(stage + i * bytes, trib_store_byte_at(array, w->at[i], w->v->kept),
+                     bytes);
+    return stage;
+}
+
+/* Puts back what gather has given. */
+static void scatter(const struct walk *w, void *array, const uint8_t *from)
+{
+    const size_t bytes = trib_dtype_size(w->v->kept);
+
+    for (size_t i = 0; w->indices && i < w->n; i++)
+        copy_element(trib_store_byte_at(array, w->at[i], w->v->kept), from + i * bytes,
+                     bytes);
+}
+
+void trib_store_pick(const struct trib_store_table *table, uint32_t vector,
+                     const uint8_t *indices, uint64_t count, void *out)
+{
+    assert(vector < table->n && indices);
+    const struct vector *v = table->vectors[vector];
+    _Alignas(ELEMENT_MAX) uint8_t stage[BLOCK * ELEMENT_MAX];
+    struct walk w = {.v = v, .indices = indices};
+
+    for (uint64_t first = 0; first < count; first += BLOCK) {
+        find(&w, first, count);
+        const uint8_t *from = gather(&w, v->value, stage);
+        uint8_t *to = trib_store_byte_at(out, first, v->dtype);
+        if (v->dtype == v->kept)
+            memcpy(to, from, w.n * trib_dtype_size(v->dtype));
+        else
+            table->kernels->from_f32[v->dtype](to, (const float *)(const void *)from,
+                                               w.n);
+    }
+}
+
+/* Pushes --------------------------------------------------------------------------- */
+
+/* Widen or narrow a block: to float64 to compute, back to what is kept. */
+static void widen(trib_dtype_t dtype, const void *from, size_t n, double *out)
+{
+    const uint8_t *bytes = from;
+
+    for (size_t i = 0; dtype == TRIB_F32 && i < n; i++) {
+        float one;
+        memcpy(&one, bytes + i * sizeof(one), sizeof(one));
+        out[i] = one;
+    }
+    if (dtype == TRIB_F64)
+        memcpy(out, from, n * sizeof(*out));
+}
+
+static void narrow(trib_dtype_t dtype, const double *from, size_t n, void *out)
+{
+    uint8_t *bytes = out;
+
+    for (size_t i = 0; dtype == TRIB_F32 && i < n; i++) {
+        const float one = (float)from[i];
+        memcpy(bytes + i * sizeof(one), &one, sizeof(one));
+    }
+    if (dtype == TRIB_F64)
+        memcpy(out, from, n * sizeof(*from));
+}
+
+/* A push to a vector of floats. */
+struct work {
+    const struct trib_store_table *table;
+    const struct vector *v;
+    const struct trib_store_push *push;
+    bool keeps; /* false: it was applied before, and only its answer is wanted */
+    struct walk walk;
+};
+
+/* Elements of the push, in the order in which they have come. */
+static void read_push(const struct work *w, double *out)
+{
+    const trib_dtype_t dtype = w->push->decoded ? w->v->kept : w->v->dtype;
+    const uint8_t *from = trib_store_byte_at(w->push->data, w->walk.first, dtype);
+    float wide[BLOCK];
+
+    if (dtype == w->v->kept) {
+        widen(dtype, from, w->walk.n, out);
+        return;
+    }
+    w->table->kernels->to_f32[dtype](wide, from, w->walk.n);
+    widen(TRIB_F32, wide, w->walk.n, out);
+}
+
+static void write_push(const struct work *w, const double *from)
+{
+    uint8_t *to = trib_store_byte_at(w->push->data, w->walk.first, w->v->dtype);
+    float wide[BLOCK];
+
+    if (w->v->dtype == w->v->kept) {
+        narrow(w->v->kept, from, w->walk.n, to);
+        return;
+    }
+    narrow(TRIB_F32, from, w->walk.n, wide);
+    w->table->kernels->from_f32[w->v->dtype](to, wide, w->walk.n);
+}
+
+static void load(const struct walk *w, void *array, double *out)
+{
+    _Alignas(ELEMENT_MAX) uint8_t stage[BLOCK * ELEMENT_MAX];
+
+    widen(w->v->kept, gather(w, array, stage), w->n, out);
+}
+
+static void keep(const struct walk *w, const double *from, void *array)
+{
+    _Alignas(ELEMENT_MAX) uint8_t stage[BLOCK * ELEMENT_MAX];
+    uint8_t *to = w->indices ? stage : trib_store_byte_at(array, w->first, w->v->kept);
+
+    narrow(w->v->kept, from, w->n, to);
+    scatter(w, array, to);
+}
+
+static void apply_block(const struct work *w, struct trib_store_block *b)
+{
+    const struct vector *v = w->v;
+    const int states = v->rule.row->states;
+
+    b->n = w->walk.n;
+    read_push(w, b->push);
+    load(&w->walk, v->value, b->value);
+    for (int s = 0; s < states; s++)
+        load(&w->walk, v->state[s], b->state[s]);
+    v->rule.row->apply(v->rule.param, b);
+    if (w->keeps)
+        keep(&w->walk, b->value, v->value);
+    for (int s = 0; w->keeps && s < states; s++)
+        keep(&w->walk, b->state[s], v->state[s]);
+    if (w->push->gives && v->rule.row->gives_push)
+        write_push(w, b->push);
+}
+
+/* Integers have the rule sum alone, and wrap. */
+static void add_integers(const struct work *w)
+{
+    const struct vector *v = w->v;
+    _Alignas(ELEMENT_MAX) uint8_t stage[BLOCK * ELEMENT_MAX];
+    uint8_t *x = gather(&w->walk, v->value, stage);
+    const struct trib_reduce_args sum = {
+        .src = {x, trib_store_byte_at(w->push->data, w->walk.first, v->dtype)},
+        .dst = {x},
+        .n_src = 2,
+        .n_dst = 1,
+        .n = w->walk.n};
+
+    assert(!v->rule.row->floats);
+    w->table->kernels->reduce[v->dtype][TRIB_SUM](&sum);
+    scatter(&w->walk, v->value, x);
+}
+
+static void apply(struct work *w, const struct trib_store_tick *tick)
+{
+    const uint64_t count = w->push->indices ? w->push->count : w->v->count;
+    const bool floats = trib_dtype_is_float(w->v->dtype);
+    double value[BLOCK], pushed[BLOCK], state[TRIB_STORE_RULE_STATES][BLOCK];
+    struct trib_store_block b = {.value = value,
+                                 .push = pushed,
+                                 .state = {state[0], state[1]},
+                                 .rate = w->push->rate > 0 ? w->push->rate
+                                                           : w->v->rule.param[0],
+                                 .step = w->v->version + 1};
+    uint64_t blocks = 0;
+
+    if (!floats && !w->push->indices) {
+        w->walk.n = (size_t)count;
+        add_integers(w);
+        return;
+    }
+    for (uint64_t first = 0; first < count; first += BLOCK) {
+        find(&w->walk, first, count);
+        if (floats)
+            apply_block(w, &b);
+        else
+            add_integers(w);
+        if (++blocks % BLOCKS_A_TICK == 0 && tick)
+            tick->call(tick->arg);
+    }
+}
+
+static trib_status_t check_push(const struct vector *v,
+                                const struct trib_store_push *push,
+                                struct trib_error *err)
+{
+    const uint64_t last = v->clock[push->rank];
+
+    if (!isfinite(push->rate) || push->rate < 0 ||
+        (push->rate > 0 && !v->rule.row->rated))
+        return trib_fail(err, TRIB_ERR_INVALID, "vector %s: %s", v->name,
+                         v->rule.row->rated
+                             ? "a rate is a number from 0"
+                             : "its rule has no rate that a push could replace");
+    if (push->number != last && push->number != last + 1)
+        return trib_fail(err, TRIB_ERR_PROTOCOL,
+                         "vector %s: push %" PRIu64 " of rank %" PRIu32
+                         " comes after push %" PRIu64,
+                         v->name, push->number, push->rank, last);
+    if (push->decoded && v->rule.row->gives_push)
+        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                         "vector %s: rule %s moves what is pushed, and a codec would "
+                         "change it before: push it without one",
+                         v->name, v->rule.row->name);
+    return TRIB_OK;
+}
+
+static void give(const struct trib_store_table *table, uint32_t vector,
+                 const struct trib_store_push *push)
+{
+    if (push->indices)
+        trib_store_pick(table, vector, push->indices, push->count, push->data);
+    else
+        trib_store_read(table, vector, 0, table->vectors[vector]->count, push->data);
+}
+
+trib_status_t trib_store_push(struct trib_store_table *table, uint32_t vector,
+                              const struct trib_store_push *push,
+                              const struct trib_store_tick *tick,
+                              struct trib_error *err)
+{
+    assert(vector < table->n && push->rank < table->ranks);
+    struct vector *v = table->vectors[vector];
+
+    const trib_status_t st = check_push(v, push, err);
+    if (st != TRIB_OK)
+        return st;
+    const bool is_new = push->number != v->clock[push->rank];
+    const bool gives_push = push->gives && v->rule.row->gives_push;
+    struct work w = {.table = table,
+                     .v = v,
+                     .push = push,
+                     .keeps = is_new,
+                     .walk = {.v = v, .indices = push->indices}};
+    if (is_new || gives_push)
+        apply(&w, tick);
+    if (is_new) {
+        v->clock[push->rank] = push->number;
+        v->version++;
+    }
+    if (push->gives && !gives_push)
+        give(table, vector, push);
+    return TRIB_OK;
+}

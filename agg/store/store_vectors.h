@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The inside of a table of vectors, for the files that work on it. */
+#ifndef AGG_STORE_STORE_VECTORS_H
+#define AGG_STORE_STORE_VECTORS_H
+
+#include "agg/store/store_table.h"
+
+struct trib_kernels;
+
+struct vector {
+    char name[TRIB_CONTROL_JOB_MAX + 1];
+    char text[TRIB_STORE_RULE_TEXT_MAX + 1]; /* of its rule, as it was given */
+    struct trib_store_rule rule;
+    trib_dtype_t dtype; /* on the wire */
+    trib_dtype_t kept; /* in memory: float32 for narrow floats */
+    uint64_t count;
+    uint64_t version;
+    uint64_t charged; /* bytes taken from the quota */
+    uint64_t *clock; /* [ranks] numbers of their last pushes */
+    void *value; /* [count] of `kept` */
+    void *state[TRIB_STORE_RULE_STATES];
+};
+
+struct trib_store_table {
+    uint32_t ranks;
+    struct trib_quota *quota;
+    const struct trib_kernels *kernels;
+    bool *left; /* [ranks] */
+    struct vector **vectors; /* [room] */
+    uint32_t n;
+    uint32_t room;
+};
+
+/** trib_store_byte_at - where element `first` of an array lies. */
+static inline uint8_t *trib_store_byte_at(void *array, uint64_t first,
+                                          trib_dtype_t dtype)
+{
+    return (uint8_t *)array + first * trib_dtype_size(dtype);
+}
+
+#endif
