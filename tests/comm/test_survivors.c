@@ -156,7 +156,9 @@ static int comes_late(struct ranks_self *self)
                                strstr(trib_last_error(NULL), "once more") ||
                                strstr(trib_last_error(NULL), "cannot go on"));
     } while (st != TRIB_OK && ++calls < 50);
-    ranks_assert(self, st == TRIB_OK && calls > 0 && trib_size(smaller) == SIZE);
+    if (st != TRIB_OK || !calls || trib_size(smaller) != SIZE)
+        ranks_die(self, "%s after %d refused calls: %s", trib_status_name(st), calls,
+                  trib_last_error(NULL));
     ranks_ok(self, trib_free_comm(self->comm));
     ranks_ok(self, trib_barrier(smaller));
     ranks_ok(self, trib_free_comm(smaller));
