@@ -18,6 +18,7 @@ libcompress_la_SOURCES = \
 	compress/robust_rows.h \
 	compress/stages.h \
 	compress/vector_scale.c compress/vector_scale.h \
+	compress/vector_split.c compress/vector_split.h \
 	compress/vector_stats.c compress/vector_stats.h \
 	compress/vector_words.c compress/vector_words.h
 libcompress_la_LIBADD =

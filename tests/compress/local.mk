@@ -53,6 +53,7 @@ compress_tests = \
 	tests/compress/sparsify/test_topk \
 	tests/compress/sparsify/test_whole_k \
 	tests/compress/pack/test_varlen
+compress_tests += tests/compress/test_vector_split
 check_PROGRAMS += $(compress_tests) tests/compress/kernels/bench_gemm
 TESTS += $(compress_tests) tests/compress/test_neon.sh
 # the library of that name judges what index_gaps.c packs
