@@ -85,8 +85,8 @@ static bool set_op(const struct perf_option *option, void *to, const char *value
 
 static bool is_command(const char *word)
 {
-    static const char *const commands[] = {"agg", "put", "codec", "groups",
-                                           "neighbors"};
+    static const char *const commands[] = {"agg",    "put",       "codec",
+                                           "groups", "neighbors", "store"};
 
     for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
         if (strcmp(word, commands[i]) == 0)
@@ -277,6 +277,7 @@ static const struct perf_command command = {
         "--help\n"
         "       trib-perf neighbors [OPTION]…       steps of push-sum: see neighbors "
         "--help\n"
+        "       trib-perf store [OPTION]…           pushes, pulls: see store --help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather,\n"
         "reduce-scatter, gather, scatter, alltoall, scan, exscan or barrier; or\n"

@@ -64,12 +64,13 @@ libaggperf_la_SOURCES = \
 	perf/agg/results.c
 libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
-# trib-perf groups and neighbors, too.
+# trib-perf groups, neighbors and store, too.
 libbeside_la_SOURCES = \
 	perf/beside/beside.c perf/beside/beside.h \
 	perf/beside/besidereport.c \
 	perf/beside/tensor_groups.c \
 	perf/beside/neighbors.c \
+	perf/beside/store_ways.c \
 	perf/beside/vectors.c
 libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
@@ -111,7 +112,3 @@ EXTRA_DIST += \
 	perf/peers/peers.sh \
 	perf/peers/timing.h
 EXTRA_DIST += perf/README.md
-
-noinst_PROGRAMS += perf/store_pushes
-perf_store_pushes_SOURCES = perf/store_pushes.c
-perf_store_pushes_LDADD = libtributary.la

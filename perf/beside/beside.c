@@ -6,7 +6,8 @@
 
 #include "perf/options.h"
 
-static const struct beside_kind *const kinds[] = {&beside_groups, &beside_neighbors};
+static const struct beside_kind *const kinds[] = {&beside_groups, &beside_neighbors,
+                                                  &beside_store};
 
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 
@@ -67,6 +68,10 @@ static const struct perf_option options[] = {
     {"--sizes", "LIST", set_sizes, AT(each.sizes), 0,
      "bytes: 64K,16M or from:to:factor; not of groups"},
     {"--rounds", "N", set_rounds, AT(rounds), 1, "of each size [21]"},
+    {"--rule", "TEXT", perf_set_text, AT(rule), 0,
+     "of the store's vector, such as sgd:rate=0.1 [sum]"},
+    {"--codec", "TEXT", perf_set_codec, 0, 0,
+     "of the store's coded pushes [topk:ratio=0.01]"},
     {"--memory", "KIND", perf_set_memory, AT(each.memory), 0,
      "alloc (trib_alloc), malloc, register [alloc]"},
     {"--bind", "HOW", perf_set_bind, AT(each.bind), 0,
@@ -123,6 +128,11 @@ static int parse(int argc, char **argv, struct beside_args *args)
                 "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave "
                 "out -n, or unset that.\n",
                 by);
+        return 2;
+    }
+    if (!kind->is_store && (args->rule != NULL || args->each.codec != NULL)) {
+        fprintf(stderr,
+                "trib-perf: --rule and --codec are of store: leave them out.\n");
         return 2;
     }
     return check_sizes(&args->each, kind->sizes, stderr) &&
@@ -289,7 +299,7 @@ static int run_all(struct rank *r)
         status = sweep(r);
     if (status != TRIB_OK) {
         fprintf(stderr, "trib-perf: rank %d: %s\n", number,
-                trib_last_error(r->now.comm));
+                r->now.why[0] != '\0' ? r->now.why : trib_last_error(r->now.comm));
         return 1;
     }
     if (r->report == NULL || beside_report_finish(r->report, r->tell, why, sizeof(why)))

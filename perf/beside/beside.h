@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf groups, neighbors: what is no collective of one vector, beside a plain
+ * trib-perf groups, neighbors, store: what is no collective of one vector, beside an
  * all-reduce of the same bytes.
  *
  *     beside.c        command line, rounds of all ways
  *     besidereport.c  table, csv, json
  *     tensor_groups.c the gradients of ResNet-50 as one group
  *     neighbors.c     steps of push-sum
+ *     store_ways.c    pushes to a vector in tribd, and pulls of it
  *     vectors.c       memory of each kind
  *
  * A round takes each way once, and the all-reduce twice: how far the two are apart is
@@ -17,7 +18,7 @@
 
 #include "perf/perf.h"
 
-enum { BESIDE_WAYS_MAX = 6, BESIDE_ROUNDS_MAX = 100000 };
+enum { BESIDE_WAYS_MAX = 8, BESIDE_ROUNDS_MAX = 100000 };
 
 struct beside;
 
@@ -29,6 +30,7 @@ struct beside_kind {
     const char *sizes; /* in bytes, where none are given; NULL: the kind's own size */
     const char *ways[BESIDE_WAYS_MAX]; /* beside the all-reduce */
     int n_ways;
+    bool is_store; /* --rule and --codec are of the store alone */
     /* Vectors of `bytes`, or of the kind's own, which it writes to b->bytes. */
     trib_status_t (*open)(struct beside *b);
     trib_status_t (*run)(struct beside *b, int way);
@@ -42,6 +44,7 @@ struct beside_args {
     struct perf_args each; /* first, for the setters of arguments.c */
     const struct beside_kind *kind;
     long rounds;
+    const char *rule; /* NULL: the store's default */
 };
 
 /* One size. */
@@ -50,6 +53,7 @@ struct beside {
     trib_comm_t *comm;
     size_t bytes;
     void *state; /* the kind's */
+    char why[512]; /* the sentence of what failed, if it is not the communicator's */
 };
 
 struct beside_row {
@@ -59,7 +63,7 @@ struct beside_row {
     struct perf_summary ratio; /* to the first all-reduce of the same round */
 };
 
-extern const struct beside_kind beside_groups, beside_neighbors;
+extern const struct beside_kind beside_groups, beside_neighbors, beside_store;
 
 /** beside_main - argv[1] is the name of a kind; returns the exit code. */
 int beside_main(int argc, char **argv);
