@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_init: the one place that joins communicators and the client of tribd.
+ * trib_init and trib_join: the one place that joins communicators and the client of
+ * tribd.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/time.h"
+#include "api/api.h"
 #include "boot/boot.h"
 #include "comm/communicator.h"
 #include "comm/gate.h"
+#include "comm/grow.h"
 #include "offload/fallback.h"
+
+/* How a process comes to its communicator. */
+struct way {
+    trib_status_t (*join)(struct trib_comm *comm, const trib_opts_t *opts);
+    const char *root; /* NULL: as the options say */
+    uint64_t until; /* ns, when attempts end; 0: not known yet */
+    bool comes_late; /* the other ranks have the communicator already */
+    bool again; /* nothing was wrong with this process: it may come again */
+};
 
 static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
 {
@@ -47,21 +60,18 @@ static trib_status_t check_threads(struct trib_comm *comm, const trib_opts_t *op
     return TRIB_OK;
 }
 
-trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
+static trib_status_t begin(const trib_opts_t *opts, struct way *way,
+                           trib_comm_t **comm_out)
 {
     struct trib_error err = {0};
     trib_opts_t ours;
 
-    trib_say_error("");
-    if (!comm_out) {
-        trib_say_error("trib_init: comm_out is NULL");
-        return TRIB_ERR_INVALID;
-    }
-    *comm_out = NULL;
     if (trib_opts_take(opts, &ours, &err) != TRIB_OK) {
         trib_say_error(trib_error_text(&err));
         return TRIB_ERR_INVALID;
     }
+    if (way->root)
+        ours.root = way->root;
     struct trib_comm *comm = calloc(1, sizeof(*comm));
     if (!comm) {
         trib_say_error("no memory for a communicator");
@@ -80,14 +90,19 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
         st = check_threads(comm, &ours);
     if (st == TRIB_OK) {
         comm->log.level = (trib_log_level_t)comm->cfg.log;
-        st = join(comm, &ours);
+        if (!way->until)
+            way->until = trib_deadline_ms(comm->cfg.boot_timeout_ms);
+        st = way->join(comm, &ours);
     }
-    if (st == TRIB_OK)
+    if (st == TRIB_OK && way->comes_late)
+        trib_api_join_service(comm);
+    else if (st == TRIB_OK)
         st = trib_offload_join(comm);
     if (st == TRIB_OK && ours.threads == TRIB_THREADS_MANY)
         st = trib_gate_make(comm);
     trib_fpenv_leave_all(&own);
     if (st != TRIB_OK) {
+        way->again = st == TRIB_ERR_ABORTED && !trib_idle_answer(comm->idle);
         trib_say_error(trib_last_error(comm));
         trib_comm_dispose(comm);
         return st;
@@ -95,4 +110,36 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
     trib_error_clear(&comm->err);
     *comm_out = comm;
     return TRIB_OK;
+}
+
+trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
+{
+    struct way way = {.join = join};
+
+    trib_say_error("");
+    if (!comm_out) {
+        trib_say_error("trib_init: comm_out is NULL");
+        return TRIB_ERR_INVALID;
+    }
+    *comm_out = NULL;
+    return begin(opts, &way, comm_out);
+}
+
+trib_status_t trib_join(const char *text, const trib_opts_t *opts,
+                        trib_comm_t **comm_out)
+{
+    struct way way = {.join = trib_comm_knock, .root = text, .comes_late = true};
+    trib_status_t st;
+
+    trib_say_error("");
+    if (!comm_out) {
+        trib_say_error("trib_join: comm_out is NULL");
+        return TRIB_ERR_INVALID;
+    }
+    *comm_out = NULL;
+    /* Another newcomer may have ended a round. */
+    do
+        st = begin(opts, &way, comm_out);
+    while (st != TRIB_OK && way.again && !trib_deadline_passed(way.until));
+    return st;
 }

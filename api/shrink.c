@@ -6,6 +6,7 @@
 
 #include <tributary/elastic.h>
 
+#include "api/api.h"
 #include "comm/communicator.h"
 #include "comm/survivors.h"
 #include "offload/fallback.h"
@@ -47,21 +48,9 @@ static trib_status_t check(struct trib_comm *comm, struct trib_error *err)
     return TRIB_OK;
 }
 
-/* Nothing goes on in a communicator that is shrunk, whether it had failed or not. */
-static void end_all(struct trib_comm *comm)
-{
-    char who[128], text[200];
-
-    trib_engine_name_rank(&comm->engine, comm->engine.rank, who, sizeof(who));
-    snprintf(text, sizeof(text), "%s has called trib_comm_shrink", who);
-    trib_comm_fail_all(comm, TRIB_ERR_ABORTED, text);
-    if (comm->hooks)
-        comm->hooks->fail(comm, TRIB_ERR_ABORTED, text);
-}
-
-/* The survivors have committed. So what they meet from here on is an error of the
- * smaller communicator, which all of them have. */
-static void join_service(struct trib_comm *comm)
+/* The ranks have committed. So what they meet from here on is an error of the new
+ * communicator, which all of them have. */
+void trib_api_join_service(struct trib_comm *comm)
 {
     const trib_status_t st = trib_offload_join(comm);
     char text[400];
@@ -84,11 +73,11 @@ trib_status_t trib_comm_shrink(trib_comm_t *comm, trib_comm_t **smaller_out)
     *smaller_out = NULL;
     trib_status_t st = check(comm, &err);
     if (st == TRIB_OK) {
-        end_all(comm);
+        trib_comm_end_all(comm, "trib_comm_shrink");
         trib_fpenv_enter_all(&own);
         st = trib_comm_survive(comm, &err, smaller_out);
         if (st == TRIB_OK)
-            join_service(*smaller_out);
+            trib_api_join_service(*smaller_out);
         trib_fpenv_leave_all(&own);
     }
     if (st != TRIB_OK)

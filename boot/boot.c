@@ -64,8 +64,21 @@ const struct trib_boot_ops trib_boot_self = {
     .close = self_close,
 };
 
+/* A newcomer of a job that runs has no number yet. */
+static trib_status_t knock(const struct trib_boot_opts *opts, struct trib_boot **out)
+{
+    if (trib_boot_tcp.accepts(opts->root))
+        return trib_boot_tcp.open(opts, out);
+    return trib_fail(opts->err, TRIB_ERR_CONFIG,
+                     "\"%s\" is not where newcomers come to a job: give the text of "
+                     "trib_listener_text, host:port",
+                     opts->root);
+}
+
 static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *root)
 {
+    if (opts->knocks)
+        return TRIB_OK;
     if (opts->size < 1)
         return trib_fail(opts->err, TRIB_ERR_CONFIG,
                          "the number of ranks is %d: set TRIB_SIZE to 1 or more",
@@ -115,6 +128,8 @@ trib_status_t trib_boot_open(const struct trib_boot_opts *opts, struct trib_boot
     if (status != TRIB_OK)
         return status;
     trib_boot_arm(&o, &secret);
+    if (o.knocks)
+        return knock(&o, out);
     if (o.allgather && o.size > 1)
         return trib_boot_user.open(&o, out);
     for (size_t i = 0; trib_boots[i]; i++)

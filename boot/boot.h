@@ -36,6 +36,8 @@ struct trib_boot_opts {
     int (*allgather)(void *arg, const void *in, void *out, size_t bytes); /* the
                                 * caller's, trib_opts_t.allgather; NULL: root counts */
     void *allgather_arg;
+    bool knocks; /* a newcomer at the listener of a job that runs: rank and size do not
+                  * count, and the boot takes trib_boot_ask (boot/newcomers.h) */
     struct trib_idle *idle; /* called by whatever waits; NULL: nothing is. Outlives the
                              * boot */
     const struct trib_log *log; /* may be NULL; outlives the boot */

@@ -108,10 +108,11 @@ static void append_secret(char *text, size_t bytes, const struct trib_secret *se
     (void)trib_text_append(text, bytes, "#%s", digits);
 }
 
-void trib_launch_root_text(const char *hosts, int port, char *text, size_t bytes)
+void trib_launch_root_text(const char *hosts, int port,
+                           const struct trib_secret *secret, char *text, size_t bytes)
 {
     enum { PORT_BYTES = 8 }; /* ":65535" */
-    struct trib_secret secret;
+    struct trib_secret made;
     struct trib_rank_name self;
 
     assert(strlen(hosts) + PORT_BYTES + TRIB_SECRET_TEXT <= bytes);
@@ -126,9 +127,11 @@ void trib_launch_root_text(const char *hosts, int port, char *text, size_t bytes
     if (!hosts[0] && !strchr(text, ',') && strcmp(text, LOOPBACK) != 0)
         (void)trib_text_append(text, bytes, "," LOOPBACK);
     (void)trib_text_append(text, bytes, ":%d", port);
-    make_secret(&secret);
-    append_secret(text, bytes, &secret);
-    trib_secret_wipe(&secret);
+    if (!secret)
+        make_secret(&made);
+    append_secret(text, bytes, secret ? secret : &made);
+    if (!secret)
+        trib_secret_wipe(&made);
 }
 
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,

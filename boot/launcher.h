@@ -96,9 +96,11 @@ trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *e
  * addresses; behind '#' the job's secret, where this host can use one.
  *
  * hosts    in the place of name and addresses; "": these
+ * secret   unless it is not set; NULL: a new one
  * text     receives at most `bytes` bytes; what does not fit is left out
  */
-void trib_launch_root_text(const char *hosts, int port, char *text, size_t bytes);
+void trib_launch_root_text(const char *hosts, int port,
+                           const struct trib_secret *secret, char *text, size_t bytes);
 
 /** trib_launch_publish - the part of trib_launch_offer that makes the text. */
 trib_status_t trib_launch_publish(struct trib_launch *launch, int port,

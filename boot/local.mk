@@ -10,6 +10,7 @@ libboot_la_SOURCES = \
 	boot/local.c \
 	boot/local_root.c boot/local_root.h \
 	boot/mpi.c boot/mpi.h \
+	boot/newcomers.h \
 	boot/pmi.c boot/pmi.h \
 	boot/pmix.c \
 	boot/rank_names.c boot/rank_names.h \

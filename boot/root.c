@@ -170,8 +170,8 @@ static trib_status_t refuse(const struct place *place, struct trib_error *err)
                      "no free port of %s for the ranks to meet at: %m", host);
 }
 
-trib_status_t trib_root_make(const char *bind, struct trib_error *err,
-                             trib_root_t **root_out)
+trib_status_t trib_root_make(const char *bind, const struct trib_secret *secret,
+                             struct trib_error *err, trib_root_t **root_out)
 {
     struct place place;
     int port = 0;
@@ -194,7 +194,7 @@ trib_status_t trib_root_make(const char *bind, struct trib_error *err,
         return refuse(&place, err);
     }
     assert(root->hold >= 0 && port > 0);
-    trib_launch_root_text(place.host, port, root->text, sizeof(root->text));
+    trib_launch_root_text(place.host, port, secret, root->text, sizeof(root->text));
     *root_out = root;
     return TRIB_OK;
 }

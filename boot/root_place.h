@@ -7,9 +7,14 @@
 #include <tributary/comm.h>
 
 struct trib_error;
+struct trib_secret;
 
-/** trib_root_make - trib_root_create_at, with the sentence in err. */
-trib_status_t trib_root_make(const char *bind, struct trib_error *err,
-                             trib_root_t **root_out);
+/**
+ * trib_root_make - trib_root_create_at, with the sentence in err.
+ *
+ * secret   what the text tells, unless it is not set; NULL: a new one
+ */
+trib_status_t trib_root_make(const char *bind, const struct trib_secret *secret,
+                             struct trib_error *err, trib_root_t **root_out);
 
 #endif

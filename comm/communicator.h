@@ -137,8 +137,9 @@ struct trib_comm {
     uint64_t identity; /* digest of the split that made it; 0: no split */
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
-    bool is_shrunk; /* trib_comm_shrink has made a smaller one of it */
+    bool is_shrunk; /* trib_comm_shrink or trib_comm_grow has made another one of it */
     uint32_t shrinks; /* calls of trib_comm_shrink that have failed */
+    int members; /* ranks that were there before trib_comm_grow; 0: all */
     bool stands_in; /* a fallback_comm: its plans keep the same state as those of
                          * agg_comm */
     bool coded;         /* cfg.codec is not "none" */
@@ -151,6 +152,7 @@ struct trib_comm {
     size_t chunk_asked; /* TRIB_CHUNK as asked for. cfg.chunk is smaller if little
                          * memory may be locked, and larger over networks if nobody has
                          * set it. */
+    int window_asked; /* the same of TRIB_WINDOW */
     bool chunk_given; /* some rank has set TRIB_CHUNK */
     struct trib_net_met met; /* where the ranks of the first communicator met */
     struct trib_secret secret; /* shared by the ranks; or not set */
@@ -432,6 +434,10 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
 trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
                                  const void *in, size_t bytes, void *out);
 
+/** trib_comm_broadcast - control data from a rank to all; blocks. */
+trib_status_t trib_comm_broadcast(struct trib_comm *comm, int root, size_t bytes,
+                                  void *data);
+
 /* A communicator that is made of another one. */
 struct trib_child {
     const struct trib_config *cfg; /* copied */
@@ -458,6 +464,19 @@ trib_status_t trib_comm_make_child(struct trib_comm *parent, const struct trib_c
  */
 trib_status_t trib_comm_survive(struct trib_comm *comm, struct trib_error *err,
                                 struct trib_comm **out);
+
+/**
+ * trib_comm_commit - all ranks take a communicator that they have wired up beside this
+ * one, or none does; the end of trib_comm_grow. Nothing goes on in comm.
+ *
+ * bigger   is freed after an error
+ * errors   those of trib_comm_grow, with the sentence in err
+ */
+trib_status_t trib_comm_commit(struct trib_comm *comm, struct trib_comm *bigger,
+                               struct trib_error *err);
+
+/** trib_comm_end_all - fail what is under way in a communicator that is over. */
+void trib_comm_end_all(struct trib_comm *comm, const char *call);
 
 /**
  * trib_comm_dup - make another communicator of the same ranks with other settings;

@@ -8,6 +8,9 @@ libcomm_la_SOURCES = \
 	comm/contribution_check.c comm/contribution_check.h \
 	comm/counted_calls.c \
 	comm/gate.c comm/gate.h \
+	comm/grow.c comm/grow.h \
+	comm/newcomer.c \
+	comm/sync_state.c \
 	comm/identity.c comm/identity.h \
 	comm/local_create.c \
 	comm/locality.c comm/locality.h \
@@ -39,7 +42,7 @@ libcomm_la_SOURCES = \
 	comm/requests.c \
 	comm/survive.c \
 	comm/settings.c \
-	comm/same_state.c \
+	comm/same_state.c comm/usual_hash.h \
 	comm/slot_budget.c comm/slot_budget.h \
 	comm/sorted_pairs.c comm/sorted_pairs.h \
 	comm/split.c \

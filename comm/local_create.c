@@ -21,7 +21,7 @@ trib_status_t trib_local_create(int ranks, trib_local_t **local_out)
 trib_status_t trib_root_create_at(const char *bind, trib_root_t **root_out)
 {
     struct trib_error err = {0};
-    const trib_status_t status = trib_root_make(bind, &err, root_out);
+    const trib_status_t status = trib_root_make(bind, NULL, &err, root_out);
 
     if (status != TRIB_OK)
         trib_say_error(trib_error_text(&err));

@@ -10,6 +10,7 @@
 
 #include "base/digest.h"
 #include "comm/communicator.h"
+#include "comm/usual_hash.h"
 
 struct hashed {
     uint64_t hash;
@@ -44,19 +45,29 @@ static uint64_t usual_hash(const struct hashed *list, int n)
     return list[best].hash;
 }
 
-static trib_status_t list_different(const uint64_t *all, int size, int *ranks, int cap,
-                                    int *n_out)
+trib_status_t trib_usual_hash(const uint64_t *all, int n, uint64_t *usual_out)
 {
-    struct hashed *list = malloc((size_t)size * sizeof(*list));
-    int n = 0;
+    struct hashed *list = malloc((size_t)n * sizeof(*list));
 
     if (!list)
         return TRIB_ERR_NO_MEMORY;
-    for (int r = 0; r < size; r++)
+    for (int r = 0; r < n; r++)
         list[r] = (struct hashed){all[r], r};
-    qsort(list, (size_t)size, sizeof(*list), compare);
-    const uint64_t usual = usual_hash(list, size);
+    qsort(list, (size_t)n, sizeof(*list), compare);
+    *usual_out = usual_hash(list, n);
     free(list);
+    return TRIB_OK;
+}
+
+static trib_status_t list_different(const uint64_t *all, int size, int *ranks, int cap,
+                                    int *n_out)
+{
+    uint64_t usual;
+    int n = 0;
+    const trib_status_t st = trib_usual_hash(all, size, &usual);
+
+    if (st != TRIB_OK)
+        return st;
     for (int r = 0; r < size; r++) {
         if (all[r] == usual)
             continue;

@@ -11,13 +11,14 @@
 #include "comm/communicator.h"
 #include "comm/gate.h"
 
-trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
-                                 const void *in, size_t bytes, void *out)
+static trib_status_t run_once(struct trib_comm *comm, trib_coll_t coll, int root,
+                              const void *in, size_t bytes, void *out)
 {
     struct trib_plan *plan;
     trib_desc_t desc = TRIB_DESC_INIT;
 
     assert(coll == TRIB_ALLGATHER || coll == TRIB_BROADCAST);
+    desc.root = root;
     desc.count = bytes;
     desc.dtype = TRIB_I8;
     desc.codec = "none";
@@ -28,6 +29,19 @@ trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
     st = trib_plan_run(plan, in, out);
     trib_plan_destroy(plan);
     return st;
+}
+
+trib_status_t trib_comm_exchange(struct trib_comm *comm, trib_coll_t coll,
+                                 const void *in, size_t bytes, void *out)
+{
+    return run_once(comm, coll, 0, in, bytes, out);
+}
+
+trib_status_t trib_comm_broadcast(struct trib_comm *comm, int root, size_t bytes,
+                                  void *data)
+{
+    assert(root >= 0 && root < comm->engine.ranks);
+    return run_once(comm, TRIB_BROADCAST, root, NULL, bytes, data);
 }
 
 /* Lets the members of a child exchange data by an all-gather of the parent. */
@@ -121,6 +135,8 @@ trib_status_t trib_comm_make_child(struct trib_comm *parent, const struct trib_c
     child->met = parent->met;
     child->secret = parent->secret;
     child->chunk_asked = c->cfg == &parent->cfg ? parent->chunk_asked : c->cfg->chunk;
+    child->window_asked =
+        c->cfg == &parent->cfg ? parent->window_asked : c->cfg->window;
     child->log = parent->log;
     trib_comm_set_idle(child, parent->own_idle.call, parent->own_idle.arg);
     if (c->within)

@@ -4,6 +4,7 @@
  * survivors.h says how they speak, and why they all end alike.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "comm/survivors.h"
@@ -16,6 +17,7 @@ enum {
 
 struct shrink {
     struct trib_survivors s;
+    bool grows; /* child was wired up before, and no other is made */
     struct trib_comm *child; /* that may yet be committed; or NULL */
     enum trib_survivors_end end; /* of an exchange that was cut short */
 };
@@ -38,6 +40,19 @@ static bool is_ready(const struct trib_survivors *s, int rank, uint64_t unused)
     const struct trib_survivor *of = &s->of[rank];
 
     return agrees(s, rank, unused) && of->said.phase >= TRIB_SURVIVOR_READY;
+}
+
+/* Nothing goes on in a communicator of which another one is made, whether it had failed
+ * or not. */
+void trib_comm_end_all(struct trib_comm *comm, const char *call)
+{
+    char who[128], text[200];
+
+    trib_engine_name_rank(&comm->engine, comm->engine.rank, who, sizeof(who));
+    snprintf(text, sizeof(text), "%s has called %s", who, call);
+    trib_comm_fail_all(comm, TRIB_ERR_ABORTED, text);
+    if (comm->hooks)
+        comm->hooks->fail(comm, TRIB_ERR_ABORTED, text);
 }
 
 /* The allgather of a struct trib_exchange. */
@@ -88,6 +103,13 @@ static enum trib_survivors_end wireup_failed(struct shrink *k, trib_status_t st,
     return TRIB_SURVIVORS_STOP;
 }
 
+/* True of a newcomer that has not heard that it was taken in, and has ended. */
+static bool never_came(const struct trib_comm *comm, int rank)
+{
+    return comm->members && rank >= comm->members &&
+           comm->engine.stats.operations == 0;
+}
+
 static enum trib_survivors_end wire(struct shrink *k)
 {
     struct trib_survivors *s = &k->s;
@@ -98,7 +120,7 @@ static enum trib_survivors_end wire(struct shrink *k)
     bool someone_left = false;
 
     for (int r = 0; r < comm->engine.size; r++) {
-        someone_left |= comm->engine.links[r].left;
+        someone_left |= comm->engine.links[r].left && !never_came(comm, r);
         if (trib_survivors_is_lost(s, r))
             continue;
         c.rank += r < comm->engine.rank;
@@ -120,17 +142,42 @@ static enum trib_survivors_end wire(struct shrink *k)
     return TRIB_SURVIVORS_DONE;
 }
 
+/* A rank that was lost is in the communicator that was wired up before. */
+static bool refuse_loss(struct trib_survivors *s)
+{
+    struct trib_engine *e = &s->comm->engine;
+    char who[128];
+
+    for (int r = 0; r < e->size; r++) {
+        if (!trib_survivors_is_lost(s, r))
+            continue;
+        trib_engine_name_rank(e, r, who, sizeof(who));
+        trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                            "%s was lost meanwhile: call trib_comm_shrink", who);
+        return true;
+    }
+    return false;
+}
+
 /* From the agreement of a set to its communicator, or to what came between. */
 static enum trib_survivors_end go_round(struct shrink *k)
 {
+    /* A rank that was never READY need not ask whether others have committed. */
+    if (k->grows && !k->s.ready_set && refuse_loss(&k->s))
+        return TRIB_SURVIVORS_STOP;
     enum trib_survivors_end end = trib_survivors_wait(&k->s, agrees, 0);
-
     if (end != TRIB_SURVIVORS_DONE)
         return end;
-    drop_child(k); /* nobody has committed it, nor will */
-    end = wire(k);
-    if (end != TRIB_SURVIVORS_DONE)
-        return end;
+    if (k->grows) {
+        if (refuse_loss(&k->s))
+            return TRIB_SURVIVORS_STOP;
+        trib_survivors_say(&k->s, TRIB_SURVIVOR_EXCHANGES);
+    } else {
+        drop_child(k); /* nobody has committed it, nor will */
+        end = wire(k);
+        if (end != TRIB_SURVIVORS_DONE)
+            return end;
+    }
     trib_survivors_say(&k->s, TRIB_SURVIVOR_READY);
     return trib_survivors_wait(&k->s, is_ready, 0);
 }
@@ -153,20 +200,46 @@ static void finish(struct shrink *k, enum trib_survivors_end end)
     trib_survivors_flush(s, FLUSH_MS);
 }
 
+static void agree(struct shrink *k)
+{
+    enum trib_survivors_end end;
+
+    if (trib_survivors_open(&k->s) == TRIB_OK) {
+        while ((end = go_round(k)) == TRIB_SURVIVORS_AGAIN)
+            trib_survivors_renew(&k->s);
+        finish(k, end);
+    } else {
+        drop_child(k);
+    }
+    trib_survivors_close(&k->s);
+    k->s.comm->is_shrunk = k->child != NULL;
+}
+
 trib_status_t trib_comm_survive(struct trib_comm *comm, struct trib_error *err,
                                 struct trib_comm **out)
 {
-    struct shrink k = {.s = {.comm = comm, .err = err, .attempt = comm->shrinks + 1}};
-    enum trib_survivors_end end;
+    struct shrink k = {.s = {.comm = comm,
+                             .call = "trib_comm_shrink",
+                             .err = err,
+                             .attempt = TRIB_SURVIVORS_SHRINK + comm->shrinks}};
 
-    if (trib_survivors_open(&k.s) == TRIB_OK) {
-        while ((end = go_round(&k)) == TRIB_SURVIVORS_AGAIN)
-            trib_survivors_renew(&k.s);
-        finish(&k, end);
-    }
-    trib_survivors_close(&k.s);
-    comm->is_shrunk = k.child != NULL;
+    agree(&k);
     comm->shrinks++;
     *out = k.child;
+    return k.child ? TRIB_OK : k.s.why;
+}
+
+trib_status_t trib_comm_commit(struct trib_comm *comm, struct trib_comm *bigger,
+                               struct trib_error *err)
+{
+    struct shrink k = {.s = {.comm = comm,
+                             .call = "trib_comm_grow",
+                             .err = err,
+                             .attempt = TRIB_SURVIVORS_GROW},
+                       .grows = true,
+                       .child = bigger};
+
+    assert(bigger->engine.size > comm->engine.size);
+    agree(&k);
     return k.child ? TRIB_OK : k.s.why;
 }

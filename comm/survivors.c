@@ -51,7 +51,7 @@ void trib_survivors_stop(struct trib_survivors *s, trib_status_t why, const char
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    s->why = trib_fail(s->err, why, "trib_comm_shrink: %s", text);
+    s->why = trib_fail(s->err, why, "%s: %s", s->call, text);
     s->origin = (uint32_t)s->comm->engine.rank + 1;
 }
 
@@ -109,7 +109,9 @@ static void take_end(struct trib_survivors *s, int peer,
         s->is_committed = true;
     if (w->attempt > s->attempt) {
         trib_engine_name_rank(&s->comm->engine, peer, who, sizeof(who));
-        trib_survivors_stop(s, TRIB_ERR_ABORTED, "%s has called it once more", who);
+        trib_survivors_stop(s, TRIB_ERR_ABORTED, "%s has called %s", who,
+                            s->attempt == TRIB_SURVIVORS_GROW ? "trib_comm_shrink"
+                                                              : "it once more");
     } else if (w->phase == TRIB_SURVIVOR_GAVE_UP) {
         take_refusal(s, peer, w);
     }
@@ -422,6 +424,7 @@ trib_status_t trib_survivors_open(struct trib_survivors *s)
     struct trib_engine *e = &s->comm->engine;
 
     assert(e->failed && e->size <= TRIB_SURVIVOR_RANKS_MAX && !e->survivor_said);
+    assert(s->call && s->attempt >= TRIB_SURVIVORS_GROW);
     trib_comm_lock(s->comm);
     trib_error_clear(&s->comm->cause);
     trib_status_t st = allocate(s);

@@ -26,6 +26,9 @@
  * A rank that tells the larger set will never commit the smaller one without that
  * report. So all survivors end with the same set: the agreement of a set ends only when
  * all of them have told it, and none of them has committed another one by then.
+ *
+ * trib_comm_grow ends by the same phases, with a communicator that was wired up before.
+ * A loss then ends it on all ranks with an error, as READY ranks agree on it first.
  */
 #ifndef COMM_SURVIVORS_H
 #define COMM_SURVIVORS_H
@@ -47,7 +50,7 @@ enum trib_survivor_phase {
 
 /* A report on the wire, in the place of frame and text of a notice. */
 struct trib_survivor_report {
-    uint32_t attempt; /* number of the call of trib_comm_shrink, from 1 */
+    uint32_t attempt; /* TRIB_SURVIVORS_GROW, or a call of trib_comm_shrink */
     uint32_t phase;
     uint64_t set; /* digest of the set */
     uint32_t position; /* number of the fragment, from 1; 0: there is none */
@@ -68,8 +71,16 @@ struct trib_survivor {
     uint8_t *stream; /* those fragments */
 };
 
+/* Attempts. A communicator grows at most once, and a rank that shrinks it has given
+ * that up. */
+enum {
+    TRIB_SURVIVORS_GROW = 1,
+    TRIB_SURVIVORS_SHRINK = 2, /* the first call; each one that failed adds 1 */
+};
+
 struct trib_survivors {
     struct trib_comm *comm;
+    const char *call; /* "trib_comm_shrink" */
     struct trib_error *err; /* of the call */
     uint32_t attempt;
     enum trib_survivor_phase phase;

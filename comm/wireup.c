@@ -500,6 +500,8 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
     e->ranks = comm->aggregators ? size - comm->aggregators->n : size;
     if (!comm->chunk_asked)
         comm->chunk_asked = comm->cfg.chunk;
+    if (!comm->window_asked)
+        comm->window_asked = comm->cfg.window;
     comm->coded = strcmp(comm->cfg.codec, "none") != 0;
     trib_status_t st = trib_settings_kernels(&comm->cfg, &e->kernels, &comm->err);
     if (st != TRIB_OK)

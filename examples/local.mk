@@ -86,3 +86,7 @@ examples_parameters_LDADD = libtributary.la
 noinst_PROGRAMS += examples/embedding
 examples_embedding_SOURCES = examples/embedding.c
 examples_embedding_LDADD = libtributary.la
+
+noinst_PROGRAMS += examples/replacement
+examples_replacement_SOURCES = examples/replacement.c
+examples_replacement_LDADD = libtributary.la

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * elastic - how long a job is without sums when one of its ranks is lost.
+ * elastic - how long a job is without sums when one of its ranks is lost, and how long
+ * it takes to have one more.
  *
  *     elastic [TRIALS [RANKS [TRANSPORT]]]
  *
@@ -10,8 +11,12 @@
  * signal to the first right sum of the slowest survivor, and the parts of it: until the
  * last of them knew, in trib_comm_shrink, until the sum.
  *
+ * Then a process joins a job of so many ranks, which calls trib_comm_grow at each step:
+ * the time from its call of trib_join to the first right sum of all.
+ *
  * Prints csv: signal,seconds,min_seconds,max_seconds,known,shrink,sum. Medians of all
- * trials. Of stops there are a tenth as many.
+ * trials. Of stops there are a tenth as many. Of a join `known` is 0, and `shrink`
+ * lasts until all have the bigger communicator.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +36,10 @@ enum part { WHOLE, KNOWN, SHRINK, SUM, PARTS };
 /* Shared by all processes of a trial; seconds. */
 struct board {
     volatile double hit;
-    volatile double known[RANKS_MOST], smaller[RANKS_MOST], summed[RANKS_MOST];
+    volatile int listens; /* text is there */
+    char text[TRIB_ROOT_TEXT_MAX];
+    volatile double known[RANKS_MOST + 1], smaller[RANKS_MOST + 1];
+    volatile double summed[RANKS_MOST + 1];
 };
 
 static double seconds(void)
@@ -85,6 +93,54 @@ static void act(const char *root, int rank, int ranks, struct board *b)
     _exit(trib_free_comm(smaller) != TRIB_OK);
 }
 
+/* The last rank of a job that grows is the newcomer. */
+static void join(const char *root, int rank, int ranks, struct board *b)
+{
+    static float in[COUNT], out[COUNT];
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    trib_comm_t *comm, *bigger = NULL;
+    trib_listener_t *l = NULL;
+    trib_status_t st = TRIB_OK;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    opts.rank_plus_1 = rank + 1;
+    opts.ranks = ranks;
+    opts.root = root;
+    for (int i = 0; i < COUNT; i++)
+        in[i] = (float)(i % 100);
+    if (rank == ranks) {
+        while (!b->listens)
+            usleep(1000);
+        usleep(WARM_UP_MS * 1000);
+        b->hit = seconds();
+        if (trib_join(b->text, NULL, &bigger) != TRIB_OK)
+            fail("trib_join", trib_last_error(NULL));
+    } else {
+        if (trib_init(&opts, &comm) != TRIB_OK)
+            fail("trib_init", trib_last_error(NULL));
+        if (rank == 0 && trib_listener_open(comm, NULL, &l) != TRIB_OK)
+            fail("trib_listener_open", trib_last_error(comm));
+        if (rank == 0)
+            snprintf(b->text, sizeof(b->text), "%s", trib_listener_text(l));
+        b->listens |= rank == 0;
+        while (!bigger && st == TRIB_OK) {
+            sum(comm, in, out, &st);
+            if (st == TRIB_OK)
+                st = trib_comm_grow(comm, l, 1, &bigger);
+        }
+        if (st != TRIB_OK)
+            fail("trib_comm_grow", trib_last_error(NULL));
+        trib_free_comm(comm);
+    }
+    b->smaller[rank] = seconds();
+    sum(bigger, in, out, &st);
+    if (st != TRIB_OK)
+        fail("the next sum", trib_last_error(bigger));
+    b->summed[rank] = seconds();
+    trib_listener_close(l);
+    _exit(trib_free_comm(bigger) != TRIB_OK);
+}
+
 static double latest(const volatile double *times, int ranks, int victim)
 {
     double t = 0;
@@ -129,6 +185,34 @@ static void try_once(int ranks, int victim, int number, double out[PARTS])
     munmap(b, sizeof(*b));
 }
 
+static void try_join(int ranks, double out[PARTS])
+{
+    struct board *b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[RANKS_MOST + 1];
+    trib_local_t *local;
+    int status;
+
+    if (b == MAP_FAILED || trib_local_create(ranks, &local) != TRIB_OK)
+        fail("a meeting place", trib_last_error(NULL));
+    for (int r = 0; r <= ranks; r++) {
+        pids[r] = fork();
+        if (pids[r] == 0)
+            join(trib_local_root(local), r, ranks, b);
+        if (r < ranks)
+            trib_local_set_pid(local, r, pids[r]);
+    }
+    for (int r = 0; r <= ranks; r++)
+        if (waitpid(pids[r], &status, 0) < 0 || status)
+            fail("a rank", "it has failed");
+    out[WHOLE] = latest(b->summed, ranks + 1, -1) - b->hit;
+    out[KNOWN] = 0;
+    out[SHRINK] = latest(b->smaller, ranks + 1, -1) - b->hit;
+    out[SUM] = out[WHOLE] - out[SHRINK];
+    trib_local_destroy(local);
+    munmap(b, sizeof(*b));
+}
+
 static int compare(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -136,21 +220,26 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* number: of a signal; 0: a newcomer joins */
 static void measure(int ranks, int number, int trials)
 {
+    const char *what = number == SIGKILL ? "kill" : number ? "stop" : "join";
     static double times[PARTS][TRIALS_MOST];
     double one[PARTS];
 
     for (int i = 0; i < trials; i++) {
-        try_once(ranks, i % ranks, number, one);
+        if (number)
+            try_once(ranks, i % ranks, number, one);
+        else
+            try_join(ranks, one);
         for (int p = 0; p < PARTS; p++)
             times[p][i] = one[p];
     }
     for (int p = 0; p < PARTS; p++)
         qsort(times[p], (size_t)trials, sizeof(double), compare);
-    printf("%s,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f\n", number == SIGKILL ? "kill" : "stop",
-           times[WHOLE][trials / 2], times[WHOLE][0], times[WHOLE][trials - 1],
-           times[KNOWN][trials / 2], times[SHRINK][trials / 2], times[SUM][trials / 2]);
+    printf("%s,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f\n", what, times[WHOLE][trials / 2],
+           times[WHOLE][0], times[WHOLE][trials - 1], times[KNOWN][trials / 2],
+           times[SHRINK][trials / 2], times[SUM][trials / 2]);
 }
 
 int main(int argc, char **argv)
@@ -165,6 +254,8 @@ int main(int argc, char **argv)
     printf("signal,seconds,min_seconds,max_seconds,known,shrink,sum\n");
     fflush(stdout);
     measure(ranks, SIGKILL, trials);
+    fflush(stdout);
+    measure(ranks, 0, trials);
     fflush(stdout);
     measure(ranks, SIGSTOP, (trials + 9) / 10);
     return 0;

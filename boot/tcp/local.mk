@@ -2,6 +2,8 @@
 libboot_la_SOURCES += \
 	boot/tcp/tcp_boot.c \
 	boot/tcp/tcp_client.c boot/tcp/tcp_client.h \
+	boot/tcp/tcp_listener.c \
+	boot/tcp/tcp_newcomer.c boot/tcp/tcp_newcomer.h \
 	boot/tcp/tcp_job.c boot/tcp/tcp_job.h \
 	boot/tcp/tcp_proto.c boot/tcp/tcp_proto.h \
 	boot/tcp/tcp_server.c boot/tcp/tcp_server.h

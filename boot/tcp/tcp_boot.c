@@ -25,6 +25,7 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "boot/boot.h"
+#include "boot/newcomers.h"
 #include "base/sockets.h"
 #include "boot/tcp/tcp_client.h"
 #include "boot/rank_names.h"
@@ -219,12 +220,12 @@ static trib_status_t prove(struct trib_tcp_client *t)
     return status == TRIB_OK ? exchange(t, NULL, &q) : status;
 }
 
-static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
-                                   const void *in, size_t bytes, void *out)
+trib_status_t trib_boot_ask(struct trib_boot *b, const char *phase, const void *in,
+                            size_t bytes, void *out, size_t out_bytes)
 {
     struct trib_tcp_client *t = (struct trib_tcp_client *)b;
     struct trib_tcp_gather mine = {.bytes = (uint32_t)bytes, .blob = in};
-    struct trib_tcp_exchange q = {.bytes = (size_t)t->hello.size * bytes, .out = out};
+    struct trib_tcp_exchange q = {.bytes = out_bytes, .out = out};
 
     assert(bytes <= TRIB_BOOT_BLOB_MAX);
     snprintf(mine.phase, sizeof(mine.phase), "%s", phase);
@@ -241,6 +242,15 @@ static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
     status = exchange(t, &mine, &q);
     set_busy(t, false);
     return status;
+}
+
+static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
+                                   const void *in, size_t bytes, void *out)
+{
+    struct trib_tcp_client *t = (struct trib_tcp_client *)b;
+
+    assert(!t->knocks);
+    return trib_boot_ask(b, phase, in, bytes, out, (size_t)t->hello.size * bytes);
 }
 
 /* Begin and end -------------------------------------------------------------------- */
@@ -352,8 +362,9 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     if (opts->secret)
         t->boot.secret = *opts->secret;
     t->hello.has_secret = t->boot.secret.is_set;
-    t->hello.size = opts->size;
-    trib_rank_name_self(opts->rank, &t->hello.who);
+    t->knocks = opts->knocks;
+    t->hello.size = opts->knocks ? 0 : opts->size;
+    trib_rank_name_self(opts->knocks ? 0 : opts->rank, &t->hello.who);
     snprintf(t->hello.library, sizeof(t->hello.library), "%s", PACKAGE_VERSION);
     t->fd = -1;
     t->boot_timeout_ms = opts->cfg->boot_timeout_ms;
@@ -364,8 +375,9 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->now = trib_now_ns();
     t->deadline = trib_deadline_ms(t->boot_timeout_ms);
     t->jitter = (t->now ^ (uint64_t)t->hello.who.pid << 32) | 1;
-    trib_status_t status = opts->rank == 0 ? open_server(t, opts->root)
-                                           : trib_tcp_client_connect(t, false);
+    trib_status_t status = opts->rank == 0 && !opts->knocks
+                               ? open_server(t, opts->root)
+                               : trib_tcp_client_connect(t, false);
     if (status == TRIB_OK && t->hello.has_secret && !t->server)
         status = prove(t);
     if (status != TRIB_OK)

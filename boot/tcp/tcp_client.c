@@ -89,6 +89,18 @@ trib_status_t trib_tcp_client_no_answer(struct trib_tcp_client *t, const char *w
 {
     char from[64];
 
+    if (t->knocks && t->welcome)
+        return trib_fail(t->err, TRIB_ERR_BOOT,
+                         "the job at %s port %s has not taken this newcomer in within "
+                         "%d ms: its ranks must call trib_comm_grow; raise "
+                         "TRIB_BOOT_TIMEOUT_MS if they come later",
+                         t->root.host, t->root.port, t->boot_timeout_ms);
+    if (t->knocks)
+        return trib_fail(t->err, TRIB_ERR_BOOT,
+                         "no job takes newcomers at %s port %s within %d ms (%s): a "
+                         "rank of it must have called trib_listener_open, and its "
+                         "trib_listener_text must lead there",
+                         t->root.host, t->root.port, t->boot_timeout_ms, why);
     return trib_fail(
         t->err, TRIB_ERR_BOOT,
         "rank %d found no rank 0 at %s port %s within %d ms (%s): start rank 0 "
@@ -102,6 +114,10 @@ trib_status_t trib_tcp_client_gives_up(struct trib_tcp_client *t, const char *ph
     char name[TRIB_RANK_NAME_BYTES];
 
     assert(trib_idle_answer(t->idle));
+    if (t->knocks)
+        return trib_idle_fail(
+            t->idle, t->err, "the newcomer (process %d on %s) has given up in phase %s",
+            t->hello.who.pid, t->hello.who.host, phase);
     return trib_idle_fail(t->idle, t->err, "%s has given up in phase %s of the start",
                           trib_rank_name_format(&t->hello.who, name), phase);
 }
@@ -186,6 +202,18 @@ static trib_status_t not_ours(struct trib_tcp_client *t, trib_status_t status)
         t->root.launcher ? " by TRIB_ROOT=host:port, the same for all ranks" : "");
 }
 
+static trib_status_t other_secret(struct trib_tcp_client *t)
+{
+    char who[24] = "this newcomer";
+
+    if (!t->knocks)
+        snprintf(who, sizeof(who), "rank %d", t->hello.who.rank);
+    return trib_fail(t->err, TRIB_ERR_MISMATCH,
+                     "what answers at %s port %s has another secret than %s, or none: "
+                     "give all ranks of the job the same TRIB_KEY",
+                     t->root.host, t->root.port, who);
+}
+
 /* The server proves that it has the secret, and so does this rank. */
 static trib_status_t take_challenge(struct trib_tcp_client *t,
                                     const struct trib_tcp_frame *frame,
@@ -201,11 +229,7 @@ static trib_status_t take_challenge(struct trib_tcp_client *t,
     trib_tcp_claim(&t->hello, challenge.nonce, &claim);
     if (!trib_proof_holds(&t->boot.secret, &claim, TRIB_PROOF_LISTENER, challenge.proof,
                           sizeof(challenge.proof)))
-        return trib_fail(
-            t->err, TRIB_ERR_MISMATCH,
-            "what answers at %s port %s has another secret than rank %d, or none: "
-            "give all ranks of the job the same TRIB_KEY",
-            t->root.host, t->root.port, t->hello.who.rank);
+        return other_secret(t);
     trib_proof_make(&t->boot.secret, &claim, TRIB_PROOF_CALLER, proof);
     t->out_len += trib_tcp_put_proof(out_end(t, TRIB_TCP_SMALL_BYTES), proof);
     t->proved = true;
@@ -234,7 +258,8 @@ static trib_status_t take_frame(struct trib_tcp_client *t,
     case TRIB_TCP_CHALLENGE:
         return take_challenge(t, frame, q);
     case TRIB_TCP_WELCOME:
-        if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK || hello.who.rank != 0)
+        if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK ||
+            (hello.who.rank != 0 && !t->knocks))
             return not_ours(t, TRIB_ERR_PROTOCOL);
         t->server_name = hello.who;
         t->welcome = true;

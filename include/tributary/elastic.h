@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When ranks are lost: which ones, how the others go on, and whether all have the same
- * state.
+ * When ranks are lost or come: which ones, how the others go on, and whether all have
+ * the same state.
  *
  *     while (trib_allreduce(comm, NULL, x, n, TRIB_F32, TRIB_SUM) != TRIB_OK) {
  *         if (trib_comm_shrink(comm, &smaller) != TRIB_OK)
@@ -81,6 +81,105 @@ TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
  */
 TRIB_API trib_status_t trib_comm_shrink(trib_comm_t *comm, trib_comm_t **smaller_out);
 
+/*
+ * A port at which a rank of a job listens for newcomers, in a thread. The communicators
+ * that are made of the first one by trib_comm_grow and trib_comm_shrink take their
+ * newcomers there, too. If its rank is lost, another one opens a listener of its own.
+ */
+typedef struct trib_listener trib_listener_t;
+
+/**
+ * trib_listener_open - let newcomers come to this rank.
+ *
+ * They are let in if they have the secret, which the text tells, the same
+ * version, and the same settings where ranks must agree. Others hear what is wrong with
+ * them, and the job hears of a stranger in its log. Nobody else may read the text, as
+ * with trib_root_create: the secret is in it.
+ * bind     as of trib_root_create_at: the address and the ports; NULL: any
+ * owner    the caller: trib_listener_close, before or after comm is freed
+ * thread   the communicator's; does not block. A listener is for one thread at a time
+ * errors   as trib_root_create_at; TRIB_ERR_BOOT: cannot listen there;
+ *          TRIB_ERR_NO_MEMORY
+ */
+TRIB_API trib_status_t trib_listener_open(trib_comm_t *comm, const char *bind,
+                                          trib_listener_t **listener_out);
+/**
+ * trib_listener_text - where newcomers come to: the text for trib_join.
+ *
+ * It has less than TRIB_ROOT_TEXT_MAX bytes.
+ * owner    the listener; valid until it is closed
+ */
+TRIB_API const char *trib_listener_text(const trib_listener_t *listener);
+/**
+ * trib_listener_waiting - how many newcomers wait to be taken in.
+ *
+ * Never blocks.
+ */
+TRIB_API int trib_listener_waiting(trib_listener_t *listener);
+/**
+ * trib_listener_close - hang up on those that wait, and free the listener.
+ *
+ * NULL is allowed.
+ */
+TRIB_API void trib_listener_close(trib_listener_t *listener);
+
+/**
+ * trib_comm_grow - take in the newcomers that wait, at a point where no operation is
+ * under way.
+ *
+ * All ranks call it, in the order of their operations. If nobody waits, that costs an
+ * all-gather of 4 bytes, so it may be called at every step. The members keep their
+ * numbers, the newcomers have those behind. TRIB_OK is the same on all ranks, with a
+ * communicator of all or with NULL: nobody has come, or one that came could not go on.
+ * comm then goes on as before, and a warning says why; other newcomers come again by
+ * themselves. A newcomer that is stopped or silent costs one call stop_timeout_ms and a
+ * second.
+ *
+ * With a bigger communicator comm is over, as after trib_comm_shrink: so are its plans,
+ * groups and memory. The bigger one has the settings of comm; where these name a
+ * service, it is a new job there. Newcomers that die right then are lost in its first
+ * operation.
+ *
+ * After an error comm has failed: a member was lost meanwhile. All that are left
+ * call trib_comm_shrink.
+ * listener of this rank; NULL: it has none. If newcomers wait at several, those of the
+ *          lowest rank are taken in, the others in the next call
+ * most     newcomers to take in, at this rank's listener, those first that came first
+ * bigger_out the caller frees it with trib_free_comm
+ * thread   the communicator's; blocks
+ * errors   trib_last_error(NULL) has the sentence. TRIB_ERR_INVALID,
+ *          TRIB_ERR_UNSUPPORTED (more than 1568 ranks): nothing happened. Else as of a
+ *          collective
+ * paper    Castain et al., Parallel Computing 79, 2018 (PMIx); as ncclCommGrow
+ */
+TRIB_API trib_status_t trib_comm_grow(trib_comm_t *comm, trib_listener_t *listener,
+                                      int most, trib_comm_t **bigger_out);
+
+/**
+ * trib_join - become a rank of a job that runs.
+ *
+ * Waits until its ranks call trib_comm_grow, at most boot_timeout_ms. The number of
+ * this rank and how many there are come from the job.
+ * text     of trib_listener_text; NULL: that of opts, or of TRIB_ROOT
+ * opts     as of trib_init; rank_plus_1, ranks and allgather do not count. NULL: all
+ *          defaults
+ * owner    the caller frees *comm_out with trib_free_comm
+ * thread   any; blocks
+ * errors   as trib_init; TRIB_ERR_BOOT: no job listens there, or it has not called
+ *          trib_comm_grow in time; TRIB_ERR_MISMATCH: another version, secret or
+ *          setting; TRIB_ERR_PEER_LOST: the job was lost, or lost a rank while it grew
+ */
+TRIB_API trib_status_t trib_join(const char *text, const trib_opts_t *opts,
+                                 trib_comm_t **comm_out);
+
+/**
+ * trib_comm_members - how many ranks were there before the last trib_comm_grow.
+ *
+ * The newcomers are those from this number on, also in the answer of trib_join. Of a
+ * communicator that was made in another way it is all ranks.
+ */
+TRIB_API int trib_comm_members(const trib_comm_t *comm);
+
 /**
  * trib_hash - 64 bits of these bytes (XXH3), the same on every machine of equal byte
  * order.
@@ -106,6 +205,25 @@ TRIB_API uint64_t trib_hash(const void *bytes, size_t n, uint64_t before);
  */
 TRIB_API trib_status_t trib_comm_same(trib_comm_t *comm, uint64_t hash, int *ranks,
                                       int cap, int *n_out);
+
+/**
+ * trib_comm_sync - give the state that most members have to the ranks that have
+ * another.
+ *
+ * For parameters after trib_comm_grow, or after a difference that trib_comm_same shows.
+ * Only members vote (trib_comm_members), so newcomers never win; if as many have one
+ * state as another, that of the lowest rank counts. Ranks whose hash is right send and
+ * receive no more than hashes, but for the lowest of them. What has arrived is verified
+ * by its hash.
+ * state    [bytes] of this rank, of the same length on all; is overwritten where it
+ *          differs
+ * n_out    how many ranks have got the state of others; NULL: not asked
+ * thread   collective over the communicator, in the order of its operations; blocks
+ * errors   TRIB_ERR_INVALID: state is NULL; TRIB_ERR_PROTOCOL: a rank still differs
+ *          afterwards, or gave another length; as trib_split and trib_broadcast
+ */
+TRIB_API trib_status_t trib_comm_sync(trib_comm_t *comm, void *state, size_t bytes,
+                                      int *n_out);
 
 #ifdef __cplusplus
 }

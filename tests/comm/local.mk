@@ -52,6 +52,9 @@ comm_tests = \
 	tests/comm/test_same_state \
 	tests/comm/test_survivors \
 	tests/comm/test_survive \
+	tests/comm/test_grow \
+	tests/comm/test_newcomer \
+	tests/comm/test_sync_state \
 	tests/comm/test_split \
 	tests/comm/test_threads \
 	tests/comm/test_plan_whole_k \
@@ -98,6 +101,12 @@ tests_comm_test_contribution_check_LDADD = $(comm_tests_link)
 tests_comm_test_damaged_SOURCES = tests/offload/aggregators.h tests/comm/test_damaged.c
 tests_comm_test_damaged_LDADD = $(comm_tests_link)
 tests_comm_test_plan_stats_LDADD = $(comm_tests_link)
+tests_comm_test_grow_SOURCES = tests/comm/growing.h tests/comm/test_grow.c
+tests_comm_test_grow_LDADD = $(comm_tests_link)
+tests_comm_test_newcomer_SOURCES = tests/comm/growing.h tests/comm/test_newcomer.c
+tests_comm_test_newcomer_LDADD = $(comm_tests_link)
+tests_comm_test_sync_state_SOURCES = tests/comm/growing.h tests/comm/test_sync_state.c
+tests_comm_test_sync_state_LDADD = $(comm_tests_link)
 tests_comm_test_comm_life_LDADD = $(comm_tests_link)
 tests_comm_test_local_create_LDADD = $(comm_tests_link)
 tests_comm_test_plan_agreement_LDADD = $(comm_tests_link)

@@ -14,7 +14,10 @@
 static void open_survivors(struct ranks_self *self, struct trib_survivors *s,
                            struct trib_error *err)
 {
-    *s = (struct trib_survivors){.comm = self->comm, .err = err, .attempt = 1};
+    *s = (struct trib_survivors){.comm = self->comm,
+                                 .err = err,
+                                 .attempt = TRIB_SURVIVORS_SHRINK,
+                                 .call = "trib_comm_shrink"};
     trib_comm_fail_all(self->comm, TRIB_ERR_ABORTED, "the test says so");
     ranks_ok(self, trib_survivors_open(s));
 }

@@ -42,3 +42,6 @@ dist_check_SCRIPTS += tests/examples/test_parameters.sh
 TESTS += tests/examples/test_parameters.sh
 dist_check_SCRIPTS += tests/examples/test_embedding.sh
 TESTS += tests/examples/test_embedding.sh
+
+dist_check_SCRIPTS += tests/examples/test_replacement.sh
+TESTS += tests/examples/test_replacement.sh

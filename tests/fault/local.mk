@@ -15,3 +15,8 @@ tests_fault_test_tribd_faults_SOURCES = tests/fault/served_job.c tests/fault/ser
 tests_fault_test_tribd_faults_LDADD = $(comm_tests_link)
 dist_check_SCRIPTS += tests/fault/test_freezer.sh
 TESTS += tests/fault/test_freezer.sh
+check_PROGRAMS += tests/fault/test_grow_faults
+TESTS += tests/fault/test_grow_faults
+tests_fault_test_grow_faults_SOURCES = tests/fault/test_grow_faults.c \
+	tests/comm/growing.h tests/harness/daemon.c tests/harness/daemon.h
+tests_fault_test_grow_faults_LDADD = $(comm_tests_link)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a listener knows of one newcomer: bytes come in, bytes go out. No sockets, no
+ * clock.
+ */
+#ifndef BOOT_TCP_TCP_NEWCOMER_H
+#define BOOT_TCP_TCP_NEWCOMER_H
+
+#include "boot/newcomers.h"
+#include "boot/tcp/tcp_proto.h"
+
+enum trib_newcomer_state {
+    TRIB_NEWCOMER_CAME, /* a stranger */
+    TRIB_NEWCOMER_CHALLENGED, /* has said hello, which counts once it is proved */
+    TRIB_NEWCOMER_WELCOME, /* has yet to knock */
+    TRIB_NEWCOMER_WAITS, /* has knocked */
+    TRIB_NEWCOMER_ADMITTED, /* is in a round */
+    TRIB_NEWCOMER_OVER, /* is to be closed once its output is sent */
+};
+
+/* The same for all newcomers of a listener. */
+struct trib_newcomer_rules {
+    struct trib_tcp_hello self; /* what a WELCOME says */
+    struct trib_secret secret;
+    uint8_t knock[TRIB_BOOT_BLOB_MAX];
+    uint32_t knock_bytes;
+    trib_knock_fits_fn fits;
+};
+
+struct trib_newcomer {
+    enum trib_newcomer_state state;
+    struct trib_tcp_hello said;
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce of the challenge */
+    uint32_t given; /* number of the newest exchange that it has given to */
+    uint32_t answered; /* number of the newest exchange that has ended */
+    uint32_t bytes; /* of blob */
+    uint8_t blob[TRIB_BOOT_BLOB_MAX];
+    char why[TRIB_TCP_TEXT_BYTES]; /* OVER: a clause, "has left"; "": all is well */
+    size_t in_len;
+    uint8_t in[TRIB_TCP_SMALL_BYTES];
+    uint8_t *out; /* [out_cap], of which out_len are to be sent */
+    size_t out_len, out_cap;
+};
+
+/** trib_newcomer_take - take the frames in `in`. */
+void trib_newcomer_take(struct trib_newcomer *n,
+                        const struct trib_newcomer_rules *rules);
+
+/** trib_newcomer_answer - append the RESULT of the exchange that it has given to. */
+void trib_newcomer_answer(struct trib_newcomer *n, const void *result, size_t bytes);
+
+/** trib_newcomer_refuse - append a FAIL; it is OVER. */
+void trib_newcomer_refuse(struct trib_newcomer *n, trib_status_t status,
+                          const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/** trib_newcomer_tick - append a sign of life, if nothing else is to be sent. */
+void trib_newcomer_tick(struct trib_newcomer *n);
+
+/** trib_newcomer_end - it is OVER, and hears of nothing. why: a clause. */
+void trib_newcomer_end(struct trib_newcomer *n, const char *why);
+
+/** trib_newcomer_free - free what it holds. */
+void trib_newcomer_free(struct trib_newcomer *n);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Newcomers are taken in: sums over all ranks, of every dtype and of odd sizes, in
+ * place and not, with the same bits on all; one at a time and several at once; from one
+ * rank on; again and again; after a loss. tests/fault/test_grow_faults has losses at
+ * any time.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <signal.h>
+
+#include "build-config.h"
+#include "tests/comm/growing.h"
+#include "tests/comm/oracle.h"
+
+#define SIZE_MOST 6
+
+struct growth {
+    int members, newcomers;
+    int most; /* in a call */
+    int listens; /* the rank that listens */
+    bool loses; /* a member dies before newcomers come */
+    char root[TRIB_ROOT_TEXT_MAX];
+    struct growing_board *board;
+};
+
+/* The bytes of a sum are the same on all ranks, and right. */
+static void check_sum(struct ranks_self *self, trib_comm_t *comm,
+                      const struct oracle *o, const void *sum, size_t count)
+{
+    const size_t bytes = trib_dtype_size(o->dtype);
+    uint64_t all[SIZE_MOST], mine = oracle_hash(sum, count * bytes);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct oracle_answer a = oracle_reduced(o, i);
+        ranks_assert(
+            self, oracle_equal(o->dtype, &a,
+                               oracle_load(o->dtype, (const char *)sum + i * bytes)));
+    }
+    ranks_ok(self, trib_allgather(comm, &mine, all, 1, TRIB_I64));
+    for (int r = 0; r < trib_size(comm); r++)
+        ranks_assert(self, all[r] == mine);
+}
+
+static void sum_all(struct ranks_self *self, trib_comm_t *comm)
+{
+    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F64, TRIB_F16, TRIB_BF16,
+                                          TRIB_I8,  TRIB_I32, TRIB_I64};
+    static const size_t counts[] = {1, 7, 1023, 30011};
+
+    for (size_t k = 0; k < 7 * 4; k++) {
+        const size_t count = counts[k % 4];
+        struct oracle o = {ORACLE_EXACT, k, dtypes[k / 4], TRIB_SUM, trib_size(comm)};
+        char *x = malloc(2 * count * 8), *y = x + count * 8;
+        ranks_assert(self, x);
+        for (int round = 0; round < 3; round++) {
+            const bool in_place = (k + (size_t)round) % 2;
+            o.seed += 100;
+            oracle_fill(&o, trib_rank(comm), 0, count, in_place ? y : x);
+            ranks_ok(self, trib_allreduce(comm, in_place ? NULL : x, y, count, o.dtype,
+                                          o.op));
+            check_sum(self, comm, &o, y, count);
+        }
+        free(x);
+    }
+}
+
+static void shrink(struct ranks_self *self)
+{
+    trib_comm_t *smaller;
+
+    ranks_ok(self, trib_comm_shrink(self->comm, &smaller));
+    ranks_ok(self, trib_free_comm(self->comm));
+    self->comm = smaller;
+}
+
+/* Steps, with a call of trib_comm_grow at each, until the job has so many ranks. */
+static void step_until(struct ranks_self *self, trib_listener_t *l, int size)
+{
+    const struct growth *g = self->arg;
+    trib_comm_t *bigger;
+
+    for (int64_t x = 1; trib_size(self->comm) < size; x = 1) {
+        const int before = trib_size(self->comm), rank = trib_rank(self->comm);
+        ranks_ok(self, trib_allreduce(self->comm, NULL, &x, 1, TRIB_I64, TRIB_SUM));
+        ranks_assert(self, x == before);
+        const trib_status_t st = trib_comm_grow(self->comm, l, g->most, &bigger);
+        if (st != TRIB_OK)
+            ranks_die(self, "trib_comm_grow gave %s: %s", trib_status_name(st),
+                      trib_last_error(NULL));
+        if (!bigger)
+            continue;
+        ranks_assert(self, trib_rank(bigger) == rank && trib_size(bigger) > before);
+        ranks_assert(self, trib_size(bigger) <= before + g->most);
+        ranks_assert(self, trib_comm_members(bigger) == before);
+        ranks_assert(self, trib_barrier(self->comm) == TRIB_ERR_ABORTED);
+        trib_comm_t *none = bigger;
+        ranks_assert(self,
+                     trib_comm_grow(self->comm, NULL, 1, &none) == TRIB_ERR_INVALID &&
+                         !none);
+        ranks_ok(self, trib_free_comm(self->comm));
+        self->comm = bigger;
+    }
+}
+
+static int grows(struct ranks_self *self)
+{
+    const struct growth *g = self->arg;
+    const int size = g->members + g->newcomers - g->loses;
+    trib_listener_t *l = NULL;
+    trib_comm_t *none = NULL;
+
+    if (self->rank < g->members) {
+        growing_init(self, g->root, g->members);
+        ranks_assert(self, trib_comm_members(self->comm) == g->members);
+        ranks_ok(self, trib_comm_grow(self->comm, NULL, 9, &none));
+        ranks_assert(self, !none);
+        (void)trib_barrier(self->comm); /* a victim may be ahead of others */
+        if (g->loses && self->rank == 0)
+            raise(SIGKILL);
+        while (g->loses && trib_barrier(self->comm) == TRIB_OK)
+            ;
+        if (g->loses)
+            shrink(self);
+        if (self->rank == g->listens)
+            l = growing_listen(self, self->comm, g->board);
+    } else {
+        const trib_status_t st = growing_join(self, g->board);
+        if (st != TRIB_OK)
+            ranks_die(self, "trib_join gave %s: %s", trib_status_name(st),
+                      trib_last_error(NULL));
+        ranks_assert(self, trib_rank(self->comm) >= trib_comm_members(self->comm));
+    }
+    step_until(self, l, size);
+    ranks_assert(self, trib_size(self->comm) == size);
+    sum_all(self, self->comm);
+    trib_listener_close(l);
+    ranks_ok(self, trib_free_comm(self->comm));
+    return 0;
+}
+
+static void grow(const char *config, struct growth g)
+{
+    struct ranks r;
+    trib_local_t *local;
+
+    assert_int_equal(trib_local_create(g.members, &local), TRIB_OK);
+    snprintf(g.root, sizeof(g.root), "%s", trib_local_root(local));
+    g.board = growing_board();
+    assert_non_null(g.board);
+    struct ranks_job job = {.size = g.members + g.newcomers,
+                            .fn = grows,
+                            .arg = &g,
+                            .config = config,
+                            .bare = true,
+                            .noisy = g.loses,
+                            .seconds = 40};
+    assert_true(ranks_start(&r, &job));
+    ranks_wait(&r);
+    for (int i = 0; i < job.size; i++)
+        if (!(g.loses && i == 0) && r.slots[i].status != 0)
+            fail_msg("%s: %d members, %d newcomers: rank %d: %s", config, g.members,
+                     g.newcomers, i, r.slots[i].text);
+    ranks_close(&r);
+    trib_local_destroy(local);
+    munmap(g.board, sizeof(*g.board));
+}
+
+static void test_grows(void **state)
+{
+    const char *config = *state;
+
+    grow(config, (struct growth){.members = 3, .newcomers = 1, .most = 9});
+    grow(config, (struct growth){.members = 1, .newcomers = 2, .most = 9});
+    grow(config,
+         (struct growth){.members = 2, .newcomers = 4, .most = 9, .listens = 1});
+    grow(config,
+         (struct growth){.members = 2, .newcomers = 3, .most = 1, .listens = 1});
+    grow(config,
+         (struct growth){
+             .members = 4, .newcomers = 1, .most = 9, .listens = 2, .loses = true});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RANKS_ON(test_grows, "shm"),
+        RANKS_ON(test_grows, "shm+nomap"),
+        RANKS_ON(test_grows, "tcp"),
+#if HAVE_UCX
+        RANKS_ON(test_grows, "ucx"),
+#endif
+        RANKS_ON(test_grows, "auto:ranks_per_host=2"),
+    };
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
