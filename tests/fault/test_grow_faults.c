@@ -314,6 +314,9 @@ static void sweep(const char *transport, int signal_number, int victims_most)
         const int n = 1 + (int)below((unsigned)victims_most);
         for (int k = 0; k < n; k++)
             j.hits[below(SIZE)] = aim(signal_number);
+        /* If no member were left, newcomers would have nowhere to go. */
+        if (is_victim(&j, 0) && is_victim(&j, 1) && is_victim(&j, 2))
+            j.hits[below(MEMBERS)] = (struct hit){0};
         shoot(j);
     }
 }
