@@ -6,5 +6,6 @@ libstore_la_SOURCES = \
 	store/store_calls.c \
 	store/store_coded.c \
 	store/store_sparse.c \
+	store/store_restore.c \
 	store/store_shards.c
 EXTRA_DIST += store/README.md

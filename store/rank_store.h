@@ -25,6 +25,12 @@ struct trib_store {
     struct trib_control_link_job job;
     struct trib_control_link *link; /* session i is with address i of the job */
     uint8_t token[TRIB_CONTROL_NONCE_BYTES];
+    uint8_t owner[TRIB_CONTROL_NONCE_BYTES]; /* the key to its snapshots */
+    bool lasting; /* later runs have that key, too */
+    uint64_t every_pushes; /* of snapshots */
+    uint32_t every_ms;
+    uint32_t remade[TRIB_AGGREGATORS_MAX]; /* times that the store was made anew in a
+                                            * shard, the same on all ranks */
     struct trib_vector *vectors;
     uint32_t bound; /* of pulls, as in STORE_PULL */
     uint32_t wait_ms; /* longest wait of the request under way, beside timeout_ms */
@@ -50,6 +56,9 @@ struct trib_vector {
     trib_dtype_t dtype;
     uint64_t seen; /* newest version of which an answer has told */
     uint64_t pushed; /* pushes of this rank that are known to be applied */
+    uint64_t saved; /* version of the newest snapshot known, plus 1; 0: none is */
+    bool lost; /* its shard was made anew without it; the same on all ranks */
+    char rule[TRIB_CONTROL_RULE_MAX + 1];
     char name[TRIB_CONTROL_JOB_MAX + 1];
     struct trib_sorted_pairs pairs; /* of the newest sparse push */
     struct trib_vector_coder push, pull;
@@ -64,6 +73,7 @@ struct trib_vector {
 struct trib_store_request {
     struct trib_vector *vector;
     uint32_t purpose; /* of a push, enum trib_control_push; 0: a pull */
+    uint32_t order; /* enum trib_control_snapshot; 0: none, and not a pull */
     uint64_t number; /* of a push */
     uint64_t rate; /* of a push: the bits of a float64 */
     const uint8_t *data; /* of a push */
@@ -95,6 +105,10 @@ trib_status_t trib_store_fail(struct trib_store *store, trib_status_t status,
  * errors   as trib_store_open, with the sentence in store->err
  */
 trib_status_t trib_store_shards_open(struct trib_store *store, bool again);
+
+/** trib_store_shard_remake - connect to one of them, and join the store that rank 0
+ * makes there anew: rank 0 first. Errors: as trib_store_shard_again. */
+trib_status_t trib_store_shard_remake(struct trib_store *store, int shard);
 
 /** trib_store_shard_again - connect to one of them anew, after its session has ended;
  * errors: TRIB_ERR_PEER_LOST and others, with the sentence in store->err. */
@@ -170,9 +184,23 @@ void trib_vector_free(struct trib_vector *v);
  * trib_vector_open - find or make the vector in its shard; errors: as
  * trib_store_create.
  */
-trib_status_t trib_vector_open(struct trib_vector *vector, const char *rule);
+trib_status_t trib_vector_open(struct trib_vector *vector);
 
 /** trib_vector_set - give a vector its first elements; errors: as trib_store_push. */
 trib_status_t trib_vector_set(struct trib_vector *vector, const void *data);
+
+/** trib_vector_replace - give a vector a rank's copy, which has this version; errors:
+ * as trib_store_push. */
+trib_status_t trib_vector_replace(struct trib_vector *vector, const void *data,
+                                  uint64_t version);
+
+/** trib_vector_snapshot - have a snapshot taken or restored; errors: as
+ * trib_store_snapshot. */
+trib_status_t trib_vector_snapshot(struct trib_vector *vector,
+                                   enum trib_control_snapshot order,
+                                   uint64_t *version_out);
+
+/** trib_store_agree - give all ranks the worst status of any rank. */
+trib_status_t trib_store_agree(struct trib_store *store, trib_status_t own);
 
 #endif

@@ -14,7 +14,12 @@
 #include "compress/vector_words.h"
 #include "store/rank_store.h"
 
-enum { TRIES = 8 }; /* of one request, over sessions that end */
+enum {
+    TRIES = 8, /* of one request, over sessions that end */
+    DISK_MS = 60000, /* a disk that is slower than this and the next is a failure */
+    DISK_BYTES_A_MS = 10000,
+    WAIT_MOST = 40000000,
+};
 
 static size_t vector_bytes(const struct trib_vector *v)
 {
@@ -90,10 +95,20 @@ static trib_status_t send_pull(const struct trib_store_request *r)
     return trib_store_send(r->vector->store, r->vector->shard, &m);
 }
 
+static trib_status_t send_snapshot(const struct trib_store_request *r)
+{
+    const struct trib_control m = {.kind = TRIB_CONTROL_STORE_SNAPSHOT,
+                                   .store_snapshot = {r->vector->number, r->order}};
+
+    return trib_store_send(r->vector->store, r->vector->shard, &m);
+}
+
 static trib_status_t send_request(const struct trib_store_request *r)
 {
     trib_status_t st = TRIB_OK;
 
+    if (r->order)
+        return send_snapshot(r);
     if (r->indices)
         st = send_indices(r);
     else if (r->codec)
@@ -158,6 +173,7 @@ static trib_status_t hear_answer(struct trib_store_request *r)
     r->version = m.store_state.version;
     if (r->version > r->vector->seen)
         r->vector->seen = r->version;
+    r->vector->saved = m.store_state.saved;
     return TRIB_OK;
 }
 
@@ -166,11 +182,16 @@ static trib_status_t say_seen(const struct trib_vector *v, trib_status_t st)
 {
     char why[sizeof(v->store->err.text)];
 
-    snprintf(why, sizeof(why), "%.400s", trib_error_text(&v->store->err));
+    char saved[64] = "no snapshot of it is known here";
+
+    snprintf(why, sizeof(why), "%.300s", trib_error_text(&v->store->err));
+    if (v->saved)
+        snprintf(saved, sizeof(saved), "version %" PRIu64 " is safe in a snapshot",
+                 v->saved - 1);
     return trib_store_fail(v->store, st,
                            "%s; the newest version of vector %s that this rank has "
-                           "heard of is %" PRIu64,
-                           why, v->name, v->seen);
+                           "heard of is %" PRIu64 ", and %s: trib_store_restore",
+                           why, v->name, v->seen, saved);
 }
 
 /* A request is made again over a new session if its own has ended before the answer. */
@@ -182,6 +203,12 @@ static trib_status_t make_request(struct trib_store_request *r)
 
     trib_error_clear(&store->err);
     store->wait_ms = r->wait_ms;
+    if (r->vector->lost) {
+        (void)trib_store_fail(store, TRIB_ERR_PEER_LOST,
+                              "tribd at %s was lost, and is there again without it",
+                              store->job.addresses[shard]);
+        return say_seen(r->vector, TRIB_ERR_PEER_LOST);
+    }
     for (int i = 0; i < TRIES; i++) {
         if (trib_store_shard_is_lost(store, shard)) {
             trib_error_clear(&store->err);
@@ -199,13 +226,13 @@ static trib_status_t make_request(struct trib_store_request *r)
     return st;
 }
 
-trib_status_t trib_vector_open(struct trib_vector *v, const char *rule)
+trib_status_t trib_vector_open(struct trib_vector *v)
 {
     struct trib_control m = {.kind = TRIB_CONTROL_STORE_OPEN,
                              .store_open = {.dtype = v->dtype, .count = v->count}};
 
     snprintf(m.store_open.name, sizeof(m.store_open.name), "%s", v->name);
-    snprintf(m.store_open.rule, sizeof(m.store_open.rule), "%s", rule);
+    snprintf(m.store_open.rule, sizeof(m.store_open.rule), "%s", v->rule);
     trib_status_t st = TRIB_OK;
     if (trib_store_shard_is_lost(v->store, v->shard))
         st = trib_store_shard_again(v->store, v->shard);
@@ -214,9 +241,41 @@ trib_status_t trib_vector_open(struct trib_vector *v, const char *rule)
     if (st == TRIB_OK)
         st = trib_store_hear(v->store, v->shard, TRIB_CONTROL_STORE_VECTOR,
                              TRIB_CONTROL_STORE_VECTOR, &m);
-    if (st == TRIB_OK)
+    if (st == TRIB_OK) {
         v->number = m.store_state.vector;
+        v->seen = m.store_state.version;
+        v->saved = m.store_state.saved;
+        v->pushed = m.store_state.pushes;
+    }
     return st;
+}
+
+trib_status_t trib_vector_snapshot(struct trib_vector *v,
+                                   enum trib_control_snapshot order,
+                                   uint64_t *version_out)
+{
+    const uint64_t ms = vector_bytes(v) / DISK_BYTES_A_MS;
+    struct trib_store_request r = {
+        .vector = v,
+        .order = order,
+        .wait_ms = DISK_MS + (uint32_t)(ms < WAIT_MOST ? ms : WAIT_MOST)};
+
+    const trib_status_t st = make_request(&r);
+    if (st == TRIB_OK && version_out)
+        *version_out = r.version;
+    return st;
+}
+
+trib_status_t trib_vector_replace(struct trib_vector *v, const void *data,
+                                  uint64_t version)
+{
+    struct trib_store_request r = {.vector = v,
+                                   .purpose = TRIB_CONTROL_PUSH_RESTORE,
+                                   .number = version + 1,
+                                   .data = data,
+                                   .data_bytes = vector_bytes(v)};
+
+    return make_request(&r);
 }
 
 trib_status_t trib_vector_set(struct trib_vector *v, const void *data)

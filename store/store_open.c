@@ -19,7 +19,9 @@
 struct verdict {
     int32_t status;
     int32_t n; /* of the addresses */
+    int32_t lasting;
     uint8_t token[TRIB_CONTROL_NONCE_BYTES];
+    uint8_t owner[TRIB_CONTROL_NONCE_BYTES];
     char job[TRIB_CONTROL_JOB_MAX + 1];
     char why[400];
     char addresses[TRIB_AGGREGATORS_MAX][TRIB_CONFIG_TEXT_BYTES];
@@ -43,8 +45,7 @@ const char *trib_store_error(const trib_store_t *store)
     return store ? trib_error_text(&store->err) : "there is no store";
 }
 
-/* Gives all ranks the worst status of any rank. */
-static trib_status_t agree(struct trib_store *store, trib_status_t own)
+trib_status_t trib_store_agree(struct trib_store *store, trib_status_t own)
 {
     int32_t worst = own;
 
@@ -61,8 +62,45 @@ static trib_status_t agree(struct trib_store *store, trib_status_t own)
 
 /* Opening -------------------------------------------------------------------------- */
 
-static trib_status_t describe(struct trib_store *store)
+/* Without a key of the caller's, the token of this run is the key. */
+static trib_status_t take_opts(struct trib_store *store, const trib_store_opts_t *opts)
 {
+    static const struct trib_sized kind = {"trib_store_opts_t", "TRIB_STORE_OPTS_INIT",
+                                           sizeof(*opts),
+                                           TRIB_SIZED_UP_TO(trib_store_opts_t, key)};
+    trib_store_opts_t o = TRIB_STORE_OPTS_INIT;
+    struct trib_secret key = {0};
+
+    if (opts && trib_sized_take(&kind, opts, &o, &store->err) != TRIB_OK)
+        return TRIB_ERR_INVALID;
+    if (!(o.snapshot_s >= 0 && o.snapshot_s <= TRIB_CONTROL_WAIT_MAX / 1000))
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "snapshot_s must be 0 to %d seconds",
+                               TRIB_CONTROL_WAIT_MAX / 1000);
+    if (o.key && !trib_secret_parse(o.key, strlen(o.key), &key))
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "the key of a store is %d hexadecimal digits: make them "
+                               "with openssl rand -hex %d",
+                               TRIB_SECRET_TEXT - 1, TRIB_SECRET_BYTES);
+    if (getrandom(store->owner, sizeof(store->owner), 0) !=
+        (ssize_t)sizeof(store->owner))
+        return trib_store_fail(store, TRIB_ERR_SYSTEM, "no random bytes: %s",
+                               strerror(errno));
+    if (o.key)
+        memcpy(store->owner, key.bytes, sizeof(store->owner));
+    trib_secret_wipe(&key);
+    store->lasting = o.key;
+    store->every_pushes = o.snapshot_pushes;
+    store->every_ms = (uint32_t)(o.snapshot_s * 1000 + 0.999);
+    return TRIB_OK;
+}
+
+static trib_status_t describe(struct trib_store *store, const trib_store_opts_t *opts)
+{
+    const trib_status_t taken = take_opts(store, opts);
+
+    if (taken != TRIB_OK)
+        return taken;
     if (!store->comm->cfg.service[0])
         return trib_store_fail(store, TRIB_ERR_CONFIG,
                                "a store is in tribd, and TRIB_SERVICE names none: set "
@@ -81,6 +119,8 @@ static void tell(const struct trib_store *store, trib_status_t st, struct verdic
     v->status = st;
     v->n = store->job.n;
     memcpy(v->token, store->token, sizeof(v->token));
+    memcpy(v->owner, store->owner, sizeof(v->owner));
+    v->lasting = store->lasting;
     memcpy(v->addresses, store->job.addresses, sizeof(v->addresses));
     snprintf(v->job, sizeof(v->job), "%s", store->job.name);
     snprintf(v->why, sizeof(v->why), "%.390s", trib_error_text(&store->err));
@@ -101,15 +141,18 @@ static trib_status_t follow(struct trib_store *store, struct verdict *v)
     memcpy(store->job.addresses, v->addresses, sizeof(v->addresses));
     memcpy(store->job.name, v->job, sizeof(v->job));
     memcpy(store->token, v->token, sizeof(v->token));
+    memcpy(store->owner, v->owner, sizeof(v->owner));
+    store->lasting = v->lasting == 1;
     return trib_store_shards_open(store, true);
 }
 
-static trib_status_t open_all(struct trib_store *store, struct verdict *v)
+static trib_status_t open_all(struct trib_store *store, const trib_store_opts_t *opts,
+                              struct verdict *v)
 {
     trib_status_t st = TRIB_OK;
 
     if (store->rank == 0) {
-        st = describe(store);
+        st = describe(store, opts);
         tell(store, st, v);
     }
     const trib_status_t told = trib_broadcast(store->comm, v, sizeof(*v), TRIB_U8, 0);
@@ -117,10 +160,16 @@ static trib_status_t open_all(struct trib_store *store, struct verdict *v)
         return trib_store_fail(store, told, "%s", trib_last_error(store->comm));
     if (store->rank != 0)
         st = follow(store, v);
-    return agree(store, st);
+    return trib_store_agree(store, st);
 }
 
 trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out)
+{
+    return trib_store_open_with(comm, NULL, store_out);
+}
+
+trib_status_t trib_store_open_with(trib_comm_t *comm, const trib_store_opts_t *opts,
+                                   trib_store_t **store_out)
 {
     if (!comm || !store_out)
         return TRIB_ERR_INVALID;
@@ -146,7 +195,7 @@ trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out)
     if (comm->idle)
         store->idle =
             (struct trib_idle){.call = comm->idle->call, .arg = comm->idle->arg};
-    st = open_all(store, v);
+    st = open_all(store, opts, v);
     free(v);
     if (st == TRIB_OK) {
         *store_out = store;
@@ -215,6 +264,7 @@ static struct trib_vector *make(struct trib_store *store, const trib_vector_desc
     v->dtype = d->dtype;
     v->shard = (int)(trib_digest(d->name, strlen(d->name)) % (uint64_t)store->job.n);
     snprintf(v->name, sizeof(v->name), "%s", d->name);
+    snprintf(v->rule, sizeof(v->rule), "%s", d->rule ? d->rule : "sum");
     return v;
 }
 
@@ -222,10 +272,8 @@ static struct trib_vector *make(struct trib_store *store, const trib_vector_desc
 static trib_status_t open_in_turn(struct trib_store *store, const trib_vector_desc_t *d,
                                   struct trib_vector *v, trib_status_t st)
 {
-    const char *rule = d->rule ? d->rule : "sum";
-
     if (store->rank == 0 && st == TRIB_OK)
-        st = trib_vector_open(v, rule);
+        st = trib_vector_open(v);
     if (store->rank == 0 && st == TRIB_OK && d->initial)
         st = trib_vector_set(v, d->initial);
     int32_t first = st;
@@ -233,8 +281,8 @@ static trib_status_t open_in_turn(struct trib_store *store, const trib_vector_de
     if (told != TRIB_OK)
         return trib_store_fail(store, told, "%s", trib_last_error(store->comm));
     if (store->rank != 0 && first == TRIB_OK && st == TRIB_OK)
-        st = trib_vector_open(v, rule);
-    return agree(store, st);
+        st = trib_vector_open(v);
+    return trib_store_agree(store, st);
 }
 
 trib_status_t trib_store_create(trib_store_t *store, const trib_vector_desc_t *desc,

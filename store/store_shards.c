@@ -78,7 +78,10 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
     struct trib_control m = {.kind = TRIB_CONTROL_STORE_JOIN,
                              .store_join = {.ranks = (uint32_t)store->ranks,
                                             .rank = (uint32_t)store->rank,
-                                            .again = again}};
+                                            .again = again,
+                                            .lasting = store->lasting,
+                                            .every_pushes = store->every_pushes,
+                                            .every_ms = store->every_ms}};
 
     if (trib_session_version(session) < TRIB_CONTROL_VERSION_STORE)
         return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
@@ -92,7 +95,11 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
                                "or munge (for tribd and TRIB_SERVICE_AUTH)",
                                store->job.addresses[shard]);
     memcpy(m.store_join.token, store->token, sizeof(store->token));
+    memcpy(m.store_join.owner, store->owner, sizeof(store->owner));
     m.store_join.token[0] ^= (uint8_t)shard;
+    m.store_join.owner[0] ^= (uint8_t)shard;
+    for (int i = 0; i < 4; i++)
+        m.store_join.token[1 + i] ^= (uint8_t)(store->remade[shard] >> 8 * i);
     trib_status_t st = trib_store_send(store, shard, &m);
     if (st == TRIB_OK)
         st = trib_store_hear(store, shard, TRIB_CONTROL_STORE_JOINED,
@@ -117,7 +124,7 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
     return st;
 }
 
-trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
+static trib_status_t connect_again(struct trib_store *store, int shard, bool again)
 {
     const trib_status_t st = trib_control_link_reconnect(store->link, shard);
 
@@ -129,8 +136,18 @@ trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
     trib_log(&store->log, TRIB_LOG_INFO, "store",
              "tribd at %s: the connection was lost, and is made anew",
              store->job.addresses[shard]);
-    const trib_status_t joined = join(store, shard, true);
+    const trib_status_t joined = join(store, shard, again);
     if (joined != TRIB_OK) /* nobody takes it for one that has joined */
         (void)trib_session_end(store->link->sessions[shard], joined, "not joined");
     return joined;
+}
+
+trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
+{
+    return connect_again(store, shard, true);
+}
+
+trib_status_t trib_store_shard_remake(struct trib_store *store, int shard)
+{
+    return connect_again(store, shard, store->rank != 0);
 }

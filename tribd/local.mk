@@ -2,6 +2,7 @@
 bin_PROGRAMS += tribd/tribd
 tribd_tribd_SOURCES = \
 	tribd/admit.c \
+	tribd/archive.c tribd/archive.h \
 	tribd/clerk.c tribd/clerk.h \
 	tribd/doors.c \
 	tribd/inquiries.c \
@@ -19,6 +20,7 @@ tribd_tribd_SOURCES = \
 	tribd/server_open.c tribd/server_parts.h \
 	tribd/store_admit.c \
 	tribd/store_job.c tribd/store_job.h \
+	tribd/store_keeper.c tribd/store_keeper.h \
 	tribd/tribd_settings.c tribd/tribd_settings.def tribd/tribd_settings.h \
 	tribd/systemd.c tribd/systemd.h \
 	tribd/tribd.c \

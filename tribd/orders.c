@@ -66,6 +66,24 @@ static bool kick(struct server *s, const struct ctl_request *request, char *say,
     return true;
 }
 
+/* "JOB", or "JOB VECTOR" */
+static bool forget(struct server *s, const struct ctl_request *request, char *say,
+                   size_t bytes)
+{
+    bool done = false;
+
+    if (s->archive)
+        done = archive_forget(s->archive, request->what, say, bytes);
+    else
+        snprintf(say, bytes,
+                 "this tribd keeps no snapshots: its setting snapshots is empty");
+    if (done)
+        trib_log(&s->log, TRIB_LOG_INFO, "tribd",
+                 "snapshots of %s: %s (by uid %u, process %u)", request->what, say,
+                 request->uid, request->pid);
+    return done;
+}
+
 bool server_control(void *arg, const struct ctl_request *request, char *say,
                    size_t bytes)
 {
@@ -73,8 +91,11 @@ bool server_control(void *arg, const struct ctl_request *request, char *say,
 
     if (strcmp(request->verb, "kick") == 0)
         return kick(s, request, say, bytes);
+    if (strcmp(request->verb, "forget") == 0)
+        return forget(s, request, say, bytes);
     if (strcmp(request->verb, "drain") != 0) {
-        snprintf(say, bytes, "there is no command %.64s: there are drain and kick JOB",
+        snprintf(say, bytes,
+                 "there is no command %.64s: there are drain, kick JOB and forget JOB",
                  request->verb);
         return false;
     }

@@ -41,6 +41,9 @@ static void apply(struct server *s, struct reload *r)
     quotas_apply(&r->quotas, s->jobs);
     server_publish(s); /* weights, to those that run */
     settings_renew(&s->settings, &r->settings, kept, sizeof(kept));
+    if (s->archive)
+        archive_limit(s->archive, (uint64_t)s->settings.disk << 20,
+                      (uint64_t)s->settings.user_disk << 20);
     (void)settings_level(&s->settings, &s->log.level);
     credentials_release(s->credentials);
     s->credentials = r->credentials;

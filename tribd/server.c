@@ -442,6 +442,7 @@ void server_close(struct server *s)
     clerk_stop(s->clerk);
     ctl_server_close(s->ctl);
     trib_http_stop(s->http);
+    archive_close(s->archive); /* which views have shown until now */
     for (int i = 0; i < s->n_workers; i++)
         worker_stop(s->workers[i]);
     free(s->workers);

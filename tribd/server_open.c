@@ -210,6 +210,8 @@ static trib_status_t view(void *arg, struct trib_service_view *out)
     if (st != TRIB_OK)
         return st;
     trib_process_view(&out->process);
+    if (s->archive)
+        archive_view(s->archive, &out->snapshots);
     const int n_workers =
         atomic_load(&s->health.state) == HEALTH_OPENING ? 0 : s->n_workers;
     out->threads = calloc(1 + (size_t)n_workers, sizeof(*out->threads));
@@ -365,6 +367,16 @@ static trib_status_t open_manage(struct server *s, struct trib_error *err)
                : TRIB_OK;
 }
 
+static trib_status_t open_archive(struct server *s, struct trib_error *err)
+{
+    const struct settings *t = &s->settings;
+
+    return t->snapshots[0]
+               ? archive_open(t->snapshots, (uint64_t)t->disk << 20,
+                              (uint64_t)t->user_disk << 20, &s->log, err, &s->archive)
+               : TRIB_OK;
+}
+
 /* Opens the descriptors and tables by which the server's thread waits. */
 static trib_status_t open_waits(struct server *s, struct trib_error *err)
 {
@@ -403,6 +415,8 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
         st = open_jobs(s, err);
     if (st == TRIB_OK)
         st = listen_everywhere(s, err);
+    if (st == TRIB_OK)
+        st = open_archive(s, err);
     if (st == TRIB_OK)
         st = open_http(s, err);
     if (st == TRIB_OK)

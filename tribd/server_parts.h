@@ -14,6 +14,7 @@
 #include "tribd/worker.h"
 #include "tribd/ctl_server.h"
 #include "tribd/aggregator.h"
+#include "tribd/archive.h"
 #include "tribd/quotas.h"
 #include "tribd/server.h"
 #include "tribd/watchdog.h"
@@ -99,6 +100,7 @@ struct server {
     struct trib_metrics *metrics;
     struct trib_http *http;
     struct ctl_server *ctl; /* or NULL: no socket */
+    struct archive *archive; /* or NULL: no snapshots */
     struct worker **workers;
     int n_workers;
     struct watchdog watchdog;

@@ -67,6 +67,44 @@ static struct client *find(struct server *s, const struct client *c,
     return NULL;
 }
 
+/* The store whose snapshots have the same key; NULL: there is none. */
+static struct client *find_owner(struct server *s, const struct client *c,
+                                 const struct trib_control_store_join *join)
+{
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *other = s->clients[i];
+        if (other->store && !other->left &&
+            strcmp(other->join.user, c->join.user) == 0 &&
+            same_token(other->store_join.owner, join->owner))
+            return other;
+    }
+    return NULL;
+}
+
+/* Two stores with one key would overwrite each other's snapshots. One whose ranks are
+ * lost gives way; false: the new one was refused. */
+static bool take_key(struct server *s, struct client *c,
+                     const struct trib_control_store_join *join)
+{
+    struct client *other = find_owner(s, c, join);
+
+    if (!s->archive && (join->every_ms || join->every_pushes)) {
+        refuse(s, c, TRIB_ERR_UNSUPPORTED,
+               "it keeps no snapshots: write \"snapshots = FOLDER\" into its file of "
+               "settings, or set TRIBD_SNAPSHOTS, and start it anew");
+        return false;
+    }
+    if (other && !store_job_is_deserted(other->store)) {
+        refuse(s, c, TRIB_ERR_BUSY,
+               "a store with the same key is in use: end that run, or give this one "
+               "another key");
+        return false;
+    }
+    if (other)
+        store_job_end(other->store, "another run has its key now");
+    return true;
+}
+
 /* Hands the session over; the client has none any more. */
 static void hand_over(struct server *s, struct client *c, struct client *to,
                       uint32_t rank)
@@ -81,6 +119,18 @@ static void hand_over(struct server *s, struct client *c, struct client *to,
         return;
     }
     c->session = NULL;
+}
+
+static struct trib_snapshot_about about_of(const struct client *c,
+                                           const struct trib_control_store_join *join)
+{
+    struct trib_snapshot_about about = {.lasting = join->lasting};
+
+    assert(c->session && c->join.user[0]);
+    memcpy(about.owner, join->owner, sizeof(about.owner));
+    snprintf(about.user, sizeof(about.user), "%s", c->join.user);
+    snprintf(about.job, sizeof(about.job), "%s", trib_session_job(c->session));
+    return about;
 }
 
 /* Makes the client stand for a new store; false: it was refused. */
@@ -109,7 +159,12 @@ static bool make(struct server *s, struct client *c,
                                         .quota = &c->quota,
                                         .metrics = s->metrics,
                                         .id = c->job,
-                                        .wake_fd = s->wake_fd};
+                                        .wake_fd = s->wake_fd,
+                                        .archive = s->archive,
+                                        .log = &s->log,
+                                        .every_pushes = join->every_pushes,
+                                        .every_ms = join->every_ms,
+                                        .about = about_of(c, join)};
     const trib_status_t st = store_job_open(&opts, &err, &c->store);
     if (st != TRIB_OK) {
         trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_MEMORY);
@@ -134,9 +189,24 @@ static void join_new(struct server *s, struct client *c,
     }
     name_store(c, c->join.job);
     admit_name_user(c, c->join.user);
-    if (make(s, c, join))
+    if (take_key(s, c, join) && make(s, c, join))
         hand_over(s, c, c, join->rank);
     server_publish(s);
+}
+
+/* Says to a rank that comes again what is left of its store. */
+static void refuse_lost(struct server *s, struct client *c,
+                        const struct trib_control_store_join *join)
+{
+    char user[TRIB_JOB_NAME_BYTES], why[TRIB_CONTROL_TEXT_MAX];
+    const struct archive_key key = {join->owner, user, NULL};
+
+    admit_name_user(c, user);
+    snprintf(why, sizeof(why), "%s",
+             "there is no such store here: it was ended, or tribd was started anew");
+    if (s->archive)
+        archive_describe(s->archive, &key, why, sizeof(why));
+    refuse(s, c, TRIB_ERR_PEER_LOST, why);
 }
 
 void store_admit_join(struct server *s, struct client *c,
@@ -146,8 +216,7 @@ void store_admit_join(struct server *s, struct client *c,
 
     c->asked = true;
     if (!holder && join->again)
-        refuse(s, c, TRIB_ERR_PEER_LOST,
-               "there is no such store here: it was ended, or tribd was started anew");
+        refuse_lost(s, c, join);
     else if (!holder)
         join_new(s, c, join);
     else if (!join->again || join->ranks != holder->store_join.ranks)

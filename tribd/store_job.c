@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "tribd/credentials.h"
+#include "tribd/store_keeper.h"
 
 enum {
     MESSAGES_MOST = 32, /* taken from one rank in a pass */
@@ -54,10 +55,15 @@ struct store_job {
     int wake_fd;
     _Atomic bool over;
     _Atomic bool draining;
+    _Atomic uint32_t present; /* ranks that are here, or are coming */
+    struct archive *archive; /* or NULL */
+    struct trib_snapshot_about about; /* of its snapshots */
 
     /* of its thread */
     struct trib_store_table *table;
     struct trib_store_tick tick;
+    struct store_keeper *keeper;
+    bool ordered; /* a rank waits for a snapshot */
     struct member **members; /* [ranks]; NULL: not here */
     uint8_t *presence; /* [ranks] enum presence */
     struct pollfd *fds; /* [1 + ranks] */
@@ -98,6 +104,7 @@ static struct member *take_list(struct store_job *job, struct member **list)
 /* Puts the member where the server's thread frees it. */
 static void bury(struct store_job *job, struct member *m)
 {
+    (void)atomic_fetch_sub(&job->present, 1);
     pthread_mutex_lock(&job->mutex);
     m->next = job->gone;
     job->gone = m;
@@ -126,7 +133,7 @@ static void add_member(struct store_job *job, struct member *m)
 {
     static const struct trib_control joined = {.kind = TRIB_CONTROL_STORE_JOINED};
     const struct trib_store_peer_opts opts = {job->table, m->rank, job->quota,
-                                              &job->tick};
+                                              &job->tick, job->archive};
 
     if (job->members[m->rank])
         remove_member(job, m->rank, LOST);
@@ -223,9 +230,57 @@ static void step_member(struct store_job *job, uint32_t rank)
         st = give(m);
     const struct trib_store_counts now = trib_store_peer_counts(m->peer);
     count(job, &before, &now);
+    struct trib_control_store_snapshot what;
     job->moved |= now.pushes != before.pushes;
+    job->ordered |= trib_store_peer_wants(m->peer, &what);
+    for (uint64_t i = now.vectors - before.vectors; i > 0; i--)
+        store_keeper_found(job->keeper,
+                           trib_store_table_size(job->table) - (uint32_t)i);
     if (left || st < TRIB_OK)
         remove_member(job, rank, left ? LEFT : LOST);
+}
+
+/* Snapshots ------------------------------------------------------------------------ */
+
+/* The ranks that wait for this hear what became of it. */
+static void tell_kept(struct store_job *job, const struct store_kept *kept)
+{
+    job->moved = true; /* a vector may be another one */
+    for (uint32_t r = 0; r < job->ranks; r++) {
+        if (!job->members[r])
+            continue;
+        trib_store_peer_kept(job->members[r]->peer, &kept->what, kept->changes,
+                             &kept->err);
+        (void)give(job->members[r]); /* an error comes again with the next step */
+    }
+}
+
+/* Gives the next order of a rank to the keeper. */
+static void take_orders(struct store_job *job)
+{
+    struct trib_control_store_snapshot what;
+    struct store_kept kept;
+
+    job->ordered = false;
+    for (uint32_t r = 0; r < job->ranks; r++) {
+        if (!job->members[r] || !trib_store_peer_wants(job->members[r]->peer, &what))
+            continue;
+        job->ordered = true;
+        if (!store_keeper_idle(job->keeper))
+            return;
+        if (store_keeper_give(job->keeper, &what, &kept))
+            tell_kept(job, &kept);
+    }
+}
+
+static void keep(struct store_job *job)
+{
+    struct store_kept kept;
+
+    if (store_keeper_step(job->keeper, trib_now_ns(), &kept))
+        tell_kept(job, &kept);
+    if (job->ordered && store_keeper_idle(job->keeper))
+        take_orders(job);
 }
 
 /* During a long push the other ranks hear that this host is not stopped. */
@@ -295,6 +350,8 @@ static void run_pass(struct store_job *job)
             began_ns >= trib_session_due(m->session))
             step_member(job, job->who[i]);
     }
+    if (job->archive && job->n_here)
+        keep(job);
     wake_pulls(job, n);
     take_comers(job);
     if (job->writer)
@@ -318,6 +375,15 @@ static bool is_over(struct store_job *job)
     return over;
 }
 
+/* Snapshots of a run that has ended well are of no use to any other. */
+static void drop_snapshots(struct store_job *job)
+{
+    const struct archive_key key = {job->about.owner, job->about.user, NULL};
+
+    if (job->archive && !job->about.lasting && !job->n_lost && !job->n_here)
+        archive_drop(job->archive, &key);
+}
+
 static void *serve(void *arg)
 {
     struct store_job *job = arg;
@@ -326,6 +392,9 @@ static void *serve(void *arg)
     take_comers(job);
     while (!is_over(job))
         run_pass(job);
+    store_keeper_free(job->keeper);
+    job->keeper = NULL;
+    drop_snapshots(job);
     for (uint32_t r = 0; r < job->ranks; r++) {
         if (!job->members[r])
             continue;
@@ -353,6 +422,7 @@ static void free_members(struct member *gone)
 
 static void free_all(struct store_job *job)
 {
+    store_keeper_free(job->keeper);
     trib_store_table_destroy(job->table);
     if (job->wake_fd >= 0)
         close(job->wake_fd);
@@ -381,6 +451,28 @@ static trib_status_t allocate(struct store_job *job, struct trib_error *err)
     return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a store");
 }
 
+static trib_status_t open_keeper(struct store_job *job,
+                                 const struct store_job_opts *opts,
+                                 struct trib_error *err)
+{
+    const struct store_keeper_opts keeper = {.archive = opts->archive,
+                                             .log = opts->log,
+                                             .table = job->table,
+                                             .quota = opts->quota,
+                                             .writer = job->writer,
+                                             .tick = &job->tick,
+                                             .wake_fd = job->wake_fd,
+                                             .every_pushes = opts->every_pushes,
+                                             .every_ns = opts->every_ms * 1000000,
+                                             .about = opts->about};
+
+    job->archive = opts->archive;
+    job->about = opts->about;
+    return store_keeper_create(&keeper, &job->keeper) == TRIB_OK
+               ? TRIB_OK
+               : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a store");
+}
+
 trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_error *err,
                              struct store_job **out)
 {
@@ -397,8 +489,11 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
     job->tick = (struct trib_store_tick){tick, job};
     pthread_mutex_init(&job->mutex, NULL);
     trib_status_t st = allocate(job, err);
-    if (st == TRIB_OK) {
+    if (st == TRIB_OK)
         (void)trib_metrics_open_mt(opts->metrics, opts->id, 0, &job->writer);
+    if (st == TRIB_OK)
+        st = open_keeper(job, opts, err);
+    if (st == TRIB_OK) {
         errno = trib_thread_start(&job->thread, serve, job);
         if (errno)
             st = trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread: %m");
@@ -424,6 +519,7 @@ bool store_job_add(struct store_job *job, struct trib_session *session, uint32_t
     m->credentials = credentials;
     m->rank = rank;
     trib_session_set_error(session, &m->err);
+    (void)atomic_fetch_add(&job->present, 1);
     pthread_mutex_lock(&job->mutex);
     m->next = job->coming;
     job->coming = m;
@@ -454,6 +550,11 @@ bool store_job_reap(struct store_job *job)
 
     free_members(take_list(job, &job->gone));
     return over;
+}
+
+bool store_job_is_deserted(const struct store_job *job)
+{
+    return atomic_load(&job->present) == 0;
 }
 
 const char *store_job_why(const struct store_job *job)

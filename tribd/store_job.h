@@ -20,7 +20,9 @@
 
 #include "agg/metrics/metrics.h"
 #include "agg/protocol/session.h"
+#include "agg/store/snapshot_about.h"
 
+struct archive;
 struct credentials;
 struct store_job;
 struct trib_log;
@@ -37,6 +39,10 @@ struct store_job_opts {
     struct trib_metrics *metrics;
     uint64_t id; /* of the job, in its table */
     int wake_fd; /* an eventfd of the server */
+    struct archive *archive; /* NULL: no snapshots */
+    const struct trib_log *log;
+    uint64_t every_pushes, every_ms; /* of snapshots; 0: not by these */
+    struct trib_snapshot_about about; /* owner, user and job of snapshots */
 };
 
 /** store_job_open - a store without vectors and ranks, and its thread; errors:
@@ -66,6 +72,9 @@ void store_job_drain(struct store_job *job);
  * returns  true if the store is over, and store_job_free does not wait
  */
 bool store_job_reap(struct store_job *job);
+
+/** store_job_is_deserted - true if none of its ranks is there now. */
+bool store_job_is_deserted(const struct store_job *job);
 
 /** store_job_why - why it is over; valid then. */
 const char *store_job_why(const struct store_job *job);

@@ -20,24 +20,28 @@ enum { FAILED = 1, WRONG = 2 };
 
 static void print_help(void)
 {
-    puts(
-        "usage: tribctl [--config FILE] status|jobs|drain|kick JOB [WHY]\n"
-        "\n"
-        "Shows what the tribd of this host does, and controls it.\n"
-        "\n"
-        "  status    what it holds and has summed, and what became of its jobs\n"
-        "  jobs      one line for each job\n"
-        "  drain     take no new jobs, and exit when the running ones have left, or\n"
-        "            after drain_ms\n"
-        "  kick JOB [WHY]\n"
-        "            end a job, by name or number; its ranks are told why, and go on\n"
-        "            without aggregators\n"
-        "\n"
-        "  --config FILE  tribd's file of settings: status and jobs use its http,\n"
-        "                 drain and kick its socket. TRIBD_HTTP and TRIBD_SOCKET win\n"
-        "  --help, --version\n"
-        "\n"
-        "exit code: 0 success; 1 failure; 2 wrong arguments or settings");
+    puts("usage: tribctl [--config FILE] status|jobs|snapshots|drain\n"
+         "       tribctl [--config FILE] kick JOB [WHY] | forget JOB [VECTOR]\n"
+         "\n"
+         "Shows what the tribd of this host does, and controls it.\n"
+         "\n"
+         "  status    what it holds and has summed, and what became of its jobs\n"
+         "  jobs      one line for each job\n"
+         "  snapshots one line for each snapshot of a vector of the parameter store\n"
+         "  drain     take no new jobs, and exit when the running ones have left, or\n"
+         "            after drain_ms\n"
+         "  kick JOB [WHY]\n"
+         "            end a job, by name or number; its ranks are told why, and go on\n"
+         "            without aggregators\n"
+         "  forget JOB [VECTOR]\n"
+         "            remove the snapshots of a job, or that of one vector\n"
+         "\n"
+         "  --config FILE  tribd's settings: status, jobs and snapshots use its http,\n"
+         "                 drain, kick and forget its socket. TRIBD_HTTP and\n"
+         "                 TRIBD_SOCKET win\n"
+         "  --help, --version\n"
+         "\n"
+         "exit code: 0 success; 1 failure; 2 wrong arguments or settings");
 }
 
 /* Text ----------------------------------------------------------------------------- */
@@ -149,6 +153,8 @@ static void print_now(const json_t *job)
         printf("store: %" JSON_INTEGER_FORMAT " vectors, %" JSON_INTEGER_FORMAT
                " pushes, %" JSON_INTEGER_FORMAT " pulls",
                number(job, "vectors"), number(job, "pushes"), number(job, "pulls"));
+        if (number(job, "snapshots"))
+            printf(", %" JSON_INTEGER_FORMAT " snapshots", number(job, "snapshots"));
         return;
     }
     if (!json_is_object(op)) {
@@ -181,6 +187,28 @@ static void print_jobs(const json_t *o)
         print_now(job);
         putchar('\n');
     }
+}
+
+static void print_snapshots(const json_t *o)
+{
+    const json_t *all = json_object_get(o, "snapshots"), *row;
+    char a[24], b[24], name[80], user[80], vector[80];
+    size_t i;
+
+    if (!json_is_object(all)) {
+        puts("this tribd keeps no snapshots: its setting snapshots is empty");
+        return;
+    }
+    printf("%-24s %-10s %-24s %10s %10s %10s\n", "job", "user", "vector", "version",
+           "size", "age");
+    json_array_foreach(json_object_get(all, "vectors"), i, row) printf(
+        "%-24s %-10s %-24s %10" JSON_INTEGER_FORMAT " %10s %10s\n",
+        word(row, "job", name), word(row, "user", user), word(row, "vector", vector),
+        number(row, "version"), bytes_text(seconds(row, "bytes"), a),
+        time_text(seconds(row, "age_s"), b));
+    printf("%" JSON_INTEGER_FORMAT " in all, %s of %s\n", number(all, "count"),
+           bytes_text(seconds(all, "bytes"), a),
+           bytes_text(seconds(all, "disk_bytes"), b));
 }
 
 /* Commands ------------------------------------------------------------------------- */
@@ -252,22 +280,30 @@ static int run(const struct settings *s, int argc, char **argv)
 {
     const char *verb = argc ? argv[0] : "";
     const bool kick = strcmp(verb, "kick") == 0;
+    const bool forget = strcmp(verb, "forget") == 0;
 
     if (argc == 1 && strcmp(verb, "status") == 0)
         return show(s, print_status);
     if (argc == 1 && strcmp(verb, "jobs") == 0)
         return show(s, print_jobs);
+    if (argc == 1 && strcmp(verb, "snapshots") == 0)
+        return show(s, print_snapshots);
     if (argc == 1 && strcmp(verb, "drain") == 0)
         return tell(s, verb, "", "");
+    if (forget && (argc == 2 || argc == 3) && argv[1][0] && !strchr(argv[1], ' '))
+        return tell(s, verb, argv[1], argc == 3 ? argv[2] : "");
     if (kick && (argc == 2 || argc == 3) && argv[1][0] && !strchr(argv[1], ' '))
         return tell(s, verb, argv[1], argc == 3 ? argv[2] : "");
     if (!argc)
-        fputs("tribctl: a command is missing: status, jobs, drain or kick JOB\n",
+        fputs("tribctl: a command is missing: status, jobs, snapshots, drain, kick JOB "
+              "or forget JOB\n",
               stderr);
     else if (kick)
         fputs(
             "tribctl: kick takes one job, by name or number, and a reason in quotes\n",
             stderr);
+    else if (forget)
+        fputs("tribctl: forget takes a job, and may take one of its vectors\n", stderr);
     else if (argc == 1)
         fprintf(stderr,
                 "tribctl: there is no command '%s'; tribctl --help lists them.\n",

@@ -348,6 +348,7 @@ void trib_service_view_free(struct trib_service_view *view)
         free(view->jobs[i].place);
     free(view->jobs);
     free(view->threads);
+    free(view->snapshots.rows);
     *view = (struct trib_service_view){0};
 }
 

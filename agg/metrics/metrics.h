@@ -269,6 +269,25 @@ struct trib_process_view {
     uint64_t start_ns; /* start of the process, since 1970 */
 };
 
+/* A snapshot of a vector of a store. */
+struct trib_snapshot_row {
+    char job[TRIB_JOB_NAME_BYTES];
+    char user[TRIB_JOB_NAME_BYTES];
+    char name[TRIB_JOB_NAME_BYTES]; /* of the vector */
+    uint64_t version;
+    uint64_t bytes;
+    uint64_t age_s;
+};
+
+struct trib_snapshots_view {
+    bool known; /* false: the service keeps none */
+    uint32_t n;
+    uint64_t bytes; /* of all files */
+    uint64_t disk_bytes; /* most of them */
+    uint32_t n_rows; /* 0 without memory for them */
+    struct trib_snapshot_row *rows;
+};
+
 struct trib_service_view {
     uint64_t now_ns;
     uint64_t uptime_ns;
@@ -284,6 +303,7 @@ struct trib_service_view {
     uint32_t n;
     struct trib_job_view *jobs;
     struct trib_process_view process; /* filled by the caller: see trib_process_view */
+    struct trib_snapshots_view snapshots; /* filled by the caller, rows by malloc */
     uint32_t n_threads;
     struct trib_thread_view *threads; /* allocated by the caller, with malloc */
 };

@@ -213,6 +213,32 @@ static json_t *job_json(const struct trib_job_view *view, uint64_t now_ns)
     return o;
 }
 
+static json_t *snapshots_json(const struct trib_snapshots_view *view)
+{
+    json_t *o = json_object(), *all = json_array();
+
+    if (!view->known) {
+        json_decref(all);
+        json_decref(o);
+        return json_null();
+    }
+    for (uint32_t i = 0; i < view->n_rows; i++) {
+        json_t *row = json_object();
+        json_object_set_new(row, "job", name_json(view->rows[i].job));
+        json_object_set_new(row, "user", name_json(view->rows[i].user));
+        json_object_set_new(row, "vector", name_json(view->rows[i].name));
+        json_object_set_new(row, "version", count_json(view->rows[i].version));
+        json_object_set_new(row, "bytes", count_json(view->rows[i].bytes));
+        json_object_set_new(row, "age_s", count_json(view->rows[i].age_s));
+        json_array_append_new(all, row);
+    }
+    json_object_set_new(o, "count", count_json(view->n));
+    json_object_set_new(o, "bytes", count_json(view->bytes));
+    json_object_set_new(o, "disk_bytes", count_json(view->disk_bytes));
+    json_object_set_new(o, "vectors", all);
+    return o;
+}
+
 char *trib_metrics_json(const struct trib_service_view *view)
 {
     json_t *bounds = json_array(), *jobs = json_array(), *total = json_object();
@@ -236,6 +262,7 @@ char *trib_metrics_json(const struct trib_service_view *view)
     json_object_set_new(o, "lost", reasons_json(view, TRIB_SERVICE_COUNTS_LOST));
     json_object_set_new(o, "threads", threads_json(view));
     json_object_set_new(o, "process", process_json(&view->process));
+    json_object_set_new(o, "snapshots", snapshots_json(&view->snapshots));
     json_object_set_new(o, "time_bounds_s", bounds);
     json_object_set_new(o, "jobs", jobs);
     char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(12));

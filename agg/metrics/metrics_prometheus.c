@@ -172,6 +172,22 @@ static void put_process(FILE *to, const struct trib_process_view *p)
               NS);
 }
 
+static void put_snapshots(FILE *to, const struct trib_snapshots_view *s)
+{
+    uint64_t oldest = 0;
+
+    if (!s->known)
+        return;
+    for (uint32_t i = 0; i < s->n_rows; i++)
+        oldest = s->rows[i].age_s > oldest ? s->rows[i].age_s : oldest;
+    put_gauge(to, "tribd_snapshots_held", "Snapshots that there are.", s->n, 1);
+    put_gauge(to, "tribd_snapshots_held_bytes", "Bytes of these.", s->bytes, 1);
+    put_gauge(to, "tribd_snapshots_limit_bytes", "Bytes of snapshots, at most.",
+              s->disk_bytes, 1);
+    put_gauge(to, "tribd_snapshots_oldest_age_seconds", "Age of the oldest of these.",
+              oldest, 1);
+}
+
 static void put_service(FILE *to, const struct trib_service_view *v)
 {
     put_help(to, "tribd_build_info", "gauge", "The version, as a label.");
@@ -201,6 +217,7 @@ static void put_service(FILE *to, const struct trib_service_view *v)
     put_help(to, "tribd_" #name, "histogram", help); \
     put_times(to, "tribd_" #name, NULL, &v->times[TRIB_TIME_##id]);
 #include "agg/metrics/metrics.def"
+    put_snapshots(to, &v->snapshots);
     put_threads(to, v);
     put_process(to, &v->process);
 }

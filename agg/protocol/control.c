@@ -117,6 +117,10 @@ static const struct field store_join[] = {
     {U32, AT(store_join.ranks), 1, TRIB_CONTROL_RANKS_MAX},
     {U32, AT(store_join.rank), 0, TRIB_CONTROL_RANKS_MAX - 1},
     {U8, AT(store_join.again), 0, 1},
+    {NONCE, AT(store_join.owner), 0, 0},
+    {U8, AT(store_join.lasting), 0, 1},
+    {U64, AT(store_join.every_pushes), 0, UINT64_MAX},
+    {U32, AT(store_join.every_ms), 0, TRIB_CONTROL_WAIT_MAX},
 };
 
 static const struct field store_open[] = {
@@ -128,7 +132,7 @@ static const struct field store_open[] = {
 
 static const struct field store_push[] = {
     {U32, AT(store_push.vector), 0, U32_MAX},
-    {U8, AT(store_push.purpose), TRIB_CONTROL_PUSH, TRIB_CONTROL_PUSH_SET},
+    {U8, AT(store_push.purpose), TRIB_CONTROL_PUSH, TRIB_CONTROL_PUSH_RESTORE},
     {U64, AT(store_push.number), 1, UINT64_MAX},
     {U64, AT(store_push.rate), 0, UINT64_MAX},
     {U64, AT(store_push.offset), 0, UINT64_MAX},
@@ -153,6 +157,8 @@ static const struct field store_data[] = {
 static const struct field store_state[] = {
     {U32, AT(store_state.vector), 0, U32_MAX},
     {U64, AT(store_state.version), 0, UINT64_MAX},
+    {U64, AT(store_state.saved), 0, UINT64_MAX},
+    {U64, AT(store_state.pushes), 0, UINT64_MAX},
 };
 
 static const struct field store_refused[] = {
@@ -171,6 +177,12 @@ static const struct field store_codec[] = {
     {U32, AT(store_codec.vector), 0, U32_MAX},
     {U64, AT(store_codec.bytes), 0, UINT64_MAX},
     {LINE, AT(store_codec.codec), 1, TRIB_CONTROL_CODEC_MAX},
+};
+
+static const struct field store_snapshot[] = {
+    {U32, AT(store_snapshot.vector), 0, U32_MAX},
+    {U8, AT(store_snapshot.order), TRIB_CONTROL_SNAPSHOT_TAKE,
+     TRIB_CONTROL_SNAPSHOT_RESTORE},
 };
 
 static bool store_join_fits(const struct trib_control *m)
@@ -241,6 +253,8 @@ static const struct kind kinds[TRIB_CONTROL_KINDS] = {
                                   NULL},
     [TRIB_CONTROL_STORE_CODEC] = {"STORE_CODEC", TRIB_CONTROL_JOB, FIELDS(store_codec),
                                   NULL},
+    [TRIB_CONTROL_STORE_SNAPSHOT] = {"STORE_SNAPSHOT", TRIB_CONTROL_JOB,
+                                     FIELDS(store_snapshot), NULL},
 };
 
 const char *trib_control_name(enum trib_control_kind kind)

@@ -85,6 +85,7 @@ enum trib_control_kind {
     TRIB_CONTROL_STORE_REFUSED, /* the answer to any of these is no */
     TRIB_CONTROL_STORE_INDEX, /* the next push or pull is of these elements */
     TRIB_CONTROL_STORE_CODEC, /* the next push or pull is encoded */
+    TRIB_CONTROL_STORE_SNAPSHOT, /* a vector goes to disk, or comes from there */
     TRIB_CONTROL_KINDS,
 };
 
@@ -104,6 +105,14 @@ enum trib_control_push {
     TRIB_CONTROL_PUSH = 1,
     TRIB_CONTROL_PUSH_GIVE, /* the rank wants what the rule gives back */
     TRIB_CONTROL_PUSH_SET, /* the first elements of the vector, by no rule */
+    TRIB_CONTROL_PUSH_RESTORE, /* a rank's copy instead of the vector; `number` less 1
+                                * is its version, and no push has a number yet */
+};
+
+/* The way of a snapshot. */
+enum trib_control_snapshot {
+    TRIB_CONTROL_SNAPSHOT_TAKE = 1,
+    TRIB_CONTROL_SNAPSHOT_RESTORE,
 };
 
 /* Bytes that lie elsewhere; of a message that was read, in its frame. */
@@ -184,6 +193,10 @@ struct trib_control_store_join {
     uint32_t ranks;
     uint32_t rank;
     uint32_t again; /* 1: the store must be there; 0: it must not */
+    uint8_t owner[TRIB_CONTROL_NONCE_BYTES]; /* the key to its snapshots */
+    uint32_t lasting; /* 1: later runs have that key, too */
+    uint64_t every_pushes; /* a snapshot after so many pushes to a vector; 0: none */
+    uint32_t every_ms; /* and after this time, if it has changed; 0: none */
 };
 
 struct trib_control_store_open {
@@ -222,6 +235,8 @@ struct trib_control_store_data {
 struct trib_control_store_state {
     uint32_t vector;
     uint64_t version; /* number of pushes that the vector has taken */
+    uint64_t saved; /* version of its newest snapshot, plus 1; 0: there is none */
+    uint64_t pushes; /* number of the last push of the rank that is answered */
 };
 
 struct trib_control_store_refused {
@@ -240,6 +255,11 @@ struct trib_control_store_codec {
     uint32_t vector;
     uint64_t bytes; /* of a push's code words (compress/vector_words.h); 0: a pull */
     char codec[TRIB_CONTROL_CODEC_MAX + 1];
+};
+
+struct trib_control_store_snapshot {
+    uint32_t vector;
+    uint32_t order; /* enum trib_control_snapshot */
 };
 
 struct trib_control_said {
@@ -268,6 +288,7 @@ struct trib_control {
         struct trib_control_store_refused store_refused;
         struct trib_control_store_index store_index;
         struct trib_control_store_codec store_codec;
+        struct trib_control_store_snapshot store_snapshot;
     };
 };
 

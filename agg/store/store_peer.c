@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agg/store/store_form.h"
+#include "agg/store/store_image.h"
 #include "base/error.h"
 #include "compress/vector_words.h"
 
@@ -15,6 +16,7 @@ enum state {
     IDLE, /* the rank may ask */
     TAKING, /* a push is coming */
     WAITING, /* a pull waits for others */
+    KEEPING, /* a snapshot is to be taken, or restored */
     GIVING, /* elements of an answer are to go, and STORE_DONE behind them */
     ANSWERS, /* one message is to go */
 };
@@ -25,6 +27,8 @@ struct trib_store_peer {
     struct trib_control_store_push push; /* head of the push that is coming */
     struct trib_control_store_pull pull; /* the newest pull */
     uint64_t due_ns; /* end of its wait; 0: not known yet */
+    struct trib_control_store_snapshot snapshot; /* the newest order */
+    uint64_t changes; /* of its vector when the order came */
     struct trib_error refusal; /* why the request under way is refused; or none */
     struct trib_store_form form; /* of the next request, or of the one under way */
     trib_status_t words; /* of the code words of a push: what trib_words_take said */
@@ -83,9 +87,13 @@ static void answer_refusal(struct trib_store_peer *peer)
 static void answer_state(struct trib_store_peer *peer, enum trib_control_kind kind,
                          uint32_t vector, uint64_t bytes)
 {
+    const struct trib_store_table *table = peer->opts.table;
+
     peer->answer = (struct trib_control){
         .kind = kind,
-        .store_state = {vector, trib_store_version(peer->opts.table, vector)}};
+        .store_state = {vector, trib_store_version(table, vector),
+                        trib_store_saved(table, vector),
+                        trib_store_clock(table, vector, peer->opts.rank)}};
     trib_store_form_end(&peer->form);
     peer->state = bytes ? GIVING : ANSWERS;
     peer->done = 0;
@@ -141,6 +149,9 @@ static void end_push(struct trib_store_peer *peer)
     if (!peer->refusal.status && p->purpose == TRIB_CONTROL_PUSH_SET)
         (void)trib_store_set(peer->opts.table, p->vector, peer->memory.bytes,
                              &peer->refusal);
+    else if (!peer->refusal.status && p->purpose == TRIB_CONTROL_PUSH_RESTORE)
+        trib_store_replace(peer->opts.table, p->vector, peer->memory.bytes,
+                           p->number - 1);
     else if (!peer->refusal.status)
         (void)trib_store_push(peer->opts.table, p->vector, &push, peer->opts.tick,
                               &peer->refusal);
@@ -148,7 +159,7 @@ static void end_push(struct trib_store_peer *peer)
         answer_refusal(peer);
         return;
     }
-    peer->counts.pushes += p->purpose != TRIB_CONTROL_PUSH_SET;
+    peer->counts.pushes += p->purpose < TRIB_CONTROL_PUSH_SET;
     answer_state(peer, TRIB_CONTROL_STORE_DONE, p->vector, gives ? given : 0);
 }
 
@@ -382,9 +393,59 @@ uint64_t trib_store_peer_due(const struct trib_store_peer *peer)
     return peer->state == WAITING ? peer->due_ns : UINT64_MAX;
 }
 
+/* Snapshots ------------------------------------------------------------------------ */
+
+static trib_status_t take_snapshot(struct trib_store_peer *peer,
+                                   const struct trib_control_store_snapshot *m,
+                                   struct trib_error *err)
+{
+    if (!has_vector(peer, m->vector))
+        return trib_fail(err, TRIB_ERR_PROTOCOL, "there is no vector %" PRIu32,
+                         m->vector);
+    if (!peer->opts.keeps) {
+        (void)trib_fail(&peer->refusal, TRIB_ERR_UNSUPPORTED,
+                        "it keeps no snapshots: write \"snapshots = FOLDER\" into its "
+                        "file of settings, or set TRIBD_SNAPSHOTS, and start it anew");
+        answer_refusal(peer);
+        return TRIB_OK;
+    }
+    peer->snapshot = *m;
+    peer->changes = trib_store_changes(peer->opts.table, m->vector);
+    peer->state = KEEPING;
+    return TRIB_OK;
+}
+
+bool trib_store_peer_wants(const struct trib_store_peer *peer,
+                           struct trib_control_store_snapshot *out)
+{
+    *out = peer->snapshot;
+    return peer->state == KEEPING;
+}
+
+void trib_store_peer_kept(struct trib_store_peer *peer,
+                          const struct trib_control_store_snapshot *what,
+                          uint64_t changes, const struct trib_error *err)
+{
+    const bool restores = what->order == TRIB_CONTROL_SNAPSHOT_RESTORE;
+
+    if (peer->state != KEEPING || peer->snapshot.vector != what->vector ||
+        peer->snapshot.order != what->order || (!restores && changes < peer->changes))
+        return;
+    if (err->status) {
+        peer->refusal = *err;
+        answer_refusal(peer);
+        return;
+    }
+    answer_state(peer, TRIB_CONTROL_STORE_DONE, what->vector, 0);
+    if (!restores) /* the vector may have gone on */
+        peer->answer.store_state.version = peer->answer.store_state.saved - 1;
+}
+
 trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
                                    const struct trib_control *m, struct trib_error *err)
 {
+    if (m->kind == TRIB_CONTROL_STORE_SNAPSHOT && peer->state == IDLE && !formed(peer))
+        return take_snapshot(peer, &m->store_snapshot, err);
     if (m->kind == TRIB_CONTROL_STORE_PUSH && peer->state <= TAKING)
         return take_push(peer, &m->store_push, err);
     if (m->kind == TRIB_CONTROL_STORE_PULL && peer->state == IDLE)

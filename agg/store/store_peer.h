@@ -11,6 +11,8 @@
  *      STORE_PULL ─────────────────────────▶ may wait for a version, or for ranks that
  *                                            are behind; then one version is copied
  *                 ◀─ STORE_DATA, …, STORE_DONE
+ *      STORE_SNAPSHOT ─────────────────────▶ to disk, or from there, in a while
+ *                 ◀──────────────── STORE_DONE
  *
  * STORE_INDEX, … or STORE_CODEC before a push or a pull say which elements it is of, or
  * by which codec they are encoded (store_form.h); they have no answer of their own.
@@ -39,6 +41,7 @@ struct trib_store_peer_opts {
     uint32_t rank;
     struct trib_quota *quota; /* of the memory in which a push or an answer lies */
     const struct trib_store_tick *tick; /* as of trib_store_push; or NULL */
+    bool keeps; /* false: snapshots are refused */
 };
 
 /** trib_store_peer_create - all of opts outlives it; errors: TRIB_ERR_NO_MEMORY. */
@@ -74,6 +77,22 @@ bool trib_store_peer_next(const struct trib_store_peer *peer, struct trib_contro
 
 /** trib_store_peer_sent - the next message has gone. */
 void trib_store_peer_sent(struct trib_store_peer *peer);
+
+/** trib_store_peer_wants - true if the rank waits for a snapshot that is to be taken or
+ * restored. */
+bool trib_store_peer_wants(const struct trib_store_peer *peer,
+                           struct trib_control_store_snapshot *out);
+
+/**
+ * trib_store_peer_kept - tell the rank what became of an order, if it waits for that.
+ *
+ * changes  trib_store_changes of the vector when the snapshot was taken: an older one
+ *          than the rank has asked for is not what it waits for
+ * err      status 0: it went well
+ */
+void trib_store_peer_kept(struct trib_store_peer *peer,
+                          const struct trib_control_store_snapshot *what,
+                          uint64_t changes, const struct trib_error *err);
 
 /** trib_store_peer_counts - all so far. */
 struct trib_store_counts trib_store_peer_counts(const struct trib_store_peer *peer);

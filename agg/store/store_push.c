@@ -303,6 +303,7 @@ trib_status_t trib_store_push(struct trib_store_table *table, uint32_t vector,
     if (is_new) {
         v->clock[push->rank] = push->number;
         v->version++;
+        v->changes++;
     }
     if (push->gives && !gives_push)
         give(table, vector, push);

@@ -264,7 +264,21 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
                          "vector %s has taken pushes, and its elements are not set",
                          v->name);
     take_in(table, v, data);
+    v->changes++;
     return TRIB_OK;
+}
+
+void trib_store_replace(struct trib_store_table *table, uint32_t vector,
+                        const void *data, uint64_t version)
+{
+    struct vector *v = at(table, vector);
+
+    take_in(table, v, data);
+    for (int i = 0; i < v->rule.row->states; i++)
+        memset(v->state[i], 0, v->count * trib_dtype_size(v->kept));
+    memset(v->clock, 0, table->ranks * sizeof(*v->clock));
+    v->version = version;
+    v->changes++;
 }
 
 void trib_store_read(const struct trib_store_table *table, uint32_t vector,

@@ -112,6 +112,14 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
                              const void *data, struct trib_error *err);
 
 /**
+ * trib_store_replace - give it all its elements and a version, whatever it was.
+ *
+ * The state of its rule is zero, and the numbers of pushes begin anew.
+ */
+void trib_store_replace(struct trib_store_table *table, uint32_t vector,
+                        const void *data, uint64_t version);
+
+/**
  * trib_store_push - apply a push by the vector's rule.
  *
  * With indices the rule applies to their elements, and all else stays as it is.

@@ -15,6 +15,8 @@ struct vector {
     trib_dtype_t kept; /* in memory: float32 for narrow floats */
     uint64_t count;
     uint64_t version;
+    uint64_t changes; /* of its elements, by whatever way */
+    uint64_t saved; /* version of its newest snapshot, plus 1; 0: there is none */
     uint64_t charged; /* bytes taken from the quota */
     uint64_t *clock; /* [ranks] numbers of their last pushes */
     void *value; /* [count] of `kept` */

@@ -28,8 +28,14 @@
  * indices. All is freed when the ranks free the store, or 10 s after the last of them
  * was lost.
  *
+ * A tribd that has a folder for them (its setting snapshots) writes snapshots of
+ * vectors there: when a rank asks, or every so often. After a kill -9 of a tribd each
+ * push or pull of its vectors fails with TRIB_ERR_PEER_LOST and says which version is
+ * in a snapshot; trib_store_restore goes on from there, or from a rank's copy. A later
+ * run that opens the store with the same key restores its vectors in the same way.
+ *
  * Threads: one at a time, which may be another one than the communicator's, except for
- * trib_store_open and trib_store_create.
+ * trib_store_open, trib_store_create and trib_store_restore.
  */
 #ifndef TRIBUTARY_STORE_H
 #define TRIBUTARY_STORE_H
@@ -55,6 +61,36 @@ typedef struct trib_vector trib_vector_t;
  * paper    parameter servers: Li et al., OSDI 2014
  */
 TRIB_API trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out);
+
+/* Options of a store, the same on all ranks. */
+typedef struct trib_store_opts {
+    size_t size; /* sizeof(trib_store_opts_t) */
+    const char *key; /* to its snapshots: 64 hexadecimal digits (openssl rand -hex 32)
+                      * that runs of one job share, and nobody else has. NULL: snapshots
+                      * are of use to this run alone, and go with it. Rank 0's counts */
+    uint64_t snapshot_pushes; /* a snapshot of a vector after so many pushes; 0: not by
+                               * their number */
+    double snapshot_s; /* a snapshot after so many seconds, if the vector has changed,
+                        * and of its first elements at once; 0: not by time */
+} trib_store_opts_t;
+
+#define TRIB_STORE_OPTS_INIT \
+    { \
+        sizeof(trib_store_opts_t), NULL, 0, 0 \
+    }
+
+/**
+ * trib_store_open_with - have a store with options.
+ *
+ * As trib_store_open, and
+ * opts     NULL: all defaults. Rank 0's count
+ * errors   TRIB_ERR_INVALID: an option; TRIB_ERR_UNSUPPORTED: it is to take snapshots,
+ *          and a tribd has no folder for them; TRIB_ERR_BUSY: another run that is still
+ *          there uses the key
+ */
+TRIB_API trib_status_t trib_store_open_with(trib_comm_t *comm,
+                                            const trib_store_opts_t *opts,
+                                            trib_store_t **store_out);
 
 /**
  * trib_store_free - leave the store, and free its vectors' handles; NULL is allowed.
@@ -160,8 +196,8 @@ typedef struct trib_push_opts {
  *          that learns (powersgd), or whose error feedback would grow;
  *          TRIB_ERR_NO_MEMORY, TRIB_ERR_NO_RESOURCE: no memory for it in the
  *          job's quota, and nothing was applied; TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT:
- *          tribd is lost, its vectors too, and it is not known whether the push was
- *          applied
+ *          tribd is lost, and its vectors until trib_store_restore, after which
+ *          trib_store_state says whether the push was applied
  * paper    error feedback: Seide et al., Interspeech 2014; Stich et al., NeurIPS 2018
  */
 TRIB_API trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
@@ -215,6 +251,79 @@ TRIB_API trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
  */
 TRIB_API trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version,
                                        int timeout_ms, uint64_t *version_out);
+
+/**
+ * trib_store_snapshot - have a vector written to disk as it is now.
+ *
+ * Blocks until the snapshot is on the disk of the vector's tribd, with the state of the
+ * rule, the version, and the number of each rank's last push. It takes the place of the
+ * one before, which stays if this one fails. Pushes of others go on meanwhile.
+ *
+ * vector   NULL: all of them, one after the other, each with a version of its own
+ * version_out of the snapshot; NULL: not wanted, as with all of them
+ * errors   TRIB_ERR_UNSUPPORTED: tribd has no folder for snapshots;
+ *          TRIB_ERR_NO_RESOURCE: no memory for a copy, or no room on disk, within the
+ *          quotas; TRIB_ERR_SYSTEM: the disk refuses, which trib_store_error explains;
+ *          those of trib_store_push
+ */
+TRIB_API trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *vector,
+                                           uint64_t *version_out);
+
+/* The vector's newest snapshot. */
+#define TRIB_RESTORE_SNAPSHOT (-1)
+/* The same, of vectors that are lost; others stay as they are. */
+#define TRIB_RESTORE_LOST (-2)
+
+/**
+ * trib_store_restore - go back to snapshots, or to a rank's copy.
+ *
+ * After a tribd was lost and is there again, or when ranks want to go back, or in a new
+ * run after trib_store_create. All ranks leave with the same version. Pushes behind it
+ * are gone, on all ranks; trib_store_state says how many of the rank's own pushes the
+ * vector has. What a codec has held back stays with the rank. After an error the call
+ * may be repeated, also with another source.
+ *
+ * vector   NULL: all of the store; then not a rank's copy
+ * from     TRIB_RESTORE_SNAPSHOT, TRIB_RESTORE_LOST, or the rank whose copy counts. A
+ *          copy has the newest version of which that rank has heard, the rule's state
+ *          begins anew, and no rank has pushed
+ * copy     [count] elements on rank `from`; other ranks' are not read
+ * version_out of the vector; NULL: not wanted, as with all of them
+ * thread   collective over the store's communicator, the communicator's
+ * errors   TRIB_ERR_NO_RESOURCE: there is no snapshot with this key, name and user;
+ *          TRIB_ERR_MISMATCH: its file is damaged, foreign, or of another dtype, length
+ *          or rule, and stays; TRIB_ERR_PEER_LOST: tribd is not there yet;
+ *          TRIB_ERR_INVALID. An error on one rank is an error on all
+ */
+TRIB_API trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *vector,
+                                          int from, const void *copy,
+                                          uint64_t *version_out);
+
+/* No version. */
+#define TRIB_VERSION_NONE UINT64_MAX
+
+/* What a rank knows of a vector, without asking. */
+typedef struct trib_vector_state {
+    size_t size; /* sizeof(trib_vector_state_t), set by the caller */
+    uint64_t version; /* the newest of which an answer has told */
+    uint64_t saved; /* version in the newest snapshot of which an answer has told;
+                     * TRIB_VERSION_NONE: of none */
+    uint64_t pushes; /* pushes of this rank that the vector has taken */
+    int lost; /* 1: it waits for trib_store_restore */
+} trib_vector_state_t;
+
+#define TRIB_VECTOR_STATE_INIT \
+    { \
+        sizeof(trib_vector_state_t), 0, 0, 0, 0 \
+    }
+
+/**
+ * trib_store_state - what this rank knows of a vector.
+ *
+ * errors   TRIB_ERR_INVALID: the size of *state
+ */
+TRIB_API trib_status_t trib_store_state(const trib_vector_t *vector,
+                                        trib_vector_state_t *state);
 
 /* Pulls wait for nobody. */
 #define TRIB_STALE_ANY (-1)

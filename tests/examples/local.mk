@@ -40,6 +40,8 @@ endif
 
 dist_check_SCRIPTS += tests/examples/test_parameters.sh
 TESTS += tests/examples/test_parameters.sh
+dist_check_SCRIPTS += tests/examples/test_safe.sh
+TESTS += tests/examples/test_safe.sh
 dist_check_SCRIPTS += tests/examples/test_embedding.sh
 TESTS += tests/examples/test_embedding.sh
 

@@ -28,9 +28,13 @@ static void need(int condition)
 static void hear_all(struct trib_store_peer *peer)
 {
     static uint8_t out[TRIB_CONTROL_FRAME_BYTES];
+    static const struct trib_error well = {0};
+    struct trib_control_store_snapshot what;
     struct trib_control m;
     size_t used;
 
+    if (trib_store_peer_wants(peer, &what))
+        trib_store_peer_kept(peer, &what, UINT64_MAX, &well);
     while (trib_store_peer_next(peer, &m)) {
         need(trib_control_put(&m, out, sizeof(out), &used) == TRIB_OK);
         trib_store_peer_sent(peer);
@@ -63,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     need(trib_store_table_create(RANKS, &quota, &table) == TRIB_OK);
     for (uint32_t r = 0; r < RANKS; r++) {
-        const struct trib_store_peer_opts opts = {table, r, &quota, NULL};
+        const struct trib_store_peer_opts opts = {table, r, &quota, NULL, true};
         need(trib_store_peer_create(&opts, &peers[r]) == TRIB_OK);
     }
     while (due && trib_control_parse(data + done, size - done, 0, TRIB_CONTROL_JOB,

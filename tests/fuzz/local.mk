@@ -12,7 +12,8 @@ fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_cod
 	tests/fuzz/fuzz_newcomer \
 	tests/fuzz/fuzz_model tests/fuzz/fuzz_pair_word \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
-	tests/fuzz/fuzz_region tests/fuzz/fuzz_session tests/fuzz/fuzz_start \
+	tests/fuzz/fuzz_region tests/fuzz/fuzz_session tests/fuzz/fuzz_snapshot \
+	tests/fuzz/fuzz_start \
 	tests/fuzz/fuzz_store \
 	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
 
@@ -96,6 +97,10 @@ tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c tests/fuzz/edits.h \
 	tribd/aggregator_metrics.c tribd/aggregator_metrics.h
 tests_fuzz_fuzz_session_LDADD = libservice.la $(fuzz_link) $(MICROHTTPD_LIBS)
 tests_fuzz_fuzz_session_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_snapshot_SOURCES = tests/fuzz/fuzz_snapshot.c tests/fuzz/edits.h
+tests_fuzz_fuzz_snapshot_LDADD = libservice.la $(fuzz_link)
+tests_fuzz_fuzz_snapshot_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_start_SOURCES = tests/fuzz/fuzz_start.c tests/fuzz/edits.h
 tests_fuzz_fuzz_start_LDADD = $(fuzz_link)

@@ -11,3 +11,15 @@ tests_store_test_store_forms_SOURCES = tests/store/test_store_forms.c tests/stor
 	tests/harness/cutting_proxy.c tests/harness/cutting_proxy.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_store_test_store_forms_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/store/test_store_restore
+TESTS += tests/store/test_store_restore
+tests_store_test_store_restore_SOURCES = tests/store/test_store_restore.c \
+	tests/store/snapshot_rig.c tests/store/snapshot_rig.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_store_test_store_restore_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/store/test_store_snapshot
+TESTS += tests/store/test_store_snapshot
+tests_store_test_store_snapshot_SOURCES = tests/store/test_store_snapshot.c \
+	tests/store/snapshot_rig.c tests/store/snapshot_rig.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_store_test_store_snapshot_LDADD = $(comm_tests_link)

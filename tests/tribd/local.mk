@@ -54,3 +54,7 @@ tests_tribd_test_aggregator_SOURCES = tests/tribd/test_aggregator.c \
 	tribd/job_settings.c tribd/job_settings.h \
 	tribd/aggregator_metrics.c tribd/aggregator_metrics.h
 tests_tribd_test_aggregator_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/tribd/test_archive
+TESTS += tests/tribd/test_archive
+tests_tribd_test_archive_SOURCES = tests/tribd/test_archive.c tribd/archive.h
+tests_tribd_test_archive_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)

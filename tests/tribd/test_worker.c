@@ -109,7 +109,7 @@ static void leave(struct worker *worker, struct fake *f)
     free(f);
 }
 
-/* What one with three times the weight sums, by what the other does. */
+/* The ratio of what one with three times the weight sums to what the other does. */
 static double ratio(uint64_t window)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());

@@ -77,15 +77,25 @@ static const struct golden golden[] = {
     {{.kind = TRIB_CONTROL_ERROR, .said.text = "why"},
      "54726243010f0000050000000300776879"},
     {{.kind = TRIB_CONTROL_STORE_JOIN,
-      .store_join = {.token = NONCE, .ranks = 4, .rank = 3, .again = 1}},
-     "54726243011000002900000020212223"
-     "2425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f040000000300000001"},
+      .store_join = {.token = NONCE,
+                     .ranks = 4,
+                     .rank = 3,
+                     .again = 1,
+                     .owner = NONCE,
+                     .lasting = 1,
+                     .every_pushes = 7,
+                     .every_ms = 260}},
+     "54726243011000005600000020212223"
+     "2425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f040000000300000001"
+     "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f01"
+     "070000000000000004010000"},
     {{.kind = TRIB_CONTROL_STORE_JOINED}, "547262430111000000000000"},
     {{.kind = TRIB_CONTROL_STORE_OPEN,
       .store_open = {.name = "w1", .dtype = 2, .count = 259, .rule = "sum"}},
      "54726243011200001200000002007731020301000000000000030073756d"},
-    {{.kind = TRIB_CONTROL_STORE_VECTOR, .store_state = {5, 258}},
-     "54726243011300000c000000050000000201000000000000"},
+    {{.kind = TRIB_CONTROL_STORE_VECTOR, .store_state = {5, 258, 257, 3}},
+     "54726243011300001c000000050000000201000000000000"
+     "01010000000000000300000000000000"},
     {{.kind = TRIB_CONTROL_STORE_PUSH,
       .store_push =
           {5, TRIB_CONTROL_PUSH_GIVE, 7, 0, 256, {(const uint8_t *)"abc", 3}}},
@@ -97,8 +107,9 @@ static const struct golden golden[] = {
     {{.kind = TRIB_CONTROL_STORE_DATA,
       .store_data = {5, 256, {(const uint8_t *)"abc", 3}}},
      "54726243011600000f000000050000000001000000000000616263"},
-    {{.kind = TRIB_CONTROL_STORE_DONE, .store_state = {5, 258}},
-     "54726243011700000c000000050000000201000000000000"},
+    {{.kind = TRIB_CONTROL_STORE_DONE, .store_state = {5, 258, 257, 3}},
+     "54726243011700001c000000050000000201000000000000"
+     "01010000000000000300000000000000"},
     {{.kind = TRIB_CONTROL_STORE_REFUSED, .store_refused = {20, "no"}},
      "547262430118000005000000140200"
      "6e6f"},
@@ -109,6 +120,9 @@ static const struct golden golden[] = {
     {{.kind = TRIB_CONTROL_STORE_CODEC, .store_codec = {5, 259, "bf16"}},
      "54726243011a0000120000000500000003010000000000000400626631"
      "36"},
+    {{.kind = TRIB_CONTROL_STORE_SNAPSHOT,
+      .store_snapshot = {5, TRIB_CONTROL_SNAPSHOT_RESTORE}},
+     "54726243011b0000050000000500000002"},
 };
 
 #define N_GOLDEN (sizeof(golden) / sizeof(golden[0]))
@@ -141,7 +155,9 @@ static enum trib_control_role sender(enum trib_control_kind kind)
                    kind == TRIB_CONTROL_PLAN || kind == TRIB_CONTROL_STORE_JOIN ||
                    kind == TRIB_CONTROL_STORE_OPEN || kind == TRIB_CONTROL_STORE_PUSH ||
                    kind == TRIB_CONTROL_STORE_PULL ||
-                   kind == TRIB_CONTROL_STORE_INDEX || kind == TRIB_CONTROL_STORE_CODEC
+                   kind == TRIB_CONTROL_STORE_INDEX ||
+                   kind == TRIB_CONTROL_STORE_CODEC ||
+                   kind == TRIB_CONTROL_STORE_SNAPSHOT
                ? TRIB_CONTROL_JOB
                : TRIB_CONTROL_AGGREGATOR;
 }

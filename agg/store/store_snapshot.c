@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agg/store/store_snapshot.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+
+enum {
+    ORDER = 0x01020304,
+    COPY_BYTES = 16 << 20, /* copied between two calls of the tick */
+};
+
+static const char magic[8] = {'T', 'r', 'i', 'b', 'S', 'n', 'a', 'p'};
+
+struct head {
+    char magic[8];
+    uint32_t order; /* of the bytes of a number */
+    uint32_t format;
+    uint64_t file_bytes;
+    uint64_t count;
+    uint64_t version;
+    int64_t taken_s;
+    uint32_t ranks;
+    uint32_t dtype;
+    uint32_t kept;
+    uint32_t states;
+    uint32_t lasting;
+    uint32_t zero;
+    uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
+    char user[TRIB_SNAPSHOT_TEXT_BYTES];
+    char job[TRIB_SNAPSHOT_TEXT_BYTES];
+    char name[TRIB_SNAPSHOT_TEXT_BYTES];
+    char rule[TRIB_STORE_RULE_TEXT_MAX + 4];
+    uint32_t zeros[4];
+    uint64_t body_digest;
+    uint64_t head_digest; /* of all before it */
+};
+
+_Static_assert(sizeof(struct head) == TRIB_SNAPSHOT_HEAD_BYTES, "it has no holes");
+_Static_assert(TRIB_SNAPSHOT_OWNER_BYTES == TRIB_CONTROL_NONCE_BYTES, "its key");
+_Static_assert(TRIB_CONTROL_JOB_MAX < TRIB_SNAPSHOT_TEXT_BYTES, "names fit");
+
+static uint64_t vector_bytes(const struct trib_store_image *image)
+{
+    return image->spec.count * trib_dtype_size(image->kept);
+}
+
+uint64_t trib_snapshot_bytes(const struct trib_store_image *image)
+{
+    return sizeof(struct head) + image->ranks * sizeof(uint64_t) +
+           (1 + image->states) * vector_bytes(image);
+}
+
+/* Writing -------------------------------------------------------------------------- */
+
+static uint8_t *copy(uint8_t *to, const void *from, uint64_t bytes,
+                     const struct trib_store_tick *tick)
+{
+    for (uint64_t at = 0; at < bytes; at += COPY_BYTES) {
+        const uint64_t left = bytes - at;
+        memcpy(to + at, (const uint8_t *)from + at,
+               left < COPY_BYTES ? left : COPY_BYTES);
+        if (left > COPY_BYTES && tick)
+            tick->call(tick->arg);
+    }
+    return to + bytes;
+}
+
+void trib_snapshot_copy(const struct trib_store_image *image,
+                        const struct trib_snapshot_about *about,
+                        const struct trib_store_tick *tick, uint8_t *out)
+{
+    struct head head = {.order = ORDER,
+                        .format = TRIB_SNAPSHOT_FORMAT,
+                        .file_bytes = trib_snapshot_bytes(image),
+                        .count = image->spec.count,
+                        .version = image->version,
+                        .taken_s = about->taken_s,
+                        .ranks = image->ranks,
+                        .dtype = (uint32_t)image->spec.dtype,
+                        .kept = (uint32_t)image->kept,
+                        .states = image->states,
+                        .lasting = about->lasting};
+
+    memcpy(head.magic, magic, sizeof(magic));
+    memcpy(head.owner, about->owner, sizeof(head.owner));
+    memcpy(head.user, about->user, sizeof(head.user));
+    memcpy(head.job, about->job, sizeof(head.job));
+    snprintf(head.name, sizeof(head.name), "%s", image->spec.name);
+    snprintf(head.rule, sizeof(head.rule), "%s", image->spec.rule);
+    out = copy(out, &head, sizeof(head), NULL);
+    out = copy(out, image->clock, image->ranks * sizeof(uint64_t), NULL);
+    out = copy(out, image->value, vector_bytes(image), tick);
+    for (uint32_t i = 0; i < image->states; i++)
+        out = copy(out, image->state[i], vector_bytes(image), tick);
+}
+
+void trib_snapshot_seal(uint8_t *bytes, uint64_t n)
+{
+    uint64_t digest = trib_digest(bytes + sizeof(struct head), n - sizeof(struct head));
+
+    assert(n >= sizeof(struct head));
+    memcpy(bytes + offsetof(struct head, body_digest), &digest, sizeof(digest));
+    digest = trib_digest(bytes, offsetof(struct head, head_digest));
+    memcpy(bytes + offsetof(struct head, head_digest), &digest, sizeof(digest));
+}
+
+/* Reading -------------------------------------------------------------------------- */
+
+static bool is_text(const char *text, size_t bytes)
+{
+    const size_t n = strnlen(text, bytes);
+
+    for (size_t i = 0; i < n; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            return false;
+    return n > 0 && n < bytes;
+}
+
+/* The clause that says what is wrong; NULL: nothing is. */
+static const char *fault_of(const struct head *h, uint64_t file_bytes)
+{
+    if (memcmp(h->magic, magic, sizeof(magic)))
+        return "it is no snapshot";
+    if (h->order != ORDER)
+        return "a host of another byte order has written it";
+    if (h->format != TRIB_SNAPSHOT_FORMAT)
+        return "another release of tribd has written it, in another format";
+    if (h->head_digest != trib_digest(h, offsetof(struct head, head_digest)))
+        return "its head is damaged";
+    if (h->file_bytes != file_bytes)
+        return "it is cut short, or has more than it should";
+    if (!is_text(h->user, sizeof(h->user)) || !is_text(h->job, sizeof(h->job)) ||
+        !is_text(h->name, sizeof(h->name)) || !is_text(h->rule, sizeof(h->rule)) ||
+        h->dtype >= TRIB_DTYPE_COUNT || h->kept >= TRIB_DTYPE_COUNT || !h->count ||
+        h->states > TRIB_STORE_RULE_STATES || !h->ranks || h->lasting > 1 ||
+        h->ranks > TRIB_CONTROL_RANKS_MAX || h->count > TRIB_CONTROL_COUNT_MAX)
+        return "its head says what is not possible";
+    const uint64_t body =
+        h->ranks * sizeof(uint64_t) +
+        (1 + h->states) * h->count * trib_dtype_size((trib_dtype_t)h->kept);
+    return file_bytes - sizeof(*h) == body ? NULL
+                                           : "it has not as many bytes as its elements";
+}
+
+trib_status_t trib_snapshot_head(const uint8_t *bytes, uint64_t file_bytes,
+                                 struct trib_error *err, struct trib_snapshot *out)
+{
+    struct head head;
+    const char *fault = "it is shorter than its head";
+
+    memset(out, 0, sizeof(*out));
+    if (file_bytes >= sizeof(head)) {
+        memcpy(&head, bytes, sizeof(head));
+        fault = fault_of(&head, file_bytes);
+    }
+    if (fault)
+        return trib_fail(err, TRIB_ERR_MISMATCH, "%s", fault);
+    out->file_bytes = file_bytes;
+    out->about.lasting = head.lasting;
+    out->about.taken_s = head.taken_s;
+    out->about.version = head.version;
+    memcpy(out->about.owner, head.owner, sizeof(head.owner));
+    memcpy(out->about.user, head.user, sizeof(head.user));
+    memcpy(out->about.job, head.job, sizeof(head.job));
+    memcpy(out->about.name, head.name, sizeof(head.name));
+    memcpy(out->rule, head.rule, sizeof(head.rule));
+    out->image = (struct trib_store_image){
+        .spec = {.dtype = (trib_dtype_t)head.dtype, .count = head.count},
+        .kept = (trib_dtype_t)head.kept,
+        .states = head.states,
+        .ranks = head.ranks,
+        .version = head.version};
+    return TRIB_OK;
+}
+
+trib_status_t trib_snapshot_read(const uint8_t *bytes, uint64_t n,
+                                 struct trib_error *err, struct trib_snapshot *out)
+{
+    struct trib_store_image *image = &out->image;
+    const uint8_t *at = bytes + sizeof(struct head);
+    uint64_t digest;
+
+    const trib_status_t st = trib_snapshot_head(bytes, n, err, out);
+    if (st != TRIB_OK)
+        return st;
+    memcpy(&digest, bytes + offsetof(struct head, body_digest), sizeof(digest));
+    if (digest != trib_digest(at, n - sizeof(struct head)))
+        return trib_fail(err, TRIB_ERR_MISMATCH, "its elements are damaged");
+    image->spec.name = out->about.name;
+    image->spec.rule = out->rule;
+    image->clock = at;
+    at += image->ranks * sizeof(uint64_t);
+    image->value = at;
+    for (uint32_t i = 0; i < image->states; i++)
+        image->state[i] = at + (1 + i) * vector_bytes(image);
+    return TRIB_OK;
+}

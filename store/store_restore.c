@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Snapshots, and the way back to them or to a rank's copy.
+ *
+ * A shard whose tribd has forgotten the store is made anew there by all ranks together,
+ * with a token of another number: a rank that does not know yet finds no store by the
+ * old one, so that it cannot push to a vector whose past it does not share.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sized.h"
+#include "comm/communicator.h"
+#include "store/rank_store.h"
+
+/* What is to be restored: the same on all ranks, but for `copy`. */
+struct restoring {
+    struct trib_vector *only; /* NULL: all */
+    int from;
+    const void *copy;
+};
+
+/* One rank tells the others how it went. */
+struct outcome {
+    int32_t status;
+    char why[400];
+};
+
+/* Snapshots ------------------------------------------------------------------------ */
+
+trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *vector,
+                                  uint64_t *version_out)
+{
+    trib_status_t st = TRIB_OK;
+
+    if (!store)
+        return TRIB_ERR_INVALID;
+    trib_error_clear(&store->err);
+    if ((vector && vector->store != store) || (!vector && version_out))
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               vector ? "the vector is of another store"
+                                      : "version_out is of one vector alone");
+    if (vector)
+        return trib_vector_snapshot(vector, TRIB_CONTROL_SNAPSHOT_TAKE, version_out);
+    for (struct trib_vector *v = store->vectors; v && st == TRIB_OK; v = v->next_vector)
+        st = trib_vector_snapshot(v, TRIB_CONTROL_SNAPSHOT_TAKE, NULL);
+    return st;
+}
+
+trib_status_t trib_store_state(const trib_vector_t *vector, trib_vector_state_t *state)
+{
+    if (!vector || !state)
+        return TRIB_ERR_INVALID;
+    trib_vector_state_t s = {.size = state->size,
+                             .version = vector->seen,
+                             .saved =
+                                 vector->saved ? vector->saved - 1 : TRIB_VERSION_NONE,
+                             .pushes = vector->pushed,
+                             .lost = vector->lost};
+    if (s.size < sizeof(s))
+        return trib_store_fail(vector->store, TRIB_ERR_INVALID,
+                               "trib_vector_state_t has a size of %zu, not %zu: set it "
+                               "by TRIB_VECTOR_STATE_INIT",
+                               s.size, sizeof(s));
+    *state = s;
+    return TRIB_OK;
+}
+
+/* Restoring ------------------------------------------------------------------------ */
+
+static bool takes_part(const struct restoring *r, const struct trib_vector *v)
+{
+    return (!r->only || r->only == v) && (r->from != TRIB_RESTORE_LOST || v->lost);
+}
+
+/* Gives all ranks the sentence of one of them. */
+static trib_status_t follow(struct trib_store *store, int root, trib_status_t own)
+{
+    struct outcome o = {.status = own};
+
+    snprintf(o.why, sizeof(o.why), "%.390s", trib_error_text(&store->err));
+    const trib_status_t told =
+        trib_broadcast(store->comm, &o, sizeof(o), TRIB_U8, root);
+    if (told != TRIB_OK)
+        return trib_store_fail(store, told, "%s", trib_last_error(store->comm));
+    o.why[sizeof(o.why) - 1] = '\0';
+    if (store->rank == root || o.status == TRIB_OK)
+        return own;
+    return trib_store_fail(store, trib_status_of_peer(o.status), "rank %d: %s", root,
+                           o.why);
+}
+
+/* Asks each shard that has a vector of these whether its store is there. */
+static trib_status_t look(struct trib_store *store, const struct restoring *r,
+                          int32_t *gone)
+{
+    for (struct trib_vector *v = store->vectors; v; v = v->next_vector) {
+        const int k = v->shard;
+        trib_status_t st = TRIB_OK;
+        if ((r->only && r->only != v) || gone[k])
+            continue;
+        if (!v->lost)
+            st = trib_store_wait(v, 0, 0, NULL);
+        else if (trib_store_shard_is_lost(store, k))
+            st = trib_store_shard_again(store, k);
+        gone[k] = st == TRIB_ERR_PEER_LOST;
+        if (st != TRIB_OK && !gone[k])
+            return st;
+    }
+    trib_error_clear(&store->err);
+    return TRIB_OK;
+}
+
+/* All ranks make the store anew in one shard. */
+static trib_status_t remake(struct trib_store *store, int shard)
+{
+    trib_status_t st = TRIB_OK;
+
+    store->remade[shard]++;
+    for (struct trib_vector *v = store->vectors; v; v = v->next_vector)
+        v->lost |= v->shard == shard;
+    if (store->rank == 0)
+        st = trib_store_shard_remake(store, shard);
+    st = follow(store, 0, st);
+    if (store->rank != 0 && st == TRIB_OK)
+        st = trib_store_shard_remake(store, shard);
+    return trib_store_agree(store, st);
+}
+
+static trib_status_t remake_gone(struct trib_store *store, const struct restoring *r)
+{
+    int32_t gone[TRIB_AGGREGATORS_MAX] = {0};
+
+    trib_status_t st = trib_store_agree(store, look(store, r, gone));
+    if (st != TRIB_OK)
+        return st;
+    st = trib_allreduce(store->comm, NULL, gone, TRIB_AGGREGATORS_MAX, TRIB_I32,
+                        TRIB_MAX);
+    if (st != TRIB_OK)
+        return trib_store_fail(store, st, "%s", trib_last_error(store->comm));
+    for (int k = 0; k < store->job.n && st == TRIB_OK; k++)
+        if (gone[k])
+            st = remake(store, k);
+    return st;
+}
+
+/* The rank that restores a vector: rank 0, or whose copy it is. */
+static trib_status_t fill(struct trib_vector *v, const struct restoring *r)
+{
+    const uint64_t seen = v->seen;
+    const bool was_lost = v->lost;
+
+    trib_status_t st = trib_vector_open(v);
+    if (st != TRIB_OK)
+        return st;
+    v->lost = false; /* else no request is made */
+    st = r->from >= 0 ? trib_vector_replace(v, r->copy, seen)
+                      : trib_vector_snapshot(v, TRIB_CONTROL_SNAPSHOT_RESTORE, NULL);
+    v->lost = was_lost;
+    return st;
+}
+
+static trib_status_t restore_one(struct trib_vector *v, const struct restoring *r)
+{
+    struct trib_store *store = v->store;
+    const int root = r->from >= 0 ? r->from : 0;
+    trib_status_t st = TRIB_OK;
+
+    if (store->rank == root)
+        st = fill(v, r);
+    st = follow(store, root, st);
+    if (st == TRIB_OK)
+        st = trib_vector_open(v);
+    st = trib_store_agree(store, st);
+    if (st == TRIB_OK)
+        v->lost = false;
+    return st;
+}
+
+static trib_status_t check(struct trib_store *store, const struct restoring *r,
+                           const uint64_t *version_out)
+{
+    if (r->only && r->only->store != store)
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "the vector is of another store");
+    if (!r->only && (r->from >= 0 || version_out))
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "a copy and a version are of one vector: name it");
+    if (r->from < TRIB_RESTORE_LOST || r->from >= store->ranks)
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "there is no rank %d whose copy could be restored",
+                               r->from);
+    if (r->from == store->rank && !r->copy)
+        return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s: copy is NULL",
+                               r->only->name);
+    return TRIB_OK;
+}
+
+trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *vector, int from,
+                                 const void *copy, uint64_t *version_out)
+{
+    const struct restoring r = {vector, from, copy};
+
+    if (!store)
+        return TRIB_ERR_INVALID;
+    trib_error_clear(&store->err);
+    trib_status_t st = trib_store_agree(store, check(store, &r, version_out));
+    if (st == TRIB_OK)
+        st = remake_gone(store, &r);
+    for (struct trib_vector *v = store->vectors; v && st == TRIB_OK; v = v->next_vector)
+        if (takes_part(&r, v))
+            st = restore_one(v, &r);
+    if (st == TRIB_OK && version_out)
+        *version_out = vector->seen;
+    return st;
+}

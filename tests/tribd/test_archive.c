@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The folder of snapshots: killed before and after each of its system calls, and amid a
+ * write; refused by the disk at each; damaged, foreign and forgotten files; quotas.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Calls that change the disk go through here, under their own names. */
+static ssize_t write_at(int fd, const void *bytes, size_t n);
+static int fsync_at(int fd);
+static int renameat_at(int from, const char *old, int to, const char *name);
+
+#define write(fd, bytes, n) write_at(fd, bytes, n)
+#define fsync(fd) fsync_at(fd)
+#define renameat(from, old, to, name) renameat_at(from, old, to, name)
+#include "tribd/archive.c"
+#undef write
+#undef fsync
+#undef renameat
+
+#include "tests/harness/tribtest.h"
+
+enum { COUNT = 3001, CALLS_MOST = 16 };
+
+enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED };
+
+/* The call that goes wrong, and how. */
+static enum fault fault;
+static int calls_left;
+
+static void die(void)
+{
+    kill(getpid(), SIGKILL);
+    pause();
+}
+
+/* True if this call is refused. */
+static bool strike(void)
+{
+    if (fault == NONE || calls_left-- != 0)
+        return false;
+    if (fault == KILLED_BEFORE)
+        die();
+    errno = ENOSPC;
+    return fault == REFUSED;
+}
+
+static void struck(void)
+{
+    if (fault == KILLED_BEHIND && calls_left == -1)
+        die();
+}
+
+/* An eventfd is not of the disk. */
+static ssize_t write_at(int fd, const void *bytes, size_t n)
+{
+    if (n == sizeof(uint64_t))
+        return write(fd, bytes, n);
+    const size_t half = n > 5000 ? 5000 : n; /* several writes of a file */
+    if (strike())
+        return -1;
+    if (fault == KILLED_AMID && calls_left == -1) {
+        (void)!write(fd, bytes, half / 2);
+        die();
+    }
+    const ssize_t done = write(fd, bytes, half);
+    struck();
+    return done;
+}
+
+static int fsync_at(int fd)
+{
+    const int done = strike() ? -1 : fsync(fd);
+
+    struck();
+    return done;
+}
+
+static int renameat_at(int from, const char *old, int to, const char *name)
+{
+    const int done = strike() ? -1 : renameat(from, old, to, name);
+
+    struck();
+    return done;
+}
+
+/* A folder with an archive, and a vector for it. */
+struct rig {
+    char folder[64];
+    struct trib_log log;
+    struct archive *archive;
+    struct trib_store_table *table;
+    struct trib_snapshot read;
+    struct archive_task task;
+    uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
+};
+
+static void rig_open(struct rig *rig)
+{
+    const struct trib_store_spec spec = {"x", TRIB_F64, COUNT, "sgd:rate=1"};
+    uint32_t vector;
+
+    memset(rig, 0, sizeof(*rig));
+    snprintf(rig->folder, sizeof(rig->folder), "/tmp/archive.XXXXXX");
+    assert_non_null(mkdtemp(rig->folder));
+    trib_log_init(&rig->log, TRIB_LOG_ERROR, NULL, NULL);
+    assert_status(trib_store_table_create(2, NULL, &rig->table), TRIB_OK);
+    assert_status(trib_store_table_open(rig->table, &spec, NULL, &vector), TRIB_OK);
+    memset(rig->owner, 7, sizeof(rig->owner));
+}
+
+static trib_status_t look_again(struct rig *rig, uint64_t disk, uint64_t user_disk)
+{
+    struct trib_error err = {0};
+
+    archive_close(rig->archive);
+    rig->archive = NULL;
+    return archive_open(rig->folder, disk, user_disk, &rig->log, &err, &rig->archive);
+}
+
+static void rig_close(struct rig *rig)
+{
+    char path[400];
+    DIR *dir = opendir(rig->folder);
+
+    archive_close(rig->archive);
+    trib_store_table_destroy(rig->table);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        snprintf(path, sizeof(path), "%s/%s", rig->folder, e->d_name);
+        (void)unlink(path);
+    }
+    closedir(dir);
+    assert_int_equal(rmdir(rig->folder), 0);
+}
+
+/* Makes the vector one whose elements are all `version`. */
+static void set(struct rig *rig, uint64_t version)
+{
+    double x[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (double)version;
+    trib_store_replace(rig->table, 0, x, version);
+}
+
+/* Has the vector written; the task has how it went. */
+static void save(struct rig *rig, const char *user)
+{
+    struct trib_snapshot_about about = {.job = "job", .lasting = true};
+    struct trib_store_image image;
+
+    snprintf(about.user, sizeof(about.user), "%s", user);
+    memcpy(about.owner, rig->owner, sizeof(about.owner));
+    trib_store_image(rig->table, 0, &image);
+    rig->task = (struct archive_task){.writes = true,
+                                      .key = {rig->owner, user, "x"},
+                                      .n = trib_snapshot_bytes(&image),
+                                      .wake_fd = -1};
+    rig->task.bytes = malloc(rig->task.n);
+    trib_snapshot_copy(&image, &about, NULL, rig->task.bytes);
+    archive_give(rig->archive, &rig->task);
+    archive_wait(rig->archive, &rig->task);
+    assert_true(archive_is_done(rig->archive, &rig->task));
+    free(rig->task.bytes);
+}
+
+/* The version that comes back, and that each element has. */
+static uint64_t load(struct rig *rig, const char *user)
+{
+    uint64_t version = UINT64_MAX;
+    double x[COUNT];
+
+    rig->task = (struct archive_task){
+        .key = {rig->owner, user, "x"}, .wake_fd = -1, .snapshot = &rig->read};
+    archive_give(rig->archive, &rig->task);
+    archive_wait(rig->archive, &rig->task);
+    if (!rig->task.err.status) {
+        assert_status(trib_store_put(rig->table, 0, &rig->read.image, NULL), TRIB_OK);
+        trib_store_read(rig->table, 0, 0, COUNT, x);
+        version = rig->read.about.version;
+        for (int i = 0; i < COUNT; i++)
+            assert_true(x[i] == (double)version);
+        assert_int_equal(archive_version(rig->archive, &rig->task.key), version + 1);
+    }
+    free(rig->task.bytes);
+    return version;
+}
+
+static int files(const struct rig *rig)
+{
+    DIR *dir = opendir(rig->folder);
+    int n = 0;
+
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+/* Killed at any call, it leaves the snapshot before or the new one, whole. */
+static void test_killed(void **state)
+{
+    (void)state;
+    for (enum fault how = KILLED_BEFORE; how <= KILLED_BEHIND; how++) {
+        bool ended = false, was_new = false;
+        int call = 0;
+        for (; !ended; call++) {
+            struct rig rig;
+            int status = 0;
+            rig_open(&rig);
+            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            set(&rig, 1);
+            save(&rig, "ana");
+            assert_status(rig.task.err.status, TRIB_OK);
+            archive_close(rig.archive);
+            rig.archive = NULL;
+            fflush(NULL);
+            const pid_t pid = fork();
+            assert_true(pid >= 0);
+            if (pid == 0) {
+                fault = how;
+                calls_left = call;
+                if (look_again(&rig, 0, 0) != TRIB_OK)
+                    _exit(9);
+                set(&rig, 2);
+                save(&rig, "ana");
+                _exit(rig.task.err.status != TRIB_OK);
+            }
+            assert_int_equal(waitpid(pid, &status, 0), pid);
+            ended = WIFEXITED(status);
+            assert_true(!ended || WEXITSTATUS(status) == 0);
+            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            assert_int_equal(files(&rig), 1);
+            const uint64_t version = load(&rig, "ana");
+            assert_true(version == 2 || (version == 1 && !was_new && !ended));
+            was_new = version == 2;
+            rig_close(&rig);
+            assert_true(call < CALLS_MOST + 8);
+        }
+        assert_true(was_new && call > 8); /* 5 writes, fsync, rename, fsync */
+    }
+}
+
+/* A disk that refuses any call leaves the snapshot before, and the next one goes. */
+static void test_refused(void **state)
+{
+    bool well = false;
+    int refused = 0;
+
+    (void)state;
+    for (int call = 0; !well; call++) {
+        struct rig rig;
+        rig_open(&rig);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        set(&rig, 1);
+        save(&rig, "ana");
+        set(&rig, 2);
+        fault = REFUSED;
+        calls_left = call;
+        save(&rig, "ana");
+        fault = NONE;
+        well = rig.task.err.status == TRIB_OK;
+        assert_true(well || (rig.task.err.status == TRIB_ERR_SYSTEM &&
+                             strstr(rig.task.err.text, "No space left")));
+        refused += !well;
+        assert_int_equal(files(&rig), 1);
+        set(&rig, 3);
+        save(&rig, "ana");
+        assert_status(rig.task.err.status, TRIB_OK);
+        assert_int_equal(load(&rig, "ana"), 3);
+        rig_close(&rig);
+    }
+    assert_true(refused > 6);
+}
+
+/* Another user, key or vector finds nothing; a second tribd does not get in. */
+static void test_owners(void **state)
+{
+    struct archive *second;
+    struct trib_error err = {0};
+    struct trib_snapshots_view view;
+    char say[200], text[300] = "lost";
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(archive_open(rig.folder, 0, 0, &rig.log, &err, &second),
+                  TRIB_ERR_CONFIG);
+    assert_non_null(strstr(err.text, "another tribd"));
+    set(&rig, 5);
+    save(&rig, "ana");
+    assert_int_equal(load(&rig, "bob"), UINT64_MAX);
+    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
+    rig.owner[31] = 8;
+    assert_int_equal(load(&rig, "ana"), UINT64_MAX);
+    save(&rig, "ana");
+    assert_int_equal(files(&rig), 2);
+    rig.owner[31] = 7;
+    const struct archive_key key = {rig.owner, "ana", NULL};
+    archive_describe(rig.archive, &key, text, sizeof(text));
+    assert_string_equal(text, "lost; its snapshots: x version 5");
+    archive_view(rig.archive, &view);
+    assert_int_equal(view.n, 2);
+    assert_string_equal(view.rows[1].name, "x");
+    free(view.rows);
+    archive_drop(rig.archive, &key);
+    assert_int_equal(load(&rig, "ana"), UINT64_MAX);
+    assert_int_equal(files(&rig), 1);
+    assert_false(archive_forget(rig.archive, "job y", say, sizeof(say)));
+    assert_false(archive_forget(rig.archive, "jo", say, sizeof(say)));
+    assert_true(archive_forget(rig.archive, "job", say, sizeof(say)));
+    assert_int_equal(files(&rig), 0);
+    rig_close(&rig);
+}
+
+static void test_quotas(void **state)
+{
+    const uint64_t one = TRIB_SNAPSHOT_HEAD_BYTES + 16 + 2 * 8 * COUNT;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 3 * one, 2 * one), TRIB_OK);
+    set(&rig, 1);
+    save(&rig, "ana");
+    save(&rig, "ana"); /* the old one and the new one */
+    assert_status(rig.task.err.status, TRIB_OK);
+    save(&rig, "bob");
+    save(&rig, "cat");
+    assert_status(rig.task.err.status, TRIB_OK);
+    save(&rig, "dan"); /* one too many for all */
+    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
+    archive_limit(rig.archive, 9 * one, 2 * one - 1);
+    save(&rig, "dan");
+    assert_status(rig.task.err.status, TRIB_OK);
+    save(&rig, "ana"); /* beside her own */
+    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
+    assert_non_null(strstr(rig.task.err.text, "tribctl snapshots"));
+    assert_int_equal(load(&rig, "ana"), 1);
+    rig_close(&rig);
+}
+
+/* Files that are no good stay, are not in the list, and harm no other. */
+static void test_spoiled(void **state)
+{
+    static const char *const names[] = {"0000000000000009.snapshot", "a.snapshot",
+                                        "0000000000000011.snapshot"};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 1);
+    save(&rig, "ana");
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const int fd = trib_fd_keep(openat(rig.archive->folder_fd, names[i],
+                                           O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        assert_true(fd >= 0);
+        assert_true(i == 0 || write(fd, "TribSnap and more", 17) == 17);
+        close(fd);
+    }
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "ana"), 1);
+    set(&rig, 2);
+    save(&rig, "bob");
+    assert_int_equal(load(&rig, "bob"), 2);
+    assert_int_equal(files(&rig), 5);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_owners),  cmocka_unit_test(test_quotas),
+        cmocka_unit_test(test_spoiled),
+    };
+
+    tribtest_deadline(100);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

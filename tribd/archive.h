@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The folder of snapshots: what is in it, within which limits, and a thread that writes
+ * and reads there, so that no store waits for a disk.
+ *
+ * A snapshot is written beside the one that it replaces, synchronised, and renamed: a
+ * tribd that is killed at any moment leaves the old one or the new one. Files that are
+ * damaged, cut short or foreign are named in the log, and stay as they are.
+ */
+#ifndef TRIBD_ARCHIVE_H
+#define TRIBD_ARCHIVE_H
+
+#include "agg/metrics/metrics.h"
+#include "agg/store/snapshot_about.h"
+#include "base/error.h"
+
+struct archive;
+struct trib_log;
+struct trib_quota;
+struct trib_snapshot;
+
+/* The subject of a snapshot: three things that must all be the same. */
+struct archive_key {
+    const uint8_t *owner; /* [TRIB_SNAPSHOT_OWNER_BYTES] */
+    const char *user;
+    const char *name; /* of the vector; NULL: all of that owner */
+};
+
+/* One thing to do. It is the caller's again once archive_is_done says so. */
+struct archive_task {
+    struct archive_task *next;
+    bool writes; /* true: `bytes` go to disk, unsealed; false: they come from there */
+    struct archive_key key;
+    uint8_t *bytes; /* allocated; the caller frees them */
+    uint64_t n;
+    struct trib_quota *quota; /* memory of what is read is taken from it, and is the
+                               * caller's to give back */
+    int wake_fd; /* an eventfd that is written to at the end */
+    struct trib_snapshot *snapshot; /* receives what is read; unused by a write */
+    struct trib_error err; /* status 0: it went well */
+    bool done; /* archive_is_done */
+};
+
+/**
+ * archive_open - look into a folder, and start the thread.
+ *
+ * disk, user_disk most bytes of all snapshots, of one user's; 0: half of what is free,
+ *          no limit
+ * errors   TRIB_ERR_CONFIG: there is no such folder, or it is not to be written
+ */
+trib_status_t archive_open(const char *folder, uint64_t disk, uint64_t user_disk,
+                           const struct trib_log *log, struct trib_error *err,
+                           struct archive **out);
+
+/** archive_close - end the thread after the task under way; NULL is allowed. */
+void archive_close(struct archive *archive);
+
+/** archive_limit - other limits, from now on. */
+void archive_limit(struct archive *archive, uint64_t disk, uint64_t user_disk);
+
+/** archive_give - have it done. */
+void archive_give(struct archive *archive, struct archive_task *task);
+
+/** archive_is_done - true if a task that was given is done. */
+bool archive_is_done(struct archive *archive, const struct archive_task *task);
+
+/** archive_wait - wait until a task that was given is done. */
+void archive_wait(struct archive *archive, const struct archive_task *task);
+
+/** archive_version - the version of a snapshot, plus 1; 0: there is none. */
+uint64_t archive_version(struct archive *archive, const struct archive_key *key);
+
+/** archive_describe - append to a sentence which vectors have which versions. */
+void archive_describe(struct archive *archive, const struct archive_key *key,
+                      char *text, size_t bytes);
+
+/** archive_drop - remove the snapshots of an owner. */
+void archive_drop(struct archive *archive, const struct archive_key *key);
+
+/**
+ * archive_forget - remove snapshots by the word of an operator.
+ *
+ * what     "JOB", or "JOB VECTOR", as archive_view shows them
+ * say      receives a sentence
+ * returns  false: there are none
+ */
+bool archive_forget(struct archive *archive, const char *what, char *say, size_t bytes);
+
+/** archive_view - what there is, for metrics; rows are allocated by malloc. */
+void archive_view(struct archive *archive, struct trib_snapshots_view *out);
+
+#endif
