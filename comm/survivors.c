@@ -17,6 +17,7 @@ enum {
     YIELDS = 100, /* looks before a sleep: all answer within microseconds, or late */
     SLEEP_US = 200,
     REPEAT_NS = 50000000, /* a notice of the failure may have replaced a report */
+    REPORT_BYTES = offsetof(struct trib_survivor_report, data) + TRIB_SURVIVOR_DATA,
 };
 
 _Static_assert(offsetof(struct trib_survivor_report, data) == sizeof(struct trib_frame),
@@ -130,7 +131,7 @@ static void hear(void *arg, int peer, const struct trib_oob_notice *n)
         return;
     /* It has more to send, or waits to hear that its fragment was taken. */
     of->due |= !of->heard || w.taken != of->said.taken || w.phase != of->said.phase;
-    if (!of->heard || memcmp(&w, &of->said, sizeof(w)) != 0)
+    if (!of->heard || memcmp(&w, &of->said, REPORT_BYTES) != 0)
         s->moved = trib_now_ns();
     of->said = w;
     of->heard = true;
