@@ -27,7 +27,8 @@ libcomm_la_SOURCES = \
 	comm/plan_make.c comm/plan_ops.h \
 	comm/plan_message.c comm/plan_message.h \
 	comm/plan_model.c \
-	comm/plan_neighbors.c \
+	comm/plan_neighbors.c comm/plan_neighbors.h \
+	comm/neighbor_steps.c \
 	comm/plan_notify.c \
 	comm/plan_own.c \
 	comm/plan_residual.c \

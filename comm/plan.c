@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "comm/gate.h"
 #include "comm/plan_blocks.h"
+#include "comm/plan_neighbors.h"
 #include "comm/plan_scale.h"
 #include "comm/plan_stats.h"
 #include "pipeline/engine/run.h"
@@ -240,6 +241,11 @@ trib_status_t trib_plan_release(struct trib_plan *plan, const char *what,
     if (plan->ops->busy(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the %s still runs: wait for it before %s", what, call);
+    if (plan->neighbors) {
+        const trib_status_t st = trib_neighbor_steps_release(plan->neighbors);
+        if (st != TRIB_OK)
+            return st;
+    }
     /* The plan may look done after a failure while the progress thread still works on
      * it in a pass, during which it holds the lock. */
     struct trib_comm *by = plan->ops->computing(plan)->comm;

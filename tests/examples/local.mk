@@ -23,7 +23,8 @@ example_scripts = \
 	tests/examples/test_interrupt.sh \
 	tests/examples/test_firewall.sh \
 	tests/examples/test_rebucket.sh \
-	tests/examples/test_store.sh
+	tests/examples/test_store.sh \
+	tests/examples/test_gossip_late.sh
 dist_check_SCRIPTS += $(example_scripts)
 TESTS += $(example_scripts)
 
