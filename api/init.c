@@ -50,13 +50,6 @@ static trib_status_t check_threads(struct trib_comm *comm, const trib_opts_t *op
                          "trib_opts_t.threads is %d: it is TRIB_THREADS_ONE or "
                          "TRIB_THREADS_MANY",
                          (int)opts->threads);
-    if (opts->threads == TRIB_THREADS_MANY && comm->cfg.service[0])
-        return trib_fail(
-            &comm->err, TRIB_ERR_UNSUPPORTED,
-            "trib_opts_t.threads is TRIB_THREADS_MANY, and TRIB_SERVICE is "
-            "\"%.80s\": services sum for communicators of one thread, "
-            "unset one of both",
-            comm->cfg.service);
     return TRIB_OK;
 }
 

@@ -129,9 +129,11 @@ struct trib_comm {
     const bool *own; /* false in a forked child; NULL: the kernel cannot tell */
     struct trib_progress_thread progress_thread;
     struct trib_plan_notify *notified; /* plans whose end is told, under the lock */
-    void (*tell_done)(struct trib_comm *comm); /* tells of those that are done, with the
+    bool (*tell_done)(struct trib_comm *comm); /* tells of those that are done, with the
                                                 * lock, which it gives back meanwhile;
-                                                * NULL: there were none */
+                                                * true: it must look again, as other
+                                                * engines run some. NULL: there were
+                                                * none */
     int n_plans; /* plans that the caller has not freed */
     uint64_t starts; /* starts and blocking calls so far: the same on all ranks */
     uint64_t identity; /* digest of the split that made it; 0: no split */
@@ -377,6 +379,21 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
                                        size_t bytes, size_t *bytes_out);
 trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state,
                                        size_t bytes);
+
+/** trib_plan_hold - the plan whose engine computes, which stays so until
+ * trib_plan_let_go. */
+static inline struct trib_plan *trib_plan_hold(struct trib_plan *plan)
+{
+    if (plan->ops->hold)
+        plan->ops->hold(plan);
+    return plan->ops->computing(plan);
+}
+
+static inline void trib_plan_let_go(const struct trib_plan *plan)
+{
+    if (plan->ops->let_go)
+        plan->ops->let_go(plan);
+}
 
 /** trib_plan_make - make a plan that does not count as one of the caller's. */
 trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,

@@ -248,9 +248,10 @@ trib_status_t trib_plan_release(struct trib_plan *plan, const char *what,
     }
     /* The plan may look done after a failure while the progress thread still works on
      * it in a pass, during which it holds the lock. */
-    struct trib_comm *by = plan->ops->computing(plan)->comm;
+    struct trib_comm *by = trib_plan_hold(plan)->comm;
     trib_comm_lock(by);
     trib_comm_unlock(by);
+    trib_plan_let_go(plan);
     return TRIB_OK;
 }
 
@@ -302,7 +303,8 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
     if (plan->ops->explain)
         return plan->ops->explain(plan, text, bytes);
     /* The table takes a plan that may be changed; this call changes none. */
-    plan = plan->ops->computing((struct trib_plan *)(uintptr_t)plan);
+    const struct trib_plan *asked = plan;
+    plan = trib_plan_hold((struct trib_plan *)(uintptr_t)plan);
     const struct trib_run_desc *r = &plan->run.desc;
     const char *name = plan->identity.name;
     size_t size = r->element;
@@ -328,5 +330,6 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
                            : "peers read and write trib_alloc memory in place",
              plan->quorum[0] ? "quorum     " : "", plan->quorum,
              plan->quorum[0] ? "\n" : "");
+    trib_plan_let_go(asked);
     return TRIB_OK;
 }

@@ -63,14 +63,16 @@ void trib_plan_cache_clear(struct trib_comm *comm)
 }
 
 /* A call whose plan is not that of the call before. Where several threads call, none
- * is: comm->newest stays NULL. */
+ * is: comm->newest stays NULL. How many plans such calls need depends on time, so that
+ * this communicator's own engine runs them: tribd numbers plans as they are made. */
 static trib_status_t call_other(struct trib_comm *comm, const struct trib_plan_key *key,
                                 const void *send, void *recv)
 {
     struct trib_plan *plan;
 
     if (comm->gate)
-        return trib_call_shared(comm, &(struct trib_call){.key = *key}, send, recv);
+        return trib_call_shared(comm, &(struct trib_call){.key = *key, .own = true},
+                                send, recv);
     const trib_status_t st = lookup(comm, key, &plan);
     return st == TRIB_OK ? trib_plan_run(plan, send, recv) : st;
 }

@@ -4,7 +4,8 @@
  *
  * Such a plan has a table of its own, so that others do not pay for it. Whoever drives
  * the engine looks for plans that are done: the progress thread, and callers that wait,
- * test or make progress. It claims a start by its state, and calls without the lock.
+ * test or make progress. It claims a start by its state, and calls without the lock. A
+ * plan that other engines run (offload/) is claimed for the look as well.
  */
 #include <assert.h>
 #include <sched.h>
@@ -51,15 +52,12 @@ static bool claim(struct trib_plan_notify *n)
     return true;
 }
 
-/* Tells it, without the lock. The plan may be freed once the state is NOTHING. */
-static void tell(struct trib_plan_notify *n)
+/* Tells a status, without the lock. The plan may be freed once the state is NOTHING. */
+static void tell(struct trib_plan_notify *n, trib_status_t st)
 {
     const uint64_t one = 1;
-    trib_status_t st;
 
-    assert(atomic_load(&n->state) == CALLING);
-    while ((st = n->ops->test(n->plan)) == TRIB_INPROGRESS)
-        sched_yield(); /* another thread scales the result */
+    assert(atomic_load(&n->state) == CALLING && st != TRIB_INPROGRESS);
     if (n->call)
         n->call(n->arg, st);
     atomic_store(&n->caller, 0);
@@ -69,32 +67,73 @@ static void tell(struct trib_plan_notify *n)
     atomic_store(&n->state, NOTHING);
 }
 
+/* Tells how a start that is done has ended. */
+static void tell_ended(struct trib_plan_notify *n)
+{
+    trib_status_t st;
+
+    while ((st = n->ops->test(n->plan)) == TRIB_INPROGRESS)
+        sched_yield(); /* another thread scales the result */
+    tell(n, st);
+}
+
+/* Looks whether a start that other engines run has ended, and tells it; without the
+ * lock. The claim keeps the plan from being freed meanwhile. */
+static bool look(struct trib_plan_notify *n)
+{
+    const trib_status_t st = n->ops->look(n->plan);
+
+    if (st != TRIB_INPROGRESS) {
+        tell(n, st);
+        return true;
+    }
+    atomic_store(&n->caller, 0);
+    atomic_store(&n->state, ARMED);
+    return false;
+}
+
 /* True if the end of the newest start was told, by this thread if by no other, or if
  * this is the function that tells it. */
 static bool settle(struct trib_plan_notify *n)
 {
     if (claim(n))
-        tell(n);
+        tell_ended(n);
     while (atomic_load(&n->state) == CALLED) /* whom the descriptor woke comes soon */
         sched_yield();
     return atomic_load(&n->state) == NOTHING ||
            pthread_equal(atomic_load(&n->caller), pthread_self());
 }
 
-/* The tell_done of a communicator. */
-static void tell_done(struct trib_comm *comm)
+static struct trib_plan_notify *at(const struct trib_comm *comm, unsigned place)
 {
+    struct trib_plan_notify *n = comm->notified;
+
+    while (n && place--)
+        n = n->next;
+    return n;
+}
+
+/* The tell_done of a communicator. The list may change while it gives the lock back: a
+ * plan that it misses by that has its turn with the next look. */
+static bool tell_done(struct trib_comm *comm)
+{
+    struct trib_plan_notify *n;
+    bool again = false;
+
     assert(atomic_load(&comm->lock));
-    for (struct trib_plan_notify *n = comm->notified; n;) {
-        if (atomic_load(&n->state) != ARMED || !is_done(n->plan) || !claim(n)) {
-            n = n->next;
+    for (unsigned place = 0; (n = at(comm, place)); place++) {
+        const bool elsewhere = n->ops->look != NULL;
+        if (atomic_load(&n->state) != ARMED || (!elsewhere && !is_done(n->plan)) ||
+            !claim(n))
             continue;
-        }
         trib_comm_unlock(comm);
-        tell(n);
+        if (elsewhere)
+            again |= !look(n);
+        else
+            tell_ended(n);
         trib_comm_lock(comm);
-        n = comm->notified; /* the list may have changed */
     }
+    return again;
 }
 
 static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
@@ -103,18 +142,27 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
     struct trib_comm *comm = plan->comm;
     uint64_t count;
 
+    if (n->ops->busy(plan))
+        return trib_comm_fail(
+            comm, TRIB_ERR_BUSY,
+            "the plan was started before and has not ended: wait for it first");
     if (!settle(n) || atomic_load(&n->state) != NOTHING)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "the function of trib_plan_notify has not returned: it "
                               "may start other plans, and not its own");
     if (n->fd >= 0)
         (void)!read(n->fd, &count, sizeof(count));
-    trib_status_t st = n->ops->start(plan, send, recv);
+    trib_comm_lock(comm);
+    trib_status_t st = trib_progress_thread_start(comm); /* so that it can */
+    trib_comm_unlock(comm);
+    if (st == TRIB_OK)
+        st = n->ops->start(plan, send, recv);
     if (st != TRIB_OK)
         return st;
     trib_comm_lock(comm);
     atomic_store(&n->state, ARMED);
-    if (is_done(plan)) /* the progress thread has looked too early */
+    /* The progress thread may have looked too early, or have nothing else to do. */
+    if (n->ops->look || is_done(plan))
         st = trib_progress_thread_start(comm);
     trib_comm_unlock(comm);
     return st;
@@ -174,12 +222,6 @@ static trib_status_t notify_of(struct trib_plan *plan, const char *call,
 
     if (st != TRIB_OK)
         return st;
-    if (plan->offload)
-        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "%s: aggregators sum this plan, and trib_plan_test alone "
-                              "finds it done: test it, or give it another algorithm "
-                              "than auto and service",
-                              call);
     if (plan->ops->busy(plan))
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before %s", call);

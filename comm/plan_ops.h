@@ -27,6 +27,9 @@ struct trib_plan_ops {
     trib_status_t (*start)(struct trib_plan *plan, const void *send, void *recv);
     trib_status_t (*ready)(struct trib_plan *plan, size_t first, size_t count);
     trib_status_t (*test)(struct trib_plan *plan);
+    /** The same, for the thread that tells of the end of starts: TRIB_INPROGRESS also
+     * where another thread is in a call. NULL: run.now says how a start stands. */
+    trib_status_t (*look)(struct trib_plan *plan);
     trib_status_t (*wait)(struct trib_plan *plan);
     /** True if a start is under way: the plan may not be freed. */
     bool (*busy)(const struct trib_plan *plan);
@@ -35,6 +38,10 @@ struct trib_plan_ops {
     const void *(*input)(const struct trib_plan *plan);
     /** The plan whose engine computes, for trib_plan_explain and for its lock. */
     struct trib_plan *(*computing)(struct trib_plan *plan);
+    /** Keep the plan that computes as it is, and then no longer. NULL: it always
+     * is. */
+    void (*hold)(const struct trib_plan *plan);
+    void (*let_go)(const struct trib_plan *plan);
     trib_status_t (*state_save)(struct trib_plan *plan, void *state, size_t bytes,
                                 size_t *bytes_out);
     trib_status_t (*state_load)(struct trib_plan *plan, const void *state,

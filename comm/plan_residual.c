@@ -47,10 +47,12 @@ trib_status_t trib_plan_residual_get(trib_plan_t *plan, size_t first, size_t cou
 
     if (!plan || (!residual && count))
         return TRIB_ERR_INVALID;
+    (void)trib_plan_hold(plan);
     trib_status_t st = find(plan, "trib_plan_residual_get", first, count, &run);
     if (st == TRIB_OK && count)
         memcpy(residual, trib_feedback_of(run)->residual + first,
                count * sizeof(*residual));
+    trib_plan_let_go(plan);
     return st;
 }
 
@@ -61,11 +63,13 @@ trib_status_t trib_plan_residual_set(trib_plan_t *plan, size_t first, size_t cou
 
     if (!plan || (!residual && count))
         return TRIB_ERR_INVALID;
+    (void)trib_plan_hold(plan);
     trib_status_t st = find(plan, "trib_plan_residual_set", first, count, &run);
-    if (st != TRIB_OK || !count)
-        return st;
-    memcpy(trib_feedback_of(run)->residual + first, residual,
-           count * sizeof(*residual));
-    trib_feedback_loaded(run);
-    return TRIB_OK;
+    if (st == TRIB_OK && count) {
+        memcpy(trib_feedback_of(run)->residual + first, residual,
+               count * sizeof(*residual));
+        trib_feedback_loaded(run);
+    }
+    trib_plan_let_go(plan);
+    return st;
 }

@@ -139,6 +139,11 @@ static trib_status_t test(struct trib_plan *plan)
     return settle(plan, plan->scale->ops->test(plan));
 }
 
+static trib_status_t look(struct trib_plan *plan)
+{
+    return settle(plan, plan->scale->ops->look(plan));
+}
+
 static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_plan_scale *s = plan->scale;
@@ -292,6 +297,7 @@ static trib_status_t wrap(struct trib_plan *plan, const trib_desc_t *d)
     s->with.start = start;
     s->with.ready = ready;
     s->with.test = test;
+    s->with.look = s->ops->look ? look : NULL;
     s->with.wait = wait;
     s->with.busy = busy;
     s->with.input = input;

@@ -14,6 +14,7 @@
 enum {
     SLEEP_US = 500,
     STEP_BACK_NS = 200000,
+    WATCH_NS = 50000, /* between looks at plans that other engines run */
 };
 
 /* Blocks until there is something to drive; false if the thread must stop. */
@@ -29,9 +30,9 @@ static bool wait_for_work(struct trib_progress_thread *d)
     return !stop;
 }
 
-static void step_back(void)
+static void nap(long ns)
 {
-    nanosleep(&(struct timespec){.tv_nsec = STEP_BACK_NS}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
 static void drive(struct trib_comm *comm)
@@ -40,7 +41,7 @@ static void drive(struct trib_comm *comm)
     bool sleep = false;
 
     if (!trib_comm_try_lock(comm)) {
-        step_back();
+        nap(STEP_BACK_NS);
         return;
     }
     bool moved = trib_engine_progress(e);
@@ -53,12 +54,13 @@ static void drive(struct trib_comm *comm)
     }
     if (moved)
         trib_engine_awake(e);
-    if (comm->tell_done)
-        comm->tell_done(comm);
-    if (!trib_engine_is_busy(e))
+    const bool watches = comm->tell_done && comm->tell_done(comm);
+    if (!watches && !trib_engine_is_busy(e))
         atomic_store(&comm->progress_thread.active, 0);
     trib_comm_unlock(comm);
-    if (sleep)
+    if (watches && !moved)
+        nap(WATCH_NS);
+    else if (sleep)
         e->transport->ops->wait(e->transport, SLEEP_US);
     else if (!moved)
         sched_yield();

@@ -387,11 +387,12 @@ static trib_status_t merge(struct merge *m)
 {
     const struct offer *from = &m->all[first_giver(m)];
     const struct trib_feedback_ops *ops =
-        trib_feedback_of(&m->plan->ops->computing(m->plan)->run)->ops;
+        trib_feedback_of(&trib_plan_hold(m->plan)->run)->ops;
     const double scale =
         m->head.op == TRIB_MEAN ? (double)m->head.ranks / (double)from->savers : 1;
     trib_status_t st = TRIB_OK;
 
+    trib_plan_let_go(m->plan);
     sum_vector(m, "residual", scale);
     for (int i = 0; ops && ops->states[i].name && st == TRIB_OK; i++) {
         if (ops->states[i].shared)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "offload/agg_tree.h"
+#include "offload/offload_gate.h"
 #include "offload/offload_plan.h"
 #include "pipeline/payload/undo_log.h"
 
@@ -44,6 +45,7 @@ static void forget(struct trib_offload *o)
     if (o->provider.free)
         o->provider.free(o->provider.arg);
     trib_offload_quorum_drop(o);
+    pthread_mutex_destroy(&o->gate);
     free(o);
     comm->offload = NULL;
     comm->hooks = NULL;
@@ -163,6 +165,7 @@ void trib_offload_recover(struct trib_offload *o)
         return;
     assert(!o->broken && o->fallback_comm);
     o->recovering = true;
+    trib_offload_await_none(o);
     trib_progress_thread_stop(o->agg_comm);
     trib_offload_collect_commits(o);
     trib_offload_quorum_end_all(o);
@@ -247,12 +250,8 @@ static void drive(struct trib_engine *e)
         (void)trib_engine_look(e);
 }
 
-void trib_offload_poll(struct trib_comm *comm)
+static void poll(struct trib_offload *o)
 {
-    struct trib_offload *o = comm->offload;
-
-    if (!o->agg_comm || o->recovering || o->broken)
-        return;
     if (o->provider.look)
         o->provider.look(o->provider.arg);
     if (!o->agg_comm->engine.failed && trib_comm_try_lock(o->agg_comm)) {
@@ -267,6 +266,17 @@ void trib_offload_poll(struct trib_comm *comm)
     }
     if (trib_offload_lost(o))
         trib_offload_recover(o);
+}
+
+void trib_offload_poll(struct trib_comm *comm)
+{
+    struct trib_offload *o = comm->offload;
+
+    if (!trib_offload_gate_try(o))
+        return; /* the thread that is within looks after it */
+    if (o->agg_comm && !o->recovering && !o->broken)
+        poll(o);
+    trib_offload_gate_leave(o);
 }
 
 void trib_offload_forget_in_child(struct trib_comm *comm)

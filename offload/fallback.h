@@ -34,7 +34,9 @@
  * is not committed. This result is not undone, but given to the ranks that lack it:
  * offload_partial.c.
  *
- * None of this uses the parent, whose operations have an order of their own.
+ * None of this uses the parent, whose operations have an order of their own. Calls of
+ * several threads, and the parent's progress thread where it looks for the end of a
+ * plan, change all of it within a gate: offload_gate.h.
  */
 #ifndef OFFLOAD_FALLBACK_H
 #define OFFLOAD_FALLBACK_H
@@ -60,7 +62,8 @@ enum trib_agreement_word {
     TRIB_AGREE_WORDS,
 };
 
-/* Callbacks that provide aggregators. A user's thread calls them, one at a time. */
+/* Callbacks that provide aggregators. Threads call them within the gate, one at a
+ * time. */
 struct trib_agg_provider_ops {
     /* Rank 0, now and then while there is an agg_comm: check the aggregators. NULL:
      * nothing. */
@@ -83,6 +86,8 @@ struct trib_agg_provider_ops {
 
 struct trib_offload {
     struct trib_comm *parent;
+    pthread_mutex_t gate; /* recursive: offload_gate.h */
+    _Atomic int waits; /* threads that wait outside of the gate */
     struct trib_comm *agg_comm; /* NULL: fallback_comm runs the plans */
     struct trib_comm *fallback_comm;
     struct trib_comm *control_comm;

@@ -13,6 +13,7 @@ liboffload_la_SOURCES = \
 	offload/fallback.c offload/fallback.h \
 	offload/job_request.c \
 	offload/offload_calls.c \
+	offload/offload_gate.c offload/offload_gate.h \
 	offload/offload_memory.c \
 	offload/offload_partial.c \
 	offload/offload_plan.c offload/offload_plan.h \

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "offload/offload_gate.h"
 #include "offload/offload_plan.h"
 
 enum { CONTROL_CHUNK = 4096 };
@@ -48,18 +49,12 @@ static bool takes(const struct trib_comm *comm, trib_coll_t coll,
            (trib_text_is_auto(name) || (algo && algo->aggregators));
 }
 
-static trib_status_t make(struct trib_plan *plan, trib_coll_t coll,
-                          const trib_desc_t *desc)
+/* Make the plan's description, its own copy. */
+static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
+                              const trib_desc_t *desc)
 {
-    struct trib_offload *o = plan->comm->offload;
-    struct trib_offload_plan *p = calloc(1, sizeof(*p));
+    struct trib_offload_plan *p = plan->offload;
 
-    if (!p)
-        return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
-    assert(o && !plan->offload);
-    plan->offload = p;
-    plan->ops = &ops;
-    p->offload = o;
     p->absent = calloc((size_t)plan->comm->engine.ranks, sizeof(*p->absent));
     p->coll = coll;
     p->desc = *desc;
@@ -72,7 +67,14 @@ static trib_status_t make(struct trib_plan *plan, trib_coll_t coll,
         (desc->quorum && !p->desc.quorum) || (desc->name && !p->desc.name) ||
         !p->absent)
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
-    link_plan(p);
+    return TRIB_OK;
+}
+
+/* Make the inner plan, and what else belongs to it. */
+static trib_status_t make_inner(struct trib_offload_plan *p)
+{
+    struct trib_offload *o = p->offload;
+
     if (trib_offload_lost(o))
         trib_offload_recover(o);
     struct trib_comm *by = o->agg_comm && !o->broken ? o->agg_comm : o->fallback_comm;
@@ -90,10 +92,34 @@ static trib_status_t make(struct trib_plan *plan, trib_coll_t coll,
     return st;
 }
 
+static trib_status_t make(struct trib_plan *plan, trib_coll_t coll,
+                          const trib_desc_t *desc)
+{
+    struct trib_offload *o = plan->comm->offload;
+    struct trib_offload_plan *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    assert(o && !plan->offload);
+    plan->offload = p;
+    plan->ops = &ops;
+    p->offload = o;
+    trib_status_t st = describe(plan, coll, desc);
+    if (st != TRIB_OK)
+        return st;
+    trib_offload_gate_enter(o);
+    link_plan(p);
+    st = make_inner(p);
+    trib_offload_gate_leave(o);
+    return st;
+}
+
 static void destroy(struct trib_plan *plan)
 {
     struct trib_offload_plan *p = plan->offload;
+    struct trib_offload *o = p->offload;
 
+    trib_offload_gate_enter(o);
     unlink_plan(p);
     trib_offload_quorum_free(p);
     trib_plan_destroy(p->inner);
@@ -105,6 +131,17 @@ static void destroy(struct trib_plan *plan)
     free(p->absent);
     free(p->ready);
     free(p);
+    trib_offload_gate_leave(o);
+}
+
+static void hold(const struct trib_plan *plan)
+{
+    trib_offload_gate_enter(plan->offload->offload);
+}
+
+static void let_go(const struct trib_plan *plan)
+{
+    trib_offload_gate_leave(plan->offload->offload);
 }
 
 static struct trib_plan *computing(struct trib_plan *plan)
@@ -138,7 +175,17 @@ static void find_agg_comm(struct trib_offload_plan *p)
     }
 }
 
-static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
+/* Count a start, or one less that was refused, of the parent's, which own plans count
+ * as well. */
+static uint64_t count_start(struct trib_comm *parent, int by)
+{
+    trib_comm_lock(parent);
+    const uint64_t now = parent->starts += (uint64_t)by;
+    trib_comm_unlock(parent);
+    return now;
+}
+
+static trib_status_t start_within(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_offload_plan *p = plan->offload;
     struct trib_offload *o = p->offload;
@@ -157,7 +204,7 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
     assert(p->inner && !p->pending);
     p->send = send;
     p->recv = recv;
-    p->number = ++o->parent->starts;
+    p->number = count_start(o->parent, 1);
     p->of_calls = plan->identity.of_calls;
     p->n_ready = 0;
     memset(p->absent, 0, (size_t)o->parent->engine.ranks * sizeof(*p->absent));
@@ -168,7 +215,7 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
     p->step_before = p->inner->run.now.step;
     trib_status_t st = trib_offload_plan_start_both(p, o->started + 1);
     if (st != TRIB_OK && !trib_offload_lost(o)) {
-        o->parent->starts--; /* nothing was started */
+        (void)count_start(o->parent, -1); /* nothing was started */
         return trib_offload_plan_refused(p, p->inner->comm, st);
     }
     trib_start_log_push(p);
@@ -176,6 +223,14 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
         return TRIB_OK;
     trib_offload_recover(o);
     return o->broken;
+}
+
+static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
+{
+    hold(plan);
+    const trib_status_t st = start_within(plan, send, recv);
+    let_go(plan);
+    return st;
 }
 
 static trib_status_t note_ready(struct trib_offload_plan *p, size_t first, size_t count)
@@ -194,7 +249,7 @@ static trib_status_t note_ready(struct trib_offload_plan *p, size_t first, size_
     return TRIB_OK;
 }
 
-static trib_status_t ready(struct trib_plan *plan, size_t first, size_t count)
+static trib_status_t ready_within(struct trib_plan *plan, size_t first, size_t count)
 {
     struct trib_offload_plan *p = plan->offload;
     struct trib_offload *o = p->offload;
@@ -215,16 +270,39 @@ static trib_status_t ready(struct trib_plan *plan, size_t first, size_t count)
     return st == TRIB_OK ? o->broken : st;
 }
 
-static trib_status_t test(struct trib_plan *plan)
+static trib_status_t ready(struct trib_plan *plan, size_t first, size_t count)
 {
-    struct trib_offload_plan *p = plan->offload;
+    hold(plan);
+    const trib_status_t st = ready_within(plan, first, count);
+    let_go(plan);
+    return st;
+}
 
+static trib_status_t test_within(struct trib_offload_plan *p)
+{
     if (p->open)
         trib_offload_plan_advance(p);
     return p->open ? TRIB_INPROGRESS : p->status;
 }
 
-static trib_status_t wait(struct trib_plan *plan)
+static trib_status_t test(struct trib_plan *plan)
+{
+    hold(plan);
+    const trib_status_t st = test_within(plan->offload);
+    let_go(plan);
+    return st;
+}
+
+static trib_status_t look(struct trib_plan *plan)
+{
+    if (!trib_offload_gate_try(plan->offload->offload))
+        return TRIB_INPROGRESS;
+    const trib_status_t st = test_within(plan->offload);
+    let_go(plan);
+    return st;
+}
+
+static trib_status_t wait_within(struct trib_plan *plan)
 {
     struct trib_offload_plan *p = plan->offload;
 
@@ -239,9 +317,20 @@ static trib_status_t wait(struct trib_plan *plan)
     return p->status;
 }
 
+static trib_status_t wait(struct trib_plan *plan)
+{
+    hold(plan);
+    const trib_status_t st = wait_within(plan);
+    let_go(plan);
+    return st;
+}
+
 static bool busy(const struct trib_plan *plan)
 {
-    return plan->offload->open;
+    hold(plan);
+    const bool is_open = plan->offload->open;
+    let_go(plan);
+    return is_open;
 }
 
 static void absent(const struct trib_plan *plan, size_t *elements_out)
@@ -251,25 +340,33 @@ static void absent(const struct trib_plan *plan, size_t *elements_out)
     memcpy(elements_out, plan->offload->absent, ranks * sizeof(*elements_out));
 }
 
-static trib_status_t idle(struct trib_plan *plan, const char *call)
+/* Enter the gate, if the plan does not run. */
+static trib_status_t hold_idle(struct trib_plan *plan, const char *call)
 {
-    return plan->offload->open
-               ? trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                                "the plan still runs: wait for it before %s", call)
-               : trib_comm_ours(plan->comm, call);
+    hold(plan);
+    const trib_status_t st =
+        plan->offload->open
+            ? trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                             "the plan still runs: wait for it before %s", call)
+            : trib_comm_ours(plan->comm, call);
+    if (st != TRIB_OK)
+        let_go(plan);
+    return st;
 }
 
+/* Leave the gate, with the sentence of a call of the inner plan. */
 static trib_status_t answer(struct trib_plan *plan, trib_status_t st)
 {
-    return st == TRIB_OK ? st
-                         : trib_offload_plan_refused(plan->offload,
-                                                     plan->offload->inner->comm, st);
+    if (st != TRIB_OK)
+        st = trib_offload_plan_refused(plan->offload, plan->offload->inner->comm, st);
+    let_go(plan);
+    return st;
 }
 
 static trib_status_t state_save(struct trib_plan *plan, void *state, size_t bytes,
                                 size_t *bytes_out)
 {
-    trib_status_t st = idle(plan, "trib_plan_state_save");
+    trib_status_t st = hold_idle(plan, "trib_plan_state_save");
 
     return st != TRIB_OK ? st
                          : answer(plan, trib_plan_state_save(plan->offload->inner,
@@ -278,7 +375,7 @@ static trib_status_t state_save(struct trib_plan *plan, void *state, size_t byte
 
 static trib_status_t state_load(struct trib_plan *plan, const void *state, size_t bytes)
 {
-    trib_status_t st = idle(plan, "trib_plan_state_load");
+    trib_status_t st = hold_idle(plan, "trib_plan_state_load");
 
     return st != TRIB_OK
                ? st
@@ -288,7 +385,7 @@ static trib_status_t state_load(struct trib_plan *plan, const void *state, size_
 static trib_status_t sent(struct trib_plan *plan, const unsigned char **mask_out,
                           size_t *sent_out)
 {
-    trib_status_t st = idle(plan, "trib_plan_sent");
+    trib_status_t st = hold_idle(plan, "trib_plan_sent");
 
     return st != TRIB_OK
                ? st
@@ -306,21 +403,26 @@ static const void *input(const struct trib_plan *plan)
 {
     const struct trib_offload_plan *p = plan->offload;
 
-    return !p->open ? NULL : p->send ? p->send : p->recv;
+    hold(plan);
+    const void *given = !p->open ? NULL : p->send ? p->send : p->recv;
+    let_go(plan);
+    return given;
 }
 
 /* Ends what aggregators have under way as well; the ranks must not repeat it by
  * themselves. */
 static void fail_all(struct trib_comm *comm, trib_status_t status, const char *text)
 {
-    const struct trib_offload *o = comm->offload;
+    struct trib_offload *o = comm->offload;
 
-    trib_comm_fail_all(o->fallback_comm, status, text);
+    trib_comm_fail_all(o->fallback_comm, status, text); /* a recovery ends by that */
     trib_comm_fail_all(o->control_comm, status, text);
+    trib_offload_gate_enter(o);
     if (o->commit_comm)
         trib_comm_fail_all(o->commit_comm, status, text);
     if (o->agg_comm)
         trib_comm_fail_all(o->agg_comm, status, text);
+    trib_offload_gate_leave(o);
 }
 
 static void fail(struct trib_plan *plan, trib_status_t status, const char *text)
@@ -333,10 +435,13 @@ static const struct trib_plan_ops ops = {
     .start = start,
     .ready = ready,
     .test = test,
+    .look = look,
     .wait = wait,
     .busy = busy,
     .input = input,
     .computing = computing,
+    .hold = hold,
+    .let_go = let_go,
     .state_save = state_save,
     .state_load = state_load,
     .sent = sent,
@@ -406,6 +511,7 @@ trib_status_t trib_offload_attach(struct trib_comm *comm)
     }
     fallback_comm->stands_in = true;
     o->parent = comm;
+    trib_offload_gate_make(o);
     o->fallback_comm = fallback_comm;
     o->control_comm = control_comm;
     o->commit_comm = commit_comm;

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "offload/offload_gate.h"
 #include "offload/offload_plan.h"
 
 static void register_in(struct trib_comm *comm, void *ptr, size_t bytes)
@@ -20,8 +21,12 @@ static void register_in(struct trib_comm *comm, void *ptr, size_t bytes)
 
 void trib_offload_register(struct trib_comm *comm, void *ptr, size_t bytes)
 {
-    register_in(comm->offload->agg_comm, ptr, bytes);
-    register_in(comm->offload->fallback_comm, ptr, bytes);
+    struct trib_offload *o = comm->offload;
+
+    trib_offload_gate_enter(o);
+    register_in(o->agg_comm, ptr, bytes);
+    register_in(o->fallback_comm, ptr, bytes);
+    trib_offload_gate_leave(o);
 }
 
 void trib_offload_register_all(struct trib_offload *o)
@@ -29,8 +34,10 @@ void trib_offload_register_all(struct trib_offload *o)
     const struct trib_memories *m = &o->parent->engine.memories;
 
     assert(o->agg_comm);
+    trib_comm_lock(o->parent);
     for (size_t i = 0; i < m->n; i++)
         register_in(o->agg_comm, m->list[i].ptr, m->list[i].bytes);
+    trib_comm_unlock(o->parent);
 }
 
 static void deregister_in(struct trib_comm *comm, void *ptr)
@@ -48,14 +55,18 @@ static void deregister_in(struct trib_comm *comm, void *ptr)
 trib_status_t trib_offload_deregister(struct trib_comm *comm, void *ptr)
 {
     struct trib_offload *o = comm->offload;
+    bool busy = false;
 
     assert(o && o->parent == comm);
+    trib_offload_gate_enter(o);
     for (const struct trib_offload_plan *s = o->plans; s; s = s->next)
-        if (s->open)
-            return TRIB_ERR_BUSY;
-    deregister_in(o->agg_comm, ptr);
-    deregister_in(o->fallback_comm, ptr);
-    return TRIB_OK;
+        busy |= s->open;
+    if (!busy) {
+        deregister_in(o->agg_comm, ptr);
+        deregister_in(o->fallback_comm, ptr);
+    }
+    trib_offload_gate_leave(o);
+    return busy ? TRIB_ERR_BUSY : TRIB_OK;
 }
 
 static void add_stats(struct trib_comm *comm, trib_stats_t *stats)
@@ -107,8 +118,12 @@ static void count_peers(const struct trib_offload *o, trib_stats_t *stats)
 
 void trib_offload_stats(const struct trib_comm *comm, trib_stats_t *stats)
 {
-    count_peers(comm->offload, stats);
-    add_stats(comm->offload->agg_comm, stats);
-    add_stats(comm->offload->fallback_comm, stats);
-    stats->served = comm->offload->offloaded;
+    struct trib_offload *o = comm->offload;
+
+    trib_offload_gate_enter(o);
+    count_peers(o, stats);
+    add_stats(o->agg_comm, stats);
+    add_stats(o->fallback_comm, stats);
+    stats->served = o->offloaded;
+    trib_offload_gate_leave(o);
 }

@@ -3,8 +3,8 @@
  * An offloaded plan: a plan of the parent whose starts an inner plan runs, on agg_comm
  * or on fallback_comm.
  *
- * Threads: all functions run on a thread of the user, without the lock of agg_comm,
- * unless they say otherwise.
+ * Threads: all functions run within the gate (offload_gate.h), without the lock of
+ * agg_comm, unless they say otherwise.
  */
 #ifndef OFFLOAD_OFFLOAD_PLAN_H
 #define OFFLOAD_OFFLOAD_PLAN_H
@@ -180,8 +180,8 @@ bool trib_offload_plan_needs_input(const struct trib_offload_plan *p);
  * failed. */
 void trib_offload_plan_advance(struct trib_offload_plan *p);
 
-/** trib_offload_plan_wait - drive an open start until it has ended or agg_comm has
- * failed. */
+/** trib_offload_plan_wait - wait until an open start has ended or agg_comm has failed,
+ * outside of the gate, in which the caller is once. */
 void trib_offload_plan_wait(struct trib_offload_plan *p);
 
 /** trib_offload_finish - wait for all starts in the log, on fallback_comm. */

@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 
+#include "offload/offload_gate.h"
 #include "offload/offload_plan.h"
 
 /* The plan whose end is the end of the start for its user: the barrier, or with a
@@ -45,7 +46,7 @@ void trib_offload_plan_advance(struct trib_offload_plan *p)
         return;
     }
     struct trib_plan *last = last_of(p);
-    trib_status_t st = trib_plan_test(last);
+    trib_status_t st = last->ops->test(last);
     if (st == TRIB_INPROGRESS)
         look_meanwhile(o);
     if (st == TRIB_INPROGRESS || trib_offload_lost(o))
@@ -55,29 +56,31 @@ void trib_offload_plan_advance(struct trib_offload_plan *p)
     } else if (st == TRIB_OK) {
         trib_start_log_pop_to(o, p->seq);
     } else { /* fallback_comm fails as any communicator does */
-        (void)trib_offload_plan_refused(p, last->comm, st);
         trib_offload_give_up(o, o->fallback_comm, st);
     }
 }
 
-/* Drives an open start until it has ended, or agg_comm has failed. */
 void trib_offload_plan_wait(struct trib_offload_plan *p)
 {
     struct trib_offload *o = p->offload;
 
-    assert(p->inner);
+    assert(p->open && p->inner);
     if (o->agg_comm && !o->agg_comm->engine.idle_hook) {
         o->agg_comm->engine.idle_hook_arg = o;
         o->agg_comm->engine.idle_hook = look_at_ranks;
     }
     if (!p->pending_result && !trib_offload_lost(o))
-        (void)trib_plan_wait(last_of(p));
-    trib_offload_plan_advance(p);
+        trib_offload_wait_outside(o, last_of(p));
+    if (p->open) /* no other thread has found it done */
+        trib_offload_plan_advance(p);
 }
 
 void trib_offload_finish(struct trib_offload *o)
 {
     assert(!o->agg_comm);
-    while (o->oldest)
-        trib_offload_plan_wait(o->oldest);
+    while (o->oldest) { /* within the gate: no start begins meanwhile */
+        struct trib_plan *last = last_of(o->oldest);
+        (void)last->ops->wait(last);
+        trib_offload_plan_advance(o->oldest);
+    }
 }

@@ -295,7 +295,7 @@ TRIB_API trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t c
  *
  * TRIB_OK says that it is, TRIB_INPROGRESS that it is not yet. Never blocks.
  * thread   any, also while others test and wait for other plans of the communicator, or
- *          use it; with TRIB_SERVICE the communicator's
+ *          use it
  * errors   TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT: the operation has
  *          failed, and the communicator with it
  */
@@ -324,8 +324,7 @@ typedef void (*trib_done_fn)(void *arg, trib_status_t status);
  * thread   the communicator's. fn runs on that which finds the plan done: the progress
  *          thread, or a caller of trib_progress, test or wait; no lock of the library
  *          is held
- * errors   TRIB_ERR_BUSY: it runs; TRIB_ERR_UNSUPPORTED: aggregators sum this plan;
- *          TRIB_ERR_NO_MEMORY
+ * errors   TRIB_ERR_BUSY: it runs; TRIB_ERR_NO_MEMORY
  */
 TRIB_API trib_status_t trib_plan_notify(trib_plan_t *plan, trib_done_fn fn, void *arg);
 

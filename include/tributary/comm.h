@@ -71,12 +71,14 @@ typedef int (*trib_allgather_fn)(void *arg, const void *in, void *out, size_t by
  * other one out. A plan, request, group or store is for one thread at a time, and
  * so are the calls of one name (trib_allreduce_named). trib_last_error is the sentence
  * of the last call that failed in the calling thread. trib_free_comm comes when no
- * other thread is in a call. The services of TRIB_SERVICE are for ONE.
+ * other thread is in a call.
  *
  * The order of operations stays the caller's matter: all ranks start, and call,
  * operations of one communicator in the same order, whatever thread does it. Where
  * threads of a rank could overtake each other, they start under a lock of the program
- * and wait without it, or each has a communicator of its own (trib_split).
+ * and wait without it, or each has a communicator of its own (trib_split). With
+ * TRIB_SERVICE they make and free plans in the same order, too; with MANY the service
+ * sums plans and trib_allreduce_named, and the ranks themselves trib_allreduce.
  */
 typedef enum trib_threads {
     TRIB_THREADS_ONE, /* at a time: no call takes a lock for others */

@@ -153,7 +153,9 @@ tests_comm_test_plan_residual_SOURCES = \
 	tests/comm/test_plan_residual.c \
 	tests/offload/aggregators.h
 tests_comm_test_plan_residual_LDADD = $(comm_tests_link)
+tests_comm_test_plan_notify_SOURCES = tests/comm/test_plan_notify.c tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_notify_LDADD = $(comm_tests_link)
+tests_comm_test_gate_SOURCES = tests/comm/test_gate.c tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_gate_LDADD = $(comm_tests_link)
 tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)

@@ -10,6 +10,7 @@
 
 #include "build-config.h"
 #include "comm/communicator.h"
+#include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -403,6 +404,66 @@ static void test_told_of_failure(void **state)
     ranks_pass(.size = 2, .fn = told_of_failure, .config = *state, .noisy = true);
 }
 
+/* All of it for plans that tribd sums, and while tribd is killed. */
+static int served(struct ranks_self *self)
+{
+    trib_stats_t stats = {.size = sizeof(stats)};
+
+    tells(self);
+    polls(self);
+    any_thread(self);
+    not_held_up(self);
+    lets_in(self);
+    tells_of_scaled(self);
+    ranks_ok(self, trib_stats(self->comm, &stats));
+    ranks_assert(self, stats.served > 5 * ROUNDS);
+    return 0;
+}
+
+static int outlives_tribd(struct ranks_self *self)
+{
+    for (int k = 0; k < 4; k++) {
+        self->slot->phase = k;
+        tells(self);
+        any_thread(self);
+    }
+    return 0;
+}
+
+static void kill_tribd(struct daemon_process *d, const char *config)
+{
+    const struct ranks_job job = {
+        .size = 2, .fn = outlives_tribd, .config = config, .noisy = true};
+    struct ranks r;
+
+    assert_true(ranks_start(&r, &job));
+    while (r.slots[0].phase < 1 && !ranks_poll(&r))
+        usleep(1000);
+    usleep(3000);
+    daemon_signal(d, SIGKILL);
+    ranks_wait(&r);
+    assert_int_equal(ranks_failed(&r), 0);
+    ranks_close(&r);
+}
+
+static void test_with_tribd(void **state)
+{
+    struct daemon_process d = {.threads = 1};
+    char config[160];
+
+    assert_true(daemon_folder(d.folder));
+    if (!daemon_run(&d))
+        tribtest_skip("tribd was built without libmicrohttpd");
+    snprintf(config, sizeof(config), "%s;service=127.0.0.1:%d;progress=caller",
+             (const char *)*state, d.port);
+    ranks_pass(.size = 2, .fn = tells, .config = config);
+    config[strlen(config) - strlen(";progress=caller")] = 0;
+    ranks_pass(.size = 2, .fn = served, .config = config);
+    ranks_pass(.size = 3, .fn = any_thread, .config = config, .threads = true);
+    kill_tribd(&d, config);
+    daemon_end(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +483,8 @@ int main(void)
         RANKS_ON(test_tells_of_scaled, "shm"),
         RANKS_ON(test_told_of_failure, "shm"),
         RANKS_ON(test_told_of_failure, "tcp"),
+        RANKS_ON(test_with_tribd, "shm"),
+        RANKS_ON(test_with_tribd, "tcp"),
     };
 
     tribtest_deadline(300);

@@ -17,7 +17,8 @@ offload_tests = \
 	tests/offload/test_rejoin \
 	tests/offload/test_admission \
 	tests/offload/test_agg_wireup \
-	tests/offload/test_job_request
+	tests/offload/test_job_request \
+	tests/offload/test_offload_gate
 check_PROGRAMS += $(offload_tests)
 TESTS += $(offload_tests)
 tests_offload_test_agg_comm_SOURCES = tests/comm/matrix_codecs.h tests/offload/aggregators.h \
@@ -41,6 +42,8 @@ tests_offload_test_offload_calls_SOURCES = tests/offload/aggregators.h tests/off
 tests_offload_test_offload_calls_LDADD = $(comm_tests_link)
 tests_offload_test_offload_memory_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_memory.c
 tests_offload_test_offload_memory_LDADD = $(comm_tests_link)
+tests_offload_test_offload_gate_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_gate.c
+tests_offload_test_offload_gate_LDADD = $(comm_tests_link)
 tests_offload_test_offload_wait_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_wait.c
 tests_offload_test_offload_wait_LDADD = $(comm_tests_link)
 tests_offload_test_offload_plan_SOURCES = tests/offload/aggregators.h tests/offload/test_offload_plan.c
