@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "comm/plan_neighbors.h"
+#include "compress/vector_split.h"
 #include "pipeline/engine/failure.h"
 
 static int tag_of(const struct trib_plan_neighbors *n, enum trib_neighbor_message kind)
@@ -18,20 +19,9 @@ static int tag_of(const struct trib_plan_neighbors *n, enum trib_neighbor_messag
 
 static void add_part(struct trib_plan_neighbors *n, const struct trib_neighbor_end *e)
 {
-    const size_t count = n->plan->run.desc.count;
-
     assert(!e->gives);
-    if (n->plan->run.desc.op.dtype == TRIB_F64) {
-        double *x = (double *)(void *)n->x;
-        const double *part = (const double *)(const void *)e->part;
-        for (size_t i = 0; i < count; i++)
-            x[i] += part[i];
-    } else {
-        float *x = (float *)(void *)n->x;
-        const float *part = (const float *)(const void *)e->part;
-        for (size_t i = 0; i < count; i++)
-            x[i] += part[i];
-    }
+    trib_vector_add(n->plan->comm->engine.kernels, n->plan->run.desc.op.dtype, n->x,
+                    e->part, n->plan->run.desc.count);
     if (n->weight)
         *n->weight += e->in.weight;
     n->counts.added++;
@@ -185,10 +175,13 @@ trib_status_t trib_neighbor_step_prepare(struct trib_plan_neighbors *n, int ends
     s->next = NULL;
     n->prepared = s;
     while (s->room < ends) {
-        struct trib_neighbor_end *more =
-            realloc(s->ends, ((size_t)s->room + 1) * sizeof(*s->ends));
-        uint8_t *part = more ? malloc(n->bytes + 1) : NULL;
-        s->ends = more ? more : s->ends;
+        const size_t room = (size_t)s->room + 1;
+        struct trib_neighbor_end *ends_more = realloc(s->ends, room * sizeof(*s->ends));
+        s->ends = ends_more ? ends_more : s->ends;
+        struct trib_vector_part *given_more =
+            realloc(s->given, room * sizeof(*s->given));
+        s->given = given_more ? given_more : s->given;
+        uint8_t *part = ends_more && given_more ? malloc(n->bytes + 1) : NULL;
         if (!part)
             return trib_comm_fail(n->plan->comm, TRIB_ERR_NO_MEMORY,
                                   "no memory for a part of %zu bytes", n->bytes);
@@ -221,35 +214,20 @@ static void post(struct trib_neighbor_step *s, struct trib_neighbor_end *e,
  * was. */
 static void take_out(struct trib_plan_neighbors *n, struct trib_neighbor_step *s)
 {
-    const bool is_double = n->plan->run.desc.op.dtype == TRIB_F64;
     struct trib_neighbor_end *ends = s->ends;
     double rest = n->weight ? *n->weight : 0;
     int gives = 0;
 
-    assert(is_double || n->plan->run.desc.op.dtype == TRIB_F32);
     for (; gives < s->n_ends && ends[gives].gives; gives++) {
         ends[gives].out.weight = n->weight ? ends[gives].share * *n->weight : 0;
         rest -= ends[gives].out.weight;
     }
     if (n->weight)
         *n->weight = rest;
-    for (size_t i = 0; i < n->plan->run.desc.count && gives; i++) {
-        double *d = (double *)(void *)n->x + i;
-        float *f = (float *)(void *)n->x + i;
-        double left = is_double ? *d : (double)*f;
-        const double whole = left;
-        for (int k = 0; k < gives; k++) {
-            const double part = ends[k].share * whole;
-            if (is_double)
-                left -= ((double *)(void *)ends[k].part)[i] = part;
-            else
-                left -= (double)(((float *)(void *)ends[k].part)[i] = (float)part);
-        }
-        if (is_double)
-            *d = left;
-        else
-            *f = (float)left;
-    }
+    for (int k = 0; k < gives; k++)
+        s->given[k] = (struct trib_vector_part){ends[k].part, ends[k].share};
+    trib_vector_split(n->plan->comm->engine.kernels, n->plan->run.desc.op.dtype, n->x,
+                      n->plan->run.desc.count, s->given, gives);
 }
 
 static void append(struct trib_plan_neighbors *n)
@@ -372,6 +350,7 @@ void trib_neighbor_steps_free(struct trib_plan_neighbors *n)
             for (int i = 0; i < s->room; i++)
                 free(s->ends[i].part);
             free(s->ends);
+            free(s->given);
             free(s);
         }
     }

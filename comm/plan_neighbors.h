@@ -51,6 +51,7 @@ struct trib_neighbor_step {
     uint64_t number; /* from 1 */
     uint32_t pending; /* messages of it */
     struct trib_neighbor_end *ends; /* [n_ends], those that give first, by rank */
+    struct trib_vector_part *given; /* [room] what is taken out of the vector */
     int n_ends, room;
 };
 

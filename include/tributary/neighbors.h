@@ -11,7 +11,8 @@
  * Of x and of its weight, 1 at first, the rank sends each rank of `to` the share that
  * belongs to it, and keeps the rest; then it adds the parts of all ranks of `from`. So
  * nothing is lost and nothing made: the sums of x and of the weights over all ranks
- * stay what they were, but for rounding. x / weight tends to the mean of all x.
+ * stay what they were, but for rounding. Shares of float32 are rounded to it. x /
+ * weight tends to the mean of all x.
  *
  * A step waits for neighbours alone, and not for all ranks. Plans of neighbours have no
  * place in the order of collectives, as messages have none.

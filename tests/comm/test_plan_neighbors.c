@@ -25,14 +25,15 @@ static void simulate(const struct scene *s, int size, int step, bool is_float,
     for (int r = 0; r < size; r++) {
         next[r] = x[r];
         for (int p = 0; p < size; p++) {
-            parts[r][p] = scene_share(s, size, step, r, p) * x[r];
-            if (is_float)
-                parts[r][p] = (double)(float)parts[r][p];
-            next[r] -= parts[r][p];
+            const double share = scene_share(s, size, step, r, p);
+            parts[r][p] =
+                is_float ? (double)((float)share * (float)x[r]) : share * x[r];
+            next[r] = is_float ? (double)((float)next[r] - (float)parts[r][p])
+                               : next[r] - parts[r][p];
         }
     }
     for (int r = 0; r < size; r++) {
-        x[r] = is_float ? (double)(float)next[r] : next[r];
+        x[r] = next[r];
         for (int p = 0; p < size; p++)
             x[r] = is_float ? (double)((float)x[r] + (float)parts[p][r])
                             : x[r] + parts[p][r];
