@@ -75,6 +75,7 @@ static trib_status_t begin(const trib_opts_t *opts, struct way *way,
     trib_log_pace_init(&comm->log_pace);
     trib_comm_set_idle(comm, ours.idle, ours.idle_arg);
     comm->log.pace = &comm->log_pace;
+    comm->rewinds = ours.rewind;
     fenv_t own;
     trib_fpenv_enter_all(&own);
     trib_status_t st =

@@ -144,6 +144,7 @@ struct trib_comm {
     int members; /* ranks that were there before trib_comm_grow; 0: all */
     bool stands_in; /* a fallback_comm: its plans keep the same state as those of
                          * agg_comm */
+    bool rewinds; /* trib_opts_t.rewind */
     bool coded;         /* cfg.codec is not "none" */
     bool load_store; /* each rank has load/store reach to all others */
     bool oversubscribed; /* some host has more ranks than cores: the same on all

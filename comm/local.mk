@@ -49,5 +49,6 @@ libcomm_la_SOURCES = \
 	comm/split.c \
 	comm/survivors.c comm/survivors.h \
 	comm/state_merge.c \
+	comm/plan_state_move.c \
 	comm/wireup.c
 EXTRA_DIST += comm/README.md

@@ -148,6 +148,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *desc,
     r->op.leaving = leaving;
     r->codec = plan->codec;
     r->may_undo = plan->comm->aggregators;
+    r->may_rewind = plan->comm->rewinds;
     trib_status_t st = trib_plan_build_schedule(plan, desc, &shape, &schedule);
     if (st == TRIB_OK)
         st = trib_plan_feedback(plan, desc);

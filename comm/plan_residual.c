@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "pipeline/payload/error_feedback.h"
+#include "pipeline/payload/undo_log.h"
 
 /* Finds the run of an idle plan whose residual has elements [first, first + count). */
 static trib_status_t find(struct trib_plan *plan, const char *call, size_t first,
@@ -69,6 +70,7 @@ trib_status_t trib_plan_residual_set(trib_plan_t *plan, size_t first, size_t cou
         memcpy(trib_feedback_of(run)->residual + first, residual,
                count * sizeof(*residual));
         trib_feedback_loaded(run);
+        trib_undo_forget(run);
     }
     trib_plan_let_go(plan);
     return st;

@@ -27,6 +27,7 @@
 #include "comm/communicator.h"
 #include "comm/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
+#include "pipeline/payload/undo_log.h"
 
 enum { VERSION = 2, SECTIONS_MAX = 16 };
 
@@ -387,6 +388,7 @@ trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state
             memcpy(s.at[i].data, found[i], s.at[i].bytes);
     if (plan->codec)
         trib_feedback_loaded(&plan->run);
+    trib_undo_forget(&plan->run);
     trib_identity_loaded(plan); /* models draw random numbers by the key: read them once
                                  * more */
     return read_models(plan, &s, found);

@@ -134,6 +134,7 @@ trib_status_t trib_comm_make_child(struct trib_comm *parent, const struct trib_c
     child->cfg = *c->cfg;
     child->met = parent->met;
     child->secret = parent->secret;
+    child->rewinds = parent->rewinds;
     child->chunk_asked = c->cfg == &parent->cfg ? parent->chunk_asked : c->cfg->chunk;
     child->window_asked =
         c->cfg == &parent->cfg ? parent->window_asked : c->cfg->window;

@@ -36,6 +36,8 @@ struct trib_feedback_state {
     bool shared; /* the same on all ranks; of other states the sum over the ranks
                   * counts */
     uint8_t param, clears;
+    uint8_t sums; /* of a shared one: the state whose sum, or mean, over the ranks it
+                   * is */
 };
 
 /* A rule sees a rank's contribution chunk by chunk, with the states of the vector. */

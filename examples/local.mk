@@ -63,6 +63,9 @@ examples_same_LDADD = libtributary.la
 noinst_PROGRAMS += examples/resume examples/lost_rank
 examples_lost_rank_SOURCES = examples/lost_rank.c
 examples_lost_rank_LDADD = libtributary.la
+noinst_PROGRAMS += examples/redo
+examples_redo_SOURCES = examples/redo.c
+examples_redo_LDADD = libtributary.la
 examples_resume_SOURCES = examples/resume.c
 examples_resume_LDADD = libtributary.la
 

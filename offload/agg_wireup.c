@@ -198,8 +198,10 @@ static trib_status_t open_agg_comm(struct wireup_job *m, struct trib_comm **out)
     if (st == TRIB_OK)
         st = trib_agg_comm_open(&m->parent->cfg, &m->parent->log, &opts, &x, &err, out);
     free(tree);
-    if (st == TRIB_OK)
+    if (st == TRIB_OK) {
+        (*out)->rewinds = m->parent->rewinds;
         return st;
+    }
     if (!m->why[0])
         snprintf(m->why, sizeof(m->why), "%s", trib_error_text(&err));
     take_part(m);

@@ -81,7 +81,7 @@ const struct trib_feedback_ops trib_feedback_ef21 = {
         {
             [V] = {"momentum", .optional = true, .param = MOMENTUM},
             [OWN] = {"own"},
-            [SUM] = {"sum", .shared = true},
+            [SUM] = {"sum", .shared = true, .sums = OWN},
         },
     .examples = {{"ef21", "topk:ratio=0.1"},
                  {"ef21:momentum=0.1", "topk:ratio=0.05+natural"},

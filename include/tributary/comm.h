@@ -103,13 +103,17 @@ typedef struct trib_opts {
     trib_allgather_fn allgather; /* NULL: the ranks meet at root. Else rank_plus_1 and
                                   * ranks say who this is, and no launcher is asked */
     void *allgather_arg;
-    trib_threads_t threads; /* trib_split and trib_comm_shrink hand it on */
+    trib_threads_t threads; /* trib_split and trib_comm_shrink hand it on, as rewind */
+    int rewind; /* not 0: a plan keeps what its two newest starts have changed of the
+                 * state of its codec and feedback, so that trib_plan_state_move can go
+                 * back. Costs twice the memory of that state, and a copy of it in each
+                 * start */
 } trib_opts_t;
 
 #define TRIB_OPTS_INIT \
     { \
         sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
-            TRIB_THREADS_ONE \
+            TRIB_THREADS_ONE, 0 \
     }
 
 /**

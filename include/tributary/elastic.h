@@ -52,13 +52,14 @@ TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
  *
  * comm is over, also where no rank was lost: a rank in one of its operations gets an
  * error (TRIB_ERR_ABORTED, where nothing else was wrong). All that is left for it is
- * trib_plan_state_save, trib_plan_free, trib_free, trib_stats and trib_free_comm, in
- * this order or at any time later. Other communicators that were made of it by
- * trib_split go on, or are shrunk by themselves. The smaller one has the settings of
- * comm; where these name a service, it is a new job there.
+ * trib_plan_state_move, trib_plan_state_save, trib_plan_free, trib_free, trib_stats and
+ * trib_free_comm, in this order or at any time later. Other communicators that were
+ * made of it by trib_split go on, or are shrunk by themselves. The smaller one has the
+ * settings of comm; where these name a service, it is a new job there.
  *
- * Plans, groups and requests are comm's. They are not moved: make them anew, and what
- * their codecs had held back begins at 0.
+ * Plans, groups and requests are comm's. Make them anew, with the roots, counts and
+ * buffers that the smaller one has: trib_plan_state_move and trib_group_state_move move
+ * what their codecs hold back, and all else that they keep.
  *
  * Nothing that was under way in comm is in a result of the smaller communicator. An
  * operation that has failed may have changed its recv: to do it again, start from the
@@ -179,6 +180,44 @@ TRIB_API trib_status_t trib_join(const char *text, const trib_opts_t *opts,
  * communicator that was made in another way it is all ranks.
  */
 TRIB_API int trib_comm_members(const trib_comm_t *comm);
+
+/**
+ * trib_plan_state_move - go on from the state of a plan of another communicator.
+ *
+ * For a plan that was made anew after trib_comm_shrink. Residual, momentum, the number
+ * of steps and the key of what is drawn at random go on; a rank's residual stays as it
+ * is, bit for bit, also of op mean. Of ef21 the sum of all h is made anew, of the ranks
+ * that are left. What a codec has learnt (powersgd, gradiveq, lgc) goes on if the
+ * former rank 0 is left and no start is dropped; else it learns anew,
+ * with a step of its own, and a warning says so. Of reduce-scatter the blocks of lost
+ * ranks are dropped. What lost ranks had held back is lost.
+ *
+ * The caller chooses what becomes of starts that some ranks have not ended, by a number
+ * that all ranks find by trib_allreduce:
+ *
+ *   redone   steps is the least of the ranks' numbers of starts that they have ended.
+ *            The state is as it was behind that start, and the next one is to be done
+ *            again by all, also by those that had its result. A rank that had begun it
+ *            needs trib_opts_t.rewind, if the plan has a state
+ *   dropped  steps is the largest of the numbers of starts that they have begun. The
+ *            state is what it is now: what was sent is gone, and what was not is still
+ *            held back
+ *
+ * Several plans that a program starts once in each of its steps all get the same
+ * number, that of steps which all ranks have done whole, or have begun.
+ * plan     made of the same collective, count, dtype, op, codec, feedback and name
+ * from     NULL on a rank that has none: a newcomer, whose residual is 0. It may be
+ *          moved again, if the new communicator fails meanwhile; else free it
+ * steps    starts of `from`, with those of a state that it has loaded; plan has as many
+ * thread   collective over plan's communicator; blocks
+ * errors   TRIB_ERR_INVALID on all ranks, and nothing has changed: plans or steps
+ *          differ, or a rank cannot take back what it has begun; the sentence says
+ *          which.
+ *          TRIB_ERR_BUSY: a plan runs. TRIB_ERR_UNSUPPORTED: a plan of trib_send, of
+ *          neighbors or of pairs, which keeps nothing. What ends the new communicator
+ */
+TRIB_API trib_status_t trib_plan_state_move(trib_plan_t *plan, trib_plan_t *from,
+                                            uint64_t steps);
 
 /**
  * trib_hash - 64 bits of these bytes (XXH3), the same on every machine of equal byte

@@ -253,6 +253,22 @@ TRIB_API trib_status_t trib_group_state_load(trib_group_t *group, const void *st
                                              size_t bytes);
 
 /**
+ * trib_group_state_move - go on from the state of a group of another communicator.
+ *
+ * For a group of the same tensors and options that was made anew after
+ * trib_comm_shrink: what the codecs of its tensors keep moves as by
+ * trib_plan_state_move.
+ * from     NULL on a rank that has none
+ * steps    of the group, all of them counted, as trib_plan_state_move says
+ * thread   collective over group's communicator; blocks
+ * errors   TRIB_ERR_INVALID on all ranks: the groups or steps differ, or a rank cannot
+ *          take back what it has begun, after which the new group is to be freed;
+ *          TRIB_ERR_BUSY: a group is in a step; what ends the new communicator
+ */
+TRIB_API trib_status_t trib_group_state_move(trib_group_t *group, trib_group_t *from,
+                                             uint64_t steps);
+
+/**
  * trib_group_free - free a group and its plans; NULL is allowed.
  *
  * errors   TRIB_ERR_BUSY in a step. After a step that has failed it waits for what was

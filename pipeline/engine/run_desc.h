@@ -84,6 +84,7 @@ struct trib_run_desc {
     bool pairs; /* (index, value) pairs are summed: payload_pairs.h */
     bool gathers; /* no partial sum travels: trib_algo_gathers */
     bool may_undo; /* a start may have to be undone: see undo_log.h */
+    bool may_rewind; /* the state of the two newest starts may have to be */
     struct {
         uint32_t need; /* least number of contributions to a chunk; 0: all */
         uint64_t deadline_ns; /* time from the first of them to the closing */

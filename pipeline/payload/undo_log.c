@@ -11,15 +11,22 @@
 
 enum { VECTORS = 1 + TRIB_FEEDBACK_STATES };
 
-struct trib_undo_log {
+/* What one start has changed, as it was before it. */
+struct kept {
     uint32_t *state_of; /* [chunks] newest step before whose change the state was
                          * kept */
-    uint32_t *input_of; /* [chunks] newest step before whose change the input was
-                         * kept */
     float *vector[VECTORS]; /* [total] each, or NULL: copies of vectors() */
-    uint8_t *input;         /* [total] elements */
     uint8_t *model;         /* model as it was before step model_of */
     uint32_t model_of;
+};
+
+struct trib_undo_log {
+    struct kept kept[TRIB_UNDO_STARTS]; /* that of step number % n */
+    uint32_t n;
+    uint32_t floor; /* nothing is kept of this step and those before it */
+    uint32_t *input_of; /* [chunks] newest step before whose change the input was
+                         * kept */
+    uint8_t *input; /* [total] elements */
     void (*copy)(void *dst, const void *src, size_t bytes);
 };
 
@@ -39,33 +46,61 @@ static void copy_cached(void *dst, const void *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
-trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
-                                struct trib_run *run)
+static bool prepare_input(struct trib_undo_log *k, const struct trib_run *run)
+{
+    k->input_of = calloc(chunks_of(run) + 1, sizeof(*k->input_of));
+    k->input = malloc(run->desc.total * run->desc.element + 1); /* touched by what is in
+                                                                 * place alone */
+    return k->input_of && k->input;
+}
+
+static bool prepare_kept(struct kept *kept, const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     float *live[VECTORS];
     bool ok = true;
 
-    if (!d->may_undo || run->is_aggregator)
+    kept->state_of = calloc(chunks_of(run) + 1, sizeof(*kept->state_of));
+    vectors(run, live);
+    for (int i = 0; i < VECTORS; i++) {
+        if (live[i])
+            kept->vector[i] = malloc(d->total * sizeof(float) + 1);
+        ok &= !live[i] || kept->vector[i];
+    }
+    if (d->model)
+        kept->model = malloc(trib_model_bytes(d->model) + 1);
+    ok &= !d->model || kept->model;
+    return ok && kept->state_of;
+}
+
+/* True if the run keeps anything from one start to the next. */
+static bool has_state(const struct trib_run *run)
+{
+    float *live[VECTORS];
+    bool any = run->desc.model;
+
+    vectors(run, live);
+    for (int i = 0; i < VECTORS; i++)
+        any |= live[i] != NULL;
+    return any;
+}
+
+trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
+                                struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    if (run->is_aggregator || !(d->may_undo || (d->may_rewind && has_state(run))))
         return TRIB_OK;
     struct trib_undo_log *k = run->payload->undo_log = calloc(1, sizeof(*k));
     if (!k)
         return TRIB_ERR_NO_MEMORY;
     k->copy = d->stream_undo ? kernels->copy_stream : copy_cached;
-    k->state_of = calloc(chunks_of(run) + 1, sizeof(*k->state_of));
-    k->input_of = calloc(chunks_of(run) + 1, sizeof(*k->input_of));
-    k->input = malloc(d->total * d->element + 1); /* touched by what is in place
-                                                   * alone */
-    vectors(run, live);
-    for (int i = 0; i < VECTORS; i++) {
-        if (live[i])
-            k->vector[i] = malloc(d->total * sizeof(float) + 1);
-        ok &= !live[i] || k->vector[i];
-    }
-    if (d->model)
-        k->model = malloc(trib_model_bytes(d->model) + 1);
-    ok &= !d->model || k->model;
-    return ok && k->state_of && k->input_of && k->input ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+    k->n = d->may_rewind ? TRIB_UNDO_STARTS : 1;
+    bool ok = !d->may_undo || prepare_input(k, run);
+    for (uint32_t i = 0; i < k->n; i++)
+        ok &= prepare_kept(&k->kept[i], run);
+    return ok ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
 void trib_undo_dispose(struct trib_run *run)
@@ -74,24 +109,32 @@ void trib_undo_dispose(struct trib_run *run)
 
     if (!k)
         return;
-    free(k->state_of);
+    for (uint32_t n = 0; n < k->n; n++) {
+        free(k->kept[n].state_of);
+        for (int i = 0; i < VECTORS; i++)
+            free(k->kept[n].vector[i]);
+        free(k->kept[n].model);
+    }
     free(k->input_of);
-    for (int i = 0; i < VECTORS; i++)
-        free(k->vector[i]);
     free(k->input);
-    free(k->model);
     free(k);
     run->payload->undo_log = NULL;
+}
+
+static struct kept *kept_of(struct trib_undo_log *k, uint32_t step)
+{
+    return &k->kept[step % k->n];
 }
 
 void trib_undo_save_model(struct trib_run *run)
 {
     struct trib_undo_log *k = run->payload->undo_log;
 
-    if (!k || !k->model)
+    if (!k || !run->desc.model)
         return;
-    trib_model_write(run->desc.model, k->model);
-    k->model_of = run->now.step + 1;
+    struct kept *kept = kept_of(k, run->now.step + 1);
+    trib_model_write(run->desc.model, kept->model);
+    kept->model_of = run->now.step + 1;
 }
 
 static void copy(const struct trib_undo_log *k, float *const to[VECTORS],
@@ -107,12 +150,15 @@ void trib_undo_save_state(const struct trib_run *run, const struct trib_chunk *c
     struct trib_undo_log *k = run->payload->undo_log;
     float *live[VECTORS];
 
-    if (!k || c->n == 0 || k->state_of[c->index] == run->now.step)
+    if (!k || c->n == 0)
+        return;
+    struct kept *kept = kept_of(k, run->now.step);
+    if (kept->state_of[c->index] == run->now.step)
         return;
     assert(c->index < chunks_of(run));
-    k->state_of[c->index] = run->now.step;
+    kept->state_of[c->index] = run->now.step;
     vectors(run, live);
-    copy(k, k->vector, live, c);
+    copy(k, kept->vector, live, c);
 }
 
 static bool in_place(const struct trib_run *run)
@@ -125,21 +171,42 @@ void trib_undo_save_input(const struct trib_run *run, const struct trib_chunk *c
     struct trib_undo_log *k = run->payload->undo_log;
     const size_t size = run->desc.element;
 
-    if (!k || c->n == 0 || !in_place(run) || k->input_of[c->index] == run->now.step)
+    if (!k || !k->input || c->n == 0 || !in_place(run) ||
+        k->input_of[c->index] == run->now.step)
         return;
     k->input_of[c->index] = run->now.step;
     k->copy(k->input + c->first * size, trib_run_input(run, c), c->n * size);
 }
 
-void trib_undo_state(struct trib_run *run, const struct trib_chunk *c)
+static void restore_state(struct trib_run *run, const struct trib_chunk *c,
+                          uint32_t step)
 {
     struct trib_undo_log *k = run->payload->undo_log;
+    const struct kept *kept = kept_of(k, step);
     float *live[VECTORS];
 
-    if (!c->n || k->state_of[c->index] != run->now.step)
+    if (!c->n || kept->state_of[c->index] != step)
         return;
     vectors(run, live);
-    copy(k, live, k->vector, c);
+    copy(k, live, kept->vector, c);
+}
+
+static void restore_model(struct trib_run *run, uint32_t step)
+{
+    const struct kept *kept = kept_of(run->payload->undo_log, step);
+
+    if (!kept->model || kept->model_of != step)
+        return;
+    const trib_status_t st = trib_model_read(/* the model wrote these bytes */
+                                             run->desc.model, kept->model,
+                                             trib_model_bytes(run->desc.model), NULL);
+    assert(st == TRIB_OK);
+    (void)st;
+}
+
+void trib_undo_state(struct trib_run *run, const struct trib_chunk *c)
+{
+    restore_state(run, c, run->now.step);
 }
 
 void trib_undo_input(struct trib_run *run, const struct trib_chunk *c)
@@ -147,31 +214,70 @@ void trib_undo_input(struct trib_run *run, const struct trib_chunk *c)
     struct trib_undo_log *k = run->payload->undo_log;
     const size_t size = run->desc.element;
 
-    if (c->n && k->input_of[c->index] == run->now.step)
+    if (c->n && k->input && k->input_of[c->index] == run->now.step)
         memcpy(run->now.recv + (c->first - run->now.recv_first) * size,
                k->input + c->first * size, c->n * size);
 }
 
-void trib_undo_rollback(struct trib_run *run)
+static void each_chunk(struct trib_run *run,
+                       void (*fn)(struct trib_run *run, const struct trib_chunk *c))
 {
-    struct trib_undo_log *k = run->payload->undo_log;
-
-    assert(k && run->now.state != TRIB_RUN_QUEUED && run->now.state != TRIB_RUN_ACTIVE);
     for (uint32_t r = 0; r < trib_run_rounds(run); r++) {
         for (uint32_t i = 0; i < run->desc.n_chunks; i++) {
             const struct trib_chunk c = trib_vector_chunk(run, r, i);
-            trib_undo_state(run, &c);
-            trib_undo_input(run, &c);
+            fn(run, &c);
         }
     }
-    if (k->model && k->model_of == run->now.step) { /* the model wrote these bytes */
-        const trib_status_t st = trib_model_read(
-            run->desc.model, k->model, trib_model_bytes(run->desc.model), NULL);
-        assert(st == TRIB_OK);
-        (void)st;
-    }
+}
+
+/* Undo the state of the newest start. */
+static void undo_step(struct trib_run *run)
+{
+    each_chunk(run, trib_undo_state);
+    restore_model(run, run->now.step);
     assert(run->now.step > 0);
     run->now.step--;
+}
+
+void trib_undo_rollback(struct trib_run *run)
+{
+    assert(run->payload->undo_log && run->now.state != TRIB_RUN_QUEUED &&
+           run->now.state != TRIB_RUN_ACTIVE);
+    each_chunk(run, trib_undo_input);
+    undo_step(run);
+}
+
+bool trib_undo_reaches(const struct trib_run *run, uint32_t step)
+{
+    const struct trib_undo_log *k = run->payload ? run->payload->undo_log : NULL;
+
+    assert(step <= run->now.step);
+    if (step == run->now.step || !run->payload || !has_state(run))
+        return true;
+    return k && step >= k->floor && run->now.step - step <= k->n;
+}
+
+void trib_undo_rewind(struct trib_run *run, uint32_t step)
+{
+    assert(trib_undo_reaches(run, step));
+    while (run->now.step > step && run->payload && run->payload->undo_log)
+        undo_step(run);
+    run->now.step = step;
+}
+
+void trib_undo_forget(struct trib_run *run)
+{
+    struct trib_undo_log *k = run->payload ? run->payload->undo_log : NULL;
+
+    if (!k)
+        return;
+    k->floor = run->now.step;
+    for (uint32_t n = 0; n < k->n; n++) {
+        memset(k->kept[n].state_of, 0, chunks_of(run) * sizeof(*k->kept[n].state_of));
+        k->kept[n].model_of = 0;
+    }
+    if (k->input_of)
+        memset(k->input_of, 0, chunks_of(run) * sizeof(*k->input_of));
 }
 
 static void take(float **to, float **from)
@@ -210,4 +316,5 @@ void trib_run_adopt(struct trib_run *run, struct trib_run *from)
     run->now.step = from->now.step;
     if (run->desc.model && from->desc.model)
         adopt_model(run, from);
+    trib_undo_forget(run);
 }

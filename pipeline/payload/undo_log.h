@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Keeps a copy of all that a start changes, so that an operation that was cut short can
- * be done again as if it had never begun. Only runs with run->desc.may_undo do so.
+ * be done again as if it had never begun.
  *
- * Kept chunk by chunk, at its first change in this start: the state of the feedback,
- * and where the vector is in place, the contribution that a result overwrites. A model
- * is kept whole.
+ * A run with run->desc.may_undo keeps it of its newest start: chunk by chunk, at the
+ * first change in this start, the state of the feedback, and where the vector is in
+ * place, the contribution that a result overwrites. A model is kept whole. A run with
+ * run->desc.may_rewind keeps the state alone, of its two newest starts: a rank may have
+ * begun the next start before another rank has ended this one.
  */
 #ifndef PIPELINE_PAYLOAD_UNDO_LOG_H
 #define PIPELINE_PAYLOAD_UNDO_LOG_H
@@ -13,6 +15,8 @@
 #include "pipeline/engine/chunk.h"
 
 struct trib_chunk;
+
+enum { TRIB_UNDO_STARTS = 2 }; /* of may_rewind */
 
 /** trib_undo_prepare - allocate the copies, after trib_feedback_prepare;
  * TRIB_ERR_NO_MEMORY. */
@@ -37,6 +41,17 @@ void trib_undo_input(struct trib_run *run, const struct trib_chunk *c);
 
 /** trib_undo_rollback - undo the last start of a run that is not under way. */
 void trib_undo_rollback(struct trib_run *run);
+
+/** trib_undo_reaches - true if trib_undo_rewind can go back to behind start `step`. */
+bool trib_undo_reaches(const struct trib_run *run, uint32_t step);
+
+/** trib_undo_rewind - the state, not the buffers, as behind start `step`, of a run that
+ * is not under way. */
+void trib_undo_rewind(struct trib_run *run, uint32_t step);
+
+/** trib_undo_forget - the state has come from elsewhere: what was kept is of
+ * another. */
+void trib_undo_forget(struct trib_run *run);
 
 /**
  * trib_run_adopt - take over what another run of the same vector keeps between

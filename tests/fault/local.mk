@@ -5,6 +5,8 @@ tests_fault_test_fault_LDADD = $(comm_tests_link)
 check_PROGRAMS += tests/fault/test_shrink_faults
 TESTS += tests/fault/test_shrink_faults
 tests_fault_test_shrink_faults_SOURCES = tests/fault/test_shrink_faults.c \
+	tests/fault/planned.c \
+	tests/fault/planned.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_fault_test_shrink_faults_LDADD = $(comm_tests_link)
 check_PROGRAMS += tests/fault/test_tribd_faults

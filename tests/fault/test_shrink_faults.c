@@ -5,6 +5,8 @@
  * among them. The others shrink and go on. Each sum says who is in it, once each; all
  * end with the same ranks, and with all that are left; nothing hangs.
  *
+ * Or each step is a start of a plan with error feedback: planned.h.
+ *
  *     test_shrink_faults            a sample
  *     test_shrink_faults --long     hundreds of times as many
  */
@@ -13,11 +15,12 @@
 #include <signal.h>
 
 #include "build-config.h"
+#include "tests/fault/planned.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 
 #define SIZE 5
-#define MARK_BITS 8 /* of a sum for each rank: how often it is in it */
+#define MARK_BITS PLANNED_MARK_BITS /* of a sum for each rank: how often it is in it */
 #define STOP_MS 400
 #define SECONDS 40
 
@@ -30,6 +33,7 @@ struct hit {
 struct job {
     const char *transport;
     size_t count;
+    struct planned_job plan; /* codec NULL: there is none */
     struct hit hits[SIZE];
 };
 
@@ -124,6 +128,13 @@ static int act(struct ranks_self *self)
     ranks_assert(self, x);
     self->opts.idle = look;
     self->opts.idle_arg = &r;
+    if (j->plan.codec) {
+        struct planned_job plan = j->plan;
+        plan.count = j->count;
+        plan.may_stop = may_stop;
+        plan.recovers = &r.shrinks;
+        return planned_run(self, &plan);
+    }
     ranks_ok(self, trib_init(&self->opts, &comm));
     ranks_ok(self, trib_barrier(comm));
     atomic_store(&self->slot->phase, 1);
@@ -145,7 +156,10 @@ static bool is_victim(const struct job *j, int rank)
 
 static void describe(const struct job *j, char *text, size_t bytes)
 {
-    int n = snprintf(text, bytes, "%s, %zu elements", j->transport, j->count);
+    int n = snprintf(text, bytes, "%s, %zu elements, %s %s%s", j->transport, j->count,
+                     j->plan.codec ? j->plan.codec : "no plan",
+                     j->plan.feedback ? j->plan.feedback : "",
+                     j->plan.drops ? ", drops" : "");
 
     for (int i = 0; i < SIZE; i++)
         if (is_victim(j, i))
@@ -202,7 +216,7 @@ static void drive(struct ranks *r, const struct job *j)
 static void shoot(struct job j)
 {
     struct ranks r;
-    char config[120], text[400];
+    char config[120], text[500];
     uint64_t marks[SIZE] = {0}, first = 0;
 
     snprintf(config, sizeof(config), "transport=%s;stop_timeout_ms=%d%s", j.transport,
@@ -243,15 +257,40 @@ static struct hit aim(int signal_number)
 
 static int shots = 4;
 
-static void sweep(const char *transport, int signal_number, int victims_most)
+static void sweep_kind(struct job kind, int signal_number, int victims_most)
 {
     for (int i = 0; i < shots; i++) {
-        struct job j = {.transport = transport, .count = below(2) ? 10 : 100000};
+        struct job j = kind;
         const int n = 1 + (int)below((unsigned)victims_most);
+        j.count = below(2) ? 10 : kind.plan.codec ? 20011 : 100000;
         for (int k = 0; k < n; k++)
             j.hits[below(SIZE)] = aim(signal_number);
         shoot(j);
     }
+}
+
+static void sweep(const char *transport, int signal_number, int victims_most)
+{
+    sweep_kind((struct job){.transport = transport}, signal_number, victims_most);
+}
+
+/* Kills of jobs that have a plan with feedback. */
+static void sweep_plans(const char *transport)
+{
+    static const struct planned_job kinds[] = {
+        {.codec = "topk:ratio=0.1"},
+        {.codec = "topk:ratio=0.1", .drops = true},
+        {.codec = "randomk:ratio=0.1", .feedback = "ef14:momentum=0.5"},
+        {.codec = "topk:ratio=0.2", .feedback = "ef21"},
+    };
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        sweep_kind((struct job){.transport = transport, .plan = kinds[k]}, SIGKILL, 3);
+}
+
+static void test_plans(void **state)
+{
+    sweep_plans(*state);
 }
 
 static void test_kills(void **state)
@@ -259,7 +298,7 @@ static void test_kills(void **state)
     sweep(*state, SIGKILL, 3);
 }
 
-static void test_with_service(void **state)
+static void with_service(void (*fn)(const char *transport), const char *transport)
 {
     struct daemon_process d = {.port = 0};
 
@@ -270,9 +309,24 @@ static void test_with_service(void **state)
     }
     snprintf(service, sizeof(service), ";service_retry_ms=100;service=127.0.0.1:%d",
              d.port);
-    sweep(*state, SIGKILL, 2);
+    fn(transport);
     service[0] = 0;
     daemon_end(&d);
+}
+
+static void sweep_pairs(const char *transport)
+{
+    sweep(transport, SIGKILL, 2);
+}
+
+static void test_with_service(void **state)
+{
+    with_service(sweep_pairs, *state);
+}
+
+static void test_plans_with_service(void **state)
+{
+    with_service(sweep_plans, *state);
 }
 
 static void test_stops(void **state)
@@ -297,6 +351,12 @@ int main(int argc, char **argv)
         ON(test_kills, "auto:ranks_per_host=2"),
         ON(test_with_service, "shm"),
         ON(test_with_service, "tcp"),
+        ON(test_plans, "shm"),
+        ON(test_plans, "tcp"),
+#if HAVE_UCX
+        ON(test_plans, "ucx"),
+#endif
+        ON(test_plans_with_service, "shm"),
         ON(test_stops, "shm"),
         ON(test_stops, "tcp"),
 #if HAVE_UCX

@@ -5,7 +5,8 @@ tensors_tests = \
 	tests/tensors/test_group_state \
 	tests/tensors/test_group_take \
 	tests/tensors/test_step \
-	tests/tensors/test_tensor_group
+	tests/tensors/test_tensor_group \
+	tests/tensors/test_group_move
 check_PROGRAMS += $(tensors_tests)
 TESTS += $(tensors_tests)
 tests_tensors_test_cycle_SOURCES = tests/tensors/net.h tests/tensors/test_cycle.c
@@ -21,3 +22,5 @@ tests_tensors_test_step_LDADD = $(comm_tests_link)
 tests_tensors_test_tensor_group_SOURCES = tests/tensors/tensors.h tests/tensors/test_tensor_group.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_tensors_test_tensor_group_LDADD = $(comm_tests_link)
+tests_tensors_test_group_move_SOURCES = tests/tensors/tensors.h tests/tensors/test_group_move.c
+tests_tensors_test_group_move_LDADD = $(comm_tests_link)

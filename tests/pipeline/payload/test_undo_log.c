@@ -163,12 +163,66 @@ static void test_adopt(void **state)
     }
 }
 
+/* The state behind any of the newest two starts, a failed one among them; not behind
+ * one before. */
+static void test_rewound(void **state)
+{
+    static struct before was[3][RANKS], now;
+
+    (void)state;
+    for (size_t k = 0; k < RIG_COUNT(rules); k++) {
+        struct payload_case c = case_of(k);
+        c.desc.may_undo = false;
+        c.desc.may_rewind = true;
+        for (uint32_t back = 0; back <= 2; back++) {
+            struct rig r = rig_open(&c);
+            for (uint32_t step = 0; step < 3; step++) {
+                rig_step(&r, step);
+                rig_ok(&r);
+                for (int i = 0; i < RANKS; i++)
+                    save(&r, i, &was[step][i]);
+            }
+            for (int i = 0; i < RANKS; i++) {
+                struct trib_run *run = &rig_side(&r, i)->run;
+                assert_true(trib_undo_reaches(run, 3 - back));
+                assert_int_equal(trib_undo_reaches(run, 0), !rules[k].codec);
+                trib_undo_rewind(run, 3 - back);
+                save(&r, i, &now);
+                memcpy(now.x, was[2 - back][i].x, sizeof(now.x)); /* buffers stay */
+                same(&was[2 - back][i], &now);
+            }
+            rig_close(&r);
+        }
+    }
+}
+
+/* What has come from elsewhere is not taken back. */
+static void test_forgotten(void **state)
+{
+    struct payload_case c = case_of(0);
+
+    (void)state;
+    c.desc.may_rewind = true;
+    struct rig r = rig_open(&c);
+    rig_step(&r, 0);
+    rig_step(&r, 1);
+    struct trib_run *run = &rig_side(&r, 0)->run;
+    assert_true(trib_undo_reaches(run, 0));
+    trib_undo_forget(run);
+    assert_true(trib_undo_reaches(run, 2));
+    assert_false(trib_undo_reaches(run, 1));
+    rig_step(&r, 2);
+    assert_true(trib_undo_reaches(run, 2));
+    assert_false(trib_undo_reaches(run, 1));
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_undone),
-        cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_adopt),
+        cmocka_unit_test(test_undone),    cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_adopt),     cmocka_unit_test(test_rewound),
+        cmocka_unit_test(test_forgotten),
     };
 
     tribtest_deadline(60);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank dies, and nothing that the others' codecs held back is lost:
+ * trib-run -n 4 --grace 60 -- redo */
+#include <signal.h>
+#include <stdio.h>
+#include <tributary.h>
+
+enum { N = 5000, STEPS = 20, DIES_AT = 7 };
+
+int main(void)
+{
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_comm_t *comm, *smaller;
+    trib_plan_t *plan, *old;
+    static float x[N];
+    opts.rewind = 1; /* starts may have to be taken back */
+    desc.count = N, desc.codec = "topk:ratio=0.01";
+    if (trib_init(&opts, &comm) != TRIB_OK || trib_plan_allreduce(comm, &desc, &plan))
+        return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
+    for (int64_t done = 0; done < STEPS;) {
+        for (int i = 0; i < N; i++)
+            x[i] = (float)(i % 100);
+        const trib_status_t st = trib_plan_start_with(plan, NULL, x);
+        if (done == DIES_AT && trib_rank(comm) == 0 && trib_size(comm) == 4)
+            raise(SIGKILL);
+        done += st == TRIB_OK && trib_plan_wait(plan) == TRIB_OK;
+        if (trib_progress(comm) == TRIB_OK)
+            continue;
+        if (trib_comm_shrink(comm, &smaller) != TRIB_OK ||
+            trib_allreduce(smaller, NULL, &done, 1, TRIB_I64, TRIB_MIN) != TRIB_OK)
+            return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
+        old = plan;
+        if (trib_plan_allreduce(smaller, &desc, &plan) != TRIB_OK ||
+            trib_plan_state_move(plan, old, (uint64_t)done) != TRIB_OK)
+            return fprintf(stderr, "%s\n", trib_last_error(smaller)), 1;
+        trib_plan_free(old), trib_free_comm(comm), comm = smaller;
+    }
+    printf("rank %d of %d: %d steps\n", trib_rank(comm), trib_size(comm), STEPS);
+    return trib_plan_free(plan) != TRIB_OK || trib_free_comm(comm) != TRIB_OK;
+}

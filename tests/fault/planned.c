@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/fault/planned.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <tributary/elastic.h>
+
+#include "comm/plan_state.h"
+#include "tests/comm/oracle.h"
+
+enum { KEPT = 4 }; /* states of that many steps are remembered */
+
+struct planned {
+    struct ranks_self *self;
+    const struct planned_job *job;
+    trib_comm_t *comm;
+    trib_plan_t *plan;
+    size_t n;
+    float *send, *recv;
+    int64_t *sums; /* [n + 3] what all have sent; marks, stops, hashes */
+    uint64_t begun, done; /* steps */
+    struct kept {
+        unsigned char *state; /* of the plan behind a step */
+        size_t bytes;
+        float *held; /* its residual */
+        float *params; /* the sum of all results */
+    } kept[KEPT];
+};
+
+static struct kept *kept_of(struct planned *p, uint64_t step)
+{
+    return &p->kept[step % KEPT];
+}
+
+static float input(const struct planned *p, uint64_t step, size_t i)
+{
+    return (float)((int)(oracle_mix(step * 4099 + (uint64_t)p->self->rank * 77777 + i) %
+                         7) -
+                   3);
+}
+
+static trib_status_t make(struct planned *p, trib_comm_t *comm, trib_plan_t **plan_out)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.count = p->n;
+    d.codec = p->job->codec;
+    d.feedback = p->job->feedback;
+    d.chunk = 4096;
+    d.name = "planned";
+    return trib_plan_allreduce(comm, &d, plan_out);
+}
+
+static void open_planned(struct planned *p)
+{
+    struct ranks_self *self = p->self;
+
+    ranks_ok(self, trib_init(&self->opts, &p->comm));
+    ranks_ok(self, make(p, p->comm, &p->plan));
+    p->send = calloc(p->n, sizeof(*p->send));
+    p->recv = calloc(p->n, sizeof(*p->recv));
+    p->sums = calloc(p->n + 3, sizeof(*p->sums));
+    ranks_ok(self, trib_plan_state_save(p->plan, NULL, 0, &p->kept[0].bytes));
+    for (int i = 0; i < KEPT; i++) {
+        struct kept *k = &p->kept[i];
+        k->bytes = p->kept[0].bytes;
+        k->state = malloc(k->bytes);
+        k->held = calloc(p->n, sizeof(*k->held));
+        k->params = calloc(p->n, sizeof(*k->params));
+        ranks_assert(self,
+                     k->state && k->held && k->params && p->send && p->recv && p->sums);
+    }
+    ranks_ok(self, trib_plan_state_save(p->plan, p->kept[0].state, p->kept[0].bytes,
+                                        &p->kept[0].bytes));
+}
+
+static void close_planned(struct planned *p)
+{
+    ranks_ok(p->self, trib_plan_free(p->plan));
+    ranks_ok(p->self, trib_free_comm(p->comm));
+    for (int i = 0; i < KEPT; i++) {
+        free(p->kept[i].state);
+        free(p->kept[i].held);
+        free(p->kept[i].params);
+    }
+    free(p->send);
+    free(p->recv);
+    free(p->sums);
+}
+
+static bool has_residual(const struct planned *p)
+{
+    return !p->job->feedback || !strstr(p->job->feedback, "ef21");
+}
+
+/* True if what was sent is what came and was held back, less what is held back now. */
+static bool adds_up(const struct planned *p)
+{
+    return !p->job->feedback;
+}
+
+/* The dense sum of what all ranks have sent, by their residuals, and of their marks. */
+static trib_status_t check(struct planned *p, bool *stop_out)
+{
+    struct ranks_self *self = p->self;
+    const int64_t mine = (int64_t)1 << PLANNED_MARK_BITS * self->rank;
+    const struct kept *was = kept_of(p, p->done), *is = kept_of(p, p->begun);
+    const uint64_t hash = trib_hash(p->recv, p->n * sizeof(*p->recv), 0);
+    int64_t *sums = p->sums, *marks = sums + p->n;
+
+    for (size_t i = 0; i < p->n; i++)
+        sums[i] = adds_up(p) ? (int64_t)(was->held[i] + p->send[i] - is->held[i]) : 0;
+    marks[0] = mine;
+    marks[1] = p->job->may_stop(self, p->comm);
+    marks[2] = (int64_t)(hash >> 8);
+    const trib_status_t st =
+        trib_allreduce(p->comm, NULL, sums, p->n + 3, TRIB_I64, TRIB_SUM);
+    if (st != TRIB_OK)
+        return st;
+    for (size_t i = 0; adds_up(p) && i < p->n; i++)
+        ranks_assert(self, p->recv[i] == (float)sums[i]);
+    ranks_assert(self, marks[0] & mine);
+    ranks_assert(self, marks[2] == (int64_t)(hash >> 8) * trib_size(p->comm));
+    *stop_out = marks[1] == trib_size(p->comm);
+    return TRIB_OK;
+}
+
+static trib_status_t step(struct planned *p, bool *stop_out)
+{
+    struct ranks_self *self = p->self;
+    const struct kept *was = kept_of(p, p->done);
+
+    p->begun = p->done + 1;
+    struct kept *is = kept_of(p, p->begun);
+    for (size_t i = 0; i < p->n; i++)
+        p->send[i] = input(p, p->begun, i);
+    trib_status_t st = trib_plan_start_with(p->plan, p->send, p->recv);
+    if (st == TRIB_OK)
+        st = trib_plan_wait(p->plan);
+    if (st != TRIB_OK)
+        return st;
+    if (has_residual(p))
+        ranks_ok(self, trib_plan_residual_get(p->plan, 0, p->n, is->held));
+    ranks_ok(self, trib_plan_state_save(p->plan, is->state, is->bytes, &is->bytes));
+    st = check(p, stop_out);
+    if (st != TRIB_OK)
+        return st;
+    for (size_t i = 0; i < p->n; i++)
+        is->params[i] = was->params[i] + p->recv[i];
+    p->done = p->begun;
+    return TRIB_OK;
+}
+
+/* The state that was moved has the sections that it had behind step p->done, but for
+ * marks, and what is summed anew. */
+static void check_moved(const struct planned *p, trib_plan_t *plan,
+                        const struct kept *was)
+{
+    struct ranks_self *self = p->self;
+    unsigned char *state = malloc(was->bytes);
+    struct trib_state_section x, y;
+    size_t bytes, next;
+
+    ranks_assert(self, state);
+    ranks_ok(self, trib_plan_state_save(plan, state, was->bytes, &bytes));
+    ranks_assert(self, bytes == was->bytes);
+    for (size_t at = sizeof(struct trib_state_head); at < bytes; at = next) {
+        ranks_assert(self, trib_state_section_at(state, bytes, at, &x, &next) &&
+                               trib_state_section_at(was->state, bytes, at, &y, &next));
+        if (strcmp(x.name, "sent") && strcmp(x.name, "sum") && was->held &&
+            (p->done || strcmp(x.name, "noise")) &&
+            memcmp(state + at, was->state + at, sizeof(x) + x.bytes) != 0)
+            ranks_die(self, "section %s is not that of step %llu", x.name,
+                      (unsigned long long)p->done);
+    }
+    free(state);
+}
+
+/* Each element is what it was, or goes with the dropped step: as it came, or sent. */
+static void check_dropped(struct planned *p, trib_plan_t *plan, uint64_t done)
+{
+    struct ranks_self *self = p->self;
+    const struct kept *was = kept_of(p, done);
+    float *now = kept_of(p, p->done)->held, *held = malloc(p->n * sizeof(*held));
+
+    ranks_assert(self, held);
+    ranks_ok(self, trib_plan_residual_get(plan, 0, p->n, held));
+    for (size_t i = 0; i < p->n; i++) {
+        const float with = was->held[i] + p->send[i];
+        ranks_assert(self, held[i] == was->held[i] || held[i] == with || held[i] == 0);
+    }
+    memcpy(now, held, p->n * sizeof(*now));
+    free(held);
+}
+
+/* All agree which step is the next; TRIB_OK once the plan has moved to comm. */
+static trib_status_t move(struct planned *p, trib_comm_t *comm)
+{
+    int64_t steps = (int64_t)(p->job->drops ? p->begun : p->done);
+    const uint64_t done = p->done;
+    trib_plan_t *plan = NULL;
+
+    trib_status_t st = trib_allreduce(comm, NULL, &steps, 1, TRIB_I64,
+                                      p->job->drops ? TRIB_MAX : TRIB_MIN);
+    if (st == TRIB_OK)
+        st = make(p, comm, &plan);
+    if (st == TRIB_OK)
+        st = trib_plan_state_move(plan, p->plan, (uint64_t)steps);
+    if (st != TRIB_OK) {
+        if (st == TRIB_ERR_INVALID)
+            ranks_die(p->self, "%s", trib_last_error(comm));
+        ranks_ok(p->self, trib_plan_free(plan));
+        return st;
+    }
+    ranks_ok(p->self, trib_plan_free(p->plan));
+    p->plan = plan;
+    p->done = (uint64_t)steps;
+    if (p->job->drops)
+        check_dropped(p, plan, done);
+    else
+        check_moved(p, plan, kept_of(p, p->done));
+    return TRIB_OK;
+}
+
+/* Ranks may be lost also while the plan moves: it moves again then. */
+static void recover(struct planned *p)
+{
+    trib_comm_t *was = p->comm, *next;
+
+    *p->job->recovers = true;
+    do {
+        const trib_status_t st = trib_comm_shrink(p->comm, &next);
+        if (st != TRIB_OK)
+            ranks_die(p->self, "trib_comm_shrink gave %s: %s", trib_status_name(st),
+                      trib_last_error(NULL));
+        if (p->comm != was)
+            (void)trib_free_comm(p->comm);
+        p->comm = next;
+    } while (move(p, next) != TRIB_OK);
+    *p->job->recovers = false;
+    (void)trib_free_comm(was);
+}
+
+int planned_run(struct ranks_self *self, const struct planned_job *job)
+{
+    struct planned p = {.self = self, .job = job, .n = job->count};
+    bool stop = false;
+
+    self->opts.rewind = !job->drops;
+    open_planned(&p);
+    ranks_ok(self, trib_barrier(p.comm));
+    atomic_store(&self->slot->phase, 1);
+    while (!stop)
+        if (step(&p, &stop) != TRIB_OK)
+            recover(&p);
+    const float *params = kept_of(&p, p.done)->params;
+    const uint64_t hash = job->drops ? 0 : trib_hash(params, p.n * sizeof(*params), 0);
+    atomic_store(&self->slot->count, (uint64_t)p.sums[p.n] + (hash << 40));
+    close_planned(&p);
+    return 0;
+}
