@@ -144,6 +144,11 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "root is %d, it must be a rank: 0 to %d", d->root,
                               size - 1);
+    if (d->timeout_ms < 0)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "timeout_ms is %d, it must be 0, for the time of "
+                              "TRIB_TIMEOUT_MS, or more",
+                              d->timeout_ms);
     if ((unsigned)d->feed > TRIB_FEED_BACKWARD || (d->feed && !trib_coll_sums(coll)) ||
         (d->feed && (trib_coll_is_blocked(coll) || trib_coll_is_prefix(coll))))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,

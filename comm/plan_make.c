@@ -217,6 +217,7 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     r->count = n;
     r->element = trib_dtype_size(desc->dtype);
     r->parameter = desc->parameter;
+    r->limit_ms = (uint32_t)desc->timeout_ms;
     r->is_truth = trib_coll_sums(coll) &&
                   (desc->dtype == TRIB_BOOL || trib_op_is_logical(desc->op));
     if (desc->op == TRIB_TRIMMED_MEAN && desc->parameter <= 0)

@@ -74,6 +74,7 @@ void trib_plan_describe_exchange(const struct trib_plan *plan, trib_desc_t *desc
     desc->send = desc->recv = plan->exchanged;
     desc->codec = "none";
     desc->feedback = "none";
+    desc->timeout_ms = (int)plan->run.desc.limit_ms;
 }
 
 void trib_plan_dispose_model(struct trib_plan *plan)

@@ -264,6 +264,7 @@ static trib_status_t make_weights(struct trib_plan *plan)
     d.codec = "none";
     d.algorithm = TRIB_AUTO;
     d.quorum = "all";
+    d.timeout_ms = (int)plan->run.desc.limit_ms;
     return trib_plan_make_own(plan->comm, TRIB_ALLREDUCE, &d, &plan->scale->weights);
 }
 

@@ -164,6 +164,19 @@ static void fill_report(const struct trib_survivors *s, const struct trib_surviv
     }
 }
 
+/* A report replaces the notice of the failure, which the peer may not have read yet: so
+ * behind the set it has room for the sentence. */
+static void add_sentence(const struct trib_engine *e, struct trib_oob_notice *n)
+{
+    const size_t at = ((size_t)e->size + 7) / 8;
+
+    assert(at <= TRIB_SURVIVOR_DATA);
+    if (at + TRIB_OOB_NOTICE_SENTENCE > TRIB_SURVIVOR_DATA)
+        return;
+    snprintf(n->text + at, TRIB_SURVIVOR_DATA - at, "%s", trib_error_text(&e->failure));
+    n->text[TRIB_OOB_NOTICE_SENTENCE_AT] = (char)at;
+}
+
 static void tell(struct trib_survivors *s, int peer, uint64_t now)
 {
     struct trib_survivor *of = &s->of[peer];
@@ -175,6 +188,8 @@ static void tell(struct trib_survivors *s, int peer, uint64_t now)
     fill_report(s, of, &w);
     memcpy(&n.frame, &w, sizeof(n.frame));
     memcpy(n.text, w.data, sizeof(w.data));
+    if (e->failed && s->phase == TRIB_SURVIVOR_AGREES)
+        add_sentence(e, &n);
     of->due = trib_link_report(&e->links[peer], &e->arena, &n) == TRIB_ERR_NO_RESOURCE;
     of->told = now;
 }

@@ -116,12 +116,17 @@ typedef struct trib_desc {
     int weighted;     /* not 0: op mean divides by the sum of all ranks' prescale, which
                        * is this rank's weight, 0 or more: see trib_plan_set_scale. The
                        * same on all ranks; not with a quorum */
+    int timeout_ms; /* a start that has not ended after so long, counted from when
+                       * those before it have, ends in TRIB_ERR_TIMEOUT on all ranks;
+                       * 0: when nothing has moved for TRIB_TIMEOUT_MS. Ranks may give
+                       * different ones. Where aggregators do not end it in time, the
+                       * ranks have as long again */
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
     { \
         sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
-            0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0 \
+            0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0 \
     }
 
 /**

@@ -182,6 +182,23 @@ TRIB_API trib_status_t trib_join(const char *text, const trib_opts_t *opts,
 TRIB_API int trib_comm_members(const trib_comm_t *comm);
 
 /**
+ * trib_comm_abort - end all operations of a communicator, on all ranks.
+ *
+ * For what is stuck, or not wanted any more: a plan, a blocking call, a request, a step
+ * of a group. They end in TRIB_ERR_ABORTED on this rank and on all others, whose
+ * sentence names this rank and says why. The communicator is over, and no rank is lost:
+ * trib_comm_shrink gives another one of all ranks, and trib_plan_state_move says how to
+ * do what was under way again. For a limit of time see trib_desc_t.timeout_ms.
+ * why      a clause of at most 119 bytes for the sentence; NULL: none
+ * thread   any, also while others are in calls of comm; with TRIB_SERVICE the
+ *          communicator's. Waits until the call that makes progress has seen it,
+ *          mostly some microseconds
+ * errors   none where the communicator has failed before: its sentence stays;
+ *          TRIB_ERR_INVALID: in a forked child
+ */
+TRIB_API trib_status_t trib_comm_abort(trib_comm_t *comm, const char *why);
+
+/**
  * trib_plan_state_move - go on from the state of a plan of another communicator.
  *
  * For a plan that was made anew after trib_comm_shrink. Residual, momentum, the number

@@ -46,6 +46,15 @@ struct trib_engine_stats {
     uint64_t late_frames; /* frames dropped because their sums had been closed */
 };
 
+enum { TRIB_ABORT_WHY_MAX = 120 };
+
+/* Any thread may call for the end of all that is under way. */
+enum trib_abort_call {
+    TRIB_ABORT_NONE,
+    TRIB_ABORT_WRITES, /* a thread writes its reason */
+    TRIB_ABORT_MADE,
+};
+
 struct trib_engine {
     const struct trib_config *cfg;
     const struct trib_log *log;
@@ -100,6 +109,11 @@ struct trib_engine {
                                 * argument is give_way_arg */
     trib_status_t (*wait)(struct trib_engine *e, struct trib_run *run); /* the owner's
                                   * choice of the two of engine_wait.h */
+    _Atomic int abort_call; /* enum trib_abort_call */
+    char
+        abort_why[TRIB_ABORT_WHY_MAX]; /* a clause; written before abort_call is MADE */
+    uint32_t limit_seq; /* operation that has a time limit, */
+    uint64_t limit_since; /* ns, and when it was seen first */
     void (*survivor_said)(void *arg, int peer, const struct trib_oob_notice *notice);
     void *survivor_said_arg; /* of the function above, which takes what survivors say
                               * while this rank is in trib_comm_shrink; else NULL */

@@ -99,21 +99,69 @@ static void time_out(struct trib_engine *e)
         time_out_p2p(e);
         return;
     }
+    const uint32_t limit = e->head->desc.limit_ms;
     peer = waits_for(e, &what);
     if (peer >= 0)
         trib_engine_name_rank(e, peer, who, sizeof(who));
     trib_engine_describe(e, where, sizeof(where));
     snprintf(text, sizeof(text),
-             "rank %d made no progress for %d ms in %s: it waits for %s of %s "
-             "(raise TRIB_TIMEOUT_MS if that is expected)",
-             e->rank, e->cfg->timeout_ms, where, what, who);
+             "rank %d made no %s %d ms in %s: it waits for %s of %s (raise %s if that "
+             "is expected)",
+             e->rank, limit ? "end within" : "progress for",
+             limit ? (int)limit : e->cfg->timeout_ms, where, what, who,
+             limit ? "trib_desc_t.timeout_ms" : "TRIB_TIMEOUT_MS");
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
+}
+
+/* True if the active operation has been the active one for longer than its limit. */
+static bool is_over_limit(struct trib_engine *e, uint64_t now)
+{
+    const struct trib_run *run = e->head;
+
+    assert(run->desc.limit_ms);
+    if (e->limit_seq != run->now.frame.seq) {
+        e->limit_seq = run->now.frame.seq;
+        e->limit_since = now;
+    }
+    return now - e->limit_since > (uint64_t)run->desc.limit_ms * 1000000u;
+}
+
+static bool is_over_time(const struct trib_engine *e, uint64_t now)
+{
+    return !(e->head && e->head->desc.limit_ms) &&
+           now - e->last_progress > (uint64_t)e->cfg->timeout_ms * 1000000u;
+}
+
+void trib_engine_call_abort(struct trib_engine *e, const char *why)
+{
+    int none = TRIB_ABORT_NONE;
+
+    if (!atomic_compare_exchange_strong(&e->abort_call, &none, TRIB_ABORT_WRITES))
+        return;
+    snprintf(e->abort_why, sizeof(e->abort_why), "%s", why);
+    atomic_store(&e->abort_call, TRIB_ABORT_MADE);
+}
+
+static void take_abort(struct trib_engine *e)
+{
+    char who[128], where[160], text[480];
+
+    trib_engine_name_rank(e, e->rank, who, sizeof(who));
+    trib_engine_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s has called trib_comm_abort%s%s; in %s", who,
+             e->abort_why[0] ? ": " : "", e->abort_why, where);
+    trib_engine_fail(e, TRIB_ERR_ABORTED, text);
 }
 
 bool trib_engine_look(struct trib_engine *e)
 {
     uint64_t now = trib_now_ns();
 
+    if (atomic_load_explicit(&e->abort_call, memory_order_acquire) == TRIB_ABORT_MADE &&
+        !e->failed)
+        take_abort(e);
+    if (e->head && e->head->desc.limit_ms && is_over_limit(e, now))
+        time_out(e);
     if (!e->last_progress) {
         e->last_progress = e->last_notice = now;
         return false;
@@ -132,7 +180,7 @@ bool trib_engine_look(struct trib_engine *e)
         e->last_notice = now;
         tell_waiting(e);
     }
-    if (now - e->last_progress > (uint64_t)e->cfg->timeout_ms * 1000000u)
+    if (is_over_time(e, now))
         time_out(e);
     /* Each look at a network is a system call, or a bus, that others have to wait
      * for. */

@@ -39,6 +39,15 @@ trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 trib_status_t trib_engine_wait_idle(struct trib_engine *e, struct trib_run *run);
 
 /**
+ * trib_engine_call_abort - have the next trib_engine_look fail the engine with
+ * TRIB_ERR_ABORTED.
+ *
+ * why      a clause for the sentence; "": none. That of the first call counts
+ * thread   any, without the owner's lock
+ */
+void trib_engine_call_abort(struct trib_engine *e, const char *why);
+
+/**
  * trib_engine_give_up - fail the engine, because the caller's idle function says so.
  *
  * operation  what was under way; NULL: the active run

@@ -165,6 +165,13 @@ static void take_report(struct trib_engine *e, int peer,
     if (e->failed)
         return;
     trib_engine_note_lost(e, n->lost);
+    const size_t at = (uint8_t)n->text[TRIB_OOB_NOTICE_SENTENCE_AT];
+    if (at && at < TRIB_OOB_NOTICE_SENTENCE_AT && n->text[at]) {
+        snprintf(text, sizeof(text), "%.*s", (int)(TRIB_OOB_NOTICE_SENTENCE_AT - at),
+                 n->text + at);
+        trib_engine_mark(e, trib_status_of_peer(n->status), text);
+        return;
+    }
     trib_engine_name_rank(e, peer, who, sizeof(who));
     if (e->cause_lost)
         trib_engine_name_rank(e, (int)e->cause_lost - 1, lost, sizeof(lost));

@@ -56,6 +56,11 @@
 
 #define TRIB_ENTRY_PAYLOAD 24
 #define TRIB_OOB_NOTICE_TEXT 200
+#define TRIB_OOB_NOTICE_SENTENCE_AT \
+    196 /* of a report: the byte of text that says where
+                                         * in text the sentence of its rank's failure
+                                         * begins; 0: there is none */
+#define TRIB_OOB_NOTICE_SENTENCE 60 /* bytes that it has at least */
 #define TRIB_BIG_SLOTS 2
 #define TRIB_SMALL_BYTES 4096
 #define TRIB_LINK_FRAME 1 /* the upper byte of the immediate of a frame's write */

@@ -42,6 +42,7 @@ comm_tests = \
 	tests/comm/test_state_merge \
 	tests/comm/test_state_moves \
 	tests/comm/test_plan_state_move \
+	tests/comm/test_abort \
 	tests/comm/test_plan \
 	tests/comm/test_repeat \
 	tests/comm/test_requests \
@@ -170,6 +171,10 @@ tests_comm_test_state_merge_SOURCES = tests/comm/fed.h tests/comm/test_state_mer
 tests_comm_test_state_merge_LDADD = $(comm_tests_link)
 tests_comm_test_state_moves_SOURCES = tests/comm/fed.h tests/comm/test_state_moves.c
 tests_comm_test_state_moves_LDADD = $(comm_tests_link)
+tests_comm_test_abort_SOURCES = tests/comm/test_abort.c \
+	tests/harness/daemon.c \
+	tests/harness/daemon.h
+tests_comm_test_abort_LDADD = $(comm_tests_link)
 tests_comm_test_plan_state_move_SOURCES = tests/comm/fed.h tests/comm/test_plan_state_move.c
 tests_comm_test_plan_state_move_LDADD = $(comm_tests_link)
 tests_comm_test_exact_sums_LDADD = $(comm_tests_link)

@@ -14,6 +14,8 @@ TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examp
 dist_check_SCRIPTS += tests/examples/test_pass_on.sh
 TESTS += tests/examples/test_pass_on.sh
 dist_check_SCRIPTS += tests/examples/test_resume.sh tests/examples/test_lost_rank.sh tests/examples/test_same.sh
+dist_check_SCRIPTS += tests/examples/test_abort_all.sh
+TESTS += tests/examples/test_abort_all.sh
 TESTS += tests/examples/test_resume.sh tests/examples/test_lost_rank.sh tests/examples/test_same.sh
 
 example_scripts = \
