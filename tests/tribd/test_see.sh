@@ -28,7 +28,7 @@ expect "help" 0 "usage: tribctl" "$build/tribd/tribctl" --help
 expect "version" 0 "tribctl " "$build/tribd/tribctl" --version
 refuse_full "help onto a full disk" "$build/tribd/tribctl" --help
 refuse_full "the version onto a full disk" "$build/tribd/tribctl" --version
-expect "nothing to do" 2 "status, jobs, drain or kick JOB" "$build/tribd/tribctl"
+expect "nothing to do" 2 "status, jobs, snapshots, drain, kick JOB or forget JOB" "$build/tribd/tribctl"
 expect "a command that does not exist" 2 "no command 'stop'" "$build/tribd/tribctl" stop
 expect "an option that does not exist" 2 "no option '--fast'" "$build/tribd/tribctl" --fast
 expect "kick without a job" 2 "kick takes one job" "$build/tribd/tribctl" kick
@@ -241,7 +241,7 @@ fi
 within 10 says '^slots +0 of 40$' status
 result $? "nothing is held in the end"
 missing curl "a line that is no command" ||
-    expect "a line that is no command" 0 "error: there is no command GET: there are drain and kick JOB" \
+    expect "a line that is no command" 0 "error: there is no command GET: there are drain, kick JOB and forget JOB" \
         curl -s -m 5 --http0.9 --unix-socket "$dir/socket" http://localhost/
 if ! missing curl "a line that is too long"; then
     curl -s -m 4 --unix-socket "$dir/socket" "http://localhost/$(printf '%300s' a | tr ' ' a)"
