@@ -28,7 +28,7 @@ network() {
 for n in 2 4; do
     TRIB_TRANSPORT=tcp expect "$n hosts over tcp" 0 "$n ranks, tributary" \
         "$hosts" --hosts "$n" -- "${sums[@]}"
-    if "$build/tools/trib-info" --transports | grep -qw "^ *ucx"; then
+    if "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]"; then
         TRIB_TRANSPORT=ucx expect "$n hosts over ucx" 0 "$n ranks, tributary" \
             "$hosts" --hosts "$n" -- "${sums[@]}"
     fi
