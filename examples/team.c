@@ -2,6 +2,7 @@
 /* Four threads of each rank use one communicator. The sums start in the same order on
  * all ranks, thread by thread, and are waited for at once: trib-run -n 3 -- team */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <tributary.h>
 enum { THREADS = 4, COUNT = 100000 };
@@ -15,7 +16,7 @@ static void *work(void *mine)
     trib_plan_t *plan = NULL;
     desc.recv = mine, desc.count = COUNT;
     trib_status_t status = trib_plan_allreduce(comm, &desc, &plan);
-    while (mine != x[turn]) /* other threads make their plans meanwhile */
+    while (mine != x[atomic_load(&turn)]) /* other threads make their plans meanwhile */
         sched_yield();
     if (status == TRIB_OK)
         status = trib_plan_start(plan);
@@ -25,7 +26,6 @@ static void *work(void *mine)
     trib_plan_free(plan);
     return NULL;
 }
-
 int main(void)
 {
     trib_opts_t opts = {sizeof(opts), .threads = TRIB_THREADS_MANY};

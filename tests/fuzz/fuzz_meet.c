@@ -81,7 +81,8 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
 
     (void)phase;
     need(m->exchange < EXCHANGES && bytes <= TRIB_BOOT_BLOB_MAX);
-    m->t->bytes[m->exchange] = bytes;
+    if (m->rank == 0) /* all give as many */
+        m->t->bytes[m->exchange] = bytes;
     memcpy(m->t->said[m->exchange][m->rank], in, bytes);
     (void)pthread_barrier_wait(&m->t->all);
     for (size_t r = 0; r < ALL; r++)
