@@ -24,7 +24,7 @@ struct head {
     char text[256];
 };
 
-/* What a member tells the others first. */
+/* Each member first tells the others how many newcomers it has. */
 struct offer {
     int32_t newcomers; /* that wait at its listener */
 };

@@ -18,7 +18,7 @@ struct trib_listener {
     struct trib_listen *listen;
 };
 
-/* What a newcomer says of itself, and the listener of its job. */
+/* A newcomer describes itself by this structure, and the listener its job. */
 struct trib_knock {
     uint32_t magic; /* TRIB_KNOCK_MAGIC */
     uint32_t version; /* TRIB_GROW_VERSION */
@@ -26,7 +26,7 @@ struct trib_knock {
     char settings_text[400];
 };
 
-/* What the members tell a newcomer that they take in: the answer to its knock. */
+/* The members answer the knock of a newcomer that they take in by this structure. */
 struct trib_admission {
     uint32_t magic; /* TRIB_ADMISSION_MAGIC */
     uint32_t version;

@@ -84,7 +84,7 @@ static trib_status_t make_root(const struct trib_comm *comm, const char *bind,
     return TRIB_OK;
 }
 
-/* As a start without a secret. */
+/* The warning is that of a start without a secret. */
 static void warn_unproved(const struct trib_comm *comm, const char *root,
                           const struct trib_secret *secret)
 {

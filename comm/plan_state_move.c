@@ -2,8 +2,8 @@
 /*
  * The state of a plan goes on in a plan of another communicator, which has other ranks.
  *
- * What a rank holds back of its contributions stays as it is, bit for bit: it belongs
- * to this rank, whatever the others are. All ranks tell each other first of which plan
+ * The residual of a rank stays as it is, bit for bit: it belongs to this rank, whatever
+ * the others are. All ranks tell each other first of which plan
  * and start the state is, and do nothing unless all can.
  */
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank ends a sum that the others wait in, and says why; all go on together:
+/* A rank ends a sum that the others wait in, and says why; then all go on together:
  * trib-run -n 4 -- abort_all */
 #include <stdio.h>
 #include <tributary.h>

@@ -11,7 +11,7 @@ enum {
     TRIB_SNAPSHOT_TEXT_BYTES = 68, /* a name with its zero, padded */
 };
 
-/* Whose vector a snapshot is, and when it was taken. */
+/* A snapshot says which key owns its vector, and when it was taken. */
 struct trib_snapshot_about {
     uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES]; /* the key that its ranks have */
     bool lasting; /* later runs have that key, too */

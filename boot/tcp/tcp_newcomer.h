@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a listener knows of one newcomer: bytes come in, bytes go out. No sockets, no
- * clock.
+ * The state of one newcomer at a listener: bytes come in, bytes go out. It has no
+ * socket and no clock.
  */
 #ifndef BOOT_TCP_TCP_NEWCOMER_H
 #define BOOT_TCP_TCP_NEWCOMER_H
