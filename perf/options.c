@@ -214,6 +214,26 @@ int perf_command_parse(const struct perf_command *command, int argc, char **argv
     return -1;
 }
 
+bool perf_float_sizes(struct perf_sizes *sizes, const char *preset, FILE *err)
+{
+    char why[256];
+
+    if (preset != NULL && sizes->n == 0 &&
+        !perf_sizes_parse(preset, sizes, why, sizeof(why))) {
+        fprintf(err, "trib-perf: --sizes %s.\n", why);
+        return false;
+    }
+    for (size_t i = 0; i < sizes->n; i++) {
+        const size_t bytes = sizes->bytes[i];
+        if (bytes >= sizeof(float) && bytes % sizeof(float) == 0)
+            continue;
+        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n",
+                bytes);
+        return false;
+    }
+    return true;
+}
+
 bool perf_outputs_differ(const char *csv, const char *json, FILE *err)
 {
     if (csv == NULL || json == NULL || strcmp(csv, json) != 0)

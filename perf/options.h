@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 struct perf_option;
+struct perf_sizes;
 
 /* Reads value (NULL for a switch) into *args; false after a sentence on err. */
 typedef bool (*perf_set_fn)(const struct perf_option *option, void *args,
@@ -88,6 +89,10 @@ struct perf_command {
  */
 int perf_command_parse(const struct perf_command *command, int argc, char **argv,
                        void *args, FILE *err);
+
+/** perf_float_sizes - sizes of float32; those of `preset` where none are given (NULL:
+ * none either). false after a sentence: one is no whole number of them. */
+bool perf_float_sizes(struct perf_sizes *sizes, const char *preset, FILE *err);
 
 /** perf_outputs_differ - false after a sentence: both csv and json go to one place. */
 bool perf_outputs_differ(const char *csv, const char *json, FILE *err);

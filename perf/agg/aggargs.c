@@ -164,19 +164,6 @@ static const struct perf_command command = {
 
 /* --- the whole --- */
 
-static bool check_sizes(const struct agg_args *args, FILE *err)
-{
-    for (size_t i = 0; i < args->each.sizes.n; i++) {
-        size_t bytes = args->each.sizes.bytes[i];
-        if (bytes >= sizeof(float) && bytes % sizeof(float) == 0)
-            continue;
-        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n",
-                bytes);
-        return false;
-    }
-    return true;
-}
-
 static bool check_service(struct agg_args *args, FILE *err)
 {
     if (args->service == NULL && args->configured_service[0] != '\0')
@@ -204,8 +191,6 @@ static bool check_service(struct agg_args *args, FILE *err)
 /* Checks that need all options. */
 static bool check_together(struct agg_args *args, FILE *err)
 {
-    char why[256];
-
     if (args->seconds > 0 && args->each.iters > 0) {
         fputs("trib-perf: a round has --seconds or --iters: leave one out.\n", err);
         return false;
@@ -221,12 +206,7 @@ static bool check_together(struct agg_args *args, FILE *err)
     if (!perf_outputs_differ(args->each.csv, args->each.json, err) ||
         !check_service(args, err))
         return false;
-    if (args->each.sizes.n == 0 &&
-        !perf_sizes_parse("1M", &args->each.sizes, why, sizeof(why))) {
-        fprintf(err, "trib-perf: --sizes %s.\n", why);
-        return false;
-    }
-    return check_sizes(args, err);
+    return perf_float_sizes(&args->each.sizes, "1M", err);
 }
 
 /* Fills in the arguments of perf_operation; the memory that all of them need follows

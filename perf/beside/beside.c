@@ -82,26 +82,6 @@ static const struct perf_option options[] = {
      "results with a description of the machine; - likewise"},
 };
 
-static bool check_sizes(struct perf_args *args, const char *sizes, FILE *err)
-{
-    char why[256];
-
-    if (sizes != NULL && args->sizes.n == 0 &&
-        !perf_sizes_parse(sizes, &args->sizes, why, sizeof(why))) {
-        fprintf(err, "trib-perf: --sizes %s.\n", why);
-        return false;
-    }
-    for (size_t i = 0; i < args->sizes.n; i++) {
-        const size_t bytes = args->sizes.bytes[i];
-        if (bytes >= sizeof(float) && bytes % sizeof(float) == 0)
-            continue;
-        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n",
-                bytes);
-        return false;
-    }
-    return true;
-}
-
 static int parse(int argc, char **argv, struct beside_args *args)
 {
     const struct beside_kind *kind = find_kind(argv[1]);
@@ -135,7 +115,7 @@ static int parse(int argc, char **argv, struct beside_args *args)
                 "trib-perf: --rule and --codec are of store: leave them out.\n");
         return 2;
     }
-    return check_sizes(&args->each, kind->sizes, stderr) &&
+    return perf_float_sizes(&args->each.sizes, kind->sizes, stderr) &&
                    perf_outputs_differ(args->each.csv, args->each.json, stderr) &&
                    perf_memory_fits(&args->each, stderr)
                ? -1

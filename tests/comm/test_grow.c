@@ -11,7 +11,7 @@
 
 #include "build-config.h"
 #include "tests/comm/growing.h"
-#include "tests/comm/oracle.h"
+#include "tests/comm/right_sums.h"
 
 #define SIZE_MOST 6
 
@@ -23,47 +23,6 @@ struct growth {
     char root[TRIB_ROOT_TEXT_MAX];
     struct growing_board *board;
 };
-
-/* The bytes of a sum are the same on all ranks, and right. */
-static void check_sum(struct ranks_self *self, trib_comm_t *comm,
-                      const struct oracle *o, const void *sum, size_t count)
-{
-    const size_t bytes = trib_dtype_size(o->dtype);
-    uint64_t all[SIZE_MOST], mine = oracle_hash(sum, count * bytes);
-
-    for (size_t i = 0; i < count; i++) {
-        const struct oracle_answer a = oracle_reduced(o, i);
-        ranks_assert(
-            self, oracle_equal(o->dtype, &a,
-                               oracle_load(o->dtype, (const char *)sum + i * bytes)));
-    }
-    ranks_ok(self, trib_allgather(comm, &mine, all, 1, TRIB_I64));
-    for (int r = 0; r < trib_size(comm); r++)
-        ranks_assert(self, all[r] == mine);
-}
-
-static void sum_all(struct ranks_self *self, trib_comm_t *comm)
-{
-    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F64, TRIB_F16, TRIB_BF16,
-                                          TRIB_I8,  TRIB_I32, TRIB_I64};
-    static const size_t counts[] = {1, 7, 1023, 30011};
-
-    for (size_t k = 0; k < 7 * 4; k++) {
-        const size_t count = counts[k % 4];
-        struct oracle o = {ORACLE_EXACT, k, dtypes[k / 4], TRIB_SUM, trib_size(comm)};
-        char *x = malloc(2 * count * 8), *y = x + count * 8;
-        ranks_assert(self, x);
-        for (int round = 0; round < 3; round++) {
-            const bool in_place = (k + (size_t)round) % 2;
-            o.seed += 100;
-            oracle_fill(&o, trib_rank(comm), 0, count, in_place ? y : x);
-            ranks_ok(self, trib_allreduce(comm, in_place ? NULL : x, y, count, o.dtype,
-                                          o.op));
-            check_sum(self, comm, &o, y, count);
-        }
-        free(x);
-    }
-}
 
 static void shrink(struct ranks_self *self)
 {
@@ -133,7 +92,7 @@ static int grows(struct ranks_self *self)
     }
     step_until(self, l, size);
     ranks_assert(self, trib_size(self->comm) == size);
-    sum_all(self, self->comm);
+    sums_are_right(self, self->comm, 0);
     trib_listener_close(l);
     ranks_ok(self, trib_free_comm(self->comm));
     return 0;

@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #include "build-config.h"
-#include "tests/comm/oracle.h"
+#include "tests/comm/right_sums.h"
 #include "tests/harness/ranks.h"
 
 #define SIZE 4
@@ -45,49 +45,6 @@ static trib_comm_t *shrink(struct ranks_self *self)
     return smaller;
 }
 
-/* The bytes of a sum are the same on all ranks, and right. */
-static void check_sum(struct ranks_self *self, trib_comm_t *comm,
-                      const struct oracle *o, const void *sum, size_t count)
-{
-    const size_t bytes = trib_dtype_size(o->dtype);
-    uint64_t all[SIZE], mine = oracle_hash(sum, count * bytes);
-
-    for (size_t i = 0; i < count; i++) {
-        const struct oracle_answer a = oracle_reduced(o, i);
-        ranks_assert(
-            self, oracle_equal(o->dtype, &a,
-                               oracle_load(o->dtype, (const char *)sum + i * bytes)));
-    }
-    ranks_ok(self, trib_allgather(comm, &mine, all, 1, TRIB_I64));
-    for (int r = 0; r < trib_size(comm); r++)
-        ranks_assert(self, all[r] == mine);
-}
-
-static void sum_all(struct ranks_self *self, trib_comm_t *comm)
-{
-    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F64, TRIB_F16, TRIB_BF16,
-                                          TRIB_I8,  TRIB_I32, TRIB_I64};
-    static const size_t counts[] = {1, 7, 1023, 30011};
-
-    const struct loss *l = self->arg;
-
-    for (size_t k = l->victims == 1u << 2 ? 0 : 24; k < 7 * 4; k++) {
-        const size_t count = counts[k % 4];
-        struct oracle o = {ORACLE_EXACT, k, dtypes[k / 4], TRIB_SUM, trib_size(comm)};
-        char *x = malloc(2 * count * 8), *y = x + count * 8;
-        ranks_assert(self, x);
-        for (int round = 0; round < 3; round++) {
-            const bool in_place = (k + (size_t)round) % 2;
-            o.seed += 100;
-            oracle_fill(&o, trib_rank(comm), 0, count, in_place ? y : x);
-            ranks_ok(self, trib_allreduce(comm, in_place ? NULL : x, y, count, o.dtype,
-                                          o.op));
-            check_sum(self, comm, &o, y, count);
-        }
-        free(x);
-    }
-}
-
 static int shrinks(struct ranks_self *self)
 {
     const struct loss *l = self->arg;
@@ -104,7 +61,7 @@ static int shrinks(struct ranks_self *self)
             ;
     trib_comm_t *smaller = shrink(self);
     ranks_assert(self, trib_barrier(self->comm) < 0);
-    sum_all(self, smaller);
+    sums_are_right(self, smaller, l->victims == 1u << 2 ? 0 : 24);
     trib_comm_t *none = smaller;
     ranks_assert(self,
                  trib_comm_shrink(self->comm, &none) == TRIB_ERR_INVALID && !none);
