@@ -140,7 +140,7 @@ size_t trib_words_encode(struct trib_words *words, size_t chunk,
     const size_t first = chunk * words->chunk;
     struct trib_encode in = {.x = source->x + first,
                              .n = chunk_at(words, first),
-                             .total = words->count,
+                             .total = source->total ? source->total : words->count,
                              .mode = TRIB_ENCODE_CONTRIBUTION,
                              .key = source->key,
                              .scratch = words->scratch};

@@ -53,6 +53,7 @@ struct trib_words_source {
     const float *x; /* [count] */
     float *residual; /* [count], as of trib_codec_encode_ef; NULL: no error feedback */
     struct trib_encode_key key; /* its index is that of x[0] */
+    size_t total; /* elements of the vector of which x is a part; 0: x is all */
 };
 
 /** trib_words_encode - write the word of one chunk, with its length before it; returns

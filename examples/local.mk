@@ -102,3 +102,6 @@ examples_embedding_LDADD = libtributary.la
 noinst_PROGRAMS += examples/replacement
 examples_replacement_SOURCES = examples/replacement.c
 examples_replacement_LDADD = libtributary.la
+noinst_PROGRAMS += examples/shards
+examples_shards_SOURCES = examples/shards.c
+examples_shards_LDADD = libtributary.la

@@ -2,9 +2,10 @@
 /*
  * The inside of a store and of its vectors, on the side of a rank.
  *
- * A rank has a session with each tribd that TRIB_SERVICE names, a shard; a vector is in
- * one of them, by a digest of its name. All ranks know the token by which they find
- * their store there, and so does nobody else.
+ * A rank has a session with each tribd that TRIB_SERVICE names, a shard. A vector is in
+ * one of them, by a digest of its name, or is cut into parts, each in another shard
+ * (store_parts.c). All ranks know the token by which they find their store there, and
+ * so does nobody else.
  */
 #ifndef STORE_RANK_STORE_H
 #define STORE_RANK_STORE_H
@@ -33,7 +34,6 @@ struct trib_store {
                                             * shard, the same on all ranks */
     struct trib_vector *vectors;
     uint32_t bound; /* of pulls, as in STORE_PULL */
-    uint32_t wait_ms; /* longest wait of the request under way, beside timeout_ms */
     struct trib_error err; /* of the last failed call */
 };
 
@@ -43,21 +43,65 @@ struct trib_vector_coder {
     char text[TRIB_CONTROL_CODEC_MAX + 1]; /* of `codec` as it was given */
     struct trib_codec *codec;
     bool feeds_back;
-    struct trib_words *words; /* for `words_count` elements */
-    size_t words_count;
+};
+
+/* The code words of a part, for `count` elements. */
+struct trib_part_words {
+    struct trib_words *words; /* or NULL */
+    size_t count;
+};
+
+/* The steps of a request to one part. */
+enum trib_part_stage {
+    TRIB_PART_FORM, /* indices or a codec are to go */
+    TRIB_PART_BODY, /* the push, the pull or the order is to go */
+    TRIB_PART_ANSWER, /* the answer is to come */
+    TRIB_PART_DONE, /* it has come, or nothing is asked of this part */
+};
+
+/* The share of a request that one part has. */
+struct trib_part_request {
+    enum trib_part_stage stage;
+    const uint8_t *data; /* of a push */
+    size_t data_bytes;
+    const uint64_t *indices; /* [n_indices] from `first_index` on; NULL: of no single
+                              * elements */
+    size_t n_indices;
+    size_t first_index;
+    uint8_t *out; /* of an answer with elements */
+    size_t out_bytes;
+    struct trib_words *words; /* NULL: the answer is not encoded */
+    float *decoded; /* with `words`: takes its place */
+    size_t first, count; /* of a pull, in the part */
+    size_t sent; /* bytes of the stage that have gone */
+    size_t heard; /* bytes of the answer that have come */
+    trib_status_t decoding; /* with `words`: what trib_words_take said */
+    int tries; /* sessions over which it has been made */
+    uint64_t until; /* the shard is lost if nothing has come or gone by then */
+    bool asked;
+    uint64_t version; /* of the answer */
+};
+
+/* A range of a vector that one shard holds. */
+struct trib_vector_part {
+    int shard;
+    uint32_t number; /* of the vector there */
+    size_t first, count; /* elements of the vector */
+    uint64_t seen; /* newest version of which an answer has told */
+    uint64_t pushed; /* number of this rank's last push that is known to be applied */
+    uint64_t saved; /* version of the newest snapshot known, plus 1; 0: none is */
+    bool lost; /* its shard was made anew without it; the same on all ranks */
+    struct trib_part_words push, pull;
+    size_t coded_at, coded_bytes; /* of the newest push, in `words` of the vector */
+    struct trib_part_request request;
 };
 
 struct trib_vector {
     struct trib_vector *next_vector; /* of the store */
     struct trib_store *store;
-    int shard;
-    uint32_t number; /* of the vector there */
+    int n_parts;
     size_t count;
     trib_dtype_t dtype;
-    uint64_t seen; /* newest version of which an answer has told */
-    uint64_t pushed; /* pushes of this rank that are known to be applied */
-    uint64_t saved; /* version of the newest snapshot known, plus 1; 0: none is */
-    bool lost; /* its shard was made anew without it; the same on all ranks */
     char rule[TRIB_CONTROL_RULE_MAX + 1];
     char name[TRIB_CONTROL_JOB_MAX + 1];
     struct trib_sorted_pairs pairs; /* of the newest sparse push */
@@ -67,28 +111,30 @@ struct trib_vector {
     float *stage; /* [count] narrow floats as float32 */
     uint8_t *words; /* [words_room] the newest push as code words */
     size_t words_room;
+    struct trib_vector_part parts[]; /* [n_parts], which follow each other */
 };
 
 /* A push or a pull. */
 struct trib_store_request {
     struct trib_vector *vector;
+    const struct trib_vector_part *only; /* NULL: all parts are asked */
     uint32_t purpose; /* of a push, enum trib_control_push; 0: a pull */
     uint32_t order; /* enum trib_control_snapshot; 0: none, and not a pull */
     uint64_t number; /* of a push */
     uint64_t rate; /* of a push: the bits of a float64 */
     const uint8_t *data; /* of a push */
-    size_t data_bytes;
-    const uint64_t *indices; /* [n_indices]; NULL: of no single elements */
+    const uint64_t *indices; /* [n_indices], of a push rising; NULL: of no single
+                              * elements */
     size_t n_indices;
     const char *codec; /* canonical text; NULL: elements are not encoded */
-    uint8_t *out; /* of an answer with elements */
-    size_t out_bytes;
-    struct trib_words *words; /* NULL: the answer is not encoded */
-    float *decoded; /* with `words`: takes its place */
+    uint8_t *out; /* of an answer with elements; NULL: it has none */
+    float *decoded; /* of a pull with `codec`: takes the place of `out` */
     size_t first, count; /* of a pull */
     uint64_t at_least;
     uint32_t bound, wait_ms;
-    uint64_t version; /* the answer */
+    uint64_t version; /* the answer: the lowest of the parts that were asked */
+    trib_status_t status; /* of the first part that failed; its sentence: */
+    struct trib_error err;
 };
 
 /** trib_store_fail - note the sentence of a failed call; returns status. */
@@ -114,24 +160,72 @@ trib_status_t trib_store_shard_remake(struct trib_store *store, int shard);
  * errors: TRIB_ERR_PEER_LOST and others, with the sentence in store->err. */
 trib_status_t trib_store_shard_again(struct trib_store *store, int shard);
 
-/** trib_store_send - one message; an error ends the session, and `store` has the
- * sentence. */
+/** trib_store_lost - take over the sentence of a session that has ended; returns the
+ * status of the call. */
+trib_status_t trib_store_lost(struct trib_store *store, int shard, trib_status_t st);
+
+/** trib_store_send - one message, and all of it is written; an error ends the session,
+ * and `store` has the sentence. */
 trib_status_t trib_store_send(struct trib_store *store, int shard,
                               const struct trib_control *m);
 
 /**
- * trib_store_hear - the next message, of this kind or the other one.
+ * trib_store_sort - look at a message that has come.
+ *
+ * returns  TRIB_OK: it is of this kind or the other one; TRIB_INPROGRESS: it answers
+ *          nothing; the status of a STORE_REFUSED, after which the session goes on; all
+ *          else has ended it. The sentence is in store->err
+ */
+trib_status_t trib_store_sort(struct trib_store *store, int shard,
+                              enum trib_control_kind kind, enum trib_control_kind other,
+                              const struct trib_control *m);
+
+/**
+ * trib_store_hear - wait for a message of this kind; errors: as trib_store_sort.
  *
  * out      valid until the next call on the shard
- * errors   the status of a STORE_REFUSED, after which the session goes on; all else has
- *          ended it: trib_store_shard_is_lost
  */
 trib_status_t trib_store_hear(struct trib_store *store, int shard,
-                              enum trib_control_kind kind, enum trib_control_kind other,
-                              struct trib_control *out);
+                              enum trib_control_kind kind, struct trib_control *out);
 
 /** trib_store_shard_is_lost - true if its session has ended. */
 bool trib_store_shard_is_lost(const struct trib_store *store, int shard);
+
+/* Parts: store_parts.c ------------------------------------------------------------- */
+
+/**
+ * trib_vector_make - a vector that is cut into parts, the same on all ranks.
+ *
+ * desc     one that is right
+ * returns  NULL: no memory
+ */
+struct trib_vector *trib_vector_make(struct trib_store *store,
+                                     const trib_vector_desc_t *desc);
+
+/** trib_vector_free - free it; NULL is allowed. */
+void trib_vector_free(struct trib_vector *v);
+
+/** trib_vector_deal - give each part its share of a request, with the range of its
+ * answer. */
+void trib_vector_deal(struct trib_store_request *r);
+
+/** trib_vector_state - what is known of all parts: the lowest version, number of pushes
+ * and snapshot; a part is lost. */
+trib_vector_state_t trib_vector_state(const struct trib_vector *v);
+
+/** trib_part_of - the part that has an element. */
+struct trib_vector_part *trib_part_of(struct trib_vector *v, uint64_t index);
+
+/* The exchange: store_exchange.c --------------------------------------------------- */
+
+/**
+ * trib_store_exchange - make a request to all parts that have a share of it, at once.
+ *
+ * A session that ends before the answer is made anew, and the part is asked again.
+ * returns  TRIB_OK, or the status of the first part that failed, with its sentence in
+ *          the store; no part has a request under way any more
+ */
+trib_status_t trib_store_exchange(struct trib_store_request *r);
 
 /* Sparse requests: store_sparse.c -------------------------------------------------- */
 
@@ -139,6 +233,13 @@ bool trib_store_shard_is_lost(const struct trib_store *store, int shard);
  * errors: TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY, with the sentence in the store. */
 trib_status_t trib_vector_sort(struct trib_store_request *r,
                                const struct trib_pairs_input *given);
+
+/**
+ * trib_vector_pull_each - a pull of single elements from several parts.
+ *
+ * errors   those of trib_store_pull, with the sentence in the store
+ */
+trib_status_t trib_vector_pull_each(struct trib_store_request *r);
 
 /** trib_vector_spread - values of the sorted indices to the places of those that were
  * given. */
@@ -175,15 +276,24 @@ trib_status_t trib_vector_expect(struct trib_store_request *r, const char *text)
 /** trib_vector_narrow - the answer is decoded: write it as the vector's dtype. */
 void trib_vector_narrow(const struct trib_store_request *r);
 
-/** trib_vector_free - free it; NULL is allowed. */
-void trib_vector_free(struct trib_vector *v);
+/** trib_vector_codecs_free - free what is for codecs. */
+void trib_vector_codecs_free(struct trib_vector *v);
 
 /* Calls: store_calls.c ------------------------------------------------------------- */
 
-/**
- * trib_vector_open - find or make the vector in its shard; errors: as
- * trib_store_create.
- */
+/** trib_vector_say_seen - add to the sentence of a vector that is lost what the rank
+ * knows of it; returns st. */
+trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st);
+
+/** trib_vector_request - make a request of all parts; errors: those of
+ * trib_store_push and trib_store_pull. */
+trib_status_t trib_vector_request(struct trib_store_request *r);
+
+/** trib_part_ask - have an answer of this part alone; errors: as trib_store_wait. */
+trib_status_t trib_part_ask(struct trib_vector *v, const struct trib_vector_part *p);
+
+/** trib_vector_open - find or make the vector in its shards; errors: as
+ * trib_store_create. */
 trib_status_t trib_vector_open(struct trib_vector *vector);
 
 /** trib_vector_set - give a vector its first elements; errors: as trib_store_push. */

@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/dtype.h"
+#include "base/minmax.h"
 #include "compress/feedback_ops.h"
 #include "compress/kernels/kernels.h"
 #include "compress/vector_words.h"
@@ -25,11 +26,24 @@ static trib_status_t refuse(struct trib_vector *v, const struct trib_error *err)
                            trib_error_text(err));
 }
 
-static void close_coder(struct trib_vector_coder *c)
+static void close_words(struct trib_part_words *w)
 {
-    trib_words_close(c->words);
+    trib_words_close(w->words);
+    *w = (struct trib_part_words){NULL, 0};
+}
+
+static struct trib_part_words *words_of(struct trib_vector *v,
+                                        const struct trib_vector_coder *c,
+                                        struct trib_vector_part *p)
+{
+    return c == &v->push ? &p->push : &p->pull;
+}
+
+static void close_coder(struct trib_vector *v, struct trib_vector_coder *c)
+{
+    for (int i = 0; i < v->n_parts; i++)
+        close_words(words_of(v, c, &v->parts[i]));
     trib_codec_destroy(c->codec);
-    c->words = NULL;
     c->codec = NULL;
     c->text[0] = '\0';
 }
@@ -63,7 +77,7 @@ static trib_status_t choose(struct trib_vector *v, struct trib_vector_coder *c,
 
     if (c->codec && strcmp(c->text, text) == 0)
         return TRIB_OK;
-    close_coder(c);
+    close_coder(v, c);
     if (strlen(text) > TRIB_CONTROL_CODEC_MAX)
         return trib_store_fail(v->store, TRIB_ERR_CODEC,
                                "vector %s: codec \"%.40s...\" has more than %d "
@@ -75,16 +89,16 @@ static trib_status_t choose(struct trib_vector *v, struct trib_vector_coder *c,
     else
         st = check_codec(v, c, &err);
     if (st != TRIB_OK) {
-        close_coder(c);
+        close_coder(v, c);
         return refuse(v, &err);
     }
     memcpy(c->text, text, strlen(text) + 1);
     return TRIB_OK;
 }
 
-/* Has the coder of a call ready; false in *coded_out: elements go as they are. */
+/* Has the codec of a call ready; false in *coded_out: elements go as they are. */
 static trib_status_t prepare(struct trib_vector *v, struct trib_vector_coder *c,
-                             const char *text, size_t count, bool *coded_out)
+                             const char *text, bool *coded_out)
 {
     *coded_out = false;
     if (!text)
@@ -92,15 +106,24 @@ static trib_status_t prepare(struct trib_vector *v, struct trib_vector_coder *c,
     if (!text[0])
         return TRIB_OK;
     const trib_status_t st = choose(v, c, text);
-    if (st != TRIB_OK || trib_codec_info(c->codec)->flags & TRIB_CODEC_IDENTITY)
-        return st;
-    *coded_out = true;
-    if (c->words && c->words_count == count)
-        return TRIB_OK;
-    trib_words_close(c->words);
-    c->words_count = count;
-    return trib_words_open(c->codec, count, &c->words) == TRIB_OK ? TRIB_OK
-                                                                  : no_memory(v, text);
+    *coded_out =
+        st == TRIB_OK && !(trib_codec_info(c->codec)->flags & TRIB_CODEC_IDENTITY);
+    return st;
+}
+
+/* Has the words of a part ready for so many elements; false: no memory. */
+static bool have_words(struct trib_vector *v, const struct trib_vector_coder *c,
+                       struct trib_vector_part *p, size_t count)
+{
+    struct trib_part_words *w = words_of(v, c, p);
+
+    if (w->words && w->count == count)
+        return true;
+    close_words(w);
+    if (trib_words_open(c->codec, count, &w->words) != TRIB_OK)
+        return false;
+    w->count = count;
+    return true;
 }
 
 static trib_status_t take_usual(struct trib_vector *v, struct trib_vector_coder *c,
@@ -131,9 +154,15 @@ static bool have_floats(float **floats, size_t count)
 /* Makes room for what the encoding of a push needs. */
 static bool have_room(struct trib_vector *v)
 {
-    const size_t bound = trib_words_bound(v->push.words);
+    size_t bound = 0;
     bool all = true;
 
+    for (int i = 0; i < v->n_parts; i++) {
+        struct trib_vector_part *p = &v->parts[i];
+        if (!have_words(v, &v->push, p, p->count))
+            return false;
+        bound += trib_words_bound(p->push.words);
+    }
     if (bound > v->words_room) {
         free(v->words);
         v->words = malloc(bound);
@@ -146,15 +175,34 @@ static bool have_room(struct trib_vector *v)
     return all && v->words;
 }
 
+/* Encodes a part, which has the code words that it has in the whole vector. */
+static size_t encode_part(struct trib_vector *v, struct trib_vector_part *p,
+                          const struct trib_words_source *whole, size_t at)
+{
+    struct trib_words_source source = *whole;
+
+    source.x += p->first;
+    if (source.residual)
+        source.residual += p->first;
+    source.key.index = p->first;
+    p->coded_at = at;
+    for (size_t i = 0; i < trib_words_chunks(p->push.words); i++)
+        at += trib_words_encode(p->push.words, i, &source, v->words + at);
+    p->coded_bytes = at - p->coded_at;
+    return at;
+}
+
 trib_status_t trib_vector_encode(struct trib_store_request *r, const char *text)
 {
     struct trib_vector *v = r->vector;
     struct trib_words_source source = {
+        .total = v->count,
         .key = {.seed = trib_digest_seeded(v->name, strlen(v->name), v->store->seed),
                 .step = (uint32_t)r->number,
                 .stream = (uint32_t)v->store->rank}};
+    size_t at = 0;
     bool coded;
-    const trib_status_t st = prepare(v, &v->push, text, v->count, &coded);
+    const trib_status_t st = prepare(v, &v->push, text, &coded);
 
     if (st != TRIB_OK || !coded)
         return st;
@@ -169,10 +217,8 @@ trib_status_t trib_vector_encode(struct trib_store_request *r, const char *text)
         memcpy(v->next, v->residual, v->count * sizeof(*v->next));
         source.residual = v->next;
     }
-    r->data_bytes = 0;
-    for (size_t i = 0; i < trib_words_chunks(v->push.words); i++)
-        r->data_bytes +=
-            trib_words_encode(v->push.words, i, &source, v->words + r->data_bytes);
+    for (int i = 0; i < v->n_parts; i++)
+        at = encode_part(v, &v->parts[i], &source, at);
     r->data = v->words;
     r->codec = trib_codec_info(v->push.codec)->text;
     return TRIB_OK;
@@ -188,18 +234,32 @@ void trib_vector_encoded(struct trib_vector *v)
     v->next = before;
 }
 
+/* Has the words ready for each part of a pull; false: no memory. */
+static bool expect_parts(struct trib_store_request *r)
+{
+    struct trib_vector *v = r->vector;
+
+    for (int i = 0; i < v->n_parts; i++) {
+        struct trib_vector_part *p = &v->parts[i];
+        const size_t first = trib_max(r->first, p->first);
+        const size_t end = trib_min(r->first + r->count, p->first + p->count);
+        if (first < end && !have_words(v, &v->pull, p, end - first))
+            return false;
+    }
+    return v->dtype == TRIB_F32 || have_floats(&v->stage, v->count);
+}
+
 trib_status_t trib_vector_expect(struct trib_store_request *r, const char *text)
 {
     struct trib_vector *v = r->vector;
     bool coded;
-    const trib_status_t st = prepare(v, &v->pull, text, r->count, &coded);
+    const trib_status_t st = prepare(v, &v->pull, text, &coded);
 
     if (st != TRIB_OK || !coded)
         return st;
-    if (v->dtype != TRIB_F32 && !have_floats(&v->stage, v->count))
+    if (!expect_parts(r))
         return no_memory(v, v->pull.text);
     r->decoded = v->dtype == TRIB_F32 ? (float *)(void *)r->out : v->stage;
-    r->words = v->pull.words;
     r->codec = trib_codec_info(v->pull.codec)->text;
     return TRIB_OK;
 }
@@ -208,20 +268,16 @@ void trib_vector_narrow(const struct trib_store_request *r)
 {
     const struct trib_vector *v = r->vector;
 
-    if (r->words && v->dtype != TRIB_F32)
+    if (r->decoded && v->dtype != TRIB_F32)
         v->store->kernels->from_f32[v->dtype](r->out, v->stage, r->count);
 }
 
-void trib_vector_free(struct trib_vector *v)
+void trib_vector_codecs_free(struct trib_vector *v)
 {
-    if (!v)
-        return;
-    close_coder(&v->push);
-    close_coder(&v->pull);
-    trib_sorted_pairs_free(&v->pairs);
+    close_coder(v, &v->push);
+    close_coder(v, &v->pull);
     free(v->residual);
     free(v->next);
     free(v->stage);
     free(v->words);
-    free(v);
 }

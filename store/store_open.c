@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/digest.h"
 #include "base/sized.h"
 #include "comm/communicator.h"
 
@@ -243,6 +242,10 @@ static trib_status_t check_desc(struct trib_store *store, const trib_vector_desc
         d->count > SIZE_MAX / element)
         return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s: %s", d->name,
                                element ? "count is 0, or too large" : "no such dtype");
+    if (d->shards < 0 || d->shards > TRIB_AGGREGATORS_MAX)
+        return trib_store_fail(store, TRIB_ERR_INVALID,
+                               "vector %s: shards is %d, and must be 0 to %d", d->name,
+                               d->shards, TRIB_AGGREGATORS_MAX);
     if (has(store, d->name))
         return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s is there already",
                                d->name);
@@ -251,21 +254,6 @@ static trib_status_t check_desc(struct trib_store *store, const trib_vector_desc
                                "vector %s: a rule has 1 to %d characters", d->name,
                                TRIB_CONTROL_RULE_MAX);
     return TRIB_OK;
-}
-
-static struct trib_vector *make(struct trib_store *store, const trib_vector_desc_t *d)
-{
-    struct trib_vector *v = calloc(1, sizeof(*v));
-
-    if (!v)
-        return NULL;
-    v->store = store;
-    v->count = d->count;
-    v->dtype = d->dtype;
-    v->shard = (int)(trib_digest(d->name, strlen(d->name)) % (uint64_t)store->job.n);
-    snprintf(v->name, sizeof(v->name), "%s", d->name);
-    snprintf(v->rule, sizeof(v->rule), "%s", d->rule ? d->rule : "sum");
-    return v;
 }
 
 /* Rank 0 makes the vector, then the others find it. */
@@ -302,7 +290,7 @@ trib_status_t trib_store_create(trib_store_t *store, const trib_vector_desc_t *d
                             : trib_store_fail(store, TRIB_ERR_INVALID, "desc is NULL");
     if (st == TRIB_OK)
         st = check_desc(store, &d);
-    if (st == TRIB_OK && !(v = make(store, &d)))
+    if (st == TRIB_OK && !(v = trib_vector_make(store, &d)))
         st = trib_store_fail(store, TRIB_ERR_NO_MEMORY, "no memory for a vector");
     if (st == TRIB_OK)
         st = trib_vector_codecs(v, &d);

@@ -53,12 +53,8 @@ trib_status_t trib_store_state(const trib_vector_t *vector, trib_vector_state_t 
 {
     if (!vector || !state)
         return TRIB_ERR_INVALID;
-    trib_vector_state_t s = {.size = state->size,
-                             .version = vector->seen,
-                             .saved =
-                                 vector->saved ? vector->saved - 1 : TRIB_VERSION_NONE,
-                             .pushes = vector->pushed,
-                             .lost = vector->lost};
+    trib_vector_state_t s = trib_vector_state(vector);
+    s.size = state->size;
     if (s.size < sizeof(s))
         return trib_store_fail(vector->store, TRIB_ERR_INVALID,
                                "trib_vector_state_t has a size of %zu, not %zu: set it "
@@ -72,7 +68,8 @@ trib_status_t trib_store_state(const trib_vector_t *vector, trib_vector_state_t 
 
 static bool takes_part(const struct restoring *r, const struct trib_vector *v)
 {
-    return (!r->only || r->only == v) && (r->from != TRIB_RESTORE_LOST || v->lost);
+    return (!r->only || r->only == v) &&
+           (r->from != TRIB_RESTORE_LOST || trib_vector_state(v).lost);
 }
 
 /* Gives all ranks the sentence of one of them. */
@@ -92,22 +89,30 @@ static trib_status_t follow(struct trib_store *store, int root, trib_status_t ow
                            o.why);
 }
 
-/* Asks each shard that has a vector of these whether its store is there. */
+/* Asks whether the shard of a part has its store. */
+static trib_status_t look_at(struct trib_vector *v, struct trib_vector_part *p)
+{
+    if (!p->lost)
+        return trib_part_ask(v, p);
+    return trib_store_shard_is_lost(v->store, p->shard)
+               ? trib_store_shard_again(v->store, p->shard)
+               : TRIB_OK;
+}
+
+/* Asks each shard that has a part of these vectors whether its store is there. */
 static trib_status_t look(struct trib_store *store, const struct restoring *r,
                           int32_t *gone)
 {
     for (struct trib_vector *v = store->vectors; v; v = v->next_vector) {
-        const int k = v->shard;
-        trib_status_t st = TRIB_OK;
-        if ((r->only && r->only != v) || gone[k])
-            continue;
-        if (!v->lost)
-            st = trib_store_wait(v, 0, 0, NULL);
-        else if (trib_store_shard_is_lost(store, k))
-            st = trib_store_shard_again(store, k);
-        gone[k] = st == TRIB_ERR_PEER_LOST;
-        if (st != TRIB_OK && !gone[k])
-            return st;
+        for (int i = 0; i < v->n_parts; i++) {
+            const int k = v->parts[i].shard;
+            if ((r->only && r->only != v) || gone[k])
+                continue;
+            const trib_status_t st = look_at(v, &v->parts[i]);
+            gone[k] = st == TRIB_ERR_PEER_LOST;
+            if (st != TRIB_OK && !gone[k])
+                return st;
+        }
     }
     trib_error_clear(&store->err);
     return TRIB_OK;
@@ -120,7 +125,8 @@ static trib_status_t remake(struct trib_store *store, int shard)
 
     store->remade[shard]++;
     for (struct trib_vector *v = store->vectors; v; v = v->next_vector)
-        v->lost |= v->shard == shard;
+        for (int i = 0; i < v->n_parts; i++)
+            v->parts[i].lost |= v->parts[i].shard == shard;
     if (store->rank == 0)
         st = trib_store_shard_remake(store, shard);
     st = follow(store, 0, st);
@@ -149,17 +155,13 @@ static trib_status_t remake_gone(struct trib_store *store, const struct restorin
 /* The rank that restores a vector: rank 0, or whose copy it is. */
 static trib_status_t fill(struct trib_vector *v, const struct restoring *r)
 {
-    const uint64_t seen = v->seen;
-    const bool was_lost = v->lost;
+    const uint64_t seen = trib_vector_state(v).version;
 
-    trib_status_t st = trib_vector_open(v);
+    const trib_status_t st = trib_vector_open(v);
     if (st != TRIB_OK)
         return st;
-    v->lost = false; /* else no request is made */
-    st = r->from >= 0 ? trib_vector_replace(v, r->copy, seen)
-                      : trib_vector_snapshot(v, TRIB_CONTROL_SNAPSHOT_RESTORE, NULL);
-    v->lost = was_lost;
-    return st;
+    return r->from >= 0 ? trib_vector_replace(v, r->copy, seen)
+                        : trib_vector_snapshot(v, TRIB_CONTROL_SNAPSHOT_RESTORE, NULL);
 }
 
 static trib_status_t restore_one(struct trib_vector *v, const struct restoring *r)
@@ -174,8 +176,8 @@ static trib_status_t restore_one(struct trib_vector *v, const struct restoring *
     if (st == TRIB_OK)
         st = trib_vector_open(v);
     st = trib_store_agree(store, st);
-    if (st == TRIB_OK)
-        v->lost = false;
+    for (int i = 0; i < v->n_parts && st == TRIB_OK; i++)
+        v->parts[i].lost = false;
     return st;
 }
 
@@ -213,6 +215,6 @@ trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *vector, int
         if (takes_part(&r, v))
             st = restore_one(v, &r);
     if (st == TRIB_OK && version_out)
-        *version_out = vector->seen;
+        *version_out = trib_vector_state(vector).version;
     return st;
 }

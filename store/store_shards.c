@@ -15,8 +15,7 @@ bool trib_store_shard_is_lost(const struct trib_store *store, int shard)
     return !trib_session_ready(store->link->sessions[shard]);
 }
 
-/* The link has the sentence of a session that has ended. */
-static trib_status_t lost(struct trib_store *store, int shard, trib_status_t st)
+trib_status_t trib_store_lost(struct trib_store *store, int shard, trib_status_t st)
 {
     if (trib_idle_answer(&store->idle))
         return trib_store_fail(store, TRIB_ERR_ABORTED,
@@ -34,40 +33,51 @@ trib_status_t trib_store_send(struct trib_store *store, int shard,
     assert(shard >= 0 && shard < store->link->n);
     const trib_status_t st =
         trib_session_send_wait(session, trib_deadline_ms(silent_ms(store)), m);
-    return st == TRIB_OK ? st : lost(store, shard, st);
+    return st == TRIB_OK ? st : trib_store_lost(store, shard, st);
+}
+
+trib_status_t trib_store_sort(struct trib_store *store, int shard,
+                              enum trib_control_kind kind, enum trib_control_kind other,
+                              const struct trib_control *m)
+{
+    struct trib_session *session = store->link->sessions[shard];
+
+    if (m->kind == kind || m->kind == other)
+        return TRIB_OK;
+    if (m->kind == TRIB_CONTROL_STORE_REFUSED)
+        return trib_store_fail(store,
+                               trib_status_of_peer(-(int64_t)m->store_refused.status),
+                               "tribd at %s refuses: %s", store->job.addresses[shard],
+                               m->store_refused.text);
+    if (m->kind != TRIB_CONTROL_DRAIN) {
+        const trib_status_t st =
+            trib_session_end(session, TRIB_ERR_PROTOCOL, "%s is not due here",
+                             trib_control_name(m->kind));
+        return trib_store_lost(store, shard, st);
+    }
+    trib_log(&store->log, TRIB_LOG_WARN, "store",
+             "tribd at %s is about to end, and its vectors with it: pull what is "
+             "still needed",
+             store->job.addresses[shard]);
+    return TRIB_INPROGRESS;
 }
 
 trib_status_t trib_store_hear(struct trib_store *store, int shard,
-                              enum trib_control_kind kind, enum trib_control_kind other,
-                              struct trib_control *out)
+                              enum trib_control_kind kind, struct trib_control *out)
 {
     struct trib_session *session = store->link->sessions[shard];
-    const uint64_t until = trib_deadline_ms(store->job.cfg.timeout_ms) +
-                           store->wait_ms * UINT64_C(1000000);
+    const uint64_t until = trib_deadline_ms(store->job.cfg.timeout_ms);
     trib_status_t st;
 
     while ((st = trib_session_take_wait(session, until, out)) == TRIB_OK) {
-        if (out->kind == kind || out->kind == other)
-            return TRIB_OK;
-        if (out->kind == TRIB_CONTROL_STORE_REFUSED)
-            return trib_store_fail(
-                store, trib_status_of_peer(-(int64_t)out->store_refused.status),
-                "tribd at %s refuses: %s", store->job.addresses[shard],
-                out->store_refused.text);
-        if (out->kind != TRIB_CONTROL_DRAIN)
-            break;
-        trib_log(&store->log, TRIB_LOG_WARN, "store",
-                 "tribd at %s is about to end, and its vectors with it: pull what is "
-                 "still needed",
-                 store->job.addresses[shard]);
+        st = trib_store_sort(store, shard, kind, kind, out);
+        if (st != TRIB_INPROGRESS)
+            return st;
     }
-    if (st == TRIB_OK)
-        st = trib_session_end(session, TRIB_ERR_PROTOCOL, "%s is not due here",
-                              trib_control_name(out->kind));
     if (st == TRIB_INPROGRESS)
         st = trib_session_end(session, TRIB_ERR_TIMEOUT, "no answer within %d ms",
                               store->job.cfg.timeout_ms);
-    return lost(store, shard, st);
+    return trib_store_lost(store, shard, st);
 }
 
 /* Joins the store over a session that is proven. Several addresses may be of one tribd,
@@ -102,8 +112,7 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
         m.store_join.token[1 + i] ^= (uint8_t)(store->remade[shard] >> 8 * i);
     trib_status_t st = trib_store_send(store, shard, &m);
     if (st == TRIB_OK)
-        st = trib_store_hear(store, shard, TRIB_CONTROL_STORE_JOINED,
-                             TRIB_CONTROL_STORE_JOINED, &m);
+        st = trib_store_hear(store, shard, TRIB_CONTROL_STORE_JOINED, &m);
     return st;
 }
 

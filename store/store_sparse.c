@@ -2,6 +2,7 @@
 /* Pushes and pulls of some elements. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/rank_store.h"
@@ -34,7 +35,50 @@ trib_status_t trib_vector_sort(struct trib_store_request *r,
     r->indices = sorted.indices;
     r->n_indices = sorted.n;
     r->data = sorted.values;
-    r->data_bytes = sorted.n * trib_dtype_size(v->dtype);
+    return st;
+}
+
+/* Puts the indices of a pull in the order of parts; places_out: where each was. */
+static void sort_by_part(const struct trib_store_request *r, uint64_t *out,
+                         size_t *places_out)
+{
+    struct trib_vector *v = r->vector;
+    size_t at[TRIB_AGGREGATORS_MAX + 1] = {0};
+
+    for (size_t i = 0; i < r->n_indices; i++)
+        at[trib_part_of(v, r->indices[i]) - v->parts + 1]++;
+    for (int k = 1; k < v->n_parts; k++)
+        at[k] += at[k - 1];
+    for (size_t i = 0; i < r->n_indices; i++) {
+        const size_t to = at[trib_part_of(v, r->indices[i]) - v->parts]++;
+        out[to] = r->indices[i];
+        places_out[to] = i;
+    }
+}
+
+trib_status_t trib_vector_pull_each(struct trib_store_request *r)
+{
+    const size_t n = r->n_indices, element = trib_dtype_size(r->vector->dtype);
+    uint8_t *const result = r->out;
+
+    if (r->vector->n_parts == 1)
+        return trib_vector_request(r);
+    uint64_t *indices = malloc(n * sizeof(*indices));
+    size_t *places = malloc(n * sizeof(*places));
+    r->out = malloc(n * element);
+    trib_status_t st =
+        trib_store_fail(r->vector->store, TRIB_ERR_NO_MEMORY,
+                        "vector %s: no memory to sort %zu indices", r->vector->name, n);
+    if (indices && places && r->out) {
+        sort_by_part(r, indices, places);
+        r->indices = indices;
+        st = trib_vector_request(r);
+    }
+    for (size_t i = 0; i < n && st == TRIB_OK; i++)
+        memcpy(result + places[i] * element, r->out + i * element, element);
+    free(indices);
+    free(places);
+    free(r->out);
     return st;
 }
 

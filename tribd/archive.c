@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tribd/archive.h"
+#include "tribd/archive_parts.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -23,116 +23,20 @@
 #include "base/text.h"
 #include "base/wait.h"
 
-#define SUFFIX ".snapshot"
-#define PART ".part"
 
 enum {
-    NAME_BYTES = 40, /* "0000000000000007.snapshot.part" */
     WRITE_BYTES = 8 << 20, /* most bytes of one write */
 };
 
-/* A file that was found whole, or was written here. */
-struct file {
-    uint64_t number; /* its name */
-    uint64_t bytes;
-    struct trib_snapshot_about about;
-};
-
-struct archive {
-    int folder_fd;
-    char folder[512];
-    const struct trib_log *log;
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t wake; /* a task was given */
-    pthread_cond_t ended; /* a task is done */
-
-    /* under mutex */
-    uint64_t disk, user_disk;
-    struct file *files; /* [room] */
-    uint32_t n, room;
-    uint64_t last_number;
-    uint64_t other_bytes; /* of files that are not in the list */
-    struct archive_task *first, *last;
-    bool stop;
-};
-
-static void name_file(char out[NAME_BYTES], uint64_t number, const char *more)
-{
-    snprintf(out, NAME_BYTES, "%016" PRIx64 SUFFIX "%s", number, more);
-}
-
-/* The list, under mutex ------------------------------------------------------------ */
-
-static bool is_of(const struct file *f, const struct archive_key *key)
-{
-    return memcmp(f->about.owner, key->owner, TRIB_SNAPSHOT_OWNER_BYTES) == 0 &&
-           strcmp(f->about.user, key->user) == 0 &&
-           (!key->name || strcmp(f->about.name, key->name) == 0);
-}
-
-static struct file *find(const struct archive *a, const struct archive_key *key)
-{
-    for (uint32_t i = 0; i < a->n; i++)
-        if (is_of(&a->files[i], key))
-            return &a->files[i];
-    return NULL;
-}
-
-/* A place at the end of the list; NULL: no memory. */
-static struct file *append(struct archive *a)
-{
-    const uint32_t room = a->room ? 2 * a->room : 16;
-
-    if (a->n == a->room) {
-        struct file *more = realloc(a->files, room * sizeof(*more));
-        if (!more)
-            return NULL;
-        a->files = more;
-        a->room = room;
-    }
-    a->files[a->n] = (struct file){0};
-    return &a->files[a->n++];
-}
-
-static void remove_file(struct archive *a, uint32_t i)
-{
-    char name[NAME_BYTES];
-
-    name_file(name, a->files[i].number, "");
-    (void)unlinkat(a->folder_fd, name, 0);
-    a->files[i] = a->files[--a->n];
-}
-
 /* Writing -------------------------------------------------------------------------- */
-
-static trib_status_t check_room(const struct archive *a, const char *user, uint64_t n,
-                                struct trib_error *err)
-{
-    uint64_t all = a->other_bytes, own = 0;
-
-    for (uint32_t i = 0; i < a->n; i++) {
-        all += a->files[i].bytes;
-        own += strcmp(a->files[i].about.user, user) ? 0 : a->files[i].bytes;
-    }
-    if (n <= a->disk && all <= a->disk - n &&
-        (!a->user_disk || (n <= a->user_disk && own <= a->user_disk - n)))
-        return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_NO_RESOURCE,
-                     "a snapshot of %" PRIu64 " bytes beside the %" PRIu64
-                     " that there are (%" PRIu64
-                     " of this user) is more than tribd's settings disk and user_disk "
-                     "allow: tribctl snapshots shows them, tribctl forget removes some",
-                     n, all, own);
-}
 
 /* The number of the file that is replaced, or of a new one. */
 static trib_status_t choose_number(struct archive *a, struct archive_task *task,
                                    uint64_t *out)
 {
     pthread_mutex_lock(&a->mutex);
-    const struct file *f = find(a, &task->key);
-    const trib_status_t st = check_room(a, task->key.user, task->n, &task->err);
+    const struct archive_file *f = archive_find(a, &task->key);
+    const trib_status_t st = archive_check_room(a, task->key.user, task->n, &task->err);
     *out = f ? f->number : a->last_number + 1;
     if (st == TRIB_OK && !f)
         a->last_number++;
@@ -181,22 +85,22 @@ static void note(struct archive *a, const struct archive_task *task, uint64_t nu
     if (trib_snapshot_head(task->bytes, task->n, NULL, &read) != TRIB_OK)
         return;
     pthread_mutex_lock(&a->mutex);
-    struct file *f = find(a, &task->key);
-    f = f ? f : append(a);
+    struct archive_file *f = archive_find(a, &task->key);
+    f = f ? f : archive_append(a);
     if (f)
-        *f = (struct file){number, task->n, read.about};
+        *f = (struct archive_file){number, task->n, read.about};
     pthread_mutex_unlock(&a->mutex);
 }
 
 static void write_task(struct archive *a, struct archive_task *task)
 {
-    char part[NAME_BYTES], whole[NAME_BYTES];
+    char part[ARCHIVE_NAME_BYTES], whole[ARCHIVE_NAME_BYTES];
     uint64_t number;
 
     if (choose_number(a, task, &number) != TRIB_OK)
         return;
-    name_file(part, number, PART);
-    name_file(whole, number, "");
+    archive_name_file(part, number, ARCHIVE_PART);
+    archive_name_file(whole, number, "");
     trib_snapshot_seal(task->bytes, task->n);
     if (replace(a, task, part, whole))
         note(a, task, number);
@@ -261,7 +165,8 @@ static void read_file(const struct archive *a, struct archive_task *task, int fd
                         "the snapshot of vector %s, %.200s/%s, is not used: %s; "
                         "restore a rank's copy, or put a good file there",
                         task->key.name, a->folder, name, trib_error_text(&fault));
-    else if (!is_of(&(struct file){.about = task->snapshot->about}, &task->key))
+    else if (!archive_is_of(&(struct archive_file){.about = task->snapshot->about},
+                            &task->key))
         (void)trib_fail(&task->err, TRIB_ERR_MISMATCH,
                         "the snapshot of vector %s, %.200s/%s, is now of another one",
                         task->key.name, a->folder, name);
@@ -269,12 +174,12 @@ static void read_file(const struct archive *a, struct archive_task *task, int fd
 
 static void read_task(struct archive *a, struct archive_task *task)
 {
-    char name[NAME_BYTES] = "";
+    char name[ARCHIVE_NAME_BYTES] = "";
 
     pthread_mutex_lock(&a->mutex);
-    const struct file *f = find(a, &task->key);
+    const struct archive_file *f = archive_find(a, &task->key);
     if (f)
-        name_file(name, f->number, "");
+        archive_name_file(name, f->number, "");
     pthread_mutex_unlock(&a->mutex);
     if (!name[0]) {
         (void)trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
@@ -356,117 +261,6 @@ void archive_wait(struct archive *a, const struct archive_task *task)
     pthread_mutex_unlock(&a->mutex);
 }
 
-/* Questions ------------------------------------------------------------------------ */
-
-void archive_limit(struct archive *a, uint64_t disk, uint64_t user_disk)
-{
-    struct statvfs s;
-
-    pthread_mutex_lock(&a->mutex);
-    uint64_t held = a->other_bytes;
-    for (uint32_t i = 0; i < a->n; i++)
-        held += a->files[i].bytes;
-    if (!disk && fstatvfs(a->folder_fd, &s) == 0)
-        disk = held + (uint64_t)s.f_bavail * s.f_frsize / 2;
-    a->disk = disk;
-    a->user_disk = user_disk;
-    pthread_mutex_unlock(&a->mutex);
-}
-
-uint64_t archive_version(struct archive *a, const struct archive_key *key)
-{
-    pthread_mutex_lock(&a->mutex);
-    const struct file *f = find(a, key);
-    const uint64_t version = f ? f->about.version + 1 : 0;
-    pthread_mutex_unlock(&a->mutex);
-    return version;
-}
-
-void archive_describe(struct archive *a, const struct archive_key *key, char *text,
-                      size_t bytes)
-{
-    uint32_t n = 0, left_out = 0;
-
-    pthread_mutex_lock(&a->mutex);
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct trib_snapshot_about *about = &a->files[i].about;
-        if (!is_of(&a->files[i], key))
-            continue;
-        if (strlen(text) + strlen(about->name) + 80 < bytes)
-            (void)trib_text_append(text, bytes, "%s%s version %" PRIu64,
-                                   n++ ? ", " : "; its snapshots: ", about->name,
-                                   about->version);
-        else
-            left_out++;
-    }
-    if (left_out)
-        (void)trib_text_append(text, bytes, " and %" PRIu32 " more", left_out);
-    if (!n)
-        (void)trib_text_append(text, bytes, "; it has no snapshots");
-    pthread_mutex_unlock(&a->mutex);
-}
-
-void archive_drop(struct archive *a, const struct archive_key *key)
-{
-    pthread_mutex_lock(&a->mutex);
-    for (uint32_t i = a->n; i-- > 0;)
-        if (is_of(&a->files[i], key))
-            remove_file(a, i);
-    pthread_mutex_unlock(&a->mutex);
-}
-
-bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes)
-{
-    const size_t n = strcspn(what, " ");
-    const char *vector = what + n + strspn(what + n, " ");
-    uint32_t removed = 0;
-
-    pthread_mutex_lock(&a->mutex);
-    for (uint32_t i = a->n; i-- > 0;) {
-        const struct trib_snapshot_about *about = &a->files[i].about;
-        if (strlen(about->job) != n || strncmp(about->job, what, n) ||
-            (vector[0] && strcmp(about->name, vector)))
-            continue;
-        remove_file(a, i);
-        removed++;
-    }
-    pthread_mutex_unlock(&a->mutex);
-    if (removed)
-        snprintf(say, bytes, "%" PRIu32 " snapshot%s removed", removed,
-                 removed == 1 ? " is" : "s are");
-    else
-        snprintf(say, bytes, "there is no snapshot of job %.64s%s%.64s", what,
-                 vector[0] ? ", vector " : "", vector);
-    return removed;
-}
-
-void archive_view(struct archive *a, struct trib_snapshots_view *out)
-{
-    const int64_t now_s = time(NULL);
-
-    pthread_mutex_lock(&a->mutex);
-    *out = (struct trib_snapshots_view){.known = true,
-                                        .bytes = a->other_bytes,
-                                        .disk_bytes = a->disk,
-                                        .rows = calloc(a->n + 1, sizeof(*out->rows))};
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct trib_snapshot_about *about = &a->files[i].about;
-        const int64_t age = now_s - about->taken_s;
-        out->bytes += a->files[i].bytes;
-        out->n++;
-        if (!out->rows)
-            continue;
-        struct trib_snapshot_row *row = &out->rows[out->n_rows++];
-        *row = (struct trib_snapshot_row){.version = about->version,
-                                          .bytes = a->files[i].bytes,
-                                          .age_s = age > 0 ? (uint64_t)age : 0};
-        snprintf(row->job, sizeof(row->job), "%.64s", about->job);
-        snprintf(row->user, sizeof(row->user), "%.64s", about->user);
-        snprintf(row->name, sizeof(row->name), "%.64s", about->name);
-    }
-    pthread_mutex_unlock(&a->mutex);
-}
-
 /* Opening -------------------------------------------------------------------------- */
 
 /* Takes one file of the folder into the list; one that is no good is named. */
@@ -475,11 +269,11 @@ static void look_at(struct archive *a, const char *name)
     uint8_t head[TRIB_SNAPSHOT_HEAD_BYTES] = {0};
     struct trib_error fault = {0};
     struct trib_snapshot read;
-    char *end, plain[NAME_BYTES];
+    char *end, plain[ARCHIVE_NAME_BYTES];
     struct stat s;
 
     const uint64_t number = strtoull(name, &end, 16);
-    name_file(plain, number, "");
+    archive_name_file(plain, number, "");
     const int fd =
         trib_fd_keep(openat(a->folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     const bool opened = fd >= 0 && fstat(fd, &s) == 0;
@@ -495,9 +289,9 @@ static void look_at(struct archive *a, const char *name)
     if (fd >= 0)
         close(fd);
     a->last_number = number > a->last_number ? number : a->last_number;
-    struct file *f = fault.status ? NULL : append(a);
+    struct archive_file *f = fault.status ? NULL : archive_append(a);
     if (f)
-        *f = (struct file){number, bytes, read.about};
+        *f = (struct archive_file){number, bytes, read.about};
     else
         a->other_bytes += bytes;
     if (fault.status)
@@ -524,9 +318,9 @@ static trib_status_t look_around(struct archive *a, struct trib_error *err)
     if (!dir)
         return trib_fail(err, TRIB_ERR_CONFIG, "snapshots: %.300s: %m", a->folder);
     for (struct dirent *e; (e = readdir(dir));) {
-        if (ends_with(e->d_name, SUFFIX PART))
+        if (ends_with(e->d_name, ARCHIVE_SUFFIX ARCHIVE_PART))
             (void)unlinkat(a->folder_fd, e->d_name, 0);
-        else if (ends_with(e->d_name, SUFFIX))
+        else if (ends_with(e->d_name, ARCHIVE_SUFFIX))
             look_at(a, e->d_name);
     }
     closedir(dir);

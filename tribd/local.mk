@@ -3,6 +3,7 @@ bin_PROGRAMS += tribd/tribd
 tribd_tribd_SOURCES = \
 	tribd/admit.c \
 	tribd/archive.c tribd/archive.h \
+	tribd/archive_list.c tribd/archive_parts.h \
 	tribd/clerk.c tribd/clerk.h \
 	tribd/doors.c \
 	tribd/inquiries.c \

@@ -61,8 +61,8 @@ void trib_store_form_free(struct trib_store_form *form);
 /** trib_store_form_comes - true if not all indices have come. */
 bool trib_store_form_comes(const struct trib_store_form *form);
 
-/** trib_store_form_indices - all indices of the request, as in struct trib_store_push;
- * NULL: it is of all elements, or of a range. */
+/** trib_store_form_indices - all indices of the request, as in struct
+ * trib_store_table_push; NULL: it is of all elements, or of a range. */
 const uint8_t *trib_store_form_indices(const struct trib_store_form *form);
 
 /** trib_store_form_fits - true if a request of this vector may follow. */

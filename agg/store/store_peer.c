@@ -135,13 +135,14 @@ static void end_push(struct trib_store_peer *peer)
 {
     const struct trib_control_store_push *p = &peer->push;
     const bool gives = p->purpose == TRIB_CONTROL_PUSH_GIVE;
-    struct trib_store_push push = {.rank = peer->opts.rank,
-                                   .number = p->number,
-                                   .data = peer->memory.bytes,
-                                   .gives = gives,
-                                   .indices = trib_store_form_indices(&peer->form),
-                                   .count = peer->form.count,
-                                   .decoded = peer->form.coded};
+    struct trib_store_table_push push = {.rank = peer->opts.rank,
+                                         .number = p->number,
+                                         .data = peer->memory.bytes,
+                                         .gives = gives,
+                                         .indices =
+                                             trib_store_form_indices(&peer->form),
+                                         .count = peer->form.count,
+                                         .decoded = peer->form.coded};
     const uint64_t given =
         peer->form.coded ? trib_store_bytes(peer->opts.table, p->vector) : peer->total;
 
@@ -153,8 +154,8 @@ static void end_push(struct trib_store_peer *peer)
         trib_store_replace(peer->opts.table, p->vector, peer->memory.bytes,
                            p->number - 1);
     else if (!peer->refusal.status)
-        (void)trib_store_push(peer->opts.table, p->vector, &push, peer->opts.tick,
-                              &peer->refusal);
+        (void)trib_store_table_push(peer->opts.table, p->vector, &push, peer->opts.tick,
+                                    &peer->refusal);
     if (peer->refusal.status) {
         answer_refusal(peer);
         return;

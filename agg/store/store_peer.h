@@ -40,7 +40,7 @@ struct trib_store_peer_opts {
     struct trib_store_table *table;
     uint32_t rank;
     struct trib_quota *quota; /* of the memory in which a push or an answer lies */
-    const struct trib_store_tick *tick; /* as of trib_store_push; or NULL */
+    const struct trib_store_tick *tick; /* as of trib_store_table_push; or NULL */
     bool keeps; /* false: snapshots are refused */
 };
 

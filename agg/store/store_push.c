@@ -131,7 +131,7 @@ static void narrow(trib_dtype_t dtype, const double *from, size_t n, void *out)
 struct work {
     const struct trib_store_table *table;
     const struct vector *v;
-    const struct trib_store_push *push;
+    const struct trib_store_table_push *push;
     bool keeps; /* false: it was applied before, and only its answer is wanted */
     struct walk walk;
 };
@@ -247,7 +247,7 @@ static void apply(struct work *w, const struct trib_store_tick *tick)
 }
 
 static trib_status_t check_push(const struct vector *v,
-                                const struct trib_store_push *push,
+                                const struct trib_store_table_push *push,
                                 struct trib_error *err)
 {
     const uint64_t last = v->clock[push->rank];
@@ -258,7 +258,7 @@ static trib_status_t check_push(const struct vector *v,
                          v->rule.row->rated
                              ? "a rate is a number from 0"
                              : "its rule has no rate that a push could replace");
-    if (push->number != last && push->number != last + 1)
+    if (push->number > last + 1)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
                          "vector %s: push %" PRIu64 " of rank %" PRIu32
                          " comes after push %" PRIu64,
@@ -272,7 +272,7 @@ static trib_status_t check_push(const struct vector *v,
 }
 
 static void give(const struct trib_store_table *table, uint32_t vector,
-                 const struct trib_store_push *push)
+                 const struct trib_store_table_push *push)
 {
     if (push->indices)
         trib_store_pick(table, vector, push->indices, push->count, push->data);
@@ -280,10 +280,10 @@ static void give(const struct trib_store_table *table, uint32_t vector,
         trib_store_read(table, vector, 0, table->vectors[vector]->count, push->data);
 }
 
-trib_status_t trib_store_push(struct trib_store_table *table, uint32_t vector,
-                              const struct trib_store_push *push,
-                              const struct trib_store_tick *tick,
-                              struct trib_error *err)
+trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vector,
+                                    const struct trib_store_table_push *push,
+                                    const struct trib_store_tick *tick,
+                                    struct trib_error *err)
 {
     assert(vector < table->n && push->rank < table->ranks);
     struct vector *v = table->vectors[vector];
@@ -291,7 +291,7 @@ trib_status_t trib_store_push(struct trib_store_table *table, uint32_t vector,
     const trib_status_t st = check_push(v, push, err);
     if (st != TRIB_OK)
         return st;
-    const bool is_new = push->number != v->clock[push->rank];
+    const bool is_new = push->number > v->clock[push->rank];
     const bool gives_push = push->gives && v->rule.row->gives_push;
     struct work w = {.table = table,
                      .v = v,

@@ -38,7 +38,7 @@ uint64_t trib_snapshot_bytes(const struct trib_store_image *image);
  * trib_snapshot_copy - write the file but for its digests.
  *
  * about    without name and version, which are the image's
- * tick     as of trib_store_push
+ * tick     as of trib_store_table_push
  * out      [trib_snapshot_bytes]
  */
 void trib_snapshot_copy(const struct trib_store_image *image,

@@ -31,7 +31,7 @@ struct trib_store_spec {
 };
 
 /* A rank changes a vector by a push. */
-struct trib_store_push {
+struct trib_store_table_push {
     uint32_t rank;
     uint64_t number; /* of this rank's pushes to the vector, from 1 */
     double rate; /* 0: the rule's own */
@@ -120,24 +120,23 @@ void trib_store_replace(struct trib_store_table *table, uint32_t vector,
                         const void *data, uint64_t version);
 
 /**
- * trib_store_push - apply a push by the vector's rule.
+ * trib_store_table_push - apply a push by the vector's rule.
  *
  * With indices the rule applies to their elements, and all else stays as it is.
- * The table does not apply a push again that has the number of the rank's last one, but
- * answers it.
+ * The table does not apply a push whose number it has had of the rank, but answers it.
  * tick     or NULL
- * errors   TRIB_ERR_PROTOCOL: its number is neither the last nor the next;
+ * errors   TRIB_ERR_PROTOCOL: a number between the last one and its own is missing;
  *          TRIB_ERR_INVALID: a rate for a rule that has none; TRIB_ERR_UNSUPPORTED:
  *          it was encoded, and the rule changes the pusher's elements. The sentence is
  *          in err, and nothing has changed
  */
-trib_status_t trib_store_push(struct trib_store_table *table, uint32_t vector,
-                              const struct trib_store_push *push,
-                              const struct trib_store_tick *tick,
-                              struct trib_error *err);
+trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vector,
+                                    const struct trib_store_table_push *push,
+                                    const struct trib_store_tick *tick,
+                                    struct trib_error *err);
 
 /** trib_store_pick - copy the elements of `count` indices, which are as in struct
- * trib_store_push but in any order, as they go over the wire. */
+ * trib_store_table_push but in any order, as they go over the wire. */
 void trib_store_pick(const struct trib_store_table *table, uint32_t vector,
                      const uint8_t *indices, uint64_t count, void *out);
 

@@ -13,7 +13,8 @@
  *     trib_store_push(vector, gradient, NULL, &version);
  *
  * A vector has a version, the number of pushes that it has taken. A push is applied
- * whole or not at all, and a pull is of one version. A connection that is lost is made
+ * whole or not at all, and a pull is of one version (each range for itself, if it is
+ * cut over several tribds). A connection that is lost is made
  * anew, and what was under way is done again: no push is applied twice.
  *
  * A push or a pull may be sparse: of some elements, by their indices, such as the rows
@@ -21,18 +22,29 @@
  * all-reduce is (docs/codecs.md): of f32, f16, bf16 and 8-bit floats.
  *
  * The vectors are in the tribd that TRIB_SERVICE names, each in one of several, by its
- * name. Elements cross the wire over the control connections of tribd: sealed, in an
- * order of their own, whatever the transport of the communicator. Memory is of the
- * quotas of the job's user: a vector with the state of its rule, and for each rank as
- * much as the longest vector that it has pushed or pulled, and its longest list of
- * indices. All is freed when the ranks free the store, or 10 s after the last of them
- * was lost.
+ * name. A long one is cut into ranges over several of them (trib_vector_desc_t.shards),
+ * which are pushed and pulled at once. Each range takes each push whole, once, and has
+ * a version of its own; that of the vector is the lowest, so that all of it has at
+ * least that many pushes, and pushes that are under way may be in some ranges already.
+ * What waits for a version, or for ranks that are behind, waits for all ranges.
+ * Snapshots are of each range. Elements cross the wire over the control connections of
+ * tribd: sealed, in an order of their own, whatever the transport of the communicator.
+ * Memory is of the quotas of the job's user: a vector with the state of its rule, and
+ * for each rank as much as the longest vector that it has pushed or pulled, and its
+ * longest list of indices. All is freed when the ranks free the store, or 10 s after
+ * the last of them was lost.
  *
  * A tribd that has a folder for them (its setting snapshots) writes snapshots of
  * vectors there: when a rank asks, or every so often. After a kill -9 of a tribd each
  * push or pull of its vectors fails with TRIB_ERR_PEER_LOST and says which version is
  * in a snapshot; trib_store_restore goes on from there, or from a rank's copy. A later
  * run that opens the store with the same key restores its vectors in the same way.
+ *
+ * Of a vector that is cut, all ranges go back, each to its newest snapshot. A range may
+ * then have later pushes than another one. trib_store_state counts those that all
+ * ranges have; when the rank makes its pushes again from there, by their numbers, each
+ * range takes what it does not have, and none twice. Snapshots of one moment need ranks
+ * that meet (trib_barrier) before and behind trib_store_snapshot.
  *
  * Threads: one at a time, which may be another one than the communicator's, except for
  * trib_store_open, trib_store_create and trib_store_restore.
@@ -118,11 +130,13 @@ typedef struct trib_vector_desc {
                           * read */
     const char *push_codec; /* of pushes that name none; NULL: they go as they are */
     const char *pull_codec; /* of pulls, likewise */
+    int shards; /* most tribds over which it is cut; 1: it stays whole; 0: one for each
+                 * MiB and 65536 elements, if TRIB_SERVICE names so many */
 } trib_vector_desc_t;
 
 #define TRIB_VECTOR_DESC_INIT \
     { \
-        sizeof(trib_vector_desc_t), NULL, 0, TRIB_F32, NULL, NULL, NULL, NULL \
+        sizeof(trib_vector_desc_t), NULL, 0, TRIB_F32, NULL, NULL, NULL, NULL, 0 \
     }
 
 /**
@@ -195,9 +209,10 @@ typedef struct trib_push_opts {
  *          TRIB_ERR_UNSUPPORTED: a codec for another dtype, for pairs, for elastic, one
  *          that learns (powersgd), or whose error feedback would grow;
  *          TRIB_ERR_NO_MEMORY, TRIB_ERR_NO_RESOURCE: no memory for it in the
- *          job's quota, and nothing was applied; TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT:
- *          tribd is lost, and its vectors until trib_store_restore, after which
- *          trib_store_state says whether the push was applied
+ *          job's quota, and nothing was applied, but to ranges in other tribds, which
+ *          do not take it again when it is repeated; TRIB_ERR_PEER_LOST,
+ *          TRIB_ERR_TIMEOUT: tribd is lost, and its vectors until trib_store_restore,
+ *          after which trib_store_state says whether the push was applied
  * paper    error feedback: Seide et al., Interspeech 2014; Stich et al., NeurIPS 2018
  */
 TRIB_API trib_status_t trib_store_push(trib_vector_t *vector, const void *data,

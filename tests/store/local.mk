@@ -23,3 +23,9 @@ tests_store_test_store_snapshot_SOURCES = tests/store/test_store_snapshot.c \
 	tests/store/snapshot_rig.c tests/store/snapshot_rig.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_store_test_store_snapshot_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/store/test_store_shards
+TESTS += tests/store/test_store_shards
+tests_store_test_store_shards_SOURCES = tests/store/test_store_shards.c \
+	tests/store/snapshot_rig.c tests/store/snapshot_rig.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_store_test_store_shards_LDADD = $(comm_tests_link)

@@ -61,11 +61,11 @@ void snapshot_rig_close(struct snapshot_rig *rig)
 void snapshot_rig_config(const struct snapshot_rig *rig, const char *transport,
                          char config[200])
 {
-    snprintf(config, 200, "transport=%s;service=127.0.0.1:%d", transport,
-             rig->d[0].port);
-    if (rig->n > 1)
-        snprintf(config, 200, "transport=%s;service=127.0.0.1:%d,127.0.0.1:%d",
-                 transport, rig->d[0].port, rig->d[1].port);
+    int at = snprintf(config, 200, "transport=%s;service=", transport);
+
+    for (int i = 0; i < rig->n; i++)
+        at += snprintf(config + at, 200 - (size_t)at, "%s127.0.0.1:%d", i ? "," : "",
+                       rig->d[i].port);
 }
 
 void snapshot_rig_start(const struct ranks_self *self, struct snapshot_rig *rig, int i)

@@ -11,8 +11,8 @@
 
 /* The daemons of a test. */
 struct snapshot_rig {
-    struct daemon_process d[2];
-    char folder[2][DAEMON_PATH];
+    struct daemon_process d[3];
+    char folder[3][DAEMON_PATH];
     int n;
     const char *key; /* free for the test, as is the next one */
     bool again;

@@ -158,7 +158,7 @@ static void refused_for(struct rig *rig, const char *words)
 static void test_waits(void **state)
 {
     struct rig *rig = rig_open(0);
-    struct trib_store_push other = {.rank = 0, .number = 1, .data = rig->x};
+    struct trib_store_table_push other = {.rank = 0, .number = 1, .data = rig->x};
     const struct trib_control early = {.kind = TRIB_CONTROL_STORE_PULL,
                                        .store_pull = {.count = 3}};
 
@@ -168,7 +168,7 @@ static void test_waits(void **state)
     assert_status(say(rig, &early), TRIB_ERR_PROTOCOL); /* amid the wait */
     refused_for(rig, "has version 0, and 1 has not come within 10 ms");
     wait_for(rig, 1, TRIB_CONTROL_UNBOUNDED);
-    assert_status(trib_store_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);
+    assert_status(trib_store_table_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);
     trib_store_peer_wake(rig->peer, 2000);
     hear_elements(rig, 0, 3, 1, 1);
     push(rig, 1, TRIB_CONTROL_PUSH);
@@ -179,7 +179,7 @@ static void test_waits(void **state)
     refused_for(rig, "rank 1 has pushed 2 times, rank 0 1 times: more than 0 apart");
     wait_for(rig, 0, 0);
     other.number = 2;
-    assert_status(trib_store_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);
+    assert_status(trib_store_table_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);
     trib_store_peer_wake(rig->peer, 2000);
     hear_elements(rig, 0, 3, 4, 4);
     push(rig, 3, TRIB_CONTROL_PUSH);

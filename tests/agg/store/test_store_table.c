@@ -194,11 +194,11 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
     assert_status(trib_store_set(table, vector, wire, &err), TRIB_OK);
     for (uint32_t n = 0; n < PUSHES; n++) {
         const bool rated = scene->rate > 0 && n % 3 == 2;
-        struct trib_store_push push = {.rank = n % RANKS,
-                                       .number = n / RANKS + 1,
-                                       .rate = rated ? 0.0625 : 0,
-                                       .data = wire,
-                                       .gives = n % 2};
+        struct trib_store_table_push push = {.rank = n % RANKS,
+                                             .number = n / RANKS + 1,
+                                             .rate = rated ? 0.0625 : 0,
+                                             .data = wire,
+                                             .gives = n % 2};
         draw(&p, n, wire, g, gi);
         if (sparse) {
             push.indices = (const uint8_t *)indices;
@@ -206,12 +206,13 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
             p.listed = listed;
             assert_int_equal(keep_listed(&p, wire), push.count);
         }
-        assert_status(trib_store_push(table, vector, &push, NULL, &err), TRIB_OK);
+        assert_status(trib_store_table_push(table, vector, &push, NULL, &err), TRIB_OK);
         push_plain(&p, scene->rule, rated ? 0.0625 : scene->rate, n + 1, g, gi);
         if (push.gives)
             expect(&p, strncmp(scene->rule, "elastic", 7) ? p.x : g, p.i, wire);
         if (n % 4 == 0) { /* it comes again */
-            assert_status(trib_store_push(table, vector, &push, NULL, &err), TRIB_OK);
+            assert_status(trib_store_table_push(table, vector, &push, NULL, &err),
+                          TRIB_OK);
         }
         assert_int_equal(trib_store_version(table, vector), n + 1);
         assert_int_equal(trib_store_clock(table, vector, n % RANKS), n / RANKS + 1);
@@ -250,17 +251,18 @@ static void test_again(void **state)
 {
     const struct trib_store_spec spec = {"c", TRIB_F32, 1, "elastic:pull=0.5"};
     float x = 8;
-    struct trib_store_push push = {.rank = 1, .number = 1, .data = &x, .gives = true};
+    struct trib_store_table_push push = {
+        .rank = 1, .number = 1, .data = &x, .gives = true};
     struct trib_store_table *table;
     uint32_t v;
 
     (void)state;
     assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
     assert_status(trib_store_table_open(table, &spec, NULL, &v), TRIB_OK);
-    assert_status(trib_store_push(table, v, &push, NULL, NULL), TRIB_OK);
+    assert_status(trib_store_table_push(table, v, &push, NULL, NULL), TRIB_OK);
     assert_true(x == 4);
     x = 8;
-    assert_status(trib_store_push(table, v, &push, NULL, NULL), TRIB_OK);
+    assert_status(trib_store_table_push(table, v, &push, NULL, NULL), TRIB_OK);
     assert_true(x == 6); /* half of the way to the centre, which is 4 */
     trib_store_read(table, v, 0, 1, &x);
     assert_true(x == 4);
@@ -284,7 +286,7 @@ static void test_refused(void **state)
     struct trib_store_table *table;
     struct trib_error err = {0};
     float data[4] = {1, 2, 3, 4};
-    struct trib_store_push push = {.rank = 2, .number = 2, .data = data};
+    struct trib_store_table_push push = {.rank = 2, .number = 2, .data = data};
     uint32_t v;
 
     (void)state;
@@ -298,16 +300,18 @@ static void test_refused(void **state)
     refused(table, &s, TRIB_ERR_INVALID, "a store has numbers");
     s = (struct trib_store_spec){"y", TRIB_I32, 4, "sgd:rate=1"};
     refused(table, &s, TRIB_ERR_INVALID, "rule sgd is for floats, not for i32");
-    assert_status(trib_store_push(table, v, &push, NULL, &err), TRIB_ERR_PROTOCOL);
+    assert_status(trib_store_table_push(table, v, &push, NULL, &err),
+                  TRIB_ERR_PROTOCOL);
     trib_error_clear(&err);
-    push = (struct trib_store_push){.rank = 2, .number = 1, .rate = 0.1, .data = data};
-    assert_status(trib_store_push(table, v, &push, NULL, &err), TRIB_ERR_INVALID);
+    push = (struct trib_store_table_push){
+        .rank = 2, .number = 1, .rate = 0.1, .data = data};
+    assert_status(trib_store_table_push(table, v, &push, NULL, &err), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "no rate"));
     push.rate = NAN;
-    assert_status(trib_store_push(table, v, &push, NULL, NULL), TRIB_ERR_INVALID);
+    assert_status(trib_store_table_push(table, v, &push, NULL, NULL), TRIB_ERR_INVALID);
     assert_int_equal(trib_store_version(table, v), 0);
     push.rate = 0;
-    assert_status(trib_store_push(table, v, &push, NULL, NULL), TRIB_OK);
+    assert_status(trib_store_table_push(table, v, &push, NULL, NULL), TRIB_OK);
     assert_status(trib_store_set(table, v, data, NULL), TRIB_ERR_BUSY);
     assert_int_equal(trib_store_table_size(table), 1);
     trib_store_table_destroy(table);
