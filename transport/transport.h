@@ -15,6 +15,9 @@
  *   - A dead peer becomes one PEER_LOST event: about 100 ms after a clean death, and
  *     stop_timeout_ms after a stop. This holds for every connected peer, even if
  *     nothing is posted to it.
+ *   - A write that was taken (TRIB_OK) gets to a peer that polls, though this rank does
+ *     not poll again: it may compute, or wait in another transport. A quiet write does
+ *     so with the next one that is not quiet. Some milliseconds may pass.
  *   - A write outside its region is refused with TRIB_ERR_RANGE.
  *   - If the job has a secret, nothing counts that comes from a sender that has not
  *     proved to have it. So the first write to a peer may wait until that peer polls.

@@ -219,7 +219,10 @@ TRIB_API trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t of
 /**
  * trib_progress - drive started plans, where the configuration says progress=caller.
  *
- * Never blocks. Allowed, and needless, with a progress thread.
+ * Never blocks. Allowed, and needless, with a progress thread. With progress=caller a
+ * plan that was started and has not ended moves in calls of its own communicator alone:
+ * who waits in another one has another thread call this meanwhile, or the idle function
+ * of the other one (trib_opts_t.idle). What has ended needs no more calls.
  * errors   what ended the communicator
  */
 TRIB_API trib_status_t trib_progress(trib_comm_t *comm);

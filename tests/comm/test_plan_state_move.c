@@ -8,6 +8,7 @@
 
 #include <tributary/elastic.h>
 
+#include "build-config.h"
 #include "comm/plan_state.h"
 #include "tests/comm/fed.h"
 
@@ -453,6 +454,9 @@ int main(void)
         RANKS_ON(test_same_ranks, "shm"),
         RANKS_ON(test_other_ranks, "shm"),
         RANKS_ON(test_other_ranks, "tcp"),
+#if HAVE_UCX
+        RANKS_ON(test_other_ranks, "ucx"),
+#endif
         RANKS_ON(test_refusals, "shm"),
     };
 

@@ -4,8 +4,10 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "build-config.h"
 #include "tests/harness/ranks.h"
 
 /* The sum of one number over a communicator. */
@@ -288,6 +290,41 @@ static void test_any_algorithm(void **state)
         ranks_pass(.size = 3, .fn = halves, .config = configs[i]);
 }
 
+/* A rank that is done waits in another communicator for one that still needs what it
+ * has written, more than a socket takes: nobody polls for it any more. */
+static int done_and_elsewhere(struct ranks_self *self)
+{
+    enum { N = 4 << 20, ROUNDS = 3, PATIENCE_MS = 200 };
+    trib_comm_t *child = split(self, self->comm, 0, 0);
+    _Atomic int *done = self->arg;
+    float *x = calloc(N, sizeof(*x));
+
+    ranks_assert(self, x);
+    for (int k = 1; k <= ROUNDS; k++) {
+        x[N - 1] = self->rank ? 0 : (float)k;
+        for (int ms = 0; self->rank && *done < k && ms < PATIENCE_MS; ms++)
+            usleep(1000);
+        ranks_ok(self, trib_broadcast(self->comm, x, N, TRIB_F32, 0));
+        if (!self->rank)
+            *done = k;
+        ranks_ok(self, trib_barrier(child));
+        ranks_assert(self, x[N - 1] == (float)k);
+    }
+    free(x);
+    ranks_ok(self, trib_free_comm(child));
+    return 0;
+}
+
+static void test_done_and_elsewhere(void **state)
+{
+    _Atomic int *done = mmap(NULL, sizeof(*done), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(done, MAP_FAILED);
+    ranks_pass(.size = 2, .fn = done_and_elsewhere, .arg = done, .config = *state);
+    munmap((void *)done, sizeof(*done));
+}
+
 static void test_many(void **state)
 {
     (void)state;
@@ -307,6 +344,12 @@ int main(void)
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_any_algorithm),
         cmocka_unit_test(test_one_cannot),
+        RANKS_ON(test_done_and_elsewhere, "shm"),
+        RANKS_ON(test_done_and_elsewhere, "tcp,chunk=4M"),
+#if HAVE_UCX
+        RANKS_ON(test_done_and_elsewhere, "ucx,chunk=4M"),
+        RANKS_ON(test_done_and_elsewhere, "ucx"),
+#endif
     };
 
     tribtest_deadline(120);

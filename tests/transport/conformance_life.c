@@ -409,6 +409,35 @@ out:
     rig_close(&rig);
 }
 
+/* Writes that were taken get there though their writer does not poll again: it may wait
+ * elsewhere for the very peer that waits for them. They are larger than the buffers of
+ * sockets. */
+static void check_unpolled(struct spawn *s, const struct row *row)
+{
+    enum { WRITES = 2, LEN = 4 << 20 };
+    struct rig rig;
+    struct trib_event e;
+
+    if (!rig_open_len(&rig, s, row, LEN))
+        goto out;
+    fill(rig.mem, LEN, (uint32_t)s->rank);
+    spawn_barrier(s);
+    for (uint32_t i = 0; s->rank == 0 && i < WRITES; i++) {
+        const struct trib_write w = {
+            .local = rig.region, .remote = rig.remote[1], .len = LEN, .imm = i};
+        SPAWN_CHECK(s, rig.t->ops->write(rig.t, 1, &w) == TRIB_OK);
+    }
+    spawn_barrier(s);
+    for (uint32_t i = 0; s->rank == 1 && i < WRITES; i++) {
+        if (rig_expect(&rig, TRIB_EVENT_ARRIVED, 0, &e))
+            SPAWN_CHECK(s, e.imm == i && e.len == LEN);
+    }
+    SPAWN_CHECK(s, filled(rig.mem, LEN, 0));
+    spawn_barrier(s);
+out:
+    rig_close(&rig);
+}
+
 const struct check life_checks[] = {
     {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED, true, false},
     {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED, true, false},
@@ -418,5 +447,6 @@ const struct check life_checks[] = {
     {"sleep", check_sleep, 3, 0, ROW_DECORATED, false, false},
     {"wake self", check_wake_self, 2, 0, 0, false, false},
     {"no growth", check_no_growth, 2, 0, ROW_DECORATED, false, false},
+    {"unpolled", check_unpolled, 2, 0, ROW_DECORATED, false, false},
     {NULL, NULL, 0, 0, 0, false, false},
 };

@@ -20,7 +20,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,13 +91,14 @@ struct trib_heartbeat {
     const struct trib_secret *secret; /* NULL or not set: there is none */
     struct trib_net_port port;
     int bell; /* eventfd: ends the thread's sleep */
+    _Atomic bool soon; /* the helper is to run without its descriptor */
     uint64_t key;
     uint64_t timeout_ns, step_ns;
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     bool stop;
-    int helps_at; /* the helper's descriptor; -1: there is none */
-    void (*help)(void *arg);
+    int helps_at; /* the helper's descriptor; -1: it has none */
+    bool (*help)(void *arg); /* NULL: there is no helper */
     void *help_arg;
     int n_watched;
     struct watched *peers;
@@ -319,13 +319,37 @@ static void step(struct trib_heartbeat *p, uint64_t elapsed)
     }
 }
 
+/* Calls the helper if its descriptor is readable or its time has come; *soon_at is that
+ * time, 0: none. */
+static void help(struct trib_heartbeat *p, const struct pollfd *at, uint64_t *soon_at)
+{
+    const bool is_due = *soon_at && trib_deadline_passed(*soon_at);
+
+    if (is_due) /* before the helper runs: what is asked for meanwhile counts */
+        *soon_at = 0, atomic_store(&p->soon, false);
+    if (p->help && (is_due || (at->revents && at->fd == p->helps_at)) &&
+        p->help(p->help_arg))
+        atomic_store(&p->soon, true);
+}
+
+/* Milliseconds until `due`, 0: never, or the helper's time; -1: until somebody
+ * rings. */
+static int sleep_ms(struct trib_heartbeat *p, uint64_t due, uint64_t *soon_at)
+{
+    if (!*soon_at && atomic_load(&p->soon))
+        *soon_at = trib_deadline_ms(TRIB_HEARTBEAT_SOON_MS);
+    if (*soon_at && (!due || *soon_at < due))
+        due = *soon_at;
+    return due ? trib_deadline_left_ms(due) : -1;
+}
+
 static void *beat(void *arg)
 {
     struct trib_heartbeat *p = arg;
     struct pollfd fds[3] = {{.fd = p->port.fd, .events = POLLIN},
                             {.fd = p->bell, .events = POLLIN},
                             {.events = POLLIN}};
-    uint64_t stepped = trib_now_ns(), rings;
+    uint64_t stepped = trib_now_ns(), soon_at = 0, rings;
 
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
@@ -333,12 +357,11 @@ static void *beat(void *arg)
         bool idle = p->n_watched == 0;
         fds[2].fd = p->helps_at;
         pthread_mutex_unlock(&p->lock);
-        (void)trib_poll(fds, 3, idle ? -1 : trib_deadline_left_ms(due));
+        (void)trib_poll(fds, 3, sleep_ms(p, idle ? 0 : due, &soon_at));
         if (fds[1].revents && read(p->bell, &rings, sizeof(rings)) < 0)
             fds[1].revents = 0; /* somebody rang once for two */
         pthread_mutex_lock(&p->lock);
-        if (fds[2].revents && fds[2].fd >= 0 && fds[2].fd == p->helps_at)
-            p->help(p->help_arg);
+        help(p, &fds[2], &soon_at);
         take_all(p);
         uint64_t now = trib_now_ns(), elapsed = now - stepped;
         if (now < due)
@@ -362,13 +385,7 @@ static void ring(struct trib_heartbeat *p)
 
 static trib_status_t start_thread(struct trib_heartbeat *p, struct trib_error *err)
 {
-    sigset_t all, before;
-
-    /* Signals are for the program's own threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    errno = pthread_create(&p->thread, NULL, beat, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = trib_thread_start(&p->thread, beat, p);
     if (errno)
         return trib_fail(err, TRIB_ERR_SYSTEM, "no thread for heartbeats: %m");
     return TRIB_OK;
@@ -446,7 +463,13 @@ trib_status_t trib_heartbeat_open(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-void trib_heartbeat_help(struct trib_heartbeat *p, int fd, void (*run)(void *arg),
+void trib_heartbeat_soon(struct trib_heartbeat *p)
+{
+    if (!atomic_exchange(&p->soon, true))
+        ring(p);
+}
+
+void trib_heartbeat_help(struct trib_heartbeat *p, int fd, bool (*run)(void *arg),
                          void *arg)
 {
     pthread_mutex_lock(&p->lock);

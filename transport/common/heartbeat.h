@@ -47,14 +47,26 @@ trib_status_t trib_heartbeat_open(const struct trib_transport_opts *opts,
 
 /**
  * trib_heartbeat_help - have the thread of the heartbeats call `run` whenever fd is
- * readable.
+ * readable, and when trib_heartbeat_soon asks for it.
  *
  * For what must not wait until the owner's thread comes to it. It must be short. There
- * is one helper at a time; fd -1: none. When this returns, the helper before does not
- * run any more. Not to be called by `run`, nor with a lock that it takes.
+ * is one helper at a time; run NULL: none. When this returns, the helper before does
+ * not run any more. Not to be called by `run`, nor with a lock that it takes.
+ *
+ * fd       -1: none
+ * run      returns true to run again TRIB_HEARTBEAT_SOON_MS later
  */
 void trib_heartbeat_help(struct trib_heartbeat *heartbeat, int fd,
-                         void (*run)(void *arg), void *arg);
+                         bool (*run)(void *arg), void *arg);
+
+enum { TRIB_HEARTBEAT_SOON_MS = 2 };
+
+/**
+ * trib_heartbeat_soon - have the helper run once, TRIB_HEARTBEAT_SOON_MS from now.
+ *
+ * thread   any, with any lock; cheap if the helper is to run already
+ */
+void trib_heartbeat_soon(struct trib_heartbeat *heartbeat);
 
 /** trib_heartbeat_fence - drop what comes by networks that were not chosen; see
  * trib_net_fence. */

@@ -54,7 +54,7 @@ static void close_fd(int fd)
 /* Everything but the words of farewell. */
 static void release(struct tcp *tcp)
 {
-    trib_socket_proofs_close(tcp);
+    trib_socket_helper_close(tcp);
     for (int i = 0; tcp->peers && i < tcp->size; i++) {
         if (tcp->peers[i].own != tcp->peers[i].in.fd)
             close_fd(tcp->peers[i].own);
@@ -143,7 +143,7 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
         status = trib_socket_listen(tcp, (int)port, (int)ports);
     if (status == TRIB_OK)
         status = trib_ip_endpoint_start(&tcp->local, opts, (int)port, (int)ports);
-    if (status == TRIB_OK && !trib_socket_proofs_open(tcp))
+    if (status == TRIB_OK && !trib_socket_helper_open(tcp))
         status = trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll: %m");
     if (status != TRIB_OK) {
         release(tcp);
@@ -220,7 +220,10 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     int n = trib_socket_reap(tcp, events, max);
     bool slept = atomic_load_explicit(&tcp->slept, memory_order_relaxed);
 
-    if (++tcp->polls % POLLS_PER_CLOCK == 0 || tcp->tick_at == 0 || slept) {
+    /* The owner alone writes the count. */
+    const uint32_t polls = atomic_load_explicit(&tcp->polls, memory_order_relaxed) + 1;
+    atomic_store_explicit(&tcp->polls, polls, memory_order_relaxed);
+    if (polls % POLLS_PER_CLOCK == 0 || tcp->tick_at == 0 || slept) {
         uint64_t now = trib_now_ns();
         atomic_store_explicit(&tcp->slept, false, memory_order_relaxed);
         if (now >= tcp->tick_at) {

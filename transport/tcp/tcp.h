@@ -237,7 +237,9 @@ struct tcp {
     bool rest; /* of some inlet: epoll does not know of buffers */
     _Atomic int backlog; /* peers whose queue is not empty */
     struct trib_region_table table; /* memory here and of peers */
-    uint32_t polls;
+    _Atomic uint32_t polls;
+    uint32_t polls_seen; /* the same as the helper saw it last; the helper's */
+    bool is_helped; /* the thread of the heartbeats runs the helper */
     _Atomic bool slept; /* the next poll looks around at once */
     uint64_t tick_at;
     uint64_t stops_at; /* when stops were looked for last */
@@ -302,12 +304,13 @@ bool trib_socket_stays_part(int fd, size_t n);
 /* Tells what a guest has proved: the keys of its connection come from that. */
 void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_pending_conn *g,
                           struct trib_proof *out);
-/* Once there are heartbeats. false and errno: no descriptor. */
-bool trib_socket_proofs_open(struct tcp *tcp);
+/* Once there are heartbeats: their thread helps with proofs, and sends for an owner
+ * that does not poll. false and errno: no descriptor. */
+bool trib_socket_helper_open(struct tcp *tcp);
+void trib_socket_helper_close(struct tcp *tcp);
 /* Have the heartbeats' thread look at a socket, of a peer or of -1: somebody's. */
 void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer);
 void trib_socket_unwatch_proof(struct tcp *tcp, int fd);
-void trib_socket_proofs_close(struct tcp *tcp);
 /* The peer's proof on `own`; then, or at once where there is no secret, it may be
  * written to. */
 void trib_socket_await_proof(struct tcp *tcp, int peer);
@@ -350,6 +353,9 @@ void trib_socket_wake(struct trib_transport *t, int peer);
 /* Tries once more. true: the kernel has everything. */
 bool trib_socket_flush(struct tcp *tcp, int peer);
 int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max);
+/* By the thread of the heartbeats: sends what waits for room if the owner has not
+ * polled since the last call. true: writes still wait for room. */
+bool trib_socket_push_for_owner(struct tcp *tcp);
 void trib_socket_say_bye(struct tcp *tcp, int peer);
 /* TCP_LAST here, and on along the peer's connection. false: no room just now. */
 bool trib_socket_enqueue_move(struct tcp *tcp, int peer);

@@ -230,6 +230,7 @@ void trib_socket_close_peer(struct tcp *tcp, int peer)
     trib_socket_stop_proving(tcp, p);
     pthread_mutex_lock(&tcp->lock);
     p->fd = p->next_fd = -1;
+    p->awaits_room = false;
     if (p->head != p->tail)
         atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
     p->head = p->sent = p->tail = 0;

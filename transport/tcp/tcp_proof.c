@@ -161,11 +161,8 @@ static void take_challenge(struct tcp *tcp, int peer)
         p->fd = p->own; /* else the end of the stream tells */
 }
 
-/* By the thread of the heartbeats: the owner may compute for seconds, and what it has
- * written must get to a peer that polls. */
-static void help(void *arg)
+static void help_proofs(struct tcp *tcp)
 {
-    struct tcp *tcp = arg;
     struct epoll_event ready[READY];
     uint64_t one = 1;
     int n = epoll_wait(tcp->proofs, ready, READY, 0);
@@ -191,15 +188,27 @@ static void help(void *arg)
         return; /* it rings already */
 }
 
-bool trib_socket_proofs_open(struct tcp *tcp)
+/* By the thread of the heartbeats: the owner may compute for seconds, or wait in
+ * another communicator, and what it has written must get to a peer that polls. */
+static bool help(void *arg)
 {
-    if (!tcp_has_secret(tcp))
-        return true;
-    tcp->proofs = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    if (tcp->proofs < 0)
-        return false;
-    trib_socket_watch_proof(tcp, tcp->listener.fd, -1);
+    struct tcp *tcp = arg;
+
+    if (tcp->proofs >= 0)
+        help_proofs(tcp);
+    return trib_socket_push_for_owner(tcp);
+}
+
+bool trib_socket_helper_open(struct tcp *tcp)
+{
+    if (tcp_has_secret(tcp)) {
+        tcp->proofs = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+        if (tcp->proofs < 0)
+            return false;
+        trib_socket_watch_proof(tcp, tcp->listener.fd, -1);
+    }
     trib_heartbeat_help(tcp->local.heartbeat, tcp->proofs, help, tcp);
+    tcp->is_helped = true;
     return true;
 }
 
@@ -220,13 +229,14 @@ void trib_socket_unwatch_proof(struct tcp *tcp, int fd)
         (void)epoll_ctl(tcp->proofs, EPOLL_CTL_DEL, fd, NULL);
 }
 
-void trib_socket_proofs_close(struct tcp *tcp)
+void trib_socket_helper_close(struct tcp *tcp)
 {
-    if (tcp->proofs < 0)
-        return;
-    if (getpid() == tcp->local.me.pid) /* a forked child has no such thread */
+    /* A forked child has no such thread. */
+    if (tcp->is_helped && getpid() == tcp->local.me.pid)
         trib_heartbeat_help(tcp->local.heartbeat, -1, NULL, NULL);
-    close(tcp->proofs);
+    tcp->is_helped = false;
+    if (tcp->proofs >= 0)
+        close(tcp->proofs);
     tcp->proofs = -1;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tcp: writes. Each goes to the socket at once, as far as the kernel takes it; the rest
- * waits in the peer's queue, and its source with it.
+ * waits in the peer's queue, and its source with it. While there is a rest, a helper
+ * looks every TRIB_HEARTBEAT_SOON_MS whether the owner still polls, and sends in its
+ * place if it does not: a peer may wait for the rest though the owner is done.
  */
 #include <assert.h>
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "transport/common/heartbeat.h"
 #include "transport/tcp/tcp.h"
 
 #define BATCH 16 /* entries of one system call */
@@ -53,10 +56,13 @@ static int gather(struct tcp_peer *p, struct iovec *iov)
 /* The next poll or wait hears of room in a socket that was full. */
 static void await_room(struct tcp *tcp, struct tcp_peer *p, bool yes)
 {
-    if (p->awaits_room != yes)
-        trib_socket_watch_for(tcp, p->fd, (int)(p - tcp->peers),
-                              yes ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    if (p->awaits_room == yes)
+        return;
+    trib_socket_watch_for(tcp, p->fd, (int)(p - tcp->peers),
+                          yes ? EPOLLIN | EPOLLOUT : EPOLLIN);
     p->awaits_room = yes;
+    if (yes)
+        trib_heartbeat_soon(tcp->local.heartbeat);
 }
 
 static void advance(struct tcp *tcp, struct tcp_peer *p, size_t bytes)
@@ -130,6 +136,24 @@ bool trib_socket_flush(struct tcp *tcp, int peer)
     bool done = p->sent == p->tail;
     pthread_mutex_unlock(&tcp->lock);
     return done;
+}
+
+bool trib_socket_push_for_owner(struct tcp *tcp)
+{
+    const uint32_t polls = atomic_load_explicit(&tcp->polls, memory_order_relaxed);
+    const bool is_silent = polls == tcp->polls_seen;
+    bool waits = false;
+
+    tcp->polls_seen = polls;
+    pthread_mutex_lock(&tcp->lock);
+    for (int i = 0; i < tcp->size; i++) {
+        struct tcp_peer *p = &tcp->peers[i];
+        if (is_silent && p->awaits_room)
+            push_out(tcp, p);
+        waits |= p->awaits_room && p->fd >= 0;
+    }
+    pthread_mutex_unlock(&tcp->lock);
+    return waits;
 }
 
 /* Drops entries at the head that nobody wants to hear of. */

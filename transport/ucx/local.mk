@@ -7,6 +7,7 @@ libtransport_la_SOURCES += \
 	transport/ucx/ucx_connect.c \
 	transport/ucx/ucx_dl_api.c transport/ucx/ucx_dl_api.h \
 	transport/ucx/ucx_error_text.c \
+	transport/ucx/ucx_helper.c \
 	transport/ucx/ucx_liveness.c \
 	transport/ucx/ucx_mem.c \
 	transport/ucx/ucx_proof.c \

@@ -122,6 +122,7 @@ static void release(struct ucx *u)
 /* Everything but the words of farewell. */
 static void take_down(struct ucx *u)
 {
+    trib_ucx_helper_close(u);
     trib_ucx_manager_stop(u);
     trib_ucx_worker_free(u);
     pthread_mutex_destroy(&u->lock);
@@ -173,6 +174,7 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
         take_down(u);
         return status;
     }
+    trib_ucx_helper_open(u);
     *out = &u->base;
     return TRIB_OK;
 }
@@ -208,7 +210,10 @@ static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max
         trib_ucx_take_async_events(u);
     pthread_mutex_unlock(&u->lock);
 
-    if (++u->polls % POLLS_PER_CLOCK == 0 || u->tick_at == 0 ||
+    /* The owner alone writes the count. */
+    const uint32_t polls = atomic_load_explicit(&u->polls, memory_order_relaxed) + 1;
+    atomic_store_explicit(&u->polls, polls, memory_order_relaxed);
+    if (polls % POLLS_PER_CLOCK == 0 || u->tick_at == 0 ||
         atomic_load_explicit(&u->slept, memory_order_relaxed)) {
         uint64_t now = trib_now_ns();
         atomic_store_explicit(&u->slept, false, memory_order_relaxed);

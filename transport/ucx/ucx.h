@@ -8,11 +8,12 @@
  * of either; then they carry words: wake, farewell. The end of such a socket is the
  * death of a process, whatever UCX makes of it.
  *
- * Two threads. The owner's posts and polls. The manager (ucx_cm_thread.c) takes
+ * Three threads. The owner's posts and polls. The manager (ucx_cm_thread.c) takes
  * connections and reads words, also while the owner computes, and moves UCX on as long
- * as an endpoint is coming up. `lock` guards whatever touches UCX and what its
- * callbacks write; `links` the sockets and what was heard on them. Who needs both takes
- * `lock` first; the manager never does.
+ * as an endpoint is coming up. That of the heartbeats moves UCX on (ucx_helper.c) where
+ * the owner does not poll and peers may wait for what it has written. `lock` guards
+ * whatever touches UCX and what its callbacks write; `links` the sockets and what was
+ * heard on them. Who needs both takes `lock` first; the manager never does.
  *
  * Peers of this host are watched in /proc, others by heartbeats (heartbeat.h).
  */
@@ -27,12 +28,14 @@
 #include "base/accept.h"
 #include "base/secret.h"
 #include "base/stranger.h"
+#include "transport/common/heartbeat.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/common/region_table.h"
 #include "transport/transport.h"
 #include "transport/ucx/ucx_dl_api.h"
 #include "transport/ucx/ucx_wire.h"
 
+#define UCX_UNFLUSHED_MAX ((uint64_t)16 << 10) /* bytes that fit any socket's buffer */
 #define UCX_INBOX_MAX (1u << 20) /* messages of one peer that are not reported yet */
 
 /* A write until UCX is done with it. Its source lies still until then, the head,
@@ -79,6 +82,7 @@ struct ucx_peer {
     struct ucx_send_req *send_reqs; /* [depth], a ring */
     uint64_t head, tail; /* oldest kept, next free; tail is the next message's number */
     uint32_t pending; /* requests of UCX that are not done */
+    void *flush; /* request of the helper that UCX sends what it has; or NULL */
     struct ucx_arrival *inbox; /* [inbox_size], a ring */
     uint32_t inbox_size;
     uint64_t next; /* number of the message to be reported next */
@@ -134,6 +138,10 @@ struct ucx {
     _Atomic int knocking; /* the manager waits for `lock`: let it in */
     uint32_t ready; /* of all peers' */
     uint32_t backlog; /* peers that have send_reqs */
+    uint64_t unflushed; /* bytes written since UCX was seen to have sent all */
+    uint64_t flushing; /* of these, what the helper's requests are about; 0: there are
+                        * none */
+    bool asks_help; /* the helper is to look: UCX may keep some of them */
     struct ucx_fetch *fetches; /* not in use */
     struct trib_region_table table; /* memory here; of peers, which is the owner's */
     /* descriptors */
@@ -152,8 +160,10 @@ struct ucx {
     int n_pending, max_pending;
     _Atomic bool async_events; /* some peer's gone, fault or the like is set */
     _Atomic bool slept; /* the next poll looks around at once */
+    uint32_t polls_seen; /* the helper's */
+    bool is_helped; /* the thread of the heartbeats runs the helper */
     /* the owner's */
-    uint32_t polls;
+    _Atomic uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;
     int n_going;
@@ -216,6 +226,21 @@ void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out);
  * as a forked child holds it. */
 void trib_ucx_hang_up(struct ucx *u, int *fd);
 void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value);
+
+/* ucx_helper.c */
+/* Once there are heartbeats. */
+void trib_ucx_helper_open(struct ucx *u);
+void trib_ucx_helper_close(struct ucx *u);
+/* Under `lock`: UCX has been given these bytes, or a large message of a peer;
+ * unfinished: it keeps a part. */
+static inline void trib_ucx_ask_help(struct ucx *u, uint64_t bytes, bool unfinished)
+{
+    u->unflushed += bytes + 1; /* an answer without bytes counts, too */
+    if (u->asks_help || !(unfinished || u->unflushed > UCX_UNFLUSHED_MAX))
+        return;
+    u->asks_help = true;
+    trib_heartbeat_soon(u->local.heartbeat);
+}
 
 /* ucx_connect.c */
 TRIB_TRANSPORT_PEERS(trib_ucx);

@@ -97,6 +97,7 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
     u->backlog += p->head == p->tail;
     p->tail++;
     ucs_status_t status = post(u, peer, t, payload);
+    trib_ucx_ask_help(u, sizeof(t->head) + w->len, status == UCS_INPROGRESS);
     if (UCS_STATUS_IS_ERR(status)) {
         t->signal = false;
         if (p->fault == UCS_OK)

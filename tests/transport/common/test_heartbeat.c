@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "base/config.h"
@@ -475,6 +476,59 @@ static void test_port_range(void **state)
     trib_heartbeat_close(b.heartbeat);
 }
 
+struct helped {
+    _Atomic int runs;
+    int again; /* runs that ask for another one */
+};
+
+static bool run_again(void *arg)
+{
+    struct helped *h = arg;
+
+    return h->runs++ < h->again;
+}
+
+static bool has_run(const struct helped *h, int times)
+{
+    const uint64_t until = trib_deadline_ms(PATIENCE_MS);
+
+    while (h->runs < times && !trib_deadline_passed(until))
+        usleep(1000);
+    usleep(10 * TRIB_HEARTBEAT_SOON_MS * 1000); /* one too many would come by then */
+    return h->runs == times;
+}
+
+/* A helper runs when it is asked for, for as long as it asks itself, and when its
+ * descriptor is readable; then no more. */
+static void test_helper(void **state)
+{
+    struct heart a = {.heartbeat = NULL};
+    struct helped h = {.again = 3};
+    const uint64_t one = 1;
+    int fd = eventfd(0, EFD_NONBLOCK);
+
+    (void)state;
+    heart_open(&a, 0);
+    trib_heartbeat_soon(a.heartbeat); /* nobody is there to help */
+    trib_heartbeat_help(a.heartbeat, fd, run_again, &h);
+    trib_heartbeat_soon(a.heartbeat);
+    trib_heartbeat_soon(a.heartbeat);
+    assert_true(has_run(&h, 4));
+    trib_heartbeat_soon(a.heartbeat);
+    assert_true(has_run(&h, 5));
+    assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
+    const uint64_t until = trib_deadline_ms(PATIENCE_MS);
+    while (h.runs < 6 && !trib_deadline_passed(until))
+        usleep(1000);
+    trib_heartbeat_help(a.heartbeat, -1, NULL, NULL);
+    const int runs = h.runs;
+    assert_true(runs >= 6);
+    trib_heartbeat_soon(a.heartbeat);
+    assert_true(has_run(&h, runs));
+    trib_heartbeat_close(a.heartbeat);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_ask),
         cmocka_unit_test(test_ipv6),
         cmocka_unit_test(test_port_range),
+        cmocka_unit_test(test_helper),
     };
 
     tribtest_deadline(150);
