@@ -120,6 +120,11 @@ size_t trib_words_chunks(const struct trib_words *words)
     return (words->count - 1) / words->chunk + 1;
 }
 
+size_t trib_words_chunk(const struct trib_words *words)
+{
+    return words->chunk;
+}
+
 /* Elements of the chunk that begins with element `first`. */
 static size_t chunk_at(const struct trib_words *w, size_t first)
 {

@@ -48,6 +48,9 @@ size_t trib_words_bound(const struct trib_words *words);
 /** trib_words_chunks - the number of chunks. */
 size_t trib_words_chunks(const struct trib_words *words);
 
+/** trib_words_chunk - elements of all chunks but the last. */
+size_t trib_words_chunk(const struct trib_words *words);
+
 /* A vector that is to be encoded. */
 struct trib_words_source {
     const float *x; /* [count] */

@@ -56,8 +56,8 @@ trib_status_t trib_store_sort(struct trib_store *store, int shard,
         return trib_store_lost(store, shard, st);
     }
     trib_log(&store->log, TRIB_LOG_WARN, "store",
-             "tribd at %s is about to end, and its vectors with it: pull what is "
-             "still needed",
+             "tribd at %s is about to end, and its vectors with it, but for snapshots "
+             "if it keeps them: pull what is still needed",
              store->job.addresses[shard]);
     return TRIB_INPROGRESS;
 }

@@ -225,6 +225,7 @@ static void *run(void *arg)
         else
             read_task(a, task);
         pthread_mutex_lock(&a->mutex);
+        archive_expire(a);
         task->done = true;
         (void)!write(task->wake_fd, &one, sizeof(one));
         pthread_cond_broadcast(&a->ended);
@@ -235,10 +236,10 @@ static void *run(void *arg)
 
 void archive_give(struct archive *a, struct archive_task *task)
 {
+    pthread_mutex_lock(&a->mutex);
     trib_error_clear(&task->err);
     task->done = false;
     task->next = NULL;
-    pthread_mutex_lock(&a->mutex);
     *(a->last ? &a->last->next : &a->first) = task;
     a->last = task;
     pthread_cond_signal(&a->wake);
@@ -334,6 +335,7 @@ static void dispose(struct archive *a)
     pthread_cond_destroy(&a->ended);
     pthread_cond_destroy(&a->wake);
     pthread_mutex_destroy(&a->mutex);
+    free(a->users);
     free(a->files);
     free(a);
 }
@@ -366,6 +368,7 @@ trib_status_t archive_open(const char *folder, uint64_t disk, uint64_t user_disk
     if (st == TRIB_OK)
         st = look_around(a, err);
     if (st == TRIB_OK) {
+        archive_expire(a);
         archive_limit(a, disk, user_disk);
         errno = trib_thread_start(&a->thread, run, a);
         if (errno)

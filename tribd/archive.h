@@ -5,7 +5,9 @@
  *
  * A snapshot is written beside the one that it replaces, synchronised, and renamed: a
  * tribd that is killed at any moment leaves the old one or the new one. Files that are
- * damaged, cut short or foreign are named in the log, and stay as they are.
+ * damaged, cut short or foreign are named in the log, and stay as they are. Those whose
+ * key no later run has are removed when no store uses them, ARCHIVE_ORPHAN_S after they
+ * were taken.
  */
 #ifndef TRIBD_ARCHIVE_H
 #define TRIBD_ARCHIVE_H
@@ -13,6 +15,8 @@
 #include "agg/metrics/metrics.h"
 #include "agg/store/snapshot_about.h"
 #include "base/error.h"
+
+enum { ARCHIVE_ORPHAN_S = 7 * 86400 };
 
 struct archive;
 struct trib_log;
@@ -73,6 +77,14 @@ uint64_t archive_version(struct archive *archive, const struct archive_key *key)
 /** archive_describe - append to a sentence which vectors have which versions. */
 void archive_describe(struct archive *archive, const struct archive_key *key,
                       char *text, size_t bytes);
+
+/**
+ * archive_use - note that a store has come that uses the snapshots of an owner, or that
+ * one has gone.
+ *
+ * returns  false: no memory to note it
+ */
+bool archive_use(struct archive *archive, const uint8_t *owner, bool uses);
 
 /** archive_drop - remove the snapshots of an owner. */
 void archive_drop(struct archive *archive, const struct archive_key *key);

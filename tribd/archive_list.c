@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "tribd/archive_parts.h"
 
@@ -76,6 +77,57 @@ trib_status_t archive_check_room(const struct archive *a, const char *user, uint
                      " of this user) is more than tribd's settings disk and user_disk "
                      "allow: tribctl snapshots shows them, tribctl forget removes some",
                      n, all, own);
+}
+
+static bool is_used(const struct archive *a, const struct archive_file *f)
+{
+    for (uint32_t i = 0; i < a->n_users; i++)
+        if (memcmp(a->users[i], f->about.owner, sizeof(a->users[i])) == 0)
+            return true;
+    return false;
+}
+
+void archive_expire(struct archive *a)
+{
+    const int64_t now_s = time(NULL);
+
+    for (uint32_t i = a->n; i-- > 0;) {
+        const struct archive_file *f = &a->files[i];
+        if (f->about.lasting || now_s - f->about.taken_s <= ARCHIVE_ORPHAN_S ||
+            is_used(a, f))
+            continue;
+        trib_log(
+            a->log, TRIB_LOG_INFO, "tribd",
+            "the snapshot of job %s, vector %s, is removed: its run ended days ago, "
+            "and no other has its key",
+            f->about.job, f->about.name);
+        remove_file(a, i);
+    }
+}
+
+/* Stores --------------------------------------------------------------------------- */
+
+bool archive_use(struct archive *a, const uint8_t *owner, bool uses)
+{
+    bool well = true;
+
+    pthread_mutex_lock(&a->mutex);
+    uint32_t i = 0;
+    while (i < a->n_users && memcmp(a->users[i], owner, sizeof(a->users[i])))
+        i++;
+    if (uses) {
+        uint8_t(*more)[TRIB_SNAPSHOT_OWNER_BYTES] =
+            realloc(a->users, (a->n_users + 1) * sizeof(*more));
+        well = more;
+        if (more) {
+            a->users = more;
+            memcpy(a->users[a->n_users++], owner, sizeof(*more));
+        }
+    } else if (i < a->n_users) {
+        memcpy(a->users[i], a->users[--a->n_users], sizeof(a->users[i]));
+    }
+    pthread_mutex_unlock(&a->mutex);
+    return well;
 }
 
 /* Questions ------------------------------------------------------------------------ */

@@ -36,6 +36,8 @@ struct archive {
     uint32_t n, room;
     uint64_t last_number;
     uint64_t other_bytes; /* of files that are not in the list */
+    uint8_t (*users)[TRIB_SNAPSHOT_OWNER_BYTES]; /* [n_users] owners of stores here */
+    uint32_t n_users;
     struct archive_task *first, *last;
     bool stop;
 };
@@ -58,5 +60,8 @@ struct archive_file *archive_append(struct archive *a);
  * the limits allow. */
 trib_status_t archive_check_room(const struct archive *a, const char *user, uint64_t n,
                                  struct trib_error *err);
+
+/** archive_expire - remove the snapshots that nobody can use any more. */
+void archive_expire(struct archive *a);
 
 #endif

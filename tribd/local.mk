@@ -21,6 +21,7 @@ tribd_tribd_SOURCES = \
 	tribd/server_open.c tribd/server_parts.h \
 	tribd/store_admit.c \
 	tribd/store_job.c tribd/store_job.h \
+	tribd/store_thread.c tribd/store_job_parts.h \
 	tribd/store_keeper.c tribd/store_keeper.h \
 	tribd/tribd_settings.c tribd/tribd_settings.def tribd/tribd_settings.h \
 	tribd/systemd.c tribd/systemd.h \

@@ -156,6 +156,7 @@ static bool make(struct server *s, struct client *c,
     c->job = a.id;
     trib_jobs_quota(s->jobs, c->job, &c->quota);
     const struct store_job_opts opts = {.ranks = join->ranks,
+                                        .threads = (uint32_t)s->n_workers,
                                         .quota = &c->quota,
                                         .metrics = s->metrics,
                                         .id = c->job,

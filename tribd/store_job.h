@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The store of one job in this process: a thread, the vectors (agg/store), and a
- * session with each rank that has joined.
+ * The store of one job in this process: threads, among which its ranks are dealt, the
+ * vectors (agg/store), and a session with each rank that has joined.
  *
- *     thread of the server                      thread of the store
+ *     thread of the server                      threads of the store
  *      STORE_JOIN ──▶ store_job_open (the first)
  *      the session ─▶ store_job_add ───────────▶ STORE_JOINED, and all that follows
  *      kick, drain ─▶ store_job_end, _drain ───▶ the ranks are told
@@ -35,6 +35,7 @@ enum { STORE_JOB_KEEP_MS = 10000 };
 
 struct store_job_opts {
     uint32_t ranks;
+    uint32_t threads; /* at most so many */
     struct trib_quota *quota; /* outlives the store */
     struct trib_metrics *metrics;
     uint64_t id; /* of the job, in its table */
@@ -45,7 +46,7 @@ struct store_job_opts {
     struct trib_snapshot_about about; /* owner, user and job of snapshots */
 };
 
-/** store_job_open - a store without vectors and ranks, and its thread; errors:
+/** store_job_open - a store without vectors and ranks, and its threads; errors:
  * TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM, with a sentence in err. */
 trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_error *err,
                              struct store_job **out);
@@ -79,7 +80,7 @@ bool store_job_is_deserted(const struct store_job *job);
 /** store_job_why - why it is over; valid then. */
 const char *store_job_why(const struct store_job *job);
 
-/** store_job_free - end it, wait for its thread, and free all. */
+/** store_job_free - end it, wait for its threads, and free all. */
 void store_job_free(struct store_job *job);
 
 #endif

@@ -2,6 +2,7 @@
 #include "tribd/store_keeper.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "agg/store/store_snapshot.h"
 #include "base/log.h"
 #include "base/quota.h"
+#include "base/time.h"
+#include "base/wait.h"
 
 enum {
     LOOKS = 64, /* vectors that one step looks at */
@@ -26,12 +29,14 @@ struct kept {
 
 struct store_keeper {
     struct store_keeper_opts opts;
+    pthread_mutex_t mutex; /* of all that follows, but for the task under way */
+    pthread_t copier;
+    bool copies; /* `copier` is to be joined */
     struct archive_task task;
     struct trib_snapshot read;
     bool busy;
     struct trib_control_store_snapshot what; /* under way */
-    uint64_t changes;
-    uint64_t held; /* of the quota */
+    uint64_t changes; /* of the vector when it was copied; set by the copier */
     struct kept *kept; /* [n] */
     uint32_t n;
     uint32_t at; /* vector at which the next step begins to look */
@@ -46,6 +51,12 @@ trib_status_t store_keeper_create(const struct store_keeper_opts *opts,
     if (!keeper)
         return TRIB_ERR_NO_MEMORY;
     keeper->opts = *opts;
+    if (opts->archive && !archive_use(opts->archive, opts->about.owner, true)) {
+        free(keeper);
+        *out = NULL;
+        return TRIB_ERR_NO_MEMORY;
+    }
+    pthread_mutex_init(&keeper->mutex, NULL);
     return TRIB_OK;
 }
 
@@ -54,6 +65,9 @@ static void drop(struct store_keeper *keeper)
 {
     struct archive_task *task = &keeper->task;
 
+    if (keeper->copies)
+        pthread_join(keeper->copier, NULL);
+    keeper->copies = false;
     if (task->bytes && keeper->opts.quota)
         trib_quota_give_mt(keeper->opts.quota, task->n);
     free(task->bytes);
@@ -69,22 +83,30 @@ void store_keeper_free(struct store_keeper *keeper)
         archive_wait(keeper->opts.archive, &keeper->task);
         drop(keeper);
     }
+    if (keeper->opts.archive)
+        (void)archive_use(keeper->opts.archive, keeper->opts.about.owner, false);
+    pthread_mutex_destroy(&keeper->mutex);
     free(keeper->kept);
     free(keeper);
 }
 
-bool store_keeper_idle(const struct store_keeper *keeper)
+static bool is_idle(const struct store_keeper *keeper)
 {
     return keeper->opts.archive && !keeper->busy;
 }
 
+bool store_keeper_idle(struct store_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    const bool idle = is_idle(keeper);
+    pthread_mutex_unlock(&keeper->mutex);
+    return idle;
+}
+
 static struct archive_key key_of(const struct store_keeper *keeper, uint32_t vector)
 {
-    struct trib_store_image image;
-
-    trib_store_image(keeper->opts.table, vector, &image);
     return (struct archive_key){keeper->opts.about.owner, keeper->opts.about.user,
-                                image.spec.name};
+                                trib_store_name(keeper->opts.table, vector)};
 }
 
 /* Makes room for all vectors; false: no memory. */
@@ -112,11 +134,10 @@ void store_keeper_found(struct store_keeper *keeper, uint32_t vector)
                              archive_version(keeper->opts.archive, &key));
 }
 
-/* Copies a vector for the archive. */
-static trib_status_t copy(struct store_keeper *keeper, uint32_t vector,
-                          struct trib_error *err)
+/* Makes room for a copy. */
+static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
+                               struct trib_error *err)
 {
-    struct trib_snapshot_about about = keeper->opts.about;
     struct archive_task *task = &keeper->task;
     struct trib_store_image image;
 
@@ -128,16 +149,41 @@ static trib_status_t copy(struct store_keeper *keeper, uint32_t vector,
                          "the job, its user or the service has left",
                          image.spec.name);
     task->bytes = malloc(task->n);
-    if (!task->bytes) {
-        if (keeper->opts.quota)
-            trib_quota_give_mt(keeper->opts.quota, task->n);
-        return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                         "vector %s: the host has no memory for a snapshot",
-                         image.spec.name);
-    }
+    if (task->bytes)
+        return TRIB_OK;
+    if (keeper->opts.quota)
+        trib_quota_give_mt(keeper->opts.quota, task->n);
+    return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                     "vector %s: the host has no memory for a snapshot",
+                     image.spec.name);
+}
+
+/* Copies the vector for the archive. */
+static void *copy(void *arg)
+{
+    struct store_keeper *keeper = arg;
+    const struct trib_store_table *table = keeper->opts.table;
+    const uint32_t vector = keeper->what.vector;
+    struct trib_snapshot_about about = keeper->opts.about;
+    struct trib_store_image image;
+    struct trib_store_walk walk;
+
     about.taken_s = time(NULL);
-    trib_snapshot_copy(&image, &about, keeper->opts.tick, task->bytes);
-    return TRIB_OK;
+    trib_store_walk_begin(table, vector, &walk);
+    trib_store_image(table, vector, &image);
+    keeper->changes = trib_store_changes(table, vector);
+    trib_snapshot_copy(&image, &about, &walk, keeper->task.bytes);
+    trib_store_walk_end(&walk);
+    archive_give(keeper->opts.archive, &keeper->task);
+    return NULL;
+}
+
+/* Where no thread can be had, the caller's copies. */
+static void begin_copy(struct store_keeper *keeper)
+{
+    keeper->copies = !trib_thread_start(&keeper->copier, copy, keeper);
+    if (!keeper->copies)
+        (void)copy(keeper);
 }
 
 static trib_status_t begin(struct store_keeper *keeper,
@@ -153,13 +199,17 @@ static trib_status_t begin(struct store_keeper *keeper,
     task->quota = keeper->opts.quota;
     task->wake_fd = keeper->opts.wake_fd;
     task->snapshot = &keeper->read;
-    const trib_status_t st = task->writes ? copy(keeper, what->vector, err) : TRIB_OK;
+    const trib_status_t st =
+        task->writes ? make_room(keeper, what->vector, err) : TRIB_OK;
     if (st != TRIB_OK)
         return st;
     keeper->what = *what;
     keeper->changes = trib_store_changes(keeper->opts.table, what->vector);
     keeper->busy = true;
-    archive_give(keeper->opts.archive, task);
+    if (task->writes)
+        begin_copy(keeper);
+    else
+        archive_give(keeper->opts.archive, task);
     return TRIB_OK;
 }
 
@@ -167,10 +217,16 @@ bool store_keeper_give(struct store_keeper *keeper,
                        const struct trib_control_store_snapshot *what,
                        struct store_kept *out)
 {
-    assert(store_keeper_idle(keeper));
+    bool failed = false;
+
     *out = (struct store_kept){
         .what = *what, .changes = trib_store_changes(keeper->opts.table, what->vector)};
-    return begin(keeper, what, &out->err) != TRIB_OK;
+    pthread_mutex_lock(&keeper->mutex);
+    if (is_idle(keeper)) /* else another thread was first, and the rank goes on to
+                          * wait */
+        failed = begin(keeper, what, &out->err) != TRIB_OK;
+    pthread_mutex_unlock(&keeper->mutex);
+    return failed;
 }
 
 static void end_write(struct store_keeper *keeper, uint64_t now_ns)
@@ -246,8 +302,7 @@ static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t 
            (o->every_ns && now_ns >= k->taken_ns + o->every_ns);
 }
 
-bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
-                       struct store_kept *out)
+static bool step(struct store_keeper *keeper, uint64_t now_ns, struct store_kept *out)
 {
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
     const uint32_t n = trib_store_table_size(keeper->opts.table);
@@ -255,7 +310,7 @@ bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
     if (end(keeper, now_ns, out))
         return true;
     const bool by_itself = keeper->opts.every_ns || keeper->opts.every_pushes;
-    if (!by_itself || !store_keeper_idle(keeper) || !grow(keeper))
+    if (!by_itself || !is_idle(keeper) || !grow(keeper))
         return false;
     for (uint32_t i = 0; i < n && i < LOOKS && !keeper->busy; i++) {
         what.vector = keeper->at++ % n;
@@ -269,4 +324,37 @@ bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
         keeper->kept[what.vector].retry_ns = now_ns + (uint64_t)RETRY_MS * 1000000;
     }
     return false;
+}
+
+bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
+                       struct store_kept *out)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    const bool ended = step(keeper, now_ns, out);
+    pthread_mutex_unlock(&keeper->mutex);
+    return ended;
+}
+
+void store_keeper_last(struct store_keeper *keeper)
+{
+    struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
+    const uint32_t n = trib_store_table_size(keeper->opts.table);
+    struct store_kept kept = {.err = {0}};
+
+    if (!keeper->opts.archive || !grow(keeper))
+        return;
+    for (uint32_t i = 0; i <= n; i++) {
+        if (keeper->busy) {
+            archive_wait(keeper->opts.archive, &keeper->task);
+            (void)end(keeper, trib_now_ns(), &kept);
+        }
+        what.vector = i;
+        if (i == n ||
+            trib_store_changes(keeper->opts.table, i) == keeper->kept[i].changes)
+            continue;
+        if (begin(keeper, &what, &kept.err) != TRIB_OK)
+            trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
+                     keeper->opts.about.job, trib_error_text(&kept.err));
+        trib_error_clear(&kept.err);
+    }
 }

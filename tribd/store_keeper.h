@@ -2,10 +2,11 @@
 /*
  * The snapshots of one store: when one is due, its copy, and what became of it.
  *
- * A vector is copied between two pushes, and the archive's thread writes the copy.
- * There is one at a time, so a store takes memory for a copy of its longest vector.
+ * A thread walks over a vector and copies it, and pushes follow behind (store_walk.h);
+ * the archive's thread writes the copy. There is one at a time, so a store takes memory
+ * for a copy of its longest vector.
  *
- * Thread: that of the store.
+ * Threads: all of the store, but for store_keeper_step, which is one's.
  */
 #ifndef TRIBD_STORE_KEEPER_H
 #define TRIBD_STORE_KEEPER_H
@@ -16,7 +17,6 @@
 struct store_keeper;
 struct trib_metrics_writer;
 struct trib_store_table;
-struct trib_store_tick;
 
 struct store_keeper_opts {
     struct archive *archive; /* NULL: no snapshots */
@@ -24,7 +24,6 @@ struct store_keeper_opts {
     struct trib_store_table *table;
     struct trib_quota *quota;
     struct trib_metrics_writer *writer; /* or NULL */
-    const struct trib_store_tick *tick;
     int wake_fd;
     uint64_t every_pushes, every_ns; /* 0: not by these */
     struct trib_snapshot_about about; /* owner, user and job */
@@ -45,10 +44,10 @@ trib_status_t store_keeper_create(const struct store_keeper_opts *opts,
 void store_keeper_free(struct store_keeper *keeper);
 
 /** store_keeper_idle - true if the next order may be given. */
-bool store_keeper_idle(const struct store_keeper *keeper);
+bool store_keeper_idle(struct store_keeper *keeper);
 
-/** store_keeper_give - carry out an order of a rank; true: `out` says already why not,
- * or that nothing was to be done. */
+/** store_keeper_give - carry out an order of a rank, unless another one is under way;
+ * true: `out` says already why not. */
 bool store_keeper_give(struct store_keeper *keeper,
                        const struct trib_control_store_snapshot *what,
                        struct store_kept *out);
@@ -57,6 +56,10 @@ bool store_keeper_give(struct store_keeper *keeper,
  * says what has ended. */
 bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
                        struct store_kept *out);
+
+/** store_keeper_last - write all that has changed since its last snapshot, and wait for
+ * that. No other thread uses the store any more. */
+void store_keeper_last(struct store_keeper *keeper);
 
 /** store_keeper_found - note the snapshot that a vector has from before. */
 void store_keeper_found(struct store_keeper *keeper, uint32_t vector);

@@ -9,5 +9,6 @@ libservice_la_SOURCES += \
 	agg/store/store_table.c agg/store/store_table.h \
 	agg/store/store_form.c agg/store/store_form.h \
 	agg/store/store_push.c \
+	agg/store/store_walk.c agg/store/store_walk.h \
 	agg/store/store_vectors.h
 EXTRA_DIST += agg/store/README.md

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/store/store_walk.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/quota.h"
 #include "compress/vector_words.h"
 
@@ -254,35 +256,54 @@ trib_status_t trib_store_form_words(struct trib_store_form *form, uint64_t count
     return TRIB_OK;
 }
 
-trib_status_t trib_store_form_encode(struct trib_store_form *form,
-                                     const struct trib_control_store_pull *pull,
-                                     const struct trib_store_tick *tick,
-                                     struct trib_store_memory *out, uint64_t *bytes_out,
-                                     struct trib_error *err)
+/* Encodes chunk by chunk, each while the walk holds it. */
+static void encode_chunks(struct trib_store_form *form,
+                          const struct trib_words_source *source,
+                          struct trib_store_walk *walk,
+                          const struct trib_store_tick *tick,
+                          struct trib_store_coded *out)
 {
-    const struct trib_words_source source = {
-        .x = trib_store_floats(form->table, pull->vector, pull->first),
-        .key = {.seed = trib_store_seed(form->table, pull->vector),
-                .step = (uint32_t)trib_store_version(form->table, pull->vector),
-                .stream = form->rank,
-                .index = pull->first}};
-    trib_status_t st = trib_words_check_state(form->codec, err);
-
-    assert(source.x);
-    *bytes_out = 0;
-    if (st == TRIB_OK)
-        st = trib_store_form_words(form, pull->count, err);
-    if (st == TRIB_OK)
-        st =
-            trib_store_memory_grow(out, trib_words_bound(form->words), form->rank, err);
-    if (st != TRIB_OK)
-        return st;
     const size_t chunks = trib_words_chunks(form->words);
+    const size_t chunk = trib_words_chunk(form->words);
+    const uint64_t first = source->key.index;
+
     for (size_t i = 0; i < chunks; i++) {
-        *bytes_out +=
-            trib_words_encode(form->words, i, &source, out->bytes + *bytes_out);
+        const uint64_t end = trib_min((i + 1) * chunk, form->words_count);
+        trib_store_walk_to(walk, first + i * chunk, first + end);
+        out->bytes +=
+            trib_words_encode(form->words, i, source, out->memory->bytes + out->bytes);
         if ((i + 1) % CHUNKS_A_TICK == 0 && tick)
             tick->call(tick->arg);
     }
+}
+
+trib_status_t trib_store_form_encode(struct trib_store_form *form,
+                                     const struct trib_control_store_pull *pull,
+                                     const struct trib_store_tick *tick,
+                                     struct trib_store_coded *out,
+                                     struct trib_error *err)
+{
+    struct trib_words_source source = {
+        .x = trib_store_floats(form->table, pull->vector, pull->first),
+        .key = {.seed = trib_store_seed(form->table, pull->vector),
+                .stream = form->rank,
+                .index = pull->first}};
+    struct trib_store_walk walk;
+    trib_status_t st = trib_words_check_state(form->codec, err);
+
+    assert(source.x);
+    out->bytes = 0;
+    if (st == TRIB_OK)
+        st = trib_store_form_words(form, pull->count, err);
+    if (st == TRIB_OK)
+        st = trib_store_memory_grow(out->memory, trib_words_bound(form->words),
+                                    form->rank, err);
+    if (st != TRIB_OK)
+        return st;
+    trib_store_walk_begin(form->table, pull->vector, &walk);
+    out->version = trib_store_version(form->table, pull->vector);
+    source.key.step = (uint32_t)out->version;
+    encode_chunks(form, &source, &walk, tick, out);
+    trib_store_walk_end(&walk);
     return TRIB_OK;
 }

@@ -91,16 +91,22 @@ trib_status_t trib_store_form_codec(struct trib_store_form *form,
 trib_status_t trib_store_form_words(struct trib_store_form *form, uint64_t count,
                                     struct trib_error *err);
 
+/* The elements of a pull as code words. */
+struct trib_store_coded {
+    struct trib_store_memory *memory; /* grows to what they may take */
+    uint64_t bytes;
+    uint64_t version; /* of the elements */
+};
+
 /**
- * trib_store_form_encode - the elements of a pull as code words.
+ * trib_store_form_encode - encode the elements of a pull.
  *
- * out      grows to what they may take
  * errors   TRIB_ERR_UNSUPPORTED: the codec is not for pulls; trib_store_memory_grow
  */
 trib_status_t trib_store_form_encode(struct trib_store_form *form,
                                      const struct trib_control_store_pull *pull,
                                      const struct trib_store_tick *tick,
-                                     struct trib_store_memory *out, uint64_t *bytes_out,
+                                     struct trib_store_coded *out,
                                      struct trib_error *err);
 
 #endif

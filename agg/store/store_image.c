@@ -9,22 +9,16 @@
 #include "base/dtype.h"
 #include "base/error.h"
 
-static struct vector *at(const struct trib_store_table *table, uint32_t vector)
-{
-    assert(vector < table->n);
-    return table->vectors[vector];
-}
-
 void trib_store_image(const struct trib_store_table *table, uint32_t vector,
                       struct trib_store_image *out)
 {
-    const struct vector *v = at(table, vector);
+    const struct vector *v = trib_store_vector(table, vector);
 
     *out = (struct trib_store_image){.spec = {v->name, v->dtype, v->count, v->text},
                                      .kept = v->kept,
                                      .states = (uint32_t)v->rule.row->states,
                                      .ranks = table->ranks,
-                                     .version = v->version,
+                                     .version = trib_store_version(table, vector),
                                      .clock = v->clock,
                                      .value = v->value};
     for (int i = 0; i < v->rule.row->states; i++)
@@ -35,9 +29,10 @@ trib_status_t trib_store_put(struct trib_store_table *table, uint32_t vector,
                              const struct trib_store_image *image,
                              struct trib_error *err)
 {
-    struct vector *v = at(table, vector);
+    struct vector *v = trib_store_vector(table, vector);
     const struct trib_store_spec *spec = &image->spec;
     const size_t bytes = v->count * trib_dtype_size(v->kept);
+    struct trib_store_walk walk;
 
     if (spec->dtype != v->dtype || spec->count != v->count ||
         strcmp(spec->rule, v->text) || image->kept != v->kept ||
@@ -48,29 +43,48 @@ trib_status_t trib_store_put(struct trib_store_table *table, uint32_t vector,
                          "create the vector as it was, or restore a rank's copy",
                          v->name, spec->count, trib_dtype_name(spec->dtype), spec->rule,
                          v->count, trib_dtype_name(v->dtype), v->text);
-    memcpy(v->value, image->value, bytes);
-    for (uint32_t i = 0; i < image->states; i++)
-        memcpy(v->state[i], image->state[i], bytes);
+    trib_store_walk_begin(table, vector, &walk);
+    pthread_mutex_lock(&v->gate);
     memset(v->clock, 0, table->ranks * sizeof(*v->clock));
     if (image->ranks == table->ranks)
         memcpy(v->clock, image->clock, table->ranks * sizeof(*v->clock));
     v->version = image->version;
     v->changes++;
+    pthread_mutex_unlock(&v->gate);
+    trib_store_walk_to(&walk, 0, v->count);
+    memcpy(v->value, image->value, bytes);
+    for (uint32_t i = 0; i < image->states; i++)
+        memcpy(v->state[i], image->state[i], bytes);
+    trib_store_walk_end(&walk);
     return TRIB_OK;
 }
 
 uint64_t trib_store_changes(const struct trib_store_table *table, uint32_t vector)
 {
-    return at(table, vector)->changes;
+    struct vector *v = trib_store_vector(table, vector);
+
+    pthread_mutex_lock(&v->gate);
+    const uint64_t changes = v->changes;
+    pthread_mutex_unlock(&v->gate);
+    return changes;
 }
 
 uint64_t trib_store_saved(const struct trib_store_table *table, uint32_t vector)
 {
-    return at(table, vector)->saved;
+    struct vector *v = trib_store_vector(table, vector);
+
+    pthread_mutex_lock(&v->gate);
+    const uint64_t saved = v->saved;
+    pthread_mutex_unlock(&v->gate);
+    return saved;
 }
 
 void trib_store_set_saved(struct trib_store_table *table, uint32_t vector,
                           uint64_t saved)
 {
-    at(table, vector)->saved = saved;
+    struct vector *v = trib_store_vector(table, vector);
+
+    pthread_mutex_lock(&v->gate);
+    v->saved = saved;
+    pthread_mutex_unlock(&v->gate);
 }

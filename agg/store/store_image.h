@@ -2,12 +2,13 @@
 /*
  * All that a vector of a store is, as a snapshot holds it and as it comes back.
  *
- * Pure. Thread: that of the table.
+ * Pure. Threads: as of the table.
  */
 #ifndef AGG_STORE_STORE_IMAGE_H
 #define AGG_STORE_STORE_IMAGE_H
 
 #include "agg/store/store_table.h"
+#include "agg/store/store_walk.h"
 
 struct trib_store_image {
     struct trib_store_spec spec;
@@ -20,7 +21,8 @@ struct trib_store_image {
     const void *state[TRIB_STORE_RULE_STATES]; /* [count] of `kept` each */
 };
 
-/** trib_store_image - describe a vector; valid until the next push to it. */
+/** trib_store_image - describe a vector. Its elements are those of a walk that holds
+ * them, and the rest, but for what never changes, of one that has just begun. */
 void trib_store_image(const struct trib_store_table *table, uint32_t vector,
                       struct trib_store_image *out);
 

@@ -83,16 +83,15 @@ static void answer_refusal(struct trib_store_peer *peer)
     peer->state = ANSWERS;
 }
 
-/* With `bytes` of elements before it. */
-static void answer_state(struct trib_store_peer *peer, enum trib_control_kind kind,
-                         uint32_t vector, uint64_t bytes)
+/* The answer to a request of a vector, with `bytes` of elements before it. */
+static void answer_state(struct trib_store_peer *peer, uint32_t vector,
+                         uint64_t version, uint64_t bytes)
 {
     const struct trib_store_table *table = peer->opts.table;
 
     peer->answer = (struct trib_control){
-        .kind = kind,
-        .store_state = {vector, trib_store_version(table, vector),
-                        trib_store_saved(table, vector),
+        .kind = TRIB_CONTROL_STORE_DONE,
+        .store_state = {vector, version, trib_store_saved(table, vector),
                         trib_store_clock(table, vector, peer->opts.rank)}};
     trib_store_form_end(&peer->form);
     peer->state = bytes ? GIVING : ANSWERS;
@@ -119,16 +118,19 @@ static void take_open(struct trib_store_peer *peer,
 {
     const struct trib_store_spec spec = {m->name, (trib_dtype_t)m->dtype, m->count,
                                          m->rule};
-    const uint32_t before = trib_store_table_size(peer->opts.table);
-    uint32_t vector;
+    struct trib_store_found found;
 
-    if (trib_store_table_open(peer->opts.table, &spec, &peer->refusal, &vector) !=
+    if (trib_store_table_open(peer->opts.table, &spec, &peer->refusal, &found) !=
         TRIB_OK) {
         answer_refusal(peer);
         return;
     }
-    peer->counts.vectors += trib_store_table_size(peer->opts.table) - before;
-    answer_state(peer, TRIB_CONTROL_STORE_VECTOR, vector, 0);
+    peer->counts.vectors += found.made;
+    if (found.made && peer->opts.made)
+        peer->opts.made(peer->opts.made_arg, found.vector);
+    answer_state(peer, found.vector, trib_store_version(peer->opts.table, found.vector),
+                 0);
+    peer->answer.kind = TRIB_CONTROL_STORE_VECTOR;
 }
 
 static void end_push(struct trib_store_peer *peer)
@@ -142,7 +144,8 @@ static void end_push(struct trib_store_peer *peer)
                                          .indices =
                                              trib_store_form_indices(&peer->form),
                                          .count = peer->form.count,
-                                         .decoded = peer->form.coded};
+                                         .decoded = peer->form.coded,
+                                         .version = p->number - 1}; /* of a copy */
     const uint64_t given =
         peer->form.coded ? trib_store_bytes(peer->opts.table, p->vector) : peer->total;
 
@@ -152,7 +155,7 @@ static void end_push(struct trib_store_peer *peer)
                              &peer->refusal);
     else if (!peer->refusal.status && p->purpose == TRIB_CONTROL_PUSH_RESTORE)
         trib_store_replace(peer->opts.table, p->vector, peer->memory.bytes,
-                           p->number - 1);
+                           push.version);
     else if (!peer->refusal.status)
         (void)trib_store_table_push(peer->opts.table, p->vector, &push, peer->opts.tick,
                                     &peer->refusal);
@@ -161,7 +164,7 @@ static void end_push(struct trib_store_peer *peer)
         return;
     }
     peer->counts.pushes += p->purpose < TRIB_CONTROL_PUSH_SET;
-    answer_state(peer, TRIB_CONTROL_STORE_DONE, p->vector, gives ? given : 0);
+    answer_state(peer, p->vector, push.version, gives ? given : 0);
 }
 
 /* True if the rank has said the form of its next request. */
@@ -290,33 +293,38 @@ static bool may_pull(const struct trib_store_peer *peer)
 }
 
 /* Copies what the pull is of; a refusal says why it could not. */
-static uint64_t copy_pull(struct trib_store_peer *peer)
+static struct trib_store_coded copy_pull(struct trib_store_peer *peer)
 {
     const struct trib_store_table *table = peer->opts.table;
     const struct trib_control_store_pull *p = &peer->pull;
-    uint64_t bytes = p->count * trib_store_element(table, p->vector);
+    struct trib_store_coded out = {&peer->memory,
+                                   p->count * trib_store_element(table, p->vector), 0};
 
     if (peer->form.coded)
-        (void)trib_store_form_encode(&peer->form, p, peer->opts.tick, &peer->memory,
-                                     &bytes, &peer->refusal);
-    else if (bytes && make_room(peer, bytes) && peer->form.sparse)
-        trib_store_pick(table, p->vector, trib_store_form_indices(&peer->form),
-                        p->count, peer->memory.bytes);
-    else if (bytes && !peer->refusal.status)
-        trib_store_read(table, p->vector, p->first, p->count, peer->memory.bytes);
-    return bytes;
+        (void)trib_store_form_encode(&peer->form, p, peer->opts.tick, &out,
+                                     &peer->refusal);
+    else if (!out.bytes)
+        out.version = trib_store_version(table, p->vector);
+    else if (make_room(peer, out.bytes) && peer->form.sparse)
+        out.version =
+            trib_store_pick(table, p->vector, trib_store_form_indices(&peer->form),
+                            p->count, peer->memory.bytes);
+    else if (!peer->refusal.status)
+        out.version =
+            trib_store_read(table, p->vector, p->first, p->count, peer->memory.bytes);
+    return out;
 }
 
 static void end_pull(struct trib_store_peer *peer)
 {
-    const uint64_t bytes = copy_pull(peer);
+    const struct trib_store_coded out = copy_pull(peer);
 
     if (peer->refusal.status) {
         answer_refusal(peer);
         return;
     }
     peer->counts.pulls++;
-    answer_state(peer, TRIB_CONTROL_STORE_DONE, peer->pull.vector, bytes);
+    answer_state(peer, peer->pull.vector, out.version, out.bytes);
 }
 
 /* The wait was in vain: says for what, and for whom. */
@@ -437,7 +445,8 @@ void trib_store_peer_kept(struct trib_store_peer *peer,
         answer_refusal(peer);
         return;
     }
-    answer_state(peer, TRIB_CONTROL_STORE_DONE, what->vector, 0);
+    answer_state(peer, what->vector, trib_store_version(peer->opts.table, what->vector),
+                 0);
     if (!restores) /* the vector may have gone on */
         peer->answer.store_state.version = peer->answer.store_state.saved - 1;
 }

@@ -42,6 +42,9 @@ struct trib_store_peer_opts {
     struct trib_quota *quota; /* of the memory in which a push or an answer lies */
     const struct trib_store_tick *tick; /* as of trib_store_table_push; or NULL */
     bool keeps; /* false: snapshots are refused */
+    void (*made)(void *arg, uint32_t vector); /* called for each vector that the rank
+                                               * has had made; or NULL */
+    void *made_arg;
 };
 
 /** trib_store_peer_create - all of opts outlives it; errors: TRIB_ERR_NO_MEMORY. */

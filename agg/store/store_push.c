@@ -20,7 +20,7 @@ enum {
 
 /* Elements of a request, a block at a time: those of `indices`, or one after the
  * other. */
-struct walk {
+struct block_walk {
     const struct vector *v;
     const uint8_t *indices; /* NULL: the block begins with element `first` */
     uint64_t first; /* number of the block's first element in the request */
@@ -30,7 +30,7 @@ struct walk {
 
 /* Some elements ----------------------------------------------------------------- */
 
-static void find(struct walk *w, uint64_t first, uint64_t count)
+static void find(struct block_walk *w, uint64_t first, uint64_t count)
 {
     const size_t bytes = trib_control_index_bytes(w->v->count);
     uint64_t at = 0;
@@ -56,7 +56,7 @@ static void copy_element(uint8_t *to, const uint8_t *from, size_t bytes)
 
 /* The block's elements of an array of the vector, one behind the other: where they are,
  * or in `stage`. */
-static uint8_t *gather(const struct walk *w, void *array,
+static uint8_t *gather(const struct block_walk *w, void *array,
                        uint8_t stage[BLOCK * ELEMENT_MAX])
 {
     const size_t bytes = trib_dtype_size(w->v->kept);
@@ -70,7 +70,7 @@ static uint8_t *gather(const struct walk *w, void *array,
 }
 
 /* Puts back what gather has given. */
-static void scatter(const struct walk *w, void *array, const uint8_t *from)
+static void scatter(const struct block_walk *w, void *array, const uint8_t *from)
 {
     const size_t bytes = trib_dtype_size(w->v->kept);
 
@@ -79,24 +79,38 @@ static void scatter(const struct walk *w, void *array, const uint8_t *from)
                      bytes);
 }
 
-void trib_store_pick(const struct trib_store_table *table, uint32_t vector,
-                     const uint8_t *indices, uint64_t count, void *out)
+/* Copies the block's elements as they go over the wire. */
+static void pick(const struct trib_store_table *table, const struct block_walk *w,
+                 void *out)
 {
-    assert(vector < table->n && indices);
-    const struct vector *v = table->vectors[vector];
+    const struct vector *v = w->v;
     _Alignas(ELEMENT_MAX) uint8_t stage[BLOCK * ELEMENT_MAX];
-    struct walk w = {.v = v, .indices = indices};
+    const uint8_t *from = gather(w, v->value, stage);
+    uint8_t *to = trib_store_byte_at(out, w->first, v->dtype);
 
+    if (v->dtype == v->kept)
+        memcpy(to, from, w->n * trib_dtype_size(v->dtype));
+    else
+        table->kernels->from_f32[v->dtype](to, (const float *)(const void *)from, w->n);
+}
+
+/* The indices are in no order, so all elements are held. */
+uint64_t trib_store_pick(const struct trib_store_table *table, uint32_t vector,
+                         const uint8_t *indices, uint64_t count, void *out)
+{
+    struct trib_store_walk walk;
+
+    assert(indices);
+    trib_store_walk_begin(table, vector, &walk);
+    struct block_walk w = {.v = walk.v, .indices = indices};
+    const uint64_t version = walk.v->version;
+    trib_store_walk_to(&walk, 0, walk.v->count);
     for (uint64_t first = 0; first < count; first += BLOCK) {
         find(&w, first, count);
-        const uint8_t *from = gather(&w, v->value, stage);
-        uint8_t *to = trib_store_byte_at(out, first, v->dtype);
-        if (v->dtype == v->kept)
-            memcpy(to, from, w.n * trib_dtype_size(v->dtype));
-        else
-            table->kernels->from_f32[v->dtype](to, (const float *)(const void *)from,
-                                               w.n);
+        pick(table, &w, out);
     }
+    trib_store_walk_end(&walk);
+    return version;
 }
 
 /* Pushes --------------------------------------------------------------------------- */
@@ -132,8 +146,10 @@ struct work {
     const struct trib_store_table *table;
     const struct vector *v;
     const struct trib_store_table_push *push;
+    bool computes; /* the rule applies, at least to what the pusher gets back */
     bool keeps; /* false: it was applied before, and only its answer is wanted */
-    struct walk walk;
+    bool picks; /* the pusher gets the vector's elements back */
+    struct block_walk walk;
 };
 
 /* Elements of the push, in the order in which they have come. */
@@ -164,14 +180,14 @@ static void write_push(const struct work *w, const double *from)
     w->table->kernels->from_f32[w->v->dtype](to, wide, w->walk.n);
 }
 
-static void load(const struct walk *w, void *array, double *out)
+static void load(const struct block_walk *w, void *array, double *out)
 {
     _Alignas(ELEMENT_MAX) uint8_t stage[BLOCK * ELEMENT_MAX];
 
     widen(w->v->kept, gather(w, array, stage), w->n, out);
 }
 
-static void keep(const struct walk *w, const double *from, void *array)
+static void keep(const struct block_walk *w, const double *from, void *array)
 {
     _Alignas(ELEMENT_MAX) uint8_t stage[BLOCK * ELEMENT_MAX];
     uint8_t *to = w->indices ? stage : trib_store_byte_at(array, w->first, w->v->kept);
@@ -217,30 +233,47 @@ static void add_integers(const struct work *w)
     scatter(&w->walk, v->value, x);
 }
 
-static void apply(struct work *w, const struct trib_store_tick *tick)
+/* Holds the elements of the next block: at most `most` of them. */
+static void go_to_block(struct work *w, struct trib_store_walk *hold, uint64_t first,
+                        uint64_t most)
+{
+    struct block_walk *b = &w->walk;
+    const uint64_t count = w->push->indices ? w->push->count : w->v->count;
+
+    if (b->indices) {
+        find(b, first, count);
+        trib_store_walk_to(hold, b->at[0], b->at[b->n - 1] + 1);
+        return;
+    }
+    b->first = first;
+    b->n = (size_t)trib_min(count - first, most);
+    trib_store_walk_to(hold, first, first + b->n);
+}
+
+/* Integers of all elements are added a stripe at a time. */
+static void apply(struct work *w, struct trib_store_walk *hold,
+                  const struct trib_store_tick *tick)
 {
     const uint64_t count = w->push->indices ? w->push->count : w->v->count;
     const bool floats = trib_dtype_is_float(w->v->dtype);
+    const uint64_t most = floats || w->push->indices ? BLOCK : TRIB_STORE_STRIPE;
     double value[BLOCK], pushed[BLOCK], state[TRIB_STORE_RULE_STATES][BLOCK];
     struct trib_store_block b = {.value = value,
                                  .push = pushed,
                                  .state = {state[0], state[1]},
                                  .rate = w->push->rate > 0 ? w->push->rate
                                                            : w->v->rule.param[0],
-                                 .step = w->v->version + 1};
+                                 .step = w->push->version + !w->keeps};
     uint64_t blocks = 0;
 
-    if (!floats && !w->push->indices) {
-        w->walk.n = (size_t)count;
-        add_integers(w);
-        return;
-    }
-    for (uint64_t first = 0; first < count; first += BLOCK) {
-        find(&w->walk, first, count);
-        if (floats)
+    for (uint64_t first = 0; first < count; first += most) {
+        go_to_block(w, hold, first, most);
+        if (w->computes && floats)
             apply_block(w, &b);
-        else
+        else if (w->computes)
             add_integers(w);
+        if (w->picks)
+            pick(w->table, &w->walk, w->push->data);
         if (++blocks % BLOCKS_A_TICK == 0 && tick)
             tick->call(tick->arg);
     }
@@ -271,41 +304,46 @@ static trib_status_t check_push(const struct vector *v,
     return TRIB_OK;
 }
 
-static void give(const struct trib_store_table *table, uint32_t vector,
-                 const struct trib_store_table_push *push)
+/* Counts a push that is right; true: it is new. */
+static bool enter(struct vector *v, struct trib_store_table_push *push)
 {
-    if (push->indices)
-        trib_store_pick(table, vector, push->indices, push->count, push->data);
-    else
-        trib_store_read(table, vector, 0, table->vectors[vector]->count, push->data);
-}
-
-trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vector,
-                                    const struct trib_store_table_push *push,
-                                    const struct trib_store_tick *tick,
-                                    struct trib_error *err)
-{
-    assert(vector < table->n && push->rank < table->ranks);
-    struct vector *v = table->vectors[vector];
-
-    const trib_status_t st = check_push(v, push, err);
-    if (st != TRIB_OK)
-        return st;
     const bool is_new = push->number > v->clock[push->rank];
-    const bool gives_push = push->gives && v->rule.row->gives_push;
-    struct work w = {.table = table,
-                     .v = v,
-                     .push = push,
-                     .keeps = is_new,
-                     .walk = {.v = v, .indices = push->indices}};
-    if (is_new || gives_push)
-        apply(&w, tick);
+
+    pthread_mutex_lock(&v->gate);
     if (is_new) {
         v->clock[push->rank] = push->number;
         v->version++;
         v->changes++;
     }
-    if (push->gives && !gives_push)
-        give(table, vector, push);
-    return TRIB_OK;
+    push->version = v->version;
+    pthread_mutex_unlock(&v->gate);
+    return is_new;
+}
+
+trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vector,
+                                    struct trib_store_table_push *push,
+                                    const struct trib_store_tick *tick,
+                                    struct trib_error *err)
+{
+    struct trib_store_walk hold;
+
+    assert(push->rank < table->ranks);
+    trib_store_walk_begin(table, vector, &hold);
+    struct vector *v = hold.v;
+    const trib_status_t st = check_push(v, push, err);
+    if (st == TRIB_OK) {
+        const bool is_new = enter(v, push);
+        const bool gives_push = push->gives && v->rule.row->gives_push;
+        struct work w = {.table = table,
+                         .v = v,
+                         .push = push,
+                         .computes = is_new || gives_push,
+                         .keeps = is_new,
+                         .picks = push->gives && !gives_push,
+                         .walk = {.v = v, .indices = push->indices}};
+        if (w.computes || w.picks)
+            apply(&w, &hold, tick);
+    }
+    trib_store_walk_end(&hold);
+    return st;
 }

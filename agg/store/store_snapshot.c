@@ -8,10 +8,10 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/minmax.h"
 
 enum {
     ORDER = 0x01020304,
-    COPY_BYTES = 16 << 20, /* copied between two calls of the tick */
 };
 
 static const char magic[8] = {'T', 'r', 'i', 'b', 'S', 'n', 'a', 'p'};
@@ -57,22 +57,28 @@ uint64_t trib_snapshot_bytes(const struct trib_store_image *image)
 
 /* Writing -------------------------------------------------------------------------- */
 
-static uint8_t *copy(uint8_t *to, const void *from, uint64_t bytes,
-                     const struct trib_store_tick *tick)
+/* Copies elements and the state of their rule, range by range. */
+static void copy_elements(const struct trib_store_image *image,
+                          struct trib_store_walk *walk, uint8_t *out)
 {
-    for (uint64_t at = 0; at < bytes; at += COPY_BYTES) {
-        const uint64_t left = bytes - at;
-        memcpy(to + at, (const uint8_t *)from + at,
-               left < COPY_BYTES ? left : COPY_BYTES);
-        if (left > COPY_BYTES && tick)
-            tick->call(tick->arg);
+    const uint64_t element = trib_dtype_size(image->kept);
+    const uint64_t count = image->spec.count;
+
+    for (uint64_t first = 0; first < count; first += TRIB_STORE_STRIPE) {
+        const uint64_t n = trib_min(count - first, TRIB_STORE_STRIPE);
+        const uint64_t at = first * element;
+        if (walk)
+            trib_store_walk_to(walk, first, first + n);
+        memcpy(out + at, (const uint8_t *)image->value + at, n * element);
+        for (uint32_t i = 0; i < image->states; i++)
+            memcpy(out + (1 + i) * vector_bytes(image) + at,
+                   (const uint8_t *)image->state[i] + at, n * element);
     }
-    return to + bytes;
 }
 
 void trib_snapshot_copy(const struct trib_store_image *image,
                         const struct trib_snapshot_about *about,
-                        const struct trib_store_tick *tick, uint8_t *out)
+                        struct trib_store_walk *walk, uint8_t *out)
 {
     struct head head = {.order = ORDER,
                         .format = TRIB_SNAPSHOT_FORMAT,
@@ -92,11 +98,10 @@ void trib_snapshot_copy(const struct trib_store_image *image,
     memcpy(head.job, about->job, sizeof(head.job));
     snprintf(head.name, sizeof(head.name), "%s", image->spec.name);
     snprintf(head.rule, sizeof(head.rule), "%s", image->spec.rule);
-    out = copy(out, &head, sizeof(head), NULL);
-    out = copy(out, image->clock, image->ranks * sizeof(uint64_t), NULL);
-    out = copy(out, image->value, vector_bytes(image), tick);
-    for (uint32_t i = 0; i < image->states; i++)
-        out = copy(out, image->state[i], vector_bytes(image), tick);
+    memcpy(out, &head, sizeof(head));
+    out += sizeof(head);
+    memcpy(out, image->clock, image->ranks * sizeof(uint64_t));
+    copy_elements(image, walk, out + image->ranks * sizeof(uint64_t));
 }
 
 void trib_snapshot_seal(uint8_t *bytes, uint64_t n)

@@ -38,12 +38,13 @@ uint64_t trib_snapshot_bytes(const struct trib_store_image *image);
  * trib_snapshot_copy - write the file but for its digests.
  *
  * about    without name and version, which are the image's
- * tick     as of trib_store_table_push
+ * walk     has just begun when the image was made, and holds the last elements behind
+ *          the copy; NULL: nothing changes meanwhile
  * out      [trib_snapshot_bytes]
  */
 void trib_snapshot_copy(const struct trib_store_image *image,
                         const struct trib_snapshot_about *about,
-                        const struct trib_store_tick *tick, uint8_t *out);
+                        struct trib_store_walk *walk, uint8_t *out);
 
 /** trib_snapshot_seal - add the digests. */
 void trib_snapshot_seal(uint8_t *bytes, uint64_t n);

@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/quota.h"
 #include "compress/kernels/kernels.h"
 
@@ -28,9 +29,11 @@ trib_status_t trib_store_table_create(uint32_t ranks, struct trib_quota *quota,
     table->quota = quota;
     table->kernels = trib_kernels_get(NULL);
     table->left = calloc(ranks, sizeof(*table->left));
-    if (table->left)
+    table->vectors = calloc(TRIB_STORE_VECTORS_MAX, sizeof(struct vector *));
+    pthread_mutex_init(&table->opening, NULL);
+    if (table->left && table->vectors)
         return TRIB_OK;
-    free(table);
+    trib_store_table_destroy(table);
     *out = NULL;
     return TRIB_ERR_NO_MEMORY;
 }
@@ -39,8 +42,12 @@ static void free_vector(struct trib_store_table *table, struct vector *v)
 {
     if (table->quota && v->charged)
         trib_quota_give_mt(table->quota, v->charged);
+    for (uint64_t i = 0; v->stripes && i < trib_store_stripes(v->count); i++)
+        pthread_mutex_destroy(&v->stripes[i]);
+    pthread_mutex_destroy(&v->gate);
     for (int i = 0; i < STATES; i++)
         free(v->state[i]);
+    free(v->stripes);
     free(v->value);
     free(v->clock);
     free(v);
@@ -52,23 +59,10 @@ void trib_store_table_destroy(struct trib_store_table *table)
         return;
     for (uint32_t i = 0; i < table->n; i++)
         free_vector(table, table->vectors[i]);
+    pthread_mutex_destroy(&table->opening);
     free(table->vectors);
     free(table->left);
     free(table);
-}
-
-static bool make_room(struct trib_store_table *table)
-{
-    const uint32_t room = table->room ? 2 * table->room : 16;
-
-    if (table->n < table->room)
-        return true;
-    struct vector **more = realloc(table->vectors, room * sizeof(*more));
-    if (!more)
-        return false;
-    table->vectors = more;
-    table->room = room;
-    return true;
 }
 
 static trib_status_t check_spec(const struct trib_store_spec *spec, struct vector *v,
@@ -100,13 +94,16 @@ static bool allocate(const struct trib_store_table *table, struct vector *v)
     const size_t element = trib_dtype_size(v->kept);
     bool all = true;
 
+    v->stripes = calloc(trib_store_stripes(v->count), sizeof(*v->stripes));
+    for (uint64_t i = 0; v->stripes && i < trib_store_stripes(v->count); i++)
+        pthread_mutex_init(&v->stripes[i], NULL);
     v->clock = calloc(table->ranks, sizeof(*v->clock));
     v->value = calloc(v->count, element);
     for (int i = 0; i < v->rule.row->states; i++) {
         v->state[i] = calloc(v->count, element);
         all &= v->state[i] != NULL;
     }
-    return all && v->clock && v->value;
+    return all && v->stripes && v->clock && v->value;
 }
 
 static trib_status_t take_memory(struct trib_store_table *table, struct vector *v,
@@ -114,7 +111,8 @@ static trib_status_t take_memory(struct trib_store_table *table, struct vector *
 {
     const uint64_t vectors = 1 + (uint64_t)v->rule.row->states;
     const uint64_t element = trib_dtype_size(v->kept);
-    const uint64_t own = sizeof(*v) + table->ranks * sizeof(*v->clock);
+    const uint64_t own = sizeof(*v) + table->ranks * sizeof(*v->clock) +
+                         trib_store_stripes(v->count) * sizeof(*v->stripes);
 
     if (v->count > (UINT64_MAX / 4 - own) / (vectors * element))
         return trib_fail(err, TRIB_ERR_NO_RESOURCE,
@@ -141,10 +139,9 @@ static trib_status_t make(struct trib_store_table *table,
         return trib_fail(err, TRIB_ERR_NO_RESOURCE, "a store has %d vectors at most",
                          TRIB_STORE_VECTORS_MAX);
     struct vector *v = calloc(1, sizeof(*v));
-    if (!v || !make_room(table)) {
-        free(v);
+    if (!v)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a vector");
-    }
+    pthread_mutex_init(&v->gate, NULL);
     trib_status_t st = check_spec(spec, v, err);
     if (st == TRIB_OK)
         st = take_memory(table, v, err);
@@ -152,19 +149,21 @@ static trib_status_t make(struct trib_store_table *table,
         free_vector(table, v);
         return st;
     }
-    table->vectors[table->n++] = v;
+    table->vectors[table->n] = v;
+    atomic_fetch_add(&table->n, 1);
     return TRIB_OK;
 }
 
-trib_status_t trib_store_table_open(struct trib_store_table *table,
-                                    const struct trib_store_spec *spec,
-                                    struct trib_error *err, uint32_t *vector_out)
+/* Finds a vector, or makes it. */
+static trib_status_t find(struct trib_store_table *table,
+                          const struct trib_store_spec *spec, struct trib_error *err,
+                          struct trib_store_found *out)
 {
     for (uint32_t i = 0; i < table->n; i++) {
         const struct vector *v = table->vectors[i];
         if (strcmp(v->name, spec->name))
             continue;
-        *vector_out = i;
+        *out = (struct trib_store_found){i, false};
         if (v->dtype == spec->dtype && v->count == spec->count &&
             strcmp(v->text, spec->rule) == 0)
             return TRIB_OK;
@@ -174,130 +173,179 @@ trib_status_t trib_store_table_open(struct trib_store_table *table,
                          v->name, v->count, trib_dtype_name(v->dtype), v->text,
                          spec->count, trib_dtype_name(spec->dtype), spec->rule);
     }
-    *vector_out = table->n;
+    *out = (struct trib_store_found){table->n, true};
     return make(table, spec, err);
+}
+
+trib_status_t trib_store_table_open(struct trib_store_table *table,
+                                    const struct trib_store_spec *spec,
+                                    struct trib_error *err,
+                                    struct trib_store_found *out)
+{
+    pthread_mutex_lock(&table->opening);
+    const trib_status_t st = find(table, spec, err, out);
+    pthread_mutex_unlock(&table->opening);
+    return st;
 }
 
 /* Vectors -------------------------------------------------------------------------- */
 
-static struct vector *at(const struct trib_store_table *table, uint32_t vector)
-{
-    assert(vector < table->n);
-    return table->vectors[vector];
-}
-
 uint32_t trib_store_table_size(const struct trib_store_table *table)
 {
-    return table->n;
+    return atomic_load(&table->n);
 }
 
 uint64_t trib_store_element(const struct trib_store_table *table, uint32_t vector)
 {
-    return trib_dtype_size(at(table, vector)->dtype);
+    return trib_dtype_size(trib_store_vector(table, vector)->dtype);
 }
 
 uint64_t trib_store_bytes(const struct trib_store_table *table, uint32_t vector)
 {
-    return at(table, vector)->count * trib_store_element(table, vector);
+    return trib_store_vector(table, vector)->count * trib_store_element(table, vector);
+}
+
+const char *trib_store_name(const struct trib_store_table *table, uint32_t vector)
+{
+    return trib_store_vector(table, vector)->name;
 }
 
 uint64_t trib_store_version(const struct trib_store_table *table, uint32_t vector)
 {
-    return at(table, vector)->version;
+    struct vector *v = trib_store_vector(table, vector);
+
+    pthread_mutex_lock(&v->gate);
+    const uint64_t version = v->version;
+    pthread_mutex_unlock(&v->gate);
+    return version;
 }
 
 uint64_t trib_store_clock(const struct trib_store_table *table, uint32_t vector,
                           uint32_t rank)
 {
+    struct vector *v = trib_store_vector(table, vector);
+
     assert(rank < table->ranks);
-    return at(table, vector)->clock[rank];
+    pthread_mutex_lock(&v->gate);
+    const uint64_t clock = v->clock[rank];
+    pthread_mutex_unlock(&v->gate);
+    return clock;
 }
 
 void trib_store_leave(struct trib_store_table *table, uint32_t rank, bool left)
 {
     assert(rank < table->ranks);
-    table->left[rank] = left;
+    atomic_store(&table->left[rank], left);
 }
 
 uint32_t trib_store_behind(const struct trib_store_table *table, uint32_t vector,
                            uint32_t rank)
 {
-    const uint64_t *clock = at(table, vector)->clock;
+    struct vector *v = trib_store_vector(table, vector);
     uint32_t last = rank;
 
+    pthread_mutex_lock(&v->gate);
     for (uint32_t r = 0; r < table->ranks; r++)
-        if (!table->left[r] && clock[r] < clock[last])
+        if (!atomic_load(&table->left[r]) && v->clock[r] < v->clock[last])
             last = r;
+    pthread_mutex_unlock(&v->gate);
     return last;
 }
 
-/* Copies elements between the wire and memory, which differ for narrow floats. */
-static void take_in(const struct trib_store_table *table, const struct vector *v,
-                    const uint8_t *wire)
+/* Takes the elements of a walk as they are on the wire, where they differ from those in
+ * memory for narrow floats. */
+static void take_in(const struct trib_store_table *table, struct trib_store_walk *walk,
+                    const uint8_t *wire, bool clears)
 {
-    if (v->dtype == v->kept)
-        memcpy(v->value, wire, v->count * trib_dtype_size(v->kept));
-    else
-        table->kernels->to_f32[v->dtype](v->value, wire, v->count);
-}
+    const struct vector *v = walk->v;
+    const size_t kept = trib_dtype_size(v->kept);
 
-static void give_out(const struct trib_store_table *table, const struct vector *v,
-                     uint64_t first, uint64_t count, uint8_t *wire)
-{
-    const uint8_t *from = trib_store_byte_at(v->value, first, v->kept);
-
-    assert(first <= v->count && count <= v->count - first);
-    if (v->dtype == v->kept)
-        memcpy(wire, from, count * trib_dtype_size(v->kept));
-    else
-        table->kernels->from_f32[v->dtype](wire, (const float *)(const void *)from,
-                                           count);
+    for (uint64_t first = 0; first < v->count; first += TRIB_STORE_STRIPE) {
+        const uint64_t n = trib_min(v->count - first, TRIB_STORE_STRIPE);
+        const uint8_t *from = wire + first * trib_dtype_size(v->dtype);
+        uint8_t *to = trib_store_byte_at(v->value, first, v->kept);
+        trib_store_walk_to(walk, first, first + n);
+        if (v->dtype == v->kept)
+            memcpy(to, from, n * kept);
+        else
+            table->kernels->to_f32[v->dtype]((float *)(void *)to, from, n);
+        for (int i = 0; clears && i < v->rule.row->states; i++)
+            memset(trib_store_byte_at(v->state[i], first, v->kept), 0, n * kept);
+    }
 }
 
 trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
                              const void *data, struct trib_error *err)
 {
-    struct vector *v = at(table, vector);
+    struct trib_store_walk walk;
+    trib_status_t st = TRIB_OK;
 
-    if (v->version)
-        return trib_fail(err, TRIB_ERR_BUSY,
-                         "vector %s has taken pushes, and its elements are not set",
-                         v->name);
-    take_in(table, v, data);
-    v->changes++;
-    return TRIB_OK;
+    trib_store_walk_begin(table, vector, &walk);
+    pthread_mutex_lock(&walk.v->gate);
+    if (walk.v->version)
+        st = trib_fail(err, TRIB_ERR_BUSY,
+                       "vector %s has taken pushes, and its elements are not set",
+                       walk.v->name);
+    else
+        walk.v->changes++;
+    pthread_mutex_unlock(&walk.v->gate);
+    if (st == TRIB_OK)
+        take_in(table, &walk, data, false);
+    trib_store_walk_end(&walk);
+    return st;
 }
 
 void trib_store_replace(struct trib_store_table *table, uint32_t vector,
                         const void *data, uint64_t version)
 {
-    struct vector *v = at(table, vector);
+    struct trib_store_walk walk;
 
-    take_in(table, v, data);
-    for (int i = 0; i < v->rule.row->states; i++)
-        memset(v->state[i], 0, v->count * trib_dtype_size(v->kept));
-    memset(v->clock, 0, table->ranks * sizeof(*v->clock));
-    v->version = version;
-    v->changes++;
+    trib_store_walk_begin(table, vector, &walk);
+    pthread_mutex_lock(&walk.v->gate);
+    memset(walk.v->clock, 0, table->ranks * sizeof(*walk.v->clock));
+    walk.v->version = version;
+    walk.v->changes++;
+    pthread_mutex_unlock(&walk.v->gate);
+    take_in(table, &walk, data, true);
+    trib_store_walk_end(&walk);
 }
 
-void trib_store_read(const struct trib_store_table *table, uint32_t vector,
-                     uint64_t first, uint64_t count, void *out)
+uint64_t trib_store_read(const struct trib_store_table *table, uint32_t vector,
+                         uint64_t first, uint64_t count, void *out)
 {
-    give_out(table, at(table, vector), first, count, out);
+    struct trib_store_walk walk;
+    uint64_t n;
+
+    trib_store_walk_begin(table, vector, &walk);
+    const struct vector *v = walk.v;
+    const uint64_t version = v->version;
+    assert(first <= v->count && count <= v->count - first);
+    for (uint64_t done = 0; done < count; done += n) {
+        n = trib_min(count - done, TRIB_STORE_STRIPE);
+        trib_store_walk_to(&walk, first + done, first + done + n);
+        const uint8_t *from = trib_store_byte_at(v->value, first + done, v->kept);
+        uint8_t *to = trib_store_byte_at(out, done, v->dtype);
+        if (v->dtype == v->kept)
+            memcpy(to, from, n * trib_dtype_size(v->kept));
+        else
+            table->kernels->from_f32[v->dtype](to, (const float *)(const void *)from,
+                                               n);
+    }
+    trib_store_walk_end(&walk);
+    return version;
 }
 
 const float *trib_store_floats(const struct trib_store_table *table, uint32_t vector,
                                uint64_t first)
 {
-    const struct vector *v = at(table, vector);
+    const struct vector *v = trib_store_vector(table, vector);
 
     return v->kept == TRIB_F32 ? (const float *)v->value + first : NULL;
 }
 
 uint64_t trib_store_seed(const struct trib_store_table *table, uint32_t vector)
 {
-    const char *name = at(table, vector)->name;
+    const char *name = trib_store_name(table, vector);
 
     return trib_digest(name, strlen(name));
 }

@@ -7,7 +7,8 @@
  * are numbered from 1 on, and the number of the last one is kept. A version is the
  * number of pushes that a vector has taken.
  *
- * Pure but for memory. Thread: one at a time.
+ * Pure but for memory. Threads: several at once, but of one rank one at a time. Those
+ * that work on one vector follow each other through it (store_walk.h).
  */
 #ifndef AGG_STORE_STORE_TABLE_H
 #define AGG_STORE_STORE_TABLE_H
@@ -43,6 +44,13 @@ struct trib_store_table_push {
     const uint8_t *indices;
     uint64_t count; /* of `indices` */
     bool decoded; /* `data` was encoded, and is of float32 whatever the dtype */
+    uint64_t version; /* receives that of the vector behind the push */
+};
+
+/* A vector of a name. */
+struct trib_store_found {
+    uint32_t vector;
+    bool made; /* it was not there before */
 };
 
 /* A function that is called now and then during a long push: its owner keeps its
@@ -75,7 +83,8 @@ void trib_store_table_destroy(struct trib_store_table *table);
  */
 trib_status_t trib_store_table_open(struct trib_store_table *table,
                                     const struct trib_store_spec *spec,
-                                    struct trib_error *err, uint32_t *vector_out);
+                                    struct trib_error *err,
+                                    struct trib_store_found *out);
 
 /** trib_store_table_size - the number of vectors, which are 0 to that less one. */
 uint32_t trib_store_table_size(const struct trib_store_table *table);
@@ -87,6 +96,9 @@ uint64_t trib_store_bytes(const struct trib_store_table *table, uint32_t vector)
 
 /** trib_store_element - bytes of one element on the wire. */
 uint64_t trib_store_element(const struct trib_store_table *table, uint32_t vector);
+
+/** trib_store_name - its name. */
+const char *trib_store_name(const struct trib_store_table *table, uint32_t vector);
 
 /** trib_store_version - the number of pushes that it has taken. */
 uint64_t trib_store_version(const struct trib_store_table *table, uint32_t vector);
@@ -131,17 +143,19 @@ void trib_store_replace(struct trib_store_table *table, uint32_t vector,
  *          in err, and nothing has changed
  */
 trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vector,
-                                    const struct trib_store_table_push *push,
+                                    struct trib_store_table_push *push,
                                     const struct trib_store_tick *tick,
                                     struct trib_error *err);
 
 /** trib_store_pick - copy the elements of `count` indices, which are as in struct
- * trib_store_table_push but in any order, as they go over the wire. */
-void trib_store_pick(const struct trib_store_table *table, uint32_t vector,
-                     const uint8_t *indices, uint64_t count, void *out);
+ * trib_store_table_push but in any order, as they go over the wire; returns their
+ * version. */
+uint64_t trib_store_pick(const struct trib_store_table *table, uint32_t vector,
+                         const uint8_t *indices, uint64_t count, void *out);
 
 /**
- * trib_store_floats - the elements from `first` on as float32, in the table.
+ * trib_store_floats - the elements from `first` on as float32, in the table: for a walk
+ * that holds them.
  *
  * returns  NULL: they are kept in another form, and no codec is for them
  */
@@ -152,8 +166,8 @@ const float *trib_store_floats(const struct trib_store_table *table, uint32_t ve
 uint64_t trib_store_seed(const struct trib_store_table *table, uint32_t vector);
 
 /** trib_store_read - copy `count` elements from `first` on, as they go over the wire;
- * the range is one that there is. */
-void trib_store_read(const struct trib_store_table *table, uint32_t vector,
-                     uint64_t first, uint64_t count, void *out);
+ * the range is one that there is. Returns their version. */
+uint64_t trib_store_read(const struct trib_store_table *table, uint32_t vector,
+                         uint64_t first, uint64_t count, void *out);
 
 #endif

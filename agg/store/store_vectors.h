@@ -3,7 +3,12 @@
 #ifndef AGG_STORE_STORE_VECTORS_H
 #define AGG_STORE_STORE_VECTORS_H
 
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "agg/store/store_table.h"
+#include "agg/store/store_walk.h"
 
 struct trib_kernels;
 
@@ -14,11 +19,17 @@ struct vector {
     trib_dtype_t dtype; /* on the wire */
     trib_dtype_t kept; /* in memory: float32 for narrow floats */
     uint64_t count;
+    uint64_t charged; /* bytes taken from the quota */
+    pthread_mutex_t *stripes; /* [trib_store_stripes] locks of elements and state */
+
+    /* What follows is read under `gate`, and changed by a walk that holds the first
+     * stripe as well. */
+    pthread_mutex_t gate;
     uint64_t version;
     uint64_t changes; /* of its elements, by whatever way */
     uint64_t saved; /* version of its newest snapshot, plus 1; 0: there is none */
-    uint64_t charged; /* bytes taken from the quota */
     uint64_t *clock; /* [ranks] numbers of their last pushes */
+
     void *value; /* [count] of `kept` */
     void *state[TRIB_STORE_RULE_STATES];
 };
@@ -27,11 +38,19 @@ struct trib_store_table {
     uint32_t ranks;
     struct trib_quota *quota;
     const struct trib_kernels *kernels;
-    bool *left; /* [ranks] */
-    struct vector **vectors; /* [room] */
-    uint32_t n;
-    uint32_t room;
+    _Atomic bool *left; /* [ranks] */
+    struct vector **vectors; /* [TRIB_STORE_VECTORS_MAX], of which `n` are there */
+    _Atomic uint32_t n;
+    pthread_mutex_t opening; /* of who looks for a name */
 };
+
+/** trib_store_vector - the vector of a number. */
+static inline struct vector *trib_store_vector(const struct trib_store_table *table,
+                                               uint32_t vector)
+{
+    assert(vector < atomic_load(&table->n));
+    return table->vectors[vector];
+}
 
 /** trib_store_byte_at - where element `first` of an array lies. */
 static inline uint8_t *trib_store_byte_at(void *array, uint64_t first,

@@ -35,7 +35,8 @@
  * the last of them was lost.
  *
  * A tribd that has a folder for them (its setting snapshots) writes snapshots of
- * vectors there: when a rank asks, or every so often. After a kill -9 of a tribd each
+ * vectors there: when a rank asks, every so often, and of all that has changed when it
+ * ends in good order (SIGTERM). After that, or a kill -9 of a tribd each
  * push or pull of its vectors fails with TRIB_ERR_PEER_LOST and says which version is
  * in a snapshot; trib_store_restore goes on from there, or from a rank's copy. A later
  * run that opens the store with the same key restores its vectors in the same way.
@@ -188,8 +189,8 @@ typedef struct trib_push_opts {
 /**
  * trib_store_push - have a vector changed by its rule.
  *
- * Blocks until the push is applied. Waits for no other rank, but while it is applied
- * nothing else happens in the store. *version_out is that of the vector behind it.
+ * Blocks until the push is applied. Waits for no other rank, but pushes to one vector
+ * follow each other through it. *version_out is that of the vector behind it.
  *
  * With opts->indices `data` has values of these elements. The rule applies to them, and
  * all others stay as they are: so does their momentum, which does not move them, as in

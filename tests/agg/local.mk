@@ -13,6 +13,7 @@ service_tests = \
 	tests/agg/store/test_store_form \
 	tests/agg/store/test_store_peer \
 	tests/agg/store/test_store_table \
+	tests/agg/store/test_store_walk \
 	tests/agg/jobs/test_drr
 check_PROGRAMS += $(service_tests)
 TESTS += $(service_tests)
@@ -44,3 +45,5 @@ tests_agg_store_test_store_peer_SOURCES = tests/agg/store/test_store_peer.c test
 tests_agg_store_test_store_peer_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_store_test_store_table_SOURCES = tests/agg/store/test_store_table.c
 tests_agg_store_test_store_table_LDADD = $(SERVICE_TEST_LIBS) -lm
+tests_agg_store_test_store_walk_SOURCES = tests/agg/store/test_store_walk.c
+tests_agg_store_test_store_walk_LDADD = $(SERVICE_TEST_LIBS) -lm

@@ -44,13 +44,13 @@ static void take(const struct trib_snapshot *s)
 {
     struct trib_store_table *table;
     struct trib_error err = {0};
-    uint32_t vector;
+    struct trib_store_found found;
 
     if (s->image.spec.count > COUNT_MOST ||
         trib_store_table_create(s->image.ranks, NULL, &table) != TRIB_OK)
         return;
-    if (trib_store_table_open(table, &s->image.spec, &err, &vector) == TRIB_OK &&
-        trib_store_put(table, vector, &s->image, &err) == TRIB_OK)
+    if (trib_store_table_open(table, &s->image.spec, &err, &found) == TRIB_OK &&
+        trib_store_put(table, found.vector, &s->image, &err) == TRIB_OK)
         come_back(table, s);
     trib_store_table_destroy(table);
 }

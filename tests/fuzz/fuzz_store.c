@@ -67,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     need(trib_store_table_create(RANKS, &quota, &table) == TRIB_OK);
     for (uint32_t r = 0; r < RANKS; r++) {
-        const struct trib_store_peer_opts opts = {table, r, &quota, NULL, true};
+        const struct trib_store_peer_opts opts = {table, r,    &quota, NULL,
+                                                  true,  NULL, NULL};
         need(trib_store_peer_create(&opts, &peers[r]) == TRIB_OK);
     }
     while (due && trib_control_parse(data + done, size - done, 0, TRIB_CONTROL_JOB,

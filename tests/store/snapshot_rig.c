@@ -29,7 +29,7 @@ bool snapshot_rig_open(struct snapshot_rig *rig, int n, bool keeps)
     memset(rig, 0, sizeof(*rig));
     for (rig->n = 0; rig->n < n; rig->n++) {
         struct daemon_process *d = &rig->d[rig->n];
-        *d = (struct daemon_process){.threads = 1};
+        *d = (struct daemon_process){.threads = 2};
         if (rig->n)
             snprintf(d->folder, sizeof(d->folder), "%s", rig->d[0].folder);
         else

@@ -37,7 +37,7 @@ static void refused(const struct ranks_self *self, const trib_store_t *store,
 
 static bool begin(struct daemon_process *d)
 {
-    *d = (struct daemon_process){.threads = 1};
+    *d = (struct daemon_process){.threads = 2};
     assert_true(daemon_folder(d->folder));
     return daemon_run(d);
 }

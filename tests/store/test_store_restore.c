@@ -284,8 +284,9 @@ static int kill_anywhere(struct ranks_self *self)
     for (int i = 0; i < KILLS; i++) {
         const int which = i / 2 % rig->n;
         ranks_ok(self, trib_barrier(self->comm));
-        us = us * 7919 % 39989; /* 0 to 40 ms */
-        const pid_t killer = self->rank == 0 ? kill_later(rig, which, us) : 0;
+        us = us * 7919 % 79979; /* 0 to 80 ms */
+        const unsigned in_us = us * tribtest_slowness();
+        const pid_t killer = self->rank == 0 ? kill_later(rig, which, in_us) : 0;
         push_until_lost(self, store, v);
         ranks_ok(self, trib_barrier(self->comm));
         if (self->rank == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Snapshots of a store: later runs that have its key, files that are no good, no room
- * on the disk, a tribd that keeps none.
+ * on the disk, a tribd that keeps none, one that ends in good order.
  */
 #include "tests/harness/tribtest.h"
 
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -288,13 +289,85 @@ static void test_without(void **state)
     snapshot_rig_close(&rig);
 }
 
+/* Rank 0 ends tribd in good order, and starts it again once its folder is free. */
+static void restart(const struct ranks_self *self, struct snapshot_rig *rig)
+{
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0) {
+        const int fd = open(rig->folder[0], O_RDONLY | O_DIRECTORY);
+        ranks_assert(self, fd >= 0);
+        kill(rig->d[0].pid, SIGTERM);
+        ranks_assert(self, flock(fd, LOCK_EX) == 0);
+        close(fd);
+        snapshot_rig_start(self, rig, 0);
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+}
+
+/* A restart that was planned loses no push, though nobody has asked for a snapshot. */
+static int drained(struct ranks_self *self)
+{
+    trib_store_t *store = snapshot_rig_store(self, NULL, 0);
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_vector_state_t state = TRIB_VECTOR_STATE_INIT;
+    trib_vector_t *v[3];
+    uint64_t version = 0;
+    double x = 1;
+
+    d.count = 1;
+    d.dtype = TRIB_F64;
+    for (int i = 0; i < 3; i++) {
+        d.name = i ? i == 1 ? "two" : "unchanged" : "one";
+        snapshot_rig_need(self, store, trib_store_create(store, &d, &v[i]), "create");
+        for (int n = 0; n < 3 && i < 2; n++)
+            snapshot_rig_need(self, store, trib_store_push(v[i], &x, NULL, NULL),
+                              "push");
+    }
+    restart(self, self->arg);
+    snapshot_rig_refused(self, store, trib_store_push(v[0], &x, NULL, NULL),
+                         TRIB_ERR_PEER_LOST, "one version ");
+    for (int i = 0; i < 2; i++) {
+        snapshot_rig_need(
+            self, store,
+            trib_store_restore(store, v[i], TRIB_RESTORE_SNAPSHOT, NULL, &version),
+            "restore");
+        ranks_assert(self, version == (uint64_t)(3 * self->size));
+        snapshot_rig_need(self, store, trib_store_state(v[i], &state), "state");
+        ranks_assert(self, state.pushes == 3);
+        snapshot_rig_need(self, store, trib_store_pull(v[i], &x, NULL, NULL), "pull");
+        ranks_assert(self, x == 3 * self->size);
+    }
+    ranks_expect(self,
+                 trib_store_restore(store, v[2], TRIB_RESTORE_SNAPSHOT, NULL, &version),
+                 TRIB_ERR_NO_RESOURCE, "a vector of zeros");
+    ranks_ok(self, trib_store_free(store));
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0)
+        daemon_signal(&((struct snapshot_rig *)self->arg)->d[0], SIGKILL);
+    return 0;
+}
+
+static void test_drained(void **state)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    (void)state;
+    setenv("TRIBD_DRAIN_MS", "100", 1);
+    if (!snapshot_rig_open(&rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 3, .fn = drained, .arg = &rig, .config = config, .noisy = true);
+    unsetenv("TRIBD_DRAIN_MS");
+    snapshot_rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_later_runs),
-        cmocka_unit_test(test_spoiled),
-        cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_without),
+        cmocka_unit_test(test_later_runs), cmocka_unit_test(test_spoiled),
+        cmocka_unit_test(test_no_room),    cmocka_unit_test(test_without),
+        cmocka_unit_test(test_drained),
     };
 
     tribtest_deadline(400);

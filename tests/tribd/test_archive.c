@@ -97,19 +97,21 @@ struct rig {
     struct trib_snapshot read;
     struct archive_task task;
     uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
+    bool own_run; /* no later one has the key */
+    int64_t age_s; /* of what is saved */
 };
 
 static void rig_open(struct rig *rig)
 {
     const struct trib_store_spec spec = {"x", TRIB_F64, COUNT, "sgd:rate=1"};
-    uint32_t vector;
+    struct trib_store_found found;
 
     memset(rig, 0, sizeof(*rig));
     snprintf(rig->folder, sizeof(rig->folder), "/tmp/archive.XXXXXX");
     assert_non_null(mkdtemp(rig->folder));
     trib_log_init(&rig->log, TRIB_LOG_ERROR, NULL, NULL);
     assert_status(trib_store_table_create(2, NULL, &rig->table), TRIB_OK);
-    assert_status(trib_store_table_open(rig->table, &spec, NULL, &vector), TRIB_OK);
+    assert_status(trib_store_table_open(rig->table, &spec, NULL, &found), TRIB_OK);
     memset(rig->owner, 7, sizeof(rig->owner));
 }
 
@@ -150,7 +152,8 @@ static void set(struct rig *rig, uint64_t version)
 /* Has the vector written; the task has how it went. */
 static void save(struct rig *rig, const char *user)
 {
-    struct trib_snapshot_about about = {.job = "job", .lasting = true};
+    struct trib_snapshot_about about = {
+        .job = "job", .lasting = !rig->own_run, .taken_s = time(NULL) - rig->age_s};
     struct trib_store_image image;
 
     snprintf(about.user, sizeof(about.user), "%s", user);
@@ -373,12 +376,42 @@ static void test_spoiled(void **state)
     rig_close(&rig);
 }
 
+/* Snapshots of a run that has died go after some days, unless a store is there that has
+ * their key. */
+static void test_orphans(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    rig.age_s = ARCHIVE_ORPHAN_S + 60;
+    save(&rig, "lasting");
+    rig.own_run = true;
+    assert_true(archive_use(rig.archive, rig.owner, true));
+    save(&rig, "used");
+    assert_int_equal(files(&rig), 2);
+    assert_true(archive_use(rig.archive, rig.owner, false));
+    rig.age_s = ARCHIVE_ORPHAN_S - 60;
+    save(&rig, "young");
+    assert_int_equal(files(&rig), 2); /* the used one is gone */
+    assert_int_equal(load(&rig, "used"), UINT64_MAX);
+    rig.age_s = ARCHIVE_ORPHAN_S + 60;
+    save(&rig, "old");
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(files(&rig), 2);
+    set(&rig, 1);
+    assert_int_equal(load(&rig, "lasting"), 0);
+    assert_int_equal(load(&rig, "young"), 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_owners),  cmocka_unit_test(test_quotas),
-        cmocka_unit_test(test_spoiled),
+        cmocka_unit_test(test_spoiled), cmocka_unit_test(test_orphans),
     };
 
     tribtest_deadline(100);

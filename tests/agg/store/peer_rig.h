@@ -25,7 +25,8 @@ static struct rig *rig_open(uint64_t most)
     assert_non_null(rig);
     rig->quota.most = most;
     assert_status(trib_store_table_create(2, &rig->quota, &rig->table), TRIB_OK);
-    const struct trib_store_peer_opts opts = {rig->table, 1, &rig->quota, NULL, true};
+    const struct trib_store_peer_opts opts = {rig->table, 1,    &rig->quota, NULL,
+                                              true,       NULL, NULL};
     assert_status(trib_store_peer_create(&opts, &rig->peer), TRIB_OK);
     for (int i = 0; i < COUNT; i++)
         rig->x[i] = (float)i;

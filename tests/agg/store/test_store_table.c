@@ -186,12 +186,12 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
     int64_t *gi = grow(count, 8);
     struct trib_store_table *table;
     struct trib_error err = {0};
-    uint32_t vector;
+    struct trib_store_found found;
 
     assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &spec, &err, &vector), TRIB_OK);
+    assert_status(trib_store_table_open(table, &spec, &err, &found), TRIB_OK);
     draw(&p, 99, wire, p.x, p.i);
-    assert_status(trib_store_set(table, vector, wire, &err), TRIB_OK);
+    assert_status(trib_store_set(table, found.vector, wire, &err), TRIB_OK);
     for (uint32_t n = 0; n < PUSHES; n++) {
         const bool rated = scene->rate > 0 && n % 3 == 2;
         struct trib_store_table_push push = {.rank = n % RANKS,
@@ -206,27 +206,29 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
             p.listed = listed;
             assert_int_equal(keep_listed(&p, wire), push.count);
         }
-        assert_status(trib_store_table_push(table, vector, &push, NULL, &err), TRIB_OK);
+        assert_status(trib_store_table_push(table, found.vector, &push, NULL, &err),
+                      TRIB_OK);
         push_plain(&p, scene->rule, rated ? 0.0625 : scene->rate, n + 1, g, gi);
         if (push.gives)
             expect(&p, strncmp(scene->rule, "elastic", 7) ? p.x : g, p.i, wire);
         if (n % 4 == 0) { /* it comes again */
-            assert_status(trib_store_table_push(table, vector, &push, NULL, &err),
+            assert_status(trib_store_table_push(table, found.vector, &push, NULL, &err),
                           TRIB_OK);
         }
-        assert_int_equal(trib_store_version(table, vector), n + 1);
-        assert_int_equal(trib_store_clock(table, vector, n % RANKS), n / RANKS + 1);
+        assert_int_equal(trib_store_version(table, found.vector), n + 1);
+        assert_int_equal(trib_store_clock(table, found.vector, n % RANKS),
+                         n / RANKS + 1);
         if (sparse) {
-            trib_store_pick(table, vector, push.indices, push.count, out);
+            trib_store_pick(table, found.vector, push.indices, push.count, out);
             expect(&p, p.x, p.i, out);
         }
         p.listed = NULL;
-        trib_store_read(table, vector, 0, count, out);
+        trib_store_read(table, found.vector, 0, count, out);
         expect(&p, p.x, p.i, out);
     }
     const uint64_t first = count / 3, part = count - first - count / 5;
     const size_t each = trib_dtype_size(dtype);
-    trib_store_read(table, vector, first, part, wire);
+    trib_store_read(table, found.vector, first, part, wire);
     assert_memory_equal(wire, out + first * each, part * each);
     trib_store_table_destroy(table);
     void *const all[] = {p.x, p.v, p.m, p.i, wire, out, g, gi, listed, indices};
@@ -254,17 +256,19 @@ static void test_again(void **state)
     struct trib_store_table_push push = {
         .rank = 1, .number = 1, .data = &x, .gives = true};
     struct trib_store_table *table;
-    uint32_t v;
+    struct trib_store_found found;
 
     (void)state;
     assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &spec, NULL, &v), TRIB_OK);
-    assert_status(trib_store_table_push(table, v, &push, NULL, NULL), TRIB_OK);
+    assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
+    assert_status(trib_store_table_push(table, found.vector, &push, NULL, NULL),
+                  TRIB_OK);
     assert_true(x == 4);
     x = 8;
-    assert_status(trib_store_table_push(table, v, &push, NULL, NULL), TRIB_OK);
+    assert_status(trib_store_table_push(table, found.vector, &push, NULL, NULL),
+                  TRIB_OK);
     assert_true(x == 6); /* half of the way to the centre, which is 4 */
-    trib_store_read(table, v, 0, 1, &x);
+    trib_store_read(table, found.vector, 0, 1, &x);
     assert_true(x == 4);
     trib_store_table_destroy(table);
 }
@@ -273,9 +277,9 @@ static void refused(struct trib_store_table *table, const struct trib_store_spec
                     trib_status_t status, const char *words)
 {
     struct trib_error err = {0};
-    uint32_t v;
+    struct trib_store_found found;
 
-    assert_status(trib_store_table_open(table, spec, &err, &v), status);
+    assert_status(trib_store_table_open(table, spec, &err, &found), status);
     assert_non_null(strstr(err.text, words));
 }
 
@@ -287,11 +291,11 @@ static void test_refused(void **state)
     struct trib_error err = {0};
     float data[4] = {1, 2, 3, 4};
     struct trib_store_table_push push = {.rank = 2, .number = 2, .data = data};
-    uint32_t v;
+    struct trib_store_found found;
 
     (void)state;
     assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &good, NULL, &v), TRIB_OK);
+    assert_status(trib_store_table_open(table, &good, NULL, &found), TRIB_OK);
     s.count = 5;
     refused(table, &s, TRIB_ERR_MISMATCH, "is there with 4 elements of f32");
     s = (struct trib_store_spec){"y", TRIB_BOOL, 4, "sum"};
@@ -300,19 +304,22 @@ static void test_refused(void **state)
     refused(table, &s, TRIB_ERR_INVALID, "a store has numbers");
     s = (struct trib_store_spec){"y", TRIB_I32, 4, "sgd:rate=1"};
     refused(table, &s, TRIB_ERR_INVALID, "rule sgd is for floats, not for i32");
-    assert_status(trib_store_table_push(table, v, &push, NULL, &err),
+    assert_status(trib_store_table_push(table, found.vector, &push, NULL, &err),
                   TRIB_ERR_PROTOCOL);
     trib_error_clear(&err);
     push = (struct trib_store_table_push){
         .rank = 2, .number = 1, .rate = 0.1, .data = data};
-    assert_status(trib_store_table_push(table, v, &push, NULL, &err), TRIB_ERR_INVALID);
+    assert_status(trib_store_table_push(table, found.vector, &push, NULL, &err),
+                  TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "no rate"));
     push.rate = NAN;
-    assert_status(trib_store_table_push(table, v, &push, NULL, NULL), TRIB_ERR_INVALID);
-    assert_int_equal(trib_store_version(table, v), 0);
+    assert_status(trib_store_table_push(table, found.vector, &push, NULL, NULL),
+                  TRIB_ERR_INVALID);
+    assert_int_equal(trib_store_version(table, found.vector), 0);
     push.rate = 0;
-    assert_status(trib_store_table_push(table, v, &push, NULL, NULL), TRIB_OK);
-    assert_status(trib_store_set(table, v, data, NULL), TRIB_ERR_BUSY);
+    assert_status(trib_store_table_push(table, found.vector, &push, NULL, NULL),
+                  TRIB_OK);
+    assert_status(trib_store_set(table, found.vector, data, NULL), TRIB_ERR_BUSY);
     assert_int_equal(trib_store_table_size(table), 1);
     trib_store_table_destroy(table);
 }
@@ -360,11 +367,11 @@ static void test_quota(void **state)
     const struct trib_store_spec most = {"z", TRIB_F64, TRIB_CONTROL_COUNT_MAX, "sum"};
     struct trib_quota quota = {.most = 20000};
     struct trib_store_table *table;
-    uint32_t v;
+    struct trib_store_found found;
 
     (void)state;
     assert_status(trib_store_table_create(RANKS, &quota, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &spec, NULL, &v), TRIB_OK);
+    assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
     assert_in_range(trib_quota_held_mt(&quota), 12000, 13000);
     refused(table, &more, TRIB_ERR_NO_RESOURCE, "more than the job, its user or");
     refused(table, &most, TRIB_ERR_NO_RESOURCE, "more than the job, its user or");
