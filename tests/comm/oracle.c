@@ -72,6 +72,16 @@ uint64_t oracle_hash(const void *p, size_t bytes)
     return h | 1;
 }
 
+/* x * 2^exponent, exactly: exponents of narrow types are far from those of double. */
+static double times_power(double x, int exponent)
+{
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+
+    memcpy(&power, &bits, sizeof(power));
+    return x * power;
+}
+
 /* To nearest even, for the few bits of f16, bf16 and 8-bit floats; top, the code of
  * infinity, where it does not fit. */
 static uint16_t shrink(double x, int fraction_bits, int exponent_max, uint16_t top)
@@ -90,7 +100,7 @@ static uint16_t shrink(double x, int fraction_bits, int exponent_max, uint16_t t
     e -= 1;
     if (e < 1 - exponent_max)
         e = 1 - exponent_max;
-    double scaled = nearbyint(ldexp(x, fraction_bits - e));
+    double scaled = nearbyint(times_power(x, fraction_bits - e));
     /* A denormal has biased exponent 0; a carry out of the fraction is one exponent
      * up. */
     uint32_t bits =
@@ -107,10 +117,10 @@ static double grow(uint16_t bits, int fraction_bits, int exponent_max)
     if (biased == 2 * exponent_max + 1)
         x = fraction ? (double)NAN : (double)INFINITY;
     else if (biased == 0)
-        x = ldexp(fraction, 1 - exponent_max - fraction_bits);
+        x = times_power(fraction, 1 - exponent_max - fraction_bits);
     else
-        x = ldexp(fraction + (1 << fraction_bits),
-                  biased - exponent_max - fraction_bits);
+        x = times_power(fraction + (1 << fraction_bits),
+                        biased - exponent_max - fraction_bits);
     return bits & 0x8000 ? -x : x;
 }
 
@@ -118,7 +128,8 @@ static double grow(uint16_t bits, int fraction_bits, int exponent_max)
 static double grow_e4m3(uint8_t code)
 {
     const int biased = code >> 3 & 15, fraction = code & 7;
-    double x = biased ? ldexp(fraction + 8, biased - 10) : ldexp(fraction, -9);
+    double x =
+        biased ? times_power(fraction + 8, biased - 10) : times_power(fraction, -9);
 
     if ((code & 0x7f) == 0x7f)
         x = (double)NAN;

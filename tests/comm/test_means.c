@@ -18,7 +18,7 @@ static const char *algorithm_or_auto(size_t a)
     return a < algorithms_count(true) ? algorithm_of(a, true) : "auto";
 }
 
-static const size_t counts[] = {1, 5, 1000, 40000};
+static const size_t counts[] = {1, 5, 1000, 16001};
 
 struct mean {
     trib_dtype_t dtype;

@@ -382,19 +382,13 @@ static void test_beside_tribd(void **state)
     const struct messages s = {.seed = 3, .n = 100, .tags = 4, .largest = 100000};
     struct daemon_process d = {.pid = 0};
     char config[80];
-    int status;
 
     (void)state;
-    assert_true(daemon_folder(d.folder) && daemon_start(&d));
-    while (!daemon_up(&d))
-        ;
+    assert_true(daemon_folder(d.folder) && daemon_run(&d));
     snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
     ranks_pass(.size = 3, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
                .config = config);
-    daemon_signal(&d, SIGTERM);
-    while (!daemon_ended(&d, &status))
-        ;
-    daemon_remove(d.folder);
+    daemon_end(&d);
 }
 
 int main(void)

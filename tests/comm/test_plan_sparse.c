@@ -527,16 +527,10 @@ static void test_beside_tribd(void **state)
     char config[80];
 
     (void)state;
-    assert_true(daemon_folder(d.folder) && daemon_start(&d));
-    while (!daemon_up(&d))
-        ;
+    assert_true(daemon_folder(d.folder) && daemon_run(&d));
     snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
     ranks_pass(.size = 3, .fn = beside_tribd, .config = config);
-    daemon_signal(&d, SIGTERM);
-    int status;
-    while (!daemon_ended(&d, &status))
-        ;
-    daemon_remove(d.folder);
+    daemon_end(&d);
 }
 
 int main(void)

@@ -484,7 +484,7 @@ static void test_algorithm(void **state)
     while (strcmp(trib_algos[at]->name, algorithm) != 0)
         at++;
     if (!args.whole) {
-        run_one(algorithm, at, at % 2 ? 4 : 3, 48);
+        run_one(algorithm, at, at % 2 ? 4 : 3, 32);
         return;
     }
     static const int rounds[] = {16, 64, 200};

@@ -160,7 +160,7 @@ static void use(struct ranks_self *self, struct trib_comm *agg_comm)
 
     ranks_assert(self, trib_size(agg_comm) == s->aggregators.ranks &&
                            trib_rank(agg_comm) == self->rank);
-    for (uint64_t n = 0; n < 36; n++) {
+    for (uint64_t n = 0; n < 24; n++) {
         struct one c;
         draw(s, n, &c);
         run_one(self, agg_comm, &c, buffers);

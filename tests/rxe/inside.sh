@@ -312,7 +312,7 @@ every_test() {
     check "all-reduce over verbs, 4 ranks" sums 4 8,300K
     check "all-reduce over verbs, qsgd codec" sums 2 1000,64K --codec qsgd:bits=8
     check "all-reduce over verbs, int8 codec" sums 3 1000,64K --codec int8
-    check "tribd is killed, over verbs" served KILL --sizes "$(many 12 8,64K)" --iters 20
+    check "tribd is killed, over verbs" served KILL --sizes "$(many 5 8,64K)" --iters 20
     check "a quorum at tribd, over verbs: a rank is stopped" quorum
     check "one tribd sums over verbs and others at once" several verbs shm
     check "all-reduce over verbs, connections by GIDs" by_gids
@@ -375,7 +375,7 @@ if [ -n "$long" ]; then
     more_tests
 else
     # A tribd that is killed, stopped, started again: each while ranks sum, and with plans under way.
-    every_test 24 10,11,12,15,16,17
+    every_test 36 10,11,12,15,16,17
 fi
 rm -f "$log" "$log".*
 exit "$3"
