@@ -35,6 +35,7 @@ enum part { WHOLE, KNOWN, SHRINK, SUM, PARTS };
 
 /* Shared by all processes of a trial; seconds. */
 struct board {
+    volatile int sums[RANKS_MOST]; /* true once the rank has summed */
     volatile double hit;
     volatile int listens; /* text is there */
     char text[TRIB_ROOT_TEXT_MAX];
@@ -79,8 +80,10 @@ static void act(const char *root, int rank, int ranks, struct board *b)
         fail("trib_init", trib_last_error(NULL));
     for (int i = 0; i < COUNT; i++)
         in[i] = (float)(i % 100);
-    while (st == TRIB_OK)
+    while (st == TRIB_OK) {
         sum(comm, in, out, &st);
+        b->sums[rank] |= st == TRIB_OK;
+    }
     b->known[rank] = seconds();
     if (trib_comm_shrink(comm, &smaller) != TRIB_OK)
         fail("trib_comm_shrink", trib_last_error(NULL));
@@ -151,6 +154,20 @@ static double latest(const volatile double *times, int ranks, int victim)
     return t;
 }
 
+/* A rank that cannot start has said why, and ends the program. */
+static void await_sums(const struct board *b, int ranks)
+{
+    int status;
+
+    for (int r = 0; r < ranks; r++)
+        while (!b->sums[r]) {
+            if (waitpid(-1, &status, WNOHANG) > 0)
+                fail("a rank", "it has failed");
+            usleep(1000);
+        }
+    usleep(WARM_UP_MS * 1000);
+}
+
 static void try_once(int ranks, int victim, int number, double out[PARTS])
 {
     struct board *b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE,
@@ -167,7 +184,7 @@ static void try_once(int ranks, int victim, int number, double out[PARTS])
             act(trib_local_root(local), r, ranks, b);
         trib_local_set_pid(local, r, pids[r]);
     }
-    usleep((300 + 10 * (useconds_t)ranks + WARM_UP_MS) * 1000);
+    await_sums(b, ranks);
     b->hit = seconds();
     kill(pids[victim], number);
     for (int r = 0; r < ranks; r++)

@@ -10,10 +10,11 @@
  *
  * Three threads. The owner's posts and polls. The manager (ucx_cm_thread.c) takes
  * connections and reads words, also while the owner computes, and moves UCX on as long
- * as an endpoint is coming up. That of the heartbeats moves UCX on (ucx_helper.c) where
- * the owner does not poll and peers may wait for what it has written. `lock` guards
- * whatever touches UCX and what its callbacks write; `links` the sockets and what was
- * heard on them. Who needs both takes `lock` first; the manager never does.
+ * as an endpoint is coming up, or a peer that leaves waits until all has come. That of
+ * the heartbeats moves UCX on (ucx_helper.c) where the owner does not poll and peers
+ * may wait for what it has written. `lock` guards whatever touches UCX and what its
+ * callbacks write; `links` the sockets and what was heard on them. Who needs both takes
+ * `lock` first; the manager never does.
  *
  * Peers of this host are watched in /proc, others by heartbeats (heartbeat.h).
  */
@@ -92,6 +93,7 @@ struct ucx_peer {
     bool closed; /* no connection of it is taken any more */
     bool gone; /* a socket has ended */
     bool said_bye;
+    bool answered; /* it was told that all it sent has come */
     uint64_t sent; /* what its BYE said */
     bool dropped; /* it has given this rank up */
     bool got_all; /* it answered our BYE */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx: the manager, a thread that takes connections and reads the words of peers. While
- * an endpoint is coming up it also moves UCX on: the owner may compute for seconds, and
- * who connects must not wait for that.
+ * an endpoint is coming up, or a peer leaves, it also moves UCX on: the owner may
+ * compute for seconds, or wait in another communicator, and no peer must wait for that.
  */
 #include <assert.h>
 #include <errno.h>
@@ -432,6 +432,40 @@ static void help(struct ucx *u)
         trib_ucx_ring(u);
 }
 
+/* Number of messages of a peer that have come. */
+static uint64_t arrived(struct ucx *u, const struct ucx_peer *p)
+{
+    knock(u);
+    const uint64_t n = p->next + p->ready;
+    pthread_mutex_unlock(&u->lock);
+    return n;
+}
+
+/* Answer the farewells of peers of which all has come; true if more is to come. */
+static bool answer_farewells(struct ucx *u)
+{
+    bool more = false;
+
+    for (int i = 0; i < u->size; i++) {
+        struct ucx_peer *p = &u->peers[i];
+        pthread_mutex_lock(&u->links);
+        const bool waits = p->said_bye && !p->answered && !p->gone && !p->closed;
+        const uint64_t sent = p->sent;
+        pthread_mutex_unlock(&u->links);
+        if (!waits)
+            continue;
+        if (arrived(u, p) < sent) {
+            more = true;
+            continue;
+        }
+        pthread_mutex_lock(&u->links);
+        p->answered = true;
+        pthread_mutex_unlock(&u->links);
+        trib_ucx_say(u, i, UCX_GOT_ALL, 0);
+    }
+    return more;
+}
+
 static void *manage(void *arg)
 {
     struct ucx *u = arg;
@@ -439,7 +473,7 @@ static void *manage(void *arg)
     bool on = true;
 
     while (on) {
-        bool wiring = is_wiring(u);
+        bool wiring = is_wiring(u) | answer_farewells(u);
         look_at_listener_again(u);
         int n = epoll_wait(u->manager_epoll, events, AT_ONCE,
                            wiring         ? HELP_MS

@@ -17,7 +17,8 @@
 #include "transport/ucx/ucx.h"
 
 enum {
-    GOING_MS = 50, /* for what a dead peer may have under way */
+    GOING_MS = 50, /* for what a dead peer may have under way, if UCX does not say that
+                    * its connection has ended */
     LEFT_MS = 500, /* for what one that left has sent */
     LEAVE_MS = 200, /* for what was sent to get there */
 };
@@ -113,10 +114,12 @@ static bool has_come(struct ucx *u, int peer, bool *left_out)
 
     pthread_mutex_lock(&u->lock);
     uint64_t next = p->next;
+    const bool ended = p->fault != UCS_OK; /* UCX has read its connection to the end */
     pthread_mutex_unlock(&u->lock);
     pthread_mutex_lock(&u->links);
     *left_out = p->said_bye;
-    bool all = p->said_bye ? next >= p->sent || ms > LEFT_MS : ms > GOING_MS;
+    bool all = p->said_bye ? next >= p->sent || ms > LEFT_MS
+                           : (ended && p->gone) || ms > GOING_MS;
     bool gone = p->gone && !p->misdeed && !p->dropped;
     pthread_mutex_unlock(&u->links);
     if (*left_out)
@@ -146,13 +149,12 @@ int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max)
     return n;
 }
 
-static void say_bye(struct ucx *u, int peer, uint64_t until)
+static void say_bye(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
 
     if (!trib_peer_is_there(&p->base))
         return;
-    (void)trib_ucx_flush(u, peer, until);
     pthread_mutex_lock(&u->lock);
     uint64_t sent = p->tail;
     pthread_mutex_unlock(&u->lock);
@@ -205,7 +207,7 @@ static void leave(struct ucx *u, int first, int last, const bool *which)
     pthread_mutex_unlock(&u->links);
     for (int i = first; i <= last; i++)
         if (is_one_of(which, i))
-            say_bye(u, i, until);
+            say_bye(u, i);
     wait_until_got(u, first, last, which, until);
     for (int i = first; i <= last; i++) {
         if (!is_one_of(which, i) || u->peers[i].base.state == TRIB_PEER_LEFT)

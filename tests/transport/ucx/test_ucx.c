@@ -457,6 +457,70 @@ static void test_endpoint_fails(void **state)
     pair_close(&pair);
 }
 
+enum { SMALL = 100 };
+
+/* Side 0 writes, and leaves while side 1 does not look; false: the machine was so busy
+ * that it was not heard in time. */
+static bool leaves(struct pair *pair, uint8_t *mem[2])
+{
+    struct trib_write w = large_write(pair, mem);
+
+    for (uint32_t i = 0; i <= SMALL; i++) {
+        w.imm = i;
+        assert_status(pair->t[0]->ops->write(pair->t[0], 1, &w), TRIB_OK);
+        w.len = 8;
+    }
+    pair->t[0]->ops->disconnect(pair->t[0], 1);
+    return ucx_of(pair->t[0])->peers[1].got_all;
+}
+
+/* All that a peer sent before it left comes, the large message too, though this rank
+ * did not look meanwhile. */
+static void test_leaves(void **state)
+{
+    bool heard = false;
+
+    (void)state;
+    for (int tries = 0; !heard && tries < 10; tries++) {
+        struct pair pair;
+        struct trib_event e;
+        uint8_t *mem[2];
+        pair_open(&pair, "ucx", "ucx");
+        heard = leaves(&pair, mem);
+        for (uint32_t i = 0; heard && i <= SMALL; i++) {
+            assert_int_equal(pair_await(&pair, 1, &e), 1);
+            assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+            assert_int_equal(e.imm, i);
+        }
+        assert_true(!heard || pair_await(&pair, 1, &e) == 1);
+        assert_true(!heard || (e.kind == TRIB_EVENT_PEER_LOST && e.left));
+        pair_close(&pair);
+        free(mem[0]);
+        free(mem[1]);
+    }
+    assert_true(heard);
+}
+
+/* A process whose sockets have ended may have written more, until UCX, too, has read
+ * to the end: then the loss is reported at once. */
+static void test_end_of_both(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    pair_open(&pair, "ucx", "ucx");
+    struct ucx *u = ucx_of(pair.t[0]);
+    u->peers[1].gone = true;
+    u->async_events = true;
+    assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
+    u->peers[1].fault = UCS_ERR_CONNECTION_RESET;
+    assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+    assert_non_null(strstr(e.why, "has died"));
+    pair_close(&pair);
+}
+
 /* UCX catches signals and prints where a program crashed; ours does not become so. */
 static void test_signals(void **state)
 {
@@ -480,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_no_descriptor),  cmocka_unit_test(test_outside),
         cmocka_unit_test(test_large),          cmocka_unit_test(test_memory_taken_back),
         cmocka_unit_test(test_endpoint_fails), cmocka_unit_test(test_helped),
+        cmocka_unit_test(test_leaves),         cmocka_unit_test(test_end_of_both),
     };
 
     tribtest_deadline(120);
