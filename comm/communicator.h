@@ -57,6 +57,7 @@ struct trib_plan {
     struct trib_plan_notify *notify; /* plan_notify.c; NULL: nobody is told of its
                                       * end */
     struct trib_plan_scale *scale; /* plan_scale.c; or NULL */
+    struct trib_plan_asked *asked; /* the caller's description: plan_move.h; or NULL */
     struct trib_offload_plan *offload; /* offload/ runs the plan, and `run` is unused;
                                         * or NULL */
     struct trib_plan *exchange; /* sums what run.desc.model learns; or NULL */
@@ -518,6 +519,16 @@ struct trib_plan_cache_entry *trib_plan_cache_find(struct trib_comm *comm,
  * trib_named_plans_clear does it for those with names. */
 void trib_plan_cache_clear(struct trib_comm *comm);
 void trib_named_plans_clear(struct trib_comm *comm);
+
+/** trib_named_plans_find - the plan of this name; NULL: there is none. */
+struct trib_plan *trib_named_plans_find(const struct trib_comm *comm, const char *name);
+
+/** trib_named_plans_grow - make room for one more plan with a name; false: no
+ * memory. */
+bool trib_named_plans_grow(struct trib_comm *comm);
+
+/** trib_named_plans_add - take a plan whose name is new; there is room for it. */
+void trib_named_plans_add(struct trib_comm *comm, struct trib_plan *plan);
 
 /** trib_plan_make_for_call - make a plan of a call without a name, as the settings say.
  *

@@ -51,5 +51,6 @@ libcomm_la_SOURCES = \
 	comm/survivors.c comm/survivors.h \
 	comm/state_merge.c \
 	comm/plan_state_move.c \
+	comm/plan_move.c comm/plan_move.h \
 	comm/wireup.c
 EXTRA_DIST += comm/README.md

@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "comm/communicator.h"
 #include "comm/gate.h"
+#include "comm/plan_move.h"
 
 enum { SLOTS_FIRST = 64 };
 
@@ -25,9 +26,10 @@ static struct trib_plan **slot_of(struct trib_plan **slots, size_t n, const char
     return &slots[at];
 }
 
-/* Make room for one more plan, so that the table stays at most half full. */
-static bool grow(struct trib_named_plans *named)
+/* The table stays at most half full. */
+bool trib_named_plans_grow(struct trib_comm *comm)
 {
+    struct trib_named_plans *named = &comm->named;
     const size_t n = named->n_slots ? 2 * named->n_slots : SLOTS_FIRST;
 
     if (2 * (named->n_plans + 1) <= named->n_slots)
@@ -68,24 +70,39 @@ static trib_status_t check_same(const struct trib_plan *plan, const trib_desc_t 
         d->count, trib_dtype_name(d->dtype), trib_op_name(d->op));
 }
 
+void trib_named_plans_add(struct trib_comm *comm, struct trib_plan *plan)
+{
+    struct trib_named_plans *named = &comm->named;
+    struct trib_plan **slot =
+        slot_of(named->slots, named->n_slots, plan->identity.name);
+
+    assert(!*slot && 2 * (named->n_plans + 1) <= named->n_slots);
+    *slot = plan;
+    named->n_plans++;
+}
+
+struct trib_plan *trib_named_plans_find(const struct trib_comm *comm, const char *name)
+{
+    const struct trib_named_plans *named = &comm->named;
+
+    return named->n_slots ? *slot_of(named->slots, named->n_slots, name) : NULL;
+}
+
 static trib_status_t find(struct trib_comm *comm, const trib_desc_t *d,
                           struct trib_plan **plan_out)
 {
     struct trib_named_plans *named = &comm->named;
 
-    if (!grow(named))
+    if (!trib_named_plans_grow(comm))
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     struct trib_plan **slot = slot_of(named->slots, named->n_slots, d->name);
     const trib_status_t st =
         *slot ? check_same(*slot, d)
-              : trib_plan_make(comm, TRIB_ALLREDUCE, d, false, plan_out);
+              : trib_plan_make_asked(comm, TRIB_ALLREDUCE, d, plan_out);
     if (st != TRIB_OK)
         return st;
-    assert(2 * named->n_plans <= named->n_slots);
-    if (!*slot) {
-        *slot = *plan_out;
-        named->n_plans++;
-    }
+    if (!*slot)
+        trib_named_plans_add(comm, *plan_out);
     *plan_out = *slot;
     return TRIB_OK;
 }

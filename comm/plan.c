@@ -14,10 +14,28 @@
 #include "comm/gate.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_neighbors.h"
+#include "comm/plan_move.h"
 #include "comm/plan_scale.h"
 #include "comm/plan_stats.h"
 #include "pipeline/engine/run.h"
 #include "pipeline/payload/encode_ahead.h"
+
+trib_status_t trib_plan_make_asked(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *desc, struct trib_plan **plan_out)
+{
+    trib_status_t st = trib_plan_scale_wanted(desc)
+                           ? trib_plan_scale_make(comm, coll, desc, plan_out)
+                           : trib_plan_make(comm, coll, desc, false, plan_out);
+
+    if (st != TRIB_OK)
+        return st;
+    st = trib_plan_keep_asked(*plan_out, coll, desc);
+    if (st == TRIB_OK)
+        return st;
+    trib_plan_destroy(*plan_out);
+    *plan_out = NULL;
+    return st;
+}
 
 trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
                                const trib_desc_t *desc, trib_plan_t **plan_out)
@@ -40,9 +58,7 @@ trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
     if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
     trib_gate_enter(comm);
-    trib_status_t st = trib_plan_scale_wanted(&ours)
-                           ? trib_plan_scale_make(comm, coll, &ours, plan_out)
-                           : trib_plan_make(comm, coll, &ours, false, plan_out);
+    const trib_status_t st = trib_plan_make_asked(comm, coll, &ours, plan_out);
     assert(st != TRIB_OK || *plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;

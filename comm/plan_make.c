@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "comm/configured.h"
 #include "comm/plan_blocks.h"
+#include "comm/plan_move.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
 #include "comm/plan_stats.h"
@@ -346,6 +347,47 @@ trib_status_t trib_plan_make_sparse(struct trib_comm *comm, const trib_desc_t *d
     return make_in_modes(comm, &kind, desc, plan_out);
 }
 
+/* Copy a description, and its texts behind it. */
+static struct trib_plan_asked *copy_desc(trib_coll_t coll, const trib_desc_t *desc)
+{
+    const char *texts[TRIB_ASKED_TEXTS];
+    size_t bytes = 0;
+
+    trib_asked_list_texts(desc, texts);
+    for (int i = 0; i < TRIB_ASKED_TEXTS; i++)
+        bytes += texts[i] ? strlen(texts[i]) + 1 : 0;
+    struct trib_plan_asked *a = malloc(sizeof(*a) + bytes);
+    if (!a)
+        return NULL;
+    a->coll = coll;
+    a->has_blocks = trib_desc_has_blocks(coll, desc);
+    a->desc = *desc;
+    a->desc.send = a->desc.recv = NULL;
+    a->desc.send_counts = a->desc.send_offsets = NULL;
+    a->desc.recv_counts = a->desc.recv_offsets = NULL;
+    char *to = a->texts;
+    for (int i = 0; i < TRIB_ASKED_TEXTS; i++) {
+        if (!texts[i])
+            continue;
+        const size_t n = strlen(texts[i]) + 1;
+        texts[i] = memcpy(to, texts[i], n);
+        to += n;
+    }
+    assert(to == a->texts + bytes);
+    trib_asked_set_texts(&a->desc, texts);
+    return a;
+}
+
+trib_status_t trib_plan_keep_asked(struct trib_plan *plan, trib_coll_t coll,
+                                   const trib_desc_t *desc)
+{
+    assert(!plan->asked);
+    plan->asked = copy_desc(coll, desc);
+    return plan->asked ? TRIB_OK
+                       : trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
+                                        "no memory for a plan");
+}
+
 void trib_plan_destroy(struct trib_plan *plan)
 {
     if (!plan)
@@ -362,5 +404,6 @@ void trib_plan_destroy(struct trib_plan *plan)
     trib_codec_destroy(plan->codec);
     trib_plan_blocks_free(plan);
     free(plan->counts);
+    free(plan->asked);
     free(plan);
 }

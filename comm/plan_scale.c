@@ -326,6 +326,15 @@ trib_status_t trib_plan_scale_make(struct trib_comm *comm, trib_coll_t coll,
     return st;
 }
 
+void trib_plan_scale_get(const struct trib_plan *plan, double *prescale_out,
+                         double *postscale_out)
+{
+    const struct trib_plan_scale *s = plan->scale;
+
+    *prescale_out = s ? s->before : 1;
+    *postscale_out = s ? s->after : 1;
+}
+
 trib_status_t trib_plan_set_scale(trib_plan_t *plan, double prescale, double postscale)
 {
     if (!plan)

@@ -21,4 +21,9 @@ trib_status_t trib_plan_scale_make(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *desc,
                                    struct trib_plan **plan_out);
 
+/** trib_plan_scale_get - the factors of a plan as they are now; 1 of a plan without
+ * scales. */
+void trib_plan_scale_get(const struct trib_plan *plan, double *prescale_out,
+                         double *postscale_out);
+
 #endif

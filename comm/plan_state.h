@@ -12,6 +12,7 @@
 
 #include <tributary/status.h>
 
+struct trib_comm;
 struct trib_plan;
 
 enum { TRIB_STATE_NAME_BYTES = 16, TRIB_STATE_ALIGN = 8 };
@@ -73,6 +74,41 @@ bool trib_state_section_at(const uint8_t *state, size_t bytes, size_t at,
  * returns TRIB_ERR_INVALID. */
 trib_status_t trib_state_refuse(struct trib_plan *plan, const char *what,
                                 const char *theirs, const char *ours);
+
+/* The head of each rank's message about what is to be moved. */
+struct trib_offer {
+    int32_t status; /* trib_status_t of the rank's own checks */
+    uint32_t gives; /* 0: the rank is new, and has no old one */
+};
+
+/**
+ * trib_offers_check - whether all ranks can go on.
+ *
+ * offers   [ranks] messages of `bytes` bytes each, the same on all ranks
+ * first_out the lowest rank that gives
+ * errors   of this rank, or of another one, with a sentence in comm; TRIB_ERR_INVALID:
+ *          none gives
+ */
+trib_status_t trib_offers_check(struct trib_comm *comm, const char *call,
+                                const void *offers, size_t bytes, int *first_out);
+
+/* A move of a plan's state to a plan of another communicator. */
+struct trib_state_mover {
+    struct trib_comm *comm; /* of the new plan */
+    struct trib_plan *from; /* NULL: this rank has none */
+    uint64_t steps; /* as of trib_plan_state_move */
+    const char *call; /* for sentences */
+};
+
+/**
+ * trib_plan_state_move_by - trib_plan_state_move, where a rank may have failed to make
+ * its plan.
+ *
+ * to       the new plan; NULL: this rank has none, because of `status`, whose sentence
+ *          is in c->comm. The others hear of it
+ */
+trib_status_t trib_plan_state_move_by(const struct trib_state_mover *c,
+                                      struct trib_plan *to, trib_status_t status);
 
 /** trib_state_printable - copy a name or text of a section so that it can be shown. */
 void trib_state_printable(char *out, size_t room, const void *bytes, size_t len);

@@ -20,8 +20,7 @@
 
 /* A message to all ranks about the plan that the caller has given to this one. */
 struct offer {
-    int32_t status; /* trib_status_t of the rank's own checks */
-    uint32_t gives; /* 0: the rank is new, and has no such plan */
+    struct trib_offer head;
     uint32_t rank; /* in that plan's communicator */
     uint32_t unused;
     uint64_t steps; /* as the caller says */
@@ -31,6 +30,8 @@ struct offer {
 _Static_assert(sizeof(struct offer) == 48, "an offer has no holes");
 
 struct mover {
+    struct trib_comm *comm;
+    const char *call; /* for sentences */
     struct trib_plan *plan, *from; /* from is NULL on a new rank */
     struct trib_plan *to_by, *from_by; /* whose engines compute: while both are held */
     struct offer mine;
@@ -39,8 +40,6 @@ struct mover {
     uint8_t *model; /* bytes of the model that goes on; or NULL */
     size_t model_bytes;
 };
-
-static const char say[] = "trib_plan_state_move";
 
 /* ---- what this rank gives -------------------------------------------------------- */
 
@@ -62,15 +61,15 @@ static void let_go(struct mover *m)
 
 static trib_status_t check_plan(struct mover *m, struct trib_plan *plan)
 {
-    trib_status_t st = trib_comm_ours(plan->comm, say);
+    trib_status_t st = trib_comm_ours(plan->comm, m->call);
 
     if (st != TRIB_OK)
-        return trib_comm_fail(m->plan->comm, st, "%s", trib_last_error(plan->comm));
+        return trib_comm_fail(m->comm, st, "%s", trib_last_error(plan->comm));
     return plan->message || plan->neighbors || plan->sparse
-               ? trib_comm_fail(m->plan->comm, TRIB_ERR_UNSUPPORTED,
+               ? trib_comm_fail(m->comm, TRIB_ERR_UNSUPPORTED,
                                 "%s: plans of messages, neighbors and pairs keep "
                                 "nothing from one start to the next: make them anew",
-                                say)
+                                m->call)
                : TRIB_OK;
 }
 
@@ -79,8 +78,8 @@ static trib_status_t check_idle(struct mover *m, struct trib_plan *plan,
 {
     if (!plan->ops->busy(plan) && !by->ops->busy(by))
         return TRIB_OK;
-    return trib_comm_fail(m->plan->comm, TRIB_ERR_BUSY,
-                          "%s: the %s plan still runs: wait for it first", say,
+    return trib_comm_fail(m->comm, TRIB_ERR_BUSY,
+                          "%s: the %s plan still runs: wait for it first", m->call,
                           plan == m->plan ? "new" : "old");
 }
 
@@ -111,9 +110,10 @@ static trib_status_t compare(const struct mover *m)
     if (st != TRIB_OK)
         return st;
     if (m->from_by->run.desc.count != m->to_by->run.desc.count)
-        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                              "%s: the old plan has %zu elements, the new one %zu", say,
-                              m->from_by->run.desc.count, m->to_by->run.desc.count);
+        return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
+                              "%s: the old plan has %zu elements, the new one %zu",
+                              m->call, m->from_by->run.desc.count,
+                              m->to_by->run.desc.count);
     if (strcmp(codec_text(m->from_by), codec_text(m->to_by)) != 0)
         return trib_state_refuse(m->plan, "codec", codec_text(m->from_by),
                                  codec_text(m->to_by));
@@ -133,15 +133,15 @@ static trib_status_t check_steps(struct mover *m)
     const bool whole = run->now.state == TRIB_RUN_IDLE || run->now.status == TRIB_OK;
 
     if (steps > UINT32_MAX)
-        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                              "%s: steps is %" PRIu64 ", more than a plan counts", say,
-                              steps);
+        return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
+                              "%s: steps is %" PRIu64 ", more than a plan counts",
+                              m->call, steps);
     if (steps < run->now.step && !trib_undo_reaches(run, (uint32_t)steps))
         return trib_comm_fail(
-            m->plan->comm, TRIB_ERR_INVALID,
+            m->comm, TRIB_ERR_INVALID,
             "%s: steps is %" PRIu64 ", and the old plan has begun %" PRIu32
             ", of which it can take back %s: drop them, by the number begun, or %s",
-            say, steps, run->now.step,
+            m->call, steps, run->now.step,
             m->from_by->comm->rewinds ? "the newest two" : "none",
             m->from_by->comm->rewinds ? "move it earlier"
                                       : "set trib_opts_t.rewind for trib_init");
@@ -161,7 +161,7 @@ static trib_status_t check_held(struct mover *m)
         st = compare(m);
     if (st != TRIB_OK || !m->from)
         return st;
-    m->mine.gives = 1;
+    m->mine.head.gives = 1;
     m->mine.rank = (uint32_t)m->from->comm->engine.rank;
     m->mine.kept = m->from_by->identity.kept;
     return check_steps(m);
@@ -173,8 +173,8 @@ static trib_status_t prepare(struct mover *m)
 
     if (st == TRIB_OK && m->from)
         st = m->from == m->plan
-                 ? trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                                  "%s: plan and from are the same", say)
+                 ? trib_comm_fail(m->comm, TRIB_ERR_INVALID,
+                                  "%s: plan and from are the same", m->call)
                  : check_plan(m, m->from);
     if (st != TRIB_OK)
         return st;
@@ -189,8 +189,8 @@ static trib_status_t prepare(struct mover *m)
 /* The first rank that has a plan of which this is true; -1: none has. */
 static int first_giver(const struct mover *m, bool settled)
 {
-    for (int r = 0; r < m->plan->comm->engine.size; r++)
-        if (m->all[r].gives && (!settled || m->all[r].kept.settled))
+    for (int r = 0; r < m->comm->engine.size; r++)
+        if (m->all[r].head.gives && (!settled || m->all[r].kept.settled))
             return r;
     return -1;
 }
@@ -201,44 +201,60 @@ static trib_status_t compare_to_first(struct mover *m, int first, int r)
     const int known = first_giver(m, true);
 
     if (a->steps != b->steps)
-        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
+        return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
                               "%s: steps is %" PRIu64 " on rank %d, and %" PRIu64
                               " on rank %d: all have to give the same number",
-                              say, a->steps, first, b->steps, r);
+                              m->call, a->steps, first, b->steps, r);
     if (b->kept.settled && b->kept.key != m->all[known].kept.key)
-        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
+        return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
                               "%s: the old plans of rank %d and of rank %d are not the "
                               "same plan, or had other seeds",
-                              say, known, r);
+                              m->call, known, r);
     return TRIB_OK;
+}
+
+trib_status_t trib_offers_check(struct trib_comm *comm, const char *call,
+                                const void *offers, size_t bytes, int *first_out)
+{
+    const char *at = offers;
+    struct trib_offer o;
+    int first = -1;
+
+    assert(bytes >= sizeof(o));
+    memcpy(&o, at + (size_t)comm->engine.rank * bytes, sizeof(o));
+    if (o.status != TRIB_OK)
+        return (trib_status_t)o.status;
+    for (int r = comm->engine.size - 1; r >= 0; r--) {
+        memcpy(&o, at + (size_t)r * bytes, sizeof(o));
+        if (o.status != TRIB_OK)
+            return trib_comm_fail(comm, (trib_status_t)o.status,
+                                  "%s: rank %d cannot; its own sentence says why", call,
+                                  r);
+        first = o.gives ? r : first;
+    }
+    *first_out = first;
+    return first < 0 ? trib_comm_fail(comm, TRIB_ERR_INVALID,
+                                      "%s: no rank has given an old one", call)
+                     : TRIB_OK;
 }
 
 /* All ranks come to the same answer, as they look at the same offers. */
 static trib_status_t compare_offers(struct mover *m)
 {
-    struct trib_comm *comm = m->plan->comm;
-    const int first = first_giver(m, false);
-    trib_status_t st = TRIB_OK;
+    struct trib_comm *comm = m->comm;
+    int first = 0;
+    trib_status_t st =
+        trib_offers_check(comm, m->call, m->all, sizeof(*m->all), &first);
 
-    for (int r = 0; r < comm->engine.size; r++)
-        if (m->all[r].status != TRIB_OK)
-            return r == comm->engine.rank
-                       ? (trib_status_t)m->all[r].status
-                       : trib_comm_fail(comm, (trib_status_t)m->all[r].status,
-                                        "%s: rank %d cannot; its own sentence says why",
-                                        say, r);
-    if (first < 0)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "%s: no rank has given an old plan", say);
     for (int r = first; r < comm->engine.size && st == TRIB_OK; r++)
-        if (m->all[r].gives)
+        if (m->all[r].head.gives)
             st = compare_to_first(m, first, r);
     return st;
 }
 
 static trib_status_t meet(struct mover *m)
 {
-    struct trib_comm *comm = m->plan->comm;
+    struct trib_comm *comm = m->comm;
 
     m->all = calloc((size_t)comm->engine.size, sizeof(*m->all));
     if (!m->all)
@@ -256,8 +272,8 @@ static void move_blocks(const struct mover *m, float *to, const float *from)
 {
     const size_t count = m->to_by->run.desc.count;
 
-    for (int r = 0; r < m->plan->comm->engine.size; r++)
-        if (m->all[r].gives)
+    for (int r = 0; r < m->comm->engine.size; r++)
+        if (m->all[r].head.gives)
             memcpy(to + (size_t)r * count, from + m->all[r].rank * count,
                    count * sizeof(*to));
 }
@@ -284,8 +300,7 @@ static const struct trib_feedback *feedback_of(const struct trib_plan *by)
 }
 
 /* The ranks sum x, of the plan's elements, to where it is. */
-static trib_status_t sum_up(const struct mover *m, float *x, size_t total,
-                            trib_op_t op)
+static trib_status_t sum_up(const struct mover *m, float *x, size_t total, trib_op_t op)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
     struct trib_plan *plan;
@@ -295,8 +310,7 @@ static trib_status_t sum_up(const struct mover *m, float *x, size_t total,
     desc.op = op;
     desc.codec = "none";
     desc.feedback = "none";
-    trib_status_t st =
-        trib_plan_make_own(m->plan->comm, TRIB_ALLREDUCE, &desc, &plan);
+    trib_status_t st = trib_plan_make_own(m->comm, TRIB_ALLREDUCE, &desc, &plan);
     if (st != TRIB_OK)
         return st;
     st = trib_plan_run(plan, NULL, x);
@@ -326,7 +340,7 @@ static trib_status_t share(struct mover *m)
         let_go(m);
         if (shared)
             st = m->sums[i] ? sum_up(m, m->sums[i], total, op)
-                            : trib_comm_fail(m->plan->comm, TRIB_ERR_NO_MEMORY,
+                            : trib_comm_fail(m->comm, TRIB_ERR_NO_MEMORY,
                                              "no memory for a state");
     }
     return st;
@@ -336,8 +350,8 @@ static trib_status_t share(struct mover *m)
  * been gathered to learn from; -1: it is lost, or was cut short. */
 static int teacher_of(const struct mover *m)
 {
-    for (int r = 0; r < m->plan->comm->engine.size; r++)
-        if (m->all[r].gives && m->all[r].rank == 0 &&
+    for (int r = 0; r < m->comm->engine.size; r++)
+        if (m->all[r].head.gives && m->all[r].rank == 0 &&
             m->all[r].model_bytes == m->model_bytes)
             return r;
     return -1;
@@ -346,7 +360,7 @@ static int teacher_of(const struct mover *m)
 /* All ranks get the bytes of the teacher's model, or none does. */
 static trib_status_t teach(struct mover *m)
 {
-    struct trib_comm *comm = m->plan->comm;
+    struct trib_comm *comm = m->comm;
 
     hold(m);
     const bool learns = m->to_by->run.desc.model;
@@ -358,10 +372,10 @@ static trib_status_t teach(struct mover *m)
     let_go(m);
     if (teacher < 0)
         return TRIB_OK;
-    return m->model ? trib_broadcast(comm, m->model, m->model_bytes, TRIB_U8, teacher)
-                    : trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
-                                     "no memory for a model of %zu bytes",
-                                     m->model_bytes);
+    return m->model
+               ? trib_broadcast(comm, m->model, m->model_bytes, TRIB_U8, teacher)
+               : trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
+                                "no memory for a model of %zu bytes", m->model_bytes);
 }
 
 static void move_vectors(const struct mover *m)
@@ -400,14 +414,13 @@ static bool go_on(const struct mover *m)
     if (known >= 0)
         to->identity.kept = m->all[known].kept;
     trib_identity_loaded(to); /* a model draws by the key: it is read once more */
-    return !model ||
-           trib_model_read(model, m->model, m->model_bytes, NULL) == TRIB_OK;
+    return !model || trib_model_read(model, m->model, m->model_bytes, NULL) == TRIB_OK;
 }
 
 /* Nothing can fail here any more. */
 static void settle(struct mover *m)
 {
-    const struct trib_comm *comm = m->plan->comm;
+    const struct trib_comm *comm = m->comm;
 
     hold(m);
     assert(!m->to_by->ops->busy(m->to_by));
@@ -439,13 +452,19 @@ static trib_status_t move(struct mover *m)
     return st;
 }
 
-trib_status_t trib_plan_state_move(trib_plan_t *plan, trib_plan_t *from, uint64_t steps)
+trib_status_t trib_plan_state_move_by(const struct trib_state_mover *c,
+                                      struct trib_plan *to, trib_status_t status)
 {
-    struct mover m = {.plan = plan, .from = from, .mine.steps = steps};
+    struct mover m = {.comm = c->comm,
+                      .call = c->call,
+                      .plan = to,
+                      .from = c->from,
+                      .mine.steps = c->steps,
+                      .mine.head.status = status};
 
-    if (!plan)
-        return TRIB_ERR_INVALID;
-    m.mine.status = prepare(&m);
+    assert(!to == (status != TRIB_OK));
+    if (to)
+        m.mine.head.status = prepare(&m);
     trib_status_t st = meet(&m);
     if (st == TRIB_OK)
         st = move(&m);
@@ -455,4 +474,12 @@ trib_status_t trib_plan_state_move(trib_plan_t *plan, trib_plan_t *from, uint64_
     free(m.model);
     free(m.all);
     return st;
+}
+
+trib_status_t trib_plan_state_move(trib_plan_t *plan, trib_plan_t *from, uint64_t steps)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    const struct trib_state_mover c = {plan->comm, from, steps, "trib_plan_state_move"};
+    return trib_plan_state_move_by(&c, plan, TRIB_OK);
 }

@@ -15,13 +15,13 @@ int main(void)
     trib_plan_t *plan, *old;
     static float x[N];
     opts.rewind = 1; /* starts may have to be taken back */
-    desc.count = N, desc.codec = "topk:ratio=0.01";
+    desc.recv = x, desc.count = N, desc.codec = "topk:ratio=0.01";
     if (trib_init(&opts, &comm) != TRIB_OK || trib_plan_allreduce(comm, &desc, &plan))
         return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
     for (int64_t done = 0; done < STEPS;) {
         for (int i = 0; i < N; i++)
             x[i] = (float)(i % 100);
-        const trib_status_t st = trib_plan_start_with(plan, NULL, x);
+        const trib_status_t st = trib_plan_start(plan);
         if (done == DIES_AT && trib_rank(comm) == 0 && trib_size(comm) == 4)
             raise(SIGKILL);
         done += st == TRIB_OK && trib_plan_wait(plan) == TRIB_OK;
@@ -31,8 +31,7 @@ int main(void)
             trib_allreduce(smaller, NULL, &done, 1, TRIB_I64, TRIB_MIN) != TRIB_OK)
             return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
         old = plan;
-        if (trib_plan_allreduce(smaller, &desc, &plan) != TRIB_OK ||
-            trib_plan_state_move(plan, old, (uint64_t)done) != TRIB_OK)
+        if (trib_plan_move(smaller, old, NULL, x, (uint64_t)done, &plan) != TRIB_OK)
             return fprintf(stderr, "%s\n", trib_last_error(smaller)), 1;
         trib_plan_free(old), trib_free_comm(comm), comm = smaller;
     }

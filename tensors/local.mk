@@ -7,6 +7,7 @@ libtensors_la_SOURCES = \
 	tensors/cycle.c \
 	tensors/group_compare.c \
 	tensors/group_report.c \
+	tensors/group_describe.c tensors/group_describe.h \
 	tensors/group_move.c \
 	tensors/group_state.c \
 	tensors/group_take.c \

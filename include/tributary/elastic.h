@@ -52,14 +52,16 @@ TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
  *
  * comm is over, also where no rank was lost: a rank in one of its operations gets an
  * error (TRIB_ERR_ABORTED, where nothing else was wrong). All that is left for it is
- * trib_plan_state_move, trib_plan_state_save, trib_plan_free, trib_free, trib_stats and
- * trib_free_comm, in this order or at any time later. Other communicators that were
- * made of it by trib_split go on, or are shrunk by themselves. The smaller one has the
- * settings of comm; where these name a service, it is a new job there.
+ * trib_plan_move, trib_plan_state_move, trib_plan_state_save, trib_plan_free,
+ * trib_free, trib_stats and trib_free_comm, in this order or at any time later. Other
+ * communicators that were made of it by trib_split go on, or are shrunk by themselves.
+ * The smaller one has the settings of comm; where these name a service, it is a new job
+ * there.
  *
- * Plans, groups and requests are comm's. Make them anew, with the roots, counts and
- * buffers that the smaller one has: trib_plan_state_move and trib_group_state_move move
- * what their codecs hold back, and all else that they keep.
+ * Plans, groups and requests are comm's. trib_plan_move, trib_group_move and
+ * trib_allreduce_named_move make them anew in the smaller one, with what their codecs
+ * hold back, and all else that they keep. Where roots, counts or codecs are to be
+ * others, make a plan and call trib_plan_state_move.
  *
  * Nothing that was under way in comm is in a result of the smaller communicator. An
  * operation that has failed may have changed its recv: to do it again, start from the
@@ -235,6 +237,54 @@ TRIB_API trib_status_t trib_comm_abort(trib_comm_t *comm, const char *why);
  */
 TRIB_API trib_status_t trib_plan_state_move(trib_plan_t *plan, trib_plan_t *from,
                                             uint64_t steps);
+
+/**
+ * trib_plan_move - make a plan in another communicator, as one of this rank was made,
+ * and go on from its state.
+ *
+ * The new plan has the description of the old one: collective, count, dtype, op, codec,
+ * feedback, algorithm, chunk, feed, quorum, name, seed, parameter and limit of time.
+ * The root is the same process, by the number that it has now; factors are those that
+ * were set last (trib_plan_set_scale). The state moves as by trib_plan_state_move. A
+ * rank without an old plan gets the same plan as the others; its own factor is 1. For
+ * communicators that trib_comm_shrink, trib_comm_grow or trib_split has made, and any
+ * others that share a rank.
+ *
+ * What is not carried over: the buffers, as memory of trib_alloc is the old
+ * communicator's; the function of trib_plan_notify; counts and offsets for each rank, a
+ * root that is lost, and plans of messages, neighbors and pairs, which give an error
+ * that says what to call instead.
+ * comm     of the new plan
+ * from     is left as it is, and is to be freed; NULL on a rank that has none: a
+ *          newcomer
+ * send, recv buffers of the new plan, as in trib_desc_t; both NULL: only
+ *          trib_plan_start_with starts it
+ * steps    as of trib_plan_state_move
+ * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm
+ * thread   collective over comm; blocks
+ * errors   as trib_plan_create and trib_plan_state_move, on all ranks, and *plan_out is
+ *          NULL; TRIB_ERR_INVALID, too: the ranks' old plans differ, or the root is not
+ *          in comm; TRIB_ERR_UNSUPPORTED: a plan that cannot be carried over
+ */
+TRIB_API trib_status_t trib_plan_move(trib_comm_t *comm, trib_plan_t *from,
+                                      const void *send, void *recv, uint64_t steps,
+                                      trib_plan_t **plan_out);
+
+/**
+ * trib_allreduce_named_move - go on with a vector of trib_allreduce_named in another
+ * communicator.
+ *
+ * Its plan is made there under the same name, as by trib_plan_move, before the first
+ * call of that name.
+ * from     where the vector was summed; NULL on a newcomer. A rank that has not
+ *          summed it there holds nothing back
+ * steps    calls of that name, as of trib_plan_state_move
+ * thread   collective over comm; blocks
+ * errors   as trib_plan_move; TRIB_ERR_INVALID, too: comm has summed a vector of that
+ *          name
+ */
+TRIB_API trib_status_t trib_allreduce_named_move(trib_comm_t *comm, trib_comm_t *from,
+                                                 const char *name, uint64_t steps);
 
 /**
  * trib_hash - 64 bits of these bytes (XXH3), the same on every machine of equal byte

@@ -269,6 +269,28 @@ TRIB_API trib_status_t trib_group_state_move(trib_group_t *group, trib_group_t *
                                              uint64_t steps);
 
 /**
+ * trib_group_move - make a group in another communicator, as one of this rank was made,
+ * and go on from its state.
+ *
+ * The new group has the tensors of the old one, with their codecs, its options and its
+ * function `done`. What the codecs keep moves as by trib_group_state_move. A rank
+ * without an old group gets the same group as the others, without a function. The
+ * buffers are not carried over, as memory of trib_alloc is the old communicator's.
+ * from     is left as it is, and is to be freed; NULL on a rank that has none: a
+ *          newcomer
+ * sends, recvs [n] buffers of the tensors, as of trib_group_start_with. recvs is NULL:
+ *          only trib_group_start_with starts the group
+ * steps    as of trib_group_state_move
+ * owner    the caller frees *group_out with trib_group_free before trib_free_comm
+ * thread   collective over comm; blocks
+ * errors   as trib_group_create and trib_group_state_move, on all ranks, and *group_out
+ *          is NULL; TRIB_ERR_INVALID, too: the ranks' old groups differ
+ */
+TRIB_API trib_status_t trib_group_move(trib_comm_t *comm, trib_group_t *from,
+                                       const void *const *sends, void *const *recvs,
+                                       uint64_t steps, trib_group_t **group_out);
+
+/**
  * trib_group_free - free a group and its plans; NULL is allowed.
  *
  * errors   TRIB_ERR_BUSY in a step. After a step that has failed it waits for what was

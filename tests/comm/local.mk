@@ -42,6 +42,7 @@ comm_tests = \
 	tests/comm/test_state_merge \
 	tests/comm/test_state_moves \
 	tests/comm/test_plan_state_move \
+	tests/comm/test_plan_move \
 	tests/comm/test_abort \
 	tests/comm/test_plan \
 	tests/comm/test_repeat \
@@ -177,6 +178,9 @@ tests_comm_test_abort_SOURCES = tests/comm/test_abort.c \
 tests_comm_test_abort_LDADD = $(comm_tests_link)
 tests_comm_test_plan_state_move_SOURCES = tests/comm/fed.h tests/comm/test_plan_state_move.c
 tests_comm_test_plan_state_move_LDADD = $(comm_tests_link)
+tests_comm_test_plan_move_SOURCES = tests/comm/fed.h tests/comm/test_plan_move.c \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_comm_test_plan_move_LDADD = $(comm_tests_link)
 tests_comm_test_exact_sums_LDADD = $(comm_tests_link)
 tests_comm_test_linear_LDADD = $(comm_tests_link)
 tests_comm_test_lgc_plans_LDADD = $(comm_tests_link)

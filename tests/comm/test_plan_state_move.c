@@ -88,16 +88,39 @@ static trib_plan_t *plan_of(struct ranks_self *self, trib_comm_t *comm,
     return plan;
 }
 
-static void open_run(struct ranks_self *self, struct run *r, trib_comm_t *comm,
-                     const struct scene *s, size_t n)
+static void open_buffers(struct ranks_self *self, struct run *r, trib_comm_t *comm,
+                         const struct scene *s, size_t n)
 {
     const size_t ranks = s->coll == TRIB_REDUCE_SCATTER ? (size_t)trib_size(comm) : 1;
 
     *r = (struct run){.comm = comm, .n = n, .total = n * ranks};
-    r->plan = plan_of(self, comm, s, n);
     r->send = calloc(r->total + 1, trib_dtype_size(s->dtype));
     r->recv = calloc(r->total + 1, trib_dtype_size(s->dtype));
     ranks_assert(self, r->send && r->recv);
+}
+
+static void open_run(struct ranks_self *self, struct run *r, trib_comm_t *comm,
+                     const struct scene *s, size_t n)
+{
+    open_buffers(self, r, comm, s, n);
+    r->plan = plan_of(self, comm, s, n);
+}
+
+/* A run whose plan goes on from another one: the caller makes it, or the library. */
+static void move_run(struct ranks_self *self, struct run *r, trib_comm_t *comm,
+                     const struct scene *s, const struct run *from, bool by_caller)
+{
+    trib_status_t st;
+
+    open_buffers(self, r, comm, s, from->n);
+    if (by_caller) {
+        r->plan = plan_of(self, comm, s, from->n);
+        st = trib_plan_state_move(r->plan, from->plan, STEPS);
+    } else {
+        st = trib_plan_move(comm, from->plan, NULL, NULL, STEPS, &r->plan);
+    }
+    if (st != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(comm));
 }
 
 static void close_run(struct ranks_self *self, struct run *r)
@@ -181,7 +204,6 @@ static void goes_on(struct ranks_self *self, const struct comms *c,
 
     open_run(self, &all, c->all[0], s, n);
     open_run(self, &other, c->all[1], s, n);
-    open_run(self, &moved, c->all[2], s, n);
     /* Those of one name draw alike in one communicator, and by the key that moves. */
     start(self, s, &all, 0);
     ranks_ok(self, trib_plan_state_move(other.plan, all.plan, 1));
@@ -191,8 +213,7 @@ static void goes_on(struct ranks_self *self, const struct comms *c,
     }
     for (uint64_t k = 0; k < back; k++)
         start(self, s, &other, 1000 + k);
-    if (trib_plan_state_move(moved.plan, other.plan, STEPS) != TRIB_OK)
-        ranks_die(self, "%s", trib_last_error(moved.comm));
+    move_run(self, &moved, c->all[2], s, &other, back == 1);
     for (uint64_t k = 0; k < STEPS; k++) {
         start(self, s, &all, STEPS + k);
         start(self, s, &moved, STEPS + k);
@@ -287,9 +308,7 @@ static void shrinks(struct ranks_self *self, const struct comms *c,
     for (int k = 0; k < back; k++)
         start(self, s, &from, STEPS + (uint64_t)k);
     if (fewer) {
-        open_run(self, &to, fewer, s, n);
-        if (trib_plan_state_move(to.plan, from.plan, STEPS) != TRIB_OK)
-            ranks_die(self, "%s", trib_last_error(fewer));
+        move_run(self, &to, fewer, s, &from, back == 1);
         unsigned char *after = save(self, to.plan, &bytes_after);
         if (s->coll != TRIB_REDUCE_SCATTER && !strstr(s->codec, "powersgd")) {
             ranks_assert(self, bytes_after == bytes);
@@ -315,9 +334,10 @@ static void shrinks(struct ranks_self *self, const struct comms *c,
 
 /* Newcomers hold nothing back, and all go on with the step and key of the others. */
 static void grows(struct ranks_self *self, const struct comms *c, const struct scene *s,
-                  size_t n)
+                  bool by_caller)
 {
-    struct run from = {.plan = NULL}, to;
+    const size_t n = 1237;
+    struct run from = {.n = n}, to;
     trib_comm_t *all = c->all[0], *fewer = c->fewer;
     float *held = calloc(n * WORLD + 1, sizeof(*held));
 
@@ -327,9 +347,7 @@ static void grows(struct ranks_self *self, const struct comms *c, const struct s
         for (uint64_t k = 0; k < STEPS; k++)
             start(self, s, &from, k);
     }
-    open_run(self, &to, all, s, n);
-    if (trib_plan_state_move(to.plan, from.plan, STEPS) != TRIB_OK)
-        ranks_die(self, "%s", trib_last_error(all));
+    move_run(self, &to, all, s, &from, by_caller);
     if (s->exact)
         ranks_ok(self, trib_plan_residual_get(to.plan, 0, to.total, held));
     for (size_t i = 0; !fewer && i < to.total; i++)
@@ -352,7 +370,8 @@ static int other_ranks(struct ranks_self *self)
     for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++) {
         for (int back = 0; back <= 2; back++)
             shrinks(self, &c, &scenes[k], back);
-        grows(self, &c, &scenes[k], 1237);
+        grows(self, &c, &scenes[k], true);
+        grows(self, &c, &scenes[k], false);
     }
     close_comms(self, &c);
     return 0;
@@ -405,7 +424,7 @@ static int refusals(struct ranks_self *self)
     int64_t x;
 
     ranks_assert(self, trib_plan_state_move(NULL, from, 1) == TRIB_ERR_INVALID);
-    refused(self, to, NULL, 1, "no rank has given an old plan", "-");
+    refused(self, to, NULL, 1, "no rank has given an old one", "-");
     refused(self, to, to, 1, "are the same", other);
     refused(self, to, from, self->rank == 2 ? 3 : 1,
             "steps is 1 on rank 0, and 3 on "

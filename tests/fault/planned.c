@@ -204,15 +204,11 @@ static trib_status_t move(struct planned *p, trib_comm_t *comm)
     trib_status_t st = trib_allreduce(comm, NULL, &steps, 1, TRIB_I64,
                                       p->job->drops ? TRIB_MAX : TRIB_MIN);
     if (st == TRIB_OK)
-        st = make(p, comm, &plan);
-    if (st == TRIB_OK)
-        st = trib_plan_state_move(plan, p->plan, (uint64_t)steps);
-    if (st != TRIB_OK) {
-        if (st == TRIB_ERR_INVALID)
-            ranks_die(p->self, "%s", trib_last_error(comm));
-        ranks_ok(p->self, trib_plan_free(plan));
+        st = trib_plan_move(comm, p->plan, NULL, NULL, (uint64_t)steps, &plan);
+    if (st == TRIB_ERR_INVALID)
+        ranks_die(p->self, "%s", trib_last_error(comm));
+    if (st != TRIB_OK)
         return st;
-    }
     ranks_ok(p->self, trib_plan_free(p->plan));
     p->plan = plan;
     p->done = (uint64_t)steps;

@@ -60,10 +60,21 @@ static float input(int rank, int step, size_t tensor, size_t i)
                    3);
 }
 
+static void buffers(const struct net *n, const void **sends, void **recvs)
+{
+    for (size_t i = 0; i < n->t.n; i++) {
+        sends[i] = n->t.of[i].send;
+        recvs[i] = n->t.of[i].recv;
+    }
+}
+
 static trib_status_t step(struct net *n, int number)
 {
-    trib_status_t st = trib_group_start(n->group);
+    const void *sends[TENSORS];
+    void *recvs[TENSORS];
 
+    buffers(n, sends, recvs);
+    trib_status_t st = trib_group_start_with(n->group, sends, recvs);
     for (size_t i = 0; i < n->t.n; i++)
         for (size_t k = 0; n->t.of[i].dtype == TRIB_F32 && k < n->t.of[i].count; k++)
             ((float *)(void *)n->t.send[i])[k] = input(n->self->rank, number, i, k);
@@ -105,13 +116,17 @@ static void recover(struct net *n, int *done)
 {
     trib_comm_t *smaller;
     int64_t steps = *done;
+    const void *sends[TENSORS];
+    void *recvs[TENSORS];
 
+    buffers(n, sends, recvs);
     if (trib_comm_shrink(n->comm, &smaller) != TRIB_OK)
         ranks_die(n->self, "%s", trib_last_error(NULL));
     ranks_assert(n->self, trib_size(smaller) == RANKS - 1);
     ranks_ok(n->self, trib_allreduce(smaller, NULL, &steps, 1, TRIB_I64, TRIB_MIN));
-    trib_group_t *group = make(n, smaller);
-    if (trib_group_state_move(group, n->group, (uint64_t)steps) != TRIB_OK)
+    trib_group_t *group;
+    if (trib_group_move(smaller, n->group, sends, recvs, (uint64_t)steps, &group) !=
+        TRIB_OK)
         ranks_die(n->self, "%s", trib_last_error(smaller));
     ranks_ok(n->self, trib_group_free(n->group));
     (void)trib_free_comm(n->comm);
@@ -175,6 +190,44 @@ static void test_goes_on(void **state)
     ranks_close(&r);
 }
 
+/* A newcomer gets the group that the others have had without it. */
+static int comes(struct ranks_self *self)
+{
+    struct net n = {.self = self, .comm = self->comm};
+    const bool is_new = self->rank == 1;
+    char a[4000], b[4000];
+    trib_comm_t *fewer;
+    trib_group_t *old = NULL;
+
+    ranks_ok(self, trib_split(self->comm, is_new ? -1 : 0, self->rank, &fewer));
+    tensors_make(self, &n.t, TENSORS, 7, codecs, 2);
+    for (size_t i = 0; i < 3 * (size_t)TENSORS; i++)
+        n.held[i % 3][i / 3] = calloc(n.t.of[i / 3].count + 1, sizeof(float));
+    if (fewer)
+        old = make(&n, fewer);
+    if (trib_group_move(n.comm, old, NULL, NULL, 0, &n.group) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(n.comm));
+    trib_group_t *other = make(&n, n.comm);
+    ranks_ok(self, trib_group_explain(n.group, a, sizeof(a)));
+    ranks_ok(self, trib_group_explain(other, b, sizeof(b)));
+    ranks_assert(self, strcmp(a, b) == 0);
+    ranks_ok(self, trib_group_free(other));
+    for (int k = 0; k < 2; k++) {
+        ranks_ok(self, step(&n, k));
+        look(&n, n.held[(k + 1) % 3]);
+        ranks_ok(self, check(&n, k));
+    }
+    ranks_ok(self, trib_group_free(n.group));
+    ranks_ok(self, trib_group_free(old));
+    ranks_ok(self, trib_free_comm(fewer));
+    return 0;
+}
+
+static void test_comes(void **state)
+{
+    ranks_pass(.size = RANKS, .fn = comes, .config = *state, .noisy = true);
+}
+
 static int refusals(struct ranks_self *self)
 {
     struct net n = {.self = self, .comm = self->comm};
@@ -202,6 +255,19 @@ static int refusals(struct ranks_self *self)
     ranks_refused(self, st, TRIB_ERR_INVALID,
                   (const char *const[]){"tensor \"layer", "steps is", NULL});
     ranks_ok(self, trib_group_state_move(group, same, 0));
+    trib_group_t *moved;
+    trib_comm_t *split;
+    ranks_ok(self, trib_split(n.comm, 0, self->rank, &split));
+    st = trib_group_move(split, odd ? fewer : same, NULL, NULL, 0, &moved);
+    ranks_assert(self, st == TRIB_ERR_INVALID && !moved &&
+                           strstr(trib_last_error(split), "not the same group"));
+    st = trib_group_move(n.comm, odd ? same : NULL, NULL, NULL, 0, &moved);
+    ranks_refused(self, st, TRIB_ERR_INVALID,
+                  (const char *const[]){odd ? "very" : "rank 1 cannot", NULL});
+    st = trib_group_move(split, NULL, NULL, NULL, 0, &moved);
+    ranks_assert(self, st == TRIB_ERR_INVALID && !moved &&
+                           strstr(trib_last_error(split), "no rank has given"));
+    ranks_ok(self, trib_free_comm(split));
     ranks_ok(self, trib_group_free(group));
     ranks_ok(self, trib_group_free(same));
     ranks_ok(self, trib_group_free(fewer));
@@ -222,6 +288,8 @@ int main(void)
 #if HAVE_UCX
         RANKS_ON(test_goes_on, "ucx"),
 #endif
+        RANKS_ON(test_comes, "shm"),
+        RANKS_ON(test_comes, "tcp"),
         RANKS_ON(test_refusals, "shm"),
     };
 
