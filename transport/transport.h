@@ -131,6 +131,7 @@ struct trib_write {
 /* Capabilities that a rank tells all others after it has seen their addresses. */
 enum {
     TRIB_CAP_MAPS = 1, /* this rank expects load/store reach to all peers */
+    TRIB_CAP_READS = 2, /* this rank reads memory of all peers of its host by `read` */
     TRIB_CAP_BACKEND = 8, /* first of the bits that only the same backend reads */
 };
 
@@ -218,6 +219,13 @@ struct trib_transport_text {
  * map           returns a pointer to the first byte of a remote region for loads and
  *               stores, or NULL; len_out, if not NULL, receives the length, which was
  *               found to be there.
+ * reads         true if `read` reaches any memory of the peer, registered or not, and the
+ *               peer's `read` that of this rank. Before agree, or without it: if this
+ *               rank's does.
+ * read          copies bytes out of a peer's memory, of which the peer has told the
+ *               address and the length, to memory of the caller; returns when they are
+ *               there. For peers of which `reads` is true. TRIB_ERR_RANGE: the peer has
+ *               no such memory.
  * write         posts a write and returns at once.
  * poll          harvests up to max events and never blocks. Also checks liveness.
  * event_fd      returns a descriptor that, once armed, is readable when a wait would
@@ -280,6 +288,9 @@ struct trib_transport_ops {
     bool (*stale)(struct trib_transport *t, const struct trib_remote *remote);
     void *(*map)(struct trib_transport *t, const struct trib_remote *remote,
                  size_t *len_out);
+    bool (*reads)(struct trib_transport *t, int peer);
+    trib_status_t (*read)(struct trib_transport *t, int peer, uint64_t from, void *to,
+                          size_t len);
     trib_status_t (*write)(struct trib_transport *t, int peer,
                            const struct trib_write *write);
     int (*poll)(struct trib_transport *t, struct trib_event *events, int max);
@@ -304,6 +315,9 @@ void trib_no_release_pages(struct trib_transport *t, struct trib_region *region)
 bool trib_no_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
                   size_t *len_out);
+bool trib_no_reads(struct trib_transport *t, int peer);
+trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, void *to,
+                           size_t len);
 int trib_no_event_fd(struct trib_transport *t);
 void trib_no_arm(struct trib_transport *t);
 
@@ -323,11 +337,12 @@ static inline bool trib_transport_links(const struct trib_transport_ops *ops)
     return !ops->composite && !ops->one_process;
 }
 
-/* The rows of a backend whose peers are reached by writes only: none maps memory of a
- * peer, and no region becomes stale. */
+/* The rows of a backend whose peers are reached by writes only: none maps or reads
+ * memory of a peer, and no region becomes stale. */
 #define TRIB_OPS_WITHOUT_MAPS \
     .caps = trib_no_caps, .agree = trib_no_agree, \
-    .release_pages = trib_no_release_pages, .stale = trib_no_stale, .map = trib_no_map
+    .release_pages = trib_no_release_pages, .stale = trib_no_stale, \
+    .map = trib_no_map, .reads = trib_no_reads, .read = trib_no_read
 
 /* Declares the functions of a backend, prefix_address and so on, for the slots of peers
  * and of memory that have these names. */

@@ -167,6 +167,9 @@ size_t trib_auto_length(struct trib_transport *t, const struct trib_remote *remo
 bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_auto_map(struct trib_transport *t, const struct trib_remote *remote,
                     size_t *len_out);
+bool trib_auto_reads(struct trib_transport *t, int peer);
+trib_status_t trib_auto_read(struct trib_transport *t, int peer, uint64_t from,
+                             void *to, size_t len);
 
 /** trib_auto_put - append a record to `bytes` at *at; false: no room. */
 bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,

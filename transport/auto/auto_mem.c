@@ -461,6 +461,36 @@ bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *opaque)
     return remote->remote && inner->ops->stale(inner, remote->remote);
 }
 
+/* The inner by which a peer is reached, or will be; NULL: there is none. */
+static struct trib_transport *inner_of(const struct choosing *c, int peer)
+{
+    const struct auto_peer *p = &c->peers[peer];
+    int i = atomic_load_explicit(&p->inner, memory_order_relaxed);
+
+    for (int k = 0; i < 0 && k < c->n_inners; k++)
+        if (in_use(c, k) && (p->choices & auto_bit(&c->inners[k])))
+            i = k;
+    return i < 0 ? NULL : c->inners[i].t;
+}
+
+bool trib_auto_reads(struct trib_transport *t, int peer)
+{
+    struct trib_transport *inner = inner_of(choosing_of(t), peer);
+
+    return inner && inner->ops->reads(inner, peer);
+}
+
+trib_status_t trib_auto_read(struct trib_transport *t, int peer, uint64_t from,
+                             void *to, size_t len)
+{
+    struct choosing *c = choosing_of(t);
+    struct trib_transport *inner = inner_of(c, peer);
+
+    if (!inner)
+        return trib_no_read(t, peer, from, to, len);
+    return trib_auto_pass(c, inner->ops->read(inner, peer, from, to, len));
+}
+
 void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque,
                     size_t *len_out)
 {

@@ -216,7 +216,7 @@ trib_status_t trib_auto_caps(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *caps_out)
 {
     struct choosing *c = choosing_of(t);
-    bool maps = true;
+    bool maps = true, reads = true;
 
     for (int r = 0; r < c->size; r++) {
         trib_status_t status = r == c->self ? TRIB_OK : look(c, r, &addresses[r]);
@@ -229,8 +229,11 @@ trib_status_t trib_auto_caps(struct trib_transport *t,
         int i = first_choice(c, c->peers[r].choices & c->used);
         if (r != c->self && !c->peers[r].foreign && (i < 0 || !c->inners[i].row->maps))
             maps = false;
+        if (r != c->self && i >= 0 && c->inners[i].row->maps && !trib_auto_reads(t, r))
+            reads = false;
     }
-    *caps_out = (uint32_t)c->used << TRIB_CAP_BACKEND | (maps ? TRIB_CAP_MAPS : 0);
+    *caps_out = (uint32_t)c->used << TRIB_CAP_BACKEND | (maps ? TRIB_CAP_MAPS : 0) |
+                (reads ? TRIB_CAP_READS : 0);
     return TRIB_OK;
 }
 

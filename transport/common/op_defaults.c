@@ -76,6 +76,23 @@ void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
     return NULL;
 }
 
+bool trib_no_reads(struct trib_transport *t, int peer)
+{
+    (void)t;
+    (void)peer;
+    return false;
+}
+
+trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, void *to,
+                           size_t len)
+{
+    (void)from;
+    (void)to;
+    return trib_fail(t->err, TRIB_ERR_UNSUPPORTED,
+                     "%s does not read %zu bytes of peer %d by their address",
+                     t->ops->name, len, peer);
+}
+
 int trib_no_event_fd(struct trib_transport *t)
 {
     (void)t;

@@ -142,6 +142,17 @@ static void *fwd_map(struct trib_transport *t, const struct trib_remote *remote,
     return inner_of(t)->ops->map(inner_of(t), remote, len_out);
 }
 
+static bool fwd_reads(struct trib_transport *t, int peer)
+{
+    return inner_of(t)->ops->reads(inner_of(t), peer);
+}
+
+static trib_status_t fwd_read(struct trib_transport *t, int peer, uint64_t from,
+                              void *to, size_t len)
+{
+    return inner_of(t)->ops->read(inner_of(t), peer, from, to, len);
+}
+
 static trib_status_t fwd_write(struct trib_transport *t, int peer,
                                const struct trib_write *write)
 {
@@ -197,6 +208,8 @@ static const struct trib_transport_ops forward_ops = {
     .length = fwd_length,
     .stale = fwd_stale,
     .map = fwd_map,
+    .reads = fwd_reads,
+    .read = fwd_read,
     .write = fwd_write,
     .poll = fwd_poll,
     .event_fd = fwd_event_fd,

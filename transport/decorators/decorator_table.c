@@ -11,7 +11,7 @@ static trib_status_t nomap_caps(struct trib_transport *t,
     struct trib_transport *inner = decorator_of(t)->inner;
     trib_status_t status = inner->ops->caps(inner, addresses, caps_out);
 
-    *caps_out &= ~(uint32_t)TRIB_CAP_MAPS;
+    *caps_out &= ~(uint32_t)(TRIB_CAP_MAPS | TRIB_CAP_READS);
     return status;
 }
 
@@ -20,6 +20,8 @@ static trib_status_t nomap_install(const struct trib_transport_opts *opts,
 {
     w->ops.caps = nomap_caps;
     w->ops.map = trib_no_map;
+    w->ops.reads = trib_no_reads;
+    w->ops.read = trib_no_read;
     return trib_params_parse("nomap", opts->params, NULL, 0, opts->err);
 }
 

@@ -456,7 +456,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .name = SHM_NAME,
     .one_host = true,
     .detail =
-        "ranks of one host: shared memory (memfd), process_vm_writev for other memory",
+        "ranks of one host: shared memory (memfd), process_vm_readv and _writev for other memory",
     .texts = texts,
     .devices = shm_devices,
     .open = shm_open_transport,
@@ -482,6 +482,8 @@ const struct trib_transport_ops trib_shm_ops = {
     .length = trib_shm_length,
     .stale = trib_shm_stale,
     .map = trib_shm_map,
+    .reads = trib_shm_reads,
+    .read = trib_shm_read,
     .write = shm_write,
     .poll = shm_poll,
     .event_fd = shm_event_fd,

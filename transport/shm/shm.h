@@ -29,6 +29,7 @@ struct shm_peer {
     enum trib_peer_state state;
     bool active; /* in shm.active[] */
     bool same_process;
+    bool reads; /* its memory can be read; after agree: and it can read ours */
     bool meets; /* with a guard: nothing was imported from it since it was connected */
     /* producer: the ring for us in the peer's control segment */
     struct trib_shm_ring *out;
@@ -140,7 +141,9 @@ struct shm {
     LIST_HEAD(, shm_region) regions;
     LIST_HEAD(, shm_remote) remotes;
     bool told_private; /* that trib_alloc gave memory that is not shared */
-    bool cma; /* process_vm_writev: not switched off and not refused so far */
+    bool agreed; /* peers[].reads are those of pairs */
+    bool cma; /* process_vm_readv and _writev: not switched off and not refused so
+               * far */
 };
 
 static inline struct shm *shm_of(struct trib_transport *t)
@@ -218,6 +221,13 @@ size_t trib_shm_length(struct trib_transport *t, const struct trib_remote *remot
 bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote,
                    size_t *len_out);
+
+bool trib_shm_reads(struct trib_transport *t, int peer);
+trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, void *to,
+                            size_t len);
+
+/** trib_shm_may_read - true if the kernel lets this process read memory of another. */
+bool trib_shm_may_read(struct shm *shm, int pid);
 
 /** trib_shm_copy - the bytes of a write, bounds checked. */
 trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write);

@@ -3,6 +3,10 @@
  * shm: memory. Ours comes out of segments that peers map; memory of others is reached
  * by process_vm_writev, or directly by a thread of the same process.
  *
+ * A peer may also tell, for as long as an operation lasts, where memory of its own is
+ * that nobody has registered: process_vm_readv reads it. The kernel looks at the address,
+ * in the peer's process and with the peer's rights.
+ *
  * What peers say of their memory is a segment and a place in it, which is compared with
  * what was mapped. Memory that is in no segment has, for process_vm_writev alone, an
  * address, which only peers that trust each other tell and take; a thread of the same
@@ -529,6 +533,57 @@ static trib_status_t cma_write(struct shm *shm, const struct shm_remote *remote,
             return trib_fail(shm->err, TRIB_ERR_RANGE,
                              "process %d no longer has the memory it registered", pid);
         return trib_fail(shm->err, TRIB_ERR_SYSTEM, "process_vm_writev to %d: %m", pid);
+    }
+    return TRIB_OK;
+}
+
+bool trib_shm_may_read(struct shm *shm, int pid)
+{
+    char byte;
+    const struct iovec local = {&byte, 1}, remote = {(void *)1, 1};
+
+    /* Nothing is mapped at address 1: a kernel that would read says so. */
+    return shm->cma && process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 &&
+           errno == EFAULT;
+}
+
+bool trib_shm_reads(struct trib_transport *t, int peer)
+{
+    return shm_of(t)->peers[peer].reads;
+}
+
+trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, void *to,
+                            size_t len)
+{
+    struct shm *shm = shm_of(t);
+    const struct shm_peer *p = &shm->peers[peer];
+    size_t done = 0;
+
+    if (!p->reads || trib_guard_bars(shm->guard, peer))
+        return trib_no_read(t, peer, from, to, len);
+    if (from > UINTPTR_MAX - len)
+        return trib_fail(shm->err, TRIB_ERR_RANGE,
+                         "process %d has no %zu bytes at the address it gave",
+                         p->who.pid, len);
+    while (done < len) {
+        const struct iovec local = {(char *)to + done, len - done};
+        const struct iovec remote = {(void *)(uintptr_t)(from + done), len - done};
+        const ssize_t n = process_vm_readv(p->who.pid, &local, 1, &remote, 1, 0);
+        if (n > 0) {
+            done += (size_t)n;
+            continue;
+        }
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == ESRCH)
+            return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "process %d has died",
+                             p->who.pid);
+        if (n == 0 || errno == EFAULT)
+            return trib_fail(shm->err, TRIB_ERR_RANGE,
+                             "process %d has no %zu bytes at the address it gave",
+                             p->who.pid, len);
+        return trib_fail(shm->err, TRIB_ERR_SYSTEM, "process_vm_readv of %d: %m",
+                         p->who.pid);
     }
     return TRIB_OK;
 }

@@ -96,8 +96,12 @@ trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
 
     if (status == TRIB_OK && trib_guard_bars(shm->guard, peer))
         return trib_shm_guard_reach(shm, peer, &a);
-    if (status != TRIB_OK || a.pid == shm->me.pid)
+    if (status != TRIB_OK)
         return status;
+    if (!shm->agreed)
+        shm->peers[peer].reads = trib_shm_may_read(shm, a.pid);
+    if (a.pid == shm->me.pid)
+        return TRIB_OK;
     struct trib_segment_id id = id_of(&a);
     return trib_segment_reach(&id, a.pid, shm->err);
 }
@@ -112,13 +116,15 @@ trib_status_t trib_shm_caps(struct trib_transport *t,
 {
     struct shm *shm = shm_of(t);
 
+    *caps_out = TRIB_CAP_MAPS | TRIB_CAP_READS;
     for (int peer = 0; peer < shm->size; peer++) {
         if (peer == shm->self)
             continue;
         (void)trib_shm_reach(t, peer, &addresses[peer]);
         trib_error_clear(shm->err);
+        if (!shm->peers[peer].reads)
+            *caps_out &= ~(uint32_t)TRIB_CAP_READS;
     }
-    *caps_out = TRIB_CAP_MAPS;
     return TRIB_OK;
 }
 
@@ -135,8 +141,12 @@ static void serve_who_asked(struct shm *shm)
 /* All ranks have surveyed the others by now. */
 void trib_shm_agree(struct trib_transport *t, const uint32_t *caps)
 {
-    (void)caps;
-    serve_who_asked(shm_of(t));
+    struct shm *shm = shm_of(t);
+
+    for (int peer = 0; peer < shm->size; peer++)
+        shm->peers[peer].reads &= (caps[shm->self] & caps[peer] & TRIB_CAP_READS) != 0;
+    shm->agreed = true;
+    serve_who_asked(shm);
 }
 
 /* The peer can write to its header at any time: what is found here is kept, and the

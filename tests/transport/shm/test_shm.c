@@ -158,6 +158,7 @@ static void no_cma_rank(struct spawn *s)
     struct trib_transport *t;
     struct trib_region *r;
     struct trib_remote *remote;
+    uint32_t caps;
     static uint8_t mem[100];
 
     if (!SPAWN_CHECK(s, !how->forbid || forbid_cma()) ||
@@ -166,6 +167,8 @@ static void no_cma_rank(struct spawn *s)
     t->ops->address(t, &own_address);
     if (!spawn_allgather(s, &own_address, sizeof(own_address), address))
         return;
+    SPAWN_CHECK(s, t->ops->caps(t, address, &caps) == TRIB_OK &&
+                       caps == TRIB_CAP_MAPS && !t->ops->reads(t, !s->rank));
     SPAWN_CHECK(s, t->ops->connect(t, !s->rank, &address[!s->rank]) == TRIB_OK);
     SPAWN_CHECK(s, t->ops->reg(t, mem, sizeof(mem), &r) == TRIB_OK);
     t->ops->export_region(t, r, &own);
