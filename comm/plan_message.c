@@ -132,7 +132,10 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
     snprintf(text, bytes, "%s\npath       %s\nmessages   %u so far\n", what,
              r->peer == plan->comm->engine.rank ? "a copy within this rank"
              : r->bytes <= TRIB_SEND_SHORT      ? "with its head"
-                                                : "announced, in parts through slots",
+             : plan->comm->engine.links[r->peer].mapped
+                 ? "announced, read out of the sender's memory where that is possible, "
+                   "else in parts through slots"
+                 : "announced, in parts through slots",
              plan->starts);
     return TRIB_OK;
 }

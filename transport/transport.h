@@ -219,9 +219,9 @@ struct trib_transport_text {
  * map           returns a pointer to the first byte of a remote region for loads and
  *               stores, or NULL; len_out, if not NULL, receives the length, which was
  *               found to be there.
- * reads         true if `read` reaches any memory of the peer, registered or not, and the
- *               peer's `read` that of this rank. Before agree, or without it: if this
- *               rank's does.
+ * reads         true if `read` reaches any memory of the peer, registered or not, and
+ *               the peer's `read` that of this rank. Before agree, or without it: if
+ *               this rank's does.
  * read          copies bytes out of a peer's memory, of which the peer has told the
  *               address and the length, to memory of the caller; returns when they are
  *               there. For peers of which `reads` is true. TRIB_ERR_RANGE: the peer has

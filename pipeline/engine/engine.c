@@ -159,7 +159,7 @@ void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *sen
 
 bool trib_engine_end(struct trib_engine *e)
 {
-    const bool any = e->failed && trib_engine_is_busy(e);
+    const bool any = trib_engine_withdraw(e);
 
     while (e->failed && e->head)
         finish(e, e->failed);

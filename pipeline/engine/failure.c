@@ -63,6 +63,15 @@ void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *t
     e->rest_untold = !e->tells_later;
 }
 
+bool trib_engine_withdraw(struct trib_engine *e)
+{
+    const bool any = e->failed && trib_engine_is_busy(e);
+
+    for (int peer = 0; any && peer < e->size; peer++)
+        trib_link_withdraw(&e->links[peer]);
+    return any;
+}
+
 void trib_engine_note_lost(struct trib_engine *e, uint32_t lost)
 {
     if (!lost || lost > (uint32_t)e->size)

@@ -19,6 +19,10 @@
  */
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text);
 
+/** trib_engine_withdraw - tell all peers, before what an engine that has failed has
+ * under way ends, that memory which was named to them may change; false: nothing is. */
+bool trib_engine_withdraw(struct trib_engine *e);
+
 /**
  * trib_engine_note_lost - note that another rank counts a rank as lost; before
  * trib_engine_mark, if that loss is the cause.

@@ -10,6 +10,8 @@
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/chunk_memory.h"
 
+enum { STREAM_MIN = 8 << 20 }; /* bytes: fewer stay in the cache of who reads them */
+
 void trib_run_open(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -109,4 +111,82 @@ struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
     }
     return (struct trib_view){
         .base = im->base + ref->origin, .lo = ref->lo, .hi = ref->hi};
+}
+
+/* The peer has given up: its memory may have changed while it was read. */
+static void withdrawn(struct trib_engine *e, int peer)
+{
+    char who[128], where[160], text[400];
+
+    trib_engine_notice(e, peer); /* the peer's own word, if it could leave one */
+    trib_engine_name_rank(e, peer, who, sizeof(who));
+    trib_engine_describe(e, where, sizeof(where));
+    snprintf(text, sizeof(text), "%s has given up; seen by rank %d in %s", who, e->rank,
+             where);
+    trib_engine_mark(e, TRIB_ERR_PEER_LOST, text);
+}
+
+bool trib_engine_read(struct trib_engine *e, int peer, uint64_t from, uint8_t *to,
+                      size_t bytes)
+{
+    struct trib_transport *t = e->transport;
+
+    assert(e->links[peer].reads);
+    trib_error_clear(e->err);
+    const trib_status_t st = t->ops->read(t, peer, from, to, bytes);
+    if (trib_link_is_withdrawn(&e->links[peer]))
+        withdrawn(e, peer);
+    if (st != TRIB_OK && !e->failed)
+        import_failed(e, peer);
+    return !e->failed;
+}
+
+/* Where ranks share a core, two copies within its cache cost less than a read. */
+bool trib_engine_expose(const struct trib_engine *e, const struct trib_link *l,
+                        const void *ptr, size_t bytes, struct trib_ref *out)
+{
+    assert(bytes);
+    if (!l->mapped)
+        return false;
+    trib_memory_ref(&e->memories, ptr, 0, bytes, true, out);
+    if (!out->blob.len && l->reads && !e->oversubscribed)
+        trib_ref_address(out, ptr, 0, bytes);
+    return out->blob.len != 0;
+}
+
+/* What is larger than a cache does not go through it. */
+static trib_status_t fetch_mapped(struct trib_engine *e, struct trib_link *l,
+                                  const uint8_t *from, struct trib_piece to, bool large)
+{
+    if (large)
+        e->kernels->copy_stream(to.ptr, from, to.bytes);
+    else
+        memcpy(to.ptr, from, to.bytes);
+    if (trib_link_is_withdrawn(l))
+        withdrawn(e, l->peer);
+    return (trib_status_t)e->failed;
+}
+
+trib_status_t trib_engine_fetch(struct trib_engine *e, struct trib_link *l,
+                                const struct trib_ref *ref, size_t at,
+                                struct trib_piece to)
+{
+    assert(ref->lo == 0 && at + to.bytes <= ref->hi);
+    e->stats.copied_bytes += to.bytes;
+    if (!trib_ref_is_addressed(ref)) {
+        const struct trib_view view = trib_engine_view(e, l, ref);
+        if (e->failed)
+            return (trib_status_t)e->failed;
+        return view.base ? fetch_mapped(e, l, view.base + at, to, ref->hi >= STREAM_MIN)
+                         : TRIB_ERR_UNSUPPORTED;
+    }
+    if (!l->reads)
+        return TRIB_ERR_UNSUPPORTED;
+    if (ref->hi > UINTPTR_MAX - (uint64_t)ref->origin) {
+        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        return (trib_status_t)e->failed;
+    }
+    return trib_engine_read(e, l->peer, (uint64_t)ref->origin + at, to.ptr, to.bytes)
+               ? TRIB_OK
+               : (trib_status_t)e->failed;
 }

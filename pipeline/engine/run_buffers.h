@@ -16,4 +16,41 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run);
 struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
                                   const struct trib_ref *ref);
 
+/**
+ * trib_engine_read - copy bytes out of memory of which a peer has told the address.
+ *
+ * from     within what the peer has granted, by a link that reads
+ * returns  false: the engine has failed, and the bytes count for nothing
+ */
+bool trib_engine_read(struct trib_engine *e, int peer, uint64_t from, uint8_t *to,
+                      size_t bytes);
+
+/**
+ * trib_engine_expose - name memory that a peer then gets by trib_engine_fetch: of
+ * trib_alloc, or by its address.
+ *
+ * ptr      of `bytes`, which stay as they are until the peer has said that it has them
+ * returns  false: the peer cannot reach it
+ */
+bool trib_engine_expose(const struct trib_engine *e, const struct trib_link *l,
+                        const void *ptr, size_t bytes, struct trib_ref *out);
+
+/* Where bytes go that are fetched. */
+struct trib_piece {
+    uint8_t *ptr;
+    size_t bytes;
+};
+
+/**
+ * trib_engine_fetch - copy bytes of memory that a peer has named.
+ *
+ * ref      lo is 0; what it says may be wrong
+ * at       of the first byte, within hi
+ * returns  TRIB_ERR_UNSUPPORTED: this rank cannot reach it; another error: the engine
+ *          has failed, and the bytes count for nothing
+ */
+trib_status_t trib_engine_fetch(struct trib_engine *e, struct trib_link *l,
+                                const struct trib_ref *ref, size_t at,
+                                struct trib_piece to);
+
 #endif

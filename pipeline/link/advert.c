@@ -6,6 +6,7 @@
  *     multiple of 8 |
  *
  * SAME for the second length: the region of the first, which is not repeated.
+ * TRIB_REF_ADDRESSED for a length: there is no region, origin is an address.
  */
 #include "pipeline/link/advert.h"
 
@@ -17,6 +18,13 @@ enum {
     HEAD = offsetof(struct trib_ref, blob) + offsetof(struct trib_blob, bytes),
 };
 
+/* The bytes of a blob of this length. */
+static size_t bytes_of(size_t len)
+{
+    assert(len <= TRIB_BLOB_MAX || len == TRIB_REF_ADDRESSED);
+    return len == TRIB_REF_ADDRESSED ? 0 : len;
+}
+
 bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b)
 {
     return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
@@ -24,18 +32,17 @@ bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b)
 
 void trib_blob_copy(struct trib_blob *to, const struct trib_blob *from)
 {
-    assert(from->len <= TRIB_BLOB_MAX);
-    memcpy(to, from, offsetof(struct trib_blob, bytes) + from->len);
+    memcpy(to, from, offsetof(struct trib_blob, bytes) + bytes_of(from->len));
 }
 
 static size_t ref_bytes(size_t len)
 {
-    return (HEAD + len + 7) & ~(size_t)7;
+    return (HEAD + bytes_of(len) + 7) & ~(size_t)7;
 }
 
 static bool repeats(const struct trib_advert *advert)
 {
-    return advert->recv.blob.len &&
+    return advert->recv.blob.len && !trib_ref_is_addressed(&advert->recv) &&
            trib_blob_same(&advert->send.blob, &advert->recv.blob);
 }
 
@@ -47,7 +54,7 @@ size_t trib_advert_bytes(const struct trib_advert *advert)
 
 static size_t ref_write(const struct trib_ref *ref, uint8_t *out)
 {
-    memcpy(out, ref, HEAD + ref->blob.len);
+    memcpy(out, ref, HEAD + bytes_of(ref->blob.len));
     return ref_bytes(ref->blob.len);
 }
 
@@ -66,14 +73,15 @@ void trib_advert_write(const struct trib_advert *advert, uint8_t *out)
     memcpy(out, &head, HEAD);
 }
 
-/* Reads one reference. Returns its size, or 0 if it is none; a blob of length SAME has
- * no bytes. */
+/* Reads one reference. Returns its size, or 0 if it is none; a blob of length SAME or
+ * TRIB_REF_ADDRESSED has no bytes. */
 static size_t ref_read(const uint8_t *in, size_t bytes, struct trib_ref *out)
 {
     if (bytes < HEAD)
         return 0;
     memcpy(out, in, HEAD);
-    size_t len = out->blob.len == SAME ? 0 : out->blob.len;
+    const bool none = out->blob.len == SAME || trib_ref_is_addressed(out);
+    const size_t len = none ? 0 : out->blob.len;
     if (len > TRIB_BLOB_MAX || ref_bytes(len) > bytes)
         return 0;
     memcpy(out->blob.bytes, in + HEAD, len);
@@ -89,7 +97,26 @@ bool trib_advert_read(const uint8_t *in, size_t bytes, struct trib_advert *out)
     size_t second = ref_read(in + first, bytes - first, &out->recv);
     if (!second || first + second != bytes)
         return false;
+    if (out->recv.blob.len == SAME && trib_ref_is_addressed(&out->send))
+        return false;
     if (out->recv.blob.len == SAME)
         trib_blob_copy(&out->recv.blob, &out->send.blob);
     return true;
+}
+
+size_t trib_ref_bytes(const struct trib_ref *ref)
+{
+    return ref_bytes(ref->blob.len);
+}
+
+size_t trib_ref_write(const struct trib_ref *ref, uint8_t *out)
+{
+    return ref_write(ref, out);
+}
+
+bool trib_ref_read(const uint8_t *in, size_t bytes, struct trib_ref *out)
+{
+    const size_t n = ref_read(in, bytes, out);
+
+    return n && n == bytes && out->blob.len != SAME;
 }

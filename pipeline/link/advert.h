@@ -20,6 +20,11 @@ struct trib_ref {
     struct trib_blob blob; /* len 0: the memory cannot be reached */
 };
 
+/* Length of a blob that has no bytes, and stands for memory that nobody has registered:
+ * vector byte v is at address origin + v of its owner, as long as the operation
+ * lasts. */
+#define TRIB_REF_ADDRESSED 0xfffe
+
 struct trib_advert {
     struct trib_ref send;
     struct trib_ref recv;
@@ -46,6 +51,23 @@ static inline bool trib_ref_fits(const struct trib_ref *ref, size_t len)
            !__builtin_add_overflow(ref->origin, ref->hi, &end) && (uint64_t)end <= len;
 }
 
+static inline bool trib_ref_is_addressed(const struct trib_ref *ref)
+{
+    return ref->blob.len == TRIB_REF_ADDRESSED;
+}
+
+/** trib_ref_address - make the reference of memory that nobody has registered; ptr is
+ * where vector byte lo is. */
+static inline void trib_ref_address(struct trib_ref *ref, const void *ptr, size_t lo,
+                                    size_t hi)
+{
+    trib_ref_none(ref);
+    ref->origin = (int64_t)((uintptr_t)ptr - lo);
+    ref->lo = lo;
+    ref->hi = hi;
+    ref->blob.len = TRIB_REF_ADDRESSED;
+}
+
 /** trib_blob_same - true if both name the same region. */
 bool trib_blob_same(const struct trib_blob *a, const struct trib_blob *b);
 
@@ -67,5 +89,15 @@ void trib_advert_write(const struct trib_advert *advert, uint8_t *out);
  *          at
  */
 bool trib_advert_read(const uint8_t *in, size_t bytes, struct trib_advert *out);
+
+/** trib_ref_bytes - the size of one reference in a payload. */
+size_t trib_ref_bytes(const struct trib_ref *ref);
+
+/** trib_ref_write - write one reference, and return its size. */
+size_t trib_ref_write(const struct trib_ref *ref, uint8_t *out);
+
+/** trib_ref_read - read one that a peer wrote, as trib_advert_read does; false:
+ * `bytes` are none. */
+bool trib_ref_read(const uint8_t *in, size_t bytes, struct trib_ref *out);
 
 #endif

@@ -115,6 +115,7 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
         return st;
     uint8_t *remote = t->ops->map(t, l->arena, NULL);
     l->mapped = remote != NULL;
+    l->reads = l->mapped && t->ops->reads(t, peer);
     if (!is_aligned(remote))
         st = trib_fail(
             t->err, TRIB_ERR_INVALID,

@@ -80,7 +80,8 @@ _Static_assert(sizeof(struct trib_entry) == 64, "an entry is one cache line");
 
 struct trib_credits {
     _Atomic uint32_t released[TRIB_LANES];
-    uint32_t unused[14];
+    _Atomic uint32_t withdrawn; /* not 0: see trib_link_withdraw */
+    uint32_t unused[13];
 };
 _Static_assert(sizeof(struct trib_credits) == 64, "credits are one cache line");
 
@@ -179,6 +180,7 @@ struct trib_link {
     int peer;
     bool connected;
     bool mapped; /* load/store reach to the peer's arena */
+    bool reads; /* also: each of the two reads memory of the other by its address */
     size_t stride; /* from a slot to the next */
     size_t small;  /* size of the payload that fits a slot; a multiple of 64 */
     bool lost;
@@ -532,6 +534,31 @@ trib_status_t trib_arena_make_reports(struct trib_arena *a);
  */
 trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
                                const struct trib_oob_notice *notice);
+
+/**
+ * trib_link_withdraw - tell a mapped peer, also one that counts as lost, that memory
+ * which was named to it may change from now on: this rank gives up all that is under
+ * way.
+ */
+static inline void trib_link_withdraw(struct trib_link *l)
+{
+    if (!l->connected || !l->peer_credits)
+        return;
+    struct trib_credits *c = (struct trib_credits *)(void *)l->peer_credits;
+    atomic_store_explicit(&c->withdrawn, 1, memory_order_relaxed);
+    /* Before whatever the caller then does to its memory. */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/** trib_link_is_withdrawn - true if memory that the peer had named may have changed
+ * before it was read. */
+static inline bool trib_link_is_withdrawn(const struct trib_link *l)
+{
+    const struct trib_credits *c = (const struct trib_credits *)(void *)l->my_credits;
+
+    atomic_thread_fence(memory_order_acquire); /* behind all that was read */
+    return atomic_load_explicit(&c->withdrawn, memory_order_relaxed) != 0;
+}
 
 /** trib_link_reread - have trib_link_notice give the newest notice of the peer once
  * more. */

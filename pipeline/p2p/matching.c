@@ -145,12 +145,19 @@ struct trib_p2p_early *trib_p2p_take_early(struct trib_p2p_earlies *k, int tag)
     return e;
 }
 
+void trib_p2p_drop_early(struct trib_p2p_early *early)
+{
+    if (early)
+        free(early->place);
+    free(early);
+}
+
 void trib_p2p_drop_earlies(struct trib_p2p_earlies *k)
 {
     while (k->head) {
         struct trib_p2p_early *e = k->head;
         k->head = e->next;
-        free(e);
+        trib_p2p_drop_early(e);
     }
     *k = (struct trib_p2p_earlies){.head = NULL};
 }

@@ -27,6 +27,8 @@ struct trib_p2p_request {
     uint32_t id; /* this rank's number */
     uint32_t peer_id; /* the peer's number, once it has told */
     uint32_t last_entry; /* a send: number of its last entry */
+    bool exposed; /* a send: the peer was told where its elements are */
+    struct trib_ref *place; /* a receive: where they are; or NULL */
     struct trib_p2p_request *next;
 };
 
@@ -63,6 +65,7 @@ struct trib_p2p_early {
     uint32_t send_id;
     bool eager; /* its elements are here; else only their sender has them */
     struct trib_p2p_request *local; /* this rank's own send, to itself; or NULL */
+    struct trib_ref *place; /* where its elements are; or NULL */
     struct trib_p2p_early *next;
     uint8_t payload[];
 };
@@ -78,8 +81,11 @@ struct trib_p2p_early *trib_p2p_keep(struct trib_p2p_earlies *k,
                                      const struct trib_message *m,
                                      const uint8_t *payload);
 
-/** trib_p2p_take_early - take the oldest of a tag out; the caller frees it. */
+/** trib_p2p_take_early - take the oldest of a tag out; the caller drops it. */
 struct trib_p2p_early *trib_p2p_take_early(struct trib_p2p_earlies *k, int tag);
+
+/** trib_p2p_drop_early - free one that was taken out, or NULL. */
+void trib_p2p_drop_early(struct trib_p2p_early *early);
 
 void trib_p2p_drop_earlies(struct trib_p2p_earlies *k);
 

@@ -14,6 +14,10 @@ const char *trib_message_fault(const struct trib_message *m, size_t slot_bytes)
         return m->bytes ? NULL : "a part of a message without elements";
     if (!trib_message_bytes(m->count, m->dtype, &bytes))
         return "a message of a type or length that there is none of";
+    if (m->kind == TRIB_MESSAGE_ANNOUNCE && m->bytes)
+        return m->bytes <= TRIB_MESSAGE_PLACE && bytes
+                   ? NULL
+                   : "a message whose elements are in no place that there is";
     if (m->bytes != (m->kind == TRIB_MESSAGE_IS_EAGER ? bytes : 0) ||
         m->bytes > TRIB_MESSAGE_EAGER)
         return "a message whose length is not that of its elements";

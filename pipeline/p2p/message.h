@@ -5,10 +5,11 @@
  *   0       2     3     4     8         12        16      24      28      32      60
  *   |magic  |kind |dtype| tag | send_id | recv_id | count | bytes | check |payload|pos|
  *
- * A message goes by one of two ways. A short one is an EAGER, which has its elements.
- * Of a long one the sender tells the receiver by ANNOUNCE; once that has a receive for
- * it, it answers by GRANT, and the elements follow as DATA, straight into the
- * receiver's buffer.
+ * A message goes by one of three ways. A short one is an EAGER, which has its elements.
+ * Of a long one the sender tells the receiver by ANNOUNCE, which may name the place of
+ * its elements. Once the receiver has a receive for it, it reads them from there and
+ * answers by TAKEN. Where it cannot, or no place was named, it answers by GRANT, and
+ * the elements follow as DATA, straight into the receiver's buffer.
  */
 #ifndef PIPELINE_P2P_MESSAGE_H
 #define PIPELINE_P2P_MESSAGE_H
@@ -20,8 +21,11 @@
 
 #include <tributary/types.h>
 
-#define TRIB_MESSAGE_MAGIC 0x014du /* 'M', version 1 */
+#include "pipeline/link/advert.h"
+
+#define TRIB_MESSAGE_MAGIC 0x024du /* 'M', version 2 */
 #define TRIB_MESSAGE_PAYLOAD 28
+#define TRIB_MESSAGE_PLACE sizeof(struct trib_ref) /* bytes of the longest place */
 #define TRIB_MESSAGE_EAGER 4096 /* bytes of the longest message that is not announced */
 
 enum trib_message_kind {
@@ -29,6 +33,7 @@ enum trib_message_kind {
     TRIB_MESSAGE_ANNOUNCE,
     TRIB_MESSAGE_GRANT,
     TRIB_MESSAGE_DATA,
+    TRIB_MESSAGE_TAKEN,
     TRIB_MESSAGE_KIND_END,
 };
 
@@ -38,10 +43,11 @@ struct trib_message {
     uint8_t kind;
     uint8_t dtype;
     int32_t tag;
-    uint32_t send_id; /* ANNOUNCE, GRANT: the sender's number of the message */
+    uint32_t send_id; /* ANNOUNCE, GRANT, TAKEN: the sender's number of the message */
     uint32_t recv_id; /* GRANT, DATA: the receiver's */
     uint64_t count; /* elements of the message; DATA: bytes of it before these */
-    uint32_t bytes; /* size of the payload */
+    uint32_t bytes; /* size of the payload; that of an ANNOUNCE is a reference
+                     * (pipeline/link/advert.h), or there is none */
     uint32_t check; /* CRC-32C of all before it and of the payload; 0 without
                      * TRIB_CHECK=sum */
     uint8_t payload[TRIB_MESSAGE_PAYLOAD]; /* a longer one is behind the 64 bytes */

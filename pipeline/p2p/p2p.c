@@ -7,46 +7,15 @@
 #include <string.h>
 
 #include "pipeline/engine/failure.h"
-#include "pipeline/p2p/mailbox.h"
-#include "pipeline/payload/check.h"
-
-/* What this rank exchanges with one peer. Each request is in one of the queues. */
-struct trib_p2p_pair {
-    int peer;
-    bool self; /* this rank itself: without mailbox */
-    bool joined; /* both adverts have come */
-    struct trib_mailbox box;
-    struct trib_p2p_queue fresh; /* sends of which the peer knows nothing */
-    struct trib_p2p_queue announced; /* sends that wait for their receive */
-    struct trib_p2p_queue streaming; /* sends whose elements go out, by turns */
-    struct trib_p2p_queue flying; /* sends whose entries the transport may read */
-    struct trib_p2p_queue posted; /* receives that wait for their message */
-    struct trib_p2p_queue granting; /* receives of which the sender is to be told */
-    struct trib_p2p_queue receiving; /* receives whose elements come */
-    struct trib_p2p_earlies early;
-    struct trib_p2p_pair *next;
-};
-
-struct trib_p2p {
-    struct trib_engine_p2p base;
-    bool checks; /* entries have checksums */
-    void (*watch)(void *arg, int peer, const struct trib_p2p_early *early); /* or
-                                                                             * NULL */
-    void *watch_arg;
-    uint32_t last_id;
-    struct trib_p2p_pair *list;
-    struct trib_p2p_pair *of[]; /* [size] or NULL */
-};
-
-static struct trib_p2p *p2p_of(const struct trib_engine *e)
-{
-    return (struct trib_p2p *)e->p2p;
-}
+#include "pipeline/p2p/p2p_state.h"
+#include "pipeline/p2p/pull.h"
 
 static void finish(struct trib_engine *e, struct trib_p2p_request *r, trib_status_t st)
 {
     assert(e->p2p->active > 0);
     e->p2p->active--;
+    free(r->place);
+    r->place = NULL;
     if (r->then) {
         r->then(e, r, st);
         return;
@@ -99,12 +68,16 @@ static void put(struct trib_engine *e, struct trib_p2p_pair *p,
     entry->magic = TRIB_MESSAGE_MAGIC;
     copy(e, to, payload, head->bytes);
     entry->check =
-        p2p_of(e)->checks ? trib_message_sum(e->kernels->crc32c, entry, to) : 0;
+        trib_p2p_of(e)->checks ? trib_message_sum(e->kernels->crc32c, entry, to) : 0;
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(*entry) + head->bytes;
-    e->stats.payload_bytes += head->bytes;
-    e->stats.dense_bytes += head->bytes;
     (void)trib_mailbox_post(&p->box);
+}
+
+static void count_elements(struct trib_engine *e, size_t bytes)
+{
+    e->stats.payload_bytes += bytes;
+    e->stats.dense_bytes += bytes;
 }
 
 /* The elements of a send are all in entries. */
@@ -118,6 +91,20 @@ static void all_sent(struct trib_engine *e, struct trib_p2p_pair *p,
         trib_p2p_append(&p->flying, r);
 }
 
+/* Tell the peer of a long message, and of where it may read the elements. */
+static void put_announce(struct trib_engine *e, struct trib_p2p_pair *p,
+                         struct trib_p2p_request *r, struct trib_message *m)
+{
+    _Alignas(8) uint8_t place[TRIB_MESSAGE_PLACE + 8];
+    struct trib_ref ref;
+
+    r->exposed = r->bytes && trib_pull_expose(e, p, r, &ref);
+    if (r->exposed)
+        m->bytes = (uint32_t)trib_ref_write(&ref, place);
+    put(e, p, m, place);
+    trib_p2p_append(&p->announced, r);
+}
+
 /* Tell the peer of the oldest send; a short one is done with that. */
 static bool put_fresh(struct trib_engine *e, struct trib_p2p_pair *p)
 {
@@ -129,19 +116,37 @@ static bool put_fresh(struct trib_engine *e, struct trib_p2p_pair *p)
     if (!first || (!eager && p->announced.n >= TRIB_P2P_ANNOUNCED_MOST))
         return false;
     struct trib_p2p_request *r = trib_p2p_pop(&p->fresh);
-    const struct trib_message m = {.kind = eager ? TRIB_MESSAGE_IS_EAGER
-                                                 : TRIB_MESSAGE_ANNOUNCE,
+    struct trib_message m = {.kind =
+                                 eager ? TRIB_MESSAGE_IS_EAGER : TRIB_MESSAGE_ANNOUNCE,
+                             .dtype = (uint8_t)r->dtype,
+                             .tag = r->tag,
+                             .send_id = r->id,
+                             .count = r->count,
+                             .bytes = eager ? (uint32_t)r->bytes : 0};
+    if (!eager) {
+        put_announce(e, p, r, &m);
+        return true;
+    }
+    p->box.sent_eager++;
+    put(e, p, &m, r->buffer);
+    count_elements(e, r->bytes);
+    all_sent(e, p, r);
+    return true;
+}
+
+/* Tell the sender that this rank has read a message out of its memory. */
+static bool put_taken(struct trib_engine *e, struct trib_p2p_pair *p)
+{
+    struct trib_p2p_request *r = trib_p2p_pop(&p->taken);
+
+    if (!r)
+        return false;
+    const struct trib_message m = {.kind = TRIB_MESSAGE_TAKEN,
                                    .dtype = (uint8_t)r->dtype,
                                    .tag = r->tag,
-                                   .send_id = r->id,
-                                   .count = r->count,
-                                   .bytes = eager ? (uint32_t)r->bytes : 0};
-    p->box.sent_eager += eager;
-    put(e, p, &m, r->buffer);
-    if (eager)
-        all_sent(e, p, r);
-    else
-        trib_p2p_append(&p->announced, r);
+                                   .send_id = r->peer_id};
+    put(e, p, &m, NULL);
+    finish(e, r, TRIB_OK);
     return true;
 }
 
@@ -180,6 +185,7 @@ static bool put_data(struct trib_engine *e, struct trib_p2p_pair *p)
                                    .bytes = (uint32_t)n};
     assert(n > 0);
     put(e, p, &m, r->buffer + r->moved);
+    count_elements(e, n);
     r->moved += n;
     if (r->moved == r->bytes)
         all_sent(e, p, r);
@@ -188,7 +194,7 @@ static bool put_data(struct trib_engine *e, struct trib_p2p_pair *p)
     return true;
 }
 
-/* Send what there is room for. Grants come first, as others wait for them. */
+/* Send what there is room for. What others wait for comes first. */
 static bool push(struct trib_engine *e, struct trib_p2p_pair *p)
 {
     bool moved = false;
@@ -196,7 +202,7 @@ static bool push(struct trib_engine *e, struct trib_p2p_pair *p)
     if (p->box.unposted && trib_mailbox_post(&p->box) != TRIB_OK)
         return false;
     while (trib_mailbox_has_room(&p->box) &&
-           (put_grant(e, p) || put_fresh(e, p) || put_data(e, p)))
+           (put_taken(e, p) || put_grant(e, p) || put_fresh(e, p) || put_data(e, p)))
         moved = true;
     while (p->flying.head &&
            (int32_t)(p->box.written - p->flying.head->last_entry) >= 0) {
@@ -206,14 +212,56 @@ static bool push(struct trib_engine *e, struct trib_p2p_pair *p)
     return moved;
 }
 
+/* Read a piece of the oldest message that is read out of its sender's memory. */
+static bool pull(struct trib_engine *e, struct trib_p2p_pair *p)
+{
+    struct trib_p2p_request *r = p->pulling.head;
+
+    if (!r || e->failed)
+        return false;
+    const trib_status_t st = trib_pull(e, p, r);
+    if (st == TRIB_OK)
+        trib_p2p_append(&p->taken, trib_p2p_pop(&p->pulling));
+    else if (st == TRIB_ERR_UNSUPPORTED)
+        trib_p2p_append(&p->granting, trib_p2p_pop(&p->pulling));
+    return true;
+}
+
 /* ---- entries that come ----------------------------------------------------------- */
 
+/* Note the place of an announced message; false: the engine is marked. */
+static bool take_place(struct trib_engine *e, struct trib_p2p_pair *p,
+                       const struct trib_message *m, const uint8_t *payload,
+                       struct trib_ref **out)
+{
+    trib_status_t st = TRIB_OK;
+
+    *out = NULL;
+    if (m->kind == TRIB_MESSAGE_ANNOUNCE && m->bytes)
+        st = trib_pull_place(m, payload, out);
+    if (st == TRIB_ERR_PROTOCOL)
+        trib_engine_protocol(e, p->peer, "a message in a place that there is none of");
+    else if (st != TRIB_OK)
+        mark(e, st, p->peer, "out of memory");
+    return st == TRIB_OK;
+}
+
+/* The message of an announced receive: to be read, or to be granted. */
+static void take_announced(struct trib_p2p_pair *p, struct trib_p2p_request *r,
+                           uint32_t send_id, struct trib_ref *place)
+{
+    r->peer_id = send_id;
+    r->place = place;
+    trib_p2p_append(place ? &p->pulling : &p->granting, r);
+}
+
 static void take_early(struct trib_engine *e, struct trib_p2p_pair *p,
-                       const struct trib_message *m, const uint8_t *payload)
+                       const struct trib_message *m, const uint8_t *payload,
+                       struct trib_ref *place)
 {
     const bool eager = m->kind == TRIB_MESSAGE_IS_EAGER;
-    const struct trib_p2p *all = p2p_of(e);
-    const struct trib_p2p_early *early = NULL;
+    const struct trib_p2p *all = trib_p2p_of(e);
+    struct trib_p2p_early *early = NULL;
 
     if (eager ? p->early.n_eager >= TRIB_P2P_EAGER_MOST
               : p->early.n >= TRIB_P2P_EAGER_MOST + TRIB_P2P_ANNOUNCED_MOST)
@@ -221,6 +269,10 @@ static void take_early(struct trib_engine *e, struct trib_p2p_pair *p,
                              "more messages that nobody receives than it may");
     else if (!(early = trib_p2p_keep(&p->early, m, payload)))
         mark(e, TRIB_ERR_NO_MEMORY, p->peer, "out of memory");
+    if (early)
+        early->place = place;
+    else
+        free(place);
     if (early && m->tag < 0 && all->watch)
         all->watch(all->watch_arg, p->peer, early);
 }
@@ -229,14 +281,18 @@ static void take_early(struct trib_engine *e, struct trib_p2p_pair *p,
 static void take_message(struct trib_engine *e, struct trib_p2p_pair *p,
                          const struct trib_message *m, const uint8_t *payload)
 {
-    struct trib_p2p_request *r = trib_p2p_take_tag(&p->posted, m->tag);
+    struct trib_ref *place;
 
+    if (!take_place(e, p, m, payload, &place))
+        return;
+    struct trib_p2p_request *r = trib_p2p_take_tag(&p->posted, m->tag);
     if (!r) {
-        take_early(e, p, m, payload);
+        take_early(e, p, m, payload, place);
         return;
     }
     if (is_misfit(e, r, m->dtype, m->count)) {
         trib_p2p_append(&p->posted, r); /* the failure ends it */
+        free(place);
         return;
     }
     if (m->kind == TRIB_MESSAGE_IS_EAGER) {
@@ -245,8 +301,24 @@ static void take_message(struct trib_engine *e, struct trib_p2p_pair *p,
         finish(e, r, TRIB_OK);
         return;
     }
-    r->peer_id = m->send_id;
-    trib_p2p_append(&p->granting, r);
+    take_announced(p, r, m->send_id, place);
+}
+
+/* The peer has read a message out of this rank's memory. */
+static void take_taken(struct trib_engine *e, struct trib_p2p_pair *p,
+                       const struct trib_message *m)
+{
+    struct trib_p2p_request *r = trib_p2p_take_id(&p->announced, m->send_id);
+
+    if (r && r->exposed) {
+        e->stats.wire_bytes += r->bytes; /* they crossed the memory */
+        count_elements(e, r->bytes);
+        finish(e, r, TRIB_OK);
+        return;
+    }
+    if (r)
+        trib_p2p_append(&p->announced, r);
+    trib_engine_protocol(e, p->peer, "that it has read what it was told no place of");
 }
 
 static void take_grant(struct trib_engine *e, struct trib_p2p_pair *p,
@@ -293,7 +365,7 @@ static void take_entry(struct trib_engine *e, struct trib_p2p_pair *p,
 {
     const char *fault = trib_message_fault(m, p->box.slot_bytes);
 
-    if (!fault && p2p_of(e)->checks &&
+    if (!fault && trib_p2p_of(e)->checks &&
         trib_message_sum(e->kernels->crc32c, m, payload) != m->check)
         fault = "a message that was damaged on its way (TRIB_CHECK=sum)";
     if (fault) {
@@ -301,9 +373,12 @@ static void take_entry(struct trib_engine *e, struct trib_p2p_pair *p,
         return;
     }
     e->stats.received_bytes += sizeof(*m) + m->bytes;
-    e->stats.received_dense_bytes += m->bytes;
+    if (m->kind == TRIB_MESSAGE_IS_EAGER || m->kind == TRIB_MESSAGE_DATA)
+        e->stats.received_dense_bytes += m->bytes;
     if (m->kind == TRIB_MESSAGE_GRANT)
         take_grant(e, p, m);
+    else if (m->kind == TRIB_MESSAGE_TAKEN)
+        take_taken(e, p, m);
     else if (m->kind == TRIB_MESSAGE_DATA)
         take_data(e, p, m, payload);
     else
@@ -341,11 +416,11 @@ static void join(struct trib_engine *e, struct trib_p2p_pair *p)
     }
 }
 
-static bool progress(struct trib_engine *e)
+bool trib_p2p_progress(struct trib_engine *e)
 {
     bool moved = false;
 
-    for (struct trib_p2p_pair *p = p2p_of(e)->list; p && !e->failed; p = p->next) {
+    for (struct trib_p2p_pair *p = trib_p2p_of(e)->list; p && !e->failed; p = p->next) {
         if (p->self)
             continue;
         if (!p->joined) {
@@ -354,6 +429,7 @@ static bool progress(struct trib_engine *e)
         }
         if (!e->failed && p->box.remote) {
             moved |= drain(e, p);
+            moved |= pull(e, p);
             moved |= !e->failed && push(e, p);
         }
     }
@@ -416,19 +492,20 @@ static void start_receive(struct trib_engine *e, struct trib_p2p_pair *p,
         p->box.consumed++;
         finish(e, r, TRIB_OK);
     } else {
-        r->peer_id = early->send_id;
-        trib_p2p_append(&p->granting, r);
+        take_announced(p, r, early->send_id, early->place);
+        early->place = NULL;
     }
-    free(early);
+    trib_p2p_drop_early(early);
 }
 
 void trib_p2p_start(struct trib_engine *e, struct trib_p2p_request *r)
 {
-    struct trib_p2p *all = p2p_of(e);
+    struct trib_p2p *all = trib_p2p_of(e);
     struct trib_p2p_pair *p = all->of[r->peer];
 
     assert(p && (r->run || r->then));
     r->moved = 0;
+    r->exposed = false;
     r->id = ++all->last_id;
     all->base.active++;
     if (!r->then)
@@ -444,10 +521,10 @@ void trib_p2p_start(struct trib_engine *e, struct trib_p2p_request *r)
         (void)push(e, p);
 }
 
-static bool take_event(struct trib_engine *e, const struct trib_event *event)
+bool trib_p2p_take_event(struct trib_engine *e, const struct trib_event *event)
 {
     const uint32_t kind = event->imm >> 24;
-    struct trib_p2p_pair *p = p2p_of(e)->of[event->peer];
+    struct trib_p2p_pair *p = trib_p2p_of(e)->of[event->peer];
     const bool is_mine =
         event->kind == TRIB_EVENT_WRITE_DONE
             ? event->token >= TRIB_LINK_MESSAGE_TOKEN
@@ -469,131 +546,16 @@ static void end_queue(struct trib_engine *e, struct trib_p2p_queue *q)
         finish(e, r, (trib_status_t)e->failed);
 }
 
-static void end(struct trib_engine *e)
+void trib_p2p_end(struct trib_engine *e)
 {
     assert(e->failed);
-    for (struct trib_p2p_pair *p = p2p_of(e)->list; p; p = p->next) {
+    for (struct trib_p2p_pair *p = trib_p2p_of(e)->list; p; p = p->next) {
         struct trib_p2p_queue *const queues[] = {
-            &p->fresh,  &p->announced, &p->streaming, &p->flying,
-            &p->posted, &p->granting,  &p->receiving};
+            &p->fresh,    &p->announced, &p->streaming, &p->flying, &p->posted,
+            &p->granting, &p->receiving, &p->pulling,   &p->taken};
         for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
             end_queue(e, queues[i]);
         trib_p2p_drop_earlies(&p->early);
     }
     assert(e->p2p->active == 0);
-}
-
-/* The request of a pair that has waited for longest, receives first. */
-static const struct trib_p2p_request *oldest(const struct trib_p2p_pair *p)
-{
-    const struct trib_p2p_queue *const queues[] = {
-        &p->receiving, &p->posted, &p->granting, &p->streaming,
-        &p->announced, &p->fresh,  &p->flying};
-
-    for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
-        if (queues[i]->head)
-            return queues[i]->head;
-    return NULL;
-}
-
-static void describe(const struct trib_engine *e, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "no message");
-    for (const struct trib_p2p_pair *p = p2p_of(e)->list; p; p = p->next) {
-        const struct trib_p2p_request *r = oldest(p);
-        if (!r)
-            continue;
-        trib_p2p_say(r, text, bytes);
-        return;
-    }
-}
-
-static void close_all(struct trib_engine *e)
-{
-    struct trib_p2p *all = p2p_of(e);
-
-    while (all->list) {
-        struct trib_p2p_pair *p = all->list;
-        all->list = p->next;
-        trib_p2p_drop_earlies(&p->early);
-        if (!p->self)
-            trib_mailbox_close(&p->box);
-        free(p);
-    }
-    free(all);
-    e->p2p = NULL;
-}
-
-static const struct trib_engine_p2p_ops ops = {
-    .progress = progress,
-    .take_event = take_event,
-    .end = end,
-    .describe = describe,
-    .close = close_all,
-};
-
-static trib_status_t make_all(struct trib_engine *e)
-{
-    struct trib_check check;
-    struct trib_p2p *all =
-        calloc(1, sizeof(*all) + (size_t)e->size * sizeof(all->of[0]));
-
-    if (!all)
-        return trib_fail(e->err, TRIB_ERR_NO_MEMORY, "no memory for messages");
-    all->base.ops = &ops;
-    /* The settings were checked at the start. */
-    (void)trib_check_parse(e->cfg->check, NULL, &check);
-    all->checks = check.sum;
-    e->p2p = &all->base;
-    return TRIB_OK;
-}
-
-trib_status_t trib_p2p_open(struct trib_engine *e, int peer)
-{
-    trib_status_t st = e->p2p ? TRIB_OK : make_all(e);
-
-    assert(peer >= 0 && peer < e->size);
-    if (st != TRIB_OK || p2p_of(e)->of[peer])
-        return st;
-    struct trib_p2p_pair *p = calloc(1, sizeof(*p));
-    if (!p)
-        return trib_fail(e->err, TRIB_ERR_NO_MEMORY, "no memory for messages");
-    p->peer = peer;
-    p->self = peer == e->rank;
-    if (!p->self)
-        st = trib_mailbox_open(&p->box, &e->links[peer], &e->arena);
-    if (st != TRIB_OK) {
-        free(p);
-        return trib_fail(e->err, st, "no memory for messages of rank %d", peer);
-    }
-    p->next = p2p_of(e)->list;
-    p2p_of(e)->list = p;
-    p2p_of(e)->of[peer] = p;
-    return TRIB_OK;
-}
-
-size_t trib_p2p_bytes(const struct trib_engine *e)
-{
-    size_t bytes = 0;
-
-    for (const struct trib_p2p_pair *p = e->p2p ? p2p_of(e)->list : NULL; p;
-         p = p->next)
-        bytes += p->self ? 0 : trib_mailbox_bytes(&p->box);
-    return bytes;
-}
-
-void trib_p2p_watch(struct trib_engine *e,
-                    void (*fn)(void *arg, int peer, const struct trib_p2p_early *early),
-                    void *arg)
-{
-    struct trib_p2p *all = p2p_of(e);
-
-    if (!all)
-        return;
-    all->watch = fn;
-    all->watch_arg = arg;
-    for (const struct trib_p2p_pair *p = all->list; p && fn; p = p->next)
-        for (const struct trib_p2p_early *k = p->early.head; k; k = k->next)
-            if (k->tag < 0)
-                fn(arg, p->peer, k);
 }

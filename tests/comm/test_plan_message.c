@@ -28,6 +28,7 @@ static void test_settings(void **state)
 {
     static const char *const settings[] = {"progress=caller",
                                            "check=sum",
+                                           "transport=shm:cma=0",
                                            "window=1",
                                            "chunk=4096,window=2",
                                            "transport=tcp,check=sum",
@@ -36,7 +37,7 @@ static void test_settings(void **state)
     const struct messages s = {.seed = 7, .n = 120, .tags = 3, .largest = 200000};
 
     (void)state;
-    for (int k = 0; k < 7; k++)
+    for (int k = 0; k < 8; k++)
         ranks_pass(.size = 3, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
                    .config = settings[k]);
 }
@@ -72,15 +73,18 @@ static void test_crossing(void **state)
 }
 
 /* A ring of plans: each passes on what it had from the left, from other memory each
- * time, until all have come round. */
+ * time, by turns of malloc and of trib_alloc, until all have come round. */
 static int ring(struct ranks_self *self)
 {
     const size_t n = *(const size_t *)self->arg;
     const int right = (self->rank + 1) % self->size;
     const int left = (self->rank + self->size - 1) % self->size;
-    int32_t *x[2] = {calloc(n + 1, 4), calloc(n + 1, 4)};
+    int32_t *x[2] = {calloc(n + 1, 4), NULL};
+    void *shared;
     trib_plan_t *send, *recv;
 
+    ranks_ok(self, trib_alloc(self->comm, (n + 1) * 4, &shared));
+    x[1] = shared;
     ranks_ok(self, trib_plan_send(self->comm, x[0], n, TRIB_I32, right, 3, &send));
     ranks_ok(self, trib_plan_recv(self->comm, NULL, n, TRIB_I32, left, 3, &recv));
     for (size_t i = 0; i < n; i++)
@@ -105,7 +109,7 @@ static int ring(struct ranks_self *self)
     ranks_ok(self, trib_plan_free(send));
     ranks_ok(self, trib_plan_free(recv));
     free(x[0]);
-    free(x[1]);
+    ranks_ok(self, trib_free(self->comm, x[1]));
     return 0;
 }
 
@@ -298,6 +302,37 @@ static void test_misfit(void **state)
                    .config = *state, .noisy = true);
 }
 
+/* A long message is one entry of its sender and one of its receiver: the elements cross
+ * in one copy, out of memory of malloc and of trib_alloc. */
+static int one_copy(struct ranks_self *self)
+{
+    enum { N = 300000 };
+    float *plain = calloc(N, sizeof(*plain));
+    void *shared;
+
+    ranks_ok(self, trib_alloc(self->comm, N * sizeof(float), &shared));
+    for (int k = 0; k < 2; k++) {
+        trib_stats_t before = {.size = sizeof(before)}, after = before;
+        float *x = k ? shared : plain;
+        x[N - 1] = self->rank == 0 ? 5 : 0;
+        ranks_ok(self, trib_stats(self->comm, &before));
+        if (self->rank == 0)
+            ranks_ok(self, trib_send(self->comm, x, N, TRIB_F32, 1, 1));
+        else
+            ranks_ok(self, trib_recv(self->comm, x, N, TRIB_F32, 0, 1));
+        ranks_ok(self, trib_stats(self->comm, &after));
+        ranks_assert(self, after.messages - before.messages == 1 && x[N - 1] == 5);
+    }
+    ranks_ok(self, trib_free(self->comm, shared));
+    free(plain);
+    return 0;
+}
+
+static void test_one_copy(void **state)
+{
+    ranks_pass(.size = 2, .fn = one_copy, .config = *state);
+}
+
 /* Rank 1 dies while others wait for its messages, or send to it. */
 static int dies(struct ranks_self *self)
 {
@@ -401,6 +436,7 @@ int main(void)
         RANKS_ON(test_crossing, "tcp"),
         RANKS_ON(test_ring, "shm"),
         RANKS_ON(test_ring, "tcp"),
+        RANKS_ON(test_one_copy, "shm"),
         RANKS_ON(test_ahead, "shm"),
         RANKS_ON(test_ahead, "tcp"),
         RANKS_ON(test_head_on, "shm"),

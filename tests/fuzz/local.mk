@@ -9,6 +9,7 @@ fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_cod
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \
 	tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch tests/fuzz/fuzz_live \
 	tests/fuzz/fuzz_meet \
+	tests/fuzz/fuzz_message \
 	tests/fuzz/fuzz_newcomer \
 	tests/fuzz/fuzz_model tests/fuzz/fuzz_pair_word \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
@@ -56,6 +57,10 @@ tests_fuzz_fuzz_launch_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_live_SOURCES = tests/fuzz/fuzz_live.c tests/fuzz/edits.h
 tests_fuzz_fuzz_live_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_live_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_message_SOURCES = tests/fuzz/fuzz_message.c tests/fuzz/edits.h
+tests_fuzz_fuzz_message_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_message_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_newcomer_SOURCES = tests/fuzz/fuzz_newcomer.c
 tests_fuzz_fuzz_newcomer_LDADD = $(fuzz_link)

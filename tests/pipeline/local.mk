@@ -43,13 +43,16 @@ pipeline_tests = \
 	tests/pipeline/p2p/test_mailbox \
 	tests/pipeline/p2p/test_matching \
 	tests/pipeline/p2p/test_message \
-	tests/pipeline/p2p/test_p2p
+	tests/pipeline/p2p/test_p2p \
+	tests/pipeline/p2p/test_p2p_open \
+	tests/pipeline/p2p/test_pull
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
 tests_pipeline_p2p_test_mailbox_SOURCES = \
 	tests/pipeline/p2p/test_mailbox.c tests/pipeline/link/link_pair.h
 tests_pipeline_p2p_test_p2p_SOURCES = \
-	tests/pipeline/p2p/test_p2p.c tests/pipeline/engine/engines.h
+	tests/pipeline/p2p/test_p2p.c tests/pipeline/p2p/talk.h \
+	tests/pipeline/engine/engines.h
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
 tests_pipeline_link_test_link_import_SOURCES = \
 	tests/pipeline/link/test_link_import.c tests/pipeline/link/link_pair.h

@@ -3,6 +3,7 @@
  * Rows of trib_transport_ops for backends in which an operation has nothing to do, and
  * the one checked way to import a region.
  */
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -86,6 +87,7 @@ bool trib_no_reads(struct trib_transport *t, int peer)
 trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, void *to,
                            size_t len)
 {
+    assert(t && peer >= 0);
     (void)from;
     (void)to;
     return trib_fail(t->err, TRIB_ERR_UNSUPPORTED,

@@ -456,7 +456,8 @@ const struct trib_transport_ops trib_shm_ops = {
     .name = SHM_NAME,
     .one_host = true,
     .detail =
-        "ranks of one host: shared memory (memfd), process_vm_readv and _writev for other memory",
+        "ranks of one host: shared memory (memfd), process_vm_readv and _writev for "
+        "other memory",
     .texts = texts,
     .devices = shm_devices,
     .open = shm_open_transport,

@@ -222,6 +222,13 @@ bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote);
 void *trib_shm_map(struct trib_transport *t, const struct trib_remote *remote,
                    size_t *len_out);
 
+/** trib_shm_copy - the bytes of a write, bounds checked. */
+trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write);
+
+/** trib_shm_free_memory - all regions and mappings; of a forked child its copies. */
+void trib_shm_free_memory(struct shm *shm, bool in_child);
+
+/* shm_cma.c */
 bool trib_shm_reads(struct trib_transport *t, int peer);
 trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, void *to,
                             size_t len);
@@ -229,10 +236,13 @@ trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, v
 /** trib_shm_may_read - true if the kernel lets this process read memory of another. */
 bool trib_shm_may_read(struct shm *shm, int pid);
 
-/** trib_shm_copy - the bytes of a write, bounds checked. */
-trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write);
+/** trib_shm_cma_probe - TRIB_OK: the kernel lets this process into the peer's memory
+ * at the address of x. */
+trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
+                                 const struct trib_shm_export *x);
 
-/** trib_shm_free_memory - all regions and mappings; of a forked child its copies. */
-void trib_shm_free_memory(struct shm *shm, bool in_child);
+/** trib_shm_cma_write - the bytes of a write to memory that is in no segment. */
+trib_status_t trib_shm_cma_write(struct shm *shm, const struct shm_remote *remote,
+                                 size_t off, const void *from, size_t len);
 
 #endif

@@ -3,21 +3,15 @@
  * shm: memory. Ours comes out of segments that peers map; memory of others is reached
  * by process_vm_writev, or directly by a thread of the same process.
  *
- * A peer may also tell, for as long as an operation lasts, where memory of its own is
- * that nobody has registered: process_vm_readv reads it. The kernel looks at the address,
- * in the peer's process and with the peer's rights.
- *
  * What peers say of their memory is a segment and a place in it, which is compared with
  * what was mapped. Memory that is in no segment has, for process_vm_writev alone, an
  * address, which only peers that trust each other tell and take; a thread of the same
  * process finds it by a key in the table of the process (own_memory.h).
  */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -357,34 +351,6 @@ static void attached_put(struct shm *shm, struct shm_peer *p,
     free(attached);
 }
 
-/* Is this process allowed to write there? Reading a byte takes the same permission. */
-static trib_status_t cma_probe(struct shm *shm, int peer,
-                               const struct trib_shm_export *x)
-{
-    char byte;
-    struct iovec local = {&byte, 1};
-    struct iovec remote = {(void *)(uintptr_t)x->addr, 1};
-    int pid = shm->peers[peer].who.pid;
-
-    if (!shm->cma)
-        return TRIB_ERR_UNSUPPORTED;
-    if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == 1)
-        return TRIB_OK;
-    if (errno == ESRCH)
-        return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "process %d has died", pid);
-    if (errno == EFAULT)
-        return trib_fail(shm->err, TRIB_ERR_RANGE,
-                         "process %d has no memory at the address it gave", pid);
-    trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME,
-             "process_vm_readv on process %d failed (%m): memory that is not from "
-             "trib_alloc goes through extra copies; cure: sysctl "
-             "kernel.yama.ptrace_scope=0, "
-             "CAP_SYS_PTRACE for the container, or one user namespace for all ranks",
-             pid);
-    shm->cma = false;
-    return TRIB_ERR_UNSUPPORTED;
-}
-
 /* A thread of this process: no address is taken from it. */
 static trib_status_t reach_own(struct shm *shm, struct shm_remote *remote,
                                const struct trib_shm_export *x)
@@ -408,7 +374,7 @@ static trib_status_t reach_foreign(struct shm *shm, struct shm_remote *remote,
             "share",
             remote->peer, x->pid);
     remote->addr = x->addr;
-    return cma_probe(shm, remote->peer, x);
+    return trib_shm_cma_probe(shm, remote->peer, x);
 }
 
 static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
@@ -510,84 +476,6 @@ void *trib_shm_map(struct trib_transport *t, const struct trib_remote *opaque,
     return remote->ptr;
 }
 
-static trib_status_t cma_write(struct shm *shm, const struct shm_remote *remote,
-                               size_t off, const void *from, size_t len)
-{
-    int pid = shm->peers[remote->peer].who.pid;
-    size_t done = 0;
-
-    while (done < len) {
-        struct iovec local = {(char *)(uintptr_t)from + done, len - done};
-        struct iovec target = {(void *)(uintptr_t)(remote->addr + off + done),
-                               len - done};
-        ssize_t n = process_vm_writev(pid, &local, 1, &target, 1, 0);
-        if (n > 0) {
-            done += (size_t)n;
-            continue;
-        }
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == ESRCH)
-            return TRIB_ERR_PEER_LOST;
-        if (n == 0 || errno == EFAULT)
-            return trib_fail(shm->err, TRIB_ERR_RANGE,
-                             "process %d no longer has the memory it registered", pid);
-        return trib_fail(shm->err, TRIB_ERR_SYSTEM, "process_vm_writev to %d: %m", pid);
-    }
-    return TRIB_OK;
-}
-
-bool trib_shm_may_read(struct shm *shm, int pid)
-{
-    char byte;
-    const struct iovec local = {&byte, 1}, remote = {(void *)1, 1};
-
-    /* Nothing is mapped at address 1: a kernel that would read says so. */
-    return shm->cma && process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 &&
-           errno == EFAULT;
-}
-
-bool trib_shm_reads(struct trib_transport *t, int peer)
-{
-    return shm_of(t)->peers[peer].reads;
-}
-
-trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, void *to,
-                            size_t len)
-{
-    struct shm *shm = shm_of(t);
-    const struct shm_peer *p = &shm->peers[peer];
-    size_t done = 0;
-
-    if (!p->reads || trib_guard_bars(shm->guard, peer))
-        return trib_no_read(t, peer, from, to, len);
-    if (from > UINTPTR_MAX - len)
-        return trib_fail(shm->err, TRIB_ERR_RANGE,
-                         "process %d has no %zu bytes at the address it gave",
-                         p->who.pid, len);
-    while (done < len) {
-        const struct iovec local = {(char *)to + done, len - done};
-        const struct iovec remote = {(void *)(uintptr_t)(from + done), len - done};
-        const ssize_t n = process_vm_readv(p->who.pid, &local, 1, &remote, 1, 0);
-        if (n > 0) {
-            done += (size_t)n;
-            continue;
-        }
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == ESRCH)
-            return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "process %d has died",
-                             p->who.pid);
-        if (n == 0 || errno == EFAULT)
-            return trib_fail(shm->err, TRIB_ERR_RANGE,
-                             "process %d has no %zu bytes at the address it gave",
-                             p->who.pid, len);
-        return trib_fail(shm->err, TRIB_ERR_SYSTEM, "process_vm_readv of %d: %m",
-                         p->who.pid);
-    }
-    return TRIB_OK;
-}
-
 trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *write)
 {
     const struct shm_region *local = (const struct shm_region *)write->local;
@@ -601,7 +489,7 @@ trib_status_t trib_shm_copy(struct shm *shm, int peer, const struct trib_write *
         return status;
     const uint8_t *from = local->ptr + write->local_off;
     if (!remote->ptr)
-        return cma_write(shm, remote, write->remote_off, from, write->len);
+        return trib_shm_cma_write(shm, remote, write->remote_off, from, write->len);
     memcpy(remote->ptr + write->remote_off, from, write->len);
     return TRIB_OK;
 }

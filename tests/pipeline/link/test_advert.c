@@ -97,12 +97,33 @@ static void test_refuses(void **state)
     assert_false(trib_advert_read(wire, bytes + 8, &out));
 }
 
+/* One reference alone. */
+static void test_one(void **state)
+{
+    uint8_t wire[TRIB_ADVERT_MAX + 8] = {0};
+    struct trib_ref ref, out;
+
+    (void)state;
+    fill(&ref, 72, 7);
+    const size_t bytes = trib_ref_write(&ref, wire);
+    assert_int_equal(bytes, trib_ref_bytes(&ref));
+    assert_true(trib_ref_read(wire, bytes, &out));
+    assert_true(out.origin == ref.origin && out.lo == ref.lo && out.hi == ref.hi);
+    assert_true(trib_blob_same(&out.blob, &ref.blob));
+    assert_false(trib_ref_read(wire, bytes - 1, &out));
+    assert_false(trib_ref_read(wire, bytes + 8, &out));
+    ref.blob.len = UINT16_MAX;
+    memcpy(wire, &ref, offsetof(struct trib_ref, blob.bytes));
+    assert_false(trib_ref_read(wire, offsetof(struct trib_ref, blob.bytes), &out));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_same_region),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

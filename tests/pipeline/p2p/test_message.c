@@ -74,8 +74,15 @@ static void test_faults(void **state)
     m = eager(TRIB_MESSAGE_EAGER / 4 + 1);
     assert_fault(&m, 8192, "not that of its elements");
     m = eager(100);
-    m.kind = TRIB_MESSAGE_ANNOUNCE;
+    m.kind = TRIB_MESSAGE_TAKEN;
     assert_fault(&m, 400, "not that of its elements");
+    m.kind = TRIB_MESSAGE_ANNOUNCE;
+    assert_fault(&m, 400, "no place that there is");
+    m.bytes = TRIB_MESSAGE_PLACE;
+    assert_null(trib_message_fault(&m, 400));
+    m.count = 0;
+    assert_fault(&m, 400, "no place that there is");
+    m.count = 100;
     m.bytes = 0;
     assert_null(trib_message_fault(&m, 400));
     m.count = UINT64_MAX / 2;

@@ -3,67 +3,7 @@
  * Messages between two engines, step by step: which way each goes, how much of what has
  * no receive is kept, and what a peer may not write.
  */
-#include "tests/pipeline/engine/engines.h"
-
-#include "pipeline/p2p/mailbox.h"
-#include "pipeline/p2p/p2p.h"
-
-enum { MOST = 100 };
-
-struct talk {
-    struct engines *t;
-    struct trib_run runs[2 * MOST];
-    struct trib_p2p_request requests[2 * MOST];
-};
-
-static struct talk *open_talk(const char *transport, const char *config)
-{
-    struct talk *k = calloc(1, sizeof(*k));
-
-    assert_non_null(k);
-    k->t = engines_open(2, 1, transport, config);
-    for (int i = 0; i < 2; i++) {
-        struct trib_engine *e = &k->t->side[i].engine;
-        assert_status(trib_engine_reach(e, 1 - i, "a test"), TRIB_OK);
-        for (int peer = 0; peer < 2; peer++)
-            assert_status(trib_p2p_open(e, peer), TRIB_OK);
-        assert_status(trib_p2p_open(e, 1 - i), TRIB_OK);
-        assert_true(trib_p2p_bytes(e) > 64);
-    }
-    return k;
-}
-
-static void drive(struct talk *k, int passes)
-{
-    for (int i = 0; i < passes; i++)
-        for (int side = 0; side < 2; side++)
-            (void)trib_engine_progress(&k->t->side[side].engine);
-}
-
-static void begin(struct talk *k, int at, int side, bool sends, int peer, int tag,
-                  void *buffer, size_t bytes)
-{
-    k->requests[at] = (struct trib_p2p_request){.sends = sends,
-                                                .peer = peer,
-                                                .tag = tag,
-                                                .dtype = TRIB_U8,
-                                                .count = bytes,
-                                                .bytes = bytes,
-                                                .run = &k->runs[at],
-                                                .buffer = buffer};
-    trib_p2p_start(&k->t->side[side].engine, &k->requests[at]);
-}
-
-static bool is_done(const struct talk *k, int at)
-{
-    return k->runs[at].now.state == TRIB_RUN_DONE;
-}
-
-static void close_talk(struct talk *k)
-{
-    engines_close(k->t);
-    free(k);
-}
+#include "tests/pipeline/p2p/talk.h"
 
 static const char *const transports[] = {"shm", "shm+nomap"};
 
@@ -123,47 +63,20 @@ static void test_self(void **state)
     close_talk(k);
 }
 
-/* The sentence of what waits, and the end of all that is under way. */
-static void test_failure(void **state)
-{
-    struct talk *k = open_talk("shm", NULL);
-    struct trib_engine *e = &k->t->side[0].engine;
-    char text[200];
-    uint8_t x[10];
-
-    (void)state;
-    e->p2p->ops->describe(e, text, sizeof(text));
-    assert_string_equal(text, "no message");
-    begin(k, 0, 0, false, 1, 5, x, 10);
-    begin(k, 1, 0, true, 0, 6, x, 10);
-    trib_engine_describe(e, text, sizeof(text));
-    assert_string_equal(text, "receive of 10 u8 with tag 5 from rank 1");
-    trib_engine_fail(e, TRIB_ERR_PEER_LOST, "rank 1 is lost");
-    assert_status(k->runs[0].now.status, TRIB_ERR_PEER_LOST);
-    assert_true(is_done(k, 0));
-    assert_false(trib_engine_is_busy(e));
-    close_talk(k);
-}
-
-/* Side 1, which has sent nothing so far, writes entries that no rank would write, up to
- * one without a kind. */
+/* Side 1 writes entries that no rank would write, up to one without a kind. */
 static void expect_refused(const struct trib_message *m, const char *config,
                            const char *word)
 {
     struct talk *k = open_talk("shm", config);
-    struct trib_engine *e = &k->t->side[0].engine, *o = &k->t->side[1].engine;
-    struct trib_mailbox box = {.link = NULL};
-    uint8_t *payload, x[9000];
+    struct trib_engine *e = &k->t->side[0].engine;
+    struct trib_mailbox box;
+    uint8_t x[9000];
 
     begin(k, 0, 0, false, 1, 1, x, 9000); /* its number is 1 */
     drive(k, 10);
-    assert_status(trib_mailbox_open(&box, &o->links[0], &o->arena), TRIB_OK);
-    box.advert_unsent = false; /* side 0 goes on writing to the first one */
-    assert_status(trib_mailbox_join(&box), TRIB_OK);
+    open_box(k, &box);
     do {
-        struct trib_message *entry = trib_mailbox_next(&box, m->bytes, &payload);
-        memcpy(entry, m, offsetof(struct trib_message, payload));
-        assert_status(trib_mailbox_post(&box), TRIB_OK);
+        write_entry(&box, m, NULL);
         drive(k, 3);
     } while (m++->kind);
     assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
@@ -202,21 +115,16 @@ static void test_hostile(void **state)
 static void test_flood(void **state)
 {
     struct talk *k = open_talk("shm", NULL);
-    struct trib_engine *e = &k->t->side[0].engine, *o = &k->t->side[1].engine;
-    struct trib_mailbox box = {.link = NULL};
-    uint8_t *payload;
+    struct trib_engine *e = &k->t->side[0].engine;
+    struct trib_mailbox box;
 
     (void)state;
     drive(k, 10);
-    assert_status(trib_mailbox_open(&box, &o->links[0], &o->arena), TRIB_OK);
-    box.advert_unsent = false;
-    assert_status(trib_mailbox_join(&box), TRIB_OK);
+    open_box(k, &box);
     for (int i = 0; i <= TRIB_P2P_EAGER_MOST; i++) {
         const struct trib_message m = {HEAD, .kind = TRIB_MESSAGE_IS_EAGER, .tag = i};
         assert_false(e->failed);
-        struct trib_message *entry = trib_mailbox_next(&box, 0, &payload);
-        memcpy(entry, &m, offsetof(struct trib_message, payload));
-        assert_status(trib_mailbox_post(&box), TRIB_OK);
+        write_entry(&box, &m, NULL);
         ((struct trib_mailbox_credits *)box.base)->released = box.sent;
         drive(k, 1);
     }
@@ -229,8 +137,9 @@ static void test_flood(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ways),    cmocka_unit_test(test_self),
-        cmocka_unit_test(test_failure), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_self),
+        cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_flood),
     };
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shm: memory that is in no segment, which the kernel copies between two processes
+ * (cross memory attach).
+ *
+ * A peer may tell, for as long as an operation lasts, where memory of its own is that
+ * nobody has registered: process_vm_readv reads it. The kernel looks at the address, in
+ * the peer's process and with the peer's rights.
+ */
+#include <errno.h>
+#include <sys/uio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "transport/common/guard.h"
+#include "transport/shm/shm.h"
+
+/* Is this process allowed to write there? Reading a byte takes the same permission. */
+trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
+                                 const struct trib_shm_export *x)
+{
+    char byte;
+    struct iovec local = {&byte, 1};
+    struct iovec remote = {(void *)(uintptr_t)x->addr, 1};
+    int pid = shm->peers[peer].who.pid;
+
+    if (!shm->cma)
+        return TRIB_ERR_UNSUPPORTED;
+    if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == 1)
+        return TRIB_OK;
+    if (errno == ESRCH)
+        return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "process %d has died", pid);
+    if (errno == EFAULT)
+        return trib_fail(shm->err, TRIB_ERR_RANGE,
+                         "process %d has no memory at the address it gave", pid);
+    trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME,
+             "process_vm_readv on process %d failed (%m): memory that is not from "
+             "trib_alloc goes through extra copies; cure: sysctl "
+             "kernel.yama.ptrace_scope=0, "
+             "CAP_SYS_PTRACE for the container, or one user namespace for all ranks",
+             pid);
+    shm->cma = false;
+    return TRIB_ERR_UNSUPPORTED;
+}
+
+trib_status_t trib_shm_cma_write(struct shm *shm, const struct shm_remote *remote,
+                                 size_t off, const void *from, size_t len)
+{
+    int pid = shm->peers[remote->peer].who.pid;
+    size_t done = 0;
+
+    while (done < len) {
+        struct iovec local = {(char *)(uintptr_t)from + done, len - done};
+        struct iovec target = {(void *)(uintptr_t)(remote->addr + off + done),
+                               len - done};
+        ssize_t n = process_vm_writev(pid, &local, 1, &target, 1, 0);
+        if (n > 0) {
+            done += (size_t)n;
+            continue;
+        }
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == ESRCH)
+            return TRIB_ERR_PEER_LOST;
+        if (n == 0 || errno == EFAULT)
+            return trib_fail(shm->err, TRIB_ERR_RANGE,
+                             "process %d no longer has the memory it registered", pid);
+        return trib_fail(shm->err, TRIB_ERR_SYSTEM, "process_vm_writev to %d: %m", pid);
+    }
+    return TRIB_OK;
+}
+
+bool trib_shm_may_read(struct shm *shm, int pid)
+{
+    char byte;
+    const struct iovec local = {&byte, 1}, remote = {(void *)1, 1};
+
+    /* Nothing is mapped at address 1: a kernel that would read says so. */
+    return shm->cma && process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 &&
+           errno == EFAULT;
+}
+
+bool trib_shm_reads(struct trib_transport *t, int peer)
+{
+    return shm_of(t)->peers[peer].reads;
+}
+
+trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, void *to,
+                            size_t len)
+{
+    struct shm *shm = shm_of(t);
+    const struct shm_peer *p = &shm->peers[peer];
+    size_t done = 0;
+
+    if (!p->reads || trib_guard_bars(shm->guard, peer))
+        return trib_no_read(t, peer, from, to, len);
+    if (from > UINTPTR_MAX - len)
+        return trib_fail(shm->err, TRIB_ERR_RANGE,
+                         "process %d has no %zu bytes at the address it gave",
+                         p->who.pid, len);
+    while (done < len) {
+        const struct iovec local = {(char *)to + done, len - done};
+        const struct iovec remote = {(void *)(uintptr_t)(from + done), len - done};
+        const ssize_t n = process_vm_readv(p->who.pid, &local, 1, &remote, 1, 0);
+        if (n > 0) {
+            done += (size_t)n;
+            continue;
+        }
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == ESRCH)
+            return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "process %d has died",
+                             p->who.pid);
+        if (n == 0 || errno == EFAULT)
+            return trib_fail(shm->err, TRIB_ERR_RANGE,
+                             "process %d has no %zu bytes at the address it gave",
+                             p->who.pid, len);
+        return trib_fail(shm->err, TRIB_ERR_SYSTEM, "process_vm_readv of %d: %m",
+                         p->who.pid);
+    }
+    return TRIB_OK;
+}
