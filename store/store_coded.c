@@ -48,6 +48,12 @@ static void close_coder(struct trib_vector *v, struct trib_vector_coder *c)
     c->text[0] = '\0';
 }
 
+/* True if there are codecs for its elements. */
+static bool takes_codecs(const struct trib_vector *v)
+{
+    return v->dtype == TRIB_F32 || trib_dtype_is_narrow(v->dtype);
+}
+
 static trib_status_t check_codec(const struct trib_vector *v,
                                  struct trib_vector_coder *c, struct trib_error *err)
 {
@@ -56,7 +62,7 @@ static trib_status_t check_codec(const struct trib_vector *v,
 
     if (trib_codec_info(c->codec)->flags & TRIB_CODEC_IDENTITY)
         return TRIB_OK;
-    if (v->dtype != TRIB_F32 && !trib_dtype_is_narrow(v->dtype))
+    if (!takes_codecs(v))
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
                          "codecs are for f32 and narrower floats, not for %s",
                          trib_dtype_name(v->dtype));
@@ -280,4 +286,49 @@ void trib_vector_codecs_free(struct trib_vector *v)
     free(v->next);
     free(v->stage);
     free(v->words);
+}
+
+/* Public --------------------------------------------------------------------------- */
+
+static trib_status_t check_residual(struct trib_vector *v, size_t first, size_t count,
+                                    const float *residual)
+{
+    trib_error_clear(&v->store->err);
+    if (!residual || first > v->count || count > v->count - first)
+        return trib_store_fail(
+            v->store, TRIB_ERR_INVALID,
+            "vector %s: %zu elements of its residual from %zu on are "
+            "not there: it has %zu",
+            v->name, count, first, v->count);
+    if (!takes_codecs(v))
+        return trib_store_fail(v->store, TRIB_ERR_UNSUPPORTED,
+                               "vector %s: it has no residual, as codecs are for f32 "
+                               "and narrower floats, not for %s",
+                               v->name, trib_dtype_name(v->dtype));
+    return TRIB_OK;
+}
+
+trib_status_t trib_store_residual_get(trib_vector_t *vector, size_t first, size_t count,
+                                      float *residual)
+{
+    if (!vector)
+        return TRIB_ERR_INVALID;
+    const trib_status_t st = check_residual(vector, first, count, residual);
+    for (size_t i = 0; i < count && st == TRIB_OK; i++)
+        residual[i] = vector->residual ? vector->residual[first + i] : 0;
+    return st;
+}
+
+trib_status_t trib_store_residual_set(trib_vector_t *vector, size_t first, size_t count,
+                                      const float *residual)
+{
+    if (!vector)
+        return TRIB_ERR_INVALID;
+    const trib_status_t st = check_residual(vector, first, count, residual);
+    if (st != TRIB_OK)
+        return st;
+    if (!have_floats(&vector->residual, vector->count))
+        return no_memory(vector, "its residual");
+    memcpy(vector->residual + first, residual, count * sizeof(*residual));
+    return TRIB_OK;
 }

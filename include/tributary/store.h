@@ -341,6 +341,30 @@ typedef struct trib_vector_state {
 TRIB_API trib_status_t trib_store_state(const trib_vector_t *vector,
                                         trib_vector_state_t *state);
 
+/**
+ * trib_store_residual_get - what the rank's codecs have held back of elements [first,
+ * first + count).
+ *
+ * It is this rank's alone, and not in snapshots: a rank saves it beside the rest of its
+ * own state, and gives it back with trib_store_residual_set in a later run. Zeros where
+ * no push with error feedback was made.
+ * residual [count] elements, in the unit of the vector, whatever its dtype
+ * errors   TRIB_ERR_INVALID: there are no such elements; TRIB_ERR_UNSUPPORTED: no codec
+ *          is for the vector's dtype
+ */
+TRIB_API trib_status_t trib_store_residual_get(trib_vector_t *vector, size_t first,
+                                               size_t count, float *residual);
+
+/**
+ * trib_store_residual_set - have the next push with error feedback add this, instead of
+ * what was held back.
+ *
+ * residual as trib_store_residual_get, read
+ * errors   as trib_store_residual_get; TRIB_ERR_NO_MEMORY
+ */
+TRIB_API trib_status_t trib_store_residual_set(trib_vector_t *vector, size_t first,
+                                               size_t count, const float *residual);
+
 /* Pulls wait for nobody. */
 #define TRIB_STALE_ANY (-1)
 

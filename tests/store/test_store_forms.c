@@ -240,6 +240,37 @@ static void pull_coded(struct plain *p, trib_store_t *store, trib_vector_t *v,
     free(got);
 }
 
+/* What is held back is what plain C holds back, and what a rank sets is what the next
+ * push adds. */
+static void residuals(struct plain *p, trib_store_t *store, trib_vector_t *v)
+{
+    enum { FIRST = 11, COUNT = LONG - 30 };
+    float *got = some(p->self, LONG, sizeof(*got));
+    trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
+    const int rank = p->self->rank;
+
+    need(p->self, store, trib_store_residual_get(v, 0, LONG, got), "residual");
+    ranks_assert(p->self, !memcmp(got, p->residual[rank], LONG * sizeof(*got)));
+    for (int i = 0; i < COUNT; i++)
+        got[i] = 2 * got[FIRST + i];
+    need(p->self, store, trib_store_residual_set(v, FIRST, COUNT, got), "set");
+    ranks_ok(p->self, trib_barrier(p->self->comm));
+    for (int r = 0; r < p->self->size; r++) {
+        for (int i = 0; i < COUNT; i++)
+            p->residual[r][FIRST + i] *= 2;
+        draw(p, r, 100);
+        o.codec = "topk:ratio=0.1";
+        if (r == rank)
+            need(p->self, store, trib_store_push(v, p->wire, &o, NULL), "push");
+        push_plain(p, o.codec, r, 6);
+        ranks_ok(p->self, trib_barrier(p->self->comm));
+    }
+    pull_coded(p, store, v, "bf16");
+    refused(p->self, store, trib_store_residual_get(v, 1, LONG, got), TRIB_ERR_INVALID,
+            "of its residual from 1 on");
+    free(got);
+}
+
 /* Ranks push in turns by codecs that change from push to push, and refused pushes leave
  * what is held back as it is. */
 static void coded_sums(const struct ranks_self *self, trib_store_t *store,
@@ -279,6 +310,7 @@ static void coded_sums(const struct ranks_self *self, trib_store_t *store,
     }
     pull_coded(&p, store, v, "qsgd:bits=8");
     pull_coded(&p, store, v, "bf16");
+    residuals(&p, store, v);
     free(got);
     plain_close(&p);
 }
