@@ -119,7 +119,7 @@ static trib_status_t send_some(const struct trib_store_request *r,
     struct trib_part_request *q = &p->request;
     uint8_t room[TRIB_CONTROL_STORE_BYTES];
 
-    while (q->stage < TRIB_PART_ANSWER) {
+    while (q->stage < TRIB_PART_ANSWER && trib_session_has_room(session_of(r, p))) {
         const size_t bytes = stage_bytes(r, p);
         const uint32_t n = (uint32_t)trib_min(bytes - q->sent, sizeof(room));
         const struct trib_control m = q->stage == TRIB_PART_BODY ? compose_body(r, p, n)

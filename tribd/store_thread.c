@@ -137,7 +137,8 @@ static trib_status_t give(struct store_member *m)
     struct trib_control out;
     trib_status_t st = TRIB_OK;
 
-    while (st == TRIB_OK && trib_store_peer_next(m->peer, &out)) {
+    while (st == TRIB_OK && trib_session_has_room(m->session) &&
+           trib_store_peer_next(m->peer, &out)) {
         st = trib_session_send(m->session, &out);
         if (st == TRIB_OK)
             trib_store_peer_sent(m->peer);

@@ -81,10 +81,15 @@ trib_status_t trib_control_conn_fill(struct trib_control_conn *conn)
 
 uint8_t *trib_control_conn_room(struct trib_control_conn *conn, size_t n)
 {
-    memmove(conn->out, conn->out + conn->out_begin, conn->out_end - conn->out_begin);
-    conn->out_end -= conn->out_begin;
-    conn->out_begin = 0;
-    return n <= sizeof(conn->out) - conn->out_end ? conn->out + conn->out_end : NULL;
+    if (!trib_control_conn_fits(conn, n))
+        return NULL;
+    if (n > sizeof(conn->out) - conn->out_end) {
+        memmove(conn->out, conn->out + conn->out_begin,
+                conn->out_end - conn->out_begin);
+        conn->out_end -= conn->out_begin;
+        conn->out_begin = 0;
+    }
+    return conn->out + conn->out_end;
 }
 
 void trib_control_conn_add(struct trib_control_conn *conn, size_t n)

@@ -50,6 +50,14 @@ trib_status_t trib_control_conn_take(struct trib_control_conn *conn, uint32_t se
  */
 trib_status_t trib_control_conn_fill(struct trib_control_conn *conn);
 
+/** trib_control_conn_fits - true if trib_control_conn_room gives a place for n
+ * bytes. */
+static inline bool trib_control_conn_fits(const struct trib_control_conn *conn,
+                                          size_t n)
+{
+    return n <= sizeof(conn->out) - (conn->out_end - conn->out_begin);
+}
+
 /** trib_control_conn_room - a place for a frame of n bytes; NULL: not before some went.
  */
 uint8_t *trib_control_conn_room(struct trib_control_conn *conn, size_t n);

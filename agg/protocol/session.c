@@ -107,6 +107,11 @@ trib_status_t trib_session_send(struct trib_session *session,
     return status;
 }
 
+bool trib_session_has_room(const struct trib_session *session)
+{
+    return trib_control_conn_fits(session->conn, TRIB_CONTROL_FRAME_BYTES);
+}
+
 /* The end -------------------------------------------------------------------------- */
 
 static trib_status_t end(struct trib_session *s, trib_status_t status, const char *text)

@@ -138,6 +138,10 @@ void trib_session_keep_alive(struct trib_session *session);
 trib_status_t trib_session_send(struct trib_session *session,
                                 const struct trib_control *message);
 
+/** trib_session_has_room - true if trib_session_send takes any message now: it need not
+ * be composed in vain. */
+bool trib_session_has_room(const struct trib_session *session);
+
 /** trib_session_end - tell the other side why, and end it with this status. */
 trib_status_t trib_session_end(struct trib_session *session, trib_status_t status,
                                const char *fmt, ...)

@@ -5,14 +5,6 @@
 
 #include "agg/store/store_rule.h"
 
-void trib_store_apply_sum(const double *params, const struct trib_store_block *b)
-{
-    (void)params;
-    assert(b->n <= TRIB_STORE_RULE_BLOCK);
-    for (size_t i = 0; i < b->n; i++)
-        b->value[i] += b->push[i];
-}
-
 void trib_store_apply_sgd(const double *params, const struct trib_store_block *b)
 {
     const double momentum = params[TRIB_SGD_MOMENTUM], decay = params[TRIB_SGD_DECAY];

@@ -215,22 +215,34 @@ static void apply_block(const struct work *w, struct trib_store_block *b)
         write_push(w, b->push);
 }
 
-/* Integers have the rule sum alone, and wrap. */
-static void add_integers(const struct work *w)
+/* Adds in the dtype that is kept, which rounds as float64 and back would: it has more
+ * than twice the digits of float32. Integers wrap. */
+static void add_block(const struct work *w)
 {
     const struct vector *v = w->v;
+    const trib_dtype_t dtype = w->push->decoded ? v->kept : v->dtype;
     _Alignas(ELEMENT_MAX) uint8_t stage[BLOCK * ELEMENT_MAX];
     uint8_t *x = gather(&w->walk, v->value, stage);
-    const struct trib_reduce_args sum = {
-        .src = {x, trib_store_byte_at(w->push->data, w->walk.first, v->dtype)},
-        .dst = {x},
-        .n_src = 2,
-        .n_dst = 1,
-        .n = w->walk.n};
+    const void *from = trib_store_byte_at(w->push->data, w->walk.first, dtype);
+    float wide[BLOCK];
 
-    assert(!v->rule.row->floats);
-    w->table->kernels->reduce[v->dtype][TRIB_SUM](&sum);
+    if (dtype != v->kept) {
+        w->table->kernels->to_f32[dtype](wide, from, w->walk.n);
+        from = wide;
+    }
+    const struct trib_reduce_args sum = {
+        .src = {x, from}, .dst = {x}, .n_src = 2, .n_dst = 1, .n = w->walk.n};
+    w->table->kernels->reduce[v->kept][TRIB_SUM](&sum);
     scatter(&w->walk, v->value, x);
+}
+
+/* Most elements of a block: what is added as it comes needs no memory for the block. */
+static uint64_t block_most(const struct work *w)
+{
+    const bool as_kept = w->push->decoded || w->v->dtype == w->v->kept;
+
+    return !w->v->rule.row->apply && as_kept && !w->push->indices ? TRIB_STORE_STRIPE
+                                                                  : BLOCK;
 }
 
 /* Holds the elements of the next block: at most `most` of them. */
@@ -250,13 +262,11 @@ static void go_to_block(struct work *w, struct trib_store_walk *hold, uint64_t f
     trib_store_walk_to(hold, first, first + b->n);
 }
 
-/* Integers of all elements are added a stripe at a time. */
 static void apply(struct work *w, struct trib_store_walk *hold,
                   const struct trib_store_tick *tick)
 {
     const uint64_t count = w->push->indices ? w->push->count : w->v->count;
-    const bool floats = trib_dtype_is_float(w->v->dtype);
-    const uint64_t most = floats || w->push->indices ? BLOCK : TRIB_STORE_STRIPE;
+    const uint64_t most = block_most(w);
     double value[BLOCK], pushed[BLOCK], state[TRIB_STORE_RULE_STATES][BLOCK];
     struct trib_store_block b = {.value = value,
                                  .push = pushed,
@@ -268,14 +278,17 @@ static void apply(struct work *w, struct trib_store_walk *hold,
 
     for (uint64_t first = 0; first < count; first += most) {
         go_to_block(w, hold, first, most);
-        if (w->computes && floats)
+        if (w->computes && w->v->rule.row->apply)
             apply_block(w, &b);
         else if (w->computes)
-            add_integers(w);
+            add_block(w);
         if (w->picks)
             pick(w->table, &w->walk, w->push->data);
-        if (++blocks % BLOCKS_A_TICK == 0 && tick)
+        blocks += (w->walk.n + BLOCK - 1) / BLOCK;
+        if (blocks >= BLOCKS_A_TICK && tick) {
             tick->call(tick->arg);
+            blocks = 0;
+        }
     }
 }
 

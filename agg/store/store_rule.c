@@ -13,7 +13,7 @@
 #define BELOW_1 0, 1 - DBL_EPSILON, "a number from 0 and below 1"
 
 const struct trib_store_rule_row trib_store_rules[] = {
-    {.name = "sum", .apply = trib_store_apply_sum},
+    {.name = "sum", .apply = NULL},
     {.name = "sgd",
      .states = 1,
      .floats = true,

@@ -9,7 +9,8 @@
  *     elastic:pull=A                              c += A (x - c); the pusher's x, too,
  *                                                 moves: x -= A (x - c)
  *
- * Rules compute in float64 and round what is kept once. Values and state of a vector of
+ * Rules compute in float64 and round what is kept once (a sum of two is the same
+ * without that). Values and state of a vector of
  * narrow floats are kept in float32, so that small changes are not lost.
  *
  *     paper    momentum: Sutskever et al., ICML 2013, in the form of PyTorch; Adam:
@@ -62,6 +63,7 @@ struct trib_store_rule_row {
     bool rated; /* its first parameter is a rate, which a push may replace */
     bool gives_push; /* the pusher gets `push` back, not the value */
     struct trib_store_param params[TRIB_STORE_RULE_PARAMS + 1];
+    /* NULL: what is pushed is added, as the dtype adds. */
     void (*apply)(const double *params, const struct trib_store_block *block);
 };
 
@@ -83,7 +85,6 @@ trib_status_t trib_store_rule_parse(const char *text, struct trib_error *err,
                                     struct trib_store_rule *out);
 
 /* The functions of the rows: store_apply.c. */
-void trib_store_apply_sum(const double *params, const struct trib_store_block *block);
 void trib_store_apply_sgd(const double *params, const struct trib_store_block *block);
 void trib_store_apply_adam(const double *params, const struct trib_store_block *block);
 void trib_store_apply_elastic(const double *params,
