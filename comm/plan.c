@@ -341,9 +341,11 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
              r->n_chunks, r->piece * size,
              trib_encode_ahead_is_used(&plan->run) ? plan->comm->cfg.encode_threads : 0,
-             !r->zero_copy ? "through slots"
-             : plan->codec ? "peers read sums in the memory of the aggregators"
-                           : "peers read and write trib_alloc memory in place",
+             !r->zero_copy     ? "through slots"
+             : plan->codec     ? "peers read sums in the memory of the aggregators"
+             : plan->run.reads ? "peers read and write trib_alloc memory in place, and "
+                                 "copy other memory once"
+                               : "peers read and write trib_alloc memory in place",
              plan->quorum[0] ? "quorum     " : "", plan->quorum,
              plan->quorum[0] ? "\n" : "");
     trib_plan_let_go(asked);

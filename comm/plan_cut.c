@@ -206,11 +206,9 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
                               count, slot);
     assert(rounds > 0);
     r->rounds = (uint32_t)rounds;
-    /* The contribution of an exclusive scan is overwritten while others take it, and no
-     * checksum covers what a frame of listed blocks names. */
+    /* No checksum covers what a frame of listed blocks names. */
     r->zero_copy = comm->cfg.zero_copy && comm->engine.size > 1 &&
-                   r->op.coll != TRIB_EXSCAN && !(r->blocks && r->check.sum) &&
-                   shared_bytes(plan) >= ZERO_COPY_MIN;
+                   !(r->blocks && r->check.sum) && shared_bytes(plan) >= ZERO_COPY_MIN;
     r->place = r->zero_copy && !plan->codec && r->total * size >= PLACE_MIN;
     r->stream = r->total * size > comm->cache_bytes;
     r->stream_undo = 2 * r->total * size > comm->cache_bytes;

@@ -22,7 +22,7 @@
 #include "topo/cpus.h"
 #include "topo/machine.h"
 
-#define WIREUP_VERSION 8
+#define WIREUP_VERSION 9
 
 enum { CHUNK_OF_NETWORKS = 256 << 10 };
 

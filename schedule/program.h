@@ -50,7 +50,10 @@ struct trib_task {
     uint32_t dep;     /* index of a task, or TRIB_STEP_NO_DEP */
     uint32_t ordinal; /* SEND, COPY_IN: which frame of its lane and round it is */
     uint32_t done;    /* rounds finished in this operation */
-    uint32_t in_slot; /* SEND: rounds whose elements already are in the next slot */
+    union {
+        uint32_t in_slot; /* SEND: rounds whose elements already are in the next slot */
+        uint32_t ahead; /* COPY_IN: rounds whose elements are there already */
+    };
     /* SEND: bit r % 64 says that the elements of round r, of those from `done` on,
      * already are in the peer's buffer. */
     uint64_t placed;
@@ -66,10 +69,12 @@ struct trib_contrib {
 struct trib_remote;
 
 /* A peer's buffer, of which vector bytes [lo, hi) can be reached: by load and store at
- * base + v, or by writes at byte origin + v of remote. */
+ * base + v, by writes at byte origin + v of remote, or by reads at address origin + v
+ * of the peer. */
 struct trib_view {
     uint8_t *base;              /* NULL: not within load/store reach */
     struct trib_remote *remote; /* NULL: cannot be written to */
+    bool addressed; /* can be read by address */
     int64_t origin;
     size_t lo;
     size_t hi;

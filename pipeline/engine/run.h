@@ -48,6 +48,7 @@ struct trib_run_now {
     struct trib_place input_place; /* memory of input and recv from which the transport
                                     * writes */
     struct trib_place recv_place;
+    bool input_stays; /* no task overwrites the input */
     struct trib_advert advert;     /* buffers for peers within load/store reach */
     struct trib_advert advert_far; /* buffers for the others */
 };
@@ -60,6 +61,7 @@ struct trib_run {
     struct trib_short_path *short_path; /* small raw operations: short_path.h; or
                                          * NULL */
     bool is_aggregator; /* it contributes nothing, and keeps its sums in scratch_acc */
+    bool reads; /* peers may be told addresses of memory that is not registered */
     bool no_result;     /* recv is not for this rank: accumulators are in scratch_acc */
 
     struct trib_run_now now;

@@ -12,6 +12,22 @@
 
 enum { STREAM_MIN = 8 << 20 }; /* bytes: fewer stay in the cache of who reads them */
 
+/* The reference of vector bytes [lo, hi) for peers within load/store reach: of memory
+ * that is not registered, its address. */
+static void open_part(const struct trib_engine *e, const struct trib_run *run,
+                      const uint8_t *ptr, const size_t part[2], struct trib_ref *out)
+{
+    trib_memory_ref(&e->memories, ptr, part[0], part[1], true, out);
+    if (!out->blob.len && run->reads && ptr && part[1] > part[0])
+        trib_ref_address(out, ptr, part[0], part[1]);
+}
+
+void trib_run_open_buffer(const struct trib_engine *e, const struct trib_run *run,
+                          const uint8_t *ptr, size_t bytes, struct trib_ref *out)
+{
+    open_part(e, run, ptr, (size_t[]){0, bytes}, out);
+}
+
 void trib_run_open(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -40,15 +56,18 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
     }
     if (d->op.coll == TRIB_ALLGATHER && run->now.input != run->now.recv)
         hi = lo + d->count * size;
-    trib_memory_ref(&e->memories, run->now.input, lo, hi, true, &run->now.advert.send);
+    run->now.input_stays = run->now.input != run->now.recv ||
+                           (trib_coll_is_prefix(d->op.coll) && e->rank == 0);
+    open_part(e, run, run->now.input, (size_t[]){lo, hi}, &run->now.advert.send);
     run->now.input_place = trib_memory_place(&e->memories, run->now.input, lo, hi);
     /* No peer may overwrite an input that must be kept before a result overwrites
-     * it. */
-    if (run->no_result || (d->may_undo && run->now.input == run->now.recv))
+     * it, nor one that in an exclusive scan others have still to take. */
+    if (run->no_result || (d->may_undo && run->now.input == run->now.recv) ||
+        d->op.coll == TRIB_EXSCAN)
         return;
     lo = run->now.recv_first * size;
     hi = d->op.coll == TRIB_REDUCE_SCATTER ? lo + d->count * size : d->total * size;
-    trib_memory_ref(&e->memories, run->now.recv, lo, hi, true, &run->now.advert.recv);
+    open_part(e, run, run->now.recv, (size_t[]){lo, hi}, &run->now.advert.recv);
     trib_memory_ref(&e->memories, run->now.recv, lo, hi, false,
                     &run->now.advert_far.recv);
     run->now.recv_place = trib_memory_place(&e->memories, run->now.recv, lo, hi);
@@ -90,6 +109,23 @@ static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
         .remote = im->remote, .origin = ref->origin, .lo = ref->lo, .hi = ref->hi};
 }
 
+/* The view of a buffer that is read by its address: the kernel looks whether the peer
+ * has it. */
+static struct trib_view read_from(struct trib_engine *e, const struct trib_link *l,
+                                  const struct trib_ref *ref)
+{
+    const struct trib_view none = {.base = NULL};
+
+    if (ref->lo > ref->hi || ref->hi > UINTPTR_MAX - (uint64_t)ref->origin) {
+        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        return none;
+    }
+    if (!l->reads)
+        return none;
+    return (struct trib_view){
+        .addressed = true, .origin = ref->origin, .lo = ref->lo, .hi = ref->hi};
+}
+
 struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
                                   const struct trib_ref *ref)
 {
@@ -97,6 +133,8 @@ struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
 
     if (ref->blob.len == 0)
         return none;
+    if (trib_ref_is_addressed(ref))
+        return read_from(e, l, ref);
     trib_error_clear(e->err);
     struct trib_import *im = trib_link_import(l, &ref->blob, e->err);
     if (!l->mapped)

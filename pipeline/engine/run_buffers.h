@@ -11,6 +11,11 @@
  * them. */
 void trib_run_open(struct trib_engine *e, struct trib_run *run);
 
+/** trib_run_open_buffer - the reference by which peers within load/store reach get a
+ * buffer of `bytes`; of memory that is not registered, its address. */
+void trib_run_open_buffer(const struct trib_engine *e, const struct trib_run *run,
+                          const uint8_t *ptr, size_t bytes, struct trib_ref *out);
+
 /** trib_engine_view - the part of a peer's buffer that this rank reaches; empty if it
  * is out of reach or the engine failed. */
 struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,

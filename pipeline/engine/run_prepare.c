@@ -9,6 +9,10 @@
 #include "pipeline/engine/short_path.h"
 #include "pipeline/payload/payload.h"
 
+/* Bytes of a chunk below which two copies in cache cost less than a read. To a root the
+ * others copy while it takes its own block. */
+enum { READ_MIN = 16384, READ_MIN_ROOT = 32768 };
+
 uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
                         uint64_t *results_out)
 {
@@ -31,6 +35,25 @@ static trib_status_t prepare_feed(struct trib_run *run)
     return run->now.unfed ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
+/* True if some peer may read this rank's memory by its address, and that pays off: not
+ * for small chunks, nor for sums that go on to others, which are made in the slots of
+ * those, nor where ranks share a core and with it the cache of the slots. Checksums are
+ * of memory that both sides see. */
+static bool some_read(const struct trib_engine *e, const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+    const size_t least = d->op.coll == TRIB_GATHER ? READ_MIN_ROOT : READ_MIN;
+
+    if (!d->zero_copy || d->codec || d->check.sum || d->may_undo || e->oversubscribed ||
+        d->op.coll == TRIB_ALLREDUCE || d->op.coll == TRIB_REDUCE ||
+        d->piece * d->element < least)
+        return false;
+    for (uint32_t i = 0; i < run->program.n_neighbors; i++)
+        if (e->links[run->program.neighbors[i].peer].reads)
+            return true;
+    return false;
+}
+
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -46,6 +69,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
         st = trib_engine_connect(e, run->program.neighbors[i].peer, operation);
     if (st != TRIB_OK)
         return st;
+    run->reads = some_read(e, run);
     run->now.frame = (struct trib_frame){
         .magic = TRIB_FRAME_MAGIC,
         .count = d->blocks && d->blocks->local ? TRIB_FRAME_COUNT_LISTED : d->count,

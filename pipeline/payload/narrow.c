@@ -63,3 +63,37 @@ struct trib_narrow trib_narrow_begin(struct trib_engine *e, struct trib_run *run
     sum.divisor = sum.one * (float)by;
     return sum;
 }
+
+enum { NARROW_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
+
+void trib_narrow_sum(const struct trib_kernels *k, const struct trib_run *run,
+                     const uint8_t *const *src, int n_src,
+                     const struct trib_reduce_args *all)
+{
+    _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][NARROW_BLOCK];
+    float weight[TRIB_REDUCE_MAX_SRC];
+    size_t element = run->desc.element, n;
+    trib_dtype_t dtype = run->desc.op.dtype;
+
+    assert(n_src > TRIB_REDUCE_MAX_SRC && all->n_dst <= TRIB_REDUCE_MAX_DST);
+    for (size_t first = 0; first < all->n; first += n) {
+        n = all->n - first < NARROW_BLOCK ? all->n - first : NARROW_BLOCK;
+        for (int used = 0, row = 0; used < n_src; row = 1) { /* row 0: the sum so far */
+            weight[0] = 1.0f;
+            for (; row < TRIB_REDUCE_MAX_SRC && used < n_src; row++, used++) {
+                weight[row] = all->weight ? all->weight[used] : 1.0f;
+                k->to_f32[dtype](part[row], src[used] + first * element, n);
+            }
+            struct trib_reduce_args r = {
+                .n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};
+            for (int i = 0; i < row; i++)
+                r.src[i] = part[i];
+            r.weight = all->weight ? weight : NULL;
+            r.divisor = used == n_src ? all->divisor : 0;
+            r.ranks = used == n_src ? all->ranks : 0;
+            k->reduce[TRIB_F32][run->desc.op.op](&r);
+        }
+        for (int d = 0; d < all->n_dst; d++)
+            k->from_f32[dtype]((uint8_t *)all->dst[d] + first * element, part[0], n);
+    }
+}

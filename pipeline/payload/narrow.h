@@ -20,6 +20,9 @@
 
 #include "pipeline/engine/chunk.h"
 
+struct trib_kernels;
+struct trib_reduce_args;
+
 /** trib_narrow_divisor - the divisor that a frame's code means: 2 to that power. */
 static inline uint32_t trib_narrow_divisor(unsigned code)
 {
@@ -63,5 +66,15 @@ static inline float trib_narrow_weight(const struct trib_narrow *sum, uint8_t co
 {
     return sum->one * (float)trib_narrow_divisor(code);
 }
+
+/**
+ * trib_narrow_sum - sum more sources than a kernel takes, of floats of 16 or 8 bits.
+ *
+ * The sum so far stays in float32, so the result is rounded once.
+ * all      all but its sources is set
+ */
+void trib_narrow_sum(const struct trib_kernels *k, const struct trib_run *run,
+                     const uint8_t *const *src, int n_src,
+                     const struct trib_reduce_args *all);
 
 #endif

@@ -10,6 +10,7 @@
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/peer_reads.h"
 
 enum { REF_MIN = 16384 }; /* bytes of a chunk: copying less costs no more than a GET */
 
@@ -40,6 +41,7 @@ static bool blocks_begin(struct trib_engine *e, struct trib_run *run)
     const size_t size = run->desc.element;
     struct trib_ref *refs = run->payload->block_refs;
 
+    trib_reads_begin(run);
     for (uint32_t i = 0; i < run->program.n_tasks; i++) {
         struct trib_task *t = &run->program.tasks[i];
         t->done = gives(t) ? b->at[t->chunk].late_in : b->at[t->chunk].late_out;
@@ -48,14 +50,12 @@ static bool blocks_begin(struct trib_engine *e, struct trib_run *run)
     trib_ref_none(&refs[1]);
     run->now.input_place.region = run->now.recv_place.region = NULL;
     if (run->desc.zero_copy && b->in_end) {
-        trib_memory_ref(&e->memories, run->now.input, 0, b->in_end * size, true,
-                        &refs[0]);
+        trib_run_open_buffer(e, run, run->now.input, b->in_end * size, &refs[0]);
         run->now.input_place =
             trib_memory_place(&e->memories, run->now.input, 0, b->in_end * size);
     }
     if (run->desc.zero_copy && b->out_end)
-        trib_memory_ref(&e->memories, run->now.recv, 0, b->out_end * size, true,
-                        &refs[1]);
+        trib_run_open_buffer(e, run, run->now.recv, b->out_end * size, &refs[1]);
     return !e->failed;
 }
 
@@ -70,6 +70,19 @@ static struct trib_chunk blocks_chunk(const struct trib_run *run,
     return trib_block_chunk(run, t->done, t->chunk, gives(t));
 }
 
+/* The elements that the receiver gets by the reference of a chunk: of memory that it
+ * reads by its address all of the block that follows, if they are ready. */
+static size_t granted(const struct trib_run *run, const struct trib_task *t,
+                      const struct trib_chunk *c, const struct trib_ref *ref)
+{
+    const struct trib_block *b = &run->desc.blocks->at[t->chunk];
+
+    return gives(t) && trib_ref_is_addressed(ref) &&
+                   run->desc.op.feed == TRIB_FEED_WHOLE
+               ? b->in + b->n_in - c->first
+               : c->n;
+}
+
 /* Writes the reference by which the receiver reads the chunk, and returns true if it
  * can. */
 static bool find_ref(const struct trib_engine *e, const struct trib_run *run,
@@ -80,17 +93,18 @@ static bool find_ref(const struct trib_engine *e, const struct trib_run *run,
     const size_t size = run->desc.element;
     const struct trib_ref *ref = &run->payload->block_refs[!gives(t)];
     const uint8_t *base = gives(t) ? run->now.input : run->now.recv;
+    const struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
 
     if (!run->desc.zero_copy || c->n * size < REF_MIN || !ref->blob.len ||
-        !(t->flags & (TRIB_TASK_FINAL | TRIB_TASK_STABLE)) ||
-        !e->links[run->program.neighbors[t->neighbor].peer].mapped ||
+        !(t->flags & (TRIB_TASK_FINAL | TRIB_TASK_STABLE)) || !l->mapped ||
+        (trib_ref_is_addressed(ref) && !l->reads) ||
         (!gives(t) && b->out == TRIB_NO_PLACE))
         return false;
     const uint8_t *at = gives(t) ? trib_run_input(run, c) : trib_run_acc(run, c);
     trib_blob_copy(&out->send.blob, &ref->blob);
     out->send.origin = ref->origin + (at - base);
     out->send.lo = 0;
-    out->send.hi = c->n * size;
+    out->send.hi = granted(run, t, c, ref) * size;
     trib_ref_none(&out->recv);
     return true;
 }
@@ -127,9 +141,9 @@ static void blocks_fill(struct trib_engine *e, struct trib_run *run,
         entry->frame.bytes = (uint32_t)bytes;
         trib_advert_write(&advert, trib_link_to_send(l, &e->arena, t->lane, bytes));
         neighbor->ref_end[t->lane] = l->send[t->lane].next + 1;
-        e->stats.dense_bytes += advert.send.hi;
-        e->stats.payload_bytes += advert.send.hi;
-        e->stats.wire_bytes += advert.send.hi;
+        e->stats.dense_bytes += c->n * run->desc.element;
+        e->stats.payload_bytes += c->n * run->desc.element;
+        e->stats.wire_bytes += c->n * run->desc.element;
     } else {
         trib_payload_raw.fill(e, run, t, c, entry);
     }
@@ -163,13 +177,16 @@ static bool open_ref(struct trib_engine *e, struct trib_run *run, uint16_t at, i
                           &advert))
         return false;
     const struct trib_view view = trib_engine_view(e, l, &advert.send);
-    if (e->failed || !view.base || view.hi - view.lo != want)
+    const size_t n = view.hi - view.lo;
+    if (e->failed || (view.addressed ? n < want : !view.base || n != want))
         return false;
     const size_t first = c->first * run->desc.element;
     neighbor->peer_send = (struct trib_view){
-        .base = (uint8_t *)((uintptr_t)view.base + view.lo - first),
+        .base = view.base ? (uint8_t *)((uintptr_t)view.base + view.lo - first) : NULL,
+        .addressed = view.addressed,
+        .origin = view.origin + (int64_t)view.lo - (int64_t)first,
         .lo = first,
-        .hi = first + want,
+        .hi = first + n,
     };
     entry->frame.source = TRIB_SOURCE_SEND;
     entry->frame.bytes = 0;

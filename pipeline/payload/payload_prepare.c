@@ -16,6 +16,7 @@
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_pairs.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/peer_reads.h"
 #include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/undo_log.h"
@@ -276,6 +277,8 @@ trib_status_t trib_payload_prepare(struct trib_engine *e, struct trib_run *run)
     s->acc_bytes = result_bytes(run);
     trib_status_t st = prepare_sources(run);
     if (st == TRIB_OK)
+        st = trib_reads_prepare(run);
+    if (st == TRIB_OK)
         st = prepare_scratch(e, run);
     if (st == TRIB_OK && run->desc.codec)
         st = prepare_codec(run);
@@ -314,6 +317,7 @@ void trib_payload_dispose(struct trib_run *run)
     if (!s->acc_is_read)
         free(s->scratch_acc);
     free(s->sources);
+    trib_reads_dispose(run);
     free(s->rows);
     free(s->weights);
     free(s);

@@ -13,6 +13,7 @@
 #include "pipeline/payload/narrow.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/peer_reads.h"
 #include "pipeline/payload/undo_log.h"
 
 enum {
@@ -55,7 +56,8 @@ static bool takes_writes(const struct trib_run *run, const struct trib_view *vie
            lo + bytes <= view->hi;
 }
 
-/* The elements for which a received frame stands; NULL if the frame is not valid. */
+/* The elements for which a received frame stands; NULL if the frame is not valid, or
+ * they are read by their address. */
 static const uint8_t *source_of(const struct trib_engine *e, const struct trib_run *run,
                                 const struct trib_neighbor *neighbor, int lane,
                                 struct trib_entry *entry, const struct trib_chunk *c)
@@ -81,6 +83,16 @@ static const uint8_t *sent_by(const struct trib_run *run, const struct trib_task
     return t->flags & TRIB_TASK_INPUT ? trib_run_input(run, c) : trib_run_acc(run, c);
 }
 
+/* True if the elements of a SEND stay as they are until the receiver has read them. The
+ * first step of an exclusive scan passes on an input that the result may replace. */
+static bool stays(const struct trib_run *run, const struct trib_task *t)
+{
+    if (t->flags & TRIB_TASK_STABLE ||
+        (t->flags & TRIB_TASK_INPUT && run->now.input_stays))
+        return true;
+    return t->flags & TRIB_TASK_FINAL && run->desc.op.coll != TRIB_EXSCAN;
+}
+
 /* How the elements travel, the cheapest first. */
 enum way {
     THERE_ALREADY, /* the k-ary sum stored them */
@@ -94,6 +106,7 @@ static inline enum way way_of(const struct trib_engine *e, const struct trib_run
                        const struct trib_task *t, const struct trib_chunk *c)
 {
     const struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    const struct trib_link *l = &e->links[neighbor->peer];
     bool is_input = t->flags & TRIB_TASK_INPUT, final = t->flags & TRIB_TASK_FINAL;
     const struct trib_ref *ref =
         is_input ? &run->now.advert.send : &run->now.advert.recv;
@@ -102,15 +115,16 @@ static inline enum way way_of(const struct trib_engine *e, const struct trib_run
 
     if (t->placed & round_bit(t->done))
         return THERE_ALREADY;
-    if (!e->links[neighbor->peer].mapped)
+    if (!l->mapped)
         return final && takes_writes(run, &neighbor->peer_recv, c) ? WRITTEN_IN_PLACE
                                                                    : THROUGH_SLOT;
-    if (run->desc.zero_copy && c->n && !in_scratch && ref->blob.len &&
-        (final || (t->flags & TRIB_TASK_STABLE)))
+    const bool named =
+        run->desc.zero_copy && c->n && !in_scratch && ref->blob.len && stays(run, t);
+    if (named && !trib_ref_is_addressed(ref))
         return READ_IN_PLACE;
     if (c->n && final && stored_at(e, run, neighbor, c))
         return STORED_IN_PLACE;
-    return THROUGH_SLOT;
+    return named && l->reads ? READ_IN_PLACE : THROUGH_SLOT;
 }
 
 static size_t raw_room(const struct trib_engine *e, const struct trib_run *run,
@@ -272,44 +286,6 @@ static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
     }
 }
 
-enum { NARROW_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
-
-/*
- * As reduce_many, for floats of 16 and 8 bits: the sum so far stays in float32, so the
- * result is rounded once.
- */
-static void reduce_many_narrow(const struct trib_kernels *k, const struct trib_run *run,
-                               const uint8_t *const *src, int n_src,
-                               const struct trib_reduce_args *all)
-{
-    _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][NARROW_BLOCK];
-    float weight[TRIB_REDUCE_MAX_SRC];
-    size_t element = run->desc.element, n;
-    trib_dtype_t dtype = run->desc.op.dtype;
-
-    assert(n_src > TRIB_REDUCE_MAX_SRC && all->n_dst <= TRIB_REDUCE_MAX_DST);
-    for (size_t first = 0; first < all->n; first += n) {
-        n = all->n - first < NARROW_BLOCK ? all->n - first : NARROW_BLOCK;
-        for (int used = 0, row = 0; used < n_src; row = 1) { /* row 0: the sum so far */
-            weight[0] = 1.0f;
-            for (; row < TRIB_REDUCE_MAX_SRC && used < n_src; row++, used++) {
-                weight[row] = all->weight ? all->weight[used] : 1.0f;
-                k->to_f32[dtype](part[row], src[used] + first * element, n);
-            }
-            struct trib_reduce_args r = {
-                .n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};
-            for (int i = 0; i < row; i++)
-                r.src[i] = part[i];
-            r.weight = all->weight ? weight : NULL;
-            r.divisor = used == n_src ? all->divisor : 0;
-            r.ranks = used == n_src ? all->ranks : 0;
-            k->reduce[TRIB_F32][run->desc.op.op](&r);
-        }
-        for (int d = 0; d < all->n_dst; d++)
-            k->from_f32[dtype]((uint8_t *)all->dst[d] + first * element, part[0], n);
-    }
-}
-
 static void reduce_robust(struct trib_engine *e, struct trib_run *run,
                           const uint8_t *const *src, int n_src,
                           const struct trib_reduce_args *r)
@@ -335,7 +311,7 @@ void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
 
     if (n_src > TRIB_REDUCE_MAX_SRC) {
         if (trib_dtype_is_narrow(dtype))
-            reduce_many_narrow(e->kernels, run, src, n_src, r);
+            trib_narrow_sum(e->kernels, run, src, n_src, r);
         else
             reduce_many(fn, run, src, n_src, r);
         return;
@@ -354,7 +330,8 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
     const struct trib_neighbor *neighbor = &run->program.neighbors[send->neighbor];
     struct trib_link *l = &e->links[neighbor->peer];
 
-    bool read = run->now.advert.recv.blob.len &&
+    const struct trib_ref *recv = &run->now.advert.recv;
+    bool read = recv->blob.len && (l->reads || !trib_ref_is_addressed(recv)) &&
                 (!run->is_aggregator || send->flags & TRIB_TASK_FINAL);
 
     if (!l->mapped || bytes <= TRIB_ENTRY_PAYLOAD || read ||
@@ -411,6 +388,20 @@ struct gathered {
     struct trib_narrow sum;
 };
 
+/* The elements of a peer's contribution. */
+static const uint8_t *contribution_of(struct trib_engine *e, struct trib_run *run,
+                                      const struct trib_task *t,
+                                      const struct trib_contrib_item *from,
+                                      const struct trib_chunk *c)
+{
+    struct trib_peer_chunk named;
+
+    if (c->n && trib_reads_named(from->neighbor, &from->entry->frame, &named))
+        return trib_reads_contrib(
+            e, run, t, from->contrib - &run->program.contribs[t->contrib], c, &named);
+    return source_of(e, run, from->neighbor, from->contrib->lane, from->entry, c);
+}
+
 /* Collects the elements of all contributions, and their weights if the sum is
  * narrow. */
 static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
@@ -425,7 +416,7 @@ static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
         const uint8_t **src = &run->payload->sources[out->n];
         if (from.by == TRIB_BY_PEER) {
             divided = trib_frame_divided(&from.entry->frame);
-            *src = source_of(e, run, from.neighbor, from.contrib->lane, from.entry, c);
+            *src = contribution_of(e, run, t, &from, c);
             if (!*src)
                 return TRIB_ERR_PROTOCOL;
             if (trib_check_peer(e, run, c, from.neighbor->peer, *src) != TRIB_OK)
@@ -481,8 +472,11 @@ static trib_status_t raw_copy_in(struct trib_engine *e, struct trib_run *run,
     trib_payload_count_in(e, run, c, 1);
     if (entry->frame.kind == TRIB_FRAME_PUT_DONE)
         return run->desc.zero_copy ? TRIB_OK : TRIB_ERR_PROTOCOL;
-    const uint8_t *src =
-        source_of(e, run, &run->program.neighbors[t->neighbor], t->lane, entry, c);
+    const struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
+    struct trib_peer_chunk named;
+    if (c->n && trib_reads_named(neighbor, &entry->frame, &named))
+        return trib_reads_copy_in(e, run, t, c, &named) ? TRIB_OK : TRIB_ERR_PROTOCOL;
+    const uint8_t *src = source_of(e, run, neighbor, t->lane, entry, c);
     if (!src)
         return TRIB_ERR_PROTOCOL;
     trib_undo_save_input(run, c);
@@ -521,7 +515,7 @@ static trib_status_t raw_copy(struct trib_engine *e, struct trib_run *run,
 
 static bool raw_begin(struct trib_engine *e, struct trib_run *run)
 {
-    (void)run;
+    trib_reads_begin(run);
     return !e->failed;
 }
 

@@ -11,6 +11,7 @@
 #include "pipeline/payload/word_store.h"
 
 struct trib_pairs_state;
+struct trib_peer_reads;
 
 struct trib_payload_state {
     /* Accumulators of chunks that have no place in recv: chunk_memory.h. */
@@ -24,6 +25,9 @@ struct trib_payload_state {
     /* Of listed blocks: input and result, as peers within load/store reach read
      * them. */
     struct trib_ref block_refs[2];
+
+    struct trib_peer_reads *reads; /* contributions that are read by their address:
+                                    * peer_reads.h; or NULL */
 
     /* Sums of elements. */
     const uint8_t **sources; /* [contributions to a reduction + 1] */

@@ -45,7 +45,8 @@ pipeline_tests = \
 	tests/pipeline/p2p/test_message \
 	tests/pipeline/p2p/test_p2p \
 	tests/pipeline/p2p/test_p2p_open \
-	tests/pipeline/p2p/test_pull
+	tests/pipeline/p2p/test_pull \
+	tests/pipeline/payload/test_peer_reads
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
 tests_pipeline_p2p_test_mailbox_SOURCES = \
@@ -70,3 +71,6 @@ tests_pipeline_payload_test_payload_pairs_SOURCES = \
 	tests/pipeline/payload/test_payload_pairs.c tests/pipeline/payload/payload_rig.h
 tests_pipeline_payload_test_payload_raw_SOURCES = \
 	tests/pipeline/payload/test_payload_raw.c tests/pipeline/payload/payload_rig.h
+tests_pipeline_payload_test_peer_reads_SOURCES = \
+	tests/pipeline/payload/test_peer_reads.c tests/pipeline/payload/payload_rig.h
+tests_pipeline_payload_test_peer_reads_LDADD = $(comm_tests_link)
