@@ -109,6 +109,7 @@ EXTRA_DIST += \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \
 	perf/peers/mpi_collectives.c \
+	perf/peers/pccl_elastic.cc \
 	perf/peers/peers.sh \
 	perf/peers/timing.h
 EXTRA_DIST += perf/README.md

@@ -5,6 +5,7 @@ tests_fault_test_fault_LDADD = $(comm_tests_link)
 check_PROGRAMS += tests/fault/test_shrink_faults
 TESTS += tests/fault/test_shrink_faults
 tests_fault_test_shrink_faults_SOURCES = tests/fault/test_shrink_faults.c \
+	tests/fault/hits.c tests/fault/hits.h \
 	tests/fault/planned.c \
 	tests/fault/planned.h \
 	tests/harness/daemon.c tests/harness/daemon.h
@@ -20,5 +21,6 @@ TESTS += tests/fault/test_freezer.sh
 check_PROGRAMS += tests/fault/test_grow_faults
 TESTS += tests/fault/test_grow_faults
 tests_fault_test_grow_faults_SOURCES = tests/fault/test_grow_faults.c \
+	tests/fault/hits.c tests/fault/hits.h \
 	tests/comm/growing.h tests/harness/daemon.c tests/harness/daemon.h
 tests_fault_test_grow_faults_LDADD = $(comm_tests_link)

@@ -16,44 +16,20 @@
 
 #include "build-config.h"
 #include "tests/comm/growing.h"
-#include "tests/harness/daemon.h"
+#include "tests/fault/hits.h"
 
 #define MEMBERS 3
-#define SIZE 5
+#define SIZE HITS_RANKS
 #define MARK_BITS 8 /* of a sum for each process: how often it is in it */
-#define STOP_MS 400
 #define SECONDS 60
-
-struct hit {
-    int signal; /* 0: none */
-    int delay_ms; /* of the test, from when all members sum */
-    int look; /* the victim raises it itself at that look in a call that grows; 0:
-               * not */
-};
 
 struct job {
     const char *transport;
     size_t count;
-    struct hit hits[SIZE];
+    struct hits hits;
     char root[TRIB_ROOT_TEXT_MAX];
     struct growing_board *board;
 };
-
-static char service[60]; /* the settings of it; or empty */
-static uint64_t seed = 88172645463325252u;
-
-static unsigned below(unsigned n)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (unsigned)(seed >> 33) % n;
-}
-
-static bool is_victim(const struct job *j, int rank)
-{
-    return j->hits[rank].signal != 0;
-}
 
 /* The ranks ------------------------------------------------------------------ */
 
@@ -71,8 +47,8 @@ static int look(void *arg)
     struct rank *r = arg;
     const struct job *j = r->self->arg;
 
-    if (r->grows && ++r->looks == j->hits[r->self->rank].look)
-        raise(j->hits[r->self->rank].signal);
+    if (r->grows)
+        hits_look(&j->hits, r->self->rank, &r->looks);
     return 0;
 }
 
@@ -117,7 +93,7 @@ static bool may_stop(const struct rank *r)
     if (atomic_load(&r->self->slot->phase) != 2 || !r->complete)
         return false;
     ranks_ok(r->self, trib_stats(r->self->comm, &s));
-    return !service[0] || s.served > 0;
+    return !hits_service()[0] || s.served > 0;
 }
 
 static void check(struct rank *r, const int64_t *x, size_t count)
@@ -130,7 +106,7 @@ static void check(struct rank *r, const int64_t *x, size_t count)
         const int64_t times = x[0] >> MARK_BITS * k & ((1 << MARK_BITS) - 1);
         ranks_assert(r->self, times == 0 || times == 1);
         n += (int)times;
-        r->complete &= times == 1 || is_victim(j, k);
+        r->complete &= times == 1 || hits_is_victim(&j->hits, k);
     }
     ranks_assert(r->self, n == trib_size(r->self->comm));
     ranks_assert(r->self, x[0] >> MARK_BITS * r->self->rank & 1);
@@ -195,70 +171,13 @@ static int act(struct ranks_self *self)
     return 0;
 }
 
-/* The judgement ---------------------------------------------------------------- */
-
-static void describe(const struct job *j, char *text, size_t bytes)
-{
-    int n = snprintf(text, bytes, "%s, %zu elements", j->transport, j->count);
-
-    for (int i = 0; i < SIZE; i++)
-        if (is_victim(j, i))
-            n += snprintf(text + n, bytes - (size_t)n,
-                          ", process %d signal %d after %d ms, look %d", i,
-                          j->hits[i].signal, j->hits[i].delay_ms, j->hits[i].look);
-}
-
-static void fire(struct ranks *r, const struct job *j, double begun, bool *fired)
-{
-    for (int i = 0; i < SIZE; i++) {
-        const struct hit *h = &j->hits[i];
-        /* One that waits for its look is hit in the end, if it never comes to it. */
-        const double due = begun + h->delay_ms / 1e3 + (h->look ? 1 : 0);
-        if (!h->signal || fired[i] || ranks_seconds() < due)
-            continue;
-        ranks_signal(r, i, h->signal);
-        fired[i] = true;
-    }
-}
-
-static bool others_ended(const struct ranks *r, const struct job *j)
-{
-    for (int i = 0; i < SIZE; i++)
-        if (!is_victim(j, i) && !r->ended[i])
-            return false;
-    return true;
-}
-
-static void drive(struct ranks *r, const struct job *j)
-{
-    bool fired[SIZE] = {false};
-    double begun = 0;
-
-    while (!ranks_poll(r)) {
-        bool all = true;
-        for (int i = 0; i < MEMBERS; i++)
-            all &= atomic_load(&r->slots[i].phase) > 0;
-        if (all && !begun)
-            begun = ranks_seconds();
-        if (begun)
-            fire(r, j, begun, fired);
-        bool all_fired = begun > 0;
-        for (int i = 0; i < SIZE; i++)
-            all_fired &= !is_victim(j, i) || fired[i] || r->ended[i];
-        for (int i = 0; i < SIZE && all_fired; i++)
-            atomic_store(&r->slots[i].phase, 2);
-        for (int i = 0; i < SIZE && others_ended(r, j); i++)
-            ranks_signal(r, i, SIGKILL);
-        usleep(300);
-    }
-}
+/* The sweep --------------------------------------------------------------------- */
 
 static void shoot(struct job j)
 {
     struct ranks r;
     trib_local_t *local;
-    char config[160], text[400];
-    uint64_t first = 0;
+    char config[160], text[200];
 
     j.board = growing_board();
     assert_non_null(j.board);
@@ -266,7 +185,7 @@ static void shoot(struct job j)
     snprintf(j.root, sizeof(j.root), "%s", trib_local_root(local));
     snprintf(config, sizeof(config),
              "transport=%s;boot_timeout_ms=2000;stop_timeout_ms=%d%s", j.transport,
-             STOP_MS * (int)tribtest_slowness(), service);
+             HITS_STOP_MS * (int)tribtest_slowness(), hits_service());
     struct ranks_job job = {.size = SIZE,
                             .fn = act,
                             .arg = &j,
@@ -274,35 +193,21 @@ static void shoot(struct job j)
                             .bare = true,
                             .noisy = true,
                             .seconds = SECONDS};
-    describe(&j, text, sizeof(text));
+    snprintf(text, sizeof(text), "%s, %zu elements", j.transport, j.count);
     assert_true(ranks_start(&r, &job));
-    drive(&r, &j);
-    for (int i = 0; i < SIZE; i++) {
-        const uint64_t marks = atomic_load(&r.slots[i].count);
-        if (is_victim(&j, i))
-            continue;
-        if (r.slots[i].status != 0)
-            fail_msg("%s: process %d %s: %s", text, i,
-                     r.slots[i].status == RANKS_NEVER ? "never came back" : "failed",
-                     r.slots[i].text);
-        if (!first)
-            first = marks;
-        if (marks != first)
-            fail_msg("%s: process %d ended with %#llx, another one with %#llx", text, i,
-                     (unsigned long long)marks, (unsigned long long)first);
-    }
+    hits_drive(&r, &j.hits, MEMBERS);
+    hits_judge(&r, &j.hits, text);
     ranks_close(&r);
     trib_local_destroy(local);
     munmap(j.board, sizeof(*j.board));
 }
 
+/* Two thirds of the victims are hit within a call that grows. */
 static struct hit aim(int signal_number)
 {
-    struct hit h = {.signal = signal_number, .delay_ms = (int)below(40)};
+    const unsigned looks = hits_below(2) ? 8 : 200;
 
-    if (below(3))
-        h.look = 1 + (int)below(below(2) ? 8 : 200);
-    return h;
+    return hits_aim(signal_number, hits_below(3) ? looks : 0);
 }
 
 static int shots = 2;
@@ -310,13 +215,14 @@ static int shots = 2;
 static void sweep(const char *transport, int signal_number, int victims_most)
 {
     for (int i = 0; i < shots; i++) {
-        struct job j = {.transport = transport, .count = below(2) ? 10 : 100000};
-        const int n = 1 + (int)below((unsigned)victims_most);
+        struct job j = {.transport = transport, .count = hits_below(2) ? 10 : 100000};
+        const int n = 1 + (int)hits_below((unsigned)victims_most);
         for (int k = 0; k < n; k++)
-            j.hits[below(SIZE)] = aim(signal_number);
+            j.hits.of[hits_below(SIZE)] = aim(signal_number);
         /* If no member were left, newcomers would have nowhere to go. */
-        if (is_victim(&j, 0) && is_victim(&j, 1) && is_victim(&j, 2))
-            j.hits[below(MEMBERS)] = (struct hit){0};
+        if (hits_is_victim(&j.hits, 0) && hits_is_victim(&j.hits, 1) &&
+            hits_is_victim(&j.hits, 2))
+            j.hits.of[hits_below(MEMBERS)] = (struct hit){0};
         shoot(j);
     }
 }
@@ -326,20 +232,14 @@ static void test_kills(void **state)
     sweep(*state, SIGKILL, 3);
 }
 
+static void sweep_pairs(const char *transport)
+{
+    sweep(transport, SIGKILL, 2);
+}
+
 static void test_with_service(void **state)
 {
-    struct daemon_process d = {.port = 0};
-
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d)) {
-        daemon_end(&d);
-        tribtest_skip("built without libmicrohttpd");
-    }
-    snprintf(service, sizeof(service), ";service_retry_ms=100;service=127.0.0.1:%d",
-             d.port);
-    sweep(*state, SIGKILL, 2);
-    service[0] = 0;
-    daemon_end(&d);
+    hits_with_service(sweep_pairs, *state);
 }
 
 static void test_stops(void **state)

@@ -15,38 +15,19 @@
 #include <signal.h>
 
 #include "build-config.h"
+#include "tests/fault/hits.h"
 #include "tests/fault/planned.h"
-#include "tests/harness/daemon.h"
-#include "tests/harness/ranks.h"
 
-#define SIZE 5
+#define SIZE HITS_RANKS
 #define MARK_BITS PLANNED_MARK_BITS /* of a sum for each rank: how often it is in it */
-#define STOP_MS 400
 #define SECONDS 40
-
-struct hit {
-    int signal; /* 0: none */
-    int delay_ms; /* of the test, from when all sum */
-    int look; /* the victim kills itself at that look in trib_comm_shrink; 0: not */
-};
 
 struct job {
     const char *transport;
     size_t count;
     struct planned_job plan; /* codec NULL: there is none */
-    struct hit hits[SIZE];
+    struct hits hits;
 };
-
-static char service[60]; /* the settings of it; or empty */
-static uint64_t seed = 88172645463325252u;
-
-static unsigned below(unsigned n)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (unsigned)(seed >> 33) % n;
-}
 
 /* The ranks ------------------------------------------------------------------ */
 
@@ -62,8 +43,8 @@ static int look(void *arg)
     struct rank *r = arg;
     const struct job *j = r->self->arg;
 
-    if (r->shrinks && ++r->looks == j->hits[r->self->rank].look)
-        raise(SIGKILL);
+    if (r->shrinks)
+        hits_look(&j->hits, r->self->rank, &r->looks);
     return 0;
 }
 
@@ -89,7 +70,7 @@ static bool may_stop(struct ranks_self *self, trib_comm_t *comm)
     if (atomic_load(&self->slot->phase) != 2)
         return false;
     ranks_ok(self, trib_stats(comm, &s));
-    return !service[0] || s.served > 0;
+    return !hits_service()[0] || s.served > 0;
 }
 
 /* One sum; true if it says that all want to stop. */
@@ -147,80 +128,15 @@ static int act(struct ranks_self *self)
     return 0;
 }
 
-/* The judgement ---------------------------------------------------------------- */
-
-static bool is_victim(const struct job *j, int rank)
-{
-    return j->hits[rank].signal != 0;
-}
-
-static void describe(const struct job *j, char *text, size_t bytes)
-{
-    int n = snprintf(text, bytes, "%s, %zu elements, %s %s%s", j->transport, j->count,
-                     j->plan.codec ? j->plan.codec : "no plan",
-                     j->plan.feedback ? j->plan.feedback : "",
-                     j->plan.drops ? ", drops" : "");
-
-    for (int i = 0; i < SIZE; i++)
-        if (is_victim(j, i))
-            n += snprintf(text + n, bytes - (size_t)n,
-                          ", rank %d signal %d after %d ms, look %d", i,
-                          j->hits[i].signal, j->hits[i].delay_ms, j->hits[i].look);
-}
-
-static void fire(struct ranks *r, const struct job *j, double begun, bool *fired)
-{
-    for (int i = 0; i < SIZE; i++) {
-        const struct hit *h = &j->hits[i];
-        /* One that waits for its look is hit in the end, if it never shrinks. */
-        const double due = begun + h->delay_ms / 1e3 + (h->look ? 1 : 0);
-        if (!h->signal || fired[i] || ranks_seconds() < due)
-            continue;
-        ranks_signal(r, i, h->signal);
-        fired[i] = true;
-    }
-}
-
-static bool survivors_ended(const struct ranks *r, const struct job *j)
-{
-    for (int i = 0; i < SIZE; i++)
-        if (!is_victim(j, i) && !r->ended[i])
-            return false;
-    return true;
-}
-
-static void drive(struct ranks *r, const struct job *j)
-{
-    bool fired[SIZE] = {false}, all_fired = false;
-    double begun = 0;
-
-    while (!ranks_poll(r)) {
-        bool all = true;
-        for (int i = 0; i < SIZE; i++)
-            all &= atomic_load(&r->slots[i].phase) > 0;
-        if (all && !begun)
-            begun = ranks_seconds();
-        if (begun)
-            fire(r, j, begun, fired);
-        all_fired = begun > 0;
-        for (int i = 0; i < SIZE; i++)
-            all_fired &= !is_victim(j, i) || fired[i] || r->ended[i];
-        for (int i = 0; i < SIZE && all_fired; i++)
-            atomic_store(&r->slots[i].phase, 2);
-        for (int i = 0; i < SIZE && survivors_ended(r, j); i++)
-            ranks_signal(r, i, SIGKILL);
-        usleep(300);
-    }
-}
+/* The sweep --------------------------------------------------------------------- */
 
 static void shoot(struct job j)
 {
     struct ranks r;
-    char config[120], text[500];
-    uint64_t marks[SIZE] = {0}, first = 0;
+    char config[120], text[200];
 
     snprintf(config, sizeof(config), "transport=%s;stop_timeout_ms=%d%s", j.transport,
-             STOP_MS * (int)tribtest_slowness(), service);
+             HITS_STOP_MS * (int)tribtest_slowness(), hits_service());
     struct ranks_job job = {.size = SIZE,
                             .fn = act,
                             .arg = &j,
@@ -228,43 +144,36 @@ static void shoot(struct job j)
                             .bare = true,
                             .noisy = true,
                             .seconds = SECONDS};
-    describe(&j, text, sizeof(text));
+    snprintf(text, sizeof(text), "%s, %zu elements, %s %s%s", j.transport, j.count,
+             j.plan.codec ? j.plan.codec : "no plan",
+             j.plan.feedback ? j.plan.feedback : "", j.plan.drops ? ", drops" : "");
     assert_true(ranks_start(&r, &job));
-    drive(&r, &j);
-    for (int i = 0; i < SIZE; i++) {
-        marks[i] = atomic_load(&r.slots[i].count);
-        if (!is_victim(&j, i) && r.slots[i].status != 0)
-            fail_msg("%s: rank %d %s: %s", text, i,
-                     r.slots[i].status == RANKS_NEVER ? "never came back" : "failed",
-                     r.slots[i].text);
-        if (!is_victim(&j, i) && !first)
-            first = marks[i];
-        if (!is_victim(&j, i) && marks[i] != first)
-            fail_msg("%s: rank %d ended with %#llx, another one with %#llx", text, i,
-                     (unsigned long long)marks[i], (unsigned long long)first);
-    }
+    hits_drive(&r, &j.hits, SIZE);
+    hits_judge(&r, &j.hits, text);
     ranks_close(&r);
 }
 
+/* Half of the victims are hit within trib_comm_shrink. */
 static struct hit aim(int signal_number)
 {
-    struct hit h = {.signal = signal_number, .delay_ms = (int)below(40)};
+    const unsigned looks = hits_below(2) ? 5 : 60;
 
-    if (signal_number == SIGKILL && below(2))
-        h.look = 1 + (int)below(below(2) ? 5 : 60);
-    return h;
+    return hits_aim(signal_number, hits_below(2) ? looks : 0);
 }
 
 static int shots = 4;
 
 static void sweep_kind(struct job kind, int signal_number, int victims_most)
 {
-    for (int i = 0; i < shots; i++) {
+    /* A stopped rank is lost after a while, of which the samples of stops are made. */
+    const int n_shots = signal_number == SIGSTOP ? (shots + 1) / 2 : shots;
+
+    for (int i = 0; i < n_shots; i++) {
         struct job j = kind;
-        const int n = 1 + (int)below((unsigned)victims_most);
-        j.count = below(2) ? 10 : kind.plan.codec ? 20011 : 100000;
+        const int n = 1 + (int)hits_below((unsigned)victims_most);
+        j.count = hits_below(2) ? 10 : kind.plan.codec ? 20011 : 100000;
         for (int k = 0; k < n; k++)
-            j.hits[below(SIZE)] = aim(signal_number);
+            j.hits.of[hits_below(SIZE)] = aim(signal_number);
         shoot(j);
     }
 }
@@ -298,22 +207,6 @@ static void test_kills(void **state)
     sweep(*state, SIGKILL, 3);
 }
 
-static void with_service(void (*fn)(const char *transport), const char *transport)
-{
-    struct daemon_process d = {.port = 0};
-
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d)) {
-        daemon_end(&d);
-        tribtest_skip("built without libmicrohttpd");
-    }
-    snprintf(service, sizeof(service), ";service_retry_ms=100;service=127.0.0.1:%d",
-             d.port);
-    fn(transport);
-    service[0] = 0;
-    daemon_end(&d);
-}
-
 static void sweep_pairs(const char *transport)
 {
     sweep(transport, SIGKILL, 2);
@@ -321,17 +214,27 @@ static void sweep_pairs(const char *transport)
 
 static void test_with_service(void **state)
 {
-    with_service(sweep_pairs, *state);
+    hits_with_service(sweep_pairs, *state);
 }
 
 static void test_plans_with_service(void **state)
 {
-    with_service(sweep_plans, *state);
+    hits_with_service(sweep_plans, *state);
+}
+
+static void sweep_stops(const char *transport)
+{
+    sweep(transport, SIGSTOP, 2);
 }
 
 static void test_stops(void **state)
 {
-    sweep(*state, SIGSTOP, 2);
+    sweep_stops(*state);
+}
+
+static void test_stops_with_service(void **state)
+{
+    hits_with_service(sweep_stops, *state);
 }
 
 #define ON(test, transport) \
@@ -361,7 +264,10 @@ int main(int argc, char **argv)
         ON(test_stops, "tcp"),
 #if HAVE_UCX
         ON(test_stops, "ucx"),
+        ON(test_stops_with_service, "ucx"),
 #endif
+        ON(test_stops_with_service, "shm"),
+        ON(test_stops_with_service, "tcp"),
     };
 
     if (argc > 1 && strcmp(argv[1], "--long") == 0)
