@@ -160,6 +160,41 @@ static void look_at_early(void *arg, int peer, const struct trib_p2p_early *earl
 
 /* ---- the begin of a step --------------------------------------------------------- */
 
+/* Make the memory of a part. That of a long one is of the kind that peers read by
+ * loads, if there is as much of it as that takes. */
+static bool make_part(struct trib_plan_neighbors *n, struct trib_neighbor_end *e)
+{
+    struct trib_comm *comm = n->plan->comm;
+    void *shared = NULL;
+
+    if (n->bytes > TRIB_MESSAGE_EAGER) {
+        trib_comm_lock(comm);
+        if (comm->engine.all_mapped)
+            (void)trib_memory_alloc(&comm->engine.memories, n->bytes, &shared);
+        trib_error_clear(&comm->cause);
+        trib_comm_unlock(comm);
+    }
+    e->shared = shared != NULL;
+    e->part = shared ? shared : malloc(n->bytes + 1);
+    return e->part != NULL;
+}
+
+static void free_part(struct trib_plan_neighbors *n, struct trib_neighbor_end *e)
+{
+    struct trib_comm *comm = n->plan->comm;
+
+    if (!e->shared) {
+        free(e->part);
+        return;
+    }
+    if (trib_comm_in_child(comm)) /* it is the parent's */
+        return;
+    trib_comm_lock(comm);
+    (void)trib_memory_remove(&comm->engine.memories, e->part, true,
+                             comm->engine.failed != TRIB_OK);
+    trib_comm_unlock(comm);
+}
+
 trib_status_t trib_neighbor_step_prepare(struct trib_plan_neighbors *n, int ends)
 {
     struct trib_neighbor_step *s = n->prepared ? n->prepared : n->idle;
@@ -181,11 +216,10 @@ trib_status_t trib_neighbor_step_prepare(struct trib_plan_neighbors *n, int ends
         struct trib_vector_part *given_more =
             realloc(s->given, room * sizeof(*s->given));
         s->given = given_more ? given_more : s->given;
-        uint8_t *part = ends_more && given_more ? malloc(n->bytes + 1) : NULL;
-        if (!part)
+        if (!ends_more || !given_more || !make_part(n, &s->ends[s->room]))
             return trib_comm_fail(n->plan->comm, TRIB_ERR_NO_MEMORY,
                                   "no memory for a part of %zu bytes", n->bytes);
-        s->ends[s->room++].part = part;
+        s->room++;
     }
     return TRIB_OK;
 }
@@ -348,7 +382,7 @@ void trib_neighbor_steps_free(struct trib_plan_neighbors *n)
         for (struct trib_neighbor_step *s = lists[k], *next; s; s = next) {
             next = s->next;
             for (int i = 0; i < s->room; i++)
-                free(s->ends[i].part);
+                free_part(n, &s->ends[i]);
             free(s->ends);
             free(s->given);
             free(s);

@@ -42,6 +42,7 @@ struct trib_neighbor_end {
     double share;
     struct trib_neighbor_note out, in;
     uint8_t *part; /* [bytes] */
+    bool shared; /* the part is in memory that peers read by loads */
     struct trib_p2p_request requests[TRIB_NEIGHBOR_MESSAGES];
 };
 

@@ -113,17 +113,24 @@ static const struct trib_mailbox_credits *credits(const struct trib_mailbox *m)
     return (const struct trib_mailbox_credits *)m->base;
 }
 
-bool trib_mailbox_has_room(const struct trib_mailbox *m)
+/* The peer writes credits now and then, each time into a line that this rank then has
+ * to fetch: it looks only where those that it knows of do not suffice. */
+bool trib_mailbox_has_room(struct trib_mailbox *m)
 {
-    return m->remote && !m->unposted &&
-           m->sent - atomic_load_explicit(&credits(m)->released, memory_order_acquire) <
-               m->slots;
+    if (!m->remote || m->unposted)
+        return false;
+    if (m->sent - m->released_seen >= m->slots)
+        m->released_seen =
+            atomic_load_explicit(&credits(m)->released, memory_order_acquire);
+    return m->sent - m->released_seen < m->slots;
 }
 
-uint32_t trib_mailbox_eager(const struct trib_mailbox *m)
+bool trib_mailbox_takes_eager(struct trib_mailbox *m, uint32_t most)
 {
-    return m->sent_eager -
-           atomic_load_explicit(&credits(m)->consumed, memory_order_acquire);
+    if (m->sent_eager - m->consumed_seen >= most)
+        m->consumed_seen =
+            atomic_load_explicit(&credits(m)->consumed, memory_order_acquire);
+    return m->sent_eager - m->consumed_seen < most;
 }
 
 /* The entry that is sent next: the peer's own, or the copy from which it is written. */
@@ -141,6 +148,7 @@ struct trib_message *trib_mailbox_next(struct trib_mailbox *m, size_t bytes,
     struct trib_message *entry = entry_out(m);
 
     assert(trib_mailbox_has_room(m) && bytes <= m->slot_bytes);
+    m->bytes = (uint32_t)bytes;
     *payload_out =
         bytes <= TRIB_MESSAGE_PAYLOAD ? entry->payload : (uint8_t *)(entry + 1);
     return entry;
@@ -150,9 +158,9 @@ trib_status_t trib_mailbox_post(struct trib_mailbox *m)
 {
     struct trib_message *entry = entry_out(m);
     struct trib_transport *t = m->link->transport;
-    const size_t behind = entry->bytes > TRIB_MESSAGE_PAYLOAD ? entry->bytes : 0;
+    const size_t behind = m->bytes > TRIB_MESSAGE_PAYLOAD ? m->bytes : 0;
 
-    assert(m->remote && entry->bytes <= m->slot_bytes);
+    assert(m->remote && m->bytes <= m->slot_bytes);
     if (m->remote_base) {
         m->written = ++m->sent;
         atomic_store_explicit(&entry->position, m->sent, memory_order_release);

@@ -44,6 +44,9 @@ struct trib_mailbox {
     uint32_t sent; /* entries */
     uint32_t written; /* of these, whose memory may change: over writes */
     uint32_t sent_eager;
+    uint32_t released_seen, consumed_seen; /* credits when they were looked at last */
+    uint32_t bytes; /* payload of the entry that was filled last: to read it there
+                     * would wait for a line of the peer */
     uint32_t taken; /* entries */
     uint32_t arrived; /* of which events told; over writes */
     uint32_t consumed;
@@ -67,11 +70,11 @@ size_t trib_mailbox_bytes(const struct trib_mailbox *m);
 trib_status_t trib_mailbox_join(struct trib_mailbox *m);
 
 /** trib_mailbox_has_room - true if an entry can be filled. */
-bool trib_mailbox_has_room(const struct trib_mailbox *m);
+bool trib_mailbox_has_room(struct trib_mailbox *m);
 
-/** trib_mailbox_eager - eager entries that have not found their receive, as far as is
- * known. */
-uint32_t trib_mailbox_eager(const struct trib_mailbox *m);
+/** trib_mailbox_takes_eager - true if fewer than `most` eager entries have not found
+ * their receive, as far as is known. */
+bool trib_mailbox_takes_eager(struct trib_mailbox *m, uint32_t most);
 
 /** trib_mailbox_next - the entry to fill, and where its payload of `bytes` goes. */
 struct trib_message *trib_mailbox_next(struct trib_mailbox *m, size_t bytes,

@@ -64,8 +64,15 @@ static void put(struct trib_engine *e, struct trib_p2p_pair *p,
     uint8_t *to;
     struct trib_message *entry = trib_mailbox_next(&p->box, head->bytes, &to);
 
-    memcpy(entry, head, offsetof(struct trib_message, payload));
+    /* Field by field: a wider load would wait for the stores that made the head. */
     entry->magic = TRIB_MESSAGE_MAGIC;
+    entry->kind = head->kind;
+    entry->dtype = head->dtype;
+    entry->tag = head->tag;
+    entry->send_id = head->send_id;
+    entry->recv_id = head->recv_id;
+    entry->count = head->count;
+    entry->bytes = head->bytes;
     copy(e, to, payload, head->bytes);
     entry->check =
         trib_p2p_of(e)->checks ? trib_message_sum(e->kernels->crc32c, entry, to) : 0;
@@ -111,7 +118,7 @@ static bool put_fresh(struct trib_engine *e, struct trib_p2p_pair *p)
     const struct trib_p2p_request *first = p->fresh.head;
     const bool eager = first && first->bytes <= TRIB_MESSAGE_EAGER &&
                        first->bytes <= p->box.slot_bytes &&
-                       trib_mailbox_eager(&p->box) < TRIB_P2P_EAGER_MOST;
+                       trib_mailbox_takes_eager(&p->box, TRIB_P2P_EAGER_MOST);
 
     if (!first || (!eager && p->announced.n >= TRIB_P2P_ANNOUNCED_MOST))
         return false;

@@ -88,6 +88,9 @@ static int steps(struct ranks_self *self)
     ranks_ok(self, trib_allreduce(self->comm, &weight, &all, 1, TRIB_F64, TRIB_SUM));
     ranks_assert(self, fabs(all - self->size) < 1e-12);
     ranks_ok(self, trib_plan_free(plan));
+    trib_stats_t stats = {.size = sizeof(stats)};
+    ranks_ok(self, trib_stats(self->comm, &stats));
+    ranks_assert(self, stats.shared_bytes == stats.slot_bytes); /* no part is left */
     free(x);
     return 0;
 }

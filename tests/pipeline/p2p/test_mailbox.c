@@ -128,14 +128,15 @@ static void test_window(void **state)
                 send_entry(&box[0], n++, 100);
             }
             assert_int_equal(n, 4);
-            assert_int_equal(trib_mailbox_eager(&box[0]), 4);
+            assert_false(trib_mailbox_takes_eager(&box[0], 4));
+            assert_true(trib_mailbox_takes_eager(&box[0], 5));
             poll_boxes(p, box);
             for (uint32_t k = 0; k < n; k++) {
                 box[1].consumed++;
                 expect_entry(&box[1], k, 100);
                 poll_boxes(p, box);
             }
-            assert_int_equal(trib_mailbox_eager(&box[0]), 0);
+            assert_true(trib_mailbox_takes_eager(&box[0], 1));
         }
         assert_true(trib_mailbox_bytes(&box[0]) >= 64 + 4 * (64 + SLOT));
         close_boxes(p, box);
