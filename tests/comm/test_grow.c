@@ -2,8 +2,9 @@
 /*
  * Newcomers are taken in: sums over all ranks, of every dtype and of odd sizes, in
  * place and not, with the same bits on all; one at a time and several at once; from one
- * rank on; again and again; after a loss. tests/fault/test_grow_faults has losses at
- * any time.
+ * rank on; again and again; after a loss. A plan with error feedback goes along, and
+ * nothing that it holds back is lost. tests/fault/test_grow_faults has losses at any
+ * time.
  */
 #include "tests/harness/tribtest.h"
 
@@ -24,11 +25,61 @@ struct growth {
     struct growing_board *board;
 };
 
+/* A rank's plan, and how often it was started. */
+enum { N = 1237 };
+static trib_plan_t *plan;
+static int64_t steps;
+static float held[N]; /* what it holds back */
+
+/* The result is what all ranks have sent, by what each holds back before and after. */
+static void start_plan(struct ranks_self *self)
+{
+    static float in[N], out[N], after[N];
+    static double sent[N];
+
+    for (size_t i = 0; i < N; i++)
+        in[i] = (float)((i * 7 + (size_t)self->rank * 3 + (size_t)steps) % 11) - 5;
+    ranks_ok(self, trib_plan_start_with(plan, in, out));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_residual_get(plan, 0, N, after));
+    for (size_t i = 0; i < N; i++)
+        sent[i] = (double)(held[i] + in[i] - after[i]);
+    ranks_ok(self, trib_allreduce(self->comm, NULL, sent, N, TRIB_F64, TRIB_SUM));
+    for (size_t i = 0; i < N; i++)
+        ranks_assert(self, (double)out[i] == sent[i]);
+    memcpy(held, after, sizeof(held));
+    steps++;
+}
+
+/* The plan goes on in comm, also on a rank that has none. */
+static void move_plan(struct ranks_self *self, trib_comm_t *comm)
+{
+    trib_plan_t *old = plan;
+    float now[N];
+
+    ranks_ok(self, trib_allreduce(comm, NULL, &steps, 1, TRIB_I64, TRIB_MAX));
+    if (trib_plan_move(comm, old, NULL, NULL, (uint64_t)steps, &plan) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(comm));
+    ranks_ok(self, trib_plan_residual_get(plan, 0, N, now));
+    ranks_assert(self, memcmp(now, held, sizeof(held)) == 0);
+    ranks_ok(self, trib_plan_free(old));
+}
+
+static void make_plan(struct ranks_self *self)
+{
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.count = N;
+    d.codec = "topk:ratio=0.1";
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+}
+
 static void shrink(struct ranks_self *self)
 {
     trib_comm_t *smaller;
 
     ranks_ok(self, trib_comm_shrink(self->comm, &smaller));
+    move_plan(self, smaller);
     ranks_ok(self, trib_free_comm(self->comm));
     self->comm = smaller;
 }
@@ -43,6 +94,7 @@ static void step_until(struct ranks_self *self, trib_listener_t *l, int size)
         const int before = trib_size(self->comm), rank = trib_rank(self->comm);
         ranks_ok(self, trib_allreduce(self->comm, NULL, &x, 1, TRIB_I64, TRIB_SUM));
         ranks_assert(self, x == before);
+        start_plan(self);
         const trib_status_t st = trib_comm_grow(self->comm, l, g->most, &bigger);
         if (st != TRIB_OK)
             ranks_die(self, "trib_comm_grow gave %s: %s", trib_status_name(st),
@@ -57,6 +109,7 @@ static void step_until(struct ranks_self *self, trib_listener_t *l, int size)
         ranks_assert(self,
                      trib_comm_grow(self->comm, NULL, 1, &none) == TRIB_ERR_INVALID &&
                          !none);
+        move_plan(self, bigger);
         ranks_ok(self, trib_free_comm(self->comm));
         self->comm = bigger;
     }
@@ -72,6 +125,7 @@ static int grows(struct ranks_self *self)
     if (self->rank < g->members) {
         growing_init(self, g->root, g->members);
         ranks_assert(self, trib_comm_members(self->comm) == g->members);
+        make_plan(self);
         ranks_ok(self, trib_comm_grow(self->comm, NULL, 9, &none));
         ranks_assert(self, !none);
         (void)trib_barrier(self->comm); /* a victim may be ahead of others */
@@ -89,10 +143,13 @@ static int grows(struct ranks_self *self)
             ranks_die(self, "trib_join gave %s: %s", trib_status_name(st),
                       trib_last_error(NULL));
         ranks_assert(self, trib_rank(self->comm) >= trib_comm_members(self->comm));
+        move_plan(self, self->comm);
     }
     step_until(self, l, size);
     ranks_assert(self, trib_size(self->comm) == size);
+    start_plan(self);
     sums_are_right(self, self->comm, 0);
+    ranks_ok(self, trib_plan_free(plan));
     trib_listener_close(l);
     ranks_ok(self, trib_free_comm(self->comm));
     return 0;
