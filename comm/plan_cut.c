@@ -23,7 +23,6 @@ enum {
     PLACE_MIN = 262144, /* bytes of a vector, from which an ADVERT message pays
                          * off */
     PAIRS_HEAD = 16, /* bytes of a pair word that are no position and no value */
-    PAIRS_PIECE = 1 << 20, /* elements of a chunk of few pairs: memory of a sum */
 };
 
 /* True if all ranks read the sums of words in the memory where the aggregator builds
@@ -118,16 +117,25 @@ static size_t pairs_piece_max(const struct trib_plan *plan, size_t element, size
     size_t most = (slot - PAIRS_HEAD) * 8 / (8 * element + 1);
 
     assert(slot > PAIRS_HEAD);
-    if (pairs_fit(plan, element, slot) && most < PAIRS_PIECE)
-        most = PAIRS_PIECE;
+    if (pairs_fit(plan, element, slot) && most < TRIB_PAIRS_PIECE)
+        most = TRIB_PAIRS_PIECE;
     return most > 64 ? most / 64 * 64 : most;
+}
+
+/* Bytes of a value in the longest words of pairs: aggregators of a tree pass on sums
+ * that are not rounded. */
+static size_t pairs_element(const struct trib_plan *plan, trib_dtype_t dtype)
+{
+    const struct trib_aggregators *a = plan->comm->aggregators;
+
+    return a && a->tree ? trib_pair_sum_element(dtype) : trib_dtype_size(dtype);
 }
 
 /* Few rounds: each of them costs a frame for each peer, with pairs or without. */
 static trib_status_t cut_pairs(struct trib_plan *plan, const trib_desc_t *d)
 {
     struct trib_run_desc *r = &plan->run.desc;
-    const size_t element = trib_dtype_size(d->dtype);
+    const size_t element = pairs_element(plan, d->dtype);
     const size_t most = pairs_piece_max(plan, element, chunk_of(plan, d));
     const size_t rounds = trib_divide_up(d->count, r->n_chunks * most);
 

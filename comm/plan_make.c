@@ -269,7 +269,7 @@ static trib_status_t make_all(struct trib_plan *plan, const struct kind *kind,
     trib_status_t st = describe(plan, coll, desc);
 
     plan->run.desc.pairs = plan->sparse;
-    assert(!plan->sparse || (coll == TRIB_ALLREDUCE && !comm->aggregators));
+    assert(!plan->sparse || coll == TRIB_ALLREDUCE);
     if (st == TRIB_OK)
         st = comm->hooks && kind->runs != OWN_RUNS &&
                      comm->hooks->takes(comm, coll, desc, leaving)
@@ -294,12 +294,8 @@ static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
     plan->ops = &trib_plan_own_ops;
     plan->comm = comm;
     plan->sparse = kind->sparse;
-    if (plan->sparse)
-        plan->ops = &plan->sparse->ops;
     st = make_all(plan, kind, desc);
     if (st != TRIB_OK) {
-        if (plan->sparse) /* which the caller frees */
-            plan->ops = &trib_plan_own_ops;
         trib_plan_destroy(plan);
         return st;
     }
@@ -337,12 +333,11 @@ trib_status_t trib_plan_make_own(struct trib_comm *comm, trib_coll_t coll,
     return make_in_modes(comm, &(struct kind){coll, OWN_RUNS, NULL}, desc, plan_out);
 }
 
-/* The ranks sum sparse vectors by themselves. */
 trib_status_t trib_plan_make_sparse(struct trib_comm *comm, const trib_desc_t *desc,
                                     struct trib_plan_sparse *sparse,
                                     struct trib_plan **plan_out)
 {
-    const struct kind kind = {TRIB_ALLREDUCE, OWN_RUNS, sparse};
+    const struct kind kind = {TRIB_ALLREDUCE, ANY_RUNS, sparse};
 
     return make_in_modes(comm, &kind, desc, plan_out);
 }

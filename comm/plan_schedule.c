@@ -30,7 +30,7 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
             trib_op_name(shape->op), name, shape->tree ? ", a tree," : "",
             shape->tree ? "list one level of aggregators in TRIB_SERVICE"
                         : "use direct, flat or auto");
-    if (fits && plan->sparse && !trib_algo_gathers(a, shape))
+    if (fits && plan->sparse && !a->aggregators && !trib_algo_gathers(a, shape))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
             "a sparse all-reduce needs all contributions to a chunk in one place, and "

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The public calls of sparse vectors: tributary/sparse.h. The engine runs these plans
- * as all-reduces whose payload is pairs.
+ * as all-reduces whose payload is pairs, that of the communicator or, where there are
+ * aggregators, that of an inner plan.
  */
 #include "comm/plan_sparse.h"
 
@@ -17,13 +18,12 @@
 #include "comm/plan_parts.h"
 #include "pipeline/payload/check.h"
 
-/* Takes the place of `start` and `run` in the plan's table. */
 /* Pairs come from trib_plan_start_sparse, vectors from the calls of other plans. */
 static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
 {
     assert(plan->sparse);
     if (send == &plan->sparse->input)
-        return trib_plan_own_ops.start(plan, send, recv);
+        return plan->sparse->under->start(plan, send, recv);
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                           "the plan sums (index, value) pairs: start it with "
                           "trib_plan_start_sparse");
@@ -34,9 +34,41 @@ static void destroy(struct trib_plan *plan)
     struct trib_plan_sparse *s = plan->sparse;
 
     assert(s && plan->ops == &s->ops);
+    if (s->under->destroy)
+        s->under->destroy(plan);
     trib_sorted_pairs_free(&s->sorted);
     free(s);
     plan->sparse = NULL;
+}
+
+trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,
+                               size_t most, struct trib_plan **plan_out)
+{
+    struct trib_plan_sparse *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    s->most = most;
+    const trib_status_t st = trib_plan_make_sparse(comm, desc, s, plan_out);
+    if (st != TRIB_OK) {
+        free(s);
+        return st;
+    }
+    s->under = (*plan_out)->ops;
+    s->ops = *s->under;
+    s->ops.start = s->ops.run = start;
+    s->ops.destroy = destroy;
+    (*plan_out)->ops = &s->ops;
+    return TRIB_OK;
+}
+
+trib_status_t trib_sparse_start(struct trib_plan *plan,
+                                const struct trib_pairs_input *in)
+{
+    if (plan->comm->engine.failed)
+        return plan->comm->engine.failed;
+    plan->sparse->input = *in;
+    return plan->ops->start(plan, &plan->sparse->input, NULL);
 }
 
 static trib_status_t check_desc(struct trib_comm *comm, const trib_sparse_desc_t *d)
@@ -56,10 +88,9 @@ static trib_status_t check_desc(struct trib_comm *comm, const trib_sparse_desc_t
     return TRIB_OK;
 }
 
-/* Takes the description, and makes what the plan has beside others. */
+/* Takes the description as this library has it. */
 static trib_status_t take_desc(struct trib_comm *comm, const trib_sparse_desc_t *theirs,
-                               trib_sparse_desc_t *ours,
-                               struct trib_plan_sparse **sparse_out)
+                               trib_sparse_desc_t *ours)
 {
     static const struct trib_sized kind = {"trib_sparse_desc_t",
                                            "TRIB_SPARSE_DESC_INIT", sizeof(*ours),
@@ -68,24 +99,13 @@ static trib_status_t take_desc(struct trib_comm *comm, const trib_sparse_desc_t 
 
     if (trib_sized_take(&kind, theirs, ours, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
-    const trib_status_t st = check_desc(comm, ours);
-    if (st != TRIB_OK)
-        return st;
-    *sparse_out = calloc(1, sizeof(**sparse_out));
-    if (!*sparse_out)
-        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
-    (*sparse_out)->most = ours->most;
-    (*sparse_out)->ops = trib_plan_own_ops;
-    (*sparse_out)->ops.start = (*sparse_out)->ops.run = start;
-    (*sparse_out)->ops.destroy = destroy;
-    return TRIB_OK;
+    return check_desc(comm, ours);
 }
 
 trib_status_t trib_plan_sparse(trib_comm_t *comm, const trib_sparse_desc_t *desc,
                                trib_plan_t **plan_out)
 {
     trib_sparse_desc_t ours = TRIB_SPARSE_DESC_INIT;
-    struct trib_plan_sparse *sparse = NULL;
     trib_desc_t dense = TRIB_DESC_INIT;
 
     if (plan_out)
@@ -97,7 +117,7 @@ trib_status_t trib_plan_sparse(trib_comm_t *comm, const trib_sparse_desc_t *desc
                               "trib_plan_sparse needs a description and a place for "
                               "the plan, %s is NULL",
                               desc ? "plan_out" : "desc");
-    trib_status_t st = take_desc(comm, desc, &ours, &sparse);
+    trib_status_t st = take_desc(comm, desc, &ours);
     if (st != TRIB_OK)
         return st;
     dense.count = ours.length;
@@ -108,11 +128,9 @@ trib_status_t trib_plan_sparse(trib_comm_t *comm, const trib_sparse_desc_t *desc
     dense.algorithm = ours.algorithm;
     dense.name = ours.name;
     trib_gate_enter(comm);
-    st = trib_plan_make_sparse(comm, &dense, sparse, plan_out);
+    st = trib_sparse_make(comm, &dense, ours.most, plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;
-    else
-        free(sparse);
     trib_gate_leave(comm);
     return st;
 }
@@ -126,6 +144,9 @@ static trib_status_t check_plan(struct trib_plan *plan, const char *call)
     if (!plan->sparse)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "%s is for plans that trib_plan_sparse has made", call);
+    if (plan->ops->busy(plan)) /* also an inner plan */
+        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                              "the plan still runs: wait for it before %s", call);
     return TRIB_OK;
 }
 
@@ -211,7 +232,9 @@ trib_status_t trib_plan_start_sparse(trib_plan_t *plan, const uint64_t *indices,
         st = take_pairs(plan, &given);
     if (st != TRIB_OK)
         return st;
-    return plan->ops->start(plan, &plan->sparse->input, NULL);
+    st = plan->ops->start(plan, &plan->sparse->input, NULL);
+    plan->sparse->has_started |= st == TRIB_OK;
+    return st;
 }
 
 /* Results ------------------------------------------------------------------------- */
@@ -223,7 +246,7 @@ static trib_status_t check_result(struct trib_plan *plan, const void *place,
 
     if (st != TRIB_OK)
         return st;
-    if (plan->run.now.state != TRIB_RUN_DONE || plan->run.now.status != TRIB_OK)
+    if (!plan->sparse->has_started || plan->ops->test(plan) != TRIB_OK)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "%s: the plan has no result, as no start of it has ended "
                               "well",
@@ -239,31 +262,41 @@ trib_status_t trib_plan_sparse_count(trib_plan_t *plan, size_t *count_out)
     if (!plan)
         return TRIB_ERR_INVALID;
     const trib_status_t st = check_result(plan, count_out, "trib_plan_sparse_count");
-    if (st == TRIB_OK)
-        *count_out = trib_pairs_count(&plan->run);
-    return st;
-}
-
-trib_status_t trib_plan_sparse_pairs(trib_plan_t *plan, uint64_t *indices, void *values,
-                                     size_t room)
-{
-    static const char *const call = "trib_plan_sparse_pairs";
-
-    if (!plan)
-        return TRIB_ERR_INVALID;
-    trib_status_t st = check_result(plan, &room, call);
     if (st != TRIB_OK)
         return st;
-    const size_t n = trib_pairs_count(&plan->run);
+    *count_out = trib_pairs_count(&trib_plan_hold(plan)->run);
+    trib_plan_let_go(plan);
+    return TRIB_OK;
+}
+
+static trib_status_t copy_pairs(struct trib_plan *plan, const struct trib_run *run,
+                                uint64_t *indices, void *values, size_t room)
+{
+    const size_t n = trib_pairs_count(run);
+
     if (n > room)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
                               "the union has %zu pairs, there is room for %zu "
                               "(trib_plan_sparse_count tells the number)",
                               n, room);
-    if (n)
-        st = check_result(plan, indices && values ? &room : NULL, call);
-    if (st == TRIB_OK && n)
-        trib_pairs_get(&plan->run, indices, values);
+    if (n && !(indices && values))
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_INVALID,
+            "trib_plan_sparse_pairs: the place for the result is NULL");
+    trib_pairs_get(run, indices, values);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_sparse_pairs(trib_plan_t *plan, uint64_t *indices, void *values,
+                                     size_t room)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    trib_status_t st = check_result(plan, &room, "trib_plan_sparse_pairs");
+    if (st != TRIB_OK)
+        return st;
+    st = copy_pairs(plan, &trib_plan_hold(plan)->run, indices, values, room);
+    trib_plan_let_go(plan);
     return st;
 }
 
@@ -273,7 +306,9 @@ trib_status_t trib_plan_sparse_dense(trib_plan_t *plan, void *vector)
         return TRIB_ERR_INVALID;
     const trib_status_t st = check_result(plan, plan->run.desc.count ? vector : plan,
                                           "trib_plan_sparse_dense");
-    if (st == TRIB_OK)
-        trib_pairs_dense(&plan->run, vector);
-    return st;
+    if (st != TRIB_OK)
+        return st;
+    trib_pairs_dense(&trib_plan_hold(plan)->run, vector);
+    trib_plan_let_go(plan);
+    return TRIB_OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/plan_sparse.h"
 #include "compress/robust_op.h"
 #include "offload/agg_tree.h"
 #include "pipeline/payload/check.h"
@@ -177,19 +178,22 @@ static uint64_t bits_of(double x)
 }
 
 /* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=…
- * quorum=… codec=… */
+ * quorum=… codec=…; parameter=, check= and pairs= come before feedback= where a plan
+ * has them. */
 static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving,
                  char *text, size_t bytes)
 {
     const struct trib_run_desc *r = &plan->run.desc;
     const char *check = plan->comm->cfg.check;
-    char more[48 + TRIB_CHECK_TEXT_MAX] = "";
+    char more[80 + TRIB_CHECK_TEXT_MAX] = "";
 
     if (trib_robust_is(r->op.op))
         snprintf(more, sizeof(more), "parameter=%016" PRIx64 " ",
                  bits_of(d->parameter));
     if (r->check.finite || r->check.sum)
         trib_text_append(more, sizeof(more), "check=%s ", check);
+    if (plan->sparse)
+        trib_text_append(more, sizeof(more), "pairs=%zu ", plan->sparse->most);
     return snprintf(
         text, bytes,
         "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d %s"
@@ -363,11 +367,30 @@ struct announcement {
     trib_desc_t desc;
     int coll;
     bool leaving;
+    bool has_pairs; /* it sums (index, value) pairs, */
+    uint64_t pairs; /* of which a rank gives at most so many; 0: not known */
     char feedback[TRIB_AGG_COMM_TEXT_MAX];
     char quorum[TRIB_QUORUM_TEXT_MAX];
     char codec[TRIB_AGG_COMM_TEXT_MAX];
     char check[TRIB_CHECK_TEXT_MAX];
 };
+
+/* True if the announcement has no pairs, or a number of them. */
+static bool take_pairs(const char **at, struct announcement *a)
+{
+    a->has_pairs = strncmp(*at, "pairs=", 6) == 0;
+    return !a->has_pairs || take_number_of(at, "pairs", SIZE_MAX, &a->pairs);
+}
+
+/* True if pairs can be summed so: by an all-reduce of all ranks' elements as they
+ * are. */
+static bool pairs_fit(const struct announcement *a)
+{
+    return a->coll == TRIB_ALLREDUCE && !a->leaving &&
+           (a->desc.op == TRIB_SUM || a->desc.op == TRIB_MEAN) &&
+           a->desc.dtype != TRIB_BOOL && a->desc.feed == TRIB_FEED_WHOLE &&
+           strcmp(a->codec, "none") == 0 && strcmp(a->quorum, "all") == 0;
+}
 
 static bool parse(const char *text, struct announcement *a)
 {
@@ -385,7 +408,7 @@ static bool parse(const char *text, struct announcement *a)
         !take_number_of(&text, "chunk", SIZE_MAX, &chunk) ||
         !take_number_of(&text, "leaving", 1, &leaving) ||
         (trib_robust_is((trib_op_t)op) && !take_parameter(&text, &a->desc.parameter)) ||
-        !take_check(&text, a->check) ||
+        !take_check(&text, a->check) || !take_pairs(&text, a) ||
         !take_word(&text, "feedback", false, a->feedback, sizeof(a->feedback)) ||
         !take_word(&text, "quorum", false, a->quorum, sizeof(a->quorum)) ||
         !take_word(&text, "codec", true, a->codec, sizeof(a->codec)))
@@ -400,7 +423,7 @@ static bool parse(const char *text, struct announcement *a)
     a->desc.quorum = a->quorum;
     a->desc.feedback = strcmp(a->codec, "none") == 0 ? NULL : a->feedback;
     a->leaving = leaving;
-    return true;
+    return !a->has_pairs || pairs_fit(a);
 }
 
 /* Frees the plan once this aggregator has also done that many starts: others may be
@@ -447,11 +470,21 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
             "a plan of %zu elements by codec %.60s may need more than the %zu "
             "MiB that a plan may have here",
             a.desc.count, a.codec, c->memory >> 20);
+    /* A sum of pairs has values twice and positions twice. */
+    const size_t longest =
+        a.desc.count < TRIB_PAIRS_PIECE ? a.desc.count : TRIB_PAIRS_PIECE;
+    if (c->memory && a.has_pairs && longest > c->memory / (4 * sizeof(double)))
+        return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
+                              "a plan of pairs of %zu elements may need more than the "
+                              "%zu MiB that a plan may have here",
+                              a.desc.count, c->memory >> 20);
     assert(number < TRIB_AGG_COMM_PLANS && c->plans);
     c->announced = number;
     snprintf(comm->cfg.check, sizeof(comm->cfg.check), "%s", a.check);
-    return trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving,
-                          &c->plans[number]);
+    return a.has_pairs
+               ? trib_sparse_make(comm, &a.desc, (size_t)a.pairs, &c->plans[number])
+               : trib_plan_make(comm, (trib_coll_t)a.coll, &a.desc, a.leaving,
+                                &c->plans[number]);
 }
 
 static bool is_done(const struct trib_plan *plan)

@@ -47,8 +47,9 @@ struct trib_offload_plan {
     uint32_t step_before; /* inner->run.now.step before the newest start: equal if not
                            * begun */
     trib_status_t status; /* of the newest start, once it is not pending */
-    const void *send;
+    const void *send; /* of a sparse plan: a struct trib_pairs_input */
     void *recv;
+    const struct trib_plan_sparse *sparse; /* of the parent's plan; NULL: elements */
     struct trib_ready_range *ready; /* [n_ready] elements named in the newest start */
     size_t n_ready, max_ready;
 };

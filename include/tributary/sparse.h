@@ -14,7 +14,13 @@
  * Nothing is lost, so there is no codec and no error feedback. What crosses the wire is
  * the pairs, with 2 or 4 bytes for an index, or a bitmap and values where that is
  * shorter: a union that fills up costs as much as a dense vector, and 1/32 more for
- * f32. The ranks sum by themselves, also where there is a tribd.
+ * f32.
+ *
+ * Where there is a tribd, it sums: each rank's pairs go up once, and the union comes
+ * down once. One level of tribds adds in the order of ranks, as ranks alone do, so that
+ * the bits are the same; a tree adds in its own order, in float32 where values are
+ * narrower, and rounds once. An algorithm that is asked for by name keeps the sum with
+ * the ranks; trib_plan_explain says who sums.
  */
 #ifndef TRIBUTARY_SPARSE_H
 #define TRIBUTARY_SPARSE_H
@@ -33,7 +39,8 @@ typedef struct trib_sparse_desc {
     trib_op_t op; /* TRIB_SUM, or TRIB_MEAN: the sum divided by the number of ranks */
     size_t most; /* pairs that any rank gives to any start, each index once; 0: not
                   * known. Few pairs of a long vector then take few messages */
-    const char *algorithm; /* NULL: the configuration's; "auto", "direct", "flat" */
+    const char *algorithm; /* NULL: the configuration's; "auto"; "direct", "flat": by
+                            * the ranks alone */
     const char *name; /* as trib_desc_t.name */
 } trib_sparse_desc_t;
 

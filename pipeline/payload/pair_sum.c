@@ -14,6 +14,11 @@ static trib_dtype_t acc_dtype(trib_dtype_t dtype)
     return trib_dtype_is_narrow(dtype) ? TRIB_F32 : dtype;
 }
 
+size_t trib_pair_sum_element(trib_dtype_t dtype)
+{
+    return trib_dtype_size(acc_dtype(dtype));
+}
+
 static size_t mask_words(size_t most)
 {
     return most / 64 + 1;
@@ -107,17 +112,23 @@ static void (*const adders[TRIB_DTYPE_COUNT])(struct trib_pair_sum *s,
     [TRIB_U64] = add_uint64_t,
 };
 
+void trib_pair_sum_add_partial(struct trib_pair_sum *s, const struct trib_pairs *p)
+{
+    assert(p->n <= s->most && (!p->n || p->at[p->n - 1] < s->most));
+    assert(adders[acc_dtype(s->dtype)]);
+    adders[acc_dtype(s->dtype)](s, p);
+}
+
 void trib_pair_sum_add(struct trib_pair_sum *s, const struct trib_pairs *p)
 {
     struct trib_pairs wide = *p;
 
-    assert(p->n <= s->most && (!p->n || p->at[p->n - 1] < s->most));
+    assert(p->n <= s->most);
     if (trib_dtype_is_narrow(s->dtype)) {
         s->kernels->to_f32[s->dtype](s->stage, p->values, p->n);
         wide.values = (const uint8_t *)s->stage;
     }
-    assert(adders[acc_dtype(s->dtype)]);
-    adders[acc_dtype(s->dtype)](s, &wide);
+    trib_pair_sum_add_partial(s, &wide);
 }
 
 /* Moves the values of 64 positions, from `first` on, behind the `found` that are there;
@@ -143,14 +154,23 @@ static inline size_t take_64(struct trib_pair_sum *s, size_t first, size_t eleme
     return found;
 }
 
+struct trib_pairs trib_pair_sum_take_partial(struct trib_pair_sum *s, size_t n)
+{
+    const size_t element = trib_pair_sum_element(s->dtype);
+    size_t found = 0;
+
+    assert(n <= s->most);
+    for (size_t first = 0; first < n; first += 64)
+        found = take_64(s, first, element, found);
+    return (struct trib_pairs){found, s->at, s->values};
+}
+
 struct trib_pairs trib_pair_sum_take(struct trib_pair_sum *s, size_t n, int ranks)
 {
     const trib_dtype_t type = acc_dtype(s->dtype);
-    size_t found = 0;
+    const size_t found = trib_pair_sum_take_partial(s, n).n;
 
-    assert(n <= s->most && ranks >= 0);
-    for (size_t first = 0; first < n; first += 64)
-        found = take_64(s, first, trib_dtype_size(type), found);
+    assert(ranks >= 0);
     const struct trib_reduce_args mean = {.src = {s->values},
                                           .dst = {s->values},
                                           .n_src = 1,

@@ -32,8 +32,15 @@ void trib_pair_sum_close(struct trib_pair_sum *s);
 /** trib_pair_sum_bytes - the memory that trib_pair_sum_open takes. */
 size_t trib_pair_sum_bytes(trib_dtype_t dtype, size_t most);
 
+/** trib_pair_sum_element - the bytes of a value that is not rounded yet. */
+size_t trib_pair_sum_element(trib_dtype_t dtype);
+
 /** trib_pair_sum_add - add pairs, whose positions are below `most`. */
 void trib_pair_sum_add(struct trib_pair_sum *s, const struct trib_pairs *p);
+
+/** trib_pair_sum_add_partial - add what trib_pair_sum_take_partial has given
+ * elsewhere. */
+void trib_pair_sum_add_partial(struct trib_pair_sum *s, const struct trib_pairs *p);
 
 /**
  * trib_pair_sum_take - take the sum, which is empty from then on.
@@ -43,5 +50,9 @@ void trib_pair_sum_add(struct trib_pair_sum *s, const struct trib_pairs *p);
  * returns  pairs in the memory of s, until the next trib_pair_sum_take
  */
 struct trib_pairs trib_pair_sum_take(struct trib_pair_sum *s, size_t n, int ranks);
+
+/** trib_pair_sum_take_partial - take the sum as it is, with values of
+ * trib_pair_sum_element bytes: more is added to it elsewhere. */
+struct trib_pairs trib_pair_sum_take_partial(struct trib_pair_sum *s, size_t n);
 
 #endif

@@ -7,16 +7,65 @@
 
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/check.h"
+#include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
 
 enum { RESULTS_MIN = 4096 /* bytes */ };
 
-/* The number of a chunk is its index: pairs are never fed backwards. */
+/* The number of results that are kept. That of a rank's chunk is its index: pairs are
+ * never fed backwards. */
 static size_t chunks_of(const struct trib_run *run)
 {
-    return (size_t)trib_run_rounds(run) * run->desc.n_chunks;
+    return run->is_aggregator ? run->desc.n_chunks
+                              : (size_t)trib_run_rounds(run) * run->desc.n_chunks;
+}
+
+static size_t place_of(const struct trib_run *run, const struct trib_task *t,
+                       const struct trib_chunk *c)
+{
+    return run->is_aggregator ? t->chunk : c->index;
+}
+
+/* The longest word of an aggregator: none is longer than a slot. */
+static size_t store_of(const struct trib_engine *e, const struct trib_run *run)
+{
+    const size_t bound = trib_pair_word_bound(
+        run->desc.piece, trib_pair_sum_element(run->desc.op.dtype));
+
+    return bound < e->arena.slot_bytes ? bound : e->arena.slot_bytes;
+}
+
+uint64_t trib_pairs_bytes(const struct trib_engine *e, const struct trib_run *run)
+{
+    const struct trib_run_desc *d = &run->desc;
+
+    return sizeof(struct trib_pairs_state) + (d->piece + 1) * sizeof(uint32_t) +
+           d->n_chunks * (sizeof(struct trib_pairs_result) + store_of(e, run)) +
+           trib_pair_sum_bytes(d->op.dtype, d->piece);
+}
+
+/* Makes room for the chunks of this run; false: there is no memory. */
+static bool make_room(const struct trib_run *run, struct trib_pairs_union *u)
+{
+    const size_t n = chunks_of(run);
+
+    if (u->at_room < run->desc.piece + 1) {
+        free(u->at);
+        u->at_room = run->desc.piece + 1;
+        u->at = malloc(u->at_room * sizeof(*u->at));
+    }
+    if (u->n_chunks != n) {
+        free(u->chunks);
+        u->n_chunks = n;
+        u->chunks = calloc(n, sizeof(*u->chunks));
+    }
+    if (!u->at)
+        u->at_room = 0;
+    if (!u->chunks)
+        u->n_chunks = 0;
+    return u->at && u->chunks;
 }
 
 trib_status_t trib_pairs_prepare(const struct trib_engine *e, struct trib_run *run)
@@ -27,11 +76,17 @@ trib_status_t trib_pairs_prepare(const struct trib_engine *e, struct trib_run *r
     if (!s)
         return TRIB_ERR_NO_MEMORY;
     assert(d->cut == TRIB_CUT_INTERLEAVED && d->op.feed == TRIB_FEED_WHOLE);
-    s->at = malloc((d->piece + 1) * sizeof(*s->at));
-    s->chunks = calloc(chunks_of(run), sizeof(*s->chunks));
     const trib_status_t st =
         trib_pair_sum_open(&s->sum, e->kernels, d->op.dtype, d->piece);
-    return s->at && s->chunks ? st : TRIB_ERR_NO_MEMORY;
+    if (run->is_aggregator) {
+        s->store = store_of(e, run);
+        s->all.room = d->n_chunks * s->store;
+        s->all.results = malloc(s->all.room + 1);
+        run->payload->acc_rounds = 1; /* each takes over the words of the one before */
+    }
+    return make_room(run, &s->all) && (s->all.results || !run->is_aggregator)
+               ? st
+               : TRIB_ERR_NO_MEMORY;
 }
 
 void trib_pairs_dispose(struct trib_run *run)
@@ -41,11 +96,20 @@ void trib_pairs_dispose(struct trib_run *run)
     if (!s)
         return;
     trib_pair_sum_close(&s->sum);
-    free(s->at);
-    free(s->chunks);
-    free(s->results);
+    free(s->all.at);
+    free(s->all.chunks);
+    free(s->all.results);
     free(s);
     run->payload->pairs = NULL;
+}
+
+void trib_pairs_adopt(struct trib_run *run, struct trib_run *from)
+{
+    const struct trib_pairs_union was = run->payload->pairs->all;
+
+    assert(run->desc.count == from->desc.count && !run->is_aggregator);
+    run->payload->pairs->all = from->payload->pairs->all;
+    from->payload->pairs->all = was;
 }
 
 static const struct trib_pairs_input *input_of(const struct trib_run *run)
@@ -83,43 +147,62 @@ static struct trib_pairs given(const struct trib_run *run, const struct trib_chu
     const size_t from = first_from(in, c->first);
     const size_t n = first_from(in, c->first + c->n) - from;
 
-    assert(n <= c->n && c->n <= run->desc.piece);
+    assert(n <= c->n && c->n <= run->desc.piece && c->n <= s->all.at_room);
     for (size_t i = 0; i < n; i++)
-        s->at[i] = (uint32_t)(in->indices[from + i] - c->first);
-    return (struct trib_pairs){n, s->at,
+        s->all.at[i] = (uint32_t)(in->indices[from + i] - c->first);
+    return (struct trib_pairs){n, s->all.at,
                                n ? in->values + from * run->desc.element : NULL};
 }
 
-/* Room for the result of a chunk; NULL if it has no bytes, or if there is no memory and
- * the engine is marked. */
+/* Makes the memory of a rank's results longer; false: there is none, and the engine is
+ * marked. */
+static bool lengthen(struct trib_engine *e, struct trib_pairs_union *u, size_t bytes)
+{
+    size_t room = 2 * u->room > RESULTS_MIN ? 2 * u->room : RESULTS_MIN;
+
+    room = room > u->used + bytes ? room : u->used + bytes;
+    uint8_t *more = realloc(u->results, room);
+    if (!more) {
+        trib_engine_mark(e, TRIB_ERR_NO_MEMORY,
+                         "no memory for the result of a sparse all-reduce");
+        return false;
+    }
+    u->results = more;
+    u->room = room;
+    return true;
+}
+
+/* Room for the result of a chunk; NULL if it has no bytes, or if the engine is marked:
+ * there is no memory, or a rank has given more pairs than the plan is for. */
 static uint8_t *keep(struct trib_engine *e, struct trib_run *run,
-                     const struct trib_chunk *c, size_t bytes)
+                     const struct trib_task *t, const struct trib_chunk *c,
+                     size_t bytes)
 {
     struct trib_pairs_state *s = run->payload->pairs;
-    size_t room = 2 * s->room > RESULTS_MIN ? 2 * s->room : RESULTS_MIN;
+    struct trib_pairs_union *u = &s->all;
+    const size_t place = place_of(run, t, c);
 
-    if (bytes > s->room - s->used) {
-        room = room > s->used + bytes ? room : s->used + bytes;
-        uint8_t *more = realloc(s->results, room);
-        if (!more) {
-            trib_engine_mark(e, TRIB_ERR_NO_MEMORY,
-                             "no memory for the result of a sparse all-reduce");
-            return NULL;
-        }
-        s->results = more;
-        s->room = room;
+    assert(place < u->n_chunks);
+    if (e->size > 1 && bytes > (run->is_aggregator ? s->store : e->arena.slot_bytes)) {
+        trib_engine_mark(e, TRIB_ERR_PROTOCOL,
+                         "more (index, value) pairs in a chunk than the plan is for");
+        return NULL;
     }
-    s->chunks[c->index] = (struct trib_pairs_result){s->used, bytes};
-    s->used += bytes;
-    assert(s->results || !bytes);
-    return bytes ? s->results + s->chunks[c->index].first : NULL;
+    if (run->is_aggregator)
+        u->used = place * s->store;
+    else if (bytes > u->room - u->used && !lengthen(e, u, bytes))
+        return NULL;
+    u->chunks[place] = (struct trib_pairs_result){u->used, bytes, c->first, c->n};
+    u->used += bytes;
+    assert(u->results || !bytes);
+    return bytes ? u->results + u->chunks[place].at : NULL;
 }
 
 static void keep_pairs(struct trib_engine *e, struct trib_run *run,
-                       const struct trib_chunk *c, const struct trib_pairs *p)
+                       const struct trib_task *t, const struct trib_chunk *c,
+                       const struct trib_pairs *p, size_t element)
 {
-    const size_t element = run->desc.element;
-    uint8_t *word = keep(e, run, c, trib_pair_word_bytes(p->n, c->n, element));
+    uint8_t *word = keep(e, run, t, c, trib_pair_word_bytes(p->n, c->n, element));
 
     if (word)
         trib_pair_word_write(p, c->n, element, word);
@@ -127,10 +210,15 @@ static void keep_pairs(struct trib_engine *e, struct trib_run *run,
 
 static bool pairs_begin(struct trib_engine *e, struct trib_run *run)
 {
-    struct trib_pairs_state *s = run->payload->pairs;
+    struct trib_pairs_union *u = &run->payload->pairs->all;
 
-    s->used = 0;
-    memset(s->chunks, 0, chunks_of(run) * sizeof(*s->chunks));
+    u->used = 0;
+    if (!make_room(run, u)) {
+        trib_engine_mark(e, TRIB_ERR_NO_MEMORY,
+                         "no memory for the result of a sparse all-reduce");
+        return false;
+    }
+    memset(u->chunks, 0, u->n_chunks * sizeof(*u->chunks));
     return !e->failed;
 }
 
@@ -151,25 +239,23 @@ static size_t pairs_room(const struct trib_engine *e, const struct trib_run *run
 {
     (void)e;
     if (!(t->flags & TRIB_TASK_INPUT))
-        return run->payload->pairs->chunks[c->index].bytes;
+        return run->payload->pairs->all.chunks[place_of(run, t, c)].bytes;
     return trib_pair_word_bytes(pairs_given(run, c), c->n, run->desc.element);
 }
 
 static bool pairs_ready(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c)
 {
-    (void)e;
-    (void)run;
-    (void)t;
     (void)c;
-    return true;
+    return (t->kind != TRIB_TASK_REDUCE && t->kind != TRIB_TASK_COPY_IN) ||
+           trib_acc_free(e, run, t);
 }
 
 static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                        const struct trib_chunk *c, struct trib_entry *entry)
 {
     struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
-    const struct trib_pairs_state *s = run->payload->pairs;
+    const struct trib_pairs_union *u = &run->payload->pairs->all;
     const size_t bytes = pairs_room(e, run, t, c);
     uint8_t *to = trib_link_to_send(l, &e->arena, t->lane, bytes);
 
@@ -182,7 +268,7 @@ static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_
         const struct trib_pairs mine = given(run, c);
         trib_pair_word_write(&mine, c->n, run->desc.element, to);
     } else if (bytes) {
-        memcpy(to, s->results + s->chunks[c->index].first, bytes);
+        memcpy(to, u->results + u->chunks[place_of(run, t, c)].at, bytes);
     }
     e->stats.dense_bytes += c->n * run->desc.element;
     e->stats.payload_bytes += bytes;
@@ -206,19 +292,30 @@ static bool is_finite(struct trib_engine *e, const struct trib_run *run, int pee
            TRIB_OK;
 }
 
-/* The pairs of a peer's frame; false if it is not valid. */
-static bool received(struct trib_engine *e, struct trib_run *run,
-                     const struct trib_contrib_item *from, const struct trib_chunk *c,
-                     struct trib_pairs *out)
+/* Adds the pairs of a peer's frame, or the partial sum of an aggregator's; false if it
+ * is not valid. */
+static bool add_received(struct trib_engine *e, struct trib_run *run,
+                         const struct trib_contrib_item *from,
+                         const struct trib_chunk *c)
 {
+    struct trib_pairs_state *s = run->payload->pairs;
     struct trib_entry *entry = from->entry;
+    const bool partial = from->neighbor->peer >= e->ranks;
+    const size_t element =
+        partial ? trib_pair_sum_element(run->desc.op.dtype) : run->desc.element;
+    struct trib_pairs p;
 
     if (entry->frame.kind != TRIB_FRAME_DATA ||
         entry->frame.bytes > e->arena.slot_bytes ||
         !trib_pair_word_read(trib_contrib_received(e, from), entry->frame.bytes, c->n,
-                             run->desc.element, run->payload->pairs->at, out))
+                             element, s->all.at, &p) ||
+        (!partial && !is_finite(e, run, from->neighbor->peer, c, &p)))
         return false;
-    return is_finite(e, run, from->neighbor->peer, c, out);
+    if (partial)
+        trib_pair_sum_add_partial(&s->sum, &p);
+    else
+        trib_pair_sum_add(&s->sum, &p);
+    return true;
 }
 
 static trib_status_t pairs_reduce(struct trib_engine *e, struct trib_run *run,
@@ -229,16 +326,21 @@ static trib_status_t pairs_reduce(struct trib_engine *e, struct trib_run *run,
     struct trib_contrib_item from = {.by = TRIB_BY_INPUT};
     struct trib_pairs p;
 
-    assert(t->flags & TRIB_TASK_INPUT);
+    assert(t->flags & (run->is_aggregator ? TRIB_TASK_EMPTY : TRIB_TASK_INPUT));
     while (trib_contrib_next(&walk, &from)) {
-        if (from.by == TRIB_BY_INPUT)
+        if (from.by == TRIB_BY_INPUT) {
             p = given(run, c);
-        else if (!received(e, run, &from, c, &p))
+            trib_pair_sum_add(&s->sum, &p);
+        } else if (!add_received(e, run, &from, c)) {
             return e->failed ? TRIB_ERR_INVALID : TRIB_ERR_PROTOCOL;
-        trib_pair_sum_add(&s->sum, &p);
+        }
     }
-    p = trib_pair_sum_take(&s->sum, c->n, t->flags & TRIB_TASK_MEAN ? e->ranks : 0);
-    keep_pairs(e, run, c, &p);
+    const bool finish = !run->is_aggregator || t->flags & TRIB_TASK_FINISH;
+    p = finish ? trib_pair_sum_take(&s->sum, c->n,
+                                    t->flags & TRIB_TASK_MEAN ? e->ranks : 0)
+               : trib_pair_sum_take_partial(&s->sum, c->n);
+    keep_pairs(e, run, t, c, &p,
+               finish ? run->desc.element : trib_pair_sum_element(run->desc.op.dtype));
     trib_payload_count_in(e, run, c, t->n_contribs);
     e->stats.sums++;
     return TRIB_OK;
@@ -255,14 +357,14 @@ static trib_status_t pairs_copy_in(struct trib_engine *e, struct trib_run *run,
     trib_payload_count_in(e, run, c, 1);
     if (entry->frame.kind != TRIB_FRAME_DATA || bytes > e->arena.slot_bytes)
         return TRIB_ERR_PROTOCOL;
-    uint8_t *word = keep(e, run, c, bytes);
+    uint8_t *word = keep(e, run, t, c, bytes);
     if (!word)
         return TRIB_OK;
     memcpy(word,
            trib_link_received(&e->links[neighbor->peer], &e->arena, t->lane, entry),
            bytes);
     return trib_pair_word_read(word, bytes, c->n, run->desc.element,
-                               run->payload->pairs->at, &p)
+                               run->payload->pairs->all.at, &p)
                ? TRIB_OK
                : TRIB_ERR_PROTOCOL;
 }
@@ -273,8 +375,7 @@ static trib_status_t pairs_copy(struct trib_engine *e, struct trib_run *run,
 {
     const struct trib_pairs mine = given(run, c);
 
-    (void)t;
-    keep_pairs(e, run, c, &mine);
+    keep_pairs(e, run, t, c, &mine, run->desc.element);
     return TRIB_OK;
 }
 
@@ -296,24 +397,22 @@ const struct trib_payload_ops trib_payload_pairs = {
 /* A walk over the chunks of a result that have pairs. */
 struct result_walk {
     size_t next; /* chunk */
-    struct trib_chunk chunk;
+    size_t first; /* element of the vector */
     struct trib_pairs pairs;
 };
 
 static bool next_chunk(const struct trib_run *run, struct result_walk *w)
 {
-    const struct trib_pairs_state *s = run->payload->pairs;
-    const uint32_t n = run->desc.n_chunks;
+    const struct trib_pairs_union *u = &run->payload->pairs->all;
 
-    for (; w->next < chunks_of(run); w->next++) {
-        const struct trib_pairs_result *r = &s->chunks[w->next];
+    for (; w->next < u->n_chunks; w->next++) {
+        const struct trib_pairs_result *r = &u->chunks[w->next];
         if (!r->bytes)
             continue;
-        w->chunk = trib_vector_chunk(run, (uint32_t)w->next / n, (uint32_t)w->next % n);
-        const bool valid =
-            trib_pair_word_read(s->results + r->first, r->bytes, w->chunk.n,
-                                run->desc.element, s->at, &w->pairs);
-        assert(valid);
+        w->first = r->first;
+        const bool valid = trib_pair_word_read(u->results + r->at, r->bytes, r->n,
+                                               run->desc.element, u->at, &w->pairs);
+        assert(valid && r->n <= u->at_room);
         w->next++;
         return valid;
     }
@@ -322,13 +421,13 @@ static bool next_chunk(const struct trib_run *run, struct result_walk *w)
 
 size_t trib_pairs_count(const struct trib_run *run)
 {
-    const struct trib_pairs_state *s = run->payload->pairs;
+    const struct trib_pairs_union *u = &run->payload->pairs->all;
     size_t pairs = 0;
 
-    for (size_t i = 0; i < chunks_of(run); i++) {
+    for (size_t i = 0; i < u->n_chunks; i++) {
         uint32_t n = 0;
-        if (s->chunks[i].bytes)
-            memcpy(&n, s->results + s->chunks[i].first, sizeof(n));
+        if (u->chunks[i].bytes)
+            memcpy(&n, u->results + u->chunks[i].at, sizeof(n));
         pairs += n;
     }
     return pairs;
@@ -341,7 +440,7 @@ void trib_pairs_get(const struct trib_run *run, uint64_t *indices, void *values)
 
     for (size_t at = 0; next_chunk(run, &w); at += w.pairs.n) {
         for (size_t i = 0; i < w.pairs.n; i++)
-            indices[at + i] = w.chunk.first + w.pairs.at[i];
+            indices[at + i] = w.first + w.pairs.at[i];
         memcpy((uint8_t *)values + at * element, w.pairs.values, w.pairs.n * element);
     }
 }
@@ -354,7 +453,7 @@ void trib_pairs_dense(const struct trib_run *run, void *vector)
     if (run->desc.count)
         memset(vector, 0, run->desc.count * element);
     while (next_chunk(run, &w)) {
-        uint8_t *to = (uint8_t *)vector + w.chunk.first * element;
+        uint8_t *to = (uint8_t *)vector + w.first * element;
         for (size_t i = 0; i < w.pairs.n; i++)
             trib_pair_copy(to + w.pairs.at[i] * element, w.pairs.values + i * element,
                            element);

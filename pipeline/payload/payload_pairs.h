@@ -4,8 +4,12 @@
  * run until the next start.
  *
  * The input of a start is a struct trib_pairs_input in place of elements; there is no
- * receive buffer. Plans have no algorithm that forwards partial sums, so each chunk of
+ * receive buffer. Ranks have no algorithm that forwards partial sums, so each chunk of
  * a rank gets one word, which is its result.
+ *
+ * An aggregator keeps the word of each chunk of a round until the next round, and has
+ * room for the longest that goes through a slot. Aggregators below others send partial
+ * sums, whose values are not rounded: floats of 16 and 8 bits go as float32.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H
 #define PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H
@@ -22,23 +26,39 @@ struct trib_pairs_input {
 
 /* The result of a chunk. */
 struct trib_pairs_result {
-    size_t first; /* byte in `results` */
+    size_t at; /* byte in `results` */
     size_t bytes;
+    size_t first, n; /* elements of the chunk */
+};
+
+/* The newest result, whose chunks may be those of another run: trib_pairs_adopt. */
+struct trib_pairs_union {
+    uint32_t *at; /* [at_room] positions of an input or of a contribution */
+    size_t at_room;
+    struct trib_pairs_result *chunks; /* [n_chunks] by the number of a chunk */
+    size_t n_chunks;
+    uint8_t *results; /* pair words; the memory grows, and is kept for later starts */
+    size_t used;
+    size_t room;
 };
 
 struct trib_pairs_state {
     struct trib_pair_sum sum;
-    uint32_t *at; /* [piece] positions of an input or of a contribution */
-    struct trib_pairs_result *chunks; /* [rounds * n_chunks] by the number of a chunk */
-    uint8_t *results; /* pair words; the memory grows, and is kept for later starts */
-    size_t used;
-    size_t room;
+    struct trib_pairs_union all;
+    size_t store; /* of an aggregator: bytes of each chunk of a round in
+                   * all.results */
 };
 
 /** trib_pairs_prepare - make run->payload->pairs; TRIB_ERR_NO_MEMORY.
  * trib_pairs_dispose follows in any case. */
 trib_status_t trib_pairs_prepare(const struct trib_engine *e, struct trib_run *run);
 void trib_pairs_dispose(struct trib_run *run);
+
+/** trib_pairs_bytes - the memory that trib_pairs_prepare takes of an aggregator. */
+uint64_t trib_pairs_bytes(const struct trib_engine *e, const struct trib_run *run);
+
+/** trib_pairs_adopt - take over the newest result of a run of the same vector. */
+void trib_pairs_adopt(struct trib_run *run, struct trib_run *from);
 
 /** trib_pairs_count - the number of pairs of the newest result; the run has ended
  * well, as for the two below. */

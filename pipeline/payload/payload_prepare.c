@@ -162,6 +162,8 @@ static trib_status_t prepare_results(struct trib_engine *e, struct trib_run *run
 static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
+    if (d->pairs)
+        return TRIB_OK; /* payload_pairs.c has its own */
     if (run->is_aggregator)
         return prepare_results(e, run);
     if (d->blocks) {
@@ -241,13 +243,15 @@ uint64_t trib_payload_bytes(const struct trib_engine *e, const struct trib_run *
     const struct trib_run_desc *d = &run->desc;
     const struct trib_program *p = &run->program;
     const bool results_read = d->zero_copy && some_mapped(e, run);
-    uint64_t bytes = results_read ? 0 : d->n_chunks * result_bytes(run);
+    uint64_t bytes = results_read || d->pairs ? 0 : d->n_chunks * result_bytes(run);
 
     *results_out = results_read ? results_wanted(e, run) : 0;
     bytes += sizeof(*run->payload) +
              (p->n_contribs + 2) * 2 * sizeof(*run->payload->sources);
     if (d->codec)
         bytes += codec_bytes(run, results_read);
+    if (d->pairs)
+        bytes += trib_pairs_bytes(e, run);
     if (trib_robust_is(d->op.op))
         bytes += trib_robust_bytes(run->desc.op.dtype, (int)p->n_contribs + 1);
     if (d->quorum.need)

@@ -97,7 +97,7 @@ trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
         return TRIB_ERR_NO_MEMORY;
     k->copy = d->stream_undo ? kernels->copy_stream : copy_cached;
     k->n = d->may_rewind ? TRIB_UNDO_STARTS : 1;
-    bool ok = !d->may_undo || prepare_input(k, run);
+    bool ok = !d->may_undo || d->pairs || prepare_input(k, run);
     for (uint32_t i = 0; i < k->n; i++)
         ok &= prepare_kept(&k->kept[i], run);
     return ok ? TRIB_OK : TRIB_ERR_NO_MEMORY;

@@ -120,7 +120,7 @@ tests_comm_test_plan_cut_LDADD = $(comm_tests_link)
 tests_comm_test_plan_make_LDADD = $(comm_tests_link)
 tests_comm_test_plan_own_LDADD = $(comm_tests_link)
 tests_comm_test_plan_schedule_LDADD = $(comm_tests_link)
-tests_comm_test_plan_sparse_SOURCES = tests/comm/test_plan_sparse.c \
+tests_comm_test_plan_sparse_SOURCES = tests/comm/sparse_scene.h tests/comm/test_plan_sparse.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_sparse_LDADD = $(comm_tests_link)
 tests_comm_test_plan_neighbors_SOURCES = tests/comm/test_plan_neighbors.c tests/comm/neighbor_graphs.h

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sparse all-reduces against a plain sum: every type, odd lengths, every density, on
- * every transport, with other counts in each start; what is refused; ranks that die.
+ * every transport and at a tribd, with other counts in each start; what is refused;
+ * ranks and tribds that die.
  */
 #include "tests/harness/tribtest.h"
 
@@ -9,202 +10,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "build-config.h"
-#include "tests/comm/oracle.h"
+#include "tests/comm/sparse_scene.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-enum { STARTS = 6, LOSS_SECONDS = 2 };
-
-struct scene {
-    size_t length;
-    trib_dtype_t dtype;
-    trib_op_t op;
-    uint32_t one_in; /* of so many elements a rank gives one */
-    bool most; /* the plan knows how many at most */
-    const char *algorithm;
-};
-
-/* What a rank gives and gets. */
-struct memory {
-    uint64_t *indices, *got;
-    uint8_t *values, *got_values, *dense;
-};
-
-static void open_memory(struct ranks_self *self, struct memory *m, size_t length)
-{
-    const size_t n = 2 * length + 1; /* each index may come twice */
-
-    m->indices = malloc(n * sizeof(*m->indices));
-    m->got = malloc(n * sizeof(*m->got));
-    m->values = malloc(n * 8);
-    m->got_values = malloc(n * 8);
-    m->dense = malloc(n * 8);
-    ranks_assert(self, m->indices && m->got && m->values && m->got_values && m->dense);
-}
-
-static void close_memory(struct memory *m)
-{
-    free(m->indices);
-    free(m->got);
-    free(m->values);
-    free(m->got_values);
-    free(m->dense);
-}
-
-/* True if a rank gives element i in a step. Some ranks give nothing in some steps, and
- * in the last step rank 0 alone gives. */
-static bool gives(const struct scene *s, int rank, int step, size_t i)
-{
-    if ((rank + step) % 5 == 3 || (step == STARTS - 1 && rank))
-        return false;
-    return oracle_mix((uint64_t)step << 50 ^ (uint64_t)rank << 40 ^ i) % s->one_in == 0;
-}
-
-static struct oracle oracle_of(const struct ranks_self *self, const struct scene *s,
-                               int step)
-{
-    return (struct oracle){.kind = ORACLE_EXACT,
-                           .seed = (uint64_t)step,
-                           .dtype = s->dtype,
-                           .op = s->op,
-                           .size = self->size};
-}
-
-static void put(const struct scene *s, struct memory *m, size_t at, size_t index,
-                struct oracle_value v)
-{
-    m->indices[at] = index;
-    oracle_store(s->dtype, v, m->values + at * trib_dtype_size(s->dtype));
-}
-
-/* This rank's pairs: rising; falling; or in two parts, whose values add up. */
-static size_t fill(struct ranks_self *self, const struct scene *s, struct memory *m,
-                   int step)
-{
-    const struct oracle o = oracle_of(self, s, step);
-    const bool is_tiny = oracle_is_float(s->dtype) && trib_dtype_size(s->dtype) == 1;
-    /* Few numbers have parts that an 8-bit float holds. */
-    const int how = (self->rank + step) % (is_tiny ? 2 : 3);
-    size_t n = 0;
-
-    for (size_t k = 0; k < s->length; k++) {
-        const size_t i = how == 1 ? s->length - 1 - k : k;
-        if (!gives(s, self->rank, step, i))
-            continue;
-        struct oracle_value v = oracle_input(&o, self->rank, i);
-        if (how == 2)
-            v.f -= 1, v.i -= 1;
-        put(s, m, n++, i, v);
-    }
-    for (size_t k = 0, all = n; how == 2 && k < all; k++)
-        put(s, m, n++, m->indices[k], (struct oracle_value){1, 1});
-    return n;
-}
-
-/* The sum of an element; false if no rank gave it. */
-static bool expected(const struct scene *s, const struct oracle *o, int step, size_t i,
-                     struct oracle_answer *out)
-{
-    uint8_t stored[8];
-    bool there = false;
-
-    *out = (struct oracle_answer){.tolerance = 0};
-    for (int r = 0; r < o->size; r++) {
-        if (!gives(s, r, step, i))
-            continue;
-        const struct oracle_value v = oracle_input(o, r, i);
-        there = true;
-        out->value.f += v.f;
-        out->value.i = (int64_t)((uint64_t)out->value.i + (uint64_t)v.i);
-    }
-    if (s->op == TRIB_MEAN && oracle_is_float(s->dtype)) {
-        out->value.f /= o->size;
-        out->tolerance = 2 * oracle_epsilon(s->dtype) * 64;
-        return there;
-    }
-    oracle_store(s->dtype, out->value, stored); /* wraps */
-    out->value = oracle_load(s->dtype, stored);
-    if (s->op == TRIB_MEAN && s->dtype == TRIB_U64)
-        out->value.i = (int64_t)((uint64_t)out->value.i / (uint64_t)o->size);
-    else if (s->op == TRIB_MEAN)
-        out->value.i /= o->size;
-    return there;
-}
-
-static void check(struct ranks_self *self, const struct scene *s, struct memory *m,
-                  int step, size_t n)
-{
-    const struct oracle o = oracle_of(self, s, step);
-    const size_t element = trib_dtype_size(s->dtype);
-    struct oracle_answer want;
-    size_t found = 0;
-
-    for (size_t i = 0; i < s->length; i++) {
-        const bool there = expected(s, &o, step, i, &want);
-        if (!oracle_equal(s->dtype, &want,
-                          oracle_load(s->dtype, m->dense + i * element)))
-            ranks_die(self, "step %d, element %zu of the vector of %zu %s", step, i,
-                      s->length, trib_dtype_name(s->dtype));
-        if (!there)
-            continue;
-        ranks_assert(self, found < n && m->got[found] == i);
-        ranks_assert(self, memcmp(m->got_values + found * element,
-                                  m->dense + i * element, element) == 0);
-        found++;
-    }
-    ranks_assert(self, found == n);
-}
-
-/* All ranks have the same bits. */
-static void compare(struct ranks_self *self, const struct scene *s,
-                    const struct memory *m)
-{
-    int64_t hash[RANKS_MAX];
-    const int64_t mine =
-        (int64_t)oracle_hash(m->dense, s->length * trib_dtype_size(s->dtype));
-
-    ranks_ok(self, trib_allgather(self->comm, &mine, hash, 1, TRIB_I64));
-    for (int r = 0; r < self->size; r++)
-        ranks_assert(self, hash[r] == mine);
-}
-
-static int sums(struct ranks_self *self)
-{
-    const struct scene *s = self->arg;
-    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
-    trib_plan_t *plan;
-    struct memory m;
-
-    open_memory(self, &m, s->length);
-    d.length = s->length;
-    d.dtype = s->dtype;
-    d.op = s->op;
-    d.most = s->most ? s->length / s->one_in * 2 + 50 : 0;
-    d.most = d.most < s->length ? d.most : s->length;
-    d.algorithm = s->algorithm;
-    d.name = "embedding";
-    ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
-    for (int step = 0; step < STARTS; step++) {
-        const size_t given = fill(self, s, &m, step);
-        size_t n;
-        const trib_status_t st =
-            trib_plan_start_sparse(plan, m.indices, m.values, given);
-        if (st != TRIB_OK || trib_plan_wait(plan) != TRIB_OK)
-            ranks_die(self, "%s", trib_last_error(self->comm));
-        ranks_ok(self, trib_plan_sparse_count(plan, &n));
-        ranks_ok(self, trib_plan_sparse_pairs(plan, m.got, m.got_values, n));
-        ranks_ok(self, trib_plan_sparse_dense(plan, m.dense));
-        check(self, s, &m, step, n);
-        compare(self, s, &m);
-    }
-    ranks_ok(self, trib_plan_free(plan));
-    close_memory(&m);
-    return 0;
-}
+enum { LOSS_SECONDS = 2 };
 
 static void test_sums(void **state)
 {
@@ -506,30 +321,134 @@ static void test_death(void **state)
     ranks_close(&r);
 }
 
-/* Where there is a tribd, dense vectors go to it, and sparse ones are summed beside
- * them. */
-static int beside_tribd(struct ranks_self *self)
+/* ---- at a tribd ------------------------------------------------------------------ */
+
+/* The plan is summed by tribd, and says so. */
+static void check_served(struct ranks_self *self)
 {
-    static const struct scene s = {.length = 5003, .dtype = TRIB_F32, .one_in = 3};
+    const uint64_t index = 7;
+    const float value = 1;
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    trib_plan_t *plan;
+    char text[1000];
+
+    d.length = 10;
+    ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_start_sparse(plan, &index, &value, 1));
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    ranks_assert(self, ranks_has(text, WORDS("service", "pairs")));
+    ranks_ok(self, trib_plan_free(plan));
+}
+
+/* What ranks alone give, to the bit: one tribd adds in the order of ranks, too. */
+static void compare_alone(struct ranks_self *self, const struct scene *s)
+{
+    const size_t bytes = s->length * trib_dtype_size(s->dtype);
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    struct memory m[2];
+    trib_plan_t *plan;
+
+    d.length = s->length;
+    d.dtype = s->dtype;
+    d.op = s->op;
+    for (int alone = 0; alone < 2; alone++) {
+        d.algorithm = alone ? "direct" : NULL;
+        open_memory(self, &m[alone], s->length);
+        const size_t n = fill(self, s, &m[alone], 1);
+        for (size_t i = 0; i < n && s->dtype == TRIB_F32; i++) /* rounds */
+            ((float *)(void *)m[alone].values)[i] /= (float)(3 + self->rank);
+        ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+        ranks_ok(self,
+                 trib_plan_start_sparse(plan, m[alone].indices, m[alone].values, n));
+        ranks_ok(self, trib_plan_wait(plan));
+        ranks_ok(self, trib_plan_sparse_dense(plan, m[alone].dense));
+        ranks_ok(self, trib_plan_free(plan));
+    }
+    ranks_assert(self, memcmp(m[0].dense, m[1].dense, bytes) == 0);
+    close_memory(&m[0]);
+    close_memory(&m[1]);
+}
+
+static int at_tribd(struct ranks_self *self)
+{
     float x[3000];
 
     for (int i = 0; i < 3000; i++)
         x[i] = 1;
     ranks_ok(self, trib_allreduce(self->comm, NULL, x, 3000, TRIB_F32, TRIB_SUM));
     ranks_assert(self, x[2999] == (float)self->size);
-    self->arg = (void *)(uintptr_t)&s;
+    check_served(self);
+    compare_alone(self, self->arg);
     return sums(self);
 }
 
-static void test_beside_tribd(void **state)
+static void start_daemon(struct daemon_process *d, char *config, size_t bytes)
 {
+    assert_true(daemon_folder(d->folder));
+    if (!daemon_run(d))
+        skip();
+    snprintf(config, bytes, "service=127.0.0.1:%d", d->port);
+}
+
+/* Trees of aggregators: tests/offload/test_offload_plan.c. */
+static void test_at_tribd(void **state)
+{
+    static const trib_dtype_t dtypes[] = {
+        TRIB_F32, TRIB_BF16,    TRIB_F64, TRIB_F16,     TRIB_I8, TRIB_I32,
+        TRIB_U64, TRIB_F8_E4M3, TRIB_U16, TRIB_F8_E5M2, TRIB_F32};
+    static const uint32_t one_in[] = {1, 3, 50, 50000};
     struct daemon_process d = {.pid = 0};
-    char config[80];
+    char config[100];
 
     (void)state;
-    assert_true(daemon_folder(d.folder) && daemon_run(&d));
-    snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
-    ranks_pass(.size = 3, .fn = beside_tribd, .config = config);
+    start_daemon(&d, config, sizeof(config));
+    for (size_t k = 0; k < sizeof(dtypes) / sizeof(dtypes[0]); k++) {
+        const struct scene s = {.length = k % 3 ? 5003 : 70001,
+                                .dtype = dtypes[k],
+                                .op = k % 2 ? TRIB_MEAN : TRIB_SUM,
+                                .one_in = one_in[k % 4],
+                                .most = k % 4 == 2};
+        ranks_pass(.size = 2 + (int)k % 3, .fn = at_tribd, .arg = (void *)(uintptr_t)&s,
+                   .config = config);
+    }
+    daemon_end(&d);
+}
+
+/* tribd is killed amid starts: they are done again, and counted once. */
+static int go_on(struct ranks_self *self)
+{
+    enum { TIMES = 12 };
+
+    for (int k = 0; k < TIMES; k++) {
+        sums(self);
+        self->slot->count++;
+    }
+    return 0;
+}
+
+static void test_tribd_is_killed(void **state)
+{
+    static const struct scene s = {.length = 70001, .dtype = TRIB_F32, .one_in = 5};
+    struct daemon_process d = {.pid = 0};
+    char config[100];
+    struct ranks_job job = {.size = 3,
+                            .fn = go_on,
+                            .arg = (void *)(uintptr_t)&s,
+                            .config = config,
+                            .noisy = true};
+    struct ranks r;
+
+    (void)state;
+    start_daemon(&d, config, sizeof(config));
+    assert_true(ranks_start(&r, &job));
+    while (r.slots[1].count < 3 && !ranks_poll(&r))
+        usleep(100);
+    daemon_signal(&d, SIGKILL);
+    ranks_wait(&r);
+    assert_int_equal(ranks_failed(&r), 0);
+    assert_true(r.slots[1].warnings > 0); /* it says that tribd is lost */
+    ranks_close(&r);
     daemon_end(&d);
 }
 
@@ -552,7 +471,8 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_beside_settings),
         cmocka_unit_test(test_poison),
-        cmocka_unit_test(test_beside_tribd),
+        cmocka_unit_test(test_at_tribd),
+        cmocka_unit_test(test_tribd_is_killed),
     };
 
     tribtest_deadline(600);

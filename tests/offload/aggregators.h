@@ -154,7 +154,9 @@ static inline bool aggregators_listen(struct ranks_self *self,
             !agg_comm->engine.failed)
             ranks_die(self, "%s", trib_last_error(agg_comm));
         const struct trib_plan *plan = trib_agg_comm_of(agg_comm)->plans[m.number];
-        if (plan && !plan->dropped && m.number > 0) /* the first makes links, too */
+        /* The first makes links, too; UCX allocates on other threads, for what comes. */
+        if (plan && !plan->dropped && m.number > 0 &&
+            !strstr(agg_comm->cfg.transport, "ucx"))
             aggregators_check_charge(self, plan, before);
     }
     return true;

@@ -58,6 +58,63 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *agg_comm)
     trib_error_clear(&agg_comm->err);
 }
 
+/* Pairs are summed by an all-reduce of sum or mean, without codec and quorum. */
+static void refuse_pairs(struct ranks_self *self, struct trib_comm *agg_comm)
+{
+    static const struct {
+        const char *coll, *rest;
+        bool good;
+    } cases[] = {
+        {"allreduce",
+         "f32 op=sum root=0 feed=0 chunk=0 leaving=0 pairs=3 feedback=none "
+         "quorum=all codec=none",
+         true},
+        {"allreduce",
+         "f16 op=mean root=0 feed=0 chunk=64 leaving=0 check=sum pairs=0 "
+         "feedback=none quorum=all codec=none",
+         true},
+        {"reduce",
+         "f32 op=sum root=0 feed=0 chunk=0 leaving=0 pairs=3 feedback=none "
+         "quorum=all codec=none",
+         false},
+        {"allreduce",
+         "f32 op=max root=0 feed=0 chunk=0 leaving=0 pairs=3 feedback=none "
+         "quorum=all codec=none",
+         false},
+        {"allreduce",
+         "bool op=sum root=0 feed=0 chunk=0 leaving=0 pairs=3 "
+         "feedback=none quorum=all codec=none",
+         false},
+        {"allreduce",
+         "f32 op=sum root=0 feed=2 chunk=0 leaving=0 pairs=3 feedback=none "
+         "quorum=all codec=none",
+         false},
+        {"allreduce",
+         "f32 op=sum root=0 feed=0 chunk=0 leaving=0 pairs=3 feedback=none "
+         "quorum=all codec=bf16",
+         false},
+        {"allreduce",
+         "f32 op=sum root=0 feed=0 chunk=0 leaving=0 pairs=3 feedback=none "
+         "quorum=0.5,deadline=20ms codec=none",
+         false},
+        {"allreduce",
+         "f32 op=sum root=0 feed=0 chunk=0 leaving=0 pairs=-1 "
+         "feedback=none quorum=all codec=none",
+         false},
+    };
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[TRIB_AGG_COMM_TEXT_MAX];
+        snprintf(text, sizeof(text), "coll=%s count=1000000 dtype=%s", cases[i].coll,
+                 cases[i].rest);
+        const trib_status_t st =
+            trib_agg_comm_take_plan(agg_comm, TRIB_AGG_COMM_PLANS - 50 - i, text);
+        if (st != (cases[i].good ? TRIB_OK : TRIB_ERR_PROTOCOL))
+            ranks_die(self, "%s: %s", text, trib_status_name(st));
+    }
+    trib_error_clear(&agg_comm->err);
+}
+
 /* Ranks ---------------------------------------------------------------------------- */
 
 struct one {
@@ -177,6 +234,7 @@ static int sums(struct ranks_self *self)
 
     if (self->rank >= s->aggregators.ranks) {
         refuse_chunks(self, agg_comm);
+        refuse_pairs(self, agg_comm);
         aggregators_serve(self, &s->aggregators, agg_comm);
         trib_agg_comm_dispose(agg_comm);
         return 0;

@@ -5,7 +5,12 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <math.h>
+
+#include <tributary/sparse.h>
+
 #include "pipeline/payload/error_feedback.h"
+#include "tests/comm/oracle.h"
 #include "tests/offload/aggregators.h"
 
 enum { COUNT = 3000, KIB = 1024 };
@@ -137,6 +142,139 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
+/* The union of a sparse plan stays when the plan moves. */
+static int pairs_move(struct ranks_self *self)
+{
+    struct aggregators *s = self->arg;
+    struct trib_comm *parent = aggregators_attach(self, s);
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+    uint64_t indices[COUNT];
+    float x[COUNT], all[3][COUNT];
+    trib_plan_t *plan[2];
+
+    if (!parent)
+        return 0;
+    struct trib_offload *o = parent->offload;
+    d.length = COUNT;
+    for (int k = 0; k < 2; k++) /* aggregators check the charge of the second */
+        ranks_ok(self, trib_plan_sparse(parent, &d, &plan[k]));
+    struct trib_offload_plan *p = plan[1]->offload;
+    for (int step = 0; step < 3; step++) {
+        struct trib_comm *agg_comm = o->agg_comm;
+        size_t n = 0;
+        for (uint64_t i = (uint64_t)self->rank; i < COUNT; i += 2 + (uint64_t)step) {
+            indices[n] = i;
+            x[n++] = (float)i / 7;
+        }
+        ranks_ok(self, trib_plan_start_sparse(plan[1], indices, x, n));
+        ranks_ok(self, trib_plan_wait(plan[1]));
+        ranks_ok(self, trib_plan_sparse_dense(plan[1], all[0]));
+        ranks_assert(self, p->inner->comm == agg_comm);
+        ranks_ok(self, trib_offload_plan_move(p, o->fallback_comm));
+        ranks_ok(self, trib_plan_sparse_dense(plan[1], all[1]));
+        o->agg_comm = NULL; /* a start would move the plan back */
+        ranks_ok(self, trib_plan_start_sparse(plan[1], indices, x, n));
+        ranks_ok(self, trib_plan_wait(plan[1]));
+        o->agg_comm = agg_comm;
+        ranks_ok(self, trib_plan_sparse_dense(plan[1], all[2]));
+        for (int i = 0; i < COUNT; i++)
+            ranks_assert(self, all[1][i] == all[0][i] &&
+                                   fabsf(all[2][i] - all[0][i]) <= 1e-3f);
+    }
+    for (int k = 0; k < 2; k++)
+        ranks_ok(self, trib_plan_free(plan[k]));
+    aggregators_leave(self, s, parent);
+    return 0;
+}
+
+/* Element i of a rank in a case: a small whole number, or a large one where a sum of
+ * it does not fit the type, and a mean does. */
+static double given(const trib_sparse_desc_t *d, int rank, uint64_t i)
+{
+    return d->op == TRIB_MEAN && d->dtype == TRIB_F16
+               ? 40000 + 32 * (double)(i % 3)
+               : (double)((i + (uint64_t)rank) % 3);
+}
+
+/* The sum, or mean, of element i in a case; false if no rank gives one: each gives
+ * every stride-th, from the one of its number on. */
+static bool wanted(const trib_sparse_desc_t *d, int ranks, uint64_t stride, uint64_t i,
+                   double *out)
+{
+    bool there = false;
+
+    *out = 0;
+    for (uint64_t r = 0; r < (uint64_t)ranks; r++) {
+        if (i < r || (i - r) % stride)
+            continue;
+        *out += given(d, (int)r, i);
+        there = true;
+    }
+    if (d->op == TRIB_MEAN)
+        *out /= ranks;
+    if (!oracle_is_float(d->dtype))
+        *out = trunc(*out);
+    return there;
+}
+
+/* One case against a plain sum. */
+static void sum_pairs(struct ranks_self *self, struct trib_comm *parent,
+                      const trib_sparse_desc_t *d, uint64_t stride)
+{
+    static uint64_t indices[COUNT];
+    static uint8_t values[COUNT * 8], got[COUNT * 8];
+    const size_t element = trib_dtype_size(d->dtype);
+    trib_plan_t *plan;
+    size_t n = 0, all = 0;
+    double want;
+
+    for (uint64_t i = (uint64_t)self->rank; i < d->length; i += stride, n++) {
+        const double x = given(d, self->rank, i);
+        indices[n] = i;
+        oracle_store(d->dtype, (struct oracle_value){x, (int64_t)x},
+                     values + n * element);
+    }
+    ranks_ok(self, trib_plan_sparse(parent, d, &plan));
+    ranks_ok(self, trib_plan_start_sparse(plan, indices, values, n));
+    if (trib_plan_wait(plan) != TRIB_OK)
+        ranks_die(self, "%s", trib_last_error(parent));
+    ranks_assert(self, plan->offload->inner->comm == parent->offload->agg_comm);
+    ranks_ok(self, trib_plan_sparse_dense(plan, got));
+    ranks_ok(self, trib_plan_sparse_count(plan, &n));
+    for (uint64_t i = 0; i < d->length; i++) {
+        all += wanted(d, trib_size(parent), stride, i, &want);
+        const struct oracle_value v = oracle_load(d->dtype, got + i * element);
+        const double is = oracle_is_float(d->dtype) ? v.f : (double)v.i;
+        if (fabs(is - want) > fabs(want) * oracle_epsilon(d->dtype))
+            ranks_die(self, "%s %s, element %d is %g, not %g",
+                      trib_dtype_name(d->dtype), trib_op_name(d->op), (int)i, is, want);
+    }
+    ranks_assert(self, n == all);
+    ranks_ok(self, trib_plan_free(plan));
+}
+
+/* Every type, from a full union to no pairs. */
+static int pairs_sum(struct ranks_self *self)
+{
+    static const uint64_t strides[] = {1, 2, 7, 400, COUNT + 1};
+    struct aggregators *s = self->arg;
+    struct trib_comm *parent = aggregators_attach(self, s);
+    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
+
+    if (!parent)
+        return 0;
+    for (int k = 0; k < 2 * TRIB_DTYPE_COUNT; k++) {
+        d.dtype = (trib_dtype_t)(k / 2);
+        d.op = k % 2 ? TRIB_MEAN : TRIB_SUM;
+        d.length = k % 3 ? COUNT : 1;
+        d.most = k % 5 ? 0 : d.length;
+        if (d.dtype != TRIB_BOOL)
+            sum_pairs(self, parent, &d, strides[k % 5]);
+    }
+    aggregators_leave(self, s, parent);
+    return 0;
+}
+
 static void test_needs_input(void **state)
 {
     struct trib_ready_range ranges[] = {{0, 4}, {8, 2}, {4, 4}};
@@ -172,6 +310,18 @@ static void test_refused(void **state)
     run(*state, refused);
 }
 
+/* With a tree of two levels as well: partial sums. */
+static void test_pairs(void **state)
+{
+    struct aggregators s = {.ranks = 3, .n = 3, .tree = aggregators_of_racks()};
+
+    run(*state, pairs_move);
+    aggregators_run(&s,
+                    (struct ranks_job){.fn = pairs_move, .arg = &s, .config = *state});
+    aggregators_run(&s,
+                    (struct ranks_job){.fn = pairs_sum, .arg = &s, .config = *state});
+}
+
 #define ON(test, config) \
     {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t) "transport=" config}
 
@@ -181,6 +331,7 @@ int main(void)
         ON(test_cuts, "shm"),    ON(test_cuts, "tcp"),
         ON(test_moves, "shm"),   ON(test_moves, "tcp"),
         ON(test_refused, "shm"), cmocka_unit_test(test_needs_input),
+        ON(test_pairs, "shm"),   ON(test_pairs, "tcp"),
     };
 
     tribtest_deadline(60);

@@ -89,7 +89,8 @@ written="$roots+host4:4700=host[0-1]+host5:4700=host[2-3]"
 for codec in none topk:ratio=0.05 int8; do
     TRIB_SERVICE=$written run "$codec" --codec "$codec" --sizes 8,4K,300004
 done
-have_had "3 3 3 3"
+TRIB_SERVICE=$written run "pairs" --call pairs --density 0.05 --sizes 4K,300004
+have_had "4 4 4 4"
 result $? "both roots and both leaves sum"
 
 before=$(received 6)

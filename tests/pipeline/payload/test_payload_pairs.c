@@ -119,8 +119,8 @@ static void test_memory_is_kept(void **state)
             give(&gifts[i], c.count, i, step, 3);
         start_all(&r, gifts);
         rig_ok(&r);
-        assert_true(step == 0 || s->room == room);
-        room = s->room;
+        assert_true(step == 0 || s->all.room == room);
+        room = s->all.room;
     }
     rig_close(&r);
     free(gifts);
