@@ -397,6 +397,15 @@ static inline void trib_plan_let_go(const struct trib_plan *plan)
         plan->ops->let_go(plan);
 }
 
+/**
+ * trib_plan_notify_then - have a short function called when a start has ended and
+ * trib_plan_test says so; on any thread. It must not call the plan.
+ *
+ * errors   as trib_plan_notify
+ */
+trib_status_t trib_plan_notify_then(struct trib_plan *plan, void (*then)(void *arg),
+                                    void *arg);
+
 /** trib_plan_make - make a plan that does not count as one of the caller's. */
 trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              const trib_desc_t *desc, bool leaving,

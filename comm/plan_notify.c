@@ -31,6 +31,8 @@ struct trib_plan_notify {
     trib_done_fn call;
     void *arg;
     int fd; /* -1: none */
+    void (*then)(void *arg); /* called when trib_plan_test says how it ended; or NULL */
+    void *then_arg;
     _Atomic int state;
     _Atomic(pthread_t) caller; /* that is in the function; 0: none */
 };
@@ -62,6 +64,8 @@ static void tell(struct trib_plan_notify *n, trib_status_t st)
         n->call(n->arg, st);
     atomic_store(&n->caller, 0);
     atomic_store(&n->state, CALLED);
+    if (n->then)
+        n->then(n->then_arg);
     if (n->fd >= 0)
         (void)!write(n->fd, &one, sizeof(one));
     atomic_store(&n->state, NOTHING);
@@ -249,6 +253,20 @@ static trib_status_t notify_of(struct trib_plan *plan, const char *call,
     trib_comm_give_way(comm);
     trib_comm_unlock(comm);
     *out = n;
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_notify_then(struct trib_plan *plan, void (*then)(void *arg),
+                                    void *arg)
+{
+    struct trib_plan_notify *n;
+    const trib_status_t st = notify_of(plan, "who is told", &n);
+
+    assert(plan && then);
+    if (st != TRIB_OK)
+        return st;
+    n->then = then;
+    n->then_arg = arg;
     return TRIB_OK;
 }
 

@@ -46,6 +46,7 @@ trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,
 {
     struct trib_plan_sparse *s = calloc(1, sizeof(*s));
 
+    assert(desc && plan_out);
     if (!s)
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     s->most = most;
@@ -65,6 +66,7 @@ trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,
 trib_status_t trib_sparse_start(struct trib_plan *plan,
                                 const struct trib_pairs_input *in)
 {
+    assert(plan->sparse && in);
     if (plan->comm->engine.failed)
         return plan->comm->engine.failed;
     plan->sparse->input = *in;

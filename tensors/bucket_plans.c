@@ -46,7 +46,10 @@ static trib_status_t make_plan(struct trib_group *g,
     d.algorithm = g->opts.algorithm;
     d.seed = g->opts.seed;
     d.name = name;
-    const trib_status_t st = trib_plan_allreduce(g->comm, &d, plan_out);
+    d.timeout_ms = g->opts.timeout_ms;
+    trib_status_t st = trib_plan_allreduce(g->comm, &d, plan_out);
+    if (st == TRIB_OK)
+        st = trib_group_watch(g, *plan_out);
     if (st == TRIB_OK)
         return st;
     snprintf(why, sizeof(why), "%s", trib_last_error(g->comm));
@@ -198,7 +201,9 @@ static trib_status_t make_agreement(struct trib_group *g, uint32_t n,
     d.dtype = TRIB_I8;
     d.op = TRIB_MIN;
     d.codec = "none";
-    return trib_plan_allreduce(g->comm, &d, plan_out);
+    d.timeout_ms = g->opts.timeout_ms;
+    const trib_status_t st = trib_plan_allreduce(g->comm, &d, plan_out);
+    return st == TRIB_OK ? trib_group_watch(g, *plan_out) : st;
 }
 
 trib_status_t trib_buckets_form(struct trib_group *g, const uint32_t *assign,

@@ -25,6 +25,7 @@ trib_status_t trib_cycle_make(struct trib_group *g)
     d.dtype = TRIB_I32;
     d.op = TRIB_MAX;
     d.codec = "none";
+    d.timeout_ms = g->opts.timeout_ms;
     return trib_plan_allreduce(g->comm, &d, &g->measure);
 }
 

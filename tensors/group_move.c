@@ -195,6 +195,7 @@ static trib_status_t make(const struct mover *c, const void *const *sends,
     if (c->from) {
         opts.done = c->from->opts.done;
         opts.arg = c->from->opts.arg;
+        opts.timeout_ms = c->from->opts.timeout_ms;
     }
     const trib_status_t st = trib_group_create(c->comm, tensors, n, &opts, group_out);
     free(tensors);

@@ -65,6 +65,9 @@ static trib_status_t check_opts(struct trib_group *g)
         return refuse(g, "trib_group_opts_t.feed", (long)o->feed, "a trib_feed_t");
     if ((unsigned)o->op >= TRIB_OP_COUNT)
         return refuse(g, "trib_group_opts_t.op", (long)o->op, "a trib_op_t");
+    if (o->timeout_ms < 0)
+        return refuse(g, "trib_group_opts_t.timeout_ms", (long)o->timeout_ms,
+                      "0 or more");
     if (o->n_rules && !o->rules)
         return refuse(g, "trib_group_opts_t.n_rules", (long)o->n_rules,
                       "0, as rules is NULL");

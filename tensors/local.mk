@@ -9,6 +9,7 @@ libtensors_la_SOURCES = \
 	tensors/group_report.c \
 	tensors/group_describe.c tensors/group_describe.h \
 	tensors/group_move.c \
+	tensors/group_notify.c \
 	tensors/group_state.c \
 	tensors/group_take.c \
 	tensors/step.c \

@@ -54,7 +54,56 @@ static trib_status_t fail(struct trib_group *g, trib_status_t st)
     for (size_t i = 0; i < g->n; i++)
         if (!g->tensors[i].done)
             end_tensor(g, &g->tensors[i], st);
+    trib_group_tell(g, st);
     return st;
+}
+
+/* ---- the time limit ---- */
+
+/* Milliseconds of the step that are left, at least 1. */
+static uint32_t left_ms(const struct trib_group *g)
+{
+    const uint64_t limit = (uint64_t)g->opts.timeout_ms * 1000000u;
+    const uint64_t took = trib_now_ns() - g->step.begin;
+
+    return took < limit ? (uint32_t)((limit - took) / 1000000u) + 1 : 1;
+}
+
+/* The first tensor that is not done: one that was not marked, if there is any. */
+static const struct trib_group_tensor *awaited(const struct trib_group *g)
+{
+    const struct trib_group_tensor *first = NULL;
+
+    for (size_t i = 0; i < g->n; i++) {
+        const struct trib_group_tensor *t = &g->tensors[i];
+        if (!t->ready)
+            return t;
+        if (!t->done && !first)
+            first = t;
+    }
+    return first;
+}
+
+/* Ends a step that takes longer than it may, on all ranks. */
+static trib_status_t check_limit(struct trib_group *g)
+{
+    const struct trib_group_step *s = &g->step;
+    const struct trib_group_tensor *t;
+    char says[80], text[500];
+
+    if (!g->opts.timeout_ms || !(t = awaited(g)) ||
+        trib_now_ns() - s->begin <= (uint64_t)g->opts.timeout_ms * 1000000u)
+        return TRIB_OK;
+    snprintf(text, sizeof(text),
+             "rank %d: a step of %s has not ended within %d ms: tensor \"%.200s\" %s "
+             "(raise trib_group_opts_t.timeout_ms if that is expected)",
+             trib_rank(g->comm), trib_group_says(g, says), g->opts.timeout_ms,
+             t->desc.name,
+             t->ready ? "waits for other ranks" : "was not marked ready here");
+    trib_comm_fail_all(g->comm, TRIB_ERR_TIMEOUT, text);
+    if (g->comm->hooks)
+        g->comm->hooks->fail(g->comm, TRIB_ERR_TIMEOUT, text);
+    return g->comm->engine.failed;
 }
 
 static void end_bucket(struct trib_group *g, struct trib_bucket *b)
@@ -107,6 +156,8 @@ static trib_status_t start(struct trib_group *g, trib_plan_t *plan, const void *
                               "during a step: end the step first, or use a "
                               "communicator of trib_split",
                               trib_group_says(g, text));
+    if (g->opts.timeout_ms && !plan->offload) /* aggregators have the whole limit */
+        plan->run.desc.limit_ms = left_ms(g);
     const trib_status_t st = trib_plan_start_with(plan, send, recv);
     s->starts = g->comm->starts;
     return st;
@@ -234,6 +285,7 @@ static trib_status_t end_step(struct trib_group *g)
     if (st == TRIB_OK) {
         s->running = false;
         g->stats.steps++;
+        trib_group_tell(g, TRIB_OK);
     }
     return st;
 }
@@ -245,6 +297,7 @@ trib_status_t trib_step_drive(struct trib_group *g, enum trib_step_mood mood)
     trib_status_t st;
 
     assert(s->running && !s->failed);
+    trib_group_look(g);
     do {
         before = s->n_started + s->n_ended;
         st = end_buckets(g);
@@ -255,6 +308,8 @@ trib_status_t trib_step_drive(struct trib_group *g, enum trib_step_mood mood)
     } while (st == TRIB_OK && s->n_started + s->n_ended != before);
     if (st == TRIB_OK)
         st = end_step(g);
+    if (st == TRIB_OK && s->running)
+        st = check_limit(g);
     return st == TRIB_OK ? st : fail(g, st);
 }
 
@@ -393,6 +448,7 @@ trib_status_t trib_step_begin(struct trib_group *g, const void *const *sends,
     if (st != TRIB_OK)
         return st;
     reset(g);
+    trib_group_look(g);
     return g->opts.feed == TRIB_FEED_WHOLE ? start_all(g) : TRIB_OK;
 }
 

@@ -66,6 +66,7 @@ void trib_group_dispose(struct trib_group *g)
         (void)trib_plan_free(g->agree);
         trib_buckets_free(g, &g->buckets);
     }
+    trib_group_notify_free(g); /* after the plans, which tell it */
     for (size_t i = 0; i < g->n; i++) {
         free((char *)(uintptr_t)g->tensors[i].desc.name);
         free((char *)(uintptr_t)g->tensors[i].desc.codec);

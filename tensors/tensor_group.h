@@ -56,6 +56,7 @@ struct trib_buckets {
 /* A step of a group; step.c. */
 struct trib_group_step {
     bool running;
+    bool told; /* that it has ended */
     trib_status_t failed; /* why the newest step did not end; or TRIB_OK */
     uint64_t begin; /* ns */
     uint64_t starts; /* comm->starts after the newest start of this group */
@@ -82,6 +83,7 @@ struct trib_group {
     int32_t *times; /* [n] microseconds at which tensors were ready; or NULL */
     trib_plan_t *measure; /* latest times of all ranks; NULL: no cycle */
     trib_group_stats_t stats;
+    struct trib_group_notify *notify; /* group_notify.c; NULL: nobody is told */
 };
 
 /** trib_group_says - the group in sentences: its name in quotation marks, or "the
@@ -143,6 +145,18 @@ static inline struct trib_group_tensor *trib_bucket_tensor(const struct trib_gro
     assert(i < b->n);
     return &g->tensors[g->buckets.members[b->first + i]];
 }
+
+/** trib_group_watch - have the end of a plan's starts told, if anybody is told; plan
+ * NULL is allowed. */
+trib_status_t trib_group_watch(struct trib_group *g, trib_plan_t *plan);
+
+/** trib_group_look - from now on, what ends is to be told again: the caller looks at
+ * all that has ended before. */
+void trib_group_look(const struct trib_group *g);
+
+/** trib_group_tell - tell that the step has ended, once. */
+void trib_group_tell(struct trib_group *g, trib_status_t st);
+void trib_group_notify_free(struct trib_group *g);
 
 /** trib_cycle_make - make the plan that measures the first step. */
 trib_status_t trib_cycle_make(struct trib_group *g);

@@ -77,7 +77,7 @@ typedef struct trib_group_rule {
  * group nor its communicator. */
 typedef void (*trib_group_fn)(void *arg, size_t tensor, trib_status_t status);
 
-/* Options of a group. The same on all ranks, but for done and arg. */
+/* Options of a group. The same on all ranks, but for done, arg and timeout_ms. */
 typedef struct trib_group_opts {
     size_t size; /* sizeof(trib_group_opts_t) */
     const char *name; /* of the group in sentences; NULL: none */
@@ -104,11 +104,18 @@ typedef struct trib_group_opts {
     uint64_t seed; /* as trib_desc_t.seed */
     trib_group_fn done; /* or NULL */
     void *arg;
+    int timeout_ms; /* a step that has not ended after so long, counted from
+                     * trib_group_start, ends in TRIB_ERR_TIMEOUT on all ranks, and the
+                     * sentence names a tensor that it waits for; looked at while
+                     * something of it runs, and in calls of the group. 0: when nothing
+                     * has moved for TRIB_TIMEOUT_MS. Ranks may give different ones */
 } trib_group_opts_t;
 
 #define TRIB_GROUP_OPTS_INIT \
-    {sizeof(trib_group_opts_t), NULL, TRIB_SUM, 0, TRIB_FEED_WHOLE, 0, 0, 0, NULL, \
-     0, NULL, NULL, NULL, 0, NULL, NULL}
+    { \
+        sizeof(trib_group_opts_t), NULL, TRIB_SUM, 0, TRIB_FEED_WHOLE, 0, 0, 0, NULL, \
+            0, NULL, NULL, NULL, 0, NULL, NULL, 0 \
+    }
 
 /**
  * trib_group_create - make a group of n tensors, and all plans that it needs.
@@ -197,6 +204,36 @@ TRIB_API trib_status_t trib_group_wait(trib_group_t *group);
  */
 TRIB_API trib_status_t trib_group_wait_tensor(trib_group_t *group, size_t tensor);
 
+/**
+ * trib_group_notify - have a function called whenever trib_group_test has something to
+ * do, and when a step has ended.
+ *
+ * It is to be set before trib_group_start. It must be short, as other threads may wait
+ * for its return, and must call neither the group nor its communicator: mostly it wakes
+ * the thread that calls trib_group_test.
+ * fn       gets arg and TRIB_INPROGRESS: an operation of the step has ended; or, once
+ *          for each step, how the step has ended. NULL: no function
+ * thread   the communicator's. fn runs on the one that finds the operation ended: the
+ *          progress thread, or a caller of the communicator; the end of the step is
+ *          found by a call of the group, and fn runs in that
+ * errors   TRIB_ERR_BUSY: in a step; TRIB_ERR_NO_MEMORY
+ */
+TRIB_API trib_status_t trib_group_notify(trib_group_t *group, trib_done_fn fn,
+                                         void *arg);
+
+/**
+ * trib_group_fd - a descriptor for poll() and epoll, readable when trib_group_test has
+ * something to do, and from the end of a step to the next start.
+ *
+ * Do not read it: trib_group_test takes what has ended, starts what follows, and says
+ * whether the step is done. It may be readable once more than there is something to do.
+ * With progress=caller somebody has to call trib_progress.
+ * owner    the group; trib_group_free closes it
+ * thread   the communicator's
+ * errors   as trib_group_notify; TRIB_ERR_SYSTEM: no descriptor is left
+ */
+TRIB_API trib_status_t trib_group_fd(trib_group_t *group, int *fd_out);
+
 /* The work of a group. The counters of work only grow. */
 typedef struct trib_group_stats {
     size_t size; /* sizeof(trib_group_stats_t), set by the caller */
@@ -272,9 +309,11 @@ TRIB_API trib_status_t trib_group_state_move(trib_group_t *group, trib_group_t *
  * trib_group_move - make a group in another communicator, as one of this rank was made,
  * and go on from its state.
  *
- * The new group has the tensors of the old one, with their codecs, its options and its
- * function `done`. What the codecs keep moves as by trib_group_state_move. A rank
- * without an old group gets the same group as the others, without a function. The
+ * The new group has the tensors of the old one, with their codecs, its options, its
+ * function `done` and its timeout_ms. What the codecs keep moves as by
+ * trib_group_state_move. A rank without an old group gets the same group as the others,
+ * without a function and a limit of time. Who is told (trib_group_notify,
+ * trib_group_fd) is said anew. The
  * buffers are not carried over, as memory of trib_alloc is the old communicator's.
  * from     is left as it is, and is to be freed; NULL on a rank that has none: a
  *          newcomer

@@ -109,7 +109,8 @@ static void time_out(struct trib_engine *e)
              "is expected)",
              e->rank, limit ? "end within" : "progress for",
              limit ? (int)limit : e->cfg->timeout_ms, where, what, who,
-             limit ? "trib_desc_t.timeout_ms" : "TRIB_TIMEOUT_MS");
+             limit ? "trib_desc_t.timeout_ms, or that of its trib_group_opts_t"
+                   : "TRIB_TIMEOUT_MS");
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
 }
 

@@ -154,7 +154,7 @@ static inline bool aggregators_listen(struct ranks_self *self,
             !agg_comm->engine.failed)
             ranks_die(self, "%s", trib_last_error(agg_comm));
         const struct trib_plan *plan = trib_agg_comm_of(agg_comm)->plans[m.number];
-        /* The first makes links, too; UCX allocates on other threads, for what comes. */
+        /* The first makes links, too; UCX allocates for what comes, on any thread. */
         if (plan && !plan->dropped && m.number > 0 &&
             !strstr(agg_comm->cfg.transport, "ucx"))
             aggregators_check_charge(self, plan, before);

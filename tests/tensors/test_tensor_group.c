@@ -7,6 +7,9 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include "build-config.h"
 #include "tests/harness/daemon.h"
 #include "tests/tensors/tensors.h"
@@ -205,6 +208,140 @@ static int whole(struct ranks_self *self)
     return 0;
 }
 
+/* ---- who is told, and how long a step may take ---- */
+
+enum { LIMIT_MS = 400, PATIENCE_MS = 60000 };
+
+struct heard {
+    _Atomic int calls, ends;
+    _Atomic int status; /* of the newest end */
+};
+
+static void hear(void *arg, trib_status_t st)
+{
+    struct heard *h = arg;
+
+    h->calls++;
+    if (st == TRIB_INPROGRESS)
+        return;
+    h->status = st;
+    h->ends++;
+}
+
+static bool readable(int fd, int ms)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, ms) == 1;
+}
+
+static trib_group_t *group_of(struct ranks_self *self, struct tensors *t,
+                              trib_feed_t feed, int timeout_ms)
+{
+    trib_group_opts_t o = TRIB_GROUP_OPTS_INIT;
+    trib_group_t *group;
+
+    o.name = "told";
+    o.feed = feed;
+    o.bucket_bytes = 20000;
+    o.alone_bytes = 3000;
+    o.cycle_us = feed == TRIB_FEED_FORWARD ? 200 : 0;
+    o.timeout_ms = timeout_ms;
+    ranks_ok(self, trib_group_create(self->comm, t->of, t->n, &o, &group));
+    return group;
+}
+
+/* Each rank marks in an order of its own, then sleeps until the descriptor wakes it. */
+static int by_fd(struct ranks_self *self)
+{
+    const trib_feed_t feed = *(const trib_feed_t *)self->arg;
+    struct heard heard = {.calls = 0};
+    struct tensors t;
+    int fd, none;
+
+    tensors_make(self, &t, 30, 11, codecs, sizeof(codecs) / sizeof(codecs[0]));
+    for (size_t i = 0; i < t.n; i++)
+        t.of[i].codec = "none";
+    trib_group_t *group = group_of(self, &t, feed, PATIENCE_MS);
+    ranks_ok(self, trib_group_fd(group, &fd));
+    ranks_ok(self, trib_group_notify(group, hear, &heard));
+    ranks_assert(self, !readable(fd, 0));
+    for (int step = 0; step < STEPS; step++) {
+        for (size_t i = 0; i < t.n; i++)
+            tensors_fill(self, &t, i, (uint64_t)step, false);
+        ranks_ok(self, trib_group_start(group));
+        ranks_assert(self, trib_group_fd(group, &none) == TRIB_ERR_BUSY);
+        for (size_t k = 0; k < t.n && feed != TRIB_FEED_WHOLE; k++)
+            ranks_ok(self, trib_group_ready(group, (k * 7 + (size_t)self->rank) % t.n));
+        trib_status_t st;
+        while ((st = trib_group_test(group)) == TRIB_INPROGRESS)
+            ranks_assert(self, readable(fd, PATIENCE_MS));
+        ranks_expect(self, st, TRIB_OK, "a step");
+        ranks_assert(self, readable(fd, 0)); /* until the next start */
+        ranks_assert(self, heard.ends == step + 1 && heard.status == TRIB_OK);
+        for (size_t i = 0; i < t.n; i++)
+            tensors_check(self, &t, i, (uint64_t)step);
+    }
+    ranks_assert(self, heard.calls > STEPS);
+    ranks_ok(self, trib_group_free(group));
+    tensors_free(&t);
+    return 0;
+}
+
+static void test_by_fd(void **state)
+{
+    static const trib_feed_t feeds[] = {TRIB_FEED_WHOLE, TRIB_FEED_BACKWARD,
+                                        TRIB_FEED_FORWARD};
+
+    for (size_t i = 0; i < 3; i++)
+        ranks_pass(.size = 1 + (int)i, .fn = by_fd, .arg = (void *)(uintptr_t)&feeds[i],
+                   .config = *state);
+}
+
+/* Rank 1 does not mark a tensor, or begins no step: all hear of it in time. */
+static int over_limit(struct ranks_self *self)
+{
+    const trib_feed_t feed = *(const trib_feed_t *)self->arg;
+    const bool late = self->rank == 1;
+    struct heard heard = {.calls = 0};
+    struct tensors t;
+    trib_status_t st = TRIB_OK;
+
+    tensors_make(self, &t, 6, 3, codecs, 1);
+    ranks_assert(self, t.of[4].count > 0); /* which is not marked */
+    trib_group_t *group = group_of(self, &t, feed, LIMIT_MS);
+    ranks_ok(self, trib_group_notify(group, hear, &heard));
+    ranks_ok(self, trib_barrier(self->comm));
+    const double begin = ranks_seconds();
+    if (feed != TRIB_FEED_WHOLE || !late)
+        st = trib_group_start(group);
+    for (size_t i = 0; st == TRIB_OK && i < t.n && feed != TRIB_FEED_WHOLE; i++)
+        st = late && i == 4 ? TRIB_OK : trib_group_ready(group, i);
+    if (late && feed == TRIB_FEED_WHOLE)
+        while ((st = trib_progress(self->comm)) == TRIB_OK)
+            usleep(1000);
+    else
+        while (st == TRIB_OK || st == TRIB_INPROGRESS)
+            st = late ? trib_group_test(group) : trib_group_wait(group);
+    const double took = ranks_seconds() - begin;
+    ranks_expect(self, st, TRIB_ERR_TIMEOUT, "a step that is late");
+    /* The sentence of another rank is cut at 199 characters. */
+    if (!strstr(trib_last_error(self->comm), "400 ms"))
+        ranks_die(self, "%s", trib_last_error(self->comm));
+    ranks_assert(self, took > 0.3 && took < 3 * tribtest_slowness());
+    ranks_assert(self, heard.ends == (late && feed == TRIB_FEED_WHOLE ? 0 : 1));
+    (void)trib_group_free(group);
+    tensors_free(&t);
+    return 0;
+}
+
+static void test_over_limit(void **state)
+{
+    static const trib_feed_t feeds[] = {TRIB_FEED_WHOLE, TRIB_FEED_BACKWARD};
+
+    for (size_t i = 0; i < 2; i++)
+        ranks_pass(.size = 3, .fn = over_limit, .arg = (void *)(uintptr_t)&feeds[i],
+                   .config = *state, .noisy = true);
+}
+
 static const struct scene scenes[] = {
     {.n = 40, .seed = 1, .feed = TRIB_FEED_BACKWARD, .bucket_bytes = 20000},
     {.n = 40, .seed = 2, .feed = TRIB_FEED_FORWARD, .alone_bytes = 3000, .coded = true},
@@ -233,6 +370,7 @@ static void test_on(void **state)
 
 static void test_tribd(void **state)
 {
+    static const trib_feed_t backward = TRIB_FEED_BACKWARD;
     struct daemon_process d = {.threads = 1};
     char config[80];
 
@@ -242,6 +380,8 @@ static void test_tribd(void **state)
         tribtest_skip("built without libmicrohttpd");
     snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
     run_all(config, 2, 3);
+    ranks_pass(.size = 2, .fn = by_fd, .arg = (void *)(uintptr_t)&backward,
+               .config = config);
     daemon_end(&d);
 }
 
@@ -255,6 +395,10 @@ int main(void)
         RANKS_ON(test_on, "ucx"),
 #endif
         cmocka_unit_test(test_tribd),
+        RANKS_ON(test_by_fd, "shm"),
+        RANKS_ON(test_by_fd, "tcp"),
+        RANKS_ON(test_over_limit, "shm"),
+        RANKS_ON(test_over_limit, "tcp"),
     };
 
     tribtest_deadline(500);
