@@ -151,8 +151,7 @@ struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
         .base = im->base + ref->origin, .lo = ref->lo, .hi = ref->hi};
 }
 
-/* The peer has given up: its memory may have changed while it was read. */
-static void withdrawn(struct trib_engine *e, int peer)
+static void fail_withdrawn(struct trib_engine *e, int peer)
 {
     char who[128], where[160], text[400];
 
@@ -164,6 +163,14 @@ static void withdrawn(struct trib_engine *e, int peer)
     trib_engine_mark(e, TRIB_ERR_PEER_LOST, text);
 }
 
+bool trib_engine_stood(struct trib_engine *e, int peer)
+{
+    if (!trib_link_is_withdrawn(&e->links[peer]))
+        return true;
+    fail_withdrawn(e, peer);
+    return false;
+}
+
 bool trib_engine_read(struct trib_engine *e, int peer, uint64_t from, uint8_t *to,
                       size_t bytes)
 {
@@ -172,9 +179,7 @@ bool trib_engine_read(struct trib_engine *e, int peer, uint64_t from, uint8_t *t
     assert(e->links[peer].reads);
     trib_error_clear(e->err);
     const trib_status_t st = t->ops->read(t, peer, from, to, bytes);
-    if (trib_link_is_withdrawn(&e->links[peer]))
-        withdrawn(e, peer);
-    if (st != TRIB_OK && !e->failed)
+    if (trib_engine_stood(e, peer) && st != TRIB_OK && !e->failed)
         import_failed(e, peer);
     return !e->failed;
 }
@@ -200,9 +205,7 @@ static trib_status_t fetch_mapped(struct trib_engine *e, struct trib_link *l,
         e->kernels->copy_stream(to.ptr, from, to.bytes);
     else
         memcpy(to.ptr, from, to.bytes);
-    if (trib_link_is_withdrawn(l))
-        withdrawn(e, l->peer);
-    return (trib_status_t)e->failed;
+    return trib_engine_stood(e, l->peer) ? TRIB_OK : (trib_status_t)e->failed;
 }
 
 trib_status_t trib_engine_fetch(struct trib_engine *e, struct trib_link *l,

@@ -22,6 +22,15 @@ struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
                                   const struct trib_ref *ref);
 
 /**
+ * trib_engine_stood - true if what was read so far of a peer's memory was what it had
+ * named.
+ *
+ * returns  false: the peer has given up, and its memory may have changed; the engine
+ *          has failed
+ */
+bool trib_engine_stood(struct trib_engine *e, int peer);
+
+/**
  * trib_engine_read - copy bytes out of memory of which a peer has told the address.
  *
  * from     within what the peer has granted, by a link that reads

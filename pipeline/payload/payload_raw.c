@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "compress/robust_op.h"
 #include "pipeline/engine/engine_state.h"
+#include "pipeline/engine/run_buffers.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
@@ -435,6 +436,20 @@ static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
+/* True if no peer that had named its memory has given up while that was read. */
+static bool sources_stood(struct trib_engine *e, struct trib_run *run,
+                          const struct trib_task *t)
+{
+    struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
+    struct trib_contrib_item from;
+
+    while (trib_contrib_next(&walk, &from))
+        if (from.by == TRIB_BY_PEER && from.entry->frame.kind == TRIB_FRAME_GET &&
+            !trib_engine_stood(e, from.neighbor->peer))
+            return false;
+    return true;
+}
+
 static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
                                 struct trib_task *t, const struct trib_chunk *c)
 {
@@ -461,7 +476,8 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
     }
     trib_payload_count_in(e, run, c, t->n_contribs);
     e->stats.sums++;
-    return TRIB_OK;
+    return !run->desc.zero_copy || sources_stood(e, run, t) ? TRIB_OK
+                                                            : TRIB_ERR_PEER_LOST;
 }
 
 static trib_status_t raw_copy_in(struct trib_engine *e, struct trib_run *run,
@@ -483,7 +499,9 @@ static trib_status_t raw_copy_in(struct trib_engine *e, struct trib_run *run,
     if (c->n)
         memcpy(trib_run_acc(run, c), src, c->n * run->desc.element);
     e->stats.copied_bytes += c->n * run->desc.element;
-    return TRIB_OK;
+    return entry->frame.kind == TRIB_FRAME_DATA || trib_engine_stood(e, neighbor->peer)
+               ? TRIB_OK
+               : TRIB_ERR_PEER_LOST;
 }
 
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,

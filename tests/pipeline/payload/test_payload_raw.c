@@ -119,13 +119,46 @@ static void test_refuses(void **state)
     }
 }
 
+/* A sender gives up what it has named, and overwrites it, before the receiver has read
+ * it: neither a sum nor a copy of what is there then is a result. */
+static void test_withdrawn(void **state)
+{
+    static const trib_coll_t colls[] = {TRIB_REDUCE, TRIB_EXSCAN};
+
+    (void)state;
+    for (size_t k = 0; k < RIG_COUNT(colls); k++) {
+        const struct payload_case c = {
+            .algorithm = "flat",
+            .ranks = 2,
+            .count = 2000,
+            .out_of_place = true,
+            .transport = "shm",
+            .desc = {.op.coll = colls[k], .zero_copy = true}};
+        const int to = colls[k] == TRIB_EXSCAN;
+        struct rig r = rig_open(&c);
+        struct engine_side *sender = rig_side(&r, !to), *receiver = rig_side(&r, to);
+        rig_fill(&r, 0);
+        rig_start_one(&r, 0);
+        rig_start_one(&r, 1);
+        (void)trib_engine_progress(&receiver->engine);
+        for (int i = 0; i < 10; i++)
+            (void)trib_engine_progress(&sender->engine);
+        trib_link_withdraw(&sender->engine.links[to]);
+        for (int i = 0; i < 10; i++)
+            (void)trib_engine_progress(&receiver->engine);
+        assert_int_equal(receiver->run.now.state, TRIB_RUN_DONE);
+        assert_status(receiver->run.now.status, TRIB_ERR_PEER_LOST);
+        assert_non_null(strstr(receiver->engine.failure.text, "has given up"));
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_collectives),
-        cmocka_unit_test(test_many_sources),
-        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_types),        cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_many_sources), cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_withdrawn),
     };
 
     tribtest_deadline(60);
