@@ -75,8 +75,8 @@ static bool set_op(const struct perf_option *option, void *to, const char *value
     args->op_named = true;
     snprintf(name, sizeof(name), "%.*s", (int)(n < LONGEST_NAME ? n : LONGEST_NAME),
              value);
-    names.n = TRIB_MINLOC; /* those behind are of pairs, which vectors here are not */
-    if (trib_op_parse(name, &args->op) == TRIB_OK && args->op < TRIB_MINLOC)
+    names.n = TRIB_OP_COUNT;
+    if (trib_op_parse(name, &args->op) == TRIB_OK)
         return set_parameter(args, value + n, err);
     for (size_t i = 0; i < names.n; i++)
         names.item[i] = trib_op_name((trib_op_t)i);
@@ -219,7 +219,7 @@ static const struct perf_option options[] = {
      "f32 f64 f16 bf16 f8_e4m3 f8_e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool [f32]"},
     {"--op", "NAME", set_op, 0, 0,
      "sum mean min max prod median trimmed-mean[:0.1] clipped-mean[:1] band bor bxor "
-     "land lor lxor [sum]"},
+     "land lor lxor minloc maxloc [sum]"},
     {"--density", "D[,same]", perf_set_density, 0, 0,
      "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks "
      "[1]"},
@@ -333,14 +333,17 @@ const char *perf_algorithm_text(const struct perf_args *args)
 
 static bool check_sizes(struct perf_args *args, FILE *err)
 {
-    size_t element = trib_dtype_size(args->dtype);
+    const bool pairs = perf_op_is_located(args->op);
+    const size_t element = trib_dtype_size(args->dtype) * (pairs ? 2 : 1);
+
     for (size_t i = 0; i < args->sizes.n; i++) {
         if (args->sizes.bytes[i] % element == 0)
             continue;
         fprintf(err,
-                "trib-perf: --sizes: %zu bytes are not a whole number of %s elements "
+                "trib-perf: --sizes: %zu bytes are not a whole number of %s %s "
                 "(%zu bytes each).\n",
-                args->sizes.bytes[i], trib_dtype_name(args->dtype), element);
+                args->sizes.bytes[i], trib_dtype_name(args->dtype),
+                pairs ? "pairs" : "elements", element);
         return false;
     }
     return true;
@@ -469,7 +472,9 @@ static bool check_together(struct perf_args *args, FILE *err)
         return false;
     if (args->coll == TRIB_BROADCAST)
         args->in_place = true;
-    const char *sizes = barrier ? "0" : "8:64M:4";
+    const char *sizes = barrier                        ? "0"
+                        : perf_op_is_located(args->op) ? "16:64M:4" /* a pair of f64 */
+                                                       : "8:64M:4";
     char why[256];
     if (args->sizes.n == 0 &&
         !perf_sizes_parse(sizes, &args->sizes, why, sizeof(why))) {

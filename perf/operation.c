@@ -288,6 +288,8 @@ static void describe(struct perf_operation *op, size_t bytes)
 
     if (perf_coll_spans(args->coll))
         count = (count + ranks - 1) / ranks;
+    if (perf_op_is_located(args->op))
+        count += count % 2;
     op->bytes = perf_coll_spans(args->coll) ? count * ranks * element : count * element;
     op->desc = (trib_desc_t)TRIB_DESC_INIT;
     op->desc.count = count;

@@ -49,9 +49,38 @@ static bool block_empty(const struct perf_oracle *o, int rank, size_t block)
     return (double)(mix(key + block) >> 11) < o->empty * 0x1p53;
 }
 
+/* True if an element is taken for true or false alone. */
+static bool is_truth(const struct perf_oracle *o)
+{
+    return o->dtype == TRIB_BOOL || (o->op >= TRIB_LAND && o->op <= TRIB_LXOR);
+}
+
+/* One of few values, so that ranks have the same ones, or its index, of which each
+ * rank has its own. */
+static void fill_located(const struct perf_oracle *o, int rank, size_t at, void *out)
+{
+    const size_t size = trib_dtype_size(o->dtype);
+    const uint64_t index = (uint64_t)(rank ^ 1) << 20 | (at / 2 & 0xfffff);
+    const uint64_t bits = mix(mix(o->seed * 0x10001u + (uint64_t)rank + 1) + at);
+    union perf_number number = {.i = bits & 7};
+
+    if (!perf_number_is_integer(o->dtype))
+        number.f = (double)(bits & 7) - 3;
+    if (at % 2)
+        memcpy(out, &index, size); /* little endian */
+    else
+        perf_number_store(o->dtype, out, 0, number);
+}
+
 void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
                       void *out)
 {
+    for (size_t i = 0; perf_op_is_located(o->op) && i < n; i++)
+        fill_located(o, rank, first + i,
+                     (unsigned char *)out + i * trib_dtype_size(o->dtype));
+    if (perf_op_is_located(o->op))
+        return;
+
     uint64_t key = mix(o->seed * 0x10001u + (uint64_t)rank + 1);
     bool empty = false;
     for (size_t i = 0; i < n; i++) {
@@ -65,8 +94,7 @@ void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_
             if (o->op == TRIB_PROD)
                 number.f = 1 + number.f / 8;
         }
-        const bool truth = o->dtype == TRIB_BOOL || o->op >= TRIB_LAND;
-        if (empty || (truth && !(mix(bits) & 3)))
+        if (empty || (is_truth(o) && !(mix(bits) & 3)))
             number.i = 0; /* of floats 0.0, too */
         perf_number_store(o->dtype, out, i, number);
     }
@@ -231,19 +259,64 @@ static void expect_robust(const struct perf_oracle *o, size_t first, size_t n,
     free(x);
 }
 
+static uint64_t index_of(trib_dtype_t dtype, const void *pair)
+{
+    const size_t size = trib_dtype_size(dtype);
+    uint64_t index = 0;
+
+    memcpy(&index, (const unsigned char *)pair + size, size);
+    return index;
+}
+
+/* True if pair a comes before pair b. */
+static bool comes_first(const struct perf_oracle *o, const void *a, const void *b)
+{
+    const union perf_number x = perf_number_load(o->dtype, a, 0),
+                            y = perf_number_load(o->dtype, b, 0);
+    const bool integer = perf_number_is_integer(o->dtype);
+    const bool below = integer ? less(o->dtype, x.i, y.i) : x.f < y.f;
+    const bool above = integer ? less(o->dtype, y.i, x.i) : x.f > y.f;
+
+    if (below || above)
+        return o->op == TRIB_MINLOC ? below : above;
+    return index_of(o->dtype, a) < index_of(o->dtype, b);
+}
+
+static void expect_located(const struct perf_oracle *o, size_t first, size_t n,
+                           struct expectation *e)
+{
+    const size_t pair = 2 * trib_dtype_size(o->dtype);
+    uint64_t best[BLOCK], block[BLOCK];
+
+    assert(first % 2 == 0 && n % 2 == 0);
+    for (int rank = 0; rank < o->ranks; rank++) {
+        perf_oracle_fill(o, rank, first, n, block);
+        for (size_t k = 0; k < n / 2; k++) {
+            unsigned char *to = (unsigned char *)best + k * pair;
+            const unsigned char *from = (const unsigned char *)block + k * pair;
+            if (rank == 0 || comes_first(o, from, to))
+                memcpy(to, from, pair);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        e->value[i] = perf_number_load(o->dtype, best, i);
+        e->magnitude[i] = 0;
+    }
+}
+
 static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
                            struct expectation *e)
 {
     uint64_t block[BLOCK];
-    if (is_robust(o->op)) {
-        expect_robust(o, first, n, e);
+    if (is_robust(o->op) || perf_op_is_located(o->op)) {
+        (is_robust(o->op) ? expect_robust : expect_located)(o, first, n, e);
         return;
     }
     for (int rank = 0; rank < o->ranks; rank++) {
         perf_oracle_fill(o, rank, first, n, block);
         for (size_t i = 0; i < n; i++) {
             union perf_number x = counted(o, perf_number_load(o->dtype, block, i));
-            if (o->dtype == TRIB_BOOL || o->op >= TRIB_LAND)
+            if (is_truth(o))
                 x.i = x.i != 0;
             e->value[i] = rank == 0 ? x : combine(o, e->value[i], x);
             e->magnitude[i] = rank == 0 ? fabs(x.f) : e->magnitude[i] + fabs(x.f);

@@ -45,6 +45,12 @@ struct perf_verdict {
     uint64_t hash; /* of the result's bytes */
 };
 
+/** perf_op_is_located - true if an op is of pairs of a value and its index. */
+static inline bool perf_op_is_located(trib_op_t op)
+{
+    return op == TRIB_MINLOC || op == TRIB_MAXLOC;
+}
+
 /** perf_oracle_inputs, _outputs - elements of the input and result of o->rank. */
 size_t perf_oracle_inputs(const struct perf_oracle *o);
 size_t perf_oracle_outputs(const struct perf_oracle *o);

@@ -50,7 +50,7 @@ static trib_status_t run(struct beside *b, int way)
     graph.to = both;
     graph.from = others;
     graph.shares = shares[way == BOTH];
-    graph.n_to = graph.n_from = n;
+    graph.n_to = graph.n_from = (size_t)n;
     trib_status_t status =
         trib_plan_start_neighbors(s->plans[way], &graph, s->vector, &s->weight);
     return status == TRIB_OK ? trib_plan_wait(s->plans[way]) : status;

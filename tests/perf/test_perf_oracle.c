@@ -91,6 +91,31 @@ static void test_missing_rank_is_seen(void **state)
     assert_int_equal(verdict.wrong, COUNT);
 }
 
+/* The pair of the least value, and of these the one of the least index. */
+static void test_located(void **state)
+{
+    struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_I32, TRIB_MINLOC);
+    struct perf_verdict verdict;
+    static int32_t in[COUNT], result[COUNT];
+
+    (void)state;
+    for (int rank = 0; rank < RANKS; rank++) {
+        perf_oracle_fill(&o, rank, 0, COUNT, in);
+        for (int i = 0; i < COUNT; i += 2)
+            if (rank == 0 || in[i] < result[i] ||
+                (in[i] == result[i] && in[i + 1] < result[i + 1]))
+                memcpy(result + i, in + i, 2 * sizeof(*in));
+    }
+    perf_oracle_compare(&o, result, &verdict);
+    assert_int_equal(verdict.wrong, 0);
+    result[COUNT - 1] ^= 1 << 20; /* that of another rank */
+    perf_oracle_compare(&o, result, &verdict);
+    assert_int_equal(verdict.wrong, 1);
+    o.op = TRIB_MAXLOC;
+    perf_oracle_compare(&o, result, &verdict);
+    assert_true(verdict.wrong > COUNT / 2);
+}
+
 /* Elements are the same however they are asked for; ranks and elements differ. */
 static void test_inputs(void **state)
 {
@@ -288,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_right_sum),
         cmocka_unit_test(test_damage_is_seen),
         cmocka_unit_test(test_missing_rank_is_seen),
+        cmocka_unit_test(test_located),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_density),
         cmocka_unit_test(test_half_formats),
