@@ -18,7 +18,6 @@
 
 #include "base/dtype.h"
 #include "base/text.h"
-#include "comm/plan_blocks.h"
 #include "compress/vector_scale.h"
 
 enum state {
@@ -52,6 +51,28 @@ static void scale_input(struct trib_plan *plan, size_t first, size_t count)
                    s->input + at, count, s->before, 0);
 }
 
+/* All of the contribution; what lies between its blocks is not. */
+static void scale_whole(struct trib_plan *plan)
+{
+    const struct trib_blocks *b = plan->run.desc.blocks;
+
+    if (!b)
+        scale_input(plan, 0, plan->lengths[0]);
+    for (int k = 0; b && k < plan->comm->engine.ranks; k++)
+        scale_input(plan, b->at[k].in, b->at[k].n_in);
+}
+
+/* Elements from the start of the longer buffer of a reduce-scatter to this rank's
+ * block. */
+static size_t own_place(const struct trib_plan *plan)
+{
+    const struct trib_run_desc *d = &plan->run.desc;
+
+    assert(!d->blocks || d->blocks->own == (size_t)plan->comm->engine.rank);
+    return d->blocks ? d->blocks->at[d->blocks->own].in
+                     : (size_t)plan->comm->engine.rank * d->count;
+}
+
 /* The result of a start with these buffers, which trib_plan_start has normalised. */
 static char *result_of(const struct trib_plan *plan, const void *send, void *recv)
 {
@@ -62,7 +83,7 @@ static char *result_of(const struct trib_plan *plan, const void *send, void *rec
         (d->op.coll == TRIB_EXSCAN && rank == 0))
         return NULL;
     return d->op.coll == TRIB_REDUCE_SCATTER && (!send || send == recv)
-               ? (char *)recv + (size_t)rank * d->count * d->element
+               ? (char *)recv + own_place(plan) * d->element
                : recv;
 }
 
@@ -85,7 +106,7 @@ static trib_status_t begin(struct trib_plan *plan, const void **send, void **rec
     if (!s->staged)
         return TRIB_OK;
     if (plan->run.desc.op.feed == TRIB_FEED_WHOLE)
-        scale_input(plan, 0, plan->lengths[0]);
+        scale_whole(plan);
     *send = s->stage;
     if (plan->run.desc.op.coll == TRIB_REDUCE_SCATTER)
         *recv = s->result;
@@ -97,10 +118,11 @@ static void scale_result(struct trib_plan *plan)
     const struct trib_plan_scale *s = plan->scale;
     const struct trib_run_desc *d = &plan->run.desc;
     const double divisor = s->weights ? s->weight_sum : 0;
+    const size_t count = d->blocks ? d->blocks->at[d->blocks->own].n_out : d->count;
 
-    if (s->result && d->count && (divisor > 0 || s->after < 1 || s->after > 1))
-        trib_scale(plan->comm->engine.kernels, d->op.dtype, s->result, s->result,
-                   d->count, s->after, divisor);
+    if (s->result && count && (divisor > 0 || s->after < 1 || s->after > 1))
+        trib_scale(plan->comm->engine.kernels, d->op.dtype, s->result, s->result, count,
+                   s->after, divisor);
 }
 
 /* A start was found to have ended with st, or not yet. Returns st once the result is
@@ -217,12 +239,6 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                               "prescale, postscale and weighted are for floating-point "
                               "elements, dtype is %s",
                               trib_dtype_name(d->dtype));
-    if (trib_desc_has_blocks(coll, d))
-        return trib_comm_fail(
-            comm, TRIB_ERR_UNSUPPORTED,
-            "%s with counts or offsets is not scaled: leave prescale, "
-            "postscale and weighted at 0",
-            trib_coll_name(coll));
     if (!d->weighted)
         return TRIB_OK;
     if (d->op != TRIB_MEAN)
