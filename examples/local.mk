@@ -108,3 +108,6 @@ examples_replacement_LDADD = libtributary.la
 noinst_PROGRAMS += examples/shards
 examples_shards_SOURCES = examples/shards.c
 examples_shards_LDADD = libtributary.la
+noinst_PROGRAMS += examples/notified
+examples_notified_SOURCES = examples/notified.c
+examples_notified_LDADD = libtributary.la -lpthread

@@ -323,8 +323,8 @@ typedef void (*trib_done_fn)(void *arg, trib_status_t status);
  *
  * It is to be set before trib_plan_start. It may start other plans, and must not wait,
  * nor free its own plan. trib_plan_wait returns, and trib_plan_test gives TRIB_OK, when
- * it has returned. Starts in it count as others do: on all ranks in the same order, by
- * one thread at a time.
+ * it has returned; until then the plan is busy. Starts in it count as others do: on all
+ * ranks in the same order, by one thread at a time.
  * fn       gets arg and the status of the start; NULL: no function
  * thread   the communicator's. fn runs on that which finds the plan done: the progress
  *          thread, or a caller of trib_progress, test or wait; no lock of the library

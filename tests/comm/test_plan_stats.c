@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "build-config.h"
 #include "tests/harness/ranks.h"
 
 enum { COUNT = 3001 };
@@ -133,6 +134,9 @@ static void test_with(void **state)
     (void)state;
     ranks_pass(.size = 3, .fn = with, .config = "transport=shm;stats=1");
     ranks_pass(.size = 4, .fn = with, .config = "transport=tcp;stats=1");
+#if HAVE_UCX
+    ranks_pass(.size = 2, .fn = with, .config = "transport=ucx;stats=1");
+#endif
     ranks_pass(.size = 1, .fn = with, .config = "stats=1");
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "build-config.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
@@ -131,10 +132,10 @@ static int start_with(struct ranks_self *self)
 static void run_all(const struct scene *scenes, size_t n)
 {
     static const char *const transports[] = {"transport=shm", "transport=tcp",
-                                             "transport=shm+nomap"};
+                                             "transport=shm+nomap", "transport=ucx"};
 
     for (size_t i = 0; i < n; i++) {
-        for (size_t t = 0; t < sizeof(transports) / sizeof(transports[0]); t++) {
+        for (size_t t = 0; t < 3 + HAVE_UCX; t++) {
             ranks_pass(.size = 2 + (int)((i + t) % 3), .fn = start_with,
                        .arg = (void *)(uintptr_t)&scenes[i], .config = transports[t]);
         }

@@ -50,3 +50,5 @@ TESTS += tests/examples/test_embedding.sh
 
 dist_check_SCRIPTS += tests/examples/test_replacement.sh
 TESTS += tests/examples/test_replacement.sh
+dist_check_SCRIPTS += tests/examples/test_notified.sh
+TESTS += tests/examples/test_notified.sh
