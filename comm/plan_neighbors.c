@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "comm/plan_message.h"
 #include "comm/plan_neighbors.h"
 
+#define LIST_MOST ((size_t)INT_MAX / 2) /* ends of each kind */
 #define SLACK 1e-9 /* by which rounding may take the sum of shares above 1 */
 
 enum { LATE_MOST = 1000 };
@@ -44,7 +46,7 @@ static trib_status_t check_shares(struct trib_comm *comm, const trib_neighbors_t
 {
     double sum = 0;
 
-    for (int i = 0; i < g->n_to; i++) {
+    for (size_t i = 0; i < g->n_to; i++) {
         if (!(g->shares[i] > 0))
             return trib_comm_fail(comm, TRIB_ERR_INVALID,
                                   "the share of rank %d is %g: it must be above 0",
@@ -80,29 +82,29 @@ static trib_status_t take_graph(struct trib_plan_neighbors *n,
     struct trib_comm *comm = n->plan->comm;
     trib_status_t st = TRIB_OK;
 
-    if (g->n_to < 0 || g->n_from < 0 || (g->n_to && (!g->to || !g->shares)) ||
-        (g->n_from && !g->from))
+    if (g->n_to > LIST_MOST || g->n_from > LIST_MOST ||
+        (g->n_to && (!g->to || !g->shares)) || (g->n_from && !g->from))
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
-            "a graph of %d ranks to and %d from, and a list is NULL or "
-            "has a negative length",
+            "a graph of %zu ranks to and %zu from, and a list is NULL or has a length "
+            "that no list has",
             g->n_to, g->n_from);
-    for (int i = 0; i < g->n_to && st == TRIB_OK; i++)
+    for (size_t i = 0; i < g->n_to && st == TRIB_OK; i++)
         st = check_rank(n, g->to[i], "to");
-    for (int i = 0; i < g->n_from && st == TRIB_OK; i++)
+    for (size_t i = 0; i < g->n_from && st == TRIB_OK; i++)
         st = check_rank(n, g->from[i], "from");
     if (st == TRIB_OK)
         st = check_shares(comm, g);
     if (st == TRIB_OK)
-        st = trib_neighbor_step_prepare(n, g->n_to + g->n_from);
+        st = trib_neighbor_step_prepare(n, (int)(g->n_to + g->n_from));
     if (st != TRIB_OK)
         return st;
     struct trib_neighbor_step *s = n->prepared;
-    s->n_ends = g->n_to + g->n_from;
+    s->n_ends = (int)(g->n_to + g->n_from);
     assert(s->room >= s->n_ends);
-    for (int i = 0; i < g->n_to; i++)
+    for (size_t i = 0; i < g->n_to; i++)
         set_end(&s->ends[i], g->to[i], true, g->shares[i]);
-    for (int i = 0; i < g->n_from; i++)
+    for (size_t i = 0; i < g->n_from; i++)
         set_end(&s->ends[g->n_to + i], g->from[i], false, 0);
     qsort(s->ends, (size_t)s->n_ends, sizeof(*s->ends), by_rank);
     for (int i = 1; i < s->n_ends; i++)

@@ -4,11 +4,11 @@
  *
  * Threads: a communicator may be used by one thread at a time; its own progress
  * thread does not count. But trib_plan_test and trib_plan_wait may be called by any
- * thread at any time, those of one plan by one thread at a time, unless TRIB_SERVICE is
- * set. With TRIB_THREADS_MANY all calls may. Two communicators know nothing of each
- * other.
+ * thread at any time, those of one plan by one thread at a time. With TRIB_THREADS_MANY
+ * all calls may. Two communicators know nothing of each other.
  *
- * Structs that begin with their size grow at their end. A program that was built with
+ * Structs that begin with their size grow at their end, and enums before their last
+ * name, TRIB_…_COUNT, whose number is that of the header. A program that was built with
  * the header of an older release gives a smaller size, and has the defaults of what
  * came later; the library fills no more of a struct than the size says. A larger size
  * than the library's is taken where all that the library does not know is 0.

@@ -109,12 +109,13 @@ typedef struct trib_group_opts {
                      * sentence names a tensor that it waits for; looked at while
                      * something of it runs, and in calls of the group. 0: when nothing
                      * has moved for TRIB_TIMEOUT_MS. Ranks may give different ones */
+    int reserved; /* 0 */
 } trib_group_opts_t;
 
 #define TRIB_GROUP_OPTS_INIT \
     { \
         sizeof(trib_group_opts_t), NULL, TRIB_SUM, 0, TRIB_FEED_WHOLE, 0, 0, 0, NULL, \
-            0, NULL, NULL, NULL, 0, NULL, NULL, 0 \
+            0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0 \
     }
 
 /**

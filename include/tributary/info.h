@@ -11,6 +11,11 @@
 extern "C" {
 #endif
 
+/* The release of these headers. trib_version is that of the library. */
+#define TRIB_VERSION_MAJOR 0
+#define TRIB_VERSION_MINOR 1
+#define TRIB_VERSION_PATCH 0
+
 /** trib_version - such as "0.1.0". */
 TRIB_API const char *trib_version(void);
 

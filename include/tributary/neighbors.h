@@ -56,9 +56,9 @@ typedef struct trib_neighbors {
     size_t size; /* sizeof(trib_neighbors_t) */
     const int *to; /* [n_to] */
     const double *shares; /* [n_to] above 0; 1 at most in all; what is left is kept */
-    int n_to;
+    size_t n_to;
     const int *from; /* [n_from] */
-    int n_from;
+    size_t n_from;
 } trib_neighbors_t;
 
 #define TRIB_NEIGHBORS_INIT \

@@ -126,18 +126,18 @@ typedef struct trib_vector_desc {
     const char *name; /* 1 to 64 letters, digits and . _ : - + @ / % = , */
     size_t count; /* elements, at least 1 */
     trib_dtype_t dtype; /* any but TRIB_BOOL. Narrow floats are kept in float32 */
+    int shards; /* most tribds over which it is cut; 1: it stays whole; 0: one for each
+                 * MiB and 65536 elements, if TRIB_SERVICE names so many */
     const char *rule; /* NULL: "sum". See trib_store_create */
     const void *initial; /* rank 0: [count] elements; NULL: zeros. Other ranks': not
                           * read */
     const char *push_codec; /* of pushes that name none; NULL: they go as they are */
     const char *pull_codec; /* of pulls, likewise */
-    int shards; /* most tribds over which it is cut; 1: it stays whole; 0: one for each
-                 * MiB and 65536 elements, if TRIB_SERVICE names so many */
 } trib_vector_desc_t;
 
 #define TRIB_VECTOR_DESC_INIT \
     { \
-        sizeof(trib_vector_desc_t), NULL, 0, TRIB_F32, NULL, NULL, NULL, NULL, 0 \
+        sizeof(trib_vector_desc_t), NULL, 0, TRIB_F32, 0, NULL, NULL, NULL, NULL \
     }
 
 /**
@@ -326,11 +326,12 @@ typedef struct trib_vector_state {
                      * TRIB_VERSION_NONE: of none */
     uint64_t pushes; /* pushes of this rank that the vector has taken */
     int lost; /* 1: it waits for trib_store_restore */
+    int reserved; /* 0 */
 } trib_vector_state_t;
 
 #define TRIB_VECTOR_STATE_INIT \
     { \
-        sizeof(trib_vector_state_t), 0, 0, 0, 0 \
+        sizeof(trib_vector_state_t), 0, 0, 0, 0, 0 \
     }
 
 /**

@@ -21,11 +21,12 @@ typedef struct trib_topology_opts {
     const char *format; /* of it: "slurm", "ibnetdiscover" or "hosts"; NULL: by its
                          * first line */
     int dot; /* for Graphviz, instead of lines that people read */
+    int reserved; /* 0 */
 } trib_topology_opts_t;
 
 #define TRIB_TOPOLOGY_OPTS_INIT \
     { \
-        sizeof(trib_topology_opts_t), NULL, NULL, NULL, 0 \
+        sizeof(trib_topology_opts_t), NULL, NULL, NULL, 0, 0 \
     }
 
 typedef void (*trib_line_fn)(void *arg, const char *line);
