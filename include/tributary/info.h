@@ -71,6 +71,8 @@ typedef struct trib_codec_param {
     const char *fallback; /* where only names are given; "": none */
     const char *range;    /* "8 to 65536, a multiple of 8"; "l2 or max" */
     const char *meaning;
+    const char *reserved[2]; /* NULL: they keep the place of fields to come, as these
+                              * structs lie one behind the other */
 } trib_codec_param_t;
 
 /* A codec, its grammar and its parameters. Strings live as long as the call. */

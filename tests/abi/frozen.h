@@ -76,6 +76,14 @@ typedef enum trib_dtype {
     TRIB_I8,
     TRIB_I32,
     TRIB_I64,
+    TRIB_U8,
+    TRIB_I16,
+    TRIB_U16,
+    TRIB_U32,
+    TRIB_U64,
+    TRIB_BOOL,
+    TRIB_F8_E4M3,
+    TRIB_F8_E5M2,
     TRIB_DTYPE_COUNT,
 } trib_dtype_t;
 
@@ -88,6 +96,14 @@ typedef enum trib_op {
     TRIB_MEDIAN,
     TRIB_TRIMMED_MEAN,
     TRIB_CLIPPED_MEAN,
+    TRIB_BAND,
+    TRIB_BOR,
+    TRIB_BXOR,
+    TRIB_LAND,
+    TRIB_LOR,
+    TRIB_LXOR,
+    TRIB_MINLOC,
+    TRIB_MAXLOC,
     TRIB_OP_COUNT,
 } trib_op_t;
 
@@ -98,6 +114,11 @@ typedef enum trib_coll {
     TRIB_ALLGATHER,
     TRIB_REDUCE_SCATTER,
     TRIB_BARRIER,
+    TRIB_GATHER,
+    TRIB_SCATTER,
+    TRIB_ALLTOALL,
+    TRIB_SCAN,
+    TRIB_EXSCAN,
     TRIB_COLL_COUNT,
 } trib_coll_t;
 
@@ -106,6 +127,8 @@ TRIB_API size_t trib_dtype_size(trib_dtype_t dtype);
 TRIB_API const char *trib_dtype_name(trib_dtype_t dtype);
 TRIB_API const char *trib_op_name(trib_op_t op);
 TRIB_API const char *trib_coll_name(trib_coll_t coll);
+
+TRIB_API int trib_op_takes(trib_op_t op, trib_dtype_t dtype);
 
 TRIB_API trib_status_t trib_dtype_parse(const char *name, trib_dtype_t *dtype_out);
 TRIB_API trib_status_t trib_op_parse(const char *name, trib_op_t *op_out);
@@ -128,6 +151,15 @@ typedef enum trib_log_level {
 
 typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line);
 
+typedef int (*trib_idle_fn)(void *arg);
+
+typedef int (*trib_allgather_fn)(void *arg, const void *in, void *out, size_t bytes);
+
+typedef enum trib_threads {
+    TRIB_THREADS_ONE,
+    TRIB_THREADS_MANY,
+} trib_threads_t;
+
 typedef struct trib_opts {
     size_t size;
     int rank_plus_1;
@@ -136,9 +168,19 @@ typedef struct trib_opts {
     const char *config;
     trib_log_fn log;
     void *log_arg;
+    trib_idle_fn idle;
+    void *idle_arg;
+    trib_allgather_fn allgather;
+    void *allgather_arg;
+    trib_threads_t threads;
+    int rewind;
 } trib_opts_t;
 
-#define TRIB_OPTS_INIT {sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL}
+#define TRIB_OPTS_INIT \
+    { \
+        sizeof(trib_opts_t), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+            TRIB_THREADS_ONE, 0 \
+    }
 
 TRIB_API trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out);
 
@@ -205,6 +247,8 @@ typedef struct trib_root trib_root_t;
 
 TRIB_API trib_status_t trib_root_create(trib_root_t **root_out);
 
+TRIB_API trib_status_t trib_root_create_at(const char *bind, trib_root_t **root_out);
+
 TRIB_API const char *trib_root_text(const trib_root_t *root);
 
 TRIB_API void trib_root_destroy(trib_root_t *root);
@@ -244,11 +288,21 @@ typedef struct trib_desc {
     const char *name;
     uint64_t seed;
     double parameter;
+    const size_t *send_counts;
+    const size_t *send_offsets;
+    const size_t *recv_counts;
+    const size_t *recv_offsets;
+    double prescale;
+    double postscale;
+    int weighted;
+    int timeout_ms;
 } trib_desc_t;
 
 #define TRIB_DESC_INIT \
-    {sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
-     0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0}
+    { \
+        sizeof(trib_desc_t), NULL, NULL, 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL, NULL, \
+            0, TRIB_FEED_WHOLE, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0 \
+    }
 
 TRIB_API trib_status_t trib_allreduce(trib_comm_t *comm, const void *send, void *recv,
                                       size_t count, trib_dtype_t dtype, trib_op_t op);
@@ -263,6 +317,38 @@ TRIB_API trib_status_t trib_reduce_scatter(trib_comm_t *comm, const void *send,
                                            void *recv, size_t count,
                                            trib_dtype_t dtype, trib_op_t op);
 TRIB_API trib_status_t trib_barrier(trib_comm_t *comm);
+TRIB_API trib_status_t trib_gather(trib_comm_t *comm, const void *send, void *recv,
+                                   size_t count, trib_dtype_t dtype, int root);
+TRIB_API trib_status_t trib_scatter(trib_comm_t *comm, const void *send, void *recv,
+                                    size_t count, trib_dtype_t dtype, int root);
+TRIB_API trib_status_t trib_alltoall(trib_comm_t *comm, const void *send, void *recv,
+                                     size_t count, trib_dtype_t dtype);
+
+TRIB_API trib_status_t trib_scan(trib_comm_t *comm, const void *send, void *recv,
+                                 size_t count, trib_dtype_t dtype, trib_op_t op);
+TRIB_API trib_status_t trib_exscan(trib_comm_t *comm, const void *send, void *recv,
+                                   size_t count, trib_dtype_t dtype, trib_op_t op);
+
+TRIB_API trib_status_t trib_allgatherv(trib_comm_t *comm, const void *send, void *recv,
+                                       const size_t *counts, const size_t *offsets,
+                                       trib_dtype_t dtype);
+TRIB_API trib_status_t trib_reduce_scatterv(trib_comm_t *comm, const void *send,
+                                            void *recv, const size_t *counts,
+                                            const size_t *offsets, trib_dtype_t dtype,
+                                            trib_op_t op);
+TRIB_API trib_status_t trib_gatherv(trib_comm_t *comm, const void *send, size_t count,
+                                    void *recv, const size_t *counts,
+                                    const size_t *offsets, trib_dtype_t dtype,
+                                    int root);
+TRIB_API trib_status_t trib_scatterv(trib_comm_t *comm, const void *send,
+                                     const size_t *counts, const size_t *offsets,
+                                     void *recv, size_t count, trib_dtype_t dtype,
+                                     int root);
+TRIB_API trib_status_t trib_alltoallv(trib_comm_t *comm, const void *send,
+                                      const size_t *send_counts,
+                                      const size_t *send_offsets, void *recv,
+                                      const size_t *recv_counts,
+                                      const size_t *recv_offsets, trib_dtype_t dtype);
 
 #define TRIB_CODEC_ELEMENTS_MIN 1024
 
@@ -281,11 +367,20 @@ TRIB_API trib_status_t trib_plan_start(trib_plan_t *plan);
 TRIB_API trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send,
                                             void *recv);
 
+TRIB_API trib_status_t trib_plan_set_scale(trib_plan_t *plan, double prescale,
+                                           double postscale);
+
 TRIB_API trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count);
 
 TRIB_API trib_status_t trib_plan_test(trib_plan_t *plan);
 
 TRIB_API trib_status_t trib_plan_wait(trib_plan_t *plan);
+
+typedef void (*trib_done_fn)(void *arg, trib_status_t status);
+
+TRIB_API trib_status_t trib_plan_notify(trib_plan_t *plan, trib_done_fn fn, void *arg);
+
+TRIB_API trib_status_t trib_plan_fd(trib_plan_t *plan, int *fd_out);
 
 TRIB_API trib_status_t trib_plan_free(trib_plan_t *plan);
 
@@ -311,11 +406,21 @@ typedef struct trib_plan_stats {
 
 TRIB_API trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *stats);
 
+TRIB_API trib_status_t trib_plan_residual_get(trib_plan_t *plan, size_t first,
+                                              size_t count, float *residual);
+
+TRIB_API trib_status_t trib_plan_residual_set(trib_plan_t *plan, size_t first,
+                                              size_t count, const float *residual);
+
 TRIB_API trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state,
                                             size_t bytes, size_t *bytes_out);
 
 TRIB_API trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state,
                                             size_t bytes);
+
+TRIB_API trib_status_t trib_plan_state_load_from(trib_plan_t *plan,
+                                                 const void *const *states,
+                                                 const size_t *bytes, size_t n);
 
 #ifdef __cplusplus
 }
@@ -360,6 +465,192 @@ TRIB_API trib_status_t trib_doctor(const trib_doctor_opts_t *opts, trib_finding_
 extern "C" {
 #endif
 
+TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
+                                      int *n_out);
+
+TRIB_API trib_status_t trib_comm_shrink(trib_comm_t *comm, trib_comm_t **smaller_out);
+
+typedef struct trib_listener trib_listener_t;
+
+TRIB_API trib_status_t trib_listener_open(trib_comm_t *comm, const char *bind,
+                                          trib_listener_t **listener_out);
+
+TRIB_API const char *trib_listener_text(const trib_listener_t *listener);
+
+TRIB_API int trib_listener_waiting(trib_listener_t *listener);
+
+TRIB_API void trib_listener_close(trib_listener_t *listener);
+
+TRIB_API trib_status_t trib_comm_grow(trib_comm_t *comm, trib_listener_t *listener,
+                                      int most, trib_comm_t **bigger_out);
+
+TRIB_API trib_status_t trib_join(const char *text, const trib_opts_t *opts,
+                                 trib_comm_t **comm_out);
+
+TRIB_API int trib_comm_members(const trib_comm_t *comm);
+
+TRIB_API trib_status_t trib_comm_abort(trib_comm_t *comm, const char *why);
+
+TRIB_API trib_status_t trib_plan_state_move(trib_plan_t *plan, trib_plan_t *from,
+                                            uint64_t steps);
+
+TRIB_API trib_status_t trib_plan_move(trib_comm_t *comm, trib_plan_t *from,
+                                      const void *send, void *recv, uint64_t steps,
+                                      trib_plan_t **plan_out);
+
+TRIB_API trib_status_t trib_allreduce_named_move(trib_comm_t *comm, trib_comm_t *from,
+                                                 const char *name, uint64_t steps);
+
+TRIB_API uint64_t trib_hash(const void *bytes, size_t n, uint64_t before);
+
+TRIB_API trib_status_t trib_comm_same(trib_comm_t *comm, uint64_t hash, int *ranks,
+                                      int cap, int *n_out);
+
+TRIB_API trib_status_t trib_comm_sync(trib_comm_t *comm, void *state, size_t bytes,
+                                      int *n_out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_group trib_group_t;
+
+#define TRIB_TENSOR_NAME_MAX 255
+
+typedef struct trib_tensor {
+    size_t size;
+    const char *name;
+    const void *send;
+    void *recv;
+    size_t count;
+    trib_dtype_t dtype;
+    int dims;
+    int priority;
+    const char *codec;
+    const char *feedback;
+} trib_tensor_t;
+
+#define TRIB_TENSOR_INIT \
+    {sizeof(trib_tensor_t), NULL, NULL, NULL, 0, TRIB_F32, 0, 0, NULL, NULL}
+
+typedef struct trib_group_rule {
+    size_t size;
+    const char *name;
+    size_t count_min;
+    size_t count_max;
+    int dims_min;
+    int dims_max;
+    const char *codec;
+    const char *feedback;
+} trib_group_rule_t;
+
+#define TRIB_GROUP_RULE_INIT \
+    {sizeof(trib_group_rule_t), NULL, 0, 0, 0, 0, NULL, NULL}
+
+typedef void (*trib_group_fn)(void *arg, size_t tensor, trib_status_t status);
+
+typedef struct trib_group_opts {
+    size_t size;
+    const char *name;
+    trib_op_t op;
+    double parameter;
+    trib_feed_t feed;
+    size_t bucket_bytes;
+    size_t alone_bytes;
+    unsigned cycle_us;
+    const trib_group_rule_t *rules;
+    size_t n_rules;
+    const char *codec;
+    const char *feedback;
+    const char *algorithm;
+    uint64_t seed;
+    trib_group_fn done;
+    void *arg;
+    int timeout_ms;
+    int reserved;
+} trib_group_opts_t;
+
+#define TRIB_GROUP_OPTS_INIT \
+    { \
+        sizeof(trib_group_opts_t), NULL, TRIB_SUM, 0, TRIB_FEED_WHOLE, 0, 0, 0, NULL, \
+            0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0 \
+    }
+
+TRIB_API trib_status_t trib_group_create(trib_comm_t *comm,
+                                         const trib_tensor_t *tensors, size_t n,
+                                         const trib_group_opts_t *opts,
+                                         trib_group_t **group_out);
+
+TRIB_API trib_status_t trib_group_start(trib_group_t *group);
+
+TRIB_API trib_status_t trib_group_start_with(trib_group_t *group,
+                                             const void *const *sends,
+                                             void *const *recvs);
+
+TRIB_API trib_status_t trib_group_ready(trib_group_t *group, size_t tensor);
+
+TRIB_API trib_status_t trib_group_test(trib_group_t *group);
+
+TRIB_API trib_status_t trib_group_test_tensor(trib_group_t *group, size_t tensor);
+
+TRIB_API trib_status_t trib_group_wait(trib_group_t *group);
+
+TRIB_API trib_status_t trib_group_wait_tensor(trib_group_t *group, size_t tensor);
+
+TRIB_API trib_status_t trib_group_notify(trib_group_t *group, trib_done_fn fn,
+                                         void *arg);
+
+TRIB_API trib_status_t trib_group_fd(trib_group_t *group, int *fd_out);
+
+typedef struct trib_group_stats {
+    size_t size;
+    uint64_t tensors;
+    uint64_t buckets;
+    uint64_t fused;
+    uint64_t coded;
+    uint64_t steps;
+    uint64_t copied_bytes;
+    uint64_t agreements;
+    uint64_t overtaken;
+} trib_group_stats_t;
+
+TRIB_API trib_status_t trib_group_stats(const trib_group_t *group,
+                                        trib_group_stats_t *stats);
+
+TRIB_API trib_status_t trib_group_explain(const trib_group_t *group, char *text,
+                                          size_t bytes);
+
+TRIB_API trib_status_t trib_group_state_save(trib_group_t *group, void *state,
+                                             size_t bytes, size_t *bytes_out);
+
+TRIB_API trib_status_t trib_group_state_load(trib_group_t *group, const void *state,
+                                             size_t bytes);
+
+TRIB_API trib_status_t trib_group_state_move(trib_group_t *group, trib_group_t *from,
+                                             uint64_t steps);
+
+TRIB_API trib_status_t trib_group_move(trib_comm_t *comm, trib_group_t *from,
+                                       const void *const *sends, void *const *recvs,
+                                       uint64_t steps, trib_group_t **group_out);
+
+TRIB_API trib_status_t trib_group_free(trib_group_t *group);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRIB_VERSION_MAJOR 0
+#define TRIB_VERSION_MINOR 1
+#define TRIB_VERSION_PATCH 0
+
 TRIB_API const char *trib_version(void);
 
 typedef struct trib_item {
@@ -395,6 +686,7 @@ typedef struct trib_codec_param {
     const char *fallback;
     const char *range;
     const char *meaning;
+    const char *reserved[2];
 } trib_codec_param_t;
 
 typedef struct trib_codec_sheet {
@@ -435,6 +727,307 @@ TRIB_API trib_status_t trib_feedback_check(const char *feedback, const char *cod
 }
 #endif
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_request trib_request_t;
+
+TRIB_API trib_status_t trib_iallreduce(trib_comm_t *comm, const void *send, void *recv,
+                                       size_t count, trib_dtype_t dtype, trib_op_t op,
+                                       trib_request_t **request_out);
+TRIB_API trib_status_t trib_ireduce(trib_comm_t *comm, const void *send, void *recv,
+                                    size_t count, trib_dtype_t dtype, trib_op_t op,
+                                    int root, trib_request_t **request_out);
+TRIB_API trib_status_t trib_ibroadcast(trib_comm_t *comm, void *buffer, size_t count,
+                                       trib_dtype_t dtype, int root,
+                                       trib_request_t **request_out);
+TRIB_API trib_status_t trib_iallgather(trib_comm_t *comm, const void *send, void *recv,
+                                       size_t count, trib_dtype_t dtype,
+                                       trib_request_t **request_out);
+TRIB_API trib_status_t trib_ireduce_scatter(trib_comm_t *comm, const void *send,
+                                            void *recv, size_t count,
+                                            trib_dtype_t dtype, trib_op_t op,
+                                            trib_request_t **request_out);
+TRIB_API trib_status_t trib_ibarrier(trib_comm_t *comm, trib_request_t **request_out);
+
+TRIB_API trib_status_t trib_request_test(trib_request_t *request);
+
+TRIB_API trib_status_t trib_request_wait(trib_request_t *request);
+
+TRIB_API trib_status_t trib_request_free(trib_request_t *request);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRIB_SEND_SHORT 4096
+
+TRIB_API trib_status_t trib_plan_send(trib_comm_t *comm, const void *buffer,
+                                      size_t count, trib_dtype_t dtype, int to, int tag,
+                                      trib_plan_t **plan_out);
+TRIB_API trib_status_t trib_plan_recv(trib_comm_t *comm, void *buffer, size_t count,
+                                      trib_dtype_t dtype, int from, int tag,
+                                      trib_plan_t **plan_out);
+
+TRIB_API trib_status_t trib_send(trib_comm_t *comm, const void *buffer, size_t count,
+                                 trib_dtype_t dtype, int to, int tag);
+TRIB_API trib_status_t trib_recv(trib_comm_t *comm, void *buffer, size_t count,
+                                 trib_dtype_t dtype, int from, int tag);
+
+TRIB_API trib_status_t trib_isend(trib_comm_t *comm, const void *buffer, size_t count,
+                                  trib_dtype_t dtype, int to, int tag,
+                                  trib_request_t **request_out);
+TRIB_API trib_status_t trib_irecv(trib_comm_t *comm, void *buffer, size_t count,
+                                  trib_dtype_t dtype, int from, int tag,
+                                  trib_request_t **request_out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_neighbors_desc {
+    size_t size;
+    size_t count;
+    trib_dtype_t dtype;
+    const int *peers;
+    int n_peers;
+    int late;
+} trib_neighbors_desc_t;
+
+#define TRIB_NEIGHBORS_DESC_INIT \
+    { \
+        sizeof(trib_neighbors_desc_t), 0, TRIB_F32, NULL, 0, 0 \
+    }
+
+typedef struct trib_neighbors {
+    size_t size;
+    const int *to;
+    const double *shares;
+    size_t n_to;
+    const int *from;
+    size_t n_from;
+} trib_neighbors_t;
+
+#define TRIB_NEIGHBORS_INIT \
+    { \
+        sizeof(trib_neighbors_t), NULL, NULL, 0, NULL, 0 \
+    }
+
+typedef struct trib_in_flight {
+    size_t size;
+    uint64_t steps;
+    uint64_t given;
+    uint64_t added;
+    uint64_t unsent;
+    uint64_t awaited;
+    uint64_t arrived;
+    double weight_given;
+    double weight_added;
+} trib_in_flight_t;
+
+#define TRIB_IN_FLIGHT_INIT \
+    { \
+        sizeof(trib_in_flight_t), 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+TRIB_API trib_status_t trib_plan_neighbors(trib_comm_t *comm,
+                                           const trib_neighbors_desc_t *desc,
+                                           trib_plan_t **plan_out);
+
+TRIB_API trib_status_t trib_plan_start_neighbors(trib_plan_t *plan,
+                                                 const trib_neighbors_t *graph, void *x,
+                                                 double *weight);
+
+TRIB_API trib_status_t trib_plan_start_drain(trib_plan_t *plan, void *x,
+                                             double *weight);
+
+TRIB_API trib_status_t trib_plan_in_flight(trib_plan_t *plan, trib_in_flight_t *counts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_sparse_desc {
+    size_t size;
+    size_t length;
+    trib_dtype_t dtype;
+    trib_op_t op;
+    size_t most;
+    const char *algorithm;
+    const char *name;
+} trib_sparse_desc_t;
+
+#define TRIB_SPARSE_DESC_INIT \
+    { \
+        sizeof(trib_sparse_desc_t), 0, TRIB_F32, TRIB_SUM, 0, NULL, NULL \
+    }
+
+TRIB_API trib_status_t trib_plan_sparse(trib_comm_t *comm,
+                                        const trib_sparse_desc_t *desc,
+                                        trib_plan_t **plan_out);
+
+TRIB_API trib_status_t trib_plan_start_sparse(trib_plan_t *plan,
+                                              const uint64_t *indices,
+                                              const void *values, size_t count);
+
+TRIB_API trib_status_t trib_plan_sparse_count(trib_plan_t *plan, size_t *count_out);
+
+TRIB_API trib_status_t trib_plan_sparse_pairs(trib_plan_t *plan, uint64_t *indices,
+                                              void *values, size_t room);
+
+TRIB_API trib_status_t trib_plan_sparse_dense(trib_plan_t *plan, void *vector);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_store trib_store_t;
+typedef struct trib_vector trib_vector_t;
+
+TRIB_API trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out);
+
+typedef struct trib_store_opts {
+    size_t size;
+    const char *key;
+    uint64_t snapshot_pushes;
+    double snapshot_s;
+} trib_store_opts_t;
+
+#define TRIB_STORE_OPTS_INIT \
+    { \
+        sizeof(trib_store_opts_t), NULL, 0, 0 \
+    }
+
+TRIB_API trib_status_t trib_store_open_with(trib_comm_t *comm,
+                                            const trib_store_opts_t *opts,
+                                            trib_store_t **store_out);
+
+TRIB_API trib_status_t trib_store_free(trib_store_t *store);
+
+TRIB_API const char *trib_store_error(const trib_store_t *store);
+
+typedef struct trib_vector_desc {
+    size_t size;
+    const char *name;
+    size_t count;
+    trib_dtype_t dtype;
+    int shards;
+    const char *rule;
+    const void *initial;
+    const char *push_codec;
+    const char *pull_codec;
+} trib_vector_desc_t;
+
+#define TRIB_VECTOR_DESC_INIT \
+    { \
+        sizeof(trib_vector_desc_t), NULL, 0, TRIB_F32, 0, NULL, NULL, NULL, NULL \
+    }
+
+TRIB_API trib_status_t trib_store_create(trib_store_t *store,
+                                         const trib_vector_desc_t *desc,
+                                         trib_vector_t **vector_out);
+
+typedef struct trib_push_opts {
+    size_t size;
+    double rate;
+    void *result;
+    const char *codec;
+    const uint64_t *indices;
+    size_t count;
+} trib_push_opts_t;
+
+#define TRIB_PUSH_OPTS_INIT \
+    { \
+        sizeof(trib_push_opts_t), 0, NULL, NULL, NULL, 0 \
+    }
+
+TRIB_API trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
+                                       const trib_push_opts_t *opts,
+                                       uint64_t *version_out);
+
+typedef struct trib_pull_opts {
+    size_t size;
+    size_t first;
+    size_t count;
+    uint64_t at_least;
+    int timeout_ms;
+    const char *codec;
+    const uint64_t *indices;
+} trib_pull_opts_t;
+
+#define TRIB_PULL_OPTS_INIT \
+    { \
+        sizeof(trib_pull_opts_t), 0, 0, 0, 0, NULL, NULL \
+    }
+
+TRIB_API trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
+                                       const trib_pull_opts_t *opts,
+                                       uint64_t *version_out);
+
+TRIB_API trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version,
+                                       int timeout_ms, uint64_t *version_out);
+
+TRIB_API trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *vector,
+                                           uint64_t *version_out);
+
+#define TRIB_RESTORE_SNAPSHOT (-1)
+
+#define TRIB_RESTORE_LOST (-2)
+
+TRIB_API trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *vector,
+                                          int from, const void *copy,
+                                          uint64_t *version_out);
+
+#define TRIB_VERSION_NONE UINT64_MAX
+
+typedef struct trib_vector_state {
+    size_t size;
+    uint64_t version;
+    uint64_t saved;
+    uint64_t pushes;
+    int lost;
+    int reserved;
+} trib_vector_state_t;
+
+#define TRIB_VECTOR_STATE_INIT \
+    { \
+        sizeof(trib_vector_state_t), 0, 0, 0, 0, 0 \
+    }
+
+TRIB_API trib_status_t trib_store_state(const trib_vector_t *vector,
+                                        trib_vector_state_t *state);
+
+TRIB_API trib_status_t trib_store_residual_get(trib_vector_t *vector, size_t first,
+                                               size_t count, float *residual);
+
+TRIB_API trib_status_t trib_store_residual_set(trib_vector_t *vector, size_t first,
+                                               size_t count, const float *residual);
+
+#define TRIB_STALE_ANY (-1)
+
+TRIB_API trib_status_t trib_store_set_staleness(trib_store_t *store, int bound);
+
+#ifdef __cplusplus
+}
+#endif
+
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -447,11 +1040,12 @@ typedef struct trib_topology_opts {
     const char *racks;
     const char *format;
     int dot;
+    int reserved;
 } trib_topology_opts_t;
 
 #define TRIB_TOPOLOGY_OPTS_INIT \
     { \
-        sizeof(trib_topology_opts_t), NULL, NULL, NULL, 0 \
+        sizeof(trib_topology_opts_t), NULL, NULL, NULL, 0, 0 \
     }
 
 typedef void (*trib_line_fn)(void *arg, const char *line);
