@@ -117,7 +117,10 @@ static trib_status_t start_message(struct trib_plan *plan, const void *send, voi
     if (st == TRIB_OK && !is_done(plan)) {
         st = trib_progress_thread_start(comm); /* it runs, and is woken up */
         trib_engine_awake(&comm->engine);
-        (void)trib_engine_progress(&comm->engine);
+        /* A receive waits for the next call: a long message that is there would be read
+         * now, before the caller has begun what its own peers wait for. */
+        if (plan->message->request.sends)
+            (void)trib_engine_progress(&comm->engine);
     }
     trib_comm_unlock(comm);
     return st;
@@ -177,6 +180,7 @@ void trib_plan_message_keep_nothing(struct trib_plan_ops *ops)
 static void destroy(struct trib_plan *plan)
 {
     assert(plan->message && plan->ops == &plan->message->ops);
+    free(plan->message->handle);
     free(plan->message);
     plan->message = NULL;
 }

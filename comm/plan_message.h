@@ -12,6 +12,8 @@ struct trib_plan_message {
     struct trib_plan_ops ops; /* those of other plans, but for a few */
     struct trib_p2p_request request;
     struct trib_plan *next; /* of the idle ones, which calls to come take */
+    struct trib_request *handle; /* by which trib_isend and trib_irecv give it out, or
+                                  * NULL */
 };
 
 /* The arguments of a call. */

@@ -243,6 +243,18 @@ trib_status_t trib_ibarrier(trib_comm_t *comm, trib_request_t **request_out)
                 NULL, NULL, request_out);
 }
 
+/* The request of a message, which stays with its plan; NULL: no memory. */
+static struct trib_request *request_of(struct trib_plan *plan)
+{
+    struct trib_plan_message *m = plan->message;
+
+    if (!m->handle)
+        m->handle = calloc(1, sizeof(*m->handle));
+    if (m->handle)
+        m->handle->plan = plan;
+    return m->handle;
+}
+
 static trib_status_t begin_message(struct trib_comm *comm,
                                    const struct trib_message_args *a,
                                    trib_request_t **request_out)
@@ -255,17 +267,15 @@ static trib_status_t begin_message(struct trib_comm *comm,
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "%s needs a place for its request, request_out is NULL",
                               a->call);
-    struct trib_request *r = calloc(1, sizeof(*r));
-    if (!r)
-        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a request");
-    trib_status_t st = trib_plan_message_take(comm, a, &r->plan);
-    if (st == TRIB_OK) {
-        st = r->plan->ops->start(r->plan, a->buffer, (void *)(uintptr_t)a->buffer);
-        if (st != TRIB_OK)
-            trib_plan_message_give(r->plan);
-    }
+    struct trib_plan *plan;
+    trib_status_t st = trib_plan_message_take(comm, a, &plan);
+    if (st != TRIB_OK)
+        return st;
+    struct trib_request *r = request_of(plan);
+    st = r ? plan->ops->start(plan, a->buffer, (void *)(uintptr_t)a->buffer)
+           : trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a request");
     if (st != TRIB_OK) {
-        free(r);
+        trib_plan_message_give(plan);
         return st;
     }
     trib_gate_enter(comm);
@@ -319,7 +329,6 @@ trib_status_t trib_request_free(trib_request_t *request)
     comm->n_requests--;
     if (request->plan->message) {
         trib_plan_message_give(request->plan);
-        free(request);
     } else {
         put_idle(comm, request);
     }

@@ -262,7 +262,8 @@ typedef struct trib_stats {
                           * those of messages */
     uint64_t peers; /* ranks to which this one is connected: whom its
                      * collectives needed so far */
-    uint64_t wait_ns; /* time spent in trib_plan_wait */
+    uint64_t wait_ns; /* time spent in trib_plan_wait, but for its first looks, a
+                       * microsecond or so */
     uint64_t encode_ns; /* time in codecs, of all threads; 0 where the dense path
                          * ran */
     uint64_t served; /* all-reduces that services have summed; not those that

@@ -582,7 +582,7 @@ bool trib_engine_progress(struct trib_engine *e)
     if (e->p2p && !e->failed)
         moved |= e->p2p->ops->progress(e);
     if (e->failed || !run)
-        return trib_engine_end(e) || moved;
+        return (e->failed && trib_engine_end(e)) || moved;
     moved |= advance(e, run);
     if (e->has_backlog && !e->failed)
         moved |= trib_quorum_progress(e);

@@ -201,11 +201,19 @@ static bool put_data(struct trib_engine *e, struct trib_p2p_pair *p)
     return true;
 }
 
+static bool has_to_push(const struct trib_p2p_pair *p)
+{
+    return p->fresh.head || p->taken.head || p->granting.head || p->streaming.head ||
+           p->flying.head || p->box.unposted;
+}
+
 /* Send what there is room for. What others wait for comes first. */
 static bool push(struct trib_engine *e, struct trib_p2p_pair *p)
 {
     bool moved = false;
 
+    if (!has_to_push(p))
+        return false;
     if (p->box.unposted && trib_mailbox_post(&p->box) != TRIB_OK)
         return false;
     while (trib_mailbox_has_room(&p->box) &&

@@ -334,6 +334,42 @@ static void test_one_copy(void **state)
 }
 
 /* Rank 1 dies while others wait for its messages, or send to it. */
+/* A receive that is started leaves a long message where it is: the caller may be about
+ * to send what its own peer waits for. */
+static int start_reads_nothing(struct ranks_self *self)
+{
+    enum { N = 300000 };
+    float *x = calloc(N, sizeof(*x));
+    trib_stats_t before = {.size = sizeof(before)}, after = before;
+    trib_request_t *request;
+
+    x[N - 1] = self->rank == 0 ? 5 : 0;
+    if (self->rank == 0) /* the first message makes the pair known to each other */
+        ranks_ok(self, trib_send(self->comm, x, 1, TRIB_F32, 1, 2));
+    else
+        ranks_ok(self, trib_recv(self->comm, x, 1, TRIB_F32, 0, 2));
+    if (self->rank == 0)
+        ranks_ok(self, trib_isend(self->comm, x, N, TRIB_F32, 1, 1, &request));
+    ranks_ok(self, trib_barrier(self->comm));
+    ranks_ok(self, trib_stats(self->comm, &before));
+    if (self->rank == 1)
+        ranks_ok(self, trib_irecv(self->comm, x, N, TRIB_F32, 0, 1, &request));
+    ranks_ok(self, trib_stats(self->comm, &after));
+    ranks_assert(self, after.copied_bytes == before.copied_bytes);
+    ranks_ok(self, trib_request_wait(request));
+    ranks_ok(self, trib_request_free(request));
+    ranks_assert(self, x[N - 1] == 5);
+    free(x);
+    return 0;
+}
+
+static void test_start_reads_nothing(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = start_reads_nothing,
+               .config = "transport=shm,progress=caller");
+}
+
 static int dies(struct ranks_self *self)
 {
     const size_t n = *(const size_t *)self->arg;
@@ -437,6 +473,7 @@ int main(void)
         RANKS_ON(test_ring, "shm"),
         RANKS_ON(test_ring, "tcp"),
         RANKS_ON(test_one_copy, "shm"),
+        cmocka_unit_test(test_start_reads_nothing),
         RANKS_ON(test_ahead, "shm"),
         RANKS_ON(test_ahead, "tcp"),
         RANKS_ON(test_head_on, "shm"),
