@@ -126,7 +126,7 @@ static bool less(trib_dtype_t dtype, uint64_t a, uint64_t b)
     return perf_number_is_signed(dtype) ? (int64_t)a < (int64_t)b : a < b;
 }
 
-/* Of bool only 0 and 1 come. */
+/* A bool is 0 or 1. */
 static uint64_t combine_integers(const struct perf_oracle *o, uint64_t a, uint64_t b)
 {
     switch (o->op) {

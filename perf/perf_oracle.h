@@ -65,7 +65,7 @@ double perf_oracle_number(trib_dtype_t dtype, const void *vector, size_t i);
 /**
  * perf_oracle_compare - the result of o->rank against what it must be.
  *
- * Of what codecs lose, loss.h says what is seen. Without memory for it: one is wrong.
+ * loss.h says which losses of codecs are seen. Without memory for it one is wrong.
  */
 void perf_oracle_compare(const struct perf_oracle *o, const void *result,
                          struct perf_verdict *out);

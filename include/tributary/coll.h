@@ -270,7 +270,7 @@ TRIB_API trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send,
 /**
  * trib_plan_set_scale - other factors for the starts from now on.
  *
- * Of a plan whose description has prescale, postscale or weighted; prescale 1 changes
+ * The plan's description has prescale, postscale or weighted; prescale 1 changes
  * nothing. A rank without samples in this step gives the weight 0. If all weights are
  * 0, the result is not divided. f64 is scaled in double, all else in float32, and
  * rounded to its dtype before it is summed, and after. In place, the contribution is
@@ -364,7 +364,7 @@ TRIB_API trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text,
 /**
  * trib_plan_sent - which elements of its vector this rank sent in the newest operation.
  *
- * Of plans that sum with a codec that selects. A sent element may have been rounded as
+ * The plan sums with a codec that selects. A sent element may have been rounded as
  * the codec does; what was not sent is kept back, or lost without error feedback.
  * mask_out element i of the vector is bit i % 8 of byte i / 8; count elements, of
  *          reduce-scatter count * ranks; all 0 before the first operation
@@ -378,7 +378,7 @@ TRIB_API trib_status_t trib_plan_sent(trib_plan_t *plan, const unsigned char **m
 /**
  * trib_plan_absent - whose contributions the newest result lacks.
  *
- * Of plans with a quorum. A mean is over those that are in it. What is missing is in
+ * The plan has a quorum. A mean is over those that are in it. What is missing is in
  * the residual of its rank, and goes with that rank's next start; a start is late by no
  * more than one of its plan: the next one waits for it.
  * elements_out [ranks] how many elements lack the contribution of each rank: 0 where it
@@ -417,7 +417,7 @@ TRIB_API trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *sta
 /**
  * trib_plan_residual_get - what the plan holds back of elements [first, first + count).
  *
- * Of plans with a codec whose feedback keeps a residual ("codec", "ef14"). It is this
+ * The plan has a codec whose feedback keeps a residual ("codec", "ef14"). It is this
  * rank's, and goes with its next start. Whoever cuts vectors anew, as frameworks do
  * with buckets of gradients, takes it from the old plans and gives it to the new ones,
  * and nothing is lost.

@@ -250,10 +250,10 @@ TRIB_API trib_status_t trib_plan_state_move(trib_plan_t *plan, trib_plan_t *from
  * communicators that trib_comm_shrink, trib_comm_grow or trib_split has made, and any
  * others that share a rank.
  *
- * What is not carried over: the buffers, as memory of trib_alloc is the old
- * communicator's; the function of trib_plan_notify; counts and offsets for each rank, a
- * root that is lost, and plans of messages, neighbors and pairs, which give an error
- * that says what to call instead.
+ * The buffers are not carried over, as memory of trib_alloc is the old communicator's,
+ * nor is the function of trib_plan_notify. Counts and offsets for each rank, a root
+ * that is lost, and plans of messages, neighbors and pairs give an error that says what
+ * to call instead.
  * comm     of the new plan
  * from     is left as it is, and is to be freed; NULL on a rank that has none: a
  *          newcomer

@@ -313,9 +313,9 @@ TRIB_API trib_status_t trib_group_state_move(trib_group_t *group, trib_group_t *
  * The new group has the tensors of the old one, with their codecs, its options, its
  * function `done` and its timeout_ms. What the codecs keep moves as by
  * trib_group_state_move. A rank without an old group gets the same group as the others,
- * without a function and a limit of time. Who is told (trib_group_notify,
- * trib_group_fd) is said anew. The
- * buffers are not carried over, as memory of trib_alloc is the old communicator's.
+ * without a function and a limit of time. Call trib_group_notify and trib_group_fd
+ * anew. The buffers are not carried over, as memory of trib_alloc is the old
+ * communicator's.
  * from     is left as it is, and is to be freed; NULL on a rank that has none: a
  *          newcomer
  * sends, recvs [n] buffers of the tensors, as of trib_group_start_with. recvs is NULL:

@@ -47,7 +47,7 @@ typedef enum trib_list {
  * trib_list_each - call fn for each item of a list, in order of preference.
  *
  * Transports that this build is without come last, with the cure in item->fault.
- * Of the settings, all are listed, then TRIB_* variables that are none; what is wrong
+ * All settings are listed, then TRIB_* variables that are none; what is wrong
  * with one is in item->fault, and its value is "" where none could be read.
  *
  * errors   TRIB_ERR_CONFIG, after all items: trib_init or a collective would fail with

@@ -8,7 +8,7 @@
  *     trib_plan_start_neighbors(plan, &graph, x, &weight);     at every step
  *     trib_plan_wait(plan);
  *
- * Of x and of its weight, 1 at first, the rank sends each rank of `to` the share that
+ * The rank sends each rank of `to` the share of x and of its weight, 1 at first, that
  * belongs to it, and keeps the rest; then it adds the parts of all ranks of `from`. So
  * nothing is lost and nothing made: the sums of x and of the weights over all ranks
  * stay what they were, but for rounding. Shares of float32 are rounded to it. x /

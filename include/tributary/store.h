@@ -14,8 +14,8 @@
  *
  * A vector has a version, the number of pushes that it has taken. A push is applied
  * whole or not at all, and a pull is of one version (each range for itself, if it is
- * cut over several tribds). A connection that is lost is made
- * anew, and what was under way is done again: no push is applied twice.
+ * cut over several tribds). A connection that is lost is made anew, and what was under
+ * way is done again: no push is applied twice.
  *
  * A push or a pull may be sparse: of some elements, by their indices, such as the rows
  * of an embedding that a batch has used. And it may be encoded by a codec, as an
@@ -36,12 +36,12 @@
  *
  * A tribd that has a folder for them (its setting snapshots) writes snapshots of
  * vectors there: when a rank asks, every so often, and of all that has changed when it
- * ends in good order (SIGTERM). After that, or a kill -9 of a tribd each
- * push or pull of its vectors fails with TRIB_ERR_PEER_LOST and says which version is
- * in a snapshot; trib_store_restore goes on from there, or from a rank's copy. A later
- * run that opens the store with the same key restores its vectors in the same way.
+ * ends in good order (SIGTERM). After that, or a kill -9 of a tribd, each push or pull
+ * of its vectors fails with TRIB_ERR_PEER_LOST and says which version is in a snapshot;
+ * trib_store_restore goes on from there, or from a rank's copy. A later run that opens
+ * the store with the same key restores its vectors in the same way.
  *
- * Of a vector that is cut, all ranges go back, each to its newest snapshot. A range may
+ * All ranges of a vector that is cut go back, each to its newest snapshot. A range may
  * then have later pushes than another one. trib_store_state counts those that all
  * ranges have; when the rank makes its pushes again from there, by their numbers, each
  * range takes what it does not have, and none twice. Snapshots of one moment need ranks
@@ -318,7 +318,7 @@ TRIB_API trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *ve
 /* No version. */
 #define TRIB_VERSION_NONE UINT64_MAX
 
-/* What a rank knows of a vector, without asking. */
+/* A rank's knowledge of a vector, without asking. */
 typedef struct trib_vector_state {
     size_t size; /* sizeof(trib_vector_state_t), set by the caller */
     uint64_t version; /* the newest of which an answer has told */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What two ranks write into each other's mailbox: 64 bytes, and perhaps a payload.
+ * The entries that two ranks write into each other's mailbox: 64 bytes, and perhaps a
+ * payload.
  *
  *   0       2     3     4     8         12        16      24      28      32      60
  *   |magic  |kind |dtype| tag | send_id | recv_id | count | bytes | check |payload|pos|
  *
  * A message goes by one of three ways. A short one is an EAGER, which has its elements.
- * Of a long one the sender tells the receiver by ANNOUNCE, which may name the place of
+ * The sender tells the receiver of a long one by ANNOUNCE, which may name the place of
  * its elements. Once the receiver has a receive for it, it reads them from there and
  * answers by TAKEN. Where it cannot, or no place was named, it answers by GRANT, and
  * the elements follow as DATA, straight into the receiver's buffer.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an engine keeps of messages: a pair for each peer, in whose queues its requests
+ * The state of an engine's messages: a pair for each peer, in whose queues its requests
  * are.
  */
 #ifndef PIPELINE_P2P_P2P_STATE_H
@@ -10,7 +10,7 @@
 #include "pipeline/p2p/mailbox.h"
 #include "pipeline/p2p/matching.h"
 
-/* What this rank exchanges with one peer. Each request is in one of the queues. */
+/* Messages with one peer. Each request is in one of the queues. */
 struct trib_p2p_pair {
     int peer;
     bool self; /* this rank itself: without mailbox */
