@@ -22,8 +22,8 @@ struct vector {
     uint64_t charged; /* bytes taken from the quota */
     pthread_mutex_t *stripes; /* [trib_store_stripes] locks of elements and state */
 
-    /* The fields below are read under `gate`, and changed by a walk that holds the first
-     * stripe as well. */
+    /* The fields below are read under `gate`, and changed by a walk that holds the
+     * first stripe as well. */
     pthread_mutex_t gate;
     uint64_t version;
     uint64_t changes; /* of its elements, by whatever way */
