@@ -46,7 +46,7 @@ struct told {
     struct description plan;
 };
 
-/* What this rank tells ------------------------------------------------------------- */
+/* ---- the offer of this rank ------------------------------------------------------ */
 
 static trib_status_t check_from(const struct mover *c)
 {
@@ -114,7 +114,7 @@ static trib_status_t prepare(const struct mover *c, struct told *mine)
     return st;
 }
 
-/* What all ranks make of it -------------------------------------------------------- */
+/* ---- the answer that all ranks come to ------------------------------------------- */
 
 /* All ranks come to one answer, as they look at the same messages. */
 static trib_status_t compare(const struct mover *c, const struct told *all,
@@ -216,10 +216,10 @@ static trib_status_t move_by(const struct mover *c, trib_status_t status,
         st = trib_plan_state_move_by(&move, st == TRIB_OK ? *plan_out : NULL, st);
     }
     free(all);
-    if (st != TRIB_OK)
+    if (st != TRIB_OK) {
         trib_plan_destroy(*plan_out);
-    if (st != TRIB_OK)
         *plan_out = NULL;
+    }
     return st;
 }
 

@@ -55,8 +55,8 @@ static bool is_truth(const struct perf_oracle *o)
     return o->dtype == TRIB_BOOL || (o->op >= TRIB_LAND && o->op <= TRIB_LXOR);
 }
 
-/* One of few values, so that ranks have the same ones, or its index, of which each
- * rank has its own. */
+/* An element of a pair is one of few values, so that ranks have the same ones, or an
+ * index, and each rank has its own indices. */
 static void fill_located(const struct perf_oracle *o, int rank, size_t at, void *out)
 {
     const size_t size = trib_dtype_size(o->dtype);

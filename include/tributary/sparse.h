@@ -16,7 +16,7 @@
  * shorter: a union that fills up costs as much as a dense vector, and 1/32 more for
  * f32.
  *
- * Where there is a tribd, it sums: each rank's pairs go up once, and the union comes
+ * A tribd sums where there is one: each rank's pairs go up once, and the union comes
  * down once. One level of tribds adds in the order of ranks, as ranks alone do, so that
  * the bits are the same; a tree adds in its own order, in float32 where values are
  * narrower, and rounds once. An algorithm that is asked for by name keeps the sum with

@@ -26,7 +26,7 @@
  * which are pushed and pulled at once. Each range takes each push whole, once, and has
  * a version of its own; that of the vector is the lowest, so that all of it has at
  * least that many pushes, and pushes that are under way may be in some ranges already.
- * What waits for a version, or for ranks that are behind, waits for all ranges.
+ * A call that waits for a version, or for ranks that are behind, waits for all ranges.
  * Snapshots are of each range. Elements cross the wire over the control connections of
  * tribd: sealed, in an order of their own, whatever the transport of the communicator.
  * Memory is of the quotas of the job's user: a vector with the state of its rule, and

@@ -101,8 +101,6 @@ static const struct perf_command command = {
 /* Checks that need all options. */
 static bool check_together(struct codec_args *args, FILE *err)
 {
-    char why[256];
-
     if (args->threads > CODEC_THREADS_MAX) {
         fprintf(err, "trib-perf: --threads %d: at most %d.\n", args->threads,
                 CODEC_THREADS_MAX);
@@ -110,20 +108,7 @@ static bool check_together(struct codec_args *args, FILE *err)
     }
     if (!perf_outputs_differ(args->csv, args->json, err))
         return false;
-    if (args->sizes.n == 0 &&
-        !perf_sizes_parse("256K,64M", &args->sizes, why, sizeof(why))) {
-        fprintf(err, "trib-perf: --sizes %s.\n", why);
-        return false;
-    }
-    for (size_t i = 0; i < args->sizes.n; i++) {
-        size_t bytes = args->sizes.bytes[i];
-        if (bytes >= sizeof(float) && bytes % sizeof(float) == 0)
-            continue;
-        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n",
-                bytes);
-        return false;
-    }
-    return true;
+    return perf_float_sizes(&args->sizes, "256K,64M", err);
 }
 
 int codec_args_parse(int argc, char **argv, FILE *err, struct codec_args *args_out)

@@ -184,7 +184,7 @@ bool trib_engine_read(struct trib_engine *e, int peer, uint64_t from, uint8_t *t
     return !e->failed;
 }
 
-/* Where ranks share a core, two copies within its cache cost less than a read. */
+/* Two copies within the cache of a core cost less than a read, if ranks share it. */
 bool trib_engine_expose(const struct trib_engine *e, const struct trib_link *l,
                         const void *ptr, size_t bytes, struct trib_ref *out)
 {
@@ -197,7 +197,7 @@ bool trib_engine_expose(const struct trib_engine *e, const struct trib_link *l,
     return out->blob.len != 0;
 }
 
-/* What is larger than a cache does not go through it. */
+/* A memory that is larger than a cache does not go through it. */
 static trib_status_t fetch_mapped(struct trib_engine *e, struct trib_link *l,
                                   const uint8_t *from, struct trib_piece to, bool large)
 {

@@ -49,7 +49,7 @@ bool trib_engine_read(struct trib_engine *e, int peer, uint64_t from, uint8_t *t
 bool trib_engine_expose(const struct trib_engine *e, const struct trib_link *l,
                         const void *ptr, size_t bytes, struct trib_ref *out);
 
-/* Where bytes go that are fetched. */
+/* The place for bytes that are fetched. */
 struct trib_piece {
     uint8_t *ptr;
     size_t bytes;

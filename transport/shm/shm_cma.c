@@ -85,6 +85,12 @@ bool trib_shm_reads(struct trib_transport *t, int peer)
     return shm_of(t)->peers[peer].reads;
 }
 
+static trib_status_t fail_range(struct shm *shm, int pid, size_t len)
+{
+    return trib_fail(shm->err, TRIB_ERR_RANGE,
+                     "process %d has no %zu bytes at the address it gave", pid, len);
+}
+
 trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, void *to,
                             size_t len)
 {
@@ -95,9 +101,7 @@ trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, v
     if (!p->reads || trib_guard_bars(shm->guard, peer))
         return trib_no_read(t, peer, from, to, len);
     if (from > UINTPTR_MAX - len)
-        return trib_fail(shm->err, TRIB_ERR_RANGE,
-                         "process %d has no %zu bytes at the address it gave",
-                         p->who.pid, len);
+        return fail_range(shm, p->who.pid, len);
     while (done < len) {
         const struct iovec local = {(char *)to + done, len - done};
         const struct iovec remote = {(void *)(uintptr_t)(from + done), len - done};
@@ -112,9 +116,7 @@ trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, v
             return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "process %d has died",
                              p->who.pid);
         if (n == 0 || errno == EFAULT)
-            return trib_fail(shm->err, TRIB_ERR_RANGE,
-                             "process %d has no %zu bytes at the address it gave",
-                             p->who.pid, len);
+            return fail_range(shm, p->who.pid, len);
         return trib_fail(shm->err, TRIB_ERR_SYSTEM, "process_vm_readv of %d: %m",
                          p->who.pid);
     }

@@ -233,16 +233,18 @@ static void test_not_read(void **state)
     }
 }
 
+/* Rank 1 reads one chunk of rank 0. */
+static const struct payload_case one_read = {
+    .algorithm = "flat",
+    .ranks = 2,
+    .count = PIECE,
+    .out_of_place = true,
+    .transport = "shm",
+    .desc = {.op.coll = TRIB_EXSCAN, .piece = PIECE, .zero_copy = true}};
+
 /* A read fails, as the peer has died, or has no such memory. */
 static void test_failures(void **state)
 {
-    const struct payload_case c = {
-        .algorithm = "flat",
-        .ranks = 2,
-        .count = PIECE,
-        .out_of_place = true,
-        .transport = "shm",
-        .desc = {.op.coll = TRIB_EXSCAN, .piece = PIECE, .zero_copy = true}};
     static const trib_status_t made[] = {TRIB_ERR_PEER_LOST, TRIB_ERR_RANGE,
                                          TRIB_ERR_SYSTEM};
     static const trib_status_t seen[] = {TRIB_ERR_PEER_LOST, TRIB_ERR_PROTOCOL,
@@ -250,7 +252,7 @@ static void test_failures(void **state)
 
     (void)state;
     for (int k = 0; k < 3; k++) {
-        struct rig r = open_read(&c);
+        struct rig r = open_read(&one_read);
         counted.fails = made[k];
         rig_fill(&r, 0);
         rig_start_one(&r, 0);
@@ -266,14 +268,7 @@ static void test_failures(void **state)
  * the receiver does not take what is there then for a result. */
 static void test_sender_fails(void **state)
 {
-    const struct payload_case c = {
-        .algorithm = "flat",
-        .ranks = 2,
-        .count = PIECE,
-        .out_of_place = true,
-        .transport = "shm",
-        .desc = {.op.coll = TRIB_EXSCAN, .piece = PIECE, .zero_copy = true}};
-    struct rig r = open_read(&c);
+    struct rig r = open_read(&one_read);
     struct engine_side *sender = rig_side(&r, 0), *receiver = rig_side(&r, 1);
 
     (void)state;
