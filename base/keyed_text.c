@@ -84,8 +84,20 @@ static trib_status_t fail_key(const struct parsing *p, const char *key)
     return fail_name(p, none, key, names, n);
 }
 
+static bool read_word(const char *const *words, const char *text, double *out)
+{
+    for (int i = 0; words[i]; i++) {
+        *out = i;
+        if (strcmp(words[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool read_value(const struct trib_keyed_key *key, const char *text, double *out)
 {
+    if (key->words)
+        return read_word(key->words, text, out);
     return trib_number_read(text, out) && *out >= key->lowest && *out <= key->highest &&
            (!key->whole || *out == floor(*out));
 }

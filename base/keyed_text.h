@@ -2,7 +2,7 @@
 /*
  * Texts that choose something by its name and give it numbers:
  *
- *     NAME[:KEY=NUMBER[,KEY=NUMBER]...]        "sgd:rate=0.1,momentum=0.9"
+ *     NAME[:KEY=VALUE[,KEY=VALUE]...]        "sgd:rate=0.1,momentum=0.9"
  */
 #ifndef BASE_KEYED_TEXT_H
 #define BASE_KEYED_TEXT_H
@@ -25,6 +25,8 @@ struct trib_keyed_key {
     double lowest, highest;
     bool whole; /* only whole numbers */
     const char *must; /* "a number above 0": what a number must be */
+    const char *const *words; /* the value is one of these, as its place; NULL: a
+                               * number */
 };
 
 /* A family of such texts. */

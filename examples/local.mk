@@ -111,3 +111,6 @@ examples_shards_LDADD = libtributary.la
 noinst_PROGRAMS += examples/notified
 examples_notified_SOURCES = examples/notified.c
 examples_notified_LDADD = libtributary.la -lpthread
+noinst_PROGRAMS += examples/strategy
+examples_strategy_SOURCES = examples/strategy.c
+examples_strategy_LDADD = libtributary-train.la libtributary.la

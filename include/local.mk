@@ -16,4 +16,5 @@ tributaryinclude_HEADERS = \
 	include/tributary/status.h \
 	include/tributary/store.h \
 	include/tributary/topology.h \
+	include/tributary/train.h \
 	include/tributary/types.h

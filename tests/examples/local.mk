@@ -26,7 +26,8 @@ example_scripts = \
 	tests/examples/test_firewall.sh \
 	tests/examples/test_rebucket.sh \
 	tests/examples/test_store.sh \
-	tests/examples/test_gossip_late.sh
+	tests/examples/test_gossip_late.sh \
+	tests/examples/test_strategy_example.sh
 dist_check_SCRIPTS += $(example_scripts)
 TESTS += $(example_scripts)
 

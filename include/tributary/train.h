@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Training: a strategy, chosen by a text, says what becomes of gradients and parameters
+ * at each step. The same loop runs every strategy:
+ *
+ *     trib_trainer_create(comm, &desc, &trainer);
+ *     for (size_t i = 0; i < steps; i++) {
+ *         trib_trainer_begin(trainer, &step);         // where to differentiate
+ *         loss = my_gradient(step.params, step.gradient);
+ *         trib_trainer_end(trainer, loss);            // sums, updates
+ *     }
+ *     trib_trainer_settle(trainer, NULL);             // params is the model
+ *
+ * The caller computes gradients, and the trainer does everything else: it says at which
+ * parameters to differentiate (sgp: x / w; a pipeline: those of a step before),
+ * when to communicate, what, and with whom.
+ *
+ * A library of its own (-ltributary-train), which uses nothing but <tributary.h>.
+ * Threads: those of the communicator.
+ */
+#ifndef TRIBUTARY_TRAIN_H
+#define TRIBUTARY_TRAIN_H
+
+#include <tributary/coll.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trib_trainer trib_trainer_t;
+
+/* A part of the parameter vector that is encoded in one way, such as a layer. */
+typedef struct trib_part {
+    size_t size; /* sizeof(trib_part_t) */
+    const char *name; /* unique; NULL: "part" and its number */
+    size_t count; /* elements; parts follow one another and cover the vector */
+    int dims; /* dimensions, as trib_tensor_t.dims: parts of one dimension, such as
+               * biases, get no codec of the trainer's; 0: not said */
+    const char *codec; /* NULL: the trainer's; "none", "adacomp:bin=50", … */
+    const char *feedback; /* of that codec */
+} trib_part_t;
+
+#define TRIB_PART_INIT \
+    { \
+        sizeof(trib_part_t), NULL, 0, 0, NULL, NULL \
+    }
+
+/*
+ * An optimiser of the caller's: moves elements [first, first + count) of params by a
+ * gradient that is final for them. Called once for each element and update, by the
+ * thread that calls the trainer.
+ */
+typedef void (*trib_update_fn)(void *arg, float *params, const float *gradient,
+                               size_t first, size_t count, double rate);
+
+/* A trainer, the same on all ranks but for params and the callback. */
+typedef struct trib_trainer_desc {
+    size_t size; /* sizeof(trib_trainer_desc_t) */
+    float *params; /* [count], the caller's; rank 0's are those of all at first */
+    size_t count;
+    const trib_part_t *parts; /* NULL: one, of all elements */
+    size_t n_parts;
+    const char *strategy; /* NULL: "sync". "pipe:width=2", "local:period=16+int8": what
+                           * stands behind the first + is the codec */
+    const char *optimizer; /* NULL: "sgd". "sgd:momentum=0.9,nesterov=1,decay=1e-4",
+                            * "adam:beta1=0.9,beta2=0.999,eps=1e-8,decay=0" (decay is
+                            * AdamW's): of each rank's own steps */
+    trib_update_fn update; /* instead of optimizer */
+    void *update_arg;
+    const char *rate; /* NULL: "0.01". "linear:rate=0.1,warmup=0.05,steps=4680" */
+    const char *codec; /* of what the strategy sends, as trib_desc_t.codec; NULL: the
+                        * strategy text's, or none */
+    const char *feedback; /* as trib_desc_t.feedback */
+    trib_feed_t feed; /* the order in which trib_trainer_ready marks the gradient;
+                       * WHOLE: it is not called */
+    uint64_t seed; /* of what is drawn at random; 0: the configuration's */
+} trib_trainer_desc_t;
+
+#define TRIB_TRAINER_DESC_INIT \
+    { \
+        sizeof(trib_trainer_desc_t), NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, \
+            NULL, NULL, TRIB_FEED_WHOLE, 0 \
+    }
+
+/* A step, as trib_trainer_begin tells it. */
+typedef struct trib_step {
+    size_t size; /* sizeof(trib_step_t), set by the caller */
+    uint64_t number; /* of this rank's gradients, from 0 */
+    const float *params; /* [count] differentiate here; valid until trib_trainer_end */
+    float *gradient; /* [count] to be filled, in memory that peers reach */
+    double rate; /* of this step's update */
+} trib_step_t;
+
+#define TRIB_STEP_INIT \
+    { \
+        sizeof(trib_step_t), 0, NULL, NULL, 0 \
+    }
+
+/**
+ * trib_trainer_create - make a trainer; all ranks have rank 0's parameters behind it.
+ *
+ * Strategies (docs/training.md has what each sends, and when):
+ *     sync                          the mean of all gradients, then the optimiser
+ *     pipe:width=2,predict=1        the sum goes on while the next gradient is computed
+ *     local:period=16               steps of each rank's own, then the mean of what
+ *                                   they have changed
+ *     diloco:period=16,rate=0.7,momentum=0.5   the same, with an outer optimiser
+ *     sgp:graph=exponential,peers=1 gossip of parameters by push-sum; osgp:tau=1: the
+ *                                   same, where shares may come tau steps late
+ *     easgd:period=16,beta=0.9      elastic averaging with a common centre
+ *     lsgd:period=4,pull=0.1,groups=2   pulled to the leader of the group, and of all
+ *     ps:staleness=4                gradients pushed to the parameter store in tribd
+ *     downpour:period=4             the changes of some steps pushed there
+ *     hybrid:groups=2               groups sum among themselves, then push
+ * Rates: a number, or constant, linear, cosine with rate=R, warmup= (below 1: a share
+ * of the steps), steps=N, ranks=1 (R is multiplied by the number of ranks).
+ *
+ * owner    the caller frees *trainer_out with trib_trainer_free before trib_free_comm;
+ *          params belongs to the trainer between trib_trainer_begin and settle: the
+ *          caller reads step.params instead
+ * thread   collective over comm
+ * errors   TRIB_ERR_INVALID: a field or a text; TRIB_ERR_CODEC; TRIB_ERR_UNSUPPORTED:
+ *          the strategy cannot have this optimiser, feed or codec; TRIB_ERR_NO_MEMORY;
+ *          those of the plans. *trainer_out is NULL then, and trib_trainer_error(NULL)
+ *          has the sentence. An error on one rank is an error on all
+ */
+TRIB_API trib_status_t trib_trainer_create(trib_comm_t *comm,
+                                           const trib_trainer_desc_t *desc,
+                                           trib_trainer_t **trainer_out);
+
+/**
+ * trib_trainer_begin - begin a step.
+ *
+ * step     size is set by the caller
+ * errors   TRIB_ERR_BUSY: a step has begun; what ended the communicator
+ */
+TRIB_API trib_status_t trib_trainer_begin(trib_trainer_t *trainer, trib_step_t *step);
+
+/**
+ * trib_trainer_ready - elements [first, first + count) of the gradient are final.
+ *
+ * With desc.feed other than WHOLE, each element once between begin and end, by the
+ * caller's thread. A strategy that sends nothing in this step ignores it.
+ * errors   TRIB_ERR_INVALID: outside of the vector, or feed is WHOLE
+ */
+TRIB_API trib_status_t trib_trainer_ready(trib_trainer_t *trainer, size_t first,
+                                          size_t count);
+
+/**
+ * trib_trainer_end - end a step: communicate, and update the parameters.
+ *
+ * loss     of this rank's gradient; strategies that choose leaders compare it
+ * errors   TRIB_ERR_INVALID: no step has begun; what ended the communicator
+ */
+TRIB_API trib_status_t trib_trainer_end(trib_trainer_t *trainer, double loss);
+
+/**
+ * trib_trainer_settle - finish what is under way; params is then the model to evaluate
+ * or to keep.
+ *
+ * sync: nothing is left to do; pipe: the last gradients are applied; local, diloco and
+ * easgd: the centre; sgp and osgp: messages are drained, and it is the mean of all x,
+ * as the weights add up to the number of ranks; lsgd: the mean of all ranks; ps,
+ * downpour and hybrid: what the store has. The same bits on all ranks. The run goes on
+ * behind it as if it had not been called, but for messages that have come earlier.
+ * params_out [count]; NULL: desc.params, from which the ranks then go on
+ * thread   collective
+ * errors   TRIB_ERR_BUSY: a step has begun; what ended the communicator
+ */
+TRIB_API trib_status_t trib_trainer_settle(trib_trainer_t *trainer, float *params_out);
+
+/**
+ * trib_trainer_save - this rank's share of a checkpoint: parameters, the optimiser's
+ * state, what codecs keep, the number of the step.
+ *
+ * Loaded by all ranks, the run goes on with the very bits that it would have had.
+ * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
+ * errors   TRIB_ERR_BUSY: something is under way, so settle first; TRIB_ERR_OVERFLOW:
+ *          too little room
+ */
+TRIB_API trib_status_t trib_trainer_save(trib_trainer_t *trainer, void *state,
+                                         size_t bytes, size_t *bytes_out);
+
+/**
+ * trib_trainer_load - go on from what trib_trainer_save gave to a trainer of the same
+ * description on the same rank.
+ *
+ * errors   TRIB_ERR_BUSY; TRIB_ERR_INVALID, and nothing has changed: the bytes are
+ *          damaged, or of another trainer: the sentence says in what
+ */
+TRIB_API trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
+                                         size_t bytes);
+
+/* Work of a trainer. The counters only grow. */
+typedef struct trib_trainer_stats {
+    size_t size; /* sizeof(trib_trainer_stats_t), set by the caller */
+    uint64_t steps; /* gradients */
+    uint64_t rounds; /* communications */
+    uint64_t dense_bytes; /* that a rank would send without a codec: 4 an element and
+                           * round */
+    uint64_t wire_bytes; /* that it has sent */
+    uint64_t compute_ns; /* between begin and end */
+    uint64_t wait_ns; /* in the library, for others */
+    uint64_t update_ns; /* in the optimiser */
+} trib_trainer_stats_t;
+
+/**
+ * trib_trainer_stats - the work of a trainer so far.
+ *
+ * errors   TRIB_ERR_INVALID: stats is NULL, or its size is wrong
+ */
+TRIB_API trib_status_t trib_trainer_stats(trib_trainer_t *trainer,
+                                          trib_trainer_stats_t *stats);
+
+/**
+ * trib_trainer_explain - what the trainer does: strategy, optimiser, rate, codecs.
+ *
+ * text     receives at most `bytes` bytes with the final zero
+ * errors   TRIB_ERR_INVALID: no room
+ */
+TRIB_API trib_status_t trib_trainer_explain(const trib_trainer_t *trainer, char *text,
+                                            size_t bytes);
+
+/**
+ * trib_trainer_error - the sentence of the last failed call of a trainer.
+ *
+ * NULL: of the last trib_trainer_create of this thread.
+ * owner    the library; valid until the next call
+ */
+TRIB_API const char *trib_trainer_error(const trib_trainer_t *trainer);
+
+/**
+ * trib_trainer_free - free a trainer; NULL is allowed.
+ *
+ * What is under way is waited for.
+ * errors   what ended the communicator
+ */
+TRIB_API trib_status_t trib_trainer_free(trib_trainer_t *trainer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

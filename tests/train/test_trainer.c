@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Trainers: every strategy that needs no service finds the minimum, one rank is plain
+ * SGD bit for bit, a run that is saved and loaded goes on with the same bits, and texts
+ * that make no sense are refused by a sentence.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <tributary/train.h>
+
+#include "tests/train/quadratic.h"
+
+/* Strategies, and how near they come to the minimum in 240 steps. Ranks of lsgd go to
+ * the best one's minimum; those with a constant rate and local steps stay apart. */
+static const struct {
+    const char *strategy;
+    double near;
+} runs[] = {
+    {"sync", 1e-5},
+    {"pipe:width=2", 1e-5},
+    {"pipe:width=2,predict=1", 1e-5},
+    {"local:period=4", 1e-5},
+    {"local:period=4,fragments=2,late=2", 1e-3},
+    {"diloco:period=4", 1e-3},
+    {"sgp:graph=exponential", 0.3},
+    {"sgp:graph=ring", 0.3},
+    {"sgp:graph=bipartite", 0.3},
+    {"sgp:graph=random,peers=2", 0.3},
+    {"osgp:tau=2", 0.5},
+    {"easgd:period=4", 1e-3},
+    {"lsgd:period=4,pull=0.1", 1},
+    {"sync+int8", 1e-2},
+    {"sync+topk:ratio=0.25", 0.3},
+    {"pipe:width=2+int8", 1e-2},
+    {"local:period=4+topk:ratio=0.25", 0.5},
+};
+
+static int finds_minimum(struct ranks_self *self)
+{
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        struct quadratic q;
+
+        quadratic_init(&q, self, runs[i].strategy);
+        quadratic_open(&q);
+        quadratic_steps(&q, 240);
+        quadratic_settle(&q);
+        if (!(quadratic_distance(&q) <= runs[i].near))
+            ranks_die(self, "%s: %g from the minimum", runs[i].strategy,
+                      quadratic_distance(&q));
+        quadratic_close(&q);
+    }
+    return 0;
+}
+
+static void test_finds_minimum(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 1, .fn = finds_minimum, .config = "transport=shm");
+    ranks_pass(.size = 2, .fn = finds_minimum, .config = "transport=tcp");
+    ranks_pass(.size = 3, .fn = finds_minimum, .config = "transport=shm");
+}
+
+/* With a feed parts are summed as they come, each with its codec: the same bits as of
+ * the whole gradient. */
+static int feeds(struct ranks_self *self)
+{
+    static const char *const strategies[] = {"sync", "pipe:width=1", "sync+int8",
+                                             "sync+topk:ratio=0.25"};
+    struct quadratic whole, fed;
+
+    for (int s = 0; s < 4; s++) {
+        quadratic_init(&whole, self, strategies[s]);
+        quadratic_cut(&whole);
+        quadratic_open(&whole);
+        quadratic_steps(&whole, 20);
+        quadratic_settle(&whole);
+        quadratic_close(&whole);
+        quadratic_init(&fed, self, strategies[s]);
+        quadratic_cut(&fed);
+        fed.desc.feed = TRIB_FEED_BACKWARD;
+        quadratic_open(&fed);
+        quadratic_steps(&fed, 20);
+        quadratic_settle(&fed);
+        quadratic_close(&fed);
+        if (memcmp(whole.x, fed.x, sizeof(fed.x)) != 0)
+            ranks_die(self, "%s: a fed gradient gives other bits", strategies[s]);
+    }
+    return 0;
+}
+
+static void test_feeds(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = feeds, .config = "transport=shm");
+}
+
+/* One rank is the optimiser alone. */
+static int is_plain_sgd(struct ranks_self *self)
+{
+    static const char *const strategies[] = {"sync", "local:period=1", "sgp",
+                                             "pipe:width=1"};
+    float x[QUADRATIC_COUNT], v[QUADRATIC_COUNT] = {0};
+
+    for (int s = 0; s < 4; s++) {
+        struct quadratic q;
+
+        quadratic_init(&q, self, strategies[s]);
+        q.desc.optimizer = "sgd:momentum=0.5,decay=0.01";
+        memset(v, 0, sizeof(v));
+        memcpy(x, q.x, sizeof(x));
+        quadratic_open(&q);
+        quadratic_steps(&q, 30);
+        quadratic_settle(&q);
+        quadratic_close(&q);
+        for (int k = 0; k < 30; k++)
+            for (size_t i = 0; i < QUADRATIC_COUNT; i++) {
+                v[i] = 0.5f * v[i] + (x[i] - quadratic_target(0, i) + 0.01f * x[i]);
+                x[i] -= 0.1f * v[i];
+            }
+        for (size_t i = 0; i < QUADRATIC_COUNT; i++)
+            if (!(x[i] - q.x[i] < 1e-5f && q.x[i] - x[i] < 1e-5f))
+                ranks_die(self, "%s: element %zu is %.9g, not %.9g", strategies[s], i,
+                          (double)q.x[i], (double)x[i]);
+    }
+    return 0;
+}
+
+static void test_is_plain_sgd(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 1, .fn = is_plain_sgd, .config = "transport=shm");
+}
+
+static void save(struct quadratic *q, unsigned char **bytes_out, size_t *n_out)
+{
+    size_t again;
+
+    ranks_ok(q->self, trib_trainer_save(q->trainer, NULL, 0, n_out));
+    *bytes_out = malloc(*n_out);
+    ranks_assert(q->self, *bytes_out);
+    ranks_ok(q->self, trib_trainer_save(q->trainer, *bytes_out, *n_out, &again));
+    ranks_assert(q->self, again == *n_out);
+}
+
+static int goes_on(struct ranks_self *self)
+{
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        struct quadratic a, b;
+        unsigned char *bytes;
+        size_t n;
+
+        if (strncmp(runs[i].strategy, "osgp", 4) == 0)
+            continue; /* its bits depend on when shares come */
+        quadratic_init(&a, self, runs[i].strategy);
+        a.desc.optimizer = "adam";
+        quadratic_open(&a);
+        quadratic_steps(&a, 11);
+        quadratic_settle(&a);
+        save(&a, &bytes, &n);
+        quadratic_steps(&a, 9);
+        quadratic_settle(&a);
+        quadratic_init(&b, self, runs[i].strategy);
+        b.desc.optimizer = "adam";
+        quadratic_open(&b);
+        quadratic_steps(&b, 3);
+        quadratic_settle(&b);
+        ranks_ok(self, trib_trainer_load(b.trainer, bytes, n));
+        quadratic_steps(&b, 9);
+        quadratic_settle(&b);
+        if (memcmp(a.x, b.x, sizeof(a.x)) != 0)
+            ranks_die(self, "%s: a loaded run has other bits", runs[i].strategy);
+        bytes[n / 2] ^= 1;
+        ranks_expect(self, trib_trainer_load(b.trainer, bytes, n), TRIB_ERR_INVALID,
+                     "damaged bytes");
+        ranks_assert(self, strstr(trib_trainer_error(b.trainer), "damaged"));
+        free(bytes);
+        quadratic_close(&a);
+        quadratic_close(&b);
+    }
+    return 0;
+}
+
+static void test_goes_on(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 3, .fn = goes_on, .config = "transport=shm");
+}
+
+static int refuses(struct ranks_self *self)
+{
+    static const struct {
+        const char *strategy, *optimizer, *rate, *codec;
+        const char *word;
+    } bad[] = {
+        {"sink", NULL, NULL, NULL, "sync"},
+        {"pipe:width=9", NULL, NULL, NULL, "width"},
+        {"local:periods=3", NULL, NULL, NULL, "period"},
+        {"sgp:graph=star", NULL, NULL, NULL, "exponential"},
+        {"sgp+int8", NULL, NULL, NULL, "codec"},
+        {"lsgd:groups=9", NULL, NULL, NULL, "groups"},
+        {"sync+int8", NULL, NULL, "topk", "two codecs"},
+        {"sync+topj", NULL, NULL, NULL, "topk"},
+        {"sync", "sgd:momentum=2", NULL, NULL, "momentum"},
+        {"sync", "adamm", NULL, NULL, "adam"},
+        {"sync", NULL, "linear:rate=0.1", NULL, "steps="},
+        {"sync", NULL, "fast", NULL, "constant"},
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct quadratic q;
+        trib_trainer_t *none;
+
+        quadratic_init(&q, self, bad[i].strategy);
+        q.desc.optimizer = bad[i].optimizer;
+        q.desc.rate = bad[i].rate ? bad[i].rate : "0.1";
+        q.desc.codec = bad[i].codec;
+        ranks_assert(self,
+                     trib_trainer_create(self->comm, &q.desc, &none) < 0 && !none);
+        if (!strstr(trib_trainer_error(NULL), bad[i].word))
+            ranks_die(self, "\"%s\" does not say \"%s\"", trib_trainer_error(NULL),
+                      bad[i].word);
+    }
+    return 0;
+}
+
+static void test_refuses(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = refuses, .config = "transport=shm");
+}
+
+/* An error on one rank is an error on all, which say whose it is. */
+static int refuses_on_all(struct ranks_self *self)
+{
+    struct quadratic q;
+    trib_trainer_t *none;
+
+    quadratic_init(&q, self, self->rank == 1 ? "pipe:width=9" : "pipe:width=2");
+    ranks_expect(self, trib_trainer_create(self->comm, &q.desc, &none),
+                 TRIB_ERR_INVALID, "create");
+    ranks_assert(self, strstr(trib_trainer_error(NULL),
+                              self->rank == 1 ? "width is \"9\"" : "rank 1"));
+    return 0;
+}
+
+static void test_refuses_on_all(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 3, .fn = refuses_on_all, .config = "transport=shm");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_finds_minimum), cmocka_unit_test(test_feeds),
+        cmocka_unit_test(test_is_plain_sgd),  cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_refuses),       cmocka_unit_test(test_refuses_on_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

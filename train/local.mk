@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+lib_LTLIBRARIES += libtributary-train.la
+noinst_LTLIBRARIES += libtrain.la libtrain_base.la
+# Texts, errors and numbers, which libtributary.la hides.
+libtrain_base_la_SOURCES = \
+	base/error.c \
+	base/keyed_text.c \
+	base/number.c \
+	base/plain.c \
+	base/sized.c \
+	base/text.c
+libtrain_la_SOURCES = \
+	train/graph.c train/graph.h \
+	train/optimizer.c train/optimizer.h \
+	train/parts.c train/parts.h \
+	train/rate.c train/rate.h \
+	train/state.c \
+	train/strategies.def \
+	train/strategy.h \
+	train/strategy_table.c \
+	train/train_sum.c train/train_sum.h \
+	train/trainer.c train/trainer.h
+libtrain_la_LIBADD =
+libtributary_train_la_SOURCES =
+libtributary_train_la_LIBADD = libtrain.la libtrain_base.la libtributary.la $(XXHASH_LIBS) -lm
+libtributary_train_la_LDFLAGS = $(AM_LDFLAGS) $(TRIB_LIB_LDFLAGS) -version-info 0:0:0 \
+	-Wl,--version-script=$(srcdir)/train/train.map
+EXTRA_libtributary_train_la_DEPENDENCIES = train/train.map
+EXTRA_DIST += train/README.md train/train.map
+pkgconfig_DATA += tributary-train.pc

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/parts.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tributary/info.h>
+
+#include "base/error.h"
+
+static trib_status_t copy_text(const char *text, struct trib_error *err, char **out)
+{
+    *out = text ? strdup(text) : NULL;
+    return !text || *out ? TRIB_OK
+                         : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a text");
+}
+
+static trib_status_t check_codec(const char *codec, struct trib_error *err)
+{
+    char sentence[256];
+    const trib_status_t st =
+        codec ? trib_codec_check(codec, sentence, sizeof(sentence)) : TRIB_OK;
+
+    return st == TRIB_OK ? TRIB_OK : trib_fail(err, st, "%s", sentence);
+}
+
+static trib_status_t copy_part(const trib_part_t *theirs, size_t i, size_t first,
+                               struct trib_error *err, struct trib_train_part *out)
+{
+    char number[32];
+
+    snprintf(number, sizeof(number), "part%zu", i);
+    *out = (struct trib_train_part){
+        .first = first, .count = theirs->count, .dims = theirs->dims};
+    trib_status_t st = check_codec(theirs->codec, err);
+    if (st == TRIB_OK)
+        st = copy_text(theirs->name ? theirs->name : number, err, &out->name);
+    if (st == TRIB_OK)
+        st = copy_text(theirs->codec, err, &out->codec);
+    return st == TRIB_OK ? copy_text(theirs->feedback, err, &out->feedback) : st;
+}
+
+/* Copies the caller's parts, whose structs have the size that the first one says. */
+static trib_status_t copy_parts(const trib_trainer_desc_t *desc, struct trib_error *err,
+                                struct trib_train_parts *out)
+{
+    size_t first = 0;
+    trib_status_t st = TRIB_OK;
+
+    for (size_t i = 0; i < desc->n_parts && st == TRIB_OK; i++) {
+        trib_part_t part = TRIB_PART_INIT;
+        const size_t size = desc->parts->size;
+
+        if (size != sizeof(part))
+            return trib_fail(err, TRIB_ERR_INVALID,
+                             "parts[0].size is %zu: begin with TRIB_PART_INIT", size);
+        memcpy(&part, (const char *)desc->parts + i * size, size);
+        if (part.count > desc->count - first)
+            return trib_fail(err, TRIB_ERR_INVALID,
+                             "part %zu ends behind the %zu parameters", i, desc->count);
+        st = copy_part(&part, i, first, err, &out->part[i]);
+        first += part.count;
+    }
+    if (st == TRIB_OK && first != desc->count)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "the parts have %zu elements, and the vector %zu", first,
+                         desc->count);
+    return st;
+}
+
+trib_status_t trib_train_parts_create(const trib_trainer_desc_t *desc,
+                                      const char *codec, struct trib_error *err,
+                                      struct trib_train_parts *out)
+{
+    const bool given = desc->parts && desc->n_parts > 0;
+
+    *out = (struct trib_train_parts){.n = given ? desc->n_parts : 1};
+    out->part = calloc(out->n, sizeof(*out->part));
+    if (!out->part)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %zu parts", out->n);
+
+    trib_status_t st = check_codec(codec, err);
+    if (st == TRIB_OK)
+        st = copy_text(codec, err, &out->codec);
+    if (st == TRIB_OK)
+        st = copy_text(desc->feedback, err, &out->feedback);
+    if (st != TRIB_OK)
+        return st;
+    if (given)
+        return copy_parts(desc, err, out);
+
+    const trib_part_t all = {sizeof(all), "all", desc->count, 0, NULL, NULL};
+    return copy_part(&all, 0, 0, err, &out->part[0]);
+}
+
+void trib_train_parts_destroy(struct trib_train_parts *parts)
+{
+    for (size_t i = 0; parts->part && i < parts->n; i++) {
+        free(parts->part[i].name);
+        free(parts->part[i].codec);
+        free(parts->part[i].feedback);
+    }
+    free(parts->part);
+    free(parts->codec);
+    free(parts->feedback);
+    *parts = (struct trib_train_parts){.n = 0};
+}

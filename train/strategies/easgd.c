@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Elastic averaging: each rank takes steps of its own; every `period` of them the ranks
+ * and a centre, which all share, move towards each other. The centre moves by beta
+ * times the mean distance, and a rank by beta / ranks times its own.
+ *
+ * Zhang, Choromanska & LeCun, EASGD, NeurIPS 2015 (the synchronous form).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/trainer.h"
+
+enum { PERIOD, BETA, KEYS };
+
+static const struct trib_keyed_key keys[KEYS] = {
+    [PERIOD] = {"period", 1, 1e6, true, "a number of steps from 1 to 1e6"},
+    [BETA] = {"beta", 0, 1, false, "a number from 0 to 1"},
+};
+static const double defaults[KEYS] = {[PERIOD] = 16, [BETA] = 0.9};
+
+struct elastic {
+    float *x; /* [count] the rank's own parameters */
+    float *gradient; /* [count] */
+    float *centre; /* [count] the same on all ranks */
+    float *distance; /* [count] x - centre, then its mean */
+    struct trib_train_sum *sum;
+};
+
+static trib_status_t elastic_create(struct trib_trainer *t)
+{
+    struct elastic *e = t->strategy = calloc(1, sizeof(*e));
+
+    if (!e)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    trib_status_t st = trib_train_alloc(t, t->count, &e->distance);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &e->x);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &e->gradient);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &e->centre);
+    if (st != TRIB_OK)
+        return st;
+    memcpy(e->x, t->params, t->count * sizeof(float));
+    memcpy(e->centre, t->params, t->count * sizeof(float));
+    return trib_train_make_sum(t, "distance", 0, t->count, TRIB_FEED_WHOLE, &e->sum);
+}
+
+static void elastic_destroy(struct trib_trainer *t)
+{
+    struct elastic *e = t->strategy;
+
+    trib_train_sum_free(e->sum);
+    trib_free(t->comm, e->distance);
+    free(e->x);
+    free(e->gradient);
+    free(e->centre);
+    free(e);
+}
+
+static trib_status_t elastic_begin(struct trib_trainer *t, trib_step_t *step)
+{
+    const struct elastic *e = t->strategy;
+
+    step->params = e->x;
+    step->gradient = e->gradient;
+    return TRIB_OK;
+}
+
+static trib_status_t draw_together(struct trib_trainer *t, struct elastic *e)
+{
+    const float beta = (float)trib_train_number(t, BETA),
+                alpha = beta / (float)t->ranks;
+
+    for (size_t i = 0; i < t->count; i++) {
+        e->distance[i] = e->x[i] - e->centre[i];
+        e->x[i] -= alpha * e->distance[i];
+    }
+    trib_status_t st = trib_train_start(t, e->sum, e->distance);
+    if (st == TRIB_OK)
+        st = trib_train_wait(t, e->sum, NULL, NULL);
+    for (size_t i = 0; i < t->count && st == TRIB_OK; i++)
+        e->centre[i] += beta * e->distance[i];
+    return st;
+}
+
+static trib_status_t elastic_end(struct trib_trainer *t, double loss)
+{
+    struct elastic *e = t->strategy;
+
+    (void)loss;
+    trib_train_update(t, e->x, e->gradient, trib_train_rate_at(&t->rate, t->number));
+    return (t->number + 1) % (uint64_t)trib_train_number(t, PERIOD) == 0
+               ? draw_together(t, e)
+               : TRIB_OK;
+}
+
+static trib_status_t elastic_settle(struct trib_trainer *t, float *model_out)
+{
+    const struct elastic *e = t->strategy;
+
+    memcpy(model_out, e->centre, t->count * sizeof(float));
+    return TRIB_OK;
+}
+
+static bool elastic_busy(const struct trib_trainer *t)
+{
+    (void)t;
+    return false;
+}
+
+static int elastic_fields(struct trib_trainer *t,
+                          struct trib_train_field out[TRIB_TRAIN_FIELDS])
+{
+    const struct elastic *e = t->strategy;
+    const size_t bytes = t->count * sizeof(float);
+
+    out[0] = (struct trib_train_field){e->x, bytes, true};
+    out[1] = (struct trib_train_field){e->centre, bytes, true};
+    return 2;
+}
+
+static int elastic_sums(struct trib_trainer *t,
+                        struct trib_train_sum **out[TRIB_TRAIN_SUMS])
+{
+    struct elastic *e = t->strategy;
+
+    out[0] = &e->sum;
+    return 1;
+}
+
+static void elastic_explain(const struct trib_trainer *t, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "every %g steps ranks and centre draw together by %g",
+             trib_train_number(t, PERIOD), trib_train_number(t, BETA));
+}
+
+const struct trib_strategy_ops trib_strategy_easgd = {
+    .keys = keys,
+    .defaults = defaults,
+    .n_keys = KEYS,
+    .create = elastic_create,
+    .destroy = elastic_destroy,
+    .begin = elastic_begin,
+    .end = elastic_end,
+    .settle = elastic_settle,
+    .busy = elastic_busy,
+    .fields = elastic_fields,
+    .sums = elastic_sums,
+    .explain = elastic_explain,
+};

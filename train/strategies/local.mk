@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libtrain_la_SOURCES += \
+	train/strategies/easgd.c \
+	train/strategies/lsgd.c \
+	train/strategies/local_steps.c \
+	train/strategies/pipe.c \
+	train/strategies/push_sum.c \
+	train/strategies/parameter_server.c \
+	train/strategies/sync.c

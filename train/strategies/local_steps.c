@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Local steps: each rank takes `period` steps of its own, then the ranks take the mean
+ * of what these have changed, from the centre that all share, as the gradient of an
+ * outer optimiser. With a codec and error feedback on that change this is sparse local
+ * steps.
+ *
+ * The vector may be cut into `fragments`, each with its own turn within a period, and a
+ * mean may come `late` steps later, so that it hides behind them: the rank then moves
+ * by as much as the centre has moved beyond the rank's own change.
+ *
+ * Stich, Local SGD, ICLR 2019; Douillard et al., DiLoCo, 2023, and Streaming DiLoCo,
+ * 2025; SparseLoCo, 2025.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/trainer.h"
+
+enum { PERIOD, RATE, MOMENTUM, NESTEROV, FRAGMENTS, LATE, KEYS };
+
+static const struct trib_keyed_key keys[KEYS] = {
+    [PERIOD] = {"period", 1, 1e6, true, "a number of steps from 1 to 1e6"},
+    [RATE] = {"rate", 0, 10, false, "a number from 0 to 10"},
+    [MOMENTUM] = {"momentum", 0, 0.9999999, false, "a number from 0 to below 1"},
+    [NESTEROV] = {"nesterov", 0, 1, true, "0 or 1"},
+    [FRAGMENTS] = {"fragments", 1, TRIB_TRAIN_SUMS, true, "a number from 1 to 64"},
+    [LATE] = {"late", 0, 1e6, true, "a number of steps below the period"},
+};
+static const double local_defaults[KEYS] = {[PERIOD] = 16, [RATE] = 1, [FRAGMENTS] = 1};
+static const double diloco_defaults[KEYS] = {
+    [PERIOD] = 16, [RATE] = 0.7, [MOMENTUM] = 0.5, [NESTEROV] = 1, [FRAGMENTS] = 1};
+
+struct fragment {
+    size_t first, count;
+    struct trib_train_sum *sum;
+    uint64_t started; /* step at whose end its sum began */
+};
+
+struct local {
+    float *x; /* [count] the rank's own parameters */
+    float *gradient; /* [count] */
+    float *centre; /* [count] the same on all ranks */
+    float *velocity; /* [count] of the outer optimiser; NULL: it has no momentum */
+    float *change; /* [count] centre - x when a sum began, then its mean */
+    float *own; /* [count] this rank's change, while its mean is late; or NULL */
+    size_t n_fragments;
+    struct fragment fragments[TRIB_TRAIN_SUMS];
+};
+
+static trib_status_t make_fragments(struct trib_trainer *t, struct local *l)
+{
+    const size_t n = (size_t)trib_train_number(t, FRAGMENTS);
+    trib_status_t st = TRIB_OK;
+
+    for (size_t i = 0; i < n && st == TRIB_OK; i++) {
+        struct fragment *f = &l->fragments[i];
+        char name[32];
+
+        f->first = t->count / n * i + (i < t->count % n ? i : t->count % n);
+        f->count = t->count / n + (i < t->count % n);
+        snprintf(name, sizeof(name), "change%zu", i);
+        st = trib_train_make_sum(t, name, f->first, f->count, TRIB_FEED_WHOLE, &f->sum);
+        l->n_fragments = i + 1;
+    }
+    return st;
+}
+
+static trib_status_t local_create(struct trib_trainer *t)
+{
+    struct local *l = t->strategy = calloc(1, sizeof(*l));
+
+    if (!l)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    if (trib_train_number(t, LATE) >= trib_train_number(t, PERIOD))
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "strategy %s: late=%g must be below period=%g",
+                         t->choice.row->name, trib_train_number(t, LATE),
+                         trib_train_number(t, PERIOD));
+
+    trib_status_t st = trib_train_alloc(t, t->count, &l->change);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &l->x);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &l->gradient);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &l->centre);
+    if (st == TRIB_OK && trib_train_number(t, MOMENTUM) > 0)
+        st = trib_train_calloc(t, t->count, &l->velocity);
+    if (st == TRIB_OK && trib_train_number(t, LATE) > 0)
+        st = trib_train_calloc(t, t->count, &l->own);
+    if (st != TRIB_OK)
+        return st;
+    memcpy(l->x, t->params, t->count * sizeof(float));
+    memcpy(l->centre, t->params, t->count * sizeof(float));
+    return make_fragments(t, l);
+}
+
+static void local_destroy(struct trib_trainer *t)
+{
+    struct local *l = t->strategy;
+
+    for (size_t i = 0; i < l->n_fragments; i++)
+        trib_train_sum_free(l->fragments[i].sum);
+    trib_free(t->comm, l->change);
+    free(l->x);
+    free(l->gradient);
+    free(l->centre);
+    free(l->velocity);
+    free(l->own);
+    free(l);
+}
+
+static trib_status_t local_begin(struct trib_trainer *t, trib_step_t *step)
+{
+    const struct local *l = t->strategy;
+
+    step->params = l->x;
+    step->gradient = l->gradient;
+    return TRIB_OK;
+}
+
+static trib_status_t start(struct trib_trainer *t, struct local *l, struct fragment *f)
+{
+    const size_t end = f->first + f->count;
+
+    for (size_t i = f->first; i < end; i++)
+        l->change[i] = l->centre[i] - l->x[i];
+    if (l->own)
+        memcpy(l->own + f->first, l->change + f->first, f->count * sizeof(float));
+    f->started = t->number;
+    return trib_train_start(t, f->sum, l->change);
+}
+
+/* The outer step. A rank whose mean is late keeps the steps that it has taken since. */
+static void apply(const struct trib_trainer *t, struct local *l,
+                  const struct fragment *f)
+{
+    const float rate = (float)trib_train_number(t, RATE),
+                m = (float)trib_train_number(t, MOMENTUM);
+    const bool nesterov = trib_train_number(t, NESTEROV) != 0;
+
+    for (size_t i = f->first; i < f->first + f->count; i++) {
+        float step = l->change[i];
+
+        if (l->velocity) {
+            l->velocity[i] = m * l->velocity[i] + step;
+            step = nesterov ? step + m * l->velocity[i] : l->velocity[i];
+        }
+        l->centre[i] -= rate * step;
+        if (l->own)
+            l->x[i] += l->own[i] - rate * step;
+        else
+            l->x[i] = l->centre[i];
+    }
+}
+
+static trib_status_t finish(struct trib_trainer *t, struct local *l, struct fragment *f)
+{
+    if (!trib_train_sum_runs(f->sum))
+        return TRIB_OK;
+    const trib_status_t st = trib_train_wait(t, f->sum, NULL, NULL);
+    if (st == TRIB_OK)
+        apply(t, l, f);
+    return st;
+}
+
+/* Fragments take their turns evenly within a period. */
+static bool has_turn(const struct trib_trainer *t, const struct local *l, size_t i)
+{
+    const uint64_t period = (uint64_t)trib_train_number(t, PERIOD);
+
+    return (t->number + 1 + period * i / l->n_fragments) % period == 0;
+}
+
+static trib_status_t local_end(struct trib_trainer *t, double loss)
+{
+    struct local *l = t->strategy;
+    const uint64_t late = (uint64_t)trib_train_number(t, LATE);
+    trib_status_t st = TRIB_OK;
+
+    (void)loss;
+    trib_train_update(t, l->x, l->gradient, trib_train_rate_at(&t->rate, t->number));
+    for (size_t i = 0; i < l->n_fragments && st == TRIB_OK; i++) {
+        struct fragment *f = &l->fragments[i];
+
+        if (trib_train_sum_runs(f->sum) && t->number >= f->started + late)
+            st = finish(t, l, f);
+        if (st == TRIB_OK && has_turn(t, l, i))
+            st = start(t, l, f);
+        if (st == TRIB_OK && late == 0)
+            st = finish(t, l, f);
+    }
+    return st;
+}
+
+static trib_status_t local_settle(struct trib_trainer *t, float *model_out)
+{
+    struct local *l = t->strategy;
+    trib_status_t st = TRIB_OK;
+
+    for (size_t i = 0; i < l->n_fragments && st == TRIB_OK; i++)
+        st = finish(t, l, &l->fragments[i]);
+    if (st == TRIB_OK)
+        memcpy(model_out, l->centre, t->count * sizeof(float));
+    return st;
+}
+
+static bool local_busy(const struct trib_trainer *t)
+{
+    const struct local *l = t->strategy;
+
+    for (size_t i = 0; i < l->n_fragments; i++)
+        if (trib_train_sum_runs(l->fragments[i].sum))
+            return true;
+    return false;
+}
+
+static int local_fields(struct trib_trainer *t,
+                        struct trib_train_field out[TRIB_TRAIN_FIELDS])
+{
+    const struct local *l = t->strategy;
+    const size_t bytes = t->count * sizeof(float);
+    int n = 0;
+
+    out[n++] = (struct trib_train_field){l->x, bytes, true};
+    out[n++] = (struct trib_train_field){l->centre, bytes, true};
+    if (l->velocity)
+        out[n++] = (struct trib_train_field){l->velocity, bytes, true};
+    return n;
+}
+
+static int local_sums(struct trib_trainer *t,
+                      struct trib_train_sum **out[TRIB_TRAIN_SUMS])
+{
+    struct local *l = t->strategy;
+
+    for (size_t i = 0; i < l->n_fragments; i++)
+        out[i] = &l->fragments[i].sum;
+    return (int)l->n_fragments;
+}
+
+static void local_explain(const struct trib_trainer *t, char *text, size_t bytes)
+{
+    snprintf(
+        text, bytes,
+        "%g steps of each rank's own, then the mean of their changes%s; outer rate "
+        "%g, momentum %g%s",
+        trib_train_number(t, PERIOD), trib_train_number(t, LATE) > 0 ? ", late" : "",
+        trib_train_number(t, RATE), trib_train_number(t, MOMENTUM),
+        trib_train_number(t, NESTEROV) != 0 ? " (Nesterov)" : "");
+}
+
+#define LOCAL(starts) \
+    { \
+        .keys = keys, .defaults = starts, .n_keys = KEYS, .create = local_create, \
+        .destroy = local_destroy, .begin = local_begin, .end = local_end, \
+        .settle = local_settle, .busy = local_busy, .fields = local_fields, \
+        .sums = local_sums, .explain = local_explain \
+    }
+
+const struct trib_strategy_ops trib_strategy_local = LOCAL(local_defaults);
+const struct trib_strategy_ops trib_strategy_diloco = LOCAL(diloco_defaults);

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A parameter server: the parameters live in the store of tribd. Each rank pushes its
+ * gradient, which the store applies by the optimiser as its rule, and pulls what has
+ * come of it, in its own time; staleness says how many pushes ranks may be apart.
+ *
+ * With a period above 1 a rank takes steps of its own and pushes their change
+ * (Downpour). With groups the ranks of a group take the mean of their gradients among
+ * themselves, and the first of them pushes it.
+ *
+ * Dean et al., Downpour, NeurIPS 2012; Ho et al., stale synchronous, NeurIPS 2013;
+ * Buchlovsky et al., TF-Replicator, 2019 (groups).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tributary/store.h>
+
+#include "train/trainer.h"
+
+enum { STALENESS, PERIOD, GROUPS, KEYS };
+
+static const struct trib_keyed_key keys[KEYS] = {
+    [STALENESS] = {"staleness", -1, 1e6, true, "a number of pushes, or -1, no bound"},
+    [PERIOD] = {"period", 1, 1e6, true, "a number of steps from 1 to 1e6"},
+    [GROUPS] = {"groups", 0, 65536, true, "a number of groups, or 0, each rank"},
+};
+static const double server_defaults[KEYS] = {[STALENESS] = -1, [PERIOD] = 1};
+static const double downpour_defaults[KEYS] = {[STALENESS] = -1, [PERIOD] = 4};
+static const double hybrid_defaults[KEYS] = {
+    [STALENESS] = -1, [PERIOD] = 1, [GROUPS] = 2};
+
+struct server {
+    float *x; /* [count] what was pulled, and the rank's own steps from there */
+    float *pulled; /* [count] with a period above 1 */
+    float *gradient; /* [count] */
+    trib_comm_t *group; /* NULL: each rank is one */
+    trib_comm_t *heads; /* the first ranks of all groups; NULL: not one of them, or all
+                         * ranks are */
+    bool pushes; /* this rank does */
+    struct trib_train_sum *sum; /* of the group */
+    trib_store_t *store;
+    trib_vector_t *vector;
+};
+
+static trib_status_t store_taken(struct trib_trainer *t, const struct server *s,
+                                 trib_status_t status)
+{
+    return status < 0 ? trib_fail(&t->err, status, "%s", trib_store_error(s->store))
+                      : status;
+}
+
+/* The optimiser as a rule of the store, whose rate comes with each push. */
+static trib_status_t rule_of(struct trib_trainer *t, char *text, size_t bytes)
+{
+    const struct trib_train_optimizer *o = &t->optimizer;
+
+    if (trib_train_number(t, PERIOD) > 1)
+        snprintf(text, bytes, "sum");
+    else if (o->update)
+        return trib_fail(
+            &t->err, TRIB_ERR_UNSUPPORTED,
+            "strategy %s: the store applies gradients by its own rules, and "
+            "not by a callback: name an optimiser",
+            t->choice.row->name);
+    else
+        trib_train_optimizer_rule(o, t->rate.rate, text, bytes);
+    return TRIB_OK;
+}
+
+static trib_status_t make_vector(struct trib_trainer *t, struct server *s)
+{
+    trib_vector_desc_t desc = TRIB_VECTOR_DESC_INIT;
+    char rule[160];
+
+    trib_status_t st = rule_of(t, rule, sizeof(rule));
+    if (st == TRIB_OK)
+        st = trib_store_open(s->heads ? s->heads : t->comm, &s->store);
+    if (st != TRIB_OK)
+        return t->err.status
+                   ? st
+                   : trib_fail(&t->err, st, "%s",
+                               trib_last_error(s->heads ? s->heads : t->comm));
+    desc.name = "params";
+    desc.count = t->count;
+    desc.rule = rule;
+    desc.initial = t->params;
+    desc.push_codec = s->group ? NULL : t->parts.codec;
+    st = trib_store_create(s->store, &desc, &s->vector);
+    if (st == TRIB_OK)
+        st = trib_store_set_staleness(s->store, (int)trib_train_number(t, STALENESS));
+    return store_taken(t, s, st);
+}
+
+static trib_status_t make_groups(struct trib_trainer *t, struct server *s)
+{
+    const int groups = (int)trib_train_number(t, GROUPS);
+    const int group = (int)((int64_t)t->rank * groups / t->ranks);
+
+    s->pushes = true;
+    if (groups == 0)
+        return TRIB_OK;
+    if (trib_train_number(t, PERIOD) > 1)
+        return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
+                         "strategy %s: with groups=%d the period is 1",
+                         t->choice.row->name, groups);
+    if (groups > t->ranks)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "strategy %s: groups=%d, and there are %d ranks",
+                         t->choice.row->name, groups, t->ranks);
+    trib_status_t st =
+        trib_train_taken(t, trib_split(t->comm, group, t->rank, &s->group));
+    if (st != TRIB_OK)
+        return st;
+    s->pushes = trib_rank(s->group) == 0;
+    st = trib_train_taken(t,
+                          trib_split(t->comm, s->pushes ? 0 : -1, t->rank, &s->heads));
+    return st != TRIB_OK ? st
+                         : trib_train_make_sum_of(t, s->group, "gradient",
+                                                  TRIB_FEED_WHOLE, &s->sum);
+}
+
+static trib_status_t server_create(struct trib_trainer *t)
+{
+    struct server *s = t->strategy = calloc(1, sizeof(*s));
+
+    if (!s)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    trib_status_t st = make_groups(t, s);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &s->x);
+    if (st == TRIB_OK && trib_train_number(t, PERIOD) > 1)
+        st = trib_train_calloc(t, t->count, &s->pulled);
+    if (st == TRIB_OK)
+        st = trib_train_alloc(t, t->count, &s->gradient);
+    if (st != TRIB_OK)
+        return st;
+    memcpy(s->x, t->params, t->count * sizeof(float));
+    if (s->pulled)
+        memcpy(s->pulled, t->params, t->count * sizeof(float));
+    return s->pushes ? make_vector(t, s) : TRIB_OK;
+}
+
+static void server_destroy(struct trib_trainer *t)
+{
+    struct server *s = t->strategy;
+
+    trib_train_sum_free(s->sum);
+    trib_store_free(s->store);
+    if (s->heads)
+        trib_free_comm(s->heads);
+    if (s->group)
+        trib_free_comm(s->group);
+    trib_free(t->comm, s->gradient);
+    free(s->x);
+    free(s->pulled);
+    free(s);
+}
+
+static trib_status_t server_begin(struct trib_trainer *t, trib_step_t *step)
+{
+    const struct server *s = t->strategy;
+
+    step->params = s->x;
+    step->gradient = s->gradient;
+    return TRIB_OK;
+}
+
+static trib_status_t push_and_pull(struct trib_trainer *t, struct server *s,
+                                   const float *data)
+{
+    trib_push_opts_t opts = TRIB_PUSH_OPTS_INIT;
+    const bool bounded = trib_train_number(t, STALENESS) >= 0;
+    const uint64_t began = trib_train_now();
+
+    if (trib_train_number(t, PERIOD) < 2)
+        opts.rate = trib_train_rate_at(&t->rate, t->number);
+    opts.result = bounded ? NULL : s->x;
+    trib_status_t st = trib_store_push(s->vector, data, &opts, NULL);
+    if (st == TRIB_OK && bounded)
+        st = trib_store_pull(s->vector, s->x, NULL, NULL);
+    t->stats.wait_ns += trib_train_now() - began;
+    t->stats.rounds++;
+    t->stats.dense_bytes += t->count * sizeof(float);
+    return store_taken(t, s, st);
+}
+
+/* Steps of the rank's own, of which the store adds the change. */
+static trib_status_t step_alone(struct trib_trainer *t, struct server *s)
+{
+    trib_train_update(t, s->x, s->gradient, trib_train_rate_at(&t->rate, t->number));
+    if ((t->number + 1) % (uint64_t)trib_train_number(t, PERIOD) != 0)
+        return TRIB_OK;
+    for (size_t i = 0; i < t->count; i++)
+        s->gradient[i] = s->x[i] - s->pulled[i];
+
+    const trib_status_t st = push_and_pull(t, s, s->gradient);
+    if (st == TRIB_OK)
+        memcpy(s->pulled, s->x, t->count * sizeof(float));
+    return st;
+}
+
+static trib_status_t step_in_group(struct trib_trainer *t, struct server *s)
+{
+    trib_status_t st = trib_train_start(t, s->sum, s->gradient);
+
+    if (st == TRIB_OK)
+        st = trib_train_wait(t, s->sum, NULL, NULL);
+    if (st == TRIB_OK && s->pushes)
+        st = push_and_pull(t, s, s->gradient);
+    if (st != TRIB_OK)
+        return st;
+    st = trib_broadcast(s->group, s->x, t->count, TRIB_F32, 0);
+    return st < 0 ? trib_fail(&t->err, st, "%s", trib_last_error(s->group)) : st;
+}
+
+static trib_status_t server_end(struct trib_trainer *t, double loss)
+{
+    struct server *s = t->strategy;
+
+    (void)loss;
+    if (s->group)
+        return step_in_group(t, s);
+    return s->pulled ? step_alone(t, s) : push_and_pull(t, s, s->gradient);
+}
+
+/* All ranks have pushed when all are here: then the vector is what it will be. */
+static trib_status_t server_settle(struct trib_trainer *t, float *model_out)
+{
+    struct server *s = t->strategy;
+    trib_status_t st = trib_train_taken(t, trib_barrier(t->comm));
+
+    if (st == TRIB_OK && t->rank == 0)
+        st = store_taken(t, s, trib_store_pull(s->vector, model_out, NULL, NULL));
+    if (st == TRIB_OK)
+        st = trib_train_taken(
+            t, trib_broadcast(t->comm, model_out, t->count, TRIB_F32, 0));
+    return st;
+}
+
+static bool server_busy(const struct trib_trainer *t)
+{
+    (void)t;
+    return false;
+}
+
+static int server_fields(struct trib_trainer *t,
+                         struct trib_train_field out[TRIB_TRAIN_FIELDS])
+{
+    const struct server *s = t->strategy;
+    const size_t bytes = t->count * sizeof(float);
+
+    out[0] = (struct trib_train_field){s->x, bytes, true};
+    if (s->pulled)
+        out[1] = (struct trib_train_field){s->pulled, bytes, true};
+    return s->pulled ? 2 : 1;
+}
+
+static int server_sums(struct trib_trainer *t,
+                       struct trib_train_sum **out[TRIB_TRAIN_SUMS])
+{
+    struct server *s = t->strategy;
+
+    out[0] = &s->sum;
+    return s->sum != NULL;
+}
+
+static void server_explain(const struct trib_trainer *t, char *text, size_t bytes)
+{
+    char late[64] = "no bound on how far ranks are apart";
+
+    if (trib_train_number(t, STALENESS) >= 0)
+        snprintf(late, sizeof(late), "ranks at most %g pushes apart",
+                 trib_train_number(t, STALENESS));
+    snprintf(text, bytes, "pushes to a store in tribd every %g step%s, %s",
+             trib_train_number(t, PERIOD), trib_train_number(t, PERIOD) > 1 ? "s" : "",
+             late);
+}
+
+#define SERVER(starts) \
+    { \
+        .keys = keys, .defaults = starts, .n_keys = KEYS, .create = server_create, \
+        .destroy = server_destroy, .begin = server_begin, .end = server_end, \
+        .settle = server_settle, .busy = server_busy, .fields = server_fields, \
+        .sums = server_sums, .explain = server_explain \
+    }
+
+const struct trib_strategy_ops trib_strategy_ps = SERVER(server_defaults);
+const struct trib_strategy_ops trib_strategy_downpour = SERVER(downpour_defaults);
+const struct trib_strategy_ops trib_strategy_hybrid = SERVER(hybrid_defaults);

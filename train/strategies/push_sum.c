@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Push-sum: each rank takes a step of its own and gives shares of its parameters x, and
+ * of a weight w, to some peers, over another graph at each step. Gradients are taken at
+ * x / w. With tau above 0 shares are added up to tau steps later, so that a slow rank
+ * delays nobody at once.
+ *
+ * Assran et al., Stochastic Gradient Push, ICML 2019 (SGP and overlapped SGP).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tributary/neighbors.h>
+
+#include "train/graph.h"
+#include "train/trainer.h"
+
+enum { GRAPH, PEERS, TAU, KEYS };
+
+static const struct trib_keyed_key keys[KEYS] = {
+    [GRAPH] = {.name = "graph",
+               .must = "exponential, ring, bipartite or random",
+               .words = trib_train_graph_words},
+    [PEERS] = {"peers", 1, TRIB_TRAIN_GRAPH_PEERS, true, "a number from 1 to 16"},
+    [TAU] = {"tau", 0, 1000, true, "a number of steps from 0 to 1000"},
+};
+static const double sgp_defaults[KEYS] = {[PEERS] = 1};
+static const double osgp_defaults[KEYS] = {[PEERS] = 1, [TAU] = 1};
+
+struct push_sum {
+    float *x; /* [count] in reach of the peers */
+    float *z; /* [count] x / w */
+    float *gradient; /* [count] */
+    double weight;
+    trib_plan_t *plan;
+};
+
+static trib_status_t make_plan(struct trib_trainer *t, struct push_sum *p)
+{
+    trib_neighbors_desc_t desc = TRIB_NEIGHBORS_DESC_INIT;
+
+    desc.count = t->count;
+    desc.late = (int)trib_train_number(t, TAU);
+    return trib_train_taken(t, trib_plan_neighbors(t->comm, &desc, &p->plan));
+}
+
+static trib_status_t push_sum_create(struct trib_trainer *t)
+{
+    struct push_sum *p = t->strategy = calloc(1, sizeof(*p));
+
+    if (!p)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    if (t->parts.codec)
+        return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
+                         "strategy %s sends parameters as they are, and not by codec "
+                         "\"%s\": rounded shares would not add up",
+                         t->choice.row->name, t->parts.codec);
+    p->weight = 1;
+
+    trib_status_t st = trib_train_alloc(t, t->count, &p->x);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &p->z);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &p->gradient);
+    if (st != TRIB_OK)
+        return st;
+    memcpy(p->x, t->params, t->count * sizeof(float));
+    return make_plan(t, p);
+}
+
+static void push_sum_destroy(struct trib_trainer *t)
+{
+    struct push_sum *p = t->strategy;
+
+    if (trib_plan_free(p->plan) == TRIB_ERR_BUSY &&
+        trib_plan_start_drain(p->plan, p->x, &p->weight) == TRIB_OK &&
+        trib_plan_wait(p->plan) == TRIB_OK)
+        trib_plan_free(p->plan);
+    trib_free(t->comm, p->x);
+    free(p->z);
+    free(p->gradient);
+    free(p);
+}
+
+static void unbias(const struct trib_trainer *t, const struct push_sum *p,
+                   float *restrict z)
+{
+    const float *restrict x = p->x;
+    const float inverse = (float)(1 / p->weight);
+
+    for (size_t i = 0; i < t->count; i++)
+        z[i] = x[i] * inverse;
+}
+
+static trib_status_t push_sum_begin(struct trib_trainer *t, trib_step_t *step)
+{
+    struct push_sum *p = t->strategy;
+
+    unbias(t, p, p->z);
+    step->params = p->z;
+    step->gradient = p->gradient;
+    return TRIB_OK;
+}
+
+static trib_status_t exchange(struct trib_trainer *t, struct push_sum *p)
+{
+    int to[TRIB_TRAIN_GRAPH_PEERS], from[TRIB_TRAIN_GRAPH_PEERS];
+    double shares[TRIB_TRAIN_GRAPH_PEERS];
+    trib_neighbors_t graph = TRIB_NEIGHBORS_INIT;
+    const int n = trib_train_graph_at(
+        (enum trib_train_graph)trib_train_number(t, GRAPH), t->rank, t->ranks,
+        (int)trib_train_number(t, PEERS), t->number, t->seed, to, from);
+
+    for (int i = 0; i < n; i++)
+        shares[i] = 1.0 / (n + 1);
+    graph.to = to;
+    graph.shares = shares;
+    graph.n_to = n;
+    graph.from = from;
+    graph.n_from = n;
+    t->stats.rounds++;
+    t->stats.dense_bytes += (uint64_t)n * t->count * sizeof(float);
+
+    const uint64_t began = trib_train_now();
+    trib_status_t st = trib_plan_start_neighbors(p->plan, &graph, p->x, &p->weight);
+    if (st == TRIB_OK)
+        st = trib_plan_wait(p->plan);
+    t->stats.wait_ns += trib_train_now() - began;
+    return trib_train_taken(t, st);
+}
+
+static trib_status_t push_sum_end(struct trib_trainer *t, double loss)
+{
+    struct push_sum *p = t->strategy;
+
+    (void)loss;
+    trib_train_update(t, p->x, p->gradient, trib_train_rate_at(&t->rate, t->number));
+    return exchange(t, p);
+}
+
+static trib_status_t push_sum_settle(struct trib_trainer *t, float *model_out)
+{
+    struct push_sum *p = t->strategy;
+    trib_status_t st = trib_plan_start_drain(p->plan, p->x, &p->weight);
+
+    if (st == TRIB_OK)
+        st = trib_plan_wait(p->plan);
+    if (st != TRIB_OK)
+        return trib_train_taken(t, st);
+    unbias(t, p, p->z);
+    return trib_train_mean(t, p->x, model_out);
+}
+
+static bool push_sum_busy(const struct trib_trainer *t)
+{
+    const struct push_sum *p = t->strategy;
+    trib_in_flight_t counts = TRIB_IN_FLIGHT_INIT;
+
+    return trib_plan_in_flight(p->plan, &counts) == TRIB_OK &&
+           counts.unsent + counts.awaited + counts.arrived > 0;
+}
+
+static int push_sum_fields(struct trib_trainer *t,
+                           struct trib_train_field out[TRIB_TRAIN_FIELDS])
+{
+    struct push_sum *p = t->strategy;
+
+    out[0] = (struct trib_train_field){p->x, t->count * sizeof(float), false};
+    out[1] = (struct trib_train_field){&p->weight, sizeof(p->weight), false};
+    return 2;
+}
+
+static void push_sum_explain(const struct trib_trainer *t, char *text, size_t bytes)
+{
+    snprintf(
+        text, bytes,
+        "shares of parameters and weights to %g peer%s of a graph that is %s, added "
+        "%s",
+        trib_train_number(t, PEERS), trib_train_number(t, PEERS) > 1 ? "s" : "",
+        trib_train_graph_words[(int)trib_train_number(t, GRAPH)],
+        trib_train_number(t, TAU) > 0 ? "late" : "at once");
+}
+
+#define PUSH_SUM(starts) \
+    { \
+        .keys = keys, .defaults = starts, .n_keys = KEYS, .create = push_sum_create, \
+        .destroy = push_sum_destroy, .begin = push_sum_begin, .end = push_sum_end, \
+        .settle = push_sum_settle, .busy = push_sum_busy, .fields = push_sum_fields, \
+        .explain = push_sum_explain \
+    }
+
+const struct trib_strategy_ops trib_strategy_sgp = PUSH_SUM(sgp_defaults);
+const struct trib_strategy_ops trib_strategy_osgp = PUSH_SUM(osgp_defaults);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Synchronous SGD: the mean of all gradients, then the same step on every rank.
+ *
+ * With a feed other than WHOLE the sum begins with the step, and pieces go on their way
+ * while back-propagation runs. The optimiser moves a part as soon as its mean is there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/trainer.h"
+
+struct sync {
+    float *gradient; /* [count] summed in place */
+    struct trib_train_sum *sum;
+    double rate; /* of this step */
+};
+
+static trib_status_t sync_create(struct trib_trainer *t)
+{
+    struct sync *s = t->strategy = calloc(1, sizeof(*s));
+
+    if (!s)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    const trib_status_t st = trib_train_alloc(t, t->count, &s->gradient);
+    return st != TRIB_OK
+               ? st
+               : trib_train_make_sum(t, "gradient", 0, t->count, t->feed, &s->sum);
+}
+
+static void sync_destroy(struct trib_trainer *t)
+{
+    struct sync *s = t->strategy;
+
+    trib_train_sum_free(s->sum);
+    trib_free(t->comm, s->gradient);
+    free(s);
+}
+
+static trib_status_t sync_begin(struct trib_trainer *t, trib_step_t *step)
+{
+    struct sync *s = t->strategy;
+
+    step->params = t->params;
+    step->gradient = s->gradient;
+    s->rate = step->rate;
+    return t->feed == TRIB_FEED_WHOLE ? TRIB_OK
+                                      : trib_train_start(t, s->sum, s->gradient);
+}
+
+static trib_status_t sync_ready(struct trib_trainer *t, size_t first, size_t count)
+{
+    const struct sync *s = t->strategy;
+
+    return trib_train_sum_ready(s->sum, first, count);
+}
+
+static void move_range(void *arg, size_t first, size_t count)
+{
+    struct trib_trainer *t = arg;
+    const struct sync *s = t->strategy;
+
+    trib_train_update_range(t, t->params, s->gradient, first, count, s->rate);
+}
+
+static trib_status_t sync_end(struct trib_trainer *t, double loss)
+{
+    struct sync *s = t->strategy;
+    trib_status_t st = TRIB_OK;
+
+    (void)loss;
+    if (t->feed == TRIB_FEED_WHOLE)
+        st = trib_train_start(t, s->sum, s->gradient);
+    if (st == TRIB_OK)
+        st = trib_train_wait(t, s->sum, move_range, t);
+    if (st == TRIB_OK)
+        trib_train_optimizer_step(&t->optimizer);
+    return st;
+}
+
+static trib_status_t sync_settle(struct trib_trainer *t, float *model_out)
+{
+    memmove(model_out, t->params, t->count * sizeof(float));
+    return TRIB_OK;
+}
+
+static bool sync_busy(const struct trib_trainer *t)
+{
+    (void)t;
+    return false;
+}
+
+static int sync_sums(struct trib_trainer *t,
+                     struct trib_train_sum **out[TRIB_TRAIN_SUMS])
+{
+    struct sync *s = t->strategy;
+
+    out[0] = &s->sum;
+    return 1;
+}
+
+static void sync_explain(const struct trib_trainer *t, char *text, size_t bytes)
+{
+    (void)t;
+    snprintf(text, bytes, "the mean of all gradients at each step");
+}
+
+const struct trib_strategy_ops trib_strategy_sync = {
+    .create = sync_create,
+    .destroy = sync_destroy,
+    .begin = sync_begin,
+    .ready = sync_ready,
+    .end = sync_end,
+    .settle = sync_settle,
+    .busy = sync_busy,
+    .sums = sync_sums,
+    .explain = sync_explain,
+};

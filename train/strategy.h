@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Strategies: what becomes of gradients and parameters at each step. A new one is a
+ * file in strategies/ and a row in strategies.def.
+ */
+#ifndef TRAIN_STRATEGY_H
+#define TRAIN_STRATEGY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/keyed_text.h"
+#include "train/train_sum.h"
+
+struct trib_trainer;
+struct trib_step;
+
+enum { TRIB_TRAIN_FIELDS = 8, TRIB_TRAIN_SUMS = 64 };
+
+/* What a strategy keeps from step to step, for checkpoints and newcomers. */
+struct trib_train_field {
+    void *data;
+    size_t bytes;
+    bool shared; /* the same on all ranks, so a newcomer gets it; else it begins at 0 */
+};
+
+struct trib_strategy_ops {
+    /* Of what the strategy text gives. No optimiser: it has one of its own. */
+    const struct trib_keyed_key *keys;
+    const double *defaults; /* [n_keys] */
+    int n_keys;
+
+    /** create - collective; makes t->strategy, its sums and vectors, which destroy
+     * frees, also after an error. */
+    trib_status_t (*create)(struct trib_trainer *t);
+    void (*destroy)(struct trib_trainer *t);
+
+    /** begin - where to differentiate: step->params, and step->gradient. */
+    trib_status_t (*begin)(struct trib_trainer *t, struct trib_step *step);
+
+    /** ready - NULL: the strategy does not look at pieces. */
+    trib_status_t (*ready)(struct trib_trainer *t, size_t first, size_t count);
+    trib_status_t (*end)(struct trib_trainer *t, double loss);
+
+    /** settle - ends what is under way, collectively, and gives the model. */
+    trib_status_t (*settle)(struct trib_trainer *t, float *model_out);
+
+    /** busy - true while something is under way, so that nothing can be saved. */
+    bool (*busy)(const struct trib_trainer *t);
+
+    /** fields - what the strategy keeps beside parameters and optimiser; returns how
+     * many. NULL: none. */
+    int (*fields)(struct trib_trainer *t,
+                  struct trib_train_field out[TRIB_TRAIN_FIELDS]);
+
+    /** sums - its sums; returns how many. */
+    int (*sums)(struct trib_trainer *t, struct trib_train_sum **out[TRIB_TRAIN_SUMS]);
+
+    /** explain - what it does, in words. */
+    void (*explain)(const struct trib_trainer *t, char *text, size_t bytes);
+};
+
+/* A row of the table: several names may share a strategy, with other defaults. */
+struct trib_strategy {
+    const char *name;
+    const char *summary;
+    const struct trib_strategy_ops *ops;
+};
+
+/** trib_strategy_at - the row of number i; NULL: there are no more. */
+const struct trib_strategy *trib_strategy_at(int i);
+
+struct trib_strategy_choice {
+    const struct trib_strategy *row;
+    double number[TRIB_KEYED_KEYS];
+    char codec[256]; /* behind the first +; "": none */
+};
+
+/**
+ * trib_strategy_parse - read a strategy's text.
+ *
+ * text     NULL: "sync"
+ * errors   TRIB_ERR_INVALID with a sentence in err
+ */
+trib_status_t trib_strategy_parse(const char *text, struct trib_error *err,
+                                  struct trib_strategy_choice *out);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The mean of a vector over all ranks, again and again: one plan, or a group of tensors
+ * where the parts of the vector have codecs of their own.
+ */
+#ifndef TRAIN_TRAIN_SUM_H
+#define TRAIN_TRAIN_SUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/coll.h>
+
+struct trib_error;
+struct trib_train_parts;
+struct trib_train_sum;
+
+/* Elements [first, first + count) of the vector are final in it. */
+typedef void (*trib_train_range_fn)(void *arg, size_t first, size_t count);
+
+struct trib_train_sum_desc {
+    const char *name; /* of the vector; what is drawn at random follows from it */
+    const struct trib_train_parts *parts;
+    size_t first, count; /* the range of the vector that is summed */
+    trib_feed_t feed;
+    uint64_t seed;
+};
+
+/**
+ * trib_train_sum_create - collective over comm.
+ *
+ * desc     parts is borrowed; name is copied
+ * owner    the caller frees *sum_out with trib_train_sum_free
+ * errors   those of plans and groups, with a sentence in err
+ */
+trib_status_t trib_train_sum_create(trib_comm_t *comm,
+                                    const struct trib_train_sum_desc *desc,
+                                    struct trib_error *err,
+                                    struct trib_train_sum **sum_out);
+
+/** trib_train_sum_free - NULL is allowed; waits for what has been started. */
+trib_status_t trib_train_sum_free(struct trib_train_sum *sum);
+
+/**
+ * trib_train_sum_start - begin to replace the range of a vector by its mean.
+ *
+ * vector   its element 0, in memory that the sum may overwrite from now on
+ */
+trib_status_t trib_train_sum_start(struct trib_train_sum *sum, float *vector);
+
+/** trib_train_sum_ready - elements of the vector are final, with a feed other than
+ * WHOLE. */
+trib_status_t trib_train_sum_ready(struct trib_train_sum *sum, size_t first,
+                                   size_t count);
+
+/**
+ * trib_train_sum_wait - block until the mean is there.
+ *
+ * done     called for each range as it comes; NULL: nobody is told
+ */
+trib_status_t trib_train_sum_wait(struct trib_train_sum *sum, trib_train_range_fn done,
+                                  void *arg);
+
+/** trib_train_sum_runs - true if it has been started, and nobody has waited for it. */
+bool trib_train_sum_runs(const struct trib_train_sum *sum);
+
+/** trib_train_sum_count - elements of its range. */
+size_t trib_train_sum_count(const struct trib_train_sum *sum);
+
+/** trib_train_sum_save, _load, _move - as the calls of plans and groups. */
+trib_status_t trib_train_sum_save(struct trib_train_sum *sum, void *state, size_t bytes,
+                                  size_t *bytes_out);
+trib_status_t trib_train_sum_load(struct trib_train_sum *sum, const void *state,
+                                  size_t bytes);
+trib_status_t trib_train_sum_move(struct trib_train_sum *sum,
+                                  struct trib_train_sum *from, uint64_t steps);
+
+/** trib_train_sum_explain - appends to text what the plan or group says of itself. */
+trib_status_t trib_train_sum_explain(const struct trib_train_sum *sum, char *text,
+                                     size_t bytes);
+
+#endif

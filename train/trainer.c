@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/trainer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tributary/coll.h>
+
+#include "base/sized.h"
+#include "base/time.h"
+
+static _Thread_local char create_error[512];
+
+static const struct trib_sized desc_kind = {
+    "trib_trainer_desc_t", "TRIB_TRAINER_DESC_INIT", sizeof(trib_trainer_desc_t),
+    TRIB_SIZED_UP_TO(trib_trainer_desc_t, seed)};
+static const struct trib_sized step_kind = {"trib_step_t", "TRIB_STEP_INIT",
+                                            sizeof(trib_step_t),
+                                            TRIB_SIZED_UP_TO(trib_step_t, rate)};
+static const struct trib_sized stats_kind = {
+    "trib_trainer_stats_t", "its size", sizeof(trib_trainer_stats_t),
+    TRIB_SIZED_UP_TO(trib_trainer_stats_t, update_ns)};
+
+trib_status_t trib_train_taken(struct trib_trainer *t, trib_status_t status)
+{
+    return status < 0 ? trib_fail(&t->err, status, "%s", trib_last_error(t->comm))
+                      : status;
+}
+
+uint64_t trib_train_now(void)
+{
+    return trib_now_ns();
+}
+
+double trib_train_number(const struct trib_trainer *t, int key)
+{
+    return t->choice.number[key];
+}
+
+trib_status_t trib_train_alloc(struct trib_trainer *t, size_t count, float **out)
+{
+    void *memory = NULL;
+    const trib_status_t st = trib_alloc(t->comm, count * sizeof(float), &memory);
+
+    *out = memory;
+    if (st == TRIB_OK)
+        memset(memory, 0, count * sizeof(float));
+    return trib_train_taken(t, st);
+}
+
+trib_status_t trib_train_calloc(struct trib_trainer *t, size_t count, float **out)
+{
+    *out = calloc(count, sizeof(float));
+    return *out ? TRIB_OK
+                : trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for %zu floats",
+                            count);
+}
+
+trib_status_t trib_train_make_sum(struct trib_trainer *t, const char *name,
+                                  size_t first, size_t count, trib_feed_t feed,
+                                  struct trib_train_sum **out)
+{
+    const struct trib_train_sum_desc desc = {.name = name,
+                                             .parts = &t->parts,
+                                             .first = first,
+                                             .count = count,
+                                             .feed = feed,
+                                             .seed = t->seed};
+
+    return trib_train_sum_create(t->comm, &desc, &t->err, out);
+}
+
+trib_status_t trib_train_make_sum_of(struct trib_trainer *t, trib_comm_t *comm,
+                                     const char *name, trib_feed_t feed,
+                                     struct trib_train_sum **out)
+{
+    const struct trib_train_sum_desc desc = {.name = name,
+                                             .parts = &t->parts,
+                                             .count = t->count,
+                                             .feed = feed,
+                                             .seed = t->seed};
+
+    return trib_train_sum_create(comm, &desc, &t->err, out);
+}
+
+trib_status_t trib_train_start(struct trib_trainer *t, struct trib_train_sum *sum,
+                               float *vector)
+{
+    const uint64_t began = trib_train_now();
+    const trib_status_t st = trib_train_sum_start(sum, vector);
+
+    t->stats.wait_ns += trib_train_now() - began;
+    t->stats.rounds++;
+    t->stats.dense_bytes += trib_train_sum_count(sum) * sizeof(float);
+    return trib_train_taken(t, st);
+}
+
+trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum,
+                              trib_train_range_fn done, void *arg)
+{
+    const uint64_t began = trib_train_now(), updating = t->stats.update_ns;
+    const trib_status_t st = trib_train_sum_wait(sum, done, arg);
+
+    t->stats.wait_ns += trib_train_now() - began - (t->stats.update_ns - updating);
+    return trib_train_taken(t, st);
+}
+
+void trib_train_update_range(struct trib_trainer *t, float *x, const float *gradient,
+                             size_t first, size_t count, double rate)
+{
+    const uint64_t began = trib_train_now();
+
+    trib_train_optimizer_update(&t->optimizer, x, gradient, first, count, rate);
+    t->stats.update_ns += trib_train_now() - began;
+}
+
+void trib_train_update(struct trib_trainer *t, float *x, const float *gradient,
+                       double rate)
+{
+    trib_train_update_range(t, x, gradient, 0, t->count, rate);
+    trib_train_optimizer_step(&t->optimizer);
+}
+
+trib_status_t trib_train_mean(struct trib_trainer *t, const float *x, float *out)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    desc.send = x == out ? NULL : x;
+    desc.recv = out;
+    desc.count = t->count;
+    desc.op = TRIB_MEAN;
+    desc.codec = "none";
+    trib_status_t st = trib_train_taken(t, trib_plan_allreduce(t->comm, &desc, &plan));
+    if (st != TRIB_OK)
+        return st;
+    st = trib_plan_start(plan);
+    if (st == TRIB_OK)
+        st = trib_plan_wait(plan);
+    trib_train_taken(t, st);
+    trib_plan_free(plan);
+    return st;
+}
+
+static uint64_t wire_bytes(const struct trib_trainer *t)
+{
+    trib_stats_t stats = {.size = sizeof(stats)};
+
+    return trib_stats(t->comm, &stats) == TRIB_OK ? stats.wire_bytes : 0;
+}
+
+/* What can be said without the other ranks. */
+static trib_status_t read_texts(struct trib_trainer *t, const trib_trainer_desc_t *desc)
+{
+    trib_status_t st = trib_strategy_parse(desc->strategy, &t->err, &t->choice);
+
+    if (st == TRIB_OK && desc->codec && t->choice.codec[0])
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "two codecs: \"%s\" of the strategy \"%s\", and codec \"%s\"",
+                         t->choice.codec, desc->strategy, desc->codec);
+    if (st == TRIB_OK)
+        st = trib_train_rate_parse(desc->rate, t->ranks, &t->err, &t->rate);
+    if (st == TRIB_OK)
+        st =
+            trib_train_optimizer_create(desc->optimizer, desc->update, desc->update_arg,
+                                        desc->count, &t->err, &t->optimizer);
+    if (st == TRIB_OK)
+        st = trib_train_parts_create(desc,
+                                     t->choice.codec[0] ? t->choice.codec : desc->codec,
+                                     &t->err, &t->parts);
+    return st;
+}
+
+static trib_status_t take_desc(struct trib_trainer *t,
+                               const trib_trainer_desc_t *theirs)
+{
+    trib_trainer_desc_t desc = TRIB_TRAINER_DESC_INIT;
+    trib_status_t st = trib_sized_take(&desc_kind, theirs, &desc, &t->err);
+
+    if (st != TRIB_OK)
+        return st;
+    if (!desc.params || desc.count == 0)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "a trainer needs params and a count");
+    t->params = desc.params;
+    t->count = desc.count;
+    t->feed = desc.feed;
+    t->seed = desc.seed;
+    return read_texts(t, &desc);
+}
+
+/* An error on one rank is an error on all: the others say whose it is. */
+static trib_status_t agree(struct trib_trainer *t, trib_status_t mine)
+{
+    int32_t lowest = mine == TRIB_OK ? t->ranks : t->rank;
+    const trib_status_t st =
+        trib_allreduce(t->comm, NULL, &lowest, 1, TRIB_I32, TRIB_MIN);
+
+    if (st != TRIB_OK)
+        return trib_train_taken(t, st);
+    if (mine != TRIB_OK || lowest == t->ranks)
+        return mine;
+    return trib_fail(&t->err, TRIB_ERR_INVALID,
+                     "rank %d cannot make this trainer; it says why", (int)lowest);
+}
+
+static trib_status_t create(struct trib_trainer *t, const trib_trainer_desc_t *desc)
+{
+    trib_status_t st = agree(t, take_desc(t, desc));
+
+    if (st == TRIB_OK)
+        st = trib_train_taken(
+            t, trib_broadcast(t->comm, t->params, t->count, TRIB_F32, 0));
+    if (st == TRIB_OK)
+        st = agree(t, t->choice.row->ops->create(t));
+    t->wire_at_create = st == TRIB_OK ? wire_bytes(t) : 0;
+    return st;
+}
+
+trib_status_t trib_trainer_create(trib_comm_t *comm, const trib_trainer_desc_t *desc,
+                                  trib_trainer_t **trainer_out)
+{
+    struct trib_trainer *t = calloc(1, sizeof(*t));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+
+    *trainer_out = NULL;
+    if (t) {
+        t->comm = comm;
+        t->rank = trib_rank(comm);
+        t->ranks = trib_size(comm);
+        st = create(t, desc);
+    }
+    if (st == TRIB_OK) {
+        *trainer_out = t;
+        return TRIB_OK;
+    }
+    snprintf(create_error, sizeof(create_error), "%s",
+             t ? trib_error_text(&t->err) : "out of memory");
+    trib_trainer_free(t);
+    return st;
+}
+
+trib_status_t trib_trainer_begin(trib_trainer_t *trainer, trib_step_t *step)
+{
+    trib_step_t ours = TRIB_STEP_INIT;
+
+    trib_error_clear(&trainer->err);
+    trib_status_t st = trib_sized_fits(&step_kind, step, &trainer->err);
+    if (st != TRIB_OK)
+        return st;
+    if (trainer->begun)
+        return trib_fail(&trainer->err, TRIB_ERR_BUSY,
+                         "step %llu has begun: end it first",
+                         (unsigned long long)trainer->number);
+    ours.number = trainer->number;
+    ours.rate = trib_train_rate_at(&trainer->rate, trainer->number);
+    st = trainer->choice.row->ops->begin(trainer, &ours);
+    if (st != TRIB_OK)
+        return st;
+    trainer->begun = true;
+    trainer->begun_ns = trib_train_now();
+    trib_sized_give(&step_kind, &ours, step);
+    return TRIB_OK;
+}
+
+trib_status_t trib_trainer_ready(trib_trainer_t *trainer, size_t first, size_t count)
+{
+    const struct trib_strategy_ops *ops = trainer->choice.row->ops;
+
+    trib_error_clear(&trainer->err);
+    if (!trainer->begun || trainer->feed == TRIB_FEED_WHOLE)
+        return trib_fail(&trainer->err, TRIB_ERR_INVALID, "%s",
+                         trainer->begun
+                             ? "this trainer's gradient is ready as a whole: "
+                               "say so by desc.feed"
+                             : "no step has begun");
+    if (first > trainer->count || count > trainer->count - first)
+        return trib_fail(&trainer->err, TRIB_ERR_INVALID,
+                         "elements %zu to %zu of a gradient of %zu", first,
+                         first + count, trainer->count);
+    return ops->ready ? trib_train_taken(trainer, ops->ready(trainer, first, count))
+                      : TRIB_OK;
+}
+
+trib_status_t trib_trainer_end(trib_trainer_t *trainer, double loss)
+{
+    trib_error_clear(&trainer->err);
+    if (!trainer->begun)
+        return trib_fail(&trainer->err, TRIB_ERR_INVALID, "no step has begun");
+    trainer->begun = false;
+    trainer->stats.compute_ns += trib_train_now() - trainer->begun_ns;
+
+    const trib_status_t st = trainer->choice.row->ops->end(trainer, loss);
+    if (st == TRIB_OK) {
+        trainer->number++;
+        trainer->stats.steps++;
+    }
+    return st;
+}
+
+trib_status_t trib_trainer_settle(trib_trainer_t *trainer, float *params_out)
+{
+    trib_error_clear(&trainer->err);
+    if (trainer->begun)
+        return trib_fail(&trainer->err, TRIB_ERR_BUSY, "step %llu has begun",
+                         (unsigned long long)trainer->number);
+    return trainer->choice.row->ops->settle(trainer,
+                                            params_out ? params_out : trainer->params);
+}
+
+trib_status_t trib_trainer_stats(trib_trainer_t *trainer, trib_trainer_stats_t *stats)
+{
+    trib_error_clear(&trainer->err);
+    const trib_status_t st = trib_sized_fits(&stats_kind, stats, &trainer->err);
+
+    if (st != TRIB_OK)
+        return st;
+    trainer->stats.size = sizeof(trainer->stats);
+    trainer->stats.wire_bytes = wire_bytes(trainer) - trainer->wire_at_create;
+    trib_sized_give(&stats_kind, &trainer->stats, stats);
+    return TRIB_OK;
+}
+
+trib_status_t trib_trainer_explain(const trib_trainer_t *trainer, char *text,
+                                   size_t bytes)
+{
+    const struct trib_trainer *t = trainer;
+    char what[256], optimizer[128], rate[128];
+
+    if (bytes == 0)
+        return TRIB_ERR_INVALID;
+    t->choice.row->ops->explain(t, what, sizeof(what));
+    snprintf(text, bytes, "%s: %s\noptimiser %s\nrate %s\ncodec %s\n",
+             t->choice.row->name, what,
+             trib_train_optimizer_print(&t->optimizer, optimizer, sizeof(optimizer)),
+             trib_train_rate_print(&t->rate, rate, sizeof(rate)),
+             t->parts.codec ? t->parts.codec : "none");
+    return TRIB_OK;
+}
+
+const char *trib_trainer_error(const trib_trainer_t *trainer)
+{
+    return trainer ? trib_error_text(&trainer->err) : create_error;
+}
+
+trib_status_t trib_trainer_free(trib_trainer_t *trainer)
+{
+    if (!trainer)
+        return TRIB_OK;
+    if (trainer->strategy)
+        trainer->choice.row->ops->destroy(trainer);
+    trib_train_optimizer_destroy(&trainer->optimizer);
+    trib_train_parts_destroy(&trainer->parts);
+    free(trainer);
+    return TRIB_OK;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The trainer: what all strategies share.
+ */
+#ifndef TRAIN_TRAINER_H
+#define TRAIN_TRAINER_H
+
+#include <tributary/train.h>
+
+#include "base/error.h"
+#include "train/optimizer.h"
+#include "train/parts.h"
+#include "train/rate.h"
+#include "train/strategy.h"
+
+struct trib_trainer {
+    trib_comm_t *comm;
+    int rank, ranks;
+    float *params; /* [count] the caller's; strategies whose ranks differ have vectors
+                    * of their own, and leave the model here */
+    size_t count;
+    struct trib_train_parts parts;
+    struct trib_train_optimizer optimizer;
+    struct trib_train_rate rate;
+    trib_feed_t feed;
+    uint64_t seed;
+    struct trib_strategy_choice choice;
+    void *strategy; /* its own state */
+    uint64_t number; /* of the gradient that is, or will be, computed */
+    bool begun;
+    uint64_t begun_ns, wire_at_create;
+    trib_trainer_stats_t stats;
+    struct trib_error err;
+};
+
+/** trib_train_taken - notes the sentence of a failed call of the library; returns
+ * status. */
+trib_status_t trib_train_taken(struct trib_trainer *t, trib_status_t status);
+
+/** trib_train_alloc, trib_train_calloc - zeroed floats in reach of the peers, or plain
+ * ones. */
+trib_status_t trib_train_alloc(struct trib_trainer *t, size_t count, float **out);
+trib_status_t trib_train_calloc(struct trib_trainer *t, size_t count, float **out);
+
+/**
+ * trib_train_make_sum - a sum of elements [first, first + count), by the trainer's
+ * codecs, over all ranks; trib_train_make_sum_of: over those of another communicator.
+ */
+trib_status_t trib_train_make_sum(struct trib_trainer *t, const char *name,
+                                  size_t first, size_t count, trib_feed_t feed,
+                                  struct trib_train_sum **out);
+trib_status_t trib_train_make_sum_of(struct trib_trainer *t, trib_comm_t *comm,
+                                     const char *name, trib_feed_t feed,
+                                     struct trib_train_sum **out);
+
+/** trib_train_start, trib_train_wait - start and wait for a sum; count rounds and
+ * time. */
+trib_status_t trib_train_start(struct trib_trainer *t, struct trib_train_sum *sum,
+                               float *vector);
+trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum,
+                              trib_train_range_fn done, void *arg);
+
+/** trib_train_mean - collective: the mean of x [count] over all ranks, uncompressed; x
+ * may be out. */
+trib_status_t trib_train_mean(struct trib_trainer *t, const float *x, float *out);
+
+/** trib_train_now - the clock of the statistics, in ns. */
+uint64_t trib_train_now(void);
+
+/** trib_train_update_range - the optimiser on a range; trib_train_optimizer_step ends
+ * the step. */
+void trib_train_update_range(struct trib_trainer *t, float *x, const float *gradient,
+                             size_t first, size_t count, double rate);
+
+/** trib_train_update - one whole step of the optimiser on x by a gradient. */
+void trib_train_update(struct trib_trainer *t, float *x, const float *gradient,
+                       double rate);
+
+/** trib_train_number - the number of key k of the strategy's text, or its default. */
+double trib_train_number(const struct trib_trainer *t, int key);
+
+#endif
