@@ -96,8 +96,13 @@ static bool read_word(const char *const *words, const char *text, double *out)
 
 static bool read_value(const struct trib_keyed_key *key, const char *text, double *out)
 {
-    if (key->words)
-        return read_word(key->words, text, out);
+    if (key->words && read_word(key->words, text, out)) {
+        if (key->highest > 0)
+            *out = -1 - *out;
+        return true;
+    }
+    if (key->words && key->highest <= 0)
+        return false;
     return trib_number_read(text, out) && *out >= key->lowest && *out <= key->highest &&
            (!key->whole || *out == floor(*out));
 }

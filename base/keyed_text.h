@@ -25,8 +25,9 @@ struct trib_keyed_key {
     double lowest, highest;
     bool whole; /* only whole numbers */
     const char *must; /* "a number above 0": what a number must be */
-    const char *const *words; /* the value is one of these, as its place; NULL: a
-                               * number */
+    const char *const *words; /* the value is one of these, as its place; or, where
+                               * highest allows for numbers, as -1 minus its place.
+                               * NULL: a number */
 };
 
 /* A family of such texts. */

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tributary/topology.h>
+
 #include "base/text.h"
 #include "comm/communicator.h"
 #include "topo/layout.h"
@@ -103,7 +105,7 @@ static void describe(struct trib_locality *locality,
         struct trib_rank_place *place = &locality->places[r];
 
         /* The lowest rank of a host serves as its name: two hosts may have the same
-         * host name, and TRIB_HOSTS may split one host into several. */
+         * host name. */
         snprintf(place->host, sizeof(place->host), "%d", (int)facts[r].first);
         snprintf(place->nic, sizeof(place->nic), "%.31s", facts[r].nic);
         place->package = facts[r].package;
@@ -239,4 +241,11 @@ void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *ch
         assert(size > 1);
         choice->sharing = ranks * (size - ranks) / (size - 1);
     }
+}
+
+int trib_host_of(const trib_comm_t *comm, int rank)
+{
+    if (!comm || rank < 0 || rank >= comm->engine.ranks)
+        return -1;
+    return comm->locality ? comm->locality->hosts.of_rank[rank] : 0;
 }

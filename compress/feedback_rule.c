@@ -60,7 +60,7 @@ static int keys_of(int i, struct trib_keyed_key keys[TRIB_KEYED_KEYS])
     for (int k = 0; k < n; k++) {
         const struct trib_feedback_param *p = param_of(ops, k);
         keys[k] = p ? (struct trib_keyed_key){p->name, p->lowest, p->highest, p->whole,
-                                              p->must}
+                                              p->must, NULL}
                     : (struct trib_keyed_key){.name = NULL};
     }
     return n;

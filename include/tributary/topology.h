@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pictures of a machine, of the racks around it, and of the steps of an algorithm.
+ * Pictures of a machine, of the racks around it, and of the steps of an algorithm; the
+ * hosts of a communicator's ranks.
  */
 #ifndef TRIBUTARY_TOPOLOGY_H
 #define TRIBUTARY_TOPOLOGY_H
 
 #include <stddef.h>
 
+#include <tributary/comm.h>
 #include <tributary/status.h>
 
 #ifdef __cplusplus
@@ -85,6 +87,15 @@ typedef struct trib_schedule_opts {
  */
 TRIB_API trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts,
                                           trib_line_fn fn, void *arg);
+
+/**
+ * trib_host_of - the host of a rank, as a number from 0 in the order of the hosts'
+ * lowest ranks; -1: there is no such rank.
+ *
+ * trib_split with it as the color makes a communicator of each host's ranks.
+ * thread   any
+ */
+TRIB_API int trib_host_of(const trib_comm_t *comm, int rank);
 
 #ifdef __cplusplus
 }

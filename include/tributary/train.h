@@ -108,7 +108,7 @@ typedef struct trib_step {
  *     sgp:graph=exponential,peers=1 gossip of parameters by push-sum; osgp:tau=1: the
  *                                   same, where shares may come tau steps late
  *     easgd:period=16,beta=0.9      elastic averaging with a common centre
- *     lsgd:period=4,pull=0.1,groups=2   pulled to the leader of the group, and of all
+ *     lsgd:period=4,groups=host     pulled to the leaders of the group and of all
  *     ps:staleness=4                gradients pushed to the parameter store in tribd
  *     downpour:period=4             the changes of some steps pushed there
  *     hybrid:groups=2               groups sum among themselves, then push

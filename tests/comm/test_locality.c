@@ -43,6 +43,10 @@ static void check_groups(struct ranks_self *self, const struct expected *x)
     for (int r = 0; r < size; r++)
         if (shape.groups->of_rank[r] != group_of(x, r))
             ranks_die(self, "rank %d is of group %d", r, shape.groups->of_rank[r]);
+    for (int r = 0; r < size && !x->kind; r++)
+        if (trib_host_of(self->comm, r) != group_of(x, r))
+            ranks_die(self, "rank %d is of host %d", r, trib_host_of(self->comm, r));
+    ranks_assert(self, trib_host_of(self->comm, size) == -1);
     trib_locality_ungroup(&near);
 }
 

@@ -29,6 +29,7 @@ static const struct {
     {"osgp:tau=2", 0.5},
     {"easgd:period=4", 1e-3},
     {"lsgd:period=4,pull=0.1", 1},
+    {"lsgd:period=4,late=2,groups=host", 1},
     {"sync+int8", 1e-2},
     {"sync+topk:ratio=0.25", 0.3},
     {"pipe:width=2+int8", 1e-2},
@@ -186,6 +187,56 @@ static void test_goes_on(void **state)
     ranks_pass(.size = 3, .fn = goes_on, .config = "transport=shm");
 }
 
+/* The loss (x^2 - 1)^2 has two wells. Two ranks, which their first steps bring to -0.6
+ * and 0.6, hold each other in the middle by elastic averaging; a leader draws both into
+ * its own well. */
+static double well(struct ranks_self *self, const char *strategy)
+{
+    trib_trainer_desc_t desc = TRIB_TRAINER_DESC_INIT;
+    trib_trainer_t *t;
+    float x = 0;
+
+    desc.params = &x;
+    desc.count = 1;
+    desc.strategy = strategy;
+    desc.rate = "0.01";
+    ranks_ok(self, trib_trainer_create(self->comm, &desc, &t));
+    for (int s = 0; s < 600; s++) {
+        trib_step_t step = TRIB_STEP_INIT;
+
+        ranks_ok(self, trib_trainer_begin(t, &step));
+        const float z = *step.params, side = self->rank == 0 ? 60 : -60;
+        *step.gradient = s == 0 ? side : 4 * z * (z * z - 1);
+        ranks_ok(self, trib_trainer_end(t, (double)((z * z - 1) * (z * z - 1))));
+    }
+    ranks_ok(self, trib_trainer_settle(t, NULL));
+    ranks_ok(self, trib_trainer_free(t));
+    return (double)((x * x - 1) * (x * x - 1));
+}
+
+static int leaves_the_middle(struct ranks_self *self)
+{
+    static const char *const leaders[] = {"lsgd:period=4,pull=0.1",
+                                          "lsgd:period=4,pull=0.1,late=3"};
+    const double middle = well(self, "easgd:period=4,beta=0.9");
+
+    if (!(middle > 0.99 && middle < 1.01))
+        ranks_die(self, "easgd ends at a loss of %g, not in the middle", middle);
+    for (int s = 0; s < 2; s++) {
+        const double end = well(self, leaders[s]);
+
+        if (!(end < 1e-6))
+            ranks_die(self, "%s ends at a loss of %g", leaders[s], end);
+    }
+    return 0;
+}
+
+static void test_leaves_the_middle(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = leaves_the_middle, .config = "transport=shm");
+}
+
 static int refuses(struct ranks_self *self)
 {
     static const struct {
@@ -198,6 +249,8 @@ static int refuses(struct ranks_self *self)
         {"sgp:graph=star", NULL, NULL, NULL, "exponential"},
         {"sgp+int8", NULL, NULL, NULL, "codec"},
         {"lsgd:groups=9", NULL, NULL, NULL, "groups"},
+        {"lsgd:groups=rack", NULL, NULL, NULL, "host"},
+        {"lsgd:period=4,late=4", NULL, NULL, NULL, "below period"},
         {"sync+int8", NULL, NULL, "topk", "two codecs"},
         {"sync+topj", NULL, NULL, NULL, "topk"},
         {"sync", "sgd:momentum=2", NULL, NULL, "momentum"},
@@ -252,9 +305,10 @@ static void test_refuses_on_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds_minimum), cmocka_unit_test(test_feeds),
-        cmocka_unit_test(test_is_plain_sgd),  cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_refuses),       cmocka_unit_test(test_refuses_on_all),
+        cmocka_unit_test(test_finds_minimum),     cmocka_unit_test(test_feeds),
+        cmocka_unit_test(test_is_plain_sgd),      cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_leaves_the_middle), cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_refuses_on_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtrain_la_SOURCES += \
 	train/strategies/easgd.c \
+	train/strategies/election.c train/strategies/election.h \
 	train/strategies/lsgd.c \
 	train/strategies/local_steps.c \
 	train/strategies/pipe.c \

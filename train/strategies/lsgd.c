@@ -3,86 +3,98 @@
  * Leaders: each rank takes steps of its own and is pulled towards the best rank of its
  * group, and of all, by the mean of its newest losses. Every `period` steps a group
  * elects its leader, which broadcasts its parameters; every `global` steps all do.
- * Between elections each step pulls a little towards the leaders as they were.
+ * Between elections each step pulls a little towards the leaders as they were. With
+ * late above 0 an election goes on for that many steps while the ranks compute, so that
+ * a slow rank delays nobody at once.
  *
  * Teng et al., Leader Stochastic Gradient Descent, NeurIPS 2019.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <tributary/topology.h>
+
+#include "train/strategies/election.h"
 #include "train/trainer.h"
 
-enum { PERIOD, GLOBAL, PULL, GROUPS, KEYS };
+enum { PERIOD, GLOBAL, PULL, GROUPS, LATE, KEYS };
+enum { GROUPS_OF_HOSTS = -1 };
 
+static const char *const group_words[] = {"host", NULL};
 static const struct trib_keyed_key keys[KEYS] = {
     [PERIOD] = {"period", 1, 1e6, true, "a number of steps from 1 to 1e6"},
     [GLOBAL] = {"global", 0, 1e6, true, "a multiple of the period, or 0"},
     [PULL] = {"pull", 0, 1, false, "a number from 0 to 1"},
-    [GROUPS] = {"groups", 1, 1024, true, "a number of groups from 1 to 1024"},
+    [GROUPS] = {"groups", 1, 65536, true, "a number of groups, or host", group_words},
+    [LATE] = {"late", 0, 1e6, true, "a number of steps below the period"},
 };
 static const double defaults[KEYS] = {[PERIOD] = 4, [PULL] = 0.1, [GROUPS] = 1};
-
-/* Leaders of one set of ranks. */
-struct circle {
-    trib_comm_t *comm;
-    int rank, ranks;
-    uint64_t period; /* steps between elections; 0: none */
-    float *leader; /* [count] its parameters at the last election; in reach of peers */
-    bool elected;
-};
 
 struct leader {
     float *x; /* [count] the rank's own parameters */
     float *gradient; /* [count] */
-    struct circle group, all;
+    struct trib_train_election group, all;
     double loss; /* sum since the last election of the group */
     uint64_t losses;
     double newest; /* mean at the last election */
 };
 
-static trib_status_t make_circle(struct trib_trainer *t, trib_comm_t *comm,
-                                 uint64_t period, struct circle *c)
+static trib_status_t check_numbers(struct trib_trainer *t)
 {
-    void *memory;
+    const double period = trib_train_number(t, PERIOD);
+    const double global = trib_train_number(t, GLOBAL);
 
-    c->comm = comm;
-    c->rank = trib_rank(comm);
-    c->ranks = trib_size(comm);
-    c->period = period;
-    const trib_status_t st = trib_alloc(comm, t->count * sizeof(float), &memory);
-    if (st != TRIB_OK)
-        return trib_fail(&t->err, st, "%s", trib_last_error(comm));
-    c->leader = memory;
+    if (trib_train_number(t, GROUPS) > t->ranks)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "strategy lsgd: groups=%g, and there are %d ranks",
+                         trib_train_number(t, GROUPS), t->ranks);
+    if ((uint64_t)global % (uint64_t)period != 0)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "strategy lsgd: global=%g is not a multiple of period=%g",
+                         global, period);
+    if (trib_train_number(t, LATE) >= period)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "strategy lsgd: late=%g is not below period=%g",
+                         trib_train_number(t, LATE), period);
     return TRIB_OK;
+}
+
+/* The number of groups, and this rank's. */
+static int group_of(const struct trib_trainer *t, int *group)
+{
+    const int groups = (int)trib_train_number(t, GROUPS);
+    int n = 0;
+
+    *group = (int)((int64_t)t->rank * groups / t->ranks);
+    if (groups != GROUPS_OF_HOSTS)
+        return groups;
+    *group = trib_host_of(t->comm, t->rank);
+    for (int r = 0; r < t->ranks; r++)
+        n = trib_host_of(t->comm, r) >= n ? trib_host_of(t->comm, r) + 1 : n;
+    return n;
 }
 
 static trib_status_t make_groups(struct trib_trainer *t, struct leader *l)
 {
-    const int groups = (int)trib_train_number(t, GROUPS);
     const uint64_t period = (uint64_t)trib_train_number(t, PERIOD);
+    const uint64_t late = (uint64_t)trib_train_number(t, LATE);
     uint64_t global = (uint64_t)trib_train_number(t, GLOBAL);
+    trib_status_t st = check_numbers(t);
     trib_comm_t *comm;
+    int group;
 
-    if (groups > t->ranks)
-        return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "strategy lsgd: groups=%d, and there are %d ranks", groups,
-                         t->ranks);
-    if (global % period != 0)
-        return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "strategy lsgd: global=%g is not a multiple of period=%g",
-                         trib_train_number(t, GLOBAL), trib_train_number(t, PERIOD));
-    if (groups == 1)
-        return make_circle(t, t->comm, period, &l->all);
+    if (st != TRIB_OK)
+        return st;
+    if (group_of(t, &group) == 1)
+        return trib_train_election_open(t, t->comm, period, late, &l->all);
 
-    trib_status_t st = trib_train_taken(
-        t, trib_split(t->comm, (int)((int64_t)t->rank * groups / t->ranks), t->rank,
-                      &comm));
-    if (st == TRIB_OK)
-        st = make_circle(t, comm, period, &l->group);
     global = global ? global : 4 * period;
-    return st == TRIB_OK ? make_circle(t, t->comm, global, &l->all) : st;
+    st = trib_train_taken(t, trib_split(t->comm, group, t->rank, &comm));
+    if (st == TRIB_OK)
+        st = trib_train_election_open(t, comm, period, late, &l->group);
+    return st == TRIB_OK ? trib_train_election_open(t, t->comm, global, late, &l->all)
+                         : st;
 }
 
 static trib_status_t leader_create(struct trib_trainer *t)
@@ -109,11 +121,10 @@ static void leader_destroy(struct trib_trainer *t)
 {
     struct leader *l = t->strategy;
 
-    if (l->group.comm) {
-        trib_free(l->group.comm, l->group.leader);
+    trib_train_election_close(t, &l->group);
+    if (l->group.comm)
         trib_free_comm(l->group.comm);
-    }
-    trib_free(t->comm, l->all.leader);
+    trib_train_election_close(t, &l->all);
     free(l->x);
     free(l->gradient);
     free(l);
@@ -137,50 +148,24 @@ static void pull(const struct trib_trainer *t, float *restrict x,
         x[i] += a * (leader[i] - x[i]);
 }
 
-/* The rank of the least loss; of equal ones the lowest rank. Losses that are not
- * numbers lose. */
-static int best_of(const double *losses, int ranks)
+/* Each step pulls a little towards the leader of the last election, and its end pulls
+ * once more. */
+static trib_status_t follow(struct trib_trainer *t, struct leader *l,
+                            struct trib_train_election *e)
 {
-    int best = 0;
+    const double by = trib_train_number(t, PULL);
+    bool ended;
 
-    for (int r = 1; r < ranks; r++)
-        if (losses[r] < losses[best] || (isnan(losses[best]) && !isnan(losses[r])))
-            best = r;
-    return best;
-}
-
-static trib_status_t elect(struct trib_trainer *t, struct leader *l, struct circle *c)
-{
-    double *losses = calloc((size_t)c->ranks, sizeof(*losses));
-    const uint64_t began = trib_train_now();
-
-    if (!losses)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for losses");
-    trib_status_t st = trib_allgather(c->comm, &l->newest, losses, 1, TRIB_F64);
-    const int best = best_of(losses, c->ranks);
-
-    free(losses);
-    if (st == TRIB_OK && best == c->rank)
-        memcpy(c->leader, l->x, t->count * sizeof(float));
-    if (st == TRIB_OK)
-        st = trib_broadcast(c->comm, c->leader, t->count, TRIB_F32, best);
-    t->stats.wait_ns += trib_train_now() - began;
-    t->stats.rounds++;
-    t->stats.dense_bytes += t->count * sizeof(float);
-    if (st != TRIB_OK)
-        return trib_fail(&t->err, st, "%s", trib_last_error(c->comm));
-    c->elected = true;
-    pull(t, l->x, c->leader, trib_train_number(t, PULL));
-    return TRIB_OK;
-}
-
-static trib_status_t follow(struct trib_trainer *t, struct leader *l, struct circle *c)
-{
-    if (c->period == 0)
+    if (!e->comm)
         return TRIB_OK;
-    if (c->elected)
-        pull(t, l->x, c->leader, trib_train_number(t, PULL) / (double)c->period);
-    return (t->number + 1) % c->period == 0 ? elect(t, l, c) : TRIB_OK;
+    if (e->elected)
+        pull(t, l->x, e->leader, by / (double)e->period);
+
+    const trib_status_t st =
+        trib_train_election_step(t, e, t->number, l->x, l->newest, &ended);
+    if (st == TRIB_OK && ended)
+        pull(t, l->x, e->leader, by);
+    return st;
 }
 
 static trib_status_t leader_end(struct trib_trainer *t, double loss)
@@ -199,34 +184,58 @@ static trib_status_t leader_end(struct trib_trainer *t, double loss)
     return st == TRIB_OK ? follow(t, l, &l->all) : st;
 }
 
+static trib_status_t finish(struct trib_trainer *t, struct leader *l,
+                            struct trib_train_election *e)
+{
+    bool ended;
+    const trib_status_t st = trib_train_election_finish(t, e, &ended);
+
+    if (st == TRIB_OK && ended)
+        pull(t, l->x, e->leader, trib_train_number(t, PULL));
+    return st;
+}
+
 static trib_status_t leader_settle(struct trib_trainer *t, float *model_out)
 {
-    const struct leader *l = t->strategy;
+    struct leader *l = t->strategy;
+    trib_status_t st = finish(t, l, &l->group);
 
-    return trib_train_mean(t, l->x, model_out);
+    if (st == TRIB_OK)
+        st = finish(t, l, &l->all);
+    return st == TRIB_OK ? trib_train_mean(t, l->x, model_out) : st;
+}
+
+static bool goes_on(const struct trib_train_election *e)
+{
+    return e->votes || e->parameters;
 }
 
 static bool leader_busy(const struct trib_trainer *t)
 {
-    (void)t;
-    return false;
+    const struct leader *l = t->strategy;
+
+    return goes_on(&l->group) || goes_on(&l->all);
+}
+
+static int election_fields(const struct trib_trainer *t, struct trib_train_election *e,
+                           struct trib_train_field *out)
+{
+    if (!e->comm)
+        return 0;
+    out[0] = (struct trib_train_field){e->leader, t->count * sizeof(float), true};
+    out[1] = (struct trib_train_field){&e->elected, sizeof(e->elected), true};
+    return 2;
 }
 
 static int leader_fields(struct trib_trainer *t,
                          struct trib_train_field out[TRIB_TRAIN_FIELDS])
 {
     struct leader *l = t->strategy;
-    const size_t bytes = t->count * sizeof(float);
     int n = 0;
 
-    out[n++] = (struct trib_train_field){l->x, bytes, true};
-    out[n++] = (struct trib_train_field){l->all.leader, bytes, true};
-    out[n++] = (struct trib_train_field){&l->all.elected, sizeof(l->all.elected), true};
-    if (l->group.comm) {
-        out[n++] = (struct trib_train_field){l->group.leader, bytes, true};
-        out[n++] = (struct trib_train_field){&l->group.elected,
-                                             sizeof(l->group.elected), true};
-    }
+    out[n++] = (struct trib_train_field){l->x, t->count * sizeof(float), true};
+    n += election_fields(t, &l->all, out + n);
+    n += election_fields(t, &l->group, out + n);
     out[n++] = (struct trib_train_field){&l->loss, sizeof(l->loss), false};
     out[n++] = (struct trib_train_field){&l->losses, sizeof(l->losses), false};
     out[n++] = (struct trib_train_field){&l->newest, sizeof(l->newest), false};
@@ -235,10 +244,18 @@ static int leader_fields(struct trib_trainer *t,
 
 static void leader_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "every %g steps pulled by %g towards the best rank%s",
-             trib_train_number(t, PERIOD), trib_train_number(t, PULL),
-             trib_train_number(t, GROUPS) > 1 ? " of the group, more rarely of all"
-                                              : "");
+    const struct leader *l = t->strategy;
+    char group[64] = "";
+
+    if (l->group.comm)
+        snprintf(group, sizeof(group), "%g steps to the best rank of the group, every ",
+                 trib_train_number(t, PERIOD));
+    snprintf(text, bytes,
+             "every %s%llu steps to the best of all, by %g; this rank has led %llu of "
+             "%llu times",
+             group, (unsigned long long)l->all.period, trib_train_number(t, PULL),
+             (unsigned long long)(l->group.led + l->all.led),
+             (unsigned long long)(l->group.held + l->all.held));
 }
 
 const struct trib_strategy_ops trib_strategy_lsgd = {
