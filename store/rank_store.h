@@ -34,6 +34,7 @@ struct trib_store {
                                             * shard, the same on all ranks */
     struct trib_vector *vectors;
     uint32_t bound; /* of pulls, as in STORE_PULL */
+    trib_store_stats_t stats;
     struct trib_error err; /* of the last failed call */
 };
 

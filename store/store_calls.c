@@ -309,6 +309,19 @@ trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version, int timeo
     return st;
 }
 
+trib_status_t trib_store_stats(const trib_store_t *store, trib_store_stats_t *stats)
+{
+    static const struct trib_sized kind = {
+        "trib_store_stats_t", "TRIB_STORE_STATS_INIT", sizeof(trib_store_stats_t),
+        TRIB_SIZED_UP_TO(trib_store_stats_t, wait_ns)};
+    struct trib_error none = {0};
+
+    if (!store || !stats || trib_sized_fits(&kind, stats, &none) != TRIB_OK)
+        return TRIB_ERR_INVALID;
+    trib_sized_give(&kind, &store->stats, stats);
+    return TRIB_OK;
+}
+
 trib_status_t trib_store_set_staleness(trib_store_t *store, int bound)
 {
     if (!store)

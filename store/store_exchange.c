@@ -131,6 +131,7 @@ static trib_status_t send_some(const struct trib_store_request *r,
         if (st != TRIB_OK)
             return trib_store_lost(r->vector->store, p->shard, st);
         q->sent += n;
+        r->vector->store->stats.sent_bytes += n;
         if (q->sent == bytes) {
             q->stage++;
             q->sent = 0;
@@ -209,6 +210,7 @@ static trib_status_t hear_some(const struct trib_store_request *r,
             return end_answer(r, p, &m.store_state);
         if (!take_data(q, &m.store_data))
             return not_due(r, p, "elements");
+        store->stats.received_bytes += m.store_data.data.n;
     }
     if (st == TRIB_INPROGRESS && !trib_deadline_passed(q->until))
         return TRIB_OK;
@@ -305,6 +307,8 @@ static bool wait_for_parts(struct trib_store_request *r)
 
 static void end(struct trib_store_request *r)
 {
+    struct trib_store_stats *stats = &r->vector->store->stats;
+
     r->version = UINT64_MAX;
     for (int i = 0; i < r->vector->n_parts; i++) {
         const struct trib_part_request *q = &r->vector->parts[i].request;
@@ -313,12 +317,17 @@ static void end(struct trib_store_request *r)
     }
     if (r->status != TRIB_OK)
         r->vector->store->err = r->err;
+    else if (r->purpose)
+        stats->pushes++;
+    else if (!r->order)
+        stats->pulls++;
     assert(r->status != TRIB_OK || r->version != UINT64_MAX);
 }
 
 trib_status_t trib_store_exchange(struct trib_store_request *r)
 {
     struct trib_vector *v = r->vector;
+    const uint64_t began = trib_now_ns();
 
     r->status = TRIB_OK;
     for (int i = 0; i < v->n_parts; i++) {
@@ -339,5 +348,6 @@ trib_status_t trib_store_exchange(struct trib_store_request *r)
             give_up(r);
     } while (wait_for_parts(r));
     end(r);
+    v->store->stats.wait_ns += trib_now_ns() - began;
     return r->status;
 }

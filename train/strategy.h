@@ -56,6 +56,9 @@ struct trib_strategy_ops {
     /** sums - its sums; returns how many. */
     int (*sums)(struct trib_trainer *t, struct trib_train_sum **out[TRIB_TRAIN_SUMS]);
 
+    /** store_bytes - that it has sent to a store; NULL: it has none. */
+    uint64_t (*store_bytes)(const struct trib_trainer *t);
+
     /** explain - what it does, in words. */
     void (*explain)(const struct trib_trainer *t, char *text, size_t bytes);
 };

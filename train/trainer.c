@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/trainer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,11 +144,33 @@ trib_status_t trib_train_mean(struct trib_trainer *t, const float *x, float *out
     return st;
 }
 
-static uint64_t wire_bytes(const struct trib_trainer *t)
+trib_status_t trib_train_split(struct trib_trainer *t, int color, trib_comm_t **out)
+{
+    assert(t->n_split < TRIB_TRAIN_SPLITS);
+    const trib_status_t st =
+        trib_train_taken(t, trib_split(t->comm, color, t->rank, out));
+
+    if (*out)
+        t->split[t->n_split++] = *out;
+    return st;
+}
+
+static uint64_t comm_bytes(const trib_comm_t *comm)
 {
     trib_stats_t stats = {.size = sizeof(stats)};
 
-    return trib_stats(t->comm, &stats) == TRIB_OK ? stats.wire_bytes : 0;
+    return trib_stats(comm, &stats) == TRIB_OK ? stats.wire_bytes : 0;
+}
+
+/* Bytes that this rank has sent, over all communicators and to the store. */
+static uint64_t wire_bytes(const struct trib_trainer *t)
+{
+    const struct trib_strategy_ops *ops = t->choice.row->ops;
+    uint64_t bytes = comm_bytes(t->comm);
+
+    for (int i = 0; i < t->n_split; i++)
+        bytes += comm_bytes(t->split[i]);
+    return bytes + (ops->store_bytes ? ops->store_bytes(t) : 0);
 }
 
 /* What can be said without the other ranks. */
@@ -350,6 +373,8 @@ trib_status_t trib_trainer_free(trib_trainer_t *trainer)
         return TRIB_OK;
     if (trainer->strategy)
         trainer->choice.row->ops->destroy(trainer);
+    for (int i = 0; i < trainer->n_split; i++)
+        trib_free_comm(trainer->split[i]);
     trib_train_optimizer_destroy(&trainer->optimizer);
     trib_train_parts_destroy(&trainer->parts);
     free(trainer);

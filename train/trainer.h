@@ -13,6 +13,8 @@
 #include "train/rate.h"
 #include "train/strategy.h"
 
+enum { TRIB_TRAIN_SPLITS = 2 };
+
 struct trib_trainer {
     trib_comm_t *comm;
     int rank, ranks;
@@ -29,6 +31,8 @@ struct trib_trainer {
     uint64_t number; /* of the gradient that is, or will be, computed */
     bool begun;
     uint64_t begun_ns, wire_at_create;
+    trib_comm_t *split[TRIB_TRAIN_SPLITS]; /* that its strategy has made of comm */
+    int n_split;
     trib_trainer_stats_t stats;
     struct trib_error err;
 };
@@ -59,6 +63,14 @@ trib_status_t trib_train_start(struct trib_trainer *t, struct trib_train_sum *su
                                float *vector);
 trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum,
                               trib_train_range_fn done, void *arg);
+
+/**
+ * trib_train_split - trib_split of the trainer's communicator, whose bytes count as the
+ * trainer's.
+ *
+ * owner    the trainer: it goes when the strategy has been destroyed
+ */
+trib_status_t trib_train_split(struct trib_trainer *t, int color, trib_comm_t **out);
 
 /** trib_train_mean - collective: the mean of x [count] over all ranks, uncompressed; x
  * may be out. */

@@ -120,6 +120,30 @@ TRIB_API trib_status_t trib_store_free(trib_store_t *store);
  */
 TRIB_API const char *trib_store_error(const trib_store_t *store);
 
+/* The work of a store on this rank since trib_store_open. The counters only grow. */
+typedef struct trib_store_stats {
+    size_t size; /* sizeof(trib_store_stats_t), set by the caller */
+    uint64_t pushes; /* that are applied, also those that pull at once */
+    uint64_t pulls; /* of their own */
+    uint64_t sent_bytes; /* elements, indices and code words to tribd */
+    uint64_t received_bytes; /* elements and code words of tribd */
+    uint64_t wait_ns; /* time in pushes and pulls */
+} trib_store_stats_t;
+
+#define TRIB_STORE_STATS_INIT \
+    { \
+        sizeof(trib_store_stats_t), 0, 0, 0, 0, 0 \
+    }
+
+/**
+ * trib_store_stats - what this rank has pushed and pulled.
+ *
+ * stats    begin with TRIB_STORE_STATS_INIT
+ * errors   TRIB_ERR_INVALID: its size is wrong
+ */
+TRIB_API trib_status_t trib_store_stats(const trib_store_t *store,
+                                        trib_store_stats_t *stats);
+
 /* A vector, the same on all ranks but for `initial` and the codecs. */
 typedef struct trib_vector_desc {
     size_t size; /* sizeof(trib_vector_desc_t) */

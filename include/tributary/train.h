@@ -198,7 +198,7 @@ typedef struct trib_trainer_stats {
     uint64_t rounds; /* communications */
     uint64_t dense_bytes; /* that a rank would send without a codec: 4 an element and
                            * round */
-    uint64_t wire_bytes; /* that it has sent */
+    uint64_t wire_bytes; /* that it has sent, to other ranks and to a store */
     uint64_t compute_ns; /* between begin and end */
     uint64_t wait_ns; /* in the library, for others */
     uint64_t update_ns; /* in the optimiser */

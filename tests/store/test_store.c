@@ -61,6 +61,8 @@ static void one_version(const struct ranks_self *self, trib_store_t *store)
     d.name = "ones";
     d.count = LONG;
     trib_vector_t *v = make(self, store, &d);
+    trib_store_stats_t before = TRIB_STORE_STATS_INIT, after = TRIB_STORE_STATS_INIT;
+    ranks_ok(self, trib_store_stats(store, &before));
     for (int n = 0; n < PUSHES; n++) {
         for (int i = 0; i < LONG; i++)
             x[i] = 1;
@@ -69,6 +71,12 @@ static void one_version(const struct ranks_self *self, trib_store_t *store)
         for (int i = 0; i < LONG; i++)
             ranks_assert(self, x[i] == (float)version);
     }
+    const uint64_t bytes = (uint64_t)PUSHES * LONG * sizeof(*x);
+    ranks_ok(self, trib_store_stats(store, &after));
+    ranks_assert(self, after.pushes - before.pushes == PUSHES);
+    ranks_assert(self, after.pulls - before.pulls == PUSHES);
+    ranks_assert(self, after.sent_bytes - before.sent_bytes == bytes);
+    ranks_assert(self, after.received_bytes - before.received_bytes == bytes);
     free(x);
 }
 

@@ -90,7 +90,7 @@ static trib_status_t make_groups(struct trib_trainer *t, struct leader *l)
         return trib_train_election_open(t, t->comm, period, late, &l->all);
 
     global = global ? global : 4 * period;
-    st = trib_train_taken(t, trib_split(t->comm, group, t->rank, &comm));
+    st = trib_train_split(t, group, &comm);
     if (st == TRIB_OK)
         st = trib_train_election_open(t, comm, period, late, &l->group);
     return st == TRIB_OK ? trib_train_election_open(t, t->comm, global, late, &l->all)
@@ -122,8 +122,6 @@ static void leader_destroy(struct trib_trainer *t)
     struct leader *l = t->strategy;
 
     trib_train_election_close(t, &l->group);
-    if (l->group.comm)
-        trib_free_comm(l->group.comm);
     trib_train_election_close(t, &l->all);
     free(l->x);
     free(l->gradient);

@@ -109,13 +109,11 @@ static trib_status_t make_groups(struct trib_trainer *t, struct server *s)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "strategy %s: groups=%d, and there are %d ranks",
                          t->choice.row->name, groups, t->ranks);
-    trib_status_t st =
-        trib_train_taken(t, trib_split(t->comm, group, t->rank, &s->group));
+    trib_status_t st = trib_train_split(t, group, &s->group);
     if (st != TRIB_OK)
         return st;
     s->pushes = trib_rank(s->group) == 0;
-    st = trib_train_taken(t,
-                          trib_split(t->comm, s->pushes ? 0 : -1, t->rank, &s->heads));
+    st = trib_train_split(t, s->pushes ? 0 : -1, &s->heads);
     return st != TRIB_OK ? st
                          : trib_train_make_sum_of(t, s->group, "gradient",
                                                   TRIB_FEED_WHOLE, &s->sum);
@@ -148,10 +146,6 @@ static void server_destroy(struct trib_trainer *t)
 
     trib_train_sum_free(s->sum);
     trib_store_free(s->store);
-    if (s->heads)
-        trib_free_comm(s->heads);
-    if (s->group)
-        trib_free_comm(s->group);
     trib_free(t->comm, s->gradient);
     free(s->x);
     free(s->pulled);
@@ -266,6 +260,15 @@ static int server_sums(struct trib_trainer *t,
     return s->sum != NULL;
 }
 
+static uint64_t server_store_bytes(const struct trib_trainer *t)
+{
+    const struct server *s = t->strategy;
+    trib_store_stats_t stats = TRIB_STORE_STATS_INIT;
+
+    return s->store && trib_store_stats(s->store, &stats) == TRIB_OK ? stats.sent_bytes
+                                                                     : 0;
+}
+
 static void server_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
     char late[64] = "no bound on how far ranks are apart";
@@ -283,7 +286,8 @@ static void server_explain(const struct trib_trainer *t, char *text, size_t byte
         .keys = keys, .defaults = starts, .n_keys = KEYS, .create = server_create, \
         .destroy = server_destroy, .begin = server_begin, .end = server_end, \
         .settle = server_settle, .busy = server_busy, .fields = server_fields, \
-        .sums = server_sums, .explain = server_explain \
+        .sums = server_sums, .store_bytes = server_store_bytes, \
+        .explain = server_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_ps = SERVER(server_defaults);
