@@ -31,7 +31,8 @@ static int strategy_keys(int i, struct trib_keyed_key keys_out[TRIB_KEYED_KEYS])
 {
     const struct trib_strategy_ops *ops = table[i].ops;
 
-    memcpy(keys_out, ops->keys, (size_t)ops->n_keys * sizeof(*keys_out));
+    if (ops->n_keys > 0)
+        memcpy(keys_out, ops->keys, (size_t)ops->n_keys * sizeof(*keys_out));
     return ops->n_keys;
 }
 

@@ -13,7 +13,7 @@
 #include "train/rate.h"
 #include "train/strategy.h"
 
-enum { TRIB_TRAIN_SPLITS = 2 };
+enum { TRIB_TRAIN_SPLITS = 3 };
 
 struct trib_trainer {
     trib_comm_t *comm;

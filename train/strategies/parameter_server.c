@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tributary/elastic.h>
 #include <tributary/store.h>
 
 #include "train/trainer.h"
@@ -38,7 +39,10 @@ struct server {
     trib_comm_t *group; /* NULL: each rank is one */
     trib_comm_t *heads; /* the first ranks of all groups; NULL: not one of them, or all
                          * ranks are */
+    trib_comm_t *meet; /* all ranks that are left, for settle alone */
+    trib_comm_t *left; /* that, when one was lost; else NULL */
     bool pushes; /* this rank does */
+    bool failed; /* its group has, so that it does not come to settle */
     struct trib_train_sum *sum; /* of the group */
     trib_store_t *store;
     trib_vector_t *vector;
@@ -125,7 +129,9 @@ static trib_status_t server_create(struct trib_trainer *t)
 
     if (!s)
         return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
-    trib_status_t st = make_groups(t, s);
+    trib_status_t st = trib_train_split(t, 0, &s->meet);
+    if (st == TRIB_OK)
+        st = make_groups(t, s);
     if (st == TRIB_OK)
         st = trib_train_calloc(t, t->count, &s->x);
     if (st == TRIB_OK && trib_train_number(t, PERIOD) > 1)
@@ -146,6 +152,9 @@ static void server_destroy(struct trib_trainer *t)
 
     trib_train_sum_free(s->sum);
     trib_store_free(s->store);
+    if (s->failed) /* others go on, and are not to wait for this rank */
+        trib_comm_abort(s->meet, "its group has failed");
+    trib_free_comm(s->left);
     trib_free(t->comm, s->gradient);
     free(s->x);
     free(s->pulled);
@@ -214,23 +223,54 @@ static trib_status_t server_end(struct trib_trainer *t, double loss)
     struct server *s = t->strategy;
 
     (void)loss;
-    if (s->group)
-        return step_in_group(t, s);
+    if (s->group) {
+        const trib_status_t st = step_in_group(t, s);
+
+        s->failed = st != TRIB_OK;
+        return st;
+    }
     return s->pulled ? step_alone(t, s) : push_and_pull(t, s, s->gradient);
 }
 
-/* All ranks have pushed when all are here: then the vector is what it will be. */
+/* All ranks have pushed when all are here: then the vector is what it will be. The
+ * first of those that push gets it, and all hear how that went. */
+static trib_status_t pull_together(struct trib_trainer *t, struct server *s,
+                                   float *model_out)
+{
+    int32_t from = s->pushes ? trib_rank(s->meet) : trib_size(s->meet),
+            pulled = TRIB_OK;
+    trib_status_t st = trib_allreduce(s->meet, NULL, &from, 1, TRIB_I32, TRIB_MIN);
+
+    if (st == TRIB_OK && from == trib_rank(s->meet))
+        pulled = trib_store_pull(s->vector, model_out, NULL, NULL);
+    if (st == TRIB_OK && from < trib_size(s->meet))
+        st = trib_broadcast(s->meet, &pulled, 1, TRIB_I32, from);
+    if (st == TRIB_OK && pulled == TRIB_OK && from < trib_size(s->meet))
+        return trib_broadcast(s->meet, model_out, t->count, TRIB_F32, from);
+    if (st != TRIB_OK)
+        return st;
+    return trib_fail(&t->err, pulled == TRIB_OK ? TRIB_ERR_PEER_LOST : pulled, "%s",
+                     from == trib_rank(s->meet)
+                         ? trib_store_error(s->store)
+                         : "no rank has got the model of the store");
+}
+
+/* A rank that is lost pushes no more, and the others have a model without it. */
 static trib_status_t server_settle(struct trib_trainer *t, float *model_out)
 {
     struct server *s = t->strategy;
-    trib_status_t st = trib_train_taken(t, trib_barrier(t->comm));
+    trib_comm_t *smaller;
+    trib_status_t st;
 
-    if (st == TRIB_OK && t->rank == 0)
-        st = store_taken(t, s, trib_store_pull(s->vector, model_out, NULL, NULL));
-    if (st == TRIB_OK)
-        st = trib_train_taken(
-            t, trib_broadcast(t->comm, model_out, t->count, TRIB_F32, 0));
-    return st;
+    while ((st = pull_together(t, s, model_out)) < 0 && t->err.status == TRIB_OK &&
+           (st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_ABORTED)) {
+        st = trib_comm_shrink(s->meet, &smaller);
+        if (st != TRIB_OK)
+            return trib_fail(&t->err, st, "%s", trib_last_error(NULL));
+        trib_free_comm(s->left);
+        s->meet = s->left = smaller;
+    }
+    return st < 0 ? trib_fail(&t->err, st, "%s", trib_last_error(s->meet)) : st;
 }
 
 static bool server_busy(const struct trib_trainer *t)
