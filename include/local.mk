@@ -12,6 +12,7 @@ tributaryinclude_HEADERS = \
 	include/tributary/send.h \
 	include/tributary/neighbors.h \
 	include/tributary/request.h \
+	include/tributary/replicator.h \
 	include/tributary/sparse.h \
 	include/tributary/status.h \
 	include/tributary/store.h \

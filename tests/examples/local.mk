@@ -27,7 +27,8 @@ example_scripts = \
 	tests/examples/test_rebucket.sh \
 	tests/examples/test_store.sh \
 	tests/examples/test_gossip_late.sh \
-	tests/examples/test_strategy_example.sh
+	tests/examples/test_strategy_example.sh \
+	tests/examples/test_replicator_examples.sh
 dist_check_SCRIPTS += $(example_scripts)
 TESTS += $(example_scripts)
 

@@ -4,3 +4,15 @@ TESTS += tests/train/test_trainer
 tests_train_test_trainer_SOURCES = tests/train/test_trainer.c \
 	tests/train/quadratic.c tests/train/quadratic.h
 tests_train_test_trainer_LDADD = libtrain.la $(comm_tests_link)
+check_PROGRAMS += tests/train/test_replicator
+TESTS += tests/train/test_replicator
+tests_train_test_replicator_SOURCES = tests/train/test_replicator.c \
+	tests/train/replicas.c tests/train/replicas.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_train_test_replicator_LDADD = libtrain.la $(comm_tests_link)
+check_PROGRAMS += tests/train/test_replicator_faults
+TESTS += tests/train/test_replicator_faults
+tests_train_test_replicator_faults_SOURCES = tests/train/test_replicator_faults.c \
+	tests/train/replicas.c tests/train/replicas.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_train_test_replicator_faults_LDADD = libtrain.la $(comm_tests_link)

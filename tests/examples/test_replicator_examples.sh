@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# examples/replicator: each program learns in every kind, and with shares it has the same
+# bits in all synchronous ones.
+# shellcheck source-path=SCRIPTDIR/../..
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+start_daemon one || finish
+programs=$build/examples/replicator
+export TRIB_TRANSPORT=shm
+
+alone() { # PROGRAM KIND
+    timeout $((60 * slow)) "$programs/$1" "$2" >"$said" 2>&1
+}
+
+started() { # RANKS PROGRAM KIND
+    timeout $((60 * slow)) "$build/tools/trib-run" -n "$1" -- "$programs/$2" "$3" >"$said" 2>&1
+}
+
+learns() { # PROGRAM: what it has said is as good as it should be
+    awk -v program="$1" '
+        { sub(/^\[0\] /, "") }
+        program == "classifier" && $1 == "accuracy" && $2 > 80 { good = 1 }
+        program == "gan" && $1 == "mean" && $2 > 2.6 && $2 < 3.4 && $4 > 0.3 && $4 < 0.8 { good = 1 }
+        program == "agent" && $1 == "stands" && $2 > 60 { good = 1 }
+        END { exit !good }' "$said"
+}
+
+word() { # NAME: what stands behind it
+    sed -n "s/.*$1 \([0-9a-f.]*\).*/\1/p" "$said"
+}
+
+for program in classifier gan agent; do
+    alone $program one:shares=12 && learns $program
+    result $? "$program one:shares=12: learns"
+    hash=$(word hash)
+    for kind in threads:4,shares=12 threads:3,shares=12,input=single; do
+        alone $program $kind && [ "$(word hash)" = "$hash" ]
+        result $? "$program $kind: the same bits"
+    done
+    started 2 $program workers:threads=2,shares=12 && [ "$(word hash)" = "$hash" ]
+    result $? "$program workers:threads=2,shares=12: the same bits"
+    for kind in ps hybrid; do
+        service one started 4 $program $kind && learns $program
+        result $? "$program $kind: learns"
+    done
+done
+alone classifier one
+norm=$(word norm)
+started 4 classifier workers:devices=2 && learns classifier &&
+    awk -v a="$norm" -v b="$(word norm)" 'BEGIN { exit !(a > 1 && a - b < 1e-4 && b - a < 1e-4) }'
+result $? "classifier workers:devices=2: half of the hidden units on each device"
+! started 3 classifier workers:devices=2 &&
+    grep -q '3 ranks do not make replicas of 2 devices' "$said"
+result $? "three ranks are no replicas of two devices"
+finish
