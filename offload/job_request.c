@@ -13,8 +13,12 @@
 
 static void name_job(const struct trib_comm *parent, struct trib_control_link_job *job)
 {
-    const struct passwd *user = getpwuid(geteuid());
+    enum { ROOM = 4096 };
+    char room[ROOM];
+    struct passwd entry, *user = NULL;
 
+    if (getpwuid_r(geteuid(), &entry, room, sizeof(room), &user) != 0)
+        user = NULL;
     snprintf(job->user, sizeof(job->user), "%.64s", user ? user->pw_name : "?");
     if (parent->cfg.service_job[0])
         snprintf(job->name, sizeof(job->name), "%.64s", parent->cfg.service_job);
