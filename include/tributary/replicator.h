@@ -95,7 +95,8 @@ typedef struct trib_replicator_opts {
     trib_replica_fn start; /* NULL: none */
     trib_replica_fn finish; /* NULL: none. All trainers have settled before */
     void *arg; /* of trib_replica_arg */
-    trib_comm_t *comm; /* NULL: that of trib_init(NULL). Its ranks are the processes */
+    trib_comm_t *comm; /* NULL: that of trib_init(NULL). Its ranks are the processes. It
+                        * may have failed after an error, and is then to be freed */
 } trib_replicator_opts_t;
 
 #define TRIB_REPLICATOR_OPTS_INIT \
@@ -108,16 +109,17 @@ typedef struct trib_replicator_opts {
  * trib_replicator_run - run a program's steps on all replicas of a kind.
  *
  * A function of the program that fails, or a failed call of the functions below, ends
- * the run on all ranks, whatever these do:
- * they say which replica failed in which step, and why. So does a process that is lost
- * or stopped, in a synchronous group; other groups go on without it.
+ * the run on all ranks, whatever these wait for: they say which replica failed in which
+ * step, and why. A process that is lost or stopped ends its synchronous group; other
+ * groups go on without it, and end well.
  * thread   blocks; collective over all processes of the job
  * errors   trib_replicator_error has the sentence, on all ranks. TRIB_ERR_INVALID: an
  *          option, the text of the kind, a batch or a number of ranks that does not
  *          divide, a kind that does not fit the processes; nothing has run then.
  *          TRIB_ERR_MISMATCH: processes have different options, or replicas called
  *          collectives in different orders. TRIB_ERR_ABORTED: a function of the program
- *          has failed. TRIB_ERR_PEER_LOST; what trib_init gives
+ *          has failed. TRIB_ERR_PEER_LOST; TRIB_ERR_TIMEOUT: with a bound of staleness
+ *          the pushes of a lost replica have not come; what trib_init gives
  * paper    Buchlovsky et al., TF-Replicator: Distributed machine learning for
  *          researchers, 2019
  */

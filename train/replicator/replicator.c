@@ -440,6 +440,8 @@ trib_status_t trib_replicator_run(const trib_replicator_opts_t *opts)
         trib_fail(&err, st, "%s", trib_last_error(NULL));
     else
         run(&of, of.opts.comm ? of.opts.comm : comm, &err);
+    if (comm && err.status != TRIB_OK && of.shape.groups == 1)
+        trib_comm_abort(comm, "the run has failed"); /* nobody waits for a lost one */
     st = comm ? trib_free_comm(comm) : TRIB_OK;
     if (st != TRIB_OK && !(st == TRIB_ERR_PEER_LOST && of.shape.groups > 1))
         trib_fail(&err, st, "%s", trib_last_error(NULL));
