@@ -206,6 +206,7 @@ static int finish(trib_replica_t *r)
 {
     struct classifier *c = trib_replica_state(r);
     const size_t n = c->units * UNIT;
+    trib_trainer_stats_t stats = {.size = sizeof(stats)};
     int64_t right;
     double square = 0;
 
@@ -215,9 +216,11 @@ static int finish(trib_replica_t *r)
         square += (double)c->params[i] * (double)c->params[i];
     if (trib_allreduce(trib_replica_model(r), NULL, &square, 1, TRIB_F64, TRIB_SUM))
         return -1;
+    trib_trainer_stats(c->trainer, &stats);
     if (trib_replica_id(r) == 0 && trib_replica_device(r) == 0)
-        printf("accuracy %.1f %%, norm %.6f, hash %016" PRIx64 "\n",
-               100.0 * (double)right / (TESTS * BATCH), sqrt(square),
+        printf("accuracy %.1f %%, staleness %.1f, norm %.6f, hash %016" PRIx64 "\n",
+               100.0 * (double)right / (TESTS * BATCH),
+               (double)stats.stale / (double)stats.rounds, sqrt(square),
                trib_hash(c->params, n * sizeof(float), 0));
     return 0;
 }

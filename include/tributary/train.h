@@ -202,6 +202,9 @@ typedef struct trib_trainer_stats {
     uint64_t compute_ns; /* between begin and end */
     uint64_t wait_ns; /* in the library, for others */
     uint64_t update_ns; /* in the optimiser */
+    uint64_t stale; /* pushes of others to a store that came between this rank's pushes
+                     * and what it had pulled before; divided by rounds, its
+                     * staleness */
 } trib_trainer_stats_t;
 
 /**

@@ -194,7 +194,11 @@ static int finish(trib_replica_t *r)
 {
     struct replicas_job *job = trib_replica_arg(r);
     const struct state *state = trib_replica_state(r);
+    trib_trainer_stats_t stats = {.size = sizeof(stats)};
 
+    trib_trainer_stats(state->trainer, &stats);
+    for (int most = atomic_load(&job->stale); most < (int)stats.stale;)
+        atomic_compare_exchange_weak(&job->stale, &most, (int)stats.stale);
     if (job->fault == FAULT_FINISH && job->replica == trib_replica_id(r))
         return trib_replica_fail(r, "no room for the model");
     if (trib_replica_id(r) == 0 && trib_replica_device(r) == 0)

@@ -50,6 +50,7 @@ struct replicas_job {
     _Atomic int made[REPLICAS_BATCH * REPLICAS_STEPS]; /* by input functions */
     _Atomic int inputs; /* calls of the input function */
     _Atomic int finished; /* ranks that did */
+    _Atomic int stale; /* the most of a trainer */
 };
 
 /** replicas_run - a run of REPLICAS_STEPS steps with batches of REPLICAS_BATCH

@@ -213,13 +213,15 @@ static void test_store(void **state)
         const char *kind;
         int devices;
         double near;
+        int stale; /* the last of all pushes has passed by all those of others; -1: a
+                    * pull behind it may have seen them */
     } rows[] = {
-        {"ps", 1, 1e-6},
-        {"hybrid:threads=2,groups=1", 1, 1e-6},
-        {"ps:threads=2,staleness=1", 1, 0.2},
-        {"ps:threads=4,devices=2", 2, 0.2},
-        {"hybrid:threads=4,input=worker,groups=1", 1, 1e-6},
-        {"hybrid:threads=4", 1, 0.2},
+        {"ps", 1, 1e-6, 0},
+        {"hybrid:threads=2,groups=1", 1, 1e-6, 0},
+        {"ps:threads=2,staleness=1", 1, 0.2, -1},
+        {"ps:threads=4,devices=2", 2, 0.2, REPLICAS_STEPS / 2},
+        {"hybrid:threads=4,input=worker,groups=1", 1, 1e-6, 0},
+        {"hybrid:threads=4", 1, 0.2, REPLICAS_STEPS / 2},
     };
     struct daemon_process d = {.threads = 1};
     char service[40];
@@ -239,8 +241,9 @@ static void test_store(void **state)
         run(&job);
         each_sample_once(job.kind, &job, rows[i].devices);
         const double off = replicas_distance(job.params, wanted);
-        if (!(off <= rows[i].near))
-            fail_msg("%s: %g off", job.kind, off);
+        const int stale = atomic_load(&job.stale);
+        if (!(off <= rows[i].near) || (rows[i].stale >= 0 && stale != rows[i].stale))
+            fail_msg("%s: %g off, %d stale", job.kind, off, stale);
     }
     unsetenv("TRIB_SERVICE");
     daemon_end(&d);

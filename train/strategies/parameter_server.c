@@ -46,6 +46,7 @@ struct server {
     struct trib_train_sum *sum; /* of the group */
     trib_store_t *store;
     trib_vector_t *vector;
+    uint64_t version; /* of what was pulled */
 };
 
 static trib_status_t store_taken(struct trib_trainer *t, const struct server *s,
@@ -176,13 +177,17 @@ static trib_status_t push_and_pull(struct trib_trainer *t, struct server *s,
     trib_push_opts_t opts = TRIB_PUSH_OPTS_INIT;
     const bool bounded = trib_train_number(t, STALENESS) >= 0;
     const uint64_t began = trib_train_now();
+    uint64_t version = 0;
 
     if (trib_train_number(t, PERIOD) < 2)
         opts.rate = trib_train_rate_at(&t->rate, t->number);
     opts.result = bounded ? NULL : s->x;
-    trib_status_t st = trib_store_push(s->vector, data, &opts, NULL);
+    trib_status_t st = trib_store_push(s->vector, data, &opts, &version);
+    if (st == TRIB_OK && version > s->version)
+        t->stats.stale += version - 1 - s->version;
     if (st == TRIB_OK && bounded)
-        st = trib_store_pull(s->vector, s->x, NULL, NULL);
+        st = trib_store_pull(s->vector, s->x, NULL, &version);
+    s->version = version;
     t->stats.wait_ns += trib_train_now() - began;
     t->stats.rounds++;
     t->stats.dense_bytes += t->count * sizeof(float);
