@@ -19,7 +19,8 @@ libtrain_la_SOURCES = \
 	train/strategy.h \
 	train/strategy_table.c \
 	train/train_sum.c train/train_sum.h \
-	train/trainer.c train/trainer.h
+	train/trainer.c train/trainer.h \
+	train/trainer_move.c
 libtrain_la_LIBADD =
 libtributary_train_la_SOURCES =
 libtributary_train_la_LIBADD = libtrain.la libtrain_base.la libtributary.la $(XXHASH_LIBS) -lm

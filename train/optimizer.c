@@ -55,6 +55,18 @@ static void take_numbers(const struct trib_keyed_text *given,
             o->kind == ADAM && !(given->given & 1u << k) ? adam[k] : given->value[k];
 }
 
+static trib_status_t make_vectors(struct trib_train_optimizer *o, int vectors,
+                                  struct trib_error *err)
+{
+    for (int v = 0; v < vectors; v++) {
+        o->vector[v] = calloc(o->count, sizeof(float));
+        if (!o->vector[v])
+            return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                             "no memory for the optimiser's %zu floats", o->count);
+    }
+    return TRIB_OK;
+}
+
 trib_status_t trib_train_optimizer_create(const char *text, trib_update_fn update,
                                           void *arg, size_t count,
                                           struct trib_error *err,
@@ -76,14 +88,24 @@ trib_status_t trib_train_optimizer_create(const char *text, trib_update_fn updat
         return trib_fail(err, TRIB_ERR_INVALID,
                          "optimiser \"%s\": nesterov needs momentum=", text);
 
-    const int vectors = out->kind == ADAM ? 2 : out->number[MOMENTUM] > 0;
-    for (int v = 0; v < vectors; v++) {
-        out->vector[v] = calloc(count, sizeof(float));
-        if (!out->vector[v])
-            return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                             "no memory for the optimiser's %zu floats", count);
+    return make_vectors(out, out->kind == ADAM ? 2 : out->number[MOMENTUM] > 0, err);
+}
+
+trib_status_t trib_train_optimizer_copy(const struct trib_train_optimizer *optimizer,
+                                        struct trib_error *err,
+                                        struct trib_train_optimizer *out)
+{
+    int vectors = 0;
+
+    *out = *optimizer;
+    for (int v = 0; v < TRIB_TRAIN_OPTIMIZER_VECTORS; v++) {
+        vectors += optimizer->vector[v] != NULL;
+        out->vector[v] = NULL;
     }
-    return TRIB_OK;
+    const trib_status_t st = make_vectors(out, vectors, err);
+    for (int v = 0; v < vectors && st == TRIB_OK; v++)
+        memcpy(out->vector[v], optimizer->vector[v], out->count * sizeof(float));
+    return st;
 }
 
 void trib_train_optimizer_destroy(struct trib_train_optimizer *optimizer)

@@ -37,14 +37,17 @@ trib_status_t trib_train_optimizer_create(const char *text, trib_update_fn updat
                                           void *arg, size_t count,
                                           struct trib_error *err,
                                           struct trib_train_optimizer *out);
+/** trib_train_optimizer_copy - the same optimiser with its state; as _create. */
+trib_status_t trib_train_optimizer_copy(const struct trib_train_optimizer *optimizer,
+                                        struct trib_error *err,
+                                        struct trib_train_optimizer *out);
 void trib_train_optimizer_destroy(struct trib_train_optimizer *optimizer);
 
 /**
  * trib_train_optimizer_update - move elements [first, first + count) of params.
  *
  * params, gradient  [optimizer->count], of all elements. trib_train_optimizer_step ends
- *                   the
- * update when all elements have been moved once.
+ *                   the update when all elements have been moved once.
  */
 void trib_train_optimizer_update(struct trib_train_optimizer *optimizer, float *params,
                                  const float *gradient, size_t first, size_t count,

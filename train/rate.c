@@ -41,6 +41,12 @@ static bool is_number(const char *text)
     return text[0] && strspn(text, "0123456789.eE+-") == strlen(text);
 }
 
+void trib_train_rate_move(struct trib_train_rate *rate, int ranks)
+{
+    if (rate->one_rank > 0)
+        rate->rate = rate->one_rank * ranks;
+}
+
 /* Takes the numbers of a text. A warm-up below 1 is a share of the steps. */
 static trib_status_t take(const char *text, const struct trib_keyed_text *given,
                           int ranks, struct trib_error *err,
@@ -52,9 +58,11 @@ static trib_status_t take(const char *text, const struct trib_keyed_text *given,
         return trib_fail(err, TRIB_ERR_INVALID, "rate \"%s\": rate= is missing", text);
     *out = (struct trib_train_rate){
         .decay = given->name,
-        .rate = given->value[RATE] * (given->value[RANKS] != 0 ? ranks : 1),
+        .rate = given->value[RATE],
+        .one_rank = given->value[RANKS] != 0 ? given->value[RATE] : 0,
         .steps = (uint64_t)given->value[STEPS],
     };
+    trib_train_rate_move(out, ranks);
     if (out->steps == 0 && (out->decay != CONSTANT || (warmup > 0 && warmup < 1)))
         return trib_fail(
             err, TRIB_ERR_INVALID,

@@ -15,6 +15,7 @@ struct trib_error;
 struct trib_train_rate {
     int decay; /* number of the row: constant, linear, cosine */
     double rate; /* the highest, already multiplied by the ranks where asked */
+    double one_rank; /* what is multiplied; 0: nothing is */
     uint64_t warmup; /* steps until it is reached */
     uint64_t steps; /* of the run; 0: not known */
 };
@@ -27,6 +28,9 @@ struct trib_train_rate {
  */
 trib_status_t trib_train_rate_parse(const char *text, int ranks, struct trib_error *err,
                                     struct trib_train_rate *rate_out);
+
+/** trib_train_rate_move - the rate with another number of ranks. */
+void trib_train_rate_move(struct trib_train_rate *rate, int ranks);
 
 /** trib_train_rate_at - the rate of step `step`, from 0. */
 double trib_train_rate_at(const struct trib_train_rate *rate, uint64_t step);

@@ -10,7 +10,12 @@
 #include "base/digest.h"
 #include "train/trainer.h"
 
-enum { SECTIONS = 1 + TRIB_TRAIN_OPTIMIZER_VECTORS + TRIB_TRAIN_FIELDS, VERSION = 1 };
+enum { VERSION = 2 };
+
+/* Before the state of a sum. */
+struct sum_head {
+    uint64_t bytes, ended;
+};
 
 static const char magic[8] = "TRIBTRN";
 
@@ -25,8 +30,7 @@ struct head {
     uint64_t digest; /* of these bytes */
 };
 
-/* What must be equal in the trainer that loads a state. */
-static uint64_t kind_of(const struct trib_trainer *t)
+uint64_t trib_train_kind(const struct trib_trainer *t)
 {
     const struct trib_strategy_choice *c = &t->choice;
     uint64_t kind = trib_digest(c->row->name, strlen(c->row->name));
@@ -37,22 +41,24 @@ static uint64_t kind_of(const struct trib_trainer *t)
     return trib_digest_seeded(&t->parts.n, sizeof(t->parts.n), kind);
 }
 
-/* Memory that is saved as it is. */
-static int sections_of(struct trib_trainer *t, struct trib_train_field out[SECTIONS])
+int trib_train_sections(struct trib_trainer *t,
+                        struct trib_train_field out[TRIB_TRAIN_SECTIONS])
 {
     const size_t bytes = t->count * sizeof(float);
+    const bool shared = !t->choice.row->ops->apart;
     int n = 0;
 
     out[n++] = (struct trib_train_field){t->params, bytes, true};
     for (int v = 0; v < TRIB_TRAIN_OPTIMIZER_VECTORS; v++)
         if (t->optimizer.vector[v])
-            out[n++] = (struct trib_train_field){t->optimizer.vector[v], bytes, true};
+            out[n++] = (struct trib_train_field){t->optimizer.vector[v], bytes, shared};
     if (t->choice.row->ops->fields)
         n += t->choice.row->ops->fields(t, out + n);
     return n;
 }
 
-static int sums_of(struct trib_trainer *t, struct trib_train_sum **out[TRIB_TRAIN_SUMS])
+int trib_train_sums(struct trib_trainer *t,
+                    struct trib_train_sum **out[TRIB_TRAIN_SUMS])
 {
     return t->choice.row->ops->sums ? t->choice.row->ops->sums(t, out) : 0;
 }
@@ -71,9 +77,9 @@ static trib_status_t check_rest(struct trib_trainer *t)
 
 static trib_status_t measure(struct trib_trainer *t, size_t *bytes_out)
 {
-    struct trib_train_field sections[SECTIONS];
+    struct trib_train_field sections[TRIB_TRAIN_SECTIONS];
     struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
-    const int n = sections_of(t, sections), n_sums = sums_of(t, sums);
+    const int n = trib_train_sections(t, sections), n_sums = trib_train_sums(t, sums);
     trib_status_t st = TRIB_OK;
     size_t bytes = sizeof(struct head);
 
@@ -82,8 +88,9 @@ static trib_status_t measure(struct trib_trainer *t, size_t *bytes_out)
     for (int i = 0; i < n_sums && st == TRIB_OK; i++) {
         size_t state = 0;
 
-        st = trib_train_taken(t, trib_train_sum_save(*sums[i], NULL, 0, &state));
-        bytes += sizeof(uint64_t) + state;
+        st = trib_train_sum_taken(t, *sums[i],
+                                  trib_train_sum_save(*sums[i], NULL, 0, &state));
+        bytes += sizeof(struct sum_head) + state;
     }
     *bytes_out = bytes;
     return st;
@@ -93,26 +100,27 @@ static trib_status_t write_sum(struct trib_trainer *t, struct trib_train_sum *su
                                char *to, size_t room, size_t *written)
 {
     size_t state = 0;
-    const trib_status_t st =
-        trib_train_taken(t, trib_train_sum_save(sum, to + sizeof(uint64_t),
-                                                room - sizeof(uint64_t), &state));
-    const uint64_t len = state;
+    const trib_status_t st = trib_train_sum_taken(
+        t, sum,
+        trib_train_sum_save(sum, to + sizeof(struct sum_head),
+                            room - sizeof(struct sum_head), &state));
+    const struct sum_head head = {state, trib_train_sum_ended(sum)};
 
-    memcpy(to, &len, sizeof(len));
-    *written = sizeof(len) + state;
+    memcpy(to, &head, sizeof(head));
+    *written = sizeof(head) + state;
     return st;
 }
 
 static trib_status_t write_all(struct trib_trainer *t, char *to, size_t bytes)
 {
-    struct trib_train_field sections[SECTIONS];
+    struct trib_train_field sections[TRIB_TRAIN_SECTIONS];
     struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
-    const int n = sections_of(t, sections), n_sums = sums_of(t, sums);
+    const int n = trib_train_sections(t, sections), n_sums = trib_train_sums(t, sums);
     struct head head = {.version = VERSION,
                         .rank = (uint32_t)t->rank,
                         .ranks = (uint32_t)t->ranks,
                         .n_sums = (uint32_t)n_sums,
-                        .kind = kind_of(t),
+                        .kind = trib_train_kind(t),
                         .number = t->number,
                         .updates = t->optimizer.steps,
                         .bytes = bytes - sizeof(head)};
@@ -138,8 +146,11 @@ static trib_status_t write_all(struct trib_trainer *t, char *to, size_t bytes)
 trib_status_t trib_trainer_save(trib_trainer_t *trainer, void *state, size_t bytes,
                                 size_t *bytes_out)
 {
+    const struct trib_strategy_ops *ops = trainer->choice.row->ops;
     trib_status_t st = check_rest(trainer);
 
+    if (st == TRIB_OK && state && ops->collect)
+        st = ops->collect(trainer);
     if (st == TRIB_OK)
         st = measure(trainer, bytes_out);
     if (st != TRIB_OK || !state)
@@ -164,7 +175,7 @@ static trib_status_t check_head(struct trib_trainer *t, const struct head *head,
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "the state is of rank %u of %u, and this is rank %d of %d",
                          head->rank, head->ranks, t->rank, t->ranks);
-    if (head->kind != kind_of(t))
+    if (head->kind != trib_train_kind(t))
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "the state is of another strategy, optimiser or vector");
     return TRIB_OK;
@@ -173,24 +184,24 @@ static trib_status_t check_head(struct trib_trainer *t, const struct head *head,
 static trib_status_t read_sum(struct trib_trainer *t, struct trib_train_sum *sum,
                               const char *from, size_t left, size_t *taken)
 {
-    uint64_t len = 0;
+    struct sum_head head = {0, 0};
 
-    if (left < sizeof(len))
+    if (left >= sizeof(head))
+        memcpy(&head, from, sizeof(head));
+    if (left < sizeof(head) || head.bytes > left - sizeof(head))
         return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is too short");
-    memcpy(&len, from, sizeof(len));
-    if (len > left - sizeof(len))
-        return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is too short");
-    *taken = sizeof(len) + (size_t)len;
-    return trib_train_taken(t,
-                            trib_train_sum_load(sum, from + sizeof(len), (size_t)len));
+    *taken = sizeof(head) + (size_t)head.bytes;
+    return trib_train_sum_taken(
+        t, sum,
+        trib_train_sum_load(sum, from + sizeof(head), (size_t)head.bytes, head.ended));
 }
 
 static trib_status_t read_all(struct trib_trainer *t, const struct head *head,
                               const char *from, size_t bytes)
 {
-    struct trib_train_field sections[SECTIONS];
+    struct trib_train_field sections[TRIB_TRAIN_SECTIONS];
     struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
-    const int n = sections_of(t, sections), n_sums = sums_of(t, sums);
+    const int n = trib_train_sections(t, sections), n_sums = trib_train_sums(t, sums);
     size_t sum_at = sizeof(*head), at = sizeof(*head);
     trib_status_t st = TRIB_OK;
 
@@ -230,5 +241,6 @@ trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
         return st;
     trainer->number = head.number;
     trainer->optimizer.steps = head.updates;
-    return TRIB_OK;
+    return trainer->choice.row->ops->loaded ? trainer->choice.row->ops->loaded(trainer)
+                                            : TRIB_OK;
 }

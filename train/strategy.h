@@ -14,17 +14,30 @@
 
 struct trib_trainer;
 struct trib_step;
+struct trib_trainer_stats;
 
-enum { TRIB_TRAIN_FIELDS = 8, TRIB_TRAIN_SUMS = 64 };
+enum { TRIB_TRAIN_FIELDS = 12, TRIB_TRAIN_SUMS = 64 };
 
-/* What a strategy keeps from step to step, for checkpoints and newcomers. */
+/* What a strategy keeps from step to step, for checkpoints and other communicators. */
 struct trib_train_field {
     void *data;
     size_t bytes;
-    bool shared; /* the same on all ranks, so a newcomer gets it; else it begins at 0 */
+    bool shared; /* the same on all ranks: in a move all get the giver's. Else each rank
+                  * keeps its own, and a newcomer's is what create made of the model */
+};
+
+/* A move to another communicator, as trainer_move.c has it. */
+struct trib_train_move {
+    int ranks_before; /* of the communicator that is left */
+    int old; /* how many of them go on */
+    bool is_new; /* this rank comes */
+    char *note; /* [note_bytes] for explain: what was lost; "" at first */
+    size_t note_bytes;
 };
 
 struct trib_strategy_ops {
+    bool apart; /* ranks take steps of their own, each with an optimiser of its own */
+
     /* Of what the strategy text gives. No optimiser: it has one of its own. */
     const struct trib_keyed_key *keys;
     const double *defaults; /* [n_keys] */
@@ -53,11 +66,32 @@ struct trib_strategy_ops {
     int (*fields)(struct trib_trainer *t,
                   struct trib_train_field out[TRIB_TRAIN_FIELDS]);
 
+    /** collect - bring into fields what is kept elsewhere. NULL: nothing is. */
+    trib_status_t (*collect)(struct trib_trainer *t);
+
+    /** loaded - collective: take from fields what is kept elsewhere. NULL: nothing. */
+    trib_status_t (*loaded)(struct trib_trainer *t);
+
     /** sums - its sums; returns how many. */
     int (*sums)(struct trib_trainer *t, struct trib_train_sum **out[TRIB_TRAIN_SUMS]);
 
     /** store_bytes - that it has sent to a store; NULL: it has none. */
     uint64_t (*store_bytes)(const struct trib_trainer *t);
+
+    /** model - what this rank knows of the model without others, into out [count].
+     * NULL: t->params. */
+    void (*model)(struct trib_trainer *t, float *out);
+
+    /** ahead - the higher, the sooner this rank's parameters are those of a move. NULL:
+     * how many of its sums have ended. */
+    uint64_t (*ahead)(const struct trib_trainer *t);
+
+    /** moved - collective: complete the strategy in a new communicator, where its
+     * fields and sums are. NULL: nothing is left to do. */
+    trib_status_t (*moved)(struct trib_trainer *t, const struct trib_train_move *m);
+
+    /** stats - its part of the statistics. NULL: it has none. */
+    void (*stats)(struct trib_trainer *t, struct trib_trainer_stats *stats);
 
     /** explain - what it does, in words. */
     void (*explain)(const struct trib_trainer *t, char *text, size_t bytes);

@@ -24,6 +24,8 @@ struct trib_train_sum {
     trib_feed_t feed;
     size_t first, count;
     bool runs;
+    uint64_t begun, ended; /* starts */
+    enum trib_train_fate fate;
     size_t n; /* pieces: tensors of the group */
     struct piece *pieces;
     void **buffers; /* [n] of the start */
@@ -170,6 +172,7 @@ trib_status_t trib_train_sum_free(struct trib_train_sum *sum)
 
 trib_status_t trib_train_sum_start(struct trib_train_sum *sum, float *vector)
 {
+    sum->begun++;
     for (size_t i = 0; i < sum->n; i++) {
         sum->pieces[i].unmarked = sum->pieces[i].count;
         sum->buffers[i] = vector + sum->pieces[i].first;
@@ -214,7 +217,8 @@ trib_status_t trib_train_sum_ready(struct trib_train_sum *sum, size_t first,
                      : mark_pieces(sum, from, to);
 }
 
-/* Waits for the tensors in the order in which they are likely to come. */
+/* Waits for the tensors in the order in which they are likely to come. From the first
+ * one on that has been told of, the start cannot be taken back. */
 static trib_status_t wait_group(struct trib_train_sum *sum, trib_train_range_fn done,
                                 void *arg)
 {
@@ -224,8 +228,10 @@ static trib_status_t wait_group(struct trib_train_sum *sum, trib_train_range_fn 
         const size_t i = sum->feed == TRIB_FEED_BACKWARD ? sum->n - 1 - k : k;
 
         st = trib_group_wait_tensor(sum->group, i);
-        if (st == TRIB_OK)
-            done(arg, sum->pieces[i].first, sum->pieces[i].count);
+        if (st != TRIB_OK)
+            break;
+        sum->ended = sum->begun;
+        done(arg, sum->pieces[i].first, sum->pieces[i].count);
     }
     return st == TRIB_OK ? trib_group_wait(sum->group) : st;
 }
@@ -244,6 +250,8 @@ trib_status_t trib_train_sum_wait(struct trib_train_sum *sum, trib_train_range_f
         if (st == TRIB_OK && done)
             done(arg, sum->first, sum->count);
     }
+    if (st == TRIB_OK)
+        sum->ended = sum->begun;
     sum->runs = false;
     return st;
 }
@@ -266,18 +274,77 @@ trib_status_t trib_train_sum_save(struct trib_train_sum *sum, void *state, size_
 }
 
 trib_status_t trib_train_sum_load(struct trib_train_sum *sum, const void *state,
-                                  size_t bytes)
+                                  size_t bytes, uint64_t ended)
 {
-    return sum->plan ? trib_plan_state_load(sum->plan, state, bytes)
-                     : trib_group_state_load(sum->group, state, bytes);
+    const trib_status_t st = sum->plan
+                                 ? trib_plan_state_load(sum->plan, state, bytes)
+                                 : trib_group_state_load(sum->group, state, bytes);
+
+    if (st == TRIB_OK)
+        sum->begun = sum->ended = ended;
+    return st;
+}
+
+uint64_t trib_train_sum_ended(const struct trib_train_sum *sum)
+{
+    return sum->ended;
+}
+
+trib_comm_t *trib_train_sum_comm(const struct trib_train_sum *sum)
+{
+    return sum->comm;
+}
+
+/* Replaces the plan or group by one that goes on from start `steps` of another one. */
+static trib_status_t go_on(struct trib_train_sum *sum, struct trib_train_sum *from,
+                           uint64_t steps)
+{
+    trib_plan_t *plan = NULL;
+    trib_group_t *group = NULL;
+    const trib_status_t st = sum->plan
+                                 ? trib_plan_move(sum->comm, from ? from->plan : NULL,
+                                                  NULL, NULL, steps, &plan)
+                                 : trib_group_move(sum->comm, from ? from->group : NULL,
+                                                   NULL, NULL, steps, &group);
+
+    if (st != TRIB_OK)
+        return st;
+    trib_plan_free(sum->plan);
+    trib_group_free(sum->group);
+    sum->plan = plan;
+    sum->group = group;
+    sum->begun = sum->ended = steps;
+    return TRIB_OK;
 }
 
 trib_status_t trib_train_sum_move(struct trib_train_sum *sum,
-                                  struct trib_train_sum *from, uint64_t steps)
+                                  struct trib_train_sum *from)
 {
-    return sum->plan
-               ? trib_plan_state_move(sum->plan, from ? from->plan : NULL, steps)
-               : trib_group_state_move(sum->group, from ? from->group : NULL, steps);
+    int64_t most[2] = {from ? (int64_t)from->ended : -1,
+                       from ? (int64_t)from->begun : -1};
+    trib_status_t st = trib_allreduce(sum->comm, NULL, most, 2, TRIB_I64, TRIB_MAX);
+
+    sum->fate = TRIB_TRAIN_WHOLE;
+    if (st != TRIB_OK || most[0] < 0)
+        return st;
+    if (from && (int64_t)from->ended < most[0])
+        sum->fate = TRIB_TRAIN_BEHIND;
+    st = go_on(sum, from, (uint64_t)most[0]);
+    if (st != TRIB_ERR_INVALID)
+        return st;
+    if (from && (int64_t)from->begun > most[0])
+        sum->fate = TRIB_TRAIN_DROPPED;
+    st = go_on(sum, from, (uint64_t)most[1]);
+    if (st != TRIB_ERR_INVALID)
+        return st;
+    if (from)
+        sum->fate = TRIB_TRAIN_ANEW;
+    return TRIB_OK;
+}
+
+enum trib_train_fate trib_train_sum_fate(const struct trib_train_sum *sum)
+{
+    return sum->fate;
 }
 
 trib_status_t trib_train_sum_explain(const struct trib_train_sum *sum, char *text,

@@ -68,13 +68,47 @@ bool trib_train_sum_runs(const struct trib_train_sum *sum);
 /** trib_train_sum_count - elements of its range. */
 size_t trib_train_sum_count(const struct trib_train_sum *sum);
 
-/** trib_train_sum_save, _load, _move - as the calls of plans and groups. */
+/** trib_train_sum_ended - starts whose mean has come, or a part of it that `done` has
+ * been told of. */
+uint64_t trib_train_sum_ended(const struct trib_train_sum *sum);
+
+/** trib_train_sum_comm - its communicator, which has the sentence of a failed call. */
+trib_comm_t *trib_train_sum_comm(const struct trib_train_sum *sum);
+
+/**
+ * trib_train_sum_save, _load - as the calls of plans and groups.
+ *
+ * ended    as trib_train_sum_ended said when it was saved
+ */
 trib_status_t trib_train_sum_save(struct trib_train_sum *sum, void *state, size_t bytes,
                                   size_t *bytes_out);
 trib_status_t trib_train_sum_load(struct trib_train_sum *sum, const void *state,
-                                  size_t bytes);
+                                  size_t bytes, uint64_t ended);
+
+/* What has become of a rank's newest start in a move. */
+enum trib_train_fate {
+    TRIB_TRAIN_WHOLE, /* it has ended, or is taken back */
+    TRIB_TRAIN_BEHIND, /* others have its mean, and this rank does not */
+    TRIB_TRAIN_DROPPED, /* nobody has its mean: what was sent is lost */
+    TRIB_TRAIN_ANEW, /* the sum begins anew: what codecs held back is lost */
+};
+
+/**
+ * trib_train_sum_move - go on from a sum of another communicator.
+ *
+ * A start that no rank has ended is taken back, where the plans can
+ * (trib_opts_t.rewind); else it is dropped. Sums that have nothing in common, such as
+ * those of groups that were cut anew, begin anew.
+ *
+ * from     NULL on a newcomer; is not changed, but for what is taken back
+ * thread   collective over sum's communicator
+ * errors   what ended it
+ */
 trib_status_t trib_train_sum_move(struct trib_train_sum *sum,
-                                  struct trib_train_sum *from, uint64_t steps);
+                                  struct trib_train_sum *from);
+
+/** trib_train_sum_fate - what the last move has made of this rank's newest start. */
+enum trib_train_fate trib_train_sum_fate(const struct trib_train_sum *sum);
 
 /** trib_train_sum_explain - appends to text what the plan or group says of itself. */
 trib_status_t trib_train_sum_explain(const struct trib_train_sum *sum, char *text,

@@ -21,12 +21,29 @@ static const struct trib_sized step_kind = {"trib_step_t", "TRIB_STEP_INIT",
                                             TRIB_SIZED_UP_TO(trib_step_t, rate)};
 static const struct trib_sized stats_kind = {
     "trib_trainer_stats_t", "its size", sizeof(trib_trainer_stats_t),
-    TRIB_SIZED_UP_TO(trib_trainer_stats_t, update_ns)};
+    TRIB_SIZED_UP_TO(trib_trainer_stats_t, lost_weight)};
 
 trib_status_t trib_train_taken(struct trib_trainer *t, trib_status_t status)
 {
     return status < 0 ? trib_fail(&t->err, status, "%s", trib_last_error(t->comm))
                       : status;
+}
+
+trib_status_t trib_train_group_taken(struct trib_trainer *t, trib_comm_t *group,
+                                     trib_status_t status)
+{
+    if (status >= 0 || group == t->comm)
+        return trib_train_taken(t, status);
+    return trib_fail(&t->err, status,
+                     "in a group of %d ranks, of which this one is rank %d: %s",
+                     trib_size(group), trib_rank(group), trib_last_error(group));
+}
+
+trib_status_t trib_train_sum_taken(struct trib_trainer *t,
+                                   const struct trib_train_sum *sum,
+                                   trib_status_t status)
+{
+    return trib_train_group_taken(t, trib_train_sum_comm(sum), status);
 }
 
 uint64_t trib_train_now(void)
@@ -94,7 +111,7 @@ trib_status_t trib_train_start(struct trib_trainer *t, struct trib_train_sum *su
     t->stats.wait_ns += trib_train_now() - began;
     t->stats.rounds++;
     t->stats.dense_bytes += trib_train_sum_count(sum) * sizeof(float);
-    return trib_train_taken(t, st);
+    return trib_train_sum_taken(t, sum, st);
 }
 
 trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum,
@@ -104,7 +121,7 @@ trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum
     const trib_status_t st = trib_train_sum_wait(sum, done, arg);
 
     t->stats.wait_ns += trib_train_now() - began - (t->stats.update_ns - updating);
-    return trib_train_taken(t, st);
+    return trib_train_sum_taken(t, sum, st);
 }
 
 void trib_train_update_range(struct trib_trainer *t, float *x, const float *gradient,
@@ -155,6 +172,14 @@ trib_status_t trib_train_split(struct trib_trainer *t, int color, trib_comm_t **
     return st;
 }
 
+void trib_train_unsplit(struct trib_trainer *t, trib_comm_t *comm)
+{
+    for (int i = 0; i < t->n_split; i++)
+        if (t->split[i] == comm)
+            t->split[i] = NULL;
+    trib_free_comm(comm);
+}
+
 static uint64_t comm_bytes(const trib_comm_t *comm)
 {
     trib_stats_t stats = {.size = sizeof(stats)};
@@ -163,13 +188,13 @@ static uint64_t comm_bytes(const trib_comm_t *comm)
 }
 
 /* Bytes that this rank has sent, over all communicators and to the store. */
-static uint64_t wire_bytes(const struct trib_trainer *t)
+uint64_t trib_train_wire_bytes(const struct trib_trainer *t)
 {
     const struct trib_strategy_ops *ops = t->choice.row->ops;
     uint64_t bytes = comm_bytes(t->comm);
 
     for (int i = 0; i < t->n_split; i++)
-        bytes += comm_bytes(t->split[i]);
+        bytes += t->split[i] ? comm_bytes(t->split[i]) : 0;
     return bytes + (ops->store_bytes ? ops->store_bytes(t) : 0);
 }
 
@@ -213,34 +238,6 @@ static trib_status_t take_desc(struct trib_trainer *t,
     return read_texts(t, &desc);
 }
 
-/* An error on one rank is an error on all: the others say whose it is. */
-static trib_status_t agree(struct trib_trainer *t, trib_status_t mine)
-{
-    int32_t lowest = mine == TRIB_OK ? t->ranks : t->rank;
-    const trib_status_t st =
-        trib_allreduce(t->comm, NULL, &lowest, 1, TRIB_I32, TRIB_MIN);
-
-    if (st != TRIB_OK)
-        return trib_train_taken(t, st);
-    if (mine != TRIB_OK || lowest == t->ranks)
-        return mine;
-    return trib_fail(&t->err, TRIB_ERR_INVALID,
-                     "rank %d cannot make this trainer; it says why", (int)lowest);
-}
-
-static trib_status_t create(struct trib_trainer *t, const trib_trainer_desc_t *desc)
-{
-    trib_status_t st = agree(t, take_desc(t, desc));
-
-    if (st == TRIB_OK)
-        st = trib_train_taken(
-            t, trib_broadcast(t->comm, t->params, t->count, TRIB_F32, 0));
-    if (st == TRIB_OK)
-        st = agree(t, t->choice.row->ops->create(t));
-    t->wire_at_create = st == TRIB_OK ? wire_bytes(t) : 0;
-    return st;
-}
-
 trib_status_t trib_trainer_create(trib_comm_t *comm, const trib_trainer_desc_t *desc,
                                   trib_trainer_t **trainer_out)
 {
@@ -252,7 +249,8 @@ trib_status_t trib_trainer_create(trib_comm_t *comm, const trib_trainer_desc_t *
         t->comm = comm;
         t->rank = trib_rank(comm);
         t->ranks = trib_size(comm);
-        st = create(t, desc);
+        st = trib_train_meet(t, take_desc(t, desc), NULL);
+        t->wire_at_create = st == TRIB_OK ? trib_train_wire_bytes(t) : 0;
     }
     if (st == TRIB_OK) {
         *trainer_out = t;
@@ -340,7 +338,10 @@ trib_status_t trib_trainer_stats(trib_trainer_t *trainer, trib_trainer_stats_t *
     if (st != TRIB_OK)
         return st;
     trainer->stats.size = sizeof(trainer->stats);
-    trainer->stats.wire_bytes = wire_bytes(trainer) - trainer->wire_at_create;
+    trainer->stats.wire_bytes =
+        trib_train_wire_bytes(trainer) - trainer->wire_at_create;
+    if (trainer->choice.row->ops->stats)
+        trainer->choice.row->ops->stats(trainer, &trainer->stats);
     trib_sized_give(&stats_kind, &trainer->stats, stats);
     return TRIB_OK;
 }
@@ -354,11 +355,12 @@ trib_status_t trib_trainer_explain(const trib_trainer_t *trainer, char *text,
     if (bytes == 0)
         return TRIB_ERR_INVALID;
     t->choice.row->ops->explain(t, what, sizeof(what));
-    snprintf(text, bytes, "%s: %s\noptimiser %s\nrate %s\ncodec %s\n",
+    snprintf(text, bytes, "%s: %s\noptimiser %s\nrate %s\ncodec %s\n%s%s",
              t->choice.row->name, what,
              trib_train_optimizer_print(&t->optimizer, optimizer, sizeof(optimizer)),
              trib_train_rate_print(&t->rate, rate, sizeof(rate)),
-             t->parts.codec ? t->parts.codec : "none");
+             t->parts.codec ? t->parts.codec : "none", t->moved,
+             t->moved[0] ? "\n" : "");
     return TRIB_OK;
 }
 

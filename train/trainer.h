@@ -28,6 +28,10 @@ struct trib_trainer {
     uint64_t seed;
     struct trib_strategy_choice choice;
     void *strategy; /* its own state */
+    bool
+        moves; /* it goes on from another communicator: so groups that do not fit become
+                 * fewer */
+    char moved[256]; /* a sentence about the last move; "": there was none */
     uint64_t number; /* of the gradient that is, or will be, computed */
     bool begun;
     uint64_t begun_ns, wire_at_create;
@@ -37,9 +41,41 @@ struct trib_trainer {
     struct trib_error err;
 };
 
-/** trib_train_taken - notes the sentence of a failed call of the library; returns
- * status. */
+enum { TRIB_TRAIN_SECTIONS = 1 + TRIB_TRAIN_OPTIMIZER_VECTORS + TRIB_TRAIN_FIELDS };
+
+/** trib_train_taken and its like - note the sentence of a failed call of the library,
+ * in the communicator of all ranks, in that of a group, or of a sum; return status. */
 trib_status_t trib_train_taken(struct trib_trainer *t, trib_status_t status);
+trib_status_t trib_train_group_taken(struct trib_trainer *t, trib_comm_t *group,
+                                     trib_status_t status);
+
+trib_status_t trib_train_sum_taken(struct trib_trainer *t,
+                                   const struct trib_train_sum *sum,
+                                   trib_status_t status);
+
+/** trib_train_kind - a digest of what must be equal in trainers that go on from each
+ * other. */
+uint64_t trib_train_kind(const struct trib_trainer *t);
+
+/** trib_train_sections, trib_train_sums - all that it keeps: the parameters, the
+ * optimiser's vectors, the strategy's fields; its sums. They return how many. */
+int trib_train_sections(struct trib_trainer *t,
+                        struct trib_train_field out[TRIB_TRAIN_SECTIONS]);
+int trib_train_sums(struct trib_trainer *t,
+                    struct trib_train_sum **out[TRIB_TRAIN_SUMS]);
+
+/** trib_train_wire_bytes - bytes that its communicator has sent. */
+uint64_t trib_train_wire_bytes(const struct trib_trainer *t);
+
+/**
+ * trib_train_meet - collective: make the strategy in t->comm, with the parameters of
+ * all.
+ *
+ * mine     of this rank's description; an error on one rank is an error on all
+ * from     the trainer that goes on, of another communicator; NULL: this rank is new
+ */
+trib_status_t trib_train_meet(struct trib_trainer *t, trib_status_t mine,
+                              struct trib_trainer *from);
 
 /** trib_train_alloc, trib_train_calloc - zeroed floats in reach of the peers, or plain
  * ones. */
@@ -71,6 +107,9 @@ trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum
  * owner    the trainer: it goes when the strategy has been destroyed
  */
 trib_status_t trib_train_split(struct trib_trainer *t, int color, trib_comm_t **out);
+
+/** trib_train_unsplit - free such a communicator now. */
+void trib_train_unsplit(struct trib_trainer *t, trib_comm_t *comm);
 
 /** trib_train_mean - collective: the mean of x [count] over all ranks, uncompressed; x
  * may be out. */

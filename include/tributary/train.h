@@ -163,7 +163,7 @@ TRIB_API trib_status_t trib_trainer_end(trib_trainer_t *trainer, double loss);
  * as the weights add up to the number of ranks; lsgd: the mean of all ranks; ps,
  * downpour and hybrid: what the store has. The same bits on all ranks. The run goes on
  * behind it as if it had not been called, but for messages that have come earlier.
- * params_out [count]; NULL: desc.params, from which the ranks then go on
+ * params_out [count]; NULL: desc.params
  * thread   collective
  * errors   TRIB_ERR_BUSY: a step has begun; what ended the communicator
  */
@@ -173,7 +173,8 @@ TRIB_API trib_status_t trib_trainer_settle(trib_trainer_t *trainer, float *param
  * trib_trainer_save - this rank's share of a checkpoint: parameters, the optimiser's
  * state, what codecs keep, the number of the step.
  *
- * Loaded by all ranks, the run goes on with the very bits that it would have had.
+ * Loaded by all ranks, the run goes on with the very bits that it would have had; of
+ * ps, downpour and hybrid, whose order of pushes no state has, from the same vector.
  * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
  * errors   TRIB_ERR_BUSY: something is under way, so settle first; TRIB_ERR_OVERFLOW:
  *          too little room
@@ -185,11 +186,51 @@ TRIB_API trib_status_t trib_trainer_save(trib_trainer_t *trainer, void *state,
  * trib_trainer_load - go on from what trib_trainer_save gave to a trainer of the same
  * description on the same rank.
  *
+ * ps, downpour and hybrid put the vector back into the store, whose momentum and
+ * moments begin at 0.
+ * thread   of ps, downpour and hybrid collective; else the communicator's
  * errors   TRIB_ERR_BUSY; TRIB_ERR_INVALID, and nothing has changed: the bytes are
  *          damaged, or of another trainer: the sentence says in what
  */
 TRIB_API trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
                                          size_t bytes);
+
+/**
+ * trib_trainer_move - go on with another communicator: ranks have been lost, or come.
+ *
+ * For what trib_comm_shrink, trib_comm_grow or trib_split has made. Ranks that have a
+ * trainer call trib_trainer_move, newcomers trib_trainer_create with the same
+ * description, as if the run began: all of that together is one collective call. The
+ * old communicator is freed behind it.
+ *
+ *     while (trib_trainer_end(t, loss) != TRIB_OK) {
+ *         trib_comm_shrink(comm, &smaller);
+ *         trib_trainer_move(t, smaller);
+ *         trib_free_comm(comm);
+ *         comm = smaller;
+ *     }
+ *
+ * Parameters, and all else that is the same on all ranks, come from the lowest of the
+ * old ranks that are furthest ahead. A rank's own state goes on as it is, as residuals
+ * do by trib_plan_state_move; newcomers begin with the model, and with 0 for the rest.
+ * A step that has begun is dropped. trib_step_t.number is then the same on all ranks,
+ * and may be that of the step that has failed: do it again.
+ *
+ * A sum that was cut short, and that no rank has got, is taken back if
+ * trib_opts_t.rewind says so or no codec keeps anything, else dropped: what was sent in
+ * it is lost. sgp and osgp scale the weights so that they add up to the ranks again
+ * (lost_weight of trib_trainer_stats). ps, downpour and hybrid open the store anew,
+ * with what was in it; momentum and moments that the store keeps begin at 0. Groups
+ * become fewer where ranks are. trib_trainer_explain says what was lost.
+ *
+ * Before trib_comm_grow call trib_trainer_settle where something may be under way.
+ * comm     another one; it is the trainer's behind TRIB_OK
+ * thread   collective over comm; blocks
+ * errors   as of trib_trainer_create, and the trainer is as it was: comm has failed in
+ *          its turn, say, and the trainer is moved to one that is smaller again.
+ *          TRIB_ERR_MISMATCH: the ranks' trainers differ
+ */
+TRIB_API trib_status_t trib_trainer_move(trib_trainer_t *trainer, trib_comm_t *comm);
 
 /* Work of a trainer. The counters only grow. */
 typedef struct trib_trainer_stats {
@@ -205,6 +246,13 @@ typedef struct trib_trainer_stats {
     uint64_t stale; /* pushes of others to a store that came between this rank's pushes
                      * and what it had pulled before; divided by rounds, its
                      * staleness */
+    uint64_t moves; /* to other communicators */
+    double weight; /* of sgp and osgp: w of this rank, and */
+    double weight_under_way; /* that of shares which it has given away, less that of
+                              * those which it has added. Over all ranks the sum of both
+                              * is the number of ranks */
+    double lost_weight; /* the same: what went with lost ranks, or was on its way to
+                         * them, in all moves */
 } trib_trainer_stats_t;
 
 /**
@@ -236,7 +284,7 @@ TRIB_API const char *trib_trainer_error(const trib_trainer_t *trainer);
  * trib_trainer_free - free a trainer; NULL is allowed.
  *
  * What is under way is waited for.
- * errors   what ended the communicator
+ * errors   none
  */
 TRIB_API trib_status_t trib_trainer_free(trib_trainer_t *trainer);
 

@@ -16,3 +16,16 @@ tests_train_test_replicator_faults_SOURCES = tests/train/test_replicator_faults.
 	tests/train/replicas.c tests/train/replicas.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_train_test_replicator_faults_LDADD = libtrain.la $(comm_tests_link)
+check_PROGRAMS += tests/train/test_trainer_move
+TESTS += tests/train/test_trainer_move
+tests_train_test_trainer_move_SOURCES = tests/train/test_trainer_move.c \
+	tests/comm/growing.h \
+	tests/train/quadratic.c tests/train/quadratic.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_train_test_trainer_move_LDADD = libtrain.la $(comm_tests_link)
+check_PROGRAMS += tests/train/test_properties
+TESTS += tests/train/test_properties
+tests_train_test_properties_SOURCES = tests/train/test_properties.c \
+	tests/train/quadratic.c tests/train/quadratic.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_train_test_properties_LDADD = libtrain.la $(comm_tests_link)

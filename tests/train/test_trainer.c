@@ -98,11 +98,11 @@ static void test_feeds(void **state)
 /* One rank is the optimiser alone. */
 static int is_plain_sgd(struct ranks_self *self)
 {
-    static const char *const strategies[] = {"sync", "local:period=1", "sgp",
-                                             "pipe:width=1"};
+    static const char *const strategies[] = {"sync", "pipe:width=1", "local:period=1",
+                                             "sgp",  "osgp:tau=2",   "lsgd:period=3"};
     float x[QUADRATIC_COUNT], v[QUADRATIC_COUNT] = {0};
 
-    for (int s = 0; s < 4; s++) {
+    for (int s = 0; s < 6; s++) {
         struct quadratic q;
 
         quadratic_init(&q, self, strategies[s]);

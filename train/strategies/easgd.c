@@ -74,15 +74,15 @@ static trib_status_t draw_together(struct trib_trainer *t, struct elastic *e)
     const float beta = (float)trib_train_number(t, BETA),
                 alpha = beta / (float)t->ranks;
 
-    for (size_t i = 0; i < t->count; i++) {
+    for (size_t i = 0; i < t->count; i++)
         e->distance[i] = e->x[i] - e->centre[i];
-        e->x[i] -= alpha * e->distance[i];
-    }
     trib_status_t st = trib_train_start(t, e->sum, e->distance);
     if (st == TRIB_OK)
         st = trib_train_wait(t, e->sum, NULL, NULL);
-    for (size_t i = 0; i < t->count && st == TRIB_OK; i++)
+    for (size_t i = 0; i < t->count && st == TRIB_OK; i++) {
+        e->x[i] -= alpha * (e->x[i] - e->centre[i]);
         e->centre[i] += beta * e->distance[i];
+    }
     return st;
 }
 
@@ -117,7 +117,7 @@ static int elastic_fields(struct trib_trainer *t,
     const struct elastic *e = t->strategy;
     const size_t bytes = t->count * sizeof(float);
 
-    out[0] = (struct trib_train_field){e->x, bytes, true};
+    out[0] = (struct trib_train_field){e->x, bytes, false};
     out[1] = (struct trib_train_field){e->centre, bytes, true};
     return 2;
 }
@@ -131,6 +131,26 @@ static int elastic_sums(struct trib_trainer *t,
     return 1;
 }
 
+static void elastic_model(struct trib_trainer *t, float *out)
+{
+    const struct elastic *e = t->strategy;
+
+    memcpy(out, e->centre, t->count * sizeof(float));
+}
+
+/* A rank by which the centre has moved, and which has not moved itself, goes on from
+ * there. */
+static trib_status_t elastic_moved(struct trib_trainer *t,
+                                   const struct trib_train_move *m)
+{
+    const struct elastic *e = t->strategy;
+
+    (void)m;
+    if (trib_train_sum_fate(e->sum) == TRIB_TRAIN_BEHIND)
+        memcpy(e->x, e->centre, t->count * sizeof(float));
+    return TRIB_OK;
+}
+
 static void elastic_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
     snprintf(text, bytes, "every %g steps ranks and centre draw together by %g",
@@ -138,6 +158,7 @@ static void elastic_explain(const struct trib_trainer *t, char *text, size_t byt
 }
 
 const struct trib_strategy_ops trib_strategy_easgd = {
+    .apart = true,
     .keys = keys,
     .defaults = defaults,
     .n_keys = KEYS,
@@ -149,5 +170,7 @@ const struct trib_strategy_ops trib_strategy_easgd = {
     .busy = elastic_busy,
     .fields = elastic_fields,
     .sums = elastic_sums,
+    .model = elastic_model,
+    .moved = elastic_moved,
     .explain = elastic_explain,
 };

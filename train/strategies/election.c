@@ -9,7 +9,7 @@
 static trib_status_t taken(struct trib_trainer *t, const struct trib_train_election *e,
                            trib_status_t st)
 {
-    return st < 0 ? trib_fail(&t->err, st, "%s", trib_last_error(e->comm)) : st;
+    return trib_train_group_taken(t, e->comm, st);
 }
 
 trib_status_t trib_train_election_open(struct trib_trainer *t, trib_comm_t *comm,
@@ -91,6 +91,7 @@ static trib_status_t adopt(struct trib_trainer *t, struct trib_train_election *e
     e->leader = e->candidate;
     e->candidate = old;
     e->elected = true;
+    e->follows = e->vote.rank != trib_rank(e->comm);
     *ended = true;
     return TRIB_OK;
 }

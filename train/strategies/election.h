@@ -28,6 +28,7 @@ struct trib_train_election {
     float *leader; /* [count] parameters of the leader when it was elected */
     float *candidate; /* [count] this rank's, then the leader's, while one goes on */
     bool elected; /* leader has been filled */
+    bool follows; /* it is another rank's */
     struct trib_train_vote vote;
     trib_request_t *votes, *parameters; /* what goes on, or NULL */
     uint64_t held, led; /* elections, and how many this rank has won */

@@ -225,7 +225,7 @@ static int local_fields(struct trib_trainer *t,
     const size_t bytes = t->count * sizeof(float);
     int n = 0;
 
-    out[n++] = (struct trib_train_field){l->x, bytes, true};
+    out[n++] = (struct trib_train_field){l->x, bytes, false};
     out[n++] = (struct trib_train_field){l->centre, bytes, true};
     if (l->velocity)
         out[n++] = (struct trib_train_field){l->velocity, bytes, true};
@@ -242,6 +242,31 @@ static int local_sums(struct trib_trainer *t,
     return (int)l->n_fragments;
 }
 
+static void local_model(struct trib_trainer *t, float *out)
+{
+    const struct local *l = t->strategy;
+
+    memcpy(out, l->centre, t->count * sizeof(float));
+}
+
+/* A rank that has sent its change, and has not got the mean, goes on from the centre:
+ * else its change would be sent twice. */
+static trib_status_t local_moved(struct trib_trainer *t,
+                                 const struct trib_train_move *m)
+{
+    const struct local *l = t->strategy;
+
+    (void)m;
+    for (size_t i = 0; i < l->n_fragments; i++) {
+        const struct fragment *f = &l->fragments[i];
+        const enum trib_train_fate fate = trib_train_sum_fate(f->sum);
+
+        if (fate == TRIB_TRAIN_BEHIND || fate == TRIB_TRAIN_DROPPED)
+            memcpy(l->x + f->first, l->centre + f->first, f->count * sizeof(float));
+    }
+    return TRIB_OK;
+}
+
 static void local_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
     snprintf(
@@ -255,10 +280,11 @@ static void local_explain(const struct trib_trainer *t, char *text, size_t bytes
 
 #define LOCAL(starts) \
     { \
-        .keys = keys, .defaults = starts, .n_keys = KEYS, .create = local_create, \
-        .destroy = local_destroy, .begin = local_begin, .end = local_end, \
-        .settle = local_settle, .busy = local_busy, .fields = local_fields, \
-        .sums = local_sums, .explain = local_explain \
+        .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
+        .create = local_create, .destroy = local_destroy, .begin = local_begin, \
+        .end = local_end, .settle = local_settle, .busy = local_busy, \
+        .fields = local_fields, .sums = local_sums, .model = local_model, \
+        .moved = local_moved, .explain = local_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_local = LOCAL(local_defaults);

@@ -3,9 +3,9 @@
  * Leaders: each rank takes steps of its own and is pulled towards the best rank of its
  * group, and of all, by the mean of its newest losses. Every `period` steps a group
  * elects its leader, which broadcasts its parameters; every `global` steps all do.
- * Between elections each step pulls a little towards the leaders as they were. With
- * late above 0 an election goes on for that many steps while the ranks compute, so that
- * a slow rank delays nobody at once.
+ * Between elections each step pulls a little towards the leaders as they were, but no
+ * leader towards itself. With late above 0 an election goes on for that many steps
+ * while the ranks compute, so that a slow rank delays nobody at once.
  *
  * Teng et al., Leader Stochastic Gradient Descent, NeurIPS 2019.
  */
@@ -45,7 +45,7 @@ static trib_status_t check_numbers(struct trib_trainer *t)
     const double period = trib_train_number(t, PERIOD);
     const double global = trib_train_number(t, GLOBAL);
 
-    if (trib_train_number(t, GROUPS) > t->ranks)
+    if (trib_train_number(t, GROUPS) > t->ranks && !t->moves)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "strategy lsgd: groups=%g, and there are %d ranks",
                          trib_train_number(t, GROUPS), t->ranks);
@@ -63,7 +63,8 @@ static trib_status_t check_numbers(struct trib_trainer *t)
 /* The number of groups, and this rank's. */
 static int group_of(const struct trib_trainer *t, int *group)
 {
-    const int groups = (int)trib_train_number(t, GROUPS);
+    const int asked = (int)trib_train_number(t, GROUPS),
+              groups = asked > t->ranks ? t->ranks : asked;
     int n = 0;
 
     *group = (int)((int64_t)t->rank * groups / t->ranks);
@@ -156,12 +157,12 @@ static trib_status_t follow(struct trib_trainer *t, struct leader *l,
 
     if (!e->comm)
         return TRIB_OK;
-    if (e->elected)
+    if (e->follows)
         pull(t, l->x, e->leader, by / (double)e->period);
 
     const trib_status_t st =
         trib_train_election_step(t, e, t->number, l->x, l->newest, &ended);
-    if (st == TRIB_OK && ended)
+    if (st == TRIB_OK && ended && e->follows)
         pull(t, l->x, e->leader, by);
     return st;
 }
@@ -188,7 +189,7 @@ static trib_status_t finish(struct trib_trainer *t, struct leader *l,
     bool ended;
     const trib_status_t st = trib_train_election_finish(t, e, &ended);
 
-    if (st == TRIB_OK && ended)
+    if (st == TRIB_OK && ended && e->follows)
         pull(t, l->x, e->leader, trib_train_number(t, PULL));
     return st;
 }
@@ -215,29 +216,46 @@ static bool leader_busy(const struct trib_trainer *t)
     return goes_on(&l->group) || goes_on(&l->all);
 }
 
-static int election_fields(const struct trib_trainer *t, struct trib_train_election *e,
-                           struct trib_train_field *out)
-{
-    if (!e->comm)
-        return 0;
-    out[0] = (struct trib_train_field){e->leader, t->count * sizeof(float), true};
-    out[1] = (struct trib_train_field){&e->elected, sizeof(e->elected), true};
-    return 2;
-}
-
 static int leader_fields(struct trib_trainer *t,
                          struct trib_train_field out[TRIB_TRAIN_FIELDS])
 {
     struct leader *l = t->strategy;
+    struct trib_train_election *group = &l->group, *all = &l->all;
+    const size_t bytes = t->count * sizeof(float);
     int n = 0;
 
-    out[n++] = (struct trib_train_field){l->x, t->count * sizeof(float), true};
-    n += election_fields(t, &l->all, out + n);
-    n += election_fields(t, &l->group, out + n);
+    out[n++] = (struct trib_train_field){all->leader, bytes, true};
+    out[n++] = (struct trib_train_field){&all->elected, sizeof(all->elected), true};
+    out[n++] = (struct trib_train_field){&all->follows, sizeof(all->follows), false};
+    out[n++] = (struct trib_train_field){l->x, bytes, false};
     out[n++] = (struct trib_train_field){&l->loss, sizeof(l->loss), false};
     out[n++] = (struct trib_train_field){&l->losses, sizeof(l->losses), false};
     out[n++] = (struct trib_train_field){&l->newest, sizeof(l->newest), false};
+    if (!group->comm)
+        return n;
+    out[n++] = (struct trib_train_field){group->leader, bytes, false};
+    out[n++] =
+        (struct trib_train_field){&group->follows, sizeof(group->follows), false};
     return n;
+}
+
+static void leader_model(struct trib_trainer *t, float *out)
+{
+    const struct leader *l = t->strategy;
+
+    memcpy(out, l->x, t->count * sizeof(float));
+}
+
+/* The groups are others, so each elects before it pulls. */
+static trib_status_t leader_moved(struct trib_trainer *t,
+                                  const struct trib_train_move *m)
+{
+    struct leader *l = t->strategy;
+
+    (void)m;
+    l->group.follows = false;
+    l->all.follows &= l->all.elected;
+    return TRIB_OK;
 }
 
 static void leader_explain(const struct trib_trainer *t, char *text, size_t bytes)
@@ -257,6 +275,7 @@ static void leader_explain(const struct trib_trainer *t, char *text, size_t byte
 }
 
 const struct trib_strategy_ops trib_strategy_lsgd = {
+    .apart = true,
     .keys = keys,
     .defaults = defaults,
     .n_keys = KEYS,
@@ -267,5 +286,7 @@ const struct trib_strategy_ops trib_strategy_lsgd = {
     .settle = leader_settle,
     .busy = leader_busy,
     .fields = leader_fields,
+    .model = leader_model,
+    .moved = leader_moved,
     .explain = leader_explain,
 };

@@ -2,7 +2,8 @@
 /*
  * A parameter server: the parameters live in the store of tribd. Each rank pushes its
  * gradient, which the store applies by the optimiser as its rule, and pulls what has
- * come of it, in its own time; staleness says how many pushes ranks may be apart.
+ * come of it, in its own time; staleness says how many pushes ranks may be apart, and
+ * with 0 all pull the same version.
  *
  * With a period above 1 a rank takes steps of its own and pushes their change
  * (Downpour). With groups the ranks of a group take the mean of their gradients among
@@ -36,13 +37,16 @@ struct server {
     float *x; /* [count] what was pulled, and the rank's own steps from there */
     float *pulled; /* [count] with a period above 1 */
     float *gradient; /* [count] */
+    float *model; /* [count] of the last settle */
+    float *residual; /* [count] of pushes with a codec; or NULL */
+    bool settled; /* nobody has pushed since */
     trib_comm_t *group; /* NULL: each rank is one */
     trib_comm_t *heads; /* the first ranks of all groups; NULL: not one of them, or all
                          * ranks are */
-    trib_comm_t *meet; /* all ranks that are left, for settle alone */
+    trib_comm_t *meet; /* all ranks that are left, for settle alone; NULL: this one has
+                        * left, as its group has failed */
     trib_comm_t *left; /* that, when one was lost; else NULL */
     bool pushes; /* this rank does */
-    bool failed; /* its group has, so that it does not come to settle */
     struct trib_train_sum *sum; /* of the group */
     trib_store_t *store;
     trib_vector_t *vector;
@@ -74,6 +78,19 @@ static trib_status_t rule_of(struct trib_trainer *t, char *text, size_t bytes)
     return TRIB_OK;
 }
 
+/* The ranks that push. */
+static trib_comm_t *pushers(const struct trib_trainer *t, const struct server *s)
+{
+    return s->heads ? s->heads : t->comm;
+}
+
+static trib_status_t pushers_taken(struct trib_trainer *t, const struct server *s,
+                                   trib_status_t status)
+{
+    return status < 0 ? trib_fail(&t->err, status, "%s", trib_last_error(pushers(t, s)))
+                      : status;
+}
+
 static trib_status_t make_vector(struct trib_trainer *t, struct server *s)
 {
     trib_vector_desc_t desc = TRIB_VECTOR_DESC_INIT;
@@ -81,12 +98,9 @@ static trib_status_t make_vector(struct trib_trainer *t, struct server *s)
 
     trib_status_t st = rule_of(t, rule, sizeof(rule));
     if (st == TRIB_OK)
-        st = trib_store_open(s->heads ? s->heads : t->comm, &s->store);
+        st = trib_store_open(pushers(t, s), &s->store);
     if (st != TRIB_OK)
-        return t->err.status
-                   ? st
-                   : trib_fail(&t->err, st, "%s",
-                               trib_last_error(s->heads ? s->heads : t->comm));
+        return t->err.status ? st : pushers_taken(t, s, st);
     desc.name = "params";
     desc.count = t->count;
     desc.rule = rule;
@@ -100,8 +114,9 @@ static trib_status_t make_vector(struct trib_trainer *t, struct server *s)
 
 static trib_status_t make_groups(struct trib_trainer *t, struct server *s)
 {
-    const int groups = (int)trib_train_number(t, GROUPS);
-    const int group = (int)((int64_t)t->rank * groups / t->ranks);
+    const int asked = (int)trib_train_number(t, GROUPS),
+              groups = t->moves && asked > t->ranks ? t->ranks : asked,
+              group = (int)((int64_t)t->rank * groups / t->ranks);
 
     s->pushes = true;
     if (groups == 0)
@@ -138,6 +153,10 @@ static trib_status_t server_create(struct trib_trainer *t)
     if (st == TRIB_OK && trib_train_number(t, PERIOD) > 1)
         st = trib_train_calloc(t, t->count, &s->pulled);
     if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &s->model);
+    if (st == TRIB_OK && t->parts.codec && !s->group)
+        st = trib_train_calloc(t, t->count, &s->residual);
+    if (st == TRIB_OK)
         st = trib_train_alloc(t, t->count, &s->gradient);
     if (st != TRIB_OK)
         return st;
@@ -153,12 +172,12 @@ static void server_destroy(struct trib_trainer *t)
 
     trib_train_sum_free(s->sum);
     trib_store_free(s->store);
-    if (s->failed) /* others go on, and are not to wait for this rank */
-        trib_comm_abort(s->meet, "its group has failed");
     trib_free_comm(s->left);
     trib_free(t->comm, s->gradient);
     free(s->x);
     free(s->pulled);
+    free(s->model);
+    free(s->residual);
     free(s);
 }
 
@@ -188,10 +207,13 @@ static trib_status_t push_and_pull(struct trib_trainer *t, struct server *s,
     if (st == TRIB_OK && bounded)
         st = trib_store_pull(s->vector, s->x, NULL, &version);
     s->version = version;
+    st = store_taken(t, s, st);
+    if (st == TRIB_OK && trib_train_number(t, STALENESS) == 0)
+        st = pushers_taken(t, s, trib_barrier(pushers(t, s)));
     t->stats.wait_ns += trib_train_now() - began;
     t->stats.rounds++;
     t->stats.dense_bytes += t->count * sizeof(float);
-    return store_taken(t, s, st);
+    return st;
 }
 
 /* Steps of the rank's own, of which the store adds the change. */
@@ -219,8 +241,21 @@ static trib_status_t step_in_group(struct trib_trainer *t, struct server *s)
         st = push_and_pull(t, s, s->gradient);
     if (st != TRIB_OK)
         return st;
-    st = trib_broadcast(s->group, s->x, t->count, TRIB_F32, 0);
-    return st < 0 ? trib_fail(&t->err, st, "%s", trib_last_error(s->group)) : st;
+    return trib_train_group_taken(
+        t, s->group, trib_broadcast(s->group, s->x, t->count, TRIB_F32, 0));
+}
+
+/* This rank's group has failed: the others go on, and are not to wait for it. */
+static void leave(struct trib_trainer *t, struct server *s)
+{
+    if (!s->meet)
+        return;
+    trib_comm_abort(s->meet, "its group has failed");
+    if (s->left)
+        trib_free_comm(s->left);
+    else
+        trib_train_unsplit(t, s->meet);
+    s->meet = s->left = NULL;
 }
 
 static trib_status_t server_end(struct trib_trainer *t, double loss)
@@ -228,30 +263,40 @@ static trib_status_t server_end(struct trib_trainer *t, double loss)
     struct server *s = t->strategy;
 
     (void)loss;
+    s->settled = false;
     if (s->group) {
         const trib_status_t st = step_in_group(t, s);
 
-        s->failed = st != TRIB_OK;
+        if (st != TRIB_OK)
+            leave(t, s);
         return st;
     }
     return s->pulled ? step_alone(t, s) : push_and_pull(t, s, s->gradient);
 }
 
+/* Pulls what the store has now, however far ranks are apart. */
+static trib_status_t pull_newest(struct trib_trainer *t, struct server *s, float *out)
+{
+    trib_store_set_staleness(s->store, TRIB_STALE_ANY);
+    const trib_status_t st = trib_store_pull(s->vector, out, NULL, NULL);
+    trib_store_set_staleness(s->store, (int)trib_train_number(t, STALENESS));
+    return st;
+}
+
 /* All ranks have pushed when all are here: then the vector is what it will be. The
  * first of those that push gets it, and all hear how that went. */
-static trib_status_t pull_together(struct trib_trainer *t, struct server *s,
-                                   float *model_out)
+static trib_status_t pull_together(struct trib_trainer *t, struct server *s)
 {
     int32_t from = s->pushes ? trib_rank(s->meet) : trib_size(s->meet),
             pulled = TRIB_OK;
     trib_status_t st = trib_allreduce(s->meet, NULL, &from, 1, TRIB_I32, TRIB_MIN);
 
     if (st == TRIB_OK && from == trib_rank(s->meet))
-        pulled = trib_store_pull(s->vector, model_out, NULL, NULL);
+        pulled = pull_newest(t, s, s->model);
     if (st == TRIB_OK && from < trib_size(s->meet))
         st = trib_broadcast(s->meet, &pulled, 1, TRIB_I32, from);
     if (st == TRIB_OK && pulled == TRIB_OK && from < trib_size(s->meet))
-        return trib_broadcast(s->meet, model_out, t->count, TRIB_F32, from);
+        return trib_broadcast(s->meet, s->model, t->count, TRIB_F32, from);
     if (st != TRIB_OK)
         return st;
     return trib_fail(&t->err, pulled == TRIB_OK ? TRIB_ERR_PEER_LOST : pulled, "%s",
@@ -260,28 +305,118 @@ static trib_status_t pull_together(struct trib_trainer *t, struct server *s,
                          : "no rank has got the model of the store");
 }
 
+/* True if all other ranks have been lost, or have left. */
+static bool is_alone(const struct server *s)
+{
+    const int ranks = trib_size(s->meet);
+    int *lost = calloc((size_t)ranks, sizeof(*lost)), n = 0;
+    bool mine = !lost || trib_comm_lost(s->meet, lost, ranks, &n) != TRIB_OK;
+
+    for (int i = 0; i < n && !mine; i++)
+        mine = lost[i] == trib_rank(s->meet);
+    free(lost);
+    return !mine && n == ranks - 1;
+}
+
+/* Goes on without the ranks that are lost. A rank that is alone has no communicator. */
+static trib_status_t shrink(struct trib_trainer *t, struct server *s)
+{
+    trib_comm_t *smaller;
+    const trib_status_t st = trib_comm_shrink(s->meet, &smaller);
+
+    if (st != TRIB_OK && s->pushes && is_alone(s))
+        return store_taken(t, s, pull_newest(t, s, s->model));
+    if (st != TRIB_OK)
+        return trib_fail(&t->err, st, "%s", trib_last_error(NULL));
+    trib_free_comm(s->left);
+    s->meet = s->left = smaller;
+    return pull_together(t, s);
+}
+
 /* A rank that is lost pushes no more, and the others have a model without it. */
 static trib_status_t server_settle(struct trib_trainer *t, float *model_out)
 {
     struct server *s = t->strategy;
-    trib_comm_t *smaller;
-    trib_status_t st;
 
-    while ((st = pull_together(t, s, model_out)) < 0 && t->err.status == TRIB_OK &&
-           (st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_ABORTED)) {
-        st = trib_comm_shrink(s->meet, &smaller);
-        if (st != TRIB_OK)
-            return trib_fail(&t->err, st, "%s", trib_last_error(NULL));
-        trib_free_comm(s->left);
-        s->meet = s->left = smaller;
-    }
-    return st < 0 ? trib_fail(&t->err, st, "%s", trib_last_error(s->meet)) : st;
+    if (!s->meet)
+        return trib_fail(&t->err, TRIB_ERR_PEER_LOST,
+                         "the group of this rank has lost a rank");
+    trib_status_t st = pull_together(t, s);
+    while ((st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_ABORTED) &&
+           t->err.status == TRIB_OK)
+        st = shrink(t, s);
+    if (st < 0)
+        return trib_fail(&t->err, st, "%s", trib_last_error(s->meet));
+    memcpy(model_out, s->model, t->count * sizeof(float));
+    s->settled = true;
+    return TRIB_OK;
 }
 
+/* True where a save would not have the vector as it is. */
 static bool server_busy(const struct trib_trainer *t)
 {
-    (void)t;
-    return false;
+    const struct server *s = t->strategy;
+
+    return !s->settled && t->number > 0;
+}
+
+static void server_model(struct trib_trainer *t, float *out)
+{
+    struct server *s = t->strategy;
+
+    if (!s->vector || pull_newest(t, s, out) != TRIB_OK)
+        memcpy(out, s->x, t->count * sizeof(float));
+}
+
+/* Ranks that push know the store, and go first. */
+static uint64_t server_ahead(const struct trib_trainer *t)
+{
+    const struct server *s = t->strategy;
+
+    return s->vector != NULL;
+}
+
+static trib_status_t server_collect(struct trib_trainer *t)
+{
+    const struct server *s = t->strategy;
+
+    return s->residual
+               ? store_taken(
+                     t, s, trib_store_residual_get(s->vector, 0, t->count, s->residual))
+               : TRIB_OK;
+}
+
+static trib_status_t give_residual(struct trib_trainer *t, const struct server *s)
+{
+    return s->residual
+               ? store_taken(
+                     t, s, trib_store_residual_set(s->vector, 0, t->count, s->residual))
+               : TRIB_OK;
+}
+
+/* The store gets the vector back; the state of its rule begins anew. */
+static trib_status_t server_loaded(struct trib_trainer *t)
+{
+    struct server *s = t->strategy;
+    trib_status_t st = TRIB_OK;
+
+    s->settled = true;
+    if (s->vector)
+        st = store_taken(
+            t, s,
+            trib_store_restore(s->store, s->vector, 0, s->model, &s->version));
+    return st == TRIB_OK ? give_residual(t, s) : st;
+}
+
+static trib_status_t server_moved(struct trib_trainer *t,
+                                  const struct trib_train_move *m)
+{
+    struct server *s = t->strategy;
+
+    (void)m;
+    if (s->group)
+        memcpy(s->x, t->params, t->count * sizeof(float));
+    return give_residual(t, s);
 }
 
 static int server_fields(struct trib_trainer *t,
@@ -290,10 +425,15 @@ static int server_fields(struct trib_trainer *t,
     const struct server *s = t->strategy;
     const size_t bytes = t->count * sizeof(float);
 
-    out[0] = (struct trib_train_field){s->x, bytes, true};
+    int n = 0;
+
+    out[n++] = (struct trib_train_field){s->x, bytes, false};
+    out[n++] = (struct trib_train_field){s->model, bytes, false};
+    if (s->residual)
+        out[n++] = (struct trib_train_field){s->residual, bytes, false};
     if (s->pulled)
-        out[1] = (struct trib_train_field){s->pulled, bytes, true};
-    return s->pulled ? 2 : 1;
+        out[n++] = (struct trib_train_field){s->pulled, bytes, false};
+    return n;
 }
 
 static int server_sums(struct trib_trainer *t,
@@ -328,11 +468,12 @@ static void server_explain(const struct trib_trainer *t, char *text, size_t byte
 
 #define SERVER(starts) \
     { \
-        .keys = keys, .defaults = starts, .n_keys = KEYS, .create = server_create, \
-        .destroy = server_destroy, .begin = server_begin, .end = server_end, \
-        .settle = server_settle, .busy = server_busy, .fields = server_fields, \
-        .sums = server_sums, .store_bytes = server_store_bytes, \
-        .explain = server_explain \
+        .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
+        .create = server_create, .destroy = server_destroy, .begin = server_begin, \
+        .end = server_end, .settle = server_settle, .busy = server_busy, \
+        .fields = server_fields, .collect = server_collect, .loaded = server_loaded, \
+        .sums = server_sums, .store_bytes = server_store_bytes, .model = server_model, \
+        .ahead = server_ahead, .moved = server_moved, .explain = server_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_ps = SERVER(server_defaults);

@@ -130,6 +130,16 @@ static int pipe_sums(struct trib_trainer *t,
     return 1;
 }
 
+/* The gradient that was under way is computed again. */
+static trib_status_t pipe_moved(struct trib_trainer *t, const struct trib_train_move *m)
+{
+    const struct pipe *p = t->strategy;
+
+    (void)m;
+    t->number = trib_train_sum_ended(p->sum);
+    return TRIB_OK;
+}
+
 static void pipe_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
     const struct pipe *p = t->strategy;
@@ -151,5 +161,6 @@ const struct trib_strategy_ops trib_strategy_pipe = {
     .settle = pipe_settle,
     .busy = pipe_busy,
     .sums = pipe_sums,
+    .moved = pipe_moved,
     .explain = pipe_explain,
 };

@@ -7,6 +7,7 @@
  *
  * Assran et al., Stochastic Gradient Push, ICML 2019 (SGP and overlapped SGP).
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static const double osgp_defaults[KEYS] = {[PEERS] = 1, [TAU] = 1};
 
 struct push_sum {
     float *x; /* [count] in reach of the peers */
-    float *z; /* [count] x / w */
+    float *z; /* [count] x / w; x as it was, while shares are exchanged */
     float *gradient; /* [count] */
     double weight;
     trib_plan_t *plan;
@@ -73,10 +74,11 @@ static void push_sum_destroy(struct trib_trainer *t)
 {
     struct push_sum *p = t->strategy;
 
-    if (trib_plan_free(p->plan) == TRIB_ERR_BUSY &&
-        trib_plan_start_drain(p->plan, p->x, &p->weight) == TRIB_OK &&
-        trib_plan_wait(p->plan) == TRIB_OK)
+    if (trib_plan_free(p->plan) == TRIB_ERR_BUSY) {
+        if (trib_plan_start_drain(p->plan, p->x, &p->weight) == TRIB_OK)
+            trib_plan_wait(p->plan);
         trib_plan_free(p->plan);
+    }
     trib_free(t->comm, p->x);
     free(p->z);
     free(p->gradient);
@@ -103,6 +105,20 @@ static trib_status_t push_sum_begin(struct trib_trainer *t, trib_step_t *step)
     return TRIB_OK;
 }
 
+/* Waits for what has been started with status st. After an error x and w are what they
+ * were: then z is a point of this rank, and no mixture. */
+static trib_status_t finish(struct trib_trainer *t, struct push_sum *p,
+                            trib_status_t st, double weight)
+{
+    if (st == TRIB_OK)
+        st = trib_plan_wait(p->plan);
+    if (st != TRIB_OK) {
+        memcpy(p->x, p->z, t->count * sizeof(float));
+        p->weight = weight;
+    }
+    return trib_train_taken(t, st);
+}
+
 static trib_status_t exchange(struct trib_trainer *t, struct push_sum *p)
 {
     int to[TRIB_TRAIN_GRAPH_PEERS], from[TRIB_TRAIN_GRAPH_PEERS];
@@ -123,11 +139,12 @@ static trib_status_t exchange(struct trib_trainer *t, struct push_sum *p)
     t->stats.dense_bytes += (uint64_t)n * t->count * sizeof(float);
 
     const uint64_t began = trib_train_now();
+    const double weight = p->weight;
+    memcpy(p->z, p->x, t->count * sizeof(float));
     trib_status_t st = trib_plan_start_neighbors(p->plan, &graph, p->x, &p->weight);
-    if (st == TRIB_OK)
-        st = trib_plan_wait(p->plan);
+    st = finish(t, p, st, weight);
     t->stats.wait_ns += trib_train_now() - began;
-    return trib_train_taken(t, st);
+    return st;
 }
 
 static trib_status_t push_sum_end(struct trib_trainer *t, double loss)
@@ -142,14 +159,12 @@ static trib_status_t push_sum_end(struct trib_trainer *t, double loss)
 static trib_status_t push_sum_settle(struct trib_trainer *t, float *model_out)
 {
     struct push_sum *p = t->strategy;
-    trib_status_t st = trib_plan_start_drain(p->plan, p->x, &p->weight);
+    const double weight = p->weight;
 
-    if (st == TRIB_OK)
-        st = trib_plan_wait(p->plan);
-    if (st != TRIB_OK)
-        return trib_train_taken(t, st);
-    unbias(t, p, p->z);
-    return trib_train_mean(t, p->x, model_out);
+    memcpy(p->z, p->x, t->count * sizeof(float));
+    trib_status_t st = trib_plan_start_drain(p->plan, p->x, &p->weight);
+    st = finish(t, p, st, weight);
+    return st == TRIB_OK ? trib_train_mean(t, p->x, model_out) : st;
 }
 
 static bool push_sum_busy(const struct trib_trainer *t)
@@ -171,6 +186,48 @@ static int push_sum_fields(struct trib_trainer *t,
     return 2;
 }
 
+static void push_sum_model(struct trib_trainer *t, float *out)
+{
+    unbias(t, t->strategy, out);
+}
+
+/* Makes the weights of the old ranks add up to their number, each x / w as it was. A
+ * newcomer has weight 1. */
+static trib_status_t push_sum_moved(struct trib_trainer *t,
+                                    const struct trib_train_move *m)
+{
+    struct push_sum *p = t->strategy;
+    double sum = m->is_new ? 0 : p->weight;
+
+    const trib_status_t st =
+        trib_train_taken(t, trib_allreduce(t->comm, NULL, &sum, 1, TRIB_F64, TRIB_SUM));
+    if (st != TRIB_OK)
+        return st;
+    if (fabs(sum - m->ranks_before) > 1e-9) {
+        t->stats.lost_weight += m->ranks_before - sum;
+        snprintf(m->note, m->note_bytes,
+                 "weight %.6g of %d is lost, and as much of the sum of parameters",
+                 m->ranks_before - sum, m->ranks_before);
+    }
+    if (m->is_new || fabs(sum - m->old) < 1e-12)
+        return TRIB_OK;
+    const double scale = m->old / sum;
+    for (size_t i = 0; i < t->count; i++)
+        p->x[i] = (float)((double)p->x[i] * scale);
+    p->weight *= scale;
+    return TRIB_OK;
+}
+
+static void push_sum_stats(struct trib_trainer *t, trib_trainer_stats_t *stats)
+{
+    const struct push_sum *p = t->strategy;
+    trib_in_flight_t counts = TRIB_IN_FLIGHT_INIT;
+
+    stats->weight = p->weight;
+    if (trib_plan_in_flight(p->plan, &counts) == TRIB_OK)
+        stats->weight_under_way = counts.weight_given - counts.weight_added;
+}
+
 static void push_sum_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
     snprintf(
@@ -184,10 +241,11 @@ static void push_sum_explain(const struct trib_trainer *t, char *text, size_t by
 
 #define PUSH_SUM(starts) \
     { \
-        .keys = keys, .defaults = starts, .n_keys = KEYS, .create = push_sum_create, \
-        .destroy = push_sum_destroy, .begin = push_sum_begin, .end = push_sum_end, \
-        .settle = push_sum_settle, .busy = push_sum_busy, .fields = push_sum_fields, \
-        .explain = push_sum_explain \
+        .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
+        .create = push_sum_create, .destroy = push_sum_destroy, \
+        .begin = push_sum_begin, .end = push_sum_end, .settle = push_sum_settle, \
+        .busy = push_sum_busy, .fields = push_sum_fields, .model = push_sum_model, \
+        .moved = push_sum_moved, .stats = push_sum_stats, .explain = push_sum_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_sgp = PUSH_SUM(sgp_defaults);
