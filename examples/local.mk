@@ -121,3 +121,8 @@ examples_replicator_classifier_SOURCES = examples/replicator/classifier.c exampl
 examples_replicator_classifier_LDADD = libtributary-train.la libtributary.la -lm
 examples_replicator_gan_SOURCES = examples/replicator/gan.c examples/draw.h
 examples_replicator_gan_LDADD = libtributary-train.la libtributary.la -lm
+if TRIB_ISAL
+noinst_PROGRAMS += examples/coded
+examples_coded_SOURCES = examples/coded.c
+examples_coded_LDADD = libtributary-train.la libtributary.la -lm
+endif

@@ -19,3 +19,6 @@ tributaryinclude_HEADERS = \
 	include/tributary/topology.h \
 	include/tributary/train.h \
 	include/tributary/types.h
+if TRIB_ISAL
+tributaryinclude_HEADERS += include/tributary/coded.h
+endif

@@ -28,7 +28,8 @@ example_scripts = \
 	tests/examples/test_store.sh \
 	tests/examples/test_gossip_late.sh \
 	tests/examples/test_strategy_example.sh \
-	tests/examples/test_replicator_examples.sh
+	tests/examples/test_replicator_examples.sh \
+	tests/examples/test_coded_example.sh
 dist_check_SCRIPTS += $(example_scripts)
 TESTS += $(example_scripts)
 

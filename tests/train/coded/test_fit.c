@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Linear models by coded gradients equal those of plain gradient descent in double,
+ * also where ranks are lost and come. */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include <tributary/coded.h>
+
+#include "tests/comm/growing.h"
+
+enum { PARTS = 4, ROWS = 15, COLUMNS = 10, RANKS = 6, STEPS = 24, MEET = 6 };
+
+static const double rate = 0.5, decay = 0.01;
+
+static float feature(size_t sample, size_t column)
+{
+    return sinf((float)(sample * 29 + column * 7 + sample * column % 13));
+}
+
+/* The last samples are padding. */
+static float label(size_t sample)
+{
+    if (sample >= PARTS * ROWS - 3)
+        return 0;
+    return feature(sample, 1) + feature(sample, 4) * 0.5f - 0.2f > 0 ? 1 : -1;
+}
+
+struct samples {
+    float features[ROWS * COLUMNS], labels[ROWS];
+};
+
+static void fill(struct samples *s, int number)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        const size_t sample = (size_t)number * ROWS + i;
+        for (size_t k = 0; k < COLUMNS; k++)
+            s->features[i * COLUMNS + k] = feature(sample, k);
+        s->labels[i] = label(sample);
+    }
+}
+
+/* Adds the gradient of one sample, by an expression of its own for each loss. */
+static void oracle_add(bool hinge, const double *w, size_t sample, double *g)
+{
+    const double y = (double)label(sample);
+    double z = w[COLUMNS];
+
+    for (size_t k = 0; k < COLUMNS; k++)
+        z += w[k] * (double)feature(sample, k);
+    const double r = hinge ? (y * z < 1 ? -y : 0) : 1 / (1 + exp(-z)) - (y > 0);
+    for (size_t k = 0; k <= COLUMNS; k++)
+        g[k] += r * (k < COLUMNS ? (double)feature(sample, k) : 1);
+}
+
+static void oracle(bool hinge, double *w)
+{
+    const size_t n = PARTS * ROWS - 3;
+
+    for (size_t k = 0; k <= COLUMNS; k++)
+        w[k] = 0;
+    for (int step = 0; step < STEPS; step++) {
+        double g[COLUMNS + 1] = {0};
+        for (size_t i = 0; i < n; i++)
+            oracle_add(hinge, w, i, g);
+        for (size_t k = 0; k <= COLUMNS; k++)
+            w[k] -= rate * (g[k] / (double)n + (k < COLUMNS ? decay * w[k] : 0));
+    }
+}
+
+static double distance(const float *weights, bool hinge)
+{
+    double w[COLUMNS + 1], sum = 0, norm = 0;
+
+    oracle(hinge, w);
+    for (size_t k = 0; k <= COLUMNS; k++) {
+        sum += ((double)weights[k] - w[k]) * ((double)weights[k] - w[k]);
+        norm += w[k] * w[k];
+    }
+    return sqrt(sum / norm);
+}
+
+/* A rank is killed before a step, or takes its time. */
+struct play {
+    const char *code;
+    int victim; /* -1: none */
+    size_t meet;
+    bool grows; /* the last rank comes later */
+    char root[TRIB_ROOT_TEXT_MAX];
+    struct growing_board *board;
+};
+
+struct rank {
+    struct ranks_self *self;
+    const struct play *play;
+};
+
+static void before_step(void *arg, size_t step, const float *weights, double loss)
+{
+    const struct rank *r = arg;
+
+    (void)weights;
+    if (r->self->rank == r->play->victim && step == 8)
+        raise(SIGKILL);
+    if (r->play->grows && step >= 2 * MEET)
+        atomic_store(&r->play->board->more[0], 1);
+    if (step && r->self->rank == 0 && r->play->victim != 0 && !(loss > 0 && loss < 10))
+        ranks_die(r->self, "the loss is %g", loss);
+    if (r->self->rank == 1 && step % 5 == 0)
+        usleep(3000);
+}
+
+static void describe(struct ranks_self *self, const struct play *p,
+                     const struct samples *s, struct rank *arg,
+                     trib_coded_fit_desc_t *d)
+{
+    *arg = (struct rank){self, p};
+    *d = (trib_coded_fit_desc_t)TRIB_CODED_FIT_DESC_INIT;
+    d->code = p->code;
+    d->features = self->rank < PARTS ? s->features : NULL;
+    d->labels = self->rank < PARTS ? s->labels : NULL;
+    d->rows = ROWS;
+    d->columns = COLUMNS;
+    d->partitions = PARTS;
+    d->steps = STEPS;
+    d->rate = rate;
+    d->decay = decay;
+    d->meet = p->meet;
+    d->step = before_step;
+    d->step_arg = arg;
+}
+
+static void fit(struct ranks_self *self, trib_coded_fit_desc_t *d, bool hinge)
+{
+    float weights[COLUMNS + 1] = {0};
+    trib_coded_stats_t stats = TRIB_CODED_STATS_INIT;
+
+    d->loss = hinge ? "hinge" : "logistic";
+    if (trib_coded_fit(&self->comm, d, weights, &stats) != TRIB_OK)
+        ranks_die(self, "%s: %s", d->code, trib_coded_error(NULL));
+    if (trib_rank(self->comm) == 0 && !(distance(weights, hinge) < 1e-5))
+        ranks_die(self, "%s, %s: the weights are %g from those of plain descent",
+                  d->code, d->loss, distance(weights, hinge));
+    if (trib_rank(self->comm) == 0)
+        ranks_assert(self, stats.products >= 1);
+}
+
+static int every_code(struct ranks_self *self)
+{
+    static const char *const codes[] = {"none", "rlnc", "mds", "gradient:spare=1"};
+    struct samples s;
+    struct rank arg;
+
+    fill(&s, self->rank);
+    for (int i = 0; i < 4; i++) {
+        const struct play p = {.code = codes[i], .victim = -1};
+        trib_coded_fit_desc_t d;
+        describe(self, &p, &s, &arg, &d);
+        fit(self, &d, i % 2 != 0);
+        fit(self, &d, i % 2 == 0);
+    }
+    return 0;
+}
+
+static void weights_equal_plain_descent(void **state)
+{
+    ranks_pass(.size = RANKS, .fn = every_code, .config = *state);
+}
+
+static int lose(struct ranks_self *self)
+{
+    const struct play *p = self->arg;
+    struct samples s;
+    trib_coded_fit_desc_t d;
+    struct rank arg;
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    fill(&s, self->rank);
+    describe(self, p, &s, &arg, &d);
+    fit(self, &d, false);
+    ranks_assert(self,
+                 trib_size(self->comm) == (p->meet || !p->victim ? RANKS - 1 : RANKS));
+    (void)trib_free_comm(self->comm);
+    return 0;
+}
+
+static void fits_go_on_without_lost_ranks(void **state)
+{
+    static const struct play plays[] = {
+        {.code = "rlnc", .victim = 2},
+        {.code = "rlnc", .victim = 3, .meet = MEET},
+        {.code = "mds", .victim = 5, .meet = MEET},
+        {.code = "gradient:spare=1", .victim = 1, .meet = MEET},
+        {.code = "rlnc", .victim = 0},
+    };
+
+    for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++) {
+        const struct ranks_job job = {.size = RANKS,
+                                      .fn = lose,
+                                      .arg = (void *)&plays[i],
+                                      .config = *state,
+                                      .bare = true,
+                                      .noisy = true};
+        struct ranks r;
+        assert_true(ranks_start(&r, &job));
+        ranks_wait(&r);
+        assert_false(r.hung);
+        for (int k = 0; k < RANKS; k++)
+            if (k != plays[i].victim && r.slots[k].status != 0)
+                fail_msg("%s, victim %d: rank %d: %s", plays[i].code, plays[i].victim,
+                         k, r.slots[k].text);
+        ranks_close(&r);
+    }
+}
+
+/* The newcomer brings nothing but what the run is to be. */
+static int grow(struct ranks_self *self)
+{
+    const struct play *p = self->arg;
+    struct samples s;
+    trib_coded_fit_desc_t d;
+    trib_listener_t *listener = NULL;
+    struct rank arg;
+
+    fill(&s, self->rank);
+    describe(self, p, &s, &arg, &d);
+    if (self->rank < RANKS - 1) {
+        growing_init(self, p->root, RANKS - 1);
+        listener = self->rank == 0 ? growing_listen(self, self->comm, p->board) : NULL;
+        while (listener && !trib_listener_waiting(listener))
+            usleep(500);
+    } else {
+        ranks_ok(self, growing_join(self, p->board));
+    }
+    d.listener = listener;
+    fit(self, &d, false);
+    trib_listener_close(listener);
+    ranks_assert(self, trib_size(self->comm) == RANKS);
+    return trib_free_comm(self->comm) != TRIB_OK;
+}
+
+static void newcomers_take_part(void **state)
+{
+    struct play p = {.code = "rlnc",
+                     .victim = -1,
+                     .meet = MEET,
+                     .grows = true,
+                     .board = growing_board()};
+    trib_local_t *place;
+
+    assert_non_null(p.board);
+    assert_status(trib_local_create(RANKS - 1, &place), TRIB_OK);
+    snprintf(p.root, sizeof(p.root), "%s", trib_local_root(place));
+    ranks_pass(.size = RANKS, .fn = grow, .arg = &p, .config = *state, .bare = true);
+    trib_local_destroy(place);
+    munmap(p.board, sizeof(*p.board));
+}
+
+static int refused(struct ranks_self *self)
+{
+    trib_coded_fit_desc_t d = TRIB_CODED_FIT_DESC_INIT;
+    float weights[COLUMNS + 1] = {0};
+    struct samples s;
+
+    fill(&s, self->rank);
+    d.columns = COLUMNS;
+    d.rows = ROWS;
+    d.partitions = 1;
+    d.features = s.features;
+    d.labels = s.labels;
+    d.loss = self->rank == 1 ? "square" : NULL;
+    ranks_expect(self, trib_coded_fit(&self->comm, &d, weights, NULL), TRIB_ERR_INVALID,
+                 "loss");
+    ranks_assert(self, self->rank != 1 || strstr(trib_coded_error(NULL), "square"));
+    d.loss = NULL;
+    d.partitions = 3;
+    ranks_expect(self, trib_coded_fit(&self->comm, &d, weights, NULL), TRIB_ERR_INVALID,
+                 "partitions");
+    return 0;
+}
+
+static void wrong_fits_are_refused(void **state)
+{
+    ranks_pass(.size = 2, .fn = refused, .config = *state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RANKS_ON(weights_equal_plain_descent, "shm"),
+        RANKS_ON(fits_go_on_without_lost_ranks, "shm"),
+        RANKS_ON(newcomers_take_part, "shm"),
+        RANKS_ON(wrong_fits_are_refused, "shm"),
+    };
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products out of the answers of some ranks. */
+#ifndef TRAIN_CODED_CODED_DECODE_H
+#define TRAIN_CODED_CODED_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "train/coded/code_layout.h"
+
+/**
+ * trib_coded_decode - the products of all partitions.
+ *
+ * here     [ranks] who has answered; trib_code_layout_lacks says that they suffice
+ * y        [n_blocks * rows] answers, in the order of the blocks
+ * z        [parts * rows]
+ * solved_out  true if a partition's own answer was missing
+ * returns  false: there is no memory
+ */
+bool trib_coded_decode(const struct trib_code_layout *l, const bool *here,
+                       const double *y, size_t rows, float *z, bool *solved_out);
+
+#endif
