@@ -9,6 +9,11 @@
 #include "base/time.h"
 #include "comm/communicator.h"
 
+enum {
+    THREAD_BEGINS = 32768
+}; /* elements: waking a thread is cheaper than their
+                                 * encoding */
+
 static void number(struct trib_plan *plan)
 {
     const uint64_t start = ++plan->comm->starts;
@@ -29,6 +34,14 @@ static trib_status_t own_run(struct trib_plan *plan, const void *send, void *rec
     return st;
 }
 
+/* True if encoding what may be sent at once would keep the caller for long, so that the
+ * progress thread does it. */
+static bool thread_begins(const struct trib_plan *plan)
+{
+    return plan->codec && plan->run.desc.count >= THREAD_BEGINS &&
+           plan->comm->cfg.progress != TRIB_PROGRESS_CALLER;
+}
+
 static trib_status_t own_start(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_comm *comm = plan->comm;
@@ -39,7 +52,11 @@ static trib_status_t own_start(struct trib_plan *plan, const void *send, void *r
         number(plan);
         trib_plan_launch(plan, send, recv);
         trib_engine_awake(&comm->engine);
-        (void)trib_engine_progress(&comm->engine);
+        if (thread_begins(plan))
+            comm->engine.transport->ops->wake(comm->engine.transport,
+                                              comm->engine.rank);
+        else
+            (void)trib_engine_progress(&comm->engine);
     }
     trib_comm_unlock(comm);
     return st;

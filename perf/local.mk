@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
-noinst_PROGRAMS += perf/elastic
+noinst_PROGRAMS += perf/elastic perf/estimates
+perf_estimates_SOURCES = perf/estimates.c
+perf_estimates_LDADD = libtributary-train.la libtributary.la -lm
 perf_elastic_SOURCES = perf/elastic.c
 perf_elastic_LDADD = libtributary.la
 noinst_PROGRAMS += perf/handed perf/membw perf/probe
@@ -94,6 +96,7 @@ EXTRA_DIST += \
 	perf/bench-codec.sh \
 	perf/bench-collectives.sh \
 	perf/bench-core.sh \
+	perf/bench-estimates.sh \
 	perf/bench-hosts.awk \
 	perf/bench-hosts.sh \
 	perf/bench-put.awk \

@@ -10,6 +10,7 @@ libtrain_base_la_SOURCES = \
 	base/sized.c \
 	base/text.c
 libtrain_la_SOURCES = \
+	train/estimate.c train/estimate.h \
 	train/graph.c train/graph.h \
 	train/optimizer.c train/optimizer.h \
 	train/parts.c train/parts.h \
@@ -20,8 +21,10 @@ libtrain_la_SOURCES = \
 	train/strategy_table.c \
 	train/train_sum.c train/train_sum.h \
 	train/trainer.c train/trainer.h \
-	train/trainer_move.c
+	train/trainer_move.c \
+	train/tuning.c train/tuning.h
 libtrain_la_LIBADD =
+libtrain_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd
 libtributary_train_la_SOURCES =
 libtributary_train_la_LIBADD = libtrain.la libtrain_base.la libtributary.la $(XXHASH_LIBS) -lm
 libtributary_train_la_LDFLAGS = $(AM_LDFLAGS) $(TRIB_LIB_LDFLAGS) -version-info 0:0:0 \

@@ -122,15 +122,18 @@ static void update_sgd(const struct trib_train_optimizer *o, float *restrict x,
     float *restrict v = o->vector[0];
 
     if (!v) {
+#pragma omp simd
         for (size_t i = first; i < first + count; i++)
             x[i] -= rate * (g[i] + decay * x[i]);
     } else if (o->number[NESTEROV] != 0) {
+#pragma omp simd
         for (size_t i = first; i < first + count; i++) {
             const float d = g[i] + decay * x[i];
             v[i] = m * v[i] + d;
             x[i] -= rate * (d + m * v[i]);
         }
     } else {
+#pragma omp simd
         for (size_t i = first; i < first + count; i++) {
             v[i] = m * v[i] + (g[i] + decay * x[i]);
             x[i] -= rate * v[i];
@@ -148,6 +151,7 @@ static void update_adam(const struct trib_train_optimizer *o, float *restrict x,
     const float unbias2 = (float)(1 / (1 - pow(o->number[BETA2], t)));
     float *restrict m = o->vector[0], *restrict v = o->vector[1];
 
+#pragma omp simd
     for (size_t i = first; i < first + count; i++) {
         m[i] = b1 * m[i] + (1 - b1) * g[i];
         v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i];

@@ -196,18 +196,38 @@ static trib_status_t read_sum(struct trib_trainer *t, struct trib_train_sum *sum
         trib_train_sum_load(sum, from + sizeof(head), (size_t)head.bytes, head.ended));
 }
 
+static size_t fields_bytes(struct trib_trainer *t)
+{
+    struct trib_train_field fields[TRIB_TRAIN_FIELDS];
+    const struct trib_strategy_ops *ops = t->choice.row->ops;
+    const int n = ops->fields ? ops->fields(t, fields) : 0;
+    size_t bytes = 0;
+
+    for (int i = 0; i < n; i++)
+        bytes += fields[i].bytes;
+    return bytes;
+}
+
 static trib_status_t read_all(struct trib_trainer *t, const struct head *head,
                               const char *from, size_t bytes)
 {
     struct trib_train_field sections[TRIB_TRAIN_SECTIONS];
     struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
-    const int n = trib_train_sections(t, sections), n_sums = trib_train_sums(t, sums);
+    const int n = trib_train_sections(t, sections);
+    int n_sums;
     size_t sum_at = sizeof(*head), at = sizeof(*head);
     trib_status_t st = TRIB_OK;
 
     for (int i = 0; i < n; i++)
         sum_at += sections[i].bytes;
-    if (sum_at > bytes || head->n_sums != (uint32_t)n_sums)
+    if (sum_at > bytes)
+        return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is of other vectors");
+    if (t->choice.row->ops->adopt)
+        st = t->choice.row->ops->adopt(t, from + sum_at - fields_bytes(t));
+    if (st != TRIB_OK)
+        return st;
+    n_sums = trib_train_sums(t, sums);
+    if (head->n_sums != (uint32_t)n_sums)
         return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is of other vectors");
     for (int i = 0; i < n_sums && st == TRIB_OK; i++) {
         size_t taken = 0;

@@ -15,6 +15,7 @@
 struct trib_trainer;
 struct trib_step;
 struct trib_trainer_stats;
+struct trib_estimate;
 
 enum { TRIB_TRAIN_FIELDS = 12, TRIB_TRAIN_SUMS = 64 };
 
@@ -72,6 +73,12 @@ struct trib_strategy_ops {
     /** loaded - collective: take from fields what is kept elsewhere. NULL: nothing. */
     trib_status_t (*loaded)(struct trib_trainer *t);
 
+    /**
+     * adopt - look at saved fields, one behind the other, before sums and fields are
+     * loaded. NULL: they do not change what sums there are.
+     */
+    trib_status_t (*adopt)(struct trib_trainer *t, const void *fields);
+
     /** sums - its sums; returns how many. */
     int (*sums)(struct trib_trainer *t, struct trib_train_sum **out[TRIB_TRAIN_SUMS]);
 
@@ -92,6 +99,12 @@ struct trib_strategy_ops {
 
     /** stats - its part of the statistics. NULL: it has none. */
     void (*stats)(struct trib_trainer *t, struct trib_trainer_stats *stats);
+
+    bool picks; /* it may be given several codecs to choose from: t->codecs */
+
+    /** estimate - as trib_trainer_estimate. NULL: it estimates nothing. */
+    trib_status_t (*estimate)(struct trib_trainer *t, size_t row,
+                              struct trib_estimate *out, int *chosen_out);
 
     /** explain - what it does, in words. */
     void (*explain)(const struct trib_trainer *t, char *text, size_t bytes);

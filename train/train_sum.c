@@ -290,6 +290,11 @@ uint64_t trib_train_sum_ended(const struct trib_train_sum *sum)
     return sum->ended;
 }
 
+void trib_train_sum_count_from(struct trib_train_sum *sum, uint64_t ended)
+{
+    sum->begun = sum->ended = ended;
+}
+
 trib_comm_t *trib_train_sum_comm(const struct trib_train_sum *sum)
 {
     return sum->comm;

@@ -72,6 +72,9 @@ size_t trib_train_sum_count(const struct trib_train_sum *sum);
  * been told of. */
 uint64_t trib_train_sum_ended(const struct trib_train_sum *sum);
 
+/** trib_train_sum_count_from - count on behind so many starts that have ended. */
+void trib_train_sum_count_from(struct trib_train_sum *sum, uint64_t ended);
+
 /** trib_train_sum_comm - its communicator, which has the sentence of a failed call. */
 trib_comm_t *trib_train_sum_comm(const struct trib_train_sum *sum);
 

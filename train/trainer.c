@@ -10,6 +10,7 @@
 
 #include "base/sized.h"
 #include "base/time.h"
+#include "train/estimate.h"
 
 static _Thread_local char create_error[512];
 
@@ -19,6 +20,9 @@ static const struct trib_sized desc_kind = {
 static const struct trib_sized step_kind = {"trib_step_t", "TRIB_STEP_INIT",
                                             sizeof(trib_step_t),
                                             TRIB_SIZED_UP_TO(trib_step_t, rate)};
+static const struct trib_sized estimate_kind = {"trib_estimate_t", "TRIB_ESTIMATE_INIT",
+                                                sizeof(trib_estimate_t),
+                                                TRIB_SIZED_UP_TO(trib_estimate_t, cap)};
 static const struct trib_sized stats_kind = {
     "trib_trainer_stats_t", "its size", sizeof(trib_trainer_stats_t),
     TRIB_SIZED_UP_TO(trib_trainer_stats_t, lost_weight)};
@@ -198,6 +202,31 @@ uint64_t trib_train_wire_bytes(const struct trib_trainer *t)
     return bytes + (ops->store_bytes ? ops->store_bytes(t) : 0);
 }
 
+/* Several codecs, with | between them, are for strategies that choose; the parts get
+ * the first one. */
+static trib_status_t read_codecs(struct trib_trainer *t,
+                                 const trib_trainer_desc_t *desc)
+{
+    const char *codec = t->choice.codec[0] ? t->choice.codec : desc->codec;
+    const char *more = codec ? strchr(codec, '|') : NULL;
+
+    if (!more)
+        return trib_train_parts_create(desc, codec, &t->err, &t->parts);
+    if (!t->choice.row->ops->picks)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "codecs \"%s\": strategy %s does not choose, so give it one; "
+                         "pipe does",
+                         codec, t->choice.row->name);
+    char *first = strndup(codec, (size_t)(more - codec));
+    t->codecs = strdup(codec);
+    const trib_status_t st =
+        first && t->codecs
+            ? trib_train_parts_create(desc, first, &t->err, &t->parts)
+            : trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a text");
+    free(first);
+    return st;
+}
+
 /* What can be said without the other ranks. */
 static trib_status_t read_texts(struct trib_trainer *t, const trib_trainer_desc_t *desc)
 {
@@ -214,9 +243,7 @@ static trib_status_t read_texts(struct trib_trainer *t, const trib_trainer_desc_
             trib_train_optimizer_create(desc->optimizer, desc->update, desc->update_arg,
                                         desc->count, &t->err, &t->optimizer);
     if (st == TRIB_OK)
-        st = trib_train_parts_create(desc,
-                                     t->choice.codec[0] ? t->choice.codec : desc->codec,
-                                     &t->err, &t->parts);
+        st = read_codecs(t, desc);
     return st;
 }
 
@@ -350,7 +377,7 @@ trib_status_t trib_trainer_explain(const trib_trainer_t *trainer, char *text,
                                    size_t bytes)
 {
     const struct trib_trainer *t = trainer;
-    char what[256], optimizer[128], rate[128];
+    char what[2048], optimizer[128], rate[128];
 
     if (bytes == 0)
         return TRIB_ERR_INVALID;
@@ -359,9 +386,45 @@ trib_status_t trib_trainer_explain(const trib_trainer_t *trainer, char *text,
              t->choice.row->name, what,
              trib_train_optimizer_print(&t->optimizer, optimizer, sizeof(optimizer)),
              trib_train_rate_print(&t->rate, rate, sizeof(rate)),
-             t->parts.codec ? t->parts.codec : "none", t->moved,
-             t->moved[0] ? "\n" : "");
+             t->codecs        ? t->codecs
+             : t->parts.codec ? t->parts.codec
+                              : "none",
+             t->moved, t->moved[0] ? "\n" : "");
     return TRIB_OK;
+}
+
+trib_status_t trib_trainer_estimate(trib_trainer_t *trainer, size_t row,
+                                    trib_estimate_t *estimate, int *chosen_out)
+{
+    const struct trib_strategy_ops *ops = trainer->choice.row->ops;
+    trib_estimate_t ours = TRIB_ESTIMATE_INIT;
+    int chosen = 0;
+
+    trib_error_clear(&trainer->err);
+    trib_status_t st = trib_sized_fits(&estimate_kind, estimate, &trainer->err);
+    if (st != TRIB_OK)
+        return st;
+    if (!ops->estimate)
+        return trib_fail(&trainer->err, TRIB_ERR_UNSUPPORTED,
+                         "strategy %s estimates nothing: pipe:width=auto does",
+                         trainer->choice.row->name);
+    st = ops->estimate(trainer, row, &ours, &chosen);
+    if (st != TRIB_OK)
+        return st;
+    trib_sized_give(&estimate_kind, &ours, estimate);
+    if (chosen_out)
+        *chosen_out = chosen;
+    return TRIB_OK;
+}
+
+trib_status_t trib_estimate_step(trib_estimate_t *estimate)
+{
+    struct trib_error err = {0};
+    const trib_status_t st = trib_train_estimate(estimate, &err);
+
+    if (st != TRIB_OK)
+        snprintf(create_error, sizeof(create_error), "%s", trib_error_text(&err));
+    return st;
 }
 
 const char *trib_trainer_error(const trib_trainer_t *trainer)
@@ -379,6 +442,7 @@ trib_status_t trib_trainer_free(trib_trainer_t *trainer)
         trib_free_comm(trainer->split[i]);
     trib_train_optimizer_destroy(&trainer->optimizer);
     trib_train_parts_destroy(&trainer->parts);
+    free(trainer->codecs);
     free(trainer);
     return TRIB_OK;
 }

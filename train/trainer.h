@@ -27,6 +27,7 @@ struct trib_trainer {
     trib_feed_t feed;
     uint64_t seed;
     struct trib_strategy_choice choice;
+    char *codecs; /* "int8|qsgd:bits=4", from which the strategy chooses; or NULL */
     void *strategy; /* its own state */
     bool
         moves; /* it goes on from another communicator: so groups that do not fit become

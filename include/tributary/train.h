@@ -101,7 +101,11 @@ typedef struct trib_step {
  *
  * Strategies (docs/training.md has what each sends, and when):
  *     sync                          the mean of all gradients, then the optimiser
- *     pipe:width=2,predict=1        the sum goes on while the next gradient is computed
+ *     pipe:width=2,predict=1        the sum goes on while the next gradient is
+ *                                   computed; width=auto, or codecs with | between
+ *                                   them: 16 steps are dense and measured, then the
+ *                                   fastest width and codec go on
+ *                                   (trib_trainer_estimate)
  *     local:period=16               steps of each rank's own, then the mean of what
  *                                   they have changed
  *     diloco:period=16,rate=0.7,momentum=0.5   the same, with an outer optimiser
@@ -271,6 +275,78 @@ TRIB_API trib_status_t trib_trainer_stats(trib_trainer_t *trainer,
  */
 TRIB_API trib_status_t trib_trainer_explain(const trib_trainer_t *trainer, char *text,
                                             size_t bytes);
+
+/*
+ * What a step takes, of gradients that are summed by one algorithm, with one codec,
+ * each waited for (width 1) or summed while the next one is computed (width 2). Times
+ * are in seconds.
+ */
+typedef struct trib_estimate {
+    size_t size; /* sizeof(trib_estimate_t), set by the caller */
+    /* given: */
+    const char *algorithm; /* NULL: "direct"; "ring", "halving-doubling", "flat",
+                            * "tree", or "server": one that waits for all ranks */
+    const char *codec; /* a name for what ratio, agreements and busy are of; not read */
+    int ranks;
+    size_t count; /* elements of the gradient, in float32 */
+    int width; /* 1 or 2 */
+    double compute; /* of a gradient */
+    double update; /* of the parameters */
+    double start; /* of the caller, to start a sum; of a sum that is waited for it is a
+                   * part */
+    double latency; /* of a message */
+    double rate; /* bytes a second of a rank's link, each way */
+    double ratio; /* dense bytes to those that are sent */
+    int agreements; /* exchanges before a sum: 1 where ranks agree on scales */
+    double busy; /* processor time of a sum: codec, additions, network stack */
+    double load; /* other processor time of a step, beside what an accelerator does */
+    double crowd; /* ranks that share a processor; 1: none does */
+    double dense; /* a dense synchronous step; 0: as the rest says, with nothing busy */
+    /* estimated: */
+    double wire; /* time of the bytes and messages of a sum */
+    double step;
+    double gain; /* dense / step */
+    double cap; /* 1 + ratio: no pipeline with this codec gains more, whatever the times
+                 * of computing and communicating are to each other */
+} trib_estimate_t;
+
+#define TRIB_ESTIMATE_INIT \
+    { \
+        sizeof(trib_estimate_t), NULL, NULL, 1, 0, 1, 0, 0, 0, 0, 1.25e8, 1, 0, 0, 0, \
+            1, 0, 0, 0, 0, 0 \
+    }
+
+/**
+ * trib_estimate_step - the timing model: fill in what is estimated.
+ *
+ * A sum takes hops * latency * (1 + agreements) + volume * 4 * count / ratio / rate,
+ * with hops and volume of p ranks: direct 2 and 2 (p - 1) / p; ring 2 (p - 1) and
+ * 2 (p - 1) / p; halving-doubling 2 log2 p and 2 (p - 1) / p; flat 1 and p - 1; tree
+ * 2 log2 p and 2 log2 p; server 2 and 2 p. Width 1 takes compute + update + sum, and
+ * width 2 the larger of compute + update + start and the sum. Processors that ranks
+ * share (crowd) lengthen the sum as docs/training.md says.
+ * estimate size and what is given are set by the caller
+ * thread   any
+ * errors   TRIB_ERR_INVALID, with a sentence of trib_trainer_error(NULL)
+ * paper    Li et al., Pipe-SGD, NeurIPS 2018
+ */
+TRIB_API trib_status_t trib_estimate_step(trib_estimate_t *estimate);
+
+/**
+ * trib_trainer_estimate - what a trainer estimated, from what it has measured itself.
+ *
+ * Of strategy pipe with width=auto, or with several codecs (pipe+int8|qsgd:bits=4). Row
+ * 0 is the dense synchronous step, to which gains are relative; then each codec with
+ * each width.
+ * row      from 0
+ * estimate size is set by the caller; texts are valid as long as the trainer
+ * chosen_out 1: the trainer goes on with this row; may be NULL
+ * errors   TRIB_ERR_UNSUPPORTED: the trainer estimates nothing; TRIB_ERR_BUSY: it still
+ *          measures, in its first steps; TRIB_ERR_INVALID: there is no such row
+ */
+TRIB_API trib_status_t trib_trainer_estimate(trib_trainer_t *trainer, size_t row,
+                                             trib_estimate_t *estimate,
+                                             int *chosen_out);
 
 /**
  * trib_trainer_error - the sentence of the last failed call of a trainer.

@@ -29,3 +29,8 @@ tests_train_test_properties_SOURCES = tests/train/test_properties.c \
 	tests/train/quadratic.c tests/train/quadratic.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_train_test_properties_LDADD = libtrain.la $(comm_tests_link)
+check_PROGRAMS += tests/train/test_estimate
+TESTS += tests/train/test_estimate
+tests_train_test_estimate_SOURCES = tests/train/test_estimate.c \
+	tests/train/quadratic.c tests/train/quadratic.h
+tests_train_test_estimate_LDADD = libtrain.la $(comm_tests_link) -lm

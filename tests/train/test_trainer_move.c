@@ -64,6 +64,7 @@ static const struct {
     {"sync", "adam", 0.2},
     {"sync+topk:ratio=0.25", NULL, 0.3},
     {"pipe:width=2", "sgd:momentum=0.5", 1e-4},
+    {"pipe:width=auto+topk:ratio=0.25|int8", NULL, 0.3},
     {"local:period=4", NULL, 1e-4},
     {"local:period=4,fragments=3,late=2", NULL, 1e-3},
     {"local:period=4+topk:ratio=0.25", NULL, 0.5},

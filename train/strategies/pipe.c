@@ -6,6 +6,8 @@
  * With `predict` the gradient is taken where the parameters will be if only momentum
  * moves them: at x - rate momentum v. That makes up for the delay.
  *
+ * With width=auto, or more than one codec, it measures its first steps and chooses.
+ *
  * Li et al., Pipe-SGD, NeurIPS 2018.
  */
 #include <stdio.h>
@@ -13,11 +15,17 @@
 #include <string.h>
 
 #include "train/trainer.h"
+#include "train/tuning.h"
 
 enum { WIDTH, PREDICT, KEYS };
+enum { BLOCK = 4096 };
+
+static const char *const widths[] = {"auto", "1", "2", NULL};
 
 static const struct trib_keyed_key keys[KEYS] = {
-    [WIDTH] = {"width", 1, 2, true, "1 or 2, the gradients that are under way"},
+    [WIDTH] = {.name = "width",
+               .must = "auto, 1 or 2, the gradients that are under way",
+               .words = widths},
     [PREDICT] = {"predict", 0, 1, true, "0 or 1"},
 };
 static const double defaults[KEYS] = {[WIDTH] = 2, [PREDICT] = 1};
@@ -26,6 +34,8 @@ struct pipe {
     float *gradient[2]; /* [count] one is computed, and one is summed */
     float *predicted; /* [count] or NULL */
     struct trib_train_sum *sum;
+    int width;
+    struct trib_train_tuning *tuning; /* NULL: nothing is to be chosen */
     int now; /* gradient that is computed */
     double rate[2]; /* at which each will be applied */
 };
@@ -37,14 +47,20 @@ static trib_status_t pipe_create(struct trib_trainer *t)
 
     if (!p)
         return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    p->width = (int)trib_train_number(t, WIDTH);
     for (int i = 0; i < 2 && st == TRIB_OK; i++)
         st = trib_train_alloc(t, t->count, &p->gradient[i]);
     if (st == TRIB_OK && trib_train_number(t, PREDICT) != 0 &&
         trib_train_optimizer_momentum(&t->optimizer) > 0)
         st = trib_train_calloc(t, t->count, &p->predicted);
-    return st != TRIB_OK ? st
-                         : trib_train_make_sum(t, "gradient", 0, t->count,
-                                               TRIB_FEED_WHOLE, &p->sum);
+    if (st == TRIB_OK && (p->width == 0 || t->codecs))
+        st = trib_train_tuning_create(t, t->codecs ? t->codecs : t->parts.codec,
+                                      p->width, &p->tuning);
+    if (st != TRIB_OK)
+        return st;
+    return p->tuning ? trib_train_tuning_sum(t, p->tuning, -1, &p->sum)
+                     : trib_train_make_sum(t, "gradient", 0, t->count, TRIB_FEED_WHOLE,
+                                           &p->sum);
 }
 
 static void pipe_destroy(struct trib_trainer *t)
@@ -52,19 +68,53 @@ static void pipe_destroy(struct trib_trainer *t)
     struct pipe *p = t->strategy;
 
     trib_train_sum_free(p->sum);
+    trib_train_tuning_free(p->tuning);
     for (int i = 0; i < 2; i++)
         trib_free(t->comm, p->gradient[i]);
     free(p->predicted);
     free(p);
 }
 
-static void predict(const struct trib_trainer *t, float *restrict to, double rate)
+/* Where momentum alone moves elements [first, first + count) at the rate of the
+ * gradient that is under way. */
+static void predict(const struct trib_trainer *t, float *restrict to, size_t first,
+                    size_t count, double rate)
 {
     const float *restrict x = t->params, *restrict v = t->optimizer.vector[0];
     const float ahead = (float)(rate * trib_train_optimizer_momentum(&t->optimizer));
 
-    for (size_t i = 0; i < t->count; i++)
+#pragma omp simd
+    for (size_t i = first; i < first + count; i++)
         to[i] = x[i] - ahead * v[i];
+}
+
+/*
+ * Applies a gradient, and predicts block by block, while a block is in the cache.
+ *
+ * gradient NULL: only predicts
+ * ahead    rate of the gradient that is under way; below 0: nothing is predicted
+ */
+static void apply(struct trib_trainer *t, const float *gradient, double rate,
+                  double ahead)
+{
+    const struct pipe *p = t->strategy;
+
+    for (size_t first = 0; first < t->count; first += BLOCK) {
+        const size_t left = t->count - first, count = left < BLOCK ? left : BLOCK;
+
+        if (gradient)
+            trib_train_update_range(t, t->params, gradient, first, count, rate);
+        if (p->predicted && ahead >= 0)
+            predict(t, p->predicted, first, count, ahead);
+    }
+    if (gradient)
+        trib_train_optimizer_step(&t->optimizer);
+}
+
+/* True in the steps that are measured. */
+static bool times(const struct pipe *p)
+{
+    return p->tuning && !p->tuning->choice.made;
 }
 
 static trib_status_t pipe_begin(struct trib_trainer *t, trib_step_t *step)
@@ -72,15 +122,15 @@ static trib_status_t pipe_begin(struct trib_trainer *t, trib_step_t *step)
     struct pipe *p = t->strategy;
     const bool ahead = p->predicted && trib_train_sum_runs(p->sum);
 
-    if (ahead)
-        predict(t, p->predicted, p->rate[!p->now]);
     step->params = ahead ? p->predicted : t->params;
     step->gradient = p->gradient[p->now];
     p->rate[p->now] = step->rate;
+    if (times(p))
+        trib_train_tuning_begin(t, p->tuning);
     return TRIB_OK;
 }
 
-/* Waits for the gradient of the step before, and applies it. */
+/* Waits for the gradient that is under way, and applies it. */
 static trib_status_t finish(struct trib_trainer *t)
 {
     struct pipe *p = t->strategy;
@@ -89,20 +139,72 @@ static trib_status_t finish(struct trib_trainer *t)
         return TRIB_OK;
     const trib_status_t st = trib_train_wait(t, p->sum, NULL, NULL);
     if (st == TRIB_OK)
-        trib_train_update(t, t->params, p->gradient[!p->now], p->rate[!p->now]);
+        apply(t, p->gradient[!p->now], p->rate[!p->now], -1);
     return st;
 }
 
+/* From now on the width and the codec are those of the choice. */
+static trib_status_t take_choice(struct trib_trainer *t,
+                                 const struct trib_train_choice *choice)
+{
+    struct pipe *p = t->strategy;
+    struct trib_train_sum *sum = NULL;
+    const trib_status_t st =
+        trib_train_tuning_sum(t, p->tuning, (int)choice->codec, &sum);
+
+    if (st != TRIB_OK)
+        return st;
+    trib_train_sum_count_from(sum, trib_train_sum_ended(p->sum));
+    trib_train_sum_free(p->sum);
+    p->sum = sum;
+    p->width = (int)choice->width;
+    p->tuning->choice = *choice;
+    return TRIB_OK;
+}
+
+/* A step that is measured: dense, and nothing is under way behind it. */
+static trib_status_t timed_end(struct trib_trainer *t)
+{
+    struct pipe *p = t->strategy;
+    float *gradient = p->gradient[p->now];
+
+    trib_train_tuning_computed(t, p->tuning, gradient);
+    trib_status_t st = trib_train_start(t, p->sum, gradient);
+    if (st == TRIB_OK)
+        st = trib_train_wait(t, p->sum, NULL, NULL);
+    if (st != TRIB_OK)
+        return st;
+    trib_train_tuning_summed(t, p->tuning);
+    apply(t, gradient, p->rate[p->now], -1);
+    trib_train_tuning_updated(p->tuning);
+    if (!trib_train_tuning_due(p->tuning))
+        return TRIB_OK;
+    st = trib_train_tuning_choose(t, p->tuning, gradient);
+    return st == TRIB_OK ? take_choice(t, &p->tuning->choice) : st;
+}
+
+/* The sum of this gradient starts before that of the step before is applied, so that
+ * the update costs time of the caller alone. */
 static trib_status_t pipe_end(struct trib_trainer *t, double loss)
 {
     struct pipe *p = t->strategy;
-    trib_status_t st = finish(t);
+    const bool summed = trib_train_sum_runs(p->sum);
+    const int now = p->now;
 
     (void)loss;
-    if (st == TRIB_OK)
-        st = trib_train_start(t, p->sum, p->gradient[p->now]);
-    p->now = !p->now;
-    return st == TRIB_OK && trib_train_number(t, WIDTH) < 2 ? finish(t) : st;
+    if (times(p))
+        return timed_end(t);
+    trib_status_t st = summed ? trib_train_wait(t, p->sum, NULL, NULL) : TRIB_OK;
+
+    p->now = !now;
+    if (st != TRIB_OK)
+        return st;
+    st = trib_train_start(t, p->sum, p->gradient[now]);
+    if (p->width < 2)
+        return st == TRIB_OK ? finish(t) : st;
+    /* Also where no more can be started: what has ended is in the parameters. */
+    apply(t, summed ? p->gradient[!now] : NULL, p->rate[!now], p->rate[now]);
+    return st;
 }
 
 static trib_status_t pipe_settle(struct trib_trainer *t, float *model_out)
@@ -130,24 +232,113 @@ static int pipe_sums(struct trib_trainer *t,
     return 1;
 }
 
-/* The gradient that was under way is computed again. */
-static trib_status_t pipe_moved(struct trib_trainer *t, const struct trib_train_move *m)
+/* The choice; without one nothing is kept beside parameters. */
+static int pipe_fields(struct trib_trainer *t,
+                       struct trib_train_field out[TRIB_TRAIN_FIELDS])
+{
+    struct pipe *p = t->strategy;
+
+    if (!p->tuning)
+        return 0;
+    out[0] =
+        (struct trib_train_field){&p->tuning->choice, sizeof(p->tuning->choice), true};
+    return 1;
+}
+
+/* A state that was saved behind the choice brings it along; one from before it makes
+ * the run measure again. */
+static trib_status_t pipe_adopt(struct trib_trainer *t, const void *fields)
+{
+    struct pipe *p = t->strategy;
+    struct trib_train_choice choice;
+
+    if (!p->tuning)
+        return TRIB_OK;
+    memcpy(&choice, fields, sizeof(choice));
+    p->tuning->timed = 0;
+    if (!choice.made) {
+        trib_train_sum_free(p->sum);
+        p->sum = NULL;
+        return trib_train_tuning_sum(t, p->tuning, -1, &p->sum);
+    }
+    if (choice.codec >= (uint32_t)p->tuning->n_codecs || choice.width < 1 ||
+        choice.width > 2)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "the state is of a choice among other codecs");
+    p->tuning->n_rows = 0;
+    return take_choice(t, &choice);
+}
+
+static trib_status_t pipe_estimate(struct trib_trainer *t, size_t row,
+                                   trib_estimate_t *out, int *chosen_out)
+{
+    const struct trib_train_tuning *tuning = ((struct pipe *)t->strategy)->tuning;
+
+    if (!tuning || (tuning->choice.made && tuning->n_rows == 0))
+        return trib_fail(
+            &t->err, TRIB_ERR_UNSUPPORTED,
+            tuning ? "the choice came from a checkpoint or another communicator, "
+                     "so nothing was measured here"
+                   : "width and codec are given, so nothing is estimated: "
+                     "say pipe:width=auto");
+    if (!tuning->choice.made)
+        return trib_fail(&t->err, TRIB_ERR_BUSY, "step %d of %d is measured",
+                         tuning->timed + 1, TRIB_TRAIN_TIMED);
+    if (row >= (size_t)tuning->n_rows)
+        return trib_fail(&t->err, TRIB_ERR_INVALID, "row %zu of %d", row,
+                         tuning->n_rows);
+    *out = tuning->row[row];
+    *chosen_out = (int)row == tuning->chosen;
+    return TRIB_OK;
+}
+
+/* True on all ranks if sums of some begin anew in a move, with their first codec. */
+static trib_status_t begins_anew(struct trib_trainer *t, bool *anew_out)
 {
     const struct pipe *p = t->strategy;
+    int32_t anew = trib_train_sum_fate(p->sum) == TRIB_TRAIN_ANEW;
+    const trib_status_t st =
+        trib_allreduce(t->comm, NULL, &anew, 1, TRIB_I32, TRIB_MAX);
+
+    *anew_out = anew != 0;
+    return trib_train_taken(t, st);
+}
+
+/* The gradient that was under way is computed again. A choice goes on; steps that were
+ * to be measured are measured again. */
+static trib_status_t pipe_moved(struct trib_trainer *t, const struct trib_train_move *m)
+{
+    struct pipe *p = t->strategy;
+    trib_status_t st = TRIB_OK;
 
     (void)m;
     t->number = trib_train_sum_ended(p->sum);
-    return TRIB_OK;
+    if (!p->tuning)
+        return TRIB_OK;
+    p->tuning->timed = 0;
+    if (p->tuning->choice.made) {
+        bool anew = false;
+
+        p->width = (int)p->tuning->choice.width;
+        st = begins_anew(t, &anew);
+        if (st == TRIB_OK && anew)
+            st = take_choice(t, &p->tuning->choice);
+    }
+    return st;
 }
 
 static void pipe_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
     const struct pipe *p = t->strategy;
+    size_t at = (size_t)snprintf(
+        text, bytes, "%s, gradients taken at %s parameters",
+        p->width < 2 ? "each sum is waited for" : "gradients are applied one step late",
+        p->predicted && p->width == 2 ? "the predicted" : "the newest");
 
-    snprintf(text, bytes, "%s, gradients taken at %s parameters",
-             trib_train_number(t, WIDTH) < 2 ? "each sum is waited for"
-                                             : "gradients are applied one step late",
-             p->predicted ? "the predicted" : "the newest");
+    if (!p->tuning || at + 3 >= bytes)
+        return;
+    at += (size_t)snprintf(text + at, bytes - at, "\n");
+    trib_train_tuning_print(p->tuning, text + at, bytes - at);
 }
 
 const struct trib_strategy_ops trib_strategy_pipe = {
@@ -162,5 +353,9 @@ const struct trib_strategy_ops trib_strategy_pipe = {
     .busy = pipe_busy,
     .sums = pipe_sums,
     .moved = pipe_moved,
+    .fields = pipe_fields,
+    .adopt = pipe_adopt,
+    .estimate = pipe_estimate,
+    .picks = true,
     .explain = pipe_explain,
 };
