@@ -35,7 +35,8 @@ typedef struct trib_part {
     const char *name; /* unique; NULL: "part" and its number */
     size_t count; /* elements; parts follow one another and cover the vector */
     int dims; /* dimensions, as trib_tensor_t.dims: parts of one dimension, such as
-               * biases, get no codec of the trainer's; 0: not said */
+               * biases, get no codec of the trainer's, nor do those of less than
+               * TRIB_CODEC_ELEMENTS_MIN elements; 0: not said */
     const char *codec; /* NULL: the trainer's; "none", "adacomp:bin=50", … */
     const char *feedback; /* of that codec */
 } trib_part_t;

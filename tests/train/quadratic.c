@@ -23,13 +23,14 @@ void quadratic_init(struct quadratic *q, struct ranks_self *self, const char *st
 void quadratic_cut(struct quadratic *q)
 {
     static const size_t counts[QUADRATIC_PARTS] = {600, 400, 3};
+    const char *codec = strchr(q->desc.strategy, '+');
 
     for (int p = 0; p < QUADRATIC_PARTS; p++) {
         q->parts[p] = (trib_part_t)TRIB_PART_INIT;
         q->parts[p].count = counts[p];
         q->parts[p].dims = p < 2 ? 2 : 1;
+        q->parts[p].codec = p == 2 ? "none" : codec ? codec + 1 : q->desc.codec;
     }
-    q->parts[2].codec = "none";
     q->desc.parts = q->parts;
     q->desc.n_parts = QUADRATIC_PARTS;
 }

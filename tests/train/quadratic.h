@@ -24,7 +24,8 @@ struct quadratic {
  * 0.1. */
 void quadratic_init(struct quadratic *q, struct ranks_self *self, const char *strategy);
 
-/** quadratic_cut - give the description three parts, the last one without a codec. */
+/** quadratic_cut - give the description three parts, the last one without a codec. The
+ * others are too short for one that they are not given. */
 void quadratic_cut(struct quadratic *q);
 
 void quadratic_open(struct quadratic *q);

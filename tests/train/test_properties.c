@@ -157,7 +157,7 @@ static void turn_round(struct quadratic *q, trib_comm_t **comm_out)
 /* At rate 1 the model has moved by all that was put in, less what codecs hold back.
  * What they hold back comes out in steps with gradient 0, also of another communicator.
  */
-static void flows(struct ranks_self *self, const struct flow *f, bool moves)
+static void flows(struct ranks_self *self, const struct flow *f, bool cut, bool moves)
 {
     const double share = f->more < 0 ? 1 : 1.0 / (self->size + f->more);
     struct quadratic q;
@@ -166,6 +166,8 @@ static void flows(struct ranks_self *self, const struct flow *f, bool moves)
 
     quadratic_init(&q, self, f->strategy);
     q.desc.rate = "1";
+    if (cut)
+        quadratic_cut(&q);
     for (size_t i = 0; i < QUADRATIC_COUNT; i++)
         expected[i] = (double)(i % 5);
     quadratic_open(&q);
@@ -208,8 +210,8 @@ static const struct flow served_flows[] = {
 static int nothing_is_lost(struct ranks_self *self)
 {
     for (size_t f = 0; f < sizeof(all_flows) / sizeof(all_flows[0]); f++)
-        for (int moves = 0; moves < 2; moves++)
-            flows(self, &all_flows[f], moves);
+        for (int how = 0; how < 4; how++)
+            flows(self, &all_flows[f], how & 1, how & 2);
     return 0;
 }
 
@@ -217,7 +219,7 @@ static int nothing_is_lost_served(struct ranks_self *self)
 {
     for (size_t f = 0; f < sizeof(served_flows) / sizeof(served_flows[0]); f++)
         for (int moves = 0; moves < 2; moves++)
-            flows(self, &served_flows[f], moves);
+            flows(self, &served_flows[f], false, moves);
     return 0;
 }
 

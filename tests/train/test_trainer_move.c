@@ -120,6 +120,55 @@ static void test_grows(void **state)
     ranks_pass(.size = 3, .fn = grows, .config = "transport=tcp");
 }
 
+/* Two runs of one rank each become one, in which the rank that has gone further gives:
+ * the other one has its parameters and its number of steps, and both have the rate of
+ * two ranks. */
+static void joins(struct ranks_self *self, trib_comm_t *alone, const char *strategy)
+{
+    struct ranks_self single;
+    struct quadratic q;
+    trib_step_t step = TRIB_STEP_INIT;
+    float model[QUADRATIC_COUNT];
+
+    quadratic_init(&q, self, strategy);
+    q.desc.rate = "constant:rate=0.125,ranks=1";
+    q.desc.optimizer = "sgd:momentum=0.5";
+    change_comm(&q, &single, alone);
+    quadratic_open(&q);
+    quadratic_steps(&q, self->rank == 1 ? 5 : 3);
+    quadratic_settle(&q);
+    memcpy(model, q.x, sizeof(model));
+    ranks_ok(self, trib_broadcast(self->comm, model, QUADRATIC_COUNT, TRIB_F32, 1));
+    must_move(&q, self->comm);
+    ranks_ok(self, trib_trainer_begin(q.trainer, &step));
+    ranks_assert(self, step.number == 5 && step.rate == 0.25);
+    if (self->rank == 0 && memcmp(step.params, model, sizeof(model)) != 0)
+        ranks_die(self, "%s: rank 0 has not the parameters of rank 1", strategy);
+    memset(step.gradient, 0, sizeof(model));
+    ranks_ok(self, trib_trainer_end(q.trainer, 0));
+    q.self = self;
+    quadratic_settle(&q);
+    quadratic_close(&q);
+}
+
+static int furthest_gives(struct ranks_self *self)
+{
+    static const char *const strategies[] = {"sync", "pipe:width=2", "local:period=1",
+                                             "easgd:period=1"};
+    trib_comm_t *alone;
+
+    ranks_ok(self, trib_split(self->comm, self->rank, 0, &alone));
+    for (int s = 0; s < 4; s++)
+        joins(self, alone, strategies[s]);
+    return trib_free_comm(alone) != TRIB_OK;
+}
+
+static void test_furthest_gives(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = furthest_gives, .config = "transport=shm");
+}
+
 /* A job of one rank takes in another process, which makes its trainer as if the run
  * began. The old one may be in mid-run: it settles first. */
 struct door {
@@ -225,21 +274,23 @@ static const struct kind {
     double near;
     bool goes_on; /* rank 2 does not even hear of it */
     bool alone; /* neither does rank 0, which is in no group with the victim */
+    bool fed; /* layer by layer, of which each has a codec */
 } kinds[] = {
-    {"sync", NULL, NULL, 1e-4, false, false},
-    {"sync", "topk:ratio=0.25", "ef14:momentum=0.5", 0.3, false, false},
-    {"pipe:width=2", NULL, NULL, 1e-3, false, false},
-    {"local:period=4", "int8", NULL, 0.1, false, false},
-    {"diloco:period=4,fragments=2,late=1", NULL, NULL, 1e-2, false, false},
-    {"sgp", NULL, NULL, 0.3, false, false},
-    {"osgp:tau=2", NULL, NULL, 0.5, false, false},
-    {"easgd:period=4", NULL, NULL, 1e-2, false, false},
-    {"lsgd:period=4,groups=2", NULL, NULL, 1.2, false, false},
+    {"sync", NULL, NULL, 1e-4, false, false, false},
+    {"sync", "topk:ratio=0.25", "ef14:momentum=0.5", 0.3, false, false, false},
+    {"sync", "topk:ratio=0.25", NULL, 0.3, false, false, true},
+    {"pipe:width=2", NULL, NULL, 1e-3, false, false, false},
+    {"local:period=4", "int8", NULL, 0.1, false, false, false},
+    {"diloco:period=4,fragments=2,late=1", NULL, NULL, 1e-2, false, false, false},
+    {"sgp", NULL, NULL, 0.3, false, false, false},
+    {"osgp:tau=2", NULL, NULL, 0.5, false, false, false},
+    {"easgd:period=4", NULL, NULL, 1e-2, false, false, false},
+    {"lsgd:period=4,groups=2", NULL, NULL, 1.2, false, false, false},
 };
 static const struct kind served[] = {
-    {"ps", NULL, NULL, 0.6, true, true},
-    {"downpour:period=2", "topk:ratio=0.5", NULL, 0.6, true, true},
-    {"hybrid:groups=2", NULL, NULL, 0.6, true, false},
+    {"ps", NULL, NULL, 0.6, true, true, false},
+    {"downpour:period=2", "topk:ratio=0.5", NULL, 0.6, true, true, false},
+    {"hybrid:groups=2", NULL, NULL, 0.6, true, false, false},
 };
 
 enum { SIZE = 3, VICTIM = 1 };
@@ -321,7 +372,13 @@ static trib_status_t one_step(struct rank *r, struct quadratic *q, uint64_t numb
         return st;
     for (size_t i = 0; i < QUADRATIC_COUNT; i++)
         step.gradient[i] = step.params[i] - quadratic_target(q->self->rank, i);
+    if (q->desc.feed != TRIB_FEED_WHOLE)
+        st = trib_trainer_ready(q->trainer, 500, QUADRATIC_COUNT - 500);
     hit(r, COMPUTE, number);
+    if (st == TRIB_OK && q->desc.feed != TRIB_FEED_WHOLE)
+        st = trib_trainer_ready(q->trainer, 0, 500);
+    if (st != TRIB_OK)
+        return st;
     hit_within(r, END, number);
     st = trib_trainer_end(q->trainer, 1 + q->self->rank);
     if (r->armed && number >= HIT + 4)
@@ -416,6 +473,10 @@ static int survives(struct ranks_self *self)
     quadratic_init(&q, self, shot->kind.strategy);
     q.desc.codec = shot->kind.codec;
     q.desc.feedback = shot->kind.feedback;
+    if (shot->kind.fed) {
+        quadratic_cut(&q);
+        q.desc.feed = TRIB_FEED_BACKWARD;
+    }
     quadratic_open(&q);
     const trib_status_t st = run_into_it(&r, &q);
     if (shot->kind.goes_on && (self->rank == 2 || shot->kind.alone) && st != TRIB_OK)
@@ -505,9 +566,9 @@ static void test_survives_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grows),           cmocka_unit_test(test_lets_in),
-        cmocka_unit_test(test_differs),         cmocka_unit_test(test_survives),
-        cmocka_unit_test(test_survives_served),
+        cmocka_unit_test(test_grows),    cmocka_unit_test(test_furthest_gives),
+        cmocka_unit_test(test_lets_in),  cmocka_unit_test(test_differs),
+        cmocka_unit_test(test_survives), cmocka_unit_test(test_survives_served),
     };
 
     tribtest_deadline(150);
