@@ -20,7 +20,8 @@
  * call takes the order of rank 0 that has the number of the call, computes, and returns
  * when its answer is on its way; a rank that is late passes over the calls that rank 0
  * has finished without it. A rank that has been silent for timeout_ms, or stopped for
- * stop_timeout_ms, is lost, as is one that has died.
+ * stop_timeout_ms, is lost, as is one that has died; rank 0 is silent while it makes no
+ * call.
  *
  * Codes (docs/coded.md has what each costs, measured):
  *     none                     no further copies: all K partitions are waited for

@@ -100,6 +100,7 @@ int trib_code_layout_held(const struct trib_code_layout *l, int rank)
 struct judging {
     const struct trib_code_layout *l;
     bool *here; /* [ranks] */
+    bool *found; /* [parts] */
     int *missing; /* [parts] */
     double *a, *scale, *b, *x;
     int *pivot;
@@ -113,18 +114,21 @@ static bool judging_open(struct judging *j, const struct trib_code_layout *l)
 
     *j = (struct judging){.l = l};
     j->here = calloc(ranks, sizeof(*j->here));
+    j->found = calloc(parts, sizeof(*j->found));
     j->missing = calloc(parts, sizeof(*j->missing));
     j->a = calloc(rows * most, sizeof(*j->a));
     j->scale = calloc(most, sizeof(*j->scale));
     j->b = calloc(rows, sizeof(*j->b));
     j->x = calloc(most, sizeof(*j->x));
     j->pivot = calloc(most, sizeof(*j->pivot));
-    return j->here && j->missing && j->a && j->scale && j->b && j->x && j->pivot;
+    return j->here && j->found && j->missing && j->a && j->scale && j->b && j->x &&
+           j->pivot;
 }
 
 static void judging_close(struct judging *j)
 {
     free(j->here);
+    free(j->found);
     free(j->missing);
     free(j->a);
     free(j->scale);
@@ -138,13 +142,13 @@ static int find_missing(struct judging *j, const bool *here)
     const struct trib_code_layout *l = j->l;
     int n = 0;
 
-    for (int p = 0; p < l->parts; p++) {
-        bool found = false;
-        for (int b = 0; b < l->n_blocks && !found; b++)
-            found = l->id[b] == p && l->holder[b] >= 0 && here[l->holder[b]];
-        if (!found)
+    memset(j->found, 0, (size_t)l->parts * sizeof(*j->found));
+    for (int b = 0; b < l->n_blocks; b++)
+        if (trib_code_layout_is_part(l, b) && l->holder[b] >= 0 && here[l->holder[b]])
+            j->found[l->id[b]] = true;
+    for (int p = 0; p < l->parts; p++)
+        if (!j->found[p])
             j->missing[n++] = p;
-    }
     return n;
 }
 
@@ -257,16 +261,23 @@ static void shuffle(int *order, int n, struct trib_rng rng)
     }
 }
 
-/* Ranks that answer in a random order, until what they say suffices. */
+/* How many ranks that answer in this order suffice: more never do harm, so half of the
+ * numbers that are left are ruled out at each look. */
 static int wait_for(struct judging *j, const int *order, int n, double *weights)
 {
-    memset(j->here, 0, (size_t)j->l->ranks * sizeof(*j->here));
-    for (int i = 0; i < n; i++) {
-        j->here[order[i]] = true;
-        if ((i + 1 >= j->l->parts || j->l->mix) && suffices(j, weights))
-            return i + 1;
+    int too_few = 0, enough = n;
+
+    while (enough - too_few > 1) {
+        const int middle = (too_few + enough) / 2;
+        memset(j->here, 0, (size_t)j->l->ranks * sizeof(*j->here));
+        for (int i = 0; i < middle; i++)
+            j->here[order[i]] = true;
+        if (suffices(j, weights))
+            enough = middle;
+        else
+            too_few = middle;
     }
-    return n;
+    return enough;
 }
 
 bool trib_code_layout_judge(const struct trib_code_layout *l,

@@ -60,6 +60,11 @@ static trib_status_t check_samples(struct fit *f)
     const trib_coded_fit_desc_t *d = &f->desc;
     const int rank = trib_rank(*f->comm);
 
+    if (trib_size(*f->comm) > TRIB_CODE_RANKS_MAX)
+        return trib_fail(&f->err, TRIB_ERR_UNSUPPORTED,
+                         "a code is of at most %d ranks, and these are %d: split the "
+                         "communicator",
+                         TRIB_CODE_RANKS_MAX, trib_size(*f->comm));
     if (d->partitions < 1 || d->partitions > trib_size(*f->comm) || !d->rows)
         return trib_fail(
             &f->err, TRIB_ERR_INVALID,

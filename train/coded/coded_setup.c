@@ -14,6 +14,16 @@ struct introduction {
     char code[TRIB_CODED_TEXT];
 };
 
+static trib_status_t check_ranks(int ranks, struct trib_error *err)
+{
+    if (ranks <= TRIB_CODE_RANKS_MAX)
+        return TRIB_OK;
+    return trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                     "a code is of at most %d ranks, and these are %d: split the "
+                     "communicator",
+                     TRIB_CODE_RANKS_MAX, ranks);
+}
+
 static trib_status_t check_desc(trib_comm_t *comm, const trib_coded_desc_t *given,
                                 trib_coded_desc_t *d, struct trib_error *err)
 {
@@ -30,11 +40,8 @@ static trib_status_t check_desc(trib_comm_t *comm, const trib_coded_desc_t *give
                          d->code);
     if (trib_code_parse(d->code, err, &choice) != TRIB_OK)
         return TRIB_ERR_INVALID;
-    if (ranks > TRIB_CODE_RANKS_MAX)
-        return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "a code is of at most %d ranks, and these are %d: split the "
-                         "communicator",
-                         TRIB_CODE_RANKS_MAX, ranks);
+    if (check_ranks(ranks, err) != TRIB_OK)
+        return TRIB_ERR_UNSUPPORTED;
     if (d->partitions < 1 || !d->rows || !d->columns)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "%d partitions of %zu rows and %zu columns: there must be at "
@@ -306,6 +313,8 @@ trib_status_t trib_coded_matrix_move(trib_comm_t *comm, struct trib_order_star *
     trib_coded_t *c = *coded;
     int first;
 
+    if (check_ranks(trib_size(comm), err) != TRIB_OK)
+        return TRIB_ERR_UNSUPPORTED;
     if (c)
         close_star(c);
     introduce(c, TRIB_OK, false, &own);

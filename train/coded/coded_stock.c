@@ -172,48 +172,71 @@ static trib_status_t lost_for_good(struct moving *m, int part)
         part);
 }
 
-/* Gets one partition back at the rank that is to have it; t is room for the blocks. */
-static trib_status_t repair(struct moving *m, int part, int to, const uint8_t *rows,
-                            const int *blocks, int n, struct transfer *t)
+/* What is left of the matrix, and room for what one partition takes of it. */
+struct remains {
+    uint8_t *rows; /* [n * parts] */
+    int *blocks; /* [n] */
+    uint8_t *factors; /* [n] */
+    struct transfer *transfers; /* [n] */
+    int n;
+};
+
+static bool remains_open(struct remains *r, const struct trib_code_layout *had)
 {
-    uint8_t factors[TRIB_CODE_RANKS_MAX];
+    const size_t n = (size_t)had->n_blocks;
+
+    *r = (struct remains){.n = 0};
+    r->rows = malloc(n * (size_t)had->parts);
+    r->blocks = malloc(n * sizeof(*r->blocks));
+    r->factors = malloc(n);
+    r->transfers = malloc(n * sizeof(*r->transfers));
+    if (!r->rows || !r->blocks || !r->factors || !r->transfers)
+        return false;
+    r->n = rows_left(had, r->rows, r->blocks);
+    return true;
+}
+
+static void remains_close(struct remains *r)
+{
+    free(r->rows);
+    free(r->blocks);
+    free(r->factors);
+    free(r->transfers);
+}
+
+/* Gets one partition back at the rank that is to have it. */
+static trib_status_t repair(struct moving *m, int part, int to, struct remains *r)
+{
     float *back = to == m->rank ? calloc(elements(m), sizeof(float)) : NULL;
-    struct exchange x = {t, 0, false, add_bytes, back, &m->repaired_bytes};
+    struct exchange x = {r->transfers, 0, false, add_bytes, back, &m->repaired_bytes};
 
     if (to == m->rank && !back)
         return no_memory(m);
     m->repaired[part] = back;
     m->source[part] = to;
     errno = 0;
-    if (!trib_gf_bytes_combine(rows, n, m->had->parts, part, factors))
+    if (!trib_gf_bytes_combine(r->rows, r->n, m->had->parts, part, r->factors))
         return errno == ENOMEM ? no_memory(m) : lost_for_good(m, part);
-    for (int i = 0; i < n; i++)
-        if (factors[i])
-            t[x.n++] =
-                (struct transfer){m->had->holder[blocks[i]], to, blocks[i], factors[i]};
+    for (int i = 0; i < r->n; i++)
+        if (r->factors[i])
+            r->transfers[x.n++] = (struct transfer){m->had->holder[r->blocks[i]], to,
+                                                    r->blocks[i], r->factors[i]};
     return exchange(m, &x);
 }
 
 static trib_status_t repair_all(struct moving *m)
 {
-    const int parts = m->had->parts;
-    const size_t n_blocks = (size_t)m->had->n_blocks;
-    uint8_t *rows = malloc(n_blocks * (size_t)parts);
-    int *blocks = malloc(n_blocks * sizeof(*blocks));
-    struct transfer *t = malloc(n_blocks * sizeof(*t));
-    trib_status_t st = rows && blocks && t ? TRIB_OK : no_memory(m);
-    const int n = st == TRIB_OK ? rows_left(m->had, rows, blocks) : 0;
+    struct remains r;
+    trib_status_t st = remains_open(&r, m->had) ? TRIB_OK : no_memory(m);
 
-    for (int p = 0; p < parts && st == TRIB_OK; p++) {
+    for (int p = 0; p < m->had->parts && st == TRIB_OK; p++) {
         const int block = trib_code_layout_find(m->had, p);
         const int to = trib_code_layout_find(m->next, p);
         m->source[p] = block < 0 ? -1 : m->had->holder[block];
         if (block < 0)
-            st = repair(m, p, m->next->holder[to], rows, blocks, n, t);
+            st = repair(m, p, m->next->holder[to], &r);
     }
-    free(rows);
-    free(blocks);
-    free(t);
+    remains_close(&r);
     return st;
 }
 
