@@ -182,6 +182,8 @@ static trib_status_t count(const trib_comm_t *comm, trib_stats_t *stats)
         .peers = count_connected(e),
         .wait_ns = e->stats.wait_ns,
         .encode_ns = e->stats.encode_ns,
+        .input_bytes = e->stats.input_bytes,
+        .input_dense_bytes = e->stats.input_dense_bytes,
     };
     trib_comm_unlock(locked);
     if (comm->hooks)

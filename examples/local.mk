@@ -75,21 +75,7 @@ examples_redo_LDADD = libtributary.la
 examples_resume_SOURCES = examples/resume.c
 examples_resume_LDADD = libtributary.la
 
-EXTRA_DIST += examples/demo.gp examples/demo.sh examples/mpi_root.c
-
-if TRIB_EXAMPLES
-noinst_PROGRAMS += examples/train
-examples_train_SOURCES = \
-	examples/draw.h \
-	examples/mlp.c examples/mlp.h \
-	examples/mnist.c examples/mnist.h \
-	examples/record.c examples/record.h \
-	examples/report.c examples/report.h \
-	examples/train.c \
-	examples/train_options.c examples/train_options.h
-examples_train_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(ZLIB_CFLAGS)
-examples_train_LDADD = libtributary.la $(OPENBLAS_LIBS) $(ZLIB_LIBS) -lm
-endif
+EXTRA_DIST += examples/mpi_root.c
 EXTRA_DIST += examples/README.md
 
 noinst_PROGRAMS += examples/parameters

@@ -38,7 +38,8 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Of the mean squared error of fresh samples, each of which looks at a few weights. */
+/* Computes the gradient of the squared error of fresh samples, each of which looks at a
+ * few weights. */
 static void gradient(const float *w, uint64_t *state, float *g)
 {
     memset(g, 0, WEIGHTS * sizeof *g);

@@ -85,6 +85,8 @@ static void add_stats(struct trib_comm *comm, trib_stats_t *stats)
     stats->shared_bytes += slots;
     stats->slot_bytes += slots;
     stats->encode_ns += e->stats.encode_ns;
+    stats->input_bytes += e->stats.input_bytes;
+    stats->input_dense_bytes += e->stats.input_dense_bytes;
     trib_comm_unlock(comm);
 }
 

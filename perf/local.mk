@@ -12,7 +12,7 @@ noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbesi
 libperf_la_SOURCES = \
 	perf/arguments.c \
 	perf/colls.h \
-	perf/launch.c perf/launch.h \
+	tools/launch.c tools/launch.h \
 	perf/loss.c perf/loss.h \
 	perf/machine_json.c perf/machine_json.h \
 	perf/measure.c \
@@ -105,6 +105,7 @@ EXTRA_DIST += \
 	perf/bench-rxe.sh \
 	perf/bench-service.awk \
 	perf/bench-service.sh \
+	perf/bench-train.sh \
 	perf/benchlib.awk \
 	perf/benchlib.sh \
 	perf/benchnet.sh \

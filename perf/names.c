@@ -65,33 +65,6 @@ static void read_setting(void *arg, const trib_item_t *item)
     s->changed = strcmp(item->origin, "default") != 0 && item->value[0] != '\0';
 }
 
-struct launched {
-    char *by;
-    size_t bytes;
-    bool yes;
-};
-
-static void read_rank(void *arg, const trib_item_t *item)
-{
-    struct launched *l = arg;
-    if (strcmp(item->name, "TRIB_RANK") != 0 || strcmp(item->origin, "default") == 0)
-        return;
-    l->yes = true;
-    if (strcmp(item->origin, "launcher") == 0)
-        snprintf(l->by, l->bytes, "rank %s by SLURM_PROCID, PMIX_RANK or PMI_RANK",
-                 item->value);
-    else
-        snprintf(l->by, l->bytes, "rank %s by TRIB_RANK (%s)", item->value,
-                 item->origin);
-}
-
-bool perf_launched(char *by, size_t bytes)
-{
-    struct launched l = {.by = by, .bytes = bytes};
-    (void)trib_list_each(TRIB_LIST_CONFIG, read_rank, &l);
-    return l.yes;
-}
-
 bool perf_setting(const char *name, char *value, size_t bytes)
 {
     struct setting s = {.name = name, .value = value, .bytes = bytes};

@@ -106,7 +106,7 @@ bool perf_set_bind(const struct perf_option *option, void *args, const char *val
 {
     static const struct perf_names names = {{"none", "core"}, 2};
     int choice = perf_choose("binding", value, &names, err);
-    *(enum perf_bind *)perf_option_target(option, args) = (enum perf_bind)choice;
+    *(enum tool_bind *)perf_option_target(option, args) = (enum tool_bind)choice;
     return choice >= 0;
 }
 

@@ -45,7 +45,7 @@ bool perf_set_int(const struct perf_option *option, void *args, const char *valu
 bool perf_set_sizes(const struct perf_option *option, void *args, const char *value,
                     FILE *err); /* struct perf_sizes */
 bool perf_set_bind(const struct perf_option *option, void *args, const char *value,
-                   FILE *err); /* enum perf_bind */
+                   FILE *err); /* enum tool_bind */
 
 /* In arguments.c; args begins with a struct perf_args. */
 bool perf_set_codec(const struct perf_option *option, void *args, const char *value,

@@ -30,7 +30,7 @@
 
 #include <tributary.h>
 
-#include "perf/launch.h"
+#include "tools/launch.h"
 #include "perf/perf_oracle.h"
 
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
@@ -71,7 +71,7 @@ struct perf_args {
     int ranks; /* started here; 0: a launcher has started this one */
     enum perf_memory memory;
     enum perf_call call;
-    enum perf_bind bind;
+    enum tool_bind bind;
     bool in_place;
     bool sync;
     bool rewrite;
@@ -108,10 +108,6 @@ const char *perf_name_nearest(const char *text, const char *const *names, size_t
 
 /** perf_setting - copy the value of "TRIB_CODEC"; false: none such, or its default. */
 bool perf_setting(const char *name, char *value, size_t bytes);
-
-/** perf_launched - true if a launcher has started this process; by: which variable says
- * so. */
-bool perf_launched(char *by, size_t bytes);
 
 /* --- sizes.c --- */
 

@@ -125,8 +125,8 @@ static int rank_main(void *arg, int rank, const char *root)
         fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
         return 1;
     }
-    if (root == NULL && args->bind == PERF_BIND_CORE)
-        perf_bind_core(trib_rank(run.comm));
+    if (root == NULL && args->bind == TOOL_BIND_CORE)
+        tool_bind_core(trib_rank(run.comm));
     int code = 2;
     if (args->root < trib_size(run.comm))
         code = run_all(&run);
@@ -150,7 +150,7 @@ static int collective_main(int argc, char **argv)
     /* Each rank speaks of wrong arguments: variables of a launcher may be left over in
      * a shell, and then no other rank would. */
     int code = perf_args_parse(argc, argv, stderr, &args);
-    if (code < 0 && args.ranks > 0 && perf_launched(by, sizeof(by))) {
+    if (code < 0 && args.ranks > 0 && tool_launched(by, sizeof(by))) {
         fprintf(
             stderr,
             "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave out "
@@ -165,13 +165,14 @@ static int collective_main(int argc, char **argv)
     }
     if (code >= 0)
         return code;
-    struct perf_job job = {
+    struct tool_job job = {
+        .tool = "trib-perf",
         .ranks = args.ranks,
         .bind = args.bind,
         .fn = rank_main,
         .arg = &args,
     };
-    code = args.ranks > 0 ? perf_launch(&job) : rank_main(&args, 0, NULL);
+    code = args.ranks > 0 ? tool_launch(&job) : rank_main(&args, 0, NULL);
     perf_args_free(&args);
     return code;
 }

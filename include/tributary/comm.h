@@ -268,6 +268,9 @@ typedef struct trib_stats {
                          * ran */
     uint64_t served; /* all-reduces that services have summed; not those that
                       * were done again by the ranks */
+    uint64_t input_bytes; /* of payload_bytes, those of this rank's own vectors, and not
+                           * of results: what a codec makes of a gradient */
+    uint64_t input_dense_bytes; /* of dense_bytes, likewise */
 } trib_stats_t;
 
 /**

@@ -99,7 +99,7 @@ int agg_main(int argc, char **argv)
 
     if (code >= 0)
         return code;
-    if (perf_launched(by, sizeof(by))) {
+    if (tool_launched(by, sizeof(by))) {
         fprintf(
             stderr,
             "trib-perf: agg starts its own workers (this is %s): leave out the "

@@ -269,8 +269,8 @@ int agg_worker_run(const struct agg_workers *workers, int job, int rank,
     opts.log = hear;
     opts.log_arg = l.notes;
     set_environment(&l);
-    if (workers->args->each.bind == PERF_BIND_CORE)
-        perf_bind_core(rank);
+    if (workers->args->each.bind == TOOL_BIND_CORE)
+        tool_bind_core(rank);
     trib_status_t status = trib_init(&opts, &l.comm);
     if (status == TRIB_OK)
         status = run_rounds(&l);

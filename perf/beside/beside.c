@@ -103,7 +103,7 @@ static int parse(int argc, char **argv, struct beside_args *args)
     int code = perf_command_parse(&command, argc - 1, argv + 1, args, stderr);
     if (code >= 0)
         return code;
-    if (args->each.ranks > 0 && perf_launched(by, sizeof(by))) {
+    if (args->each.ranks > 0 && tool_launched(by, sizeof(by))) {
         fprintf(stderr,
                 "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave "
                 "out -n, or unset that.\n",
@@ -303,8 +303,8 @@ static int rank_main(void *arg, int number, const char *root)
         fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
         return 1;
     }
-    if (root == NULL && args->each.bind == PERF_BIND_CORE)
-        perf_bind_core(trib_rank(r.now.comm));
+    if (root == NULL && args->each.bind == TOOL_BIND_CORE)
+        tool_bind_core(trib_rank(r.now.comm));
     int code = run_all(&r);
     beside_report_free(r.report);
     free(r.us);
@@ -321,13 +321,14 @@ int beside_main(int argc, char **argv)
     int code = parse(argc, argv, &args);
 
     if (code < 0) {
-        const struct perf_job job = {
+        const struct tool_job job = {
+            .tool = "trib-perf",
             .ranks = args.each.ranks,
             .bind = args.each.bind,
             .fn = rank_main,
             .arg = &args,
         };
-        code = args.each.ranks > 0 ? perf_launch(&job) : rank_main(&args, 0, NULL);
+        code = args.each.ranks > 0 ? tool_launch(&job) : rank_main(&args, 0, NULL);
     }
     perf_args_free(&args.each);
     return code;

@@ -11,7 +11,7 @@
 #include "base/addresses.h"
 #include "base/host.h"
 #include "base/time.h"
-#include "perf/launch.h"
+#include "tools/launch.h"
 
 enum {
     EVENTS = 16,
@@ -196,8 +196,8 @@ trib_status_t put_endpoint_open(struct put_endpoint *endpoint)
 
     if (status != TRIB_OK)
         return status;
-    if (endpoint->setup.bind == PERF_BIND_CORE)
-        perf_bind_core(endpoint->server);
+    if (endpoint->setup.bind == TOOL_BIND_CORE)
+        tool_bind_core(endpoint->server);
     status = open_transport(endpoint, &places[endpoint->server]);
     return status == TRIB_OK ? reach(endpoint, places) : status;
 }

@@ -142,7 +142,8 @@ static void let_go(void *arg)
 
 static int run_here(struct both *both)
 {
-    struct perf_job job = {
+    struct tool_job job = {
+        .tool = "trib-perf",
         .ranks = 2,
         .fn = be_side,
         .started = let_go,
@@ -153,7 +154,7 @@ static int run_here(struct both *both)
         fprintf(stderr, "trib-perf: cannot make a socket pair: %s.\n", strerror(errno));
         return 1;
     }
-    return perf_launch(&job);
+    return tool_launch(&job);
 }
 
 /* --- one side here --- */

@@ -17,7 +17,7 @@
 #ifndef PERF_PUT_PUT_H
 #define PERF_PUT_PUT_H
 
-#include "perf/launch.h"
+#include "tools/launch.h"
 #include "perf/perf.h"
 #include "perf/put/endpoint.h"
 
@@ -35,7 +35,7 @@ struct put_args {
     bool latency;
     bool bandwidth;
     bool check;
-    enum perf_bind bind;
+    enum tool_bind bind;
     const char *csv; /* file or "-" */
     const char *json;
 };

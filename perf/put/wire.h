@@ -50,7 +50,7 @@ static_assert(sizeof(struct put_hello) == 32 + TRIB_HOST_BYTES, "no padding");
 struct put_setup {
     char transport[256];
     uint64_t area; /* bytes of the source, and of the target, on each side */
-    uint32_t bind; /* enum perf_bind */
+    uint32_t bind; /* enum tool_bind */
     uint32_t zero;
 };
 static_assert(sizeof(struct put_setup) == 272, "no padding");

@@ -37,6 +37,8 @@ struct trib_peer {
 
 struct trib_engine_stats {
     uint64_t operations, wire_bytes, payload_bytes, dense_bytes, copied_bytes, messages;
+    uint64_t input_bytes, input_dense_bytes; /* of payload_bytes and dense_bytes, those
+                                              * of this rank's own vectors */
     uint64_t received_bytes;       /* as wire_bytes, of received frames */
     uint64_t received_dense_bytes; /* as dense_bytes, of received frames */
     uint64_t sums;                 /* k-ary sums of chunks */

@@ -173,8 +173,7 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
             memcpy(trib_link_to_send(l, &e->arena, t->lane, k->bytes), from, k->bytes);
             e->stats.copied_bytes += k->bytes;
         }
-        e->stats.dense_bytes += k->bytes;
-        e->stats.payload_bytes += k->bytes;
+        trib_payload_count_out(e, t, k->bytes, k->bytes);
     }
     if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
         return false; /* the transport is full, or an event will tell that the peer is

@@ -105,6 +105,20 @@ static inline const struct trib_payload_ops *trib_payload_of(const struct trib_r
     return run->payload_ops[trib_share_task(run, t)];
 }
 
+/** trib_payload_count_out - count what a task sends: its bytes, and those of the same
+ * elements without a codec. */
+static inline void trib_payload_count_out(struct trib_engine *e,
+                                          const struct trib_task *t, size_t dense,
+                                          size_t bytes)
+{
+    const uint64_t mine = t->flags & TRIB_TASK_INPUT ? ~UINT64_C(0) : 0;
+
+    e->stats.dense_bytes += dense;
+    e->stats.payload_bytes += bytes;
+    e->stats.input_dense_bytes += dense & mine;
+    e->stats.input_bytes += bytes & mine;
+}
+
 /** trib_payload_count_in - count received frames of the vector's elements. */
 static inline void trib_payload_count_in(struct trib_engine *e,
                                          const struct trib_run *run,

@@ -141,8 +141,8 @@ static void blocks_fill(struct trib_engine *e, struct trib_run *run,
         entry->frame.bytes = (uint32_t)bytes;
         trib_advert_write(&advert, trib_link_to_send(l, &e->arena, t->lane, bytes));
         neighbor->ref_end[t->lane] = l->send[t->lane].next + 1;
-        e->stats.dense_bytes += c->n * run->desc.element;
-        e->stats.payload_bytes += c->n * run->desc.element;
+        trib_payload_count_out(e, t, c->n * run->desc.element,
+                               c->n * run->desc.element);
         e->stats.wire_bytes += c->n * run->desc.element;
     } else {
         trib_payload_raw.fill(e, run, t, c, entry);

@@ -156,8 +156,7 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     }
     if (entry->frame.kind == TRIB_FRAME_DATA)
         entry->frame.bytes = len;
-    e->stats.dense_bytes += c->n * run->desc.element;
-    e->stats.payload_bytes += len;
+    trib_payload_count_out(e, t, c->n * run->desc.element, len);
 }
 
 /* A sum of n elements while it is made, in the float32 accumulator. */

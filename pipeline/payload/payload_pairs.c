@@ -270,8 +270,7 @@ static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_
     } else if (bytes) {
         memcpy(to, u->results + u->chunks[place_of(run, t, c)].at, bytes);
     }
-    e->stats.dense_bytes += c->n * run->desc.element;
-    e->stats.payload_bytes += bytes;
+    trib_payload_count_out(e, t, c->n * run->desc.element, bytes);
 }
 
 /* False if a peer gave NaN or an infinity and TRIB_CHECK looks for them; the engine is

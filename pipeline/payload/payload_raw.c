@@ -231,8 +231,7 @@ static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     entry->frame.chunk = c->index;
     if (run->payload->narrow)
         trib_frame_set_divided(&entry->frame, trib_narrow_before(run, t));
-    e->stats.dense_bytes += bytes;
-    e->stats.payload_bytes += bytes;
+    trib_payload_count_out(e, t, bytes, bytes);
     enum way way = way_of(e, run, t, c);
     if (way == THROUGH_SLOT) {
         entry->frame.kind = TRIB_FRAME_DATA;

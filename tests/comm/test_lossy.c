@@ -251,6 +251,9 @@ static int by_configuration(struct ranks_self *self)
     }
     ranks_ok(self, trib_stats(self->comm, &s));
     ranks_assert(self, s.payload_bytes * 2 < s.dense_bytes && s.encode_ns > 0);
+    ranks_assert(self, s.input_bytes > 0 && s.input_bytes < s.payload_bytes &&
+                           s.input_bytes * 2 < s.input_dense_bytes &&
+                           s.input_dense_bytes < s.dense_bytes);
     return 0;
 }
 

@@ -8,7 +8,7 @@ TESTS += tests/examples/test_elements.sh tests/examples/test_overlap.sh
 dist_check_SCRIPTS += tests/examples/test_blocks.sh
 TESTS += tests/examples/test_blocks.sh
 dist_check_SCRIPTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
-	tests/examples/test_sparse.sh tests/examples/test_sum.sh tests/examples/test_train.sh
+	tests/examples/test_sparse.sh tests/examples/test_sum.sh
 TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
 	tests/examples/test_sparse.sh tests/examples/test_sum.sh
 dist_check_SCRIPTS += tests/examples/test_pass_on.sh
@@ -32,17 +32,6 @@ example_scripts = \
 	tests/examples/test_coded_example.sh
 dist_check_SCRIPTS += $(example_scripts)
 TESTS += $(example_scripts)
-
-if TRIB_EXAMPLES
-check_PROGRAMS += tests/examples/test_mnist tests/examples/test_mlp
-TESTS += tests/examples/test_mnist tests/examples/test_mlp tests/examples/test_train.sh
-tests_examples_test_mnist_SOURCES = tests/examples/test_mnist.c examples/mnist.c
-tests_examples_test_mnist_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
-tests_examples_test_mnist_LDADD = $(ZLIB_LIBS) $(CMOCKA_LIBS)
-tests_examples_test_mlp_SOURCES = tests/examples/test_mlp.c examples/mlp.c
-tests_examples_test_mlp_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS)
-tests_examples_test_mlp_LDADD = $(OPENBLAS_LIBS) $(CMOCKA_LIBS) -lm
-endif
 
 dist_check_SCRIPTS += tests/examples/test_parameters.sh
 TESTS += tests/examples/test_parameters.sh

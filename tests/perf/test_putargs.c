@@ -30,7 +30,7 @@ static void test_defaults(void **state)
     assert_int_equal(args.iters, 0);
     assert_true(args.latency && args.bandwidth);
     assert_false(args.bidirectional || args.check);
-    assert_int_equal(args.bind, PERF_BIND_NONE);
+    assert_int_equal(args.bind, TOOL_BIND_NONE);
     put_args_free(&args);
 }
 
@@ -50,7 +50,7 @@ static void test_all(void **state)
     assert_int_equal(args.iters, 9);
     assert_int_equal(args.depth, 3);
     assert_true(args.bidirectional && args.bandwidth && args.check && !args.latency);
-    assert_int_equal(args.bind, PERF_BIND_CORE);
+    assert_int_equal(args.bind, TOOL_BIND_CORE);
     assert_string_equal(args.csv, "a");
     assert_string_equal(args.json, "b");
     put_args_free(&args);

@@ -267,12 +267,12 @@ put() {
 # The weights are alike on all ranks, and more is right than a guess would be.
 train() { # CODEC
     [ -s "$data/train-images-idx3-ubyte.gz" ] || { echo "no images" && return 1; }
-    OPENBLAS_NUM_THREADS=1 ranks 2 "$build/examples/train" --data "$data" --steps 8 --batch 8 \
-        --codec "$1" --seed 1 --progress none --summary "$log.summary" || return
-    cat "$log.summary"
-    awk -F '\t' '{ v[$1] = $2 }
-        END { print "figure: test accuracy " v["accuracy_pct"] " %"
-              exit !(v["identical"] == "yes" && v["accuracy_pct"] > 30) }' "$log.summary"
+    OPENBLAS_NUM_THREADS=1 ranks 2 "$build/train/program/trib-train" mlp --data "$data" --steps 8 --batch 8 \
+        --codec "$1" --seed 1 --progress none --csv "$log.csv" || return
+    cat "$log.csv"
+    awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        END { print "figure: test accuracy " $at["value"] " %"
+              exit !($at["identical"] == "yes" && $at["value"] > 30) }' "$log.csv"
 }
 
 # A rank that is killed while all sum: the other names it. trib-run would end them all.

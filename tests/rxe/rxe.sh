@@ -8,6 +8,8 @@
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/harness/tap.sh
 . "$here/../harness/tap.sh"
+# shellcheck source=tests/harness/few_images.sh
+. "$here/../harness/few_images.sh"
 long=() only=
 [ "${1-}" != --unit ] || { only=yes && shift; }
 [ "${1-}" != --long ] || { long=(--long) && shift; }
@@ -44,31 +46,11 @@ watched() {
     return "$status"
 }
 
-# The first items of a data set of images, so that an emulated machine reads them in time.
-few() { # PART KIND HEAD-BYTES ITEM-BYTES COUNT
-    local from=/usr/share/datasets/fashion-mnist/$1-$2-ubyte.gz
-
-    {
-        zcat "$from" | head -c 4
-        printf '%b' "\\0\\0\\x$(printf %02x $(($5 / 256)))\\x$(printf %02x $(($5 % 256)))"
-        zcat "$from" | tail -c +9 | head -c $(($3 - 8 + $4 * $5))
-    } 2>/dev/null | gzip -1 >"$data/$1-$2-ubyte.gz"
-}
-
-few_images() {
-    mkdir -p "$data"
-    [ -e /usr/share/datasets/fashion-mnist ] || return
-    few train images-idx3 16 784 768
-    few train labels-idx1 8 1 768
-    few t10k images-idx3 16 784 100
-    few t10k labels-idx1 8 1 100
-}
-
 on_one_machine() { # MTU OF-PACKETS
     local bed=("$here/guest" --mtu "$1")
 
     [ "$own" = no ] || [ "$1" != 9000 ] || bed=("$here/host") # it is of 9000
-    few_images
+    few_images "$data"
     RXE_MTU=$2 watched "${bed[@]}" --timeout "$limit" -- \
         bash "$here/inside.sh" "${long[@]}" "$build" "$data" "$inside_status"
     result $(($? != inside_status)) "RDMA packets of $2 bytes: the tests came to their end"

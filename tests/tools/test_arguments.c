@@ -86,7 +86,7 @@ static void test_plan(void **state)
     (void)state;
     parse("allreduce --codec none --bind core", &args);
     assert_int_equal(args.call, PERF_CALL_PLAN);
-    assert_int_equal(args.bind, PERF_BIND_CORE);
+    assert_int_equal(args.bind, TOOL_BIND_CORE);
     perf_args_free(&args);
     parse("reduce --root 1 --op max", &args);
     assert_int_equal(args.root, 1);

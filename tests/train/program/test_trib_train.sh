@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# trib-train, briefly, on few images: each strategy trains, a seed gives the same model
+# again, files have what they promise, and what cannot work is said once.
+
+# Functions are called through ok.
+# shellcheck disable=SC2317
+
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+# shellcheck source=tests/harness/few_images.sh
+. "${abs_top_srcdir:-.}/tests/harness/few_images.sh"
+train=${TRAIN:-$build/train/program/trib-train}
+run=${RUN:-$build/tools/trib-run}
+source=${abs_top_srcdir:-.}
+
+[ -r /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ] ||
+    skip_all "dataset-fashion-mnist is not installed"
+few_images "$dir/data"
+
+ok() { # NAME COMMAND...: the command's success is the test's
+    "${@:2}"
+    result $? "$1"
+}
+
+fails() {
+    ! "$@"
+}
+
+trains() { # TASK OPTION... - on few images
+    timeout -k 5 $((100 * slow)) "$train" "$@" --data "$dir/data" --progress none \
+        >"$said" 2>&1 </dev/null
+}
+
+value() { # FILE NAME - of its last line
+    awk -F , -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i }
+        END { print $at }' "$dir/$1"
+}
+
+above() { # NUMBER LIMIT
+    awk -v x="$1" -v limit="$2" 'BEGIN { exit !(x > limit) }'
+}
+
+same() { # TASK OPTION... - twice the same bits, on all ranks, and it learns
+    trains "$@" --csv "$dir/first" && trains "$@" --csv "$dir/again" &&
+        [ "$(value first hash)" = "$(value again hash)" ] &&
+        [ "$(value first identical)" = yes ] && above "$(value first value)" 50
+}
+
+said_once() { # WORDS
+    [ "$(grep -c -- "$1" "$said")" = 1 ]
+}
+
+# --- each strategy, and the bits of a seed ---
+
+for strategy in sync pipe:width=2+int8 local:period=4 diloco:period=4 sgp lsgd:period=4 \
+    easgd:period=4; do
+    ok "$strategy: two ranks, and the seed gives the same model again" same logreg -n 2 \
+        --strategy "$strategy" --steps 24
+done
+ok "osgp: three ranks train" trains svm -n 3 --strategy osgp:tau=1 --steps 16
+ok "DGC with shares of the steps and parts: the same model again" same mlp -n 3 \
+    --steps 12 --batch 16 --parts layers --rate 0.1 --codec topk:ratio=0.05 \
+    --feedback ef14:momentum=0.9,clip=2,warmup=25%,stages=2
+ok "codecs of layers by their names" trains cnnall -n 2 --steps 2 --batch 4 \
+    --parts 'conv=adacomp:bin=50;dense=int8'
+ok "the table has a row" grep -q '^cnnall.*conv=adacomp' "$said"
+ok "seeds are repeated, with their spread" trains logreg -n 2 --seeds 2 --steps 8 \
+    --csv "$dir/seeds"
+ok "and in the file they are lines" [ "$(wc -l <"$dir/seeds")" = 3 ]
+ok "another seed gives another model" [ "$(sed -n 2p "$dir/seeds" | cut -d , -f 15)" != \
+    "$(sed -n 3p "$dir/seeds" | cut -d , -f 15)" ]
+ok "time is slept, and slow steps are slower" trains logreg -n 2 --steps 20 \
+    --compute-ms 2 --straggle 0.5,4 --csv "$dir/slow"
+ok "by what was said" above "$(value slow seconds)" 0.06
+if command -v bible >/dev/null; then
+    expect "the character model trains on the text of bible-kjv" 0 lstm "$train" lstm -n 2 \
+        --steps 1 --batch 2
+fi
+
+# --- ranks, files ---
+
+expect "it is a rank under trib-run" 0 "logreg" "$run" -n 2 --tag none -- "$train" logreg \
+    --data "$dir/data" --steps 4
+expect "--ranks there is refused" any "leave out --ranks" "$run" -n 2 --tag none -- \
+    "$train" logreg -n 2 --data "$dir/data" --steps 4
+ok "one rank trains alone" trains logreg --steps 2
+ok "curve and gradients are written" trains mlp -n 2 --batch 8 --steps 3 \
+    --curve "$dir/curve" --record "$dir/record" --json "$dir/json"
+ok "the last line of the curve is the last step" \
+    [ "$(tail -n 1 "$dir/curve" | cut -d , -f 1)" = 3 ]
+ok "the JSON file is one" python3 -c 'import json, sys
+t = json.load(open(sys.argv[1]))["trainings"][0]
+assert t["task"] == "mlp" and len(t["points"]) == 3 and t["identical"]' "$dir/json"
+bytes=$((4 * (785 * 512 + 513 * 256 + 257 * 10)))
+ok "gradients of steps 1, 2 and the last, whole" \
+    [ "$(stat -c '%n %s' "$dir"/record/* | sed 's|.*/||' | paste -sd ,)" = \
+    "gradient-1.f32 $bytes,gradient-2.f32 $bytes,gradient-3.f32 $bytes" ]
+ok "with a codec" trains mlp -n 2 --batch 8 --steps 3 --record "$dir/record-topk" \
+    --codec topk
+ok "the first is the same: it is what a rank computed" \
+    cmp "$dir/record/gradient-1.f32" "$dir/record-topk/gradient-1.f32"
+ok "later ones are not" fails cmp -s "$dir/record/gradient-3.f32" \
+    "$dir/record-topk/gradient-3.f32"
+ok "gradients are recorded anew" env OPENBLAS_NUM_THREADS=1 \
+    "$source/scripts/record-gradients" "$build" "$dir/anew" 11 >"$said" 2>&1
+ok "as large as those of tests/data" [ "$(stat -c %s "$dir/anew/gradient-early.f32")" = \
+    "$(stat -c %s "$source/tests/data/gradient-early.f32")" ]
+
+# --- lists and comparisons ---
+
+expect "what there is" 0 "pipe-int8" "$train" list
+ok "rows are compared, and drawn where gnuplot is" trains compare svm qsgd4 --quick -n 2 \
+    --steps 20 --link 1gbit --out "$dir/out"
+ok "with the difference to dense" grep -q -- '- dense' "$said"
+ok "in Markdown" grep -q '^| qsgd4 .*qsgd:bits=4' "$dir/out/compare.md"
+ok "and CSV, with the link" grep -q '^task.*link0_step_ms' "$dir/out/compare.csv"
+if command -v gnuplot >/dev/null; then
+    ok "three pictures" [ "$(find "$dir/out" -name '*.png' -size +4k | wc -l)" = 3 ]
+fi
+
+# --- what cannot work ---
+
+wrong() { # NAME WORDS OPTION... - said once, and no rank hangs
+    ok "$1" fails trains "${@:3}"
+    ok "$1: it is said once" said_once "$2"
+}
+
+wrong "a task that is not there" "did you mean cnn?" cnm -n 2
+wrong "a strategy that is not there" "did you mean" logreg -n 3 --strategy pipes --steps 1
+wrong "a wrong codec" tpok logreg -n 3 --codec tpok --steps 1
+wrong "a codec that a strategy refuses" sgp logreg -n 2 --strategy sgp+int8 --steps 1
+wrong "parts that no layer has" "names begin with" mlp -n 2 --batch 8 --steps 1 \
+    --parts lstm=int8
+wrong "a batch that does not fit" "does not fit" logreg -n 2 --batch 4000 --steps 1
+wrong "a word where a number belongs" "--steps many" logreg --steps many
+wrong "half a straggler" "--straggle 0.5" logreg --straggle 0.5
+wrong "a file that cannot be written" "none/x.csv" logreg -n 3 --steps 1 \
+    --csv "$dir/none/x.csv"
+wrong "a folder that cannot be made" "none/record: " logreg -n 3 --steps 1 \
+    --record "$dir/none/record"
+wrong "a row that is not there" "no task or row" compare mlp dcg
+wrong "an option of compare" "belong to trib-train compare" logreg --quick
+expect "no data" any "install dataset-fashion-mnist" "$train" logreg -n 3 \
+    --data "$dir/none" --steps 1
+expect "no word" 2 "say what to train" "$train"
+finish

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The gradients of models against central differences of their losses; and how samples
+ * are dealt.
+ */
+#include <cblas.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "tests/harness/tribtest.h"
+#include "train/tasks/lstm.h"
+#include "train/tasks/mnist.h"
+#include "train/tasks/rows.h"
+#include "train/tasks/shares.h"
+
+enum { SIDE = 12, BATCH = 3, PROBES = 60 };
+
+/* A model with its samples: the loss at some parameters, and its gradient. */
+struct model {
+    size_t n_params;
+    void (*gradient)(const struct model *model, const float *params, float *gradient,
+                     double *loss);
+    struct net *net;
+    struct lstm *lstm;
+    const float *inputs;
+    const uint8_t *labels;
+    float *start; /* [n_params] where to differentiate */
+};
+
+/* Central differences at some parameters, spread over the vector. A ReLU or the largest
+ * of a pool may change between the two points, so one probe in twelve may be off. */
+static void check_slopes(const struct model *m)
+{
+    float *gradient = calloc(m->n_params, sizeof(float));
+    float *other = calloc(m->n_params, sizeof(float));
+    const float h = 2e-3f;
+    double loss, steepest = 0;
+    int off = 0;
+
+    assert_non_null(gradient);
+    assert_non_null(other);
+    m->gradient(m, m->start, gradient, &loss);
+    for (size_t k = 0; k < PROBES; k++) {
+        const size_t i = (k * 2654435761u + 1) % m->n_params;
+        const float kept = m->start[i];
+        double above, below;
+
+        m->start[i] = kept + h;
+        m->gradient(m, m->start, other, &above);
+        m->start[i] = kept - h;
+        m->gradient(m, m->start, other, &below);
+        m->start[i] = kept;
+        const double slope = (above - below) / (2 * (double)h);
+        off += fabs(slope - (double)gradient[i]) > 1e-3 + 0.02 * fabs(slope);
+        steepest = fmax(steepest, fabs(slope));
+    }
+    free(gradient);
+    free(other);
+    assert_true(steepest > 1e-2);
+    assert_true(off <= PROBES / 12);
+}
+
+/* --- networks --- */
+
+static void build_dense(struct net *net)
+{
+    net_dense(net, 9, 1);
+    net_dense(net, 8, 1);
+}
+
+static void build_conv(struct net *net)
+{
+    net_conv(net, 3, 3, 1, 1);
+    net_pool(net);
+    net_conv(net, 4, 3, 1, 1);
+    net_pool(net);
+    net_dense(net, 6, 1);
+}
+
+static void build_stride(struct net *net)
+{
+    net_conv(net, 3, 5, 2, 1);
+    net_conv(net, 4, 3, 1, 1);
+    net_mean(net);
+}
+
+static void of_net(const struct model *m, const float *params, float *gradient,
+                   double *loss)
+{
+    *loss =
+        net_gradient(m->net, params, m->inputs, m->labels, BATCH, gradient, NULL, NULL);
+}
+
+static void check_net(void (*build)(struct net *net))
+{
+    static float inputs[BATCH * SIDE * SIDE];
+    static const uint8_t labels[BATCH] = {3, 0, 2};
+    struct net net;
+
+    net_begin(&net, 1, SIDE, SIDE);
+    build(&net);
+    net_dense(&net, 4, 0);
+    assert_int_equal(net_finish(&net, BATCH), 0);
+    for (size_t i = 0; i < BATCH * SIDE * SIDE; i++)
+        inputs[i] = (float)((i * 2654435761u >> 7) % 1000) / 500.0f - 1.0f;
+
+    struct model m = {.n_params = net.n_params,
+                      .gradient = of_net,
+                      .net = &net,
+                      .inputs = inputs,
+                      .labels = labels,
+                      .start = calloc(net.n_params, sizeof(float))};
+    assert_non_null(m.start);
+    net_seed(&net, m.start, 5);
+    check_slopes(&m);
+    free(m.start);
+    net_destroy(&net);
+}
+
+static void slopes_of_dense(void **state)
+{
+    (void)state;
+    check_net(build_dense);
+}
+
+static void slopes_of_convolutions(void **state)
+{
+    (void)state;
+    check_net(build_conv);
+}
+
+static void slopes_of_strides_and_means(void **state)
+{
+    (void)state;
+    check_net(build_stride);
+}
+
+/* --- the LSTM --- */
+
+static void of_lstm(const struct model *m, const float *params, float *gradient,
+                    double *loss)
+{
+    lstm_forget(m->lstm);
+    *loss = lstm_gradient(m->lstm, params, m->labels, gradient);
+}
+
+static void slopes_of_the_lstm(void **state)
+{
+    enum { SYMBOLS = 5, HIDDEN = 6, WINDOW = 7 };
+    static uint8_t text[BATCH * (WINDOW + 1)];
+    struct lstm lstm;
+
+    (void)state;
+    assert_int_equal(lstm_create(&lstm, SYMBOLS, HIDDEN, BATCH, WINDOW), 0);
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (uint8_t)((i * 2654435761u >> 9) % SYMBOLS);
+
+    struct model m = {.n_params = lstm.n_params,
+                      .gradient = of_lstm,
+                      .lstm = &lstm,
+                      .labels = text,
+                      .start = calloc(lstm.n_params, sizeof(float))};
+    assert_non_null(m.start);
+    lstm_seed(&lstm, m.start, 5);
+    check_slopes(&m);
+    free(m.start);
+    lstm_destroy(&lstm);
+}
+
+/* --- tasks with their data --- */
+
+static struct task *make_task(const char *name, uint64_t seed)
+{
+    const struct task_desc desc = {.ranks = 3, .rank = 1, .batch = 4, .seed = seed};
+    const struct task_row *row = task_named(name);
+    struct task *task;
+    char error[512] = "";
+
+    assert_non_null(row);
+    if (row->ops->create(&desc, row, &task, error, sizeof(error)) != 0)
+        fail_msg("%s: %s", name, error);
+    return task;
+}
+
+/* Parts cover the vector; and a seed gives the same gradient, another one another. */
+static void seeds_decide(void **state)
+{
+    static const char *const names[] = {"mlp", "cnnall", "logreg", "svm"};
+
+    (void)state;
+    if (access(MNIST_FOLDER "/train-images-idx3-ubyte.gz", R_OK) != 0)
+        skip();
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct task *tasks[3] = {make_task(names[i], 1), make_task(names[i], 1),
+                                 make_task(names[i], 2)};
+        const size_t n = tasks[0]->n_params;
+        float *params = calloc(n, sizeof(float)), *gradients[3];
+        size_t covered = 0;
+
+        assert_non_null(params);
+        for (size_t p = 0; p < tasks[0]->n_parts; p++)
+            covered += tasks[0]->parts[p].count;
+        assert_int_equal(covered, n);
+        tasks[0]->ops->seed(tasks[0], params, 1);
+        for (int t = 0; t < 3; t++) {
+            gradients[t] = calloc(n, sizeof(float));
+            assert_non_null(gradients[t]);
+            assert_true(tasks[t]->ops->gradient(tasks[t], params, gradients[t], NULL,
+                                                NULL) >= 0);
+        }
+        assert_memory_equal(gradients[0], gradients[1], n * sizeof(float));
+        assert_memory_not_equal(gradients[0], gradients[2], n * sizeof(float));
+        for (int t = 0; t < 3; t++) {
+            free(gradients[t]);
+            tasks[t]->ops->destroy(tasks[t]);
+        }
+        free(params);
+    }
+}
+
+/* No sample is given to two ranks, and each rank's epoch has all of its samples. */
+static void shares_are_dealt(void **state)
+{
+    enum { TOTAL = 100, RANKS = 3, EACH = TOTAL / RANKS };
+    int taken[TOTAL] = {0};
+
+    (void)state;
+    for (int r = 0; r < RANKS; r++) {
+        struct shares shares;
+
+        assert_int_equal(shares_create(&shares, TOTAL, r, RANKS, 9), 0);
+        assert_int_equal(shares.count, EACH);
+        for (size_t i = 0; i < EACH; i++)
+            taken[shares_take(&shares, 1)[0]]++;
+        shares_destroy(&shares);
+    }
+    for (int i = 0; i < TOTAL; i++)
+        assert_true(taken[i] <= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slopes_of_dense),
+        cmocka_unit_test(slopes_of_convolutions),
+        cmocka_unit_test(slopes_of_strides_and_means),
+        cmocka_unit_test(slopes_of_the_lstm),
+        cmocka_unit_test(seeds_decide),
+        cmocka_unit_test(shares_are_dealt),
+    };
+
+    openblas_set_num_threads(1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

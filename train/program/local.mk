@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+if TRIB_EXAMPLES
+bin_PROGRAMS += train/program/trib-train
+train_program_trib_train_SOURCES = \
+	tools/launch.c tools/launch.h \
+	tools/tool.c tools/tool.h \
+	train/program/compare.c train/program/compare.h \
+	train/program/compare_plot.c \
+	train/program/compare_rows.c train/program/compare_rows.h \
+	train/program/compare_rows.def \
+	train/program/hosts.c train/program/hosts.h \
+	train/program/progress_line.c train/program/progress_line.h \
+	train/program/record.c train/program/record.h \
+	train/program/train_args.c train/program/train_args.h \
+	train/program/train_files.c \
+	train/program/train_list.c train/program/train_list.h \
+	train/program/train_run.c train/program/train_run.h \
+	train/program/train_start.c train/program/train_start.h \
+	train/program/train_table.c train/program/train_table.h \
+	train/program/train_texts.c train/program/train_texts.h \
+	train/program/trib-train.c
+train_program_trib_train_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(JANSSON_CFLAGS)
+train_program_trib_train_LDADD = $(TASKS_LIBS) libtrain.la libtrain_base.la \
+	libtributary.la $(JANSSON_LIBS) $(XXHASH_LIBS) -lm
+endif

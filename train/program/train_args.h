@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of trib-train.
+ */
+#ifndef TRAIN_PROGRAM_TRAIN_ARGS_H
+#define TRAIN_PROGRAM_TRAIN_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tributary/train.h>
+
+enum {
+    TRAIN_SEEDS_MAX = 16,
+    TRAIN_WORDS_MAX = 64,
+    TRAIN_LINKS_MAX = 8,
+    TRAIN_RANKS_MAX = 256,
+};
+
+enum train_progress {
+    TRAIN_PROGRESS_AUTO, /* REWRITE on a terminal, LINES elsewhere */
+    TRAIN_PROGRESS_REWRITE,
+    TRAIN_PROGRESS_LINES,
+    TRAIN_PROGRESS_NONE,
+};
+
+/* Texts point into argv; NULL: not given. */
+struct train_args {
+    const char *strategy, *codec, *feedback, *optimizer, *rate, *parts;
+    const char *data, *transport, *service;
+    const char *link[TRAIN_LINKS_MAX]; /* rates at which ranks are hosts of their own */
+    int n_links;
+    const char *csv, *json, *curve, *record, *out;
+    int feed; /* a trib_feed_t; -1: as the feedback allows */
+    enum train_progress progress;
+    size_t batch, epochs, steps; /* 0: not given */
+    int ranks; /* 0: a launcher has started them, or there is one */
+    int seeds;
+    uint64_t seed;
+    double compute_ms; /* that a gradient takes at least; 0: what it takes */
+    double straggle,
+        straggle_times; /* probability of a slow step, and how slow it is */
+    bool quick;
+    const char *word[TRAIN_WORDS_MAX]; /* what is no option */
+    int n_words;
+};
+
+/**
+ * train_args_parse - read the command line.
+ *
+ * returns  -1: go on; 0 after --help or --version; 2 after a sentence on standard error
+ */
+int train_args_parse(int argc, char **argv, struct train_args *args_out);
+
+/** train_what - strategy, codec, feedback and parts, as a line of a table says them. */
+void train_what(const struct train_args *args, char *text, size_t bytes);
+
+#endif

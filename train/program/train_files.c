@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Trainings as files: one object or line for each training and seed.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include <tributary.h>
+
+#include "train/program/train_table.h"
+
+static bool to_stdout(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+static int cannot(const char *path)
+{
+    fprintf(stderr, "trib-train: %s: %s\n", path, strerror(errno));
+    return -1;
+}
+
+static FILE *open_file(const char *path)
+{
+    FILE *file = to_stdout(path) ? stdout : fopen(path, "w");
+
+    if (!file)
+        cannot(path);
+    return file;
+}
+
+static int close_file(FILE *file, const char *path)
+{
+    errno = 0;
+    const int bad = fflush(file) != 0 || ferror(file);
+
+    if (bad || (file != stdout && fclose(file) != 0)) {
+        errno = errno ? errno : EIO;
+        return cannot(path);
+    }
+    return 0;
+}
+
+struct figure {
+    const char *key;
+    size_t offset;
+    int decimals;
+};
+
+#define FIGURE(field, decimals) \
+    { \
+#field, offsetof(struct train_result, field), decimals \
+    }
+static const struct figure figures[] = {
+    FIGURE(value, 4),      FIGURE(ranks, 0),      FIGURE(params, 0),
+    FIGURE(steps, 0),      FIGURE(rounds, 0),     FIGURE(message_ratio, 3),
+    FIGURE(wire_ratio, 3), FIGURE(wire_bytes, 0), FIGURE(hidden, 4),
+    FIGURE(seconds, 4),
+};
+enum { FIGURES = sizeof(figures) / sizeof(*figures) };
+
+static double figure_of(const struct train_result *result, int i)
+{
+    double number;
+
+    memcpy(&number, (const char *)result + figures[i].offset, sizeof(number));
+    return number;
+}
+
+/* The text, which may have commas, is quoted and stands last. */
+static void csv_line(FILE *file, const struct train_line *line, int s)
+{
+    const struct train_result *result = &line->results[s];
+
+    fprintf(file, "%s,%s,%s,%llu", line->task->name, line->name ? line->name : "",
+            line->task->result, (unsigned long long)line->seed + (unsigned long long)s);
+    for (int i = 0; i < FIGURES; i++) {
+        if (isfinite(figure_of(result, i)))
+            fprintf(file, ",%.*f", figures[i].decimals, figure_of(result, i));
+        else
+            fputc(',', file);
+    }
+    fprintf(file, ",%016llx,%s", (unsigned long long)result->hash,
+            result->identical ? "yes" : "no");
+    for (int i = 0; i < TRAIN_LINKS_MAX && line->links[i].rate; i++)
+        fprintf(file, ",%s,%.3f,%s", line->links[i].rate, line->links[i].step_ms,
+                line->links[i].measured ? "measured" : "bytes");
+    fprintf(file, ",\"%s\"\n", line->what);
+}
+
+int train_csv_write(const char *path, const struct train_line *lines, int n)
+{
+    FILE *file = open_file(path);
+
+    if (!file)
+        return -1;
+    fputs("task,row,result,seed", file);
+    for (int i = 0; i < FIGURES; i++)
+        fprintf(file, ",%s", figures[i].key);
+    fputs(",hash,identical", file);
+    for (int i = 0; i < TRAIN_LINKS_MAX && n > 0 && lines[0].links[i].rate; i++)
+        fprintf(file, ",link%d,link%d_step_ms,link%d_by", i, i, i);
+    fputs(",strategy\n", file);
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < lines[i].seeds; s++)
+            csv_line(file, &lines[i], s);
+    return close_file(file, path);
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *links_json(const struct train_line *line)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < TRAIN_LINKS_MAX && line->links[i].rate; i++)
+        json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:b}", "rate",
+                                               line->links[i].rate, "step_ms",
+                                               number(line->links[i].step_ms), "hidden",
+                                               number(line->links[i].hidden),
+                                               "measured", line->links[i].measured));
+    return array;
+}
+
+static json_t *points_json(const struct train_result *result)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < result->n_points; i++) {
+        const struct train_point *p = &result->points[i];
+
+        json_array_append_new(array,
+                              json_pack("[f, f, o, o, f]", p->step, p->wire_bytes,
+                                        number(p->value), number(p->loss), p->seconds));
+    }
+    return array;
+}
+
+static json_t *line_json(const struct train_line *line, int s)
+{
+    const struct train_result *result = &line->results[s];
+    char hash[17];
+    json_t *object =
+        json_pack("{s:s, s:s?, s:s, s:s, s:I, s:s?}", "task", line->task->name, "row",
+                  line->name, "strategy", line->what, "result", line->task->result,
+                  "seed", (json_int_t)(line->seed + (uint64_t)s), "paper", line->paper);
+
+    for (int i = 0; i < FIGURES && object; i++)
+        json_object_set_new(object, figures[i].key, number(figure_of(result, i)));
+    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)result->hash);
+    json_object_set_new(object, "hash", json_string(hash));
+    json_object_set_new(object, "identical", json_boolean(result->identical));
+    json_object_set_new(object, "links", links_json(line));
+    json_object_set_new(object, "points", points_json(result));
+    return object;
+}
+
+int train_json_write(const char *path, const struct train_line *lines, int n)
+{
+    FILE *file = open_file(path);
+    json_t *array = json_array();
+
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < lines[i].seeds; s++)
+            json_array_append_new(array, line_json(&lines[i], s));
+    json_t *document = json_pack("{s:i, s:s, s:o}", "format", 1, "tributary",
+                                 trib_version(), "trainings", array);
+    if (file &&
+        json_dumpf(document, file, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0)
+        fputc('\n', file);
+    json_decref(document);
+    return file ? close_file(file, path) : -1;
+}
+
+int train_curve_write(const char *path, const struct train_line *line)
+{
+    const struct train_result *result = &line->results[0];
+    FILE *file = open_file(path);
+
+    if (!file)
+        return -1;
+    fprintf(file, "step,wire_bytes,%s,loss,seconds\n", line->task->result);
+    for (int i = 0; i < result->n_points; i++) {
+        const struct train_point *p = &result->points[i];
+
+        fprintf(file, "%.0f,%.0f,%.3f,%.4f,%.3f\n", p->step, p->wire_bytes, p->value,
+                p->loss, p->seconds);
+    }
+    return close_file(file, path);
+}
+
+int train_files_try(const struct train_args *args, char *error, size_t bytes)
+{
+    const char *const paths[] = {args->csv, args->json, args->curve};
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        FILE *file = paths[i] && !to_stdout(paths[i]) ? fopen(paths[i], "a") : stdout;
+
+        if (!file) {
+            snprintf(error, bytes, "%s: %s", paths[i], strerror(errno));
+            return -1;
+        }
+        if (file != stdout)
+            fclose(file);
+    }
+    return 0;
+}

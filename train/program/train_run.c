@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop that a user of the trainer writes is train_step(); all else here is how a
+ * training is measured.
+ */
+#include "train/program/train_run.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <tributary.h>
+
+#include "train/program/progress_line.h"
+#include "train/program/record.h"
+#include "train/program/train_table.h"
+#include "train/program/train_texts.h"
+
+enum { ERROR_BYTES = 1280, SLICES = 8 };
+
+struct rank {
+    const struct train_job *job;
+    const struct train_args *args;
+    trib_comm_t *comm;
+    int rank, ranks;
+    uint64_t seed;
+    struct task *task;
+    trib_trainer_t *trainer;
+    trib_trainer_desc_t desc;
+    struct train_texts texts;
+    float *params, *model; /* of the trainer, and as it is evaluated */
+    size_t step, steps, next_point;
+    double loss, step_s, library_s; /* of steps alone, as the counters below */
+    double wire_bytes, input_bytes, input_dense_bytes;
+    double untimed_update_s; /* of library_s, updates before it began to count */
+    struct train_result *result;
+    struct progress_line line;
+    struct record record; /* of rank 0 */
+    float *gradient; /* of the step, while it is recorded; else NULL */
+};
+
+static double seconds(void)
+{
+    return 1e-9 * (double)progress_clock();
+}
+
+/* FNV-1a. */
+static uint64_t hash(const void *data, size_t bytes)
+{
+    const uint8_t *byte = data;
+    uint64_t value = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < bytes; i++)
+        value = (value ^ byte[i]) * UINT64_C(0x100000001b3);
+    return value;
+}
+
+/* Says what failed on this rank while others may be somewhere else. */
+static int failed(const struct rank *r, trib_status_t status, const char *sentence)
+{
+    if (status == TRIB_OK)
+        return 0;
+    fprintf(stderr, "trib-train: rank %d: %s\n", r->rank, sentence);
+    return -1;
+}
+
+static int trainer_failed(const struct rank *r, trib_status_t status)
+{
+    return failed(r, status, trib_trainer_error(r->trainer));
+}
+
+static int comm_failed(const struct rank *r, trib_status_t status)
+{
+    return failed(r, status, status == TRIB_OK ? "" : trib_last_error(r->comm));
+}
+
+/* All ranks go on, or none: each sentence is said by the first rank that has it. */
+static int all_good(const struct rank *r, const char *sentence)
+{
+    int64_t mine = sentence ? (int64_t)(hash(sentence, strlen(sentence)) | 1) : 0;
+    int64_t *all = calloc((size_t)r->ranks, sizeof(*all));
+    int bad = 0, first = 1;
+
+    if (!all || comm_failed(r, trib_allgather(r->comm, &mine, all, 1, TRIB_I64))) {
+        free(all);
+        return -1;
+    }
+    for (int i = 0; i < r->ranks; i++) {
+        bad |= all[i] != 0;
+        first &= i >= r->rank || all[i] != mine;
+    }
+    free(all);
+    if (sentence && first)
+        fprintf(stderr, "trib-train: %s\n", sentence);
+    return bad ? -1 : 0;
+}
+
+/* --- a step --- */
+
+static void sleep_ms(double ms)
+{
+    const struct timespec pause = {(time_t)(ms / 1000), (long)(fmod(ms, 1000) * 1e6)};
+
+    if (ms > 0)
+        nanosleep(&pause, NULL);
+}
+
+/* How many times as long this rank's step is to take: drawn by seed, rank and step. */
+static double slowness(const struct rank *r)
+{
+    const uint64_t key[3] = {r->seed, (uint64_t)r->rank, r->step};
+    const double draw = (double)(hash(key, sizeof(key)) >> 11) * 0x1p-53;
+
+    return draw < r->args->straggle ? r->args->straggle_times : 1;
+}
+
+static int ready(void *arg, size_t first, size_t count)
+{
+    struct rank *r = arg;
+    const double begin = seconds();
+
+    /* From here on the sum may overwrite it. */
+    if (r->gradient)
+        record_piece(&r->record, r->gradient, first, count);
+    const trib_status_t st = trib_trainer_ready(r->trainer, first, count);
+    r->library_s += seconds() - begin;
+    return trainer_failed(r, st);
+}
+
+/* The gradient, and then what an accelerator would need besides: half of it for the
+ * forward pass; then slices of the gradient become final one after the other. */
+static int slow_gradient(struct rank *r, const trib_step_t *step)
+{
+    const double begin = seconds(), times = slowness(r);
+    const int whole = r->desc.feed == TRIB_FEED_WHOLE;
+    size_t end = r->task->n_params;
+
+    r->loss = r->task->ops->gradient(r->task, step->params, step->gradient, NULL, NULL);
+    const double took = 1e3 * (seconds() - begin);
+    const double ms = (took > r->args->compute_ms ? took : r->args->compute_ms) * times;
+    const double left = ms - took;
+
+    sleep_ms(whole ? left : left / 2);
+    for (size_t i = SLICES; i-- > 0 && !whole;) {
+        const size_t first = r->task->n_params * i / SLICES;
+
+        sleep_ms(left / 2 / SLICES);
+        if (ready(r, first, end - first) != 0)
+            return -1;
+        end = first;
+    }
+    return 0;
+}
+
+static int gradient(struct rank *r, const trib_step_t *step)
+{
+    if (r->args->compute_ms > 0 || r->args->straggle > 0)
+        return slow_gradient(r, step);
+    r->loss = r->task->ops->gradient(r->task, step->params, step->gradient,
+                                     r->desc.feed == TRIB_FEED_WHOLE ? NULL : ready, r);
+    return r->loss < 0 ? -1 : 0;
+}
+
+static bool is_point(const struct rank *r, size_t step)
+{
+    return r->job->watched && (step == r->next_point || step == r->steps);
+}
+
+/* What this rank has sent so far; input: of the trainer's own communicator alone. */
+struct sent {
+    double wire, input, input_dense;
+};
+
+static struct sent read_sent(const struct rank *r)
+{
+    trib_trainer_stats_t trainer = {.size = sizeof(trainer)};
+    trib_stats_t comm = {.size = sizeof(comm)};
+
+    (void)trib_trainer_stats(r->trainer, &trainer);
+    (void)trib_stats(r->comm, &comm);
+    return (struct sent){(double)trainer.wire_bytes, (double)comm.input_bytes,
+                         (double)comm.input_dense_bytes};
+}
+
+static void count_step(struct rank *r, const struct sent *before)
+{
+    const struct sent after = read_sent(r);
+
+    r->wire_bytes += after.wire - before->wire;
+    r->input_bytes += after.input - before->input;
+    r->input_dense_bytes += after.input_dense - before->input_dense;
+    r->step++;
+}
+
+static int train_step(struct rank *r)
+{
+    const struct sent before = read_sent(r);
+    const double begin = seconds();
+    trib_step_t step = TRIB_STEP_INIT;
+
+    if (trainer_failed(r, trib_trainer_begin(r->trainer, &step)))
+        return -1;
+    r->library_s += seconds() - begin;
+    r->gradient = r->record.folder && is_point(r, r->step + 1) ? step.gradient : NULL;
+    if (gradient(r, &step) != 0)
+        return -1;
+    if (r->gradient && r->desc.feed == TRIB_FEED_WHOLE)
+        record_piece(&r->record, r->gradient, 0, r->task->n_params);
+
+    const double computed = seconds();
+    if (trainer_failed(r, trib_trainer_end(r->trainer, r->loss)))
+        return -1;
+    r->library_s += seconds() - computed;
+    r->step_s += seconds() - begin;
+    count_step(r, &before);
+    return 0;
+}
+
+/* --- what a training gave --- */
+
+static double update_seconds(struct rank *r)
+{
+    trib_trainer_stats_t stats = {.size = sizeof(stats)};
+
+    (void)trib_trainer_stats(r->trainer, &stats);
+    return 1e-9 * (double)stats.update_ns;
+}
+
+/* The model goes beside the parameters: the run goes on as if nobody had looked. */
+static int evaluate(struct rank *r, double *value_out)
+{
+    double both[2];
+
+    if (trainer_failed(r, trib_trainer_settle(r->trainer, r->model)))
+        return -1;
+    r->task->ops->evaluate(r->task, r->model, &both[0], &both[1]);
+    if (comm_failed(r, trib_allreduce(r->comm, NULL, both, 2, TRIB_F64, TRIB_SUM)))
+        return -1;
+    *value_out = r->job->task->lower_is_better ? exp(both[0] / both[1])
+                                               : 100 * both[0] / both[1];
+    return 0;
+}
+
+/* At steps 1, 2, 4, 7, 11, ...: evenly on a logarithmic axis; and at the last. */
+static int look(struct rank *r)
+{
+    struct train_result *result = r->result;
+    struct train_point *point = &result->points[result->n_points];
+
+    if (!is_point(r, r->step))
+        return 0;
+    r->next_point = r->step + r->step / 2 + 1;
+    if (record_write(&r->record, r->step) != 0)
+        return -1;
+    if (result->n_points == TRAIN_POINTS_MAX)
+        return 0;
+    *point = (struct train_point){.step = (double)r->step,
+                                  .wire_bytes = r->wire_bytes,
+                                  .seconds = r->step_s,
+                                  .loss = r->loss};
+    result->n_points++;
+    return evaluate(r, &point->value);
+}
+
+/* Means over the ranks of what each has counted. */
+static int count(struct rank *r)
+{
+    enum { WIRE, INPUT, INPUT_DENSE, SECONDS, LIBRARY, ROUNDS, ROUND_BYTES, COUNTS };
+    trib_trainer_stats_t stats = {.size = sizeof(stats)};
+    struct train_result *result = r->result;
+    double c[COUNTS];
+
+    if (trainer_failed(r, trib_trainer_stats(r->trainer, &stats)))
+        return -1;
+    c[WIRE] = r->wire_bytes;
+    c[INPUT] = r->input_bytes;
+    c[INPUT_DENSE] = r->input_dense_bytes;
+    c[SECONDS] = r->step_s;
+    c[LIBRARY] = r->library_s - update_seconds(r) + r->untimed_update_s;
+    c[ROUNDS] = (double)stats.rounds;
+    c[ROUND_BYTES] = (double)stats.dense_bytes;
+    if (comm_failed(r, trib_allreduce(r->comm, NULL, c, COUNTS, TRIB_F64, TRIB_MEAN)))
+        return -1;
+    const double dense = 4 * (double)r->task->n_params * (double)r->steps;
+
+    result->params = (double)r->task->n_params;
+    result->ranks = r->ranks;
+    result->steps = (double)r->steps;
+    result->rounds = c[ROUNDS];
+    result->seconds = c[SECONDS];
+    result->hidden = 1 - c[LIBRARY] / c[SECONDS];
+    result->wire_bytes = c[WIRE];
+    result->wire_ratio =
+        c[WIRE] > 0 ? dense * 2 * (r->ranks - 1) / r->ranks / c[WIRE] : (double)NAN;
+    /* What codecs save, and what rounds that do not take place do. */
+    result->message_ratio = c[ROUND_BYTES] > 0 ? dense / c[ROUND_BYTES] : (double)NAN;
+    if (c[INPUT] > 0)
+        result->message_ratio *= c[INPUT_DENSE] / c[INPUT];
+    return 0;
+}
+
+/* Ranks whose models differ in one bit would drift apart: this names them. */
+static int compare_models(struct rank *r)
+{
+    const size_t bytes = r->task->n_params * sizeof(float);
+    int64_t *hashes = calloc((size_t)r->ranks, sizeof(*hashes));
+    const int64_t mine = (int64_t)hash(r->model, bytes);
+
+    if (!hashes ||
+        comm_failed(r, trib_allgather(r->comm, &mine, hashes, 1, TRIB_I64))) {
+        free(hashes);
+        return -1;
+    }
+    r->result->hash = (uint64_t)hashes[0];
+    r->result->identical = true;
+    for (int i = 1; i < r->ranks; i++) {
+        if (hashes[i] == hashes[0])
+            continue;
+        r->result->identical = false;
+        if (r->rank == 0)
+            fprintf(stderr, "trib-train: the model of rank %d differs from rank 0's\n",
+                    i);
+    }
+    free(hashes);
+    return 0;
+}
+
+/* --- from its begin to its end --- */
+
+static int make_task(struct rank *r, char *error)
+{
+    const struct task_desc data = {.data = r->args->data,
+                                   .rank = r->rank,
+                                   .ranks = r->ranks,
+                                   .batch = r->args->batch,
+                                   .seed = r->seed};
+    const struct task_row *row = r->job->task;
+
+    if (row->ops->create(&data, row, &r->task, error, ERROR_BYTES) != 0)
+        return -1;
+    r->steps = r->args->steps
+                   ? r->args->steps
+                   : (r->args->epochs ? r->args->epochs : 3) * r->task->steps_per_epoch;
+    r->params = malloc(r->task->n_params * sizeof(float));
+    r->model = malloc(r->task->n_params * sizeof(float));
+    if (!r->params || !r->model) {
+        snprintf(error, ERROR_BYTES, "out of memory");
+        return -1;
+    }
+    row->ops->seed(r->task, r->params, r->seed);
+    r->desc.params = r->params;
+    r->desc.count = r->task->n_params;
+    if (train_texts_make(r->args, row, r->task, r->steps, &r->texts, &r->desc, error,
+                         ERROR_BYTES) != 0)
+        return -1;
+    r->desc.seed = r->seed;
+    if (r->rank != 0)
+        return 0;
+    return train_files_try(r->args, error, ERROR_BYTES) != 0 ||
+                   record_open(&r->record, r->args->record, r->task->n_params, error,
+                               ERROR_BYTES) != 0
+               ? -1
+               : 0;
+}
+
+static int set_up(struct rank *r)
+{
+    char error[ERROR_BYTES] = "";
+
+    r->desc = (trib_trainer_desc_t)TRIB_TRAINER_DESC_INIT;
+    if (all_good(r, make_task(r, error) != 0 ? error : NULL) != 0)
+        return -1;
+    const trib_status_t st = trib_trainer_create(r->comm, &r->desc, &r->trainer);
+
+    if (all_good(r, st == TRIB_OK ? NULL : trib_trainer_error(NULL)) != 0)
+        return -1;
+    memset(r->result, 0, sizeof(*r->result));
+    r->step = 0;
+    r->step_s = r->library_s = 0;
+    r->next_point = r->job->first_point ? r->job->first_point : 1;
+    r->wire_bytes = r->input_bytes = r->input_dense_bytes = 0;
+    progress_line_begin(&r->line,
+                        r->rank == 0 ? r->args->progress : TRAIN_PROGRESS_NONE,
+                        r->job->title);
+    return 0;
+}
+
+static void show(struct rank *r)
+{
+    const struct progress_state state = {.step = r->step,
+                                         .steps = r->steps,
+                                         .loss = r->loss,
+                                         .wire_bytes = r->wire_bytes,
+                                         .step_ms = 1e3 * r->step_s / (double)r->step};
+
+    progress_line_show(&r->line, &state);
+}
+
+static int run(struct rank *r)
+{
+    if (set_up(r) != 0)
+        return -1;
+    while (r->step < r->steps) {
+        if (r->step == r->job->timed_from) {
+            r->untimed_update_s = update_seconds(r);
+            r->step_s = r->library_s = 0;
+        }
+        if (train_step(r) != 0 || look(r) != 0)
+            return -1;
+        if (r->rank == 0)
+            show(r);
+    }
+    progress_line_end(&r->line);
+    return count(r) != 0 || evaluate(r, &r->result->value) != 0 ||
+                   compare_models(r) != 0
+               ? -1
+               : 0;
+}
+
+static int clean_up(struct rank *r)
+{
+    int bad = comm_failed(r, trib_trainer_free(r->trainer));
+
+    if (r->task)
+        r->task->ops->destroy(r->task);
+    record_close(&r->record);
+    free(r->params);
+    free(r->model);
+    r->trainer = NULL;
+    r->task = NULL;
+    r->params = r->model = NULL;
+    return bad;
+}
+
+static int join(struct rank *r, int rank, const char *root)
+{
+    trib_opts_t opts = TRIB_OPTS_INIT;
+
+    if (r->args->service)
+        setenv("TRIB_SERVICE", r->args->service, 1);
+    if (root) {
+        opts.rank_plus_1 = rank + 1;
+        opts.ranks = r->args->ranks;
+        opts.root = root;
+    }
+    if (trib_init(&opts, &r->comm) != TRIB_OK) {
+        fprintf(stderr, "trib-train: %s\n", trib_last_error(NULL));
+        return -1;
+    }
+    r->rank = trib_rank(r->comm);
+    r->ranks = trib_size(r->comm);
+    return 0;
+}
+
+int train_rank(const struct train_job *job, int rank, const char *root,
+               int (*told)(const struct train_job *job))
+{
+    struct rank r = {.job = job, .args = job->args};
+    struct train_result own; /* of a rank other than 0 */
+    int bad = 0;
+
+    openblas_set_num_threads(1); /* the ranks are the parallelism */
+    if (join(&r, rank, root) != 0)
+        return 1;
+    for (int i = 0; i < job->seeds && !bad; i++) {
+        r.seed = job->args->seed + (uint64_t)i;
+        r.result = r.rank == 0 ? &job->results[i] : &own;
+        bad = run(&r);
+        bad |= clean_up(&r);
+    }
+    if (!bad && r.rank == 0 && told)
+        bad = told(job);
+    if (trib_free_comm(r.comm) != TRIB_OK) {
+        fprintf(stderr, "trib-train: rank %d cannot leave: %s\n", r.rank,
+                trib_last_error(NULL));
+        bad = -1;
+    }
+    return bad != 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/program/train_start.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "tools/launch.h"
+
+struct start {
+    const struct train_job *job;
+    const struct hosts *hosts;
+    int (*told)(const struct train_job *job);
+};
+
+struct train_result *train_results_make(int seeds)
+{
+    void *results = mmap(NULL, (size_t)seeds * sizeof(struct train_result),
+                         PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return results == MAP_FAILED ? NULL : results;
+}
+
+static int be_rank(void *arg, int rank, const char *root)
+{
+    const struct start *start = arg;
+
+    if (start->hosts && hosts_enter(start->hosts, rank) != 0)
+        return 1;
+    return train_rank(start->job, rank, root, start->told);
+}
+
+int train_start(const struct train_job *job, const struct hosts *hosts,
+                int (*told)(const struct train_job *job))
+{
+    struct start start = {.job = job, .hosts = hosts, .told = told};
+    const struct tool_job ranks = {.tool = "trib-train",
+                                   .ranks = job->args->ranks,
+                                   .root = hosts ? hosts_root() : NULL,
+                                   .fn = be_rank,
+                                   .arg = &start};
+
+    return job->args->ranks > 0 ? tool_launch(&ranks) : be_rank(&start, -1, NULL);
+}

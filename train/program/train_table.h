@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Trainings as lines of a table, of text, Markdown, CSV or JSON.
+ */
+#ifndef TRAIN_PROGRAM_TRAIN_TABLE_H
+#define TRAIN_PROGRAM_TRAIN_TABLE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "train/program/train_run.h"
+
+/* The time of a step where each rank is a host with a link of its own. */
+struct train_link {
+    const char *rate; /* "1gbit"; NULL: there is none */
+    double step_ms; /* measured; or from bytes */
+    double hidden; /* share of a step; NAN: not measured */
+    bool measured;
+};
+
+/* A training, with each of its seeds. */
+struct train_line {
+    const char *name; /* of the row; NULL: none */
+    char what[256]; /* strategy, codec, feedback */
+    const struct task_row *task;
+    const struct train_result *results; /* [seeds] */
+    int seeds;
+    uint64_t seed; /* the first one */
+    const struct train_line *dense; /* what it is compared with; NULL: nothing */
+    const char *paper; /* the figure of its paper; NULL: none */
+    struct train_link links[TRAIN_LINKS_MAX];
+};
+
+enum train_table_style {
+    TRAIN_TABLE_TEXT,
+    TRAIN_TABLE_MARKDOWN,
+};
+
+struct train_spread {
+    double mean, sd; /* sd of the sample; 0 for one seed */
+};
+
+/** train_spread_of - mean and spread of a field of the results, at this offset. */
+struct train_spread train_spread_of(const struct train_line *line, size_t offset);
+
+/** train_value_of - the result: accuracy or perplexity. */
+struct train_spread train_value_of(const struct train_line *line);
+
+/** train_step_ms - mean time of a step on this machine. */
+double train_step_ms(const struct train_line *line);
+
+/** train_is_tie - true if the difference to dense is not larger than the spread of
+ * both; both have several seeds. */
+bool train_is_tie(const struct train_line *line);
+
+/** train_table_print - a table of n lines, whose columns are those that any has. */
+void train_table_print(FILE *out, const struct train_line *lines, int n,
+                       enum train_table_style style);
+
+/**
+ * train_csv_write, train_json_write - the same as a file, with all figures.
+ *
+ * path     "-": standard output
+ * errors   -1 after a sentence on standard error
+ */
+int train_csv_write(const char *path, const struct train_line *lines, int n);
+int train_json_write(const char *path, const struct train_line *lines, int n);
+
+/** train_curve_write - the points of the first seed. */
+int train_curve_write(const char *path, const struct train_line *line);
+
+/** train_files_try - find out before the training whether the files of the command line
+ * can be written; -1 with a sentence in error. */
+int train_files_try(const struct train_args *args, char *error, size_t bytes);
+
+#endif

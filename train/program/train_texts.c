@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/program/train_texts.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A share of few steps is so many: a warm-up has some stages. */
+static const double least_steps = 4;
+
+/* Where a number of percent begins in text, and where it ends; NULL: there is none. */
+static const char *percent(const char *text, const char **end_out)
+{
+    const char *end = strchr(text, '%'), *begin = end;
+
+    while (begin && begin > text &&
+           (isdigit((unsigned char)begin[-1]) || begin[-1] == '.'))
+        begin--;
+    *end_out = end;
+    return begin && begin < end ? begin : NULL;
+}
+
+/* Copies text; each share of the steps becomes a number of them. */
+static const char *expand(const char *text, size_t steps, char out[TRAIN_TEXT_BYTES])
+{
+    const char *begin, *end;
+    size_t n = 0;
+
+    if (!text)
+        return NULL;
+    while ((begin = percent(text, &end)) && n < TRAIN_TEXT_BYTES) {
+        const double count = ceil(strtod(begin, NULL) / 100 * (double)steps);
+
+        n += (size_t)snprintf(out + n, TRAIN_TEXT_BYTES - n, "%.*s%.0f",
+                              (int)(begin - text), text,
+                              count < least_steps ? least_steps : count);
+        text = end + 1;
+    }
+    if (n < TRAIN_TEXT_BYTES)
+        snprintf(out + n, TRAIN_TEXT_BYTES - n, "%s", text);
+    return out;
+}
+
+static const char *make_rate(const char *text, size_t steps, char out[TRAIN_TEXT_BYTES])
+{
+    char own[TRAIN_TEXT_BYTES];
+
+    if (strspn(text, "0123456789.eE+-") == strlen(text))
+        snprintf(out, TRAIN_TEXT_BYTES, "linear:rate=%s,warmup=0.05,steps=%zu", text,
+                 steps);
+    else if (strstr(text, "steps="))
+        expand(text, steps, out);
+    else
+        snprintf(out, TRAIN_TEXT_BYTES, "%.400s%csteps=%zu", expand(text, steps, own),
+                 strchr(text, ':') ? ',' : ':', steps);
+    return out;
+}
+
+/* The codec that one item of --parts, "conv=adacomp:bin=50", gives to a part: 1 if its
+ * name begins so, 0 if not, -1 if the item is none. */
+static int item_codec(const char *item, size_t length, const char *name, size_t steps,
+                      char out[128])
+{
+    const char *equals = memchr(item, '=', length);
+    char own[TRAIN_TEXT_BYTES], codec[TRAIN_TEXT_BYTES];
+
+    if (!equals || equals == item)
+        return -1;
+    if (strncmp(name, item, (size_t)(equals - item)) != 0)
+        return 0;
+    snprintf(own, sizeof(own), "%.*s", (int)(item + length - equals - 1), equals + 1);
+    expand(own, steps, codec);
+    return (size_t)snprintf(out, 128, "%s", codec) < 128 ? 1 : -1;
+}
+
+static int wrong_item(const char *item, size_t length, const struct task *task,
+                      char *error, size_t bytes)
+{
+    int n =
+        snprintf(error, bytes,
+                 "--parts \"%.*s\": expected layers, or NAME=CODEC; names begin with",
+                 (int)length, item);
+
+    for (size_t i = 0; i < task->n_parts && n > 0 && (size_t)n < bytes; i++)
+        if (task->parts[i].dims != 1)
+            n += snprintf(error + n, bytes - (size_t)n, " %s", task->parts[i].name);
+    return -1;
+}
+
+/* Gives codecs to the parts; an item that no part takes is an error. */
+static int give_codecs(const char *list, const struct task *task, size_t steps,
+                       struct train_texts *texts, char *error, size_t bytes)
+{
+    while (*list) {
+        const size_t length = strcspn(list, ";");
+        int taken = 0;
+
+        for (size_t i = 0; i < task->n_parts; i++) {
+            if (task->parts[i].dims == 1)
+                continue;
+            const int found = item_codec(list, length, task->parts[i].name, steps,
+                                         texts->part_codecs[i]);
+            if (found < 0)
+                return wrong_item(list, length, task, error, bytes);
+            if (found > 0)
+                texts->parts[i].codec = texts->part_codecs[i];
+            taken += found;
+        }
+        if (!taken)
+            return wrong_item(list, length, task, error, bytes);
+        list += length + (list[length] == ';');
+    }
+    return 0;
+}
+
+static int make_parts(const struct train_args *args, const struct task *task,
+                      size_t steps, struct train_texts *texts,
+                      trib_trainer_desc_t *desc, char *error, size_t bytes)
+{
+    if (!args->parts)
+        return 0;
+    memcpy(texts->parts, task->parts, sizeof(task->parts));
+    desc->parts = texts->parts;
+    desc->n_parts = task->n_parts;
+    return strcmp(args->parts, "layers") == 0
+               ? 0
+               : give_codecs(args->parts, task, steps, texts, error, bytes);
+}
+
+int train_texts_make(const struct train_args *args, const struct task_row *row,
+                     const struct task *task, size_t steps, struct train_texts *texts,
+                     trib_trainer_desc_t *desc, char *error, size_t bytes)
+{
+    const char *feedback = args->feedback ? args->feedback : "";
+    const char *optimizer = args->optimizer                 ? args->optimizer
+                            : strstr(feedback, "momentum=") ? "sgd"
+                                                            : row->optimizer;
+
+    desc->strategy = expand(args->strategy, steps, texts->strategy);
+    desc->codec = expand(args->codec, steps, texts->codec);
+    desc->feedback = expand(args->feedback, steps, texts->feedback);
+    desc->optimizer = expand(optimizer, steps, texts->optimizer);
+    desc->rate = make_rate(args->rate ? args->rate : row->rate, steps, texts->rate);
+    desc->feed = args->feed >= 0             ? (trib_feed_t)args->feed
+                 : strstr(feedback, "clip=") ? TRIB_FEED_WHOLE
+                                             : TRIB_FEED_BACKWARD;
+    desc->seed = args->seed;
+    return make_parts(args, task, steps, texts, desc, error, bytes);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib-train - trains a model by any strategy, over any transport.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tributary.h>
+
+#include "tools/launch.h"
+#include "tools/tool.h"
+#include "train/program/compare.h"
+#include "train/program/train_list.h"
+#include "train/program/train_start.h"
+#include "train/program/train_table.h"
+
+/* What the first word says, if it is no task. */
+static const struct command {
+    const char *name;
+    int (*main)(const struct train_args *args);
+} commands[] = {
+    {"compare", compare_main},
+    {"list", train_list_main},
+};
+
+static bool is_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+static int tell(const struct train_job *job)
+{
+    const struct train_args *args = job->args;
+    struct train_line line = {.task = job->task,
+                              .results = job->results,
+                              .seeds = job->seeds,
+                              .seed = args->seed};
+    int bad = 0;
+
+    train_what(args, line.what, sizeof(line.what));
+    if (!is_stdout(args->csv) && !is_stdout(args->json) && !is_stdout(args->curve))
+        train_table_print(stdout, &line, 1, TRAIN_TABLE_TEXT);
+    if (args->csv)
+        bad |= train_csv_write(args->csv, &line, 1);
+    if (args->json)
+        bad |= train_json_write(args->json, &line, 1);
+    if (args->curve)
+        bad |= train_curve_write(args->curve, &line);
+    return bad;
+}
+
+/* What cannot go together; 2 after a sentence. */
+static int check(const struct train_args *args)
+{
+    const char *wrong = NULL;
+    char by[96], sentence[256];
+
+    if (args->n_words > 1)
+        wrong = "one task at a time; see trib-train compare for many";
+    else if (args->out || args->quick)
+        wrong = "--out and --quick belong to trib-train compare";
+    else if (args->n_links > 1)
+        wrong = "one --link at a time; see trib-train compare for many";
+    else if (args->n_links > 0 && args->ranks == 0)
+        wrong =
+            "--link makes hosts for the ranks that it starts: say how many by --ranks";
+    else if (args->ranks > 0 && tool_launched(by, sizeof(by))) {
+        snprintf(sentence, sizeof(sentence),
+                 "--ranks starts ranks, and so has a launcher (this is %s): leave out "
+                 "--ranks, or unset that",
+                 by);
+        wrong = sentence;
+    }
+    if (wrong)
+        fprintf(stderr, "trib-train: %s\n", wrong);
+    return wrong ? 2 : -1;
+}
+
+static int train(const struct train_args *args)
+{
+    struct train_job job = {.args = args,
+                            .task = train_task_named(args->word[0]),
+                            .seeds = args->seeds ? args->seeds : 1,
+                            .watched = args->curve || args->record};
+    struct hosts *hosts = NULL;
+    char title[64], why[256];
+    int code = job.task ? check(args) : 2;
+
+    if (code >= 0)
+        return code;
+    job.results = train_results_make(job.seeds);
+    if (!job.results) {
+        fputs("trib-train: out of memory\n", stderr);
+        return 1;
+    }
+    snprintf(title, sizeof(title), "%s %.50s", job.task->name,
+             args->strategy ? args->strategy : "sync");
+    job.title = title;
+    if (args->n_links > 0 && hosts_refused(why, sizeof(why))) {
+        fprintf(stderr, "trib-train: --link: %s\n", why);
+        return 1;
+    }
+    if (args->n_links > 0 && hosts_open(args->ranks, args->link[0], &hosts) != 0)
+        return 1;
+    code = train_start(&job, hosts, tell);
+    hosts_close(hosts);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct train_args args;
+    const int code = train_args_parse(argc, argv, &args);
+
+    if (code >= 0)
+        return code;
+    if (args.transport)
+        setenv("TRIB_TRANSPORT", args.transport, 1);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+        if (strcmp(args.word[0], commands[i].name) == 0)
+            return commands[i].main(&args);
+    return train(&args);
+}
+
+int main(int argc, char **argv)
+{
+    tool_begin();
+    tool_signals();
+    return tool_end("trib-train", run(argc, argv));
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/tasks/lstm.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+enum { INPUT, FORGET, CELL, OUTPUT, GATES };
+
+int lstm_create(struct lstm *lstm, size_t symbols, size_t hidden, size_t batch,
+                size_t window)
+{
+    const size_t row = batch * hidden;
+
+    *lstm = (struct lstm){
+        .symbols = symbols, .hidden = hidden, .batch = batch, .window = window};
+    lstm->wh = lstm->wx + GATES * hidden * symbols;
+    lstm->b = lstm->wh + GATES * hidden * hidden;
+    lstm->wo = lstm->b + GATES * hidden;
+    lstm->bo = lstm->wo + symbols * hidden;
+    lstm->n_params = lstm->bo + symbols;
+    lstm->gates = calloc(window * row * GATES, sizeof(float));
+    lstm->cells = calloc((window + 1) * row, sizeof(float));
+    lstm->states = calloc((window + 1) * row, sizeof(float));
+    lstm->outputs = calloc(window * batch * symbols, sizeof(float));
+    lstm->d_gates = calloc(row * GATES, sizeof(float));
+    lstm->d_state = calloc(row, sizeof(float));
+    lstm->d_cell = calloc(row, sizeof(float));
+    return lstm->gates && lstm->cells && lstm->states && lstm->outputs &&
+                   lstm->d_gates && lstm->d_state && lstm->d_cell
+               ? 0
+               : -1;
+}
+
+void lstm_destroy(struct lstm *lstm)
+{
+    free(lstm->gates);
+    free(lstm->cells);
+    free(lstm->states);
+    free(lstm->outputs);
+    free(lstm->d_gates);
+    free(lstm->d_state);
+    free(lstm->d_cell);
+    *lstm = (struct lstm){.symbols = 0};
+}
+
+void lstm_seed(const struct lstm *lstm, float *params, uint64_t seed)
+{
+    const struct trib_rng rng = {.seed = seed};
+    const float limit = 1.0f / sqrtf((float)lstm->hidden);
+
+    for (size_t i = 0; i < lstm->n_params; i++) {
+        const struct trib_rng_block block = trib_rng_draw4(rng, i / 4);
+
+        params[i] = limit * ((float)(block.word[i % 4] >> 8) * 0x1p-23f - 1.0f);
+    }
+    for (size_t i = lstm->b; i < lstm->wo; i++)
+        params[i] = (i - lstm->b) / lstm->hidden == FORGET ? 1.0f : 0.0f;
+    memset(params + lstm->bo, 0, lstm->symbols * sizeof(float));
+}
+
+void lstm_forget(struct lstm *lstm)
+{
+    const size_t row = lstm->batch * lstm->hidden * sizeof(float);
+
+    memset(lstm->cells, 0, row);
+    memset(lstm->states, 0, row);
+}
+
+static float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+static const uint8_t *symbol_at(const struct lstm *lstm, const uint8_t *text, size_t s,
+                                size_t t)
+{
+    return text + s * (lstm->window + 1) + t;
+}
+
+/* Sums of the gates: biases, the column of the input's symbol, recurrent weights. */
+static void sum_gates(const struct lstm *l, const float *params, const uint8_t *text,
+                      size_t t)
+{
+    const int wide = (int)(GATES * l->hidden), hidden = (int)l->hidden;
+    float *gates = l->gates + t * l->batch * GATES * l->hidden;
+
+    for (size_t s = 0; s < l->batch; s++) {
+        const float *column = params + l->wx + *symbol_at(l, text, s, t);
+        float *to = gates + s * GATES * l->hidden;
+
+        for (size_t k = 0; k < GATES * l->hidden; k++)
+            to[k] = params[l->b + k] + column[k * l->symbols];
+    }
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)l->batch, wide, hidden, 1,
+                l->states + t * l->batch * l->hidden, hidden, params + l->wh, hidden, 1,
+                gates, wide);
+}
+
+static void step_forward(const struct lstm *l, const float *params, const uint8_t *text,
+                         size_t t)
+{
+    const size_t h = l->hidden, row = l->batch * h;
+
+    sum_gates(l, params, text, t);
+    for (size_t s = 0; s < l->batch; s++) {
+        float *g = l->gates + (t * l->batch + s) * GATES * h;
+        const float *before = l->cells + t * row + s * h;
+        float *cell = l->cells + (t + 1) * row + s * h;
+        float *state = l->states + (t + 1) * row + s * h;
+
+        for (size_t k = 0; k < h; k++) {
+            g[INPUT * h + k] = sigmoid(g[INPUT * h + k]);
+            g[FORGET * h + k] = sigmoid(g[FORGET * h + k]);
+            g[CELL * h + k] = tanhf(g[CELL * h + k]);
+            g[OUTPUT * h + k] = sigmoid(g[OUTPUT * h + k]);
+            cell[k] =
+                g[FORGET * h + k] * before[k] + g[INPUT * h + k] * g[CELL * h + k];
+            state[k] = g[OUTPUT * h + k] * tanhf(cell[k]);
+        }
+    }
+}
+
+/* Probabilities of the next symbols of all steps become deltas; returns the sum of the
+ * losses. */
+static double softmax(const struct lstm *l, const uint8_t *text, size_t t)
+{
+    const float scale = 1.0f / (float)(l->batch * l->window);
+    double loss = 0;
+
+    for (size_t s = 0; s < l->batch; s++) {
+        float *out = l->outputs + (t * l->batch + s) * l->symbols, most = out[0],
+              sum = 0;
+        const uint8_t next = *symbol_at(l, text, s, t + 1);
+
+        for (size_t k = 1; k < l->symbols; k++)
+            most = out[k] > most ? out[k] : most;
+        loss += (double)(most - out[next]);
+        for (size_t k = 0; k < l->symbols; k++) {
+            out[k] = expf(out[k] - most);
+            sum += out[k];
+        }
+        loss += (double)logf(sum);
+        for (size_t k = 0; k < l->symbols; k++)
+            out[k] *= scale / sum;
+        out[next] -= scale;
+    }
+    return loss;
+}
+
+static double forward(const struct lstm *l, const float *params, const uint8_t *text)
+{
+    const size_t row = l->batch * l->hidden;
+    const int n = (int)(l->window * l->batch), v = (int)l->symbols, h = (int)l->hidden;
+    double loss = 0;
+
+    for (size_t t = 0; t < l->window; t++)
+        step_forward(l, params, text, t);
+    for (size_t i = 0; i < l->window * l->batch; i++)
+        memcpy(l->outputs + i * l->symbols, params + l->bo, l->symbols * sizeof(float));
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, v, h, 1, l->states + row, h,
+                params + l->wo, h, 1, l->outputs, v);
+    for (size_t t = 0; t < l->window; t++)
+        loss += softmax(l, text, t);
+    return loss / (double)n;
+}
+
+/* From the deltas of state and cell behind step t to those of its gates and of the cell
+ * before it. */
+static void step_backward(const struct lstm *l, size_t t)
+{
+    const size_t h = l->hidden, row = l->batch * h;
+
+    for (size_t s = 0; s < l->batch; s++) {
+        const float *g = l->gates + (t * l->batch + s) * GATES * h;
+        const float *before = l->cells + t * row + s * h;
+        const float *cell = l->cells + (t + 1) * row + s * h;
+        const float *ds = l->d_state + s * h;
+        float *dc = l->d_cell + s * h, *dg = l->d_gates + s * GATES * h;
+
+        for (size_t k = 0; k < h; k++) {
+            const float i = g[INPUT * h + k], f = g[FORGET * h + k];
+            const float c = g[CELL * h + k], o = g[OUTPUT * h + k], y = tanhf(cell[k]);
+            const float d = dc[k] + ds[k] * o * (1 - y * y);
+
+            dg[OUTPUT * h + k] = ds[k] * y * o * (1 - o);
+            dg[INPUT * h + k] = d * c * i * (1 - i);
+            dg[CELL * h + k] = d * i * (1 - c * c);
+            dg[FORGET * h + k] = d * before[k] * f * (1 - f);
+            dc[k] = d * f;
+        }
+    }
+}
+
+static void add_input_weights(const struct lstm *l, const uint8_t *text, size_t t,
+                              float *gradient)
+{
+    for (size_t s = 0; s < l->batch; s++) {
+        float *column = gradient + l->wx + *symbol_at(l, text, s, t);
+        const float *dg = l->d_gates + s * GATES * l->hidden;
+
+        for (size_t k = 0; k < GATES * l->hidden; k++) {
+            column[k * l->symbols] += dg[k];
+            gradient[l->b + k] += dg[k];
+        }
+    }
+}
+
+static void backward(const struct lstm *l, const float *params, const uint8_t *text,
+                     float *gradient)
+{
+    const size_t row = l->batch * l->hidden;
+    const int v = (int)l->symbols, h = (int)l->hidden, wide = (int)(GATES * l->hidden);
+    const int n = (int)(l->window * l->batch), batch = (int)l->batch;
+
+    memset(gradient, 0, l->n_params * sizeof(float));
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, v, h, n, 1, l->outputs, v,
+                l->states + row, h, 0, gradient + l->wo, h);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < v; k++)
+            gradient[l->bo + (size_t)k] += l->outputs[i * v + k];
+    memset(l->d_state, 0, row * sizeof(float));
+    memset(l->d_cell, 0, row * sizeof(float));
+    for (size_t t = l->window; t-- > 0;) {
+        /* d_state holds what comes from step t + 1 through the recurrent weights */
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, batch, h, v, 1,
+                    l->outputs + t * l->batch * l->symbols, v, params + l->wo, h, 1,
+                    l->d_state, h);
+        step_backward(l, t);
+        add_input_weights(l, text, t, gradient);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, wide, h, batch, 1,
+                    l->d_gates, wide, l->states + t * row, h, 1, gradient + l->wh, h);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, batch, h, wide, 1,
+                    l->d_gates, wide, params + l->wh, h, 0, l->d_state, h);
+    }
+}
+
+double lstm_gradient(struct lstm *lstm, const float *params, const uint8_t *text,
+                     float *gradient)
+{
+    const size_t row = lstm->batch * lstm->hidden;
+    const double loss = forward(lstm, params, text);
+
+    if (gradient)
+        backward(lstm, params, text, gradient);
+    memcpy(lstm->cells, lstm->cells + lstm->window * row, row * sizeof(float));
+    memcpy(lstm->states, lstm->states + lstm->window * row, row * sizeof(float));
+    return loss;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * IDX: four bytes {0, 0, type, dimensions}, then one big-endian 32-bit length for each
+ * dimension, then the elements. Type 8 is an unsigned byte.
+ */
+#include "train/tasks/mnist.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum {
+    IDX_TYPE_U8 = 8,
+    IDX_DIMS_MAX = 3,
+    IDX_COUNT_MAX = 1 << 20, /* a damaged header may claim any number of images */
+    PATH_BYTES = 1024,
+};
+
+/* A file being read, and where to say what is wrong with it. */
+struct idx_file {
+    gzFile gz;
+    const char *path;
+    char *error;
+    size_t error_bytes;
+    int dims;
+    size_t length[IDX_DIMS_MAX];
+};
+
+/* Mean and standard deviation of Fashion-MNIST's training images, of full scale 1. */
+static const float pixel_mean = 0.2860f;
+static const float pixel_deviation = 0.3530f;
+
+static int read_exactly(struct idx_file *file, void *to, size_t bytes)
+{
+    const size_t most = (size_t)1 << 30;
+    size_t done = 0;
+
+    while (done < bytes) {
+        size_t want = bytes - done < most ? bytes - done : most;
+        int got = gzread(file->gz, (char *)to + done, (unsigned)want);
+
+        if (got < 0) {
+            int zlib_error;
+            const char *text = gzerror(file->gz, &zlib_error);
+
+            snprintf(file->error, file->error_bytes, "%s: %s", file->path,
+                     zlib_error == Z_ERRNO ? strerror(errno) : text);
+            return -1;
+        }
+        if (got == 0) {
+            snprintf(file->error, file->error_bytes, "%s: ends after %zu of %zu bytes",
+                     file->path, done, bytes);
+            return -1;
+        }
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static int read_shape(struct idx_file *file)
+{
+    uint8_t head[4 + 4 * IDX_DIMS_MAX];
+
+    if (read_exactly(file, head, 4 + 4 * (size_t)file->dims) != 0)
+        return -1;
+    if (head[0] != 0 || head[1] != 0 || head[2] != IDX_TYPE_U8 ||
+        head[3] != file->dims) {
+        snprintf(file->error, file->error_bytes,
+                 "%s: not an IDX file of bytes in %d dimensions (it begins with "
+                 "%02x%02x%02x%02x)",
+                 file->path, file->dims, head[0], head[1], head[2], head[3]);
+        return -1;
+    }
+    for (int i = 0; i < file->dims; i++) {
+        const uint8_t *p = head + 4 + 4 * i;
+
+        file->length[i] =
+            (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | (size_t)p[3];
+    }
+    return 0;
+}
+
+static int check_shape(const struct idx_file *file)
+{
+    if (file->length[0] == 0 || file->length[0] > IDX_COUNT_MAX) {
+        snprintf(file->error, file->error_bytes, "%s: %zu items, expected 1 to %d",
+                 file->path, file->length[0], IDX_COUNT_MAX);
+        return -1;
+    }
+    if (file->dims == 3 &&
+        (file->length[1] != MNIST_ROWS || file->length[2] != MNIST_COLS)) {
+        snprintf(file->error, file->error_bytes,
+                 "%s: images of %zu x %zu, expected %d x %d", file->path,
+                 file->length[1], file->length[2], MNIST_ROWS, MNIST_COLS);
+        return -1;
+    }
+    return 0;
+}
+
+static uint8_t *read_items(struct idx_file *file)
+{
+    if (read_shape(file) != 0 || check_shape(file) != 0)
+        return NULL;
+
+    size_t bytes = file->length[0] * (file->dims == 3 ? MNIST_PIXELS : 1);
+    uint8_t *items = malloc(bytes);
+    uint8_t rest;
+
+    if (items == NULL) {
+        snprintf(file->error, file->error_bytes, "%s: no memory for %zu bytes",
+                 file->path, bytes);
+        return NULL;
+    }
+    if (read_exactly(file, items, bytes) != 0)
+        goto err_free_items;
+    /* Reading past the last item also makes zlib check the sum at the file's end. */
+    if (gzread(file->gz, &rest, 1) != 0) {
+        snprintf(file->error, file->error_bytes,
+                 "%s: damaged, or longer than %zu items", file->path, file->length[0]);
+        goto err_free_items;
+    }
+    return items;
+
+err_free_items:
+    free(items);
+    return NULL;
+}
+
+/* The items of file->path, file->length[0] of them, or NULL. */
+static uint8_t *load_file(struct idx_file *file, int dims)
+{
+    file->dims = dims;
+    errno = 0;
+    file->gz = gzopen(file->path, "rb");
+    if (file->gz == NULL) {
+        snprintf(file->error, file->error_bytes,
+                 "%s: %s; install dataset-fashion-mnist or name a folder with --data",
+                 file->path, errno != 0 ? strerror(errno) : "no memory");
+        return NULL;
+    }
+    gzbuffer(file->gz, 1 << 17);
+
+    uint8_t *items = read_items(file);
+
+    /* A file cut inside its check sum is known only here. */
+    if (gzclose_r(file->gz) != Z_OK && items != NULL) {
+        snprintf(file->error, file->error_bytes, "%s: ends inside its check sum",
+                 file->path);
+        free(items);
+        return NULL;
+    }
+    return items;
+}
+
+static int check_labels(const struct mnist *data, const struct idx_file *file)
+{
+    if (file->length[0] != data->count) {
+        snprintf(file->error, file->error_bytes, "%s: %zu labels for %zu images",
+                 file->path, file->length[0], data->count);
+        return -1;
+    }
+    for (size_t i = 0; i < data->count; i++) {
+        if (data->labels[i] >= MNIST_CLASSES) {
+            snprintf(file->error, file->error_bytes,
+                     "%s: label %zu is %d, expected 0 to %d", file->path, i,
+                     data->labels[i], MNIST_CLASSES - 1);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int mnist_load(const char *folder, const char *part, struct mnist *data_out,
+               char *error, size_t bytes)
+{
+    char path[PATH_BYTES];
+    struct idx_file file = {.path = path, .error = error, .error_bytes = bytes};
+    struct mnist data = {0};
+
+    *data_out = data;
+    snprintf(path, sizeof(path), "%s/%s-images-idx3-ubyte.gz", folder, part);
+    data.images = load_file(&file, 3);
+    if (data.images == NULL)
+        return -1;
+    data.count = file.length[0];
+    snprintf(path, sizeof(path), "%s/%s-labels-idx1-ubyte.gz", folder, part);
+    data.labels = load_file(&file, 1);
+    if (data.labels == NULL || check_labels(&data, &file) != 0) {
+        mnist_free(&data);
+        return -1;
+    }
+    *data_out = data;
+    return 0;
+}
+
+void mnist_free(struct mnist *data)
+{
+    free(data->images);
+    free(data->labels);
+    *data = (struct mnist){0};
+}
+
+void mnist_batch(const struct mnist *data, const uint32_t *picks, size_t count,
+                 float *inputs, uint8_t *labels)
+{
+    const float scale = 1.0f / (255.0f * pixel_deviation);
+    const float shift = -pixel_mean / pixel_deviation;
+
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *image = data->images + (size_t)picks[i] * MNIST_PIXELS;
+        float *input = inputs + i * MNIST_PIXELS;
+
+        for (size_t p = 0; p < MNIST_PIXELS; p++)
+            input[p] = scale * (float)image[p] + shift;
+        labels[i] = data->labels[picks[i]];
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reader of MNIST-shaped data sets: IDX files, compressed by gzip or not.
+ */
+#ifndef TRAIN_TASKS_MNIST_H
+#define TRAIN_TASKS_MNIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MNIST_FOLDER "/usr/share/datasets/fashion-mnist"
+
+enum {
+    MNIST_ROWS = 28,
+    MNIST_COLS = 28,
+    MNIST_PIXELS = MNIST_ROWS * MNIST_COLS,
+    MNIST_CLASSES = 10,
+};
+
+struct mnist {
+    size_t count;
+    uint8_t *images; /* count * MNIST_PIXELS, 0 is background */
+    uint8_t *labels; /* count, each below MNIST_CLASSES */
+};
+
+/**
+ * mnist_load - read one part of a data set.
+ *
+ * folder   holds PART-images-idx3-ubyte.gz and PART-labels-idx1-ubyte.gz
+ * part     "train" or "t10k"
+ * owner    the caller frees *data_out with mnist_free
+ * errors   -1; `error` then receives a sentence of at most `bytes` bytes with its final
+ *          zero, and *data_out is empty
+ */
+int mnist_load(const char *folder, const char *part, struct mnist *data_out,
+               char *error, size_t bytes);
+
+/** mnist_free - an empty struct is allowed. */
+void mnist_free(struct mnist *data);
+
+/**
+ * mnist_batch - copy images as network input: zero mean, unit variance.
+ *
+ * picks    count indices into data
+ * inputs   receives count * MNIST_PIXELS
+ * labels   receives count
+ */
+void mnist_batch(const struct mnist *data, const uint32_t *picks, size_t count,
+                 float *inputs, uint8_t *labels);
+
+#endif
