@@ -4,7 +4,7 @@
  * Schmidhuber, Neural Computation 1997), on OpenBLAS. Back-propagation goes through a
  * window of characters, and the state goes on from window to window.
  *
- * Parameters are ONE vector: input weights [4 hidden][symbols] and recurrent weights
+ * Parameters are ONE vector: input weights [symbols][4 hidden] and recurrent weights
  * [4 hidden][hidden] of the gates input, forget, cell, output, their biases [4 hidden],
  * output weights [symbols][hidden], output biases [symbols].
  */
@@ -22,8 +22,10 @@ struct lstm {
     float *cells; /* [window + 1][batch][hidden]; row 0 is the state before */
     float *states; /* [window + 1][batch][hidden], likewise */
     float *outputs; /* [window][batch][symbols] probabilities, then deltas */
-    float *d_gates; /* [batch][4 hidden] */
-    float *d_state, *d_cell; /* [batch][hidden] */
+    float *bounded; /* [window][batch][hidden] tanh of the cells */
+    float *d_gates; /* [window][batch][4 hidden] */
+    float *d_states; /* [window][batch][hidden] */
+    float *d_cell; /* [batch][hidden] */
 };
 
 /**
