@@ -47,6 +47,7 @@ libput_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
 
 # trib-perf codec likewise.
 libcodecperf_la_SOURCES = \
+	perf/codec/classes.c perf/codec/classes.h \
 	perf/codec/codec_perf.c perf/codec/codec_perf.h \
 	perf/codec/codecargs.c \
 	perf/codec/codecreport.c \

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "perf/codec/codec_perf.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "perf/codec/classes.h"
 
 enum { RANKS = 2 }; /* whose words are merged */
 
@@ -89,6 +92,26 @@ static int measure_all(const struct codec_args *args, struct trib_codec *const *
     return ok ? 0 : 1;
 }
 
+static int print_classes(const struct codec_args *args,
+                         struct trib_codec *const *codecs, const char *const *texts,
+                         size_t n)
+{
+    const bool to_file = args->csv != NULL && strcmp(args->csv, "-") != 0;
+    FILE *f = to_file ? fopen(args->csv, "w") : args->csv != NULL ? stdout : NULL;
+
+    if (args->csv != NULL && f == NULL) {
+        fprintf(stderr, "trib-perf: %s: %s.\n", args->csv, strerror(errno));
+        return 1;
+    }
+    bool ok = codec_classes_print(codecs, texts, n, f);
+    if ((to_file ? fclose(f) : fflush(stdout)) != 0) {
+        fprintf(stderr, "trib-perf: %s: %s.\n", to_file ? args->csv : "standard output",
+                strerror(errno));
+        ok = false;
+    }
+    return ok ? 0 : 1;
+}
+
 int codec_main(int argc, char **argv)
 {
     const char *texts[CODEC_TEXTS_MAX];
@@ -99,7 +122,11 @@ int codec_main(int argc, char **argv)
     if (code >= 0)
         return code;
     const size_t n = texts_of(&args, texts);
-    code = make_codecs(texts, n, codecs) ? measure_all(&args, codecs, n) : 2;
+    if (!make_codecs(texts, n, codecs))
+        code = 2;
+    else
+        code = args.classes ? print_classes(&args, codecs, texts, n)
+                            : measure_all(&args, codecs, n);
     for (size_t i = 0; i < n; i++)
         trib_codec_destroy(codecs[i]);
     codec_args_free(&args);

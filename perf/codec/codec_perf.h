@@ -4,6 +4,7 @@
  *
  *     codec_perf.c   codecs x sizes x inputs
  *     codecargs.c    command line -> struct codec_args
+ *     classes.c      --classes: alpha, beta, gamma and delta, measured and proved
  *     inputs.c       vectors to encode
  *     work.c         one codec's buffers, and a pass over a vector, by one or more
  *                  threads
@@ -36,6 +37,7 @@ struct codec_args {
     enum codec_input input;
     const char *file; /* float32, little-endian; repeated to fill a size */
     long iters; /* passes; 0: as many as fit 0.2 s, at least 5 */
+    bool classes; /* instead of times: the classes of biased compression */
     const char *csv;
     const char *json;
 };

@@ -68,6 +68,9 @@ static const struct perf_option options[] = {
      "normal, laplace, student (3 degrees of freedom), or a file of float32 [normal]"},
     {"--iters", "N", perf_set_long, AT(iters), 1,
      "passes over the vector [as many as fit 0.2 s, at least 5]"},
+    {"--classes", NULL, perf_set_switch, AT(classes), 0,
+     "no times: constants of the classes of biased compression (arXiv 2002.12410), as "
+     "measured and as proved"},
     {"--csv", "FILE", perf_set_text, AT(csv), 0,
      "one row a codec and size; - is standard output"},
     {"--json", "FILE", perf_set_text, AT(json), 0,
@@ -104,6 +107,10 @@ static bool check_together(struct codec_args *args, FILE *err)
     if (args->threads > CODEC_THREADS_MAX) {
         fprintf(err, "trib-perf: --threads %d: at most %d.\n", args->threads,
                 CODEC_THREADS_MAX);
+        return false;
+    }
+    if (args->classes && args->json != NULL) {
+        fputs("trib-perf: --classes has a table and --csv, and no --json.\n", err);
         return false;
     }
     if (!perf_outputs_differ(args->csv, args->json, err))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 perf_tests = \
+	tests/perf/test_classes \
 	tests/perf/test_loss \
 	tests/perf/test_perf_oracle \
 	tests/perf/test_putargs \
@@ -11,6 +12,7 @@ perf_tests = \
 	tests/perf/test_writer
 check_PROGRAMS += $(perf_tests)
 TESTS += $(perf_tests)
+EXTRA_DIST += tests/regress/classes.csv
 perf_test_scripts = \
 	tests/perf/test_agg.sh \
 	tests/perf/test_bench_interrupted.sh \
@@ -24,6 +26,9 @@ dist_check_SCRIPTS += $(perf_test_scripts)
 TESTS += $(perf_test_scripts)
 
 PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
+tests_perf_test_classes_SOURCES = tests/perf/test_classes.c
+tests_perf_test_classes_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS) \
+	$(CMOCKA_LIBS)
 tests_perf_test_loss_SOURCES = tests/perf/test_loss.c
 tests_perf_test_loss_LDADD = $(PERF_TEST_LIBS)
 tests_perf_test_perf_oracle_SOURCES = tests/perf/test_perf_oracle.c

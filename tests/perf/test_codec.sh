@@ -40,6 +40,10 @@ codec "merge" 0 "" signsgd --csv "$dir/out.csv" --iters 2 --sizes 64K
 result $? "signsgd's words add, and it has no error feedback"
 codec "json" 0 '"encode_ef"' bf16 --json - --iters 2 --sizes 64K
 
+codec "constants of classes" 0 "gamma" topk:ratio=0.01 natural --classes
+codec "the same as rows" 0 "topk:ratio=0.01;0.01001;0.01;1;1;" topk:ratio=0.01 --classes --csv -
+codec "classes as JSON" 2 "no --json" natural --classes --json -
+codec "classes into no folder" 1 "No such file" natural --classes --csv "$dir/none/x.csv"
 codec "no such codec" 2 'did you mean "natural"' naturel "${quick[@]}"
 codec "no such file" 1 "No such file" none --input "$dir/none.f32" "${quick[@]}"
 : >"$dir/empty.f32"
