@@ -446,6 +446,10 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan);
 void trib_plan_describe_exchange(const struct trib_plan *plan, trib_desc_t *desc);
 void trib_plan_dispose_model(struct trib_plan *plan);
 
+/** trib_plan_tell_model - what the codec has learned, for trib_plan_explain; nothing
+ * while the plan runs. */
+void trib_plan_tell_model(const struct trib_plan *plan, char *text, size_t bytes);
+
 /** trib_plan_launch - queue the plan's run, and before it the exchange that it waits
  * for. */
 void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv);

@@ -324,11 +324,14 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
     const struct trib_run_desc *r = &plan->run.desc;
     const char *name = plan->identity.name;
     size_t size = r->element;
+    char model[160] = "";
 
+    trib_plan_tell_model(plan, model, sizeof(model));
     snprintf(text, bytes,
              "%s of %zu %s\n"
              "%s%s%salgorithm  %s\n"
              "codec      %s%s\n"
+             "%s%s%s"
              "feedback   %s\n"
              "chunks     %" PRIu32 " round%s of %" PRIu32 ", up to %zu bytes each\n"
              "threads    %d encode ahead\n"
@@ -337,7 +340,8 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
              name[0] ? "name       " : "", name, name[0] ? "\n" : "", plan->why,
              plan->codec ? trib_codec_info(plan->codec)->text : "none",
-             plan->is_exempt ? EXEMPT : "", plan->codec ? r->feedback.text : "none",
+             plan->is_exempt ? EXEMPT : "", model[0] ? "model      " : "", model,
+             model[0] ? "\n" : "", plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
              r->n_chunks, r->piece * size,
              trib_encode_ahead_is_used(&plan->run) ? plan->comm->cfg.encode_threads : 0,

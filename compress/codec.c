@@ -24,6 +24,12 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec)
     return &codec->info;
 }
 
+bool trib_codec_selects(const struct trib_codec *codec)
+{
+    const struct trib_model_ops *model = codec->stages.transform->model;
+    return (codec->info.flags & TRIB_CODEC_SPARSE) || (model && model->mark);
+}
+
 double trib_codec_ratio(const struct trib_codec *codec)
 {
     const bool selects = codec->stages.select->params & TRIB_PARAM_BIT(RATIO);

@@ -164,6 +164,10 @@ struct trib_sent {
     float *clear; /* NULL, or n floats that become 0 where sent */
 };
 
+/** trib_codec_selects - true if a contribution has some of the elements only: then a
+ * plan knows which were sent. */
+bool trib_codec_selects(const struct trib_codec *codec);
+
 /** trib_sent_mark_all - all n elements were. */
 void trib_sent_mark_all(const struct trib_sent *sent, size_t n);
 

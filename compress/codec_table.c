@@ -272,7 +272,7 @@
       .name = "gradiveq", \
       .grammar = \
           "gradiveq[:slice=N][,kept=N][,train=N][,coded=N][,centre=0|1]" \
-          "[,ef=0|1][+VALUES]", \
+          "[,memory=W][,ef=0|1][+VALUES]", \
       .detail = "principal components of slices, learned", \
       .paper = "Yu et al. 2018, arXiv 1811.03617", \
       .shared = "basis of the slices", \
@@ -281,7 +281,9 @@
           "gradiveq:slice=16,kept=3+int8:bucket=8")) \
     X(lgc, all, f32, raw, \
       .name = "lgc", \
-      .grammar = "lgc[:ratio=R][,dense=N][,train=N][,rate=R][,ef=0|1]", \
+      .grammar = \
+          "lgc[:ratio=R][,dense=N][,train=N][,rate=R][,pick=one|all]" \
+          "[,decoder=linear|leaky][,every=N][,sample=N][,ef=0|1]", \
       .detail = "a learned code of one rank's top k", \
       .paper = "Abrahamyan et al. 2021, arXiv 2103.08870", \
       .shared = "weights and positions", \
@@ -292,7 +294,7 @@
       .name = "lgc-ps", \
       .grammar = \
           "lgc-ps[:ratio=R][,dense=N][,train=N][,rate=R][,innovation=R]" \
-          "[,ef=0|1]", \
+          "[,pick=one|all][,decoder=linear|leaky][,every=N][,sample=N][,ef=0|1]", \
       .detail = "as lgc, with a decoder for each rank", \
       .paper = "Abrahamyan et al. 2021, arXiv 2103.08870", \
       .shared = "weights and positions", \

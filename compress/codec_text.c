@@ -58,7 +58,7 @@ struct parsing {
     char copy[TRIB_CODEC_TEXT_MAX];
     struct segment segments[SEGMENTS_MAX];
     size_t n_segments;
-    uint32_t given; /* TRIB_PARAM_BITs */
+    uint64_t given; /* TRIB_PARAM_BITs */
     char *inner; /* [TRIB_CODEC_TEXT_MAX] the codec of a model's coefficients; "":
                   * none */
 };
@@ -262,7 +262,7 @@ static trib_status_t find_rows(struct parsing *p)
 }
 
 /* Parameters that may stand in a segment. */
-static uint32_t segment_params(const struct trib_codec *c, size_t segment)
+static uint64_t segment_params(const struct trib_codec *c, size_t segment)
 {
     if (c->row->flags & TRIB_CODEC_IDENTITY)
         return 0;
@@ -273,7 +273,7 @@ static uint32_t segment_params(const struct trib_codec *c, size_t segment)
     if (segment == 1)
         return c->stages.quantise->params;
     const struct trib_model_ops *model = c->stages.transform->model;
-    const uint32_t own = model       ? model->params
+    const uint64_t own = model       ? model->params
                          : c->values ? 0
                                      : c->stages.quantise->params;
     return c->stages.transform->params | c->stages.select->params | TRIB_PARAM_BIT(EF) |
@@ -345,7 +345,7 @@ static bool value_parse(const struct param *param, const char *value, double *ou
     return true;
 }
 
-static trib_status_t fail_key(struct parsing *p, const char *key, uint32_t allowed,
+static trib_status_t fail_key(struct parsing *p, const char *key, uint64_t allowed,
                               const char *name)
 {
     const char *keys[TRIB_PARAM_COUNT];
@@ -369,7 +369,7 @@ static trib_status_t fail_key(struct parsing *p, const char *key, uint32_t allow
                      name, key, all);
 }
 
-static trib_status_t parse_param(struct parsing *p, char *key, uint32_t allowed,
+static trib_status_t parse_param(struct parsing *p, char *key, uint64_t allowed,
                                  const char *name)
 {
     char *value = strchr(key, '=');
@@ -387,7 +387,7 @@ static trib_status_t parse_param(struct parsing *p, char *key, uint32_t allowed,
     if (p->given >> id & 1u)
         return trib_fail(p->err, TRIB_ERR_CODEC, "codec \"%s\": %s is given twice",
                          p->text, key);
-    p->given |= 1u << id;
+    p->given |= UINT64_C(1) << id;
     const struct param param = param_of(p->codec, id);
     if (!value_parse(&param, value, &p->codec->param[id]))
         return fail_value(p, &param, value);
@@ -397,7 +397,7 @@ static trib_status_t parse_param(struct parsing *p, char *key, uint32_t allowed,
 static trib_status_t parse_segment(struct parsing *p, size_t segment)
 {
     const struct segment *s = &p->segments[segment];
-    const uint32_t allowed = segment_params(p->codec, segment);
+    const uint64_t allowed = segment_params(p->codec, segment);
     char *at = s->params;
     while (at) {
         char *comma = strchr(at, ',');
@@ -448,7 +448,7 @@ static trib_status_t parse(struct parsing *p)
         status = parse_segment(p, i);
     if (status != TRIB_OK)
         return status;
-    const uint32_t both = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K);
+    const uint64_t both = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K);
     if ((p->given & both) == both)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": give ratio or k, not both", p->text);
@@ -487,7 +487,7 @@ static void value_print(const struct param *param, double v, char *out, size_t b
         out[0] = '\0';
 }
 
-static size_t segment_print(const struct trib_codec *c, uint32_t shown, char *out,
+static size_t segment_print(const struct trib_codec *c, uint64_t shown, char *out,
                             size_t bytes)
 {
     size_t len = 0;
@@ -542,7 +542,7 @@ size_t trib_codec_params(const struct trib_codec *c,
     locale_t plain;
     const locale_t before = trib_number_enter(&plain);
     for (size_t segment = 0; segment < (c->values ? 2 : 1); segment++) {
-        const uint32_t allowed = segment_params(c, segment);
+        const uint64_t allowed = segment_params(c, segment);
         for (int id = 0; id < TRIB_PARAM_COUNT; id++) {
             if (!(allowed >> id & 1u))
                 continue;

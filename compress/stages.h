@@ -28,11 +28,13 @@ enum trib_param_id {
 enum { TRIB_NORM_L2, TRIB_NORM_MAX }; /* values of TRIB_PARAM_NORM */
 enum { TRIB_FORMAT_E4M3, TRIB_FORMAT_E5M2 }; /* of TRIB_PARAM_FORMAT */
 enum { TRIB_ROUND_RANDOM, TRIB_ROUND_NEAREST }; /* of TRIB_PARAM_ROUND */
+enum { TRIB_PICK_ONE, TRIB_PICK_ALL }; /* of TRIB_PARAM_PICK */
+enum { TRIB_DECODER_LINEAR, TRIB_DECODER_LEAKY }; /* of TRIB_PARAM_DECODER */
 enum { TRIB_RESULT_SUMS, TRIB_RESULT_REQUANTISED }; /* of TRIB_PARAM_RESULT */
 
 enum { TRIB_PACK_BITS, TRIB_PACK_OMEGA, TRIB_PACK_ENTROPY }; /* of TRIB_PARAM_PACK */
 
-#define TRIB_PARAM_BIT(id) (1u << TRIB_PARAM_##id)
+#define TRIB_PARAM_BIT(id) (UINT64_C(1) << TRIB_PARAM_##id)
 
 /*
  * A range of quantised values. src comes from the wire: any bytes, the right length. A
@@ -76,7 +78,7 @@ struct trib_model_ops; /* model_ops.h */
 
 struct trib_transform {
     const char *name;
-    uint32_t params; /* TRIB_PARAM_BITs it reads */
+    uint64_t params; /* TRIB_PARAM_BITs it reads */
     bool rotates; /* the values that are quantised are those of rotated.h */
     /* what it learns in a plan: then model.c makes the words, no other stage. Or
      * NULL */
@@ -87,7 +89,7 @@ struct trib_selection; /* selection.h */
 
 struct trib_select {
     const char *name;
-    uint32_t params; /* TRIB_PARAM_BITs it reads */
+    uint64_t params; /* TRIB_PARAM_BITs it reads */
     double ratio; /* default of that parameter */
     bool sparse;
     bool fixed; /* what is not chosen may not be sent either: never dense */
@@ -111,7 +113,7 @@ struct trib_select {
 
 struct trib_quantise {
     const char *name;
-    uint32_t params;
+    uint64_t params;
     bool nearest; /* the default of TRIB_PARAM_ROUND */
     bool counts; /* its codes are levels, small ones the likely ones */
     size_t (*bytes)(const struct trib_codec *c, size_t n); /* exact, for n values */

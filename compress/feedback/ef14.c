@@ -24,8 +24,7 @@ static const char *misfit(const struct trib_feedback_rule *rule,
     if (trib_codec_feedback_grows(codec))
         return "the error would grow without bound; use other parameters of the "
                "codec, or feedback none";
-    if (rule->param[MASKING] > 0 &&
-        !(trib_codec_info(codec)->flags & TRIB_CODEC_SPARSE))
+    if (rule->param[MASKING] > 0 && !trib_codec_selects(codec))
         return "masking clears the momentum of what was selected, and this codec "
                "sends all; use masking=0, or a codec such as topk";
     return NULL;
@@ -34,8 +33,7 @@ static const char *misfit(const struct trib_feedback_rule *rule,
 static void complete(struct trib_feedback_rule *rule, const struct trib_codec *codec)
 {
     if (rule->param[MOMENTUM] > 0 && !(rule->given & 1u << MASKING))
-        rule->param[MASKING] =
-            trib_codec_info(codec)->flags & TRIB_CODEC_SPARSE ? 1 : 0;
+        rule->param[MASKING] = trib_codec_selects(codec) ? 1 : 0;
 }
 
 static const float *before(const struct trib_feedback_chunk *c, const float *x,

@@ -30,12 +30,13 @@ static void set_shape(struct trib_autoencoder *ae)
         const bool decoder = i >= LATENT, last = i == LATENT - 1 || i == LAYERS - 1;
         const size_t *channels =
             decoder ? &decoder_channels[i - LATENT] : &encoder_channels[i];
-        ae->layers[i] = (struct trib_layer){.transposed = decoder && !last,
-                                            .in = channels[0],
-                                            .out = channels[1],
-                                            .taps = last ? 1 : TAPS,
-                                            .stride = last ? 1 : STRIDE,
-                                            .slope = last ? 1.0f : ae->opts.slope};
+        ae->layers[i] = (struct trib_layer){
+            .transposed = decoder && !last,
+            .in = channels[0],
+            .out = channels[1],
+            .taps = last ? 1 : TAPS,
+            .stride = last ? 1 : STRIDE,
+            .slope = last || (decoder && ae->opts.linear) ? 1.0f : ae->opts.slope};
         ae->lengths[i + 1] = trib_layer_length(&ae->layers[i], ae->lengths[i]);
         *(decoder ? &ae->decoder_weights : &ae->encoder_weights) +=
             trib_layer_weights(&ae->layers[i]);
@@ -129,11 +130,15 @@ static bool allocate(struct trib_autoencoder *ae)
     ae->latents = floats_new(latents), ae->dlatents = floats_new(latents);
     ae->target = floats_new(length), ae->result = floats_new(length);
     ae->dresult = floats_new(length);
+    ae->raw = floats_new(ae->lengths[LAYERS]);
+    ae->taps = floats_new(ae->opts.decoders * TRIB_AUTOENCODER_CHANNELS *
+                          TRIB_AUTOENCODER_SPAN);
     if (posix_memalign(&ae->scratch, 64, TRIB_GEMM_SCRATCH))
         ae->scratch = NULL;
     return ok && ae->weights && ae->gradient && ae->mean && ae->square &&
            ae->derivative[0] && ae->derivative[1] && ae->columns && ae->latents &&
-           ae->dlatents && ae->target && ae->result && ae->dresult && ae->scratch;
+           ae->dlatents && ae->target && ae->result && ae->dresult && ae->raw &&
+           ae->taps && ae->scratch;
 }
 
 /* n weights from number `at` on, uniform, so that a sum of `terms` products has the
@@ -165,6 +170,7 @@ static size_t draw_layers(struct trib_autoencoder *ae, size_t first, size_t end,
 /* The weight of the innovation begins at 1: it holds the wanted values themselves. */
 static void draw_weights(struct trib_autoencoder *ae)
 {
+    ae->changes++;
     draw_layers(ae, 0, LATENT, 0);
     for (size_t k = 0; k < ae->opts.decoders; k++) {
         const size_t end = draw_layers(ae, LATENT, LAYERS, decoder_at(ae, k));
@@ -217,6 +223,7 @@ void trib_autoencoder_destroy(struct trib_autoencoder *ae)
         free(ae->scratch);
     free(ae->latents), free(ae->dlatents);
     free(ae->target), free(ae->result), free(ae->dresult);
+    free(ae->raw), free(ae->taps);
     free(ae);
 }
 
@@ -291,12 +298,18 @@ float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae,
     return ae->weights[decoder_at(ae, decoder) + ae->decoder_weights - 1];
 }
 
+const float *trib_autoencoder_raw(struct trib_autoencoder *ae, size_t decoder,
+                                  const float *latent)
+{
+    assert(decoder < ae->opts.decoders);
+    return forward(ae, LATENT, LAYERS, decoder_at(ae, decoder), latent);
+}
+
 void trib_autoencoder_decode(struct trib_autoencoder *ae, size_t decoder,
                              const float *latent, const float *innovation, float *v_out)
 {
-    const size_t at = decoder_at(ae, decoder), length = ae->opts.length;
-    assert(decoder < ae->opts.decoders);
-    const float *x = forward(ae, LATENT, LAYERS, at, latent);
+    const size_t length = ae->opts.length;
+    const float *x = trib_autoencoder_raw(ae, decoder, latent);
     trib_resize_forward(x, ae->lengths[LAYERS], v_out, length);
     if (!ae->opts.innovation || !innovation)
         return;
@@ -357,6 +370,19 @@ static void step_adam(struct trib_autoencoder *ae, size_t n)
     }
 }
 
+/* The biases of linear decoders stay what they are. */
+static void hold_biases(struct trib_autoencoder *ae)
+{
+    for (size_t k = 0; k < ae->opts.decoders && ae->opts.linear; k++) {
+        size_t at = decoder_at(ae, k);
+        for (size_t i = LATENT; i < LAYERS; i++) {
+            const size_t out = ae->layers[i].out;
+            at += trib_layer_weights(&ae->layers[i]);
+            memset(ae->gradient + at - out, 0, out * sizeof *ae->gradient);
+        }
+    }
+}
+
 /* A step against the gradient, unless its squares may not be finite; was it made? */
 static bool step(struct trib_autoencoder *ae)
 {
@@ -364,6 +390,8 @@ static bool step(struct trib_autoencoder *ae)
     const size_t n = trib_autoencoder_weights(ae);
     if (ae->kernels->max_magnitude(ae->gradient, n) >= square_finite)
         return false;
+    hold_biases(ae);
+    ae->changes++;
     if (ae->opts.adam)
         step_adam(ae, n);
     else
@@ -507,6 +535,20 @@ double trib_autoencoder_train_ps(struct trib_autoencoder *ae,
         encoded(ae, batch->v[k]);
         encode_backward(ae, batch->v[k], ae->dlatents + k * latent);
     }
+    if (isfinite(loss))
+        (void)step(ae);
+    return loss;
+}
+
+double trib_autoencoder_train_own(struct trib_autoencoder *ae, size_t decoder,
+                                  const float *v, const float *innovation)
+{
+    trib_autoencoder_forget(ae);
+    trib_autoencoder_encode(ae, v, ae->latents);
+    trib_autoencoder_decode(ae, decoder, ae->latents, innovation, ae->result);
+    const double loss = compare(ae, v, 1.0f);
+    decode_backward(ae, decoder, ae->latents, innovation, ae->dlatents);
+    encode_backward(ae, v, ae->dlatents); /* its signals are still those of v */
     if (isfinite(loss))
         (void)step(ae);
     return loss;

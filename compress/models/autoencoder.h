@@ -58,6 +58,7 @@ struct trib_autoencoder_opts {
     size_t decoders; /* 1: ring; ps: nodes */
     bool innovation;
     float slope; /* of LeakyReLU below 0; 0: 0.01; 1: linear */
+    bool linear; /* decoders have no LeakyReLU and learn no bias */
     float rate; /* of learning; 0: 1e-3 */
     bool adam; /* Kingma & Ba's steps (0.9, 0.999, 1e-8) in place of plain SGD */
     float lambda1, lambda2; /* l1, l2; both 0: 0.5 */
@@ -153,6 +154,24 @@ size_t trib_autoencoder_shared_floats(const struct trib_autoencoder *ae);
 /** trib_autoencoder_step - against the mean derivative of `vectors` vectors; was it
  * made? */
 bool trib_autoencoder_step(struct trib_autoencoder *ae, size_t vectors);
+
+/**
+ * trib_autoencoder_decode_alone - as trib_autoencoder_decode without an innovation, but
+ * of a linear decoder only what is linear: D(c) - D(0), by a convolution of 31 taps.
+ *
+ * So decodes of several latents add up to the decode of their sum, to rounding.
+ */
+void trib_autoencoder_decode_alone(struct trib_autoencoder *ae, size_t decoder,
+                                   const float *latent, float *v_out);
+
+/**
+ * trib_autoencoder_train_own - one step of one decoder on the vector of its own node:
+ * against MSE(v, D_k(E(v), s)).
+ *
+ * returns  the loss before the step
+ */
+double trib_autoencoder_train_own(struct trib_autoencoder *ae, size_t decoder,
+                                  const float *v, const float *innovation);
 
 /** trib_autoencoder_innovation_weight - of a decoder. */
 float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae,

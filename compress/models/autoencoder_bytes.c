@@ -11,7 +11,7 @@
 struct head {
     uint32_t length;
     uint32_t decoders;
-    uint32_t innovation;
+    uint32_t innovation; /* and 2, if decoders are linear */
     float slope;
 };
 _Static_assert(sizeof(struct head) == 16, "no holes: it is written as it lies");
@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct head) == 16, "no holes: it is written as it lies");
 static struct head head_of(const struct trib_autoencoder *ae)
 {
     return (struct head){(uint32_t)ae->opts.length, (uint32_t)ae->opts.decoders,
-                         ae->opts.innovation, ae->opts.slope};
+                         ae->opts.innovation + 2u * ae->opts.linear, ae->opts.slope};
 }
 
 size_t trib_autoencoder_bytes(const struct trib_autoencoder *ae)
@@ -56,16 +56,17 @@ trib_status_t trib_autoencoder_import(struct trib_autoencoder *ae, const uint8_t
     if (len != trib_autoencoder_bytes(ae) || !same_shape(&head, &own))
         return trib_fail(
             err, TRIB_ERR_MISMATCH,
-            "%zu bytes are no weights of an autoencoder of %u values, %u decoders%s, "
+            "%zu bytes are no weights of an autoencoder of %u values, %u %sdecoders%s, "
             "slope %g",
-            len, own.length, own.decoders, own.innovation ? " with innovation" : "",
-            (double)own.slope);
+            len, own.length, own.decoders, ae->opts.linear ? "linear " : "",
+            ae->opts.innovation ? " with innovation" : "", (double)own.slope);
     /* by way of memory that is aligned, and of no use now */
     memcpy(ae->gradient, bytes + sizeof own, n * sizeof(float));
     if (!all_finite(ae, ae->gradient, n))
         return trib_fail(err, TRIB_ERR_MISMATCH,
                          "weights of an autoencoder are not finite");
     memcpy(ae->weights, ae->gradient, n * sizeof(float));
+    ae->changes++;
     return TRIB_OK;
 }
 

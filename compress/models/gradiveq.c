@@ -13,6 +13,10 @@
  * which add; the sum of slices is U (sum of c_w) + mean of slices. Without centre=1 the
  * mean is taken to be 0, as the paper does.
  *
+ * The basis stays near to what comes if a cycle is short, and error feedback waits for
+ * no longer than that. So that few starts suffice, memory=W keeps what earlier ones
+ * have shown: it counts W as much in each basis as in the one before.
+ *
  * Coefficients are float32, or integers of a codec behind "+" whose words add.
  *
  * The epoch of words is the number of the basis. A basis stays while the next is
@@ -25,6 +29,9 @@
  * bucket: then all of that bucket's slices do. State: the sums of the slices gathered
  * (of rank 0), the basis, the epoch.
  */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +47,7 @@ struct gradiveq {
     uint32_t train, cycle; /* starts */
     uint32_t bases; /* fitted so far */
     bool training;
+    double energy, kept; /* of what was coded here since the last basis */
 };
 
 static size_t slice_of(const struct trib_codec *c)
@@ -140,7 +148,7 @@ static bool exchange(struct trib_model *m, uint32_t step, float *own_out)
         own_out[0] = 1.0f;
         trib_pca_get(g->pca, own_out + 1);
     }
-    trib_pca_forget(g->pca);
+    trib_pca_fade(g->pca, m->codec->param[TRIB_PARAM_MEMORY]);
     return true;
 }
 
@@ -155,6 +163,7 @@ static trib_status_t exchanged(struct trib_model *m, const float *sum,
             "gradiveq: rank 0 found no principal components of the gradients");
     const trib_status_t status = trib_pca_set(g->pca, sum + 1, err);
     g->bases += status == TRIB_OK;
+    g->energy = g->kept = 0;
     return status;
 }
 
@@ -176,6 +185,29 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
 {
     struct gradiveq *g = (struct gradiveq *)m;
     trib_pca_encode(g->pca, x, c->n, mean_part(m, true), y_out, g->scratch);
+    const float energy = m->codec->kernels->sum_squares(x, c->n);
+    const float kept = m->codec->kernels->sum_squares(y_out, most(m->codec, c->n));
+    if (isfinite(energy) && isfinite(kept)) {
+        g->energy += (double)energy;
+        g->kept += (double)kept;
+    }
+}
+
+/* Without a basis, or with slices about their mean, there is less to say. */
+static size_t tell(const struct trib_model *m, char *text, size_t bytes)
+{
+    const struct gradiveq *g = (const struct gradiveq *)m;
+    char since[64] = "";
+
+    if (!g->bases)
+        return (size_t)snprintf(text, bytes, "no basis yet");
+    if (g->energy > 0 && !(m->codec->param[TRIB_PARAM_CENTRE] > 0))
+        snprintf(since, sizeof since, ", %.3f of what this rank gave since",
+                 g->kept / g->energy);
+    return (size_t)snprintf(text, bytes,
+                            "basis %" PRIu32
+                            " keeps %.3f of the energy that it was learned from%s",
+                            g->bases, 1 - trib_pca_dropped(g->pca), since);
 }
 
 static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
@@ -237,7 +269,7 @@ static trib_status_t read(struct trib_model *m, const uint8_t *src,
 const struct trib_model_ops trib_model_gradiveq = {
     .projects = true,
     .params = TRIB_PARAM_BIT(SLICE) | TRIB_PARAM_BIT(KEPT) | TRIB_PARAM_BIT(TRAIN) |
-              TRIB_PARAM_BIT(CODED) | TRIB_PARAM_BIT(CENTRE),
+              TRIB_PARAM_BIT(CODED) | TRIB_PARAM_BIT(CENTRE) | TRIB_PARAM_BIT(MEMORY),
     .quantised = true,
     .piece = trib_model_none_wished,
     .unit = slice_of,
@@ -262,6 +294,7 @@ const struct trib_model_ops trib_model_gradiveq = {
     .bytes = bytes,
     .write = write,
     .read = read,
+    .tell = tell,
 };
 
 const struct trib_transform trib_transform_gradiveq = {.name = "gradiveq",

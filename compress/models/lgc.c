@@ -2,7 +2,9 @@
 #include "compress/models/lgc.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,7 @@ enum {
     PIECE_MOST = 1 << 20, /* elements */
     LENGTH_GOOD = 1024, /* the autoencoder costs 1.6 KB for each */
     POSITION_END = 1 << 24, /* beyond, a float skips integers */
+    GUARD = 10, /* times the norm of what came in: a decode so large is refused */
     INFINITE = 0x7f800000, /* as a magnitude; those of NaN are above it */
 };
 
@@ -48,6 +51,16 @@ size_t trib_lgc_unit(const struct trib_codec *c)
 {
     (void)c;
     return 1;
+}
+
+const char *trib_lgc_refusal(const struct trib_codec *c)
+{
+    if (c->param[TRIB_PARAM_EVERY] > c->param[TRIB_PARAM_TRAIN])
+        return "every is larger than train; it would never learn";
+    if (c->param[TRIB_PARAM_INNOVATION] > c->param[TRIB_PARAM_RATIO] &&
+        c->stages.transform->model->params & TRIB_PARAM_BIT(INNOVATION))
+        return "innovation is larger than ratio; of the values at most all are sent";
+    return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------ */
@@ -96,7 +109,9 @@ static bool allocate(struct trib_lgc *g, size_t piece)
     g->positions = calloc(piece + 64, sizeof *g->positions);
     g->work = calloc(piece + 256, sizeof *g->work);
     g->keys = calloc(g->length, sizeof *g->keys);
-    return g->records && g->values && g->coded && g->positions && g->work && g->keys;
+    g->seen = calloc(piece / 8 + 1, 1);
+    return g->seen && g->records && g->values && g->coded && g->positions && g->work &&
+           g->keys;
 }
 
 trib_status_t trib_lgc_create(const struct trib_codec *c,
@@ -109,6 +124,8 @@ trib_status_t trib_lgc_create(const struct trib_codec *c,
                                              .innovation = form->innovation,
                                              .rate = (float)c->param[TRIB_PARAM_RATE],
                                              .adam = true,
+                                             .linear = c->param[TRIB_PARAM_DECODER] ==
+                                                       TRIB_DECODER_LINEAR,
                                              .seed = opts->seed};
     trib_status_t status = check(c, opts, err);
     if (status != TRIB_OK)
@@ -144,6 +161,7 @@ void trib_lgc_destroy(struct trib_model *m)
     free(g->positions);
     free(g->work);
     free(g->keys);
+    free(g->seen);
     free(g);
 }
 
@@ -179,9 +197,41 @@ bool trib_lgc_learning(const struct trib_model *m)
     return const_lgc_of(m)->epoch != TRIB_LGC_CODED;
 }
 
+/* The number of a learning stage's start, from 1 on. */
+static uint32_t lesson_of(const struct trib_lgc *g, uint32_t step)
+{
+    return step - (uint32_t)g->base.codec->param[TRIB_PARAM_DENSE];
+}
+
 bool trib_lgc_learns(const struct trib_lgc *g, uint32_t step)
 {
-    return step > 1 && stage_of(g, step - 1) == TRIB_LGC_TRAINING;
+    const uint32_t every = (uint32_t)g->base.codec->param[TRIB_PARAM_EVERY];
+    return step > 1 && stage_of(g, step - 1) == TRIB_LGC_TRAINING &&
+           lesson_of(g, step - 1) % every == 0;
+}
+
+/* Those that are coded at all: the last one may be too short. */
+static size_t coded_chunks(const struct trib_lgc *g)
+{
+    const size_t last = g->base.opts.total - (g->chunks - 1) * g->base.opts.piece;
+    return g->chunks - (g->chunks > 1 && trib_lgc_whole(g, last));
+}
+
+size_t trib_lgc_samples(const struct trib_lgc *g)
+{
+    const size_t sample = (size_t)g->base.codec->param[TRIB_PARAM_SAMPLE];
+    const size_t all = coded_chunks(g);
+    return sample && sample < all ? sample : all;
+}
+
+bool trib_lgc_sampled(const struct trib_lgc *g, uint32_t step, size_t chunk)
+{
+    const size_t all = coded_chunks(g), sample = trib_lgc_samples(g);
+    if (!trib_lgc_learns(g, step + 1) || chunk >= all)
+        return false;
+    const size_t lesson =
+        lesson_of(g, step) / (size_t)g->base.codec->param[TRIB_PARAM_EVERY];
+    return (chunk + all - lesson * sample % all) % all < sample;
 }
 
 /* ---- chunks ---------------------------------------------------------------------- */
@@ -228,32 +278,67 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+size_t trib_lgc_master(const struct trib_lgc *g, uint32_t step, size_t chunk)
+{
+    return (step + chunk) % (size_t)g->base.opts.ranks;
+}
+
+static bool all_pick(const struct trib_lgc *g)
+{
+    return g->base.codec->param[TRIB_PARAM_PICK] == TRIB_PICK_ALL;
+}
+
+/* The k largest of x, by falling value, to g->keys; returns how many. */
+static size_t choose(struct trib_lgc *g, const float *x, size_t n, size_t k)
+{
+    const size_t chosen =
+        trib_select_largest(g->base.codec->kernels, x, n, k, g->positions, g->work);
+
+    for (size_t i = 0; i < chosen; i++)
+        g->keys[i] = key_of(x[g->positions[i]], g->positions[i]);
+    qsort(g->keys, chosen, sizeof *g->keys, by_key);
+    return chosen;
+}
+
+/* This rank's block of the positions, and its part of the scale. */
+static void share_block(struct trib_lgc *g, const struct trib_model_chunk *c,
+                        const float *x, float *proposal_out)
+{
+    const size_t ranks = (size_t)g->base.opts.ranks, rank = (size_t)g->base.opts.rank;
+    const size_t k = trib_lgc_kept(g->base.codec, c->n);
+    const size_t first = k * rank / ranks, room = k * (rank + 1) / ranks - first;
+    const size_t n = choose(g, x, c->n, room);
+    float *positions = proposal_out + TRIB_LGC_POSITIONS + first;
+
+    for (size_t i = 0; i < n; i++)
+        positions[rank % 2 ? room - 1 - i : i] = (float)((uint32_t)g->keys[i] + 1);
+    if (n)
+        proposal_out[TRIB_LGC_SCALE] = scale_of(x, g->positions, n) / (float)ranks;
+    proposal_out[TRIB_LGC_COUNT] = (float)n;
+}
+
 bool trib_lgc_share(struct trib_lgc *g, const struct trib_model_chunk *c,
                     const float *x, float *proposal_out)
 {
-    const size_t ranks = (size_t)g->base.opts.ranks;
-    const size_t master = (g->step + trib_lgc_number(g, c)) % ranks;
-
+    const size_t rank = (size_t)g->base.opts.rank;
     const struct trib_codec *codec = g->base.codec;
 
     if (trib_lgc_whole(g, c->n))
         return false;
+    const bool master = rank == trib_lgc_master(g, g->step, trib_lgc_number(g, c));
     const bool bad = codec->kernels->max_magnitude(x, c->n) >= INFINITE;
+    if (all_pick(g)) {
+        share_block(g, c, x, proposal_out);
+    } else if (master) {
+        const size_t n = choose(g, x, c->n, trib_lgc_kept(codec, c->n));
+        proposal_out[TRIB_LGC_SCALE] = scale_of(x, g->positions, n);
+        proposal_out[TRIB_LGC_COUNT] = (float)n;
+        for (size_t i = 0; i < n; i++)
+            proposal_out[TRIB_LGC_POSITIONS + i] = (float)(uint32_t)g->keys[i];
+    }
     if (bad)
         proposal_out[TRIB_LGC_SCALE] = NAN;
-    if (master != (size_t)g->base.opts.rank)
-        return false;
-    const size_t n = trib_select_largest(
-        codec->kernels, x, c->n, trib_lgc_kept(codec, c->n), g->positions, g->work);
-    for (size_t i = 0; i < n; i++)
-        g->keys[i] = key_of(x[g->positions[i]], g->positions[i]);
-    qsort(g->keys, n, sizeof *g->keys, by_key);
-    if (!bad)
-        proposal_out[TRIB_LGC_SCALE] = scale_of(x, g->positions, n);
-    proposal_out[TRIB_LGC_COUNT] = (float)n;
-    for (size_t i = 0; i < n; i++)
-        proposal_out[TRIB_LGC_POSITIONS + i] = (float)(uint32_t)g->keys[i];
-    return true;
+    return master;
 }
 
 static bool whole_number(float x, size_t below)
@@ -271,15 +356,45 @@ static bool positions_valid(const struct trib_lgc *g, size_t n, const float *sha
     return valid;
 }
 
+/* Leaves of the ranks' blocks what is there, each position once; true if they are
+ * positions. */
+static bool join_blocks(struct trib_lgc *g, size_t n, float *share)
+{
+    const size_t k = trib_lgc_kept(g->base.codec, n);
+    float *positions = share + TRIB_LGC_POSITIONS;
+    size_t count = 0;
+    bool valid = true;
+
+    for (size_t i = 0; i < k && valid; i++) {
+        const float at = positions[i];
+        if (at == 0.0f)
+            continue;
+        valid = whole_number(at - 1.0f, n);
+        if (!valid)
+            break;
+        const size_t element = (size_t)at - 1;
+        if (g->seen[element / 8] >> element % 8 & 1)
+            continue;
+        g->seen[element / 8] |= (uint8_t)(1u << element % 8);
+        positions[count++] = (float)element;
+    }
+    for (size_t i = 0; i < count; i++)
+        g->seen[(size_t)positions[i] / 8] = 0;
+    share[TRIB_LGC_COUNT] = (float)count;
+    return valid;
+}
+
 void trib_lgc_settle(struct trib_model *m, const struct trib_model_chunk *c,
                      float *share)
 {
-    const struct trib_lgc *g = lgc_of(m);
+    struct trib_lgc *g = lgc_of(m);
     const float scale = share[TRIB_LGC_SCALE];
 
     if (trib_lgc_whole(g, c->n))
         return;
-    const bool bad = !isfinite(scale), positions = positions_valid(g, c->n, share);
+    const bool bad = !isfinite(scale);
+    const bool positions =
+        all_pick(g) ? join_blocks(g, c->n, share) : positions_valid(g, c->n, share);
     if (bad)
         share[TRIB_LGC_SCALE] = NAN;
     else if (!positions || scale <= 0)
@@ -315,6 +430,49 @@ void trib_lgc_scaled(const struct trib_lgc *g, const float *share, const float *
 {
     for (size_t i = 0; i < g->length; i++)
         out[i] = values[i] / share[TRIB_LGC_SCALE];
+}
+
+float trib_lgc_gain(struct trib_lgc *g, const float *v, const float *d,
+                    bool *refused_out)
+{
+    double vv = 0, vd = 0, dd = 0;
+
+    for (size_t i = 0; i < g->length; i++) {
+        vv += (double)v[i] * (double)v[i];
+        vd += (double)v[i] * (double)d[i];
+        dd += (double)d[i] * (double)d[i];
+    }
+    *refused_out = isfinite(vv) && vv > 0 && !(dd <= GUARD * GUARD * vv);
+    g->decoded += vv > 0;
+    g->refused += *refused_out;
+    const float gain = *refused_out || !(dd > 0) ? 0.0f : (float)(vd / dd);
+    return isfinite(gain) ? gain : 0.0f;
+}
+
+void trib_lgc_mark(const struct trib_model *m, const struct trib_model_chunk *c,
+                   const struct trib_sent *sent)
+{
+    if (trib_lgc_whole(const_lgc_of(m), c->n)) {
+        trib_sent_mark_all(sent, c->n);
+        return;
+    }
+    for (size_t i = 0; i < (size_t)c->agreed[TRIB_LGC_COUNT]; i++) {
+        const size_t element = (size_t)c->agreed[TRIB_LGC_POSITIONS + i];
+        const size_t at = sent->first + element;
+        sent->mask[at / 8] |= (uint8_t)(1u << at % 8);
+        if (sent->clear)
+            sent->clear[element] = 0;
+    }
+}
+
+size_t trib_lgc_tell(const struct trib_model *m, char *text, size_t bytes)
+{
+    static const char *const stages[] = {"elements as they are", "learning", "coded"};
+    const struct trib_lgc *g = const_lgc_of(m);
+
+    return (size_t)snprintf(text, bytes,
+                            "%s, %" PRIu64 " decodes, %" PRIu64 " of them refused",
+                            stages[g->epoch], g->decoded, g->refused);
 }
 
 void trib_lgc_times(float *x, float factor, size_t n)

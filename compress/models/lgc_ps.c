@@ -5,17 +5,24 @@
  * master's positions, divided by the master's scale, E encoder, D_k the decoder for
  * rank k.
  *
- *     epoch 2   the master shares its latent c = E(v). The word of rank k is its
- *               innovation s_k, its ceil(innovation * n) values largest in magnitude,
- *               times the weight w_k that D_k gives it: pairs of position and value.
- *               D_k is linear in s_k, so all ranks know the sum over k of D_k(c) + w_k
- *               s_k from c and the sum of words.
- *     epoch 1   words are the values. By the exchange all ranks get all v_k, and each
- *               makes the same steps, one a chunk, of trib_autoencoder_train_ps.
+ *     epoch 2   the master shares its latent c = E(v). The word of rank k is its gain
+ *               g_k of D_k(c), at number length + k, and its innovation s_k, the
+ *               ceil(innovation * n) values largest in magnitude of v_k - g_k D_k(c):
+ *               pairs of number and value. So all ranks know the sum over k of g_k
+ *               D_k(c) + s_k from c and the sum of words, and a rank keeps what is
+ *               missing of its v_k. If D_k(c) is refused, s_k is all of v_k: the plain
+ *               word of a sparse codec.
+ *     epoch 1   words are the values. sample=0: by the exchange all ranks get all v_k,
+ *               and each makes the same steps, one a chunk, of
+ *               trib_autoencoder_train_ps. Else they get those of the masters of the
+ *               sampled chunks; the decoder of each learns from its own.
+ *
+ * The paper weighs innovations by a weight that it learns, and sends the largest of
+ * v_k: choices of ours, as is the gain.
  *
  * Time and memory of each rank grow with the number of ranks, as those of the paper's
- * server do: 43,682 weights and a decoding a chunk for each; the exchange is of all
- * v_k.
+ * server do: 43,682 weights and a decoding a chunk for each; with sample=0 the exchange
+ * is of all v_k.
  */
 #include <assert.h>
 #include <math.h>
@@ -37,17 +44,15 @@ static size_t innovation_of(const struct trib_codec *c, size_t n)
     return (size_t)k;
 }
 
-static const char *refusal(const struct trib_codec *c)
-{
-    return c->param[TRIB_PARAM_INNOVATION] > c->param[TRIB_PARAM_RATIO]
-               ? "innovation is larger than ratio; of the values at most all are sent"
-               : NULL;
-}
-
-/* All ranks have the same positions. */
+/* All ranks have the same positions, and each a gain. */
 static size_t most(const struct trib_codec *c, size_t n)
 {
-    return trib_lgc_kept(c, n);
+    return trib_lgc_kept(c, n) + c->ranks;
+}
+
+static size_t trained(const struct trib_codec *c, size_t n)
+{
+    return innovation_of(c, n) + 1;
 }
 
 static size_t share_floats(const struct trib_codec *c, size_t n)
@@ -83,9 +88,9 @@ static trib_status_t create(const struct trib_codec *c,
                                        .innovation = true};
     struct trib_lgc *g;
     const trib_status_t status = trib_lgc_create(c, opts, &form, err, &g);
-
     if (status != TRIB_OK)
         return status;
+    assert(c->ranks >= ranks);
     struct ps *p = (struct ps *)g;
     p->innovations = calloc(ranks * g->length, sizeof *p->innovations);
     p->v = calloc(ranks, sizeof *p->v);
@@ -100,41 +105,15 @@ static trib_status_t create(const struct trib_codec *c,
 
 /* ---- learning -------------------------------------------------------------------- */
 
-/* The k values largest in magnitude, times weight; 0 elsewhere. */
-static void innovation(struct trib_lgc *g, const float *values, size_t k, float weight,
-                       float *out)
+/* The k values largest in magnitude; 0 elsewhere. */
+static void innovation(struct trib_lgc *g, const float *values, size_t k, float *out)
 {
     const size_t n = trib_select_largest(g->base.codec->kernels, values, g->length, k,
                                          g->positions, g->work);
 
     memset(out, 0, g->length * sizeof *out);
     for (size_t i = 0; i < n; i++)
-        out[g->positions[i]] = weight * values[g->positions[i]];
-}
-
-/* The values of rank k in chunk i are at number i * ranks + k. */
-static size_t exchange_floats(const struct trib_model *m)
-{
-    const struct trib_lgc *g = (const struct trib_lgc *)m;
-    return g->chunks * (size_t)m->opts.ranks * g->length;
-}
-
-static bool exchange(struct trib_model *m, uint32_t step, float *own_out)
-{
-    struct trib_lgc *g = (struct trib_lgc *)m;
-    const size_t ranks = (size_t)m->opts.ranks, rank = (size_t)m->opts.rank;
-
-    if (!trib_lgc_learns(g, step))
-        return false;
-    g->step = step;
-    memset(own_out, 0, exchange_floats(m) * sizeof *own_out);
-    for (size_t i = 0; i < g->chunks; i++) {
-        const float *record = g->records + i * g->record;
-        if (record[0] != 0.0f)
-            memcpy(own_out + (i * ranks + rank) * g->length, record + 1,
-                   g->length * sizeof *own_out);
-    }
-    return true;
+        out[g->positions[i]] = values[g->positions[i]];
 }
 
 static size_t elements_of(const struct trib_lgc *g, size_t chunk)
@@ -143,31 +122,100 @@ static size_t elements_of(const struct trib_lgc *g, size_t chunk)
     return left < piece ? left : piece;
 }
 
+static bool samples(const struct trib_model *m)
+{
+    return m->codec->param[TRIB_PARAM_SAMPLE] > 0;
+}
+
+/* The vectors of an exchange. sample=0: those of rank k in chunk i are at number i *
+ * ranks + k; else the masters' of the sampled chunks, one behind the other. */
+static size_t exchange_floats(const struct trib_model *m)
+{
+    const struct trib_lgc *g = (const struct trib_lgc *)m;
+    const size_t vectors =
+        samples(m) ? trib_lgc_samples(g) : g->chunks * (size_t)m->opts.ranks;
+    return vectors * g->length;
+}
+
+static bool exchange(struct trib_model *m, uint32_t step, float *own_out)
+{
+    struct trib_lgc *g = (struct trib_lgc *)m;
+    const size_t ranks = (size_t)m->opts.ranks, rank = (size_t)m->opts.rank;
+    size_t sampled = 0;
+
+    if (!trib_lgc_learns(g, step))
+        return false;
+    g->step = step;
+    memset(own_out, 0, exchange_floats(m) * sizeof *own_out);
+    for (size_t i = 0; i < g->chunks; i++) {
+        const float *record = g->records + i * g->record;
+        size_t at = i * ranks + rank;
+        bool gives = record[0] != 0.0f;
+        if (samples(m)) {
+            if (!trib_lgc_sampled(g, step - 1, i))
+                continue;
+            at = sampled++;
+            gives &= trib_lgc_master(g, step - 1, i) == rank;
+        }
+        if (gives)
+            memcpy(own_out + at * g->length, record + 1, g->length * sizeof *own_out);
+    }
+    return true;
+}
+
+/* One step for a decoder: of the chunk's master, from its own vector. */
+static void learn_own(struct ps *p, size_t chunk, const float *v)
+{
+    struct trib_lgc *g = &p->lgc;
+    const size_t k = innovation_of(g->base.codec, elements_of(g, chunk));
+
+    innovation(g, v, k, p->innovations);
+    (void)trib_autoencoder_train_own(g->ae, trib_lgc_master(g, g->step - 1, chunk), v,
+                                     p->innovations);
+}
+
+/* One step for all decoders, from the vectors of all ranks. */
+static void learn_all(struct ps *p, size_t chunk, const float *v)
+{
+    struct trib_lgc *g = &p->lgc;
+    const size_t ranks = (size_t)g->base.opts.ranks;
+    const struct trib_autoencoder_batch batch = {.v = p->v,
+                                                 .innovation = p->s,
+                                                 .n = ranks,
+                                                 .step = g->step * (uint32_t)g->chunks +
+                                                         (uint32_t)chunk};
+
+    for (size_t k = 0; k < ranks; k++) {
+        float *s = p->innovations + k * g->length;
+        p->v[k] = v + k * g->length;
+        p->s[k] = s;
+        innovation(g, p->v[k], innovation_of(g->base.codec, elements_of(g, chunk)), s);
+    }
+    (void)trib_autoencoder_train_ps(g->ae, &batch);
+}
+
 static trib_status_t exchanged(struct trib_model *m, const float *sum,
                                struct trib_error *err)
 {
     struct ps *p = (struct ps *)m;
     struct trib_lgc *g = &p->lgc;
     const size_t ranks = (size_t)m->opts.ranks;
+    size_t sampled = 0;
 
     (void)err;
     for (size_t i = 0; i < g->chunks; i++) {
         float *record = g->records + i * g->record;
-        const struct trib_autoencoder_batch batch = {
-            .v = p->v,
-            .innovation = p->s,
-            .n = ranks,
-            .step = g->step * (uint32_t)g->chunks + (uint32_t)i};
-        if (record[0] == 0.0f)
-            continue;
+        const bool due = record[0] != 0.0f;
         record[0] = 0.0f;
-        for (size_t k = 0; k < ranks; k++) {
-            float *s = p->innovations + k * g->length;
-            p->v[k] = sum + (i * ranks + k) * g->length;
-            p->s[k] = s;
-            innovation(g, p->v[k], innovation_of(m->codec, elements_of(g, i)), 1.0f, s);
+        if (samples(m)) {
+            if (!trib_lgc_sampled(g, g->step - 1, i))
+                continue;
+            if (due)
+                learn_own(p, i, sum + sampled * g->length);
+            sampled++;
+        } else if (due) {
+            learn_all(p, i, sum + i * ranks * g->length);
         }
-        (void)trib_autoencoder_train_ps(g->ae, &batch);
     }
     return TRIB_OK;
 }
@@ -186,10 +234,36 @@ static void share(struct trib_model *m, const struct trib_model_chunk *c,
     trib_autoencoder_encode(g->ae, g->coded, latent_of(g, proposal_out));
 }
 
+/* Values, and in the last stage gains behind them. */
 static size_t length(const struct trib_model *m, size_t n)
 {
     const struct trib_lgc *g = (const struct trib_lgc *)m;
-    return trib_lgc_whole(g, n) ? n : g->length;
+
+    if (trib_lgc_whole(g, n))
+        return n;
+    return g->length + (g->epoch == TRIB_LGC_CODED ? (size_t)m->opts.ranks : 0);
+}
+
+/* The gain, and of what it leaves of the values at y the largest. */
+static void forward_coded(struct trib_lgc *g, const struct trib_model_chunk *c,
+                          float *y)
+{
+    const struct trib_model *m = &g->base;
+    const size_t rank = (size_t)m->opts.rank;
+    bool refused;
+
+    trib_lgc_scaled(g, c->agreed, y, g->values);
+    trib_autoencoder_decode_alone(g->ae, rank,
+                                  c->agreed + TRIB_LGC_POSITIONS + g->length, g->coded);
+    const float gain = trib_lgc_gain(g, g->values, g->coded, &refused);
+    memset(y + g->length, 0, (size_t)m->opts.ranks * sizeof *y);
+    if (refused)
+        return; /* y is all of the values */
+    y[g->length + rank] = gain;
+    memcpy(g->values, y, g->length * sizeof *y);
+    for (size_t i = 0; i < g->length; i++)
+        g->values[i] -= g->coded[i] * (gain * c->agreed[TRIB_LGC_SCALE]);
+    innovation(g, g->values, innovation_of(m->codec, c->n), y);
 }
 
 static void forward(struct trib_model *m, const struct trib_model_chunk *c,
@@ -202,36 +276,36 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
         return;
     }
     const size_t n = trib_lgc_gather(g, c->agreed, x, y_out);
-    if (g->epoch == TRIB_LGC_TRAINING) {
-        float *record = trib_lgc_record(g, c);
-        record[0] = n > 0 && !trib_lgc_bad(c->agreed);
-        trib_lgc_scaled(g, c->agreed, y_out, record + 1);
+    if (g->epoch == TRIB_LGC_CODED) {
+        forward_coded(g, c, y_out);
         return;
     }
-    const float weight =
-        trib_autoencoder_innovation_weight(g->ae, (size_t)m->opts.rank);
-    memcpy(g->values, y_out, g->length * sizeof *y_out);
-    innovation(g, g->values, innovation_of(m->codec, c->n), weight, y_out);
+    if (samples(m) && !trib_lgc_sampled(g, g->step, trib_lgc_number(g, c)))
+        return;
+    float *record = trib_lgc_record(g, c);
+    record[0] = n > 0 && !trib_lgc_bad(c->agreed);
+    trib_lgc_scaled(g, c->agreed, y_out, record + 1);
 }
 
+/* A gain has been divided by the ranks as the values were, if the op is mean. */
 static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
                     bool own, float *x_out)
 {
     struct trib_lgc *g = (struct trib_lgc *)m;
+    const float *latent = c->agreed + TRIB_LGC_POSITIONS + g->length;
 
     if (trib_lgc_whole(g, c->n)) {
         memcpy(x_out, y, c->n * sizeof *y);
         return;
     }
-    const float *latent = c->agreed + TRIB_LGC_POSITIONS + g->length;
-    const bool nothing = c->agreed[TRIB_LGC_COUNT] == 0.0f;
-    const size_t first = own ? (size_t)m->opts.rank : 0;
-    const size_t end = own ? first + 1 : (size_t)m->opts.ranks;
-    const float part = !own && m->opts.mean ? 1.0f / (float)m->opts.ranks : 1.0f;
-    for (size_t k = first; k < end && g->epoch == TRIB_LGC_CODED && !nothing; k++) {
-        trib_autoencoder_decode(g->ae, k, latent, NULL, g->coded);
+    (void)own; /* of its own word the gains of the others are 0 */
+    for (size_t k = 0; k < (size_t)m->opts.ranks && g->epoch == TRIB_LGC_CODED; k++) {
+        const float gain = y[g->length + k] * c->agreed[TRIB_LGC_SCALE];
+        if (gain == 0.0f)
+            continue;
+        trib_autoencoder_decode_alone(g->ae, k, latent, g->coded);
         for (size_t i = 0; i < g->length; i++)
-            y[i] += g->coded[i] * (part * c->agreed[TRIB_LGC_SCALE]);
+            y[i] += g->coded[i] * gain;
     }
     trib_lgc_scatter(c->agreed, y, x_out, c->n);
 }
@@ -243,13 +317,11 @@ static void learn(struct trib_model *m, const struct trib_model_chunk *c,
 }
 
 const struct trib_model_ops trib_model_lgc_ps = {
-    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(DENSE) | TRIB_PARAM_BIT(TRAIN) |
-              TRIB_PARAM_BIT(RATE) | TRIB_PARAM_BIT(INNOVATION),
+    .params = TRIB_LGC_PARAMS | TRIB_PARAM_BIT(INNOVATION),
     TRIB_LGC_SLOTS,
     .sparse = true,
-    .refusal = refusal,
     .most = most,
-    .trained = innovation_of,
+    .trained = trained,
     .agreed_floats = share_floats,
     .create = create,
     .destroy = destroy,

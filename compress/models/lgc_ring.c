@@ -4,13 +4,15 @@
  * values of rank k at the master's positions, divided by the master's scale, E encoder,
  * D decoder, K ranks.
  *
- *     epoch 2   y_k = E(v_k), about length / 4 floats; words add; the mean of the v_k
- *               is taken to be D(mean of the y_k), the same on all ranks
- *     epoch 1   y_k = the values themselves, then E(v_k): so all ranks get the means of
- *               both. Before the next start each goes back through D, and on through E
- *               with its own v_k; the derivatives of the encoder's weights, 172,996
- *               floats, are summed by the exchange, and all ranks make the same step
- *               against MSE(mean of v_k, D(mean of E(v_k))), averaged over the chunks.
+ *     epoch 2   y_k = E(v_k), times the gain if decoders are linear, about length / 4
+ *               floats; words add; the mean of the v_k is taken to be D(mean of the
+ *               y_k), the same on all ranks
+ *     epoch 1   y_k = the values themselves, then E(v_k) of chunks that are sampled,
+ *               else zeros: so all ranks get the means of both. Before the next start
+ *               each goes back through D, and on through E with its own v_k; the
+ *               derivatives of the encoder's weights, 172,996 floats, are summed by the
+ *               exchange, and all ranks make the same step against MSE(mean of v_k,
+ *               D(mean of E(v_k))), averaged over the sampled chunks.
  *
  * That is the step that one rank with all v_k would make, and its cost does not grow
  * with K. It is made in the order of chunks, whatever order they came in.
@@ -131,6 +133,12 @@ static float part_of_sum(const struct trib_model *m)
     return m->opts.mean ? 1.0f : 1.0f / (float)m->opts.ranks;
 }
 
+/* True if decodes add: then each is scaled, too. */
+static bool linear(const struct trib_model *m)
+{
+    return m->codec->param[TRIB_PARAM_DECODER] == TRIB_DECODER_LINEAR;
+}
+
 static void forward(struct trib_model *m, const struct trib_model_chunk *c,
                     const float *x, float *y_out)
 {
@@ -147,10 +155,20 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
     trib_lgc_scaled(g, c->agreed, g->values, g->coded);
     if (training) {
         memcpy(y_out, g->values, g->length * sizeof *y_out);
+        if (!trib_lgc_sampled(g, g->step, trib_lgc_number(g, c)))
+            return;
         memcpy(own_of(trib_lgc_record(g, c)), g->coded, g->length * sizeof *y_out);
         y_out += g->length;
     }
     trib_autoencoder_encode(g->ae, g->coded, y_out);
+    if (!training && linear(m)) {
+        bool refused;
+        trib_autoencoder_decode_alone(g->ae, 0, y_out, g->values);
+        trib_lgc_times(y_out, trib_lgc_gain(g, g->coded, g->values, &refused),
+                       g->latent);
+        if (refused) /* 0 times what is not finite is not 0 */
+            memset(y_out, 0, g->latent * sizeof *y_out);
+    }
 }
 
 static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
@@ -168,7 +186,7 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
     }
     const float part = own ? 1.0f : part_of_sum(m);
     trib_lgc_times(y, part, g->latent);
-    trib_autoencoder_decode(g->ae, 0, y, NULL, g->coded);
+    trib_autoencoder_decode_alone(g->ae, 0, y, g->coded);
     trib_lgc_times(g->coded, c->agreed[TRIB_LGC_SCALE] / part, g->length);
     trib_lgc_scatter(c->agreed, g->coded, x_out, c->n);
 }
@@ -181,7 +199,8 @@ static void learn(struct trib_model *m, const struct trib_model_chunk *c,
 
     (void)x;
     if (g->epoch != TRIB_LGC_TRAINING || trib_lgc_whole(g, c->n) ||
-        c->agreed[TRIB_LGC_COUNT] == 0.0f || trib_lgc_bad(c->agreed))
+        c->agreed[TRIB_LGC_COUNT] == 0.0f || trib_lgc_bad(c->agreed) ||
+        !trib_lgc_sampled(g, g->step, trib_lgc_number(g, c)))
         return;
     float *record = trib_lgc_record(g, c), *mean = mean_of(g, record);
     float *latent = latent_of(g, record);
@@ -193,10 +212,8 @@ static void learn(struct trib_model *m, const struct trib_model_chunk *c,
 }
 
 const struct trib_model_ops trib_model_lgc = {
-    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(DENSE) | TRIB_PARAM_BIT(TRAIN) |
-              TRIB_PARAM_BIT(RATE),
+    .params = TRIB_LGC_PARAMS,
     TRIB_LGC_SLOTS,
-    .refusal = trib_model_no_refusal,
     .most = most,
     .trained = trib_lgc_latent,
     .agreed_floats = share_floats,

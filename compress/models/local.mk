@@ -14,5 +14,7 @@ libcompress_la_SOURCES += \
 	compress/models/model_train.c \
 	compress/models/orthonormal.c compress/models/orthonormal.h \
 	compress/models/pca.c compress/models/pca.h \
-	compress/models/powersgd.c
+	compress/models/powersgd.c \
+	compress/models/linear_decoder.c \
+	compress/models/model_slots.c
 EXTRA_DIST += compress/models/README.md

@@ -97,6 +97,13 @@ trib_status_t trib_model_exchanged(struct trib_model *m, const float *sum,
     return m->kind->exchanged(m, sum, err);
 }
 
+size_t trib_model_tell(const struct trib_model *m, char *text, size_t bytes)
+{
+    if (bytes)
+        text[0] = '\0';
+    return m->kind->tell ? m->kind->tell(m, text, bytes) : 0;
+}
+
 size_t trib_model_bytes(const struct trib_model *m)
 {
     return m->kind->bytes(m);
@@ -253,6 +260,20 @@ static size_t write_coefficients(const struct trib_codec *c,
     return trib_codec_encode(c->coefficients, &of_y, dst);
 }
 
+/* Where elements go as they are, momentum goes on: nothing of it was sent too early. */
+static void mark(const struct trib_model *m, const struct trib_model_chunk *c,
+                 const struct trib_sent *sent)
+{
+    if (!sent)
+        return;
+    if (m && trib_model_epoch(m) != 0 && m->kind->mark) {
+        m->kind->mark(m, c, sent);
+        return;
+    }
+    const struct trib_sent all = {.mask = sent->mask, .first = sent->first};
+    trib_sent_mark_all(&all, c->n);
+}
+
 size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *in,
                          uint8_t *dst)
 {
@@ -266,6 +287,7 @@ size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *i
         len = 0;
     } else if (head.epoch == 0) {
         memcpy(at, in->x, len);
+        mark(m, &k, in->sent);
     } else {
         if (!in->agreed) {
             trib_model_propose(m, &k, in->x, m->agreed);
@@ -282,6 +304,7 @@ size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *i
         else
             memcpy(at, m->y, len);
         head.n = (uint32_t)(len / unit_of(c, head.epoch));
+        mark(m, &k, in->sent);
     }
     memcpy(dst, &head, sizeof head);
     assert(sizeof head + len <= trib_model_word_bound(c, m ? m->opts.piece : in->n));
@@ -408,7 +431,7 @@ static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
         if (head.epoch != 0 && c->coefficients)
             continue; /* their own codec looks at them */
         if (head.epoch != 0 && kind->sparse) {
-            if (!pairs_valid(w->src, head.n, m->piece))
+            if (!pairs_valid(w->src, head.n, most > m->piece ? most : m->piece))
                 return false;
         } else if (head.n != first_out->n) {
             return false;
@@ -539,61 +562,4 @@ trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_mer
     memcpy(dst, &head, sizeof head);
     *len_out = sizeof head + head.n * unit_of(c, head.epoch);
     return TRIB_OK;
-}
-
-/* ---- slots that stay empty ------------------------------------------------------- */
-
-const char *trib_model_no_refusal(const struct trib_codec *c)
-{
-    (void)c;
-    return NULL;
-}
-
-size_t trib_model_none_wished(const struct trib_codec *c)
-{
-    (void)c;
-    return 0;
-}
-
-size_t trib_model_no_floats(const struct trib_codec *c, size_t n)
-{
-    (void)c, (void)n;
-    return 0;
-}
-
-size_t trib_model_no_exchange_floats(const struct trib_model *m)
-{
-    (void)m;
-    return 0;
-}
-
-bool trib_model_not_learning(const struct trib_model *m)
-{
-    (void)m;
-    return false;
-}
-
-bool trib_model_no_exchange(struct trib_model *m, uint32_t step, float *own_out)
-{
-    (void)m, (void)step, (void)own_out;
-    return false;
-}
-
-trib_status_t trib_model_not_exchanged(struct trib_model *m, const float *sum,
-                                       struct trib_error *err)
-{
-    (void)m, (void)sum;
-    return trib_fail(err, TRIB_ERR_CODEC, "this codec exchanges nothing");
-}
-
-void trib_model_proposes_nothing(struct trib_model *m, const struct trib_model_chunk *c,
-                         const float *x, float *proposal_out)
-{
-    (void)m, (void)c, (void)x, (void)proposal_out;
-}
-
-void trib_model_settled(struct trib_model *m, const struct trib_model_chunk *c,
-                        float *share)
-{
-    (void)m, (void)c, (void)share;
 }

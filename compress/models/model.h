@@ -134,6 +134,14 @@ trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_ch
                                 const uint8_t *src, size_t len, float *x_out);
 
 /**
+ * trib_model_tell - what it has learned, in half a line; "" if there is nothing to say.
+ *
+ * text     NULL is allowed if bytes is 0
+ * returns  the characters, as snprintf
+ */
+size_t trib_model_tell(const struct trib_model *m, char *text, size_t bytes);
+
+/**
  * trib_model_bytes, trib_model_write, trib_model_read - what it knows, as bytes.
  *
  * bytes    trib_model_bytes(m): the same for all models of the same codec and opts

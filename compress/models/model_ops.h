@@ -26,7 +26,7 @@ struct trib_model {
 };
 
 struct trib_model_ops {
-    uint32_t params; /* TRIB_PARAM_BITs it reads */
+    uint64_t params; /* TRIB_PARAM_BITs it reads */
     double ratio, train; /* defaults of these parameters; 0: those of codec_text.c */
     bool sparse; /* y has few that are not 0: words are pairs */
     bool quantised; /* coefficients may be written by another codec, whose words add:
@@ -80,6 +80,13 @@ struct trib_model_ops {
     void (*learn)(struct trib_model *m, const struct trib_model_chunk *c,
                   const float *y, const float *x);
 
+    /* What it has learned, for trib_plan_explain; returns the characters, as snprintf.
+     * NULL: nothing is said. */
+    size_t (*tell)(const struct trib_model *m, char *text, size_t bytes);
+    /* Marks the elements of a chunk that forward sends; NULL: all of them. */
+    void (*mark)(const struct trib_model *m, const struct trib_model_chunk *c,
+                 const struct trib_sent *sent);
+
     size_t (*bytes)(const struct trib_model *m);
     void (*write)(const struct trib_model *m, uint8_t *out);
     trib_status_t (*read)(struct trib_model *m, const uint8_t *src,
@@ -101,7 +108,7 @@ trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t 
 trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
 
-/* slots of kinds that have nothing to do there */
+/* model_slots.c: of kinds that have nothing to do there */
 const char *trib_model_no_refusal(const struct trib_codec *c);
 size_t trib_model_none_wished(const struct trib_codec *c);
 size_t trib_model_no_floats(const struct trib_codec *c, size_t n);

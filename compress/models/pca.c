@@ -180,12 +180,19 @@ void trib_pca_add(struct trib_pca *pca, const float *x, size_t n)
     }
 }
 
-void trib_pca_forget(struct trib_pca *pca)
+/* The count stays a whole number, and sums become as much less. */
+void trib_pca_fade(struct trib_pca *pca, double weight)
 {
     const size_t m = pca->head.slice;
-    pca->count = 0;
-    memset(pca->products, 0, m * m * sizeof *pca->products);
-    memset(pca->sum, 0, m * sizeof *pca->sum);
+    const uint64_t count = (uint64_t)((double)pca->count * weight);
+    const double rest = pca->count ? (double)count / (double)pca->count : 0;
+
+    assert(weight >= 0 && weight < 1);
+    pca->count = count;
+    for (size_t i = 0; i < m * m; i++)
+        pca->products[i] *= rest;
+    for (size_t i = 0; i < m; i++)
+        pca->sum[i] *= rest;
 }
 
 /* ---- fit ------------------------------------------------------------------------ */

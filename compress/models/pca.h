@@ -62,8 +62,11 @@ void trib_pca_destroy(struct trib_pca *pca);
 /** trib_pca_add - the slices of an aggregated gradient of n floats. */
 void trib_pca_add(struct trib_pca *pca, const float *x, size_t n);
 
-/** trib_pca_forget - the slices added so far; the basis stays. */
-void trib_pca_forget(struct trib_pca *pca);
+/**
+ * trib_pca_fade - slices added so far count `weight` as much from now on, below 1; 0:
+ * they are forgotten. The basis stays.
+ */
+void trib_pca_fade(struct trib_pca *pca, double weight);
 
 /**
  * trib_pca_fit - the basis from the slices added so far, which stay.

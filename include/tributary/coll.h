@@ -355,6 +355,8 @@ TRIB_API trib_status_t trib_plan_free(trib_plan_t *plan);
 /**
  * trib_plan_explain - which algorithm, chunk and codec were chosen, and why.
  *
+ * Of a codec that learns it also says, between two operations, what it has learned.
+ *
  * text     receives at most `bytes` bytes with the final zero
  * errors   TRIB_ERR_INVALID: no plan, or no room for a text
  */

@@ -77,7 +77,7 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
     struct trib_feedback *f = &run->payload->feedback;
-    const bool sparse = trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE;
+    const bool selects = trib_codec_selects(run->desc.codec);
     const size_t total = run->desc.total;
 
     assert(run->desc.codec);
@@ -88,7 +88,7 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
         !allocate_states(f, rule, total) ||
         !allocate(&f->partial, f->ops && f->ops->sums_state && narrow(run), total))
         return TRIB_ERR_NO_MEMORY;
-    if (sparse && sums(run)) {
+    if (selects && sums(run)) {
         f->sent = calloc(total / 8 + 1, 1);
         if (!f->sent)
             return TRIB_ERR_NO_MEMORY;

@@ -55,6 +55,8 @@ static const char *instead_of(const char *text)
         {"+dither:bits=8", "topk+dither:base=1.5,bits=8"},
         {"gradiveq:slice=8", "gradiveq:slice=8,kept=8"},
         {"gradiveq:kept=4096", "gradiveq:slice=4096,kept=4096"},
+        {"lgc:every=1000000", "lgc:train=1000000,every=1000000"},
+        {"lgc-ps:every=1000000", "lgc-ps:train=1000000,every=1000000"},
         {"lgc-ps:innovation=1", "lgc-ps:ratio=1,innovation=1"},
         {"lgc-ps:ratio=1e-09", "lgc-ps:ratio=1e-9,innovation=1e-9"},
     };

@@ -86,7 +86,7 @@ static trib_status_t step(struct net *n, int number)
     return st == TRIB_OK ? trib_group_wait(n->group) : st;
 }
 
-/* What was sent by all in the step is the result. */
+/* The result is what all ranks sent in the step. */
 static trib_status_t check(struct net *n, int number)
 {
     float **was = n->held[number % 3], **is = n->held[(number + 1) % 3];

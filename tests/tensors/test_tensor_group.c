@@ -29,7 +29,7 @@ struct scene {
     bool coded;
 };
 
-/* What callbacks have told of a step. */
+/* Callbacks have told this of a step. */
 struct told {
     int times[TENSORS_MOST];
     trib_status_t status[TENSORS_MOST];

@@ -217,7 +217,7 @@ static void slow_steps(struct quadratic *q, int steps)
     }
 }
 
-/* What the trainer says of itself is the row that it has chosen. */
+/* The trainer says of itself the row that it has chosen. */
 static void check_text(struct quadratic *q, const trib_estimate_t *row)
 {
     char text[4096], says[128];

@@ -292,7 +292,7 @@ static void test_lanes_are_spread(void **state)
     worker_stop(workers[1]);
 }
 
-/* What an aggregator says of itself in the running exchange. */
+/* An aggregator says this of itself in the running exchange. */
 static uint32_t hear(struct aggregator *agg, uint8_t *room)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());

@@ -138,9 +138,16 @@ static inline void agree(struct ring *r, size_t i)
             sum[j] += own[j];
         free(p);
     }
-    for (int k = 0; k < r->ranks; k++)
-        trib_model_settle(r->models[k], &c, sum);
-    free(own);
+    float *settled = malloc(r->share * sizeof *settled);
+    memcpy(settled, sum, r->share * sizeof *sum);
+    trib_model_settle(r->models[0], &c, settled);
+    for (int k = 1; k < r->ranks; k++) {
+        memcpy(own, sum, r->share * sizeof *own);
+        trib_model_settle(r->models[k], &c, own);
+        assert_memory_equal(own, settled, r->share * sizeof *own);
+    }
+    memcpy(sum, settled, r->share * sizeof *sum);
+    free(own), free(settled);
 }
 
 static inline size_t encode_own(struct ring *r, int k, const struct trib_model_chunk *c,
@@ -304,10 +311,11 @@ static inline const char *text_of(int form, const char *params)
 
 /* In the last stage with weights that the caller gives; weights end where innovations
  * do. */
-static inline void ring_coded(struct ring *r, int form, size_t total, int ranks,
-                              bool mean, void (*set)(float *weights, int ranks))
+static inline void ring_coded_by(struct ring *r, int form, const char *params,
+                                 size_t total, int ranks, bool mean,
+                                 void (*set)(float *weights, int ranks))
 {
-    ring_init(r, text_of(form, "dense=0,train=1"), total, ranks, mean);
+    ring_init(r, text_of(form, params), total, ranks, mean);
     struct trib_error err = {0};
     uint8_t *bytes = state_new(r->models[0]);
     if (set) {
@@ -322,6 +330,12 @@ static inline void ring_coded(struct ring *r, int form, size_t total, int ranks,
             TRIB_OK);
     free(bytes);
     r->step = 5; /* nothing was gathered before */
+}
+
+static inline void ring_coded(struct ring *r, int form, size_t total, int ranks,
+                              bool mean, void (*set)(float *weights, int ranks))
+{
+    ring_coded_by(r, form, "dense=0,train=1", total, ranks, mean, set);
 }
 
 static inline bool finite_all(const float *x, size_t n)

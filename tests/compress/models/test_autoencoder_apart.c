@@ -197,6 +197,75 @@ static void test_save(void **state)
     free(bytes);
 }
 
+/* A linear decoder in one convolution is D(c) - D(0), by the layers; decodes add. */
+static void test_linear_decoder(void **state)
+{
+    enum { LENGTH = 300, LATENT = 68, DECODERS = 2 };
+    (void)state;
+    const struct trib_autoencoder_opts opts = {
+        .length = LENGTH, .decoders = DECODERS, .linear = true, .seed = 3};
+    struct trib_autoencoder *ae = ae_new(opts, NULL);
+    float c[3][LATENT], d[3][LENGTH], layers[LENGTH], nothing[LENGTH];
+    assert_int_equal(trib_autoencoder_latent(ae), LATENT);
+    uint8_t *bytes = bytes_new(ae); /* biases that are not 0 */
+    float *w = (float *)(void *)(bytes + HEAD);
+    for (size_t i = ENCODER_WEIGHTS; i < ENCODER_WEIGHTS + 2 * DECODER_WEIGHTS; i++)
+        w[i] += 0.02f * normal_at(5, i);
+    import(ae, bytes);
+    for (size_t k = 0; k < DECODERS; k++) {
+        for (size_t i = 0; i < LATENT; i++) {
+            c[0][i] = normal_at(k, i), c[1][i] = normal_at(k + 9, i);
+            c[2][i] = c[0][i] + c[1][i];
+        }
+        for (size_t j = 0; j < 3; j++)
+            trib_autoencoder_decode_alone(ae, k, c[j], d[j]);
+        trib_autoencoder_decode(ae, k, c[0], NULL, layers);
+        memset(c[1], 0, sizeof c[1]);
+        trib_autoencoder_decode(ae, k, c[1], NULL, nothing);
+        double off = 0, apart = 0, all = 0;
+        for (size_t i = 0; i < LENGTH; i++) {
+            off = fmax(off, fabs((double)(layers[i] - nothing[i] - d[0][i])));
+            apart = fmax(apart, fabs((double)(d[0][i] + d[1][i] - d[2][i])));
+            all = fmax(all, fabs((double)d[2][i]));
+        }
+        assert_true(all > 0.01 && off < 1e-5 * all && apart < 1e-5 * all);
+    }
+    trib_autoencoder_destroy(ae);
+    free(bytes);
+}
+
+/* A decoder learns from its node's own vector; the others and all biases stay. */
+static void test_own_decoder(void **state)
+{
+    enum { LENGTH = 127, DECODER = DECODER_WEIGHTS + 1 };
+    (void)state;
+    const struct trib_autoencoder_opts opts = {.length = LENGTH,
+                                               .decoders = 2,
+                                               .innovation = true,
+                                               .linear = true,
+                                               .adam = true,
+                                               .seed = 4};
+    struct trib_autoencoder *ae = ae_new(opts, NULL);
+    struct data d;
+    data_init(&d, LENGTH, 2, 6);
+    uint8_t *before = bytes_new(ae);
+    double first = 0, last = 0;
+    for (int n = 0; n < 60; n++) {
+        last = trib_autoencoder_train_own(ae, 1, d.v[1], d.innovation[1]);
+        first = n ? first : last;
+    }
+    assert_true(last < 0.2 * first);
+    uint8_t *after = bytes_new(ae);
+    const size_t decoders = HEAD + sizeof(float) * ENCODER_WEIGHTS;
+    assert_memory_not_equal(before, after, decoders);
+    assert_memory_equal(before + decoders, after + decoders, sizeof(float) * DECODER);
+    const size_t last_bias = decoders + sizeof(float) * (2 * DECODER - 2);
+    assert_memory_equal(before + last_bias, after + last_bias, sizeof(float));
+    trib_autoencoder_destroy(ae);
+    data_free(&d);
+    free(before), free(after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +273,8 @@ int main(void)
         cmocka_unit_test(test_apart_mean),
         cmocka_unit_test(test_apart_not_finite),
         cmocka_unit_test(test_save),
+        cmocka_unit_test(test_linear_decoder),
+        cmocka_unit_test(test_own_decoder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,126 @@ static void test_positions(void **state)
     ring_free(&r);
 }
 
+/* pick=all: each rank's largest, no position twice, the first rank's by falling
+ * value. */
+static void test_positions_of_all(void **state)
+{
+    enum { RANKS = 3, EACH = LENGTH / RANKS };
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_init(&r, text_of(form, "dense=0,train=9,pick=all"), 2 * PIECE + 40, RANKS,
+                  false);
+        draw(&r, 4); /* they have much in common, so largest ones meet */
+        start(&r);
+        uint8_t *chosen = chosen_new(&r);
+        for (size_t i = 0; i < r.chunks; i++) {
+            const struct trib_model_chunk c = chunk_of(&r, i);
+            size_t kept = (size_t)c.agreed[1], bits = 0;
+            for (size_t j = 0; j < c.n; j++)
+                bits += chosen[c.first + j];
+            assert_int_equal(bits, kept);
+            assert_true(i < 2 ? kept > EACH && kept < LENGTH : kept <= 4);
+            for (size_t j = 1; i < 2 && j < EACH; j++)
+                assert_true(r.x[0][c.first + (size_t)c.agreed[2 + j]] <=
+                            r.x[0][c.first + (size_t)c.agreed[1 + j]]);
+            for (int k = 0; i < 2 && k < RANKS; k++) {
+                const float *x = r.x[k] + c.first;
+                for (size_t j = 0; j < c.n; j++) {
+                    size_t larger = 0;
+                    for (size_t q = 0; q < c.n; q++)
+                        larger += fabsf(x[q]) > fabsf(x[j]);
+                    assert_true(chosen[c.first + j] || larger >= EACH);
+                }
+            }
+        }
+        free(chosen);
+        ring_free(&r);
+    }
+}
+
+/* Chunks that wait to be learned from; the last chunk is too short. */
+static size_t due_of(const struct ring *r, int form, bool *due_out)
+{
+    const size_t record = form ? 1 + LENGTH : 1 + 2 * LENGTH + LATENT;
+    const size_t len = trib_model_bytes(r->models[0]);
+    uint8_t *bytes = state_new(r->models[0]);
+    size_t all = 0;
+    for (size_t i = 0; i < r->chunks; i++) {
+        float due;
+        memcpy(&due, bytes + len - (r->chunks - i) * record * sizeof due, sizeof due);
+        due_out[i] = due != 0.0f;
+        all += due_out[i];
+    }
+    free(bytes);
+    return all;
+}
+
+/* every=2,sample=1: behind each second start it learns from one chunk, from each in
+ * turn. */
+static void test_samples(void **state)
+{
+    enum { CHUNKS = 3 };
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        const char *text = text_of(form, "dense=1,train=6,every=2");
+        ring_init(&r, text, CHUNKS * PIECE + 20, 2, true);
+        bool due[CHUNKS + 1], seen[CHUNKS + 1] = {false};
+        for (uint32_t step = 1; step <= 9; step++) {
+            uint8_t *before = weights_new(&r);
+            draw(&r, step);
+            start(&r);
+            const bool lesson = step > 1 && step <= 7 && step % 2 == 1;
+            assert_int_equal(r.exchanged, step >= 4 && step <= 8 && step % 2 == 0);
+            assert_int_equal(same_weights(&r, before), !r.exchanged);
+            assert_int_equal(due_of(&r, form, due), lesson);
+            for (size_t i = 0; i < CHUNKS; i++)
+                seen[i] |= due[i];
+            assert_false(due[CHUNKS]);
+            free(before);
+        }
+        assert_true(seen[0] && seen[1] && seen[2]);
+        ring_free(&r);
+    }
+}
+
+/* A plan marks as sent all elements, whose momentum stays; then those at positions,
+ * whose momentum becomes 0. */
+static void test_marks(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_init(&r, text_of(form, "dense=1,train=1"), PIECE, 2, false);
+        assert_true(trib_codec_selects(r.codec));
+        for (int n = 0; n < 3; n++) {
+            uint8_t mask[PIECE / 8 + 1] = {0};
+            float momentum[PIECE];
+            draw(&r, (uint64_t)n);
+            start(&r);
+            const struct trib_model_chunk c = chunk_of(&r, 0);
+            const struct trib_sent sent = {.mask = mask, .clear = momentum};
+            const struct trib_encode in = {.x = r.x[0],
+                                           .n = PIECE,
+                                           .agreed = c.agreed,
+                                           .sent = &sent,
+                                           .model = r.models[0]};
+            uint8_t *word = malloc(trib_codec_bound(r.codec, PIECE));
+            for (size_t i = 0; i < PIECE; i++)
+                momentum[i] = 1;
+            (void)trib_codec_encode(r.codec, &in, word);
+            uint8_t *chosen = chosen_new(&r);
+            for (size_t i = 0; i < PIECE; i++) {
+                assert_int_equal(mask[i / 8] >> i % 8 & 1, n == 0 || chosen[i]);
+                assert_true(momentum[i] == (n > 0 && chosen[i] ? 0.0f : 1.0f));
+            }
+            free(chosen), free(word);
+        }
+        ring_free(&r);
+    }
+}
+
 /* ---- coding ---------------------------------------------------------------------- */
 
 /* The result is that of the decoder for the mean of latents, which the words' sum
@@ -104,7 +224,7 @@ static void test_mean_of_latents(void **state)
         const struct trib_autoencoder_opts opts = {
             .length = LENGTH, .decoders = 1, .seed = 7};
         float c[LATENT], sum[LATENT] = {0}, v[LENGTH], out[LENGTH];
-        ring_coded(&r, 0, PIECE, RANKS, mean, NULL);
+        ring_coded_by(&r, 0, "dense=0,train=1,decoder=leaky", PIECE, RANKS, mean, NULL);
         draw(&r, 3);
         start(&r);
         assert_status(trib_autoencoder_create(&opts, NULL, &err, &ae), TRIB_OK);
@@ -207,21 +327,19 @@ static void test_lossless(void **state)
     }
 }
 
-static void only_innovations(float *w, int ranks)
+static void no_weights(float *w, int ranks)
 {
-    for (int k = 0; k < ranks; k++)
-        w[ENCODER_WEIGHTS + (size_t)(k + 1) * (DECODER_WEIGHTS + 1) - 1] =
-            (float)(k + 1);
+    (void)w, (void)ranks;
 }
 
-/* lgc-ps: of each rank its few largest values, by its weight, are added where they
- * are. */
+/* lgc-ps: of each rank the few largest values that its decoder leaves, here all of
+ * them, are added where they are. */
 static void test_innovations(void **state)
 {
     enum { RANKS = 3, FEW = 13 /* 0.01 of PIECE */ };
     (void)state;
     struct ring r;
-    ring_coded(&r, 1, PIECE, RANKS, false, only_innovations);
+    ring_coded(&r, 1, PIECE, RANKS, false, no_weights);
     draw(&r, 5);
     float *expected = calloc(PIECE, sizeof *expected);
     start(&r);
@@ -233,7 +351,7 @@ static void test_innovations(void **state)
             for (size_t j = 0; j < LENGTH; j++)
                 larger += fabsf(r.x[k][(size_t)share[2 + j]]) > fabsf(r.x[k][at]);
             if (larger < FEW)
-                expected[at] += (float)(k + 1) * r.x[k][at];
+                expected[at] += r.x[k][at];
         }
     }
     assert_memory_equal(expected, r.result[0], PIECE * sizeof *expected);
@@ -266,7 +384,7 @@ static void test_permutation(void **state)
 }
 
 /* A rank keeps what it contributed, less what its own word says where something was
- * sent. */
+ * sent; own words add up to the result, so nothing is lost. */
 static void test_residual(void **state)
 {
     (void)state;
@@ -288,10 +406,7 @@ static void test_residual(void **state)
             if (chosen[i])
                 own_sums += fabs(own - kept - (double)r.result[0][i]);
         }
-        /* the server's form is linear behind the latent: own words add up to the
-         * result */
-        if (form)
-            assert_true(own_sums < 1e-3);
+        assert_true(own_sums < 1e-3);
         free(chosen);
         ring_free(&r);
     }
@@ -343,11 +458,12 @@ static void test_same_as_alone(void **state)
         const struct trib_autoencoder_opts opts = {.length = LENGTH,
                                                    .decoders = form ? RANKS : 1,
                                                    .innovation = form,
+                                                   .linear = true,
                                                    .adam = true,
                                                    .seed = 7};
         float v[RANKS][LENGTH], s[RANKS][LENGTH];
         const float *vs[RANKS], *ss[RANKS];
-        ring_init(&r, text_of(form, "dense=0,train=3"), PIECE, RANKS, form);
+        ring_init(&r, text_of(form, "dense=0,train=3,sample=0"), PIECE, RANKS, form);
         assert_status(trib_autoencoder_create(&opts, NULL, &err, &ae), TRIB_OK);
         assert_status(trib_autoencoder_create(&opts, NULL, &err, &start_ae), TRIB_OK);
         for (uint32_t n = 0; n < TRAIN; n++) {
@@ -422,6 +538,10 @@ static void test_refusals(void **state)
     assert_non_null(strstr(trib_error_text(&err), "innovation is larger than ratio"));
     assert_status(trib_codec_create("lgc:innovation=0.01", NULL, &err, &c),
                   TRIB_ERR_CODEC);
+    err = (struct trib_error){0};
+    assert_status(trib_codec_create("lgc:train=9,every=10", NULL, &err, &c),
+                  TRIB_ERR_CODEC);
+    assert_non_null(strstr(trib_error_text(&err), "every is larger than train"));
 }
 
 /* Bytes of each stage; a tail that is no longer than a latent goes as it is. */
@@ -429,7 +549,7 @@ static void test_bytes(void **state)
 {
     static const size_t bytes[2][3] = {
         {8 + 4 * PIECE, 8 + 4 * (LENGTH + LATENT), 8 + 4 * LATENT},
-        {8 + 4 * PIECE, 8 + 8 * LENGTH, 8 + 8 * 13}};
+        {8 + 4 * PIECE, 8 + 8 * LENGTH, 8 + 8 * (13 + 1 /* the gain */)}};
     (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
@@ -467,19 +587,14 @@ static void test_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stages),
-        cmocka_unit_test(test_no_dense_stage),
-        cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_mean_of_latents),
-        cmocka_unit_test(test_lossless),
-        cmocka_unit_test(test_innovations),
-        cmocka_unit_test(test_permutation),
-        cmocka_unit_test(test_residual),
-        cmocka_unit_test(test_learning),
-        cmocka_unit_test(test_same_as_alone),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_stages),          cmocka_unit_test(test_no_dense_stage),
+        cmocka_unit_test(test_positions),       cmocka_unit_test(test_positions_of_all),
+        cmocka_unit_test(test_samples),         cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_mean_of_latents), cmocka_unit_test(test_lossless),
+        cmocka_unit_test(test_innovations),     cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_residual),        cmocka_unit_test(test_learning),
+        cmocka_unit_test(test_same_as_alone),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

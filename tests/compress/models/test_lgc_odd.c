@@ -15,7 +15,7 @@ static void test_not_finite_training(void **state)
     for (int form = 0; form < 2; form++) {
         for (size_t b = 0; b < 4; b++) {
             struct ring r;
-            ring_init(&r, text_of(form, "dense=0,train=9"), PIECE, 2, false);
+            ring_init(&r, text_of(form, "dense=0,train=9,sample=0"), PIECE, 2, false);
             uint8_t *before = weights_new(&r);
             draw(&r, 2);
             r.x[0][40] = 90; /* so it is chosen: rank 0 is the master of start 2 */
@@ -122,6 +122,114 @@ static void test_unusual(void **state)
                 ring_free(&r);
             }
         }
+    }
+}
+
+/* ---- decodes that are bad -------------------------------------------------------- */
+
+/* The energy of all residuals. */
+static double kept_of(const struct ring *r)
+{
+    double sum = 0;
+    for (int k = 0; k < r->ranks; k++)
+        sum += square_sum(r->residual[k], r->opts.total);
+    return sum;
+}
+
+/* Whatever the weights are, a rank keeps no more than came in, and no result has more
+ * than went. */
+static void test_contraction(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        for (int leaky = 0; leaky < 1 + form; leaky++) {
+            struct ring r;
+            ring_coded_by(&r, form,
+                          leaky ? "dense=0,train=1,decoder=leaky" : "dense=0,train=1",
+                          PIECE, 3, false, NULL);
+            for (uint64_t n = 0; n < 4; n++) {
+                draw(&r, n);
+                forget_residuals(&r);
+                start(&r);
+                for (int k = 0; k < 3; k++)
+                    assert_true(square_sum(r.residual[k], PIECE) <=
+                                square_sum(r.x[k], PIECE) * (1 + 1e-6));
+            }
+            ring_free(&r);
+        }
+    }
+}
+
+/* The small form of a run that diverged: what an autoencoder that has hardly learned
+ * leaves is fed back. Of all that was given at most as much is kept. */
+static void test_feedback_is_stable(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        double given = 0;
+        ring_init(&r, text_of(form, "dense=0,train=2"), PIECE, 4, true);
+        for (uint32_t step = 1; step <= 60; step++) {
+            draw(&r, step);
+            for (int k = 0; k < 4; k++)
+                given += square_sum(r.x[k], PIECE);
+            start(&r);
+        }
+        if (!(kept_of(&r) < 1.1 * given))
+            fail_msg("%s keeps %g of %g", forms[form], kept_of(&r), given);
+        ring_free(&r);
+    }
+}
+
+/* A latent that is 1 everywhere, and decoders that make it ten thousand. */
+static void loud_weights(float *w, int decoders, size_t decoder)
+{
+    for (size_t i = 1; i <= 4; i++)
+        w[ENCODER_WEIGHTS - i] = 1;
+    for (int k = 0; k < decoders; k++) {
+        float *at = w + ENCODER_WEIGHTS + (size_t)k * decoder;
+        static const size_t layer[] = {416, 6208, 24704, 12320};
+        for (size_t i = 0; i < 4; at += layer[i], i++)
+            at[0] = at[1] = at[2] = 1;
+        at[0] = 1e4f;
+    }
+}
+
+static void loud_ring(float *w, int ranks)
+{
+    (void)ranks;
+    loud_weights(w, 1, DECODER_WEIGHTS);
+}
+
+static void loud_ps(float *w, int ranks)
+{
+    loud_weights(w, ranks, DECODER_WEIGHTS + 1);
+}
+
+/* A decode far above what came in is refused and counted. Nothing is lost then: of the
+ * ring all stays here, lgc-ps sends the values themselves. */
+static void test_guard(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct ring r;
+        ring_coded(&r, form, PIECE, 2, false, form ? loud_ps : loud_ring);
+        draw(&r, 2);
+        float *dense = dense_new(&r);
+        start(&r);
+        uint8_t *chosen = chosen_new(&r);
+        for (size_t i = 0; i < PIECE; i++) {
+            const float sent = form && chosen[i] ? dense[i] : 0;
+            assert_true(fabsf(r.result[0][i] - sent) <= 1e-6f);
+            const float kept = r.residual[0][i] + r.residual[1][i];
+            assert_true(fabsf(kept + sent - dense[i]) <= 1e-5f);
+        }
+        assert_int_equal(r.bytes, form ? 8 + 8 * LENGTH : 8 + 4 * LATENT);
+        char text[160];
+        (void)trib_model_tell(r.models[0], text, sizeof text);
+        assert_string_equal(text, "coded, 1 decodes, 1 of them refused");
+        free(dense), free(chosen);
+        ring_free(&r);
     }
 }
 
@@ -288,6 +396,9 @@ int main(void)
         cmocka_unit_test(test_not_finite_coded),
         cmocka_unit_test(test_not_finite_beside_zeros),
         cmocka_unit_test(test_unusual),
+        cmocka_unit_test(test_contraction),
+        cmocka_unit_test(test_feedback_is_stable),
+        cmocka_unit_test(test_guard),
         cmocka_unit_test(test_state),
         cmocka_unit_test(test_bad_state),
         cmocka_unit_test(test_bad_share),

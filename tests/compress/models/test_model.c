@@ -317,6 +317,12 @@ static void test_loses_what_was_dropped(void **state)
         const double lost =
             square_distance(g.y[0], sum, ELEMENTS) / square_sum(sum, ELEMENTS);
         assert_true(fabs(lost - trib_pca_dropped(pca)) < 1e-5);
+        char told[160], expected[160];
+        (void)trib_model_tell(g.model[0], told, sizeof told);
+        snprintf(expected, sizeof expected,
+                 "basis 1 keeps %.3f of the energy that it was learned from, ",
+                 1 - trib_pca_dropped(pca));
+        assert_memory_equal(told, expected, strlen(expected));
         if (kept == SLICE)
             assert_true(lost < 1e-10);
         trib_pca_destroy(pca);
@@ -355,6 +361,33 @@ static void test_cycles(void **state)
         free(x[r]);
     free(a), free(b);
     group_free(&g);
+}
+
+/* With a memory the second basis still holds what the first cycle has shown. */
+static void test_memory(void **state)
+{
+    static const char *const texts[] = {
+        "gradiveq:slice=64,kept=1,train=1,coded=1",
+        "gradiveq:slice=64,kept=1,train=1,coded=1,memory=0.5"};
+    (void)state;
+    for (int remembers = 0; remembers < 2; remembers++) {
+        struct group g = group_new(texts[remembers], RANKS, ELEMENTS);
+        float *x = calloc(ELEMENTS, sizeof *x);
+        const float *same[RANKS];
+        for (int r = 0; r < RANKS; r++)
+            same[r] = x;
+        for (uint32_t i = 0; i < 4; i++) { /* the first direction is the stronger one */
+            for (size_t s = 0; s < SLICES; s++) {
+                x[s * SLICE + 3] = i < 2 ? 2 : 0;
+                x[s * SLICE + 5] = i < 2 ? 0 : 1;
+            }
+            forget_residuals(&g);
+            step(&g, same);
+        }
+        assert_true((g.y[0][5] == 0.0f) == remembers);
+        free(x);
+        group_free(&g);
+    }
 }
 
 /* A slice that is not finite comes out so; the others, and the basis, take no
@@ -482,6 +515,7 @@ int main(void)
         cmocka_unit_test(test_short_chunks_are_exact),
         cmocka_unit_test(test_loses_what_was_dropped),
         cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_gradiveq_of_odd_input),
         cmocka_unit_test(test_foreign_words),
         cmocka_unit_test(test_foreign_states),

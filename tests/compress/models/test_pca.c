@@ -299,7 +299,7 @@ static void test_adding(void **state)
         for (size_t i = 0; i < N; i++)
             y[i] = x[i] * scales[s];
         trib_pca_add(p, y, 1000); /* forgotten */
-        trib_pca_forget(p);
+        trib_pca_fade(p, 0);
         for (size_t i = 0; i < N; i += 20 * SLICE)
             trib_pca_add(p, y + i, i + 20 * SLICE < N ? 20 * SLICE : N - i);
         float bad[2 * SLICE] = {0};
@@ -314,6 +314,28 @@ static void test_adding(void **state)
         trib_pca_destroy(p);
     }
     trib_pca_destroy(whole), free(x), free(y);
+}
+
+/* Faded slices weigh less: the direction of those added first stays the first while it
+ * is the stronger one. */
+static void test_fading(void **state)
+{
+    (void)state;
+    for (int weak = 0; weak < 2; weak++) {
+        struct trib_pca *p = pca_new(1, false, NULL);
+        float x[8 * SLICE] = {0}, y[8 * SLICE] = {0};
+        for (size_t i = 0; i < 8; i++)
+            x[i * SLICE + 3] = 2, y[i * SLICE + 5] = 1;
+        trib_pca_add(p, x, 8 * SLICE);
+        trib_pca_fade(p, weak ? 0.125 : 0.5); /* of 32 */
+        trib_pca_add(p, y, 8 * SLICE); /* 8 */
+        fit(p);
+        const float *u = trib_pca_basis(p);
+        assert_true(u[weak ? 5 : 3] == 1.0f);
+        const double dropped = weak ? 4.0 / 12 : 8.0 / 24;
+        assert_true(fabs(trib_pca_dropped(p) - dropped) < 1e-6);
+        trib_pca_destroy(p);
+    }
 }
 
 static void test_nothing_added(void **state)
@@ -395,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_bad_bytes),
         cmocka_unit_test(test_adding),
+        cmocka_unit_test(test_fading),
         cmocka_unit_test(test_nothing_added),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_threads_of_others),

@@ -11,7 +11,7 @@
 
 enum { RANKS = 3, MOST = 6000 };
 
-/* What a rank gives in one start. */
+/* A rank gives this in one start. */
 struct gift {
     uint64_t indices[MOST];
     float values[MOST];

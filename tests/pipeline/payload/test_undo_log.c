@@ -196,7 +196,7 @@ static void test_rewound(void **state)
     }
 }
 
-/* What has come from elsewhere is not taken back. */
+/* The log takes nothing back that has come from elsewhere. */
 static void test_forgotten(void **state)
 {
     struct payload_case c = case_of(0);
