@@ -162,17 +162,18 @@ typedef struct trib_coded_stats {
     uint64_t fetched_bytes; /* partitions that came to this rank to encode its blocks */
     uint64_t repaired_bytes; /* blocks that came to get lost partitions back */
     uint64_t stored_bytes; /* that this rank keeps now, without its own partition */
-    uint64_t products; /* that rank 0 has finished; elsewhere: that were answered */
+    uint64_t products; /* and gradients that this rank has finished as rank 0 */
     uint64_t waited; /* ranks that had answered when they were done, rank 0 too, in
                       * all: waited / products - partitions is the price of the code */
     uint64_t decoded; /* of them, those in which a partition's answer was missing */
+    uint64_t answered; /* of other ranks' products: answers of this rank */
     uint64_t late; /* answers that came too late; elsewhere: calls passed over */
     uint64_t lost; /* ranks that rank 0 does not reach any more */
 } trib_coded_stats_t;
 
 #define TRIB_CODED_STATS_INIT \
     { \
-        sizeof(trib_coded_stats_t), 0, 0, 0, 0, 0, 0, 0, 0 \
+        sizeof(trib_coded_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /**

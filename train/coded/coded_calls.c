@@ -230,7 +230,7 @@ static trib_status_t follow(trib_coded_t *c, const struct product *p)
     const trib_status_t done = p->compute(c, &own, order, answer);
     if (done == TRIB_OK)
         trib_order_star_answer(c->star, room);
-    c->stats.products += done == TRIB_OK;
+    c->stats.answered += done == TRIB_OK;
     return done;
 }
 
@@ -390,6 +390,7 @@ void trib_coded_add_stats(const trib_coded_t *c, trib_coded_stats_t *sum)
     }
     sum->products += c->stats.products;
     sum->waited += c->stats.waited;
+    sum->answered += c->stats.answered;
     sum->decoded += c->stats.decoded;
     sum->late += c->stats.late;
     if (c->star && c->rank == 0 && !c->shares_star) {

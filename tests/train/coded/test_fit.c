@@ -142,7 +142,9 @@ static void fit(struct ranks_self *self, trib_coded_fit_desc_t *d, bool hinge)
         ranks_die(self, "%s, %s: the weights are %g from those of plain descent",
                   d->code, d->loss, distance(weights, hinge));
     if (trib_rank(self->comm) == 0)
-        ranks_assert(self, stats.products >= 1);
+        ranks_assert(self, stats.products >= 1 &&
+                               stats.waited >=
+                                   (d->code[0] == 'g' ? 1 : PARTS) * stats.products);
 }
 
 static int every_code(struct ranks_self *self)
