@@ -68,7 +68,8 @@ static int weights_add_up(struct ranks_self *self)
 static void test_weights_add_up(void **state)
 {
     (void)state;
-    ranks_pass(.size = 3, .fn = weights_add_up, .config = "transport=shm");
+    ranks_pass(.size = 3, .fn = weights_add_up, .config = "transport=shm",
+               .threads = true);
     ranks_pass(.size = 5, .fn = weights_add_up, .config = "transport=tcp");
 }
 
@@ -226,7 +227,8 @@ static int nothing_is_lost_served(struct ranks_self *self)
 static void test_nothing_is_lost(void **state)
 {
     (void)state;
-    ranks_pass(.size = 3, .fn = nothing_is_lost, .config = "transport=shm");
+    ranks_pass(.size = 3, .fn = nothing_is_lost, .config = "transport=shm",
+               .threads = true);
 }
 
 /* Equal strategies ------------------------------------------------------------ */
