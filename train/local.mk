@@ -15,6 +15,7 @@ libtrain_la_SOURCES = \
 	train/optimizer.c train/optimizer.h \
 	train/parts.c train/parts.h \
 	train/rate.c train/rate.h \
+	train/run_share.c train/run_share.h \
 	train/state.c \
 	train/strategies.def \
 	train/strategy.h \

@@ -9,6 +9,7 @@
 #include <tributary/info.h>
 
 #include "base/error.h"
+#include "train/run_share.h"
 
 static trib_status_t copy_text(const char *text, struct trib_error *err, char **out)
 {
@@ -26,25 +27,34 @@ static trib_status_t check_codec(const char *codec, struct trib_error *err)
     return st == TRIB_OK ? TRIB_OK : trib_fail(err, st, "%s", sentence);
 }
 
-static trib_status_t copy_part(const trib_part_t *theirs, size_t i, size_t first,
+/* Copies a codec's text, and writes shares of the run as numbers. */
+static trib_status_t copy_codec(const char *codec, uint64_t rounds,
+                                struct trib_error *err, char **out)
+{
+    const trib_status_t st = trib_train_run_share(codec, rounds, err, out);
+
+    return st == TRIB_OK ? check_codec(*out, err) : st;
+}
+
+static trib_status_t copy_part(const trib_part_t *theirs, size_t i, uint64_t rounds,
                                struct trib_error *err, struct trib_train_part *out)
 {
     char number[32];
 
     snprintf(number, sizeof(number), "part%zu", i);
-    *out = (struct trib_train_part){
-        .first = first, .count = theirs->count, .dims = theirs->dims};
-    trib_status_t st = check_codec(theirs->codec, err);
+    out->count = theirs->count;
+    out->dims = theirs->dims;
+    trib_status_t st = copy_codec(theirs->codec, rounds, err, &out->codec);
     if (st == TRIB_OK)
         st = copy_text(theirs->name ? theirs->name : number, err, &out->name);
-    if (st == TRIB_OK)
-        st = copy_text(theirs->codec, err, &out->codec);
-    return st == TRIB_OK ? copy_text(theirs->feedback, err, &out->feedback) : st;
+    return st == TRIB_OK
+               ? trib_train_run_share(theirs->feedback, rounds, err, &out->feedback)
+               : st;
 }
 
 /* Copies the caller's parts, whose structs have the size that the first one says. */
-static trib_status_t copy_parts(const trib_trainer_desc_t *desc, struct trib_error *err,
-                                struct trib_train_parts *out)
+static trib_status_t copy_parts(const trib_trainer_desc_t *desc, uint64_t rounds,
+                                struct trib_error *err, struct trib_train_parts *out)
 {
     size_t first = 0;
     trib_status_t st = TRIB_OK;
@@ -60,7 +70,8 @@ static trib_status_t copy_parts(const trib_trainer_desc_t *desc, struct trib_err
         if (part.count > desc->count - first)
             return trib_fail(err, TRIB_ERR_INVALID,
                              "part %zu ends behind the %zu parameters", i, desc->count);
-        st = copy_part(&part, i, first, err, &out->part[i]);
+        out->part[i].first = first;
+        st = copy_part(&part, i, rounds, err, &out->part[i]);
         first += part.count;
     }
     if (st == TRIB_OK && first != desc->count)
@@ -71,7 +82,8 @@ static trib_status_t copy_parts(const trib_trainer_desc_t *desc, struct trib_err
 }
 
 trib_status_t trib_train_parts_create(const trib_trainer_desc_t *desc,
-                                      const char *codec, struct trib_error *err,
+                                      const char *codec, uint64_t rounds,
+                                      struct trib_error *err,
                                       struct trib_train_parts *out)
 {
     const bool given = desc->parts && desc->n_parts > 0;
@@ -81,18 +93,16 @@ trib_status_t trib_train_parts_create(const trib_trainer_desc_t *desc,
     if (!out->part)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %zu parts", out->n);
 
-    trib_status_t st = check_codec(codec, err);
+    trib_status_t st = copy_codec(codec, rounds, err, &out->codec);
     if (st == TRIB_OK)
-        st = copy_text(codec, err, &out->codec);
-    if (st == TRIB_OK)
-        st = copy_text(desc->feedback, err, &out->feedback);
+        st = trib_train_run_share(desc->feedback, rounds, err, &out->feedback);
     if (st != TRIB_OK)
         return st;
     if (given)
-        return copy_parts(desc, err, out);
+        return copy_parts(desc, rounds, err, out);
 
     const trib_part_t all = {sizeof(all), "all", desc->count, 0, NULL, NULL};
-    return copy_part(&all, 0, 0, err, &out->part[0]);
+    return copy_part(&all, 0, rounds, err, &out->part[0]);
 }
 
 void trib_train_parts_destroy(struct trib_train_parts *parts)

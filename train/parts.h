@@ -6,6 +6,7 @@
 #define TRAIN_PARTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <tributary/train.h>
 
@@ -30,11 +31,13 @@ struct trib_train_parts {
  * trib_train_parts_create - copy the parts of a description and check them.
  *
  * codec    the trainer's, or NULL
+ * rounds   sums of the run, of which texts may give percentages; 0: not known
  * owner    the caller: trib_train_parts_destroy, also after an error
  * errors   TRIB_ERR_INVALID: they do not cover the vector; TRIB_ERR_CODEC; no memory
  */
 trib_status_t trib_train_parts_create(const trib_trainer_desc_t *desc,
-                                      const char *codec, struct trib_error *err,
+                                      const char *codec, uint64_t rounds,
+                                      struct trib_error *err,
                                       struct trib_train_parts *out);
 void trib_train_parts_destroy(struct trib_train_parts *parts);
 

@@ -10,6 +10,7 @@
 
 #include "base/sized.h"
 #include "base/time.h"
+#include "train/run_share.h"
 #include "train/estimate.h"
 
 static _Thread_local char create_error[512];
@@ -202,6 +203,18 @@ uint64_t trib_train_wire_bytes(const struct trib_trainer *t)
     return bytes + (ops->store_bytes ? ops->store_bytes(t) : 0);
 }
 
+/* Sums of the whole run; 0: it is not known how many steps it has. */
+static uint64_t rounds_of(const struct trib_trainer *t)
+{
+    const struct trib_strategy_ops *ops = t->choice.row->ops;
+    uint64_t period = 1;
+
+    for (int i = 0; i < ops->n_keys; i++)
+        if (strcmp(ops->keys[i].name, "period") == 0 && t->choice.number[i] >= 1)
+            period = (uint64_t)t->choice.number[i];
+    return t->rate.steps / period;
+}
+
 /* Several codecs, with | between them, are for strategies that choose; the parts get
  * the first one. */
 static trib_status_t read_codecs(struct trib_trainer *t,
@@ -211,18 +224,19 @@ static trib_status_t read_codecs(struct trib_trainer *t,
     const char *more = codec ? strchr(codec, '|') : NULL;
 
     if (!more)
-        return trib_train_parts_create(desc, codec, &t->err, &t->parts);
+        return trib_train_parts_create(desc, codec, rounds_of(t), &t->err,
+                                       &t->parts);
     if (!t->choice.row->ops->picks)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "codecs \"%s\": strategy %s does not choose, so give it one; "
                          "pipe does",
                          codec, t->choice.row->name);
     char *first = strndup(codec, (size_t)(more - codec));
-    t->codecs = strdup(codec);
-    const trib_status_t st =
-        first && t->codecs
-            ? trib_train_parts_create(desc, first, &t->err, &t->parts)
-            : trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a text");
+    trib_status_t st =
+        first ? trib_train_run_share(codec, rounds_of(t), &t->err, &t->codecs)
+              : trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a text");
+    if (st == TRIB_OK)
+        st = trib_train_parts_create(desc, first, rounds_of(t), &t->err, &t->parts);
     free(first);
     return st;
 }

@@ -237,6 +237,44 @@ static void test_leaves_the_middle(void **state)
     ranks_pass(.size = 2, .fn = leaves_the_middle, .config = "transport=shm");
 }
 
+/* A percentage in a text of a codec or feedback is of the sums of the run. As it
+ * stands, neither would be taken. */
+static int takes_shares(struct ranks_self *self)
+{
+    static const struct {
+        const char *strategy, *feedback, *says;
+    } texts[] = {
+        {"sync+lgc:ratio=0.5,dense=10%,train=12.5%", "ef14:momentum=0.9",
+         "lgc:ratio=0.5,dense=24,train=30\n"},
+        {"local:period=4+lgc:ratio=0.5,dense=0,train=10%", "ef14",
+         "lgc:ratio=0.5,dense=0,train=6\n"},
+        {"sync+topk:ratio=0.25", "ef14:warmup=5%", "topk:ratio=0.25\n"},
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct quadratic q;
+        char text[4096];
+
+        quadratic_init(&q, self, texts[i].strategy);
+        q.desc.rate = "constant:rate=0.1,steps=240";
+        q.desc.feedback = texts[i].feedback;
+        quadratic_open(&q);
+        quadratic_steps(&q, 8);
+        trib_trainer_explain(q.trainer, text, sizeof(text));
+        if (!strstr(text, texts[i].says))
+            ranks_die(self, "\"%s\" does not say \"%s\"", text, texts[i].says);
+        quadratic_settle(&q);
+        quadratic_close(&q);
+    }
+    return 0;
+}
+
+static void test_takes_shares(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = takes_shares, .config = "transport=shm");
+}
+
 static int refuses(struct ranks_self *self)
 {
     static const struct {
@@ -257,6 +295,7 @@ static int refuses(struct ranks_self *self)
         {"sync", "adamm", NULL, NULL, "adam"},
         {"sync", NULL, "linear:rate=0.1", NULL, "steps="},
         {"sync", NULL, "fast", NULL, "constant"},
+        {"sync+topk:ratio=1%", NULL, NULL, NULL, "share of the run"},
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -308,7 +347,7 @@ int main(void)
         cmocka_unit_test(test_finds_minimum),     cmocka_unit_test(test_feeds),
         cmocka_unit_test(test_is_plain_sgd),      cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_leaves_the_middle), cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_refuses_on_all),
+        cmocka_unit_test(test_refuses_on_all),    cmocka_unit_test(test_takes_shares),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
