@@ -18,7 +18,7 @@
 enum {
     ROWS_MAX = 128,
     FIRST_POINT = 16, /* step */
-    TIMED_STEPS = 128, /* behind links; the second half counts */
+    TIMED_STEPS = 64, /* behind links; the second half counts */
     TIMED_STEPS_QUICK = 32,
     TIMED_BATCH = 4,
 };

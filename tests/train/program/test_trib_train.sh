@@ -120,6 +120,11 @@ if command -v gnuplot >/dev/null; then
     ok "three pictures" [ "$(find "$dir/out" -name '*.png' -size +4k | wc -l)" = 3 ]
 fi
 
+# A row with a mistake would cost an hour of ./dev bench train. Without ip there are no hosts.
+expect "each row of the comparison trains; where no hosts can be made times are from bytes" 0 \
+    "from bytes" env PATH="$dir/none" "$train" compare mlp cnnall --seeds 1 --steps 2 -n 2 \
+    --batch 2 --link 10gbit --data "$dir/data" --progress none
+
 # --- what cannot work ---
 
 wrong() { # NAME WORDS OPTION... - said once, and no rank hangs
