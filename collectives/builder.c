@@ -117,20 +117,36 @@ double trib_choice_rounds(const struct trib_choice *choice, double bytes,
     return slots < 1.0 ? 1.0 : slots;
 }
 
+enum { HEADERS = 40 }; /* bytes of a frame's header and of a code word's */
+
+static enum trib_cost_kind kind_of(const struct trib_choice *choice)
+{
+    if (choice->contribution > 0 && !choice->near)
+        return TRIB_COST_SLOW_NETWORK;
+    if (choice->load_store)
+        return TRIB_COST_LOAD_STORE;
+    return choice->one_host && choice->oversubscribed && !choice->sparse &&
+                   !choice->lossy
+               ? TRIB_COST_SHARED_CORES
+               : TRIB_COST_NETWORK;
+}
+
 double trib_choice_cost(const struct trib_choice *choice,
                         const struct trib_cost_work *work, int depth)
 {
     struct trib_cost_work grown = *work;
-    bool merges = choice->sparse || choice->lossy;
-    enum trib_cost_kind kind = TRIB_COST_NETWORK;
+    const enum trib_cost_kind kind = kind_of(choice);
 
-    if (merges)
+    if (choice->contribution > 0) { /* no sum takes more than its elements */
+        grown.up *= fmin(depth * choice->contribution, 1);
+        grown.up += work->messages * HEADERS;
+        grown.down *= choice->result;
+        grown.summed *= choice->contribution;
+    } else if (choice->sparse || choice->lossy) {
         grown.up *= depth;
-    if (choice->load_store)
-        kind = TRIB_COST_LOAD_STORE;
-    else if (choice->one_host && choice->oversubscribed && !merges)
-        kind = TRIB_COST_SHARED_CORES;
-    if (kind == TRIB_COST_NETWORK && choice->sharing > 1) {
+    }
+    if (kind != TRIB_COST_LOAD_STORE && kind != TRIB_COST_SHARED_CORES &&
+        choice->sharing > 1) {
         grown.up *= choice->sharing;
         grown.down *= choice->sharing;
     }

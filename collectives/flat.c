@@ -164,8 +164,10 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         work.up = peers * n;
         work.summed = shape->size * n;
     }
-    /* Every rank would decode every contribution, and the own one as the others do. */
-    if (shape->coll == TRIB_ALLREDUCE && (choice->sparse || choice->lossy))
+    /* Every rank would decode every contribution, and the own one as the others do:
+     * that pays where code words are all that is sent, and no result. */
+    if (shape->coll == TRIB_ALLREDUCE && (choice->sparse || choice->lossy) &&
+        choice->contribution <= 0)
         return HUGE_VAL;
     return trib_choice_cost(choice, &work, 1);
 }

@@ -311,6 +311,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     if (shape->groups->n < 2 || ranks < 2)
         return (double)INFINITY;
     inside.load_store |= choice->near_load_store;
+    inside.near = choice->near_load_store;
     inside.sharing = 0;
     outside.sharing = choice->sharing > 0 ? sharing(shape) : 0;
     return trib_choice_cost(&inside, &in, 2) + trib_choice_cost(&outside, &between, 2);

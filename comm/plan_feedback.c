@@ -12,12 +12,13 @@
 #include "compress/feedback_ops.h"
 #include "pipeline/payload/error_feedback.h"
 
-/* True if each contribution is encoded once, and sums are forwarded without another
- * loss. */
+/* True if each contribution is encoded once, and sums are forwarded, and come out,
+ * without another loss. */
 static bool sums_whole(const struct trib_plan *plan)
 {
     const uint32_t whole = TRIB_CODEC_SPARSE | TRIB_CODEC_LINEAR;
-    return (trib_codec_info(plan->codec)->flags & whole) ||
+    const uint32_t flags = trib_codec_info(plan->codec)->flags;
+    return (flags & whole && !(flags & TRIB_CODEC_RESULT_LOSES)) ||
            trib_algo_find(plan->run.desc.name)->encodes_once;
 }
 

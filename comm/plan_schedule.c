@@ -52,6 +52,31 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
     return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
 }
 
+/* Tells the choice what the code words of a sum of selections will take. */
+static void expect_words(const struct trib_plan *plan, const struct trib_shape *shape,
+                         const trib_desc_t *d, struct trib_choice *choice)
+{
+    const double dense = (double)trib_dtype_size(d->dtype);
+    struct trib_expected words;
+
+    if (!plan->codec || !trib_coll_sums(shape->coll) ||
+        !trib_codec_expected(plan->codec, d->count, shape->size, &words))
+        return;
+    choice->contribution = words.contribution / dense;
+    choice->result = words.result / dense;
+}
+
+static void explain_words(struct trib_plan *plan, const struct trib_choice *choice)
+{
+    const size_t n = strlen(plan->why);
+    const double bytes = (double)choice->bytes;
+
+    if (choice->contribution > 0)
+        snprintf(plan->why + n, sizeof(plan->why) - n,
+                 "; code words: about %.3g B a contribution, %.3g B the result",
+                 bytes * choice->contribution, bytes * choice->result);
+}
+
 static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *shape,
                             const trib_desc_t *d, const struct trib_algo **algo_out)
 {
@@ -77,11 +102,13 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
             plan->sparse || (trib_coll_sums(shape->coll) && trib_robust_is(shape->op)),
     };
 
+    expect_words(plan, shape, d, &choice);
     trib_locality_describe(comm, &choice);
     if (!trib_text_is_auto(name) &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
         return find_algorithm(plan, name, shape, algo_out);
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
+    explain_words(plan, &choice);
     if (!*algo_out)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED, "no algorithm for %s with %d rank%s",

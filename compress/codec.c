@@ -78,11 +78,16 @@ size_t trib_codec_unit(const struct trib_codec *codec)
 
 /* Feedback around what is no contraction grows without bound (Stich & Karimireddy
  * 2020). Norms of the largest magnitude are let through: they contract on what
- * gradients are like, if not in the worst case. */
+ * gradients are like, if not in the worst case. Not so where results are rounded, too:
+ * their loss comes back as input, and grew in training by 2 bits. */
 bool trib_codec_feedback_grows(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;
     if (c->param[TRIB_PARAM_UNBIASED] > 0)
+        return true;
+    const bool scaled = q->bucketing || q->packed_ints;
+    if (c->info.flags & TRIB_CODEC_RESULT_LOSES && scaled &&
+        trib_quantise_delta(c) <= 0)
         return true;
     const bool of_largest = (q->params & TRIB_PARAM_BIT(NORM)) &&
                             c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX;

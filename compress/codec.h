@@ -31,7 +31,7 @@ enum {
     TRIB_CODEC_IDENTITY = 1, /* "none": the engine moves raw elements, never encodes */
     TRIB_CODEC_LINEAR = 2, /* words add without decoding: trib_codec_merge */
     TRIB_CODEC_UNBIASED = 4, /* E decode(encode(x)) = x */
-    TRIB_CODEC_SPARSE = 8, /* contributions are selections; merged results are sent
+    TRIB_CODEC_SPARSE = 8, /* contributions are selections; sums on their way are sent
                             * whole (TRIB_ENCODE_EXACT) */
     TRIB_CODEC_FEEDBACK = 16, /* error feedback is on (a row's default, or ef=0/1) */
     TRIB_CODEC_ANY_OP = 32, /* also for min, max, prod (value-wise conversions) */
@@ -39,6 +39,7 @@ enum {
     TRIB_CODEC_MODEL = 256, /* an all-reduce has a model (model.h); other collectives
                              * send elements as they are */
     TRIB_CODEC_VOTE = 128, /* a sum is a vote: -1, 0 or 1 come out, not x */
+    TRIB_CODEC_RESULT_LOSES = 512, /* sparse: result= rounds or selects results, too */
 };
 
 struct trib_codec_info {
@@ -53,6 +54,9 @@ enum trib_encode_mode {
     TRIB_ENCODE_CONTRIBUTION, /* select and quantise */
     TRIB_ENCODE_EXACT, /* sparse codecs: all non-zero elements as they are, dense
                         * where that is smaller. Others: as CONTRIBUTION */
+    TRIB_ENCODE_RESULT, /* sparse codecs: a finished sum, as result= says: as EXACT; all
+                         * non-zero elements, quantised; or a selection of them.
+                         * Others: as CONTRIBUTION */
 };
 
 /* The key of an encode's random numbers: these are counter-based, so they can be
@@ -100,12 +104,28 @@ double trib_codec_ratio(const struct trib_codec *codec);
  */
 void trib_codec_set_ratio(struct trib_codec *codec, double ratio);
 
+/* Bytes that an element takes on average in words of a codec that selects. */
+struct trib_expected {
+    double contribution;
+    double result; /* of the sum of all ranks */
+};
+
+/**
+ * trib_codec_expected - what words of a sum of `ranks` vectors of n elements will take.
+ *
+ * Selections of the ranks are taken to be independent: where they overlap more, as
+ * those of gradients do, results take less.
+ * returns  false: the codec does not select, or nobody knows how much it will select
+ */
+bool trib_codec_expected(const struct trib_codec *codec, size_t n, int ranks,
+                         struct trib_expected *out);
+
 /** trib_codec_feedback_grows - would error feedback let its error grow without
  * bound? */
 bool trib_codec_feedback_grows(const struct trib_codec *codec);
 
 /**
- * trib_codec_bound - the largest encoding of n elements, in bytes, either mode.
+ * trib_codec_bound - the largest encoding of n elements, in bytes, in any mode.
  *
  * With a model: of a chunk of any length where a whole one has n elements.
  */

@@ -58,11 +58,33 @@ static uint32_t flags_of(const struct trib_codec *c)
         flags |= TRIB_CODEC_UNBIASED;
     if (c->param[TRIB_PARAM_EF] > 0)
         flags |= TRIB_CODEC_FEEDBACK;
+    if (c->stages.select->sparse && c->param[TRIB_PARAM_RESULT] > TRIB_RESULT_SUMS)
+        flags |= TRIB_CODEC_RESULT_LOSES;
     if (c->stages.quantise->packed_ints && !c->stages.select->sparse)
         flags |= TRIB_CODEC_LINEAR;
     if (flags & TRIB_CODEC_LINEAR && trib_codec_agreed_floats(c, SHARE_PROBE))
         flags |= TRIB_CODEC_AGREES;
     return flags;
+}
+
+/* Why the codec cannot treat results as asked for; or NULL. */
+static const char *result_refusal(const struct trib_codec *c)
+{
+    const struct trib_select *select = c->stages.select;
+    const int result = (int)c->param[TRIB_PARAM_RESULT];
+    if (!select->sparse || result == TRIB_RESULT_SUMS)
+        return NULL;
+    if (result == TRIB_RESULT_REQUANTISED)
+        return c->stages.quantise == &trib_quantise_f32
+                   ? "result=requantised rounds nothing of float32 values; put a codec "
+                     "behind \"+\", or use result=selected"
+                   : NULL;
+    if (select->drawn)
+        return "all ranks draw the same elements, so result=selected leaves none out; "
+               "use requantised or sums";
+    return c->param[TRIB_PARAM_RATIO] >= 1
+               ? "result=selected leaves nothing out with ratio=1; give a smaller ratio"
+               : NULL;
 }
 
 /* Derives the stages' numbers from the parameters. */
@@ -89,6 +111,8 @@ static bool resolve(struct trib_codec *c, struct trib_error *err)
                   "pack=entropy";
     else if (pack != TRIB_PACK_BITS)
         c->stages.pack = packs[pack];
+    if (!refusal)
+        refusal = result_refusal(c);
     if (refusal)
         trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": %s", c->text, refusal);
     return !refusal;
@@ -155,6 +179,8 @@ trib_status_t trib_codec_create(const char *text, const struct trib_kernels *ker
                   "codec \"%s\": ef=1 would let the error grow without bound; use %s",
                   c->text,
                   c->param[TRIB_PARAM_UNBIASED] > 0 ? "unbiased=0 or ef=0"
+                  : c->info.flags & TRIB_CODEC_RESULT_LOSES
+                      ? "result=sums, more bits, a smaller bucket or other values"
                   : c->stages.quantise->params & TRIB_PARAM_BIT(NORM)
                       ? "norm=max, more bits or a smaller bucket"
                       : "ef=0 or other values");

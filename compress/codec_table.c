@@ -44,7 +44,7 @@
           "f8:bucket=16", "f8:format=e5m2,bucket=8,round=random")) \
     X(none, topk, f32, index_gaps, \
       .name = "topk", \
-      .grammar = "topk[:ratio=R|k=N][,ef=0|1][+VALUES]", \
+      .grammar = "topk[:ratio=R|k=N][,result=R][,ef=0|1][+VALUES]", \
       .detail = "the k largest magnitudes", \
       .paper = \
           "Aji & Heafield 2017, arXiv 1704.05021; Stich et al. 2018, " \
@@ -60,10 +60,12 @@
           "topk:ratio=0.2+int8:bucket=64", "topk:k=5", "topk:ratio=0.3+f16", \
           "topk:ratio=0.02+bf16", "topk:ratio=0.3+natural:bucket=8", \
           "topk:ratio=0.3+qsgd:bits=5,bucket=16", "topk:ratio=0.3+bf16:round=random", \
-          "topk:ratio=0.3+int8:bucket=8")) \
+          "topk:ratio=0.3+int8:bucket=8", \
+          "topk:ratio=0.02,result=selected", \
+          "topk:ratio=0.05,result=requantised+natural")) \
     X(none, dgc, f32, index_gaps, \
       .name = "dgc", \
-      .grammar = "dgc[:ratio=R|k=N][,ef=0|1][+VALUES]", \
+      .grammar = "dgc[:ratio=R|k=N][,result=R][,ef=0|1][+VALUES]", \
       .detail = "0.8 k to k of the largest, by a sample", \
       .paper = "Lin et al. 2017, arXiv 1712.01887", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK, \
@@ -71,7 +73,7 @@
           "dgc:ratio=1", "dgc:k=3", "dgc:ratio=0.02+natural")) \
     X(none, threshold, f32, index_gaps, \
       .name = "threshold", \
-      .grammar = "threshold[:at=T][,ef=0|1][+VALUES]", \
+      .grammar = "threshold[:at=T][,result=R][,ef=0|1][+VALUES]", \
       .detail = "all magnitudes from T on", \
       .paper = "Strom 2015, Interspeech", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK, \
@@ -79,7 +81,7 @@
           "threshold:at=2+dither:bits=3,bucket=8")) \
     X(none, randomk, f32, stratified, \
       .name = "randomk", \
-      .grammar = "randomk[:ratio=R|k=N][,unbiased=0|1][,ef=0|1][+VALUES]", \
+      .grammar = "randomk[:ratio=R|k=N][,unbiased=0|1][,result=R][,ef=0|1][+VALUES]", \
       .detail = "k random elements, the same on all ranks", \
       .paper = \
           "Stich et al. 2018, arXiv 1809.07599; Konečný et al. 2016, " \
@@ -93,7 +95,7 @@
           "randomk:k=3,unbiased=1+natural:bucket=8")) \
     X(none, blocks, f32, index_gaps, \
       .name = "blocks", \
-      .grammar = "blocks[:ratio=R][,block=N][,ef=0|1][+VALUES]", \
+      .grammar = "blocks[:ratio=R][,block=N][,result=R][,ef=0|1][+VALUES]", \
       .detail = "blocks that are not zero, or the largest", \
       .paper = "Fei et al. 2021 (OmniReduce), SIGCOMM", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED, \
@@ -103,12 +105,13 @@
           "blocks:block=16,ratio=0.3+qsgd:bits=3,bucket=8")) \
     X(none, adacomp, magnitude, index_gaps, \
       .name = "adacomp", \
-      .grammar = "adacomp[:bin=N][,factor=F][,ef=0|1]", \
+      .grammar = "adacomp[:bin=N][,factor=F][,result=R][,ef=0|1]", \
       .detail = "what nears the largest of a bin, as a sign", \
       .paper = "Chen et al. 2017, arXiv 1712.02679", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK, \
       .texts = TEXTS("adacomp:bin=500", "adacomp", "adacomp:bin=500,factor=1.5", \
-          "adacomp:bin=7,ef=0", "adacomp:bin=10")) \
+          "adacomp:bin=7,ef=0", "adacomp:bin=10", \
+          "adacomp:result=requantised")) \
     X(none, all, qsgd, bits, \
       .name = "qsgd", \
       .grammar = \

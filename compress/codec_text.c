@@ -282,12 +282,16 @@ static uint64_t segment_params(const struct trib_codec *c, size_t segment)
 
 /* ---- values --------------------------------------------------------------------- */
 
-/* Buckets of rotated values are at most as large as a rotated block. */
+/* Buckets of rotated values are at most as large as a rotated block, and only what
+ * selects can select from a sum. */
 static struct param param_of(const struct trib_codec *c, int id)
 {
+    static const char *const dense_results[] = {"sums", "requantised", NULL};
     struct param p = params[id];
     if (id == TRIB_PARAM_BUCKET && c->stages.transform->rotates)
         p.highest = TRIB_ROTATED_WINDOW;
+    if (id == TRIB_PARAM_RESULT && !c->stages.select->sparse)
+        p.names = dense_results;
     return p;
 }
 
@@ -546,17 +550,17 @@ size_t trib_codec_params(const struct trib_codec *c,
         for (int id = 0; id < TRIB_PARAM_COUNT; id++) {
             if (!(allowed >> id & 1u))
                 continue;
+            const struct param param = param_of(c, id);
             struct trib_param_text *p = &params_out[n++];
             *p = (struct trib_param_text){.segment = segment,
                                           .id = (enum trib_param_id)id,
-                                          .key = params[id].key,
-                                          .meaning = params[id].meaning,
-                                          .names = params[id].names};
+                                          .key = param.key,
+                                          .meaning = param.meaning,
+                                          .names = param.names};
             /* 0 or 1 are no range but two values */
             if (!p->names && params[id].multiple == 1 && params[id].highest == 1)
                 p->names = switch_names;
-            value_print(&params[id], c->param[id], p->value, sizeof p->value);
-            const struct param param = param_of(c, id);
+            value_print(&param, c->param[id], p->value, sizeof p->value);
             range_print(&param, p->range, sizeof p->range);
         }
     }

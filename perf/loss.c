@@ -35,19 +35,30 @@ static bool begins(const char *codec, const char *name)
     return strncmp(codec, name, length) == 0 && strcspn(codec, ":+") == length;
 }
 
-static double param_of(const trib_codec_sheet_t *s, const char *key)
+static const char *text_of(const trib_codec_sheet_t *s, const char *key)
 {
     for (size_t i = 0; i < s->n_params; i++)
         if (strcmp(s->params[i].key, key) == 0 && strcmp(s->params[i].row, s->row) == 0)
-            return strtod(s->params[i].value, NULL);
-    return 0;
+            return s->params[i].value;
+    return "";
 }
 
-/* A rank sends what it has chosen. Where k says how many, ratio has no value. */
+static double param_of(const trib_codec_sheet_t *s, const char *key)
+{
+    return strtod(text_of(s, key), NULL);
+}
+
+/* A rank sends what it has chosen. Where k says how many, ratio has no value. Of a
+ * result that is selected anew no rank's share is known; its values are encoded twice,
+ * as those of a requantised one. */
 static void take_selection(const trib_codec_sheet_t *s, struct perf_loss *loss)
 {
-    loss->k = s->least * param_of(s, "k");
-    loss->ratio = loss->k > 0 ? 0 : s->least * param_of(s, "ratio");
+    const char *result = text_of(s, "result");
+    const double least = strcmp(result, "selected") == 0 ? 0 : s->least;
+    if (strcmp(result, "sums") != 0)
+        loss->variance *= 2;
+    loss->k = least * param_of(s, "k");
+    loss->ratio = loss->k > 0 ? 0 : least * param_of(s, "ratio");
     if (loss->ratio >= 1)
         loss->kind = loss->variance > 0 ? PERF_LOSS_UNKNOWN : PERF_LOSS_ROUNDED;
     else if (s->unbiased)

@@ -39,6 +39,7 @@ struct trib_cost_work {
 enum trib_cost_kind {
     TRIB_COST_LOAD_STORE,
     TRIB_COST_NETWORK,
+    TRIB_COST_SLOW_NETWORK, /* one for which selecting elements pays */
     TRIB_COST_SHARED_CORES, /* a network's way between more ranks than cores of one
                              * host */
 };

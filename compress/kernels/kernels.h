@@ -291,9 +291,6 @@ struct trib_kernels {
     /* Those of stratified.h, in strata first … first + count - 1 of s->k */
     void (*stratified_positions)(const struct trib_stratified *s, size_t first,
                                  size_t count, uint32_t *positions_out);
-    /* Bytes that the gaps between rising positions (compress/pack/index_gaps.h) take
-     * beyond one each */
-    size_t (*index_gaps_long)(const uint32_t *positions, size_t m);
     /* Numbers of the blocks of `block` elements, the last maybe shorter, in which not
      * all magnitudes are 0, rising; returns how many. Room for all. */
     size_t (*blocks_nonzero)(const float *x, size_t n, size_t block,

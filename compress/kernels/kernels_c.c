@@ -105,11 +105,6 @@ static size_t select_ahead_scalar(const float *g, const float *d, size_t n,
     return select_ahead_scalar_from(g, d, 0, n, a, positions_out);
 }
 
-static size_t index_gaps_long_scalar(const uint32_t *positions, size_t m)
-{
-    return index_gaps_long_scalar_from(positions, 0, m);
-}
-
 static void packed_ints_sum_u8_scalar(uint8_t *sum,
                                       const struct trib_packed_ints_sum *s)
 {

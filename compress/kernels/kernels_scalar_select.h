@@ -39,17 +39,6 @@ KERNEL size_t select_ahead_scalar_from(const float *g, const float *d, size_t fr
     return m;
 }
 
-KERNEL size_t index_gaps_long_scalar_from(const uint32_t *positions, size_t from,
-                                          size_t m)
-{
-    size_t bytes = 0;
-    for (size_t i = from; i < m; i++) {
-        const uint32_t gap = positions[i] - (i ? positions[i - 1] + 1 : 0);
-        bytes += (size_t)(gap > 0xff) + (gap > 0xffff) + (gap > 0xffffff);
-    }
-    return bytes;
-}
-
 KERNEL bool any_nonzero_scalar(const float *x, size_t n)
 {
     uint32_t any = 0;

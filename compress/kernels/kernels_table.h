@@ -67,7 +67,6 @@ const struct trib_kernels VEC_TABLE =
         .add_max = KERNEL_OF(add_max),
         .select_ahead = KERNEL_OF(select_ahead),
         .stratified_positions = KERNEL_OF(stratified_positions),
-        .index_gaps_long = KERNEL_OF(index_gaps_long),
         .blocks_nonzero = KERNEL_OF(blocks_nonzero),
         .drop_not_finite = KERNEL_OF(drop_not_finite),
         .qsgd_encode = KERNEL_OF(qsgd_encode),

@@ -130,22 +130,3 @@ static size_t select_ahead(const float *g, const float *d, size_t n,
     return m + select_ahead_scalar_from(g, d, i, n, a, positions_out + m);
 }
 
-/* Lanes that are not 0; of unsigned values that were shifted right. */
-KERNEL size_t count_lanes(vec v)
-{
-    return (size_t)__builtin_popcount(v_at_least_i32(v, v_set_i32(1)));
-}
-
-static size_t index_gaps_long(const uint32_t *positions, size_t m)
-{
-    const vec ones = v_set_i32(UINT32_MAX);
-    size_t i = m < 1 ? m : 1, bytes = index_gaps_long_scalar_from(positions, 0, i);
-    for (; i + VEC_LANES <= m; i += VEC_LANES) {
-        /* a - b - 1 = a + ~b */
-        const vec before = v_xor(v_load(positions + i - 1), ones);
-        const vec gap = v_add_i32(v_load(positions + i), before);
-        bytes += count_lanes(v_shr_i32(gap, 8)) + count_lanes(v_shr_i32(gap, 16)) +
-                 count_lanes(v_shr_i32(gap, 24));
-    }
-    return bytes + index_gaps_long_scalar_from(positions, i, m);
-}

@@ -3,72 +3,110 @@
 
 #include <string.h>
 
-#include "compress/kernels/kernels.h"
-
 /*
- * Packing by hand, and not by the library of that name: Debian 12 builds it without
- * vector code, and then it branches on every length. Nothing here does: a gap is always
- * moved as four bytes, of which the next one overwrites those too many.
+ * The low bits stand before all unary parts, not beside each its own: so one position
+ * does not wait for the length of the one before it.
  */
 enum {
     GROUP = TRIB_INDEX_GAPS_GROUP,
-    CONTROL_MAX = GROUP / 4,
-    DATA_MAX = GROUP * 4,
-    GROUP_BYTES_MAX = CONTROL_MAX + DATA_MAX,
-    SLACK = 3, /* bytes read or written beyond the last gap */
+    LOW_BITS_MAX = 31,
+    LOAD = sizeof(uint64_t), /* bytes that hold low bits, wherever these begin */
 };
 
-static size_t group_of(size_t left)
+static size_t bytes_of_bits(uint64_t bits)
 {
-    return left < GROUP ? left : GROUP;
+    return (size_t)((bits + 7) / 8);
 }
 
-size_t trib_index_gaps_bytes(const struct trib_kernels *kernels,
-                             const uint32_t *positions, size_t m)
+static size_t size_of(size_t m, unsigned low_bits, uint64_t high)
 {
-    /* groups are whole control bytes but for the last */
-    return (m + 3) / 4 + m + kernels->index_gaps_long(positions, m);
+    return 1 + bytes_of_bits((uint64_t)m * low_bits) + bytes_of_bits(m + high);
 }
 
-/* Writes a gap; returns its bytes less one. */
-static uint32_t gap_write(uint8_t *dst, uint32_t gap)
+static uint32_t gap_before(const uint32_t *positions, size_t i)
 {
-    memcpy(dst, &gap, sizeof gap);
-    return (uint32_t)(gap > 0xff) + (gap > 0xffff) + (gap > 0xffffff);
+    return positions[i] - positions[i - 1] - 1;
 }
 
-static size_t group_encode(const uint32_t *gaps, size_t count, uint8_t *stream)
+/* Of gaps that are all alike random either this parameter or the one below is the best:
+ * the unary parts of both are counted. */
+struct trib_index_gaps trib_index_gaps_measure(const uint32_t *positions, size_t m)
 {
-    uint8_t *data = stream + (count + 3) / 4;
-    for (size_t j = 0; j < count; j += 4) {
-        uint32_t control = 0;
-        for (size_t i = j; i < j + 4 && i < count; i++) {
-            const uint32_t more = gap_write(data, gaps[i]);
-            control |= more << 2 * (i - j);
-            data += more + 1;
-        }
-        stream[j / 4] = (uint8_t)control;
+    if (m == 0)
+        return (struct trib_index_gaps){0, 0};
+    const uint64_t mean = positions[m - 1] / m;
+    const unsigned bits = mean ? 63 - (unsigned)__builtin_clzll(mean) : 0;
+    const unsigned below = bits ? bits - 1 : 0;
+    uint64_t high = positions[0] >> bits, higher = positions[0] >> below;
+
+    for (size_t i = 1; i < m; i++) {
+        const uint32_t gap = gap_before(positions, i);
+        high += gap >> bits;
+        higher += gap >> below;
     }
-    return (size_t)(data - stream);
+    const size_t size = size_of(m, bits, high), other = size_of(m, below, higher);
+    return other < size ? (struct trib_index_gaps){below, other}
+                        : (struct trib_index_gaps){bits, size};
 }
 
-size_t trib_index_gaps_encode(const uint32_t *positions, size_t m, uint8_t *dst)
+/* Bits that are written one after the other. */
+struct writer {
+    uint8_t *at;
+    uint64_t word;
+    unsigned fill; /* bits in word, below 64 */
+};
+
+static void flush(struct writer *w)
 {
-    uint32_t gaps[GROUP];
-    uint8_t stream[GROUP_BYTES_MAX + SLACK];
-    uint32_t last = UINT32_MAX;
-    const uint8_t *const start = dst;
-    for (size_t i = 0; i < m; i += GROUP) {
-        const size_t count = group_of(m - i);
-        for (size_t j = 0; j < count; j++) {
-            gaps[j] = positions[i + j] - last - 1;
-            last = positions[i + j];
-        }
-        const size_t bytes = group_encode(gaps, count, stream);
-        memcpy(dst, stream, bytes);
-        dst += bytes;
+    memcpy(w->at, &w->word, bytes_of_bits(w->fill));
+    w->at += bytes_of_bits(w->fill);
+    w->word = 0;
+    w->fill = 0;
+}
+
+static void put_low(struct writer *w, uint32_t gap, unsigned bits)
+{
+    w->word |= (gap & ((UINT64_C(1) << bits) - 1)) << w->fill;
+    w->fill += bits;
+    if (w->fill >= 32) {
+        memcpy(w->at, &w->word, 4);
+        w->at += 4;
+        w->word >>= 32;
+        w->fill -= 32;
     }
-    return (size_t)(dst - start);
+}
+
+/* Zeros, then a one. */
+static void put_unary(struct writer *w, uint32_t zeros)
+{
+    while (zeros >= 64 - w->fill) {
+        zeros -= 64 - w->fill;
+        w->fill = 64;
+        flush(w);
+    }
+    w->fill += zeros;
+    w->word |= UINT64_C(1) << w->fill++;
+    if (w->fill == 64)
+        flush(w);
+}
+
+size_t trib_index_gaps_encode(const uint32_t *positions, size_t m, unsigned low_bits,
+                              uint8_t *dst)
+{
+    struct writer w = {.at = dst + 1};
+
+    if (m == 0)
+        return 0;
+    dst[0] = (uint8_t)low_bits;
+    put_low(&w, positions[0], low_bits);
+    for (size_t i = 1; i < m; i++)
+        put_low(&w, gap_before(positions, i), low_bits);
+    flush(&w);
+    put_unary(&w, positions[0] >> low_bits);
+    for (size_t i = 1; i < m; i++)
+        put_unary(&w, gap_before(positions, i) >> low_bits);
+    flush(&w);
+    return (size_t)(w.at - dst);
 }
 
 void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *dst)
@@ -88,89 +126,33 @@ void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *
         dst[positions[i] / 8] |= (uint8_t)(1u << positions[i] % 8);
 }
 
-/* Data bytes that the control bytes of `count` gaps announce. */
-static size_t group_data_bytes(const uint8_t *control, size_t count)
+bool trib_positions_open(struct trib_positions *p, const uint8_t *src, size_t len,
+                         bool bitmap)
 {
-    size_t bytes = count, i = 0;
-    for (; (i + 8) * 4 <= count; i += 8) {
-        uint64_t w;
-        memcpy(&w, control + i, sizeof w);
-        w = (w & 0x3333333333333333u) + (w >> 2 & 0x3333333333333333u);
-        w = (w & 0x0f0f0f0f0f0f0f0fu) + (w >> 4 & 0x0f0f0f0f0f0f0f0fu);
-        bytes += w * 0x0101010101010101u >> 56; /* at most 8 times 12 */
-    }
-    for (size_t j = 4 * i; j < count; j++)
-        bytes += control[j / 4] >> 2 * (j % 4) & 3u;
-    return bytes;
+    *p = (struct trib_positions){
+        .src = src, .len = len, .n = p->n, .left = p->left, .bitmap = bitmap};
+    if (bitmap)
+        return len == p->n / 8 + (p->n % 8 != 0);
+    if (p->left == 0)
+        return len == 0;
+    if (len == 0)
+        return false;
+    uint8_t low_bits; /* a peer may change the one at src meanwhile */
+    memcpy(&low_bits, src, 1);
+    const uint64_t used = (uint64_t)p->left * low_bits;
+    const size_t low = bytes_of_bits(used);
+    if (low_bits > LOW_BITS_MAX || low > len - 1 || (used % 8 && src[low] >> used % 8))
+        return false;
+    p->low_bits = low_bits;
+    p->low = src + 1;
+    p->low_end = src + len;
+    p->src = src + 1 + low;
+    p->len = p->high_bytes = len - 1 - low;
+    return true;
 }
 
-static const uint32_t low_bytes[4] = {0xff, 0xffff, 0xffffff, 0xffffffff};
-
-/* The gap at data, of which bytes - 1 is in the lowest bits of control. */
-static uint32_t gap_read(const uint8_t *data, uint32_t control)
-{
-    uint32_t gap;
-    memcpy(&gap, data, sizeof gap);
-    return gap & low_bytes[control & 3];
-}
-
-/* Positions of `count` gaps from `at` on; returns what may follow. The data have SLACK
- * bytes beyond them. 64 bits: 256 gaps of 32 bits cannot wrap. */
-static uint64_t group_decode(const uint8_t *controls, const uint8_t *data, size_t count,
-                             uint64_t at, uint32_t out[GROUP])
-{
-    const uint8_t *a = data;
-    size_t j = 0;
-    for (; j + 4 <= count; j += 4) {
-        const uint32_t control = controls[j / 4];
-        const uint8_t *const b = a + (control & 3) + 1, *const c =
-                                                            b + (control >> 2 & 3) + 1;
-        const uint8_t *const d = c + (control >> 4 & 3) + 1;
-        const uint64_t at_a = at + gap_read(a, control);
-        const uint64_t at_b = at_a + 1 + gap_read(b, control >> 2);
-        const uint64_t at_c = at_b + 1 + gap_read(c, control >> 4);
-        const uint64_t at_d = at_c + 1 + gap_read(d, control >> 6);
-        out[j] = (uint32_t)at_a, out[j + 1] = (uint32_t)at_b;
-        out[j + 2] = (uint32_t)at_c, out[j + 3] = (uint32_t)at_d;
-        at = at_d + 1;
-        a = d + (control >> 6) + 1;
-    }
-    for (; j < count; j++) {
-        const uint32_t control = controls[j / 4] >> 2 * (j % 4) & 3u;
-        at += gap_read(a, control);
-        out[j] = (uint32_t)at++;
-        a += control + 1;
-    }
-    return at;
-}
-
-static size_t next_gaps(struct trib_positions *p, uint32_t out[GROUP])
-{
-    uint8_t controls[CONTROL_MAX], padded[DATA_MAX + SLACK];
-    const size_t count = group_of(p->left), before = (count + 3) / 4;
-    if (count == 0 || p->len < before)
-        return 0;
-    memcpy(controls, p->src, before); /* a peer may change those at src meanwhile */
-    const size_t bytes = group_data_bytes(controls, count);
-    const uint8_t *data = p->src + before;
-    if (p->len - before < bytes)
-        return 0;
-    if (p->len - before < bytes + SLACK) {
-        memset(padded + bytes, 0, SLACK);
-        data = memcpy(padded, data, bytes);
-    }
-    const uint64_t at = group_decode(controls, data, count, p->next, out);
-    if (at > p->n) /* rising, so the last is the largest */
-        return 0;
-    p->next = at;
-    p->src += before + bytes;
-    p->len -= before + bytes;
-    p->left -= count;
-    return count;
-}
-
-/* Loads the next (up to) 64 bits of the bitmap. */
-static bool bitmap_refill(struct trib_positions *p)
+/* Loads the next (up to) 64 bits of the bitmap, or of the unary parts. */
+static bool refill(struct trib_positions *p)
 {
     const size_t bytes = p->len < 8 ? p->len : 8;
     if (bytes == 0)
@@ -179,38 +161,83 @@ static bool bitmap_refill(struct trib_positions *p)
     memcpy(&p->word, p->src, bytes);
     p->src += bytes;
     p->len -= bytes;
-    p->next += 64;
+    p->read += 64;
     return true;
 }
 
-static size_t next_bits(struct trib_positions *p, uint32_t out[GROUP])
+/* The place of the next bit that is 1, counted from the first word. */
+static inline bool next_one(struct trib_positions *p, uint64_t *at_out)
 {
-    const size_t count = group_of(p->left);
+    while (p->word == 0)
+        if (!refill(p))
+            return false;
+    *at_out = p->read - 64 + (uint64_t)__builtin_ctzll(p->word);
+    p->word &= p->word - 1;
+    return true;
+}
+
+/* The low bits of the gap of which p->low_at is the first bit. */
+static inline uint64_t next_low(struct trib_positions *p)
+{
+    const uint8_t *at = p->low + p->low_at / 8;
+    const size_t left = (size_t)(p->low_end - at);
+    uint64_t word = 0;
+
+    if (left >= LOAD)
+        memcpy(&word, at, LOAD);
+    else
+        memcpy(&word, at, left);
+    word >>= p->low_at % 8;
+    p->low_at += p->low_bits;
+    return word & ((UINT64_C(1) << p->low_bits) - 1);
+}
+
+static size_t next_gaps(struct trib_positions *p, size_t count, uint32_t out[GROUP])
+{
+    struct trib_positions r = *p; /* in registers: out may not be a part of it */
+    const uint64_t most = r.n >> r.low_bits;
+    uint64_t one;
+
     for (size_t j = 0; j < count; j++) {
-        while (p->word == 0)
-            if (!bitmap_refill(p))
-                return 0;
-        const uint64_t at = p->next - 64 + (uint64_t)__builtin_ctzll(p->word);
-        if (at >= p->n)
+        if (!next_one(&r, &one) || one - r.after > most)
+            return 0;
+        r.next += (one - r.after) << r.low_bits | next_low(&r);
+        r.after = one + 1;
+        out[j] = (uint32_t)r.next++;
+    }
+    *p = r;
+    return r.next > r.n ? 0 : count; /* rising, so the last is the largest */
+}
+
+static size_t next_bits(struct trib_positions *p, size_t count, uint32_t out[GROUP])
+{
+    uint64_t at;
+
+    for (size_t j = 0; j < count; j++) {
+        if (!next_one(p, &at) || at >= p->n)
             return 0;
         out[j] = (uint32_t)at;
-        p->word &= p->word - 1;
     }
-    p->left -= count;
     return count;
 }
 
 size_t trib_positions_next(struct trib_positions *p, uint32_t out[GROUP])
 {
-    return p->bitmap ? next_bits(p, out) : next_gaps(p, out);
+    const size_t most = p->left < GROUP ? p->left : GROUP;
+    const size_t count = p->bitmap ? next_bits(p, most, out) : next_gaps(p, most, out);
+
+    p->left -= count;
+    return count;
 }
 
 bool trib_positions_done(const struct trib_positions *p)
 {
     if (p->left || p->word)
         return false;
+    if (!p->bitmap)
+        return bytes_of_bits(p->after) == p->high_bytes;
     for (size_t i = 0; i < p->len; i++)
-        if (!p->bitmap || p->src[i])
+        if (p->src[i])
             return false;
     return true;
 }

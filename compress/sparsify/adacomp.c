@@ -9,9 +9,9 @@
  *                all bins; C_i = sign(G_i) scale where |H_i| >= max_b and G_i is not 0,
  *                else 0. Without error feedback R = 0
  *     wire       sparse_block.c, never dense; values: scale, f32, then a bit each
- *                (sign.c). Per element that is sent 1 bit and, in bins below 256,
- *                mostly 10 for its position; the paper's 8 bits have a bound of 64 on
- *                the bin and one word a bin besides
+ *                (sign.c). Per element that is sent 1 bit and about log2(e n / m) for
+ *                its position; the paper's 8 bits have a bound of 64 on the bin and
+ *                one word a bin besides
  *     bias       biased; no contraction: scale may be more than an element that is
  *                sent, so the residual may change its sign. scale^2 is at most the mean
  *                of max_b^2, so at most |x|^2 / bins: where R = 0, |C(x) - x|^2 <= (1 +
@@ -19,6 +19,8 @@
  *     bins       which elements of a bin are sent depends on that bin alone; bins that
  *                are all 0 send nothing. A bin of anything else sends at least one
  *                element unless dW has the other sign than R at its largest
+ *     results    result=requantised or selected: signs of sums, with the mean of their
+ *                magnitudes as scale
  *     NaN, Inf   always sent; the scale is NaN then, so all that this block sends is
  *     state      none here; error feedback is on by default and keeps G - C
  */
@@ -60,11 +62,20 @@ static size_t choose_adacomp(const struct trib_codec *c, struct trib_selection *
     return m;
 }
 
+/* The scale of values that are sums already: with it their signs are a contraction. */
+static float mean_magnitude(const float *values, size_t m)
+{
+    double sum = 0;
+    for (size_t i = 0; i < m; i++)
+        sum += fabs((double)values[i]);
+    return isfinite(sum) ? (float)(sum / (double)(m ? m : 1)) : NAN;
+}
+
 static void adjust_adacomp(const struct trib_codec *c, const struct trib_selection *s,
                            size_t m, float *values)
 {
     enum { TOGETHER = 16 }; /* a number that the compiler knows, so it takes vectors */
-    const float level = s->level;
+    const float level = s->of_sum ? mean_magnitude(values, m) : s->level;
     (void)c;
     for (size_t i = 0; i < m; i += TOGETHER, values += TOGETHER)
         for (size_t j = 0; j < TOGETHER; j++) /* there is room behind the last one */
@@ -79,7 +90,7 @@ static double delta_adacomp(const struct trib_codec *c)
 
 const struct trib_select trib_select_adacomp = {
     .name = "adacomp",
-    .params = TRIB_PARAM_BIT(BIN) | TRIB_PARAM_BIT(FACTOR),
+    .params = TRIB_PARAM_BIT(BIN) | TRIB_PARAM_BIT(FACTOR) | TRIB_PARAM_BIT(RESULT),
     .sparse = true,
     .fixed = true,
     .unit = trib_unit_one,

@@ -84,7 +84,7 @@ static double delta_blocks(const struct trib_codec *c)
 
 const struct trib_select trib_select_blocks = {
     .name = "blocks",
-    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(BLOCK),
+    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(BLOCK) | TRIB_PARAM_BIT(RESULT),
     .ratio = 1.0,
     .sparse = true,
     .unit = unit_blocks,

@@ -115,7 +115,7 @@ static double delta_dgc(const struct trib_codec *c)
 
 const struct trib_select trib_select_dgc = {
     .name = "dgc",
-    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K),
+    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K) | TRIB_PARAM_BIT(RESULT),
     .ratio = 0.001,
     .sparse = true,
     .unit = trib_unit_one,

@@ -52,7 +52,7 @@ static void adjust_randomk(const struct trib_codec *c, const struct trib_selecti
                            size_t m, float *values)
 {
     const struct trib_stratified strata = trib_stratified_of(c, s);
-    if (!unbiased_randomk(c) || m == 0)
+    if (!unbiased_randomk(c) || m == 0 || s->of_sum)
         return;
     trib_stratified_scale(&strata, values);
     const float odds = (float)trib_selection_odds(c, s);
@@ -75,7 +75,8 @@ static double error_randomk(const struct trib_codec *c)
 
 const struct trib_select trib_select_randomk = {
     .name = "randomk",
-    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K) | TRIB_PARAM_BIT(UNBIASED),
+    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K) | TRIB_PARAM_BIT(UNBIASED) |
+              TRIB_PARAM_BIT(RESULT),
     .ratio = 0.01,
     .sparse = true,
     .fixed = true,

@@ -21,6 +21,7 @@ struct trib_selection {
     uint32_t *positions; /* room for n + 64: rising; of units (struct trib_select) */
     uint32_t *work; /* room for n + 256 */
     float level; /* for adjust, by choose */
+    bool of_sum; /* x is a sum of selections: nothing of it is scaled anew */
 };
 
 /** trib_selection_part - ceil(ratio * n), at most n. */

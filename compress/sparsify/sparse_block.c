@@ -16,6 +16,8 @@
  *
  * n = 0 is no bytes at all. A contribution has the codec's values; what merges several
  * (TRIB_ENCODE_EXACT) has all that is not zero, in f32, so that merging loses nothing.
+ * A finished sum (TRIB_ENCODE_RESULT) has that, too; or all that is not zero as the
+ * codec quantises (requantised); or what the codec would select of it (selected).
  */
 #include <assert.h>
 #include <math.h>
@@ -84,8 +86,9 @@ struct job {
     size_t unit;
     size_t m;
     size_t count;
-    bool exact;
+    bool whole; /* all that is not zero, not a selection */
     bool drawn; /* the positions are those of trib_stratified_of */
+    struct trib_index_gaps gaps; /* where they are not */
 };
 
 /* Whether all of the j->m positions are drawn ones; these are then in s.work. */
@@ -103,10 +106,10 @@ static bool all_drawn(const struct job *j, const struct trib_stratified *strata)
 static void prefer_drawn(struct job *j)
 {
     const struct trib_stratified strata = trib_stratified_of(j->c, &j->s);
-    const size_t with = strata.k * sizeof(float) + KEYS_BYTES;
+    const size_t with = j->q->bytes(j->c, strata.k) + KEYS_BYTES;
     if (strata.k == 0 || j->m > strata.k ||
-        with > j->m * sizeof(float) +
-                   trib_index_gaps_bytes(j->c->kernels, j->s.positions, j->m) ||
+        with > j->q->bytes(j->c, j->m) +
+                   trib_index_gaps_measure(j->s.positions, j->m).bytes ||
         !all_drawn(j, &strata))
         return;
     j->m = strata.k;
@@ -119,14 +122,14 @@ static void choose(struct job *j)
     const struct trib_select *select = j->c->stages.select;
     const uint32_t *positions = j->s.positions;
     j->unit = select->unit(j->c);
-    if (j->exact && j->unit > 1)
+    if (j->whole && j->unit > 1)
         j->m = j->c->kernels->blocks_nonzero(j->x, j->s.n, j->unit, j->s.positions);
-    else if (j->exact)
+    else if (j->whole)
         j->m = j->c->kernels->select_at_least(j->x, j->s.n, 1, j->s.positions);
     else
         j->m = select->choose(j->c, &j->s);
-    j->drawn = !j->exact && select->drawn && j->m;
-    if (j->exact && select->drawn)
+    j->drawn = !j->whole && select->drawn && j->m;
+    if (j->whole && select->drawn)
         prefer_drawn(j);
     j->count = j->m ? (j->m - 1) * j->unit +
                           unit_length(positions[j->m - 1], j->s.n, j->unit)
@@ -134,14 +137,15 @@ static void choose(struct job *j)
 }
 
 /* The smallest layout. */
-static uint8_t choose_kind(const struct job *j)
+static uint8_t choose_kind(struct job *j)
 {
     if (j->drawn)
         return KIND_STRATA;
-    const size_t gaps = trib_index_gaps_bytes(j->c->kernels, j->s.positions, j->m);
+    j->gaps = trib_index_gaps_measure(j->s.positions, j->m);
+    const size_t gaps = j->gaps.bytes;
     const size_t bitmap = (units_of(j->s.n, j->unit) + 7) / 8;
     const size_t sparse = j->q->bytes(j->c, j->count) + (gaps < bitmap ? gaps : bitmap);
-    const bool may_be_dense = j->exact || !j->c->stages.select->fixed;
+    const bool may_be_dense = j->q == &trib_quantise_f32 || !j->c->stages.select->fixed;
     if (may_be_dense && j->q->bytes(j->c, j->s.n) <= sparse)
         return KIND_DENSE;
     return gaps <= bitmap ? KIND_GAPS : KIND_BITMAP;
@@ -228,7 +232,7 @@ static size_t encode_values(const struct job *j, uint8_t *dst)
                                    j->count};
     float *values = (float *)(void *)j->s.work; /* candidates are gone by then */
     gather(j, values);
-    if (!j->exact)
+    if (j->q == j->c->stages.quantise)
         j->c->stages.select->adjust(j->c, &j->s, j->count, values);
     quantise(j, values, j->count, dst);
     if (j->s.residual) {
@@ -261,20 +265,26 @@ static size_t encode_positions(const struct job *j, uint8_t kind, uint8_t *dst)
         trib_bitmap_encode(j->s.positions, j->m, units, dst);
         return (units + 7) / 8;
     }
-    return trib_index_gaps_encode(j->s.positions, j->m, dst);
+    return trib_index_gaps_encode(j->s.positions, j->m, j->gaps.low_bits, dst);
 }
 
 size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *in,
                           float *residual, uint8_t *dst)
 {
-    const bool exact = in->mode == TRIB_ENCODE_EXACT;
+    const bool result = in->mode == TRIB_ENCODE_RESULT;
+    const int rule = result ? (int)c->param[TRIB_PARAM_RESULT] : TRIB_RESULT_SELECTED;
+    const bool exact = in->mode == TRIB_ENCODE_EXACT || rule == TRIB_RESULT_SUMS;
     const size_t n = in->n;
     struct job j = {.c = c,
                     .q = exact ? &trib_quantise_f32 : c->stages.quantise,
                     .x = residual ? residual : in->x,
-                    .s = {.x = in->x, .residual = residual, .n = n, .total = in->total,
-                          .key = &in->key},
-                    .exact = exact};
+                    .s = {.x = in->x,
+                          .residual = residual,
+                          .n = n,
+                          .total = in->total,
+                          .key = &in->key,
+                          .of_sum = exact || result},
+                    .whole = exact || rule == TRIB_RESULT_REQUANTISED};
     if (n == 0)
         return 0;
     assert(n <= UINT32_MAX - 64 && c->stages.transform == &trib_transform_none);
@@ -420,12 +430,9 @@ static trib_status_t decode_positions(const struct trib_codec *c,
     const size_t bytes = q->bytes(c, h->count), unit = c->stages.select->unit(c);
     const size_t units = units_of(d->n, unit);
     struct trib_code code = {.src = d->src + HEADER_BYTES, .len = bytes, .n = h->count};
-    struct trib_positions p = {.src = code.src + bytes,
-                               .len = d->len - HEADER_BYTES - bytes,
-                               .n = units,
-                               .left = units_of(h->count, unit),
-                               .bitmap = h->kind == KIND_BITMAP};
-    if (p.bitmap && p.len != (units + 7) / 8)
+    struct trib_positions p = {.n = units, .left = units_of(h->count, unit)};
+    if (!trib_positions_open(&p, code.src + bytes, d->len - HEADER_BYTES - bytes,
+                             h->kind == KIND_BITMAP))
         return TRIB_ERR_CODEC;
     if (unit == 1)
         scatter_elements(c, q, d, &p, &code);

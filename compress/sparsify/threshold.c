@@ -31,7 +31,7 @@ static double delta_threshold(const struct trib_codec *c)
 
 const struct trib_select trib_select_threshold = {
     .name = "threshold",
-    .params = TRIB_PARAM_BIT(AT),
+    .params = TRIB_PARAM_BIT(AT) | TRIB_PARAM_BIT(RESULT),
     .sparse = true,
     .unit = trib_unit_one,
     .choose = choose_threshold,

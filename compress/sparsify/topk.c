@@ -28,7 +28,7 @@ static double delta_topk(const struct trib_codec *c)
 
 const struct trib_select trib_select_topk = {
     .name = "topk",
-    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K),
+    .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K) | TRIB_PARAM_BIT(RESULT),
     .ratio = 0.01,
     .sparse = true,
     .unit = trib_unit_one,

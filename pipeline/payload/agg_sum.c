@@ -13,12 +13,20 @@
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/word_store.h"
 
-/* A chunk of such a codec has no more floats than fit into a slot. */
+/* True if results lose something that a rank has to keep. A chunk of such a codec has
+ * no more floats than fit into a slot. */
 static bool wanted(const struct trib_run *run)
 {
-    return run->desc.codec && !trib_coded_linear(run) &&
-           !(trib_codec_info(run->desc.codec)->flags & TRIB_CODEC_SPARSE) &&
+    if (!run->desc.codec || trib_coded_linear(run))
+        return false;
+    const uint32_t flags = trib_codec_flags(run);
+    return (!(flags & TRIB_CODEC_SPARSE) || flags & TRIB_CODEC_RESULT_LOSES) &&
            trib_feedback_feeds_back(run);
+}
+
+static bool sparse(const struct trib_run *run)
+{
+    return trib_codec_flags(run) & TRIB_CODEC_SPARSE;
 }
 
 uint64_t trib_agg_sum_bytes(const struct trib_run *run)
@@ -69,11 +77,12 @@ void trib_agg_sum_dispose(struct trib_run *run)
 /* Random rounding goes by what aggregator and ranks both know: the number of the
  * operation. */
 static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c,
-                          const float *x, uint8_t *dst)
+                          enum trib_encode_mode mode, const float *x, uint8_t *dst)
 {
     const struct trib_encode in = {.x = x,
                                    .n = c->n,
-                                   .mode = TRIB_ENCODE_CONTRIBUTION,
+                                   .total = run->desc.total,
+                                   .mode = mode,
                                    .key = {.step = run->now.frame.seq,
                                            .stream = TRIB_STREAM_OF_SUMS,
                                            .index = c->first},
@@ -87,7 +96,8 @@ void trib_agg_sum_finish(struct trib_run *run, const struct trib_task *t,
 {
     struct trib_encoded_store *s = trib_store_of(run, t, c);
 
-    s->len = make_word(run, c, trib_agg_sum_at(run, t->chunk), s->bytes);
+    s->len =
+        make_word(run, c, TRIB_ENCODE_RESULT, trib_agg_sum_at(run, t->chunk), s->bytes);
     s->round = t->done + 1;
     run->payload->agg_sum->has_result[t->chunk] = true;
 }
@@ -98,7 +108,7 @@ bool trib_agg_sum_goes(const struct trib_run *run, const struct trib_task *t,
     if (!run->payload->agg_sum)
         return false;
     if (!(t->flags & TRIB_TASK_FINAL))
-        return true;
+        return !sparse(run);
     return run->payload->agg_sum->has_result[t->chunk] &&
            c->index % run->payload->agg_sum->finals[t->chunk] == t->contrib;
 }
@@ -107,53 +117,59 @@ uint32_t trib_agg_sum_fill(const struct trib_run *run, const struct trib_task *t
                            const struct trib_chunk *c, uint8_t *payload,
                            struct trib_entry *entry)
 {
+    const float *sum = trib_agg_sum_at(run, t->chunk);
+
     entry->frame.kind = TRIB_FRAME_SUM;
     entry->frame.bytes = (uint32_t)(c->n * sizeof(float));
-    memcpy(payload, trib_agg_sum_at(run, t->chunk), entry->frame.bytes);
+    if (sparse(run))
+        entry->frame.bytes = make_word(run, c, TRIB_ENCODE_EXACT, sum, payload);
+    else
+        memcpy(payload, sum, entry->frame.bytes);
     return entry->frame.bytes;
 }
 
-bool trib_agg_sum_valid(const struct trib_engine *e, int peer,
-                        const struct trib_chunk *c, const struct trib_entry *entry,
-                        size_t behind)
+bool trib_agg_sum_valid(const struct trib_engine *e, const struct trib_run *run,
+                        int peer, const struct trib_chunk *c,
+                        const struct trib_entry *entry, size_t behind)
 {
-    return entry->frame.kind == TRIB_FRAME_SUM && peer >= e->ranks &&
-           entry->frame.bytes == c->n * sizeof(float) + behind;
+    const size_t bytes = entry->frame.bytes;
+
+    if (entry->frame.kind != TRIB_FRAME_SUM || peer < e->ranks)
+        return false;
+    if (sparse(run))
+        return trib_codec_flags(run) & TRIB_CODEC_RESULT_LOSES && bytes >= behind &&
+               bytes <= e->arena.slot_bytes;
+    return bytes == c->n * sizeof(float) + behind;
 }
 
-/* Keeps the part of a result that the code word leaves out; in a mean it counts for all
- * its ranks. */
-static void keep_rest(struct trib_engine *e, struct trib_run *run,
-                      const struct trib_chunk *c, uint32_t len, int ranks)
+/* Reads the sum that such a frame brings. */
+static trib_status_t read_sum(const struct trib_run *run, const struct trib_chunk *c,
+                              struct trib_encoded sum, float *x)
 {
-    const float times = run->desc.op.op == TRIB_MEAN ? (float)ranks : 1.0f;
-
-    if (!run->payload->feedback.residual)
-        return;
-    trib_undo_save_state(run, c);
-    (void)trib_codec_decode_add(run->desc.codec, run->payload->encoded, len, -1.0f,
-                                run->payload->stage, c->n);
-    e->kernels->drop_not_finite(run->payload->stage, c->n);
-    e->kernels->axpy_f32(run->payload->feedback.residual + c->first,
-                         run->payload->stage, times, c->n);
+    if (sparse(run))
+        return trib_codec_decode(run->desc.codec, sum.src, sum.len, x, c->n);
+    memcpy(x, sum.src, c->n * sizeof(*x));
+    return TRIB_OK;
 }
 
 trib_status_t trib_agg_sum_take(struct trib_engine *e, struct trib_run *run,
-                                const struct trib_task *t,
-                                const struct trib_chunk *c, const uint8_t *payload,
-                                int ranks)
+                                const struct trib_task *t, const struct trib_chunk *c,
+                                struct trib_encoded sum, int ranks)
 {
-    const size_t bytes = c->n * sizeof(float);
+    float *x =
+        run->is_aggregator ? trib_agg_sum_at(run, t->chunk) : run->payload->stage;
+    trib_status_t st = read_sum(run, c, sum, x);
 
-    if (run->is_aggregator) {
-        memcpy(trib_agg_sum_at(run, t->chunk), payload, bytes);
+    if (st == TRIB_OK && run->is_aggregator)
         trib_agg_sum_finish(run, t, c);
-        return TRIB_OK;
-    }
-    memcpy(run->payload->stage, payload, bytes);
-    const uint32_t len = make_word(run, c, run->payload->stage, run->payload->encoded);
-    const trib_status_t st = trib_coded_to_acc(e, run, c, run->payload->encoded, len);
+    if (st != TRIB_OK || run->is_aggregator)
+        return st;
+    const uint32_t len =
+        make_word(run, c, TRIB_ENCODE_RESULT, x, run->payload->encoded);
+    st = trib_coded_to_acc(e, run, c, run->payload->encoded, len);
     if (st == TRIB_OK)
-        keep_rest(e, run, c, len, ranks);
+        trib_feedback_keep_rest(e, run, c,
+                                (struct trib_encoded){run->payload->encoded, len}, x,
+                                run->desc.op.op == TRIB_MEAN ? (float)ranks : 1.0f);
     return st;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums at an aggregator by a codec that neither selects nor adds, in a plan with error
- * feedback.
+ * Sums at an aggregator by a codec that neither selects nor adds, or that loses
+ * something of results of selections, in a plan with error feedback.
  *
  * The loss of an encoded result must be kept and sent later, or results drift. The
  * aggregator cannot keep it: it may end, and no rank can ask it when the rank saves its
@@ -12,6 +12,9 @@
  *
  * The chunks of the vector take turns among the ranks, the same in each operation. In a
  * tree of aggregators sums go up as float32, and come down so on the way to that rank.
+ * Of a codec that selects, all that is not 0 comes in the place of the floats, as a
+ * code word (TRIB_ENCODE_EXACT); and sums go up so, by ordinary frames.
+ *
  * With a quorum the bitmap stands behind the floats as behind an encoded payload.
  */
 #ifndef PIPELINE_PAYLOAD_AGG_SUM_H
@@ -49,19 +52,20 @@ uint32_t trib_agg_sum_fill(const struct trib_run *run, const struct trib_task *t
                            const struct trib_chunk *c, uint8_t *payload,
                            struct trib_entry *entry);
 
-/** trib_agg_sum_valid - true if an aggregator sent c's floats and `behind` bytes. */
-bool trib_agg_sum_valid(const struct trib_engine *e, int peer,
-                        const struct trib_chunk *c, const struct trib_entry *entry,
-                        size_t behind);
+/** trib_agg_sum_valid - true if an aggregator sent c's sum and `behind` bytes. */
+bool trib_agg_sum_valid(const struct trib_engine *e, const struct trib_run *run,
+                        int peer, const struct trib_chunk *c,
+                        const struct trib_entry *entry, size_t behind);
 
 /**
  * trib_agg_sum_take - COPY_IN of such a valid frame, on a rank or to be passed on.
  *
+ * sum      the frame's payload without what stands behind the sum
  * ranks    number of ranks in a mean
+ * errors   TRIB_ERR_CODEC if a code word is no such sum
  */
 trib_status_t trib_agg_sum_take(struct trib_engine *e, struct trib_run *run,
-                                const struct trib_task *t,
-                                const struct trib_chunk *c, const uint8_t *payload,
-                                int ranks);
+                                const struct trib_task *t, const struct trib_chunk *c,
+                                struct trib_encoded sum, int ranks);
 
 #endif

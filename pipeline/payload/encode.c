@@ -33,12 +33,13 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
                           const struct trib_chunk *c,
                           const struct trib_encode_source *s, uint8_t *dst)
 {
-    bool exact = s->exact, with_feedback = s->feedback;
+    const bool input = s->mode == TRIB_ENCODE_CONTRIBUTION;
+    const bool with_feedback = s->feedback;
     struct trib_encode in = {
         .x = s->x,
         .n = c->n,
         .total = run->desc.total,
-        .mode = exact ? TRIB_ENCODE_EXACT : TRIB_ENCODE_CONTRIBUTION,
+        .mode = s->mode,
         .key = {.seed = run->desc.seed,
                 .step = run->now.step,
                 .stream = (uint32_t)e->rank,
@@ -46,14 +47,14 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
         .scratch = s->scratch,
         .model = run->desc.model,
     };
-    bool fed_back = run->payload->feedback.residual && !exact && with_feedback;
+    bool fed_back = run->payload->feedback.residual && input && with_feedback;
     float *residual = fed_back ? run->payload->feedback.residual + c->first : NULL;
     struct trib_sent sent;
     size_t len;
 
     if (with_feedback)
         in.agreed = trib_share_of(run, c);
-    if (!exact && trib_feedback_sent(run, c, &sent))
+    if (input && trib_feedback_sent(run, c, &sent))
         in.sent = &sent;
     if (fed_back)
         scale_residual(e, residual, c->n, s->unit, true);
@@ -65,7 +66,7 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
         len = trib_codec_encode(run->desc.codec, &in, dst);
     if (fed_back)
         scale_residual(e, residual, c->n, s->unit, false);
-    if (!exact)
+    if (input)
         trib_feedback_encoded(e, run, c, dst, len);
     assert(len <= e->arena.slot_bytes);
     return (uint32_t)len;
@@ -96,7 +97,8 @@ uint32_t trib_coded_encode_input(const struct trib_engine *e,
     const float *kept = trib_share_kept(run, c);
     struct trib_encode_source s = {
         .x = kept ? kept : trib_input_f32_staged(e, run, c, bench->stage),
-        .exact = result && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+        .mode =
+            result ? trib_coded_mode(run, TRIB_ENCODE_EXACT) : TRIB_ENCODE_CONTRIBUTION,
         .feedback = !result,
         .unit = 1.0f,
         .scratch = bench->scratch};

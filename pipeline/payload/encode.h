@@ -11,7 +11,7 @@
 /* The input of a code word. */
 struct trib_encode_source {
     const float *x;
-    bool exact;
+    enum trib_encode_mode mode;
     bool feedback; /* keep what the code word leaves out */
     float unit;    /* divisor of the contributions in x */
     void *scratch; /* set by trib_encode */

@@ -4,6 +4,7 @@
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/payload/undo_log.h"
 
 #include <assert.h>
 #include <float.h>
@@ -228,6 +229,21 @@ void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *r
         return;
     const struct trib_feedback_chunk chunk = chunk_of(e, run, c);
     ops->after(&chunk, &(struct trib_feedback_word){.bytes = word, .len = len});
+}
+
+void trib_feedback_keep_rest(struct trib_engine *e, struct trib_run *run,
+                             const struct trib_chunk *c, struct trib_encoded word,
+                             float *result, float times)
+{
+    float *residual = run->payload->feedback.residual;
+
+    if (!residual || run->is_aggregator)
+        return;
+    trib_undo_save_state(run, c);
+    (void)trib_codec_decode_add(run->desc.codec, word.src, word.len, -1.0f, result,
+                                c->n);
+    e->kernels->drop_not_finite(result, c->n);
+    e->kernels->axpy_f32(residual + c->first, result, times, c->n);
 }
 
 trib_status_t trib_feedback_result(struct trib_engine *e, struct trib_run *run,

@@ -80,6 +80,17 @@ bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
 void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *run,
                            const struct trib_chunk *c, const uint8_t *word, size_t len);
 
+/**
+ * trib_feedback_keep_rest - add to the residual, if there is one, the part of a result
+ * that its code word leaves out.
+ *
+ * result   c->n elements, which are lost; not those of the input
+ * times    contributions that an element of the result counts for: those of a mean
+ */
+void trib_feedback_keep_rest(struct trib_engine *e, struct trib_run *run,
+                             const struct trib_chunk *c, struct trib_encoded word,
+                             float *result, float times);
+
 /** trib_feedback_gives_result - true if the rule makes the result of the sum of the
  * code words. */
 bool trib_feedback_gives_result(const struct trib_run *run);

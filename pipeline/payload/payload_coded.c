@@ -4,8 +4,8 @@
  *
  * With error feedback a rank encodes each element at most once per operation, so one
  * residual per element suffices:
- *   - sparse codecs select from the input, whether it is sent or stays here; sums and
- *     results are sent whole (TRIB_ENCODE_EXACT)
+ *   - sparse codecs select from the input, whether it is sent or stays here; sums are
+ *     sent whole, results by result=: their loss goes to the finisher's residual
  *   - other codecs quantise what is sent: an input, a partial sum or, at the finisher,
  *     the result. The input of the finisher itself stays exact, except where others
  *     decode it, too (INPUT_SENT): then it counts as they see it
@@ -71,7 +71,8 @@ struct trib_encoded_store *trib_coded_input(struct trib_engine *e, struct trib_r
     if (!trib_encode_ahead_take(e, run, t, &s->bytes, &s->len)) {
         const struct trib_encode_source source = {
             .x = input_or_kept(e, run, c),
-            .exact = final && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+            .mode = final ? trib_coded_mode(run, TRIB_ENCODE_EXACT)
+                          : TRIB_ENCODE_CONTRIBUTION,
             .feedback = !final,
             .unit = 1.0f};
         s->len = trib_encode(e, run, c, source, s->bytes);
@@ -147,7 +148,8 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     } else {
         const struct trib_encode_source s = {
             .x = is_input ? input_or_kept(e, run, c) : partial_f32(e, run, t, c),
-            .exact = !is_input && (trib_codec_flags(run) & TRIB_CODEC_SPARSE),
+            .mode = is_input ? TRIB_ENCODE_CONTRIBUTION
+                             : trib_coded_mode(run, TRIB_ENCODE_EXACT),
             .feedback = true,
             .unit = (float)trib_narrow_divisor(trib_frame_divided(&entry->frame))};
         len = trib_encode(e, run, c, s, payload);
@@ -240,7 +242,8 @@ static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
                              ? trib_narrow_weight(&sum->narrow, trib_frame_divided(f))
                              : 1.0f;
 
-    if (trib_agg_sum_valid(e, from->neighbor->peer, c, from->entry, 0)) {
+    if (!(trib_codec_flags(run) & TRIB_CODEC_SPARSE) &&
+        trib_agg_sum_valid(e, run, from->neighbor->peer, c, from->entry, 0)) {
         memcpy(run->payload->stage, payload, f->bytes);
         merge_elements(e, run, sum, weight, run->payload->stage);
         return TRIB_OK;
@@ -307,7 +310,8 @@ static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float 
 static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
                                   struct trib_task *t, const struct trib_chunk *c)
 {
-    const bool sparse = trib_codec_flags(run) & TRIB_CODEC_SPARSE;
+    const uint32_t flags = trib_codec_flags(run);
+    const bool sparse = flags & TRIB_CODEC_SPARSE;
     const bool finish = t->flags & TRIB_TASK_FINISH, mean = t->flags & TRIB_TASK_MEAN;
     const bool encodes = finish && !(t->flags & TRIB_TASK_INPUT_SENT) &&
                          trib_store_is_sent(run, t->chunk);
@@ -332,13 +336,17 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
         return TRIB_OK;
     }
     if (encodes) {
-        const struct trib_encode_source result = {.x = run->payload->acc,
-                                                  .exact = sparse,
-                                                  .feedback = true,
-                                                  .unit = (float)counted};
+        const struct trib_encode_source result = {
+            .x = run->payload->acc,
+            .mode = trib_coded_mode(run, TRIB_ENCODE_RESULT),
+            .feedback = true,
+            .unit = (float)counted};
         s->len = trib_encode(e, run, c, result, s->bytes);
         assert(s->len <= run->payload->encoded_max);
         s->round = t->done + 1;
+        if (flags & TRIB_CODEC_RESULT_LOSES)
+            trib_feedback_keep_rest(e, run, c, (struct trib_encoded){s->bytes, s->len},
+                                    run->payload->acc, result.unit);
         return trib_coded_to_acc(e, run, c, s->bytes, s->len);
     }
     if (trib_feedback_gives_result(run) && !run->is_aggregator && finish)
@@ -395,15 +403,15 @@ static trib_status_t copy_in_sum(struct trib_engine *e, struct trib_run *run,
     uint32_t len = entry->frame.bytes;
     trib_status_t st = TRIB_OK;
 
-    if (!trib_agg_sum_valid(e, peer, c, entry, behind) ||
-        trib_codec_flags(run) & TRIB_CODEC_SPARSE ||
+    if (!trib_agg_sum_valid(e, run, peer, c, entry, behind) ||
         (run->is_aggregator && !run->payload->agg_sum))
         return TRIB_ERR_PROTOCOL;
     if (run->payload->quorum)
         st = trib_quorum_result(e, run, c, payload, &len);
-    return st == TRIB_OK ? trib_agg_sum_take(e, run, t, c, payload,
-                                                 trib_quorum_in_result(e, run, c))
-                         : st;
+    return st == TRIB_OK
+               ? trib_agg_sum_take(e, run, t, c, (struct trib_encoded){payload, len},
+                                   trib_quorum_in_result(e, run, c))
+               : st;
 }
 
 trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,

@@ -14,6 +14,15 @@ static inline uint32_t trib_codec_flags(const struct trib_run *run)
     return trib_codec_info(run->desc.codec)->flags;
 }
 
+/** trib_coded_mode - the mode of what is no contribution: `sparse` with a codec that
+ * selects; others know one mode alone. */
+static inline enum trib_encode_mode trib_coded_mode(const struct trib_run *run,
+                                                    enum trib_encode_mode sparse)
+{
+    return trib_codec_flags(run) & TRIB_CODEC_SPARSE ? sparse
+                                                     : TRIB_ENCODE_CONTRIBUTION;
+}
+
 /** trib_coded_linear - true if the run's code words add without decoding. */
 bool trib_coded_linear(const struct trib_run *run);
 

@@ -129,6 +129,38 @@ static void test_choice_of_lossy(void **state)
             }
 }
 
+/* Selections: whichever sends fewer bytes of code words, contributions and results. */
+static void test_choice_of_selections(void **state)
+{
+    static const struct {
+        double contribution, result; /* of the vector */
+        int ranks;
+        const char *name;
+    } rows[] = {
+        {0.0014, 0.0028, 2, "flat"}, /* top 0.1 % */
+        {0.0007, 0.005, 4, "flat"}, /* the same with values of 8 bits, sums of 32 */
+        {0.0014, 0.0014, 4, "direct"}, /* results that are selected */
+        {0.0014, 0.01, 16, "direct"}, /* selections that overlap */
+        {0.03, 0.9, 8, "flat"},
+    };
+    (void)state;
+    for (int reach = 0; reach < 2; reach++)
+        for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+            struct trib_choice c = {.bytes = 64 << 20,
+                                    .load_store = reach,
+                                    .sparse = true,
+                                    .lossy = true,
+                                    .contribution = rows[i].contribution,
+                                    .result = rows[i].result};
+            const double p = rows[i].ranks, up = rows[i].contribution;
+            const double flat = (p - 1) * up,
+                         direct = (p - 1) / p * (up + rows[i].result);
+
+            assert_int_equal(flat < direct, strcmp(rows[i].name, "flat") == 0);
+            assert_string_equal(chosen(TRIB_ALLREDUCE, rows[i].ranks, c), rows[i].name);
+        }
+}
+
 /* If ranks wait for a core, one hop is worth many bytes. */
 static void test_choice_oversubscribed(void **state)
 {
@@ -184,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_choice_within_reach),
         cmocka_unit_test(test_choice_on_network),
         cmocka_unit_test(test_choice_of_lossy),
+        cmocka_unit_test(test_choice_of_selections),
         cmocka_unit_test(test_choice_oversubscribed),
         cmocka_unit_test(test_choice_shared_cores),
         cmocka_unit_test(test_alone),

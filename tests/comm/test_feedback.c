@@ -47,6 +47,7 @@ static int conserves(struct ranks_self *self)
     const struct momentum m = {.m = strstr(s->feedback, "momentum") ? 0.9 : 0,
                                .nesterov = strstr(s->feedback, "nesterov=1")};
     const double narrow = s->dtype == TRIB_F32 ? 0 : oracle_epsilon(s->dtype);
+    const int times = s->op == TRIB_MEAN ? self->size : 1;
     struct fed f;
 
     fed_open(&f, self, s, COUNT);
@@ -56,11 +57,11 @@ static int conserves(struct ranks_self *self)
         for (size_t i = 0; i < COUNT; i++) {
             for (int r = 0; r < self->size; r++)
                 came[i] += corrected(&m, &u[r][i], fed_input(&f, r, i));
-            sent[i] += fed_result(&f, i);
-            most[i] += fabs(fed_result(&f, i)) + 10;
+            sent[i] += fed_result(&f, i) * times;
+            most[i] += fabs(fed_result(&f, i)) * times + 10;
         }
+        fed_same_bits(&f);
     }
-    fed_same_bits(&f);
     fed_summed(&f, trib_feedback_of(&f.plan->run)->residual, kept);
     for (size_t i = 0; i < COUNT; i++) {
         /* sums on their way are rounded to the dtype by each rank, results once */
@@ -138,6 +139,38 @@ static void test_conserves_by_every_codec(void **state)
                                       : "ef14:momentum=0.9,masking=0",
                                     algorithm_at(c + k), TRIB_F32, TRIB_SUM},
                 1 + (int)(c + 2 * k) % 4);
+}
+
+/* Results that are rounded or selected anew: what they lose is in a residual, too. */
+static void test_conserves_by_results(void **state)
+{
+    static const char *const codecs[] = {
+        "topk:ratio=0.1,result=selected",
+        "topk:k=300,result=selected+natural",
+        "topk:ratio=0.05,result=requantised+qsgd:bits=2,bucket=8",
+        "topk:ratio=0.05,result=requantised+bf16",
+        "topk:ratio=0.3,result=requantised+int8",
+        "dgc:ratio=0.1,result=selected+f16",
+        "dgc:ratio=0.1,result=requantised+f8",
+        "threshold:at=0.8,result=selected+dither",
+        "threshold:at=0.8,result=requantised+qsgd:bucket=16",
+        "randomk:ratio=0.1,result=requantised+natural",
+        "blocks:ratio=0.1,block=16,result=selected+onebit:bucket=8",
+        "blocks:ratio=0.1,block=16,result=requantised+efsign:bucket=16",
+        "adacomp:result=requantised",
+        "adacomp:bin=500,result=selected",
+    };
+    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F32, TRIB_F16, TRIB_F64};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)
+        for (size_t k = 0; k < 2; k++)
+            run(conserves,
+                &(struct fed_scene){codecs[c],
+                                    k ? "ef14:momentum=0.9,masking=0" : "ef14",
+                                    algorithm_at(c + 3 * k), dtypes[(c + k) % 4],
+                                    k ? TRIB_SUM : TRIB_MEAN},
+                2 + (int)(c + 2 * k) % 3);
 }
 
 /* ---- masking --------------------------------------------------------------------- */
@@ -547,6 +580,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conserves),
         cmocka_unit_test(test_conserves_by_every_codec),
+        cmocka_unit_test(test_conserves_by_results),
         cmocka_unit_test(test_conserves_sums_of_words),
         cmocka_unit_test(test_masking),
         cmocka_unit_test(test_ratio_1_is_momentum_sgd),

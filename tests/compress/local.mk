@@ -56,8 +56,6 @@ compress_tests = \
 compress_tests += tests/compress/test_vector_split
 check_PROGRAMS += $(compress_tests) tests/compress/kernels/bench_gemm
 TESTS += $(compress_tests) tests/compress/test_neon.sh
-# the library of that name judges what index_gaps.c packs
-tests_compress_pack_test_index_gaps_LDADD = $(LDADD) $(STREAMVBYTE_LIBS)
 tests_compress_test_fuzzed_LDADD = libcorpus.la $(LDADD)
 EXTRA_DIST += tests/compress/models/autoencoder_rig.h tests/compress/cross/cmocka.h \
 	tests/compress/guarded.h tests/compress/kernels/bench_reduce.h \

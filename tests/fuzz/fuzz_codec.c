@@ -186,7 +186,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (trib_codec_info(c)->flags & TRIB_CODEC_LINEAR && size > 4)
         check_merge(c, data + 4, size - 4, n);
     check_encode(c, data + 4, size - 4, TRIB_ENCODE_CONTRIBUTION);
-    if (trib_codec_info(c)->flags & TRIB_CODEC_SPARSE) /* else it is the same */
+    if (trib_codec_info(c)->flags & TRIB_CODEC_SPARSE) { /* else it is the same */
         check_encode(c, data + 4, size - 4, TRIB_ENCODE_EXACT);
+        check_encode(c, data + 4, size - 4, TRIB_ENCODE_RESULT);
+    }
     return 0;
 }

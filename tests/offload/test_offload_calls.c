@@ -56,7 +56,8 @@ static void check_refused(struct ranks_self *self, struct trib_comm *parent)
     d.codec = "topk:ratio=0.5";
     expect(
         self, parent, trib_plan_allreduce(parent, &d, &plan), TRIB_ERR_UNSUPPORTED,
-        "codec topk:ratio=0.5,ef=1 is for floating-point elements, dtype is i32: use "
+        "codec topk:ratio=0.5,result=sums,ef=1 is for floating-point elements, dtype "
+        "is i32: use "
         "codec none");
     ranks_assert(self, !parent->offload->plans);
 }

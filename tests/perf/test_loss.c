@@ -260,6 +260,9 @@ static void test_texts(void **state)
     loss = perf_loss_of("topk:ratio=0.5,ef=0");
     assert_float_equal(loss.ratio, 0.5, 0);
     assert_false(loss.feedback);
+    loss = perf_loss_of("topk:ratio=0.5,result=selected,ef=0+qsgd");
+    assert_true(loss.kind == PERF_LOSS_SELECTED && loss.ratio <= 0 && loss.k <= 0);
+    assert_float_equal(loss.variance, (2 * variance_of_grid(512, 7)), 1e-9);
     loss = perf_loss_of("hadamard:ef=1+bf16");
     assert_true(loss.feedback && loss.kind == PERF_LOSS_BIASED);
     assert_float_equal(loss.variance, 0x1p-16, 1e-12);

@@ -62,7 +62,7 @@ result $? "nothing has a row, and is right"
 
 for codec in bf16 f16 bf16:round=random f8 f8:round=random topk:ratio=0.01 qsgd:bits=2 \
     qsgd:bits=8 natural dither dither:base=1.5 natural:round=nearest terngrad onebit efsign \
-    topk:ratio=0.01+natural topk:ratio=0.02+qsgd topk:ratio=0.02+f8 \
+    topk:ratio=0.01+natural topk:ratio=0.02,result=selected+dither topk:ratio=0.02+f8 \
     qsgd:bits=2,pack=omega terngrad:pack=entropy hadamard+natural:round=nearest; do
     try "allreduce by codec $codec" 0 "codec $codec," allreduce -n 3 --check \
         --codec "$codec" --iters 3 --warmup 1 --sizes 8,4K,64K

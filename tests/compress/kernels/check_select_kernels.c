@@ -151,24 +151,6 @@ static void check_stratified(const struct trib_kernels *c,
     }
 }
 
-static void check_gaps(const struct trib_kernels *c, const struct trib_kernels *isa)
-{
-    static const uint32_t spans[] = {1, 300, 70000, 20000000, UINT32_MAX};
-    for (size_t m = 0; m < N_MAX; m++) {
-        for (int s = 0; s < 5; s++) {
-            uint32_t *p =
-                (uint32_t *)(void *)place(areas[0], m, below(2) ? 0 : below(9));
-            uint64_t at = 0, step;
-            for (size_t i = 0; i < m; i++, at += step) {
-                step = 1 + below(spans[s]);
-                at = at > UINT32_MAX - 300 ? UINT32_MAX - 300 : at; /* all still rise */
-                p[i] = (uint32_t)at + (at == UINT32_MAX - 300 ? (uint32_t)i : 0);
-            }
-            assert_int_equal(isa->index_gaps_long(p, m), c->index_gaps_long(p, m));
-        }
-    }
-}
-
 static void test_isa(void (*check)(const struct trib_kernels *,
                                    const struct trib_kernels *))
 {
@@ -196,12 +178,6 @@ static void test_stratified(void **state)
     test_isa(check_stratified);
 }
 
-static void test_gaps(void **state)
-{
-    (void)state;
-    test_isa(check_gaps);
-}
-
 static void test_blocks(void **state)
 {
     (void)state;
@@ -223,7 +199,6 @@ int main(void)
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_bins),
         cmocka_unit_test(test_stratified),
-        cmocka_unit_test(test_gaps),
     };
     if (!trib_kernels_get("avx2") && !trib_kernels_get("neon")) {
         printf("skipped: this CPU has no instruction set beyond the reference\n");

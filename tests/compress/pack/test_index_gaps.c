@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/compress/vectors.h"
 
-#include <streamvbyte.h>
+#include <math.h>
 #include <sys/mman.h>
 
 #include "compress/pack/index_gaps.h"
@@ -22,10 +22,11 @@ static size_t spread(size_t m, uint32_t span)
     return m ? positions[m - 1] + (size_t)1 : 0;
 }
 
-static void read_back(struct trib_positions p, size_t m)
+static void read_back(const uint8_t *code, size_t len, size_t n, size_t m, bool bitmap)
 {
+    struct trib_positions p = {.n = n, .left = m};
     size_t done = 0, count;
-    p.left = m;
+    assert_true(trib_positions_open(&p, code, len, bitmap));
     while ((count = trib_positions_next(&p, out)) > 0) {
         assert_memory_equal(out, positions + done, count * sizeof *out);
         done += count;
@@ -34,19 +35,29 @@ static void read_back(struct trib_positions p, size_t m)
     assert_true(trib_positions_done(&p));
 }
 
-/* Each group is what the library makes of its gaps. */
-static void judge(const uint8_t *code, size_t m)
+static unsigned bit_of(const uint8_t *bytes, size_t i)
 {
-    uint32_t gaps[TRIB_INDEX_GAPS_GROUP];
-    uint8_t expected[TRIB_INDEX_GAPS_GROUP * 5 + 16];
-    for (size_t i = 0, count; i < m; i += count) {
-        count = m - i < TRIB_INDEX_GAPS_GROUP ? m - i : TRIB_INDEX_GAPS_GROUP;
-        for (size_t j = i; j < i + count; j++)
-            gaps[j - i] = positions[j] - (j ? positions[j - 1] + 1 : 0);
-        const size_t bytes = streamvbyte_encode(gaps, (uint32_t)count, expected);
-        assert_memory_equal(code, expected, bytes);
-        code += bytes;
+    return bytes[i / 8] >> i % 8 & 1u;
+}
+
+/* Reads the layout of index_gaps.h bit by bit. */
+static void judge(const uint8_t *code, size_t bytes, size_t m)
+{
+    const size_t low = code[0];
+    const uint8_t *high = code + 1 + (m * low + 7) / 8;
+    size_t at = 0;
+    for (size_t i = 0; i < m; i++) {
+        uint64_t gap = 0;
+        for (; !bit_of(high, at); at++)
+            gap++;
+        at++;
+        for (size_t b = low; b-- > 0;)
+            gap = 2 * gap + bit_of(code + 1, i * low + b);
+        assert_int_equal(gap, positions[i] - (i ? positions[i - 1] + 1 : 0));
     }
+    assert_int_equal(high + (at + 7) / 8 - code, bytes);
+    for (; at % 8; at++)
+        assert_int_equal(bit_of(high, at), 0);
 }
 
 static void test_round_trip(void **state)
@@ -55,28 +66,37 @@ static void test_round_trip(void **state)
     (void)state;
     for (int s = 0; s < 5; s++) {
         for (size_t m = 0; m < M_MAX; m = m < 20 ? m + 1 : m * 3 / 2 + 1) {
-            const size_t n = spread(m, spans[s]),
-                         bytes = trib_index_gaps_bytes(trib_kernels_get(NULL),
-                                                       positions, m);
-            uint8_t *code = malloc(bytes);
-            assert_int_equal(trib_index_gaps_encode(positions, m, code), bytes);
-            judge(code, m);
-            read_back((struct trib_positions){.src = code, .len = bytes, .n = n}, m);
+            const size_t n = spread(m, spans[s]);
+            const struct trib_index_gaps g = trib_index_gaps_measure(positions, m);
+            uint8_t *code = malloc(g.bytes + 1);
+            assert_int_equal(trib_index_gaps_encode(positions, m, g.low_bits, code),
+                             g.bytes);
+            if (m)
+                judge(code, g.bytes, m);
+            read_back(code, g.bytes, n, m, false);
             free(code);
             if (n > 1 << 24)
                 continue;
             code = malloc((n + 7) / 8);
             trib_bitmap_encode(positions, m, n, code);
-            read_back(
-                (struct trib_positions){
-                    .src = code, .len = (n + 7) / 8, .n = n, .bitmap = true},
-                m);
+            read_back(code, (n + 7) / 8, n, m, true);
             free(code);
         }
     }
 }
 
-/* Four bytes are moved at a time; that must not show at the end of a page. */
+/* Any parameter is read back, not only the best. */
+static void test_any_parameter(void **state)
+{
+    static uint8_t code[1 << 20];
+    (void)state;
+    for (unsigned low = 0; low <= 31; low++) {
+        const size_t m = 300, n = spread(m, 9000);
+        read_back(code, trib_index_gaps_encode(positions, m, low, code), n, m, false);
+    }
+}
+
+/* Bytes are moved eight at a time; that must not show at the end of a page. */
 static void test_end_of_page(void **state)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -86,26 +106,49 @@ static void test_end_of_page(void **state)
     assert_true(p != MAP_FAILED);
     assert_int_equal(mprotect(p + page, page, PROT_NONE), 0);
     for (size_t m = 1; m < 600; m += 7) {
-        const size_t n = spread(m, 300),
-                     bytes =
-                         trib_index_gaps_bytes(trib_kernels_get(NULL), positions, m);
-        trib_index_gaps_encode(positions, m, p + page - bytes);
-        read_back(
-            (struct trib_positions){.src = p + page - bytes, .len = bytes, .n = n}, m);
+        const size_t n = spread(m, 300);
+        const struct trib_index_gaps g = trib_index_gaps_measure(positions, m);
+        trib_index_gaps_encode(positions, m, g.low_bits, p + page - g.bytes);
+        read_back(p + page - g.bytes, g.bytes, n, m, false);
     }
     munmap(p, 2 * page);
+}
+
+/* Where each element is chosen with the same probability, gaps take hardly more than
+ * the entropy of the choice. */
+static void test_near_the_entropy(void **state)
+{
+    static const double ratios[] = {0.0001, 0.001, 0.0035, 0.01, 0.02, 0.05, 0.1, 0.2};
+    const struct trib_rng rng = {.seed = 7};
+    (void)state;
+    for (size_t k = 0; k < sizeof ratios / sizeof *ratios; k++) {
+        const double p = ratios[k];
+        const double entropy = (-p * log2(p) - (1 - p) * log2(1 - p)) / p;
+        double at = -1;
+        for (size_t i = 0; i < M_MAX; i++) {
+            const double u = ((double)draw_u32(rng, i) + 0.5) * 0x1p-32;
+            at += 1 + floor(log(u) / log(1 - p));
+            positions[i] = (uint32_t)at;
+        }
+        const double bits =
+            8.0 * (double)trib_index_gaps_measure(positions, M_MAX).bytes / M_MAX;
+        if (!(bits > 0.95 * entropy && bits < 1.06 * entropy))
+            fail_msg("ratio %g: %.3f bits an index, entropy %.3f", p, bits, entropy);
+    }
 }
 
 /* drawn in index_gaps.h */
 static void test_layout(void **state)
 {
     (void)state;
-    const uint32_t p[] = {5, 6, 263, 66056, 0x2000000};
-    const uint8_t gaps[] = {0x90, 0x03, 5,    0,    0x00, 0x01, 0,
-                            1,    1,    0xf7, 0xfd, 0xfe, 0x01};
+    /* gaps 5, 0, 256, 12: low bits 000101 000000 000000 001100, above them 0 0 4 0 */
+    const uint32_t p[] = {5, 6, 263, 276};
+    const uint8_t gaps[] = {6, 0x05, 0x00, 0x30, 0xc3};
     uint8_t code[64];
-    assert_int_equal(trib_index_gaps_bytes(trib_kernels_get("c"), p, 5), sizeof gaps);
-    trib_index_gaps_encode(p, 5, code);
+    const struct trib_index_gaps g = trib_index_gaps_measure(p, 4);
+    assert_int_equal(g.low_bits, 6);
+    assert_int_equal(g.bytes, sizeof gaps);
+    trib_index_gaps_encode(p, 4, g.low_bits, code);
     assert_memory_equal(code, gaps, sizeof gaps);
     const uint32_t q[] = {0, 9, 10};
     const uint8_t bitmap[] = {0x01, 0x06};
@@ -113,41 +156,51 @@ static void test_layout(void **state)
     assert_memory_equal(code, bitmap, 2);
 }
 
-static void expect_wrong(struct trib_positions p)
+static void expect_wrong(const uint8_t *code, size_t len, size_t n, size_t left,
+                         bool bitmap)
 {
-    while (trib_positions_next(&p, out) > 0)
-        ;
-    assert_false(trib_positions_done(&p));
+    struct trib_positions p = {.n = n, .left = left};
+    uint8_t *copy = malloc(len + 1);
+    memcpy(copy, code, len);
+    if (trib_positions_open(&p, copy, len, bitmap)) {
+        while (trib_positions_next(&p, out) > 0)
+            ;
+        assert_false(trib_positions_done(&p));
+    }
+    free(copy);
 }
 
 static void test_wrong_bytes(void **state)
 {
     (void)state;
-    const uint8_t far[] = {0x03, 0xff, 0xff, 0xff, 0xff}; /* one gap of 2^32 - 1 */
-    expect_wrong(
-        (struct trib_positions){.src = far, .len = 5, .n = 4000000000u, .left = 1});
-    expect_wrong(
-        (struct trib_positions){.src = far, .len = 4, .n = SIZE_MAX, .left = 1});
-    const uint8_t two[] = {0x00, 0, 0, 0};
-    expect_wrong((struct trib_positions){.src = two, .len = 3, .n = 1, .left = 2});
-    expect_wrong((struct trib_positions){.src = two, .len = 4, .n = 2, .left = 2});
-    expect_wrong((struct trib_positions){.src = two, .len = 0, .n = 2, .left = 2});
+    const uint8_t far[] = {31, 0xff, 0xff, 0xff, 0x7f, 0x02}; /* 2^32 - 1 */
+    expect_wrong(far, 6, 4000000000u, 1, false);
+    expect_wrong(far, 5, SIZE_MAX, 1, false);
+    const uint8_t wide[] = {32, 0, 0, 0, 0, 1};
+    expect_wrong(wide, 6, SIZE_MAX, 1, false);
+    const uint8_t two[] = {0, 0x03, 0, 0};
+    expect_wrong(two, 2, 1, 2, false); /* beyond n */
+    expect_wrong(two, 3, 2, 2, false); /* a byte too many */
+    expect_wrong(two, 1, 2, 2, false);
+    expect_wrong(two, 0, 2, 2, false);
+    expect_wrong(two, 2, 2, 1, false); /* one too many */
+    expect_wrong(two, 2, 3, 3, false); /* one too few */
+    const uint8_t far_away[] = {31, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    expect_wrong(far_away, sizeof far_away, UINT32_MAX, 1, false);
+    const uint8_t unused[] = {3, 0x0b, 1};
+    expect_wrong(unused, 3, 20, 1, false);
     const uint8_t bits[] = {0x05, 0x80};
-    expect_wrong((struct trib_positions){
-        .src = bits, .len = 2, .n = 15, .left = 3, .bitmap = true}); /* beyond n */
-    expect_wrong((struct trib_positions){
-        .src = bits, .len = 2, .n = 16, .left = 2, .bitmap = true}); /* one too many */
-    expect_wrong((struct trib_positions){
-        .src = bits, .len = 2, .n = 16, .left = 4, .bitmap = true}); /* one too few */
+    expect_wrong(bits, 2, 15, 3, true); /* beyond n */
+    expect_wrong(bits, 2, 16, 2, true); /* one too many */
+    expect_wrong(bits, 2, 16, 4, true); /* one too few */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_end_of_page),
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_wrong_bytes),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_any_parameter),
+        cmocka_unit_test(test_end_of_page), cmocka_unit_test(test_near_the_entropy),
+        cmocka_unit_test(test_layout),      cmocka_unit_test(test_wrong_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,8 @@ static void test_kinds(void **state)
 {
     (void)state;
     check_kind("topk:ratio=0.01", 10000, TRIB_ENCODE_CONTRIBUTION, GAPS);
-    check_kind("topk:ratio=0.3", 10000, TRIB_ENCODE_CONTRIBUTION, BITMAP);
+    check_kind("topk:ratio=0.1", 10000, TRIB_ENCODE_CONTRIBUTION, GAPS);
+    check_kind("topk:ratio=0.5", 10000, TRIB_ENCODE_CONTRIBUTION, BITMAP);
     check_kind("topk:ratio=0.99", 10000, TRIB_ENCODE_CONTRIBUTION, DENSE);
     check_kind("topk:ratio=0.01", 10000, TRIB_ENCODE_EXACT, DENSE);
     check_kind("topk:ratio=0.01+f16", 10000, TRIB_ENCODE_EXACT, DENSE);
@@ -34,17 +35,54 @@ static void test_layout(void **state)
     float x[20] = {0};
     x[3] = 1.0f, x[17] = -2.0f;
     struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
-    const uint8_t gaps[] = {1,    0,    0, 0, 2, 0,    0, 0, 0, 0,
-                            0x80, 0x3f, 0, 0, 0, 0xc0, 0, 3, 13};
+    const uint8_t gaps[] = {1,    0,    0, 0, 2, 0,    0, 0,    0, 0,
+                            0x80, 0x3f, 0, 0, 0, 0xc0, 3, 0x2b, 5};
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
     assert_int_equal(b.len, sizeof gaps);
     assert_memory_equal(b.code, gaps, sizeof gaps);
     buffers_free(&b);
     b = buffers_new("topk:k=2+f16", NULL, 20);
-    const uint8_t halves[] = {1, 0, 0, 0, 2, 0, 0, 0, 0, 0x3c, 0, 0xc0, 0, 3, 13};
+    const uint8_t halves[] = {1, 0, 0, 0, 2, 0, 0, 0, 0, 0x3c, 0, 0xc0, 3, 0x2b, 5};
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
     assert_memory_equal(b.code, halves, sizeof halves);
     buffers_free(&b);
+}
+
+/* A result: the elements that are not 0, and no others, as the codec quantises; or as
+ * many as a contribution has; or, by default, the bytes of EXACT. */
+static void test_results(void **state)
+{
+    enum { N = 10000, EVERY = 40 };
+    float *x = calloc(N, sizeof *x), *y = malloc(N * sizeof *y);
+    static const struct {
+        const char *text;
+        size_t m, values; /* elements that come, bytes of their values */
+    } rows[] = {
+        {"topk:ratio=0.01", N / EVERY, 4 * N / EVERY},
+        {"topk:ratio=0.01,result=requantised+bf16", N / EVERY, 2 * N / EVERY},
+        {"topk:ratio=0.01,result=requantised+natural", N / EVERY, N / EVERY + 1},
+        {"topk:ratio=0.01,result=selected", N / 100, 4 * N / 100},
+        {"topk:ratio=0.01,result=selected+bf16", N / 100, 2 * N / 100},
+        {"adacomp:result=requantised", N / EVERY, 4 + (N / EVERY + 7) / 8},
+    };
+    (void)state;
+    for (size_t i = 0; i < N; i += EVERY)
+        x[i] = (i / EVERY % 2 ? 1.0f : -1.0f) * (1 + (float)i / N);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct codec_buffers b = buffers_new(rows[k].text, NULL, N);
+        size_t came = 0;
+        encode(&b, x, TRIB_ENCODE_RESULT, 3);
+        assert_true(b.len > 8 + rows[k].values);
+        assert_true(b.len <= 8 + rows[k].values + rows[k].m + rows[k].m / 4 + 1);
+        assert_status(trib_codec_decode(b.codec, b.code, b.len, y, N), TRIB_OK);
+        for (size_t i = 0; i < N; i++) {
+            came += y[i] != 0;
+            assert_true(y[i] == 0 || (x[i] < 0) == (y[i] < 0));
+        }
+        assert_int_equal(came, rows[k].m);
+        buffers_free(&b);
+    }
+    free(x), free(y);
 }
 
 static void expect(struct codec_buffers *b, const uint8_t *code, size_t len,
@@ -61,15 +99,15 @@ static void test_wrong_headers(void **state)
 {
     (void)state;
     struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
-    const uint8_t good[] = {1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 19};
+    const uint8_t good[] = {1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x80, 0x3f, 4, 3, 2};
     uint8_t bad[sizeof good];
     expect(&b, good, sizeof good, TRIB_OK);
     static const struct {
         size_t at;
         uint8_t value;
     } changes[] = {
-        {0, 3}, {0, 0},  {0, 2},    {1, 2},  {2, 1},
-        {3, 1}, {4, 21}, {7, 0x80}, {12, 1}, {13, 20},
+        {0, 3},  {0, 0},    {0, 2},   {1, 2},  {2, 1},   {3, 1},
+        {4, 21}, {7, 0x80}, {12, 32}, {13, 4}, {13, 19}, {14, 4},
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         memcpy(bad, good, sizeof good);
@@ -106,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_results),
         cmocka_unit_test(test_wrong_headers),
         cmocka_unit_test(test_overwrite_and_add),
     };

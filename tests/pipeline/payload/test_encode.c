@@ -81,7 +81,10 @@ static void test_leaves_the_residual(void **state)
     }
     for (int exact = 0; exact < 2; exact++) {
         const struct trib_encode_source source = {
-            .x = x, .exact = exact, .feedback = exact, .unit = 1};
+            .x = x,
+            .mode = exact ? TRIB_ENCODE_EXACT : TRIB_ENCODE_CONTRIBUTION,
+            .feedback = exact,
+            .unit = 1};
         const uint32_t len = trib_encode(&s->engine, &s->run, &chunk, source, word);
         assert_status(trib_codec_decode(r.codec, word, len, said, chunk.n), TRIB_OK);
         if (exact)
