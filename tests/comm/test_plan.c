@@ -430,7 +430,7 @@ static int chosen(struct ranks_self *self)
     expect_choice(self, "int8", "algorithm  flat, ");
     expect_choice(self, "signsgd", "algorithm  flat, ");
     expect_choice(self, "qsgd", "algorithm  direct, ");
-    expect_choice(self, "topk", "algorithm  direct, ");
+    expect_choice(self, "topk", "algorithm  flat, ");
     return 0;
 }
 
