@@ -15,7 +15,7 @@ struct trib_choice {
     bool near_load_store; /* those of a group are, of shape->groups */
     bool near; /* what is estimated is within a group, by load/store */
     bool sparse;         /* the codec keeps few elements: merging grows them */
-    /* Of a sparse codec, parts of `bytes`; 0: not known, counted as 1. */
+    /* A sparse codec gives both as parts of `bytes`; 0: not known, counted as 1. */
     double contribution; /* code words of one rank */
     double result; /* code words of the sum of all */
     bool lossy;          /* code words are re-encoded at every hop that merges; not so

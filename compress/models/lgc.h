@@ -4,7 +4,7 @@
  * gradient compression for distributed deep learning", TNNLS 2021; arXiv 2103.08870),
  * as a model of a plan, in two forms: lgc_ring.c and lgc_ps.c. Here is what they share.
  *
- * Of each chunk only `length` elements move, or fewer: length is the k = ceil(ratio *
+ * A chunk moves only `length` elements, or fewer: length is the k = ceil(ratio *
  * n) of a whole chunk. pick=one: those at the positions at which one rank, the chunk's
  * master in this start, has its k largest in magnitude. The master is rank (start +
  * number of chunk) % ranks. It shares the positions, in the order of its values, the

@@ -163,7 +163,7 @@ static bool exchange(struct trib_model *m, uint32_t step, float *own_out)
     return true;
 }
 
-/* One step for a decoder: of the chunk's master, from its own vector. */
+/* The decoder of the chunk's master takes one step, from its own vector. */
 static void learn_own(struct ps *p, size_t chunk, const float *v)
 {
     struct trib_lgc *g = &p->lgc;
@@ -174,7 +174,7 @@ static void learn_own(struct ps *p, size_t chunk, const float *v)
                                      p->innovations);
 }
 
-/* One step for all decoders, from the vectors of all ranks. */
+/* All decoders take one step, from the vectors of all ranks. */
 static void learn_all(struct ps *p, size_t chunk, const float *v)
 {
     struct trib_lgc *g = &p->lgc;

@@ -260,7 +260,7 @@ static size_t write_coefficients(const struct trib_codec *c,
     return trib_codec_encode(c->coefficients, &of_y, dst);
 }
 
-/* Where elements go as they are, momentum goes on: nothing of it was sent too early. */
+/* Momentum goes on where elements go as they are: nothing of it was sent too early. */
 static void mark(const struct trib_model *m, const struct trib_model_chunk *c,
                  const struct trib_sent *sent)
 {

@@ -80,8 +80,8 @@ struct trib_model_ops {
     void (*learn)(struct trib_model *m, const struct trib_model_chunk *c,
                   const float *y, const float *x);
 
-    /* What it has learned, for trib_plan_explain; returns the characters, as snprintf.
-     * NULL: nothing is said. */
+    /* Writes what the model has learned, for trib_plan_explain; returns the characters,
+     * as snprintf. NULL: nothing is said. */
     size_t (*tell)(const struct trib_model *m, char *text, size_t bytes);
     /* Marks the elements of a chunk that forward sends; NULL: all of them. */
     void (*mark)(const struct trib_model *m, const struct trib_model_chunk *c,

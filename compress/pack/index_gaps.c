@@ -28,7 +28,7 @@ static uint32_t gap_before(const uint32_t *positions, size_t i)
     return positions[i] - positions[i - 1] - 1;
 }
 
-/* Of gaps that are all alike random either this parameter or the one below is the best:
+/* Either this parameter or the one below is the best where gaps are all alike random:
  * the unary parts of both are counted. */
 struct trib_index_gaps trib_index_gaps_measure(const uint32_t *positions, size_t m)
 {

@@ -47,7 +47,7 @@ struct trib_positions {
     size_t n; /* positions are below this */
     size_t left; /* positions still to come */
     bool bitmap;
-    /* Of gaps. */
+    /* Gaps have what follows. */
     unsigned low_bits;
     size_t high_bytes; /* of all unary parts */
     const uint8_t *low; /* low bits */
