@@ -95,7 +95,7 @@ static void plot_curves(FILE *gp, const char *folder, const struct train_line *l
             "pointsize 0.8 dashtype %d pointtype shape[%d] linecolor rgb colour[%d] "
             "title '%s'",
             i ? "," : "", folder, lines[i].task->name, lines[i].name, column, 1 + i / 8,
-            1 + i % 8, 1 + i % 8, title);
+            1 + (i + 3 * (i / 8)) % 8, 1 + i % 8, title);
     }
     fputc('\n', gp);
 }
@@ -107,8 +107,8 @@ static void value_axis(FILE *gp, const struct train_line *line)
 
     fprintf(gp, "set ylabel 'test %s%s'\n", line->task->result, lower ? "" : " (%)");
     fprintf(gp, "set yrange [%.4g:%.4g]\n",
-            lower ? dense.mean * 0.9 : fmax(0, dense.mean - 30),
-            lower ? dense.mean * 3 : dense.mean + 3);
+            lower ? dense.mean * 0.9 : fmax(0, dense.mean - 12),
+            lower ? dense.mean * 2 : dense.mean + 1.5);
     fprintf(gp,
             "set object 1 rectangle from graph 0, first %.4f to graph 1, first %.4f "
             "behind fillcolor rgb '#dddddd' fillstyle solid noborder\n",
@@ -133,25 +133,29 @@ static void plot_bytes(FILE *gp, const char *folder, const struct train_line *li
     plot_curves(gp, folder, lines, n, 2, true);
 }
 
+/* The names stand beside the plots, so that they hide no line. */
 static void plot_seconds(FILE *gp, const char *folder, const struct train_line *lines,
                          int n)
 {
-    const int links = n_links(lines);
+    const int links = n_links(lines), width = 560 * links + 240;
+    const double left = 70.0 / width, right = 1 - 225.0 / width;
 
     fprintf(
         gp,
-        "set output\nset terminal pngcairo size %d,650 font 'DejaVu Sans,12' "
+        "set output\nset terminal pngcairo size %d,700 font 'DejaVu Sans,12' "
         "background '#ffffff'\nset output '%s/seconds-%s.png'\n"
         "set multiplot layout 1,%d title '{/=17 %s: %s over seconds behind links of "
-        "each rate}'\nset xlabel 'seconds'\nset format x '%%g'\n",
-        600 * links, folder, lines->task->name, links, lines->task->name,
-        lines->task->result);
+        "each rate}' margins screen %.4f,%.4f,0.1,0.88 spacing screen %.4f\n"
+        "set xlabel 'seconds'\nset format x '%%g'\n",
+        width, folder, lines->task->name, links, lines->task->name, lines->task->result,
+        left, right, 70.0 / width);
     for (int l = 0; l < links; l++) {
         fprintf(gp, "set title '%s%s'\n", lines->links[l].rate,
                 lines->links[l].measured ? "" : ", from bytes");
         fprintf(gp, "set key %s\n",
-                l == links - 1 ? "inside bottom right font ',9'" : "off");
+                l == links - 1 ? "at screen 0.995,0.88 right top font ',11'" : "off");
         plot_curves(gp, folder, lines, n, 6 + l, l == links - 1);
+        fputs("unset ylabel\n", gp);
     }
     fputs("unset multiplot\n", gp);
 }
@@ -186,15 +190,15 @@ static void plot_hidden(FILE *gp, const char *folder, const struct train_line *l
 
     fprintf(
         gp,
-        "set output\nreset\n%sset terminal pngcairo size %d,600 font 'DejaVu Sans,12' "
+        "set output\nreset\n%sset terminal pngcairo size %d,560 font 'DejaVu Sans,12' "
         "background '#ffffff'\nset output '%s/hidden-%s.png'\n"
         "set title '{/=17 %s: share of a step in which nobody waits for the sum}'\n"
         "set ylabel '%% of a step'\nset yrange [0:110]\nset style data histogram\n"
         "set style histogram clustered gap 1\nset style fill solid noborder\n"
-        "set xtics rotate by -30\nset key top right horizontal\n"
+        "set xtics rotate by -40\nset key top left horizontal\n"
         "plot '%s/hidden-%s.csv' using 2:xtic(1) linecolor rgb colour[1] title "
         "'shared memory'",
-        style, 400 + 90 * n, folder, task, task, folder, task);
+        style, 300 + 46 * n, folder, task, task, folder, task);
     for (int l = 0; l < n_links(lines); l++)
         if (lines->links[l].measured)
             fprintf(gp, ", '' using %d linecolor rgb colour[%d] title '%s'", 3 + l,

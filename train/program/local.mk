@@ -5,13 +5,18 @@ train_program_trib_train_SOURCES = \
 	tools/launch.c tools/launch.h \
 	tools/tool.c tools/tool.h \
 	train/program/compare.c train/program/compare.h \
+	train/program/compare_links.c \
+	train/program/compare_parts.h \
 	train/program/compare_plot.c \
 	train/program/compare_rows.c train/program/compare_rows.h \
 	train/program/compare_rows.def \
+	train/program/compare_tell.c \
 	train/program/hosts.c train/program/hosts.h \
 	train/program/progress_line.c train/program/progress_line.h \
 	train/program/record.c train/program/record.h \
+	train/program/text_grid.c train/program/text_grid.h \
 	train/program/train_args.c train/program/train_args.h \
+	train/program/train_figures.c \
 	train/program/train_files.c \
 	train/program/train_list.c train/program/train_list.h \
 	train/program/train_run.c train/program/train_run.h \

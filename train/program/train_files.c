@@ -69,6 +69,25 @@ static double figure_of(const struct train_result *result, int i)
     return number;
 }
 
+static void csv_number(FILE *file, double number, int decimals)
+{
+    if (isfinite(number))
+        fprintf(file, ",%.*f", decimals, number);
+    else
+        fputc(',', file);
+}
+
+static void csv_link(FILE *file, const struct train_line *line, int link)
+{
+    const struct train_link *l = &line->links[link];
+
+    fprintf(file, ",%s", l->rate);
+    csv_number(file, l->step_ms, 3);
+    csv_number(file, train_wait_ms(l), 3);
+    csv_number(file, train_target_s(line, link), 3);
+    fprintf(file, ",%s", l->measured ? "measured" : "bytes");
+}
+
 /* The text, which may have commas, is quoted and stands last. */
 static void csv_line(FILE *file, const struct train_line *line, int s)
 {
@@ -76,17 +95,12 @@ static void csv_line(FILE *file, const struct train_line *line, int s)
 
     fprintf(file, "%s,%s,%s,%llu", line->task->name, line->name ? line->name : "",
             line->task->result, (unsigned long long)line->seed + (unsigned long long)s);
-    for (int i = 0; i < FIGURES; i++) {
-        if (isfinite(figure_of(result, i)))
-            fprintf(file, ",%.*f", figures[i].decimals, figure_of(result, i));
-        else
-            fputc(',', file);
-    }
+    for (int i = 0; i < FIGURES; i++)
+        csv_number(file, figure_of(result, i), figures[i].decimals);
     fprintf(file, ",%016llx,%s", (unsigned long long)result->hash,
             result->identical ? "yes" : "no");
     for (int i = 0; i < TRAIN_LINKS_MAX && line->links[i].rate; i++)
-        fprintf(file, ",%s,%.3f,%s", line->links[i].rate, line->links[i].step_ms,
-                line->links[i].measured ? "measured" : "bytes");
+        csv_link(file, line, i);
     fprintf(file, ",\"%s\"\n", line->what);
 }
 
@@ -101,7 +115,9 @@ int train_csv_write(const char *path, const struct train_line *lines, int n)
         fprintf(file, ",%s", figures[i].key);
     fputs(",hash,identical", file);
     for (int i = 0; i < TRAIN_LINKS_MAX && n > 0 && lines[0].links[i].rate; i++)
-        fprintf(file, ",link%d,link%d_step_ms,link%d_by", i, i, i);
+        fprintf(file,
+                ",link%d,link%d_step_ms,link%d_wait_ms,link%d_to_target_s,link%d_by", i,
+                i, i, i, i);
     fputs(",strategy\n", file);
     for (int i = 0; i < n; i++)
         for (int s = 0; s < lines[i].seeds; s++)
@@ -118,12 +134,16 @@ static json_t *links_json(const struct train_line *line)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < TRAIN_LINKS_MAX && line->links[i].rate; i++)
-        json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:b}", "rate",
-                                               line->links[i].rate, "step_ms",
-                                               number(line->links[i].step_ms), "hidden",
-                                               number(line->links[i].hidden),
-                                               "measured", line->links[i].measured));
+    for (int i = 0; i < TRAIN_LINKS_MAX && line->links[i].rate; i++) {
+        const struct train_link *l = &line->links[i];
+
+        json_array_append_new(
+            array, json_pack("{s:s, s:f, s:o, s:o, s:o, s:o, s:b}", "rate", l->rate,
+                             "compute_ms", l->compute_ms, "step_ms", number(l->step_ms),
+                             "hidden", number(l->hidden), "wait_ms",
+                             number(train_wait_ms(l)), "to_target_s",
+                             number(train_target_s(line, i)), "measured", l->measured));
+    }
     return array;
 }
 

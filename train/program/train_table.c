@@ -2,63 +2,20 @@
 #include "train/program/train_table.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
-enum { CELL_BYTES = 288, COLUMNS_MAX = 14 + 2 * TRAIN_LINKS_MAX };
+#include "train/program/text_grid.h"
 
-/* --- figures --- */
-
-static double number_at(const struct train_result *result, size_t offset)
-{
-    double number;
-
-    memcpy(&number, (const char *)result + offset, sizeof(number));
-    return number;
-}
-
-struct train_spread train_spread_of(const struct train_line *line, size_t offset)
-{
-    struct train_spread s = {0, 0};
-
-    for (int i = 0; i < line->seeds; i++)
-        s.mean += number_at(&line->results[i], offset) / line->seeds;
-    for (int i = 0; i < line->seeds && line->seeds > 1; i++) {
-        const double off = number_at(&line->results[i], offset) - s.mean;
-
-        s.sd += off * off / (line->seeds - 1);
-    }
-    s.sd = sqrt(s.sd);
-    return s;
-}
-
-struct train_spread train_value_of(const struct train_line *line)
-{
-    return train_spread_of(line, offsetof(struct train_result, value));
-}
-
-double train_step_ms(const struct train_line *line)
-{
-    return 1e3 * train_spread_of(line, offsetof(struct train_result, seconds)).mean /
-           line->results[0].steps;
-}
-
-bool train_is_tie(const struct train_line *line)
-{
-    if (!line->dense || line->seeds < 2 || line->dense->seeds < 2)
-        return false;
-    const struct train_spread mine = train_value_of(line),
-                              dense = train_value_of(line->dense);
-
-    return fabs(mine.mean - dense.mean) <= hypot(mine.sd, dense.sd);
-}
+enum { CELL_BYTES = TEXT_GRID_CELL_BYTES };
 
 /* --- cells --- */
 
 struct column {
-    const char *head; /* NULL: the task's result, or a link's rate */
+    const char *head; /* NULL: the task's result */
     void (*print)(const struct train_line *line, int link, char *cell);
     bool (*has)(const struct train_line *line, int link); /* NULL: always */
     bool left; /* aligned */
+    bool of_markdown; /* in text it is below the table */
 };
 
 static void print_name(const struct train_line *line, int link, char *cell)
@@ -93,13 +50,12 @@ static void print_what(const struct train_line *line, int link, char *cell)
 static void print_value(const struct train_line *line, int link, char *cell)
 {
     const struct train_spread s = train_value_of(line);
-    const char *unit = line->task->lower_is_better ? "" : " %";
 
     (void)link;
     if (line->seeds > 1)
-        snprintf(cell, CELL_BYTES, "%.2f ± %.2f%s", s.mean, s.sd, unit);
+        snprintf(cell, CELL_BYTES, "%.2f ± %.2f", s.mean, s.sd);
     else
-        snprintf(cell, CELL_BYTES, "%.2f%s", s.mean, unit);
+        snprintf(cell, CELL_BYTES, "%.2f", s.mean);
 }
 
 static void print_minus(const struct train_line *line, int link, char *cell)
@@ -109,7 +65,7 @@ static void print_minus(const struct train_line *line, int link, char *cell)
         return;
     snprintf(cell, CELL_BYTES, "%+.2f%s",
              train_value_of(line).mean - train_value_of(line->dense).mean,
-             train_is_tie(line) ? ", a tie" : "");
+             train_is_tie(line) ? " tie" : "");
 }
 
 static bool has_dense(const struct train_line *line, int link)
@@ -171,18 +127,33 @@ static bool has_link(const struct train_line *line, int link)
     return line->links[link].rate != NULL;
 }
 
-static void print_link(const struct train_line *line, int link, char *cell)
+static bool has_target(const struct train_line *line, int link)
 {
-    const struct train_link *l = &line->links[link];
+    return has_link(line, link) && line->dense != NULL;
+}
 
-    if (!l->rate)
-        return;
-    if (!isfinite(l->step_ms))
-        snprintf(cell, CELL_BYTES, "-");
-    else if (l->measured)
-        snprintf(cell, CELL_BYTES, "%.1f, %.0f %% hidden", l->step_ms, 100 * l->hidden);
+/* A number of at most four digits, as far as it has so few. */
+static void print_short(double number, char *cell)
+{
+    if (isfinite(number))
+        snprintf(cell, CELL_BYTES, "%.*f", number < 99.95, number);
     else
-        snprintf(cell, CELL_BYTES, "%.1f from bytes", l->step_ms);
+        snprintf(cell, CELL_BYTES, "-");
+}
+
+static void print_link_step(const struct train_line *line, int link, char *cell)
+{
+    print_short(line->links[link].step_ms, cell);
+}
+
+static void print_link_wait(const struct train_line *line, int link, char *cell)
+{
+    print_short(train_wait_ms(&line->links[link]), cell);
+}
+
+static void print_link_target(const struct train_line *line, int link, char *cell)
+{
+    print_short(train_target_s(line, link), cell);
 }
 
 static void print_paper(const struct train_line *line, int link, char *cell)
@@ -197,123 +168,124 @@ static bool has_paper(const struct train_line *line, int link)
     return line->paper != NULL;
 }
 
+/* A training alone has the strategy and its times; a line beside others has a name, and
+ * times behind links. */
 static const struct column first_columns[] = {
-    {"task", print_task, has_no_name, true},
-    {"row", print_name, has_name, true},
-    {"strategy", print_what, has_no_name, true},
-    {NULL, print_value, NULL, false},
-    {"- dense", print_minus, has_dense, false},
-    {"message", print_message, NULL, false},
-    {"wire", print_wire, NULL, false},
-    {"rounds", print_rounds, NULL, false},
-    {"ms/step", print_step, NULL, false},
-    {"hidden", print_hidden, NULL, false},
-    {"seconds", print_seconds, NULL, false},
+    {"task", print_task, has_no_name, true, false},
+    {"row", print_name, has_name, true, false},
+    {"strategy", print_what, has_no_name, true, false},
+    {NULL, print_value, NULL, false, false},
+    {"- dense", print_minus, has_dense, false, false},
+    {"message", print_message, NULL, false, false},
+    {"wire", print_wire, NULL, false, false},
+    {"rounds", print_rounds, NULL, false, false},
+    {"ms/step", print_step, has_no_name, false, false},
+    {"hidden", print_hidden, has_no_name, false, false},
+    {"seconds", print_seconds, has_no_name, false, false},
 };
-static const struct column link_column = {NULL, print_link, has_link, false};
-static const struct column paper_column = {"paper", print_paper, has_paper, true};
-static const struct column what_column = {"strategy", print_what, has_name, true};
+static const struct column link_columns[] = {
+    {"ms", print_link_step, has_link, false, false},
+    {"wait", print_link_wait, has_link, false, false},
+    {"to target", print_link_target, has_target, false, false},
+};
+static const struct column last_columns[] = {
+    {"paper", print_paper, has_paper, true, true},
+    {"strategy", print_what, has_name, true, true},
+};
 
 /* --- the table --- */
 
-struct grid {
-    const struct column *column[COLUMNS_MAX];
-    int link[COLUMNS_MAX];
-    int n, width[COLUMNS_MAX];
+struct table {
+    struct text_grid grid;
+    const struct train_line *lines;
+    const struct column *column[TEXT_GRID_COLUMNS_MAX];
+    int link[TEXT_GRID_COLUMNS_MAX];
+    char group[TRAIN_LINKS_MAX][48]; /* of the columns of a link */
+    char result[48]; /* the head of the result */
 };
 
-/* Columns of a terminal, not bytes. */
-static int width_of(const char *text)
+static void cell_of(const void *arg, int row, int column, char *out)
 {
-    int n = 0;
+    const struct table *t = arg;
 
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
+    t->column[column]->print(&t->lines[row], t->link[column], out);
 }
 
-static void make_cell(const struct grid *grid, int c, const struct train_line *line,
-                      char *cell)
+static void add_column(struct table *t, const struct column *column, const char *group,
+                       int link)
 {
-    cell[0] = '\0';
-    grid->column[c]->print(line, grid->link[c], cell);
-}
-
-static void make_head(const struct grid *grid, int c, const struct train_line *line,
-                      char *cell)
-{
-    const char *rate = line->links[grid->link[c]].rate;
-
-    if (grid->column[c]->head)
-        snprintf(cell, CELL_BYTES, "%s", grid->column[c]->head);
-    else if (grid->column[c] == &link_column)
-        snprintf(cell, CELL_BYTES, "ms/step, %s", rate ? rate : "");
-    else
-        snprintf(cell, CELL_BYTES, "%s", line->task->result);
-}
-
-static void add_column(struct grid *grid, const struct column *column, int link,
-                       const struct train_line *lines, int n)
-{
-    char cell[CELL_BYTES];
+    const int c = t->grid.n_columns;
     bool has = column->has == NULL;
 
-    for (int i = 0; i < n && !has; i++)
-        has = column->has(&lines[i], link);
-    if (!has || grid->n == COLUMNS_MAX)
+    for (int i = 0; i < t->grid.n_rows && !has; i++)
+        has = column->has(&t->lines[i], link);
+    if (!has || c == TEXT_GRID_COLUMNS_MAX ||
+        (column->of_markdown && !t->grid.markdown))
         return;
-    grid->column[grid->n] = column;
-    grid->link[grid->n] = link;
-    make_head(grid, grid->n, lines, cell);
-    grid->width[grid->n] = width_of(cell);
-    for (int i = 0; i < n; i++) {
-        make_cell(grid, grid->n, &lines[i], cell);
-        if (width_of(cell) > grid->width[grid->n])
-            grid->width[grid->n] = width_of(cell);
-    }
-    grid->n++;
+    t->column[c] = column;
+    t->link[c] = link;
+    t->grid.columns[c] = (struct text_grid_column){
+        group, column->head ? column->head : t->result, column->left};
+    t->grid.n_columns++;
 }
 
-static void print_cell(FILE *out, const struct grid *grid, int c, const char *cell,
-                       enum train_table_style style)
-{
-    const int pad = grid->width[c] - width_of(cell);
-    const bool left = grid->column[c]->left;
-    const bool marks = style == TRAIN_TABLE_MARKDOWN, last = c == grid->n - 1;
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-    fprintf(out, "%s%*s%s%*s%s",
-            marks ? "| "
-            : c   ? "  "
-                  : "",
-            left ? 0 : pad, "", cell, left && (marks || !last) ? pad : 0, "",
-            marks ? " " : "");
-    if (last)
-        fputs(marks ? "|\n" : "\n", out);
+static void add_link(struct table *t, int link)
+{
+    const struct train_link *l = &t->lines[0].links[link];
+
+    if (!l->rate)
+        return;
+    snprintf(t->group[link], sizeof(t->group[link]), "%s%s", l->rate,
+             l->measured ? "" : ", from bytes");
+    for (size_t c = 0; c < COUNT(link_columns); c++)
+        add_column(t, &link_columns[c], t->group[link], link);
 }
 
 void train_table_print(FILE *out, const struct train_line *lines, int n,
                        enum train_table_style style)
 {
-    struct grid grid = {.n = 0};
-    char cell[CELL_BYTES];
+    struct table t = {.lines = lines,
+                      .grid = {.n_rows = n,
+                               .markdown = style == TRAIN_TABLE_MARKDOWN,
+                               .cell = cell_of}};
 
-    for (size_t c = 0; c < sizeof(first_columns) / sizeof(*first_columns); c++)
-        add_column(&grid, &first_columns[c], 0, lines, n);
+    t.grid.arg = &t;
+    snprintf(t.result, sizeof(t.result), "%s%s", lines->task->result,
+             lines->task->lower_is_better ? "" : " %");
+    for (size_t c = 0; c < COUNT(first_columns); c++)
+        add_column(&t, &first_columns[c], NULL, 0);
     for (int link = 0; link < TRAIN_LINKS_MAX; link++)
-        add_column(&grid, &link_column, link, lines, n);
-    add_column(&grid, &paper_column, 0, lines, n);
-    if (style == TRAIN_TABLE_MARKDOWN)
-        add_column(&grid, &what_column, 0, lines, n);
-    for (int c = 0; c < grid.n; c++) {
-        make_head(&grid, c, lines, cell);
-        print_cell(out, &grid, c, cell, style);
-    }
-    for (int c = 0; c < grid.n && style == TRAIN_TABLE_MARKDOWN; c++)
-        fprintf(out, "|%s%s",
-                grid.column[c]->left ? "---" : "--:", c == grid.n - 1 ? "|\n" : "");
+        add_link(&t, link);
+    for (size_t c = 0; c < COUNT(last_columns); c++)
+        add_column(&t, &last_columns[c], NULL, 0);
+    text_grid_print(out, &t.grid);
+}
+
+static void print_rows(FILE *out, const struct train_line *lines, int n)
+{
+    fputs("\nrows:\n", out);
     for (int i = 0; i < n; i++)
-        for (int c = 0; c < grid.n; c++) {
-            make_cell(&grid, c, &lines[i], cell);
-            print_cell(out, &grid, c, cell, style);
-        }
+        fprintf(out, "  %-13s %s%s%s\n", lines[i].name, lines[i].what,
+                lines[i].paper ? "\n                paper: " : "",
+                lines[i].paper ? lines[i].paper : "");
+}
+
+void train_legend_print(FILE *out, const struct train_line *lines, int n,
+                        enum train_table_style style)
+{
+    const struct train_link *link = &lines->links[0];
+
+    fputs("\nmessage: dense bytes over those that codecs and rounds left of them; "
+          "wire: bytes of dense ring sums over all bytes sent, headers too.\n",
+          out);
+    if (link->rate)
+        fprintf(
+            out,
+            "Behind links, a gradient taking %g ms: ms of a step; ms of it that a rank "
+            "waits in the library; seconds to the target. -: never, or not measured.\n",
+            link->compute_ms);
+    if (lines->name && style == TRAIN_TABLE_TEXT)
+        print_rows(out, lines, n);
 }

@@ -13,7 +13,8 @@
 /* The time of a step where each rank is a host with a link of its own. */
 struct train_link {
     const char *rate; /* "1gbit"; NULL: there is none */
-    double step_ms; /* measured; or from bytes */
+    double compute_ms; /* that a gradient takes there */
+    double step_ms; /* measured; or from bytes, which hide nothing */
     double hidden; /* share of a step; NAN: not measured */
     bool measured;
 };
@@ -53,9 +54,31 @@ double train_step_ms(const struct train_line *line);
  * both; both have several seeds. */
 bool train_is_tie(const struct train_line *line);
 
+/**
+ * train_target - the result of a line's target: that of dense, less a point or 5 %.
+ *
+ * why      receives it in words
+ * returns  false: there is nothing that the line is compared with
+ */
+bool train_target(const struct train_line *line, double *target_out, char *why,
+                  size_t bytes);
+
+/** train_target_s - seconds to the target behind this link, by the means of the curves
+ * over the seeds; NAN: it is never reached, or not known. */
+double train_target_s(const struct train_line *line, int link);
+
+/** train_wait_ms - how long a rank waits in the library in each step; NAN: not
+ * measured. */
+double train_wait_ms(const struct train_link *link);
+
 /** train_table_print - a table of n lines, whose columns are those that any has. */
 void train_table_print(FILE *out, const struct train_line *lines, int n,
                        enum train_table_style style);
+
+/** train_legend_print - what the columns mean; behind a table of text also what the
+ * rows are. */
+void train_legend_print(FILE *out, const struct train_line *lines, int n,
+                        enum train_table_style style);
 
 /**
  * train_csv_write, train_json_write - the same as a file, with all figures.

@@ -39,8 +39,10 @@ static int tell(const struct train_job *job)
     int bad = 0;
 
     train_what(args, line.what, sizeof(line.what));
-    if (!is_stdout(args->csv) && !is_stdout(args->json) && !is_stdout(args->curve))
+    if (!is_stdout(args->csv) && !is_stdout(args->json) && !is_stdout(args->curve)) {
         train_table_print(stdout, &line, 1, TRAIN_TABLE_TEXT);
+        train_legend_print(stdout, &line, 1, TRAIN_TABLE_TEXT);
+    }
     if (args->csv)
         bad |= train_csv_write(args->csv, &line, 1);
     if (args->json)

@@ -112,10 +112,27 @@ ok "as large as those of tests/data" [ "$(stat -c %s "$dir/anew/gradient-early.f
 
 expect "what there is" 0 "pipe-int8" "$train" list
 ok "rows are compared, and drawn where gnuplot is" trains compare svm qsgd4 --quick -n 2 \
-    --steps 20 --link 1gbit --out "$dir/out"
+    --steps 40 --link 1gbit --out "$dir/out"
 ok "with the difference to dense" grep -q -- '- dense' "$said"
+ok "and what columns and rows are" grep -q -- '^  qsgd4 .*sync+qsgd:bits=4' "$said"
+ok "in lines of 110 columns" awk '/^row/, /^$/ { if (length($0) > 110) exit 1 }' "$said"
 ok "in Markdown" grep -q '^| qsgd4 .*qsgd:bits=4' "$dir/out/compare.md"
 ok "and CSV, with the link" grep -q '^task.*link0_step_ms' "$dir/out/compare.csv"
+ok "seconds to the target are the first crossing of the curve" python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["trainings"]
+target = rows[0]["value"] - 1
+for row in rows:
+    link, steps, last = row["links"][0], None, None
+    for step, _, value, *_ in row["points"]:
+        if value >= target and steps is None:
+            part = (target - last[1]) / (value - last[1]) if last else 1
+            steps = last[0] + part * (step - last[0]) if last else step
+        last = step, value
+    assert steps is not None or link["to_target_s"] is None, row
+    assert steps is None or abs(link["to_target_s"] - steps * link["step_ms"] / 1e3) < 1e-5
+    assert not link["measured"] or abs(
+        link["wait_ms"] - (1 - link["hidden"]) * link["step_ms"]) < 1e-5, row' \
+    "$dir/out/compare.json"
 if command -v gnuplot >/dev/null; then
     ok "three pictures" [ "$(find "$dir/out" -name '*.png' -size +4k | wc -l)" = 3 ]
 fi

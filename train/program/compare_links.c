@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How long a step takes where each rank is a host with a link of its own.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/program/compare_parts.h"
+#include "train/program/train_start.h"
+
+enum { STEPS = 64 /* the second half counts */, STEPS_QUICK = 32, BATCH = 4 };
+static const double compute_ms = 5; /* that a gradient takes, unless the user says so */
+
+/* A step with the dense sum's time hidden by nothing: what links cannot be made for. */
+static void time_from_bytes(struct train_line *line, struct train_link *link)
+{
+    const struct train_result *result = &line->results[0];
+    char *unit;
+    const double number = strtod(link->rate, &unit);
+    const double bits = number * (strcmp(unit, "gbit") == 0 ? 1e9 : 1e6);
+
+    link->step_ms =
+        train_step_ms(line) + 8e3 * result->wire_bytes / result->steps / bits;
+}
+
+static void time_line(struct compare *c, int i, const struct hosts *hosts,
+                      struct train_link *link)
+{
+    struct train_line *line = &c->lines[i];
+    struct train_args args = c->args[i];
+    char title[64];
+    struct train_result *result = train_results_make(1);
+    const size_t steps = c->given->quick ? STEPS_QUICK : STEPS;
+    const struct train_job job = {.args = &args,
+                                  .task = line->task,
+                                  .title = title,
+                                  .results = result,
+                                  .seeds = 1,
+                                  .timed_from = steps / 2};
+
+    args.steps = steps;
+    args.epochs = 0;
+    args.batch = BATCH;
+    args.compute_ms = link->compute_ms;
+    snprintf(title, sizeof(title), "%s %s %s", link->rate, line->task->name,
+             line->name);
+    if (!result || train_start(&job, hosts, NULL) != 0) {
+        fprintf(stderr, "trib-train: compare: row %s %s failed at %s\n",
+                line->task->name, line->name, link->rate);
+        c->failed++;
+        return;
+    }
+    link->step_ms = 1e3 * result->seconds / (result->steps - (double)job.timed_from);
+    link->hidden = result->hidden;
+    link->measured = true;
+}
+
+static void time_link(struct compare *c, int l, const char *rate)
+{
+    struct hosts *hosts = NULL;
+    char why[256];
+    const bool refused = hosts_refused(why, sizeof(why)) ||
+                         hosts_open(c->args[0].ranks, rate, &hosts) != 0;
+
+    if (refused && l == 0)
+        printf("No hosts can be made here (%s): times behind links are from bytes.\n",
+               why);
+    for (int i = 0; i < c->n; i++) {
+        struct train_link *link = &c->lines[i].links[l];
+
+        if (c->lines[i].seeds == 0)
+            continue;
+        *link = (struct train_link){
+            .rate = rate,
+            .compute_ms = c->given->compute_ms > 0 ? c->given->compute_ms : compute_ms,
+            .step_ms = (double)NAN,
+            .hidden = (double)NAN};
+        if (c->rows[i]->service)
+            continue; /* its hosts would not reach the service */
+        if (refused)
+            time_from_bytes(&c->lines[i], link);
+        else
+            time_line(c, i, hosts, link);
+    }
+    hosts_close(hosts);
+}
+
+void compare_time(struct compare *c)
+{
+    static const char *const usual[] = {"1gbit", "10gbit"};
+    const struct train_args *given = c->given;
+    const int n =
+        given->n_links ? given->n_links : (int)(sizeof(usual) / sizeof(*usual));
+
+    for (int l = 0; l < n; l++)
+        time_link(c, l, given->n_links ? given->link[l] : usual[l]);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/program/text_grid.h"
+
+#include <string.h>
+
+struct widths {
+    int of[TEXT_GRID_COLUMNS_MAX];
+};
+
+/* Columns of a terminal, not bytes. */
+static int width_of(const char *text)
+{
+    int n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void make_head(const struct text_grid *grid, int column,
+                      char out[TEXT_GRID_CELL_BYTES])
+{
+    const struct text_grid_column *c = &grid->columns[column];
+    const bool both = grid->markdown && c->group;
+
+    snprintf(out, TEXT_GRID_CELL_BYTES, "%s%s%s", both ? c->group : "",
+             both ? ": " : "", c->head);
+}
+
+static void make_cell(const struct text_grid *grid, int row, int column,
+                      char out[TEXT_GRID_CELL_BYTES])
+{
+    out[0] = '\0';
+    grid->cell(grid->arg, row, column, out);
+}
+
+static void measure(const struct text_grid *grid, struct widths *widths)
+{
+    char cell[TEXT_GRID_CELL_BYTES];
+
+    for (int c = 0; c < grid->n_columns; c++) {
+        make_head(grid, c, cell);
+        widths->of[c] = width_of(cell);
+        for (int r = 0; r < grid->n_rows; r++) {
+            make_cell(grid, r, c, cell);
+            if (width_of(cell) > widths->of[c])
+                widths->of[c] = width_of(cell);
+        }
+    }
+}
+
+static void print_cell(FILE *out, const struct text_grid *grid, const struct widths *w,
+                       int column, const char *cell)
+{
+    const int pad = w->of[column] - width_of(cell);
+    const bool left = grid->columns[column].left;
+    const bool last = column == grid->n_columns - 1;
+
+    fprintf(out, "%s%*s%s%*s%s",
+            grid->markdown ? "| "
+            : column       ? "  "
+                           : "",
+            left ? 0 : pad, "", cell, left && (grid->markdown || !last) ? pad : 0, "",
+            grid->markdown ? " " : "");
+    if (last)
+        fputs(grid->markdown ? "|\n" : "\n", out);
+}
+
+static bool same_group(const struct text_grid *grid, int column, int other)
+{
+    const char *a = grid->columns[column].group, *b = grid->columns[other].group;
+
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* A line above the heads: each group's name, and dashes over all its columns. */
+static void print_groups(FILE *out, const struct text_grid *grid,
+                         const struct widths *w)
+{
+    bool any = false;
+
+    for (int c = 0; c < grid->n_columns; c++)
+        any |= grid->columns[c].group != NULL;
+    for (int c = 0, next; any && c < grid->n_columns; c = next) {
+        const char *group = grid->columns[c].group;
+        int width = w->of[c];
+
+        for (next = c + 1; next < grid->n_columns && same_group(grid, c, next); next++)
+            width += 2 + w->of[next];
+        if (group)
+            fprintf(out, "%s ", group);
+        for (int i = group ? width_of(group) + 1 : 0; i < width; i++)
+            fputc(group ? '-' : ' ', out);
+        fputs(next < grid->n_columns ? "  " : "\n", out);
+    }
+}
+
+void text_grid_print(FILE *out, const struct text_grid *grid)
+{
+    char cell[TEXT_GRID_CELL_BYTES];
+    struct widths widths;
+
+    measure(grid, &widths);
+    if (!grid->markdown)
+        print_groups(out, grid, &widths);
+    for (int c = 0; c < grid->n_columns; c++) {
+        make_head(grid, c, cell);
+        print_cell(out, grid, &widths, c, cell);
+    }
+    for (int c = 0; c < grid->n_columns && grid->markdown; c++)
+        fprintf(out, "|%s%s", grid->columns[c].left ? "---" : "--:",
+                c == grid->n_columns - 1 ? "|\n" : "");
+    for (int r = 0; r < grid->n_rows; r++)
+        for (int c = 0; c < grid->n_columns; c++) {
+            make_cell(grid, r, c, cell);
+            print_cell(out, grid, &widths, c, cell);
+        }
+}
