@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 enum { ROWS = 500, COLUMNS = 200 };
-static void step(void *rank, size_t number, const float *w, double loss)
+static void step(void *rank, const trib_coded_step_t *s)
 {
-    if (*(int *)rank == 1 && number % 5 == 1)
+    if (*(int *)rank == 1 && s->step % 5 == 1)
         usleep(100000); /* rank 1 is slow now and then */
-    if (*(int *)rank == 0 && number % 20 == 1)
-        printf("loss %.3f, bias %.3f\n", loss, (double)w[COLUMNS]);
+    if (*(int *)rank == 0 && s->step % 20 == 1)
+        printf("loss %.3f, bias %.3f\n", s->loss, (double)s->weights[COLUMNS]);
 }
 
 int main(int argc, char **argv)

@@ -210,11 +210,25 @@ TRIB_API const char *trib_coded_error(const trib_coded_t *coded);
  */
 TRIB_API trib_status_t trib_coded_free(trib_coded_t *coded);
 
-/* Called by each rank before each of its steps. weights [columns + 1] are those that
- * the step begins with, loss that of the step before; on a rank other than 0 the newest
- * weights that it knows, and NaN. */
-typedef void (*trib_coded_step_fn)(void *arg, size_t step, const float *weights,
-                                   double loss);
+/* What a rank knows before a step of trib_coded_fit. */
+typedef struct trib_coded_step {
+    size_t size; /* sizeof(trib_coded_step_t) of the library */
+    size_t step; /* its number, from 0 */
+    const float *weights; /* [columns + 1] that it begins with; on a rank other than 0
+                           * the newest that the rank knows */
+    const float *gradient; /* [columns + 1] of the step before, decoded, without the
+                            * decay of weights; NULL on other ranks, and at first */
+    double loss; /* of the step before; NaN on other ranks, and at first */
+} trib_coded_step_t;
+
+/* Called by each rank before each of its steps; a rank that is late also calls it for
+ * the steps that it passes over. */
+typedef void (*trib_coded_step_fn)(void *arg, const trib_coded_step_t *step);
+
+/* Called by a rank that has its order, before it computes its answer. work: of how many
+ * partitions it goes through all samples: a code of sums has two answers a step, and
+ * half of the work in each. */
+typedef void (*trib_coded_work_fn)(void *arg, size_t step, double work);
 
 /* A linear model of two classes, the same on all ranks but for the samples. */
 typedef struct trib_coded_fit_desc {
@@ -235,13 +249,14 @@ typedef struct trib_coded_fit_desc {
                   * in; 0: only when it must be */
     trib_listener_t *listener; /* this rank's, or NULL */
     trib_coded_step_fn step; /* NULL: nothing is called */
-    void *step_arg;
+    void *step_arg; /* of step and work */
+    trib_coded_work_fn work; /* NULL: nothing is called */
 } trib_coded_fit_desc_t;
 
 #define TRIB_CODED_FIT_DESC_INIT \
     { \
         sizeof(trib_coded_fit_desc_t), NULL, NULL, NULL, NULL, 0, 0, 0, 1, 0, 0.1, 0, \
-            0, NULL, NULL, NULL \
+            0, NULL, NULL, NULL, NULL \
     }
 
 /**

@@ -151,6 +151,14 @@ static trib_status_t undecodable(trib_coded_t *c, const struct product *p, int l
     return trib_fail(&c->err, TRIB_ERR_PEER_LOST, "%s", sentence);
 }
 
+static trib_status_t compute(trib_coded_t *c, const struct product *p, const float *in,
+                             double *answer)
+{
+    if (c->work)
+        c->work(c->work_arg, c->stock.n_blocks);
+    return p->compute(c, p, in, answer);
+}
+
 /* Waits for answers until they suffice; *waited_out ranks have then answered. */
 static trib_status_t collect(trib_coded_t *c, const struct product *p, double *weights,
                              int *waited_out)
@@ -190,7 +198,7 @@ static trib_status_t lead(trib_coded_t *c, const struct product *p, const float 
     trib_status_t st =
         trib_order_star_give(c->star, p->order, p->order_bytes, c->answers, &c->err);
     if (st == TRIB_OK && doubles_of(c, p, 0))
-        st = p->compute(c, p, in, c->results + place_of(c, p, 0));
+        st = compute(c, p, in, c->results + place_of(c, p, 0));
     if (st == TRIB_OK)
         st = collect(c, p, weights, &waited);
     if (st != TRIB_OK)
@@ -227,7 +235,7 @@ static trib_status_t follow(trib_coded_t *c, const struct product *p)
     if (!answer)
         return no_memory(c);
     answer[0] = 0;
-    const trib_status_t done = p->compute(c, &own, order, answer);
+    const trib_status_t done = compute(c, &own, order, answer);
     if (done == TRIB_OK)
         trib_order_star_answer(c->star, room);
     c->stats.answered += done == TRIB_OK;

@@ -7,6 +7,8 @@
 #include "base/sized.h"
 #include "train/coded/linear_model.h"
 
+#define NEVER UINT64_MAX
+
 struct fit {
     trib_coded_fit_desc_t desc;
     trib_comm_t **comm;
@@ -14,9 +16,9 @@ struct fit {
     float *weights; /* [columns + 1] the caller's */
     float *gradient;
     uint64_t step, known; /* the next one; that of weights */
-    uint64_t met; /* the step at which all ranks last came together */
+    uint64_t met; /* the step at which all ranks last met; NEVER: they are to, once */
     double loss; /* of the step before, on rank 0 */
-    bool has_model;
+    bool has_model, has_gradient;
     struct trib_error err;
 };
 
@@ -26,11 +28,19 @@ struct news {
     uint64_t known;
 };
 
+static void tell_work(void *arg, int blocks)
+{
+    const struct fit *f = arg;
+
+    f->desc.work(f->desc.step_arg, f->step,
+                 f->model.gradients ? (double)blocks : 0.5 * (double)blocks);
+}
+
 static trib_status_t check(struct fit *f, const trib_coded_fit_desc_t *given)
 {
     static const struct trib_sized kind = {
         "trib_coded_fit_desc_t", "TRIB_CODED_FIT_DESC_INIT", sizeof(f->desc),
-        TRIB_SIZED_UP_TO(trib_coded_fit_desc_t, step_arg)};
+        TRIB_SIZED_UP_TO(trib_coded_fit_desc_t, work)};
     trib_coded_fit_desc_t *d = &f->desc;
 
     *d = (trib_coded_fit_desc_t)TRIB_CODED_FIT_DESC_INIT;
@@ -47,6 +57,8 @@ static trib_status_t check(struct fit *f, const trib_coded_fit_desc_t *given)
             d->decay);
     if (!d->columns)
         return trib_fail(&f->err, TRIB_ERR_INVALID, "columns is 0");
+    f->model.work = d->work ? tell_work : NULL;
+    f->model.work_arg = f;
     f->gradient = calloc(d->columns + 1, sizeof(*f->gradient));
     if (!f->gradient)
         return trib_fail(&f->err, TRIB_ERR_NO_MEMORY, "no memory for %zu weights",
@@ -174,6 +186,7 @@ static trib_status_t mend(struct fit *f, trib_status_t st)
         (void)trib_free_comm(*f->comm);
         *f->comm = smaller;
         st = come_together(f, TRIB_OK);
+        f->met = NEVER; /* a meeting may be what failed */
     }
     return st;
 }
@@ -195,14 +208,25 @@ static trib_status_t meet(struct fit *f)
     return come_together(f, TRIB_OK);
 }
 
+static void tell_step(const struct fit *f)
+{
+    const trib_coded_step_t step = {.size = sizeof(step),
+                                    .step = f->step,
+                                    .weights = f->weights,
+                                    .gradient = f->has_gradient ? f->gradient : NULL,
+                                    .loss = f->loss};
+
+    if (f->desc.step)
+        f->desc.step(f->desc.step_arg, &step);
+}
+
 static trib_status_t take_step(struct fit *f)
 {
     const trib_coded_fit_desc_t *d = &f->desc;
     const bool leads = trib_rank(*f->comm) == 0;
     bool taken_over;
 
-    if (d->step)
-        d->step(d->step_arg, f->step, f->weights, f->loss);
+    tell_step(f);
     const trib_status_t st =
         of_model(f, trib_linear_model_gradient(&f->model, f->weights, f->gradient,
                                                &f->loss, &taken_over));
@@ -212,6 +236,7 @@ static trib_status_t take_step(struct fit *f)
         const double decay = k < d->columns ? d->decay * (double)f->weights[k] : 0;
         f->weights[k] -= (float)(d->rate * ((double)f->gradient[k] + decay));
     }
+    f->has_gradient = leads;
     if (leads)
         f->known = f->step + 1;
     else if (taken_over)

@@ -30,6 +30,10 @@ struct trib_coded {
     double *results; /* of all ranks, one after the other */
     size_t results_room;
 
+    /* Called before this rank computes, with the blocks that it has; NULL: nothing. */
+    void (*work)(void *arg, int blocks);
+    void *work_arg;
+
     const float *taken; /* elsewhere: the order that was last taken; NULL: none */
     trib_coded_stats_t stats;
     struct trib_error err;

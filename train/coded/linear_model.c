@@ -310,10 +310,11 @@ void trib_linear_model_destroy(struct trib_linear_model *m)
 
 void trib_linear_model_reset(struct trib_linear_model *m)
 {
-    const trib_linear_loss_fn loss = m->loss;
+    const struct trib_linear_model fresh = {
+        .loss = m->loss, .work = m->work, .work_arg = m->work_arg};
 
     trib_linear_model_destroy(m);
-    *m = (struct trib_linear_model){.loss = loss};
+    *m = fresh;
 }
 
 void trib_linear_model_fail(struct trib_linear_model *m, trib_status_t status,
@@ -371,6 +372,13 @@ static trib_status_t told(struct trib_linear_model *m, const trib_coded_t *c,
     return st == TRIB_OK ? TRIB_OK : trib_fail(&m->err, st, "%s", trib_coded_error(c));
 }
 
+static trib_coded_t *for_work(const struct trib_linear_model *m, trib_coded_t *c)
+{
+    c->work = m->work;
+    c->work_arg = m->work_arg;
+    return c;
+}
+
 /* The second product of a code of sums, by the slopes at the scores of the first. */
 static trib_status_t multiply_slopes(struct trib_linear_model *m, bool leads,
                                      double *loss_out)
@@ -386,14 +394,15 @@ static trib_status_t multiply_slopes(struct trib_linear_model *m, bool leads,
         m->r[i] = (float)(sign * slope);
     }
     *loss_out = loss;
-    return told(m, m->features, trib_coded_multiply(m->features, m->r, m->g));
+    return told(m, m->features,
+                trib_coded_multiply(for_work(m, m->features), m->r, m->g));
 }
 
 trib_status_t trib_linear_model_gradient(struct trib_linear_model *m, float *weights,
                                          float *gradient_out, double *loss_out,
                                          bool *taken_out)
 {
-    trib_coded_t *first = m->gradients ? m->gradients : m->scores;
+    trib_coded_t *first = for_work(m, m->gradients ? m->gradients : m->scores);
     const bool leads = first->rank == 0;
     const double scale = 1 / (double)m->n_samples;
     trib_status_t st;

@@ -25,6 +25,8 @@ struct trib_linear_model {
     trib_coded_t *features; /* X' */
     trib_coded_t *gradients; /* samples and labels */
     float *labels; /* [parts * rows] on all ranks: any of them may become rank 0 */
+    void (*work)(void *arg, int blocks); /* as of trib_coded */
+    void *work_arg;
     float *z, *r, *g; /* rank 0's: scores, slopes, the gradient before it is scaled */
     struct trib_error err;
 };
@@ -51,7 +53,7 @@ trib_status_t trib_linear_model_move(struct trib_linear_model *model, trib_comm_
                                      int from);
 void trib_linear_model_destroy(struct trib_linear_model *model);
 
-/** trib_linear_model_reset - as new, but for the loss. */
+/** trib_linear_model_reset - as new, but for the loss and what is called. */
 void trib_linear_model_reset(struct trib_linear_model *model);
 
 /** trib_linear_model_leave - end the pairs, before the communicator is freed. */

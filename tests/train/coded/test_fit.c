@@ -53,18 +53,27 @@ static void oracle_add(bool hinge, const double *w, size_t sample, double *g)
         g[k] += r * (k < COLUMNS ? (double)feature(sample, k) : 1);
 }
 
-static void oracle(bool hinge, double *w)
+static void oracle_gradient(bool hinge, const double *w, double *g)
 {
     const size_t n = PARTS * ROWS - 3;
 
     for (size_t k = 0; k <= COLUMNS; k++)
+        g[k] = 0;
+    for (size_t i = 0; i < n; i++)
+        oracle_add(hinge, w, i, g);
+    for (size_t k = 0; k <= COLUMNS; k++)
+        g[k] /= (double)n;
+}
+
+static void oracle(bool hinge, double *w)
+{
+    for (size_t k = 0; k <= COLUMNS; k++)
         w[k] = 0;
     for (int step = 0; step < STEPS; step++) {
-        double g[COLUMNS + 1] = {0};
-        for (size_t i = 0; i < n; i++)
-            oracle_add(hinge, w, i, g);
+        double g[COLUMNS + 1];
+        oracle_gradient(hinge, w, g);
         for (size_t k = 0; k <= COLUMNS; k++)
-            w[k] -= rate * (g[k] / (double)n + (k < COLUMNS ? decay * w[k] : 0));
+            w[k] -= rate * (g[k] + (k < COLUMNS ? decay * w[k] : 0));
     }
 }
 
@@ -93,28 +102,52 @@ struct play {
 struct rank {
     struct ranks_self *self;
     const struct play *play;
+    bool hinge;
+    double weights[COLUMNS + 1]; /* of the step before */
+    double work; /* of which the rank was told */
 };
 
-static void before_step(void *arg, size_t step, const float *weights, double loss)
+static void check_step(struct rank *r, const trib_coded_step_t *s)
 {
-    const struct rank *r = arg;
+    double g[COLUMNS + 1];
 
-    (void)weights;
-    if (r->self->rank == r->play->victim && step == 8)
+    ranks_assert(r->self, s->size == sizeof(*s) && (s->step == 0) == !s->gradient);
+    if (s->gradient && !(s->loss > 0 && s->loss < 10))
+        ranks_die(r->self, "the loss is %g", s->loss);
+    oracle_gradient(r->hinge, r->weights, g);
+    for (size_t k = 0; k <= COLUMNS; k++) {
+        if (s->gradient && !(fabs((double)s->gradient[k] - g[k]) < 1e-6))
+            ranks_die(r->self, "step %zu: gradient %g, and not %g", s->step,
+                      (double)s->gradient[k], g[k]);
+        r->weights[k] = (double)s->weights[k];
+    }
+}
+
+static void before_step(void *arg, const trib_coded_step_t *s)
+{
+    struct rank *r = arg;
+
+    if (r->self->rank == r->play->victim && s->step == 8)
         raise(SIGKILL);
-    if (r->play->grows && step >= 2 * MEET)
-        atomic_store(&r->play->board->more[0], 1);
-    if (step && r->self->rank == 0 && r->play->victim != 0 && !(loss > 0 && loss < 10))
-        ranks_die(r->self, "the loss is %g", loss);
-    if (r->self->rank == 1 && step % 5 == 0)
+    if (r->self->rank == 0 && r->play->victim != 0)
+        check_step(r, s);
+    if (r->self->rank == 1 && s->step % 5 == 0)
         usleep(3000);
+}
+
+static void before_work(void *arg, size_t step, double work)
+{
+    struct rank *r = arg;
+
+    ranks_assert(r->self, step < STEPS);
+    r->work += work;
 }
 
 static void describe(struct ranks_self *self, const struct play *p,
                      const struct samples *s, struct rank *arg,
                      trib_coded_fit_desc_t *d)
 {
-    *arg = (struct rank){self, p};
+    *arg = (struct rank){.self = self, .play = p};
     *d = (trib_coded_fit_desc_t)TRIB_CODED_FIT_DESC_INIT;
     d->code = p->code;
     d->features = self->rank < PARTS ? s->features : NULL;
@@ -128,19 +161,38 @@ static void describe(struct ranks_self *self, const struct play *p,
     d->meet = p->meet;
     d->step = before_step;
     d->step_arg = arg;
+    d->work = before_work;
+}
+
+/* Two answers of half of the work, or one of all partitions that a rank has. */
+static void check_work(const struct rank *r, const trib_coded_stats_t *stats,
+                       const char *code)
+{
+    const double blocks = code[0] == 'g'                         ? 2
+                          : code[0] == 'n' && r->self->rank >= PARTS ? 0
+                                                                     : 1;
+    const double answers = (double)(stats->answered + stats->products);
+
+    ranks_assert(r->self, r->work ==
+                              answers * blocks * (strchr("gn", code[0]) ? 1 : 0.5));
 }
 
 static void fit(struct ranks_self *self, trib_coded_fit_desc_t *d, bool hinge)
 {
     float weights[COLUMNS + 1] = {0};
     trib_coded_stats_t stats = TRIB_CODED_STATS_INIT;
+    struct rank *r = d->step_arg;
 
+    r->hinge = hinge;
+    r->work = 0;
     d->loss = hinge ? "hinge" : "logistic";
     if (trib_coded_fit(&self->comm, d, weights, &stats) != TRIB_OK)
         ranks_die(self, "%s: %s", d->code, trib_coded_error(NULL));
     if (trib_rank(self->comm) == 0 && !(distance(weights, hinge) < 1e-5))
         ranks_die(self, "%s, %s: the weights are %g from those of plain descent",
                   d->code, d->loss, distance(weights, hinge));
+    if (!r->play->grows && r->play->victim < 0)
+        check_work(r, &stats, d->code);
     if (trib_rank(self->comm) == 0)
         ranks_assert(self, stats.products >= 1 &&
                                stats.waited >=
@@ -186,6 +238,28 @@ static int lose(struct ranks_self *self)
     return 0;
 }
 
+/* All ranks but the victim pass. */
+static void play_out(const struct play *p, int (*fn)(struct ranks_self *self),
+                     void *config)
+{
+    const struct ranks_job job = {.size = RANKS,
+                                  .fn = fn,
+                                  .arg = (void *)p,
+                                  .config = config,
+                                  .bare = true,
+                                  .noisy = true};
+    struct ranks r;
+
+    assert_true(ranks_start(&r, &job));
+    ranks_wait(&r);
+    assert_false(r.hung);
+    for (int k = 0; k < RANKS; k++)
+        if (k != p->victim && r.slots[k].status != 0)
+            fail_msg("%s, victim %d: rank %d: %s", p->code, p->victim, k,
+                     r.slots[k].text);
+    ranks_close(&r);
+}
+
 static void fits_go_on_without_lost_ranks(void **state)
 {
     static const struct play plays[] = {
@@ -196,23 +270,8 @@ static void fits_go_on_without_lost_ranks(void **state)
         {.code = "rlnc", .victim = 0},
     };
 
-    for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++) {
-        const struct ranks_job job = {.size = RANKS,
-                                      .fn = lose,
-                                      .arg = (void *)&plays[i],
-                                      .config = *state,
-                                      .bare = true,
-                                      .noisy = true};
-        struct ranks r;
-        assert_true(ranks_start(&r, &job));
-        ranks_wait(&r);
-        assert_false(r.hung);
-        for (int k = 0; k < RANKS; k++)
-            if (k != plays[i].victim && r.slots[k].status != 0)
-                fail_msg("%s, victim %d: rank %d: %s", plays[i].code, plays[i].victim,
-                         k, r.slots[k].text);
-        ranks_close(&r);
-    }
+    for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++)
+        play_out(&plays[i], lose, *state);
 }
 
 /* The newcomer brings nothing but what the run is to be. */
@@ -237,25 +296,31 @@ static int grow(struct ranks_self *self)
     d.listener = listener;
     fit(self, &d, false);
     trib_listener_close(listener);
-    ranks_assert(self, trib_size(self->comm) == RANKS);
+    ranks_assert(self, trib_size(self->comm) == RANKS - (p->victim >= 0));
     return trib_free_comm(self->comm) != TRIB_OK;
 }
 
+/* Also where the meeting that they wait for finds that a rank is lost. */
 static void newcomers_take_part(void **state)
 {
-    struct play p = {.code = "rlnc",
-                     .victim = -1,
-                     .meet = MEET,
-                     .grows = true,
-                     .board = growing_board()};
-    trib_local_t *place;
+    struct play plays[] = {
+        {.code = "rlnc", .victim = -1, .meet = MEET},
+        {.code = "mds", .victim = 1, .meet = STEPS / 2},
+    };
 
-    assert_non_null(p.board);
-    assert_status(trib_local_create(RANKS - 1, &place), TRIB_OK);
-    snprintf(p.root, sizeof(p.root), "%s", trib_local_root(place));
-    ranks_pass(.size = RANKS, .fn = grow, .arg = &p, .config = *state, .bare = true);
-    trib_local_destroy(place);
-    munmap(p.board, sizeof(*p.board));
+    for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++) {
+        struct play *p = &plays[i];
+        trib_local_t *place;
+
+        p->grows = true;
+        p->board = growing_board();
+        assert_non_null(p->board);
+        assert_status(trib_local_create(RANKS - 1, &place), TRIB_OK);
+        snprintf(p->root, sizeof(p->root), "%s", trib_local_root(place));
+        play_out(p, grow, *state);
+        trib_local_destroy(place);
+        munmap(p->board, sizeof(*p->board));
+    }
 }
 
 static int refused(struct ranks_self *self)
