@@ -159,7 +159,7 @@ static void start_all(struct ranks *ranks, const struct tool_job *job,
         }
         ranks->pids[rank] = pid;
         ranks->left++;
-        if (local)
+        if (local && rank < ranks->n - job->later)
             trib_local_set_pid(local, rank, pid);
     }
 }
@@ -169,7 +169,7 @@ int tool_launch(const struct tool_job *job)
     trib_local_t *local = NULL;
     sigset_t mask;
     struct ranks ranks = {.tool = job->tool, .n = job->ranks};
-    if (!job->root && trib_local_create(job->ranks, &local) != TRIB_OK) {
+    if (!job->root && trib_local_create(job->ranks - job->later, &local) != TRIB_OK) {
         fprintf(stderr, "%s: %s\n", job->tool, trib_last_error(NULL));
         return 1;
     }

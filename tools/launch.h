@@ -16,6 +16,7 @@ typedef int (*tool_rank_fn)(void *arg, int rank, const char *root);
 struct tool_job {
     const char *tool; /* whose name stands before each sentence on standard error */
     int ranks;
+    int later; /* of them, those with the highest numbers, which trib_join */
     const char *root; /* where they meet; NULL: a meeting place on this host */
     enum tool_bind bind;
     tool_rank_fn fn;

@@ -16,6 +16,8 @@ train_program_trib_train_SOURCES = \
 	train/program/record.c train/program/record.h \
 	train/program/text_grid.c train/program/text_grid.h \
 	train/program/train_args.c train/program/train_args.h \
+	train/program/train_coded.h \
+	train/program/train_comm.c train/program/train_comm.h \
 	train/program/train_figures.c \
 	train/program/train_files.c \
 	train/program/train_list.c train/program/train_list.h \
@@ -24,6 +26,11 @@ train_program_trib_train_SOURCES = \
 	train/program/train_table.c train/program/train_table.h \
 	train/program/train_texts.c train/program/train_texts.h \
 	train/program/trib-train.c
+if TRIB_ISAL
+train_program_trib_train_SOURCES += train/program/train_coded.c
+else
+train_program_trib_train_SOURCES += train/program/train_uncoded.c
+endif
 train_program_trib_train_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(JANSSON_CFLAGS)
 train_program_trib_train_LDADD = $(TASKS_LIBS) libtrain.la libtrain_base.la \
 	libtributary.la $(JANSSON_LIBS) $(XXHASH_LIBS) -lm

@@ -34,6 +34,9 @@ static const char help[] =
     "      --seeds N        so many trainings, from --seed on: mean and spread\n"
     "      --data PATH      folder or file of the data; default: where Debian has it\n"
     "      --feed HOW       of gradients: backward (by layers) or whole\n"
+    "      --code TEXT      of logreg and svm: gradients of all samples that wait for\n"
+    "                       no slow rank, by rlnc, mds, gradient:spare=1 or none\n"
+    "      --partitions K   of the samples, each in a rank; default: 3/4 of the ranks\n"
     "Where:\n"
     "  -n, --ranks N        start so many ranks on this host\n"
     "      --transport TEXT as TRIB_TRANSPORT\n"
@@ -44,6 +47,8 @@ static const char help[] =
     "      --compute-ms T   a gradient takes T ms at least: the rest is slept, as if\n"
     "                       an accelerator computed\n"
     "      --straggle P,X   a step takes X times as long with probability P\n"
+    "      --leave R,S      of --code: rank R ends before step S, without a word\n"
+    "      --join S         of --code: the last of the ranks comes before step S\n"
     "What is told:\n"
     "      --csv FILE       the table; - is standard output\n"
     "      --json FILE      likewise\n"
@@ -81,6 +86,10 @@ enum option_key {
     KEY_PROGRESS,
     KEY_OUT,
     KEY_QUICK,
+    KEY_CODE,
+    KEY_PARTITIONS,
+    KEY_LEAVE,
+    KEY_JOIN,
 };
 
 static const struct option long_options[] = {
@@ -110,6 +119,10 @@ static const struct option long_options[] = {
     {"progress", required_argument, NULL, KEY_PROGRESS},
     {"out", required_argument, NULL, KEY_OUT},
     {"quick", no_argument, NULL, KEY_QUICK},
+    {"code", required_argument, NULL, KEY_CODE},
+    {"partitions", required_argument, NULL, KEY_PARTITIONS},
+    {"leave", required_argument, NULL, KEY_LEAVE},
+    {"join", required_argument, NULL, KEY_JOIN},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -219,6 +232,19 @@ static int take_straggle(const char *text, struct train_args *args)
                  text);
 }
 
+static int take_leave(const char *text, struct train_args *args)
+{
+    int used = 0;
+
+    args->leave = sscanf(text, "%d,%zu%n", &args->leave_rank, &args->leave_step,
+                         &used) == 2 &&
+                  text[used] == '\0' && args->leave_rank >= 0;
+    return args->leave ? -1
+                       : wrong("--leave %s: expected R,S, a rank and the step before "
+                               "which it ends, as in 3,20",
+                               text);
+}
+
 static int take_link(const char *text, struct train_args *args)
 {
     char *end;
@@ -265,6 +291,8 @@ static const char **text_of(int key, struct train_args *args)
         return &args->record;
     case KEY_OUT:
         return &args->out;
+    case KEY_CODE:
+        return &args->code;
     default:
         return NULL;
     }
@@ -306,6 +334,12 @@ static int take_option(int key, const char *text, struct train_args *args)
         return take_number("compute-ms", text, 0, 60000, &args->compute_ms);
     case KEY_STRAGGLE:
         return take_straggle(text, args);
+    case KEY_PARTITIONS:
+        return take_int("partitions", text, TRAIN_RANKS_MAX, &args->partitions);
+    case KEY_LEAVE:
+        return take_leave(text, args);
+    case KEY_JOIN:
+        return take_count("join", text, 1e8, &args->join);
     case KEY_PROGRESS:
         return take_progress(text, &args->progress);
     case KEY_QUICK:
@@ -333,6 +367,8 @@ int train_args_parse(int argc, char **argv, struct train_args *args_out)
     }
     if (args.epochs && args.steps)
         return wrong("--epochs and --steps: one of both");
+    if (!args.code && (args.partitions || args.leave || args.join))
+        return wrong("--partitions, --leave and --join belong to --code");
     if (argc - optind > TRAIN_WORDS_MAX)
         return wrong("%d words are more than %d", argc - optind, TRAIN_WORDS_MAX);
     for (; optind < argc; optind++)
@@ -347,6 +383,10 @@ void train_what(const struct train_args *args, char *text, size_t bytes)
 {
     const char *strategy = args->strategy ? args->strategy : "sync";
 
+    if (args->code) {
+        snprintf(text, bytes, "code %s", args->code);
+        return;
+    }
     snprintf(text, bytes, "%s%s%s%s%s%s%s", strategy, args->codec ? "+" : "",
              args->codec ? args->codec : "", args->feedback ? " " : "",
              args->feedback ? args->feedback : "", args->parts ? " " : "",

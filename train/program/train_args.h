@@ -28,6 +28,7 @@ enum train_progress {
 /* Texts point into argv; NULL: not given. */
 struct train_args {
     const char *strategy, *codec, *feedback, *optimizer, *rate, *parts;
+    const char *code; /* NULL: a trainer */
     const char *data, *transport, *service;
     const char *link[TRAIN_LINKS_MAX]; /* rates at which ranks are hosts of their own */
     int n_links;
@@ -41,6 +42,10 @@ struct train_args {
     double compute_ms; /* that a gradient takes at least; 0: what it takes */
     double straggle,
         straggle_times; /* probability of a slow step, and how slow it is */
+    int partitions; /* of code; 0: by the ranks */
+    bool leave;
+    int leave_rank;
+    size_t leave_step, join; /* steps of code; join 0: none */
     bool quick;
     const char *word[TRAIN_WORDS_MAX]; /* what is no option */
     int n_words;

@@ -57,7 +57,8 @@ static const struct figure figures[] = {
     FIGURE(value, 4),      FIGURE(ranks, 0),      FIGURE(params, 0),
     FIGURE(steps, 0),      FIGURE(rounds, 0),     FIGURE(message_ratio, 3),
     FIGURE(wire_ratio, 3), FIGURE(wire_bytes, 0), FIGURE(hidden, 4),
-    FIGURE(seconds, 4),
+    FIGURE(seconds, 4),    FIGURE(gradient_error, 9),
+    FIGURE(encoded_bytes, 0), FIGURE(encoded_ratio, 4), FIGURE(waited, 3),
 };
 enum { FIGURES = sizeof(figures) / sizeof(*figures) };
 
@@ -155,8 +156,9 @@ static json_t *points_json(const struct train_result *result)
         const struct train_point *p = &result->points[i];
 
         json_array_append_new(array,
-                              json_pack("[f, f, o, o, f]", p->step, p->wire_bytes,
-                                        number(p->value), number(p->loss), p->seconds));
+                              json_pack("[f, o, o, o, f]", p->step,
+                                        number(p->wire_bytes), number(p->value),
+                                        number(p->loss), p->seconds));
     }
     return array;
 }
@@ -208,8 +210,10 @@ int train_curve_write(const char *path, const struct train_line *line)
     for (int i = 0; i < result->n_points; i++) {
         const struct train_point *p = &result->points[i];
 
-        fprintf(file, "%.0f,%.0f,%.3f,%.4f,%.3f\n", p->step, p->wire_bytes, p->value,
-                p->loss, p->seconds);
+        fprintf(file, "%.0f,", p->step);
+        if (isfinite(p->wire_bytes))
+            fprintf(file, "%.0f", p->wire_bytes);
+        fprintf(file, ",%.3f,%.4f,%.3f\n", p->value, p->loss, p->seconds);
     }
     return close_file(file, path);
 }

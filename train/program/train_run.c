@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <tributary.h>
 
 #include "train/program/progress_line.h"
 #include "train/program/record.h"
+#include "train/program/train_comm.h"
 #include "train/program/train_table.h"
 #include "train/program/train_texts.h"
 
@@ -47,17 +47,6 @@ static double seconds(void)
     return 1e-9 * (double)progress_clock();
 }
 
-/* FNV-1a. */
-static uint64_t hash(const void *data, size_t bytes)
-{
-    const uint8_t *byte = data;
-    uint64_t value = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < bytes; i++)
-        value = (value ^ byte[i]) * UINT64_C(0x100000001b3);
-    return value;
-}
-
 /* Says what failed on this rank while others may be somewhere else. */
 static int failed(const struct rank *r, trib_status_t status, const char *sentence)
 {
@@ -77,45 +66,7 @@ static int comm_failed(const struct rank *r, trib_status_t status)
     return failed(r, status, status == TRIB_OK ? "" : trib_last_error(r->comm));
 }
 
-/* All ranks go on, or none: each sentence is said by the first rank that has it. */
-static int all_good(const struct rank *r, const char *sentence)
-{
-    int64_t mine = sentence ? (int64_t)(hash(sentence, strlen(sentence)) | 1) : 0;
-    int64_t *all = calloc((size_t)r->ranks, sizeof(*all));
-    int bad = 0, first = 1;
-
-    if (!all || comm_failed(r, trib_allgather(r->comm, &mine, all, 1, TRIB_I64))) {
-        free(all);
-        return -1;
-    }
-    for (int i = 0; i < r->ranks; i++) {
-        bad |= all[i] != 0;
-        first &= i >= r->rank || all[i] != mine;
-    }
-    free(all);
-    if (sentence && first)
-        fprintf(stderr, "trib-train: %s\n", sentence);
-    return bad ? -1 : 0;
-}
-
 /* --- a step --- */
-
-static void sleep_ms(double ms)
-{
-    const struct timespec pause = {(time_t)(ms / 1000), (long)(fmod(ms, 1000) * 1e6)};
-
-    if (ms > 0)
-        nanosleep(&pause, NULL);
-}
-
-/* How many times as long this rank's step is to take: drawn by seed, rank and step. */
-static double slowness(const struct rank *r)
-{
-    const uint64_t key[3] = {r->seed, (uint64_t)r->rank, r->step};
-    const double draw = (double)(hash(key, sizeof(key)) >> 11) * 0x1p-53;
-
-    return draw < r->args->straggle ? r->args->straggle_times : 1;
-}
 
 static int ready(void *arg, size_t first, size_t count)
 {
@@ -134,7 +85,8 @@ static int ready(void *arg, size_t first, size_t count)
  * forward pass; then slices of the gradient become final one after the other. */
 static int slow_gradient(struct rank *r, const trib_step_t *step)
 {
-    const double begin = seconds(), times = slowness(r);
+    const double begin = seconds();
+    const double times = train_slowness(r->args, r->seed, r->rank, r->step);
     const int whole = r->desc.feed == TRIB_FEED_WHOLE;
     size_t end = r->task->n_params;
 
@@ -143,11 +95,11 @@ static int slow_gradient(struct rank *r, const trib_step_t *step)
     const double ms = (took > r->args->compute_ms ? took : r->args->compute_ms) * times;
     const double left = ms - took;
 
-    sleep_ms(whole ? left : left / 2);
+    train_sleep(whole ? left : left / 2);
     for (size_t i = SLICES; i-- > 0 && !whole;) {
         const size_t first = r->task->n_params * i / SLICES;
 
-        sleep_ms(left / 2 / SLICES);
+        train_sleep(left / 2 / SLICES);
         if (ready(r, first, end - first) != 0)
             return -1;
         end = first;
@@ -307,7 +259,7 @@ static int compare_models(struct rank *r)
 {
     const size_t bytes = r->task->n_params * sizeof(float);
     int64_t *hashes = calloc((size_t)r->ranks, sizeof(*hashes));
-    const int64_t mine = (int64_t)hash(r->model, bytes);
+    const int64_t mine = (int64_t)train_hash(r->model, bytes);
 
     if (!hashes ||
         comm_failed(r, trib_allgather(r->comm, &mine, hashes, 1, TRIB_I64))) {
@@ -371,13 +323,13 @@ static int set_up(struct rank *r)
     char error[ERROR_BYTES] = "";
 
     r->desc = (trib_trainer_desc_t)TRIB_TRAINER_DESC_INIT;
-    if (all_good(r, make_task(r, error) != 0 ? error : NULL) != 0)
+    if (train_all_good(r->comm, make_task(r, error) != 0 ? error : NULL) != 0)
         return -1;
     const trib_status_t st = trib_trainer_create(r->comm, &r->desc, &r->trainer);
 
-    if (all_good(r, st == TRIB_OK ? NULL : trib_trainer_error(NULL)) != 0)
+    if (train_all_good(r->comm, st == TRIB_OK ? NULL : trib_trainer_error(NULL)) != 0)
         return -1;
-    memset(r->result, 0, sizeof(*r->result));
+    train_result_clear(r->result);
     r->step = 0;
     r->step_s = r->library_s = 0;
     r->next_point = r->job->first_point ? r->job->first_point : 1;
@@ -435,26 +387,6 @@ static int clean_up(struct rank *r)
     return bad;
 }
 
-static int join(struct rank *r, int rank, const char *root)
-{
-    trib_opts_t opts = TRIB_OPTS_INIT;
-
-    if (r->args->service)
-        setenv("TRIB_SERVICE", r->args->service, 1);
-    if (root) {
-        opts.rank_plus_1 = rank + 1;
-        opts.ranks = r->args->ranks;
-        opts.root = root;
-    }
-    if (trib_init(&opts, &r->comm) != TRIB_OK) {
-        fprintf(stderr, "trib-train: %s\n", trib_last_error(NULL));
-        return -1;
-    }
-    r->rank = trib_rank(r->comm);
-    r->ranks = trib_size(r->comm);
-    return 0;
-}
-
 int train_rank(const struct train_job *job, int rank, const char *root,
                int (*told)(const struct train_job *job))
 {
@@ -463,8 +395,10 @@ int train_rank(const struct train_job *job, int rank, const char *root,
     int bad = 0;
 
     openblas_set_num_threads(1); /* the ranks are the parallelism */
-    if (join(&r, rank, root) != 0)
+    if (train_init(r.args, rank, root, &r.comm) != 0)
         return 1;
+    r.rank = trib_rank(r.comm);
+    r.ranks = trib_size(r.comm);
     for (int i = 0; i < job->seeds && !bad; i++) {
         r.seed = job->args->seed + (uint64_t)i;
         r.result = r.rank == 0 ? &job->results[i] : &own;
@@ -473,10 +407,6 @@ int train_rank(const struct train_job *job, int rank, const char *root,
     }
     if (!bad && r.rank == 0 && told)
         bad = told(job);
-    if (trib_free_comm(r.comm) != TRIB_OK) {
-        fprintf(stderr, "trib-train: rank %d cannot leave: %s\n", r.rank,
-                trib_last_error(NULL));
-        bad = -1;
-    }
+    bad |= train_leave(r.comm);
     return bad != 0;
 }

@@ -32,11 +32,17 @@ struct train_result {
     double wire_bytes; /* that a rank sent */
     double message_ratio; /* dense gradients of all steps / code words of own vectors */
     double wire_ratio; /* what dense all-reduces would have sent / what was sent */
+    double gradient_error; /* of --code: largest |decoded - plain| / |plain| */
+    double encoded_bytes; /* that all ranks fetched to encode the samples */
+    double encoded_ratio; /* the same by what MDS fetches */
+    double waited; /* ranks that had answered when a product was done */
     uint64_t hash; /* of the parameters */
     bool identical; /* on all ranks */
     int n_points;
     struct train_point points[TRAIN_POINTS_MAX];
 };
+
+struct train_board;
 
 /* What the ranks of a training share. */
 struct train_job {
@@ -46,6 +52,7 @@ struct train_job {
     struct train_result *results; /* [seeds] in memory that rank 0 shares with the
                                    * process that started it */
     int seeds;
+    struct train_board *board; /* of --join; NULL: all ranks are there at first */
     bool watched; /* points are wanted */
     size_t first_point; /* step of the first one */
     size_t timed_from; /* seconds and the hidden share are of the steps from this on */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "tools/launch.h"
+#include "train/program/train_coded.h"
 
 struct start {
     const struct train_job *job;
@@ -13,12 +14,22 @@ struct start {
     int (*told)(const struct train_job *job);
 };
 
+static void *share(size_t bytes)
+{
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 struct train_result *train_results_make(int seeds)
 {
-    void *results = mmap(NULL, (size_t)seeds * sizeof(struct train_result),
-                         PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return share((size_t)seeds * sizeof(struct train_result));
+}
 
-    return results == MAP_FAILED ? NULL : results;
+struct train_board *train_board_make(void)
+{
+    return share(sizeof(struct train_board));
 }
 
 static int be_rank(void *arg, int rank, const char *root)
@@ -27,7 +38,8 @@ static int be_rank(void *arg, int rank, const char *root)
 
     if (start->hosts && hosts_enter(start->hosts, rank) != 0)
         return 1;
-    return train_rank(start->job, rank, root, start->told);
+    return (start->job->args->code ? train_coded_rank : train_rank)(start->job, rank,
+                                                                    root, start->told);
 }
 
 int train_start(const struct train_job *job, const struct hosts *hosts,
@@ -36,6 +48,7 @@ int train_start(const struct train_job *job, const struct hosts *hosts,
     struct start start = {.job = job, .hosts = hosts, .told = told};
     const struct tool_job ranks = {.tool = "trib-train",
                                    .ranks = job->args->ranks,
+                                   .later = job->board != NULL,
                                    .root = hosts ? hosts_root() : NULL,
                                    .fn = be_rank,
                                    .arg = &start};

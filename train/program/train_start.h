@@ -13,6 +13,9 @@
  * given back. */
 struct train_result *train_results_make(int seeds);
 
+/** train_board_make - likewise. */
+struct train_board *train_board_make(void);
+
 /**
  * train_start - run a training to its end.
  *

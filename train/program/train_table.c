@@ -82,6 +82,17 @@ static void print_ratio(double ratio, char *cell)
         snprintf(cell, CELL_BYTES, "-");
 }
 
+static bool has_trainer(const struct train_line *line, int link)
+{
+    (void)link;
+    return isfinite(line->results[0].hidden);
+}
+
+static bool has_own_hidden(const struct train_line *line, int link)
+{
+    return has_no_name(line, link) && has_trainer(line, link);
+}
+
 static void print_message(const struct train_line *line, int link, char *cell)
 {
     (void)link;
@@ -113,6 +124,50 @@ static void print_hidden(const struct train_line *line, int link, char *cell)
     (void)link;
     snprintf(cell, CELL_BYTES, "%.0f %%",
              100 * train_spread_of(line, offsetof(struct train_result, hidden)).mean);
+}
+
+static bool has_code(const struct train_line *line, int link)
+{
+    (void)link;
+    return isfinite(line->results[0].waited);
+}
+
+static void print_waited(const struct train_line *line, int link, char *cell)
+{
+    if (!has_code(line, link))
+        return;
+    snprintf(cell, CELL_BYTES, "%.2f of %.0f",
+             train_spread_of(line, offsetof(struct train_result, waited)).mean,
+             line->results[0].ranks);
+}
+
+static void print_encoding(const struct train_line *line, int link, char *cell)
+{
+    if (has_code(line, link))
+        snprintf(cell, CELL_BYTES, "%.1f",
+                 1e-6 * train_spread_of(line,
+                                        offsetof(struct train_result, encoded_bytes))
+                            .mean);
+}
+
+static void print_encoding_share(const struct train_line *line, int link, char *cell)
+{
+    const double share =
+        train_spread_of(line, offsetof(struct train_result, encoded_ratio)).mean;
+
+    if (has_code(line, link))
+        snprintf(cell, CELL_BYTES, isfinite(share) ? "%.3f" : "-", share);
+}
+
+static void print_error(const struct train_line *line, int link, char *cell)
+{
+    double worst = 0;
+
+    if (!has_code(line, link))
+        return;
+    for (int i = 0; i < line->seeds; i++)
+        worst = fmax(worst, line->results[i].gradient_error);
+    snprintf(cell, CELL_BYTES, "%.1e", worst);
 }
 
 static void print_seconds(const struct train_line *line, int link, char *cell)
@@ -176,12 +231,16 @@ static const struct column first_columns[] = {
     {"strategy", print_what, has_no_name, true, false},
     {NULL, print_value, NULL, false, false},
     {"- dense", print_minus, has_dense, false, false},
-    {"message", print_message, NULL, false, false},
-    {"wire", print_wire, NULL, false, false},
+    {"message", print_message, has_trainer, false, false},
+    {"wire", print_wire, has_trainer, false, false},
     {"rounds", print_rounds, NULL, false, false},
     {"ms/step", print_step, has_no_name, false, false},
-    {"hidden", print_hidden, has_no_name, false, false},
+    {"hidden", print_hidden, has_own_hidden, false, false},
     {"seconds", print_seconds, has_no_name, false, false},
+    {"waited for", print_waited, has_code, false, false},
+    {"encoding MB", print_encoding, has_code, false, false},
+    {"of MDS", print_encoding_share, has_code, false, false},
+    {"off plain", print_error, has_code, false, false},
 };
 static const struct column link_columns[] = {
     {"ms", print_link_step, has_link, false, false},

@@ -11,6 +11,7 @@
 #include "tools/launch.h"
 #include "tools/tool.h"
 #include "train/program/compare.h"
+#include "train/program/train_coded.h"
 #include "train/program/train_list.h"
 #include "train/program/train_start.h"
 #include "train/program/train_table.h"
@@ -89,15 +90,20 @@ static int train(const struct train_args *args)
     char title[64], why[256];
     int code = job.task ? check(args) : 2;
 
+    if (code < 0 && args->code)
+        code = train_coded_check(&job);
     if (code >= 0)
         return code;
     job.results = train_results_make(job.seeds);
-    if (!job.results) {
+    job.board = args->join ? train_board_make() : NULL;
+    if (!job.results || (args->join && !job.board)) {
         fputs("trib-train: out of memory\n", stderr);
         return 1;
     }
     snprintf(title, sizeof(title), "%s %.50s", job.task->name,
-             args->strategy ? args->strategy : "sync");
+             args->code       ? args->code
+             : args->strategy ? args->strategy
+                              : "sync");
     job.title = title;
     if (args->n_links > 0 && hosts_refused(why, sizeof(why))) {
         fprintf(stderr, "trib-train: --link: %s\n", why);

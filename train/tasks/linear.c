@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/tasks/linear.h"
 #include "train/tasks/mnist.h"
 #include "train/tasks/rows.h"
 #include "train/tasks/shares.h"
 
 enum { PULLOVER = 2, SHIRT = 6 };
-
-static const float decay = 1e-4f; /* of the weights */
 
 struct linear_task {
     struct task task;
@@ -142,7 +141,7 @@ static double linear_gradient(struct task *task, const float *params, float *gra
     double loss = 0;
 
     for (size_t i = 0; i < MNIST_PIXELS; i++)
-        gradient[i] = decay * params[i];
+        gradient[i] = LINEAR_DECAY * params[i];
     gradient[MNIST_PIXELS] = 0;
     for (size_t s = 0; s < task->batch; s++) {
         double sign;
@@ -172,6 +171,54 @@ static void linear_evaluate(struct task *task, const float *params, double *sum_
         double sign;
 
         *sum_out += score(t, &t->tests, t->chosen_tests[i], params, &sign) * sign > 0;
+    }
+}
+
+/* --- all samples --- */
+
+bool linear_is(const struct task_row *row)
+{
+    return row->ops == &task_linear;
+}
+
+const char *linear_loss(const struct task *task)
+{
+    const struct linear_task *t = (const struct linear_task *)task;
+
+    return t->variant == TASK_LINEAR_HINGE ? "hinge" : "logistic";
+}
+
+size_t linear_count(const struct task *task)
+{
+    return ((const struct linear_task *)task)->n_chosen;
+}
+
+float linear_sample(const struct task *task, size_t number, float *features)
+{
+    const struct linear_task *t = (const struct linear_task *)task;
+    uint8_t label;
+
+    mnist_batch(&t->images, &t->chosen[number], 1, features, &label);
+    return label == SHIRT ? 1 : -1;
+}
+
+void linear_whole_gradient(const struct task *task, const float *params,
+                           double *gradient_out)
+{
+    const struct linear_task *t = (const struct linear_task *)task;
+    double loss = 0;
+
+    memset(gradient_out, 0, task->n_params * sizeof(*gradient_out));
+    for (size_t s = 0; s < t->n_chosen; s++) {
+        const double sign = (double)linear_sample(task, s, t->input);
+        double z = (double)params[MNIST_PIXELS];
+
+        for (size_t i = 0; i < MNIST_PIXELS; i++)
+            z += (double)params[i] * (double)t->input[i];
+        const double d = slope(t->variant, sign * z, sign, &loss) / (double)t->n_chosen;
+        for (size_t i = 0; i < MNIST_PIXELS; i++)
+            gradient_out[i] += d * (double)t->input[i];
+        gradient_out[MNIST_PIXELS] += d;
     }
 }
 

@@ -3,7 +3,7 @@ if TRIB_EXAMPLES
 noinst_LTLIBRARIES += libtasks.la
 libtasks_la_SOURCES = \
 	train/tasks/image.c \
-	train/tasks/linear.c \
+	train/tasks/linear.c train/tasks/linear.h \
 	train/tasks/lstm.c train/tasks/lstm.h \
 	train/tasks/mnist.c train/tasks/mnist.h \
 	train/tasks/network.c train/tasks/network.h \

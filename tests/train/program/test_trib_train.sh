@@ -33,9 +33,13 @@ trains() { # TASK OPTION... - on few images
         >"$said" 2>&1 </dev/null
 }
 
-value() { # FILE NAME - of its last line
+column() { # FILE NAME - of its lines
     awk -F , -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i }
-        END { print $at }' "$dir/$1"
+        NR > 1 { print $at }' "$dir/$1"
+}
+
+value() { # FILE NAME - of its last line
+    column "$@" | tail -n 1
 }
 
 above() { # NUMBER LIMIT
@@ -69,14 +73,32 @@ ok "the table has a row" grep -q '^cnnall.*conv=adacomp' "$said"
 ok "seeds are repeated, with their spread" trains logreg -n 2 --seeds 2 --steps 8 \
     --csv "$dir/seeds"
 ok "and in the file they are lines" [ "$(wc -l <"$dir/seeds")" = 3 ]
-ok "another seed gives another model" [ "$(sed -n 2p "$dir/seeds" | cut -d , -f 15)" != \
-    "$(sed -n 3p "$dir/seeds" | cut -d , -f 15)" ]
+ok "another seed gives another model" [ "$(column seeds hash | sort -u | wc -l)" = 2 ]
 ok "time is slept, and slow steps are slower" trains logreg -n 2 --steps 20 \
     --compute-ms 2 --straggle 0.5,4 --csv "$dir/slow"
 ok "by what was said" above "$(value slow seconds)" 0.06
 if command -v bible >/dev/null; then
     expect "the character model trains on the text of bible-kjv" 0 lstm "$train" lstm -n 2 \
         --steps 1 --batch 2
+fi
+
+# --- codes ---
+
+if grep -q "^TRIB_ISAL_TRUE=''" "$build/config.log"; then
+    coded() { # TASK OPTION... - gradients are those that no code touched
+        trains "$@" --steps 12 --csv "$dir/coded" && above 1e-5 "$(value coded gradient_error)"
+    }
+    ok "rlnc: six ranks, one slow and one lost" coded logreg -n 6 --code rlnc \
+        --partitions 4 --compute-ms 1 --straggle 0.3,9 --leave 2,4
+    plain=$(value coded value)
+    ok "mds: a rank is lost, and another one comes" coded logreg -n 6 --code mds \
+        --partitions 3 --leave 1,3 --join 6
+    ok "gradient codes end at the same accuracy" coded logreg -n 4 --code gradient:spare=1
+    ok "and so they do" [ "$(value coded value)" = "$plain" ]
+    ok "encoding by rlnc" coded svm -n 6 --code rlnc --partitions 4
+    ok "moves half of what MDS moves" [ "$(value coded encoded_ratio)" = 0.5000 ]
+    ok "encoding by mds" coded svm -n 6 --code mds --partitions 4
+    ok "moves all of it" [ "$(value coded encoded_ratio)" = 1.0000 ]
 fi
 
 # --- ranks, files ---
@@ -163,6 +185,12 @@ wrong "a file that cannot be written" "none/x.csv" logreg -n 3 --steps 1 \
 wrong "a folder that cannot be made" "none/record: " logreg -n 3 --steps 1 \
     --record "$dir/none/record"
 wrong "a row that is not there" "no task or row" compare mlp dcg
+wrong "a code without a linear model" "logreg and svm" mlp -n 2 --code rlnc
+wrong "a code that is not there" "did you mean" logreg -n 3 --code rlmc
+wrong "a code and a strategy" "without --strategy" logreg -n 2 --code rlnc --codec int8
+wrong "more partitions than ranks" "at first there are 2" logreg -n 2 --code rlnc \
+    --partitions 3
+wrong "too many ranks lost" "need as many ranks" logreg -n 3 --code none --leave 1,2 --steps 9
 wrong "an option of compare" "belong to trib-train compare" logreg --quick
 expect "no data" any "install dataset-fashion-mnist" "$train" logreg -n 3 \
     --data "$dir/none" --steps 1

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/program/train_comm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int train_init(const struct train_args *args, int rank, const char *root,
+               trib_comm_t **comm_out)
+{
+    trib_opts_t opts = TRIB_OPTS_INIT;
+
+    if (args->service)
+        setenv("TRIB_SERVICE", args->service, 1);
+    if (root) {
+        opts.rank_plus_1 = rank + 1;
+        opts.ranks = args->ranks;
+        opts.root = root;
+    }
+    if (trib_init(&opts, comm_out) == TRIB_OK)
+        return 0;
+    fprintf(stderr, "trib-train: %s\n", trib_last_error(NULL));
+    return -1;
+}
+
+int train_leave(trib_comm_t *comm)
+{
+    const int rank = trib_rank(comm);
+
+    if (trib_free_comm(comm) == TRIB_OK)
+        return 0;
+    fprintf(stderr, "trib-train: rank %d cannot leave: %s\n", rank,
+            trib_last_error(NULL));
+    return -1;
+}
+
+void train_result_clear(struct train_result *result)
+{
+    *result = (struct train_result){.hidden = (double)NAN,
+                                    .wire_bytes = (double)NAN,
+                                    .message_ratio = (double)NAN,
+                                    .wire_ratio = (double)NAN,
+                                    .gradient_error = (double)NAN,
+                                    .encoded_bytes = (double)NAN,
+                                    .encoded_ratio = (double)NAN,
+                                    .waited = (double)NAN};
+}
+
+uint64_t train_hash(const void *data, size_t bytes)
+{
+    const uint8_t *byte = data;
+    uint64_t value = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < bytes; i++)
+        value = (value ^ byte[i]) * UINT64_C(0x100000001b3);
+    return value;
+}
+
+int train_all_good(trib_comm_t *comm, const char *sentence)
+{
+    int64_t mine =
+        sentence ? (int64_t)(train_hash(sentence, strlen(sentence)) | 1) : 0;
+    const int rank = trib_rank(comm), ranks = trib_size(comm);
+    int64_t *all = calloc((size_t)ranks, sizeof(*all));
+    int bad = 0, first = 1;
+
+    if (!all || trib_allgather(comm, &mine, all, 1, TRIB_I64) != TRIB_OK) {
+        fprintf(stderr, "trib-train: rank %d: %s\n", rank,
+                all ? trib_last_error(comm) : "out of memory");
+        free(all);
+        return -1;
+    }
+    for (int i = 0; i < ranks; i++) {
+        bad |= all[i] != 0;
+        first &= i >= rank || all[i] != mine;
+    }
+    free(all);
+    if (sentence && first)
+        fprintf(stderr, "trib-train: %s\n", sentence);
+    return bad ? -1 : 0;
+}
+
+void train_sleep(double ms)
+{
+    const struct timespec pause = {(time_t)(ms / 1000), (long)(fmod(ms, 1000) * 1e6)};
+
+    if (ms > 0)
+        nanosleep(&pause, NULL);
+}
+
+double train_slowness(const struct train_args *args, uint64_t seed, int rank,
+                      size_t step)
+{
+    const uint64_t key[3] = {seed, (uint64_t)rank, step};
+    const double draw = (double)(train_hash(key, sizeof(key)) >> 11) * 0x1p-53;
+
+    return draw < args->straggle ? args->straggle_times : 1;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* train_coded.h where there is no ISA-L. */
+#include <stdio.h>
+
+#include "train/program/train_coded.h"
+
+int train_coded_check(const struct train_job *job)
+{
+    (void)job;
+    fputs("trib-train: --code: this trib-train was built without ISA-L, and has no "
+          "codes: install libisal-dev and build it again\n",
+          stderr);
+    return 2;
+}
+
+int train_coded_rank(const struct train_job *job, int rank, const char *root,
+                     int (*told)(const struct train_job *job))
+{
+    (void)rank;
+    (void)root;
+    (void)told;
+    return train_coded_check(job);
+}
