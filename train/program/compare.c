@@ -10,6 +10,7 @@
 #include "tools/launch.h"
 #include "train/program/compare.h"
 #include "train/program/compare_parts.h"
+#include "train/program/train_coded.h"
 #include "train/program/train_list.h"
 #include "train/program/train_start.h"
 
@@ -61,7 +62,7 @@ static bool wanted(const struct train_args *args, int i)
 
     if (!named(args, is_task, row->task))
         return false;
-    if (row->service && !args->service)
+    if ((row->service && !args->service) || (row->code && !train_coded_built()))
         return false;
     if (is_first(i))
         return true;
@@ -107,6 +108,7 @@ static struct train_args args_of(const struct train_args *given,
     args.parts = row->parts;
     args.optimizer = row->optimizer;
     args.rate = row->rate;
+    args.code = row->code;
     if (!row->service)
         args.service = NULL;
     args.ranks = given->ranks ? given->ranks : 4;

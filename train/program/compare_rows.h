@@ -12,7 +12,7 @@
 /* Texts are those of the options; NULL: the option's default. */
 struct compare_row {
     const char *task, *name;
-    const char *strategy, *codec, *feedback, *parts, *optimizer, *rate;
+    const char *strategy, *codec, *feedback, *parts, *optimizer, *rate, *code;
     const char *paper; /* what its paper reaches, and where; NULL: no figure */
     size_t steps; /* of the long form; 0: the task's */
     bool quick; /* also in the quick form */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/program/progress_line.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ void progress_line_show(struct progress_line *line, const struct progress_state 
 {
     static const char bar[] = "##########";
     const size_t width = sizeof(bar) - 1;
+    char sent[32] = "";
     const uint64_t now = progress_clock();
     const uint64_t pause =
         line->how == TRAIN_PROGRESS_REWRITE ? rewrite_ns : patience_ns;
@@ -45,13 +47,14 @@ void progress_line_show(struct progress_line *line, const struct progress_state 
     if (line->how == TRAIN_PROGRESS_NONE || now - line->begun_ns < patience_ns ||
         now - line->shown_ns < pause)
         return;
+    if (isfinite(state->wire_bytes))
+        snprintf(sent, sizeof(sent), "  %.1f MB", state->wire_bytes / 1e6);
     erase(line);
     line->shown_ns = now;
     line->shown++;
-    fprintf(stderr, "%-24.24s [%-*.*s] %zu/%zu  loss %.3f  %.1f MB  %.1f ms\n",
-            line->title, (int)width, (int)(width * state->step / state->steps), bar,
-            state->step, state->steps, state->loss, state->wire_bytes / 1e6,
-            state->step_ms);
+    fprintf(stderr, "%-24.24s [%-*.*s] %zu/%zu  loss %.3f%s  %.1f ms\n", line->title,
+            (int)width, (int)(width * state->step / state->steps), bar, state->step,
+            state->steps, state->loss, sent, state->step_ms);
 }
 
 void progress_line_end(struct progress_line *line)

@@ -20,7 +20,8 @@ struct progress_line {
 /* What the line says. */
 struct progress_state {
     size_t step, steps;
-    double loss, wire_bytes, step_ms;
+    double loss, step_ms;
+    double wire_bytes; /* NAN: not known */
 };
 
 /** progress_line_begin - auto becomes a line that is rewritten on a terminal, and one

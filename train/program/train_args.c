@@ -236,9 +236,9 @@ static int take_leave(const char *text, struct train_args *args)
 {
     int used = 0;
 
-    args->leave = sscanf(text, "%d,%zu%n", &args->leave_rank, &args->leave_step,
-                         &used) == 2 &&
-                  text[used] == '\0' && args->leave_rank >= 0;
+    args->leave =
+        sscanf(text, "%d,%zu%n", &args->leave_rank, &args->leave_step, &used) == 2 &&
+        text[used] == '\0' && args->leave_rank >= 0;
     return args->leave ? -1
                        : wrong("--leave %s: expected R,S, a rank and the step before "
                                "which it ends, as in 3,20",

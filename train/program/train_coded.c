@@ -5,7 +5,6 @@
  */
 #include "train/program/train_coded.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,9 +62,10 @@ static bool mixes(const char *code)
     return strncmp(code, "gradient", 8) == 0 || strncmp(code, "none", 4) == 0;
 }
 
+/* An even number, of which rows have half. */
 static int default_partitions(const char *code, int ranks)
 {
-    return mixes(code) || ranks < 2 ? ranks : (3 * ranks + 2) / 4;
+    return mixes(code) || ranks < 3 ? ranks : (ranks * 3 / 4 & ~1);
 }
 
 /* The rate is a number here; 0: it is none. */
@@ -76,6 +76,11 @@ static double rate_of(const struct train_job *job)
     const double rate = strtod(text, &end);
 
     return *end == '\0' && rate > 0 && isfinite(rate) ? rate : 0;
+}
+
+bool train_coded_built(void)
+{
+    return true;
 }
 
 int train_coded_check(const struct train_job *job)
@@ -100,7 +105,8 @@ int train_coded_check(const struct train_job *job)
     else if ((a->join || a->leave) && job->seeds > 1)
         wrong = "--leave and --join are for one seed";
     else if (a->join && a->leave && a->leave_rank == 0)
-        wrong = "--leave 0: ranks that --join come to rank 0, so another one must leave";
+        wrong =
+            "--leave 0: ranks that --join come to rank 0, so another one must leave";
     if (wrong)
         fprintf(stderr, "trib-train: %s\n", wrong);
     return wrong ? 2 : -1;
@@ -134,8 +140,9 @@ static void let_in(struct coded *c)
 {
     const double begin = seconds();
 
-    memcpy(c->job->board->text, trib_listener_text(c->listener), TRIB_ROOT_TEXT_MAX);
-    atomic_store(&c->job->board->open, 1);
+    memcpy(c->job->rendezvous->text, trib_listener_text(c->listener),
+           TRIB_ROOT_TEXT_MAX);
+    atomic_store(&c->job->rendezvous->open, 1);
     while (!trib_listener_waiting(c->listener) && seconds() - begin < 30)
         train_sleep(0.5);
     c->paused += seconds() - begin;
@@ -161,6 +168,7 @@ static void before_step(void *arg, const trib_coded_step_t *s)
     const struct progress_state state = {.step = s->step,
                                          .steps = c->steps,
                                          .loss = s->loss,
+                                         .wire_bytes = (double)NAN,
                                          .step_ms = 1e3 * now / (double)(s->step + 1)};
     keep(c, s, now);
     progress_line_show(&c->line, &state);
@@ -170,8 +178,7 @@ static void before_step(void *arg, const trib_coded_step_t *s)
 static void before_work(void *arg, size_t step, double work)
 {
     const struct coded *c = arg;
-    const double times =
-        c->rank ? train_slowness(c->args, c->seed, c->rank, step) : 1;
+    const double times = c->rank ? train_slowness(c->args, c->seed, c->rank, step) : 1;
 
     train_sleep(c->args->compute_ms * work * c->ranks / c->partitions * times);
 }
@@ -274,7 +281,8 @@ static int look_back(struct coded *c)
     result->gradient_error = 0;
     for (int i = 0; i < c->kept.n; i++) {
         if (c->kept.decoded[i])
-            result->gradient_error = fmax(result->gradient_error, distance(c, i, plain));
+            result->gradient_error =
+                fmax(result->gradient_error, distance(c, i, plain));
         if (!c->job->watched || c->kept.points[i].step < 1)
             continue;
         result->points[result->n_points] = c->kept.points[i];
@@ -304,9 +312,8 @@ static int count(struct coded *c, double took, double fetched)
     result->rounds = (double)c->steps;
     result->seconds = took;
     result->encoded_bytes = fetched;
-    result->encoded_ratio = all && c->ranks > c->partitions
-                                ? fetched / mds_bytes(c)
-                                : (double)NAN;
+    result->encoded_ratio =
+        all && c->ranks > c->partitions ? fetched / mds_bytes(c) : (double)NAN;
     result->waited = (double)c->stats.waited / (double)c->stats.products;
     result->value = evaluate(c, c->weights);
     result->hash = train_hash(c->weights, c->n * sizeof(float));
@@ -343,9 +350,10 @@ static int check_ranks(const struct coded *c, char *error)
     const struct train_args *a = c->args;
 
     if (c->partitions > c->ranks)
-        snprintf(error, ERROR_BYTES,
-                 "--partitions %d: each has a rank of its own, and at first there %s %d",
-                 c->partitions, c->ranks == 1 ? "is" : "are", c->ranks);
+        snprintf(
+            error, ERROR_BYTES,
+            "--partitions %d: each has a rank of its own, and at first there %s %d",
+            c->partitions, c->ranks == 1 ? "is" : "are", c->ranks);
     else if (a->leave && a->leave_rank >= c->ranks)
         snprintf(error, ERROR_BYTES, "--leave %d: the first ranks are 0 to %d",
                  a->leave_rank, c->ranks - 1);
@@ -365,9 +373,8 @@ static int make(struct coded *c, char *error)
     c->steps = c->args->steps    ? c->args->steps
                : c->args->epochs ? c->args->epochs
                                  : STEPS;
-    c->partitions = c->args->partitions
-                        ? c->args->partitions
-                        : default_partitions(c->args->code, c->ranks);
+    c->partitions = c->args->partitions ? c->args->partitions
+                                        : default_partitions(c->args->code, c->ranks);
     c->rate = rate_of(c->job);
     if (check_ranks(c, error) != 0 ||
         row->ops->create(&data, row, &c->task, error, ERROR_BYTES) != 0)
@@ -402,7 +409,8 @@ static int run(struct coded *c)
 
     if (train_all_good(c->comm, bad ? error : NULL) != 0)
         return -1;
-    progress_line_begin(&c->line, c->rank == 0 ? c->args->progress : TRAIN_PROGRESS_NONE,
+    progress_line_begin(&c->line,
+                        c->rank == 0 ? c->args->progress : TRAIN_PROGRESS_NONE,
                         c->job->title);
     if (fit(c) != 0)
         return -1;
@@ -426,11 +434,11 @@ static int run_as_newcomer(struct coded *c)
         fprintf(stderr, "trib-train: %s\n", error);
         return -1;
     }
-    while (!(open = atomic_load(&c->job->board->open)))
+    while (!(open = atomic_load(&c->job->rendezvous->open)))
         train_sleep(1);
     if (open == 2)
         return 0;
-    if (trib_join(c->job->board->text, NULL, &c->comm) != TRIB_OK) {
+    if (trib_join(c->job->rendezvous->text, NULL, &c->comm) != TRIB_OK) {
         fprintf(stderr, "trib-train: %s\n", trib_last_error(NULL));
         return -1;
     }
@@ -477,18 +485,18 @@ static int train(const struct train_job *job, trib_comm_t **comm, int seed)
 int train_coded_rank(const struct train_job *job, int rank, const char *root,
                      int (*told)(const struct train_job *job))
 {
-    const bool later = job->board && rank == job->args->ranks - 1;
+    const bool later = job->rendezvous && rank == job->args->ranks - 1;
     struct train_args args = *job->args;
     trib_comm_t *comm = NULL;
     int bad = 0;
 
-    args.ranks -= job->board != NULL;
+    args.ranks -= job->rendezvous != NULL;
     if (!later && train_init(&args, rank, root, &comm) != 0)
         return 1;
     for (int i = 0; i < job->seeds && !bad; i++)
         bad = train(job, &comm, i);
-    if (job->board && !later)
-        atomic_store(&job->board->open, 2);
+    if (job->rendezvous && !later)
+        atomic_store(&job->rendezvous->open, 2);
     if (!comm)
         return bad != 0;
     if (!bad && trib_rank(comm) == 0 && told)

@@ -13,10 +13,13 @@
 #include "train/program/train_run.h"
 
 /* Where a rank that comes later hears where to; in memory that all ranks share. */
-struct train_board {
+struct train_rendezvous {
     atomic_int open; /* 1: text is there, and it may come; 2: the run is over */
     char text[TRIB_ROOT_TEXT_MAX];
 };
+
+/** train_coded_built - false: this program has no codes. */
+bool train_coded_built(void);
 
 /** train_coded_check - what of the command line does not fit --code; -1: nothing, 2
  * after a sentence. */

@@ -60,8 +60,7 @@ uint64_t train_hash(const void *data, size_t bytes)
 
 int train_all_good(trib_comm_t *comm, const char *sentence)
 {
-    int64_t mine =
-        sentence ? (int64_t)(train_hash(sentence, strlen(sentence)) | 1) : 0;
+    int64_t mine = sentence ? (int64_t)(train_hash(sentence, strlen(sentence)) | 1) : 0;
     const int rank = trib_rank(comm), ranks = trib_size(comm);
     int64_t *all = calloc((size_t)ranks, sizeof(*all));
     int bad = 0, first = 1;

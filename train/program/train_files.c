@@ -54,11 +54,11 @@ struct figure {
 #field, offsetof(struct train_result, field), decimals \
     }
 static const struct figure figures[] = {
-    FIGURE(value, 4),      FIGURE(ranks, 0),      FIGURE(params, 0),
-    FIGURE(steps, 0),      FIGURE(rounds, 0),     FIGURE(message_ratio, 3),
-    FIGURE(wire_ratio, 3), FIGURE(wire_bytes, 0), FIGURE(hidden, 4),
-    FIGURE(seconds, 4),    FIGURE(gradient_error, 9),
-    FIGURE(encoded_bytes, 0), FIGURE(encoded_ratio, 4), FIGURE(waited, 3),
+    FIGURE(value, 4),         FIGURE(ranks, 0),          FIGURE(params, 0),
+    FIGURE(steps, 0),         FIGURE(rounds, 0),         FIGURE(message_ratio, 3),
+    FIGURE(wire_ratio, 3),    FIGURE(wire_bytes, 0),     FIGURE(hidden, 4),
+    FIGURE(seconds, 4),       FIGURE(gradient_error, 9), FIGURE(encoded_bytes, 0),
+    FIGURE(encoded_ratio, 4), FIGURE(waited, 3),
 };
 enum { FIGURES = sizeof(figures) / sizeof(*figures) };
 
@@ -155,10 +155,9 @@ static json_t *points_json(const struct train_result *result)
     for (int i = 0; i < result->n_points; i++) {
         const struct train_point *p = &result->points[i];
 
-        json_array_append_new(array,
-                              json_pack("[f, o, o, o, f]", p->step,
-                                        number(p->wire_bytes), number(p->value),
-                                        number(p->loss), p->seconds));
+        json_array_append_new(array, json_pack("[f, o, o, o, f]", p->step,
+                                               number(p->wire_bytes), number(p->value),
+                                               number(p->loss), p->seconds));
     }
     return array;
 }

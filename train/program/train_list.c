@@ -36,9 +36,11 @@ int train_list_main(const struct train_args *args)
     puts("\nrows of trib-train compare");
     for (int i = 0; (row = compare_row_at(i)); i++)
         printf("  %-8s %-14s %s%s%s%s%s\n", row->task, row->name,
-               row->strategy ? row->strategy : "sync", row->codec ? " " : "",
-               row->codec ? row->codec : "", row->feedback ? " " : "",
-               row->feedback ? row->feedback : "");
+               row->code       ? row->code
+               : row->strategy ? row->strategy
+                               : "sync",
+               row->codec ? " " : "", row->codec ? row->codec : "",
+               row->feedback ? " " : "", row->feedback ? row->feedback : "");
     return st != TRIB_OK;
 }
 

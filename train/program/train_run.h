@@ -42,7 +42,7 @@ struct train_result {
     struct train_point points[TRAIN_POINTS_MAX];
 };
 
-struct train_board;
+struct train_rendezvous;
 
 /* What the ranks of a training share. */
 struct train_job {
@@ -52,7 +52,8 @@ struct train_job {
     struct train_result *results; /* [seeds] in memory that rank 0 shares with the
                                    * process that started it */
     int seeds;
-    struct train_board *board; /* of --join; NULL: all ranks are there at first */
+    struct train_rendezvous
+        *rendezvous; /* of --join; NULL: all ranks are there at first */
     bool watched; /* points are wanted */
     size_t first_point; /* step of the first one */
     size_t timed_from; /* seconds and the hidden share are of the steps from this on */

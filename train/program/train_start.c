@@ -27,9 +27,9 @@ struct train_result *train_results_make(int seeds)
     return share((size_t)seeds * sizeof(struct train_result));
 }
 
-struct train_board *train_board_make(void)
+struct train_rendezvous *train_rendezvous_make(void)
 {
-    return share(sizeof(struct train_board));
+    return share(sizeof(struct train_rendezvous));
 }
 
 static int be_rank(void *arg, int rank, const char *root)
@@ -48,7 +48,7 @@ int train_start(const struct train_job *job, const struct hosts *hosts,
     struct start start = {.job = job, .hosts = hosts, .told = told};
     const struct tool_job ranks = {.tool = "trib-train",
                                    .ranks = job->args->ranks,
-                                   .later = job->board != NULL,
+                                   .later = job->rendezvous != NULL,
                                    .root = hosts ? hosts_root() : NULL,
                                    .fn = be_rank,
                                    .arg = &start};

@@ -13,8 +13,8 @@
  * given back. */
 struct train_result *train_results_make(int seeds);
 
-/** train_board_make - likewise. */
-struct train_board *train_board_make(void);
+/** train_rendezvous_make - likewise. */
+struct train_rendezvous *train_rendezvous_make(void);
 
 /**
  * train_start - run a training to its end.

@@ -145,9 +145,9 @@ static void print_encoding(const struct train_line *line, int link, char *cell)
 {
     if (has_code(line, link))
         snprintf(cell, CELL_BYTES, "%.1f",
-                 1e-6 * train_spread_of(line,
-                                        offsetof(struct train_result, encoded_bytes))
-                            .mean);
+                 1e-6 *
+                     train_spread_of(line, offsetof(struct train_result, encoded_bytes))
+                         .mean);
 }
 
 static void print_encoding_share(const struct train_line *line, int link, char *cell)
@@ -331,14 +331,30 @@ static void print_rows(FILE *out, const struct train_line *lines, int n)
                 lines[i].paper ? lines[i].paper : "");
 }
 
+static bool any(const struct train_line *lines, int n,
+                bool (*has)(const struct train_line *line, int link))
+{
+    for (int i = 0; i < n; i++)
+        if (has(&lines[i], 0))
+            return true;
+    return false;
+}
+
 void train_legend_print(FILE *out, const struct train_line *lines, int n,
                         enum train_table_style style)
 {
     const struct train_link *link = &lines->links[0];
 
-    fputs("\nmessage: dense bytes over those that codecs and rounds left of them; "
-          "wire: bytes of dense ring sums over all bytes sent, headers too.\n",
-          out);
+    fputc('\n', out);
+    if (any(lines, n, has_trainer))
+        fputs("message: dense bytes over those that codecs and rounds left of them; "
+              "wire: bytes of dense ring sums over all bytes sent, headers too.\n",
+              out);
+    if (any(lines, n, has_code))
+        fputs("Of codes, waited for: ranks whose answers sufficed; encoding: what was "
+              "fetched for it, and its share of what MDS fetches; off plain: the "
+              "largest relative difference from a gradient without a code.\n",
+              out);
     if (link->rate)
         fprintf(
             out,

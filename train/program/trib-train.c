@@ -95,8 +95,8 @@ static int train(const struct train_args *args)
     if (code >= 0)
         return code;
     job.results = train_results_make(job.seeds);
-    job.board = args->join ? train_board_make() : NULL;
-    if (!job.results || (args->join && !job.board)) {
+    job.rendezvous = args->join ? train_rendezvous_make() : NULL;
+    if (!job.results || (args->join && !job.rendezvous)) {
         fputs("trib-train: out of memory\n", stderr);
         return 1;
     }

@@ -168,13 +168,13 @@ static void describe(struct ranks_self *self, const struct play *p,
 static void check_work(const struct rank *r, const trib_coded_stats_t *stats,
                        const char *code)
 {
-    const double blocks = code[0] == 'g'                         ? 2
+    const double blocks = code[0] == 'g'                             ? 2
                           : code[0] == 'n' && r->self->rank >= PARTS ? 0
                                                                      : 1;
     const double answers = (double)(stats->answered + stats->products);
 
-    ranks_assert(r->self, r->work ==
-                              answers * blocks * (strchr("gn", code[0]) ? 1 : 0.5));
+    ranks_assert(r->self,
+                 r->work == answers * blocks * (strchr("gn", code[0]) ? 1 : 0.5));
 }
 
 static void fit(struct ranks_self *self, trib_coded_fit_desc_t *d, bool hinge)
