@@ -38,6 +38,8 @@ struct trib_plan {
     size_t *counts; /* arrays of a blocking call, by which it is found again:
                      * counted_calls.c; or NULL */
     char why[256]; /* the algorithm, and the reason for it */
+    double selected; /* bytes of a code word for each element of its chunk, as expected
+                      * of a codec that selects; 0: not known */
     bool is_exempt; /* the configured codec is not for this operation: configured.h */
     struct trib_plan_looks *looks; /* plan_stats.c; or NULL */
     double squares; /* sum of squares of the elements fed so far, for TRIB_CHECK */

@@ -4,8 +4,10 @@
  * used here but what they agree on.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "base/dtype.h"
+#include "base/minmax.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
@@ -22,6 +24,7 @@ enum {
     ZERO_COPY_MIN = 16384, /* bytes of a chunk, from which an ADVERT frame pays off */
     PLACE_MIN = 262144, /* bytes of a vector, from which an ADVERT message pays
                          * off */
+    SELECTED_WORD = 4096, /* bytes of a code word for which a chunk is made longer */
     PAIRS_HEAD = 16, /* bytes of a pair word that are no position and no value */
 };
 
@@ -84,6 +87,43 @@ static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
     if (plan->codec && comm->chunk_asked < slot)
         slot = comm->chunk_asked;
     return d->chunk && (d->chunk < slot || plan->codec) ? d->chunk : slot;
+}
+
+/*
+ * Where a part of a chunk is selected, headers would be a third of words of the usual
+ * chunk, so it has several times as many elements, as long as words fit into a slot.
+ * Aggregators have no part in this: their chunks are as their client says.
+ */
+static size_t selected_piece(const struct trib_plan *plan, const trib_desc_t *d)
+{
+    const struct trib_comm *comm = plan->comm;
+
+    if (plan->selected <= 0 || d->chunk || comm->chunk_given || comm->aggregators)
+        return 0;
+    return (size_t)fmin(SELECTED_WORD / plan->selected, TRIB_SELECTED_PIECE);
+}
+
+size_t trib_plan_chunk(const struct trib_plan *plan, const trib_desc_t *d)
+{
+    return trib_max(chunk_of(plan, d),
+                    selected_piece(plan, d) * trib_dtype_size(d->dtype));
+}
+
+/* The most elements of a chunk of a codec that selects, in whole numbers of what is
+ * usual. */
+static size_t lengthen(const struct trib_plan *plan, const trib_desc_t *d, size_t usual)
+{
+    const struct trib_comm *comm = plan->comm;
+    const size_t slot = trib_min(comm->cfg.chunk, comm->chunk_asked);
+    const size_t most = selected_piece(plan, d);
+    const bool once = trib_algo_find(plan->run.desc.name)->encodes_once;
+    const int ranks = once ? 1 : comm->engine.ranks;
+    size_t n = usual;
+
+    while (n + usual <= most &&
+           trib_codec_selected_bound(plan->codec, n + usual, ranks) <= slot)
+        n += usual;
+    return n;
 }
 
 /* Bytes of a chunk that peers can read in place: raw elements, or at an aggregator the
@@ -183,7 +223,7 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
     size_t slot = chunk_of(plan, d);
     const size_t unit =
         trib_coll_sums(r->op.coll) && trib_op_is_located(r->op.op) ? 2 : 1;
-    size_t most = piece_max(plan, slot, size) / unit * unit;
+    size_t most = lengthen(plan, d, piece_max(plan, slot, size)) / unit * unit;
     size_t usual = slot < comm->chunk_asked || plan->codec ? slot : comm->chunk_asked;
     size_t parts = trib_coll_is_blocked(r->op.coll) ? 1 : r->n_chunks;
 

@@ -37,6 +37,10 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
                                        struct trib_shape *shape,
                                        struct trib_schedule *out);
 
+/** trib_plan_chunk - about how many bytes of the vector a chunk will have, before the
+ * algorithm is known. */
+size_t trib_plan_chunk(const struct trib_plan *plan, const trib_desc_t *desc);
+
 /** trib_plan_cut - cut the vector into chunks and rounds; TRIB_ERR_OVERFLOW with a
  * sentence. */
 trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *desc);

@@ -53,7 +53,7 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
 }
 
 /* Tells the choice what the code words of a sum of selections will take. */
-static void expect_words(const struct trib_plan *plan, const struct trib_shape *shape,
+static void expect_words(struct trib_plan *plan, const struct trib_shape *shape,
                          const trib_desc_t *d, struct trib_choice *choice)
 {
     const double dense = (double)trib_dtype_size(d->dtype);
@@ -62,6 +62,7 @@ static void expect_words(const struct trib_plan *plan, const struct trib_shape *
     if (!plan->codec || !trib_coll_sums(shape->coll) ||
         !trib_codec_expected(plan->codec, d->count, shape->size, &words))
         return;
+    plan->selected = words.contribution;
     choice->contribution = words.contribution / dense;
     choice->result = words.result / dense;
 }
@@ -97,12 +98,12 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         .lossy = plan->codec && !merged,
         .oversubscribed = comm->oversubscribed,
         .one_host = comm->one_host,
-        .slot_bytes = comm->cfg.chunk,
         .gathers =
             plan->sparse || (trib_coll_sums(shape->coll) && trib_robust_is(shape->op)),
     };
 
     expect_words(plan, shape, d, &choice);
+    choice.slot_bytes = plan->codec ? trib_plan_chunk(plan, d) : comm->cfg.chunk;
     trib_locality_describe(comm, &choice);
     if (!trib_text_is_auto(name) &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))

@@ -143,6 +143,17 @@ size_t trib_codec_star_bound(const struct trib_codec *codec, size_t n);
  * wider. */
 size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n);
 
+enum { TRIB_SELECTED_PIECE = 131072 };
+
+/**
+ * trib_codec_selected_bound - the longest word of what at most `ranks` ranks have
+ * selected of the same n elements, and of each part of that sum.
+ *
+ * It is below trib_codec_bound for a codec that selects a ratio of each chunk, up to
+ * TRIB_SELECTED_PIECE elements; else the same.
+ */
+size_t trib_codec_selected_bound(const struct trib_codec *codec, size_t n, int ranks);
+
 /** trib_codec_piece - elements that a chunk should have at most; 0: as many as a slot
  * takes, SIZE_MAX: the whole vector. */
 size_t trib_codec_piece(const struct trib_codec *codec);

@@ -94,6 +94,7 @@ struct trib_select {
     double ratio; /* default of that parameter */
     bool sparse;
     bool fixed; /* what is not chosen may not be sent either: never dense */
+    bool counted; /* it chooses the parameter ratio of a chunk's units, and no more */
     bool drawn; /* positions are those of trib_stratified_of */
     /* elements of a unit, of which positions are the numbers; the last may be
      * shorter */

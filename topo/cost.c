@@ -5,7 +5,7 @@
  * Load/store: a flag travels between two cores in 0.03 to 0.2 us, a message is a
  * line written and a line polled. Network: a kernel TCP path or a slow RDMA device.
  * Shared cores: 4 ranks over TCP on 2 cores; a message is its system calls and the
- * switch to who waits for it. Slow network: 1 Gbit/s.
+ * switch to who waits for it. Slow network: TCP over 1 Gbit/s.
  */
 static const struct trib_cost_model models[] = {
     [TRIB_COST_LOAD_STORE] =
@@ -28,7 +28,7 @@ static const struct trib_cost_model models[] = {
         {
             .hop_us = 3.0,
             .switch_us = 3.0,
-            .message_us = 0.3,
+            .message_us = 5.0,
             .wire_Bps = 125e6,
             .sum_Bps = 10e9,
         },

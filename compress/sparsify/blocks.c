@@ -87,6 +87,7 @@ const struct trib_select trib_select_blocks = {
     .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(BLOCK) | TRIB_PARAM_BIT(RESULT),
     .ratio = 1.0,
     .sparse = true,
+    .counted = true,
     .unit = unit_blocks,
     .choose = choose_blocks,
     .adjust = trib_adjust_none,

@@ -80,6 +80,7 @@ const struct trib_select trib_select_randomk = {
     .ratio = 0.01,
     .sparse = true,
     .fixed = true,
+    .counted = true,
     .drawn = true,
     .unit = trib_unit_one,
     .choose = choose_randomk,

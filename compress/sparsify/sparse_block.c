@@ -47,6 +47,11 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == HEADER_BYTES, "header has no holes");
 
+static size_t units_of(size_t n, size_t unit)
+{
+    return n / unit + (n % unit != 0);
+}
+
 /* If the dense form is allowed, no word is larger than that. */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
 {
@@ -57,16 +62,28 @@ size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
            positions;
 }
 
+/* Gaps take fewer than 4 bytes each in chunks of this length, and a byte besides. */
+size_t trib_codec_selected_bound(const struct trib_codec *c, size_t n, int ranks)
+{
+    const struct trib_select *select = c->stages.select;
+    const size_t whole = trib_codec_bound(c, n);
+    if (!select->counted || c->param[TRIB_PARAM_RATIO] <= 0 || n == 0 ||
+        n > TRIB_SELECTED_PIECE)
+        return whole;
+    const size_t unit = select->unit(c), units = units_of(n, unit);
+    const size_t m = trib_min(trib_selection_part(c, units) * (size_t)ranks, units);
+    const size_t count = trib_min(m * unit, n);
+    const size_t values =
+        trib_max(c->stages.quantise->bytes(c, count), count * sizeof(float));
+    const size_t positions = trib_min(4 * m + 1, (units + 7) / 8) + KEYS_BYTES;
+    return trib_min(HEADER_BYTES + values + positions, whole);
+}
+
 /* Positions, and candidates or values. */
 size_t trib_sparse_scratch(const struct trib_codec *c, size_t n)
 {
     (void)c;
     return n ? ((n + 64 + n + 256) * sizeof(uint32_t) + 63) / 64 * 64 : 0;
-}
-
-static size_t units_of(size_t n, size_t unit)
-{
-    return n / unit + (n % unit != 0);
 }
 
 /* Elements of unit u. */

@@ -31,6 +31,7 @@ const struct trib_select trib_select_topk = {
     .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K) | TRIB_PARAM_BIT(RESULT),
     .ratio = 0.01,
     .sparse = true,
+    .counted = true,
     .unit = trib_unit_one,
     .choose = choose_topk,
     .adjust = trib_adjust_none,

@@ -264,3 +264,14 @@ trib_status_t trib_feedback_result(struct trib_engine *e, struct trib_run *run,
         ops->restart(&chunk);
     return TRIB_OK;
 }
+
+void trib_feedback_release(const struct trib_engine *e, struct trib_run *run,
+                           const struct trib_chunk *c, float one)
+{
+    float *residual = run->payload->feedback.residual + c->first;
+
+    assert(!run->is_aggregator);
+    trib_undo_save_state(run, c);
+    e->kernels->axpy_f32(run->payload->acc, residual, one, c->n);
+    memset(residual, 0, c->n * sizeof(*residual));
+}

@@ -91,6 +91,11 @@ void trib_feedback_keep_rest(struct trib_engine *e, struct trib_run *run,
                              const struct trib_chunk *c, struct trib_encoded word,
                              float *result, float times);
 
+/** trib_feedback_release - add `one` times the residual to the sum, if this schedule
+ * encodes no sum here and an earlier one did. */
+void trib_feedback_release(const struct trib_engine *e, struct trib_run *run,
+                           const struct trib_chunk *c, float one);
+
 /** trib_feedback_gives_result - true if the rule makes the result of the sum of the
  * code words. */
 bool trib_feedback_gives_result(const struct trib_run *run);

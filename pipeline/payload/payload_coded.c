@@ -37,7 +37,6 @@
 #include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
-#include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/word_store.h"
 
 /* The sum so far of a chunk, as float32. */
@@ -277,34 +276,47 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
     return st;
 }
 
-/* Adds a residual to the sum if this schedule encodes no sum here and an earlier one
- * did. */
-static void release_residual(struct trib_engine *e, struct trib_run *run,
-                             const struct trib_chunk *c, float one)
-{
-    float *residual = run->payload->feedback.residual + c->first;
-
-    assert(!run->is_aggregator);
-    trib_undo_save_state(run, c);
-    e->kernels->axpy_f32(run->payload->acc, residual, one, c->n);
-    memset(residual, 0, c->n * sizeof(*residual));
-}
-
 /* Divides a merged sum. */
 static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float divisor)
 {
     const float one = 1.0f;
     struct trib_reduce_args r = {.src = {run->payload->acc},
-                            .n_src = 1,
-                            .dst = {run->payload->acc},
-                            .n_dst = 1,
-                            .n = n,
-                            .weight = &one,
-                            .divisor = divisor};
+                                 .dst = {run->payload->acc},
+                                 .n_src = 1,
+                                 .n_dst = 1,
+                                 .n = n,
+                                 .weight = &one,
+                                 .divisor = divisor};
 
     assert(divisor > 0.0f && n <= run->desc.piece);
     if (divisor < 1.0f || divisor > 1.0f)
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
+}
+
+/* True if sparse words are summed where the result belongs: all contributions, the own
+ * one too, are words by then, and nothing else wants the sum. */
+static bool sums_in_place(const struct trib_run *run, const struct trib_task *t)
+{
+    return trib_codec_flags(run) & TRIB_CODEC_SPARSE && t->flags & TRIB_TASK_FINISH &&
+           t->flags & TRIB_TASK_INPUT_SENT && run->desc.op.dtype == TRIB_F32 &&
+           !run->is_aggregator && !run->payload->agg_sum &&
+           !run->payload->feedback.partial && !trib_feedback_gives_result(run);
+}
+
+static trib_status_t sum_in_place(struct trib_engine *e, struct trib_run *run,
+                                  struct trib_task *t, const struct trib_chunk *c,
+                                  const struct trib_narrow *narrow)
+{
+    float *const work = run->payload->acc;
+
+    (void)trib_coded_input(e, run, t, c, false); /* the sum may overwrite the input */
+    run->payload->acc = (float *)(void *)trib_run_acc(run, c);
+    const trib_status_t st = merge_all(e, run, t, c, narrow);
+    if (st == TRIB_OK)
+        divide(e, run, c->n, narrow->divisor);
+    run->payload->acc = work;
+    e->stats.sums++;
+    return st;
 }
 
 static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
@@ -319,14 +331,15 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     struct trib_narrow sum = {1.0f, (float)counted};
     if (run->payload->narrow)
         sum = trib_narrow_begin(e, run, t);
+    if (sums_in_place(run, t))
+        return sum_in_place(e, run, t, c, &sum);
     trib_status_t st = merge_all(e, run, t, c, &sum);
-
     if (st != TRIB_OK)
         return st;
     e->stats.sums++;
     if (finish && !encodes && run->payload->feedback.residual && !sparse &&
         !(t->flags & TRIB_TASK_INPUT_SENT))
-        release_residual(e, run, c, sum.one);
+        trib_feedback_release(e, run, c, sum.one);
     divide(e, run, c->n, sum.divisor);
     struct trib_encoded_store *s = &run->payload->stores[t->chunk];
     if (run->payload->agg_sum)

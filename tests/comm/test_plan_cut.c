@@ -55,10 +55,57 @@ static void test_cuts(void **state)
         ranks_pass(.size = size, .fn = cuts, .config = "transport=shm");
 }
 
+/* Chunks of a codec that selects are longer, as far as words surely fit into a slot,
+ * and unless somebody has said how long. */
+static int selections(struct ranks_self *self)
+{
+    static const struct {
+        const char *codec, *feedback;
+        size_t chunk, least, most; /* elements of a chunk */
+    } rows[] = {
+        {"topk:ratio=0.001", NULL, 0, 100000, 131072},
+        {"topk:ratio=0.001", NULL, 65536, 1, 16384},
+        {"topk:ratio=0.001", "ef14:warmup=8,stages=4", 0, 1, 65536},
+        {"topk:ratio=0.2", NULL, 0, 1, 16384},
+        {"qsgd", NULL, 0, 1, 16384},
+    };
+    const size_t n = 1 << 20;
+    float *x = calloc(n, sizeof(*x));
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        trib_desc_t d = TRIB_DESC_INIT;
+        trib_plan_t *plan;
+        d.send = d.recv = x;
+        d.count = n;
+        d.codec = rows[i].codec;
+        d.feedback = rows[i].feedback;
+        d.chunk = rows[i].chunk;
+        ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+        ranks_assert(self, plan->run.desc.piece >= rows[i].least);
+        ranks_assert(self, plan->run.desc.piece <= rows[i].most);
+        for (size_t k = 0; k < n; k++)
+            x[k] = (float)(k % 97) - 48;
+        for (int start = 0; start < 3; start++) {
+            ranks_ok(self, trib_plan_start(plan));
+            ranks_ok(self, trib_plan_wait(plan));
+        }
+        ranks_ok(self, trib_plan_free(plan));
+    }
+    free(x);
+    return 0;
+}
+
+static void test_selections(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 3, .fn = selections, .config = "transport=shm");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_selections),
     };
 
     tribtest_deadline(120);

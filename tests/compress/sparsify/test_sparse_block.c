@@ -85,6 +85,49 @@ static void test_results(void **state)
     free(x), free(y);
 }
 
+/* The words of what `ranks` ranks select of n elements, and of their sum. */
+static void check_bound(const char *text, size_t n, int ranks)
+{
+    struct codec_buffers b = buffers_new(text, NULL, n);
+    const size_t one = trib_codec_selected_bound(b.codec, n, 1),
+                 all = trib_codec_selected_bound(b.codec, n, ranks);
+    float *sum = calloc(n, sizeof *sum);
+    for (int r = 0; r < ranks; r++) {
+        float *x =
+            vector_new(r % 2 ? VECTOR_NORMAL : VECTOR_POWER_LAW, 3 + (uint64_t)r, n);
+        encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
+        assert_true(b.len <= one);
+        assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1, sum, n),
+                      TRIB_OK);
+        free(x);
+    }
+    encode(&b, sum, TRIB_ENCODE_EXACT, 0);
+    assert_true(b.len <= all);
+    encode(&b, sum, TRIB_ENCODE_RESULT, 0);
+    assert_true(b.len <= all && one <= all && all <= trib_codec_bound(b.codec, n));
+    free(sum);
+    buffers_free(&b);
+}
+
+static void test_selected_bound(void **state)
+{
+    static const char *const texts[] = {
+        "topk:ratio=0.001",   "topk:ratio=0.02+qsgd:bits=2",
+        "topk:ratio=1",       "topk:ratio=0.01,result=requantised+natural",
+        "randomk:ratio=0.01", "blocks:ratio=0.05",
+        "adacomp:bin=50"};
+    const size_t lengths[] = {0, 1, 64, 1000, TRIB_SELECTED_PIECE};
+    (void)state;
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            check_bound(texts[k], lengths[i], 3);
+    struct codec_buffers b = buffers_new("topk:ratio=0.001", NULL, 1000);
+    assert_true(trib_codec_selected_bound(b.codec, 100000, 4) < 400 * 8 + 32);
+    assert_int_equal(trib_codec_selected_bound(b.codec, 200000, 1),
+                     trib_codec_bound(b.codec, 200000));
+    buffers_free(&b);
+}
+
 static void expect(struct codec_buffers *b, const uint8_t *code, size_t len,
                    trib_status_t status)
 {
@@ -142,11 +185,9 @@ static void test_overwrite_and_add(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_results),
-        cmocka_unit_test(test_wrong_headers),
-        cmocka_unit_test(test_overwrite_and_add),
+        cmocka_unit_test(test_kinds),         cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_results),       cmocka_unit_test(test_selected_bound),
+        cmocka_unit_test(test_wrong_headers), cmocka_unit_test(test_overwrite_and_add),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
