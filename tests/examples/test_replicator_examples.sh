@@ -54,4 +54,13 @@ result $? "classifier workers:devices=2: half of the hidden units on each device
 ! started 3 classifier workers:devices=2 &&
     grep -q '3 ranks do not make replicas of 2 devices' "$said"
 result $? "three ranks are no replicas of two devices"
+# The tasks of trib-train, too.
+if [ -r /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
+    for kind in ps hybrid:groups=2; do
+        service one timeout $((60 * slow)) "$build/train/program/trib-train" logreg \
+            --kind $kind --replicas 4 --batch 32 --steps 400 --csv "$dir/csv" >"$said" 2>&1 &&
+            awk -F , 'END { exit !($5 > 60 && $6 == 4) }' "$dir/csv"
+        result $? "trib-train logreg, $kind: learns"
+    done
+fi
 finish

@@ -21,6 +21,7 @@ train_program_trib_train_SOURCES = \
 	train/program/train_figures.c \
 	train/program/train_files.c \
 	train/program/train_list.c train/program/train_list.h \
+	train/program/train_replicas.c train/program/train_replicas.h \
 	train/program/train_run.c train/program/train_run.h \
 	train/program/train_start.c train/program/train_start.h \
 	train/program/train_table.c train/program/train_table.h \

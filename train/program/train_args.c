@@ -37,6 +37,9 @@ static const char help[] =
     "      --code TEXT      of logreg and svm: gradients of all samples that wait for\n"
     "                       no slow rank, by rlnc, mds, gradient:spare=1 or none\n"
     "      --partitions K   of the samples, each in a rank; default: 3/4 of the ranks\n"
+    "      --kind TEXT      replicas that share batches: one, threads, workers, ps,\n"
+    "                       hybrid:groups=2; shares=S: the same bits for any N\n"
+    "      --replicas N     so many threads of --kind threads, or processes\n"
     "Where:\n"
     "  -n, --ranks N        start so many ranks on this host\n"
     "      --transport TEXT as TRIB_TRANSPORT\n"
@@ -90,6 +93,8 @@ enum option_key {
     KEY_PARTITIONS,
     KEY_LEAVE,
     KEY_JOIN,
+    KEY_KIND,
+    KEY_REPLICAS,
 };
 
 static const struct option long_options[] = {
@@ -123,6 +128,8 @@ static const struct option long_options[] = {
     {"partitions", required_argument, NULL, KEY_PARTITIONS},
     {"leave", required_argument, NULL, KEY_LEAVE},
     {"join", required_argument, NULL, KEY_JOIN},
+    {"kind", required_argument, NULL, KEY_KIND},
+    {"replicas", required_argument, NULL, KEY_REPLICAS},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -293,6 +300,8 @@ static const char **text_of(int key, struct train_args *args)
         return &args->out;
     case KEY_CODE:
         return &args->code;
+    case KEY_KIND:
+        return &args->kind;
     default:
         return NULL;
     }
@@ -336,6 +345,8 @@ static int take_option(int key, const char *text, struct train_args *args)
         return take_straggle(text, args);
     case KEY_PARTITIONS:
         return take_int("partitions", text, TRAIN_RANKS_MAX, &args->partitions);
+    case KEY_REPLICAS:
+        return take_int("replicas", text, TRAIN_RANKS_MAX, &args->replicas);
     case KEY_LEAVE:
         return take_leave(text, args);
     case KEY_JOIN:
@@ -349,6 +360,29 @@ static int take_option(int key, const char *text, struct train_args *args)
         fputs("trib-train: see trib-train --help\n", stderr);
         return 2;
     }
+}
+
+/* So many threads, as "threads:shares=8" becomes "threads:4,shares=8"; or processes. */
+static int place_replicas(struct train_args *args)
+{
+    static const char threads[] = "threads";
+    const size_t n = sizeof(threads) - 1;
+
+    if (!args->replicas)
+        return -1;
+    if (!args->kind)
+        return wrong("--replicas are of a --kind");
+    if (args->ranks)
+        return wrong("--replicas and --ranks: one of both");
+    if (strncmp(args->kind, "one", 3) == 0)
+        return args->replicas == 1 ? -1 : wrong("--kind one has one replica");
+    if (strncmp(args->kind, threads, n) != 0) {
+        args->ranks = args->replicas;
+        return -1;
+    }
+    snprintf(args->threads, sizeof(args->threads), "threads:%d%s%s", args->replicas,
+             args->kind[n] ? "," : "", args->kind[n] ? args->kind + n + 1 : "");
+    return -1;
 }
 
 int train_args_parse(int argc, char **argv, struct train_args *args_out)
@@ -375,19 +409,25 @@ int train_args_parse(int argc, char **argv, struct train_args *args_out)
         args.word[args.n_words++] = argv[optind];
     if (args.n_words == 0)
         return wrong("say what to train, such as trib-train mlp -n 4");
+    const int code = place_replicas(&args);
+
     *args_out = args;
-    return -1;
+    if (args.threads[0])
+        args_out->kind = args_out->threads;
+    return code;
 }
 
 void train_what(const struct train_args *args, char *text, size_t bytes)
 {
-    const char *strategy = args->strategy ? args->strategy : "sync";
+    const char *strategy = args->strategy ? args->strategy : args->kind ? "" : "sync";
+    const bool both = args->kind && args->strategy;
 
     if (args->code) {
         snprintf(text, bytes, "code %s", args->code);
         return;
     }
-    snprintf(text, bytes, "%s%s%s%s%s%s%s", strategy, args->codec ? "+" : "",
+    snprintf(text, bytes, "%s%s%s%s%s%s%s%s%s", args->kind ? args->kind : "",
+             both ? " " : "", strategy, args->codec ? "+" : "",
              args->codec ? args->codec : "", args->feedback ? " " : "",
              args->feedback ? args->feedback : "", args->parts ? " " : "",
              args->parts ? args->parts : "");

@@ -29,6 +29,9 @@ enum train_progress {
 struct train_args {
     const char *strategy, *codec, *feedback, *optimizer, *rate, *parts;
     const char *code; /* NULL: a trainer */
+    const char *kind; /* of replicas; NULL: a trainer on each rank */
+    char threads[128]; /* what kind points to where --replicas are threads */
+    int replicas; /* 0: as kind and ranks say */
     const char *data, *transport, *service;
     const char *link[TRAIN_LINKS_MAX]; /* rates at which ranks are hosts of their own */
     int n_links;

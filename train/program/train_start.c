@@ -7,6 +7,7 @@
 
 #include "tools/launch.h"
 #include "train/program/train_coded.h"
+#include "train/program/train_replicas.h"
 
 struct start {
     const struct train_job *job;
@@ -38,8 +39,9 @@ static int be_rank(void *arg, int rank, const char *root)
 
     if (start->hosts && hosts_enter(start->hosts, rank) != 0)
         return 1;
-    return (start->job->args->code ? train_coded_rank : train_rank)(start->job, rank,
-                                                                    root, start->told);
+    return (start->job->args->code   ? train_coded_rank
+            : start->job->args->kind ? train_replicas_rank
+                                     : train_rank)(start->job, rank, root, start->told);
 }
 
 int train_start(const struct train_job *job, const struct hosts *hosts,

@@ -13,6 +13,7 @@
 #include "train/program/compare.h"
 #include "train/program/train_coded.h"
 #include "train/program/train_list.h"
+#include "train/program/train_replicas.h"
 #include "train/program/train_start.h"
 #include "train/program/train_table.h"
 
@@ -92,6 +93,8 @@ static int train(const struct train_args *args)
 
     if (code < 0 && args->code)
         code = train_coded_check(&job);
+    if (code < 0 && args->kind)
+        code = train_replicas_check(&job);
     if (code >= 0)
         return code;
     job.results = train_results_make(job.seeds);
@@ -102,6 +105,7 @@ static int train(const struct train_args *args)
     }
     snprintf(title, sizeof(title), "%s %.50s", job.task->name,
              args->code       ? args->code
+             : args->kind     ? args->kind
              : args->strategy ? args->strategy
                               : "sync");
     job.title = title;

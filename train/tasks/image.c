@@ -122,6 +122,7 @@ static int image_create(const struct task_desc *desc, const struct task_row *row
     }
     t->task.ops = row->ops;
     t->task.n_params = t->net.n_params;
+    t->task.sample_bytes = sizeof(struct mnist_sample);
     t->task.steps_per_epoch = t->shares.count / t->task.batch;
     describe_parts(t);
     *task_out = &t->task;
@@ -142,6 +143,23 @@ static double image_gradient(struct task *task, const float *params, float *grad
                 t->inputs, t->labels);
     return net_gradient(&t->net, params, t->inputs, t->labels, task->batch, gradient,
                         ready, arg);
+}
+
+static void image_sample(struct task *task, uint64_t number, void *sample_out)
+{
+    struct image_task *t = (struct image_task *)task;
+
+    mnist_sample(&t->images, shares_at(&t->shares, number), sample_out);
+}
+
+static double image_sample_gradient(struct task *task, const float *params,
+                                    const void *samples, size_t count, float *gradient)
+{
+    struct image_task *t = (struct image_task *)task;
+
+    mnist_inputs(samples, count, t->inputs, t->labels);
+    return net_gradient(&t->net, params, t->inputs, t->labels, count, gradient, NULL,
+                        NULL);
 }
 
 static void image_evaluate(struct task *task, const float *params, double *sum_out,
@@ -168,5 +186,6 @@ static void image_evaluate(struct task *task, const float *params, double *sum_o
     *sum_out = (double)correct;
 }
 
-const struct task_ops task_image = {image_create, image_destroy, image_seed,
-                                    image_gradient, image_evaluate};
+const struct task_ops task_image = {image_create,         image_destroy,  image_seed,
+                                    image_gradient,       image_evaluate, image_sample,
+                                    image_sample_gradient};

@@ -90,6 +90,7 @@ static int linear_create(const struct task_desc *desc, const struct task_row *ro
     t->ranks = desc->ranks;
     t->task.ops = row->ops;
     t->task.n_params = MNIST_PIXELS + 1;
+    t->task.sample_bytes = sizeof(struct mnist_sample);
     t->task.batch = desc->batch ? desc->batch : 32;
     if (load(t, desc, error, bytes) != 0) {
         linear_destroy(&t->task);
@@ -109,17 +110,18 @@ static void linear_seed(struct task *task, float *params, uint64_t seed)
     memset(params, 0, task->n_params * sizeof(float));
 }
 
-static double score(struct linear_task *t, const struct mnist *data, uint32_t pick,
-                    const float *params, double *sign_out)
+static double score(const float *input, const float *params)
 {
-    uint8_t label;
     double sum = params[MNIST_PIXELS];
 
-    mnist_batch(data, &pick, 1, t->input, &label);
     for (size_t i = 0; i < MNIST_PIXELS; i++)
-        sum += (double)(params[i] * t->input[i]);
-    *sign_out = label == SHIRT ? 1 : -1;
+        sum += (double)(params[i] * input[i]);
     return sum;
+}
+
+static double sign_of(uint8_t label)
+{
+    return label == SHIRT ? 1 : -1;
 }
 
 /* The derivative of the loss by the score; adds the loss. */
@@ -133,29 +135,66 @@ static double slope(int variant, double margin, double sign, double *loss)
     return -sign / (1 + exp(margin));
 }
 
+/* Adds the input's share of the gradient of a mean over `count`; returns its loss. */
+static double add_gradient(const struct linear_task *t, const float *params,
+                           uint8_t label, size_t count, float *gradient)
+{
+    const double sign = sign_of(label), z = score(t->input, params);
+    double loss = 0;
+    const float d = (float)(slope(t->variant, sign * z, sign, &loss) / (double)count);
+
+    for (size_t i = 0; i < MNIST_PIXELS; i++)
+        gradient[i] += d * t->input[i];
+    gradient[MNIST_PIXELS] += d;
+    return loss;
+}
+
+static void begin_gradient(const float *params, float *gradient)
+{
+    for (size_t i = 0; i < MNIST_PIXELS; i++)
+        gradient[i] = LINEAR_DECAY * params[i];
+    gradient[MNIST_PIXELS] = 0;
+}
+
 static double linear_gradient(struct task *task, const float *params, float *gradient,
                               net_ready_fn ready, void *arg)
 {
     struct linear_task *t = (struct linear_task *)task;
     const uint32_t *picks = shares_take(&t->shares, task->batch);
     double loss = 0;
+    uint8_t label;
 
-    for (size_t i = 0; i < MNIST_PIXELS; i++)
-        gradient[i] = LINEAR_DECAY * params[i];
-    gradient[MNIST_PIXELS] = 0;
+    begin_gradient(params, gradient);
     for (size_t s = 0; s < task->batch; s++) {
-        double sign;
-        const double z = score(t, &t->images, t->chosen[picks[s]], params, &sign);
-        const float d =
-            (float)(slope(t->variant, sign * z, sign, &loss) / (double)task->batch);
-
-        for (size_t i = 0; i < MNIST_PIXELS; i++)
-            gradient[i] += d * t->input[i];
-        gradient[MNIST_PIXELS] += d;
+        mnist_batch(&t->images, &t->chosen[picks[s]], 1, t->input, &label);
+        loss += add_gradient(t, params, label, task->batch, gradient);
     }
     if (ready && ready(arg, 0, task->n_params) != 0)
         return -1;
     return loss / (double)task->batch;
+}
+
+static void linear_sample_of(struct task *task, uint64_t number, void *sample_out)
+{
+    struct linear_task *t = (struct linear_task *)task;
+
+    mnist_sample(&t->images, t->chosen[shares_at(&t->shares, number)], sample_out);
+}
+
+static double linear_sample_gradient(struct task *task, const float *params,
+                                     const void *samples, size_t count, float *gradient)
+{
+    struct linear_task *t = (struct linear_task *)task;
+    const struct mnist_sample *sample = samples;
+    double loss = 0;
+    uint8_t label;
+
+    begin_gradient(params, gradient);
+    for (size_t s = 0; s < count; s++) {
+        mnist_inputs(&sample[s], 1, t->input, &label);
+        loss += add_gradient(t, params, label, count, gradient);
+    }
+    return loss / (double)count;
 }
 
 static void linear_evaluate(struct task *task, const float *params, double *sum_out,
@@ -168,9 +207,10 @@ static void linear_evaluate(struct task *task, const float *params, double *sum_
     *sum_out = 0;
     *count_out = (double)(end - first);
     for (size_t i = first; i < end; i++) {
-        double sign;
+        uint8_t label;
 
-        *sum_out += score(t, &t->tests, t->chosen_tests[i], params, &sign) * sign > 0;
+        mnist_batch(&t->tests, &t->chosen_tests[i], 1, t->input, &label);
+        *sum_out += score(t->input, params) * sign_of(label) > 0;
     }
 }
 
@@ -199,7 +239,7 @@ float linear_sample(const struct task *task, size_t number, float *features)
     uint8_t label;
 
     mnist_batch(&t->images, &t->chosen[number], 1, features, &label);
-    return label == SHIRT ? 1 : -1;
+    return (float)sign_of(label);
 }
 
 void linear_whole_gradient(const struct task *task, const float *params,
@@ -222,5 +262,6 @@ void linear_whole_gradient(const struct task *task, const float *params,
     }
 }
 
-const struct task_ops task_linear = {linear_create, linear_destroy, linear_seed,
-                                     linear_gradient, linear_evaluate};
+const struct task_ops task_linear = {
+    linear_create,   linear_destroy,   linear_seed,           linear_gradient,
+    linear_evaluate, linear_sample_of, linear_sample_gradient};

@@ -202,18 +202,36 @@ void mnist_free(struct mnist *data)
     *data = (struct mnist){0};
 }
 
+static void scale(const uint8_t *image, float *input)
+{
+    const float factor = 1.0f / (255.0f * pixel_deviation);
+    const float shift = -pixel_mean / pixel_deviation;
+
+    for (size_t p = 0; p < MNIST_PIXELS; p++)
+        input[p] = factor * (float)image[p] + shift;
+}
+
 void mnist_batch(const struct mnist *data, const uint32_t *picks, size_t count,
                  float *inputs, uint8_t *labels)
 {
-    const float scale = 1.0f / (255.0f * pixel_deviation);
-    const float shift = -pixel_mean / pixel_deviation;
-
     for (size_t i = 0; i < count; i++) {
-        const uint8_t *image = data->images + (size_t)picks[i] * MNIST_PIXELS;
-        float *input = inputs + i * MNIST_PIXELS;
-
-        for (size_t p = 0; p < MNIST_PIXELS; p++)
-            input[p] = scale * (float)image[p] + shift;
+        scale(data->images + (size_t)picks[i] * MNIST_PIXELS,
+              inputs + i * MNIST_PIXELS);
         labels[i] = data->labels[picks[i]];
+    }
+}
+
+void mnist_sample(const struct mnist *data, uint32_t pick, struct mnist_sample *out)
+{
+    memcpy(out->pixels, data->images + (size_t)pick * MNIST_PIXELS, MNIST_PIXELS);
+    out->label = data->labels[pick];
+}
+
+void mnist_inputs(const struct mnist_sample *samples, size_t count, float *inputs,
+                  uint8_t *labels)
+{
+    for (size_t i = 0; i < count; i++) {
+        scale(samples[i].pixels, inputs + i * MNIST_PIXELS);
+        labels[i] = samples[i].label;
     }
 }

@@ -38,6 +38,19 @@ int mnist_load(const char *folder, const char *part, struct mnist *data_out,
 /** mnist_free - an empty struct is allowed. */
 void mnist_free(struct mnist *data);
 
+/* An image that travels by itself. */
+struct mnist_sample {
+    uint8_t pixels[MNIST_PIXELS];
+    uint8_t label;
+};
+
+/** mnist_sample - copy an image out. */
+void mnist_sample(const struct mnist *data, uint32_t pick, struct mnist_sample *out);
+
+/** mnist_inputs - mnist_batch of such images. */
+void mnist_inputs(const struct mnist_sample *samples, size_t count, float *inputs,
+                  uint8_t *labels);
+
 /**
  * mnist_batch - copy images as network input: zero mean, unit variance.
  *

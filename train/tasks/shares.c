@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/tasks/shares.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,4 +60,18 @@ const uint32_t *shares_take(struct shares *shares, size_t batch)
     }
     shares->next += batch;
     return shares->picks + shares->next - batch;
+}
+
+uint32_t shares_at(struct shares *shares, uint64_t number)
+{
+    const uint64_t epoch = number / shares->count + 1; /* 0: none has been drawn */
+
+    assert(shares->ranks == 1);
+    if (shares->epoch != epoch) {
+        for (size_t i = 0; i < shares->count; i++)
+            shares->picks[i] = (uint32_t)i;
+        shuffle(shares->picks, shares->count, shares->seed + epoch, 1);
+        shares->epoch = epoch;
+    }
+    return shares->picks[number % shares->count];
 }

@@ -29,4 +29,12 @@ void shares_destroy(struct shares *shares);
 /** shares_take - the next `batch` samples, at most count; valid until the next call. */
 const uint32_t *shares_take(struct shares *shares, size_t batch);
 
+/**
+ * shares_at - the sample of a number, of those that are one rank's; without
+ * shares_take.
+ *
+ * Each pass over all samples has an order that depends on the seed alone.
+ */
+uint32_t shares_at(struct shares *shares, uint64_t number);
+
 #endif

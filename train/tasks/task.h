@@ -45,6 +45,16 @@ struct task_ops {
      * quotient over all ranks is the result. */
     void (*evaluate)(struct task *task, const float *params, double *sum_out,
                      double *count_out);
+
+    /** sample - a sample of the training data by its number, whatever rank has it: a
+     * pass over the data is so many numbers, in another order each time. Of tasks whose
+     * data is for one rank of one. NULL: there are no such samples. */
+    void (*sample)(struct task *task, uint64_t number, void *sample_out);
+
+    /** sample_gradient - of the mean loss of these samples, at most a batch; returns
+     * that loss. */
+    double (*sample_gradient)(struct task *task, const float *params,
+                              const void *samples, size_t count, float *gradient);
 };
 
 /* What all tasks have. */
@@ -52,6 +62,7 @@ struct task {
     const struct task_ops *ops;
     size_t n_params;
     size_t batch;
+    size_t sample_bytes; /* of ops->sample */
     size_t steps_per_epoch;
     trib_part_t parts[TASK_PARTS_MAX]; /* layers: their weights and biases */
     size_t n_parts;

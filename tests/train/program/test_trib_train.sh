@@ -101,6 +101,23 @@ if grep -q "^TRIB_ISAL_TRUE=''" "$build/config.log"; then
     ok "moves all of it" [ "$(value coded encoded_ratio)" = 1.0000 ]
 fi
 
+# --- replicas ---
+
+shared() { # KIND REPLICAS [OPTION...] - batches of 24, in 6 shares
+    trains mlp --kind "$1" --replicas "$2" --batch 24 --steps 6 --csv "$dir/shared" "${@:3}"
+}
+same_bits() { # KIND REPLICAS [OPTION...]
+    shared "$@" && [ "$(value shared identical)$(value shared hash)" = "yes$bits" ]
+}
+ok "one replica of the whole batch" shared one:shares=6 1
+bits=$(value shared hash)
+ok "three threads: the same bits" same_bits threads:shares=6 3
+ok "two processes, one of which makes all samples" same_bits workers:shares=6,input=single 2
+ok "another order of adding has other bits" fails same_bits workers 2
+ok "which learn nearly the same" trains logreg --kind workers --replicas 2 --steps 24 \
+    --straggle 0.2,2 --codec int8 --csv "$dir/shared"
+ok "in a class or the other" above "$(value shared value)" 50
+
 # --- ranks, files ---
 
 expect "it is a rank under trib-run" 0 "logreg" "$run" -n 2 --tag none -- "$train" logreg \
@@ -191,6 +208,11 @@ wrong "a code and a strategy" "without --strategy" logreg -n 2 --code rlnc --cod
 wrong "more partitions than ranks" "at first there are 2" logreg -n 2 --code rlnc \
     --partitions 3
 wrong "too many ranks lost" "need as many ranks" logreg -n 3 --code none --leave 1,2 --steps 9
+wrong "a batch that replicas cannot share" "18 would" mlp --kind workers --replicas 3 \
+    --batch 16
+wrong "a kind of a task without numbers" "samples have numbers" lstm --kind one
+wrong "replicas of no kind" "of a --kind" mlp --replicas 2
+wrong "devices of a task" "not cut into parts" logreg --kind workers:devices=2 --replicas 2
 wrong "an option of compare" "belong to trib-train compare" logreg --quick
 expect "no data" any "install dataset-fashion-mnist" "$train" logreg -n 3 \
     --data "$dir/none" --steps 1

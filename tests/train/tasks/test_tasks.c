@@ -238,6 +238,31 @@ static void shares_are_dealt(void **state)
         assert_true(taken[i] <= 1);
 }
 
+/* Numbers name the same samples for whoever asks, in any order, and each pass has all
+ * of them in an order of its own. */
+static void samples_have_numbers(void **state)
+{
+    enum { TOTAL = 100 };
+    int taken[TOTAL] = {0}, same = 0;
+    struct shares first, second;
+
+    (void)state;
+    assert_int_equal(shares_create(&first, TOTAL, 0, 1, 9), 0);
+    assert_int_equal(shares_create(&second, TOTAL, 0, 1, 9), 0);
+    for (uint64_t i = 0; i < TOTAL; i++) {
+        const uint32_t pick = shares_at(&first, TOTAL + i);
+
+        taken[pick]++;
+        assert_int_equal(shares_at(&second, TOTAL + i), pick);
+        same += shares_at(&second, i) == pick;
+    }
+    for (int i = 0; i < TOTAL; i++)
+        assert_int_equal(taken[i], 1);
+    assert_true(same < TOTAL / 4);
+    shares_destroy(&first);
+    shares_destroy(&second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +272,7 @@ int main(void)
         cmocka_unit_test(slopes_of_the_lstm),
         cmocka_unit_test(seeds_decide),
         cmocka_unit_test(shares_are_dealt),
+        cmocka_unit_test(samples_have_numbers),
     };
 
     openblas_set_num_threads(1);

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions that a user of the replicator writes are start, input, step and
+ * gradient; they are the same for every kind. All else here is how a run is measured.
+ */
+#include "train/program/train_replicas.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <tributary/replicator.h>
+
+#include "train/program/progress_line.h"
+#include "train/program/train_comm.h"
+#include "train/program/train_table.h"
+#include "train/program/train_texts.h"
+
+enum { ERROR_BYTES = 1280, BATCH = 128, EPOCHS = 3 };
+
+/* What the replicas of a process share. */
+struct process {
+    const struct train_job *job;
+    const struct train_args *args;
+    uint64_t seed;
+    struct train_result *result; /* that of replica 0 */
+    _Atomic(struct task *) spare; /* it has told of the data, and the first replica
+                                   * takes it */
+    _Atomic(struct replica *) made; /* all replicas, to be freed behind the run */
+};
+
+struct replica {
+    struct replica *next;
+    const struct process *of;
+    struct task *task;
+    trib_trainer_t *trainer;
+    struct train_texts texts;
+    float *params;
+    trib_stats_t before; /* of its communicator */
+    double loss, step_s, gradient_s;
+    size_t next_point;
+    struct progress_line line;
+};
+
+static double seconds(void)
+{
+    return 1e-9 * (double)progress_clock();
+}
+
+static struct replica *own(const trib_replica_t *replica)
+{
+    return *(struct replica **)trib_replica_state(replica);
+}
+
+/* --- the program, in every kind --- */
+
+static int make_task(const struct process *p, size_t batch, struct task **task_out,
+                     char *error)
+{
+    const struct task_row *row = p->job->task;
+    const struct task_desc data = {
+        .data = p->args->data, .ranks = 1, .batch = batch, .seed = p->seed};
+
+    return row->ops->create(&data, row, task_out, error, ERROR_BYTES);
+}
+
+static int make_replica(trib_replica_t *replica, struct replica **out)
+{
+    struct process *p = trib_replica_arg(replica);
+    struct replica *r = calloc(1, sizeof(*r));
+    char error[ERROR_BYTES];
+
+    *out = r;
+    if (!r)
+        return trib_replica_fail(replica, "out of memory");
+    r->of = p;
+    r->next_point = 1;
+    r->next = atomic_load(&p->made);
+    while (!atomic_compare_exchange_weak(&p->made, &r->next, r))
+        ;
+    r->task = atomic_exchange(&p->spare, NULL);
+    if (!r->task && make_task(p, trib_replica_batch(replica), &r->task, error) != 0)
+        return trib_replica_fail(replica, "%s", error);
+    r->params = malloc(r->task->n_params * sizeof(float));
+    return r->params ? 0 : trib_replica_fail(replica, "out of memory");
+}
+
+static int start(trib_replica_t *replica)
+{
+    const struct process *p = trib_replica_arg(replica);
+    struct replica **state = trib_replica_state(replica);
+    trib_trainer_desc_t desc = TRIB_TRAINER_DESC_INIT;
+    char error[ERROR_BYTES];
+
+    if (trib_replica_devices(replica) > 1)
+        return trib_replica_fail(replica,
+                                 "devices=%d: a task of trib-train is not cut into "
+                                 "parts of a model; examples/replicator/classifier is",
+                                 trib_replica_devices(replica));
+    if (make_replica(replica, state) != 0)
+        return -1;
+    struct replica *r = *state;
+
+    p->job->task->ops->seed(r->task, r->params, p->seed);
+    if (train_texts_make(p->args, p->job->task, r->task, trib_replica_steps(replica),
+                         &r->texts, &desc, error, sizeof(error)) != 0)
+        return trib_replica_fail(replica, "%s", error);
+    desc.params = r->params;
+    desc.count = r->task->n_params;
+    desc.seed = p->seed;
+    desc.feed = TRIB_FEED_WHOLE; /* gradients of shares are never final in pieces */
+    r->before.size = sizeof(r->before);
+    (void)trib_stats(trib_replica_comm(replica), &r->before);
+    progress_line_begin(&r->line,
+                        trib_replica_id(replica) == 0 ? p->args->progress
+                                                      : TRAIN_PROGRESS_NONE,
+                        p->job->title);
+    return trib_replica_trainer(replica, &desc, &r->trainer);
+}
+
+static int input(trib_replica_t *replica, const trib_input_t *in, void *samples)
+{
+    struct replica *r = own(replica);
+
+    for (size_t i = 0; i < in->count; i++)
+        r->task->ops->sample(r->task, in->first + i,
+                             (char *)samples + i * in->sample_bytes);
+    return 0;
+}
+
+/* With --compute-ms and --straggle, each share takes its part of the time. */
+static int gradient(trib_replica_t *replica, const float *params, const void *samples,
+                    size_t count, float *gradient, double *loss_out)
+{
+    struct replica *r = own(replica);
+    const struct train_args *args = r->of->args;
+    const double begin = seconds();
+
+    *loss_out =
+        r->task->ops->sample_gradient(r->task, params, samples, count, gradient);
+    const double took = 1e3 * (seconds() - begin);
+    const double least =
+        args->compute_ms * (double)count / (double)trib_replica_batch(replica);
+    const double times = train_slowness(args, r->of->seed, trib_replica_id(replica),
+                                        trib_replica_step(replica));
+
+    train_sleep((took > least ? took : least) * times - took);
+    r->gradient_s += seconds() - begin;
+    return 0;
+}
+
+static int look(trib_replica_t *replica);
+
+static int step(trib_replica_t *replica, void *samples)
+{
+    struct replica *r = own(replica);
+    const double begin = seconds();
+    const int code = trib_replica_train(replica, r->trainer, gradient, &r->loss);
+
+    (void)samples; /* the gradient gets them, share by share */
+    r->step_s += seconds() - begin;
+    return code != 0 || trib_replica_id(replica) != 0 ? code : look(replica);
+}
+
+/* --- what a training gave --- */
+
+static double evaluate(const struct replica *r, const float *params)
+{
+    double sum, count;
+
+    r->task->ops->evaluate(r->task, params, &sum, &count);
+    return r->of->job->task->lower_is_better ? exp(sum / count) : 100 * sum / count;
+}
+
+/* A trainer of ordered shares sends nothing itself: its replica does. */
+static double wire_bytes(trib_replica_t *replica, const trib_trainer_stats_t *trainer)
+{
+    trib_stats_t now = {.size = sizeof(now)};
+
+    if (trainer->wire_bytes)
+        return (double)trainer->wire_bytes;
+    (void)trib_stats(trib_replica_comm(replica), &now);
+    return (double)(now.wire_bytes - own(replica)->before.wire_bytes);
+}
+
+/* Replica 0 shows how far it is, and perhaps evaluates. */
+static int look(trib_replica_t *replica)
+{
+    struct replica *r = own(replica);
+    struct train_result *result = r->of->result;
+    const uint64_t done = trib_replica_step(replica) + 1,
+                   steps = trib_replica_steps(replica);
+    trib_trainer_stats_t stats = {.size = sizeof(stats)};
+
+    (void)trib_trainer_stats(r->trainer, &stats);
+    const double wire = wire_bytes(replica, &stats);
+    const struct progress_state state = {.step = done,
+                                         .steps = steps,
+                                         .loss = r->loss,
+                                         .wire_bytes = wire,
+                                         .step_ms = 1e3 * r->step_s / (double)done};
+
+    progress_line_show(&r->line, &state);
+    if (!r->of->job->watched || result->n_points == TRAIN_POINTS_MAX ||
+        (done != r->next_point && done != steps))
+        return 0;
+    r->next_point = done + done / 2 + 1;
+    result->points[result->n_points++] = (struct train_point){
+        .step = (double)done,
+        .wire_bytes = wire,
+        .seconds = r->step_s,
+        .value = evaluate(r, trib_replica_params(replica, r->trainer)),
+        .loss = r->loss};
+    return 0;
+}
+
+static int compare_models(trib_replica_t *replica)
+{
+    const struct replica *r = own(replica);
+    const int n = trib_replica_in_sync(replica);
+    const int64_t mine =
+        (int64_t)train_hash(r->params, r->task->n_params * sizeof(float));
+    int64_t *all = calloc((size_t)n, sizeof(*all));
+
+    if (!all)
+        return trib_replica_fail(replica, "out of memory");
+    const trib_status_t st = trib_replica_all_gather(replica, &mine, all, 1, TRIB_I64);
+
+    if (st == TRIB_OK && trib_replica_id(replica) == 0) {
+        r->of->result->hash = (uint64_t)mine;
+        r->of->result->identical = true;
+        for (int i = 1; i < n; i++)
+            r->of->result->identical &= all[i] == mine;
+    }
+    free(all);
+    return st;
+}
+
+/* Means over the replicas of replica 0's group. */
+static int count(trib_replica_t *replica)
+{
+    enum { WIRE, INPUT, INPUT_DENSE, SECONDS, LIBRARY, ROUNDS, ROUND_BYTES, COUNTS };
+    const struct replica *r = own(replica);
+    const double steps = (double)trib_replica_steps(replica),
+                 replicas = trib_replica_count(replica),
+                 dense = 4 * (double)r->task->n_params * steps;
+    struct train_result *result = r->of->result;
+    trib_trainer_stats_t stats = {.size = sizeof(stats)};
+    trib_stats_t comm = {.size = sizeof(comm)};
+    double c[COUNTS];
+
+    (void)trib_trainer_stats(r->trainer, &stats);
+    (void)trib_stats(trib_replica_comm(replica), &comm);
+    c[WIRE] = wire_bytes(replica, &stats);
+    c[INPUT] = (double)(comm.input_bytes - r->before.input_bytes);
+    c[INPUT_DENSE] = (double)(comm.input_dense_bytes - r->before.input_dense_bytes);
+    c[SECONDS] = r->step_s;
+    c[LIBRARY] = r->step_s - r->gradient_s - 1e-9 * (double)stats.update_ns;
+    c[ROUNDS] = (double)stats.rounds;
+    c[ROUND_BYTES] = (double)stats.dense_bytes;
+    const trib_status_t st =
+        trib_replica_all_reduce(replica, NULL, c, COUNTS, TRIB_F64, TRIB_MEAN);
+
+    if (st != TRIB_OK || trib_replica_id(replica) != 0)
+        return st;
+    result->params = (double)r->task->n_params;
+    result->ranks = replicas;
+    result->steps = steps;
+    result->rounds = c[ROUNDS];
+    result->seconds = c[SECONDS];
+    result->hidden = 1 - c[LIBRARY] / c[SECONDS];
+    result->wire_bytes = c[WIRE];
+    if (c[WIRE] > 0)
+        result->wire_ratio = dense * 2 * (replicas - 1) / replicas / c[WIRE];
+    if (c[ROUND_BYTES] > 0)
+        result->message_ratio = dense / c[ROUND_BYTES];
+    if (c[INPUT] > 0)
+        result->message_ratio *= c[INPUT_DENSE] / c[INPUT];
+    return 0;
+}
+
+/* All trainers have settled: params are the model. */
+static int finish(trib_replica_t *replica)
+{
+    struct replica *r = own(replica);
+
+    progress_line_end(&r->line);
+    if (trib_replica_id(replica) == 0)
+        r->of->result->value = evaluate(r, r->params);
+    const int code = count(replica);
+
+    return code != 0 ? code : compare_models(replica);
+}
+
+/* --- from its begin to its end --- */
+
+static void free_replicas(struct process *p)
+{
+    struct task *spare = atomic_exchange(&p->spare, NULL);
+    struct replica *r = atomic_exchange(&p->made, NULL);
+
+    if (spare)
+        spare->ops->destroy(spare);
+    while (r) {
+        struct replica *next = r->next;
+
+        if (r->task)
+            r->task->ops->destroy(r->task);
+        free(r->params);
+        free(r);
+        r = next;
+    }
+}
+
+static int train(struct process *p, trib_comm_t *comm)
+{
+    const struct train_args *args = p->args;
+    const int rank = trib_rank(comm);
+    trib_replicator_opts_t opts = TRIB_REPLICATOR_OPTS_INIT;
+    struct task *task = NULL;
+    char error[ERROR_BYTES] = "";
+    bool bad;
+
+    opts.batch = args->batch ? args->batch : BATCH;
+    bad = make_task(p, opts.batch, &task, error) != 0 ||
+          (rank == 0 && train_files_try(args, error, ERROR_BYTES) != 0);
+    atomic_store(&p->spare, task);
+    if (train_all_good(comm, bad ? error : NULL) != 0)
+        return -1;
+    train_result_clear(p->result);
+    opts.kind = args->kind;
+    opts.sample_bytes = task->sample_bytes;
+    opts.state_bytes = sizeof(struct replica *);
+    opts.steps = args->steps
+                     ? args->steps
+                     : (args->epochs ? args->epochs : EPOCHS) * task->steps_per_epoch;
+    opts.start = start;
+    opts.input = input;
+    opts.step = step;
+    opts.finish = finish;
+    opts.arg = p;
+    opts.comm = comm;
+    const trib_status_t st = trib_replicator_run(&opts);
+
+    /* The sentence is the same on all ranks that are left. */
+    if (st != TRIB_OK && (rank == 0 || st == TRIB_ERR_PEER_LOST))
+        fprintf(stderr, "trib-train: %s\n", trib_replicator_error());
+    return st == TRIB_OK ? 0 : -1;
+}
+
+int train_replicas_check(const struct train_job *job)
+{
+    const struct train_args *a = job->args;
+    const char *wrong = NULL;
+
+    if (!job->task->ops->sample)
+        wrong = "--kind is for tasks whose samples have numbers: mlp, cnn, cnnall, "
+                "logreg and svm";
+    else if (a->code || a->feed >= 0 || a->record)
+        wrong = "--kind goes without --code, --feed and --record";
+    if (wrong)
+        fprintf(stderr, "trib-train: %s\n", wrong);
+    return wrong ? 2 : -1;
+}
+
+int train_replicas_rank(const struct train_job *job, int rank, const char *root,
+                        int (*told)(const struct train_job *job))
+{
+    struct train_result other; /* of a process without replica 0 */
+    trib_comm_t *comm;
+    int bad = 0;
+
+    openblas_set_num_threads(1);
+    if (train_init(job->args, rank, root, &comm) != 0)
+        return 1;
+    for (int i = 0; i < job->seeds && !bad; i++) {
+        struct process p = {
+            .job = job, .args = job->args, .seed = job->args->seed + (uint64_t)i};
+
+        p.result = trib_rank(comm) == 0 ? &job->results[i] : &other;
+        bad = train(&p, comm);
+        free_replicas(&p);
+    }
+    if (!bad && trib_rank(comm) == 0 && told)
+        bad = told(job);
+    bad |= train_leave(comm);
+    return bad != 0;
+}
