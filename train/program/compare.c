@@ -23,6 +23,9 @@ static bool is_task(const char *word)
     return task_named(word) != NULL;
 }
 
+/* The word of the table of stragglers, which is of no task. */
+static const char stragglers[] = "stragglers";
+
 static bool is_row(const char *word)
 {
     const struct compare_row *row;
@@ -49,26 +52,45 @@ static bool named(const struct train_args *args, bool (*kind)(const char *),
     return !any;
 }
 
+bool compare_names(const struct train_args *args, const char *row)
+{
+    return named(args, is_row, row);
+}
+
 static bool is_first(int i)
 {
     return i == 0 || strcmp(compare_row_at(i)->task, compare_row_at(i - 1)->task) != 0;
 }
 
-/* A row without which the others say little is there even if it is not named. */
-static bool wanted(const struct train_args *args, int i)
+static bool is_stragglers(const char *word)
 {
-    const struct compare_row *row = compare_row_at(i);
-    const bool by_name = named(args, is_row, row->name);
+    return strcmp(word, stragglers) == 0;
+}
 
+static bool says(const struct train_args *args, bool (*kind)(const char *))
+{
+    for (int i = 1; i < args->n_words; i++)
+        if (kind(args->word[i]))
+            return true;
+    return false;
+}
+
+/* A row without which the others say little is there even if it is not named. */
+static bool wanted(const struct compare *c, int i)
+{
+    const struct train_args *args = c->given;
+    const struct compare_row *row = compare_row_at(i);
+
+    if (says(args, is_stragglers) && !says(args, is_task))
+        return false;
     if (!named(args, is_task, row->task))
         return false;
-    if ((row->service && !args->service) || (row->code && !train_coded_built()))
+    if ((row->service && c->no_tribd) || (row->code && !train_coded_built()))
         return false;
     if (is_first(i))
         return true;
-    for (int w = 1; w < args->n_words; w++)
-        if (is_row(args->word[w]))
-            return by_name;
+    if (says(args, is_row))
+        return compare_names(args, row->name);
     return !args->quick || row->quick;
 }
 
@@ -77,7 +99,8 @@ static int check_words(const struct train_args *args)
     char by[96];
 
     for (int i = 1; i < args->n_words; i++)
-        if (!is_task(args->word[i]) && !is_row(args->word[i])) {
+        if (!is_task(args->word[i]) && !is_row(args->word[i]) &&
+            !is_stragglers(args->word[i])) {
             fprintf(
                 stderr,
                 "trib-train: compare: there is no task or row '%s'; trib-train list "
@@ -95,9 +118,8 @@ static int check_words(const struct train_args *args)
     return 2;
 }
 
-/* The options of a row; those of the command line win. */
-static struct train_args args_of(const struct train_args *given,
-                                 const struct compare_row *row)
+struct train_args compare_args(const struct train_args *given,
+                               const struct compare_row *row)
 {
     const struct compare_length *length = compare_length_of(row->task);
     struct train_args args = *given;
@@ -120,18 +142,31 @@ static struct train_args args_of(const struct train_args *given,
     return args;
 }
 
+/* Without tribd its rows are left out, if they were not asked for. */
+static void look_for_tribd(struct compare *c)
+{
+    char why[128];
+
+    c->no_tribd = !c->given->service && own_tribd_missing(why, sizeof(why));
+    if (c->no_tribd)
+        printf("Rows that need tribd are left out: %s.\n", why);
+}
+
 static int select_rows(struct compare *c)
 {
     const struct compare_row *row;
 
+    look_for_tribd(c);
+    c->stragglers = c->given->n_words == 1 || says(c->given, is_stragglers);
+
     for (int i = 0; (row = compare_row_at(i)) && c->n < COMPARE_ROWS_MAX; i++) {
-        if (!wanted(c->given, i))
+        if (!wanted(c, i))
             continue;
         struct train_line *line = &c->lines[c->n];
         struct train_args *args = &c->args[c->n];
         struct train_result *results;
 
-        *args = args_of(c->given, row);
+        *args = compare_args(c->given, row);
         results = train_results_make(args->seeds);
         if (!results) {
             fputs("trib-train: out of memory\n", stderr);
@@ -151,6 +186,17 @@ static int select_rows(struct compare *c)
 
 /* --- training --- */
 
+int compare_serve(struct compare *c, const struct compare_row *row,
+                  struct train_args *args)
+{
+    if (!row->service || args->service)
+        return 0;
+    if (!c->tribd && own_tribd_start(NULL, 0, &c->tribd) != 0)
+        return -1;
+    args->service = own_tribd_address(c->tribd);
+    return 0;
+}
+
 static void train_line(struct compare *c, int i)
 {
     struct train_line *line = &c->lines[i];
@@ -165,7 +211,8 @@ static void train_line(struct compare *c, int i)
 
     snprintf(title, sizeof(title), "%d/%d %s %s", i + 1, c->n, line->task->name,
              line->name);
-    if (train_start(&job, NULL, NULL) == 0)
+    if (compare_serve(c, c->rows[i], &c->args[i]) == 0 &&
+        train_start(&job, NULL, NULL) == 0)
         return;
     fprintf(stderr, "trib-train: compare: row %s %s failed\n", line->task->name,
             line->name);
@@ -185,6 +232,7 @@ static void drop_failed(struct compare *c)
         if (c->lines[i].seeds == 0)
             continue;
         *line = c->lines[i];
+        c->rows[n] = c->rows[i];
         if (is_first((int)(c->rows[i] - compare_row_at(0))))
             dense = line;
         line->dense = dense && dense->task == line->task ? dense : NULL;
@@ -200,6 +248,9 @@ static int run(struct compare *c)
     for (int i = 0; i < c->n; i++)
         train_line(c, i);
     compare_time(c);
+    if (c->stragglers)
+        compare_stragglers(c);
+    own_tribd_end(c->tribd);
     drop_failed(c);
     return compare_tell(c) != 0 || c->failed > 0;
 }

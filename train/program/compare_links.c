@@ -14,19 +14,19 @@ enum { STEPS = 64 /* the second half counts */, STEPS_QUICK = 32, BATCH = 4 };
 static const double compute_ms = 5; /* that a gradient takes, unless the user says so */
 
 /* A step with the dense sum's time hidden by nothing: what links cannot be made for. */
-static void time_from_bytes(struct train_line *line, struct train_link *link)
+static void time_from_bytes(struct train_line *line, struct train_link *link,
+                            bool server)
 {
     const struct train_result *result = &line->results[0];
-    char *unit;
-    const double number = strtod(link->rate, &unit);
-    const double bits = number * (strcmp(unit, "gbit") == 0 ? 1e9 : 1e6);
+    const double links = server ? result->ranks : 1; /* that end at the server's */
 
-    link->step_ms =
-        train_step_ms(line) + 8e3 * result->wire_bytes / result->steps / bits;
+    link->step_ms = train_step_ms(line) + 8e3 * links * result->wire_bytes /
+                                              result->steps /
+                                              train_link_bits(link->rate);
 }
 
 static void time_line(struct compare *c, int i, const struct hosts *hosts,
-                      struct train_link *link)
+                      const char *service, struct train_link *link)
 {
     struct train_line *line = &c->lines[i];
     struct train_args args = c->args[i];
@@ -44,6 +44,7 @@ static void time_line(struct compare *c, int i, const struct hosts *hosts,
     args.epochs = 0;
     args.batch = BATCH;
     args.compute_ms = link->compute_ms;
+    args.service = service;
     snprintf(title, sizeof(title), "%s %s %s", link->rate, line->task->name,
              line->name);
     if (!result || train_start(&job, hosts, NULL) != 0) {
@@ -57,12 +58,27 @@ static void time_line(struct compare *c, int i, const struct hosts *hosts,
     link->measured = true;
 }
 
+static bool any_service(const struct compare *c)
+{
+    bool any = false;
+
+    for (int i = 0; i < c->n; i++)
+        any |= c->rows[i]->service;
+    return any;
+}
+
+/* The hosts of the ranks, and one more with a tribd where a row needs it. */
 static void time_link(struct compare *c, int l, const char *rate)
 {
+    const int ranks = c->args[0].ranks;
+    const bool serves = any_service(c);
+    struct own_tribd *tribd = NULL;
     struct hosts *hosts = NULL;
     char why[256];
     const bool refused = hosts_refused(why, sizeof(why)) ||
-                         hosts_open(c->args[0].ranks, rate, &hosts) != 0;
+                         hosts_open(ranks + serves, rate, &hosts) != 0;
+    const bool no_tribd =
+        !refused && serves && own_tribd_start(hosts, ranks, &tribd) != 0;
 
     if (refused && l == 0)
         printf("No hosts can be made here (%s): times behind links are from bytes.\n",
@@ -77,13 +93,14 @@ static void time_link(struct compare *c, int l, const char *rate)
             .compute_ms = c->given->compute_ms > 0 ? c->given->compute_ms : compute_ms,
             .step_ms = (double)NAN,
             .hidden = (double)NAN};
-        if (c->rows[i]->service)
-            continue; /* its hosts would not reach the service */
         if (refused)
-            time_from_bytes(&c->lines[i], link);
-        else
-            time_line(c, i, hosts, link);
+            time_from_bytes(&c->lines[i], link, c->rows[i]->service);
+        else if (!c->rows[i]->service)
+            time_line(c, i, hosts, NULL, link);
+        else if (!no_tribd)
+            time_line(c, i, hosts, own_tribd_address(tribd), link);
     }
+    own_tribd_end(tribd);
     hosts_close(hosts);
 }
 
@@ -91,8 +108,9 @@ void compare_time(struct compare *c)
 {
     static const char *const usual[] = {"1gbit", "10gbit"};
     const struct train_args *given = c->given;
-    const int n =
-        given->n_links ? given->n_links : (int)(sizeof(usual) / sizeof(*usual));
+    const int n = c->n == 0        ? 0
+                  : given->n_links ? given->n_links
+                                   : (int)(sizeof(usual) / sizeof(*usual));
 
     for (int l = 0; l < n; l++)
         time_link(c, l, given->n_links ? given->link[l] : usual[l]);

@@ -6,9 +6,16 @@
 #define TRAIN_PROGRAM_COMPARE_PARTS_H
 
 #include "train/program/compare_rows.h"
+#include "train/program/own_tribd.h"
 #include "train/program/train_table.h"
 
-enum { COMPARE_ROWS_MAX = 128 };
+enum { COMPARE_ROWS_MAX = 128, COMPARE_PACES_MAX = 16, COMPARE_SLOW = 3 };
+
+/* A row among stragglers. */
+struct compare_pace {
+    const struct compare_row *row;
+    double samples_s[COMPARE_SLOW]; /* of all ranks; NAN: it failed */
+};
 
 struct compare {
     const struct train_args *given; /* the command line */
@@ -16,7 +23,31 @@ struct compare {
     struct train_args args[COMPARE_ROWS_MAX]; /* of the rows */
     struct train_line lines[COMPARE_ROWS_MAX];
     int n, failed;
+    struct own_tribd *tribd; /* on loopback, once a row needs it; NULL: none yet */
+    bool no_tribd; /* rows that need one are left out */
+    bool stragglers; /* their table is wanted */
+    struct compare_pace paces[COMPARE_PACES_MAX];
+    int n_paces;
 };
+
+/** compare_serve - give a row the tribd that it needs; -1 after a sentence. */
+int compare_serve(struct compare *c, const struct compare_row *row,
+                  struct train_args *args);
+
+/** compare_args - the options of a row; those of the command line win. */
+struct train_args compare_args(const struct train_args *given,
+                               const struct compare_row *row);
+
+/** compare_names - true if the command line names this row, or no row at all. */
+bool compare_names(const struct train_args *args, const char *row);
+
+/** compare_stragglers - measure how fast rows are with slow ranks beside others. */
+void compare_stragglers(struct compare *c);
+
+/** compare_paces_print, compare_paces_write - what that gave; -1 after a sentence. */
+void compare_paces_print(const struct compare *c, FILE *out,
+                         enum train_table_style style);
+int compare_paces_write(const struct compare *c, const char *path);
 
 /** compare_time - time each row that has trained, behind each link. */
 void compare_time(struct compare *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,51 @@ static void print_title(FILE *out, const struct train_line *first, const char *m
             has ? "; target " : "", target, mark);
 }
 
+/* The time of a step beside that of dense, at each rate; and where one passes the
+ * other, on a line between two rates in logarithms. */
+static void print_times(FILE *out, const struct train_line *line)
+{
+    double off_before = (double)NAN, bits_before = 0;
+
+    fprintf(out, "- %s:", line->name);
+    for (int l = 0; l < TRAIN_LINKS_MAX && line->links[l].rate; l++) {
+        const char *rate = line->links[l].rate;
+        const double bits = train_link_bits(rate);
+        const double times = line->links[l].step_ms / line->dense->links[l].step_ms;
+        const double off = log(times);
+
+        if (!isfinite(off))
+            continue;
+        if (isfinite(off_before) && (off < 0) != (off_before < 0))
+            fprintf(out, ", as long at about %.2g Gbit/s",
+                    1e-9 * bits_before *
+                        pow(bits / bits_before, off_before / (off_before - off)));
+        fprintf(out, "%s %.2f at %s", bits_before > 0 ? "," : "", times, rate);
+        off_before = off;
+        bits_before = bits;
+    }
+    fputc('\n', out);
+}
+
+/* A parameter server has one link for all ranks, dense sums have the links of all. */
+static void print_servers(FILE *out, const struct compare *c, int first)
+{
+    bool any = false;
+
+    for (int i = first; i < first + lines_of_task(c, first); i++) {
+        const struct train_line *line = &c->lines[i];
+
+        if (!c->rows[i]->service || !line->dense || !isfinite(line->links[0].step_ms))
+            continue;
+        if (!any)
+            fputs("\nParameter servers, whose tribd has one such link: the time of a "
+                  "step, times that of dense:\n\n",
+                  out);
+        any = true;
+        print_times(out, line);
+    }
+}
+
 static void print_tables(const struct compare *c, FILE *out,
                          enum train_table_style style)
 {
@@ -37,7 +83,10 @@ static void print_tables(const struct compare *c, FILE *out,
         print_title(out, first, style == TRAIN_TABLE_MARKDOWN ? "**" : "");
         train_table_print(out, first, lines_of_task(c, i), style);
         train_legend_print(out, first, lines_of_task(c, i), style);
+        print_servers(out, c, i);
     }
+    if (c->n_paces > 0)
+        compare_paces_print(c, out, style);
 }
 
 static int write_markdown(const struct compare *c, const char *folder)
@@ -64,6 +113,9 @@ static int write_folder(const struct compare *c, const char *folder)
     bad |= train_csv_write(path, c->lines, c->n);
     snprintf(path, sizeof(path), "%s/compare.json", folder);
     bad |= train_json_write(path, c->lines, c->n);
+    snprintf(path, sizeof(path), "%s/stragglers.csv", folder);
+    if (c->n_paces > 0)
+        bad |= compare_paces_write(c, path);
     for (int i = 0; i < c->n; i += lines_of_task(c, i))
         bad |= compare_plot(folder, &c->lines[i], lines_of_task(c, i));
     return bad;

@@ -24,6 +24,11 @@ struct hosts {
     pid_t *pids; /* [n] hold those of the hosts */
 };
 
+void hosts_address(int host, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "10.77.0.%d", host + 1);
+}
+
 const char *hosts_root(void)
 {
     return "10.77.0.1:7000";

@@ -27,6 +27,9 @@ int hosts_open(int n, const char *rate, struct hosts **hosts_out);
  * sentence. */
 int hosts_enter(const struct hosts *hosts, int host);
 
+/** hosts_address - the address of a host among them. */
+void hosts_address(int host, char *text, size_t bytes);
+
 /** hosts_root - where their ranks meet: at host 0. */
 const char *hosts_root(void);
 

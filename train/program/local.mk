@@ -10,8 +10,10 @@ train_program_trib_train_SOURCES = \
 	train/program/compare_plot.c \
 	train/program/compare_rows.c train/program/compare_rows.h \
 	train/program/compare_rows.def \
+	train/program/compare_stragglers.c \
 	train/program/compare_tell.c \
 	train/program/hosts.c train/program/hosts.h \
+	train/program/own_tribd.c train/program/own_tribd.h \
 	train/program/progress_line.c train/program/progress_line.h \
 	train/program/record.c train/program/record.h \
 	train/program/text_grid.c train/program/text_grid.h \
@@ -22,6 +24,7 @@ train_program_trib_train_SOURCES = \
 	train/program/train_files.c \
 	train/program/train_list.c train/program/train_list.h \
 	train/program/train_replicas.c train/program/train_replicas.h \
+	train/program/train_pace.c train/program/train_pace.h \
 	train/program/train_run.c train/program/train_run.h \
 	train/program/train_start.c train/program/train_start.h \
 	train/program/train_table.c train/program/train_table.h \

@@ -34,6 +34,44 @@ static void make_cell(const struct text_grid *grid, int row, int column,
     grid->cell(grid->arg, row, column, out);
 }
 
+static bool same_group(const struct text_grid *grid, int column, int other)
+{
+    const char *a = grid->columns[column].group, *b = grid->columns[other].group;
+
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The column behind the last one of the group of this one. */
+static int group_end(const struct text_grid *grid, int column)
+{
+    int end = column + 1;
+
+    while (end < grid->n_columns && same_group(grid, column, end))
+        end++;
+    return end;
+}
+
+static int group_width(const struct text_grid *grid, const struct widths *w, int column)
+{
+    int width = w->of[column];
+
+    for (int c = column + 1; c < group_end(grid, column); c++)
+        width += 2 + w->of[c];
+    return width;
+}
+
+/* The last column of a group has room for the rest of its name. */
+static void widen_groups(const struct text_grid *grid, struct widths *w)
+{
+    for (int c = 0; c < grid->n_columns && !grid->markdown; c = group_end(grid, c)) {
+        const char *group = grid->columns[c].group;
+        const int missing = group ? width_of(group) - group_width(grid, w, c) : 0;
+
+        if (missing > 0)
+            w->of[group_end(grid, c) - 1] += missing;
+    }
+}
+
 static void measure(const struct text_grid *grid, struct widths *widths)
 {
     char cell[TEXT_GRID_CELL_BYTES];
@@ -47,6 +85,7 @@ static void measure(const struct text_grid *grid, struct widths *widths)
                 widths->of[c] = width_of(cell);
         }
     }
+    widen_groups(grid, widths);
 }
 
 static void print_cell(FILE *out, const struct text_grid *grid, const struct widths *w,
@@ -66,13 +105,6 @@ static void print_cell(FILE *out, const struct text_grid *grid, const struct wid
         fputs(grid->markdown ? "|\n" : "\n", out);
 }
 
-static bool same_group(const struct text_grid *grid, int column, int other)
-{
-    const char *a = grid->columns[column].group, *b = grid->columns[other].group;
-
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* A line above the heads: each group's name, and dashes over all its columns. */
 static void print_groups(FILE *out, const struct text_grid *grid,
                          const struct widths *w)
@@ -83,14 +115,12 @@ static void print_groups(FILE *out, const struct text_grid *grid,
         any |= grid->columns[c].group != NULL;
     for (int c = 0, next; any && c < grid->n_columns; c = next) {
         const char *group = grid->columns[c].group;
-        int width = w->of[c];
+        int done = group ? width_of(group) : 0;
 
-        for (next = c + 1; next < grid->n_columns && same_group(grid, c, next); next++)
-            width += 2 + w->of[next];
-        if (group)
-            fprintf(out, "%s ", group);
-        for (int i = group ? width_of(group) + 1 : 0; i < width; i++)
-            fputc(group ? '-' : ' ', out);
+        next = group_end(grid, c);
+        fputs(group ? group : "", out);
+        for (; done < group_width(grid, w, c); done++)
+            fputc(group && done > width_of(group) ? '-' : ' ', out);
         fputs(next < grid->n_columns ? "  " : "\n", out);
     }
 }

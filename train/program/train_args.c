@@ -44,7 +44,8 @@ static const char help[] =
     "  -n, --ranks N        start so many ranks on this host\n"
     "      --transport TEXT as TRIB_TRANSPORT\n"
     "      --service HOST:PORT  as TRIB_SERVICE: the tribd of ps, downpour, hybrid;\n"
-    "                       in compare of those rows alone\n"
+    "                       in compare of those rows alone; default with -n: one of\n"
+    "                       its own\n"
     "      --link RATE      make each rank a host with a link of RATE, such as\n"
     "                       1gbit: network namespaces, so root is needed\n"
     "      --compute-ms T   a gradient takes T ms at least: the rest is slept, as if\n"
@@ -52,6 +53,7 @@ static const char help[] =
     "      --straggle P,X   a step takes X times as long with probability P\n"
     "      --leave R,S      of --code: rank R ends before step S, without a word\n"
     "      --join S         of --code: the last of the ranks comes before step S\n"
+    "      --slow-rank R,X  all steps of rank R take X times as long\n"
     "What is told:\n"
     "      --csv FILE       the table; - is standard output\n"
     "      --json FILE      likewise\n"
@@ -82,6 +84,7 @@ enum option_key {
     KEY_LINK,
     KEY_COMPUTE_MS,
     KEY_STRAGGLE,
+    KEY_SLOW_RANK,
     KEY_CSV,
     KEY_JSON,
     KEY_CURVE,
@@ -117,6 +120,7 @@ static const struct option long_options[] = {
     {"link", required_argument, NULL, KEY_LINK},
     {"compute-ms", required_argument, NULL, KEY_COMPUTE_MS},
     {"straggle", required_argument, NULL, KEY_STRAGGLE},
+    {"slow-rank", required_argument, NULL, KEY_SLOW_RANK},
     {"csv", required_argument, NULL, KEY_CSV},
     {"json", required_argument, NULL, KEY_JSON},
     {"curve", required_argument, NULL, KEY_CURVE},
@@ -252,6 +256,19 @@ static int take_leave(const char *text, struct train_args *args)
                                text);
 }
 
+static int take_slow_rank(const char *text, struct train_args *args)
+{
+    int used = 0;
+
+    if (sscanf(text, "%d,%lf%n", &args->slow_rank, &args->slow_times, &used) == 2 &&
+        text[used] == '\0' && args->slow_rank >= 0 && args->slow_times >= 1 &&
+        args->slow_times <= 1e6)
+        return -1;
+    return wrong("--slow-rank %s: expected R,X, a rank and how many times as long its "
+                 "steps take, from 1, as in 3,4",
+                 text);
+}
+
 static int take_link(const char *text, struct train_args *args)
 {
     char *end;
@@ -351,6 +368,8 @@ static int take_option(int key, const char *text, struct train_args *args)
         return take_leave(text, args);
     case KEY_JOIN:
         return take_count("join", text, 1e8, &args->join);
+    case KEY_SLOW_RANK:
+        return take_slow_rank(text, args);
     case KEY_PROGRESS:
         return take_progress(text, &args->progress);
     case KEY_QUICK:

@@ -49,6 +49,8 @@ struct train_args {
     bool leave;
     int leave_rank;
     size_t leave_step, join; /* steps of code; join 0: none */
+    int slow_rank; /* whose steps all take slow_times as long */
+    double slow_times; /* 0: none's */
     bool quick;
     const char *word[TRAIN_WORDS_MAX]; /* what is no option */
     int n_words;

@@ -97,8 +97,12 @@ int train_coded_check(const struct train_job *job)
                 "--record";
     else if (rate_of(job) <= 0)
         wrong = "--rate must be a number with --code, such as 0.02";
-    else if (a->straggle > 0 && a->compute_ms <= 0)
-        wrong = "--straggle with --code makes steps of --compute-ms longer: say both";
+    else if ((a->straggle > 0 || a->slow_times > 0) && a->compute_ms <= 0)
+        wrong = "--straggle and --slow-rank with --code make steps of --compute-ms "
+                "longer: say that, too";
+    else if (a->slow_times > 0 && a->slow_rank == 0)
+        wrong = "--slow-rank 0: with --code rank 0 waits for the others, and is not "
+                "slowed";
     else if (a->join && (a->ranks < 2 || a->n_links))
         wrong = "--join starts the last one of --ranks later: say how many by --ranks, "
                 "at least 2, and no --link";

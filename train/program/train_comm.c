@@ -7,6 +7,34 @@
 #include <string.h>
 #include <time.h>
 
+/* True if there is no such rank or replica; rank 0 says it. */
+static bool lacks_slow_rank(const struct train_args *args, trib_comm_t *comm)
+{
+    int n = trib_size(comm);
+
+    if (args->ranks > n)
+        n = args->ranks; /* some come later */
+    if (args->replicas > n)
+        n = args->replicas;
+    if (args->slow_times <= 0 || args->slow_rank < n)
+        return false;
+    if (trib_rank(comm) == 0)
+        fprintf(stderr, "trib-train: --slow-rank %d: there are %d ranks, from 0 on\n",
+                args->slow_rank, n);
+    return true;
+}
+
+int train_leave(trib_comm_t *comm)
+{
+    const int rank = trib_rank(comm);
+
+    if (trib_free_comm(comm) == TRIB_OK)
+        return 0;
+    fprintf(stderr, "trib-train: rank %d cannot leave: %s\n", rank,
+            trib_last_error(NULL));
+    return -1;
+}
+
 int train_init(const struct train_args *args, int rank, const char *root,
                trib_comm_t **comm_out)
 {
@@ -19,20 +47,13 @@ int train_init(const struct train_args *args, int rank, const char *root,
         opts.ranks = args->ranks;
         opts.root = root;
     }
-    if (trib_init(&opts, comm_out) == TRIB_OK)
+    if (trib_init(&opts, comm_out) != TRIB_OK) {
+        fprintf(stderr, "trib-train: %s\n", trib_last_error(NULL));
+        return -1;
+    }
+    if (!lacks_slow_rank(args, *comm_out))
         return 0;
-    fprintf(stderr, "trib-train: %s\n", trib_last_error(NULL));
-    return -1;
-}
-
-int train_leave(trib_comm_t *comm)
-{
-    const int rank = trib_rank(comm);
-
-    if (trib_free_comm(comm) == TRIB_OK)
-        return 0;
-    fprintf(stderr, "trib-train: rank %d cannot leave: %s\n", rank,
-            trib_last_error(NULL));
+    (void)train_leave(*comm_out);
     return -1;
 }
 
@@ -95,5 +116,8 @@ double train_slowness(const struct train_args *args, uint64_t seed, int rank,
     const uint64_t key[3] = {seed, (uint64_t)rank, step};
     const double draw = (double)(train_hash(key, sizeof(key)) >> 11) * 0x1p-53;
 
-    return draw < args->straggle ? args->straggle_times : 1;
+    const double always =
+        args->slow_times > 0 && rank == args->slow_rank ? args->slow_times : 1;
+
+    return draw < args->straggle ? always * args->straggle_times : always;
 }

@@ -3,6 +3,7 @@
  * What is derived from results: means, spreads, ties, and the way to a target.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "train/program/train_table.h"
@@ -103,6 +104,14 @@ double train_target_s(const struct train_line *line, int link)
     if (!line->links[link].rate || !train_target(line, &target, why, sizeof(why)))
         return (double)NAN;
     return 1e-3 * line->links[link].step_ms * steps_to(line, target);
+}
+
+double train_link_bits(const char *rate)
+{
+    char *unit;
+    const double number = strtod(rate, &unit);
+
+    return number * (strcmp(unit, "gbit") == 0 ? 1e9 : 1e6);
 }
 
 double train_wait_ms(const struct train_link *link)

@@ -41,6 +41,7 @@ int train_list_main(const struct train_args *args)
                                : "sync",
                row->codec ? " " : "", row->codec ? row->codec : "",
                row->feedback ? " " : "", row->feedback ? row->feedback : "");
+    puts("\nand stragglers: samples a second with slow ranks beside others");
     return st != TRIB_OK;
 }
 

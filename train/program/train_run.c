@@ -16,6 +16,7 @@
 #include "train/program/progress_line.h"
 #include "train/program/record.h"
 #include "train/program/train_comm.h"
+#include "train/program/train_pace.h"
 #include "train/program/train_table.h"
 #include "train/program/train_texts.h"
 
@@ -39,6 +40,7 @@ struct rank {
     struct train_result *result;
     struct progress_line line;
     struct record record; /* of rank 0 */
+    struct train_pace pace; /* where samples a second are wanted */
     float *gradient; /* of the step, while it is recorded; else NULL */
 };
 
@@ -109,7 +111,7 @@ static int slow_gradient(struct rank *r, const trib_step_t *step)
 
 static int gradient(struct rank *r, const trib_step_t *step)
 {
-    if (r->args->compute_ms > 0 || r->args->straggle > 0)
+    if (r->args->compute_ms > 0 || r->args->straggle > 0 || r->args->slow_times > 0)
         return slow_gradient(r, step);
     r->loss = r->task->ops->gradient(r->task, step->params, step->gradient,
                                      r->desc.feed == TRIB_FEED_WHOLE ? NULL : ready, r);
@@ -168,6 +170,7 @@ static int train_step(struct rank *r)
     r->library_s += seconds() - computed;
     r->step_s += seconds() - begin;
     count_step(r, &before);
+    train_pace_mark(&r->pace, seconds());
     return 0;
 }
 
@@ -251,7 +254,12 @@ static int count(struct rank *r)
     result->message_ratio = c[ROUND_BYTES] > 0 ? dense / c[ROUND_BYTES] : (double)NAN;
     if (c[INPUT] > 0)
         result->message_ratio *= c[INPUT_DENSE] / c[INPUT];
-    return 0;
+    if (!r->job->paced)
+        return 0;
+    const trib_status_t st = train_pace_rate(&r->pace, r->comm, &result->samples_s);
+
+    result->samples_s *= (double)r->task->batch;
+    return comm_failed(r, st);
 }
 
 /* Ranks whose models differ in one bit would drift apart: this names them. */
@@ -309,6 +317,10 @@ static int make_task(struct rank *r, char *error)
                          ERROR_BYTES) != 0)
         return -1;
     r->desc.seed = r->seed;
+    if (r->job->paced && train_pace_open(&r->pace, r->steps) != 0) {
+        snprintf(error, ERROR_BYTES, "out of memory");
+        return -1;
+    }
     if (r->rank != 0)
         return 0;
     return train_files_try(r->args, error, ERROR_BYTES) != 0 ||
@@ -355,6 +367,7 @@ static int run(struct rank *r)
 {
     if (set_up(r) != 0)
         return -1;
+    train_pace_mark(&r->pace, seconds());
     while (r->step < r->steps) {
         if (r->step == r->job->timed_from) {
             r->untimed_update_s = update_seconds(r);
@@ -379,6 +392,7 @@ static int clean_up(struct rank *r)
     if (r->task)
         r->task->ops->destroy(r->task);
     record_close(&r->record);
+    train_pace_close(&r->pace);
     free(r->params);
     free(r->model);
     r->trainer = NULL;

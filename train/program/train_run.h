@@ -36,6 +36,7 @@ struct train_result {
     double encoded_bytes; /* that all ranks fetched to encode the samples */
     double encoded_ratio; /* the same by what MDS fetches */
     double waited; /* ranks that had answered when a product was done */
+    double samples_s; /* samples a second of all ranks; 0: not wanted */
     uint64_t hash; /* of the parameters */
     bool identical; /* on all ranks */
     int n_points;
@@ -56,6 +57,7 @@ struct train_job {
         *rendezvous; /* of --join; NULL: all ranks are there at first */
     bool watched; /* points are wanted */
     size_t first_point; /* step of the first one */
+    bool paced; /* samples a second are wanted, of ranks that share a clock */
     size_t timed_from; /* seconds and the hidden share are of the steps from this on */
 };
 

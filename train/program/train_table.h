@@ -71,6 +71,9 @@ double train_target_s(const struct train_line *line, int link);
  * measured. */
 double train_wait_ms(const struct train_link *link);
 
+/** train_link_bits - bits a second of a rate such as "10gbit". */
+double train_link_bits(const char *rate);
+
 /** train_table_print - a table of n lines, whose columns are those that any has. */
 void train_table_print(FILE *out, const struct train_line *lines, int n,
                        enum train_table_style style);

@@ -12,10 +12,12 @@
 #include "tools/tool.h"
 #include "train/program/compare.h"
 #include "train/program/train_coded.h"
+#include "train/program/own_tribd.h"
 #include "train/program/train_list.h"
 #include "train/program/train_replicas.h"
 #include "train/program/train_start.h"
 #include "train/program/train_table.h"
+#include "train/strategy.h"
 
 /* What the first word says, if it is no task. */
 static const struct command {
@@ -66,6 +68,10 @@ static int check(const struct train_args *args)
         wrong = "--out and --quick belong to trib-train compare";
     else if (args->n_links > 1)
         wrong = "one --link at a time; see trib-train compare for many";
+    else if (args->n_links > 0 && args->service)
+        wrong =
+            "--link makes hosts that reach no --service: leave that out, and a tribd "
+            "starts on a host beside them";
     else if (args->n_links > 0 && args->ranks == 0)
         wrong =
             "--link makes hosts for the ranks that it starts: say how many by --ranks";
@@ -81,13 +87,57 @@ static int check(const struct train_args *args)
     return wrong ? 2 : -1;
 }
 
-static int train(const struct train_args *args)
+/* True if the strategy keeps its parameters in tribd; kinds have strategies' names. */
+static bool needs_tribd(const struct train_args *args)
 {
+    const char *text = args->kind ? args->kind : args->strategy ? args->strategy : "";
+    const size_t length = strcspn(text, ":+");
+    const struct trib_strategy *row;
+
+    for (int i = 0; (row = trib_strategy_at(i)); i++)
+        if (strlen(row->name) == length && strncmp(row->name, text, length) == 0)
+            return row->ops->store_bytes != NULL;
+    return false;
+}
+
+/* Ranks that this program starts get a tribd, too, unless there is one. */
+static bool wants_own_tribd(const struct train_args *args)
+{
+    char service[512];
+
+    return args->ranks > 0 && !args->service && needs_tribd(args) &&
+           (args->n_links > 0 ||
+            !own_tribd_setting("TRIB_SERVICE", service, sizeof(service)));
+}
+
+/* Starts the ranks, on hosts of their own if there are links. */
+static int start(struct train_job *job, struct train_args *args)
+{
+    const bool own = wants_own_tribd(args);
+    struct own_tribd *tribd = NULL;
+    struct hosts *hosts = NULL;
+    int bad =
+        args->n_links > 0 && hosts_open(args->ranks + own, args->link[0], &hosts) != 0;
+
+    if (!bad && own)
+        bad = own_tribd_start(hosts, args->ranks, &tribd) != 0;
+    if (!bad && own)
+        args->service = own_tribd_address(tribd);
+    const int code = bad ? 1 : train_start(job, hosts, tell);
+
+    own_tribd_end(tribd);
+    hosts_close(hosts);
+    return code;
+}
+
+static int train(const struct train_args *given)
+{
+    struct train_args own = *given;
+    const struct train_args *args = &own;
     struct train_job job = {.args = args,
                             .task = train_task_named(args->word[0]),
                             .seeds = args->seeds ? args->seeds : 1,
                             .watched = args->curve || args->record};
-    struct hosts *hosts = NULL;
     char title[64], why[256];
     int code = job.task ? check(args) : 2;
 
@@ -113,11 +163,7 @@ static int train(const struct train_args *args)
         fprintf(stderr, "trib-train: --link: %s\n", why);
         return 1;
     }
-    if (args->n_links > 0 && hosts_open(args->ranks, args->link[0], &hosts) != 0)
-        return 1;
-    code = train_start(&job, hosts, tell);
-    hosts_close(hosts);
-    return code;
+    return start(&job, &own);
 }
 
 static int run(int argc, char **argv)

@@ -77,6 +77,16 @@ ok "another seed gives another model" [ "$(column seeds hash | sort -u | wc -l)"
 ok "time is slept, and slow steps are slower" trains logreg -n 2 --steps 20 \
     --compute-ms 2 --straggle 0.5,4 --csv "$dir/slow"
 ok "by what was said" above "$(value slow seconds)" 0.06
+ok "one rank is slowed" trains logreg -n 2 --steps 10 --compute-ms 2 --slow-rank 1,4 \
+    --csv "$dir/slow-rank"
+ok "all of its steps" above "$(value slow-rank seconds)" 0.08
+ok "a strategy that needs tribd gets one" trains logreg -n 2 --steps 4 \
+    --strategy ps:staleness=1
+behind_a_link() {
+    trains svm -n 2 --steps 4 --strategy ps:staleness=1 --link 1gbit ||
+        grep -qE 'network namespaces|iproute2' "$said"
+}
+ok "also on a host beside its ranks', where hosts can be made" behind_a_link
 if command -v bible >/dev/null; then
     expect "the character model trains on the text of bible-kjv" 0 lstm "$train" lstm -n 2 \
         --steps 1 --batch 2
@@ -176,6 +186,19 @@ if command -v gnuplot >/dev/null; then
     ok "three pictures" [ "$(find "$dir/out" -name '*.png' -size +4k | wc -l)" = 3 ]
 fi
 
+# A step that sleeps so long cannot be faster: a rate above that has counted steps of others.
+ok "stragglers: rows beside slow ranks" trains compare stragglers local downpour -n 2 \
+    --steps 8 --compute-ms 10 --out "$dir/slow-out"
+ok "samples a second are of ranks that run, and none is faster than its sleep" python3 -c '
+import csv, sys
+rate = {(r["row"], r["slow"]): float(r["samples_s"]) for r in csv.DictReader(open(sys.argv[1]))}
+assert len(rate) == 9, rate
+for (row, slow), found in rate.items():
+    slowest = 4 if slow == "one" else 1
+    all_wait = row == "dense"
+    most = 4 / 10e-3 * (2 / slowest if all_wait else 1 + 1 / slowest)
+    assert 0 < found <= most * 1.001, (row, slow, found, most)' "$dir/slow-out/stragglers.csv"
+
 # A row with a mistake would cost an hour of ./dev bench train. Without ip there are no hosts.
 expect "each row of the comparison trains; where no hosts can be made times are from bytes" 0 \
     "from bytes" env PATH="$dir/none" "$train" compare mlp cnnall --seeds 1 --steps 2 -n 2 \
@@ -197,6 +220,10 @@ wrong "parts that no layer has" "names begin with" mlp -n 2 --batch 8 --steps 1 
 wrong "a batch that does not fit" "does not fit" logreg -n 2 --batch 4000 --steps 1
 wrong "a word where a number belongs" "--steps many" logreg --steps many
 wrong "half a straggler" "--straggle 0.5" logreg --straggle 0.5
+wrong "a rank that is not there" "there are 2 ranks" logreg -n 2 --steps 1 --slow-rank 2,4
+wrong "half of a slow rank" "--slow-rank 1" logreg --slow-rank 1
+wrong "a tribd that hosts do not reach" "leave that out" logreg -n 2 --link 1gbit \
+    --service localhost:1 --strategy ps
 wrong "a file that cannot be written" "none/x.csv" logreg -n 3 --steps 1 \
     --csv "$dir/none/x.csv"
 wrong "a folder that cannot be made" "none/record: " logreg -n 3 --steps 1 \
