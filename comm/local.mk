@@ -30,6 +30,7 @@ libcomm_la_SOURCES = \
 	comm/plan_model.c \
 	comm/plan_neighbors.c comm/plan_neighbors.h \
 	comm/neighbor_steps.c \
+	comm/neighbor_words.c comm/neighbor_words.h \
 	comm/plan_notify.c \
 	comm/plan_own.c \
 	comm/plan_residual.c \

@@ -17,9 +17,32 @@ static int tag_of(const struct trib_plan_neighbors *n, enum trib_neighbor_messag
 
 /* ---- parts that have come -------------------------------------------------------- */
 
+/* The bytes of a part in a message, and where they are. */
+static size_t sent_bytes(const struct trib_plan_neighbors *n)
+{
+    return n->words ? trib_neighbor_words_bytes(n->words) : n->bytes;
+}
+
+static uint8_t *sent_at(const struct trib_plan_neighbors *n,
+                        const struct trib_neighbor_end *e)
+{
+    return n->words ? e->part + (n->bytes + 63) / 64 * 64 : e->part;
+}
+
+/* What came may be no words at all: then nothing is added, and the plan fails. */
 static void add_part(struct trib_plan_neighbors *n, const struct trib_neighbor_end *e)
 {
+    char text[160];
+
     assert(!e->gives);
+    if (n->words && trib_neighbor_words_take(n->words, sent_at(n, e),
+                                             (float *)(void *)e->part) != TRIB_OK) {
+        snprintf(text, sizeof(text),
+                 "rank %d gave a part that is no vector by codec %s", e->peer,
+                 trib_neighbor_words_text(n->words));
+        trib_engine_mark(&n->plan->comm->engine, TRIB_ERR_CODEC, text);
+        return;
+    }
     trib_vector_add(n->plan->comm->engine.kernels, n->plan->run.desc.op.dtype, n->x,
                     e->part, n->plan->run.desc.count);
     if (n->weight)
@@ -112,6 +135,18 @@ static struct trib_neighbor_end *end_of(struct trib_p2p_request *r, int kind)
                                                          requests));
 }
 
+static void other_codec(struct trib_plan_neighbors *n, int peer)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text),
+             "ranks disagree on the codec of a plan of neighbours: rank %d has another "
+             "than %s, that of rank %d",
+             peer, n->words ? trib_neighbor_words_text(n->words) : "none",
+             n->plan->comm->engine.rank);
+    trib_engine_mark(&n->plan->comm->engine, TRIB_ERR_MISMATCH, text);
+}
+
 /* A message of an edge is through. What came must be of this step: the peer gives none
  * of it otherwise. */
 static void message_done(struct trib_engine *e, struct trib_p2p_request *r,
@@ -129,6 +164,8 @@ static void message_done(struct trib_engine *e, struct trib_p2p_request *r,
     if (st == TRIB_OK && !r->sends && kind != TRIB_NEIGHBOR_PART) {
         const struct trib_neighbor_note *in =
             (const struct trib_neighbor_note *)(const void *)r->buffer;
+        if (in->codec != trib_neighbor_words_digest(n->words))
+            other_codec(n, r->peer);
         if (in->step > s->number)
             misfit(n, s->number, e->rank, r->peer, kind == TRIB_NEIGHBOR_DEMAND);
         if (in->step < s->number)
@@ -165,17 +202,19 @@ static void look_at_early(void *arg, int peer, const struct trib_p2p_early *earl
 static bool make_part(struct trib_plan_neighbors *n, struct trib_neighbor_end *e)
 {
     struct trib_comm *comm = n->plan->comm;
+    const size_t bytes =
+        n->words ? (n->bytes + 63) / 64 * 64 + sent_bytes(n) : n->bytes;
     void *shared = NULL;
 
-    if (n->bytes > TRIB_MESSAGE_EAGER) {
+    if (sent_bytes(n) > TRIB_MESSAGE_EAGER) {
         trib_comm_lock(comm);
         if (comm->engine.all_mapped)
-            (void)trib_memory_alloc(&comm->engine.memories, n->bytes, &shared);
+            (void)trib_memory_alloc(&comm->engine.memories, bytes, &shared);
         trib_error_clear(&comm->cause);
         trib_comm_unlock(comm);
     }
     e->shared = shared != NULL;
-    e->part = shared ? shared : malloc(n->bytes + 1);
+    e->part = shared ? shared : malloc(bytes + 1);
     return e->part != NULL;
 }
 
@@ -235,12 +274,16 @@ static void post(struct trib_neighbor_step *s, struct trib_neighbor_end *e,
         .sends = sends,
         .peer = e->peer,
         .tag = tag_of(n, kind),
-        .dtype = is_part ? n->plan->run.desc.op.dtype : TRIB_U64,
-        .count = is_part ? n->plan->run.desc.count : sizeof(e->out) / 8,
-        .bytes = is_part ? n->bytes : sizeof(e->out),
+        .dtype = !is_part   ? TRIB_U64
+                 : n->words ? TRIB_U8
+                            : n->plan->run.desc.op.dtype,
+        .count = !is_part   ? sizeof(e->out) / 8
+                 : n->words ? sent_bytes(n)
+                            : n->plan->run.desc.count,
+        .bytes = is_part ? sent_bytes(n) : sizeof(e->out),
         .then = message_done,
         .owner = s,
-        .buffer = is_part ? e->part : (uint8_t *)(sends ? &e->out : &e->in)};
+        .buffer = is_part ? sent_at(n, e) : (uint8_t *)(sends ? &e->out : &e->in)};
     trib_p2p_start(&n->plan->comm->engine, r);
 }
 
@@ -262,6 +305,10 @@ static void take_out(struct trib_plan_neighbors *n, struct trib_neighbor_step *s
         s->given[k] = (struct trib_vector_part){ends[k].part, ends[k].share};
     trib_vector_split(n->plan->comm->engine.kernels, n->plan->run.desc.op.dtype, n->x,
                       n->plan->run.desc.count, s->given, gives);
+    for (int k = 0; k < gives && n->words; k++)
+        trib_neighbor_words_give(n->words, (uint32_t)ends[k].peer,
+                                 (float *)(void *)ends[k].part, (float *)(void *)n->x,
+                                 sent_at(n, &ends[k]));
 }
 
 static void append(struct trib_plan_neighbors *n)
@@ -290,7 +337,12 @@ static void launch(struct trib_plan_neighbors *n)
     for (int i = 0; i < s->n_ends; i++) {
         struct trib_neighbor_end *end = &s->ends[i];
         end->out.step = s->number;
+        end->out.codec = trib_neighbor_words_digest(n->words);
         n->counts.given += end->gives;
+        if (n->words && end->gives) {
+            e->stats.input_bytes += sent_bytes(n);
+            e->stats.input_dense_bytes += n->bytes;
+        }
         n->counts.weight_given += end->gives ? end->out.weight : 0;
         post(s, end, TRIB_NEIGHBOR_OFFER, end->gives);
         post(s, end, TRIB_NEIGHBOR_DEMAND, !end->gives);

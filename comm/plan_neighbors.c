@@ -222,10 +222,12 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
     if (shared)
         trib_comm_unlock(plan->comm);
     snprintf(text, bytes,
-             "neighbors of %zu %s\n"
+             "neighbors of %zu %s, codec %s\n"
              "steps      %" PRIu64 " so far; parts are up to %" PRIu64 " late\n"
              "parts      %" PRIu64 " given, %" PRIu64 " added, %" PRIu64 " awaited\n",
              plan->run.desc.count, trib_dtype_name(plan->run.desc.op.dtype),
+             plan->neighbors->words ? trib_neighbor_words_text(plan->neighbors->words)
+                                    : "none",
              counts.steps, plan->neighbors->late, counts.given, counts.added,
              counts.awaited);
     return TRIB_OK;
@@ -246,6 +248,7 @@ static void destroy(struct trib_plan *plan)
     if (shared)
         trib_comm_unlock(plan->comm);
     trib_neighbor_steps_free(n);
+    trib_neighbor_words_close(n->words);
     free(n->peers);
     free(n);
     plan->neighbors = NULL;
@@ -259,6 +262,11 @@ static trib_status_t check_desc(struct trib_comm *comm, const trib_neighbors_des
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "neighbours exchange parts of f32 and f64, not of %s",
                               trib_dtype_name(d->dtype));
+    if (d->codec && d->dtype != TRIB_F32)
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "codec \"%s\" of neighbours' parts is for f32, not for %s", d->codec,
+            trib_dtype_name(d->dtype));
     if (!trib_message_bytes(d->count, d->dtype, &bytes))
         return trib_comm_fail(comm, TRIB_ERR_OVERFLOW, "no memory has %zu elements",
                               d->count);
@@ -318,9 +326,14 @@ static trib_status_t fill(struct trib_plan *plan, const trib_neighbors_desc_t *d
                                   p, size - 1);
         n->peers[p] = true;
     }
+    trib_status_t st = TRIB_OK;
+    if (d->codec && strcmp(d->codec, "none") != 0)
+        st = trib_neighbor_words_open(comm, d->codec, d->count, &n->words);
+    if (st != TRIB_OK)
+        return st;
     trib_comm_lock(comm);
     trib_error_clear(&comm->cause);
-    const trib_status_t st = open_peers(n);
+    st = open_peers(n);
     trib_comm_unlock(comm);
     return st == TRIB_OK ? st
                          : trib_comm_fail(comm, st, "trib_plan_neighbors: %s",

@@ -13,6 +13,7 @@
 #include <tributary/neighbors.h>
 
 #include "comm/communicator.h"
+#include "comm/neighbor_words.h"
 #include "pipeline/p2p/p2p.h"
 
 /* Each edge of a step is three messages. Its sender gives an offer and the part of the
@@ -29,6 +30,7 @@ enum trib_neighbor_message {
 /* The elements of an offer and of a demand. */
 struct trib_neighbor_note {
     uint64_t step;
+    uint64_t codec; /* its digest, or 0 */
     double weight; /* of an offer */
 };
 
@@ -41,7 +43,7 @@ struct trib_neighbor_end {
     bool added; /* this rank takes them, and has added both */
     double share;
     struct trib_neighbor_note out, in;
-    uint8_t *part; /* [bytes] */
+    uint8_t *part; /* [bytes], and behind it, of a plan with a codec, its code words */
     bool shared; /* the part is in memory that peers read by loads */
     struct trib_p2p_request requests[TRIB_NEIGHBOR_MESSAGES];
 };
@@ -63,6 +65,7 @@ struct trib_plan_neighbors {
     int id; /* the same on all ranks */
     bool *peers; /* [ranks] of which graphs may be */
     size_t bytes;
+    struct trib_neighbor_words *words; /* neighbor_words.h; NULL: no codec */
     uint64_t late; /* steps by which a part may be late */
     bool drains; /* the newest start waits for all that is under way */
     bool undrained; /* parts may be late, and there were some since the last drain */

@@ -12,7 +12,8 @@
  * belongs to it, and keeps the rest; then it adds the parts of all ranks of `from`. So
  * nothing is lost and nothing made: the sums of x and of the weights over all ranks
  * stay what they were, but for rounding. Shares of float32 are rounded to it. x /
- * weight tends to the mean of all x.
+ * weight tends to the mean of all x. That holds with desc.codec, too: x / weight is
+ * then as far from the mean as the codec's loss of one part is large.
  *
  * A step waits for neighbours alone, and not for all ranks. Plans of neighbours have no
  * place in the order of collectives, as messages have none.
@@ -43,11 +44,14 @@ typedef struct trib_neighbors_desc {
     int late; /* steps by which a part may be added late, and neighbours be apart; 1000
                * at most. 0: none, and every run gives the same bits. Each of them may
                * take one more copy of the step's parts. */
+    const char *codec; /* of parts of TRIB_F32, the same on all ranks; copied; NULL:
+                        * none. It rounds each element by itself, or is unbiased;
+                        * what a part loses by it stays with the rank that gives it */
 } trib_neighbors_desc_t;
 
 #define TRIB_NEIGHBORS_DESC_INIT \
     { \
-        sizeof(trib_neighbors_desc_t), 0, TRIB_F32, NULL, 0, 0 \
+        sizeof(trib_neighbors_desc_t), 0, TRIB_F32, NULL, 0, 0, NULL \
     }
 
 /* The graph of one step, as this rank has it. A rank is in each list once at most, and
@@ -95,7 +99,8 @@ typedef struct trib_in_flight {
  * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm; after
  *          steps with late parts a drain comes first, else it gives TRIB_ERR_BUSY
  * errors   TRIB_ERR_INVALID, TRIB_ERR_OVERFLOW: a field is out of range;
- *          TRIB_ERR_UNSUPPORTED: another dtype; TRIB_ERR_NO_MEMORY; what connecting
+ *          TRIB_ERR_UNSUPPORTED: another dtype, or a codec that would not keep the
+ *          sum; TRIB_ERR_NO_MEMORY; what connecting
  *          gives
  * paper    Kempe et al., FOCS 2003; Assran et al., ICML 2019 (SGP, and OSGP, whose tau
  *          is desc.late)

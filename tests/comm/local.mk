@@ -73,6 +73,7 @@ comm_tests = \
 	tests/comm/test_plan_message \
 	tests/comm/test_plan_neighbors \
 	tests/comm/test_neighbor_steps \
+	tests/comm/test_neighbor_words \
 	tests/comm/test_plan_own \
 	tests/comm/test_plan_scale \
 	tests/comm/test_plan_schedule \
@@ -127,6 +128,8 @@ tests_comm_test_plan_neighbors_SOURCES = tests/comm/test_plan_neighbors.c tests/
 tests_comm_test_plan_neighbors_LDADD = $(comm_tests_link) -lm
 tests_comm_test_neighbor_steps_SOURCES = tests/comm/test_neighbor_steps.c tests/comm/neighbor_graphs.h
 tests_comm_test_neighbor_steps_LDADD = $(comm_tests_link) -lm
+tests_comm_test_neighbor_words_SOURCES = tests/comm/test_neighbor_words.c tests/comm/neighbor_graphs.h
+tests_comm_test_neighbor_words_LDADD = $(comm_tests_link) -lm
 tests_comm_test_plan_message_SOURCES = tests/comm/test_plan_message.c tests/comm/messages.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_message_LDADD = $(comm_tests_link)

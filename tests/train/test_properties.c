@@ -44,7 +44,9 @@ static int weights_add_up(struct ranks_self *self)
                                              "sgp:graph=bipartite",
                                              "sgp:graph=ring",
                                              "osgp:tau=2",
-                                             "osgp:graph=random,tau=3,peers=2"};
+                                             "osgp:graph=random,tau=3,peers=2",
+                                             "sgp:peers=2+int8",
+                                             "osgp:tau=2+f16"};
 
     for (size_t s = 0; s < sizeof(strategies) / sizeof(strategies[0]); s++) {
         struct quadratic q;
@@ -295,6 +297,7 @@ static int repeats(struct ranks_self *self)
                                              "local:period=4+topk:ratio=0.2",
                                              "diloco:period=4,fragments=2,late=1",
                                              "sgp:graph=random,peers=2",
+                                             "sgp+qsgd",
                                              "easgd",
                                              "lsgd:groups=2"};
     float a[QUADRATIC_COUNT], b[QUADRATIC_COUNT];

@@ -43,7 +43,25 @@ static trib_status_t make_plan(struct trib_trainer *t, struct push_sum *p)
 
     desc.count = t->count;
     desc.late = (int)trib_train_number(t, TAU);
+    desc.codec = t->parts.codec;
     return trib_train_taken(t, trib_plan_neighbors(t->comm, &desc, &p->plan));
+}
+
+/* A part of the vector cannot have another codec, nor keep what it loses twice. */
+static trib_status_t check_parts(struct trib_trainer *t)
+{
+    if (t->parts.feedback)
+        return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
+                         "strategy %s has no use for feedback \"%s\": what the codec "
+                         "of a share leaves out stays with its rank",
+                         t->choice.row->name, t->parts.feedback);
+    for (size_t i = 0; i < t->parts.n; i++)
+        if (t->parts.part[i].codec)
+            return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
+                             "strategy %s has one codec, and part %s another, \"%s\"",
+                             t->choice.row->name, t->parts.part[i].name,
+                             t->parts.part[i].codec);
+    return TRIB_OK;
 }
 
 static trib_status_t push_sum_create(struct trib_trainer *t)
@@ -52,14 +70,11 @@ static trib_status_t push_sum_create(struct trib_trainer *t)
 
     if (!p)
         return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
-    if (t->parts.codec)
-        return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                         "strategy %s sends parameters as they are, and not by codec "
-                         "\"%s\": rounded shares would not add up",
-                         t->choice.row->name, t->parts.codec);
     p->weight = 1;
 
-    trib_status_t st = trib_train_alloc(t, t->count, &p->x);
+    trib_status_t st = check_parts(t);
+    if (st == TRIB_OK)
+        st = trib_train_alloc(t, t->count, &p->x);
     if (st == TRIB_OK)
         st = trib_train_calloc(t, t->count, &p->z);
     if (st == TRIB_OK)

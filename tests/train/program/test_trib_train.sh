@@ -214,7 +214,7 @@ wrong() { # NAME WORDS OPTION... - said once, and no rank hangs
 wrong "a task that is not there" "did you mean cnn?" cnm -n 2
 wrong "a strategy that is not there" "did you mean" logreg -n 3 --strategy pipes --steps 1
 wrong "a wrong codec" tpok logreg -n 3 --codec tpok --steps 1
-wrong "a codec that a strategy refuses" sgp logreg -n 2 --strategy sgp+int8 --steps 1
+wrong "a codec that a strategy refuses" sgp logreg -n 2 --strategy sgp+topk --steps 1
 wrong "parts that no layer has" "names begin with" mlp -n 2 --batch 8 --steps 1 \
     --parts lstm=int8
 wrong "a batch that does not fit" "does not fit" logreg -n 2 --batch 4000 --steps 1
