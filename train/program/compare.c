@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 #include "train/program/compare_parts.h"
 #include "train/program/train_coded.h"
 #include "train/program/train_list.h"
-#include "train/program/train_start.h"
 
 enum { FIRST_POINT = 16 }; /* step */
 
@@ -197,6 +197,22 @@ int compare_serve(struct compare *c, const struct compare_row *row,
     return 0;
 }
 
+/* The launcher has passed the signal on to the ranks, and says which one it was. */
+static bool ended_by_user(int code)
+{
+    return code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP;
+}
+
+bool compare_start(struct compare *c, const struct train_job *job,
+                   const struct hosts *hosts)
+{
+    const int code = c->stopped ? c->stopped : train_start(job, hosts, NULL);
+
+    if (ended_by_user(code))
+        c->stopped = code;
+    return code == 0;
+}
+
 static void train_line(struct compare *c, int i)
 {
     struct train_line *line = &c->lines[i];
@@ -211,8 +227,7 @@ static void train_line(struct compare *c, int i)
 
     snprintf(title, sizeof(title), "%d/%d %s %s", i + 1, c->n, line->task->name,
              line->name);
-    if (compare_serve(c, c->rows[i], &c->args[i]) == 0 &&
-        train_start(&job, NULL, NULL) == 0)
+    if (compare_serve(c, c->rows[i], &c->args[i]) == 0 && compare_start(c, &job, NULL))
         return;
     fprintf(stderr, "trib-train: compare: row %s %s failed\n", line->task->name,
             line->name);
@@ -245,12 +260,14 @@ static int run(struct compare *c)
 {
     if (select_rows(c) != 0)
         return 1;
-    for (int i = 0; i < c->n; i++)
+    for (int i = 0; i < c->n && !c->stopped; i++)
         train_line(c, i);
     compare_time(c);
     if (c->stragglers)
         compare_stragglers(c);
     own_tribd_end(c->tribd);
+    if (c->stopped)
+        return c->stopped;
     drop_failed(c);
     return compare_tell(c) != 0 || c->failed > 0;
 }

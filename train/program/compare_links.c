@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "train/program/compare_parts.h"
-#include "train/program/train_start.h"
 
 enum { STEPS = 64 /* the second half counts */, STEPS_QUICK = 32, BATCH = 4 };
 static const double compute_ms = 5; /* that a gradient takes, unless the user says so */
@@ -47,7 +46,7 @@ static void time_line(struct compare *c, int i, const struct hosts *hosts,
     args.service = service;
     snprintf(title, sizeof(title), "%s %s %s", link->rate, line->task->name,
              line->name);
-    if (!result || train_start(&job, hosts, NULL) != 0) {
+    if (!result || !compare_start(c, &job, hosts)) {
         fprintf(stderr, "trib-train: compare: row %s %s failed at %s\n",
                 line->task->name, line->name, link->rate);
         c->failed++;
@@ -86,7 +85,7 @@ static void time_link(struct compare *c, int l, const char *rate)
     for (int i = 0; i < c->n; i++) {
         struct train_link *link = &c->lines[i].links[l];
 
-        if (c->lines[i].seeds == 0)
+        if (c->lines[i].seeds == 0 || c->stopped)
             continue;
         *link = (struct train_link){
             .rate = rate,
@@ -112,6 +111,6 @@ void compare_time(struct compare *c)
                   : given->n_links ? given->n_links
                                    : (int)(sizeof(usual) / sizeof(*usual));
 
-    for (int l = 0; l < n; l++)
+    for (int l = 0; l < n && !c->stopped; l++)
         time_link(c, l, given->n_links ? given->link[l] : usual[l]);
 }

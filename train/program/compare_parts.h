@@ -7,6 +7,7 @@
 
 #include "train/program/compare_rows.h"
 #include "train/program/own_tribd.h"
+#include "train/program/train_start.h"
 #include "train/program/train_table.h"
 
 enum { COMPARE_ROWS_MAX = 128, COMPARE_PACES_MAX = 16, COMPARE_SLOW = 3 };
@@ -23,6 +24,7 @@ struct compare {
     struct train_args args[COMPARE_ROWS_MAX]; /* of the rows */
     struct train_line lines[COMPARE_ROWS_MAX];
     int n, failed;
+    int stopped; /* the exit code after a signal to end; 0: go on */
     struct own_tribd *tribd; /* on loopback, once a row needs it; NULL: none yet */
     bool no_tribd; /* rows that need one are left out */
     bool stragglers; /* their table is wanted */
@@ -37,6 +39,10 @@ int compare_serve(struct compare *c, const struct compare_row *row,
 /** compare_args - the options of a row; those of the command line win. */
 struct train_args compare_args(const struct train_args *given,
                                const struct compare_row *row);
+
+/** compare_start - run one of its trainings; false: it failed, or a signal ends all. */
+bool compare_start(struct compare *c, const struct train_job *job,
+                   const struct hosts *hosts);
 
 /** compare_names - true if the command line names this row, or no row at all. */
 bool compare_names(const struct train_args *args, const char *row);

@@ -10,7 +10,6 @@
 
 #include "train/program/compare_parts.h"
 #include "train/program/text_grid.h"
-#include "train/program/train_start.h"
 
 enum { RANKS = 8, STEPS = 96, STEPS_QUICK = 32, BATCH = 4 };
 static const double compute_ms = 17; /* of a gradient, unless the user says so */
@@ -72,8 +71,7 @@ static double samples_s(struct compare *c, const struct compare_row *row,
                                   .paced = true};
 
     snprintf(title, sizeof(title), "%s, %s", row->name, slow->head);
-    if (result && compare_serve(c, row, &args) == 0 &&
-        train_start(&job, NULL, NULL) == 0)
+    if (result && compare_serve(c, row, &args) == 0 && compare_start(c, &job, NULL))
         return result->samples_s;
     fprintf(stderr, "trib-train: compare: row %s failed (%s)\n", row->name, slow->head);
     c->failed++;
@@ -86,11 +84,11 @@ void compare_stragglers(struct compare *c)
         struct compare_pace *pace = &c->paces[c->n_paces];
         const struct compare_row *row = row_named(names[i]);
 
-        if (!row || (row->service && c->no_tribd) ||
+        if (!row || c->stopped || (row->service && c->no_tribd) ||
             (i > 0 && !compare_names(c->given, names[i])))
             continue;
         pace->row = row;
-        for (int s = 0; s < COMPARE_SLOW; s++)
+        for (int s = 0; s < COMPARE_SLOW && !c->stopped; s++)
             pace->samples_s[s] = samples_s(c, row, &slows[s]);
         c->n_paces++;
     }

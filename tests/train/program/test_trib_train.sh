@@ -199,6 +199,16 @@ for (row, slow), found in rate.items():
     most = 4 / 10e-3 * (2 / slowest if all_wait else 1 + 1 / slowest)
     assert 0 < found <= most * 1.001, (row, slow, found, most)' "$dir/slow-out/stragglers.csv"
 
+stops() { # a signal in the middle of the first of two rows
+    "$train" compare logreg onebit -n 2 --seeds 1 --steps 100000 --data "$dir/data" \
+        --progress lines >"$said" 2>&1 </dev/null &
+    within 60 grep -q 'dense.*loss' "$said"
+    kill -TERM $!
+    wait $!
+    [ $? = 143 ] && ! grep -q onebit "$said"
+}
+ok "a signal ends all rows" stops
+
 # A row with a mistake would cost an hour of ./dev bench train. Without ip there are no hosts.
 expect "each row of the comparison trains; where no hosts can be made times are from bytes" 0 \
     "from bytes" env PATH="$dir/none" "$train" compare mlp cnnall --seeds 1 --steps 2 -n 2 \
@@ -214,7 +224,7 @@ wrong() { # NAME WORDS OPTION... - said once, and no rank hangs
 wrong "a task that is not there" "did you mean cnn?" cnm -n 2
 wrong "a strategy that is not there" "did you mean" logreg -n 3 --strategy pipes --steps 1
 wrong "a wrong codec" tpok logreg -n 3 --codec tpok --steps 1
-wrong "a codec that a strategy refuses" sgp logreg -n 2 --strategy sgp+topk --steps 1
+wrong "a codec that a strategy refuses" "for neighbours" logreg -n 2 --strategy sgp+topk --steps 1
 wrong "parts that no layer has" "names begin with" mlp -n 2 --batch 8 --steps 1 \
     --parts lstm=int8
 wrong "a batch that does not fit" "does not fit" logreg -n 2 --batch 4000 --steps 1
