@@ -175,9 +175,15 @@ static int run(int argc, char **argv)
         return code;
     if (args.transport)
         setenv("TRIB_TRANSPORT", args.transport, 1);
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-        if (strcmp(args.word[0], commands[i].name) == 0)
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        if (strcmp(args.word[0], commands[i].name) != 0)
+            continue;
+        if (!args.code && !args.kind)
             return commands[i].main(&args);
+        fputs("trib-train: --code and --kind are of one training: say its task\n",
+              stderr);
+        return 2;
+    }
     return train(&args);
 }
 

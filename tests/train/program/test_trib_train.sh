@@ -248,6 +248,7 @@ wrong "too many ranks lost" "need as many ranks" logreg -n 3 --code none --leave
 wrong "a batch that replicas cannot share" "18 would" mlp --kind workers --replicas 3 \
     --batch 16
 wrong "a kind of a task without numbers" "samples have numbers" lstm --kind one
+wrong "a kind of many trainings" "say its task" compare mlp --kind one
 wrong "replicas of no kind" "of a --kind" mlp --replicas 2
 wrong "devices of a task" "not cut into parts" logreg --kind workers:devices=2 --replicas 2
 wrong "an option of compare" "belong to trib-train compare" logreg --quick
