@@ -164,6 +164,7 @@ ok "rows are compared, and drawn where gnuplot is" trains compare svm qsgd4 --qu
     --steps 40 --link 1gbit --out "$dir/out"
 ok "with the difference to dense" grep -q -- '- dense' "$said"
 ok "and what columns and rows are" grep -q -- '^  qsgd4 .*sync+qsgd:bits=4' "$said"
+# shellcheck disable=SC2016 # it is awk's
 ok "in lines of 110 columns" awk '/^row/, /^$/ { if (length($0) > 110) exit 1 }' "$said"
 ok "in Markdown" grep -q '^| qsgd4 .*qsgd:bits=4' "$dir/out/compare.md"
 ok "and CSV, with the link" grep -q '^task.*link0_step_ms' "$dir/out/compare.csv"
