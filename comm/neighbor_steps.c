@@ -29,7 +29,7 @@ static uint8_t *sent_at(const struct trib_plan_neighbors *n,
     return n->words ? e->part + (n->bytes + 63) / 64 * 64 : e->part;
 }
 
-/* What came may be no words at all: then nothing is added, and the plan fails. */
+/* A part that is not made of code words is not added, and the plan fails. */
 static void add_part(struct trib_plan_neighbors *n, const struct trib_neighbor_end *e)
 {
     char text[160];

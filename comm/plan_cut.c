@@ -90,8 +90,8 @@ static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
 }
 
 /*
- * Where a part of a chunk is selected, headers would be a third of words of the usual
- * chunk, so it has several times as many elements, as long as words fit into a slot.
+ * A chunk of a codec that selects has several times the usual elements, as long as its
+ * words fit into a slot: headers would be a third of the words of the usual chunk.
  * Aggregators have no part in this: their chunks are as their client says.
  */
 static size_t selected_piece(const struct trib_plan *plan, const trib_desc_t *d)

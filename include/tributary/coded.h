@@ -210,7 +210,7 @@ TRIB_API const char *trib_coded_error(const trib_coded_t *coded);
  */
 TRIB_API trib_status_t trib_coded_free(trib_coded_t *coded);
 
-/* What a rank knows before a step of trib_coded_fit. */
+/* The state that a rank knows before a step of trib_coded_fit. */
 typedef struct trib_coded_step {
     size_t size; /* sizeof(trib_coded_step_t) of the library */
     size_t step; /* its number, from 0 */

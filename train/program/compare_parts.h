@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of trib-train compare share.
+ * The state and the functions that the files of trib-train compare share.
  */
 #ifndef TRAIN_PROGRAM_COMPARE_PARTS_H
 #define TRAIN_PROGRAM_COMPARE_PARTS_H

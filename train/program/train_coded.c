@@ -465,7 +465,7 @@ static void clean_up(struct coded *c)
     free(c->kept.gradients);
 }
 
-/* One training; *comm is NULL for a rank that comes later. */
+/* Runs one training; *comm is NULL for a rank that comes later. */
 static int train(const struct train_job *job, trib_comm_t **comm, int seed)
 {
     struct train_result own;

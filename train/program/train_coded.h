@@ -12,7 +12,7 @@
 
 #include "train/program/train_run.h"
 
-/* Where a rank that comes later hears where to; in memory that all ranks share. */
+/* A rank that comes later reads here whom to join; all ranks share the memory. */
 struct train_rendezvous {
     atomic_int open; /* 1: text is there, and it may come; 2: the run is over */
     char text[TRIB_ROOT_TEXT_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks of every form of training do: begin, agree, take their time, leave.
+ * Ranks of every form of training begin, agree, take their time and leave by these.
  */
 #ifndef TRAIN_PROGRAM_TRAIN_COMM_H
 #define TRAIN_PROGRAM_TRAIN_COMM_H

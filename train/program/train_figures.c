@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is derived from results: means, spreads, ties, and the way to a target.
+ * Figures that are derived from results: means, spreads, ties, and the way to a target.
  */
 #include <math.h>
 #include <stdlib.h>
