@@ -160,8 +160,9 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     trib_payload_count_out(e, t, c->n * run->desc.element, len);
 }
 
-/* A sum of n elements while it is made, in the float32 accumulator. */
+/* A sum of n elements while it is made. */
 struct sum {
+    float *acc; /* [n] */
     size_t n;
     bool first; /* nothing is in it */
     struct trib_narrow narrow;
@@ -173,18 +174,17 @@ static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
 {
     const struct trib_codec *codec = run->desc.codec;
     trib_op_t op = run->desc.op.op;
-    struct trib_reduce_args r = {.src = {run->payload->acc, run->payload->stage},
-                                 .dst = {run->payload->acc},
+    struct trib_reduce_args r = {.src = {sum->acc, run->payload->stage},
+                                 .dst = {sum->acc},
                                  .n_dst = 1,
                                  .n = sum->n};
     trib_status_t st;
 
     if (!sum->first && (op == TRIB_SUM || op == TRIB_MEAN))
-        return trib_codec_decode_add(codec, word.src, word.len, weight,
-                                     run->payload->acc, sum->n);
-    st =
-        trib_codec_decode(codec, word.src, word.len,
-                          sum->first ? run->payload->acc : run->payload->stage, sum->n);
+        return trib_codec_decode_add(codec, word.src, word.len, weight, sum->acc,
+                                     sum->n);
+    st = trib_codec_decode(codec, word.src, word.len,
+                           sum->first ? sum->acc : run->payload->stage, sum->n);
     r.n_src = sum->first ? 1 : 2;
     r.weight = sum->first ? &weight : NULL;
     if (st == TRIB_OK && (!sum->first || weight < 1.0f || weight > 1.0f))
@@ -197,9 +197,9 @@ static void merge_elements(struct trib_engine *e, struct trib_run *run, struct s
                            float weight, const float *x)
 {
     const float weights[2] = {sum->first ? weight : 1.0f, weight};
-    struct trib_reduce_args r = {.dst = {run->payload->acc}, .n_dst = 1, .n = sum->n};
+    struct trib_reduce_args r = {.dst = {sum->acc}, .n_dst = 1, .n = sum->n};
 
-    r.src[r.n_src++] = sum->first ? (const void *)x : run->payload->acc;
+    r.src[r.n_src++] = sum->first ? (const void *)x : sum->acc;
     if (!sum->first)
         r.src[r.n_src++] = x;
     r.weight = run->payload->narrow ? weights : NULL;
@@ -254,10 +254,10 @@ static trib_status_t merge_frame(struct trib_engine *e, struct trib_run *run,
 
 static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
                                const struct trib_task *t, const struct trib_chunk *c,
-                               const struct trib_narrow *narrow)
+                               const struct trib_narrow *narrow, float *acc)
 {
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
-    struct sum sum = {.n = c->n, .first = true, .narrow = *narrow};
+    struct sum sum = {.acc = acc, .n = c->n, .first = true, .narrow = *narrow};
     struct trib_contrib_item from;
     trib_status_t st = TRIB_OK;
 
@@ -277,18 +277,18 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
 }
 
 /* Divides a merged sum. */
-static void divide(struct trib_engine *e, struct trib_run *run, size_t n, float divisor)
+static void divide(struct trib_engine *e, float *acc, size_t n, float divisor)
 {
     const float one = 1.0f;
-    struct trib_reduce_args r = {.src = {run->payload->acc},
-                                 .dst = {run->payload->acc},
+    struct trib_reduce_args r = {.src = {acc},
+                                 .dst = {acc},
                                  .n_src = 1,
                                  .n_dst = 1,
                                  .n = n,
                                  .weight = &one,
                                  .divisor = divisor};
 
-    assert(divisor > 0.0f && n <= run->desc.piece);
+    assert(divisor > 0.0f);
     if (divisor < 1.0f || divisor > 1.0f)
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
 }
@@ -307,14 +307,12 @@ static trib_status_t sum_in_place(struct trib_engine *e, struct trib_run *run,
                                   struct trib_task *t, const struct trib_chunk *c,
                                   const struct trib_narrow *narrow)
 {
-    float *const work = run->payload->acc;
+    float *result = (float *)(void *)trib_run_acc(run, c);
 
     (void)trib_coded_input(e, run, t, c, false); /* the sum may overwrite the input */
-    run->payload->acc = (float *)(void *)trib_run_acc(run, c);
-    const trib_status_t st = merge_all(e, run, t, c, narrow);
+    const trib_status_t st = merge_all(e, run, t, c, narrow, result);
     if (st == TRIB_OK)
-        divide(e, run, c->n, narrow->divisor);
-    run->payload->acc = work;
+        divide(e, result, c->n, narrow->divisor);
     e->stats.sums++;
     return st;
 }
@@ -333,14 +331,14 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
         sum = trib_narrow_begin(e, run, t);
     if (sums_in_place(run, t))
         return sum_in_place(e, run, t, c, &sum);
-    trib_status_t st = merge_all(e, run, t, c, &sum);
+    trib_status_t st = merge_all(e, run, t, c, &sum, run->payload->acc);
     if (st != TRIB_OK)
         return st;
     e->stats.sums++;
     if (finish && !encodes && run->payload->feedback.residual && !sparse &&
         !(t->flags & TRIB_TASK_INPUT_SENT))
         trib_feedback_release(e, run, c, sum.one);
-    divide(e, run, c->n, sum.divisor);
+    divide(e, run->payload->acc, c->n, sum.divisor);
     struct trib_encoded_store *s = &run->payload->stores[t->chunk];
     if (run->payload->agg_sum)
         memcpy(trib_agg_sum_at(run, t->chunk), run->payload->acc, c->n * sizeof(float));
