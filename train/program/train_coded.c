@@ -49,11 +49,6 @@ struct coded {
     struct progress_line line;
 };
 
-static double seconds(void)
-{
-    return 1e-9 * (double)progress_clock();
-}
-
 /* --- what is asked for --- */
 
 /* A code whose ranks mix gradients of partitions as they are. */
@@ -142,14 +137,14 @@ static void keep(struct coded *c, const trib_coded_step_t *s, double now)
 /* The newcomer is ready, and no step waits for its process to start. */
 static void let_in(struct coded *c)
 {
-    const double begin = seconds();
+    const double begin = train_seconds();
 
     memcpy(c->job->rendezvous->text, trib_listener_text(c->listener),
            TRIB_ROOT_TEXT_MAX);
     atomic_store(&c->job->rendezvous->open, 1);
-    while (!trib_listener_waiting(c->listener) && seconds() - begin < 30)
+    while (!trib_listener_waiting(c->listener) && train_seconds() - begin < 30)
         train_sleep(0.5);
-    c->paused += seconds() - begin;
+    c->paused += train_seconds() - begin;
 }
 
 static void before_step(void *arg, const trib_coded_step_t *s)
@@ -157,7 +152,7 @@ static void before_step(void *arg, const trib_coded_step_t *s)
     struct coded *c = arg;
 
     if (c->begun <= 0 || s->step == c->job->timed_from) {
-        c->begun = seconds();
+        c->begun = train_seconds();
         c->paused = 0;
     }
     if (c->args->leave && c->rank == c->args->leave_rank &&
@@ -168,7 +163,7 @@ static void before_step(void *arg, const trib_coded_step_t *s)
     if (trib_rank(c->comm) != 0)
         return;
 
-    const double now = seconds() - c->begun - c->paused;
+    const double now = train_seconds() - c->begun - c->paused;
     const struct progress_state state = {.step = s->step,
                                          .steps = c->steps,
                                          .loss = s->loss,
@@ -418,7 +413,7 @@ static int run(struct coded *c)
                         c->job->title);
     if (fit(c) != 0)
         return -1;
-    const double took = seconds() - c->begun - c->paused;
+    const double took = train_seconds() - c->begun - c->paused;
     double fetched = (double)c->stats.fetched_bytes;
 
     progress_line_end(&c->line);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "train/program/progress_line.h"
+
 /* True if there is no such rank or replica; rank 0 says it. */
 static bool lacks_slow_rank(const struct train_args *args, trib_comm_t *comm)
 {
@@ -100,6 +102,11 @@ int train_all_good(trib_comm_t *comm, const char *sentence)
     if (sentence && first)
         fprintf(stderr, "trib-train: %s\n", sentence);
     return bad ? -1 : 0;
+}
+
+double train_seconds(void)
+{
+    return 1e-9 * (double)progress_clock();
 }
 
 void train_sleep(double ms)

@@ -37,6 +37,9 @@ void train_result_clear(struct train_result *result);
 /** train_hash - FNV-1a. */
 uint64_t train_hash(const void *data, size_t bytes);
 
+/** train_seconds - monotonic, from any point on. */
+double train_seconds(void);
+
 /** train_sleep - for so many ms; nothing if it is 0 or less. */
 void train_sleep(double ms);
 

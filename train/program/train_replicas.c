@@ -44,11 +44,6 @@ struct replica {
     struct progress_line line;
 };
 
-static double seconds(void)
-{
-    return 1e-9 * (double)progress_clock();
-}
-
 static struct replica *own(const trib_replica_t *replica)
 {
     return *(struct replica **)trib_replica_state(replica);
@@ -136,18 +131,18 @@ static int gradient(trib_replica_t *replica, const float *params, const void *sa
 {
     struct replica *r = own(replica);
     const struct train_args *args = r->of->args;
-    const double begin = seconds();
+    const double begin = train_seconds();
 
     *loss_out =
         r->task->ops->sample_gradient(r->task, params, samples, count, gradient);
-    const double took = 1e3 * (seconds() - begin);
+    const double took = 1e3 * (train_seconds() - begin);
     const double least =
         args->compute_ms * (double)count / (double)trib_replica_batch(replica);
     const double times = train_slowness(args, r->of->seed, trib_replica_id(replica),
                                         trib_replica_step(replica));
 
     train_sleep((took > least ? took : least) * times - took);
-    r->gradient_s += seconds() - begin;
+    r->gradient_s += train_seconds() - begin;
     return 0;
 }
 
@@ -156,11 +151,11 @@ static int look(trib_replica_t *replica);
 static int step(trib_replica_t *replica, void *samples)
 {
     struct replica *r = own(replica);
-    const double begin = seconds();
+    const double begin = train_seconds();
     const int code = trib_replica_train(replica, r->trainer, gradient, &r->loss);
 
     (void)samples; /* the gradient gets them, share by share */
-    r->step_s += seconds() - begin;
+    r->step_s += train_seconds() - begin;
     return code != 0 || trib_replica_id(replica) != 0 ? code : look(replica);
 }
 

@@ -44,11 +44,6 @@ struct rank {
     float *gradient; /* of the step, while it is recorded; else NULL */
 };
 
-static double seconds(void)
-{
-    return 1e-9 * (double)progress_clock();
-}
-
 /* Says what failed on this rank while others may be somewhere else. */
 static int failed(const struct rank *r, trib_status_t status, const char *sentence)
 {
@@ -73,13 +68,13 @@ static int comm_failed(const struct rank *r, trib_status_t status)
 static int ready(void *arg, size_t first, size_t count)
 {
     struct rank *r = arg;
-    const double begin = seconds();
+    const double begin = train_seconds();
 
     /* From here on the sum may overwrite it. */
     if (r->gradient)
         record_piece(&r->record, r->gradient, first, count);
     const trib_status_t st = trib_trainer_ready(r->trainer, first, count);
-    r->library_s += seconds() - begin;
+    r->library_s += train_seconds() - begin;
     return trainer_failed(r, st);
 }
 
@@ -87,13 +82,13 @@ static int ready(void *arg, size_t first, size_t count)
  * forward pass; then slices of the gradient become final one after the other. */
 static int slow_gradient(struct rank *r, const trib_step_t *step)
 {
-    const double begin = seconds();
+    const double begin = train_seconds();
     const double times = train_slowness(r->args, r->seed, r->rank, r->step);
     const int whole = r->desc.feed == TRIB_FEED_WHOLE;
     size_t end = r->task->n_params;
 
     r->loss = r->task->ops->gradient(r->task, step->params, step->gradient, NULL, NULL);
-    const double took = 1e3 * (seconds() - begin);
+    const double took = 1e3 * (train_seconds() - begin);
     const double ms = (took > r->args->compute_ms ? took : r->args->compute_ms) * times;
     const double left = ms - took;
 
@@ -152,25 +147,25 @@ static void count_step(struct rank *r, const struct sent *before)
 static int train_step(struct rank *r)
 {
     const struct sent before = read_sent(r);
-    const double begin = seconds();
+    const double begin = train_seconds();
     trib_step_t step = TRIB_STEP_INIT;
 
     if (trainer_failed(r, trib_trainer_begin(r->trainer, &step)))
         return -1;
-    r->library_s += seconds() - begin;
+    r->library_s += train_seconds() - begin;
     r->gradient = r->record.folder && is_point(r, r->step + 1) ? step.gradient : NULL;
     if (gradient(r, &step) != 0)
         return -1;
     if (r->gradient && r->desc.feed == TRIB_FEED_WHOLE)
         record_piece(&r->record, r->gradient, 0, r->task->n_params);
 
-    const double computed = seconds();
+    const double computed = train_seconds();
     if (trainer_failed(r, trib_trainer_end(r->trainer, r->loss)))
         return -1;
-    r->library_s += seconds() - computed;
-    r->step_s += seconds() - begin;
+    r->library_s += train_seconds() - computed;
+    r->step_s += train_seconds() - begin;
     count_step(r, &before);
-    train_pace_mark(&r->pace, seconds());
+    train_pace_mark(&r->pace, train_seconds());
     return 0;
 }
 
@@ -367,7 +362,7 @@ static int run(struct rank *r)
 {
     if (set_up(r) != 0)
         return -1;
-    train_pace_mark(&r->pace, seconds());
+    train_pace_mark(&r->pace, train_seconds());
     while (r->step < r->steps) {
         if (r->step == r->job->timed_from) {
             r->untimed_update_s = update_seconds(r);
