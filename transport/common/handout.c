@@ -22,7 +22,6 @@
 
 enum {
     NAME_DIGITS = 5, /* the kernel's, hexadecimal */
-    REQUEST_MS = 1000, /* for an asker to say what it wants: it does so at once */
     REST_MS = 20, /* when no connection can be taken, as without a free descriptor */
     AGGREGATORS = 64, /* processes of a host that may be admitted */
 };
@@ -272,7 +271,7 @@ static void answer(struct trib_handout *h, int fd)
     struct ucred who;
 
     if (!trib_handout_peer(fd, &who) || !may_ask(h, &who) ||
-        !wait_for(h, fd, REQUEST_MS))
+        !wait_for(h, fd, TRIB_HANDOUT_REQUEST_MS))
         return;
     if (recv(fd, &r, sizeof(r), MSG_DONTWAIT) == (ssize_t)sizeof(r) &&
         r.magic == TRIB_HANDOUT_MAGIC)

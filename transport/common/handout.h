@@ -112,6 +112,7 @@ struct trib_handout_call {
     uint64_t until; /* 0: none is under way */
     uint64_t key;
     int fd; /* asked; 0: the other side's queue of connections was full so far */
+    bool stalled; /* asked so late that the other side may have hung up before */
 };
 
 /**

@@ -148,8 +148,8 @@ static void close_all(const int fds[TRIB_HANDOUT_FDS])
             close(fds[i]);
 }
 
-static trib_status_t read_answer(int socket, int pid, struct trib_handout_fds *out,
-                                 struct trib_error *err)
+static trib_status_t read_answer(struct trib_handout_call *call, int pid,
+                                 struct trib_handout_fds *out, struct trib_error *err)
 {
     union {
         struct cmsghdr head;
@@ -163,7 +163,7 @@ static trib_status_t read_answer(int socket, int pid, struct trib_handout_fds *o
                        .msg_controllen = sizeof(control.bytes)};
     int fds[TRIB_HANDOUT_FDS] = {-1, -1};
 
-    ssize_t n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    ssize_t n = recvmsg(call->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return TRIB_INPROGRESS;
     if (n == 1)
@@ -181,6 +181,11 @@ static trib_status_t read_answer(int socket, int pid, struct trib_handout_fds *o
     if (n == 1)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "process %d no longer has the memory that it told of", pid);
+    if (call->stalled) {
+        close(call->fd);
+        call->fd = 0;
+        return TRIB_INPROGRESS;
+    }
     return trib_fail(
         err, TRIB_ERR_PEER_LOST,
         "process %d has died or closed its memory, or does not give it to this "
@@ -188,22 +193,30 @@ static trib_status_t read_answer(int socket, int pid, struct trib_handout_fds *o
         pid);
 }
 
-/* Connect and say what is wanted: it fits the socket. */
+/* Connect and say what is wanted: it fits the socket. A process that stood still
+ * between the two, as under load or when stopped, may find that the owner hung up: that
+ * is no sign that the owner has gone, and it asks anew. */
 static trib_status_t begin(const struct trib_handout_owner *o,
                            struct trib_handout_call *call, struct trib_error *err)
 {
     const struct trib_handout_request r = {.magic = TRIB_HANDOUT_MAGIC,
                                            .key = call->key};
+    const uint64_t patience = trib_deadline_ms(TRIB_HANDOUT_REQUEST_MS);
     int fd;
     trib_status_t status = reach(o, &fd, err);
 
     if (status != TRIB_OK)
         return status;
-    if (send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(r)) {
+    const bool sent =
+        send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(r);
+    call->stalled = trib_deadline_passed(patience);
+    if (sent) {
         call->fd = fd;
         return TRIB_INPROGRESS;
     }
     close(fd);
+    if (call->stalled)
+        return TRIB_INPROGRESS;
     return trib_fail(err, TRIB_ERR_PEER_LOST,
                      "process %d has died or closed its memory", o->pid);
 }
@@ -227,7 +240,7 @@ trib_status_t trib_handout_step(const struct trib_handout_owner *o, uint64_t key
     if (!call->fd)
         status = begin(o, call, err);
     if (status == TRIB_INPROGRESS && call->fd)
-        status = read_answer(call->fd, o->pid, out, err);
+        status = read_answer(call, o->pid, out, err);
     if (status == TRIB_INPROGRESS && late)
         status =
             trib_fail(err, TRIB_ERR_PEER_LOST,

@@ -19,7 +19,12 @@ struct trib_handout_request {
 /* The answer: one such byte, and with HERE the descriptors, the memory's first. */
 enum trib_handout_answer { TRIB_HANDOUT_HERE = 1, TRIB_HANDOUT_NONE = 2 };
 
-enum { TRIB_HANDOUT_FDS = 2 };
+enum {
+    TRIB_HANDOUT_FDS = 2,
+    /* The owner waits so long for an asker to say what it wants, and then hangs up. An
+     * asker says it at once, unless it stands still meanwhile. */
+    TRIB_HANDOUT_REQUEST_MS = 1000,
+};
 
 /** trib_handout_socket - a new one, non-blocking; -1 and errno. */
 int trib_handout_socket(void);

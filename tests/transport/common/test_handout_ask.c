@@ -5,12 +5,25 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "transport/common/handout.h"
+#include "transport/common/handout_wire.h"
 
 static struct trib_error err;
+static int stalls; /* sends before which this process is to stand still */
+
+/* This takes the place of the C library's send in this program. */
+ssize_t send(int fd, const void *bytes, size_t len, int flags)
+{
+    if (stalls > 0) {
+        stalls--;
+        usleep((TRIB_HANDOUT_REQUEST_MS + 200) * 1000u);
+    }
+    return sendto(fd, bytes, len, flags, NULL, 0);
+}
 
 static void test_no_socket(void **state)
 {
@@ -69,12 +82,35 @@ static void test_unknown_key(void **state)
     trib_handout_close(handout);
 }
 
+/* A process that stood still between its connection and its question, while the owner
+ * hung up, asks anew and does not call the owner dead. */
+static void test_stalled(void **state)
+{
+    struct trib_handout *handout = trib_handout_open(NULL);
+    struct trib_handout_fds fds;
+
+    (void)state;
+    if (!handout)
+        tribtest_skip("no abstract sockets here");
+    const struct trib_handout_owner owner = {.name = trib_handout_name(handout),
+                                             .pid = getpid()};
+    assert_status(trib_handout_serve(handout, &err), TRIB_OK);
+    assert_status(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}),
+                  TRIB_OK);
+    stalls = 2;
+    assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_OK);
+    assert_int_equal(stalls, 0);
+    close(fds.memory);
+    trib_handout_close(handout);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_socket),
         cmocka_unit_test(test_one_question),
         cmocka_unit_test(test_unknown_key),
+        cmocka_unit_test(test_stalled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
