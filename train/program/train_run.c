@@ -215,6 +215,22 @@ static int look(struct rank *r)
     return evaluate(r, &point->value);
 }
 
+/* The result: that of the curve's last point, where there is one at the last step. Of
+ * runs that are timed alone nobody reads it, so they only settle. */
+static int finish(struct rank *r)
+{
+    struct train_result *result = r->result;
+    const struct train_point *last = &result->points[result->n_points - 1];
+
+    if (result->n_points > 0 && last->step >= (double)r->steps) {
+        result->value = last->value;
+        return 0;
+    }
+    if (r->job->timed_from > 0 || r->job->paced)
+        return trainer_failed(r, trib_trainer_settle(r->trainer, r->model));
+    return evaluate(r, &result->value);
+}
+
 /* Means over the ranks of what each has counted. */
 static int count(struct rank *r)
 {
@@ -374,10 +390,7 @@ static int run(struct rank *r)
             show(r);
     }
     progress_line_end(&r->line);
-    return count(r) != 0 || evaluate(r, &r->result->value) != 0 ||
-                   compare_models(r) != 0
-               ? -1
-               : 0;
+    return count(r) != 0 || finish(r) != 0 || compare_models(r) != 0 ? -1 : 0;
 }
 
 static int clean_up(struct rank *r)

@@ -225,5 +225,6 @@ static void text_evaluate(struct task *task, const float *params, double *sum_ou
     }
 }
 
-const struct task_ops task_text = {
-    text_create, text_destroy, text_seed, text_gradient, text_evaluate, NULL, NULL};
+const struct task_ops task_text = {text_create,   text_destroy,  text_seed,
+                                   text_gradient, text_evaluate, NULL,
+                                   NULL,          NULL};

@@ -186,6 +186,11 @@ static void image_evaluate(struct task *task, const float *params, double *sum_o
     *sum_out = (double)correct;
 }
 
-const struct task_ops task_image = {image_create,         image_destroy,  image_seed,
-                                    image_gradient,       image_evaluate, image_sample,
-                                    image_sample_gradient};
+static void image_keep(const char *data)
+{
+    mnist_keep(data ? data : MNIST_FOLDER);
+}
+
+const struct task_ops task_image = {image_create,          image_destroy,  image_seed,
+                                    image_gradient,        image_evaluate, image_sample,
+                                    image_sample_gradient, image_keep};

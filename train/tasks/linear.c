@@ -262,6 +262,12 @@ void linear_whole_gradient(const struct task *task, const float *params,
     }
 }
 
+static void linear_keep(const char *data)
+{
+    mnist_keep(data ? data : MNIST_FOLDER);
+}
+
 const struct task_ops task_linear = {
-    linear_create,   linear_destroy,   linear_seed,           linear_gradient,
-    linear_evaluate, linear_sample_of, linear_sample_gradient};
+    linear_create,          linear_destroy,  linear_seed,
+    linear_gradient,        linear_evaluate, linear_sample_of,
+    linear_sample_gradient, linear_keep};

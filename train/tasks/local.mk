@@ -13,6 +13,6 @@ libtasks_la_SOURCES = \
 	train/tasks/task_table.c \
 	train/tasks/tasks.def \
 	train/tasks/characters.c
-libtasks_la_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(ZLIB_CFLAGS)
+libtasks_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-trapping-math $(OPENBLAS_CFLAGS) $(ZLIB_CFLAGS)
 TASKS_LIBS = libtasks.la $(OPENBLAS_LIBS) $(ZLIB_LIBS) -lm
 endif

@@ -72,15 +72,53 @@ void lstm_forget(struct lstm *lstm)
     memset(lstm->states, 0, row);
 }
 
-static float sigmoid(float x)
+/* exp(x) = 2^n exp(r), with r in +-ln(2)/2 by a polynomial: within 2 units in the last
+ * place, and a compiler makes vectors of it, which it does not of expf. */
+static inline float exp_of(float x)
 {
-    return 1.0f / (1.0f + expf(-x));
+    const float magic = 0x1.8p23f; /* adding it rounds */
+    const float above = x < -87.0f ? -87.0f : x;
+    const float clamped = above > 88.0f ? 88.0f : above;
+    const float n = (clamped * 1.44269504f + magic) - magic;
+    const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
+    const float p =
+        ((((1.9875691500e-4f * r + 1.3981999507e-3f) * r + 8.3334519073e-3f) * r +
+          4.1665795894e-2f) *
+             r +
+         1.6666665459e-1f) *
+            r +
+        5.0000001201e-1f;
+    const int32_t bits = ((int32_t)n + 127) << 23; /* from 1 to 254 */
+    float scale;
+
+    memcpy(&scale, &bits, sizeof(scale));
+    return (p * r * r + r + 1) * scale;
 }
 
-/* The hyperbolic tangent, in a third of tanhf's time. */
-static float bound(float x)
+static inline float sigmoid(float x)
+{
+    return 1.0f / (1.0f + exp_of(-x));
+}
+
+/* The hyperbolic tangent. */
+static inline float bound(float x)
 {
     return 2.0f * sigmoid(2.0f * x) - 1.0f;
+}
+
+static void add_to(float *restrict to, const float *restrict x, size_t n)
+{
+#pragma omp simd
+    for (size_t k = 0; k < n; k++)
+        to[k] += x[k];
+}
+
+static void add_both(float *restrict to, const float *restrict a,
+                     const float *restrict b, size_t n)
+{
+#pragma omp simd
+    for (size_t k = 0; k < n; k++)
+        to[k] = a[k] + b[k];
 }
 
 static const uint8_t *symbol_at(const struct lstm *lstm, const uint8_t *text, size_t s,
@@ -101,12 +139,32 @@ static void sum_gates(const struct lstm *l, const float *params, const uint8_t *
             params + l->wx + *symbol_at(l, text, s, t) * GATES * l->hidden;
         float *to = gates + s * GATES * l->hidden;
 
-        for (size_t k = 0; k < GATES * l->hidden; k++)
-            to[k] = params[l->b + k] + row[k];
+        add_both(to, params + l->b, row, GATES * l->hidden);
     }
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)l->batch, wide, hidden, 1,
                 l->states + t * l->batch * l->hidden, hidden, params + l->wh, hidden, 1,
                 gates, wide);
+}
+
+/* One sample's gates from their sums, its cell and its state. */
+static void open_gates(size_t h, float *restrict g, const float *restrict before,
+                       float *restrict cell, float *restrict bounded,
+                       float *restrict state)
+{
+#pragma omp simd
+    for (size_t k = 0; k < h; k++) {
+        const float in = sigmoid(g[INPUT * h + k]), kept = sigmoid(g[FORGET * h + k]);
+        const float new = bound(g[CELL * h + k]), out = sigmoid(g[OUTPUT * h + k]);
+        const float c = kept * before[k] + in * new;
+
+        g[INPUT * h + k] = in;
+        g[FORGET * h + k] = kept;
+        g[CELL * h + k] = new;
+        g[OUTPUT * h + k] = out;
+        cell[k] = c;
+        bounded[k] = bound(c);
+        state[k] = out * bounded[k];
+    }
 }
 
 static void step_forward(const struct lstm *l, const float *params, const uint8_t *text,
@@ -116,23 +174,24 @@ static void step_forward(const struct lstm *l, const float *params, const uint8_
 
     sum_gates(l, params, text, t);
     for (size_t s = 0; s < l->batch; s++) {
-        float *g = l->gates + (t * l->batch + s) * GATES * h;
-        const float *before = l->cells + t * row + s * h;
-        float *cell = l->cells + (t + 1) * row + s * h;
-        float *state = l->states + (t + 1) * row + s * h;
-        float *bounded = l->bounded + t * row + s * h;
+        const size_t now = t * row + s * h, next = now + row;
 
-        for (size_t k = 0; k < h; k++) {
-            g[INPUT * h + k] = sigmoid(g[INPUT * h + k]);
-            g[FORGET * h + k] = sigmoid(g[FORGET * h + k]);
-            g[CELL * h + k] = bound(g[CELL * h + k]);
-            g[OUTPUT * h + k] = sigmoid(g[OUTPUT * h + k]);
-            cell[k] =
-                g[FORGET * h + k] * before[k] + g[INPUT * h + k] * g[CELL * h + k];
-            bounded[k] = bound(cell[k]);
-            state[k] = g[OUTPUT * h + k] * bounded[k];
-        }
+        open_gates(h, l->gates + GATES * now, l->cells + now, l->cells + next,
+                   l->bounded + now, l->states + next);
     }
+}
+
+/* Makes exp(x - most) of each x; returns their sum. */
+static float exp_all(float *x, size_t n, float most)
+{
+    float sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (size_t k = 0; k < n; k++) {
+        x[k] = exp_of(x[k] - most);
+        sum += x[k];
+    }
+    return sum;
 }
 
 /* Probabilities of the next symbols of all steps become deltas; returns the sum of the
@@ -143,17 +202,13 @@ static double softmax(const struct lstm *l, const uint8_t *text, size_t t)
     double loss = 0;
 
     for (size_t s = 0; s < l->batch; s++) {
-        float *out = l->outputs + (t * l->batch + s) * l->symbols, most = out[0],
-              sum = 0;
+        float *out = l->outputs + (t * l->batch + s) * l->symbols, most = out[0];
         const uint8_t next = *symbol_at(l, text, s, t + 1);
 
         for (size_t k = 1; k < l->symbols; k++)
             most = out[k] > most ? out[k] : most;
         loss += (double)(most - out[next]);
-        for (size_t k = 0; k < l->symbols; k++) {
-            out[k] = expf(out[k] - most);
-            sum += out[k];
-        }
+        const float sum = exp_all(out, l->symbols, most);
         loss += (double)logf(sum);
         for (size_t k = 0; k < l->symbols; k++)
             out[k] *= scale / sum;
@@ -179,31 +234,35 @@ static double forward(const struct lstm *l, const float *params, const uint8_t *
     return loss / (double)n;
 }
 
-/* From the deltas of state and cell behind step t to those of its gates and of the cell
- * before it. */
+/* One sample's deltas: from those of state and cell to those of its gates and of the
+ * cell before it. */
+static void close_gates(size_t h, const float *restrict g, const float *restrict before,
+                        const float *restrict bounded, const float *restrict ds,
+                        float *restrict dc, float *restrict dg)
+{
+#pragma omp simd
+    for (size_t k = 0; k < h; k++) {
+        const float i = g[INPUT * h + k], f = g[FORGET * h + k];
+        const float c = g[CELL * h + k], o = g[OUTPUT * h + k], y = bounded[k];
+        const float d = dc[k] + ds[k] * o * (1 - y * y);
+
+        dg[OUTPUT * h + k] = ds[k] * y * o * (1 - o);
+        dg[INPUT * h + k] = d * c * i * (1 - i);
+        dg[CELL * h + k] = d * i * (1 - c * c);
+        dg[FORGET * h + k] = d * before[k] * f * (1 - f);
+        dc[k] = d * f;
+    }
+}
+
 static void step_backward(const struct lstm *l, size_t t)
 {
     const size_t h = l->hidden, row = l->batch * h;
 
     for (size_t s = 0; s < l->batch; s++) {
-        const float *g = l->gates + (t * l->batch + s) * GATES * h;
-        const float *before = l->cells + t * row + s * h;
-        const float *bounded = l->bounded + t * row + s * h;
-        const float *ds = l->d_states + t * row + s * h;
-        float *dc = l->d_cell + s * h;
-        float *dg = l->d_gates + (t * l->batch + s) * GATES * h;
+        const size_t now = t * row + s * h;
 
-        for (size_t k = 0; k < h; k++) {
-            const float i = g[INPUT * h + k], f = g[FORGET * h + k];
-            const float c = g[CELL * h + k], o = g[OUTPUT * h + k], y = bounded[k];
-            const float d = dc[k] + ds[k] * o * (1 - y * y);
-
-            dg[OUTPUT * h + k] = ds[k] * y * o * (1 - o);
-            dg[INPUT * h + k] = d * c * i * (1 - i);
-            dg[CELL * h + k] = d * i * (1 - c * c);
-            dg[FORGET * h + k] = d * before[k] * f * (1 - f);
-            dc[k] = d * f;
-        }
+        close_gates(h, l->gates + GATES * now, l->cells + now, l->bounded + now,
+                    l->d_states + now, l->d_cell + s * h, l->d_gates + GATES * now);
     }
 }
 
@@ -214,10 +273,8 @@ static void add_input_weights(const struct lstm *l, const uint8_t *text, size_t 
         float *row = gradient + l->wx + *symbol_at(l, text, s, t) * GATES * l->hidden;
         const float *dg = l->d_gates + (t * l->batch + s) * GATES * l->hidden;
 
-        for (size_t k = 0; k < GATES * l->hidden; k++) {
-            row[k] += dg[k];
-            gradient[l->b + k] += dg[k];
-        }
+        add_to(row, dg, GATES * l->hidden);
+        add_to(gradient + l->b, dg, GATES * l->hidden);
     }
 }
 
@@ -231,9 +288,8 @@ static void backward(const struct lstm *l, const float *params, const uint8_t *t
     memset(gradient, 0, l->n_params * sizeof(float));
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, v, h, n, 1, l->outputs, v,
                 l->states + row, h, 0, gradient + l->wo, h);
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < v; k++)
-            gradient[l->bo + (size_t)k] += l->outputs[i * v + k];
+    for (size_t i = 0; i < l->window * l->batch; i++)
+        add_to(gradient + l->bo, l->outputs + i * l->symbols, l->symbols);
     memset(l->d_cell, 0, row * sizeof(float));
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, h, v, 1, l->outputs, v,
                 params + l->wo, h, 0, l->d_states, h);

@@ -172,8 +172,8 @@ static int check_labels(const struct mnist *data, const struct idx_file *file)
     return 0;
 }
 
-int mnist_load(const char *folder, const char *part, struct mnist *data_out,
-               char *error, size_t bytes)
+static int load(const char *folder, const char *part, struct mnist *data_out,
+                char *error, size_t bytes)
 {
     char path[PATH_BYTES];
     struct idx_file file = {.path = path, .error = error, .error_bytes = bytes};
@@ -197,9 +197,53 @@ int mnist_load(const char *folder, const char *part, struct mnist *data_out,
 
 void mnist_free(struct mnist *data)
 {
-    free(data->images);
-    free(data->labels);
+    if (!data->kept) {
+        free(data->images);
+        free(data->labels);
+    }
     *data = (struct mnist){0};
+}
+
+/* --- data that is kept --- */
+
+enum { PARTS = 2 };
+static const char *const part_names[PARTS] = {"train", "t10k"};
+
+static struct {
+    char folder[PATH_BYTES]; /* empty: nothing is kept */
+    struct mnist parts[PARTS];
+} kept;
+
+void mnist_keep(const char *folder)
+{
+    char why[PATH_BYTES];
+
+    if (folder && strcmp(folder, kept.folder) == 0)
+        return;
+    kept.folder[0] = '\0';
+    for (int i = 0; i < PARTS; i++) {
+        kept.parts[i].kept = false;
+        mnist_free(&kept.parts[i]);
+    }
+    if (!folder || strlen(folder) >= sizeof(kept.folder))
+        return;
+    for (int i = 0; i < PARTS; i++) {
+        if (load(folder, part_names[i], &kept.parts[i], why, sizeof(why)) != 0)
+            return;
+        kept.parts[i].kept = true;
+    }
+    strcpy(kept.folder, folder);
+}
+
+int mnist_load(const char *folder, const char *part, struct mnist *data_out,
+               char *error, size_t bytes)
+{
+    for (int i = 0; kept.folder[0] && i < PARTS; i++)
+        if (strcmp(folder, kept.folder) == 0 && strcmp(part, part_names[i]) == 0) {
+            *data_out = kept.parts[i];
+            return 0;
+        }
+    return load(folder, part, data_out, error, bytes);
 }
 
 static void scale(const uint8_t *image, float *input)

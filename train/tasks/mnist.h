@@ -5,6 +5,7 @@
 #ifndef TRAIN_TASKS_MNIST_H
 #define TRAIN_TASKS_MNIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct mnist {
     size_t count;
     uint8_t *images; /* count * MNIST_PIXELS, 0 is background */
     uint8_t *labels; /* count, each below MNIST_CLASSES */
+    bool kept; /* the arrays are those of mnist_keep */
 };
 
 /**
@@ -37,6 +39,15 @@ int mnist_load(const char *folder, const char *part, struct mnist *data_out,
 
 /** mnist_free - an empty struct is allowed. */
 void mnist_free(struct mnist *data);
+
+/**
+ * mnist_keep - have mnist_load give the same arrays for this folder from here on.
+ *
+ * Processes that this one forks have them, too, and unpack nothing. A folder that
+ * cannot be read is not kept, and mnist_load says why. Of one folder at a time, whose
+ * arrays nobody else may have; NULL: of none any more.
+ */
+void mnist_keep(const char *folder);
 
 /* An image that travels by itself. */
 struct mnist_sample {

@@ -145,8 +145,69 @@ void net_seed(const struct net *net, float *params, uint64_t seed)
 
 /* ---- convolutions as products of matrices --------------------------------------- */
 
-/* Visits each element of the columns [channels * side * side][out_height * out_width]
- * and the pixel that it is of, or -1 outside of the image. */
+/* Columns are planes [channels][side][side] of [out_height][out_width]. With stride 1 a
+ * plane is that of the image, moved: one stretch of it, in which rows end in zeros, or
+ * begin with them. */
+struct moved {
+    ptrdiff_t by; /* from an element of the plane to its pixel */
+    size_t from, to; /* the stretch: zeros are before it and behind it */
+    size_t left, right; /* zeros at the ends of each of its rows */
+};
+
+static struct moved move_of(const struct net_layer *l, size_t dy, size_t dx)
+{
+    const size_t pad = l->side / 2;
+    const size_t up = dy < pad ? pad - dy : 0, down = dy > pad ? dy - pad : 0;
+    struct moved m = {.left = dx < pad ? pad - dx : 0,
+                      .right = dx > pad ? dx - pad : 0};
+
+    m.by = ((ptrdiff_t)dy - (ptrdiff_t)pad) * (ptrdiff_t)l->width + (ptrdiff_t)dx -
+           (ptrdiff_t)pad;
+    if (up + down < l->height && m.left + m.right < l->width) {
+        m.from = up * l->width + m.left;
+        m.to = (l->height - down) * l->width - m.right;
+    }
+    return m;
+}
+
+/* Makes zeros of what lies between the rows of the stretch. */
+static void clear_between_rows(const struct net_layer *l, const struct moved *m,
+                               float *plane)
+{
+    const size_t ends = m->left + m->right;
+
+    for (size_t i = m->from + l->width - ends; i < m->to; i += l->width)
+        for (size_t k = 0; k < ends; k++)
+            plane[i + k] = 0;
+}
+
+static void move_to_plane(const struct net_layer *l, const struct moved *m,
+                          const float *image, float *plane)
+{
+    const size_t pixels = l->height * l->width;
+
+    memset(plane, 0, m->from * sizeof(float));
+    if (m->to > m->from)
+        memcpy(plane + m->from, image + ((ptrdiff_t)m->from + m->by),
+               (m->to - m->from) * sizeof(float));
+    memset(plane + m->to, 0, (pixels - m->to) * sizeof(float));
+    clear_between_rows(l, m, plane);
+}
+
+static void add_plane(const struct net_layer *l, const struct moved *m, float *plane,
+                      float *image)
+{
+    const ptrdiff_t from = (ptrdiff_t)m->from + m->by;
+    const size_t n = m->to - m->from;
+
+    clear_between_rows(l, m, plane);
+#pragma omp simd
+    for (size_t i = 0; i < n; i++)
+        image[from + (ptrdiff_t)i] += plane[m->from + i];
+}
+
+/* At any stride: visits each element of the columns and the pixel that it is of, or -1
+ * outside of the image. */
 #define EACH_COLUMN(l, at, pixel, code) \
     do { \
         const ptrdiff_t pad_ = (ptrdiff_t)((l)->side / 2); \
@@ -174,19 +235,69 @@ void net_seed(const struct net *net, float *params, uint64_t seed)
 
 static void to_columns(const struct net_layer *l, const float *image, float *columns)
 {
-    EACH_COLUMN(l, at, pixel, columns[at] = pixel < 0 ? 0 : image[pixel]);
+    const size_t pixels = l->height * l->width;
+
+    if (l->stride > 1) {
+        EACH_COLUMN(l, at, pixel, columns[at] = pixel < 0 ? 0 : image[pixel]);
+        return;
+    }
+    for (size_t c = 0; c < l->channels; c++)
+        for (size_t k = 0; k < l->side * l->side; k++, columns += pixels) {
+            const struct moved m = move_of(l, k / l->side, k % l->side);
+
+            move_to_plane(l, &m, image + c * pixels, columns);
+        }
 }
 
-static void add_columns(const struct net_layer *l, const float *columns, float *image)
+/* The columns are not what they were. */
+static void add_columns(const struct net_layer *l, float *columns, float *image)
 {
-    EACH_COLUMN(l, at, pixel, if (pixel >= 0) image[pixel] += columns[at]);
+    const size_t pixels = l->height * l->width;
+
+    if (l->stride > 1) {
+        EACH_COLUMN(l, at, pixel, if (pixel >= 0) image[pixel] += columns[at]);
+        return;
+    }
+    for (size_t c = 0; c < l->channels; c++)
+        for (size_t k = 0; k < l->side * l->side; k++, columns += pixels) {
+            const struct moved m = move_of(l, k / l->side, k % l->side);
+
+            add_plane(l, &m, columns, image + c * pixels);
+        }
+}
+
+static void add_to(float *restrict to, const float *restrict x, size_t n)
+{
+#pragma omp simd
+    for (size_t i = 0; i < n; i++)
+        to[i] += x[i];
+}
+
+static void fill(float *to, size_t n, float value)
+{
+#pragma omp simd
+    for (size_t i = 0; i < n; i++)
+        to[i] = value;
+}
+
+static float sum_of(const float *x, size_t n)
+{
+    float sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
 }
 
 /* ---- forward --------------------------------------------------------------------- */
 
 static void relu(const struct net_layer *l, size_t count)
 {
-    for (size_t i = 0; l->relu && i < count * outputs_of(l); i++)
+    const size_t n = l->relu ? count * outputs_of(l) : 0;
+
+#pragma omp simd
+    for (size_t i = 0; i < n; i++)
         l->outputs[i] = l->outputs[i] > 0 ? l->outputs[i] : 0;
 }
 
@@ -213,8 +324,7 @@ static void conv_forward(const struct net *net, const struct net_layer *l,
         float *out = l->outputs + s * outputs_of(l);
 
         for (size_t c = 0; c < l->out_channels; c++)
-            for (size_t p = 0; p < pixels; p++)
-                out[c * pixels + p] = b[c];
+            fill(out + c * pixels, pixels, b[c]);
         to_columns(l, in + s * inputs_of(l), net->columns);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)l->out_channels,
                     (int)pixels, depth, 1, w, depth, net->columns, (int)pixels, 1, out,
@@ -222,18 +332,23 @@ static void conv_forward(const struct net *net, const struct net_layer *l,
     }
 }
 
-/* The largest of four inputs; of equal ones the first. */
-static uint32_t largest_of(const struct net_layer *l, const float *in, size_t c,
-                           size_t y, size_t x)
+/* The largest of four inputs each; of equal ones the first. No branches: nobody could
+ * predict them. */
+static void pool_row(const float *in, size_t corner, size_t width, size_t outs,
+                     float *out, uint32_t *from)
 {
-    const size_t corner = (c * l->height + 2 * y) * l->width + 2 * x;
-    const size_t four[4] = {corner, corner + 1, corner + l->width,
-                            corner + l->width + 1};
-    size_t best = four[0];
+    const float *above = in + corner, *below = above + width;
 
-    for (int k = 1; k < 4; k++)
-        best = in[four[k]] > in[best] ? four[k] : best;
-    return (uint32_t)best;
+    for (size_t x = 0; x < outs; x++) {
+        const size_t right = above[2 * x + 1] > above[2 * x];
+        const size_t right_below = below[2 * x + 1] > below[2 * x];
+        const float most[2] = {above[2 * x + right], below[2 * x + right_below]};
+        const size_t steps[2] = {right, width + right_below};
+        const size_t lower = most[1] > most[0];
+
+        out[x] = most[lower];
+        from[x] = (uint32_t)(corner + 2 * x + steps[lower]);
+    }
 }
 
 static void pool_forward(const struct net_layer *l, const float *in, size_t count)
@@ -242,24 +357,17 @@ static void pool_forward(const struct net_layer *l, const float *in, size_t coun
 
     for (size_t s = 0; s < count; s++)
         for (size_t c = 0; c < l->channels; c++)
-            for (size_t y = 0; y < l->out_height; y++)
-                for (size_t x = 0; x < l->out_width; x++, at++) {
-                    l->from[at] = largest_of(l, in + s * inputs_of(l), c, y, x);
-                    l->outputs[at] = in[s * inputs_of(l) + l->from[at]];
-                }
+            for (size_t y = 0; y < l->out_height; y++, at += l->out_width)
+                pool_row(in + s * inputs_of(l), (c * l->height + 2 * y) * l->width,
+                         l->width, l->out_width, l->outputs + at, l->from + at);
 }
 
 static void mean_forward(const struct net_layer *l, const float *in, size_t count)
 {
     const size_t pixels = l->height * l->width;
 
-    for (size_t i = 0; i < count * l->channels; i++) {
-        float sum = 0;
-
-        for (size_t p = 0; p < pixels; p++)
-            sum += in[i * pixels + p];
-        l->outputs[i] = sum / (float)pixels;
-    }
+    for (size_t i = 0; i < count * l->channels; i++)
+        l->outputs[i] = sum_of(in + i * pixels, pixels) / (float)pixels;
 }
 
 static const float *forward(struct net *net, const float *params, const float *inputs,
@@ -328,8 +436,7 @@ static void dense_backward(const struct net_layer *l, const float *params,
                 l->deltas, out, in, ins, 0, gw, ins);
     memset(gb, 0, l->biases * sizeof(float));
     for (size_t s = 0; s < count; s++)
-        for (size_t k = 0; k < l->biases; k++)
-            gb[k] += l->deltas[s * l->biases + k];
+        add_to(gb, l->deltas + s * l->biases, l->biases);
     if (in_deltas)
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)count, ins, out, 1,
                     l->deltas, out, params + l->first, ins, 0, in_deltas, ins);
@@ -353,8 +460,7 @@ static void conv_backward(const struct net *net, const struct net_layer *l,
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)l->out_channels,
                     depth, n, 1, delta, n, net->columns, n, 1, gw, depth);
         for (size_t c = 0; c < l->out_channels; c++)
-            for (size_t p = 0; p < pixels; p++)
-                gb[c] += delta[c * pixels + p];
+            gb[c] += sum_of(delta + c * pixels, pixels);
         if (!in_deltas)
             continue;
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, depth, n,
@@ -383,6 +489,15 @@ static void mean_backward(const struct net_layer *l, float *in_deltas, size_t co
             in_deltas[i * pixels + p] = l->deltas[i] / (float)pixels;
 }
 
+static void relu_backward(const struct net_layer *l, size_t count)
+{
+    const size_t n = l->relu ? count * outputs_of(l) : 0;
+
+#pragma omp simd
+    for (size_t k = 0; k < n; k++)
+        l->deltas[k] = l->outputs[k] > 0 ? l->deltas[k] : 0;
+}
+
 static void backward(struct net *net, int i, const float *params, size_t count,
                      float *gradient)
 {
@@ -398,8 +513,8 @@ static void backward(struct net *net, int i, const float *params, size_t count,
         pool_backward(l, in_deltas, count);
     else if (in_deltas)
         mean_backward(l, in_deltas, count);
-    for (size_t k = 0; below && below->relu && k < count * outputs_of(below); k++)
-        below->deltas[k] = below->outputs[k] > 0 ? below->deltas[k] : 0;
+    if (below)
+        relu_backward(below, count);
 }
 
 double net_gradient(struct net *net, const float *params, const float *inputs,

@@ -55,6 +55,10 @@ struct task_ops {
      * that loss. */
     double (*sample_gradient)(struct task *task, const float *params,
                               const void *samples, size_t count, float *gradient);
+
+    /** keep - read the data once for all tasks of this process, and of those that it
+     * forks from here on. NULL: each task reads it. */
+    void (*keep)(const char *data);
 };
 
 /* What all tasks have. */

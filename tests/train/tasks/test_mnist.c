@@ -66,6 +66,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
 
+    mnist_keep(NULL);
     mnist_free(&f->data);
     unlink(f->images);
     unlink(f->labels);
@@ -115,6 +116,51 @@ static void batch_picks_and_scales(void **state)
 
         assert_true(fabs((double)inputs[i] - want) < 1e-5);
     }
+}
+
+/* The files of t10k are those of train, by another name. */
+static void link_tests(const struct fixture *f, bool there)
+{
+    char path[2][128];
+
+    snprintf(path[0], sizeof(path[0]), "%s/t10k-images-idx3-ubyte.gz", f->folder);
+    snprintf(path[1], sizeof(path[1]), "%s/t10k-labels-idx1-ubyte.gz", f->folder);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            there ? link(i ? f->labels : f->images, path[i]) : unlink(path[i]), 0);
+}
+
+/* What is kept is read once: it is there when the files are gone, and until it is kept
+ * no more. A folder without all files is not kept. */
+static void keeps_what_it_has_read(void **state)
+{
+    struct fixture *f = *state;
+    struct mnist tests;
+
+    write_both(f);
+    mnist_keep(f->folder);
+    assert_int_equal(
+        mnist_load(f->folder, "train", &f->data, f->error, sizeof(f->error)), 0);
+    assert_false(f->data.kept);
+    mnist_free(&f->data);
+    link_tests(f, true);
+    mnist_keep(f->folder);
+    link_tests(f, false);
+    unlink(f->images);
+    unlink(f->labels);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            mnist_load(f->folder, "train", &f->data, f->error, sizeof(f->error)), 0);
+        assert_int_equal(
+            mnist_load(f->folder, "t10k", &tests, f->error, sizeof(f->error)), 0);
+        assert_memory_equal(f->data.images, f->image_file + 16,
+                            N_IMAGES * MNIST_PIXELS);
+        assert_memory_equal(tests.labels, f->label_file + 8, N_IMAGES);
+        mnist_free(&f->data);
+        mnist_free(&tests);
+    }
+    mnist_keep(NULL);
+    expect_error(f, "install dataset-fashion-mnist");
 }
 
 static void names_a_missing_file(void **state)
@@ -218,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_what_was_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(batch_picks_and_scales, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keeps_what_it_has_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_a_missing_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_a_wrong_magic, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_labels_as_images, set_up, tear_down),

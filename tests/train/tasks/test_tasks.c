@@ -72,7 +72,7 @@ static void build_conv(struct net *net)
 {
     net_conv(net, 3, 3, 1, 1);
     net_pool(net);
-    net_conv(net, 4, 3, 1, 1);
+    net_conv(net, 4, 5, 1, 1);
     net_pool(net);
     net_dense(net, 6, 1);
 }
@@ -129,6 +129,90 @@ static void slopes_of_convolutions(void **state)
     check_net(build_conv);
 }
 
+/* Convolutions and pools of one small image, one element after the other. */
+static float exact_pixel(const struct net_layer *l, const float *params,
+                         const float *image, size_t at)
+{
+    const size_t outs = l->out_height * l->out_width, o = at / outs;
+    const ptrdiff_t y = (ptrdiff_t)(at % outs / l->out_width * l->stride);
+    const ptrdiff_t x = (ptrdiff_t)(at % l->out_width * l->stride);
+    const ptrdiff_t side = (ptrdiff_t)l->side, h = (ptrdiff_t)l->height,
+                    w = (ptrdiff_t)l->width;
+    const float *weight = params + l->first + o * l->channels * l->side * l->side;
+    float sum = params[l->first + l->weights + o];
+
+    for (size_t c = 0; c < l->channels; c++)
+        for (ptrdiff_t k = 0; k < side * side; k++, weight++) {
+            const ptrdiff_t iy = y + k / side - side / 2, ix = x + k % side - side / 2;
+
+            if (iy >= 0 && ix >= 0 && iy < h && ix < w)
+                sum += *weight * image[((ptrdiff_t)c * h + iy) * w + ix];
+        }
+    return sum > 0 ? sum : 0;
+}
+
+static float exact_pool(const struct net_layer *l, const float *in, size_t at)
+{
+    const size_t outs = l->out_height * l->out_width;
+    const size_t corner =
+        (at / outs * l->height + at % outs / l->out_width * 2) * l->width +
+        at % l->out_width * 2;
+
+    return fmaxf(fmaxf(in[corner], in[corner + 1]),
+                 fmaxf(in[corner + l->width], in[corner + l->width + 1]));
+}
+
+static void check_convolution(size_t height, size_t width, size_t side, size_t stride)
+{
+    static float inputs[SIDE * SIDE];
+    static const uint8_t labels[1] = {1};
+    struct net net;
+
+    net_begin(&net, 1, height, width);
+    net_conv(&net, 2, side, stride, 1);
+    net_conv(&net, 3, side, stride, 1);
+    net_pool(&net);
+    net_dense(&net, 4, 0);
+    assert_int_equal(net_finish(&net, 1), 0);
+    float *params = calloc(net.n_params, sizeof(float));
+    assert_non_null(params);
+    for (size_t i = 0; i < net.n_params; i++)
+        params[i] = (float)((i * 2654435761u >> 7) % 1000) / 500.0f - 0.9f;
+    for (size_t i = 0; i < height * width; i++)
+        inputs[i] = (float)((i * 2246822519u >> 7) % 1000) / 500.0f - 1.0f;
+    (void)net_correct(&net, params, inputs, labels, 1);
+    for (int k = 0; k < 2; k++) {
+        const struct net_layer *l = &net.layers[k];
+        const float *image = k ? net.layers[0].outputs : inputs;
+
+        for (size_t i = 0; i < l->out_channels * l->out_height * l->out_width; i++)
+            assert_true(fabsf(l->outputs[i] - exact_pixel(l, params, image, i)) <
+                        1e-4f);
+    }
+    const struct net_layer *pool = &net.layers[2];
+
+    for (size_t i = 0; i < 3 * pool->out_height * pool->out_width; i++) {
+        assert_true(pool->outputs[i] == exact_pool(pool, net.layers[1].outputs, i));
+        assert_true(pool->outputs[i] == net.layers[1].outputs[pool->from[i]]);
+    }
+    free(params);
+    net_destroy(&net);
+}
+
+/* Filters of other sides than the slopes have, at the edges of images of any shape, and
+ * wider than the image. */
+static void convolutions_are_exact(void **state)
+{
+    (void)state;
+    for (size_t side = 1; side <= 7; side += 2) {
+        check_convolution(SIDE, SIDE, side, 1);
+        check_convolution(5, 9, side, 1);
+        check_convolution(9, 4, side, 1);
+        check_convolution(2, 2, side, 1);
+        check_convolution(9, 11, side, 2);
+    }
+}
+
 static void slopes_of_strides_and_means(void **state)
 {
     (void)state;
@@ -164,6 +248,71 @@ static void slopes_of_the_lstm(void **state)
     lstm_seed(&lstm, m.start, 5);
     check_slopes(&m);
     free(m.start);
+    lstm_destroy(&lstm);
+}
+
+/* What the LSTM gives, in double precision and by the C library's functions. */
+static double exact_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double exact_sum(const float *w, const double *x, size_t n, float bias)
+{
+    double sum = (double)bias;
+
+    for (size_t k = 0; k < n; k++)
+        sum += (double)w[k] * x[k];
+    return sum;
+}
+
+static double exact_loss(const struct lstm *l, const float *params, const uint8_t *text)
+{
+    enum { MOST = 16 };
+    double cell[MOST] = {0}, state[MOST] = {0}, gate[4][MOST], out[MOST], loss = 0;
+    const size_t h = l->hidden;
+
+    for (size_t t = 0; t < l->window; t++) {
+        double sum = 0;
+
+        for (size_t i = 0; i < 4 * h; i++)
+            gate[i / h][i % h] =
+                exact_sum(params + l->wh + i * h, state, h,
+                          params[l->b + i] + params[l->wx + text[t] * 4 * h + i]);
+        for (size_t k = 0; k < h; k++) {
+            cell[k] = exact_sigmoid(gate[1][k]) * cell[k] +
+                      exact_sigmoid(gate[0][k]) * tanh(gate[2][k]);
+            state[k] = exact_sigmoid(gate[3][k]) * tanh(cell[k]);
+        }
+        for (size_t v = 0; v < l->symbols; v++) {
+            out[v] = exact_sum(params + l->wo + v * h, state, h, params[l->bo + v]);
+            sum += exp(out[v]);
+        }
+        loss += log(sum) - out[text[t + 1]];
+    }
+    return loss / (double)l->window;
+}
+
+/* Also where gates are wide open or shut, beyond what exp of a float can say. */
+static void the_lstm_is_exact(void **state)
+{
+    enum { SYMBOLS = 5, HIDDEN = 9, WINDOW = 7 };
+    const uint8_t text[WINDOW + 1] = {1, 4, 0, 2, 2, 3, 1, 0};
+    struct lstm lstm;
+
+    (void)state;
+    assert_int_equal(lstm_create(&lstm, SYMBOLS, HIDDEN, 1, WINDOW), 0);
+    float *params = calloc(lstm.n_params, sizeof(float));
+    assert_non_null(params);
+    for (int wide = 1; wide <= 1000; wide *= 10) {
+        lstm_seed(&lstm, params, 5);
+        for (size_t i = 0; i < lstm.wo; i++)
+            params[i] *= (float)wide;
+        lstm_forget(&lstm);
+        const double got = lstm_gradient(&lstm, params, text, NULL);
+        assert_true(fabs(got - exact_loss(&lstm, params, text)) < 2e-6);
+    }
+    free(params);
     lstm_destroy(&lstm);
 }
 
@@ -269,7 +418,9 @@ int main(void)
         cmocka_unit_test(slopes_of_dense),
         cmocka_unit_test(slopes_of_convolutions),
         cmocka_unit_test(slopes_of_strides_and_means),
+        cmocka_unit_test(convolutions_are_exact),
         cmocka_unit_test(slopes_of_the_lstm),
+        cmocka_unit_test(the_lstm_is_exact),
         cmocka_unit_test(seeds_decide),
         cmocka_unit_test(shares_are_dealt),
         cmocka_unit_test(samples_have_numbers),
