@@ -7,6 +7,6 @@ libagg_la_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
 # What the daemon alone needs is a library of its own, which libtributary does not contain.
 noinst_LTLIBRARIES += libservice.la
 libservice_la_SOURCES =
-libservice_la_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
+libservice_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd $(MICROHTTPD_CFLAGS)
 SERVICE_LIBS = libservice.la libtributary_all.la $(TRIB_LIBS) $(MICROHTTPD_LIBS)
 EXTRA_DIST += agg/README.md

@@ -116,24 +116,28 @@ uint64_t trib_store_pick(const struct trib_store_table *table, uint32_t vector,
 /* Pushes --------------------------------------------------------------------------- */
 
 /* Widen or narrow a block: to float64 to compute, back to what is kept. */
-static void widen(trib_dtype_t dtype, const void *from, size_t n, double *out)
+static void widen(trib_dtype_t dtype, const void *from, size_t n, double *restrict out)
 {
     const uint8_t *bytes = from;
+    const size_t floats = dtype == TRIB_F32 ? n : 0;
 
-    for (size_t i = 0; dtype == TRIB_F32 && i < n; i++) {
+#pragma omp simd
+    for (size_t i = 0; i < floats; i++) {
         float one;
         memcpy(&one, bytes + i * sizeof(one), sizeof(one));
-        out[i] = one;
+        out[i] = (double)one;
     }
     if (dtype == TRIB_F64)
         memcpy(out, from, n * sizeof(*out));
 }
 
-static void narrow(trib_dtype_t dtype, const double *from, size_t n, void *out)
+static void narrow(trib_dtype_t dtype, const double *restrict from, size_t n, void *out)
 {
-    uint8_t *bytes = out;
+    uint8_t *restrict bytes = out;
+    const size_t floats = dtype == TRIB_F32 ? n : 0;
 
-    for (size_t i = 0; dtype == TRIB_F32 && i < n; i++) {
+#pragma omp simd
+    for (size_t i = 0; i < floats; i++) {
         const float one = (float)from[i];
         memcpy(bytes + i * sizeof(one), &one, sizeof(one));
     }

@@ -44,6 +44,7 @@ static void time_line(struct compare *c, int i, const struct hosts *hosts,
     args.batch = BATCH;
     args.compute_ms = link->compute_ms;
     args.service = service;
+    args.service_auth = NULL;
     snprintf(title, sizeof(title), "%s %s %s", link->rate, line->task->name,
              line->name);
     if (!result || !compare_start(c, &job, hosts)) {

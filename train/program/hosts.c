@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -273,4 +276,38 @@ void hosts_close(struct hosts *hosts)
     end(hosts->switch_pid);
     free(hosts->pids);
     free(hosts);
+}
+
+/* --- a network of this process's own --- */
+
+static bool alone;
+
+static bool loopback_up(void)
+{
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool up = fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return up;
+}
+
+bool hosts_be_alone(void)
+{
+    const int before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+    if (!alone && before >= 0 && unshare(CLONE_NEWNET) == 0) {
+        alone = loopback_up();
+        if (!alone && setns(before, CLONE_NEWNET) != 0)
+            (void)say("the network of before");
+    }
+    if (before >= 0)
+        close(before);
+    return alone;
+}
+
+bool hosts_is_alone(void)
+{
+    return alone;
 }

@@ -35,4 +35,15 @@ const char *hosts_root(void);
 
 void hosts_close(struct hosts *hosts);
 
+/**
+ * hosts_be_alone - move this process, and those that it forks from here on, into a
+ * network of their own, which has loopback and which nobody else reaches.
+ *
+ * returns  false: this machine does not let it, and all is as before
+ */
+bool hosts_be_alone(void);
+
+/** hosts_is_alone - true if this process is in such a network. */
+bool hosts_is_alone(void);
+
 #endif

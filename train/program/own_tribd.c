@@ -30,6 +30,7 @@ enum {
 
 struct own_tribd {
     pid_t pid, parent;
+    bool open; /* whoever reaches it may use it */
     bool made_key; /* TRIB_SERVICE_KEY is that of the folder */
     char program[PATH_BYTES];
     char folder[64]; /* of the key, if it is new, and of the log */
@@ -127,11 +128,24 @@ static int make_key(struct own_tribd *d)
     return 0;
 }
 
+/* True if the user says how ranks prove who they are, or that all is sealed. */
+static bool must_prove(void)
+{
+    static const char *const names[] = {"TRIB_SERVICE_AUTH", "TRIB_SERVICE_KEY",
+                                        "TRIB_SERVICE_USER", "TRIB_SEAL"};
+    char value[PATH_BYTES];
+    bool must = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        must |= own_tribd_setting(names[i], value, sizeof(value));
+    return must;
+}
+
 static int make_folder(struct own_tribd *d)
 {
     snprintf(d->folder, sizeof(d->folder), "/tmp/trib-train.XXXXXX");
     if (mkdtemp(d->folder))
-        return make_key(d);
+        return d->open ? 0 : make_key(d);
     say(d->folder);
     d->folder[0] = '\0';
     return -1;
@@ -180,6 +194,8 @@ static void become(const struct own_tribd *d, const struct hosts *hosts, int hos
     setenv("TRIBD_LISTEN", d->address, 1);
     setenv("TRIBD_HTTP", "", 1);
     setenv("TRIBD_KEY", d->key, 1);
+    if (d->open)
+        setenv("TRIBD_AUTH", "none", 1);
     execlp(d->program, "tribd", (char *)NULL);
     fprintf(stderr, "%s: %s\n", d->program, strerror(errno));
     _exit(1);
@@ -260,6 +276,7 @@ int own_tribd_start(const struct hosts *hosts, int host, struct own_tribd **trib
         own_tribd_end(d);
         return -1;
     }
+    d->open = !hosts && hosts_is_alone() && !must_prove();
     if (!find_beside(d->program))
         snprintf(d->program, sizeof(d->program), "tribd"); /* in PATH */
     if (make_folder(d) != 0 || start(d, hosts, host) != 0) {
@@ -273,6 +290,11 @@ int own_tribd_start(const struct hosts *hosts, int host, struct own_tribd **trib
 const char *own_tribd_address(const struct own_tribd *tribd)
 {
     return tribd->address;
+}
+
+const char *own_tribd_auth(const struct own_tribd *tribd)
+{
+    return tribd->open ? "none" : NULL;
 }
 
 void own_tribd_end(struct own_tribd *tribd)

@@ -23,7 +23,8 @@ bool own_tribd_missing(char *why, size_t bytes);
  * own_tribd_start - start tribd, and wait until jobs find it.
  *
  * It and the ranks share a key: the file that TRIB_SERVICE_KEY names, else a new one
- * that this sets.
+ * that this sets. Where nobody else reaches it (hosts_be_alone), and the user has set
+ * nothing of the kind, nobody proves anything, and nothing is sealed.
  * hosts    it is a process of host `host` there; NULL: on loopback
  * owner    the caller: own_tribd_end
  * errors   -1 after a sentence on standard error, and the log of tribd
@@ -36,6 +37,10 @@ bool own_tribd_setting(const char *name, char *value, size_t bytes);
 
 /** own_tribd_address - where jobs find it, as in TRIB_SERVICE. */
 const char *own_tribd_address(const struct own_tribd *tribd);
+
+/** own_tribd_auth - how ranks prove to it who they are, as in TRIB_SERVICE_AUTH; NULL:
+ * as they would anyhow. */
+const char *own_tribd_auth(const struct own_tribd *tribd);
 
 /** own_tribd_end - NULL: nothing happens. */
 void own_tribd_end(struct own_tribd *tribd);

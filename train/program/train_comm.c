@@ -44,6 +44,8 @@ int train_init(const struct train_args *args, int rank, const char *root,
 
     if (args->service)
         setenv("TRIB_SERVICE", args->service, 1);
+    if (args->service_auth)
+        setenv("TRIB_SERVICE_AUTH", args->service_auth, 1);
     if (root) {
         opts.rank_plus_1 = rank + 1;
         opts.ranks = args->ranks;

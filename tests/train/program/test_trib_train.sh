@@ -200,6 +200,31 @@ for (row, slow), found in rate.items():
     most = 4 / 10e-3 * (2 / slowest if all_wait else 1 + 1 / slowest)
     assert 0 < found <= most * 1.001, (row, slow, found, most)' "$dir/slow-out/stragglers.csv"
 
+tribd_of() { # PID - the tribd that a process has started
+    pgrep -P "$1" -x tribd >"$dir/tribd"
+}
+
+serves_alone() { # AUTH - nobody else reaches the tribd of a comparison as root; no leftovers
+    local said_auth pid tribd home status
+    home=$(readlink /proc/self/ns/net)
+    "$train" compare stragglers ps -n 2 --steps 40 --compute-ms 30 --data "$dir/data" \
+        --progress none >"$said" 2>&1 </dev/null &
+    pid=$!
+    within 60 tribd_of "$pid" && tribd=$(cat "$dir/tribd") &&
+        [ "$(readlink "/proc/$tribd/ns/net")" != "$home" ] &&
+        said_auth=$(tr '\0' '\n' <"/proc/$tribd/environ" | sed -n 's/^TRIBD_AUTH=//p') &&
+        [ "$said_auth" = "$1" ]
+    status=$?
+    wait "$pid" && [ "$status" = 0 ] && ! kill -0 "$tribd" 2>/dev/null
+}
+if unshare --net true 2>/dev/null; then
+    ok "the tribd of a comparison is in a network of its own, and nothing is sealed" \
+        serves_alone none
+    export TRIB_SEAL=1
+    ok "unless the user wants it" serves_alone ""
+    unset TRIB_SEAL
+fi
+
 stops() { # a signal in the middle of the first of two rows
     "$train" compare logreg onebit -n 2 --seeds 1 --steps 100000 --data "$dir/data" \
         --progress lines >"$said" 2>&1 </dev/null &
