@@ -34,3 +34,7 @@ TESTS += tests/train/test_estimate
 tests_train_test_estimate_SOURCES = tests/train/test_estimate.c \
 	tests/train/quadratic.c tests/train/quadratic.h
 tests_train_test_estimate_LDADD = libtrain.la $(comm_tests_link) -lm
+check_PROGRAMS += tests/train/test_optimizer
+TESTS += tests/train/test_optimizer
+tests_train_test_optimizer_SOURCES = tests/train/test_optimizer.c
+tests_train_test_optimizer_LDADD = libtrain.la $(comm_tests_link) -lm
