@@ -112,6 +112,9 @@ typedef struct trib_step {
  *     diloco:period=16,rate=0.7,momentum=0.5   the same, with an outer optimiser
  *     sgp:graph=exponential,peers=1 gossip of parameters by push-sum; osgp:tau=1: the
  *                                   same, where shares may come tau steps late
+ *     agp                           the same without waiting: a share is given where
+ *                                   there is room for it, and added when it has come.
+ *                                   Its messages in comm have the tag 2^30
  *     easgd:period=16,beta=0.9      elastic averaging with a common centre
  *     lsgd:period=4,groups=host     pulled to the leaders of the group and of all
  *     ps:staleness=4                gradients pushed to the parameter store in tribd
@@ -164,7 +167,7 @@ TRIB_API trib_status_t trib_trainer_end(trib_trainer_t *trainer, double loss);
  * or to keep.
  *
  * sync: nothing is left to do; pipe: the last gradients are applied; local, diloco and
- * easgd: the centre; sgp and osgp: messages are drained, and it is the mean of all x,
+ * easgd: the centre; sgp, osgp, agp: messages are drained, and it is the mean of all x,
  * as the weights add up to the number of ranks; lsgd: the mean of all ranks; ps,
  * downpour and hybrid: what the store has. The same bits on all ranks. The run goes on
  * behind it as if it had not been called, but for messages that have come earlier.
@@ -223,7 +226,7 @@ TRIB_API trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *st
  *
  * A sum that was cut short, and that no rank has got, is taken back if
  * trib_opts_t.rewind says so or no codec keeps anything, else dropped: what was sent in
- * it is lost. sgp and osgp scale the weights so that they add up to the ranks again
+ * it is lost. sgp, osgp and agp scale the weights: they add up to the ranks again
  * (lost_weight of trib_trainer_stats). ps, downpour and hybrid open the store anew,
  * with what was in it; momentum and moments that the store keeps begin at 0. Groups
  * become fewer where ranks are. trib_trainer_explain says what was lost.
@@ -252,7 +255,7 @@ typedef struct trib_trainer_stats {
                      * and what it had pulled before; divided by rounds, its
                      * staleness */
     uint64_t moves; /* to other communicators */
-    double weight; /* of sgp and osgp: w of this rank, and */
+    double weight; /* of sgp, osgp and agp: w of this rank, and */
     double weight_under_way; /* that of shares which it has given away, less that of
                               * those which it has added. Over all ranks the sum of both
                               * is the number of ranks */

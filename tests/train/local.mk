@@ -29,6 +29,10 @@ tests_train_test_properties_SOURCES = tests/train/test_properties.c \
 	tests/train/quadratic.c tests/train/quadratic.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_train_test_properties_LDADD = libtrain.la $(comm_tests_link)
+check_PROGRAMS += tests/train/test_push_free
+TESTS += tests/train/test_push_free
+tests_train_test_push_free_SOURCES = tests/train/test_push_free.c
+tests_train_test_push_free_LDADD = libtrain.la $(comm_tests_link)
 check_PROGRAMS += tests/train/test_estimate
 TESTS += tests/train/test_estimate
 tests_train_test_estimate_SOURCES = tests/train/test_estimate.c \

@@ -93,6 +93,16 @@ void quadratic_settle(struct quadratic *q)
             ranks_die(q->self, "%s: rank %d has other bits", q->desc.strategy, r);
 }
 
+void quadratic_train(struct quadratic *q, int steps)
+{
+    const int most = strcmp(q->desc.strategy, "agp") == 0 ? 2 : steps;
+
+    for (int k = 0; k < steps; k += most) {
+        quadratic_steps(q, most);
+        quadratic_settle(q);
+    }
+}
+
 double quadratic_distance(const struct quadratic *q)
 {
     double most = 0;

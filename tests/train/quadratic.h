@@ -41,6 +41,11 @@ void quadratic_steps(struct quadratic *q, int steps);
 /** quadratic_settle - settles into q->x; dies unless all ranks have the same bits. */
 void quadratic_settle(struct quadratic *q);
 
+/** quadratic_train - takes an even number of steps and settles. Ranks of agp settle
+ * after each two of them: they would take all of these short steps alone, one rank
+ * behind the other. */
+void quadratic_train(struct quadratic *q, int steps);
+
 /** quadratic_distance - the largest |x - optimum| of an element. */
 double quadratic_distance(const struct quadratic *q);
 

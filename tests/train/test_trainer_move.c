@@ -71,6 +71,7 @@ static const struct {
     {"diloco:period=4", NULL, 1e-3},
     {"sgp:graph=random,peers=2", NULL, 0.3},
     {"osgp:tau=2", NULL, 0.5},
+    {"agp", NULL, 0.5},
     {"easgd:period=4", NULL, 1e-2},
     {"lsgd:period=4,groups=2", NULL, 1.2},
 };
@@ -93,8 +94,7 @@ static int grows(struct ranks_self *self)
         } else {
             change_comm(&q, &small, fewer);
             quadratic_open(&q);
-            quadratic_steps(&q, STEPS);
-            quadratic_settle(&q);
+            quadratic_train(&q, STEPS);
             must_be_near(&q, growing[i].near);
             must_move(&q, self->comm);
             q.self = self;
@@ -105,8 +105,7 @@ static int grows(struct ranks_self *self)
         if (!is_new)
             must_be_near(&q, growing[i].near + 0.4);
         q.self = self;
-        quadratic_steps(&q, STEPS);
-        quadratic_settle(&q);
+        quadratic_train(&q, STEPS);
         must_be_near(&q, growing[i].near);
         quadratic_close(&q);
     }
@@ -284,6 +283,7 @@ static const struct kind {
     {"diloco:period=4,fragments=2,late=1", NULL, NULL, 1e-2, false, false, false},
     {"sgp", NULL, NULL, 0.3, false, false, false},
     {"osgp:tau=2", NULL, NULL, 0.5, false, false, false},
+    {"agp", NULL, NULL, 0.5, false, false, false},
     {"easgd:period=4", NULL, NULL, 1e-2, false, false, false},
     {"lsgd:period=4,groups=2", NULL, NULL, 1.2, false, false, false},
 };
@@ -491,10 +491,9 @@ static int survives(struct ranks_self *self)
         ranks_die(self, "%s: %s", q.desc.strategy, trib_last_error(comm));
     change_comm(&q, &fewer, smaller);
     explains(&q, "from 3 to 2 ranks, 0 of them new");
-    if (strstr(shot->kind.strategy, "sgp"))
+    if (strstr(shot->kind.strategy, "sgp") || strcmp(shot->kind.strategy, "agp") == 0)
         weights_add_up(&q);
-    quadratic_steps(&q, STEPS);
-    quadratic_settle(&q);
+    quadratic_train(&q, STEPS);
     must_be_near(&q, shot->kind.near);
     quadratic_close(&q);
     return trib_free_comm(smaller) != TRIB_OK;

@@ -91,7 +91,7 @@ static bool wanted(const struct compare *c, int i)
         return true;
     if (says(args, is_row))
         return compare_names(args, row->name);
-    return !args->quick || row->quick;
+    return !row->named && (!args->quick || row->quick);
 }
 
 static int check_words(const struct train_args *args)

@@ -55,6 +55,10 @@ void compare_paces_print(const struct compare *c, FILE *out,
                          enum train_table_style style);
 int compare_paces_write(const struct compare *c, const char *path);
 
+/** compare_paces_list - the same as figures; returns how many. */
+int compare_paces_list(const struct compare *c,
+                       struct train_slow out[COMPARE_PACES_MAX * COMPARE_SLOW]);
+
 /** compare_time - time each row that has trained, behind each link. */
 void compare_time(struct compare *c);
 

@@ -17,6 +17,7 @@ struct compare_row {
     size_t steps; /* of the long form; 0: the task's */
     bool quick; /* also in the quick form */
     bool service; /* it needs tribd */
+    bool named; /* it trains where it is named; else it is among stragglers alone */
 };
 
 /* How long the rows of a task train, unless they say so. */

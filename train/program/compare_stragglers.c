@@ -16,8 +16,8 @@ static const double compute_ms = 17; /* of a gradient, unless the user says so *
 static const char task[] = "mlp";
 
 /* The first one is what the others are compared with; those of a service are last. */
-static const char *const names[] = {"dense", "pipe", "local",    "easgd", "sgp",
-                                    "osgp",  "ps",   "downpour", NULL};
+static const char *const names[] = {"dense", "pipe", "local", "easgd",    "sgp",
+                                    "osgp",  "agp",  "ps",    "downpour", NULL};
 
 static const struct slow {
     const char *key, *head;
@@ -145,16 +145,29 @@ void compare_paces_print(const struct compare *c, FILE *out,
           out);
 }
 
+int compare_paces_list(const struct compare *c,
+                       struct train_slow out[COMPARE_PACES_MAX * COMPARE_SLOW])
+{
+    int n = 0;
+
+    for (int r = 0; r < c->n_paces; r++)
+        for (int s = 0; s < COMPARE_SLOW; s++)
+            out[n++] = (struct train_slow){c->paces[r].row->name, slows[s].key,
+                                           c->paces[r].samples_s[s], of_dense(c, r, s)};
+    return n;
+}
+
 int compare_paces_write(const struct compare *c, const char *path)
 {
+    struct train_slow all[COMPARE_PACES_MAX * COMPARE_SLOW];
+    const int n = compare_paces_list(c, all);
     FILE *file = fopen(path, "w");
 
     if (file)
         fputs("row,slow,samples_s,of_dense\n", file);
-    for (int r = 0; file && r < c->n_paces; r++)
-        for (int s = 0; s < COMPARE_SLOW; s++)
-            fprintf(file, "%s,%s,%.3f,%.4f\n", c->paces[r].row->name, slows[s].key,
-                    c->paces[r].samples_s[s], of_dense(c, r, s));
+    for (int i = 0; file && i < n; i++)
+        fprintf(file, "%s,%s,%.3f,%.4f\n", all[i].row, all[i].slow, all[i].samples_s,
+                all[i].of_dense);
     if (file && fclose(file) == 0)
         return 0;
     fprintf(stderr, "trib-train: %s: %s\n", path, strerror(errno));

@@ -104,6 +104,13 @@ static int write_markdown(const struct compare *c, const char *folder)
     return -1;
 }
 
+static int write_json(const struct compare *c, const char *path)
+{
+    struct train_slow slow[COMPARE_PACES_MAX * COMPARE_SLOW];
+
+    return train_json_write(path, c->lines, c->n, slow, compare_paces_list(c, slow));
+}
+
 static int write_folder(const struct compare *c, const char *folder)
 {
     char path[4096];
@@ -112,7 +119,7 @@ static int write_folder(const struct compare *c, const char *folder)
     snprintf(path, sizeof(path), "%s/compare.csv", folder);
     bad |= train_csv_write(path, c->lines, c->n);
     snprintf(path, sizeof(path), "%s/compare.json", folder);
-    bad |= train_json_write(path, c->lines, c->n);
+    bad |= write_json(c, path);
     snprintf(path, sizeof(path), "%s/stragglers.csv", folder);
     if (c->n_paces > 0)
         bad |= compare_paces_write(c, path);
@@ -132,7 +139,7 @@ int compare_tell(const struct compare *c)
     if (given->csv)
         bad |= train_csv_write(given->csv, c->lines, c->n);
     if (given->json)
-        bad |= train_json_write(given->json, c->lines, c->n);
+        bad |= write_json(c, given->json);
     if (given->out)
         bad |= write_folder(c, given->out);
     return bad;

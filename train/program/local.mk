@@ -29,6 +29,7 @@ train_program_trib_train_SOURCES = \
 	train/program/train_start.c train/program/train_start.h \
 	train/program/train_table.c train/program/train_table.h \
 	train/program/train_texts.c train/program/train_texts.h \
+	train/program/train_until.c train/program/train_until.h \
 	train/program/trib-train.c
 if TRIB_ISAL
 train_program_trib_train_SOURCES += train/program/train_coded.c

@@ -54,6 +54,8 @@ static const char help[] =
     "      --leave R,S      of --code: rank R ends before step S, without a word\n"
     "      --join S         of --code: the last of the ranks comes before step S\n"
     "      --slow-rank R,X  all steps of rank R take X times as long\n"
+    "      --until WHO      first: agp and downpour end with the first rank that has\n"
+    "                       taken its steps; default: all\n"
     "What is told:\n"
     "      --csv FILE       the table; - is standard output\n"
     "      --json FILE      likewise\n"
@@ -85,6 +87,7 @@ enum option_key {
     KEY_COMPUTE_MS,
     KEY_STRAGGLE,
     KEY_SLOW_RANK,
+    KEY_UNTIL,
     KEY_CSV,
     KEY_JSON,
     KEY_CURVE,
@@ -121,6 +124,7 @@ static const struct option long_options[] = {
     {"compute-ms", required_argument, NULL, KEY_COMPUTE_MS},
     {"straggle", required_argument, NULL, KEY_STRAGGLE},
     {"slow-rank", required_argument, NULL, KEY_SLOW_RANK},
+    {"until", required_argument, NULL, KEY_UNTIL},
     {"csv", required_argument, NULL, KEY_CSV},
     {"json", required_argument, NULL, KEY_JSON},
     {"curve", required_argument, NULL, KEY_CURVE},
@@ -269,6 +273,35 @@ static int take_slow_rank(const char *text, struct train_args *args)
                  text);
 }
 
+static int take_until(const char *text, struct train_args *args)
+{
+    args->until_first = strcmp(text, "first") == 0;
+    if (args->until_first || strcmp(text, "all") == 0)
+        return -1;
+    return wrong("--until %s: expected first or all", text);
+}
+
+/* A rank that ends by itself leaves nobody waiting, and no point of a curve is then one
+ * of all ranks. */
+static int check_until(const struct train_args *args)
+{
+    const char *strategy = args->strategy ? args->strategy : "";
+
+    if (!args->until_first)
+        return -1;
+    if (args->code || args->kind || args->curve || args->record ||
+        strcmp(args->word[0], "compare") == 0)
+        return wrong("--until first is for one training by a strategy, without a curve "
+                     "or record");
+    if (strcspn(strategy, ":+") == 3 && strncmp(strategy, "agp", 3) == 0)
+        return -1;
+    if (strcspn(strategy, ":+") == 8 && strncmp(strategy, "downpour", 8) == 0)
+        return -1;
+    return wrong(
+        "--until first is for strategies whose ranks never wait for each other: "
+        "agp and downpour");
+}
+
 static int take_link(const char *text, struct train_args *args)
 {
     char *end;
@@ -370,6 +403,8 @@ static int take_option(int key, const char *text, struct train_args *args)
         return take_count("join", text, 1e8, &args->join);
     case KEY_SLOW_RANK:
         return take_slow_rank(text, args);
+    case KEY_UNTIL:
+        return take_until(text, args);
     case KEY_PROGRESS:
         return take_progress(text, &args->progress);
     case KEY_QUICK:
@@ -428,7 +463,10 @@ int train_args_parse(int argc, char **argv, struct train_args *args_out)
         args.word[args.n_words++] = argv[optind];
     if (args.n_words == 0)
         return wrong("say what to train, such as trib-train mlp -n 4");
-    const int code = place_replicas(&args);
+    int code = check_until(&args);
+
+    if (code < 0)
+        code = place_replicas(&args);
 
     *args_out = args;
     if (args.threads[0])

@@ -52,6 +52,7 @@ struct train_args {
     size_t leave_step, join; /* steps of code; join 0: none */
     int slow_rank; /* whose steps all take slow_times as long */
     double slow_times; /* 0: none's */
+    bool until_first; /* all end once one rank has taken its steps */
     bool quick;
     const char *word[TRAIN_WORDS_MAX]; /* what is no option */
     int n_words;

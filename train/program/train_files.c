@@ -181,7 +181,20 @@ static json_t *line_json(const struct train_line *line, int s)
     return object;
 }
 
-int train_json_write(const char *path, const struct train_line *lines, int n)
+static json_t *slow_json(const struct train_slow *slow, int n)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new(array, json_pack("{s:s, s:s, s:o, s:o}", "row",
+                                               slow[i].row, "slow", slow[i].slow,
+                                               "samples_s", number(slow[i].samples_s),
+                                               "of_dense", number(slow[i].of_dense)));
+    return array;
+}
+
+int train_json_write(const char *path, const struct train_line *lines, int n,
+                     const struct train_slow *slow, int n_slow)
 {
     FILE *file = open_file(path);
     json_t *array = json_array();
@@ -191,6 +204,8 @@ int train_json_write(const char *path, const struct train_line *lines, int n)
             json_array_append_new(array, line_json(&lines[i], s));
     json_t *document = json_pack("{s:i, s:s, s:o}", "format", 1, "tributary",
                                  trib_version(), "trainings", array);
+    if (n_slow > 0)
+        json_object_set_new(document, "stragglers", slow_json(slow, n_slow));
     if (file &&
         json_dumpf(document, file, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0)
         fputc('\n', file);

@@ -19,6 +19,7 @@
 #include "train/program/train_pace.h"
 #include "train/program/train_table.h"
 #include "train/program/train_texts.h"
+#include "train/program/train_until.h"
 
 enum { ERROR_BYTES = 1280, SLICES = 8 };
 
@@ -41,6 +42,7 @@ struct rank {
     struct progress_line line;
     struct record record; /* of rank 0 */
     struct train_pace pace; /* where samples a second are wanted */
+    struct train_until until; /* where all end with the first */
     float *gradient; /* of the step, while it is recorded; else NULL */
 };
 
@@ -234,7 +236,17 @@ static int finish(struct rank *r)
 /* Means over the ranks of what each has counted. */
 static int count(struct rank *r)
 {
-    enum { WIRE, INPUT, INPUT_DENSE, SECONDS, LIBRARY, ROUNDS, ROUND_BYTES, COUNTS };
+    enum {
+        WIRE,
+        INPUT,
+        INPUT_DENSE,
+        SECONDS,
+        LIBRARY,
+        ROUNDS,
+        ROUND_BYTES,
+        STEPS,
+        COUNTS
+    };
     trib_trainer_stats_t stats = {.size = sizeof(stats)};
     struct train_result *result = r->result;
     double c[COUNTS];
@@ -248,13 +260,14 @@ static int count(struct rank *r)
     c[LIBRARY] = r->library_s - update_seconds(r) + r->untimed_update_s;
     c[ROUNDS] = (double)stats.rounds;
     c[ROUND_BYTES] = (double)stats.dense_bytes;
+    c[STEPS] = (double)r->step;
     if (comm_failed(r, trib_allreduce(r->comm, NULL, c, COUNTS, TRIB_F64, TRIB_MEAN)))
         return -1;
-    const double dense = 4 * (double)r->task->n_params * (double)r->steps;
+    const double dense = 4 * (double)r->task->n_params * c[STEPS];
 
     result->params = (double)r->task->n_params;
     result->ranks = r->ranks;
-    result->steps = (double)r->steps;
+    result->steps = c[STEPS];
     result->rounds = c[ROUNDS];
     result->seconds = c[SECONDS];
     result->hidden = 1 - c[LIBRARY] / c[SECONDS];
@@ -378,8 +391,10 @@ static int run(struct rank *r)
 {
     if (set_up(r) != 0)
         return -1;
+    if (r->args->until_first && comm_failed(r, train_until_open(&r->until, r->comm)))
+        return -1;
     train_pace_mark(&r->pace, train_seconds());
-    while (r->step < r->steps) {
+    while (r->step < r->steps && !train_until_over(&r->until)) {
         if (r->step == r->job->timed_from) {
             r->untimed_update_s = update_seconds(r);
             r->step_s = r->library_s = 0;
@@ -390,6 +405,8 @@ static int run(struct rank *r)
             show(r);
     }
     progress_line_end(&r->line);
+    if (comm_failed(r, train_until_close(&r->until)))
+        return -1;
     return count(r) != 0 || finish(r) != 0 || compare_models(r) != 0 ? -1 : 0;
 }
 

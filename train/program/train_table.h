@@ -83,14 +83,22 @@ void train_table_print(FILE *out, const struct train_line *lines, int n,
 void train_legend_print(FILE *out, const struct train_line *lines, int n,
                         enum train_table_style style);
 
+/* Samples a second of a row among slow ranks. */
+struct train_slow {
+    const char *row, *slow;
+    double samples_s, of_dense; /* NAN: it failed */
+};
+
 /**
  * train_csv_write, train_json_write - the same as a file, with all figures.
  *
  * path     "-": standard output
+ * slow     [n_slow] for the object "stragglers", which is left out where n_slow is 0
  * errors   -1 after a sentence on standard error
  */
 int train_csv_write(const char *path, const struct train_line *lines, int n);
-int train_json_write(const char *path, const struct train_line *lines, int n);
+int train_json_write(const char *path, const struct train_line *lines, int n,
+                     const struct train_slow *slow, int n_slow);
 
 /** train_curve_write - the points of the first seed. */
 int train_curve_write(const char *path, const struct train_line *line);

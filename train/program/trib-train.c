@@ -50,7 +50,7 @@ static int tell(const struct train_job *job)
     if (args->csv)
         bad |= train_csv_write(args->csv, &line, 1);
     if (args->json)
-        bad |= train_json_write(args->json, &line, 1);
+        bad |= train_json_write(args->json, &line, 1, NULL, 0);
     if (args->curve)
         bad |= train_curve_write(args->curve, &line);
     return bad;

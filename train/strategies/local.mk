@@ -5,6 +5,8 @@ libtrain_la_SOURCES += \
 	train/strategies/lsgd.c \
 	train/strategies/local_steps.c \
 	train/strategies/pipe.c \
+	train/strategies/push_free.c \
 	train/strategies/push_sum.c \
+	train/strategies/push_weight.c train/strategies/push_weight.h \
 	train/strategies/parameter_server.c \
 	train/strategies/sync.c

@@ -7,7 +7,6 @@
  *
  * Assran et al., Stochastic Gradient Push, ICML 2019 (SGP and overlapped SGP).
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include <tributary/neighbors.h>
 
 #include "train/graph.h"
-#include "train/trainer.h"
+#include "train/strategies/push_weight.h"
 
 enum { GRAPH, PEERS, TAU, KEYS };
 
@@ -100,21 +99,11 @@ static void push_sum_destroy(struct trib_trainer *t)
     free(p);
 }
 
-static void unbias(const struct trib_trainer *t, const struct push_sum *p,
-                   float *restrict z)
-{
-    const float *restrict x = p->x;
-    const float inverse = (float)(1 / p->weight);
-
-    for (size_t i = 0; i < t->count; i++)
-        z[i] = x[i] * inverse;
-}
-
 static trib_status_t push_sum_begin(struct trib_trainer *t, trib_step_t *step)
 {
     struct push_sum *p = t->strategy;
 
-    unbias(t, p, p->z);
+    trib_push_unbias(t, p->x, p->weight, p->z);
     step->params = p->z;
     step->gradient = p->gradient;
     return TRIB_OK;
@@ -203,34 +192,17 @@ static int push_sum_fields(struct trib_trainer *t,
 
 static void push_sum_model(struct trib_trainer *t, float *out)
 {
-    unbias(t, t->strategy, out);
+    const struct push_sum *p = t->strategy;
+
+    trib_push_unbias(t, p->x, p->weight, out);
 }
 
-/* Makes the weights of the old ranks add up to their number, each x / w as it was. A
- * newcomer has weight 1. */
 static trib_status_t push_sum_moved(struct trib_trainer *t,
                                     const struct trib_train_move *m)
 {
     struct push_sum *p = t->strategy;
-    double sum = m->is_new ? 0 : p->weight;
 
-    const trib_status_t st =
-        trib_train_taken(t, trib_allreduce(t->comm, NULL, &sum, 1, TRIB_F64, TRIB_SUM));
-    if (st != TRIB_OK)
-        return st;
-    if (fabs(sum - m->ranks_before) > 1e-9) {
-        t->stats.lost_weight += m->ranks_before - sum;
-        snprintf(m->note, m->note_bytes,
-                 "weight %.6g of %d is lost, and as much of the sum of parameters",
-                 m->ranks_before - sum, m->ranks_before);
-    }
-    if (m->is_new || fabs(sum - m->old) < 1e-12)
-        return TRIB_OK;
-    const double scale = m->old / sum;
-    for (size_t i = 0; i < t->count; i++)
-        p->x[i] = (float)((double)p->x[i] * scale);
-    p->weight *= scale;
-    return TRIB_OK;
+    return trib_push_moved(t, m, p->x, &p->weight);
 }
 
 static void push_sum_stats(struct trib_trainer *t, trib_trainer_stats_t *stats)

@@ -64,6 +64,11 @@ for strategy in sync pipe:width=2+int8 local:period=4 diloco:period=4 sgp lsgd:p
         --strategy "$strategy" --steps 24
 done
 ok "osgp: three ranks train" trains svm -n 3 --strategy osgp:tau=1 --steps 16
+ok "agp: three ranks train" trains svm -n 3 --strategy agp --steps 16
+ok "agp: all end with the first rank" trains svm -n 3 --strategy agp --steps 40 --until first \
+    --compute-ms 2 --slow-rank 2,20 --csv "$dir/until"
+ok "the slow rank has taken few steps" above 36 "$(value until steps)"
+ok "and the others all of theirs" above "$(value until steps)" 24
 ok "DGC with shares of the steps and parts: the same model again" same mlp -n 3 \
     --steps 12 --batch 16 --parts layers --rate 0.1 --codec topk:ratio=0.05 \
     --feedback ef14:momentum=0.9,clip=2,warmup=25%,stages=2
@@ -199,6 +204,15 @@ for (row, slow), found in rate.items():
     all_wait = row == "dense"
     most = 4 / 10e-3 * (2 / slowest if all_wait else 1 + 1 / slowest)
     assert 0 < found <= most * 1.001, (row, slow, found, most)' "$dir/slow-out/stragglers.csv"
+ok "compare.json has the same figures" python3 -c '
+import csv, json, sys
+found = json.load(open(sys.argv[1]))["stragglers"]
+lines = list(csv.DictReader(open(sys.argv[2])))
+assert [(s["row"], s["slow"]) for s in found] == [(r["row"], r["slow"]) for r in lines]
+for s, r in zip(found, lines):
+    for key in ("samples_s", "of_dense"):
+        assert abs(s[key] / float(r[key]) - 1) < 1e-2, (s, r)' \
+    "$dir/slow-out/compare.json" "$dir/slow-out/stragglers.csv"
 
 tribd_of() { # PID - the tribd that a process has started
     pgrep -P "$1" -x tribd >"$dir/tribd"
@@ -257,6 +271,10 @@ wrong "a batch that does not fit" "does not fit" logreg -n 2 --batch 4000 --step
 wrong "a word where a number belongs" "--steps many" logreg --steps many
 wrong "half a straggler" "--straggle 0.5" logreg --straggle 0.5
 wrong "a rank that is not there" "there are 2 ranks" logreg -n 2 --steps 1 --slow-rank 2,4
+wrong "an end of nobody" "--until never" logreg --until never
+wrong "an end of ranks that wait for each other" "agp and downpour" logreg -n 2 \
+    --strategy sgp --until first
+wrong "a codec that agp refuses" "as they are" logreg -n 2 --strategy agp+int8 --steps 1
 wrong "half of a slow rank" "--slow-rank 1" logreg --slow-rank 1
 wrong "a tribd that hosts do not reach" "leave that out" logreg -n 2 --link 1gbit \
     --service localhost:1 --strategy ps

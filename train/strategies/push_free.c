@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Push-sum that waits for nobody: each rank takes steps in its own time, adds shares
+ * that have come meanwhile, and gives half of its parameters x and of its weight w to
+ * the rank that is 1, 2, 4, … further on, by turns. A rank holds one share that another
+ * one gives it. Where that one has not been taken yet, the next hop has its turn, and
+ * where none has room the giver keeps all. So what is under way is bounded, and a slow
+ * rank gets no more than it takes: it gathers weight until it gives as much as it gets.
+ *
+ * Assran and Rabbat, Asynchronous Gradient-Push, IEEE Trans. Automatic Control, 2021.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <tributary/send.h>
+
+#include "train/strategies/push_weight.h"
+
+enum { HOPS = 31, TAG = 1 << 30 }; /* the trainer's tag in the user's communicator */
+
+/* Behind the elements of a share, in the place of floats. */
+struct note {
+    double weight;
+    uint64_t step; /* the furthest that its giver knows of */
+};
+enum { NOTE_FLOATS = sizeof(struct note) / sizeof(float) };
+
+#define LEAST \
+    0.5 /* weight: a rank with less gives nothing until it has got something */
+#define CLOSING (-1.0) /* in the place of a weight: a message that has no share */
+
+/* Messages to or from the rank of a hop. */
+struct edge {
+    float *share; /* [count + NOTE_FLOATS] in reach of the peer */
+    trib_plan_t *plan;
+    bool under_way, closed;
+};
+
+struct push_free {
+    float *x; /* [count] */
+    float *z; /* [count] x / w */
+    float *gradient; /* [count] */
+    double weight;
+    uint64_t step; /* the furthest of a rank, as far as this one knows: of its rate */
+    double given, added; /* weights, since the beginning */
+    struct edge to[HOPS], from[HOPS];
+    int hops, turn;
+    bool open; /* receives are posted */
+};
+
+static trib_status_t make_edge(struct trib_trainer *t, struct edge *e, int peer,
+                               bool gives)
+{
+    const size_t count = t->count + NOTE_FLOATS;
+    const trib_status_t st = trib_train_alloc(t, count, &e->share);
+
+    if (st != TRIB_OK)
+        return st;
+    return trib_train_taken(t, gives ? trib_plan_send(t->comm, e->share, count,
+                                                      TRIB_F32, peer, TAG, &e->plan)
+                                     : trib_plan_recv(t->comm, e->share, count,
+                                                      TRIB_F32, peer, TAG, &e->plan));
+}
+
+static trib_status_t make_edges(struct trib_trainer *t, struct push_free *p)
+{
+    trib_status_t st = TRIB_OK;
+
+    for (int hop = 1; st == TRIB_OK && p->hops < HOPS && hop < t->ranks; hop *= 2) {
+        const int i = p->hops++;
+        st = make_edge(t, &p->to[i], (t->rank + hop) % t->ranks, true);
+        if (st == TRIB_OK)
+            st =
+                make_edge(t, &p->from[i], (t->rank + t->ranks - hop) % t->ranks, false);
+    }
+    return st;
+}
+
+static trib_status_t refuse_codecs(struct trib_trainer *t)
+{
+    const char *codec = t->parts.codec ? t->parts.codec : t->parts.feedback;
+
+    for (size_t i = 0; i < t->parts.n && !codec; i++)
+        codec = t->parts.part[i].codec;
+    if (!codec)
+        return TRIB_OK;
+    return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
+                     "strategy agp gives shares of parameters as they are, and not by "
+                     "\"%s\"",
+                     codec);
+}
+
+static trib_status_t push_free_create(struct trib_trainer *t)
+{
+    struct push_free *p = t->strategy = calloc(1, sizeof(*p));
+
+    if (!p)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    p->weight = 1;
+
+    trib_status_t st = refuse_codecs(t);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &p->x);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &p->z);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &p->gradient);
+    if (st != TRIB_OK)
+        return st;
+    memcpy(p->x, t->params, t->count * sizeof(float));
+    return make_edges(t, p);
+}
+
+/* --- messages --- */
+
+static trib_status_t start(struct trib_trainer *t, struct edge *e)
+{
+    const trib_status_t st = trib_plan_start(e->plan);
+
+    e->under_way = st == TRIB_OK;
+    return trib_train_taken(t, st);
+}
+
+/* Notes the end of a message, if it has come. */
+static trib_status_t look(struct trib_trainer *t, struct edge *e)
+{
+    const trib_status_t st = e->under_way ? trib_plan_test(e->plan) : TRIB_OK;
+
+    if (st == TRIB_INPROGRESS)
+        return TRIB_OK;
+    e->under_way = false;
+    return trib_train_taken(t, st);
+}
+
+static trib_status_t open_edges(struct trib_trainer *t, struct push_free *p)
+{
+    trib_status_t st = TRIB_OK;
+
+    for (int i = 0; i < p->hops && st == TRIB_OK && !p->open; i++) {
+        p->to[i].closed = p->from[i].closed = false;
+        st = start(t, &p->from[i]);
+    }
+    p->open = p->hops > 0;
+    return st;
+}
+
+static void add(struct trib_trainer *t, struct push_free *p, struct edge *e)
+{
+    const float *restrict share = e->share;
+    float *restrict x = p->x;
+    struct note note;
+
+    memcpy(&note, share + t->count, sizeof(note));
+    e->closed = note.weight < 0;
+    if (e->closed)
+        return;
+    for (size_t i = 0; i < t->count; i++)
+        x[i] += share[i];
+    p->weight += note.weight;
+    p->added += note.weight;
+    if (p->step < note.step)
+        p->step = note.step;
+}
+
+/* Adds what has come, at most one share of each edge, and makes room for the next. */
+static trib_status_t take(struct trib_trainer *t, struct push_free *p)
+{
+    trib_status_t st = TRIB_OK;
+
+    for (int i = 0; i < p->hops && st == TRIB_OK; i++) {
+        struct edge *e = &p->from[i];
+
+        if (e->closed)
+            continue;
+        st = look(t, e);
+        if (st != TRIB_OK || e->under_way)
+            continue;
+        add(t, p, e);
+        if (!e->closed)
+            st = start(t, e);
+    }
+    return st;
+}
+
+static trib_status_t give_by(struct trib_trainer *t, struct push_free *p,
+                             struct edge *e)
+{
+    float *restrict share = e->share, *restrict x = p->x;
+
+    for (size_t i = 0; i < t->count; i++)
+        share[i] = x[i] *= 0.5f;
+    p->weight *= 0.5;
+    p->given += p->weight;
+    const struct note note = {p->weight, p->step};
+    memcpy(share + t->count, &note, sizeof(note));
+    t->stats.rounds++;
+    t->stats.dense_bytes += t->count * sizeof(float);
+    return start(t, e);
+}
+
+/* Gives a share to the first of the next hops that has room for one. */
+static trib_status_t give(struct trib_trainer *t, struct push_free *p)
+{
+    if (p->weight < LEAST)
+        return TRIB_OK;
+    for (int k = 0; k < p->hops; k++) {
+        const int i = (p->turn + k) % p->hops;
+        const trib_status_t st = look(t, &p->to[i]);
+
+        if (st != TRIB_OK)
+            return st;
+        if (p->to[i].under_way)
+            continue;
+        p->turn = (i + 1) % p->hops;
+        return give_by(t, p, &p->to[i]);
+    }
+    return TRIB_OK;
+}
+
+/* --- steps --- */
+
+static trib_status_t push_free_begin(struct trib_trainer *t, trib_step_t *step)
+{
+    struct push_free *p = t->strategy;
+
+    trib_push_unbias(t, p->x, p->weight, p->z);
+    step->params = p->z;
+    step->gradient = p->gradient;
+    return open_edges(t, p);
+}
+
+/* The rate is that of the run's progress, which a slow rank hears of with shares: late
+ * in the run its few steps would else be the longest. */
+static trib_status_t push_free_end(struct trib_trainer *t, double loss)
+{
+    struct push_free *p = t->strategy;
+
+    (void)loss;
+    if (p->step < t->number)
+        p->step = t->number;
+    trib_train_update(t, p->x, p->gradient, trib_train_rate_at(&t->rate, p->step));
+
+    const uint64_t began = trib_train_now();
+    trib_status_t st = take(t, p);
+    if (st == TRIB_OK)
+        st = give(t, p);
+    t->stats.wait_ns += trib_train_now() - began;
+    return st;
+}
+
+/* --- settling --- */
+
+/* Behind its shares a rank says on each edge that there are no more. */
+static trib_status_t close_edges(struct trib_trainer *t, struct push_free *p)
+{
+    const struct note closing = {CLOSING, 0};
+    trib_status_t st = TRIB_OK;
+
+    for (int i = 0; i < p->hops && st == TRIB_OK; i++) {
+        struct edge *e = &p->to[i];
+
+        st = look(t, e);
+        if (st != TRIB_OK || e->under_way || e->closed)
+            continue;
+        memcpy(e->share + t->count, &closing, sizeof(closing));
+        e->closed = true;
+        st = start(t, e);
+    }
+    return st;
+}
+
+static bool is_closed(const struct push_free *p)
+{
+    for (int i = 0; i < p->hops; i++)
+        if (!p->from[i].closed || !p->to[i].closed || p->to[i].under_way)
+            return false;
+    return true;
+}
+
+/* Collective: adds all that is under way. All ranks are here when messages close. */
+static trib_status_t drain(struct trib_trainer *t, struct push_free *p)
+{
+    const struct timespec nap = {0, 50000};
+    double any = p->open;
+    trib_status_t st =
+        trib_train_taken(t, trib_allreduce(t->comm, NULL, &any, 1, TRIB_F64, TRIB_MAX));
+
+    if (st != TRIB_OK || any == 0)
+        return st;
+    st = open_edges(t, p);
+    while (st == TRIB_OK && !is_closed(p)) {
+        st = take(t, p);
+        if (st == TRIB_OK)
+            st = close_edges(t, p);
+        if (st == TRIB_OK && !is_closed(p))
+            (void)nanosleep(&nap, NULL);
+    }
+    p->open = st != TRIB_OK;
+    return st;
+}
+
+static trib_status_t push_free_settle(struct trib_trainer *t, float *model_out)
+{
+    struct push_free *p = t->strategy;
+    const trib_status_t st = drain(t, p);
+
+    return st == TRIB_OK ? trib_train_mean(t, p->x, model_out) : st;
+}
+
+static void free_edge(struct trib_trainer *t, struct edge *e)
+{
+    if (e->under_way) /* of a communicator that has failed */
+        (void)trib_plan_wait(e->plan);
+    trib_plan_free(e->plan);
+    trib_free(t->comm, e->share);
+}
+
+static void push_free_destroy(struct trib_trainer *t)
+{
+    struct push_free *p = t->strategy;
+
+    if (p->open)
+        (void)drain(t, p);
+    for (int i = 0; i < p->hops; i++) {
+        free_edge(t, &p->to[i]);
+        free_edge(t, &p->from[i]);
+    }
+    free(p->x);
+    free(p->z);
+    free(p->gradient);
+    free(p);
+}
+
+/* --- what the trainer asks --- */
+
+static bool push_free_busy(const struct trib_trainer *t)
+{
+    const struct push_free *p = t->strategy;
+
+    return p->open;
+}
+
+static int push_free_fields(struct trib_trainer *t,
+                            struct trib_train_field out[TRIB_TRAIN_FIELDS])
+{
+    struct push_free *p = t->strategy;
+
+    out[0] = (struct trib_train_field){p->x, t->count * sizeof(float), false};
+    out[1] = (struct trib_train_field){&p->weight, sizeof(p->weight), false};
+    return 2;
+}
+
+static void push_free_model(struct trib_trainer *t, float *out)
+{
+    const struct push_free *p = t->strategy;
+
+    trib_push_unbias(t, p->x, p->weight, out);
+}
+
+static trib_status_t push_free_moved(struct trib_trainer *t,
+                                     const struct trib_train_move *m)
+{
+    struct push_free *p = t->strategy;
+
+    return trib_push_moved(t, m, p->x, &p->weight);
+}
+
+static void push_free_stats(struct trib_trainer *t, trib_trainer_stats_t *stats)
+{
+    const struct push_free *p = t->strategy;
+
+    stats->weight = p->weight;
+    stats->weight_under_way = p->given - p->added;
+}
+
+static void push_free_explain(const struct trib_trainer *t, char *text, size_t bytes)
+{
+    (void)t;
+    snprintf(text, bytes,
+             "shares of parameters and weights to the ranks 1, 2, 4, … further on, by "
+             "turns, added when they have come; no step waits for a rank");
+}
+
+const struct trib_strategy_ops trib_strategy_agp = {.apart = true,
+                                                    .create = push_free_create,
+                                                    .destroy = push_free_destroy,
+                                                    .begin = push_free_begin,
+                                                    .end = push_free_end,
+                                                    .settle = push_free_settle,
+                                                    .busy = push_free_busy,
+                                                    .fields = push_free_fields,
+                                                    .model = push_free_model,
+                                                    .moved = push_free_moved,
+                                                    .stats = push_free_stats,
+                                                    .explain = push_free_explain};
