@@ -47,7 +47,8 @@ struct trib_pca_opts {
 };
 
 /**
- * trib_pca_create - no slices, no basis yet. Takes about 32 slice^2 bytes.
+ * trib_pca_create - no slices, no basis yet. Takes about 20 slice^2 + 12 slice *
+ * kept bytes.
  *
  * kernels  NULL: the fastest for this CPU
  * errors   TRIB_ERR_INVALID (sizes), TRIB_ERR_NO_MEMORY

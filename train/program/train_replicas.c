@@ -352,7 +352,7 @@ int train_replicas_check(const struct train_job *job)
 
     if (!job->task->ops->sample)
         wrong = "--kind is for tasks whose samples have numbers: mlp, cnn, cnnall, "
-                "logreg and svm";
+                "cnnwide, logreg and svm";
     else if (a->code || a->feed >= 0 || a->record)
         wrong = "--kind goes without --code, --feed and --record";
     if (wrong)

@@ -34,11 +34,13 @@ static void build(struct net *net, int variant)
         net_pool(net);
         net_dense(net, 128, 1);
     } else {
-        net_conv(net, 16, 5, 2, 1);
-        net_conv(net, 32, 3, 1, 1);
+        const size_t width = variant == TASK_IMAGE_CNNWIDE ? 4 : 1;
+
+        net_conv(net, 16 * width, 5, 2, 1);
+        net_conv(net, 32 * width, 3, 1, 1);
         net_pool(net);
-        net_conv(net, 64, 3, 1, 1);
-        net_conv(net, 64, 3, 1, 1);
+        net_conv(net, 64 * width, 3, 1, 1);
+        net_conv(net, 64 * width, 3, 1, 1);
         net_mean(net);
     }
     net_dense(net, MNIST_CLASSES, 0);

@@ -5,7 +5,7 @@
 
 #include "train/tasks/task.h"
 
-enum { TASK_IMAGE_MLP, TASK_IMAGE_CNN, TASK_IMAGE_CNNALL };
+enum { TASK_IMAGE_MLP, TASK_IMAGE_CNN, TASK_IMAGE_CNNALL, TASK_IMAGE_CNNWIDE };
 enum { TASK_LINEAR_LOGISTIC, TASK_LINEAR_HINGE };
 
 extern const struct task_ops task_image, task_text, task_linear;

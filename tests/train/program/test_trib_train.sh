@@ -283,6 +283,7 @@ wrong "a file that cannot be written" "none/x.csv" logreg -n 3 --steps 1 \
 wrong "a folder that cannot be made" "none/record: " logreg -n 3 --steps 1 \
     --record "$dir/none/record"
 wrong "a row that is not there" "no task or row" compare mlp dcg
+wrong "a task without rows" "no task or row 'cnnwide'" compare cnnwide
 wrong "a code without a linear model" "logreg and svm" mlp -n 2 --code rlnc
 wrong "a code that is not there" "did you mean" logreg -n 3 --code rlmc
 wrong "a code and a strategy" "without --strategy" logreg -n 2 --code rlnc --codec int8

@@ -334,7 +334,7 @@ static struct task *make_task(const char *name, uint64_t seed)
 /* Parts cover the vector; and a seed gives the same gradient, another one another. */
 static void seeds_decide(void **state)
 {
-    static const char *const names[] = {"mlp", "cnnall", "logreg", "svm"};
+    static const char *const names[] = {"mlp", "cnnall", "cnnwide", "logreg", "svm"};
 
     (void)state;
     if (access(MNIST_FOLDER "/train-images-idx3-ubyte.gz", R_OK) != 0)
