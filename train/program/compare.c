@@ -198,8 +198,10 @@ int compare_serve(struct compare *c, const struct compare_row *row,
     if (!row->service || args->service)
         return 0;
     if (!c->tribd) {
-        (void)hosts_be_alone(); /* sealing would be half of what these rows take */
-        if (own_tribd_start(NULL, 0, &c->tribd) != 0)
+        /* Sealing would be half of what these rows take. */
+        const bool alone = hosts_be_alone();
+
+        if (own_tribd_start(NULL, 0, alone, &c->tribd) != 0)
             return -1;
     }
     args->service = own_tribd_address(c->tribd);

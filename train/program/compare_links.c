@@ -78,7 +78,7 @@ static void time_link(struct compare *c, int l, const char *rate)
     const bool refused = hosts_refused(why, sizeof(why)) ||
                          hosts_open(ranks + serves, rate, &hosts) != 0;
     const bool no_tribd =
-        !refused && serves && own_tribd_start(hosts, ranks, &tribd) != 0;
+        !refused && serves && own_tribd_start(hosts, ranks, false, &tribd) != 0;
 
     if (refused && l == 0)
         printf("No hosts can be made here (%s): times behind links are from bytes.\n",

@@ -280,8 +280,6 @@ void hosts_close(struct hosts *hosts)
 
 /* --- a network of this process's own --- */
 
-static bool alone;
-
 static bool loopback_up(void)
 {
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
@@ -297,17 +295,14 @@ bool hosts_be_alone(void)
 {
     const int before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
-    if (!alone && before >= 0 && unshare(CLONE_NEWNET) == 0) {
+    bool alone = false;
+
+    if (before >= 0 && unshare(CLONE_NEWNET) == 0) {
         alone = loopback_up();
         if (!alone && setns(before, CLONE_NEWNET) != 0)
             (void)say("the network of before");
     }
     if (before >= 0)
         close(before);
-    return alone;
-}
-
-bool hosts_is_alone(void)
-{
     return alone;
 }

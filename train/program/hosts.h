@@ -43,7 +43,4 @@ void hosts_close(struct hosts *hosts);
  */
 bool hosts_be_alone(void);
 
-/** hosts_is_alone - true if this process is in such a network. */
-bool hosts_is_alone(void);
-
 #endif

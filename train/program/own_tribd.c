@@ -263,7 +263,8 @@ static int start(struct own_tribd *d, const struct hosts *hosts, int host)
     return -1;
 }
 
-int own_tribd_start(const struct hosts *hosts, int host, struct own_tribd **tribd_out)
+int own_tribd_start(const struct hosts *hosts, int host, bool alone,
+                    struct own_tribd **tribd_out)
 {
     struct own_tribd *d = calloc(1, sizeof(*d));
     char why[128];
@@ -276,7 +277,7 @@ int own_tribd_start(const struct hosts *hosts, int host, struct own_tribd **trib
         own_tribd_end(d);
         return -1;
     }
-    d->open = !hosts && hosts_is_alone() && !must_prove();
+    d->open = alone && !must_prove();
     if (!find_beside(d->program))
         snprintf(d->program, sizeof(d->program), "tribd"); /* in PATH */
     if (make_folder(d) != 0 || start(d, hosts, host) != 0) {

@@ -23,13 +23,15 @@ bool own_tribd_missing(char *why, size_t bytes);
  * own_tribd_start - start tribd, and wait until jobs find it.
  *
  * It and the ranks share a key: the file that TRIB_SERVICE_KEY names, else a new one
- * that this sets. Where nobody else reaches it (hosts_be_alone), and the user has set
- * nothing of the kind, nobody proves anything, and nothing is sealed.
+ * that this sets.
  * hosts    it is a process of host `host` there; NULL: on loopback
+ * alone    nobody else reaches it (hosts_be_alone): unless the user has set something
+ *          of the kind, nobody proves anything, and nothing is sealed
  * owner    the caller: own_tribd_end
  * errors   -1 after a sentence on standard error, and the log of tribd
  */
-int own_tribd_start(const struct hosts *hosts, int host, struct own_tribd **tribd_out);
+int own_tribd_start(const struct hosts *hosts, int host, bool alone,
+                    struct own_tribd **tribd_out);
 
 /** own_tribd_setting - the value of a setting such as TRIB_SERVICE; false: it is the
  * default. */

@@ -33,6 +33,7 @@ struct train_args {
     char threads[128]; /* what kind points to where --replicas are threads */
     int replicas; /* 0: as kind and ranks say */
     const char *data, *transport, *service;
+    struct mnist_kept *kept; /* for the images, once read; NULL: each rank reads */
     const char *service_auth; /* as TRIB_SERVICE_AUTH; NULL: as that says */
     const char *link[TRAIN_LINKS_MAX]; /* rates at which ranks are hosts of their own */
     int n_links;

@@ -366,7 +366,10 @@ static int check_ranks(const struct coded *c, char *error)
 
 static int make(struct coded *c, char *error)
 {
-    const struct task_desc data = {.data = c->args->data, .ranks = 1, .seed = c->seed};
+    const struct task_desc data = {.data = c->args->data,
+                                   .kept = c->args->kept,
+                                   .ranks = 1,
+                                   .seed = c->seed};
     const struct task_row *row = c->job->task;
 
     c->steps = c->args->steps    ? c->args->steps

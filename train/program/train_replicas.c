@@ -56,7 +56,11 @@ static int make_task(const struct process *p, size_t batch, struct task **task_o
 {
     const struct task_row *row = p->job->task;
     const struct task_desc data = {
-        .data = p->args->data, .ranks = 1, .batch = batch, .seed = p->seed};
+        .data = p->args->data,
+        .kept = p->args->kept,
+        .ranks = 1,
+        .batch = batch,
+        .seed = p->seed};
 
     return row->ops->create(&data, row, task_out, error, ERROR_BYTES);
 }

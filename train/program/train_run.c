@@ -317,6 +317,7 @@ static int compare_models(struct rank *r)
 static int make_task(struct rank *r, char *error)
 {
     const struct task_desc data = {.data = r->args->data,
+                                   .kept = r->args->kept,
                                    .rank = r->rank,
                                    .ranks = r->ranks,
                                    .batch = r->args->batch,

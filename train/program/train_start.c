@@ -55,7 +55,7 @@ int train_start(const struct train_job *job, const struct hosts *hosts,
                                    .fn = be_rank,
                                    .arg = &start};
 
-    if (job->task->ops->keep)
-        job->task->ops->keep(job->args->data);
+    if (job->task->ops->keep && job->args->kept)
+        job->task->ops->keep(job->args->kept, job->args->data);
     return job->args->ranks > 0 ? tool_launch(&ranks) : be_rank(&start, -1, NULL);
 }

@@ -14,8 +14,10 @@ trib_status_t train_until_open(struct train_until *until, trib_comm_t *comm)
     until->words = calloc((size_t)ranks, 1);
     until->got = calloc((size_t)ranks, sizeof(trib_request_t *));
     until->sent = calloc((size_t)ranks, sizeof(trib_request_t *));
-    if (!until->words || !until->got || !until->sent)
+    if (!until->words || !until->got || !until->sent) {
+        until->ranks = 0;
         return TRIB_ERR_NO_MEMORY;
+    }
     for (int p = 0; p < ranks && st == TRIB_OK; p++)
         if (p != trib_rank(comm))
             st = trib_irecv(comm, &until->words[p], 1, TRIB_U8, p, TAG, &until->got[p]);
@@ -40,16 +42,16 @@ static trib_status_t end(trib_request_t *request)
 
 trib_status_t train_until_close(struct train_until *until)
 {
-    trib_status_t st = TRIB_OK, ended;
+    trib_status_t st = TRIB_OK;
 
     for (int p = 0; until->got && p < until->ranks && st == TRIB_OK; p++)
         if (until->got[p])
             st = trib_isend(until->comm, &until->words[trib_rank(until->comm)], 1,
                             TRIB_U8, p, TAG, &until->sent[p]);
-    for (int p = 0; until->got && p < until->ranks && st == TRIB_OK; p++) {
-        st = end(until->sent[p]);
-        ended = end(until->got[p]);
-        st = st == TRIB_OK ? ended : st;
+    for (int p = 0; until->got && p < until->ranks; p++) {
+        const trib_status_t told = end(until->sent[p]), heard = end(until->got[p]);
+
+        st = st != TRIB_OK ? st : told != TRIB_OK ? told : heard;
     }
     free(until->words);
     free(until->got);

@@ -18,6 +18,7 @@
 #include "train/program/train_start.h"
 #include "train/program/train_table.h"
 #include "train/strategy.h"
+#include "train/tasks/mnist.h"
 
 /* What the first word says, if it is no task. */
 static const struct command {
@@ -120,7 +121,7 @@ static int start(struct train_job *job, struct train_args *args)
         args->n_links > 0 && hosts_open(args->ranks + own, args->link[0], &hosts) != 0;
 
     if (!bad && own)
-        bad = own_tribd_start(hosts, args->ranks, &tribd) != 0;
+        bad = own_tribd_start(hosts, args->ranks, false, &tribd) != 0;
     if (!bad && own)
         args->service = own_tribd_address(tribd);
     const int code = bad ? 1 : train_start(job, hosts, tell);
@@ -166,25 +167,34 @@ static int train(const struct train_args *given)
     return start(&job, &own);
 }
 
+static int obey(const struct train_args *args)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        if (strcmp(args->word[0], commands[i].name) != 0)
+            continue;
+        if (!args->code && !args->kind)
+            return commands[i].main(args);
+        fputs("trib-train: --code and --kind are of one training: say its task\n",
+              stderr);
+        return 2;
+    }
+    return train(args);
+}
+
 static int run(int argc, char **argv)
 {
+    struct mnist_kept kept = {.folder = ""};
     struct train_args args;
-    const int code = train_args_parse(argc, argv, &args);
+    int code = train_args_parse(argc, argv, &args);
 
     if (code >= 0)
         return code;
     if (args.transport)
         setenv("TRIB_TRANSPORT", args.transport, 1);
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-        if (strcmp(args.word[0], commands[i].name) != 0)
-            continue;
-        if (!args.code && !args.kind)
-            return commands[i].main(&args);
-        fputs("trib-train: --code and --kind are of one training: say its task\n",
-              stderr);
-        return 2;
-    }
-    return train(&args);
+    args.kept = &kept;
+    code = obey(&args);
+    mnist_keep(&kept, NULL);
+    return code;
 }
 
 int main(int argc, char **argv)

@@ -27,9 +27,11 @@ struct note {
 };
 enum { NOTE_FLOATS = sizeof(struct note) / sizeof(float) };
 
-#define LEAST \
-    0.5 /* weight: a rank with less gives nothing until it has got something */
-#define CLOSING (-1.0) /* in the place of a weight: a message that has no share */
+/* A rank with less weight gives nothing until it has got something. */
+static const double least = 0.5;
+
+/* In the place of a weight: a message that has no share. */
+static const double closing_weight = -1;
 
 /* Messages to or from the rank of a hop. */
 struct edge {
@@ -203,7 +205,7 @@ static trib_status_t give_by(struct trib_trainer *t, struct push_free *p,
 /* Gives a share to the first of the next hops that has room for one. */
 static trib_status_t give(struct trib_trainer *t, struct push_free *p)
 {
-    if (p->weight < LEAST)
+    if (p->weight < least)
         return TRIB_OK;
     for (int k = 0; k < p->hops; k++) {
         const int i = (p->turn + k) % p->hops;
@@ -255,7 +257,7 @@ static trib_status_t push_free_end(struct trib_trainer *t, double loss)
 /* Behind its shares a rank says on each edge that there are no more. */
 static trib_status_t close_edges(struct trib_trainer *t, struct push_free *p)
 {
-    const struct note closing = {CLOSING, 0};
+    const struct note closing = {closing_weight, 0};
     trib_status_t st = TRIB_OK;
 
     for (int i = 0; i < p->hops && st == TRIB_OK; i++) {

@@ -72,8 +72,8 @@ static int load(struct image_task *t, const struct task_desc *desc, char *error,
 {
     const char *folder = desc->data ? desc->data : MNIST_FOLDER;
 
-    if (mnist_load(folder, "train", &t->images, error, bytes) != 0 ||
-        mnist_load(folder, "t10k", &t->tests, error, bytes) != 0)
+    if (mnist_load(desc->kept, folder, "train", &t->images, error, bytes) != 0 ||
+        mnist_load(desc->kept, folder, "t10k", &t->tests, error, bytes) != 0)
         return -1;
     t->task.batch = desc->batch ? desc->batch : 32;
     if (t->images.count / (size_t)desc->ranks < t->task.batch) {
@@ -188,9 +188,9 @@ static void image_evaluate(struct task *task, const float *params, double *sum_o
     *sum_out = (double)correct;
 }
 
-static void image_keep(const char *data)
+static void image_keep(struct mnist_kept *kept, const char *data)
 {
-    mnist_keep(data ? data : MNIST_FOLDER);
+    mnist_keep(kept, data ? data : MNIST_FOLDER);
 }
 
 const struct task_ops task_image = {image_create,          image_destroy,  image_seed,

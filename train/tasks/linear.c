@@ -56,8 +56,8 @@ static int load(struct linear_task *t, const struct task_desc *desc, char *error
 {
     const char *folder = desc->data ? desc->data : MNIST_FOLDER;
 
-    if (mnist_load(folder, "train", &t->images, error, bytes) != 0 ||
-        mnist_load(folder, "t10k", &t->tests, error, bytes) != 0)
+    if (mnist_load(desc->kept, folder, "train", &t->images, error, bytes) != 0 ||
+        mnist_load(desc->kept, folder, "t10k", &t->tests, error, bytes) != 0)
         return -1;
     t->chosen = choose(&t->images, &t->n_chosen);
     t->chosen_tests = choose(&t->tests, &t->n_tests);
@@ -262,9 +262,9 @@ void linear_whole_gradient(const struct task *task, const float *params,
     }
 }
 
-static void linear_keep(const char *data)
+static void linear_keep(struct mnist_kept *kept, const char *data)
 {
-    mnist_keep(data ? data : MNIST_FOLDER);
+    mnist_keep(kept, data ? data : MNIST_FOLDER);
 }
 
 const struct task_ops task_linear = {

@@ -206,41 +206,36 @@ void mnist_free(struct mnist *data)
 
 /* --- data that is kept --- */
 
-enum { PARTS = 2 };
+enum { PARTS = sizeof(((struct mnist_kept *)0)->parts) / sizeof(struct mnist) };
 static const char *const part_names[PARTS] = {"train", "t10k"};
 
-static struct {
-    char folder[PATH_BYTES]; /* empty: nothing is kept */
-    struct mnist parts[PARTS];
-} kept;
-
-void mnist_keep(const char *folder)
+void mnist_keep(struct mnist_kept *kept, const char *folder)
 {
     char why[PATH_BYTES];
 
-    if (folder && strcmp(folder, kept.folder) == 0)
+    if (folder && strcmp(folder, kept->folder) == 0)
         return;
-    kept.folder[0] = '\0';
+    kept->folder[0] = '\0';
     for (int i = 0; i < PARTS; i++) {
-        kept.parts[i].kept = false;
-        mnist_free(&kept.parts[i]);
+        kept->parts[i].kept = false;
+        mnist_free(&kept->parts[i]);
     }
-    if (!folder || strlen(folder) >= sizeof(kept.folder))
+    if (!folder || strlen(folder) >= sizeof(kept->folder))
         return;
     for (int i = 0; i < PARTS; i++) {
-        if (load(folder, part_names[i], &kept.parts[i], why, sizeof(why)) != 0)
+        if (load(folder, part_names[i], &kept->parts[i], why, sizeof(why)) != 0)
             return;
-        kept.parts[i].kept = true;
+        kept->parts[i].kept = true;
     }
-    strcpy(kept.folder, folder);
+    strcpy(kept->folder, folder);
 }
 
-int mnist_load(const char *folder, const char *part, struct mnist *data_out,
-               char *error, size_t bytes)
+int mnist_load(const struct mnist_kept *kept, const char *folder, const char *part,
+               struct mnist *data_out, char *error, size_t bytes)
 {
-    for (int i = 0; kept.folder[0] && i < PARTS; i++)
-        if (strcmp(folder, kept.folder) == 0 && strcmp(part, part_names[i]) == 0) {
-            *data_out = kept.parts[i];
+    for (int i = 0; kept && kept->folder[0] && i < PARTS; i++)
+        if (strcmp(folder, kept->folder) == 0 && strcmp(part, part_names[i]) == 0) {
+            *data_out = kept->parts[i];
             return 0;
         }
     return load(folder, part, data_out, error, bytes);

@@ -16,6 +16,7 @@ enum {
     MNIST_COLS = 28,
     MNIST_PIXELS = MNIST_ROWS * MNIST_COLS,
     MNIST_CLASSES = 10,
+    MNIST_FOLDER_BYTES = 1024,
 };
 
 struct mnist {
@@ -25,29 +26,36 @@ struct mnist {
     bool kept; /* the arrays are those of mnist_keep */
 };
 
+/* Data that processes share with those that they fork. */
+struct mnist_kept {
+    char folder[MNIST_FOLDER_BYTES]; /* empty: nothing is kept */
+    struct mnist parts[2];
+};
+
 /**
  * mnist_load - read one part of a data set.
  *
+ * kept     where it is of this folder, its arrays are given; NULL: none is kept
  * folder   holds PART-images-idx3-ubyte.gz and PART-labels-idx1-ubyte.gz
  * part     "train" or "t10k"
  * owner    the caller frees *data_out with mnist_free
  * errors   -1; `error` then receives a sentence of at most `bytes` bytes with its final
  *          zero, and *data_out is empty
  */
-int mnist_load(const char *folder, const char *part, struct mnist *data_out,
-               char *error, size_t bytes);
+int mnist_load(const struct mnist_kept *kept, const char *folder, const char *part,
+               struct mnist *data_out, char *error, size_t bytes);
 
 /** mnist_free - an empty struct is allowed. */
 void mnist_free(struct mnist *data);
 
 /**
- * mnist_keep - have mnist_load give the same arrays for this folder from here on.
+ * mnist_keep - read a folder once, for mnist_load to give.
  *
- * Processes that this one forks have them, too, and unpack nothing. A folder that
- * cannot be read is not kept, and mnist_load says why. Of one folder at a time, whose
- * arrays nobody else may have; NULL: of none any more.
+ * Processes that this one forks have it, too, and unpack nothing. A folder that cannot
+ * be read is not kept, and mnist_load says why. What was kept before is freed, and
+ * nobody may have its arrays any more; folder NULL: no more than that.
  */
-void mnist_keep(const char *folder);
+void mnist_keep(struct mnist_kept *kept, const char *folder);
 
 /* An image that travels by itself. */
 struct mnist_sample {

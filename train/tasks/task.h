@@ -14,6 +14,7 @@
 
 #include "train/tasks/network.h"
 
+struct mnist_kept;
 struct task;
 struct task_row;
 
@@ -22,6 +23,7 @@ enum { TASK_PARTS_MAX = 32, TASK_ROWS_MAX = 32 };
 /* Whose share of the data a rank has. */
 struct task_desc {
     const char *data; /* folder, or file; NULL: where the packages put it */
+    const struct mnist_kept *kept; /* what keep has read; NULL: nothing */
     int rank, ranks;
     size_t batch; /* samples of one rank and step; 0: the task's */
     uint64_t seed;
@@ -56,9 +58,9 @@ struct task_ops {
     double (*sample_gradient)(struct task *task, const float *params,
                               const void *samples, size_t count, float *gradient);
 
-    /** keep - read the data once for all tasks of this process, and of those that it
+    /** keep - read the data once, for the tasks of this process and of those that it
      * forks from here on. NULL: each task reads it. */
-    void (*keep)(const char *data);
+    void (*keep)(struct mnist_kept *kept, const char *data);
 };
 
 /* What all tasks have. */

@@ -16,6 +16,7 @@ struct fixture {
     uint8_t label_file[8 + N_IMAGES];
     char error[512];
     struct mnist data;
+    struct mnist_kept kept;
 };
 
 static void put_be32(uint8_t *to, uint32_t value)
@@ -66,7 +67,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
 
-    mnist_keep(NULL);
+    mnist_keep(&f->kept, NULL);
     mnist_free(&f->data);
     unlink(f->images);
     unlink(f->labels);
@@ -75,10 +76,14 @@ static int tear_down(void **state)
     return 0;
 }
 
+static int load(struct fixture *f, const char *part, struct mnist *data)
+{
+    return mnist_load(&f->kept, f->folder, part, data, f->error, sizeof(f->error));
+}
+
 static void expect_error(struct fixture *f, const char *words)
 {
-    assert_int_equal(
-        mnist_load(f->folder, "train", &f->data, f->error, sizeof(f->error)), -1);
+    assert_int_equal(load(f, "train", &f->data), -1);
     if (strstr(f->error, words) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", f->error, words);
     assert_null(f->data.images);
@@ -90,8 +95,7 @@ static void reads_what_was_written(void **state)
     struct fixture *f = *state;
 
     write_both(f);
-    assert_int_equal(
-        mnist_load(f->folder, "train", &f->data, f->error, sizeof(f->error)), 0);
+    assert_int_equal(load(f, "train", &f->data), 0);
     assert_int_equal(f->data.count, N_IMAGES);
     assert_memory_equal(f->data.images, f->image_file + 16, N_IMAGES * MNIST_PIXELS);
     assert_memory_equal(f->data.labels, f->label_file + 8, N_IMAGES);
@@ -105,8 +109,7 @@ static void batch_picks_and_scales(void **state)
     uint8_t labels[2];
 
     write_both(f);
-    assert_int_equal(
-        mnist_load(f->folder, "train", &f->data, f->error, sizeof(f->error)), 0);
+    assert_int_equal(load(f, "train", &f->data), 0);
     mnist_batch(&f->data, picks, 2, inputs, labels);
     assert_int_equal(labels[0], 7);
     assert_int_equal(labels[1], 9);
@@ -138,28 +141,25 @@ static void keeps_what_it_has_read(void **state)
     struct mnist tests;
 
     write_both(f);
-    mnist_keep(f->folder);
-    assert_int_equal(
-        mnist_load(f->folder, "train", &f->data, f->error, sizeof(f->error)), 0);
+    mnist_keep(&f->kept, f->folder);
+    assert_int_equal(load(f, "train", &f->data), 0);
     assert_false(f->data.kept);
     mnist_free(&f->data);
     link_tests(f, true);
-    mnist_keep(f->folder);
+    mnist_keep(&f->kept, f->folder);
     link_tests(f, false);
     unlink(f->images);
     unlink(f->labels);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(
-            mnist_load(f->folder, "train", &f->data, f->error, sizeof(f->error)), 0);
-        assert_int_equal(
-            mnist_load(f->folder, "t10k", &tests, f->error, sizeof(f->error)), 0);
+        assert_int_equal(load(f, "train", &f->data), 0);
+        assert_int_equal(load(f, "t10k", &tests), 0);
         assert_memory_equal(f->data.images, f->image_file + 16,
                             N_IMAGES * MNIST_PIXELS);
         assert_memory_equal(tests.labels, f->label_file + 8, N_IMAGES);
         mnist_free(&f->data);
         mnist_free(&tests);
     }
-    mnist_keep(NULL);
+    mnist_keep(&f->kept, NULL);
     expect_error(f, "install dataset-fashion-mnist");
 }
 
