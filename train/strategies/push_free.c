@@ -41,10 +41,9 @@ struct edge {
 };
 
 struct push_free {
-    float *x; /* [count] */
+    struct trib_push push;
     float *z; /* [count] x / w */
     float *gradient; /* [count] */
-    double weight;
     uint64_t step; /* the furthest of a rank, as far as this one knows: of its rate */
     double given, added; /* weights, since the beginning */
     struct edge to[HOPS], from[HOPS];
@@ -100,18 +99,18 @@ static trib_status_t push_free_create(struct trib_trainer *t)
 
     if (!p)
         return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
-    p->weight = 1;
+    p->push.weight = 1;
 
     trib_status_t st = refuse_codecs(t);
     if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &p->x);
+        st = trib_train_calloc(t, t->count, &p->push.x);
     if (st == TRIB_OK)
         st = trib_train_calloc(t, t->count, &p->z);
     if (st == TRIB_OK)
         st = trib_train_calloc(t, t->count, &p->gradient);
     if (st != TRIB_OK)
         return st;
-    memcpy(p->x, t->params, t->count * sizeof(float));
+    memcpy(p->push.x, t->params, t->count * sizeof(float));
     return make_edges(t, p);
 }
 
@@ -151,7 +150,7 @@ static trib_status_t open_edges(struct trib_trainer *t, struct push_free *p)
 static void add(struct trib_trainer *t, struct push_free *p, struct edge *e)
 {
     const float *restrict share = e->share;
-    float *restrict x = p->x;
+    float *restrict x = p->push.x;
     struct note note;
 
     memcpy(&note, share + t->count, sizeof(note));
@@ -160,7 +159,7 @@ static void add(struct trib_trainer *t, struct push_free *p, struct edge *e)
         return;
     for (size_t i = 0; i < t->count; i++)
         x[i] += share[i];
-    p->weight += note.weight;
+    p->push.weight += note.weight;
     p->added += note.weight;
     if (p->step < note.step)
         p->step = note.step;
@@ -189,13 +188,13 @@ static trib_status_t take(struct trib_trainer *t, struct push_free *p)
 static trib_status_t give_by(struct trib_trainer *t, struct push_free *p,
                              struct edge *e)
 {
-    float *restrict share = e->share, *restrict x = p->x;
+    float *restrict share = e->share, *restrict x = p->push.x;
 
     for (size_t i = 0; i < t->count; i++)
         share[i] = x[i] *= 0.5f;
-    p->weight *= 0.5;
-    p->given += p->weight;
-    const struct note note = {p->weight, p->step};
+    p->push.weight *= 0.5;
+    p->given += p->push.weight;
+    const struct note note = {p->push.weight, p->step};
     memcpy(share + t->count, &note, sizeof(note));
     t->stats.rounds++;
     t->stats.dense_bytes += t->count * sizeof(float);
@@ -205,7 +204,7 @@ static trib_status_t give_by(struct trib_trainer *t, struct push_free *p,
 /* Gives a share to the first of the next hops that has room for one. */
 static trib_status_t give(struct trib_trainer *t, struct push_free *p)
 {
-    if (p->weight < least)
+    if (p->push.weight < least)
         return TRIB_OK;
     for (int k = 0; k < p->hops; k++) {
         const int i = (p->turn + k) % p->hops;
@@ -227,7 +226,7 @@ static trib_status_t push_free_begin(struct trib_trainer *t, trib_step_t *step)
 {
     struct push_free *p = t->strategy;
 
-    trib_push_unbias(t, p->x, p->weight, p->z);
+    trib_push_unbias(t, &p->push, p->z);
     step->params = p->z;
     step->gradient = p->gradient;
     return open_edges(t, p);
@@ -242,7 +241,7 @@ static trib_status_t push_free_end(struct trib_trainer *t, double loss)
     (void)loss;
     if (p->step < t->number)
         p->step = t->number;
-    trib_train_update(t, p->x, p->gradient, trib_train_rate_at(&t->rate, p->step));
+    trib_train_update(t, p->push.x, p->gradient, trib_train_rate_at(&t->rate, p->step));
 
     const uint64_t began = trib_train_now();
     trib_status_t st = take(t, p);
@@ -308,7 +307,7 @@ static trib_status_t push_free_settle(struct trib_trainer *t, float *model_out)
     struct push_free *p = t->strategy;
     const trib_status_t st = drain(t, p);
 
-    return st == TRIB_OK ? trib_train_mean(t, p->x, model_out) : st;
+    return st == TRIB_OK ? trib_train_mean(t, p->push.x, model_out) : st;
 }
 
 static void free_edge(struct trib_trainer *t, struct edge *e)
@@ -329,7 +328,7 @@ static void push_free_destroy(struct trib_trainer *t)
         free_edge(t, &p->to[i]);
         free_edge(t, &p->from[i]);
     }
-    free(p->x);
+    free(p->push.x);
     free(p->z);
     free(p->gradient);
     free(p);
@@ -344,36 +343,11 @@ static bool push_free_busy(const struct trib_trainer *t)
     return p->open;
 }
 
-static int push_free_fields(struct trib_trainer *t,
-                            struct trib_train_field out[TRIB_TRAIN_FIELDS])
-{
-    struct push_free *p = t->strategy;
-
-    out[0] = (struct trib_train_field){p->x, t->count * sizeof(float), false};
-    out[1] = (struct trib_train_field){&p->weight, sizeof(p->weight), false};
-    return 2;
-}
-
-static void push_free_model(struct trib_trainer *t, float *out)
-{
-    const struct push_free *p = t->strategy;
-
-    trib_push_unbias(t, p->x, p->weight, out);
-}
-
-static trib_status_t push_free_moved(struct trib_trainer *t,
-                                     const struct trib_train_move *m)
-{
-    struct push_free *p = t->strategy;
-
-    return trib_push_moved(t, m, p->x, &p->weight);
-}
-
 static void push_free_stats(struct trib_trainer *t, trib_trainer_stats_t *stats)
 {
     const struct push_free *p = t->strategy;
 
-    stats->weight = p->weight;
+    stats->weight = p->push.weight;
     stats->weight_under_way = p->given - p->added;
 }
 
@@ -392,8 +366,8 @@ const struct trib_strategy_ops trib_strategy_agp = {.apart = true,
                                                     .end = push_free_end,
                                                     .settle = push_free_settle,
                                                     .busy = push_free_busy,
-                                                    .fields = push_free_fields,
-                                                    .model = push_free_model,
-                                                    .moved = push_free_moved,
+                                                    .fields = trib_push_fields,
+                                                    .model = trib_push_model,
+                                                    .moved = trib_push_moved,
                                                     .stats = push_free_stats,
                                                     .explain = push_free_explain};

@@ -29,10 +29,9 @@ static const double sgp_defaults[KEYS] = {[PEERS] = 1};
 static const double osgp_defaults[KEYS] = {[PEERS] = 1, [TAU] = 1};
 
 struct push_sum {
-    float *x; /* [count] in reach of the peers */
+    struct trib_push push; /* x in reach of the peers */
     float *z; /* [count] x / w; x as it was, while shares are exchanged */
     float *gradient; /* [count] */
-    double weight;
     trib_plan_t *plan;
 };
 
@@ -69,18 +68,18 @@ static trib_status_t push_sum_create(struct trib_trainer *t)
 
     if (!p)
         return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
-    p->weight = 1;
+    p->push.weight = 1;
 
     trib_status_t st = check_parts(t);
     if (st == TRIB_OK)
-        st = trib_train_alloc(t, t->count, &p->x);
+        st = trib_train_alloc(t, t->count, &p->push.x);
     if (st == TRIB_OK)
         st = trib_train_calloc(t, t->count, &p->z);
     if (st == TRIB_OK)
         st = trib_train_calloc(t, t->count, &p->gradient);
     if (st != TRIB_OK)
         return st;
-    memcpy(p->x, t->params, t->count * sizeof(float));
+    memcpy(p->push.x, t->params, t->count * sizeof(float));
     return make_plan(t, p);
 }
 
@@ -89,11 +88,11 @@ static void push_sum_destroy(struct trib_trainer *t)
     struct push_sum *p = t->strategy;
 
     if (trib_plan_free(p->plan) == TRIB_ERR_BUSY) {
-        if (trib_plan_start_drain(p->plan, p->x, &p->weight) == TRIB_OK)
+        if (trib_plan_start_drain(p->plan, p->push.x, &p->push.weight) == TRIB_OK)
             trib_plan_wait(p->plan);
         trib_plan_free(p->plan);
     }
-    trib_free(t->comm, p->x);
+    trib_free(t->comm, p->push.x);
     free(p->z);
     free(p->gradient);
     free(p);
@@ -103,7 +102,7 @@ static trib_status_t push_sum_begin(struct trib_trainer *t, trib_step_t *step)
 {
     struct push_sum *p = t->strategy;
 
-    trib_push_unbias(t, p->x, p->weight, p->z);
+    trib_push_unbias(t, &p->push, p->z);
     step->params = p->z;
     step->gradient = p->gradient;
     return TRIB_OK;
@@ -117,8 +116,8 @@ static trib_status_t finish(struct trib_trainer *t, struct push_sum *p,
     if (st == TRIB_OK)
         st = trib_plan_wait(p->plan);
     if (st != TRIB_OK) {
-        memcpy(p->x, p->z, t->count * sizeof(float));
-        p->weight = weight;
+        memcpy(p->push.x, p->z, t->count * sizeof(float));
+        p->push.weight = weight;
     }
     return trib_train_taken(t, st);
 }
@@ -143,9 +142,10 @@ static trib_status_t exchange(struct trib_trainer *t, struct push_sum *p)
     t->stats.dense_bytes += (uint64_t)n * t->count * sizeof(float);
 
     const uint64_t began = trib_train_now();
-    const double weight = p->weight;
-    memcpy(p->z, p->x, t->count * sizeof(float));
-    trib_status_t st = trib_plan_start_neighbors(p->plan, &graph, p->x, &p->weight);
+    const double weight = p->push.weight;
+    memcpy(p->z, p->push.x, t->count * sizeof(float));
+    trib_status_t st =
+        trib_plan_start_neighbors(p->plan, &graph, p->push.x, &p->push.weight);
     st = finish(t, p, st, weight);
     t->stats.wait_ns += trib_train_now() - began;
     return st;
@@ -156,19 +156,20 @@ static trib_status_t push_sum_end(struct trib_trainer *t, double loss)
     struct push_sum *p = t->strategy;
 
     (void)loss;
-    trib_train_update(t, p->x, p->gradient, trib_train_rate_at(&t->rate, t->number));
+    trib_train_update(t, p->push.x, p->gradient,
+                      trib_train_rate_at(&t->rate, t->number));
     return exchange(t, p);
 }
 
 static trib_status_t push_sum_settle(struct trib_trainer *t, float *model_out)
 {
     struct push_sum *p = t->strategy;
-    const double weight = p->weight;
+    const double weight = p->push.weight;
 
-    memcpy(p->z, p->x, t->count * sizeof(float));
-    trib_status_t st = trib_plan_start_drain(p->plan, p->x, &p->weight);
+    memcpy(p->z, p->push.x, t->count * sizeof(float));
+    trib_status_t st = trib_plan_start_drain(p->plan, p->push.x, &p->push.weight);
     st = finish(t, p, st, weight);
-    return st == TRIB_OK ? trib_train_mean(t, p->x, model_out) : st;
+    return st == TRIB_OK ? trib_train_mean(t, p->push.x, model_out) : st;
 }
 
 static bool push_sum_busy(const struct trib_trainer *t)
@@ -180,37 +181,12 @@ static bool push_sum_busy(const struct trib_trainer *t)
            counts.unsent + counts.awaited + counts.arrived > 0;
 }
 
-static int push_sum_fields(struct trib_trainer *t,
-                           struct trib_train_field out[TRIB_TRAIN_FIELDS])
-{
-    struct push_sum *p = t->strategy;
-
-    out[0] = (struct trib_train_field){p->x, t->count * sizeof(float), false};
-    out[1] = (struct trib_train_field){&p->weight, sizeof(p->weight), false};
-    return 2;
-}
-
-static void push_sum_model(struct trib_trainer *t, float *out)
-{
-    const struct push_sum *p = t->strategy;
-
-    trib_push_unbias(t, p->x, p->weight, out);
-}
-
-static trib_status_t push_sum_moved(struct trib_trainer *t,
-                                    const struct trib_train_move *m)
-{
-    struct push_sum *p = t->strategy;
-
-    return trib_push_moved(t, m, p->x, &p->weight);
-}
-
 static void push_sum_stats(struct trib_trainer *t, trib_trainer_stats_t *stats)
 {
     const struct push_sum *p = t->strategy;
     trib_in_flight_t counts = TRIB_IN_FLIGHT_INIT;
 
-    stats->weight = p->weight;
+    stats->weight = p->push.weight;
     if (trib_plan_in_flight(p->plan, &counts) == TRIB_OK)
         stats->weight_under_way = counts.weight_given - counts.weight_added;
 }
@@ -231,8 +207,8 @@ static void push_sum_explain(const struct trib_trainer *t, char *text, size_t by
         .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
         .create = push_sum_create, .destroy = push_sum_destroy, \
         .begin = push_sum_begin, .end = push_sum_end, .settle = push_sum_settle, \
-        .busy = push_sum_busy, .fields = push_sum_fields, .model = push_sum_model, \
-        .moved = push_sum_moved, .stats = push_sum_stats, .explain = push_sum_explain \
+        .busy = push_sum_busy, .fields = trib_push_fields, .model = trib_push_model, \
+        .moved = trib_push_moved, .stats = push_sum_stats, .explain = push_sum_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_sgp = PUSH_SUM(sgp_defaults);

@@ -4,19 +4,35 @@
 #include <math.h>
 #include <stdio.h>
 
-void trib_push_unbias(const struct trib_trainer *t, const float *restrict x,
-                      double weight, float *restrict z)
+void trib_push_unbias(const struct trib_trainer *t, const struct trib_push *push,
+                      float *restrict z)
 {
-    const float inverse = (float)(1 / weight);
+    const float inverse = (float)(1 / push->weight);
+    const float *restrict x = push->x;
 
     for (size_t i = 0; i < t->count; i++)
         z[i] = x[i] * inverse;
 }
 
-trib_status_t trib_push_moved(struct trib_trainer *t, const struct trib_train_move *m,
-                              float *x, double *weight)
+int trib_push_fields(struct trib_trainer *t,
+                     struct trib_train_field out[TRIB_TRAIN_FIELDS])
 {
-    double sum = m->is_new ? 0 : *weight;
+    struct trib_push *p = t->strategy;
+
+    out[0] = (struct trib_train_field){p->x, t->count * sizeof(float), false};
+    out[1] = (struct trib_train_field){&p->weight, sizeof(p->weight), false};
+    return 2;
+}
+
+void trib_push_model(struct trib_trainer *t, float *out)
+{
+    trib_push_unbias(t, t->strategy, out);
+}
+
+trib_status_t trib_push_moved(struct trib_trainer *t, const struct trib_train_move *m)
+{
+    struct trib_push *p = t->strategy;
+    double sum = m->is_new ? 0 : p->weight;
 
     const trib_status_t st =
         trib_train_taken(t, trib_allreduce(t->comm, NULL, &sum, 1, TRIB_F64, TRIB_SUM));
@@ -32,7 +48,7 @@ trib_status_t trib_push_moved(struct trib_trainer *t, const struct trib_train_mo
         return TRIB_OK;
     const double scale = m->old / sum;
     for (size_t i = 0; i < t->count; i++)
-        x[i] = (float)((double)x[i] * scale);
-    *weight *= scale;
+        p->x[i] = (float)((double)p->x[i] * scale);
+    p->weight *= scale;
     return TRIB_OK;
 }
