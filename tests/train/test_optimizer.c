@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What optimisers do with elements that have no gradient any more: their momentum ends
- * as 0, and never is a subnormal number, with which processors are slow.
+ * The momentum of elements that have no gradient any more ends as 0, and never is a
+ * subnormal number, with which processors are slow.
  */
 #include "train/optimizer.h"
 
@@ -20,7 +20,7 @@ static void make(const char *text, struct trib_train_optimizer *out)
         fail_msg("%s: %s", text, trib_error_text(&err));
 }
 
-/* One gradient, and then none. */
+/* The element gets one gradient, and then none. */
 static void check_end(const char *text)
 {
     struct trib_train_optimizer o;

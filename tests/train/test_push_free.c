@@ -49,7 +49,7 @@ static void close_run(struct free_run *f)
     free(f);
 }
 
-/* What rank r puts in by its first step, so that the mean is known. */
+/* Rank r puts this in by its first step, so that the mean is known. */
 static float own(int rank, size_t i)
 {
     return (float)(rank * 8 + (int)(i % 8));

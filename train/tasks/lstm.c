@@ -146,7 +146,7 @@ static void sum_gates(const struct lstm *l, const float *params, const uint8_t *
                 gates, wide);
 }
 
-/* One sample's gates from their sums, its cell and its state. */
+/* This makes the gates, the cell and the state of a sample of the sums of its gates. */
 static void open_gates(size_t h, float *restrict g, const float *restrict before,
                        float *restrict cell, float *restrict bounded,
                        float *restrict state)
@@ -234,7 +234,7 @@ static double forward(const struct lstm *l, const float *params, const uint8_t *
     return loss / (double)n;
 }
 
-/* One sample's deltas: from those of state and cell to those of its gates and of the
+/* This takes the deltas of a sample's state and cell to those of its gates and of the
  * cell before it. */
 static void close_gates(size_t h, const float *restrict g, const float *restrict before,
                         const float *restrict bounded, const float *restrict ds,

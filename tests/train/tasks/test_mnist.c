@@ -133,8 +133,8 @@ static void link_tests(const struct fixture *f, bool there)
             there ? link(i ? f->labels : f->images, path[i]) : unlink(path[i]), 0);
 }
 
-/* What is kept is read once: it is there when the files are gone, and until it is kept
- * no more. A folder without all files is not kept. */
+/* Kept images are read once: they are there when the files are gone, and until they are
+ * kept no more. A folder without all files is not kept. */
 static void keeps_what_it_has_read(void **state)
 {
     struct fixture *f = *state;

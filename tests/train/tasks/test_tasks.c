@@ -251,7 +251,7 @@ static void slopes_of_the_lstm(void **state)
     lstm_destroy(&lstm);
 }
 
-/* What the LSTM gives, in double precision and by the C library's functions. */
+/* These compute the LSTM's loss in double precision, by the C library's functions. */
 static double exact_sigmoid(double x)
 {
     return 1 / (1 + exp(-x));

@@ -38,17 +38,26 @@ static void test_no_socket(void **state)
     assert_int_equal(call.fd, 0);
 }
 
-static void test_one_question(void **state)
+/* Opens a handout of this process; without one the test is left out. */
+static struct trib_handout *open_here(struct trib_handout_owner *owner_out)
 {
     struct trib_handout *handout = trib_handout_open(NULL);
+
+    if (!handout)
+        tribtest_skip("no abstract sockets here");
+    *owner_out = (struct trib_handout_owner){.name = trib_handout_name(handout),
+                                             .pid = getpid()};
+    return handout;
+}
+
+static void test_one_question(void **state)
+{
+    struct trib_handout_owner owner;
+    struct trib_handout *handout = open_here(&owner);
     struct trib_handout_call call = {.until = 0};
     struct trib_handout_fds fds;
 
     (void)state;
-    if (!handout)
-        tribtest_skip("no abstract sockets here");
-    const struct trib_handout_owner owner = {.name = trib_handout_name(handout),
-                                             .pid = getpid()};
     assert_false(trib_handout_asked(handout));
     assert_status(trib_handout_step(&owner, 4711, &call, &fds, &err), TRIB_INPROGRESS);
     assert_true(trib_handout_asked(handout));
@@ -62,14 +71,11 @@ static void test_one_question(void **state)
 
 static void test_unknown_key(void **state)
 {
-    struct trib_handout *handout = trib_handout_open(NULL);
+    struct trib_handout_owner owner;
+    struct trib_handout *handout = open_here(&owner);
     struct trib_handout_fds fds;
 
     (void)state;
-    if (!handout)
-        tribtest_skip("no abstract sockets here");
-    const struct trib_handout_owner owner = {.name = trib_handout_name(handout),
-                                             .pid = getpid()};
     assert_status(trib_handout_serve(handout, &err), TRIB_OK);
     trib_error_clear(&err);
     assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_ERR_INVALID);
@@ -86,14 +92,11 @@ static void test_unknown_key(void **state)
  * hung up, asks anew and does not call the owner dead. */
 static void test_stalled(void **state)
 {
-    struct trib_handout *handout = trib_handout_open(NULL);
+    struct trib_handout_owner owner;
+    struct trib_handout *handout = open_here(&owner);
     struct trib_handout_fds fds;
 
     (void)state;
-    if (!handout)
-        tribtest_skip("no abstract sockets here");
-    const struct trib_handout_owner owner = {.name = trib_handout_name(handout),
-                                             .pid = getpid()};
     assert_status(trib_handout_serve(handout, &err), TRIB_OK);
     assert_status(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}),
                   TRIB_OK);
