@@ -66,9 +66,9 @@ done
 ok "osgp: three ranks train" trains svm -n 3 --strategy osgp:tau=1 --steps 16
 ok "agp: three ranks train" trains svm -n 3 --strategy agp --steps 16
 ok "agp: all end with the first rank" trains svm -n 3 --strategy agp --steps 40 --until first \
-    --compute-ms 2 --slow-rank 2,20 --csv "$dir/until"
+    --compute-ms 2 --slow-rank 2,100 --csv "$dir/until"
 ok "the slow rank has taken few steps" above 36 "$(value until steps)"
-ok "and the others all of theirs" above "$(value until steps)" 24
+ok "and the first all of its own" above "$(value until steps)" 13
 ok "DGC with shares of the steps and parts: the same model again" same mlp -n 3 \
     --steps 12 --batch 16 --parts layers --rate 0.1 --codec topk:ratio=0.05 \
     --feedback ef14:momentum=0.9,clip=2,warmup=25%,stages=2
