@@ -117,11 +117,18 @@ double trib_choice_rounds(const struct trib_choice *choice, double bytes,
     return slots < 1.0 ? 1.0 : slots;
 }
 
-enum { HEADERS = 40 }; /* bytes of a frame's header and of a code word's */
+enum {
+    HEADERS = 40, /* bytes of a frame's header and of a code word's */
+    PAIR_WORK =
+        8, /* pairs are read, added, taken and written one by one: the time of so
+                    * many times the bytes of dense elements */
+};
 
 static enum trib_cost_kind kind_of(const struct trib_choice *choice)
 {
-    if (choice->contribution > 0 && !choice->near)
+    /* Who selects elements has a slow network; pairs may come from anywhere. */
+    if (choice->contribution > 0 && !choice->near &&
+        !(choice->pairs && (choice->load_store || choice->one_host)))
         return TRIB_COST_SLOW_NETWORK;
     if (choice->load_store)
         return TRIB_COST_LOAD_STORE;
@@ -142,6 +149,8 @@ double trib_choice_cost(const struct trib_choice *choice,
         grown.up += work->messages * HEADERS;
         grown.down *= choice->result;
         grown.summed *= choice->contribution;
+        if (choice->pairs)
+            grown.summed = PAIR_WORK * (grown.summed + grown.down);
     } else if (choice->sparse || choice->lossy) {
         grown.up *= depth;
     }

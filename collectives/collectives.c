@@ -52,6 +52,12 @@ bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *sh
     return (algo->gathers && !shape->tree) || shape->size == 1;
 }
 
+bool trib_algo_sums_pairs(const struct trib_algo *algo, const struct trib_shape *shape)
+{
+    assert(!algo->merges || algo->colls & TRIB_COLL_BIT(TRIB_ALLREDUCE));
+    return algo->merges || trib_algo_gathers(algo, shape);
+}
+
 struct ranked {
     const struct trib_algo *algo;
     double cost_us;
@@ -95,6 +101,8 @@ const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
         if (!algo->can(shape) || !(algo->colls & TRIB_COLL_BIT(shape->coll)))
             continue;
         if (choice->gathers && !trib_algo_gathers(algo, shape))
+            continue;
+        if (choice->pairs && !trib_algo_sums_pairs(algo, shape))
             continue;
         cost_us = algo->cost(shape, choice);
         /* Infinite: it can, but must not be chosen for this codec. */

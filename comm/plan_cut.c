@@ -103,12 +103,6 @@ static size_t selected_piece(const struct trib_plan *plan, const trib_desc_t *d)
     return (size_t)fmin(SELECTED_WORD / plan->selected, TRIB_SELECTED_PIECE);
 }
 
-size_t trib_plan_chunk(const struct trib_plan *plan, const trib_desc_t *d)
-{
-    return trib_max(chunk_of(plan, d),
-                    selected_piece(plan, d) * trib_dtype_size(d->dtype));
-}
-
 /* The most elements of a chunk of a codec that selects, in whole numbers of what is
  * usual. */
 static size_t lengthen(const struct trib_plan *plan, const trib_desc_t *d, size_t usual)
@@ -162,13 +156,23 @@ static size_t pairs_piece_max(const struct trib_plan *plan, size_t element, size
     return most > 64 ? most / 64 * 64 : most;
 }
 
-/* Bytes of a value in the longest words of pairs: aggregators of a tree pass on sums
- * that are not rounded. */
+size_t trib_plan_chunk(const struct trib_plan *plan, const trib_desc_t *d)
+{
+    const size_t element = trib_dtype_size(d->dtype);
+
+    if (plan->sparse)
+        return pairs_piece_max(plan, element, chunk_of(plan, d)) * element;
+    return trib_max(chunk_of(plan, d), selected_piece(plan, d) * element);
+}
+
+/* Bytes of a value in the longest words of pairs: sums that are passed on are not
+ * rounded. */
 static size_t pairs_element(const struct trib_plan *plan, trib_dtype_t dtype)
 {
     const struct trib_aggregators *a = plan->comm->aggregators;
+    const bool passes_on = (a && a->tree) || !plan->run.desc.gathers;
 
-    return a && a->tree ? trib_pair_sum_element(dtype) : trib_dtype_size(dtype);
+    return passes_on ? trib_pair_sum_element(dtype) : trib_dtype_size(dtype);
 }
 
 /* Few rounds: each of them costs a frame for each peer, with pairs or without. */

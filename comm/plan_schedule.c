@@ -30,12 +30,18 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
             trib_op_name(shape->op), name, shape->tree ? ", a tree," : "",
             shape->tree ? "list one level of aggregators in TRIB_SERVICE"
                         : "use direct, flat or auto");
-    if (fits && plan->sparse && !a->aggregators && !trib_algo_gathers(a, shape))
+    if (fits && plan->sparse && !a->aggregators && !trib_algo_sums_pairs(a, shape))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "a sparse all-reduce needs all contributions to a chunk in one place, and "
-            "algorithm %s forwards partial sums: use direct, flat or auto",
+            "algorithm %s forwards partial sums that are no (index, value) pairs: use "
+            "direct, flat, doubling or auto for a sparse all-reduce",
             name);
+    if (a && a->merges && shape->coll == TRIB_ALLREDUCE && !fits)
+        return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                              "the all-reduce of algorithm %s is of (index, value) "
+                              "pairs: trib_plan_sparse (trib-info lists what each "
+                              "can do)",
+                              name);
     if (fits) {
         snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
         *algo_out = a;
@@ -50,6 +56,22 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
             shape->local_counts ? " and counts of which each knows its own" : "");
     trib_status_t st = trib_settings_algorithm(name, &err);
     return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
+}
+
+/* Tells the choice what pairs will take. */
+static void expect_pairs(const struct trib_plan *plan, const struct trib_shape *shape,
+                         const trib_desc_t *d, struct trib_choice *choice)
+{
+    const size_t element = trib_dtype_size(d->dtype);
+
+    if (!plan->sparse)
+        return;
+    const struct trib_pairs_expected e =
+        trib_pairs_expected(d->count, plan->sparse->most, shape->size, element,
+                            choice->slot_bytes / element);
+    choice->pairs = true;
+    choice->contribution = e.contribution;
+    choice->result = e.result;
 }
 
 /* Tells the choice what the code words of a sum of selections will take. */
@@ -72,7 +94,7 @@ static void explain_words(struct trib_plan *plan, const struct trib_choice *choi
     const size_t n = strlen(plan->why);
     const double bytes = (double)choice->bytes;
 
-    if (choice->contribution > 0)
+    if (choice->contribution > 0 && !choice->pairs)
         snprintf(plan->why + n, sizeof(plan->why) - n,
                  "; code words: about %.3g B a contribution, %.3g B the result",
                  bytes * choice->contribution, bytes * choice->result);
@@ -89,8 +111,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     /* Words that add are never encoded again. */
     bool merged = trib_coll_sums(shape->coll) && flags & TRIB_CODEC_LINEAR;
     struct trib_choice choice = {
-        .bytes = plan->sparse ? trib_sparse_bytes(plan->sparse, d)
-                 : plan->run.desc.blocks
+        .bytes = plan->run.desc.blocks
                      ? trib_plan_blocks_mean(plan) * trib_dtype_size(d->dtype)
                      : d->count * trib_dtype_size(d->dtype),
         .load_store = comm->load_store,
@@ -98,12 +119,13 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         .lossy = plan->codec && !merged,
         .oversubscribed = comm->oversubscribed,
         .one_host = comm->one_host,
-        .gathers =
-            plan->sparse || (trib_coll_sums(shape->coll) && trib_robust_is(shape->op)),
+        .gathers = trib_coll_sums(shape->coll) && trib_robust_is(shape->op),
     };
 
     expect_words(plan, shape, d, &choice);
-    choice.slot_bytes = plan->codec ? trib_plan_chunk(plan, d) : comm->cfg.chunk;
+    choice.slot_bytes =
+        plan->codec || plan->sparse ? trib_plan_chunk(plan, d) : comm->cfg.chunk;
+    expect_pairs(plan, shape, d, &choice);
     trib_locality_describe(comm, &choice);
     if (!trib_text_is_auto(name) &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
@@ -151,11 +173,21 @@ static void explain_leaders(struct trib_plan *plan, const struct trib_algo *algo
                  groups->groups.leaders);
 }
 
-static void explain_pairs(struct trib_plan *plan)
+static void explain_pairs(struct trib_plan *plan, const trib_desc_t *d)
 {
+    const struct trib_pairs_expected e =
+        trib_pairs_expected(d->count, plan->sparse->most, plan->comm->engine.ranks,
+                            trib_dtype_size(d->dtype), trib_plan_chunk(plan, d));
     const size_t n = strlen(plan->why);
+    char *end = plan->why + n;
 
-    snprintf(plan->why + n, sizeof(plan->why) - n, "; (index, value) pairs");
+    if (plan->sparse->most)
+        snprintf(end, sizeof(plan->why) - n,
+                 "; (index, value) pairs: up to %.4g a rank, about %.4g in the union",
+                 e.pairs, e.united);
+    else
+        snprintf(end, sizeof(plan->why) - n,
+                 "; (index, value) pairs, any number of them");
 }
 
 trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t *d,
@@ -175,7 +207,8 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
                                  .aggregators = e->size - e->ranks,
                                  .tree = trib_plan_tree(plan->comm),
                                  .root = trib_coll_has_root(r->op.coll) ? d->root : 0,
-                                 .local_counts = r->blocks && r->blocks->local};
+                                 .local_counts = r->blocks && r->blocks->local,
+                                 .pairs = plan->sparse};
     trib_status_t st = trib_locality_group(
         plan->comm, d->count * trib_dtype_size(d->dtype), &groups, shape);
     if (st == TRIB_OK)
@@ -185,7 +218,7 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
     if (st == TRIB_OK)
         explain_leaders(plan, algo, &groups);
     if (st == TRIB_OK && plan->sparse)
-        explain_pairs(plan);
+        explain_pairs(plan, d);
     trib_locality_ungroup(&groups);
     shape->groups = NULL;
     if (st != TRIB_OK)

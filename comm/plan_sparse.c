@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,6 +40,31 @@ static void destroy(struct trib_plan *plan)
     trib_sorted_pairs_free(&s->sorted);
     free(s);
     plan->sparse = NULL;
+}
+
+/* Bytes of the words of some pairs of a vector of n elements. */
+static double words_of(double pairs, double n, double element, size_t piece)
+{
+    enum { SHORT_MAX = 65536 }; /* elements of a chunk whose positions have 2 bytes */
+    const double list = pairs * (piece <= SHORT_MAX ? 2 : 4);
+
+    return pairs * element + fmin(list, n / 8);
+}
+
+struct trib_pairs_expected trib_pairs_expected(size_t length, size_t most, int ranks,
+                                               size_t element, size_t piece)
+{
+    const double n = (double)length, e = (double)element;
+    struct trib_pairs_expected out = {n, n, 1, 1};
+
+    assert(most <= length && element > 0 && ranks > 0);
+    if (!most)
+        return out;
+    out.pairs = (double)most;
+    out.united = n * -expm1(ranks * log1p(-out.pairs / n));
+    out.contribution = words_of(out.pairs, n, e, piece) / (n * e);
+    out.result = words_of(out.united, n, e, piece) / (n * e);
+    return out;
 }
 
 trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,

@@ -20,16 +20,18 @@ struct trib_plan_sparse {
     bool has_started;
 };
 
-/** trib_sparse_bytes - bytes of a rank's contribution at most, for the choice of an
- * algorithm. */
-static inline size_t trib_sparse_bytes(const struct trib_plan_sparse *s,
-                                       const trib_desc_t *d)
-{
-    const size_t element = trib_dtype_size(d->dtype), all = d->count * element;
-    const size_t pair = element + sizeof(uint32_t);
+/* The pairs that a choice of an algorithm expects. */
+struct trib_pairs_expected {
+    double pairs; /* of one rank: as many as it may give */
+    double united; /* of the union, if each rank draws its indices by chance */
+    double contribution, result; /* bytes of their words, as parts of the vector's */
+};
 
-    return s->most && s->most < all / pair ? s->most * pair : all;
-}
+/** trib_pairs_expected - what the ranks are expected to give and get.
+ *
+ * piece    elements of a chunk */
+struct trib_pairs_expected trib_pairs_expected(size_t length, size_t most, int ranks,
+                                               size_t element, size_t piece);
 
 /**
  * trib_plan_make_sparse - make a plan that names `sparse`, and has the table of a plan

@@ -32,7 +32,7 @@ struct picture {
     int per_host;
     struct trib_drawn drawn;
     struct trib_tree_layout aggregators;
-    int n;                       /* ranks, and behind them aggregators */
+    int n; /* ranks, and behind them aggregators */
     struct trib_schedule *lists; /* [n] */
     int *host_of; /* [n] each aggregator has one of its own */
     struct link *links; /* of one rank or service, to all [n] */
@@ -155,6 +155,7 @@ static trib_status_t make_lists(struct picture *p, struct trib_error *err)
     p->links = calloc((size_t)p->n, sizeof(*p->links));
     p->shape.coll = coll_of(p->algo);
     p->shape.op = TRIB_SUM;
+    p->shape.pairs = p->algo->merges;
     p->shape.size = p->opts->ranks;
     p->host_of = calloc((size_t)p->n, sizeof(*p->host_of));
     bool room = p->lists && p->links && p->host_of;
@@ -359,9 +360,9 @@ static void draw(const struct picture *p)
 trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts, trib_line_fn fn,
                                  void *arg)
 {
-    static const struct trib_sized kind = {
-        "trib_schedule_opts_t", "TRIB_SCHEDULE_OPTS_INIT", sizeof(*opts),
-        TRIB_SIZED_UP_TO(trib_schedule_opts_t, xml)};
+    static const struct trib_sized kind = {"trib_schedule_opts_t",
+                                           "TRIB_SCHEDULE_OPTS_INIT", sizeof(*opts),
+                                           TRIB_SIZED_UP_TO(trib_schedule_opts_t, xml)};
     trib_schedule_opts_t ours = TRIB_SCHEDULE_OPTS_INIT;
     struct trib_error err = {0};
 

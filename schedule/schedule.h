@@ -49,16 +49,16 @@ enum trib_step_op {
 };
 
 enum {
-    TRIB_STEP_FINAL = 1,   /* SEND, RECV_COPY: the value is finished (out-tree) */
+    TRIB_STEP_FINAL = 1, /* SEND, RECV_COPY: the value is finished (out-tree) */
     TRIB_STEP_FORWARD = 2, /* SEND: relay the very bytes that RECV_COPY of this chunk
                             * got */
-    TRIB_STEP_STABLE = 4,  /* SEND: no later step of this list writes the chunk before
+    TRIB_STEP_STABLE = 4, /* SEND: no later step of this list writes the chunk before
                             * the receiver has read it, so it may be read in place; the
                             * operation stays open until it has been read */
 };
 
 #define TRIB_STEP_NO_DEP UINT32_MAX
-#define TRIB_LANE_UP 0   /* contributions and partial sums */
+#define TRIB_LANE_UP 0 /* contributions and partial sums */
 #define TRIB_LANE_DOWN 1 /* results */
 #define TRIB_LANES 2
 
@@ -79,11 +79,11 @@ struct trib_step {
  */
 struct trib_agg_tree {
     int groups;
-    const int *parent;   /* [groups]; not read for group 0 */
-    const int *first;    /* [groups + 1] group u has aggregators[first[u]] up to first[u
+    const int *parent; /* [groups]; not read for group 0 */
+    const int *first; /* [groups + 1] group u has aggregators[first[u]] up to first[u
                           * + 1] */
     const int *aggregators; /* each from 0 */
-    const int *leaf_of;  /* [ranks] the group to which a rank sends */
+    const int *leaf_of; /* [ranks] the group to which a rank sends */
 };
 
 /*
@@ -92,10 +92,10 @@ struct trib_agg_tree {
  */
 struct trib_shape_groups {
     int n;
-    int leaders;        /* number of leaders of each group */
+    int leaders; /* number of leaders of each group */
     const int *of_rank; /* [ranks] the group of a rank */
-    const int *leader;  /* [n * leaders] */
-    const int *host;    /* [ranks] the host of a rank, each less than n; NULL: groups
+    const int *leader; /* [n * leaders] */
+    const int *host; /* [ranks] the host of a rank, each less than n; NULL: groups
                          * are hosts */
 };
 
@@ -113,6 +113,7 @@ struct trib_shape {
     const struct trib_shape_groups *groups; /* NULL: none are known */
     bool local_counts; /* only the two ends of a block know how long it is, so no other
                         * rank can pass it on */
+    bool pairs; /* (index, value) pairs are summed, and partial sums are not rounded */
 };
 
 static inline bool trib_shape_is_aggregator(const struct trib_shape *shape)

@@ -19,8 +19,10 @@
  * A tribd sums where there is one: each rank's pairs go up once, and the union comes
  * down once. One level of tribds adds in the order of ranks, as ranks alone do, so that
  * the bits are the same; a tree adds in its own order, in float32 where values are
- * narrower, and rounds once. An algorithm that is asked for by name keeps the sum with
- * the ranks; trib_plan_explain says who sums.
+ * narrower, and rounds once. So does "doubling", by which ranks alone merge what they
+ * have in log2(ranks) steps; "auto" takes it where pairs are few and ranks many. An
+ * algorithm that is asked for by name keeps the sum with the ranks; trib_plan_explain
+ * says who sums, and why.
  */
 #ifndef TRIBUTARY_SPARSE_H
 #define TRIBUTARY_SPARSE_H
@@ -39,8 +41,8 @@ typedef struct trib_sparse_desc {
     trib_op_t op; /* TRIB_SUM, or TRIB_MEAN: the sum divided by the number of ranks */
     size_t most; /* pairs that any rank gives to any start, each index once; 0: not
                   * known. Few pairs of a long vector then take few messages */
-    const char *algorithm; /* NULL: the configuration's; "auto"; "direct", "flat": by
-                            * the ranks alone */
+    const char *algorithm; /* NULL: the configuration's; "auto"; "direct", "flat",
+                            * "doubling": by the ranks alone */
     const char *name; /* as trib_desc_t.name */
 } trib_sparse_desc_t;
 
@@ -56,8 +58,8 @@ typedef struct trib_sparse_desc {
  * and trib_plan_free are for these plans as well.
  * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm
  * errors   TRIB_ERR_INVALID: a field is out of range; TRIB_ERR_UNSUPPORTED: another op,
- *          bool, or an algorithm that forwards partial sums; TRIB_ERR_OVERFLOW;
- *          TRIB_ERR_NO_MEMORY
+ *          bool, or an algorithm that forwards sums that are no pairs;
+ *          TRIB_ERR_OVERFLOW; TRIB_ERR_NO_MEMORY
  * paper    sums at the owner of a range, then an all-gather, and the change to a dense
  *          form: SparCML, Renggli et al., SC 2019
  */

@@ -14,14 +14,14 @@
 
 /* Work memory of an encode: the engine's, or a worker's. */
 struct trib_encode_workspace {
-    float *stage;  /* [piece] */
+    float *stage; /* [piece] */
     void *scratch; /* scratch memory of the codec */
 };
 
 /* The next contribution of a REDUCE. */
 enum trib_contributor {
-    TRIB_BY_ACC, /* the accumulator, if an earlier task has filled it: always the
-                  * first */
+    TRIB_BY_ACC, /* the accumulator, if an earlier task has filled it: the first, or in
+                  * the place of this rank */
     TRIB_BY_INPUT, /* this rank's input, in the place of this rank */
     TRIB_BY_PEER, /* a peer's frame, which is there */
 };
@@ -40,7 +40,8 @@ struct trib_contrib_walk {
     const struct trib_run *run;
     const struct trib_task *task;
     uint32_t next; /* contrib */
-    bool mine;     /* this rank's input, or its accumulator, is still to come */
+    bool mine; /* this rank's input, or its accumulator, is still to come */
+    bool acc_in_place; /* the accumulator comes in the place of this rank as well */
 };
 
 static inline struct trib_contrib_walk trib_contrib_begin(struct trib_engine *e,
@@ -60,7 +61,8 @@ static inline bool trib_contrib_next(struct trib_contrib_walk *w,
     const struct trib_task *t = w->task;
     struct trib_engine *e = w->engine;
 
-    while (w->next < t->n_contribs && (!w->mine || t->flags & TRIB_TASK_INPUT)) {
+    while (w->next < t->n_contribs &&
+           (!w->mine || t->flags & TRIB_TASK_INPUT || w->acc_in_place)) {
         const struct trib_contrib *m = &p->contribs[t->contrib + w->next];
         const struct trib_neighbor *neighbor = &p->neighbors[m->neighbor];
         if (w->mine && neighbor->peer > e->rank)

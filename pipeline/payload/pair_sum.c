@@ -24,9 +24,14 @@ static size_t mask_words(size_t most)
     return most / 64 + 1;
 }
 
+static size_t some_words(size_t most)
+{
+    return mask_words(most) / 64 + 1;
+}
+
 size_t trib_pair_sum_bytes(trib_dtype_t dtype, size_t most)
 {
-    return mask_words(most) * sizeof(uint64_t) +
+    return (mask_words(most) + some_words(most)) * sizeof(uint64_t) +
            most * (2 * trib_dtype_size(acc_dtype(dtype)) + sizeof(uint32_t) +
                    trib_dtype_is_narrow(dtype) * sizeof(float));
 }
@@ -38,12 +43,13 @@ trib_status_t trib_pair_sum_open(struct trib_pair_sum *s, const struct trib_kern
 
     *s = (struct trib_pair_sum){.kernels = k, .dtype = dtype, .most = most};
     s->mask = calloc(mask_words(most), sizeof(*s->mask));
+    s->some = calloc(some_words(most), sizeof(*s->some));
     s->acc = malloc(most * element + 64);
     s->at = malloc((most + 64) * sizeof(*s->at));
     s->values = malloc(most * element + 64);
     if (trib_dtype_is_narrow(dtype))
         s->stage = malloc((most + 1) * sizeof(*s->stage));
-    return s->mask && s->acc && s->at && s->values &&
+    return s->mask && s->some && s->acc && s->at && s->values &&
                    (s->stage || !trib_dtype_is_narrow(dtype))
                ? TRIB_OK
                : TRIB_ERR_NO_MEMORY;
@@ -52,6 +58,7 @@ trib_status_t trib_pair_sum_open(struct trib_pair_sum *s, const struct trib_kern
 void trib_pair_sum_close(struct trib_pair_sum *s)
 {
     free(s->mask);
+    free(s->some);
     free(s->acc);
     free(s->at);
     free(s->values);
@@ -59,41 +66,32 @@ void trib_pair_sum_close(struct trib_pair_sum *s)
     *s = (struct trib_pair_sum){.most = 0};
 }
 
-/* Puts a position into the sum; true if it was there. */
-static inline bool touch(uint64_t *mask, uint32_t at)
-{
-    const uint64_t bit = UINT64_C(1) << at % 64;
-    const bool there = mask[at / 64] & bit;
-
-    mask[at / 64] |= bit;
-    return there;
-}
-
-/* True if the pairs from number i on are a whole block, all of which is in the sum. */
-static inline bool is_block(const struct trib_pair_sum *s, const struct trib_pairs *p,
-                            size_t i)
-{
-    return s->mask[p->at[i] / 64] == UINT64_MAX && trib_pair_block(p, i);
-}
-
-/* Unsigned sums wrap, as those of integers do. */
+/* Adds 64 values of a block, of which all or none are in the sum; or, one by one, the
+ * values of a block of which some are. Unsigned sums wrap, as those of integers do. */
 #define ADD(type) \
     static void add_##type(struct trib_pair_sum *s, const struct trib_pairs *p) \
     { \
         for (size_t i = 0; i < p->n;) { \
             const uint8_t *from = p->values + i * sizeof(type); \
-            const uint32_t at = p->at[i]; \
-            type *acc = (type *)(void *)s->acc + at, v[64]; \
-            if (is_block(s, p, i)) { \
+            const uint32_t word = p->at[i] / 64; \
+            type *acc = (type *)(void *)s->acc + (size_t)word * 64, v[64]; \
+            uint64_t bits = s->mask[word]; \
+            if ((!bits || bits == UINT64_MAX) && trib_pair_block(p, i)) { \
                 memcpy(v, from, sizeof(v)); \
-                for (size_t k = 0; k < 64; k++) \
-                    acc[k] = (type)(acc[k] + v[k]); \
+                for (size_t k = 0; bits && k < 64; k++) \
+                    v[k] = (type)(acc[k] + v[k]); \
+                memcpy(acc, v, sizeof(v)); \
+                bits = UINT64_MAX; \
                 i += 64; \
-            } else { \
-                memcpy(v, from, sizeof(*v)); \
-                *acc = touch(s->mask, at) ? (type)(*acc + *v) : *v; \
-                i++; \
             } \
+            for (; i < p->n && p->at[i] / 64 == word; i++, from += sizeof(type)) { \
+                const uint32_t at = p->at[i] % 64; \
+                memcpy(v, from, sizeof(*v)); \
+                acc[at] = bits >> at & 1 ? (type)(acc[at] + *v) : *v; \
+                bits |= UINT64_C(1) << at; \
+            } \
+            s->mask[word] = bits; \
+            s->some[word / 64] |= UINT64_C(1) << word % 64; \
         } \
     }
 ADD(float)
@@ -160,8 +158,13 @@ struct trib_pairs trib_pair_sum_take_partial(struct trib_pair_sum *s, size_t n)
     size_t found = 0;
 
     assert(n <= s->most);
-    for (size_t first = 0; first < n; first += 64)
-        found = take_64(s, first, element, found);
+    for (size_t first = 0; first < n; first += 4096) {
+        uint64_t bits = s->some[first / 4096];
+        s->some[first / 4096] = 0;
+        for (; bits; bits &= bits - 1)
+            found =
+                take_64(s, first + 64 * (size_t)__builtin_ctzll(bits), element, found);
+    }
     return (struct trib_pairs){found, s->at, s->values};
 }
 

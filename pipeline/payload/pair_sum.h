@@ -17,6 +17,9 @@ struct trib_pair_sum {
     trib_dtype_t dtype;
     size_t most; /* elements of the longest chunk */
     uint64_t *mask; /* [most / 64 + 1] a bit for each position that is in the sum */
+    uint64_t
+        *some; /* [most / 4096 + 1] a bit for each word of `mask` that is not 0: few
+                     * pairs of a long chunk are found without a look at all of it */
     uint8_t *acc; /* [most] floats of fewer bits as float32, rounded once */
     float *stage; /* [most] their values as float32; NULL of other dtypes */
     uint32_t *at; /* [most] positions of the result */

@@ -129,20 +129,19 @@ static bool read_bitmap(const uint8_t *from, size_t n, size_t pairs, uint32_t *a
 static bool read_list(const uint8_t *from, size_t width, size_t n, size_t pairs,
                       uint32_t *at)
 {
-    uint64_t next = 0; /* the least position that may come */
+    bool rises = true;
 
-    for (size_t i = 0; i < pairs; i++) {
-        uint32_t position = 0;
-        if (width == sizeof(uint16_t))
-            memcpy(&position, from + i * 2, 2);
-        else
-            memcpy(&position, from + i * 4, 4);
-        if (position < next || position >= n)
-            return false;
+    assert(pairs > 0);
+    for (size_t i = 0; width == sizeof(uint16_t) && i < pairs; i++) {
+        uint16_t position;
+        memcpy(&position, from + i * sizeof(position), sizeof(position));
         at[i] = position;
-        next = (uint64_t)position + 1;
     }
-    return true;
+    if (width != sizeof(uint16_t))
+        memcpy(at, from, pairs * sizeof(*at));
+    for (size_t i = 1; i < pairs; i++)
+        rises &= at[i] > at[i - 1];
+    return rises && at[pairs - 1] < n;
 }
 
 bool trib_pair_word_read(const uint8_t *word, size_t bytes, size_t n, size_t element,

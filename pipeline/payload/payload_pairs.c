@@ -172,8 +172,9 @@ static bool lengthen(struct trib_engine *e, struct trib_pairs_union *u, size_t b
     return true;
 }
 
-/* Room for the result of a chunk; NULL if it has no bytes, or if the engine is marked:
- * there is no memory, or a rank has given more pairs than the plan is for. */
+/* Room for the sum of a chunk, in place of an earlier one; NULL if it has no bytes, or
+ * if the engine is marked: there is no memory, or a rank has given more pairs than the
+ * plan is for. */
 static uint8_t *keep(struct trib_engine *e, struct trib_run *run,
                      const struct trib_task *t, const struct trib_chunk *c,
                      size_t bytes)
@@ -291,23 +292,42 @@ static bool is_finite(struct trib_engine *e, const struct trib_run *run, int pee
            TRIB_OK;
 }
 
-/* Adds the pairs of a peer's frame, or the partial sum of an aggregator's; false if it
- * is not valid. */
+/*
+ * Reads a peer's word. An aggregator's is a partial sum; where ranks pass on partial
+ * sums, a word is one if its length says so, which is that of one kind of values alone.
+ */
+static bool read_received(struct trib_engine *e, const struct trib_run *run,
+                          const struct trib_contrib_item *from,
+                          const struct trib_chunk *c, struct trib_pairs *out,
+                          bool *partial_out)
+{
+    const size_t wide = trib_pair_sum_element(run->desc.op.dtype);
+    const size_t narrow = run->desc.element, bytes = from->entry->frame.bytes;
+    const uint8_t *word = trib_contrib_received(e, from);
+    uint32_t *at = run->payload->pairs->all.at;
+
+    *partial_out = from->neighbor->peer >= e->ranks;
+    if (*partial_out)
+        return trib_pair_word_read(word, bytes, c->n, wide, at, out);
+    if (trib_pair_word_read(word, bytes, c->n, narrow, at, out))
+        return true;
+    *partial_out = !run->desc.gathers && wide != narrow;
+    return *partial_out && trib_pair_word_read(word, bytes, c->n, wide, at, out);
+}
+
+/* Adds the pairs of a peer's frame, or its partial sum; false if it is not valid. */
 static bool add_received(struct trib_engine *e, struct trib_run *run,
                          const struct trib_contrib_item *from,
                          const struct trib_chunk *c)
 {
     struct trib_pairs_state *s = run->payload->pairs;
-    struct trib_entry *entry = from->entry;
-    const bool partial = from->neighbor->peer >= e->ranks;
-    const size_t element =
-        partial ? trib_pair_sum_element(run->desc.op.dtype) : run->desc.element;
+    const struct trib_entry *entry = from->entry;
     struct trib_pairs p;
+    bool partial;
 
     if (entry->frame.kind != TRIB_FRAME_DATA ||
         entry->frame.bytes > e->arena.slot_bytes ||
-        !trib_pair_word_read(trib_contrib_received(e, from), entry->frame.bytes, c->n,
-                             element, s->all.at, &p) ||
+        !read_received(e, run, from, c, &p, &partial) ||
         (!partial && !is_finite(e, run, from->neighbor->peer, c, &p)))
         return false;
     if (partial)
@@ -315,6 +335,23 @@ static bool add_received(struct trib_engine *e, struct trib_run *run,
     else
         trib_pair_sum_add(&s->sum, &p);
     return true;
+}
+
+/* Adds the partial sum that an earlier task of the chunk has kept. */
+static void add_kept(struct trib_run *run, const struct trib_task *t,
+                     const struct trib_chunk *c)
+{
+    struct trib_pairs_state *s = run->payload->pairs;
+    const struct trib_pairs_result *r = &s->all.chunks[place_of(run, t, c)];
+    struct trib_pairs p;
+
+    assert(r->first == c->first && r->n == c->n);
+    const bool valid =
+        trib_pair_word_read(r->bytes ? s->all.results + r->at : NULL, r->bytes, c->n,
+                            trib_pair_sum_element(run->desc.op.dtype), s->all.at, &p);
+    assert(valid);
+    if (valid)
+        trib_pair_sum_add_partial(&s->sum, &p);
 }
 
 static trib_status_t pairs_reduce(struct trib_engine *e, struct trib_run *run,
@@ -325,16 +362,18 @@ static trib_status_t pairs_reduce(struct trib_engine *e, struct trib_run *run,
     struct trib_contrib_item from = {.by = TRIB_BY_INPUT};
     struct trib_pairs p;
 
-    assert(t->flags & (run->is_aggregator ? TRIB_TASK_EMPTY : TRIB_TASK_INPUT));
+    walk.acc_in_place = true;
     while (trib_contrib_next(&walk, &from)) {
         if (from.by == TRIB_BY_INPUT) {
             p = given(run, c);
             trib_pair_sum_add(&s->sum, &p);
+        } else if (from.by == TRIB_BY_ACC) {
+            add_kept(run, t, c);
         } else if (!add_received(e, run, &from, c)) {
             return e->failed ? TRIB_ERR_INVALID : TRIB_ERR_PROTOCOL;
         }
     }
-    const bool finish = !run->is_aggregator || t->flags & TRIB_TASK_FINISH;
+    const bool finish = t->flags & TRIB_TASK_FINISH;
     p = finish ? trib_pair_sum_take(&s->sum, c->n,
                                     t->flags & TRIB_TASK_MEAN ? e->ranks : 0)
                : trib_pair_sum_take_partial(&s->sum, c->n);

@@ -4,12 +4,15 @@
  * run until the next start.
  *
  * The input of a start is a struct trib_pairs_input in place of elements; there is no
- * receive buffer. Ranks have no algorithm that forwards partial sums, so each chunk of
- * a rank gets one word, which is its result.
+ * receive buffer. A rank keeps the words of its chunks, which are its result. If ranks
+ * pass on partial sums, the next sum of a chunk gets a new word, and the memory of the
+ * one before is free at the next start. Ranks add a partial sum in the place of the
+ * rank that sent it or holds it: two that exchange theirs get the same bits.
  *
  * An aggregator keeps the word of each chunk of a round until the next round, and has
- * room for the longest that goes through a slot. Aggregators below others send partial
- * sums, whose values are not rounded: floats of 16 and 8 bits go as float32.
+ * room for the longest that goes through a slot.
+ *
+ * The values of partial sums are not rounded: floats of 16 and 8 bits go as float32.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H
 #define PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H

@@ -95,6 +95,7 @@ static void run_shape(const struct sweep *sweep, struct trib_shape shape,
     struct trib_sim sim = {0};
 
     assert_non_null(algo);
+    shape.pairs = algo->merges;
     assert_true(algo->colls & UINT32_C(1) << sweep->coll);
     assert_true(algo->can(&shape));
     if (!trib_sim_build(&sim, algo, &shape) || !trib_sim_prove(&sim))

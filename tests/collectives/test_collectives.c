@@ -21,8 +21,8 @@ static void test_table(void **state)
     assert_null(trib_algo_find(""));
 }
 
-static const struct trib_shape_groups one_group = {
-    1, 1, (const int[3]){0}, (const int[1]){0}, NULL};
+static const struct trib_shape_groups one_group = {1, 1, (const int[3]){0},
+                                                   (const int[1]){0}, NULL};
 
 /* A builder does as its row in the table claims. */
 static void test_claims(void **state)
@@ -171,6 +171,47 @@ static void test_choice_of_selections(void **state)
         }
 }
 
+/* Pairs: few bytes and many ranks by doubling, many bytes at the owner of each chunk,
+ * and never by an algorithm that rounds partial sums. */
+static void test_choice_of_pairs(void **state)
+{
+    static const struct {
+        double contribution, result; /* of a vector of 1 MiB */
+        int ranks;
+        bool load_store, one_host;
+        const char *name;
+    } rows[] = {
+        {0.0015, 0.012, 8, false, false, "doubling"},
+        {0.0015, 0.023, 16, false, false, "doubling"},
+        {0.0015, 0.023, 16, true, true, "flat"},
+        {0.0015, 0.003, 2, false, false, "flat"},
+        {0.02, 0.24, 16, false, false, "direct"},
+        {0.15, 0.8, 8, false, true, "direct"},
+        {1, 1, 16, true, true, "direct"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const struct trib_choice c = {.bytes = 1 << 20,
+                                      .load_store = rows[i].load_store,
+                                      .one_host = rows[i].one_host,
+                                      .oversubscribed = rows[i].one_host,
+                                      .contribution = rows[i].contribution,
+                                      .result = rows[i].result,
+                                      .pairs = true};
+        struct trib_shape shape = {
+            .coll = TRIB_ALLREDUCE, .size = rows[i].ranks, .pairs = true};
+        char why[200];
+        const struct trib_algo *a = trib_algo_choose(&shape, &c, why, sizeof(why));
+
+        assert_non_null(a);
+        if (strcmp(a->name, rows[i].name) != 0)
+            fail_msg("row %zu: %s", i, why);
+        shape.pairs = false; /* dense sums are never merged so */
+        assert_false(trib_algo_find("doubling")->can(&shape));
+    }
+}
+
 /* If ranks wait for a core, one hop is worth many bytes. */
 static void test_choice_oversubscribed(void **state)
 {
@@ -227,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_choice_on_network),
         cmocka_unit_test(test_choice_of_lossy),
         cmocka_unit_test(test_choice_of_selections),
+        cmocka_unit_test(test_choice_of_pairs),
         cmocka_unit_test(test_choice_oversubscribed),
         cmocka_unit_test(test_choice_shared_cores),
         cmocka_unit_test(test_alone),

@@ -22,6 +22,7 @@ struct scene {
     trib_op_t op;
     uint32_t one_in; /* of so many elements a rank gives one */
     bool most; /* the plan knows how many at most */
+    int apart; /* no two of so many ranks give the same element; 0: they may */
     const char *algorithm;
 };
 
@@ -57,6 +58,8 @@ static inline void close_memory(struct memory *m)
 static inline bool gives(const struct scene *s, int rank, int step, size_t i)
 {
     if ((rank + step) % 5 == 3 || (step == STARTS - 1 && rank))
+        return false;
+    if (s->apart && i % (size_t)s->apart != (size_t)rank)
         return false;
     return oracle_mix((uint64_t)step << 50 ^ (uint64_t)rank << 40 ^ i) % s->one_in == 0;
 }

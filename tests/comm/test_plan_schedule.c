@@ -44,6 +44,8 @@ static int refused(struct ranks_self *self)
     ranks_assert(self, strstr(trib_last_error(self->comm), "did you mean \"ring\""));
     ranks_assert(self, make(self, "ring", TRIB_MEDIAN, &plan) == TRIB_ERR_UNSUPPORTED);
     ranks_assert(self, strstr(trib_last_error(self->comm), "forwards partial sums"));
+    ranks_assert(self, make(self, "doubling", TRIB_SUM, &plan) == TRIB_ERR_UNSUPPORTED);
+    ranks_assert(self, strstr(trib_last_error(self->comm), "(index, value) pairs"));
     ranks_ok(self, make(self, "auto", TRIB_MEDIAN, &plan));
     ranks_assert(self, plan->run.desc.gathers);
     ranks_ok(self, trib_plan_free(plan));

@@ -114,7 +114,7 @@ struct rank {
     struct ranks_self *self;
     const struct job *job;
     trib_comm_t *comm; /* of the ranks, or agg_comm */
-    uint64_t bits;     /* of its pauses */
+    uint64_t bits; /* of its pauses */
     bool slow;
 };
 
@@ -563,7 +563,8 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; trib_algos[i]; i++) {
         const char *name = trib_algos[i]->name;
-        if (!(trib_algos[i]->colls & TRIB_COLL_BIT(TRIB_ALLREDUCE)))
+        if (!(trib_algos[i]->colls & TRIB_COLL_BIT(TRIB_ALLREDUCE)) ||
+            trib_algos[i]->merges) /* only of pairs: test_plan_sparse */
             continue;
         assert_true(n < ALGORITHMS_MOST);
         tests[n] = (struct CMUnitTest)cmocka_unit_test_prestate(

@@ -20,6 +20,8 @@ expect "a ring's links" 0 "rank 3 -> rank 0            6             750        
     "$info" --schedule ring 4 1000
 expect "of a unit" 0 "1048576 bytes" "$info" --schedule direct 3 1M
 expect "a barrier" 0 "dissemination barrier" "$info" --schedule dissemination 5 0
+expect "that of pairs, folded" 0 "rank 5 -> rank 1            1            1000               0" \
+    "$info" --schedule doubling 6 1000
 expect "for Graphviz" 0 "digraph schedule {" "$info" --schedule ring 4 1000 --per-host 2 --dot
 [ "$(grep -c -- ' -> ' "$said")" = 4 ] && [ "$(grep -c cluster "$said")" = 2 ]
 result $? "with hosts and edges"
