@@ -59,6 +59,7 @@ struct trib_plan {
     struct trib_plan_notify *notify; /* plan_notify.c; NULL: nobody is told of its
                                       * end */
     struct trib_plan_scale *scale; /* plan_scale.c; or NULL */
+    struct trib_plan_auto *automatic; /* codec auto: plan_auto.h; or NULL */
     struct trib_plan_asked *asked; /* the caller's description: plan_move.h; or NULL */
     struct trib_offload_plan *offload; /* offload/ runs the plan, and `run` is unused;
                                         * or NULL */
@@ -413,6 +414,12 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              const trib_desc_t *desc, bool leaving,
                              struct trib_plan **plan_out);
 void trib_plan_destroy(struct trib_plan *plan);
+
+/** trib_plan_make_outer - describe a plan that other plans run for: its maker gives it
+ * a table and what that needs. */
+trib_status_t trib_plan_make_outer(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *desc,
+                                   struct trib_plan **plan_out);
 
 /** trib_plan_make_own - the same for a plan that the communicator's own engine runs,
  * whatever runs others. */

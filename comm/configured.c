@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "comm/auto_choice.h"
 #include "comm/quorum_rule.h"
 #include "compress/feedback_ops.h"
 
@@ -104,6 +105,8 @@ trib_status_t trib_configured_call(struct trib_comm *comm, trib_coll_t coll,
     trib_status_t st = check_quorum(comm);
     if (st != TRIB_OK || !comm->coded)
         return st;
+    if (trib_auto_wanted(comm->cfg.codec)) /* it holds nothing back */
+        return TRIB_OK;
     st = trib_codec_create(comm->cfg.codec, comm->engine.kernels, &err, &codec);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));

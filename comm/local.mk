@@ -20,6 +20,9 @@ libcomm_la_SOURCES = \
 	comm/named_plans.c \
 	comm/plan.c \
 	comm/plan_agreement.c comm/plan_parts.h \
+	comm/auto_choice.c comm/auto_choice.h \
+	comm/auto_trial.c comm/auto_trial.h \
+	comm/plan_auto.c comm/plan_auto.h \
 	comm/plan_blocks.c comm/plan_blocks.h \
 	comm/plan_cache.c \
 	comm/plan_check.c \

@@ -12,6 +12,7 @@
 #include "comm/contribution_check.h"
 #include "comm/communicator.h"
 #include "comm/gate.h"
+#include "comm/plan_auto.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_neighbors.h"
 #include "comm/plan_move.h"
@@ -25,7 +26,7 @@ trib_status_t trib_plan_make_asked(struct trib_comm *comm, trib_coll_t coll,
 {
     trib_status_t st = trib_plan_scale_wanted(desc)
                            ? trib_plan_scale_make(comm, coll, desc, plan_out)
-                           : trib_plan_make(comm, coll, desc, false, plan_out);
+                           : trib_plan_make_coded(comm, coll, desc, false, plan_out);
 
     if (st != TRIB_OK)
         return st;
@@ -353,5 +354,8 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              plan->quorum[0] ? "quorum     " : "", plan->quorum,
              plan->quorum[0] ? "\n" : "");
     trib_plan_let_go(asked);
+    const size_t n = strlen(text);
+    if (n + 1 < bytes)
+        trib_plan_auto_tell(asked, text + n, bytes - n);
     return TRIB_OK;
 }

@@ -278,14 +278,15 @@ static trib_status_t make_all(struct trib_plan *plan, const struct kind *kind,
     return st == TRIB_OK ? trib_plan_stats_make(plan, leaving) : st;
 }
 
-static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
-                          const trib_desc_t *desc, struct trib_plan **plan_out)
+/* A plan that has nothing but its communicator and its table. */
+static trib_status_t make_empty(struct trib_comm *comm, trib_coll_t coll,
+                                const trib_desc_t *desc, struct trib_plan **plan_out)
 {
     trib_status_t st = trib_comm_ours(comm, "a plan");
 
     *plan_out = NULL;
     if (st == TRIB_OK)
-        st = trib_plan_check_desc(comm, kind->coll, desc);
+        st = trib_plan_check_desc(comm, coll, desc);
     if (st != TRIB_OK)
         return st;
     struct trib_plan *plan = calloc(1, sizeof(*plan));
@@ -293,14 +294,42 @@ static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     plan->ops = &trib_plan_own_ops;
     plan->comm = comm;
-    plan->sparse = kind->sparse;
-    st = make_all(plan, kind, desc);
-    if (st != TRIB_OK) {
-        trib_plan_destroy(plan);
-        return st;
-    }
     *plan_out = plan;
     return TRIB_OK;
+}
+
+/* Destroys what could not be made whole. */
+static trib_status_t made(trib_status_t st, struct trib_plan **plan)
+{
+    if (st == TRIB_OK)
+        return st;
+    trib_plan_destroy(*plan);
+    *plan = NULL;
+    return st;
+}
+
+static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
+                          const trib_desc_t *desc, struct trib_plan **plan_out)
+{
+    trib_status_t st = make_empty(comm, kind->coll, desc, plan_out);
+
+    if (st != TRIB_OK)
+        return st;
+    (*plan_out)->sparse = kind->sparse;
+    return made(make_all(*plan_out, kind, desc), plan_out);
+}
+
+trib_status_t trib_plan_make_outer(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *desc, struct trib_plan **plan_out)
+{
+    trib_status_t st = make_empty(comm, coll, desc, plan_out);
+
+    if (st != TRIB_OK)
+        return st;
+    st = describe(*plan_out, coll, desc);
+    if (st == TRIB_OK)
+        st = trib_plan_stats_make(*plan_out, false);
+    return made(st, plan_out);
 }
 
 /* The calling thread's floating-point modes may differ between ranks. Numbers are

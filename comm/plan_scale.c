@@ -18,6 +18,7 @@
 
 #include "base/dtype.h"
 #include "base/text.h"
+#include "comm/plan_auto.h"
 #include "compress/vector_scale.h"
 
 enum state {
@@ -331,7 +332,7 @@ trib_status_t trib_plan_scale_make(struct trib_comm *comm, trib_coll_t coll,
     trib_desc_t inner = plain(desc);
 
     if (st == TRIB_OK)
-        st = trib_plan_make(comm, coll, &inner, false, plan_out);
+        st = trib_plan_make_coded(comm, coll, &inner, false, plan_out);
     if (st != TRIB_OK)
         return st;
     st = wrap(*plan_out, desc);

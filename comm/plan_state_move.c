@@ -114,6 +114,8 @@ static trib_status_t compare(const struct mover *m)
                               "%s: the old plan has %zu elements, the new one %zu",
                               m->call, m->from_by->run.desc.count,
                               m->to_by->run.desc.count);
+    if (m->plan->automatic && m->from->automatic)
+        return TRIB_OK; /* each of them chooses its codec */
     if (strcmp(codec_text(m->from_by), codec_text(m->to_by)) != 0)
         return trib_state_refuse(m->plan, "codec", codec_text(m->from_by),
                                  codec_text(m->to_by));
@@ -163,6 +165,8 @@ static trib_status_t check_held(struct mover *m)
         return st;
     m->mine.head.gives = 1;
     m->mine.rank = (uint32_t)m->from->comm->engine.rank;
+    if (m->plan->automatic)
+        return TRIB_OK;
     m->mine.kept = m->from_by->identity.kept;
     return check_steps(m);
 }
@@ -440,6 +444,8 @@ static trib_status_t move(struct mover *m)
 {
     const uint64_t steps = m->all[first_giver(m, false)].steps;
 
+    if (m->plan->automatic) /* it keeps nothing, and measures anew */
+        return TRIB_OK;
     hold(m);
     if (m->from_by && steps < m->from_by->run.now.step)
         trib_undo_rewind(&m->from_by->run, (uint32_t)steps);

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "collectives/collectives.h"
+#include "comm/plan_auto.h"
 #include "comm/communicator.h"
 #include "comm/configured.h"
 #include "comm/gate.h"
@@ -59,8 +60,7 @@ trib_status_t trib_plan_make_for_call(struct trib_comm *comm,
     trib_status_t st = trib_configured_call(comm, key->coll, &desc);
     if (st != TRIB_OK)
         return st;
-    st = own ? trib_plan_make_own(comm, key->coll, &desc, plan_out)
-             : trib_plan_make(comm, key->coll, &desc, false, plan_out);
+    st = trib_plan_make_coded(comm, key->coll, &desc, own, plan_out);
     assert(st != TRIB_OK || *plan_out);
     if (st == TRIB_OK)
         (*plan_out)->identity.of_calls = true;

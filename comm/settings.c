@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "comm/communicator.h"
+#include "comm/auto_choice.h"
 #include "comm/quorum_rule.h"
 #include "pipeline/payload/check.h"
 #include "transport/transport.h"
@@ -46,6 +47,10 @@ static trib_status_t check_codec(const struct trib_config *cfg, struct trib_erro
 
     if (strcmp(cfg->codec, "none") == 0)
         return TRIB_OK;
+    if (trib_auto_wanted(cfg->codec)) {
+        struct trib_auto_choice choice;
+        return trib_auto_parse(cfg->codec, err, &choice);
+    }
     trib_status_t st = trib_codec_create(cfg->codec, NULL, err, &codec);
     if (st == TRIB_OK)
         trib_codec_destroy(codec);
@@ -62,6 +67,7 @@ static trib_status_t check_feedback(const struct trib_config *cfg,
     /* check_codec reports a wrong codec. With codec none the feedback is for plans that
      * have a codec of their own. */
     if (st != TRIB_OK || strcmp(cfg->codec, "none") == 0 ||
+        trib_auto_wanted(cfg->codec) ||
         trib_codec_create(cfg->codec, NULL, NULL, &codec) != TRIB_OK)
         return st;
     if (!(trib_codec_info(codec)->flags & TRIB_CODEC_IDENTITY))

@@ -40,3 +40,9 @@ void trib_scale(const struct trib_kernels *kernels, trib_dtype_t dtype, void *ds
         .divisor = (float)divisor,
     });
 }
+
+void trib_widen(const struct trib_kernels *kernels, trib_dtype_t dtype, const void *src,
+                size_t n, float *dst)
+{
+    kernels->to_f32[dtype](dst, src, n);
+}

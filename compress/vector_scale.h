@@ -20,4 +20,8 @@ struct trib_kernels;
 void trib_scale(const struct trib_kernels *kernels, trib_dtype_t dtype, void *dst,
                 const void *src, size_t n, double factor, double divisor);
 
+/** trib_widen - n elements of a floating-point dtype as float32. */
+void trib_widen(const struct trib_kernels *kernels, trib_dtype_t dtype, const void *src,
+                size_t n, float *dst);
+
 #endif

@@ -14,6 +14,7 @@
 #include "boot/boot.h"
 #include "boot/launcher.h"
 #include "compress/codec_info.h"
+#include "comm/auto_choice.h"
 #include "comm/communicator.h"
 #include "topo/machine.h"
 
@@ -292,6 +293,12 @@ trib_status_t trib_codec_check(const char *codec, char *text, size_t bytes)
 
     if (!codec || !text || !bytes)
         return TRIB_ERR_INVALID;
+    if (trib_auto_wanted(codec)) {
+        struct trib_auto_choice choice;
+        const trib_status_t chosen = trib_auto_parse(codec, &err, &choice);
+        snprintf(text, bytes, "%s", chosen == TRIB_OK ? codec : trib_error_text(&err));
+        return chosen;
+    }
     trib_status_t st = trib_codec_create(codec, NULL, &err, &c);
     snprintf(text, bytes, "%s",
              st == TRIB_OK ? trib_codec_info(c)->text : trib_error_text(&err));
@@ -344,9 +351,11 @@ trib_status_t trib_feedback_check(const char *feedback, const char *codec, char 
     if (!feedback || !codec || !text || !bytes)
         return TRIB_ERR_INVALID;
     trib_status_t st = trib_feedback_parse(feedback, &err, &rule);
-    if (st == TRIB_OK)
+    if (st == TRIB_OK && trib_auto_wanted(codec))
+        st = trib_auto_feedback(feedback, &err);
+    else if (st == TRIB_OK)
         st = trib_codec_create(codec, NULL, &err, &c);
-    if (st == TRIB_OK)
+    if (st == TRIB_OK && c)
         st = trib_feedback_fit(&rule, c, &err);
     snprintf(text, bytes, "%s", st == TRIB_OK ? rule.text : trib_error_text(&err));
     trib_codec_destroy(c);

@@ -105,6 +105,11 @@ static void take_sheet(void *arg, const trib_codec_sheet_t *s)
 struct perf_loss perf_loss_of(const char *codec)
 {
     struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN};
+    loss.variance = number_of(codec, "max_nmse=", 0);
+    if (loss.variance > 0) { /* a choice of codecs */
+        loss.kind = PERF_LOSS_BUDGET;
+        return loss;
+    }
     trib_codec_describe(codec, take_sheet, &loss);
     return loss;
 }
@@ -193,6 +198,8 @@ double perf_error_limit(const struct perf_passage *p, const struct perf_whole *w
         double once = VARIANCE_SLACK * loss->variance + rounded * rounded;
         return whole->magnitude2 * (pow(1 + once, p->ranks + 1) - 1);
     }
+    if (loss->kind == PERF_LOSS_BUDGET)
+        return loss->variance * whole->square;
     if (loss->kind == PERF_LOSS_PROJECTED)
         return whole->magnitude2 * (1 + loss->variance + rounded);
     if (loss->kind != PERF_LOSS_SELECTED)

@@ -29,6 +29,7 @@ enum perf_loss_kind {
     PERF_LOSS_BIASED, /* as random, but no rank is looked for */
     PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the whole error is no larger than what
                           * was put in */
+    PERF_LOSS_BUDGET, /* codec auto: `variance` is what the caller allows */
     PERF_LOSS_VOTE, /* signsgd: which sign most ranks have comes out, exactly */
     PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */
 };
@@ -80,6 +81,7 @@ double perf_element_most(const struct perf_passage *p, double magnitude);
 struct perf_whole {
     double elements;
     double nonzero; /* of the result */
+    double square; /* sum of the squares of what is right */
     double magnitude2; /* sum of squared magnitudes */
     const struct perf_part *parts; /* of each rank */
 };

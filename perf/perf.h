@@ -283,7 +283,7 @@ struct perf_result {
     double wrong; /* elements, over all ranks; NAN: not checked */
     double nmse_limit; /* of a rank where nmse is above it; 0: nowhere */
     double lost; /* ranks whose inputs are not in a result; the most of all results */
-    char explain[512];
+    char explain[1024];
 };
 
 /** perf_measure - all of one size; collective; *out is whole on rank 0 only. */

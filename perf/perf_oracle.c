@@ -438,6 +438,7 @@ static void compare_one(struct judging *j, union perf_number got,
         j->whole.elements++;
         j->whole.nonzero += got.f != 0;
         j->whole.magnitude2 += magnitude * magnitude;
+        j->whole.square += want.f * want.f;
         return;
     }
     /* Each of ranks sums rounds once, by half a spacing; twice that is allowed. */

@@ -80,7 +80,8 @@ typedef struct trib_desc {
     trib_dtype_t dtype;
     trib_op_t op;          /* ignored where nothing is summed */
     int root; /* of reduce, broadcast, gather and scatter */
-    const char *codec;     /* NULL: the configuration's; "none", "topk:ratio=0.01", … */
+    const char *codec;     /* NULL: the configuration's; "none", "topk:ratio=0.01", …;
+                            * "auto:max_nmse=1e-3": chosen by what starts take */
     const char *feedback;  /* NULL: the configuration's; "codec", "none", "ef14",
                             * "ef21", with options as in docs/feedback.md:
                             * "ef14:momentum=0.9" */
@@ -355,7 +356,9 @@ TRIB_API trib_status_t trib_plan_free(trib_plan_t *plan);
 /**
  * trib_plan_explain - which algorithm, chunk and codec were chosen, and why.
  *
- * Of a codec that learns it also says, between two operations, what it has learned.
+ * Of a codec that learns it also says, between two operations, what it has learned. Of
+ * codec auto: what it has chosen, the second best, by how much, and on which links the
+ * choice would be another one; 1024 bytes are enough.
  *
  * text     receives at most `bytes` bytes with the final zero
  * errors   TRIB_ERR_INVALID: no plan, or no room for a text

@@ -20,6 +20,9 @@ comm_tests = \
 	tests/comm/test_plan_notify \
 	tests/comm/test_plan_residual \
 	tests/comm/test_start_with \
+	tests/comm/test_auto_choice \
+	tests/comm/test_auto_trial \
+	tests/comm/test_plan_auto \
 	tests/comm/test_configured \
 	tests/comm/test_exact_sums \
 	tests/comm/test_linear \
@@ -167,6 +170,7 @@ tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
 tests_comm_test_plan_scale_LDADD = $(comm_tests_link)
 tests_comm_test_configured_LDADD = $(comm_tests_link)
+tests_comm_test_plan_auto_LDADD = $(comm_tests_link)
 tests_comm_test_fp_modes_LDADD = $(comm_tests_link)
 tests_comm_test_halves_LDADD = $(comm_tests_link)
 tests_comm_test_means_LDADD = $(comm_tests_link)

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Codec auto at work.
+ *
+ * Starts come in windows. Within one, the inner plan stays, and the shortest of its
+ * starts counts, but for the first one, which touches memory and opens edges. The first
+ * start behind a window begins with an agreement: a small dense all-reduce of a sample
+ * and of each rank's figures. At the start behind that all ranks have its sum, and
+ * change the inner plan where another codec is better. A window is short while there is
+ * something to try, and then longer each time.
+ *
+ * The sample is that of the start which the agreement precedes; of a vector that is fed
+ * piecewise, whose elements come later, that of the start before.
+ */
+#include "comm/plan_auto.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/time.h"
+#include "comm/auto_trial.h"
+#include "comm/configured.h"
+
+enum {
+    WINDOW_TRIED = 3, /* starts of a codec before it is judged */
+    WINDOW_LEAST = 16, /* once there is nothing left to try */
+    WINDOW_MOST = 1024,
+};
+
+struct trib_plan_auto {
+    struct trib_auto_choice choice;
+    struct trib_auto_trial *trial;
+    struct trib_plan *inner;
+    struct trib_plan *agree; /* sums `figures` */
+    float *figures;
+    trib_coll_t coll;
+    trib_desc_t desc; /* of inner plans; its texts are this object's */
+    char *algorithm;
+    bool own;
+    bool agreeing; /* a sum of figures was started and is not read yet */
+    bool fed; /* the running start takes its sample piece by piece */
+    unsigned window, done; /* starts of a window, and those of it so far */
+    double least_us; /* of its starts but the first; 0: none was measured */
+    bool counts; /* the running start is measured */
+    uint64_t began;
+    _Atomic bool running; /* a start whose end was not seen yet */
+};
+
+static trib_status_t make_inner(struct trib_plan *plan, int i, struct trib_plan **out)
+{
+    struct trib_plan_auto *a = plan->automatic;
+
+    assert(a && i >= 0 && i < a->choice.n);
+    a->desc.codec = a->choice.of[i].text;
+    const trib_status_t st =
+        a->own ? trib_plan_make_own(plan->comm, a->coll, &a->desc, out)
+               : trib_plan_make(plan->comm, a->coll, &a->desc, false, out);
+    if (st == TRIB_OK)
+        (*out)->identity.of_calls = plan->identity.of_calls;
+    return st;
+}
+
+/* The window that follows: long where nothing is left to try. */
+static unsigned next_window(const struct trib_plan_auto *a, bool changed)
+{
+    if (changed || !(a->choice.of[a->choice.now].took_us > 0))
+        return WINDOW_TRIED;
+    if (a->window < WINDOW_LEAST)
+        return WINDOW_LEAST;
+    return a->window < WINDOW_MOST ? 2 * a->window : WINDOW_MOST;
+}
+
+/* All ranks have the sum of their figures: choose anew. */
+static trib_status_t choose(struct trib_plan *plan)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    const int was = a->choice.now;
+    const uint64_t modes = trib_fpenv_enter();
+    struct trib_plan *inner;
+
+    assert(!a->agree->ops->busy(a->agree) && !a->inner->ops->busy(a->inner));
+    a->agreeing = false;
+    trib_auto_trial_read(a->trial, a->figures, &a->choice);
+    const int now = trib_auto_next(&a->choice);
+    trib_fpenv_leave(modes);
+    a->window = next_window(a, now != was);
+    a->done = 0;
+    a->least_us = 0;
+    if (now == was)
+        return TRIB_OK;
+    const trib_status_t st = make_inner(plan, now, &inner);
+    if (st != TRIB_OK)
+        return st;
+    trib_log(&plan->comm->log, TRIB_LOG_DEBUG, "codec",
+             "auto: %s, %.3g us; %s, %.3g us",
+             a->choice.of[was].text, a->choice.of[was].took_us, a->choice.of[now].text,
+             trib_auto_expect_us(&a->choice, now, 1));
+    trib_plan_destroy(a->inner);
+    a->inner = inner;
+    return TRIB_OK;
+}
+
+/* Takes the sample of a start, or says that it comes piece by piece. */
+static void take_sample(struct trib_plan *plan, const void *input)
+{
+    struct trib_plan_auto *a = plan->automatic;
+
+    a->fed = a->desc.feed != TRIB_FEED_WHOLE;
+    if (!a->fed)
+        trib_auto_trial_take(a->trial, input, 0, a->desc.count);
+}
+
+/* Begins the sum of figures where one is due. `blocking`: and waits for it. */
+static trib_status_t agree(struct trib_plan *plan, const void *input, bool blocking)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    const bool whole = a->desc.feed == TRIB_FEED_WHOLE;
+
+    assert(!a->agreeing && a->window > 0);
+    a->fed = false;
+    if (a->done + !whole == a->window) {
+        trib_auto_trial_forget(a->trial);
+        take_sample(plan, input);
+    }
+    if (a->done < a->window || !trib_auto_trial_full(a->trial))
+        return TRIB_OK;
+    const uint64_t modes = trib_fpenv_enter();
+    trib_auto_trial_write(a->trial, a->least_us, a->figures);
+    trib_fpenv_leave(modes);
+    const struct trib_plan_ops *ops = a->agree->ops;
+    const trib_status_t st = blocking ? ops->run(a->agree, a->figures, a->figures)
+                                      : ops->start(a->agree, a->figures, a->figures);
+    a->agreeing = st == TRIB_OK;
+    return st;
+}
+
+/* What comes before a start of the inner plan. */
+static trib_status_t begin(struct trib_plan *plan, const void *send, void *recv,
+                           bool blocking)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    trib_status_t st = TRIB_OK;
+
+    if (a->agreeing)
+        st = choose(plan);
+    if (st == TRIB_OK)
+        st = agree(plan, send ? send : recv, blocking);
+    if (st != TRIB_OK)
+        return st;
+    assert(a->inner && !atomic_load(&a->running));
+    a->inner->identity.of_calls = plan->identity.of_calls;
+    a->counts = a->done > 0 && !a->agreeing;
+    a->began = a->counts ? trib_now_ns() : 0;
+    atomic_store(&a->running, true);
+    return TRIB_OK;
+}
+
+/* A start was found to have ended with st, or not yet. */
+static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
+{
+    struct trib_plan_auto *a = plan->automatic;
+
+    if (st == TRIB_INPROGRESS || !atomic_exchange(&a->running, false))
+        return st;
+    if (a->counts) {
+        const double us = (double)(trib_now_ns() - a->began) * 1e-3;
+        if (!(a->least_us > 0) || us < a->least_us)
+            a->least_us = us;
+    }
+    a->done++;
+    return st;
+}
+
+/* The table --------------------------------------------------------------------- */
+
+static trib_status_t refuse_busy(struct trib_plan *plan)
+{
+    return trib_comm_fail(
+        plan->comm, TRIB_ERR_BUSY,
+        "the plan was started before and has not ended: wait for it first");
+}
+
+static trib_status_t auto_wait(struct trib_plan *plan)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    trib_status_t st = a->inner->ops->wait(a->inner);
+
+    if (st == TRIB_OK && a->agreeing)
+        st = a->agree->ops->wait(a->agree);
+    return settle(plan, st);
+}
+
+static trib_status_t auto_run(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    trib_status_t st = begin(plan, send, recv, true);
+
+    if (st == TRIB_OK)
+        st = a->inner->ops->run(a->inner, send, recv);
+    return settle(plan, st);
+}
+
+static bool auto_busy(const struct trib_plan *plan)
+{
+    const struct trib_plan_auto *a = plan->automatic;
+
+    return a->inner->ops->busy(a->inner) || a->agree->ops->busy(a->agree);
+}
+
+static trib_status_t auto_start(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_plan_auto *a = plan->automatic;
+
+    if (auto_busy(plan))
+        return refuse_busy(plan);
+    (void)settle(plan, TRIB_OK); /* nobody has looked for the end of the last one */
+    trib_status_t st = begin(plan, send, recv, false);
+    if (st == TRIB_OK)
+        st = a->inner->ops->start(a->inner, send, recv);
+    if (st != TRIB_OK)
+        atomic_store(&a->running, false);
+    return st;
+}
+
+static trib_status_t auto_ready(struct trib_plan *plan, size_t first, size_t count)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    const void *input = a->fed ? a->inner->ops->input(a->inner) : NULL;
+
+    if (input)
+        trib_auto_trial_take(a->trial, input, first, count);
+    return a->inner->ops->ready(a->inner, first, count);
+}
+
+static trib_status_t both(const struct trib_plan_auto *a, trib_status_t st)
+{
+    return st == TRIB_OK && a->agreeing ? a->agree->ops->test(a->agree) : st;
+}
+
+static trib_status_t auto_test(struct trib_plan *plan)
+{
+    struct trib_plan_auto *a = plan->automatic;
+
+    return settle(plan, both(a, a->inner->ops->test(a->inner)));
+}
+
+static bool is_done(const struct trib_plan *plan)
+{
+    return atomic_load_explicit(&plan->run.now.state, memory_order_acquire) ==
+           TRIB_RUN_DONE;
+}
+
+static trib_status_t auto_look(struct trib_plan *plan)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    trib_status_t st = a->inner->ops->look ? a->inner->ops->look(a->inner)
+                       : is_done(a->inner) ? a->inner->run.now.status
+                                           : TRIB_INPROGRESS;
+
+    if (st == TRIB_OK && a->agreeing)
+        st = is_done(a->agree) ? a->agree->run.now.status : TRIB_INPROGRESS;
+    return settle(plan, st);
+}
+
+static const void *auto_input(const struct trib_plan *plan)
+{
+    const struct trib_plan_auto *a = plan->automatic;
+
+    return a->inner->ops->input(a->inner);
+}
+
+static struct trib_plan *auto_computing(struct trib_plan *plan)
+{
+    return plan->automatic->inner->ops->computing(plan->automatic->inner);
+}
+
+static void auto_hold(const struct trib_plan *plan)
+{
+    const struct trib_plan *inner = plan->automatic->inner;
+
+    if (inner->ops->hold)
+        inner->ops->hold(inner);
+}
+
+static void auto_let_go(const struct trib_plan *plan)
+{
+    trib_plan_let_go(plan->automatic->inner);
+}
+
+static trib_status_t auto_state_save(struct trib_plan *plan, void *state, size_t bytes,
+                                     size_t *bytes_out)
+{
+    (void)state;
+    (void)bytes;
+    (void)bytes_out;
+    return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                          "codec auto holds nothing back, so a plan has no state to "
+                          "save: make it anew");
+}
+
+static trib_status_t auto_state_load(struct trib_plan *plan, const void *state,
+                                     size_t bytes)
+{
+    (void)state;
+    (void)bytes;
+    return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                          "codec auto holds nothing back, so a plan takes no state");
+}
+
+static trib_status_t auto_sent(struct trib_plan *plan, const unsigned char **mask_out,
+                               size_t *sent_out)
+{
+    struct trib_plan *inner = plan->automatic->inner;
+
+    return inner->ops->sent(inner, mask_out, sent_out);
+}
+
+static void auto_absent(const struct trib_plan *plan, size_t *elements_out)
+{
+    const struct trib_plan *inner = plan->automatic->inner;
+
+    inner->ops->absent(inner, elements_out);
+}
+
+static void auto_fail(struct trib_plan *plan, trib_status_t status, const char *text)
+{
+    struct trib_plan *inner = plan->automatic->inner;
+
+    if (inner->ops->fail)
+        inner->ops->fail(inner, status, text);
+    else
+        trib_comm_fail_all(plan->comm, status, text);
+}
+
+void trib_plan_auto_tell(const struct trib_plan *plan, char *text, size_t bytes)
+{
+    assert(bytes > 0);
+    text[0] = 0;
+    if (plan->automatic)
+        trib_auto_explain(&plan->automatic->choice, text, bytes);
+}
+
+static void auto_destroy(struct trib_plan *plan)
+{
+    struct trib_plan_auto *a = plan->automatic;
+
+    plan->automatic = NULL;
+    if (!a)
+        return;
+    trib_plan_destroy(a->inner);
+    trib_plan_destroy(a->agree);
+    trib_auto_trial_destroy(a->trial);
+    free(a->figures);
+    free(a->algorithm);
+    free(a);
+}
+
+static const struct trib_plan_ops ops = {
+    .run = auto_run,
+    .start = auto_start,
+    .ready = auto_ready,
+    .test = auto_test,
+    .look = auto_look,
+    .wait = auto_wait,
+    .busy = auto_busy,
+    .input = auto_input,
+    .computing = auto_computing,
+    .hold = auto_hold,
+    .let_go = auto_let_go,
+    .state_save = auto_state_save,
+    .state_load = auto_state_load,
+    .sent = auto_sent,
+    .absent = auto_absent,
+    .fail = auto_fail,
+    .destroy = auto_destroy,
+};
+
+/* Making one -------------------------------------------------------------------- */
+
+static trib_status_t check(struct trib_comm *comm, trib_coll_t coll,
+                           const trib_desc_t *d)
+{
+    const char *quorum = d->quorum ? d->quorum : comm->cfg.quorum;
+    const char *feedback = d->feedback ? d->feedback : comm->cfg.feedback;
+    struct trib_error err = {0};
+
+    if (!trib_configured_kind(coll, d->dtype, d->op))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec auto is for all-reduces of sum and mean of f32, "
+                              "f16 and bf16, this is %s by %s of %s: use codec none",
+                              trib_coll_name(coll), trib_op_name(d->op),
+                              trib_dtype_name(d->dtype));
+    if (*quorum && strcmp(quorum, "all") != 0)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec auto needs all ranks: quorum is %s, use all",
+                              quorum);
+    if (trib_auto_feedback(feedback, &err) != TRIB_OK)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED, "%s", trib_error_text(&err));
+    return TRIB_OK;
+}
+
+/* Copies what inner plans need of the description; none of them has the plan's name. */
+static trib_status_t copy_desc(struct trib_plan *plan, const trib_desc_t *d)
+{
+    struct trib_plan_auto *a = plan->automatic;
+
+    a->desc = *d;
+    a->desc.name = NULL;
+    a->desc.quorum = "all";
+    a->desc.feedback = "none";
+    a->desc.send = a->desc.recv = NULL;
+    a->algorithm = d->algorithm ? strdup(d->algorithm) : NULL;
+    a->desc.algorithm = a->algorithm;
+    return !d->algorithm || a->algorithm
+               ? TRIB_OK
+               : trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+}
+
+static trib_status_t make_agreement(struct trib_plan *plan)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    trib_desc_t d = TRIB_DESC_INIT;
+    const trib_status_t st =
+        trib_auto_trial_create(&a->choice, a->desc.count, a->desc.dtype,
+                               plan->comm->engine.kernels, &a->trial);
+
+    if (st != TRIB_OK)
+        return trib_comm_fail(plan->comm, st, "no memory for a sample of %zu elements",
+                              a->desc.count);
+    d.count = trib_auto_trial_floats(a->trial);
+    d.codec = d.feedback = "none";
+    d.quorum = "all";
+    d.timeout_ms = a->desc.timeout_ms;
+    a->figures = calloc(d.count, sizeof(*a->figures));
+    if (!a->figures)
+        return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    return trib_plan_make_own(plan->comm, TRIB_ALLREDUCE, &d, &a->agree);
+}
+
+/* Gives an outer plan all that it needs to choose. */
+static trib_status_t complete(struct trib_plan *plan, const trib_desc_t *desc,
+                              const char *text)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    struct trib_comm *comm = plan->comm;
+    struct trib_error err = {0};
+    trib_status_t st = check(comm, a->coll, desc);
+
+    if (st == TRIB_OK && trib_auto_parse(text, &err, &a->choice) != TRIB_OK)
+        st = trib_comm_fail(comm, TRIB_ERR_CODEC, "%s", trib_error_text(&err));
+    a->choice.count = (double)desc->count;
+    a->choice.element = (double)trib_dtype_size(desc->dtype);
+    a->choice.ranks = comm->engine.ranks;
+    a->choice.crowd = comm->oversubscribed ? 2 : 1;
+    if (st == TRIB_OK)
+        st = copy_desc(plan, desc);
+    if (st == TRIB_OK)
+        st = make_agreement(plan);
+    assert(st != TRIB_OK || (a->trial && a->agree));
+    return st == TRIB_OK ? make_inner(plan, 0, &a->inner) : st;
+}
+
+static trib_status_t make_auto(struct trib_comm *comm, trib_coll_t coll,
+                               const trib_desc_t *desc, const char *text, bool own,
+                               struct trib_plan **plan_out)
+{
+    trib_status_t st = trib_plan_make_outer(comm, coll, desc, plan_out);
+
+    if (st != TRIB_OK)
+        return st;
+    struct trib_plan *plan = *plan_out;
+    plan->automatic = calloc(1, sizeof(*plan->automatic));
+    if (plan->automatic) {
+        plan->ops = &ops;
+        plan->automatic->coll = coll;
+        plan->automatic->own = own;
+        plan->automatic->window = WINDOW_TRIED;
+        st = complete(plan, desc, text);
+    } else {
+        st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    }
+    if (st == TRIB_OK)
+        return st;
+    trib_plan_destroy(plan);
+    *plan_out = NULL;
+    return st;
+}
+
+trib_status_t trib_plan_make_coded(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *desc, bool own,
+                                   struct trib_plan **plan_out)
+{
+    const char *text = trib_codec_of(comm, coll, desc);
+    fenv_t callers_modes;
+
+    assert(comm && desc && plan_out);
+    if (!trib_auto_wanted(text))
+        return own ? trib_plan_make_own(comm, coll, desc, plan_out)
+                   : trib_plan_make(comm, coll, desc, false, plan_out);
+    trib_fpenv_enter_all(&callers_modes);
+    const trib_status_t st = make_auto(comm, coll, desc, text, own, plan_out);
+    trib_fpenv_leave_all(&callers_modes);
+    return st;
+}

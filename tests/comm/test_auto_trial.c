@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sample of codec auto: what a rank writes of it, and what the sum of all ranks'
+ * figures says.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "comm/auto_trial.h"
+#include "compress/kernels/kernels.h"
+
+enum { RANKS = 3, COUNT = 100000 };
+
+struct rig {
+    struct trib_auto_choice choice;
+    struct trib_auto_trial *trial;
+    float *x, *figures, *sum;
+};
+
+static void open_rig(struct rig *r, const char *text, size_t count)
+{
+    struct trib_error err = {0};
+
+    memset(r, 0, sizeof(*r));
+    assert_int_equal(trib_auto_parse(text, &err, &r->choice), TRIB_OK);
+    r->choice.ranks = RANKS;
+    r->choice.count = (double)count;
+    r->choice.element = 4;
+    assert_int_equal(trib_auto_trial_create(&r->choice, count, TRIB_F32,
+                                            trib_kernels_get(NULL), &r->trial),
+                     TRIB_OK);
+    r->x = calloc(count, sizeof(float));
+    r->figures = calloc(trib_auto_trial_floats(r->trial), sizeof(float));
+    r->sum = calloc(trib_auto_trial_floats(r->trial), sizeof(float));
+    assert_true(r->x && r->figures && r->sum);
+}
+
+static void close_rig(struct rig *r)
+{
+    trib_auto_trial_destroy(r->trial);
+    free(r->x);
+    free(r->figures);
+    free(r->sum);
+}
+
+static void fill(struct rig *r, size_t count, int rank, float special)
+{
+    for (size_t i = 0; i < count; i++)
+        r->x[i] = sinf((float)(i * 7 + (size_t)rank * 1013)) + (i % 3 ? 0 : special);
+}
+
+/* What all ranks write, summed, and read. */
+static void agree(struct rig *r, size_t count, float special)
+{
+    const size_t n = trib_auto_trial_floats(r->trial);
+
+    memset(r->sum, 0, n * sizeof(float));
+    for (int rank = 0; rank < RANKS; rank++) {
+        fill(r, count, rank, special);
+        trib_auto_trial_forget(r->trial);
+        assert_false(trib_auto_trial_full(r->trial));
+        trib_auto_trial_take(r->trial, r->x, 0, count);
+        assert_true(trib_auto_trial_full(r->trial));
+        trib_auto_trial_write(r->trial, 100 + rank, r->figures);
+        for (size_t i = 0; i < n; i++)
+            r->sum[i] += r->figures[i];
+    }
+    trib_auto_trial_read(r->trial, r->sum, &r->choice);
+}
+
+static void test_figures(void **state)
+{
+    static const char text[] =
+        "auto:of=bf16|int8:bucket=128|topk:ratio=0.1,ef=0|blocks";
+    struct rig r;
+
+    (void)state;
+    open_rig(&r, text, COUNT);
+    agree(&r, COUNT, 0);
+    const struct trib_auto_candidate *of = r.choice.of;
+    assert_true(of[0].took_us > 100.9 && of[0].took_us < 101.1); /* the mean */
+    /* bf16 loses 2^-18/3 or so of each of six squares, int8 more, top 10 % most. */
+    assert_true(of[1].nmse > 1e-7 && of[1].nmse < 3e-5);
+    assert_true(of[2].nmse > of[1].nmse && of[2].nmse < 1e-3);
+    assert_true(of[3].nmse > 0.1);
+    assert_true(of[4].nmse >= 0 && of[4].nmse <= 0);
+    assert_true(of[1].bytes > 1.99 && of[1].bytes < 2.1);
+    /* One byte up, two of the sum of three ranks. */
+    assert_true(of[2].bytes > 1.4 && of[2].bytes < 1.7);
+    assert_true(of[3].bytes > 0.4 && of[3].bytes < 1.6);
+    for (int i = 1; i < r.choice.n; i++)
+        assert_true(of[i].work_ns > 0);
+    close_rig(&r);
+}
+
+/* Pieces in any order give the sample of the whole. */
+static void pieces(size_t count)
+{
+    struct rig r;
+    float *whole;
+
+    open_rig(&r, "auto:of=bf16", count);
+    const size_t n = trib_auto_trial_floats(r.trial);
+    whole = calloc(n, sizeof(float));
+    assert_non_null(whole);
+    fill(&r, count, 1, 0);
+    trib_auto_trial_take(r.trial, r.x, 0, count);
+    trib_auto_trial_write(r.trial, 0, whole);
+    trib_auto_trial_forget(r.trial);
+    for (size_t end = count; end > 0;) {
+        const size_t piece = end < 777 ? end : 777;
+        assert_false(trib_auto_trial_full(r.trial));
+        trib_auto_trial_take(r.trial, r.x, end - piece, piece);
+        end -= piece;
+    }
+    assert_true(trib_auto_trial_full(r.trial));
+    trib_auto_trial_write(r.trial, 0, r.figures);
+    const size_t head = n - (count < 16384 ? count : 16384);
+    assert_memory_equal(whole + head, r.figures + head, (n - head) * sizeof(float));
+    free(whole);
+    close_rig(&r);
+}
+
+static void test_pieces(void **state)
+{
+    static const size_t counts[] = {1,     255,   257,   5000, 16383,
+                                    16384, 16385, 20001, COUNT};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        pieces(counts[i]);
+}
+
+/* Nothing is known of the error of what is no number; zeros lose nothing. */
+static void test_odd_numbers(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    open_rig(&r, "auto:max_nmse=1e-3", COUNT);
+    agree(&r, COUNT, NAN);
+    for (int i = 1; i < r.choice.n; i++)
+        assert_false(trib_auto_allowed(&r.choice, i));
+    agree(&r, COUNT, INFINITY);
+    for (int i = 1; i < r.choice.n; i++)
+        assert_false(trib_auto_allowed(&r.choice, i));
+    agree(&r, COUNT, 0);
+    assert_true(trib_auto_allowed(&r.choice, 1));
+    memset(r.x, 0, COUNT * sizeof(float));
+    trib_auto_trial_forget(r.trial);
+    trib_auto_trial_take(r.trial, r.x, 0, COUNT);
+    trib_auto_trial_write(r.trial, 0, r.figures);
+    trib_auto_trial_read(r.trial, r.figures, &r.choice);
+    for (int i = 1; i < r.choice.n; i++)
+        assert_true(trib_auto_allowed(&r.choice, i));
+    close_rig(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_odd_numbers),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
