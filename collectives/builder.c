@@ -159,5 +159,8 @@ double trib_choice_cost(const struct trib_choice *choice,
         grown.up *= choice->sharing;
         grown.down *= choice->sharing;
     }
-    return trib_cost_us(trib_cost_default(kind), &grown, choice->oversubscribed);
+    const bool network = kind == TRIB_COST_NETWORK || kind == TRIB_COST_SLOW_NETWORK;
+    return trib_cost_us(network && choice->network ? choice->network
+                                                   : trib_cost_default(kind),
+                        &grown, choice->oversubscribed);
 }

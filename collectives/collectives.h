@@ -6,6 +6,7 @@
 #define COLLECTIVES_COLLECTIVES_H
 
 #include "schedule/schedule.h"
+#include "topo/cost.h"
 
 /* The inputs of the choice beside the shape. */
 struct trib_choice {
@@ -25,6 +26,7 @@ struct trib_choice {
     double sharing; /* ranks whose bytes to other hosts go through the device of
                           * their host with a rank's own; 0: each has its own */
     size_t slot_bytes; /* payload of one slot */
+    const struct trib_cost_model *network; /* as it was calibrated; NULL: constants */
     bool gathers; /* only algorithms that gather will do: trib_algo_gathers */
     bool pairs; /* (index, value) pairs are summed: `contribution` and `result` are of
                  * their words */

@@ -21,6 +21,7 @@
 #include "comm/identity.h"
 #include "comm/plan_ops.h"
 #include "pipeline/engine/engine.h"
+#include "topo/calibration.h"
 
 #define TRIB_PLAN_CACHE 64
 
@@ -154,6 +155,8 @@ struct trib_comm {
     bool oversubscribed; /* some host has more ranks than cores: the same on all
                           * ranks */
     bool one_host; /* all ranks run on this host */
+    struct trib_calibration calibration; /* of the network, the same on all ranks */
+    struct trib_cost_model network; /* that, if it is known */
     struct trib_locality *locality; /* ranks by host; NULL on an agg_comm */
     bool uncompressed_told; /* warned of a codec that compresses nothing */
     size_t chunk_asked; /* TRIB_CHUNK as asked for. cfg.chunk is smaller if little

@@ -146,7 +146,7 @@ static trib_status_t make_groups(struct trib_comm *comm, struct trib_locality *l
 
 /* A group has its share of its host's cores. Groups of one host exchange through its
  * memory. */
-static void prepare_ask(struct trib_locality *locality)
+static void prepare_ask(const struct trib_comm *comm, struct trib_locality *locality)
 {
     const int cores = locality->ask.cores;
 
@@ -156,6 +156,8 @@ static void prepare_ask(struct trib_locality *locality)
         (int)((long)cores * locality->groups.largest / locality->hosts.largest);
     locality->ask.inside =
         trib_cost_default(locality->maps ? TRIB_COST_LOAD_STORE : TRIB_COST_NETWORK);
+    if (comm->calibration.known && locality->ask.cores >= locality->groups.largest)
+        locality->ask.between = &comm->network;
     if (locality->hosts.n == 1 && locality->maps)
         locality->ask.between = locality->ask.inside;
 }
@@ -176,7 +178,7 @@ trib_status_t trib_locality_make(struct trib_comm *comm,
     describe(locality, facts, size);
     trib_status_t st = make_groups(comm, locality, size);
     if (st == TRIB_OK)
-        prepare_ask(locality);
+        prepare_ask(comm, locality);
     return st;
 }
 
@@ -233,6 +235,7 @@ void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *ch
 {
     const struct trib_locality *locality = comm->locality;
 
+    choice->network = comm->calibration.known ? &comm->network : NULL;
     if (!locality)
         return;
     choice->near_load_store = locality->maps;

@@ -100,6 +100,18 @@ static void explain_words(struct trib_plan *plan, const struct trib_choice *choi
                  bytes * choice->contribution, bytes * choice->result);
 }
 
+static void explain_calibration(struct trib_plan *plan)
+{
+    const struct trib_comm *comm = plan->comm;
+    const uint32_t day = comm->calibration.measured;
+    const size_t n = strlen(plan->why);
+
+    if (comm->calibration.known && !comm->load_store)
+        snprintf(plan->why + n, sizeof(plan->why) - n,
+                 "; network as calibrated on %04u-%02u-%02u", day / 10000,
+                 day / 100 % 100, day % 100);
+}
+
 static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *shape,
                             const trib_desc_t *d, const struct trib_algo **algo_out)
 {
@@ -132,6 +144,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         return find_algorithm(plan, name, shape, algo_out);
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
     explain_words(plan, &choice);
+    explain_calibration(plan);
     if (!*algo_out)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED, "no algorithm for %s with %d rank%s",

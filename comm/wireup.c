@@ -22,7 +22,7 @@
 #include "topo/cpus.h"
 #include "topo/machine.h"
 
-#define WIREUP_VERSION 9
+#define WIREUP_VERSION 10
 
 enum { CHUNK_OF_NETWORKS = 256 << 10 };
 
@@ -56,6 +56,7 @@ struct wireup_msg2 {
     uint32_t transport; /* the transport's caps() */
     uint32_t oversubscribed; /* its host has more ranks than cores */
     struct trib_locality_report locality;
+    struct trib_calibration calibration;
     struct trib_arena_blob arena;
 };
 _Static_assert(sizeof(struct wireup_msg2) <= TRIB_BOOT_BLOB_MAX,
@@ -362,6 +363,17 @@ static trib_status_t fit_slot_budget(struct trib_comm *comm,
     return TRIB_OK;
 }
 
+/* A file that cannot be used is told of once, and constants stand in for it. */
+static void read_calibration(struct trib_comm *comm, struct trib_calibration *out)
+{
+    struct trib_error err = {0};
+
+    if (trib_calibration_read(comm->cfg.calibration, comm->cfg.transport,
+                              !comm->one_host, "", &err, out) != TRIB_OK)
+        trib_log(&comm->log, TRIB_LOG_WARN, "core", "TRIB_CALIBRATION: %s",
+                 trib_error_text(&err));
+}
+
 /* Fills the second message: what the transport makes of all addresses, and where peers
  * write. */
 static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 *all,
@@ -384,6 +396,7 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
         find_locality(comm, all, &out->locality);
     out->locality.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;
+    read_calibration(comm, &out->calibration);
     /* Memory that all ranks map costs nothing until it is touched. */
     if (out->transport & TRIB_CAP_MAPS)
         e->arena.per_link = false;
@@ -395,6 +408,20 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
         return st;
     learn_peers(e, all);
     return trib_arena_export(&e->arena, &out->arena);
+}
+
+/* All ranks choose by the same figures. */
+static void agree_on_calibration(struct trib_comm *comm, const struct wireup_msg2 *all)
+{
+    struct trib_calibration both[2] = {all[0].calibration};
+
+    for (int r = 0; r < comm->engine.ranks; r++) {
+        both[1] = all[r].calibration;
+        both[0] = trib_calibration_agree(both, 2);
+    }
+    comm->calibration = both[0];
+    if (both[0].known)
+        comm->network = trib_calibration_cost(&both[0]);
 }
 
 static trib_status_t take_all_msg2(struct trib_comm *comm,
@@ -419,8 +446,10 @@ static trib_status_t take_all_msg2(struct trib_comm *comm,
         comm->load_store &= (all[r].transport & TRIB_CAP_MAPS) != 0;
     }
     assert(st != TRIB_OK || !comm->locality);
-    if (st == TRIB_OK)
+    if (st == TRIB_OK) {
         e->transport->ops->agree(e->transport, transport);
+        agree_on_calibration(comm, all);
+    }
     if (st == TRIB_OK && !comm->aggregators)
         st = trib_locality_make(comm, near);
     free(transport);

@@ -278,6 +278,7 @@ static const struct perf_command command = {
         "       trib-perf neighbors [OPTION]…       steps of push-sum: see neighbors "
         "--help\n"
         "       trib-perf store [OPTION]…           pushes, pulls: see store --help\n"
+        "       trib-perf calibrate [OPTION]…       the network: see calibrate --help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather,\n"
         "reduce-scatter, gather, scatter, alltoall, scan, exscan or barrier; or\n"

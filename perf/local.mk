@@ -11,6 +11,8 @@ noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbesi
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
 	perf/arguments.c \
+	perf/calibrate.c perf/calibrate.h \
+	perf/calibratefile.c \
 	perf/colls.h \
 	tools/launch.c tools/launch.h \
 	perf/loss.c perf/loss.h \

@@ -8,6 +8,7 @@
 
 #include "perf/agg/agg.h"
 #include "perf/beside/beside.h"
+#include "perf/calibrate.h"
 #include "perf/codec/codec_perf.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
@@ -190,6 +191,8 @@ int main(int argc, char **argv)
         code = put_main(argc, argv);
     else if (strcmp(command, "codec") == 0)
         code = codec_main(argc, argv);
+    else if (strcmp(command, "calibrate") == 0)
+        code = calibrate_main(argc, argv);
     else if (beside_is(command))
         code = beside_main(argc, argv);
     else

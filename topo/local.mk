@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libtopo.la
 libtributary_all_la_LIBADD += libtopo.la
 libtopo_la_SOURCES = \
 	topo/layout_free.c \
+	topo/calibration.c topo/calibration.h \
 	topo/cost.c topo/cost.h \
 	topo/cpus.c topo/cpus.h \
 	topo/groups.c topo/groups.h \
@@ -14,5 +15,5 @@ libtopo_la_SOURCES = \
 	topo/machine.c topo/machine.h \
 	topo/rdma.c topo/rdma.h \
 	topo/sysfs.c
-libtopo_la_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
+libtopo_la_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS) $(JANSSON_CFLAGS)
 EXTRA_DIST += topo/README.md

@@ -19,6 +19,7 @@ perf_test_scripts = \
 	tests/perf/test_bench_service.sh \
 	tests/perf/test_codec.sh \
 	tests/perf/test_put.sh \
+	tests/perf/test_calibrate.sh \
 	tests/perf/test_elastic.sh \
 	tests/perf/test_beside.sh \
 	tests/perf/test_trib_perf.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 topo_tests = \
+	tests/topo/test_calibration \
 	tests/topo/test_cost \
 	tests/topo/test_cpus \
 	tests/topo/draw/test_draw_tree \
