@@ -106,6 +106,8 @@ EXTRA_DIST += \
 	perf/bench-put.sh \
 	perf/bench-rxe.awk \
 	perf/bench-rxe.sh \
+	perf/bench-coded.awk \
+	perf/bench-coded.sh \
 	perf/bench-service.awk \
 	perf/bench-service.sh \
 	perf/bench-train.sh \

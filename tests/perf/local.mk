@@ -16,6 +16,7 @@ EXTRA_DIST += tests/regress/classes.csv
 perf_test_scripts = \
 	tests/perf/test_agg.sh \
 	tests/perf/test_bench_interrupted.sh \
+	tests/perf/test_bench_coded.sh \
 	tests/perf/test_bench_service.sh \
 	tests/perf/test_codec.sh \
 	tests/perf/test_put.sh \

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench-coded.sh - all-reduces by codecs between hosts, beside our own dense sums and Gloo's, interleaved.
+#
+#   perf/bench-coded.sh [OPTION]… BUILD_DIR OUT_DIR
+#
+#   --quick           1 round, 1 MB, few samples: does everything run?
+#   --rounds N        launches of each program [5]
+#   --hosts LIST      such as "2 4" [2 4]
+#   --rates LIST      of each host's link, both ways [1gbit 10gbit]
+#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
+#   --sizes LIST      bytes, with commas [25000000]
+#   --samples N       samples a size and launch [5]
+#   --limit S         end a launch after so long [120]
+#   --only LIST       contenders, with commas
+#   --write           write the tables into docs/performance.md, too
+#
+# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all share
+# its cores. Times are of plans whose codec has learned, and chosen, what it can: 40 starts are not
+# counted of auto, 110 of gradiveq. Into OUT_DIR go runs.csv (all launches), bench.md (tables),
+# errors.log.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=5 hosts_list="2 4" rates="1gbit 10gbit" sizes=25000000 samples=5 sample_ms=1 only=''
+congestion=cubic limit=120 write=''
+# shellcheck disable=SC2034 # peers.sh reads them
+place=in rewrite=''
+
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
+# shellcheck source=tests/netns/net.sh
+. "$here/../tests/netns/net.sh"
+
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [hosts]=hosts_list [rates]=rates [congestion]=congestion
+    [sizes]=sizes [samples]=samples [limit]=limit [only]=only)
+on_quick() { rounds=1 sizes=1000000 samples=2 limit=60; }
+on_write() { write=yes; }
+take_arguments "$@"
+! why=$(net_refused) || die "$why"
+unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE TRIB_CALIBRATION
+
+# shellcheck source=perf/peers/peers.sh
+. "$here/peers/peers.sh"
+# shellcheck source=perf/benchnet.sh
+. "$here/benchnet.sh"
+has_gloo=''
+! build_gloo || has_gloo=yes
+
+# Rows "rate,contender,ranks,bytes,samples,batch,p50,min,max,nmse,wire bytes" of one launch.
+ours() { # CONTENDER CODEC WARMUP
+    local options
+    mapfile -t options < <(trib_options)
+    job "$build/perf/trib-perf" allreduce --memory alloc "${options[@]}" --call plan \
+        --codec "$2" --warmup "$3" | grep -v '^tributary: ' | trib_rows "$1" nmse wire_bytes
+}
+
+contend() { # RATE HOSTS CONTENDER COMMAND…
+    ! wanted "$3" || launch_probed "$round" "$1, $2 hosts, $3" launch "$1" "${@:4}"
+}
+
+measure() { # RATE HOSTS
+    local name codec warmup
+    [ -z "$has_gloo" ] || contend "$1" "$2" gloo gloo
+    while read -r name codec warmup; do
+        contend "$1" "$2" "$name" ours "$name" "$codec" "$warmup"
+    done <<'ROWS'
+none none 2
+auto auto:max_nmse=1e-3 40
+bf16 bf16 2
+int8 int8:result=requantised 2
+topk topk:ratio=0.01 3
+dgc dgc:ratio=0.001 3
+powersgd powersgd:rank=4 3
+gradiveq gradiveq:train=100 110
+ROWS
+}
+
+echo "round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,nmse,wire_bytes" >"$runs"
+trap net_close EXIT
+trap 'exit 130' INT TERM HUP
+for rate in $rates; do
+    for n in $hosts_list; do
+        net_open "$n" 1500 4 || die "the hosts cannot be made"
+        net_rate "$rate" || die "the rate $rate cannot be set"
+        net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
+        for ((round = 1; round <= rounds; round++)); do measure "$rate" "$n"; done
+        net_close
+    done
+done
+[ ! -t 2 ] || printf '\r\033[K' >&2
+
+{
+    machine_line
+    echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
+    echo "launches of each program, interleaved, $samples samples each, timed on the slowest rank."
+    absent_lines
+    awk -f "$here/benchlib.awk" -f "$here/bench-coded.awk" "$runs"
+} >"$out/bench.md"
+cat "$out/bench.md"
+[ -z "$write" ] || write_section coded "$out/bench.md"
+echo "written to $out: bench.md, runs.csv, errors.log" >&2
