@@ -47,10 +47,11 @@ static bool by_buckets(const struct trib_codec_info *codec)
  * loss must not depend on the path, and sparse words cost by their number, however
  * short.
  */
-static size_t chunk_by(const struct trib_codec *codec, size_t good, size_t most,
-                       bool load_store)
+size_t trib_offload_chunk(const struct trib_codec *codec, size_t bytes, int aggregators,
+                          size_t most, bool load_store)
 {
     const struct trib_codec_info *info = trib_codec_info(codec);
+    const size_t good = bytes / ((size_t)aggregators * CHANNEL_ROUNDS_GOOD);
     const size_t least = most < CHUNK_LEAST ? most : CHUNK_LEAST;
     size_t chunk = most;
 
@@ -72,8 +73,6 @@ static size_t chunk_on(const struct trib_offload_plan *p,
                        const struct trib_comm *agg_comm)
 {
     const size_t bytes = p->desc.count * trib_dtype_size(p->desc.dtype);
-    const size_t good =
-        bytes / ((size_t)agg_comm->aggregators->n * CHANNEL_ROUNDS_GOOD);
     const char *text = trib_codec_of(agg_comm, p->coll, &p->desc);
     struct trib_codec *codec;
 
@@ -82,7 +81,8 @@ static size_t chunk_on(const struct trib_offload_plan *p,
             TRIB_OK) /* making the plan reports it */
         return p->desc.chunk;
     const size_t chunk =
-        chunk_by(codec, good, agg_comm->cfg.chunk, agg_comm->load_store);
+        trib_offload_chunk(codec, bytes, agg_comm->aggregators->n, agg_comm->cfg.chunk,
+                           agg_comm->load_store);
     trib_codec_destroy(codec);
     return chunk;
 }

@@ -140,6 +140,15 @@ bool trib_offload_inner_succeeded(const struct trib_plan *plan);
 trib_status_t trib_offload_plan_refused(struct trib_offload_plan *p,
                                         const struct trib_comm *by, trib_status_t st);
 
+/**
+ * trib_offload_chunk - the chunk of a plan of so many bytes on agg_comm, in bytes; 0:
+ * the default.
+ *
+ * most     bytes of a slot there
+ */
+size_t trib_offload_chunk(const struct trib_codec *codec, size_t bytes, int aggregators,
+                          size_t most, bool load_store);
+
 /** trib_offload_plan_make_inner - make the inner plan on agg_comm or on
  * fallback_comm. */
 trib_status_t trib_offload_plan_make_inner(struct trib_offload_plan *p,

@@ -143,12 +143,12 @@ absent_lines() {
 }
 
 # Puts a file between the lines "<!-- bench NAME begin…" and "<!-- bench NAME end…" of
-# docs/performance.md.
-write_section() { # NAME FILE
-    local page=$here/../docs/performance.md new=$out/page.md
-    [ -z "$interrupted" ] || die "interrupted: docs/performance.md stays as it is"
+# docs/performance.md, or of another page of docs/.
+write_section() { # NAME FILE [PAGE]
+    local title=docs/${3:-performance.md} page=$here/../docs/${3:-performance.md} new=$out/page.md
+    [ -z "$interrupted" ] || die "interrupted: $title stays as it is"
     [ "$(grep -c "^<!-- bench $1 \(begin\|end\)" "$page")" = 2 ] ||
-        die "docs/performance.md has no place for '$1'"
+        die "$title has no place for '$1'"
     {
         sed "/^<!-- bench $1 begin/q" "$page"
         cat "$2"
@@ -156,7 +156,7 @@ write_section() { # NAME FILE
     } >"$new"
     cp "$new" "$page"
     rm "$new"
-    echo "wrote $1 into docs/performance.md" >&2
+    echo "wrote $1 into $title" >&2
 }
 
 # Of new connections.

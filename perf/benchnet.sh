@@ -92,3 +92,33 @@ iperf() {
 launch() { # HEAD CONTENDER [ARGUMENT…]
     "${@:2}" | grep -E '^[a-z0-9-]+(,[0-9.]+){7}(,[-+0-9.einfa]*)*$' | sed "s/^/$1,/"
 }
+
+daemon_up() { # HOST: it listens, or has ended
+    grep -qs "listening at" "$net_dir/tribd$1.log" || ! kill -0 "${daemon_pid[$1]}" 2>/dev/null
+}
+
+# One on each of these hosts; they end with the hosts.
+start_daemons() { # HOST…
+    local host end=$((SECONDS + 30))
+    [ -e "$net_dir/key" ] || (umask 077 && head -c 32 /dev/urandom >"$net_dir/key")
+    for host; do
+        net_on "$host" env "TRIBD_LISTEN=$(net_address "$host"):4700" TRIBD_HTTP= TRIBD_AUTH=key \
+            TRIBD_KEY="$net_dir/key" TRIBD_THREADS=1 "$build/tribd/tribd" \
+            >"$net_dir/tribd$host.log" 2>&1 </dev/null &
+        daemon_pid[host]=$!
+    done
+    for host; do
+        until daemon_up "$host" || [ "$SECONDS" -gt "$end" ]; do sleep 0.05; done
+        grep -qs "listening at" "$net_dir/tribd$host.log" && continue
+        cat "$net_dir/tribd$host.log" >&2
+        return 1
+    done
+}
+daemon_pid=()
+
+# What jobs are told of the tribd of these hosts.
+services() { # HOST…
+    local host list=''
+    for host; do list+=${list:+,}$(net_address "$host"):4700; done
+    echo "$list"
+}

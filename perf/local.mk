@@ -110,6 +110,8 @@ EXTRA_DIST += \
 	perf/bench-coded.sh \
 	perf/bench-service.awk \
 	perf/bench-service.sh \
+	perf/bench-sim.awk \
+	perf/bench-sim.sh \
 	perf/bench-train.sh \
 	perf/benchlib.awk \
 	perf/benchlib.sh \
@@ -120,5 +122,7 @@ EXTRA_DIST += \
 	perf/peers/mpi_collectives.c \
 	perf/peers/pccl_elastic.cc \
 	perf/peers/peers.sh \
-	perf/peers/timing.h
-EXTRA_DIST += perf/README.md
+	perf/peers/timing.h \
+	perf/scaling.sh
+EXTRA_DIST += perf/README.md \
+	perf/sim/README.md

@@ -52,3 +52,8 @@ tests_perf_test_writer_LDADD = $(PERF_TEST_LIBS)
 
 dist_check_SCRIPTS += tests/perf/test_store_pushes.sh
 TESTS += tests/perf/test_store_pushes.sh
+
+if TRIB_SIMGRID
+TESTS += tests/perf/test_sim.sh
+endif
+dist_check_SCRIPTS += tests/perf/test_sim.sh

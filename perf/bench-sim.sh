@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench-sim.sh - what trib-sim says of a few hosts, beside what these hosts take.
+#
+#   perf/bench-sim.sh [OPTION]… BUILD_DIR OUT_DIR
+#
+#   --quick           1 round of 2 and 4 hosts: does everything run?
+#   --rounds N        launches of each program [3]
+#   --hosts LIST      such as "2 4" [2 4 8 16]
+#   --rate RATE       of each host's link, both ways [100mbit]
+#   --bytes SIZE      of the vector [4194304]
+#   --samples N       samples of a launch [5]
+#   --only LIST       rows, with commas: ring, halving-doubling, hierarchical, int8, topk, gradiveq,
+#                     service
+#   --limit S         end a launch after so long [120]
+#   --within PERCENT  the error that fails [15]
+#   --write           write the table into docs/scaling.md, too
+#
+# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all
+# share its cores: the rate is so low that these are not the limit. Rows are medians of the
+# launches' medians. Into OUT_DIR go runs.csv (all launches), sim.md (the table), errors.log.
+# Exit code 1: a row is farther off than --within.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=3 hosts_list="2 4 8 16" rate=100mbit bytes=4194304 samples=5 only='' limit=120 within=15
+write=''
+# shellcheck disable=SC2034 # peers.sh and benchlib.sh read them
+sample_ms=1 place=in rewrite='' missing=()
+
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
+# shellcheck source=tests/netns/net.sh
+. "$here/../tests/netns/net.sh"
+
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [hosts]=hosts_list [rate]=rate [bytes]=bytes
+    [samples]=samples [only]=only [limit]=limit [within]=within)
+on_quick() { rounds=1 hosts_list="2 4" samples=2; }
+on_write() { write=yes; }
+take_arguments "$@"
+! why=$(net_refused) || die "$why"
+[ -x "$build/perf/sim/trib-sim" ] || die "there is no trib-sim: build with libsimgrid-dev"
+unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE
+
+# shellcheck source=perf/peers/peers.sh
+. "$here/peers/peers.sh"
+# shellcheck source=perf/benchnet.sh
+. "$here/benchnet.sh"
+
+# shellcheck disable=SC2054 # the commas are of codecs
+# NAME:CODEC:ALGORITHM:RANKS OF A HOST:TIMES THE BYTES. Few bytes would fit into the burst of a
+# link's token bucket (tests/netns/net.sh), so codecs have longer vectors. GradiVeQ has learnt
+# before the first sample.
+rows=(ring:none:ring:1:1 halving-doubling:none:halving-doubling:1:1
+    hierarchical:none:hierarchical:2:1 direct:none:direct:1:1 int8:int8:direct:1:2 topk:topk/ratio=0.01:direct:1:8
+    gradiveq:gradiveq/slice=64,kept=8,train=2,coded=1000:ring:1:8 service:none:service:1:1)
+aggregators=2
+
+parse_row() { # ROW
+    local codec
+    IFS=: read -r name codec algorithm per_host times <<<"$1"
+    codec=${codec/\//:}
+    text=$codec
+}
+
+# Rows "hosts,name,what,ms" of one launch.
+measured() {
+    local sizes=$((bytes * times)) options said env=()
+    mapfile -t options < <(trib_options)
+    net_job_hosts=$n net_job_ranks=$per_host
+    [ "$algorithm" != service ] || env=(env "TRIB_SERVICE=$(services "${daemons[@]}")"
+        TRIB_SERVICE_AUTH=key "TRIB_SERVICE_KEY=$net_dir/key")
+    [ "$per_host" = 1 ] || env=(env TRIB_LEADERS=1)
+    said=$(job "${env[@]}" "$build/perf/trib-perf" allreduce --memory alloc "${options[@]}" \
+        --warmup 8 --codec "$text" --algorithm "$algorithm") || return 1
+    if grep '^tributary: ' <<<"$said" >&2; then return 1; fi
+    trib_rows "$name" <<<"$said" | awk -F, -v n="$n" '{ print n "," $1 ",measured," $6 / 1000 }'
+}
+
+simulated() {
+    "$build/perf/sim/trib-sim" --csv - --ranks $((n * per_host)) --per-host "$per_host" --leaders 1 \
+        --bytes $((bytes * times)) --rate "$rate" --codec "$text" --algorithm "$algorithm" \
+        --aggregators "$aggregators" --cores "$(nproc)" |
+        awk -F, -v n="$n" -v name="$name" '{ gsub(/"[^"]*"/, "codec") }
+            NR == 2 { print n "," name ",simulated," $6 * 1000 }'
+}
+
+trap net_close EXIT
+trap 'exit 130' INT TERM HUP
+echo "round,before,after,hosts,row,what,ms" >"$runs"
+for n in $hosts_list; do
+    net_open $((n + aggregators)) 1500 4 || die "the hosts cannot be made"
+    net_rate "$rate" || die "the rate $rate cannot be set"
+    daemons=("$n" $((n + 1)))
+    start_daemons "${daemons[@]}" || die "tribd does not start"
+    for ((round = 1; round <= rounds; round++)); do
+        for row in "${rows[@]}"; do
+            parse_row "$row"
+            wanted "$name" || continue
+            launch_probed "$round" "$n hosts, $name" measured
+            [ "$round" -gt 1 ] || simulated | sed 's/^/1,-,-,/' >>"$runs"
+        done
+    done
+    net_close
+    daemon_pid=()
+done
+[ ! -t 2 ] || printf '\r\033[K' >&2
+
+status=0
+{
+    machine_line
+    echo "Hosts are name spaces on it, with links of $rate; an all-reduce of $bytes bytes of float32 in"
+    echo "place over TCP (int8 twice, topk and gradiveq 8 times as many), medians of $rounds launches of $samples samples; trib-sim with its defaults."
+    absent_lines
+    echo
+} >"$out/sim.md"
+awk -v within="$within" -f "$here/benchlib.awk" -f "$here/bench-sim.awk" "$runs" >>"$out/sim.md" || status=$?
+cat "$out/sim.md"
+[ -z "$write" ] || write_section sim "$out/sim.md" scaling.md
+echo "written to $out: sim.md, runs.csv, errors.log" >&2
+[ "$status" = 0 ]

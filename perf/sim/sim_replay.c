@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The replay: tasks run as the engine runs them, once their dep is done and their
+ * frames or a slot are there. Instead of sweeping over all tasks, each event looks at
+ * the few that may have waited for it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/sim/sim_rank.h"
+#include "pipeline/engine/chunk.h"
+
+static void run_next(struct sim_rank *r);
+
+/* --- what can run --- */
+
+static bool at(const struct sim_cursor *c, const struct trib_task *t, uint32_t ordinal)
+{
+    return c->round == t->done && c->ordinal == ordinal;
+}
+
+static bool is_due(const struct sim_lane *l, const struct trib_task *t,
+                   uint32_t ordinal)
+{
+    return l->arrived != l->taken && at(&l->recv, t, ordinal);
+}
+
+/* Words that add need what the ranks agreed on one round before. */
+static bool agreement_there(const struct sim_rank *r, const struct trib_task *t)
+{
+    const struct trib_run *run = &r->replay->run;
+
+    if (!run->desc.share_piece || trib_share_task(run, t) ||
+        !(t->flags & (TRIB_TASK_INPUT | TRIB_TASK_INPUT_SENT)))
+        return true;
+    return r->agreed[t->done - 1] == r->share_tasks;
+}
+
+static bool can_run(const struct sim_rank *r, const struct trib_task *t)
+{
+    if (t->dep != TRIB_STEP_NO_DEP && r->program.tasks[t->dep].done <= t->done)
+        return false;
+    if (!agreement_there(r, t))
+        return false;
+    const struct sim_lane *l;
+    switch ((enum trib_task_kind)t->kind) {
+    case TRIB_TASK_SEND:
+        l = &r->edges[t->neighbor].lane[t->lane];
+        return at(&l->send, t, t->ordinal) && l->sent - l->released < r->replay->window;
+    case TRIB_TASK_REDUCE:
+        for (uint32_t k = 0; k < t->n_contribs; k++) {
+            const struct trib_contrib *m = &r->program.contribs[t->contrib + k];
+            if (!is_due(&r->edges[m->neighbor].lane[m->lane], t, m->ordinal))
+                return false;
+        }
+        return true;
+    case TRIB_TASK_COPY_IN:
+        return is_due(&r->edges[t->neighbor].lane[t->lane], t, t->ordinal);
+    default:
+        return true;
+    }
+}
+
+/* The next frame of a lane may be here already. */
+static void take(struct sim_rank *r, uint16_t neighbor, uint8_t lane)
+{
+    const struct trib_neighbor *n = &r->program.neighbors[neighbor];
+    struct sim_lane *l = &r->edges[neighbor].lane[lane];
+
+    l->taken++;
+    sim_cursor_next(r->replay, &l->recv, n->recvs[lane], n->share_recvs[lane]);
+}
+
+static void reserve(struct sim_rank *r, const struct trib_task *t)
+{
+    const struct trib_neighbor *n = &r->program.neighbors[t->neighbor];
+
+    if (t->kind == TRIB_TASK_SEND) {
+        struct sim_lane *l = &r->edges[t->neighbor].lane[t->lane];
+        l->sent++;
+        sim_cursor_next(r->replay, &l->send, n->sends[t->lane],
+                        n->share_sends[t->lane]);
+    } else if (t->kind == TRIB_TASK_COPY_IN) {
+        take(r, t->neighbor, t->lane);
+    }
+    for (uint32_t k = 0; t->kind == TRIB_TASK_REDUCE && k < t->n_contribs; k++) {
+        const struct trib_contrib *m = &r->program.contribs[t->contrib + k];
+        take(r, m->neighbor, m->lane);
+    }
+}
+
+/* Contributions that a value has in it, once the frames of its task are taken. */
+static void merge(struct sim_rank *r, const struct trib_task *t)
+{
+    const uint32_t window = r->replay->window;
+    uint32_t n = t->flags & TRIB_TASK_INPUT ? 1 : r->merged[t->chunk];
+
+    if (t->flags & TRIB_TASK_EMPTY)
+        n = 0;
+    for (uint32_t k = 0; k < t->n_contribs; k++) {
+        const struct trib_contrib *m = &r->program.contribs[t->contrib + k];
+        const struct sim_lane *l = &r->edges[m->neighbor].lane[m->lane];
+        n += l->merged[(l->taken - 1) % window];
+    }
+    r->merged[t->chunk] = (uint16_t)n;
+}
+
+static void look(struct sim_rank *r, uint32_t i)
+{
+    struct trib_task *t = &r->program.tasks[i];
+
+    if (!r->started || r->queued[i] || trib_task_over(&r->replay->run, t) ||
+        !can_run(r, t))
+        return;
+    reserve(r, t);
+    if (t->kind == TRIB_TASK_REDUCE) {
+        merge(r, t);
+        r->cost[i] = (float)sim_cost_reduce(r, t);
+    }
+    r->queued[i] = 1;
+    r->ready[r->ready_tail++ % r->ready_size] = i;
+    if (r->running == SIM_NONE)
+        run_next(r);
+}
+
+static void look_at_send(struct sim_rank *r, uint16_t neighbor, int lane)
+{
+    const struct sim_lane *l = &r->edges[neighbor].lane[lane];
+
+    if (l->send.round < r->replay->run.desc.rounds)
+        look(r, l->send_task[l->send.ordinal]);
+}
+
+static void look_at_recv(struct sim_rank *r, uint16_t neighbor, int lane)
+{
+    const struct sim_lane *l = &r->edges[neighbor].lane[lane];
+
+    if (l->arrived != l->taken)
+        look(r, l->recv_task[l->recv.ordinal]);
+}
+
+/* --- the wire --- */
+
+static void put_on_wire(struct sim_edge *e);
+
+static void arrive(void *arg)
+{
+    struct sim_edge *e = arg;
+    struct sim_replay *replay = e->replay;
+    struct sim_rank *to = &replay->ranks[e->to];
+    const struct sim_message m = e->flying[e->fly_head++ % (2 * replay->window)];
+    struct sim_lane *l = &to->edges[e->back].lane[m.lane];
+
+    l->merged[l->arrived++ % replay->window] = m.merged;
+    look_at_recv(to, e->back, m.lane);
+}
+
+static void sent(void *arg)
+{
+    struct sim_edge *e = arg;
+
+    e->busy = false;
+    simnet_after(e->delay_s, arrive, e);
+    put_on_wire(e);
+}
+
+static void count(const struct sim_edge *e, double bytes)
+{
+    struct sim_replay *replay = e->replay;
+
+    for (int i = 0; i < e->route.n; i++)
+        replay->link_bytes[e->route.link[i]] += bytes;
+    replay->wire += bytes;
+}
+
+static void put_on_wire(struct sim_edge *e)
+{
+    struct sim_replay *replay = e->replay;
+    const uint32_t ring = 2 * replay->window;
+
+    if (e->busy || e->head == e->tail)
+        return;
+    const struct sim_message m = e->queue[e->head++ % ring];
+    e->flying[e->fly_tail++ % ring] = m;
+    e->busy = true;
+    count(e, m.bytes);
+    if (e->route.n)
+        simnet_send(sim_plan_host(replay->plan, e->from),
+                    sim_plan_host(replay->plan, e->to), m.bytes, sent, e);
+    else
+        simnet_after(m.bytes / replay->args->rates.near_Bps, sent, e);
+}
+
+/* --- slots come back --- */
+
+/* The edge of the rank that gave the slot back. */
+static void credit(void *arg)
+{
+    struct sim_edge *e = arg;
+    struct sim_rank *to = &e->replay->ranks[e->to];
+    const uint8_t lane = e->credits[e->credit_head++ % (2 * e->replay->window)];
+
+    to->edges[e->back].lane[lane].released++;
+    look_at_send(to, e->back, lane);
+}
+
+static void give_back(struct sim_rank *r, uint16_t neighbor, uint8_t lane)
+{
+    struct sim_edge *e = &r->edges[neighbor];
+
+    e->credits[e->credit_tail++ % (2 * e->replay->window)] = lane;
+    simnet_after(e->delay_s, credit, e);
+}
+
+/* --- a task ends --- */
+
+static void finish_rank(struct sim_rank *r)
+{
+    struct sim_replay *replay = r->replay;
+
+    r->done_s = simnet_now();
+    if (--replay->left == 0)
+        simnet_stop();
+}
+
+/* The rest of a replay that would take too long goes on at the pace of its second
+ * half. */
+static void count_message(struct sim_replay *replay)
+{
+    const double most = (double)replay->args->messages;
+
+    replay->messages++;
+    if (!replay->args->messages || replay->total <= most)
+        return;
+    if (replay->messages == (double)(size_t)(most / 2)) {
+        replay->half_s = simnet_now();
+        replay->half_messages = replay->messages;
+    }
+    if (replay->messages >= most)
+        simnet_stop();
+}
+
+static void effect(struct sim_rank *r, const struct trib_task *t,
+                   const struct sim_message *m)
+{
+    struct sim_replay *replay = r->replay;
+
+    if (t->kind == TRIB_TASK_SEND) {
+        struct sim_edge *e = &r->edges[t->neighbor];
+        e->queue[e->tail++ % (2 * replay->window)] = *m;
+        put_on_wire(e);
+        count_message(replay);
+    } else if (t->kind == TRIB_TASK_COPY_IN) {
+        give_back(r, t->neighbor, t->lane);
+    }
+    if (t->kind != TRIB_TASK_REDUCE)
+        return;
+    for (uint32_t k = 0; k < t->n_contribs; k++) {
+        const struct trib_contrib *c = &r->program.contribs[t->contrib + k];
+        give_back(r, c->neighbor, c->lane);
+    }
+}
+
+static void look_after(struct sim_rank *r, uint32_t i)
+{
+    const struct trib_task *t = &r->program.tasks[i];
+
+    for (uint32_t d = r->dependent[i]; d != SIM_NONE; d = r->sister[d])
+        look(r, d);
+    look(r, i);
+    if (t->kind == TRIB_TASK_SEND)
+        look_at_send(r, t->neighbor, t->lane);
+    else if (t->kind == TRIB_TASK_COPY_IN)
+        look_at_recv(r, t->neighbor, t->lane);
+    for (uint32_t k = 0; t->kind == TRIB_TASK_REDUCE && k < t->n_contribs; k++) {
+        const struct trib_contrib *m = &r->program.contribs[t->contrib + k];
+        look_at_recv(r, m->neighbor, m->lane);
+    }
+}
+
+/* The ranks have agreed on a round: its chunks may be encoded. */
+static void note_agreement(struct sim_rank *r, const struct trib_task *t)
+{
+    if (++r->agreed[t->done - 1] < r->share_tasks)
+        return;
+    for (uint32_t i = 0; i < r->program.n_tasks; i++)
+        look(r, i);
+}
+
+/* Name spaces of one machine share its cores: who waits longest has the next. */
+static bool take_core(struct sim_rank *r)
+{
+    struct sim_replay *replay = r->replay;
+
+    if (!replay->args->cores)
+        return true;
+    if (replay->busy_cores < replay->args->cores) {
+        replay->busy_cores++;
+        return true;
+    }
+    if (!r->waits)
+        replay->waiting[replay->waiting_tail++ % (uint32_t)replay->plan->n] =
+            (uint32_t)r->rank;
+    r->waits = true;
+    return false;
+}
+
+static void leave_core(struct sim_replay *replay)
+{
+    if (!replay->args->cores)
+        return;
+    replay->busy_cores--;
+    if (replay->waiting_head == replay->waiting_tail)
+        return;
+    struct sim_rank *next = &replay->ranks[replay->waiting[replay->waiting_head++ %
+                                                           (uint32_t)replay->plan->n]];
+    next->waits = false;
+    run_next(next);
+}
+
+static void end(void *arg)
+{
+    struct sim_rank *r = arg;
+    const uint32_t i = r->running;
+    struct trib_task *t = &r->program.tasks[i];
+    const struct trib_run *run = &r->replay->run;
+    const struct sim_message m = r->message;
+
+    r->running = SIM_NONE;
+    r->queued[i] = 0;
+    effect(r, t, &m);
+    t->done++;
+    if (trib_task_over(run, t) && --r->remaining == 0)
+        finish_rank(r);
+    if (trib_share_task(run, t))
+        note_agreement(r, t);
+    look_after(r, i);
+    leave_core(r->replay);
+    if (r->running == SIM_NONE)
+        run_next(r);
+}
+
+static void run_next(struct sim_rank *r)
+{
+    if (r->ready_head == r->ready_tail || !take_core(r))
+        return;
+    r->running = r->ready[r->ready_head++ % r->ready_size];
+    const struct trib_task *t = &r->program.tasks[r->running];
+    const double s = t->kind == TRIB_TASK_REDUCE ? (double)r->cost[r->running]
+                                                 : sim_cost(r, t, &r->message);
+    r->cpu_s += s;
+    simnet_after(s, end, r);
+}
+
+/* --- the whole --- */
+
+static void begin(void *arg)
+{
+    struct sim_rank *r = arg;
+
+    r->started = true;
+    if (r->remaining == 0)
+        finish_rank(r);
+    for (uint32_t i = 0; i < r->program.n_tasks; i++)
+        look(r, i);
+}
+
+void sim_replay_start(void *arg)
+{
+    struct sim_replay *replay = arg;
+
+    for (int r = 0; r < replay->plan->n; r++) {
+        const bool late = r == replay->args->late_rank;
+        simnet_after(late ? replay->args->late_s : 0, begin, &replay->ranks[r]);
+    }
+}

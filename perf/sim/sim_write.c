@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rows of trib-sim: a table, csv, json.
+ */
+#include "perf/output.h"
+#include "perf/sim/sim.h"
+
+static void table_open(const struct sim_args *args)
+{
+    char size[32];
+
+    printf(
+        "simulated allreduce f32 sum of %s, codec %s, algorithm %s, %s at %g Gbit/s, "
+        "%zu rank%s a host, tributary %s\n",
+        perf_size_text(args->bytes, size, sizeof(size)), args->codec, args->algorithm,
+        args->topology, args->rate * 8e-9, args->per_host,
+        args->per_host == 1 ? "" : "s", trib_version());
+    printf("%6s %-16s %12s %10s %10s %10s %10s %6s %9s %9s %8s\n", "ranks", "algorithm",
+           "time", "cpu", "host", "host most", "fabric", "peers", "memory", "messages",
+           "replayed");
+    printf("%6s %-16s %12s %10s %10s %10s %10s %6s %9s %9s %8s\n", "", "", "ms", "ms",
+           "MB", "MB", "MB", "", "MiB", "", "%");
+}
+
+static void table_row(const struct sim_result *r)
+{
+    if (r->why[0])
+        return;
+    printf("%6d %-16s %12.3f %10.3f %10.3f %10.3f %10.3f %6d %9.2f %9.0f %8.3g\n",
+           r->ranks, r->algorithm, r->time_s * 1e3, r->cpu_s * 1e3, r->host_mean * 1e-6,
+           r->host_most * 1e-6, r->fabric * 1e-6, r->peers_most,
+           r->memory_most / (1 << 20), r->messages, r->replayed * 100);
+    if (r->agg_peers)
+        printf("%6s an aggregator has up to %d peers and %.2f MiB of slots\n", "",
+               r->agg_peers, r->agg_memory / (1 << 20));
+    if (r->frames > 1)
+        printf("%6s %u rounds of the library in one of the replay\n", "", r->frames);
+    if (r->replayed < 1)
+        printf("%6s the rest goes on as the second half of what was replayed\n", "");
+}
+
+static void csv_row(FILE *f, const struct sim_args *args, const struct sim_result *r)
+{
+    if (r->why[0])
+        return;
+    fprintf(f,
+            "%d,%d,%s,\"%s\",%zu,%.9g,%.9g,%.9g,%u,%u,%zu,%u,%.6g,%.0f,%.0f,%.0f,%.0f,"
+            "%.0f,%.0f,%.0f,%d,%.6g,%.0f,%.0f,%d,%.0f\n",
+            r->ranks, r->hosts, r->algorithm, args->codec, args->bytes, r->time_s,
+            r->first_s, r->cpu_s, r->chunks, r->rounds, r->piece, r->frames,
+            r->replayed, r->messages, r->payload, r->far_payload, r->host_mean,
+            r->host_most, r->fabric, r->fabric_most, r->peers_most, r->peers_mean,
+            r->memory_most, r->memory_mean, r->agg_peers, r->agg_memory);
+}
+
+static json_t *json_row(const struct sim_result *r)
+{
+    if (r->why[0])
+        return json_pack("{s:i,s:s}", "ranks", r->ranks, "failed", r->why);
+    json_t *o = json_pack(
+        "{s:i,s:i,s:s,s:f,s:f,s:f,s:i,s:i,s:I,s:i,s:f,s:f,s:f,s:f}", "ranks", r->ranks,
+        "hosts", r->hosts, "algorithm", r->algorithm, "time_s", r->time_s, "first_s",
+        r->first_s, "cpu_s", r->cpu_s, "chunks", (int)r->chunks, "rounds",
+        (int)r->rounds, "piece", (json_int_t)r->piece, "frames", (int)r->frames,
+        "replayed", r->replayed, "messages", r->messages, "payload_bytes", r->payload,
+        "far_payload_bytes", r->far_payload);
+    json_t *more = json_pack(
+        "{s:f,s:f,s:f,s:f,s:i,s:f,s:f,s:f,s:i,s:f}", "host_bytes_mean", r->host_mean,
+        "host_bytes_most", r->host_most, "fabric_bytes", r->fabric, "fabric_bytes_most",
+        r->fabric_most, "peers_most", r->peers_most, "peers_mean", r->peers_mean,
+        "memory_most", r->memory_most, "memory_mean", r->memory_mean,
+        "aggregator_peers", r->agg_peers, "aggregator_memory", r->agg_memory);
+
+    json_object_update(o, more);
+    json_decref(more);
+    return o;
+}
+
+static void write_rows(struct perf_output *o, const struct sim_args *args,
+                       const struct sim_result *results, size_t n)
+{
+    if (o->table)
+        table_open(args);
+    if (o->csv)
+        fputs("ranks,hosts,algorithm,codec,bytes,time_s,first_s,cpu_s,chunks,rounds,"
+              "piece,frames,replayed,messages,payload_bytes,far_payload_bytes,"
+              "host_bytes_mean,host_bytes_most,fabric_bytes,fabric_bytes_most,"
+              "peers_most,peers_mean,memory_most,memory_mean,aggregator_peers,"
+              "aggregator_memory\n",
+              o->csv);
+    for (size_t i = 0; i < n; i++) {
+        if (o->table)
+            table_row(&results[i]);
+        if (o->csv)
+            csv_row(o->csv, args, &results[i]);
+        if (o->results)
+            json_array_append_new(o->results, json_row(&results[i]));
+    }
+    perf_output_flush(o);
+}
+
+bool sim_write(const struct sim_args *args, const struct sim_result *results, size_t n,
+               int argc, char **argv)
+{
+    struct perf_output o;
+    char why[SIM_WHY];
+    json_t *run = NULL, *document = NULL;
+
+    if (!perf_output_open(&o, args->csv, args->json, why, sizeof(why))) {
+        fprintf(stderr, "trib-sim: %s\n", why);
+        return false;
+    }
+    write_rows(&o, args, results, n);
+    if (o.results) {
+        run = json_pack("{s:s,s:s,s:I,s:s,s:f,s:f}", "algorithm", args->algorithm,
+                        "codec", args->codec, "bytes", (json_int_t)args->bytes,
+                        "topology", args->topology, "rate_Bps", args->rate, "latency_s",
+                        args->latency_s);
+        document = perf_output_document(&o, argc, argv, run);
+    }
+    const bool well = perf_output_finish(&o, document, why, sizeof(why));
+    if (!well)
+        fprintf(stderr, "trib-sim: %s\n", why);
+    perf_output_free(&o);
+    return well;
+}
