@@ -64,7 +64,8 @@ struct trib_plan {
     struct trib_plan_asked *asked; /* the caller's description: plan_move.h; or NULL */
     struct trib_offload_plan *offload; /* offload/ runs the plan, and `run` is unused;
                                         * or NULL */
-    struct trib_plan *exchange; /* sums what run.desc.model learns; or NULL */
+    struct trib_plan *exchange; /* sums what run.desc.model learns, or the counts of
+                                 * run.desc.regions; or NULL */
     float *exchanged; /* the vector of that exchange */
 };
 

@@ -5,6 +5,8 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/dtype.h"
 #include "base/minmax.h"
@@ -133,15 +135,19 @@ static size_t shared_bytes(const struct trib_plan *plan)
                : 0;
 }
 
-/* True if the sum of all ranks' pairs fits into one slot as a list, however many
- * elements the chunk has. */
+/* The pairs for whose list a slot has room, however many elements the chunk has. */
+static size_t pairs_in_list(size_t element, size_t slot)
+{
+    return (slot - PAIRS_HEAD) / (element + sizeof(uint32_t));
+}
+
+/* True if the sum of all ranks' pairs fits into one slot as a list. */
 static bool pairs_fit(const struct trib_plan *plan, size_t element, size_t slot)
 {
-    const size_t pair = element + sizeof(uint32_t);
     const size_t most = plan->sparse->most;
-    const size_t ranks = (size_t)plan->comm->engine.ranks;
 
-    return most && most <= (slot - PAIRS_HEAD) / pair / ranks;
+    return most &&
+           most <= pairs_in_list(element, slot) / (size_t)plan->comm->engine.ranks;
 }
 
 /* The most elements of a chunk of pairs: any number of pairs fits into a slot, or any
@@ -156,13 +162,37 @@ static size_t pairs_piece_max(const struct trib_plan *plan, size_t element, size
     return most > 64 ? most / 64 * 64 : most;
 }
 
+/*
+ * True if regions are worth the exchange of counts, which costs about two rounds.
+ *
+ * usual    most elements of a chunk of one length
+ * expected receives the number of regions that a start is expected to have, or if
+ *          nobody knows how many pairs come, a few
+ */
+static bool wants_regions(const struct trib_plan *plan, const trib_desc_t *d,
+                          size_t usual, size_t list, double *expected)
+{
+    enum { CELLS_MAX = 1 << 18, FEW = 8 };
+    const double ranks = plan->comm->engine.ranks, n = (double)d->count;
+    const double chunks = n / (double)usual;
+
+    *expected = fmax(2 * ranks * (double)plan->sparse->most / (double)list,
+                     n / (double)TRIB_PAIRS_PIECE);
+    return ranks > 1 && !plan->comm->aggregators && usual < TRIB_PAIRS_PIECE &&
+           chunks < CELLS_MAX && chunks > 2 * *expected + FEW * ranks;
+}
+
 size_t trib_plan_chunk(const struct trib_plan *plan, const trib_desc_t *d)
 {
-    const size_t element = trib_dtype_size(d->dtype);
+    const size_t element = trib_dtype_size(d->dtype), slot = chunk_of(plan, d);
+    double expected;
 
-    if (plan->sparse)
-        return pairs_piece_max(plan, element, chunk_of(plan, d)) * element;
-    return trib_max(chunk_of(plan, d), selected_piece(plan, d) * element);
+    if (!plan->sparse)
+        return trib_max(slot, selected_piece(plan, d) * element);
+    const size_t piece = pairs_piece_max(plan, element, slot);
+    if (!wants_regions(plan, d, piece, pairs_in_list(element, slot), &expected))
+        return piece * element;
+    return (size_t)((double)d->count / fmax(expected, 1)) * element;
 }
 
 /* Bytes of a value in the longest words of pairs: sums that are passed on are not
@@ -175,12 +205,46 @@ static size_t pairs_element(const struct trib_plan *plan, trib_dtype_t dtype)
     return passes_on ? trib_pair_sum_element(dtype) : trib_dtype_size(dtype);
 }
 
+/*
+ * Lets each start make the chunks, of cells: many to each of the `expected` regions, so
+ * that they can be of equal weight also where most pairs are in a tenth of the vector.
+ *
+ * most     elements of a cell at most
+ * list     pairs for whose list a slot has room
+ */
+static void cut_regions(struct trib_plan *plan, size_t most, size_t list,
+                        double expected)
+{
+    enum { CELLS = 32 };
+    struct trib_run_desc *r = &plan->run.desc;
+    const size_t regions =
+        trib_divide_up((size_t)expected + 1, r->n_chunks) * r->n_chunks;
+    const size_t fine = r->count / (CELLS * regions) / 64 * 64;
+    const size_t cell = fine < 64 ? 64 : trib_min(fine, most);
+    const size_t n = strlen(plan->why);
+
+    assert(cell <= TRIB_PAIRS_PIECE);
+    r->regions = (struct trib_regions_rule){cell, list, TRIB_PAIRS_PIECE};
+    r->piece = TRIB_PAIRS_PIECE;
+    r->rounds = 1; /* until the first start */
+    snprintf(plan->why + n, sizeof(plan->why) - n, "; regions with about as many each");
+}
+
 /* Few rounds: each of them costs a frame for each peer, with pairs or without. */
 static trib_status_t cut_pairs(struct trib_plan *plan, const trib_desc_t *d)
 {
     struct trib_run_desc *r = &plan->run.desc;
-    const size_t element = pairs_element(plan, d->dtype);
-    const size_t most = pairs_piece_max(plan, element, chunk_of(plan, d));
+    const size_t element = pairs_element(plan, d->dtype), slot = chunk_of(plan, d);
+    const size_t most = pairs_piece_max(plan, element, slot);
+    const size_t list = pairs_in_list(element, slot);
+    double expected;
+
+    r->total = d->count;
+    r->cut = TRIB_CUT_INTERLEAVED;
+    if (wants_regions(plan, d, most, list, &expected)) {
+        cut_regions(plan, most, list, expected);
+        return TRIB_OK;
+    }
     const size_t rounds = trib_divide_up(d->count, r->n_chunks * most);
 
     if (rounds * r->n_chunks > UINT32_MAX / 2)
@@ -189,8 +253,6 @@ static trib_status_t cut_pairs(struct trib_plan *plan, const trib_desc_t *d)
             "a sparse vector of %zu elements needs more chunks of %zu "
             "elements than can be numbered (raise TRIB_CHUNK)",
             d->count, most);
-    r->total = d->count;
-    r->cut = TRIB_CUT_INTERLEAVED;
     r->rounds = rounds ? (uint32_t)rounds : 1;
     const size_t piece = trib_divide_up(d->count, (size_t)r->rounds * r->n_chunks);
     const size_t whole = trib_divide_up(piece, 64) * 64;

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/dtype.h"
+#include "base/text.h"
 #include "comm/configured.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_move.h"
@@ -17,6 +18,7 @@
 #include "comm/quorum_rule.h"
 #include "compress/robust_op.h"
 #include "pipeline/payload/check.h"
+#include "pipeline/payload/payload_state.h"
 
 /* Drop a codec that changes nothing: the elements then travel raw. */
 static trib_status_t drop_codec(struct trib_plan *plan)
@@ -206,6 +208,25 @@ static trib_status_t make_exchange(struct trib_plan *plan)
                 &plan->exchange);
 }
 
+/* Make the plan by which ranks sum how many pairs each has in which cell. */
+static trib_status_t make_count_exchange(struct trib_plan *plan)
+{
+    const struct trib_regions_rule *rule = &plan->run.desc.regions;
+    trib_desc_t desc = TRIB_DESC_INIT;
+
+    if (!rule->cell)
+        return TRIB_OK;
+    desc.count = trib_divide_up(plan->run.desc.count, rule->cell);
+    desc.send = desc.recv = plan->run.payload->pairs->regions.counts;
+    desc.dtype = TRIB_U32;
+    desc.codec = desc.feedback = "none";
+    desc.quorum = "all";
+    desc.algorithm = TRIB_AUTO;
+    desc.timeout_ms = (int)plan->run.desc.limit_ms;
+    return make(plan->comm, &(struct kind){TRIB_ALLREDUCE, OWN_RUNS, NULL}, &desc,
+                &plan->exchange);
+}
+
 /* Copy the description into a plan that has no codec, algorithm or schedule yet. */
 static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
                               const trib_desc_t *desc)
@@ -256,6 +277,8 @@ static trib_status_t make_own(struct trib_plan *plan, trib_coll_t coll,
         st = trib_plan_quorum(plan, desc);
     if (st == TRIB_OK)
         st = compile(plan, desc, leaving);
+    if (st == TRIB_OK)
+        st = make_count_exchange(plan);
     return st == TRIB_OK ? make_exchange(plan) : st;
 }
 
@@ -335,8 +358,7 @@ trib_status_t trib_plan_make_outer(struct trib_comm *comm, trib_coll_t coll,
 /* The calling thread's floating-point modes may differ between ranks. Numbers are
  * parsed, and algorithms chosen, in the default modes. */
 static trib_status_t make_in_modes(struct trib_comm *comm, const struct kind *kind,
-                                   const trib_desc_t *desc,
-                                   struct trib_plan **plan_out)
+                                   const trib_desc_t *desc, struct trib_plan **plan_out)
 {
     fenv_t callers_modes;
 
@@ -407,9 +429,9 @@ trib_status_t trib_plan_keep_asked(struct trib_plan *plan, trib_coll_t coll,
 {
     assert(!plan->asked);
     plan->asked = copy_desc(coll, desc);
-    return plan->asked ? TRIB_OK
-                       : trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
-                                        "no memory for a plan");
+    return plan->asked
+               ? TRIB_OK
+               : trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
 }
 
 void trib_plan_destroy(struct trib_plan *plan)

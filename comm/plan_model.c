@@ -9,6 +9,7 @@
 
 #include "compress/models/model.h"
 #include "comm/communicator.h"
+#include "pipeline/payload/payload_pairs.h"
 #include "pipeline/payload/undo_log.h"
 
 enum { TELL_FROM = 16384 }; /* bytes of a vector below which a warning would be noise */
@@ -101,10 +102,14 @@ void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv)
         trib_plan_stamp(plan);
     trib_undo_save_model(run);
     run->now.exchanged = NULL;
-    if (plan->exchange &&
+    if (plan->exchange && run->desc.model &&
         trib_model_exchange(run->desc.model, run->now.step + 1, plan->exchanged)) {
         run->now.exchanged = plan->exchanged;
         trib_run_start(e, &plan->exchange->run, plan->exchanged, plan->exchanged);
+    }
+    if (run->desc.regions.cell) {
+        uint32_t *counts = trib_pairs_count_cells(run, send);
+        trib_run_start(e, &plan->exchange->run, counts, counts);
     }
     trib_run_start(e, run, send, recv);
 }

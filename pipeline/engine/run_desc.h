@@ -10,6 +10,7 @@
 #include "compress/feedback_ops.h"
 #include "compress/models/model.h"
 #include "pipeline/link/frame.h"
+#include "pipeline/payload/pair_regions.h"
 
 /* Checks of contributions before they are summed: check.h. */
 struct trib_check {
@@ -82,6 +83,8 @@ struct trib_run_desc {
     bool is_truth;    /* the result is 0 or 1, also of one contribution */
     struct trib_check check;
     bool pairs; /* (index, value) pairs are summed: payload_pairs.h */
+    struct trib_regions_rule regions; /* of pairs; if there are any, each start has
+                                       * rounds of its own */
     bool gathers; /* no partial sum travels: trib_algo_gathers */
     bool may_undo; /* a start may have to be undone: see undo_log.h */
     bool may_rewind; /* the state of the two newest starts may have to be */

@@ -9,6 +9,7 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/encode_ahead.c pipeline/payload/encode_ahead.h \
 	pipeline/payload/error_feedback.c pipeline/payload/error_feedback.h \
 	pipeline/payload/narrow.c pipeline/payload/narrow.h \
+	pipeline/payload/pair_regions.c pipeline/payload/pair_regions.h \
 	pipeline/payload/pair_sum.c pipeline/payload/pair_sum.h \
 	pipeline/payload/pair_word.c pipeline/payload/pair_word.h \
 	pipeline/payload/partial.c pipeline/payload/partial.h \

@@ -12,6 +12,8 @@
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
 
+#define MORE_PAIRS "more (index, value) pairs in a chunk than the plan is for"
+
 enum { RESULTS_MIN = 4096 /* bytes */ };
 
 /* The number of results that are kept. That of a rank's chunk is its index: pairs are
@@ -78,6 +80,8 @@ trib_status_t trib_pairs_prepare(const struct trib_engine *e, struct trib_run *r
     assert(d->cut == TRIB_CUT_INTERLEAVED && d->op.feed == TRIB_FEED_WHOLE);
     const trib_status_t st =
         trib_pair_sum_open(&s->sum, e->kernels, d->op.dtype, d->piece);
+    if (d->regions.cell && !trib_pair_regions_open(&s->regions, &d->regions, d->count))
+        return TRIB_ERR_NO_MEMORY;
     if (run->is_aggregator) {
         s->store = store_of(e, run);
         s->all.room = d->n_chunks * s->store;
@@ -96,11 +100,22 @@ void trib_pairs_dispose(struct trib_run *run)
     if (!s)
         return;
     trib_pair_sum_close(&s->sum);
+    trib_pair_regions_close(&s->regions);
     free(s->all.at);
     free(s->all.chunks);
     free(s->all.results);
     free(s);
     run->payload->pairs = NULL;
+}
+
+uint32_t *trib_pairs_count_cells(struct trib_run *run,
+                                 const struct trib_pairs_input *in)
+{
+    struct trib_pair_regions *r = &run->payload->pairs->regions;
+
+    assert(run->desc.regions.cell && !run->is_aggregator);
+    trib_pair_regions_count(r, &run->desc.regions, in->indices, in->n);
+    return r->counts;
 }
 
 void trib_pairs_adopt(struct trib_run *run, struct trib_run *from)
@@ -185,8 +200,7 @@ static uint8_t *keep(struct trib_engine *e, struct trib_run *run,
 
     assert(place < u->n_chunks);
     if (e->size > 1 && bytes > (run->is_aggregator ? s->store : e->arena.slot_bytes)) {
-        trib_engine_mark(e, TRIB_ERR_PROTOCOL,
-                         "more (index, value) pairs in a chunk than the plan is for");
+        trib_engine_mark(e, TRIB_ERR_PROTOCOL, MORE_PAIRS);
         return NULL;
     }
     if (run->is_aggregator)
@@ -209,12 +223,26 @@ static void keep_pairs(struct trib_engine *e, struct trib_run *run,
         trib_pair_word_write(p, c->n, element, word);
 }
 
+/* Makes the chunks of this start, if their length depends on its pairs. */
+static bool make_regions(struct trib_run *run)
+{
+    struct trib_pair_regions *r = &run->payload->pairs->regions;
+    struct trib_run_desc *d = &run->desc;
+
+    if (!d->regions.cell)
+        return true;
+    if (!trib_pair_regions_cut(r, &d->regions, d->count, d->n_chunks))
+        return false;
+    d->rounds = (uint32_t)(r->n / d->n_chunks);
+    return true;
+}
+
 static bool pairs_begin(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_pairs_union *u = &run->payload->pairs->all;
 
     u->used = 0;
-    if (!make_room(run, u)) {
+    if (!make_regions(run) || !make_room(run, u)) {
         trib_engine_mark(e, TRIB_ERR_NO_MEMORY,
                          "no memory for the result of a sparse all-reduce");
         return false;
@@ -232,7 +260,13 @@ static void pairs_end(struct trib_engine *e, struct trib_run *run)
 static struct trib_chunk pairs_chunk(const struct trib_run *run,
                                      const struct trib_task *t)
 {
-    return trib_run_chunk(run, t->done, t->chunk);
+    const struct trib_pair_regions *r = &run->payload->pairs->regions;
+    const size_t index = (size_t)t->done * run->desc.n_chunks + t->chunk;
+
+    if (!run->desc.regions.cell)
+        return trib_run_chunk(run, t->done, t->chunk);
+    assert(index < r->n);
+    return (struct trib_chunk){(uint32_t)index, r->at[index].first, r->at[index].n};
 }
 
 static size_t pairs_room(const struct trib_engine *e, const struct trib_run *run,
@@ -257,15 +291,18 @@ static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_
 {
     struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     const struct trib_pairs_union *u = &run->payload->pairs->all;
-    const size_t bytes = pairs_room(e, run, t, c);
-    uint8_t *to = trib_link_to_send(l, &e->arena, t->lane, bytes);
+    size_t bytes = pairs_room(e, run, t, c);
 
-    assert(bytes <= e->arena.slot_bytes);
+    if (bytes > e->arena.slot_bytes) { /* the sum of the counts was wrong */
+        trib_engine_mark(e, TRIB_ERR_PROTOCOL, MORE_PAIRS);
+        bytes = 0;
+    }
+    uint8_t *to = trib_link_to_send(l, &e->arena, t->lane, bytes);
     entry->frame = run->now.frame;
     entry->frame.chunk = c->index;
     entry->frame.kind = TRIB_FRAME_DATA;
     entry->frame.bytes = (uint32_t)bytes;
-    if (t->flags & TRIB_TASK_INPUT) {
+    if (bytes && t->flags & TRIB_TASK_INPUT) {
         const struct trib_pairs mine = given(run, c);
         trib_pair_word_write(&mine, c->n, run->desc.element, to);
     } else if (bytes) {

@@ -18,6 +18,7 @@
 #define PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H
 
 #include "pipeline/engine/engine_state.h"
+#include "pipeline/payload/pair_regions.h"
 #include "pipeline/payload/pair_sum.h"
 
 /* What a rank gives. */
@@ -47,6 +48,7 @@ struct trib_pairs_union {
 
 struct trib_pairs_state {
     struct trib_pair_sum sum;
+    struct trib_pair_regions regions;
     struct trib_pairs_union all;
     size_t store; /* of an aggregator: bytes of each chunk of a round in
                    * all.results */
@@ -59,6 +61,12 @@ void trib_pairs_dispose(struct trib_run *run);
 
 /** trib_pairs_bytes - the memory that trib_pairs_prepare takes of an aggregator. */
 uint64_t trib_pairs_bytes(const struct trib_engine *e, const struct trib_run *run);
+
+/** trib_pairs_count_cells - count the pairs of an input for the regions of the start
+ * that comes; the ranks then sum the counts, which that start reads.
+ * returns  the counts */
+uint32_t *trib_pairs_count_cells(struct trib_run *run,
+                                 const struct trib_pairs_input *in);
 
 /** trib_pairs_adopt - take over the newest result of a run of the same vector. */
 void trib_pairs_adopt(struct trib_run *run, struct trib_run *from);

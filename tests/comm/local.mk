@@ -81,6 +81,8 @@ comm_tests = \
 	tests/comm/test_plan_scale \
 	tests/comm/test_plan_schedule \
 	tests/comm/test_plan_sparse \
+	tests/comm/test_sparse_merges \
+	tests/comm/test_sparse_volume \
 	tests/comm/test_progress_thread \
 	tests/comm/test_settings \
 	tests/comm/test_wireup
@@ -127,6 +129,9 @@ tests_comm_test_plan_schedule_LDADD = $(comm_tests_link)
 tests_comm_test_plan_sparse_SOURCES = tests/comm/sparse_scene.h tests/comm/test_plan_sparse.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_sparse_LDADD = $(comm_tests_link)
+tests_comm_test_sparse_merges_SOURCES = tests/comm/sparse_scene.h tests/comm/test_sparse_merges.c
+tests_comm_test_sparse_merges_LDADD = $(comm_tests_link)
+tests_comm_test_sparse_volume_LDADD = $(comm_tests_link)
 tests_comm_test_plan_neighbors_SOURCES = tests/comm/test_plan_neighbors.c tests/comm/neighbor_graphs.h
 tests_comm_test_plan_neighbors_LDADD = $(comm_tests_link) -lm
 tests_comm_test_neighbor_steps_SOURCES = tests/comm/test_neighbor_steps.c tests/comm/neighbor_graphs.h

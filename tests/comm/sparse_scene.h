@@ -22,6 +22,8 @@ struct scene {
     trib_op_t op;
     uint32_t one_in; /* of so many elements a rank gives one */
     bool most; /* the plan knows how many at most */
+    bool skewed; /* nearly all are in a tenth of the vector */
+    bool regions; /* chunks depend on the pairs of each start */
     int apart; /* no two of so many ranks give the same element; 0: they may */
     const char *algorithm;
 };
@@ -58,6 +60,8 @@ static inline void close_memory(struct memory *m)
 static inline bool gives(const struct scene *s, int rank, int step, size_t i)
 {
     if ((rank + step) % 5 == 3 || (step == STARTS - 1 && rank))
+        return false;
+    if (s->skewed && i / (s->length / 10 + 1) != 3 && i % 1024)
         return false;
     if (s->apart && i % (size_t)s->apart != (size_t)rank)
         return false;
@@ -178,6 +182,7 @@ static inline int sums(struct ranks_self *self)
     trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
     trib_plan_t *plan;
     struct memory m;
+    char text[1000];
 
     open_memory(self, &m, s->length);
     d.length = s->length;
@@ -188,6 +193,8 @@ static inline int sums(struct ranks_self *self)
     d.algorithm = s->algorithm;
     d.name = "embedding";
     ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
+    ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+    ranks_assert(self, !s->regions || strstr(text, "regions"));
     for (int step = 0; step < STARTS; step++) {
         const size_t given = fill(self, s, &m, step);
         size_t n;

@@ -27,6 +27,7 @@ pipeline_tests = \
 	tests/pipeline/payload/test_encode_ahead \
 	tests/pipeline/payload/test_error_feedback \
 	tests/pipeline/payload/test_narrow \
+	tests/pipeline/payload/test_pair_regions \
 	tests/pipeline/payload/test_pair_sum \
 	tests/pipeline/payload/test_pair_word \
 	tests/pipeline/payload/test_payload_blocks \
@@ -66,6 +67,7 @@ tests_pipeline_payload_test_agg_sum_SOURCES = tests/offload/aggregators.h \
 tests_pipeline_payload_test_agg_sum_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_payload_prepare_SOURCES = \
 	tests/pipeline/payload/test_payload_prepare.c tests/pipeline/engine/engines.h
+tests_pipeline_payload_test_pair_regions_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_pair_sum_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_payload_pairs_SOURCES = \
 	tests/pipeline/payload/test_payload_pairs.c tests/pipeline/payload/payload_rig.h
