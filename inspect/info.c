@@ -67,8 +67,9 @@ static void list_algorithms(const struct sink *s)
         for (int c = 0; c < TRIB_COLL_COUNT; c++) {
             size_t n = strlen(colls);
             if (trib_algos[i]->colls >> c & 1)
-                snprintf(colls + n, sizeof(colls) - n, "%s%s", n ? " " : "",
-                         trib_coll_name((trib_coll_t)c));
+                snprintf(colls + n, sizeof(colls) - n, "%s%s%s", n ? " " : "",
+                         trib_coll_name((trib_coll_t)c),
+                         trib_algos[i]->merges && c == TRIB_ALLREDUCE ? "(pairs)" : "");
         }
         give(s, trib_algos[i]->name, colls, trib_algos[i]->detail);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The algorithms of the registry by which ranks alone sum, for tests that go through a
- * list of cases: each case takes the next one.
+ * The algorithms of the registry by which ranks alone sum dense vectors, for tests that
+ * go through a list of cases: each case takes the next one.
  */
 #ifndef TESTS_COMM_ALGORITHMS_H
 #define TESTS_COMM_ALGORITHMS_H
@@ -16,7 +16,7 @@
 static inline bool algorithm_fits(const struct trib_algo *algo, bool groups)
 {
     return (algo->colls & TRIB_COLL_BIT(TRIB_ALLREDUCE)) && !algo->aggregators &&
-           (groups || !algo->groups);
+           !algo->merges && (groups || !algo->groups);
 }
 
 /* The number of algorithms; groups: of those, too, that are made of groups of ranks. */
@@ -44,7 +44,8 @@ static inline bool algorithm_does(const char *name, trib_coll_t coll)
 {
     const struct trib_algo *algo = trib_algo_find(name);
 
-    return !algo || (algo->colls & TRIB_COLL_BIT(coll));
+    return !algo || (algo->colls & TRIB_COLL_BIT(coll) &&
+                     !(algo->merges && coll == TRIB_ALLREDUCE));
 }
 
 /* Algorithm number i, beginning anew behind the last; without groups. */
