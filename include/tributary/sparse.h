@@ -12,7 +12,7 @@
  *     trib_plan_sparse_pairs(plan, union_indices, union_values, n);
  *
  * Nothing is lost, so there is no codec and no error feedback. What crosses the wire is
- * the pairs, with 2 or 4 bytes for an index, or a bitmap and values where that is
+ * the pairs, with 2 to 4 bytes for an index, or a bitmap and values where that is
  * shorter: a union that fills up costs as much as a dense vector, and 1/32 more for
  * f32.
  *

@@ -5,6 +5,7 @@
 
 enum {
     HEAD = 8, /* bytes before the positions */
+    FAR = 65536, /* least distance of two positions that 2 bytes cannot tell */
     SHORT_MAX = 65536, /* elements of a chunk whose positions have 2 bytes */
 };
 
@@ -13,6 +14,7 @@ enum form {
     BITMAP,
     LIST_16,
     LIST_32,
+    GAPS, /* a list of distances */
 };
 
 static size_t bitmap_bytes(size_t n)
@@ -29,7 +31,36 @@ static enum form form_of(size_t pairs, size_t n)
     return bitmap_bytes(n) <= pairs * (list == LIST_16 ? 2 : 4) ? BITMAP : list;
 }
 
-/* Bytes before the values. */
+static size_t gaps_bytes(size_t pairs, size_t far)
+{
+    return 2 * pairs + 4 * far;
+}
+
+/* Distances from the position before, or of the first one from -1, that are far. */
+static size_t count_far(const struct trib_pairs *p)
+{
+    size_t far = p->at[0] >= FAR - 1;
+
+    for (size_t i = 1; i < p->n; i++)
+        far += p->at[i] - p->at[i - 1] >= FAR;
+    return far;
+}
+
+/* True if distances take fewer bytes than the list of u32, and how many are far. */
+static bool in_gaps(const struct trib_pairs *p, size_t n, size_t *far_out)
+{
+    if (!p->n || form_of(p->n, n) != LIST_32)
+        return false;
+    *far_out = count_far(p);
+    return gaps_bytes(p->n, *far_out) < 4 * p->n;
+}
+
+static size_t whole(size_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+/* Bytes before the values of a word that has no distances. */
 static size_t values_at(size_t pairs, size_t n)
 {
     const size_t bytes[] = {[ALL] = 0,
@@ -37,13 +68,21 @@ static size_t values_at(size_t pairs, size_t n)
                             [LIST_16] = 2 * pairs,
                             [LIST_32] = 4 * pairs};
 
-    return HEAD + (bytes[form_of(pairs, n)] + 7) / 8 * 8;
+    return HEAD + whole(bytes[form_of(pairs, n)]);
 }
 
 size_t trib_pair_word_bytes(size_t pairs, size_t n, size_t element)
 {
     assert(pairs <= n);
     return pairs ? values_at(pairs, n) + pairs * element : 0;
+}
+
+size_t trib_pair_word_length(const struct trib_pairs *p, size_t n, size_t element)
+{
+    size_t far;
+
+    return in_gaps(p, n, &far) ? HEAD + whole(gaps_bytes(p->n, far)) + p->n * element
+                               : trib_pair_word_bytes(p->n, n, element);
 }
 
 size_t trib_pair_word_bound(size_t n, size_t element)
@@ -83,19 +122,42 @@ static void write_positions(const struct trib_pairs *p, size_t n, uint8_t *to)
         memcpy(to, p->at, p->n * sizeof(*p->at));
 }
 
+static void write_gaps(const struct trib_pairs *p, uint8_t *to)
+{
+    uint32_t next = 0; /* the position before, and 1 */
+
+    for (size_t i = 0; i < p->n; i++) {
+        const uint32_t gap = p->at[i] - next + 1;
+        const uint16_t near = gap < FAR ? (uint16_t)gap : 0;
+        memcpy(to, &near, sizeof(near));
+        to += sizeof(near);
+        if (!near) {
+            memcpy(to, &gap, sizeof(gap));
+            to += sizeof(gap);
+        }
+        next = p->at[i] + 1;
+    }
+}
+
 void trib_pair_word_write(const struct trib_pairs *p, size_t n, size_t element,
                           uint8_t *word)
 {
-    const uint32_t pairs = (uint32_t)p->n;
+    size_t far = 0;
 
-    if (!pairs)
+    if (!p->n)
         return;
-    const size_t values = values_at(pairs, n);
+    const bool gaps = in_gaps(p, n, &far);
+    const size_t values =
+        gaps ? HEAD + whole(gaps_bytes(p->n, far)) : values_at(p->n, n);
+    const uint32_t head[2] = {(uint32_t)p->n, gaps ? (uint32_t)far + 1 : 0};
     assert(p->n <= n && p->at[p->n - 1] < n);
     memset(word, 0, values);
-    memcpy(word, &pairs, sizeof(pairs));
-    write_positions(p, n, word + HEAD);
-    memcpy(word + values, p->values, pairs * element);
+    memcpy(word, head, sizeof(head));
+    if (gaps)
+        write_gaps(p, word + HEAD);
+    else
+        write_positions(p, n, word + HEAD);
+    memcpy(word + values, p->values, p->n * element);
 }
 
 static bool read_bitmap(const uint8_t *from, size_t n, size_t pairs, uint32_t *at)
@@ -144,6 +206,49 @@ static bool read_list(const uint8_t *from, size_t width, size_t n, size_t pairs,
     return rises && at[pairs - 1] < n;
 }
 
+/* Reads distances of which `far` are far; each byte once. */
+static bool read_gaps(const uint8_t *from, size_t n, size_t pairs, size_t far,
+                      uint32_t *at)
+{
+    uint64_t next = 0;
+
+    for (size_t i = 0; i < pairs; i++) {
+        uint16_t near;
+        uint32_t gap;
+        memcpy(&near, from, sizeof(near));
+        from += sizeof(near);
+        gap = near;
+        if (!near) {
+            if (!far--)
+                return false;
+            memcpy(&gap, from, sizeof(gap));
+            from += sizeof(gap);
+            if (gap < FAR)
+                return false;
+        }
+        next += gap;
+        if (next > n)
+            return false;
+        at[i] = (uint32_t)(next - 1);
+    }
+    return far == 0;
+}
+
+/* Reads the positions of a word of distances. */
+static bool read_far(const uint8_t *word, size_t bytes, size_t n, size_t element,
+                     const uint32_t head[2], struct trib_pairs *out, uint32_t *at)
+{
+    const size_t pairs = head[0], far = head[1] - 1;
+    const size_t values = HEAD + whole(gaps_bytes(pairs, far));
+
+    if (form_of(pairs, n) != LIST_32 || far > pairs ||
+        gaps_bytes(pairs, far) >= 4 * pairs || bytes != values + pairs * element)
+        return false;
+    out->n = pairs;
+    out->values = word + values;
+    return read_gaps(word + HEAD, n, pairs, far, at);
+}
+
 bool trib_pair_word_read(const uint8_t *word, size_t bytes, size_t n, size_t element,
                          uint32_t *at, struct trib_pairs *out)
 {
@@ -157,8 +262,11 @@ bool trib_pair_word_read(const uint8_t *word, size_t bytes, size_t n, size_t ele
         return false;
     memcpy(head, word, sizeof(head));
     const size_t pairs = head[0];
-    if (!pairs || pairs > n || head[1] ||
-        bytes != trib_pair_word_bytes(pairs, n, element))
+    if (!pairs || pairs > n)
+        return false;
+    if (head[1])
+        return read_far(word, bytes, n, element, head, out, at);
+    if (bytes != trib_pair_word_bytes(pairs, n, element))
         return false;
     const enum form form = form_of(pairs, n);
     for (size_t i = 0; form == ALL && i < n; i++)

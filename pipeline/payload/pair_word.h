@@ -4,13 +4,16 @@
  *
  * No pairs are no bytes. Else:
  *
- *     | pairs u32 | 0 u32 | positions, to a multiple of 8 bytes | values |
+ *     | pairs u32 | how u32 | positions, to a multiple of 8 bytes | values |
  *
  * Positions count from the chunk's first element and rise. All n of them are left out;
  * a bitmap of n bits stands for them where that is not longer than a list; a list has 2
- * bytes for each position of a chunk of up to 65536 elements, else 4. So a union that
- * fills up becomes a dense vector by itself. SparCML (Renggli et al., SC 2019) changes
- * its representation at the same density.
+ * bytes for each position of a chunk of up to 65536 elements, else 4. In place of the
+ * latter come, where they take fewer bytes, the distances from each position to the
+ * next and of the first one from -1: u16, or 0 and u32 if they are 65536 or more. `how`
+ * is 1 and the number of those then, else 0. So a union that fills up becomes a dense
+ * vector by itself. SparCML (Renggli et al., SC 2019) changes its representation at the
+ * same density.
  */
 #ifndef PIPELINE_PAYLOAD_PAIR_WORD_H
 #define PIPELINE_PAYLOAD_PAIR_WORD_H
@@ -47,14 +50,17 @@ static inline void trib_pair_copy(uint8_t *to, const uint8_t *from, size_t eleme
         *to = *from;
 }
 
-/** trib_pair_word_bytes - the length of a word of `pairs` pairs of a chunk of n
- * elements. */
+/** trib_pair_word_length - the length of the word of pairs of a chunk of n elements. */
+size_t trib_pair_word_length(const struct trib_pairs *pairs, size_t n, size_t element);
+
+/** trib_pair_word_bytes - the length of the longest word of `pairs` pairs of a chunk of
+ * n elements. */
 size_t trib_pair_word_bytes(size_t pairs, size_t n, size_t element);
 
 /** trib_pair_word_bound - the length of the longest word of a chunk of n elements. */
 size_t trib_pair_word_bound(size_t n, size_t element);
 
-/** trib_pair_word_write - write the word of pairs: trib_pair_word_bytes bytes. */
+/** trib_pair_word_write - write the word of pairs: trib_pair_word_length bytes. */
 void trib_pair_word_write(const struct trib_pairs *pairs, size_t n, size_t element,
                           uint8_t *word);
 

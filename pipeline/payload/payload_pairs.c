@@ -217,7 +217,7 @@ static void keep_pairs(struct trib_engine *e, struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c,
                        const struct trib_pairs *p, size_t element)
 {
-    uint8_t *word = keep(e, run, t, c, trib_pair_word_bytes(p->n, c->n, element));
+    uint8_t *word = keep(e, run, t, c, trib_pair_word_length(p, c->n, element));
 
     if (word)
         trib_pair_word_write(p, c->n, element, word);
@@ -291,8 +291,13 @@ static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_
 {
     struct trib_link *l = &e->links[run->program.neighbors[t->neighbor].peer];
     const struct trib_pairs_union *u = &run->payload->pairs->all;
-    size_t bytes = pairs_room(e, run, t, c);
+    const bool input = t->flags & TRIB_TASK_INPUT;
+    struct trib_pairs mine = {.n = 0};
 
+    if (input)
+        mine = given(run, c);
+    size_t bytes = input ? trib_pair_word_length(&mine, c->n, run->desc.element)
+                         : u->chunks[place_of(run, t, c)].bytes;
     if (bytes > e->arena.slot_bytes) { /* the sum of the counts was wrong */
         trib_engine_mark(e, TRIB_ERR_PROTOCOL, MORE_PAIRS);
         bytes = 0;
@@ -302,12 +307,10 @@ static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_
     entry->frame.chunk = c->index;
     entry->frame.kind = TRIB_FRAME_DATA;
     entry->frame.bytes = (uint32_t)bytes;
-    if (bytes && t->flags & TRIB_TASK_INPUT) {
-        const struct trib_pairs mine = given(run, c);
+    if (bytes && input)
         trib_pair_word_write(&mine, c->n, run->desc.element, to);
-    } else if (bytes) {
+    else if (bytes)
         memcpy(to, u->results + u->chunks[place_of(run, t, c)].at, bytes);
-    }
     trib_payload_count_out(e, t, c->n * run->desc.element, bytes);
 }
 

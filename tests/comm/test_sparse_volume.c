@@ -89,7 +89,7 @@ static void of_pairs(struct ranks_self *self, const struct volume *v, uint64_t *
     ranks_ok(self, trib_plan_sparse_count(plan, &all));
     const double bound = 2 * share * (double)(most + all);
     say(self, v, "pairs", words, bound);
-    ranks_assert(self, words <= 1.1 * bound);
+    ranks_assert(self, words <= bound);
     ranks_ok(self, trib_plan_free(plan));
 }
 
