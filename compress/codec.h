@@ -214,6 +214,10 @@ struct trib_encode {
                          * then the word does not add to those of others */
     const struct trib_sent *sent; /* NULL: nobody asks; sparse codecs only */
     struct trib_model *model; /* TRIB_CODEC_MODEL; NULL: there is none */
+    uint32_t *threshold; /* sparse codecs, with error feedback: a magnitude that this
+                          * chunk's selection left for its next start; 0 before the
+                          * first. What is selected does not depend on it. NULL: each
+                          * start samples */
 };
 
 /**

@@ -10,6 +10,7 @@
  *                  0.8 k <= m <= k: all of them
  *                  else: t becomes 0.8 t, ten times, then all that are not zero
  *                k as of topk
+ *                Where a plan keeps a threshold from start to start: the k largest
  *     sample     1 % of the elements, at least 2 n/k; at most 64 n/k, since more than
  *                64 above t say little more about it; four side by side, since what a
  *                sample costs is cache lines
@@ -97,6 +98,8 @@ static size_t choose_dgc(const struct trib_codec *c, struct trib_selection *s)
     const size_t k = trib_selection_k(c, s), least = (4 * k + 4) / 5;
     if (k == 0)
         return trib_selection_none(c->kernels, s);
+    if (s->threshold)
+        return trib_selection_largest(c->kernels, s, k);
     uint32_t threshold = sampled_threshold(s, k);
     size_t m = trib_selection_at_least(c->kernels, s, threshold);
     const float *x = s->residual ? s->residual : s->x;

@@ -18,6 +18,7 @@ struct trib_selection {
     size_t n;
     size_t total; /* elements of the whole vector; 0: n */
     const struct trib_encode_key *key;
+    uint32_t *threshold; /* as in struct trib_encode; or NULL */
     uint32_t *positions; /* room for n + 64: rising; of units (struct trib_select) */
     uint32_t *work; /* room for n + 256 */
     float level; /* for adjust, by choose */
@@ -65,7 +66,8 @@ const float *trib_selection_sum(const struct trib_codec *c,
 size_t trib_selection_at_least(const struct trib_kernels *kernels,
                                const struct trib_selection *s, uint32_t threshold);
 
-/** trib_selection_largest - positions of the k largest; see trib_select_largest. */
+/** trib_selection_largest - positions of the k largest; see trib_select_largest. Where
+ * s->threshold is kept, it is taken instead of a sample, and corrected. */
 size_t trib_selection_largest(const struct trib_kernels *kernels,
                               const struct trib_selection *s, size_t k);
 

@@ -300,6 +300,7 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
                           .n = n,
                           .total = in->total,
                           .key = &in->key,
+                          .threshold = residual ? in->threshold : NULL,
                           .of_sum = exact || result},
                     .whole = exact || rule == TRIB_RESULT_REQUANTISED};
     if (n == 0)

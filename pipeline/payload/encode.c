@@ -27,6 +27,15 @@ static void scale_residual(const struct trib_engine *e, float *residual, size_t 
         e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
 }
 
+/* Where the chunk's selection leaves its threshold; NULL: nowhere. */
+static uint32_t *threshold_of(const struct trib_run *run, const struct trib_chunk *c)
+{
+    const struct trib_feedback *f = &run->payload->feedback;
+
+    return f->thresholds && c->index < f->n_thresholds ? &f->thresholds[c->index]
+                                                       : NULL;
+}
+
 /* Encodes a code word, also on a worker's thread: it changes nothing of the engine, and
  * of the run only what belongs to the chunk. */
 static uint32_t make_word(const struct trib_engine *e, const struct trib_run *run,
@@ -56,6 +65,8 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
         in.agreed = trib_share_of(run, c);
     if (input && trib_feedback_sent(run, c, &sent))
         in.sent = &sent;
+    if (fed_back)
+        in.threshold = threshold_of(run, c);
     if (fed_back)
         scale_residual(e, residual, c->n, s->unit, true);
     if (fed_back && s->x == residual)

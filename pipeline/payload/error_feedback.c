@@ -89,6 +89,12 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
         !allocate_states(f, rule, total) ||
         !allocate(&f->partial, f->ops && f->ops->sums_state && narrow(run), total))
         return TRIB_ERR_NO_MEMORY;
+    if (selects && f->residual) {
+        f->n_thresholds = (size_t)run->desc.rounds * run->desc.n_chunks;
+        f->thresholds = calloc(f->n_thresholds + 1, sizeof(*f->thresholds));
+        if (!f->thresholds)
+            return TRIB_ERR_NO_MEMORY;
+    }
     if (selects && sums(run)) {
         f->sent = calloc(total / 8 + 1, 1);
         if (!f->sent)
@@ -105,6 +111,7 @@ void trib_feedback_dispose(struct trib_run *run)
     for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
         free(f->state[i]);
     free(f->sent);
+    free(f->thresholds);
     free(f->partial);
 }
 

@@ -23,6 +23,10 @@ struct trib_feedback {
     /* States of the rule from operation to operation, [total] each, or NULL. */
     float *state[TRIB_FEEDBACK_STATES];
     float *cleared; /* state that is 0 where an element was sent; or NULL */
+    uint32_t *thresholds; /* of each chunk (struct trib_encode), of a codec that
+                           * selects and has a residual; or NULL. No part of the state
+                           * of a plan: what is sent does not depend on them */
+    size_t n_thresholds;
     uint8_t *sent; /* elements sent in the newest operation: bit i % 8 of byte i / 8;
                     * sparse sums only */
     /* The running operation's part. */

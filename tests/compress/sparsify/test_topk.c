@@ -117,11 +117,75 @@ static void test_feedback_is_needed(void **state)
     assert_true(descend(true, 4000) < 1e-10);
 }
 
+/* One start of error feedback; with a threshold the chunk keeps one. */
+static size_t start(struct codec_buffers *b, const float *x, size_t n, uint32_t step,
+                    float *residual, uint32_t *threshold)
+{
+    const struct trib_encode in = {.x = x,
+                                   .n = n,
+                                   .total = n,
+                                   .key = {.seed = 5, .step = step},
+                                   .scratch = b->scratch,
+                                   .threshold = threshold};
+
+    return trib_codec_encode_ef(b->codec, &in, residual, b->code);
+}
+
+/* Gradients grow and shrink, vanish, are all alike, or are none at times. */
+static void fill(float *x, size_t n, uint32_t step)
+{
+    float *y = vector_new(VECTOR_NORMAL, step, n);
+    const float scale = step % 7 == 3 ? 1e4f : step % 7 == 5 ? 1e-4f : 1;
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = step == 9 ? 0 : step == 11 ? 1 : y[i] * scale;
+    if (step == 13)
+        x[n / 2] = NAN;
+    if (step == 15)
+        x[n / 3] = -INFINITY;
+    free(y);
+}
+
+/* A threshold that is kept changes no bit of words and residuals: not those of topk,
+ * and dgc with one selects as topk does. */
+static void check_kept(const char *text, const char *exact, size_t n)
+{
+    struct codec_buffers a = buffers_new(text, NULL, n);
+    struct codec_buffers b = buffers_new(exact, NULL, n);
+    float *x = malloc(n * sizeof *x), *ra = calloc(n, sizeof *ra),
+          *rb = calloc(n, sizeof *rb);
+    uint32_t threshold = 0, kept = 0;
+    for (uint32_t step = 0; step < 40; step++) {
+        fill(x, n, step);
+        const size_t la = start(&a, x, n, step, ra, &threshold);
+        const size_t lb = start(&b, x, n, step, rb, NULL);
+        assert_int_equal(la, lb);
+        assert_memory_equal(a.code, b.code, la);
+        assert_memory_equal(ra, rb, n * sizeof *ra);
+        kept += threshold > 0;
+    }
+    assert_true(kept > 20);
+    free(x), free(ra), free(rb);
+    buffers_free(&a);
+    buffers_free(&b);
+}
+
+static void test_kept_threshold(void **state)
+{
+    (void)state;
+    check_kept("topk:ratio=0.01", "topk:ratio=0.01", 20000);
+    check_kept("topk:ratio=0.3", "topk:ratio=0.3", 777);
+    check_kept("topk:k=3+natural", "topk:k=3+natural", 5000);
+    check_kept("dgc:ratio=0.001", "topk:ratio=0.001", 65536);
+    check_kept("dgc:ratio=0.05", "topk:ratio=0.05", 1001);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_count),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_kept_threshold),
         cmocka_unit_test(test_composed_values),
         cmocka_unit_test(test_feedback_is_needed),
     };
