@@ -167,19 +167,19 @@ static void tell(const struct sim_replay *replay, struct sim_result *out)
                  replay->left);
 }
 
-/* Messages of a selection grow on their way, so the pace of some says little of the
- * rest. */
+/* Messages of a selection grow on their way, and those of an agreement are short, so
+ * the pace of some says little of the rest. */
 static bool may_extrapolate(const struct sim_replay *replay, char why[SIM_WHY])
 {
     const double most = (double)replay->args->messages;
+    const bool alike = !replay->plan->words.merged && !replay->run.desc.share_piece;
 
-    if (most <= 0 || replay->total <= most || !replay->plan->words.merged)
+    if (most <= 0 || replay->total <= most || alike)
         return true;
-    snprintf(
-        why, SIM_WHY,
-        "%s sends %.0f messages, more than %.0f, and those of codec %s grow on their "
-        "way: give a larger --messages, or 0 for all",
-        replay->plan->algo->name, replay->total, most, replay->args->codec);
+    snprintf(why, SIM_WHY,
+             "%s sends %.0f messages, more than %.0f, and those of codec %s are not "
+             "alike: give a larger --messages, or 0 for all",
+             replay->plan->algo->name, replay->total, most, replay->args->codec);
     return false;
 }
 

@@ -60,6 +60,7 @@ expect "too many ranks" 2 "--ranks: 1 to 4096" "$sim" --ranks 5000
 expect "uplinks of a star" 2 "a fat-tree has uplinks" "$sim" --oversubscribed 2
 expect "a leaf without uplinks" 1 "has no uplink left" "$sim" --ranks 4 --topology fat-tree:4 --oversubscribed 8
 expect "too many groups" 1 "a chassis needs" "$sim" --ranks 64 --topology dragonfly:1,2,2
+expect "messages that are not alike" 1 "are not alike" "$sim" --ranks 32 --bytes 4096 --codec int8 --messages 100
 expect "no such algorithm" 1 "did you mean" "$sim" --ranks 4 --algorithm rong
 expect "no such topology" 1 "it is star, fat-tree" "$sim" --ranks 4 --topology torus
 expect "no such rate" 2 "--rate wants RATE, not '5'" "$sim" --rate 5
