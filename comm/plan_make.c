@@ -55,6 +55,8 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
     st = trib_codec_for_ranks(plan->codec, comm->engine.ranks, &err);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "%s", trib_error_text(&err));
+    if (trib_coll_sums(coll) && d->op == TRIB_MEAN)
+        trib_codec_for_mean(plan->codec);
     if (info->flags & TRIB_CODEC_IDENTITY)
         return drop_codec(plan);
     if (info->flags & TRIB_CODEC_MODEL && trib_coll_sums(coll) &&

@@ -115,6 +115,11 @@ trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks,
     return TRIB_OK;
 }
 
+void trib_codec_for_mean(struct trib_codec *codec)
+{
+    codec->mean = true;
+}
+
 trib_op_t trib_codec_agreement_op(const struct trib_codec *codec)
 {
     return model_of(codec) && !codec->coefficients ? TRIB_SUM : TRIB_MAX;

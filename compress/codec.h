@@ -92,6 +92,10 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec);
 trib_status_t trib_codec_for_ranks(struct trib_codec *codec, int ranks,
                                    struct trib_error *err);
 
+/** trib_codec_for_mean - the sums are divided by the number of ranks at the end: what a
+ * codec bounds is then the error of the mean. Once, before the codec is used. */
+void trib_codec_for_mean(struct trib_codec *codec);
+
 /** trib_codec_ratio - the part of the elements that it selects; 0: it has no such
  * parameter. */
 double trib_codec_ratio(const struct trib_codec *codec);
@@ -293,7 +297,7 @@ struct trib_encoded {
 };
 
 struct trib_merge {
-    struct trib_encoded *words; /* changed, and back at the end */
+    struct trib_encoded *words; /* of no use behind the merge */
     size_t n_words; /* at least 1 */
     size_t n;       /* elements of each */
     size_t piece;   /* TRIB_CODEC_MODEL: elements of a whole chunk */

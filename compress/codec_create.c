@@ -45,7 +45,8 @@ static bool rotates(const struct trib_codec *c)
 static uint32_t flags_of(const struct trib_codec *c)
 {
     const struct trib_codec_row *row = c->values && rotates(c) ? c->values : c->row;
-    uint32_t flags = row->flags & ~(uint32_t)TRIB_CODEC_FEEDBACK;
+    const uint32_t found = TRIB_CODEC_FEEDBACK | TRIB_CODEC_AGREES;
+    uint32_t flags = row->flags & ~found;
     if (rotates(c)) /* the least of rotated values is that of no element */
         flags &= ~(uint32_t)TRIB_CODEC_ANY_OP;
     if (c->stages.select->sparse)
@@ -128,6 +129,8 @@ static const struct trib_codec_ops *kind_of(const struct trib_codec *c)
         return rotates(c) ? &trib_codec_rotated_packed : &trib_codec_packed;
     if (c->stages.quantise->exact)
         return &trib_codec_exact;
+    if (c->stages.quantise->bounds)
+        return &trib_codec_bounded;
     if (c->stages.pack->varlen)
         return &trib_codec_varlen;
     return rotates(c) ? &trib_codec_rotated : &trib_codec_dense;

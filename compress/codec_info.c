@@ -32,7 +32,7 @@ struct trib_codec_description {
 static const char *shared_of(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->row->stages.quantise;
-    const bool may_add = q->packed_ints || q->shared;
+    const bool may_add = q->packed_ints || q->shared || q->bounds;
     const bool adds = !may_add || c->info.flags & TRIB_CODEC_AGREES;
     return adds && c->row->shared ? c->row->shared : "";
 }

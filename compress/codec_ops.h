@@ -6,6 +6,8 @@
  *     dense     the bytes of its quantiser, of a length that follows from n
  *     packed    integers on a grid that ranks share, which add (quantise/packed_ints.h)
  *     exact     numbers that add without rounding (quantise/exact.h)
+ *     bounded   integers that are as many bits apart as they need, which add
+ *               (quantise/bounded.h)
  *     varlen    codes in as many bytes as they need (pack/varlen.h)
  *     sparse    positions and values (sparsify/sparse_block.c)
  *     rotated   of either of the first two, behind a transform (transform/rotated.h)
@@ -46,6 +48,7 @@ struct trib_codec_ops {
 extern const struct trib_codec_ops trib_codec_dense;
 extern const struct trib_codec_ops trib_codec_packed;
 extern const struct trib_codec_ops trib_codec_exact;
+extern const struct trib_codec_ops trib_codec_bounded;
 extern const struct trib_codec_ops trib_codec_varlen;
 extern const struct trib_codec_ops trib_codec_sparse;
 extern const struct trib_codec_ops trib_codec_rotated;

@@ -262,6 +262,17 @@
       .paper = "Kulisch & Miranker 1981, Computer Arithmetic in Theory and Practice", \
       .flags = TRIB_CODEC_LINEAR | TRIB_CODEC_UNBIASED, \
       .texts = TEXTS("exact")) \
+    X(none, all, bounded, bits, \
+      .name = "bound", \
+      .grammar = "bound[:abs=E|rel=R][,bucket=N][,ef=0|1]", \
+      .detail = "no element of the sum is off by more", \
+      .paper = \
+          "Di & Cappello 2016, IPDPS; Huang et al. 2024 (hZCCL), SC", \
+      .shared = "largest magnitudes of the buckets", \
+      .flags = TRIB_CODEC_LINEAR | TRIB_CODEC_AGREES, \
+      .texts = TEXTS("bound:abs=1e-4", "bound", "bound:rel=0.01,bucket=64", \
+          "bound:abs=0.5,bucket=8", "bound:rel=1e-5,ef=1", \
+          "bound:abs=1e-3,bucket=2048")) \
     X(powersgd, all, f32, raw, \
       .name = "powersgd", \
       .grammar = "powersgd[:rank=N][,columns=N][,ef=0|1]", \

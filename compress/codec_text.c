@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "compress/models/model_ops.h"
 #include "base/number.h"
+#include "compress/quantise/bounded.h"
 #include "compress/transform/rotated.h"
 
 enum { SEGMENTS_MAX = 4, NAMES_MAX = 64, POWER_OF_TWO = 1u << 31 };
@@ -115,7 +116,7 @@ static bool quantises(const struct trib_codec_row *row)
 {
     return !row->stages.select->sparse &&
            row->stages.transform == &trib_transform_none &&
-           !row->stages.quantise->exact &&
+           !row->stages.quantise->exact && !row->stages.quantise->bounds &&
            !(row->flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_VOTE));
 }
 
@@ -290,6 +291,8 @@ static struct param param_of(const struct trib_codec *c, int id)
     struct param p = params[id];
     if (id == TRIB_PARAM_BUCKET && c->stages.transform->rotates)
         p.highest = TRIB_ROTATED_WINDOW;
+    if (id == TRIB_PARAM_BUCKET && c->stages.quantise->bounds)
+        p.highest = TRIB_BOUNDED_BUCKET_MAX;
     if (id == TRIB_PARAM_RESULT && !c->stages.select->sparse)
         p.names = dense_results;
     return p;
@@ -456,6 +459,12 @@ static trib_status_t parse(struct parsing *p)
     if ((p->given & both) == both)
         return trib_fail(p->err, TRIB_ERR_CODEC,
                          "codec \"%s\": give ratio or k, not both", p->text);
+    const uint64_t bounds = TRIB_PARAM_BIT(ABS) | TRIB_PARAM_BIT(REL);
+    if ((p->given & bounds) == bounds)
+        return trib_fail(p->err, TRIB_ERR_CODEC,
+                         "codec \"%s\": give abs or rel, not both", p->text);
+    if (p->given & TRIB_PARAM_BIT(ABS))
+        p->codec->param[TRIB_PARAM_REL] = UNSET;
     if (p->given & TRIB_PARAM_BIT(K))
         p->codec->param[TRIB_PARAM_RATIO] = UNSET;
     if (!(p->given & TRIB_PARAM_BIT(EF)))

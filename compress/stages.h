@@ -139,6 +139,7 @@ struct trib_quantise {
     const struct trib_packed_ints_rule *packed_ints; /* of packed_ints.h; NULL: its
                                          * words do not add */
     bool exact; /* words are those of exact_sum.h, of no fixed length */
+    bool bounds; /* words are those of bounded.h, of no fixed length */
     bool grows; /* no contraction: error feedback around it would grow without bound */
     const struct trib_quantise *shared; /* what shared=1 makes of it; or NULL */
 };
@@ -164,6 +165,7 @@ struct trib_codec {
     const struct trib_kernels *kernels;
     double param[TRIB_PARAM_COUNT];
     uint32_t ranks; /* contributions that a word may have, at most */
+    bool mean; /* what is asked for is their mean */
     float level[TRIB_LEVELS_MAX]; /* of quantisers that look levels up */
     float per_gap[TRIB_LEVELS_MAX]; /* 1 / (level[k + 1] - level[k]) */
     struct trib_codec_info info;

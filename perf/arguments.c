@@ -208,6 +208,15 @@ static bool set_call(const struct perf_option *option, void *to, const char *val
     return choice >= 0;
 }
 
+static bool set_input(const struct perf_option *option, void *to, const char *value,
+                      FILE *err)
+{
+    static const struct perf_names names = {{"normal", "smooth"}, 2};
+    int choice = perf_choose(option->name, value, &names, err);
+    *(enum perf_input *)perf_option_target(option, to) = (enum perf_input)choice;
+    return choice >= 0;
+}
+
 #define AT(field) offsetof(struct perf_args, field)
 
 static const struct perf_option options[] = {
@@ -223,6 +232,9 @@ static const struct perf_option options[] = {
     {"--density", "D[,same]", perf_set_density, 0, 0,
      "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks "
      "[1]"},
+    {"--input", "WHAT", set_input, AT(input), 0,
+     "floats are about normal, or smooth: three waves of 997 to 40009 elements, and "
+     "noise of 0.001 [normal]"},
     {"--root", "RANK", perf_set_int, AT(root), 0, "of reduce and broadcast [0]"},
     {"--codec", "TEXT", perf_set_codec, 0, 0,
      "such as topk:ratio=0.01; trib-info --codecs lists them"},

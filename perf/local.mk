@@ -30,6 +30,7 @@ libperf_la_SOURCES = \
 	perf/progress.c \
 	perf/samples.c \
 	perf/sizes.c \
+	perf/smooth.c perf/smooth.h \
 	perf/writer.c \
 	tools/tool.c tools/tool.h
 libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -81,13 +81,23 @@ static void take_dense(const trib_codec_sheet_t *s, struct perf_loss *loss)
         loss->kind = PERF_LOSS_NONE;
 }
 
+/* A part of the largest magnitude of a bucket is at most that of all inputs. */
+static double bound_of(const trib_codec_sheet_t *s)
+{
+    const double absolute = param_of(s, "abs");
+    return absolute > 0 ? absolute : PERF_INPUT_MOST * param_of(s, "rel");
+}
+
 static void take_sheet(void *arg, const trib_codec_sheet_t *s)
 {
     struct perf_loss *loss = arg;
     loss->feedback = s->feedback;
     loss->rounding = s->rounding;
     loss->variance = fmax(s->error, 0);
-    if (s->vote) {
+    loss->absolute = strcmp(s->stages[2], "bounded") == 0 ? bound_of(s) : 0;
+    if (loss->absolute > 0) {
+        loss->kind = PERF_LOSS_BOUNDED;
+    } else if (s->vote) {
         loss->kind = PERF_LOSS_VOTE;
     } else if (s->learns) {
         /* without a projection: as long as nothing is learned, feedback keeps the
@@ -145,6 +155,8 @@ bool perf_element_wrong(const struct perf_passage *p, double got, double want,
     double grown = pow(1 + rounding_once(p), times(p));
     double floor = TINY * times(p);
     switch (p->loss->kind) {
+    case PERF_LOSS_BOUNDED:
+        return !(fabs(got - want) <= perf_element_most(p, magnitude));
     case PERF_LOSS_ROUNDED:
         return !(fabs(got - want) <= (grown - 1) * magnitude + floor);
     case PERF_LOSS_SELECTED:
@@ -160,6 +172,9 @@ double perf_element_most(const struct perf_passage *p, double magnitude)
 {
     double grown = pow(1 + rounding_once(p), times(p));
     double floor = TINY * times(p);
+    if (p->loss->kind == PERF_LOSS_BOUNDED) /* rounded once, as a result */
+        return p->loss->absolute * (1 + 1e-9) +
+               (p->rounding + 0x1p-24) * (magnitude + p->loss->absolute) + TINY;
     if (p->loss->kind == PERF_LOSS_ROUNDED)
         return (grown - 1) * magnitude + floor;
     if (p->loss->kind == PERF_LOSS_SELECTED && p->loss->variance == 0)

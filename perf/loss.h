@@ -12,6 +12,7 @@
  *     random     the whole error is below what the variance bound allows; and it has
  *                nothing in common with any rank's input, as it would if that were
  *                missing or there twice
+ *     bounded    no element is off by more than the bound, and a rounding of its dtype
  *     projected  what comes out is a projection of the sum: the whole error is no
  *                larger
  */
@@ -30,6 +31,7 @@ enum perf_loss_kind {
     PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the whole error is no larger than what
                           * was put in */
     PERF_LOSS_BUDGET, /* codec auto: `variance` is what the caller allows */
+    PERF_LOSS_BOUNDED, /* bound */
     PERF_LOSS_VOTE, /* signsgd: which sign most ranks have comes out, exactly */
     PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */
 };
@@ -42,7 +44,11 @@ struct perf_loss {
     double k; /* 0 too: nothing is known of how many */
     double variance; /* w of E|C(x) - x|^2 <= w |x|^2 of random values; 0: they are
                       * not */
+    double absolute; /* bounded: of an element of the result */
 };
+
+/* No element of an input that is no product's is larger. */
+#define PERF_INPUT_MOST 4.0
 
 /** perf_loss_of - of a codec text that trib_codec_check accepts. */
 struct perf_loss perf_loss_of(const char *codec);

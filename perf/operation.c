@@ -315,6 +315,7 @@ static void describe(struct perf_operation *op, size_t bytes)
         .seed = bytes + 1,
         .empty = 1 - args->density,
         .same_blocks = args->same_blocks,
+        .smooth = args->input == PERF_INPUT_SMOOTH,
     };
     op->oracle.loss.feedback |= /* what was late comes out later */
         args->quorum != NULL || strcmp(args->configured_quorum, "all") != 0;

@@ -34,6 +34,7 @@
 #include "perf/perf_oracle.h"
 
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
+enum perf_input { PERF_INPUT_NORMAL, PERF_INPUT_SMOOTH };
 enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN, PERF_CALL_PAIRS };
 
 struct perf_sizes {
@@ -55,6 +56,7 @@ struct perf_args {
     struct perf_sizes sizes;
     double density; /* part of the blocks of an input that is not zeros */
     bool same_blocks; /* of all ranks */
+    enum perf_input input; /* what floats are like */
     long iters; /* samples a size; 0: as many as fit half a second */
     long warmup; /* calls; -1: by size */
     double sample_s; /* a sample lasts at least so long */

@@ -15,6 +15,7 @@
 #include "perf/colls.h"
 #include "perf/perf_number.h"
 #include "perf/perf_oracle.h"
+#include "perf/smooth.h"
 
 #define BLOCK 1024 /* elements that are made, reduced and compared at a time */
 
@@ -91,6 +92,8 @@ void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_
         union perf_number number = {.i = bits};
         if (!perf_number_is_integer(o->dtype)) {
             number.f = about_normal(bits);
+            if (o->smooth)
+                number.f = perf_smooth(rank, at, number.f);
             if (o->op == TRIB_PROD)
                 number.f = 1 + number.f / 8;
         }

@@ -28,6 +28,7 @@ struct perf_oracle {
     int root;
     struct perf_loss loss; /* none: an element may be off by rounding only */
     uint64_t seed;
+    bool smooth; /* floats are those of perf/smooth.h, else about normal */
     double empty; /* part of the blocks of an input that is zeros, by chance; 0: none */
     bool same_blocks; /* of all ranks; else each has blocks of its own */
 };

@@ -57,6 +57,8 @@ static void table_open(const struct perf_writer *w)
     if (args->density < 1)
         printf(", density %g%s", args->density,
                args->same_blocks ? " (same blocks)" : "");
+    if (args->input == PERF_INPUT_SMOOTH)
+        printf(", smooth input");
     printf(", %s, %d rank%s, tributary %s\n",
            args->call == PERF_CALL_BLOCKING ? "blocking calls" : call_text(args),
            w->ranks, w->ranks == 1 ? "" : "s", trib_version());

@@ -240,6 +240,7 @@ struct trib_gemm {
 };
 
 struct trib_exact_range;
+struct trib_bounded_grid;
 struct trib_numbers;
 struct trib_stratified;
 
@@ -365,6 +366,25 @@ struct trib_kernels {
     void (*exact_round)(float *x, const double *acc);
     /* x = acc / divisor; true: some may not be the nearest float32 */
     bool (*exact_divide)(float *x, const double *acc, double divisor);
+    /* bounded.h. q = x / step, to nearest even; false if some have no integer: then q
+     * is any. */
+    bool (*bounded_quantise)(int32_t *q, const float *x, size_t n,
+                             const struct trib_bounded_grid *g);
+    void (*bounded_values)(float *x, const int32_t *q, size_t n, double step);
+    void (*bounded_values_add)(float *acc, const int32_t *q, size_t n, double step,
+                               float weight);
+    /* sum += q; false if one is beyond 32 bits */
+    bool (*bounded_sum)(int32_t *sum, const int32_t *q, size_t n);
+    /* d[i] = q[i] - q[i - 1], modulo 2^32; d[0] is d[1], or 0 of one integer. n > 0;
+     * false: all integers are 0 */
+    bool (*bounded_differences)(int32_t *d, const int32_t *q, size_t n);
+    /* Whole blocks; returns the bytes of the codes. */
+    size_t (*bounded_pack)(uint8_t *codes, uint8_t *heads, const int32_t *d,
+                           size_t blocks);
+    /* From the integer before the first; heads are below TRIB_BOUNDED_HEADS, and codes
+     * has as many words as they say. */
+    void (*bounded_unpack)(int32_t *q, const uint8_t *heads, const uint8_t *codes,
+                           size_t blocks, uint32_t before);
     /* CRC-32C (Castagnoli) of bytes behind others whose sum is crc; 0: of nothing. Any
      * alignment */
     uint32_t (*crc32c)(uint32_t crc, const void *src, size_t bytes);

@@ -12,6 +12,7 @@
 #include "compress/kernels/kernels_scalar_stratified.h"
 #include "compress/kernels/kernels_scalar_feedback.h"
 #include "compress/kernels/kernels_scalar_crc.h"
+#include "compress/kernels/kernels_scalar_bounded.h"
 #include "compress/kernels/kernels_scalar_exact.h"
 #include "compress/kernels/kernels_scalar_gemm.h"
 #include "compress/kernels/kernels_scalar_grid.h"

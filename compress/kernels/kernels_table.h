@@ -113,6 +113,13 @@ const struct trib_kernels VEC_TABLE =
         .exact_add_doubles = exact_add_doubles,
         .exact_round = exact_round,
         .exact_divide = exact_divide,
+        .bounded_quantise = bounded_quantise,
+        .bounded_values = bounded_values,
+        .bounded_values_add = bounded_values_add,
+        .bounded_sum = bounded_sum,
+        .bounded_differences = bounded_differences,
+        .bounded_pack = KERNEL_OF(bounded_pack),
+        .bounded_unpack = KERNEL_OF(bounded_unpack),
         .crc32c = crc32c,
         .numbers_add = numbers_add,
 };

@@ -15,6 +15,7 @@
 #else
 #include "compress/kernels/kernels_scalar_crc.h"
 #endif
+#include "compress/kernels/kernels_scalar_bounded.h"
 #include "compress/kernels/kernels_scalar_exact.h"
 #include "compress/kernels/kernels_scalar_gemm.h"
 #include "compress/kernels/kernels_scalar_grid.h"
@@ -99,6 +100,7 @@ VEC_AXPY(f32) VEC_AXPY(f16) VEC_AXPY(bf16)
 #include "compress/kernels/kernels_vec_codec.h"
 #include "compress/kernels/kernels_vec_shared_scale.h"
 #include "compress/kernels/kernels_vec_select.h"
+#include "compress/kernels/kernels_vec_bounded.h"
 #include "compress/kernels/kernels_vec_feedback.h"
 #include "compress/kernels/kernels_vec_quant.h"
 #include "compress/kernels/kernels_vec_gemm.h"

@@ -5,6 +5,7 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels.c compress/kernels/kernels.h \
 	compress/kernels/kernels_c.c \
 	compress/kernels/kernels_scalar.h \
+	compress/kernels/kernels_scalar_bounded.h \
 	compress/kernels/kernels_scalar_codec.h \
 	compress/kernels/kernels_scalar_crc.h \
 	compress/kernels/kernels_scalar_exact.h \
@@ -21,6 +22,7 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels_table.h \
 	compress/kernels/kernels_tables.h \
 	compress/kernels/kernels_vec.h \
+	compress/kernels/kernels_vec_bounded.h \
 	compress/kernels/kernels_vec_codec.h \
 	compress/kernels/kernels_vec_feedback.h \
 	compress/kernels/kernels_vec_gemm.h \

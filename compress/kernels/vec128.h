@@ -243,6 +243,16 @@ VEC void v_store_u16(void *p, vec v) { v_store_half(p, vmovn_u32(v)); }
 /* the largest of the lanes, signed */
 VEC uint32_t v_max_lane_i32(vec v) { return (uint32_t)vmaxvq_s32(i32(v)); }
 
+/* each lane becomes the sum of those up to it; the last one, in all lanes */
+VEC vec v_prefix_i32(vec v)
+{
+    const vec zero = vdupq_n_u32(0);
+    v = vaddq_u32(v, vextq_u32(zero, v, 3));
+    return vaddq_u32(v, vextq_u32(zero, v, 2));
+}
+
+VEC vec v_last_i32(vec v) { return vdupq_laneq_u32(v, 3); }
+
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b)
 {

@@ -128,6 +128,20 @@ VEC uint32_t v_max_lane_i32(vec v)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(h, _mm_shuffle_epi32(h, 0xb1)));
 }
 
+/* each lane becomes the sum of those up to it; the last one, in all lanes */
+VEC vec v_prefix_i32(vec v)
+{
+    v = _mm256_add_epi32(v, _mm256_slli_si256(v, 4));
+    v = _mm256_add_epi32(v, _mm256_slli_si256(v, 8));
+    const vec low = _mm256_permute2x128_si256(v, v, 0x08); /* in the upper half */
+    return _mm256_add_epi32(v, _mm256_shuffle_epi32(low, 0xff));
+}
+
+VEC vec v_last_i32(vec v)
+{
+    return _mm256_permutevar8x32_epi32(v, _mm256_set1_epi32(7));
+}
+
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b)
 {

@@ -110,6 +110,18 @@ VEC void v_store_u16(void *p, vec v) { v_store_half(p, _mm512_cvtepi32_epi16(v))
 /* the largest of the lanes, signed */
 VEC uint32_t v_max_lane_i32(vec v) { return (uint32_t)_mm512_reduce_max_epi32(v); }
 
+/* each lane becomes the sum of those up to it; the last one, in all lanes */
+VEC vec v_prefix_i32(vec v)
+{
+    const vec zero = _mm512_setzero_si512();
+    v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, zero, 15));
+    v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, zero, 14));
+    v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, zero, 12));
+    return _mm512_add_epi32(v, _mm512_alignr_epi32(v, zero, 8));
+}
+
+VEC vec v_last_i32(vec v) { return _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v); }
+
 /* one bit a lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b) { return _mm512_cmpge_epi32_mask(a, b); }
 

@@ -15,6 +15,8 @@ size_t trib_quantise_bucket(const struct trib_codec *c)
         const struct trib_packed_ints l = q->packed_ints->layout(c);
         return l.heads ? l.bucket : 1;
     }
+    if (q->bounds)
+        return (size_t)c->param[TRIB_PARAM_BUCKET];
     return q->bucketing ? trib_buckets_layout(c).bucket : 1;
 }
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libcompress_la_SOURCES += \
 	compress/quantise/dense_ops.c \
+	compress/quantise/bounded.c compress/quantise/bounded.h \
+	compress/quantise/bounded_merge.c compress/quantise/bounded_parts.h \
 	compress/quantise/buckets.c compress/quantise/buckets.h \
 	compress/quantise/dither.c \
 	compress/quantise/exact_sum.c compress/quantise/exact_sum.h \

@@ -24,7 +24,13 @@
 
 enum { CODEC_TEXTS_MAX = 64, CODEC_THREADS_MAX = 64 };
 
-enum codec_input { INPUT_NORMAL, INPUT_LAPLACE, INPUT_STUDENT, INPUT_FILE };
+enum codec_input {
+    INPUT_NORMAL,
+    INPUT_LAPLACE,
+    INPUT_STUDENT,
+    INPUT_SMOOTH,
+    INPUT_FILE
+};
 
 struct codec_args {
     int argc;

@@ -8,7 +8,7 @@
 #include "perf/codec/codec_perf.h"
 #include "perf/options.h"
 
-static const struct perf_names inputs = {{"normal", "laplace", "student"}, 3};
+static const struct perf_names inputs = {{"normal", "laplace", "student", "smooth"}, 4};
 
 const char *codec_input_name(enum codec_input input)
 {
@@ -65,7 +65,8 @@ static const struct perf_option options[] = {
      "bytes of float32 that are encoded at once [256K]"},
     {"--threads", "N", perf_set_int, AT(threads), 1, "chunks go round among them [1]"},
     {"--input", "WHAT", set_input, 0, 0,
-     "normal, laplace, student (3 degrees of freedom), or a file of float32 [normal]"},
+     "normal, laplace, student (3 degrees of freedom), smooth (three waves of 997 to "
+     "40009 elements, noise of 0.001), or a file of float32 [normal]"},
     {"--iters", "N", perf_set_long, AT(iters), 1,
      "passes over the vector [as many as fit 0.2 s, at least 5]"},
     {"--classes", NULL, perf_set_switch, AT(classes), 0,

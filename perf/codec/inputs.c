@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "perf/codec/codec_perf.h"
+#include "perf/smooth.h"
 
 enum { DRAWN = 1 << 20 }; /* of these it is repeated */
 
@@ -26,6 +27,8 @@ static double draw(enum codec_input input, uint64_t i)
 
     if (input == INPUT_NORMAL)
         return normal;
+    if (input == INPUT_SMOOTH)
+        return perf_smooth(0, i, normal);
     if (input == INPUT_LAPLACE)
         return r.word[2] & 1 ? log(uniform(r.word[0])) : -log(uniform(r.word[0]));
     /* three more normal values' squares: those of two are exponential */

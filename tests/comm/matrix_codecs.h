@@ -103,6 +103,12 @@ static inline double tolerance_exact(const struct matrix_element *e)
     return e->hops * 0x1p-22 * e->magnitude;
 }
 
+/* Of the result, whatever the ranks. */
+static inline double tolerance_bound(const struct matrix_element *e)
+{
+    return 0.01 + 0x1p-22 * e->magnitude;
+}
+
 /* An element is sent as the mean of the largest of each 8, which are at most 8. */
 static inline double tolerance_adacomp(const struct matrix_element *e)
 {
@@ -137,6 +143,7 @@ static struct matrix_codec matrix_codecs[MATRIX_CODECS_MAX] = {
     {"uniform-thc:bits=8,round=nearest", false, true, tolerance_uniform_thc, 0},
     {"topk:ratio=0.2+natural", false, false, tolerance_topk_natural, 0},
     {"exact", false, false, tolerance_exact, 0},
+    {"bound:abs=0.01,bucket=64", false, false, tolerance_bound, 0},
 };
 static int n_matrix_codecs;
 

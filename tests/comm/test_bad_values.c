@@ -38,6 +38,8 @@ struct row {
 static const struct row rows[] = {
     {"none", AS_IT_IS, 1, 0},
     {"exact", AS_IT_IS, 1, 0},
+    {"bound:abs=0.001,bucket=64", AS_IT_IS, 1, 0},
+    {"bound:rel=0.001,bucket=64,ef=1", AS_IT_IS, 1, 0},
     {"f16", AS_IT_IS, 1, 0},
     {"f16:round=random,ef=1", AS_IT_IS, 1, 0},
     {"bf16", AS_IT_IS, 1, 0},

@@ -48,13 +48,15 @@ static void gradient(int rank, uint32_t step, size_t n, float *x)
 }
 
 static void offline_open(struct ranks_self *self, struct offline *f, const char *codec,
-                         size_t n)
+                         bool mean, size_t n)
 {
     int size = self->size;
 
     memset(f, 0, sizeof(*f));
     ranks_assert(self, trib_codec_create(codec, NULL, NULL, &f->codec) == TRIB_OK);
     ranks_assert(self, trib_codec_for_ranks(f->codec, size, NULL) == TRIB_OK);
+    if (mean)
+        trib_codec_for_mean(f->codec);
     f->n = n;
     for (int r = 0; r < size; r++) {
         f->residual[r] = calloc(n + 1, sizeof(float));
@@ -156,7 +158,7 @@ static int sums(struct ranks_self *self)
     trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
 
-    offline_open(self, &f, s->codec, n);
+    offline_open(self, &f, s->codec, s->op == TRIB_MEAN, n);
     d.send = x;
     d.recv = y;
     d.count = s->count;
@@ -206,6 +208,8 @@ static const char *const codecs[] = {
     "int8:bucket=16,result=requantised",
     "hadamard:block=64,ef=1+int4:bucket=16,result=requantised",
     "exact",
+    "bound:abs=0.01,bucket=16",
+    "bound:rel=0.01,bucket=16,ef=1",
 };
 enum { CODECS = sizeof(codecs) / sizeof(*codecs) };
 

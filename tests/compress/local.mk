@@ -17,6 +17,7 @@ compress_tests = \
 	tests/compress/kernels/test_elements \
 	tests/compress/models/test_conv1d \
 	tests/compress/sparsify/test_dgc \
+	tests/compress/quantise/test_bounded \
 	tests/compress/quantise/test_exact_sum \
 	tests/compress/test_extremes \
 	tests/compress/quantise/test_f8 \
@@ -58,7 +59,7 @@ check_PROGRAMS += $(compress_tests) tests/compress/kernels/bench_gemm
 TESTS += $(compress_tests) tests/compress/test_neon.sh
 tests_compress_test_fuzzed_LDADD = libcorpus.la $(LDADD)
 EXTRA_DIST += tests/compress/models/autoencoder_rig.h tests/compress/cross/cmocka.h \
-	tests/compress/guarded.h tests/compress/kernels/bench_reduce.h \
+	tests/compress/guarded.h tests/compress/kernels/bench_reduce.h tests/compress/kernels/check_bounded.h \
 	tests/compress/quantise/packed_ints_words.h tests/compress/kernels/isas.h tests/compress/models/lgc_rig.h tests/compress/test_neon.sh \
 	tests/compress/quantise/bucket_checks.h tests/compress/vectors.h tests/data/README.md tests/data/gradient-early.f32 \
 	tests/data/gradient-late.f32 tests/regress/ill_conditioned.csv tests/regress/ratio.csv

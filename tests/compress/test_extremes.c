@@ -63,6 +63,8 @@ static double floor_of(const char *text)
         return 0x1p-126;
     if (strncmp(text, "threshold", 9) == 0)
         return 2.0; /* the largest `at` of the texts */
+    if (strncmp(text, "bound:abs", 9) == 0)
+        return 0.5; /* likewise */
     return 0x1p-100;
 }
 

@@ -148,9 +148,9 @@ static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t 
     len = size < floats * sizeof *share ? size : floats * sizeof *share;
     memcpy(share, data, len);
     const struct trib_encode in = {.x = x, .n = n, .agreed = share};
-    struct trib_encoded words[] = {{own, trib_codec_encode(c, &in, own)},
-                                   {theirs, size}};
+    const size_t own_len = trib_codec_encode(c, &in, own);
     for (size_t count = 1; count <= 2; count++) {
+        struct trib_encoded words[] = {{own, own_len}, {theirs, size}};
         const struct trib_merge m = {.words = words + 2 - count,
                                      .piece = n,
                                      .n_words = count,

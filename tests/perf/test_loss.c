@@ -282,6 +282,10 @@ static void test_texts(void **state)
     assert_int_equal(loss.kind, PERF_LOSS_ROUNDED);
     assert_float_equal(loss.rounding, 1.0 / 3, 1e-9);
     assert_int_equal(perf_loss_of("exact").kind, PERF_LOSS_NONE);
+    loss = perf_loss_of("bound:abs=0.01");
+    assert_int_equal(loss.kind, PERF_LOSS_BOUNDED);
+    assert_float_equal(loss.absolute, 0.01, 1e-12);
+    assert_float_equal(perf_loss_of("bound:rel=0.01").absolute, 0.04, 1e-12);
     assert_int_equal(perf_loss_of("lgc:ef=0").kind, PERF_LOSS_UNKNOWN);
     loss = perf_loss_of("gradiveq+int8:bucket=64");
     assert_int_equal(loss.kind, PERF_LOSS_PROJECTED);

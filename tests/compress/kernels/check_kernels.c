@@ -12,6 +12,7 @@
 #include "base/dtype.h"
 #include "tests/compress/guarded.h"
 #include "tests/compress/kernels/bench_reduce.h"
+#include "tests/compress/kernels/check_bounded.h"
 
 #include <time.h>
 
@@ -505,6 +506,7 @@ static struct check {
     {"packed_ints", check_packed_ints},
     {"packed_ints_sum", check_packed_ints_sum},
     {"bits", check_bits},
+    {"bounded", check_bounded},
     {"signs", check_signs},
     {"scans", check_scans},
 };
