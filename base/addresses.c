@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,14 @@ bool trib_net_loopback_up(void)
     return up || !seen;
 }
 
+uint32_t trib_net_round_trip_us(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_rtt : 0;
+}
+
 void trib_net_met_by(int fd, struct trib_net_met *out)
 {
     struct sockaddr_storage own, root;
@@ -232,6 +241,7 @@ void trib_net_met_by(int fd, struct trib_net_met *out)
         return;
     trib_net_ip((struct sockaddr *)&own, out->own);
     trib_net_ip((struct sockaddr *)&root, out->root);
+    out->round_trip_us = trib_net_round_trip_us(fd);
 }
 
 /* The choice of networks ----------------------------------------------------------- */

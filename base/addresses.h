@@ -88,15 +88,20 @@ int trib_net_own(uint8_t (*ip_out)[16], int max);
 /** trib_net_loopback_up - false if the interface "lo" of this name space is down. */
 bool trib_net_loopback_up(void);
 
-/* The connection by which the ranks met: its local address, and that of the other end.
- * All zero: not known. */
+/* The connection by which the ranks met: its local address, that of the other end, and
+ * how long a round trip took when it was made. All zero: not known. */
 struct trib_net_met {
     uint8_t own[16];
     uint8_t root[16];
+    uint32_t round_trip_us;
 };
 
-/** trib_net_met_by - fill in both addresses from a connected TCP socket. */
+/** trib_net_met_by - fill in all of it from a connected TCP socket. */
 void trib_net_met_by(int fd, struct trib_net_met *out);
+
+/** trib_net_round_trip_us - as the kernel measures it on a connected TCP socket: of the
+ * handshake, if nothing was sent yet, in which no process has a part; 0: not known. */
+uint32_t trib_net_round_trip_us(int fd);
 
 /* Networks that a user has chosen with net=10.0.0.0/8,ib0. None: all of them. */
 struct trib_net_choice {

@@ -163,8 +163,11 @@ struct trib_comm {
     size_t chunk_asked; /* TRIB_CHUNK as asked for. cfg.chunk is smaller if little
                          * memory may be locked, and larger over networks if nobody has
                          * set it. */
-    int window_asked; /* the same of TRIB_WINDOW */
+    int window_asked; /* the same of TRIB_WINDOW; cfg.window is larger where a round
+                       * trip takes long */
     bool chunk_given; /* some rank has set TRIB_CHUNK */
+    uint32_t round_trip_us; /* longest of any rank to rank 0, as all ranks know it; 0:
+                             * all are near, or it is not known */
     struct trib_net_met met; /* where the ranks of the first communicator met */
     struct trib_secret secret; /* shared by the ranks; or not set */
     size_t cache_bytes; /* last-level cache of this host; 0: not known */

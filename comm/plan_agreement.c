@@ -5,8 +5,10 @@
  */
 #include <assert.h>
 
+#include "base/minmax.h"
 #include "comm/locality.h"
 #include "comm/plan_parts.h"
+#include "comm/slot_budget.h"
 #include "pipeline/engine/run.h"
 
 enum {
@@ -15,6 +17,8 @@ enum {
     AHEAD_BYTES = 1 << 20, /* bytes of elements that are measured before the first
                             * word */
     FED_PARTS = 16, /* agreements that a vector fed piecewise has at least */
+    FED_LEAD = 4, /* a part of its rounds that agreements run ahead at most */
+    CODED = 4, /* bytes of elements for a byte of their code words */
 };
 
 /*
@@ -51,6 +55,24 @@ static void join_rounds(struct trib_plan *plan, struct trib_schedule *s)
     *s = joined;
     r->n_chunks *= joins;
     r->rounds = rounds;
+}
+
+/*
+ * The rounds by which agreements run ahead. An agreement takes a round trip and lies
+ * behind what was sent before it, so it runs ahead by as much as the link carries
+ * meanwhile; all but one round of that would only delay the first word over short ones.
+ */
+static uint32_t lead_of(const struct trib_plan *plan)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+    const uint64_t bytes =
+        (uint64_t)plan->comm->round_trip_us * TRIB_FAR_BYTES_US * CODED;
+    const uint64_t round = (uint64_t)r->n_chunks * r->piece * sizeof(float);
+    const uint32_t most =
+        r->op.feed == TRIB_FEED_WHOLE ? r->rounds : r->rounds / FED_LEAD;
+
+    assert(r->rounds > 0 && round > 0);
+    return (uint32_t)trib_max(1u, trib_min(1 + trib_divide_up(bytes, round), most));
 }
 
 trib_status_t trib_plan_put_agreement_first(struct trib_plan *plan,
@@ -102,7 +124,8 @@ trib_status_t trib_plan_put_agreement_first(struct trib_plan *plan,
     trib_schedule_free(s);
     *s = joined;
     r->share_piece = trib_divide_up(floats, chunks);
-    r->rounds++;
+    r->share_lead = lead_of(plan);
+    r->rounds += r->share_lead;
     return joined.failed ? trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
                                           "no memory for a schedule")
                          : TRIB_OK;

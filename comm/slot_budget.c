@@ -8,6 +8,8 @@
 enum {
     CHUNK_MIN = 4096, /* smallest TRIB_CHUNK */
     WINDOW_GOOD = 2, /* one chunk on the wire while another is summed */
+    WINDOW_MAX = 256, /* largest TRIB_WINDOW */
+    CODED = 4, /* bytes of a chunk for a byte of its code word */
 };
 
 static bool fits(struct trib_slot_budget w, size_t room, int size)
@@ -50,4 +52,20 @@ bool trib_slot_budget_is_ample(struct trib_slot_budget w, size_t room, int size)
 
     assert(size > 0);
     return trib_arena_heads(size) + edge * (size_t)(size - 1) <= room / 2;
+}
+
+struct trib_slot_budget trib_slot_budget_far(struct trib_slot_budget usual,
+                                             uint32_t round_trip_us, int size)
+{
+    const uint64_t bytes = (uint64_t)round_trip_us * TRIB_FAR_BYTES_US;
+    const size_t edges = size > 1 ? (size_t)(size - 1) : 1;
+    struct trib_slot_budget w = usual;
+
+    assert(usual.window > 0 && usual.chunk > 0);
+    if (round_trip_us < TRIB_FAR_MIN_US)
+        return usual;
+    while (2 * w.window <= WINDOW_MAX && w.window * (usual.chunk / CODED) < bytes &&
+           trib_link_bytes(2 * w.window, w.chunk, false) <= TRIB_FAR_SLOTS_MAX / edges)
+        w.window *= 2;
+    return w;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slots that a communicator can afford if little memory may be locked.
+ * The slots that a communicator can afford if little memory may be locked, and those
+ * that it needs where a round trip takes long.
  */
 #ifndef COMM_SLOT_BUDGET_H
 #define COMM_SLOT_BUDGET_H
@@ -35,5 +36,21 @@ struct trib_slot_budget trib_slot_budget_fit(struct trib_slot_budget asked, size
  * slots are registered at the start, so that a communicator that begins can go on.
  */
 bool trib_slot_budget_is_ample(struct trib_slot_budget w, size_t room, int size);
+
+/**
+ * trib_slot_budget_far - the slots of `size` ranks where a round trip takes long.
+ *
+ * The window grows until code words of a quarter of a chunk fill the link for a round
+ * trip, at TRIB_FAR_BYTES_US; chunks stay. All slots of a rank take at most
+ * TRIB_FAR_SLOTS_MAX bytes, if it has edges to all others.
+ *
+ * returns  `usual` up to TRIB_FAR_MIN_US; the same on all ranks that pass the same
+ */
+struct trib_slot_budget trib_slot_budget_far(struct trib_slot_budget usual,
+                                             uint32_t round_trip_us, int size);
+
+#define TRIB_FAR_MIN_US 500 /* round trips from here on are long */
+#define TRIB_FAR_BYTES_US 250 /* bytes on the way for each us: 2 Gbit/s */
+#define TRIB_FAR_SLOTS_MAX ((size_t)512 << 20)
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/digest.h"
 #include "base/host.h"
+#include "base/minmax.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "boot/boot.h"
@@ -24,7 +25,10 @@
 
 #define WIREUP_VERSION 10
 
-enum { CHUNK_OF_NETWORKS = 256 << 10 };
+enum {
+    CHUNK_OF_NETWORKS = 256 << 10,
+    WINDOW_OF_NETWORKS = 8, /* a smaller one was asked for */
+};
 
 /* The first message: who a rank is, and what all ranks must agree on. */
 struct wireup_msg1 {
@@ -38,6 +42,8 @@ struct wireup_msg1 {
     int32_t pid;
     uint16_t chunk_given; /* TRIB_CHUNK is not the default */
     uint16_t never_maps; /* its transport never has load/store reach */
+    uint32_t round_trip_us; /* to rank 0, as it was when they met; 0: not known */
+    uint32_t window_given; /* TRIB_WINDOW is not the default */
     uint8_t secret_mark[8]; /* trib_secret_mark */
     char library[12];
     char host[TRIB_HOST_BYTES];
@@ -86,6 +92,8 @@ static trib_status_t fill_msg1(struct trib_comm *comm,
         h->room[near] = rooms[near].bytes;
     h->pid = getpid();
     h->chunk_given = comm->cfg.origin[TRIB_CONFIG_ROW_chunk] != TRIB_ORIGIN_DEFAULT;
+    h->window_given = comm->cfg.origin[TRIB_CONFIG_ROW_window] != TRIB_ORIGIN_DEFAULT;
+    h->round_trip_us = comm->met.round_trip_us;
     h->never_maps = ops->map == trib_no_map;
     trib_cpus_self(&h->cpus);
     trib_secret_mark(&comm->secret, h->secret_mark);
@@ -323,6 +331,42 @@ static size_t usual_chunk(const struct trib_comm *comm, const struct wireup_msg1
     return far.chunk;
 }
 
+/*
+ * More slots where a round trip takes long, as long as memory is ample: as many as the
+ * link needs for code words, and no larger than for them. A window that was asked for
+ * stays, and so do those of aggregators, which limit what a job may have.
+ */
+static void widen_slots(struct trib_comm *comm, const struct wireup_msg1 *all,
+                        size_t room)
+{
+    struct trib_config *cfg = &comm->cfg;
+    const int size = comm->engine.size;
+    const struct trib_slot_budget usual = {
+        (uint32_t)comm->window_asked,
+        comm->chunk_given ? cfg->chunk : trib_min(cfg->chunk, comm->chunk_asked)};
+    bool given = comm->window_asked < WINDOW_OF_NETWORKS;
+
+    comm->round_trip_us = 0;
+    for (int r = 0; r < size && !comm->one_host; r++) {
+        given |= all[r].window_given != 0;
+        if (all[r].round_trip_us > comm->round_trip_us)
+            comm->round_trip_us = all[r].round_trip_us;
+    }
+    if (comm->round_trip_us < TRIB_FAR_MIN_US)
+        comm->round_trip_us = 0;
+    const struct trib_slot_budget far =
+        trib_slot_budget_far(usual, comm->round_trip_us, size);
+    if (given || comm->aggregators || far.window <= usual.window ||
+        cfg->window < comm->window_asked || !trib_slot_budget_is_ample(far, room, size))
+        return;
+    /* Elements without a codec keep what they have on the way over other networks: more
+     * has made them slower (ADR 12). */
+    comm->engine.arena.raw_window = (uint32_t)trib_max(
+        usual.window, usual.window * (size_t)CHUNK_OF_NETWORKS / far.chunk);
+    cfg->window = (int)far.window;
+    cfg->chunk = far.chunk;
+}
+
 /* All ranks take slots that fit the rank with the least memory: both ends of a link
  * have the same slots, and a chunk is the same piece of the vector everywhere. */
 static trib_status_t fit_slot_budget(struct trib_comm *comm,
@@ -342,6 +386,7 @@ static trib_status_t fit_slot_budget(struct trib_comm *comm,
     for (int r = 0; r < e->size; r++)
         comm->chunk_given |= all[r].chunk_given != 0;
     cfg->chunk = usual_chunk(comm, all, near, least);
+    widen_slots(comm, all, least);
     e->arena.per_link = trib_slot_budget_is_ample(
         (struct trib_slot_budget){(uint32_t)cfg->window, cfg->chunk}, least, e->size);
     if (e->size == 1 || least == SIZE_MAX)

@@ -5,7 +5,7 @@ perf_estimates_SOURCES = perf/estimates.c
 perf_estimates_LDADD = libtributary-train.la libtributary.la -lm
 perf_elastic_SOURCES = perf/elastic.c
 perf_elastic_LDADD = libtributary.la
-noinst_PROGRAMS += perf/handed perf/membw perf/probe
+noinst_PROGRAMS += perf/handed perf/membw perf/probe perf/wan
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbeside.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
@@ -89,6 +89,7 @@ perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
+perf_wan_SOURCES = perf/wan.c
 perf_probe_SOURCES = perf/probe.c
 perf_probe_LDADD = $(PERF_LIBS)
 

@@ -10,6 +10,7 @@
 #ifndef SCHEDULE_PROGRAM_H
 #define SCHEDULE_PROGRAM_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -105,6 +106,7 @@ struct trib_program {
     uint32_t n_contribs;
     uint32_t n_neighbors;
     uint32_t share_rounds; /* rounds that begin with an agreement, from 0 on; or 0 */
+    uint32_t share_lead; /* rounds that have nothing else, from 0 on; at most these */
     struct trib_task *tasks;
     uint32_t *first; /* [n_chunks] the first task of a chunk, or TRIB_STEP_NO_DEP */
     uint32_t *next; /* [n_tasks] the next task of the same chunk, or TRIB_STEP_NO_DEP */
@@ -116,8 +118,8 @@ struct trib_program {
  * trib_frame_seq - the number of frames of an operation that a lane carries before one.
  *
  * all      frames of a round
- * share    frames of the agreement among them: the last round has none of them, and if
- *          there are any, the first round has no others
+ * share    frames of the agreement among them: the last share_lead rounds have none of
+ *          them, and the first share_lead rounds have no others
  */
 static inline uint32_t trib_frame_seq(uint32_t all, uint32_t share,
                                       const struct trib_program *p, uint32_t round,
@@ -125,10 +127,10 @@ static inline uint32_t trib_frame_seq(uint32_t all, uint32_t share,
 {
     uint32_t turn = round * all + ordinal;
 
-    if (p->share_rounds && round > 0)
-        turn -= all - share;
-    if (p->share_rounds && round == p->share_rounds)
-        turn -= share;
+    assert(p->share_lead <= p->share_rounds);
+    turn -= (round < p->share_lead ? round : p->share_lead) * (all - share);
+    if (p->share_rounds && round >= p->share_rounds)
+        turn -= (round - p->share_rounds + 1) * share;
     return turn;
 }
 

@@ -2,9 +2,9 @@
 /*
  * Chunks: which part of the vector a task moves in a round.
  *
- * Where the ranks agree on something first (payload_agree.h) the program has one round
- * more than the vector: the agreement's tasks skip the last one, the vector's the
- * first.
+ * Where the ranks agree on something first (payload_agree.h) the program has
+ * share_lead rounds more than the vector: the agreement's tasks skip the last ones, the
+ * vector's the first.
  */
 #ifndef PIPELINE_ENGINE_CHUNK_H
 #define PIPELINE_ENGINE_CHUNK_H
@@ -33,20 +33,20 @@ static inline bool trib_share_task(const struct trib_run *run,
 static inline uint32_t trib_task_first(const struct trib_run *run,
                                        const struct trib_task *t)
 {
-    return run->desc.share_piece && !trib_share_task(run, t);
+    return trib_share_task(run, t) ? 0 : run->desc.share_lead;
 }
 
 /** trib_task_over - true if all rounds of t are done. */
 static inline bool trib_task_over(const struct trib_run *run, const struct trib_task *t)
 {
     return t->done ==
-           run->desc.rounds - (run->desc.share_piece && trib_share_task(run, t));
+           run->desc.rounds - (trib_share_task(run, t) ? run->desc.share_lead : 0);
 }
 
 /** trib_run_rounds - the rounds of the vector. */
 static inline uint32_t trib_run_rounds(const struct trib_run *run)
 {
-    return run->desc.rounds - (run->desc.share_piece != 0);
+    return run->desc.rounds - run->desc.share_lead;
 }
 
 /** trib_block_chunk - a chunk of listed blocks, of what this rank gives or else of the
@@ -93,11 +93,11 @@ static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run,
 }
 
 /** trib_run_chunk - chunk `chunk` of the vector in a round of the program, which is not
- * the agreement's first. */
+ * the agreement's alone. */
 static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
                                                uint32_t round, uint32_t chunk)
 {
-    return trib_vector_chunk(run, round - (run->desc.share_piece != 0), chunk);
+    return trib_vector_chunk(run, round - run->desc.share_lead, chunk);
 }
 
 /** trib_chunk_fed - true if the caller's whole contribution to c is ready. */

@@ -289,11 +289,11 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
 {
     struct trib_neighbor *neighbor = &run->program.neighbors[t->neighbor];
     struct trib_link *l = &e->links[neighbor->peer];
-    uint32_t turn = trib_send_seq(&run->program, t, t->done);
-    bool unopened =
-        neighbor->advert_out || (neighbor->advert_in && (t->flags & TRIB_TASK_FINAL));
+    bool waits = neighbor->advert_out ||
+                 (neighbor->advert_in && (t->flags & TRIB_TASK_FINAL)) ||
+                 (!run->desc.codec && trib_link_raw_full(l, &e->arena, t->lane));
 
-    if (l->send[t->lane].next != turn || unopened)
+    if (waits || l->send[t->lane].next != trib_send_seq(&run->program, t, t->done))
         return false;
     const struct trib_payload_ops *ops = trib_payload_of(run, t);
     struct trib_chunk c = ops->chunk(run, t);

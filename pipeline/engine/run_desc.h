@@ -93,6 +93,7 @@ struct trib_run_desc {
         uint64_t deadline_ns; /* time from the first of them to the closing */
     } quorum;                 /* rule of an aggregator's sums: see partial.h */
     size_t share_piece; /* floats of a chunk of the agreement; 0: there is none */
+    uint32_t share_lead; /* rounds by which it runs ahead of the vector; 0: none */
     uint32_t limit_ms; /* time for the operation; 0: that of the settings, without
                         * progress */
     const char *name;   /* algorithm, for sentences */

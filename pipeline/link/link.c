@@ -134,6 +134,8 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     l->waits = arena->per_link != 0;
     l->give_back_after =
         a->to_aggregators && !l->mapped ? (a->window + 3) / 4 : (a->window + 1) / 2;
+    if (a->raw_window && l->give_back_after > (a->raw_window + 1) / 2)
+        l->give_back_after = (a->raw_window + 1) / 2;
     lay_out_heads(l, a, arena, remote);
     if (a->staging)
         set_outbox(l, a,

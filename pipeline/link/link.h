@@ -230,6 +230,8 @@ struct trib_arena {
     int self;
     int size;
     uint32_t window;    /* largest number of frames of a lane under way */
+    uint32_t raw_window; /* the same of elements without a codec; 0: no less. Set before
+                          * create, the same at both ends */
     uint32_t slots;     /* number of slots of a lane: a power of two, so that positions
                          * may wrap */
     size_t slot_bytes;  /* size of a slot's payload, a multiple of 64 */
@@ -365,6 +367,19 @@ static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t byte
         return true;
     s->released = atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
     return trib_link_has_room(l, lane, place);
+}
+
+/** trib_link_raw_full - true if as many frames are under way as elements without a
+ * codec may have. */
+static inline bool trib_link_raw_full(struct trib_link *l, const struct trib_arena *a,
+                                      int lane)
+{
+    struct trib_send_lane *s = &l->send[lane];
+
+    if (!a->raw_window || s->next - s->released < a->raw_window)
+        return false;
+    s->released = atomic_load_explicit(&l->my_credits[lane], memory_order_acquire);
+    return s->next - s->released >= a->raw_window;
 }
 
 /* The offset of the entry of a position from the first slot of its lane. */

@@ -92,7 +92,7 @@ bool trib_aggregator_acc_free(const struct trib_engine *e,
                                        const struct trib_task *t)
 {
     const struct trib_program *p = &run->program;
-    const uint32_t first = run->desc.share_piece != 0; /* first round of the vector */
+    const uint32_t first = run->desc.share_lead; /* first round of the vector */
 
     if (t->done < first + run->payload->acc_rounds)
         return true;

@@ -204,7 +204,7 @@ void trib_encode_ahead_begin(struct trib_run *run)
     if (!a)
         return;
     assert(trib_workers_free(a->engine->workers) == a->n_words);
-    a->round = run->program.share_rounds != 0;
+    a->round = run->desc.share_lead;
     a->at = 0;
     for (uint32_t i = 0; i < a->n_sources; i++)
         a->sources[i].taken = 0;

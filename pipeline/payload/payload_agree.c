@@ -34,6 +34,7 @@ static void count_frames(struct trib_run *run)
         }
     }
     p->share_rounds = trib_run_rounds(run);
+    p->share_lead = run->desc.share_lead;
 }
 
 uint64_t trib_share_bytes(const struct trib_run *run)
@@ -56,6 +57,7 @@ trib_status_t trib_share_prepare(struct trib_run *run)
 {
     struct trib_share *s = &run->payload->share;
 
+    assert(!run->desc.share_piece == !run->desc.share_lead);
     if (!run->desc.share_piece)
         return TRIB_OK;
     count_frames(run);
@@ -125,10 +127,12 @@ bool trib_share_agreed(const struct trib_run *run, uint32_t round)
 {
     const struct trib_program *p = &run->program;
 
-    if (!run->desc.share_piece || round == 0)
+    const uint32_t lead = run->desc.share_lead;
+
+    if (!lead || round < lead)
         return true;
     for (uint32_t i = 0; i < p->n_tasks && trib_share_task(run, &p->tasks[i]); i++)
-        if (p->tasks[i].kind != TRIB_TASK_SEND && p->tasks[i].done < round)
+        if (p->tasks[i].kind != TRIB_TASK_SEND && p->tasks[i].done <= round - lead)
             return false;
     return true;
 }

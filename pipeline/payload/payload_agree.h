@@ -6,15 +6,16 @@
  * small vector. The ranks agree on the largest of all ranks, float by float, or with a
  * model (trib_model_propose) on the sum. That is an all-reduce whose steps stand in
  * front of those of the vector in one schedule; its chunks have numbers from
- * desc.n_chunks on. It runs one round ahead: in round r of the program the ranks agree
- * on the scales of round r of the vector, and move round r - 1 of the vector. So the
- * agreement on one round overlaps with encoding, sending and summing the one before.
- * Round 0 has no chunks of the vector, the last one none of the agreement.
- * comm/plan_make.c makes a round large enough for the agreement to be there in time.
+ * desc.n_chunks on. It runs desc.share_lead rounds ahead, L of them: in round r of the
+ * program the ranks agree on the scales of round r of the vector, and move round r - L
+ * of it. So the agreement on a round overlaps with encoding, sending and summing the
+ * ones before. The first L rounds have no chunks of the vector, the last L none of the
+ * agreement. comm/plan_agreement.c makes a round large enough, and L, for the agreement
+ * to be there in time, also where a round trip takes long.
  *
  * Why this cannot dead-lock (the argument of engine.c, one order of all steps): the
  * steps of the agreement depend on none of the vector, and come first in each round. A
- * step that encodes waits, beyond its dep, for the agreement of the round before, which
+ * step that encodes waits, beyond its dep, for the agreement of L rounds before, which
  * comes before it in that order.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_AGREE_H

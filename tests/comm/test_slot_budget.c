@@ -69,6 +69,30 @@ static void test_none(void **state)
         same(trib_slot_budget_fit(asked, trib_arena_pinned(1, 4096, 4) - 1, 4), asked));
 }
 
+/* The window grows with the round trip, to as many code words as the link carries
+ * meanwhile, but not the chunks; memory bounds it where a rank may have many edges. */
+static void test_far(void **state)
+{
+    static const uint32_t windows[][2] = {
+        {0, 8}, {499, 8}, {500, 8}, {2000, 32}, {10000, 256}, {UINT32_MAX, 256}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+        const struct trib_slot_budget w =
+            trib_slot_budget_far(asked, windows[i][0], 2);
+        assert_int_equal(w.window, windows[i][1]);
+        assert_int_equal(w.chunk, asked.chunk);
+    }
+    for (int size = 2; size <= 4096; size *= 2) {
+        const struct trib_slot_budget w = trib_slot_budget_far(asked, 40000, size);
+        assert_in_range(w.window, asked.window, 256);
+        if (!same(w, asked))
+            assert_true(trib_link_bytes(w.window, w.chunk, false) <=
+                        TRIB_FAR_SLOTS_MAX / (size_t)(size - 1));
+    }
+    assert_true(same(trib_slot_budget_far(asked, 40000, 4096), asked));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -76,6 +100,7 @@ int main(void)
         cmocka_unit_test(test_little),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_none),
+        cmocka_unit_test(test_far),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,7 @@ static void prepare(struct two *t, struct side *s)
                                 .piece = PIECE,
                                 .n_chunks = CHUNKS,
                                 .rounds = ROUNDS + 1,
+                                .share_lead = 1,
                                 .codec = t->codec,
                                 .seed = opts.seed};
     d->share_piece = trib_codec_agreed_floats(t->codec, PIECE) * CHUNKS;
