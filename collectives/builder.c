@@ -162,5 +162,6 @@ double trib_choice_cost(const struct trib_choice *choice,
     const bool network = kind == TRIB_COST_NETWORK || kind == TRIB_COST_SLOW_NETWORK;
     return trib_cost_us(network && choice->network ? choice->network
                                                    : trib_cost_default(kind),
-                        &grown, choice->oversubscribed);
+                        &grown, choice->oversubscribed) +
+           (choice->near ? 0 : work->hops * choice->delay_us);
 }

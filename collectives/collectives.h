@@ -27,6 +27,7 @@ struct trib_choice {
                           * their host with a rank's own; 0: each has its own */
     size_t slot_bytes; /* payload of one slot */
     const struct trib_cost_model *network; /* as it was calibrated; NULL: constants */
+    double delay_us; /* a long link's, one way, on top of a hop; 0: none is known */
     bool gathers; /* only algorithms that gather will do: trib_algo_gathers */
     bool pairs; /* (index, value) pairs are summed: `contribution` and `result` are of
                  * their words */

@@ -236,6 +236,7 @@ void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *ch
     const struct trib_locality *locality = comm->locality;
 
     choice->network = comm->calibration.known ? &comm->network : NULL;
+    choice->delay_us = comm->round_trip_us / 2.0;
     if (!locality)
         return;
     choice->near_load_store = locality->maps;

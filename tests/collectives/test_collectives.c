@@ -258,9 +258,28 @@ static void test_alone(void **state)
     }
 }
 
+/* A rank that sends its own code word to all waits for theirs, round after round. */
+static void test_choice_over_a_long_link(void **state)
+{
+    struct trib_choice c = {.bytes = 25 << 20,
+                            .slot_bytes = 323840,
+                            .sparse = true,
+                            .lossy = true,
+                            .contribution = 0.0125,
+                            .result = 0.025};
+
+    (void)state;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
+    c.delay_us = 20000;
+    assert_string_not_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
+    c.bytes = 100000; /* one round: one way there, and nothing back */
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_choice_over_a_long_link),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_claims),
         cmocka_unit_test(test_can),
