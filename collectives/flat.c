@@ -169,9 +169,9 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     if (shape->coll == TRIB_ALLREDUCE && (choice->sparse || choice->lossy) &&
         choice->contribution <= 0)
         return HUGE_VAL;
-    /* A rank keeps its own code word until those of the others are there, and has room
-     * for one: over a long link each round waits for the one before. */
-    const double waits = choice->contribution > 0 && choice->delay_us > 0
+    /* A rank keeps what it gives to a chunk until that of the others is there: over a
+     * long link each round of an all-reduce waits for the one before. */
+    const double waits = shape->coll == TRIB_ALLREDUCE && choice->delay_us > 0
                              ? (work.messages / fmax(peers, 1) - 1) * choice->delay_us
                              : 0;
     return trib_choice_cost(choice, &work, 1) + waits;

@@ -258,9 +258,11 @@ static void test_alone(void **state)
     }
 }
 
-/* A rank that sends its own code word to all waits for theirs, round after round. */
+/* A rank that sends what it gives to all waits for theirs, round after round. */
 static void test_choice_over_a_long_link(void **state)
 {
+    struct trib_choice dense = {
+        .bytes = 25 << 20, .slot_bytes = 65536, .delay_us = 20000};
     struct trib_choice c = {.bytes = 25 << 20,
                             .slot_bytes = 323840,
                             .sparse = true,
@@ -272,6 +274,7 @@ static void test_choice_over_a_long_link(void **state)
     assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
     c.delay_us = 20000;
     assert_string_not_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
+    assert_string_not_equal(chosen(TRIB_ALLREDUCE, 2, dense), "flat");
     c.bytes = 100000; /* one round: one way there, and nothing back */
     assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
 }
