@@ -126,7 +126,7 @@ enum {
 
 static enum trib_cost_kind kind_of(const struct trib_choice *choice)
 {
-    /* Who selects elements has a slow network; pairs may come from anywhere. */
+    /* A codec that selects is for a slow network; pairs may come from anywhere. */
     if (choice->contribution > 0 && !choice->near &&
         !(choice->pairs && (choice->load_store || choice->one_host)))
         return TRIB_COST_SLOW_NETWORK;

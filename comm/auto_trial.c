@@ -74,7 +74,7 @@ static trib_status_t open_candidate(struct trib_auto_trial *t, int i, size_t *by
 
     if (st != TRIB_OK)
         return st;
-    /* Where sums of so many ranks do not fit into its words it has no figures. */
+    /* A codec has no figures if sums of so many ranks do not fit into its words. */
     if (trib_codec_for_ranks(c->codec, ranks, NULL) != TRIB_OK)
         return TRIB_OK;
     st = trib_words_open(c->codec, t->n, &c->words);
@@ -140,7 +140,7 @@ void trib_auto_trial_forget(struct trib_auto_trial *trial)
     trial->taken = 0;
 }
 
-/* Where block b of the sample lies in the vector. */
+/* Block b of the sample begins at this element of the vector. */
 static size_t place_of(const struct trib_auto_trial *t, size_t b)
 {
     const size_t step = t->count / BLOCKS / BLOCK * BLOCK;

@@ -136,7 +136,7 @@ static trib_status_t agree(struct trib_plan *plan, const void *input, bool block
     return st;
 }
 
-/* What comes before a start of the inner plan. */
+/* A start of the inner plan begins: the choice and the agreement come before it. */
 static trib_status_t begin(struct trib_plan *plan, const void *send, void *recv,
                            bool blocking)
 {

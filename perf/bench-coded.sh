@@ -83,9 +83,7 @@ trap net_close EXIT
 trap 'exit 130' INT TERM HUP
 for rate in $rates; do
     for n in $hosts_list; do
-        net_open "$n" 1500 4 || die "the hosts cannot be made"
-        net_rate "$rate" || die "the rate $rate cannot be set"
-        net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
+        open_hosts "$n"
         for ((round = 1; round <= rounds; round++)); do measure "$rate" "$n"; done
         net_close
     done

@@ -69,10 +69,7 @@ trap net_close EXIT
 trap 'exit 130' INT TERM HUP
 for rate in $rates; do
     for n in $hosts_list; do
-        net_open "$n" 1500 4 || die "the hosts cannot be made"
-        net_rate "$rate" || die "the rate $rate cannot be set"
-        net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
-        make_doors
+        open_hosts "$n"
         for ((round = 1; round <= rounds; round++)); do
             for contender in iperf "${contenders[@]}"; do
                 [ "$contender" = iperf ] || wanted "$contender" || continue

@@ -111,13 +111,6 @@ contend() { # CASE CONTENDER COMMAND…
 
 # --- parts ------------------------------------------------------------------------
 
-open_hosts() { # HOSTS
-    net_open "$1" 1500 4 || die "the hosts cannot be made"
-    net_rate "$rate" || die "the rate $rate cannot be set"
-    net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
-    make_doors
-}
-
 # 4 workers on the first hosts; tribd on 4 more and, for dense, on these, too.
 open_star() {
     open_hosts $((2 * workers))

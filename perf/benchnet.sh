@@ -53,6 +53,14 @@ DOOR
     chmod +x "$net_dir/door"
 }
 
+# Hosts with links of the rate $rate, whose connections go by $congestion.
+open_hosts() { # HOSTS
+    net_open "$1" 1500 4 || die "the hosts cannot be made"
+    net_rate "$rate" || die "the rate $rate cannot be set"
+    net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
+    make_doors
+}
+
 # mpirun stays among this machine's processes, to find the others' name spaces, and has
 # host 0's network and name. A rank on each host of a job.
 openmpi() {

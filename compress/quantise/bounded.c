@@ -32,8 +32,8 @@ _Static_assert(sizeof(struct trib_bounded_header) == HEADER_BYTES,
 
 static const double integers_end = 0x1p30;
 
-/* What product and quotient of float64 may add to half a step of so many integers is
- * far below this part of it. */
+/* Rounding of product and quotient in float64 adds far less than this part of half a
+ * step to so many integers. */
 static const double step_part = 1 - 0x1p-20;
 
 static bool relative(const struct trib_codec *c)
@@ -87,7 +87,7 @@ size_t trib_bounded_bound(const struct trib_codec *c, size_t n)
     return word_bytes_max(c, n, c->ranks > 2);
 }
 
-/* Of one rank, or of all. */
+/* This bound holds for words of one rank and of all. */
 size_t trib_bounded_whole_bound(const struct trib_codec *c, size_t n)
 {
     return word_bytes_max(c, n, false);

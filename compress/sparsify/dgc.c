@@ -10,7 +10,7 @@
  *                  0.8 k <= m <= k: all of them
  *                  else: t becomes 0.8 t, ten times, then all that are not zero
  *                k as of topk
- *                Where a plan keeps a threshold from start to start: the k largest
+ *                If a plan keeps a threshold from start to start: the k largest
  *     sample     1 % of the elements, at least 2 n/k; at most 64 n/k, since more than
  *                64 above t say little more about it; four side by side, since what a
  *                sample costs is cache lines

@@ -356,8 +356,8 @@ TRIB_API trib_status_t trib_plan_free(trib_plan_t *plan);
 /**
  * trib_plan_explain - which algorithm, chunk and codec were chosen, and why.
  *
- * Of a codec that learns it also says, between two operations, what it has learned. Of
- * codec auto: what it has chosen, the second best, by how much, and on which links the
+ * The text says what a codec that learns has learned, between two operations. It says
+ * what codec auto has chosen, the second best, by how much, and on which links the
  * choice would be another one; 1024 bytes are enough.
  *
  * text     receives at most `bytes` bytes with the final zero
