@@ -6,6 +6,7 @@
 #ifndef TRANSPORT_DECORATORS_DECORATOR_H
 #define TRANSPORT_DECORATORS_DECORATOR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "transport/decorators/decorators.h"
@@ -29,7 +30,8 @@ struct counters {
     uint64_t refused; /* writes that met back-pressure */
     uint64_t arrived, arrived_bytes;
     uint64_t done, lost;
-    uint64_t polls, empty_polls, waits;
+    uint64_t polls, empty_polls;
+    _Atomic uint64_t waits; /* a thread may wait while another one polls */
 };
 
 /* One struct for all decorators; each uses its part. */
@@ -52,6 +54,7 @@ struct decorator {
     uint64_t delay_ns;
     struct delayed *held;
     uint32_t held_head, held_tail;
+    _Atomic uint64_t next_due; /* of the first event that is held; UINT64_MAX: none */
     /* trace */
     struct counters count;
 };

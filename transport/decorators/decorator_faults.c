@@ -257,6 +257,17 @@ trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
 
 /* delay: events come later, in their order */
 
+/* Tells delay_wait when the first event that is held is due. A thread may wait while
+ * another one polls, so the ring of held events is delay_poll's alone. */
+static void tell_due(struct decorator *w)
+{
+    const bool none = w->held_head == w->held_tail;
+
+    atomic_store_explicit(
+        &w->next_due, none ? UINT64_MAX : w->held[w->held_head % TRIB_DELAY_SLOTS].due,
+        memory_order_relaxed);
+}
+
 static int delay_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     struct decorator *w = decorator_of(t);
@@ -277,17 +288,18 @@ static int delay_poll(struct trib_transport *t, struct trib_event *events, int m
         events[n++] = d->event;
         w->held_head++;
     }
+    tell_due(w);
     return n;
 }
 
 static void delay_wait(struct trib_transport *t, int timeout_us)
 {
     struct decorator *w = decorator_of(t);
+    const uint64_t due = atomic_load_explicit(&w->next_due, memory_order_relaxed);
 
-    if (w->held_head != w->held_tail) {
-        uint64_t due = w->held[w->held_head % TRIB_DELAY_SLOTS].due,
-                 now = trib_now_ns();
-        uint64_t us = due > now ? (due - now) / 1000 + 1 : 0;
+    if (due != UINT64_MAX) {
+        const uint64_t now = trib_now_ns();
+        const uint64_t us = due > now ? (due - now) / 1000 + 1 : 0;
         if (us < (uint64_t)timeout_us)
             timeout_us = (int)us;
     }
@@ -316,6 +328,7 @@ trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
     w->held = calloc(TRIB_DELAY_SLOTS, sizeof(*w->held));
     if (!w->held)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    tell_due(w);
     w->ops.poll = delay_poll;
     w->ops.wait = delay_wait;
     w->ops.close = delay_close;

@@ -53,7 +53,7 @@ static int trace_poll(struct trib_transport *t, struct trib_event *events, int m
 
 static void trace_wait(struct trib_transport *t, int timeout_us)
 {
-    decorator_of(t)->count.waits++;
+    atomic_fetch_add_explicit(&decorator_of(t)->count.waits, 1, memory_order_relaxed);
     inner_of(t)->ops->wait(inner_of(t), timeout_us);
 }
 
@@ -71,7 +71,7 @@ static void trace_close(struct trib_transport *t)
         (unsigned long long)c->done, (unsigned long long)c->refused,
         (unsigned long long)c->arrived, (unsigned long long)c->arrived_bytes,
         (unsigned long long)c->polls, (unsigned long long)c->empty_polls,
-        (unsigned long long)c->waits, (unsigned long long)c->lost);
+        (unsigned long long)atomic_load(&c->waits), (unsigned long long)c->lost);
     trib_decorator_close(t);
 }
 
