@@ -88,12 +88,10 @@ static void explain(const struct ranked best[2], char *why, size_t bytes)
                  best[1].cost_us);
 }
 
-const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
-                                         const struct trib_choice *choice, char *why,
-                                         size_t bytes)
+/* The two cheapest of all that can. */
+static void rank_all(const struct trib_shape *shape, const struct trib_choice *choice,
+                     struct ranked best[2])
 {
-    struct ranked best[2] = {{NULL, 0.0}, {NULL, 0.0}};
-
     for (size_t i = 0; trib_algos[i]; i++) {
         const struct trib_algo *algo = trib_algos[i];
         double cost_us;
@@ -109,6 +107,26 @@ const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
         if (isfinite(cost_us))
             rank_in(best, algo, cost_us);
     }
+}
+
+const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
+                                         const struct trib_choice *choice, char *why,
+                                         size_t bytes)
+{
+    struct ranked best[2] = {{NULL, 0.0}, {NULL, 0.0}};
+
+    rank_all(shape, choice, best);
     explain(best, why, bytes);
     return best[0].algo;
+}
+
+const struct trib_algo *trib_algo_next(const struct trib_shape *shape,
+                                       const struct trib_choice *choice, double times)
+{
+    struct ranked best[2] = {{NULL, 0.0}, {NULL, 0.0}};
+
+    assert(times >= 1);
+    rank_all(shape, choice, best);
+    return best[1].algo && best[1].cost_us <= times * best[0].cost_us ? best[1].algo
+                                                                      : NULL;
 }

@@ -78,4 +78,9 @@ const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
                                          const struct trib_choice *choice, char *why,
                                          size_t bytes);
 
+/** trib_algo_next - the second best, if it is estimated to cost at most `times` as much
+ * as the best; or NULL. */
+const struct trib_algo *trib_algo_next(const struct trib_shape *shape,
+                                       const struct trib_choice *choice, double times);
+
 #endif

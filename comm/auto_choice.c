@@ -14,8 +14,8 @@
 #define BUDGET "max_nmse="
 #define LIST "of="
 
-/* Codecs that hold nothing back and learn nothing: a plan may change from one to the
- * next at any start. f16 is not among them, as a sum may leave its range. */
+/* Codecs that hold nothing back and learn nothing: what one start loses is all that is
+ * lost. f16 is not among them, as a sum may leave its range. */
 static const char *const candidates[] = {
     "blocks",
     "bf16",
@@ -26,10 +26,13 @@ static const char *const candidates[] = {
     "int4:result=requantised",
     "topk:ratio=0.1,ef=0",
     "topk:ratio=0.01,ef=0",
+    "bound:rel=0.01",
+    "bound:rel=0.001",
     NULL,
 };
 
 static const double MARGIN = 0.5; /* part of the budget that a sample may take */
+static const double VARIED = 0.85; /* hoped for of what is varied */
 static const double TRY = 0.9, LEAVE = 0.95, DRIFT = 1.25, OPTIMISM_MOST = 4;
 enum { DRIFTS = 2 };
 static const double COPY_BPS = 8e9; /* bytes a second of dense sums in memory */
@@ -50,11 +53,11 @@ static trib_status_t add(struct trib_auto_choice *c, const char *text, size_t le
     struct trib_auto_candidate *next = &c->of[c->n];
     struct trib_codec *codec;
 
-    if (c->n == TRIB_AUTO_CANDIDATES || len >= sizeof(next->text))
+    if (c->n == TRIB_AUTO_CODECS || len >= sizeof(next->text))
         return trib_fail(err, TRIB_ERR_CODEC,
                          "codec auto: of= takes at most %d codecs of %zu characters",
-                         TRIB_AUTO_CANDIDATES - 1, sizeof(next->text) - 1);
-    *next = (struct trib_auto_candidate){.nmse = -1};
+                         TRIB_AUTO_CODECS - 1, sizeof(next->text) - 1);
+    *next = (struct trib_auto_candidate){.nmse = -1, .like = c->n};
     memcpy(next->text, text, len);
     trib_status_t st = trib_codec_create(next->text, NULL, err, &codec);
     if (st != TRIB_OK)
@@ -70,12 +73,9 @@ static trib_status_t add(struct trib_auto_choice *c, const char *text, size_t le
                          next->text,
                          flags & TRIB_CODEC_MODEL ? "learns over the starts of a plan"
                                                   : "gives signs, not sums");
-    if (flags & TRIB_CODEC_FEEDBACK)
-        return trib_fail(err, TRIB_ERR_CODEC,
-                         "codec auto: %s holds back what it loses, which the next "
-                         "codec would not send: add ef=0, or name it alone",
-                         next->text);
+    next->holds = flags & TRIB_CODEC_FEEDBACK;
     c->n++;
+    c->codecs = c->n;
     return TRIB_OK;
 }
 
@@ -139,8 +139,8 @@ trib_status_t trib_auto_feedback(const char *feedback, struct trib_error *err)
     if (strcmp(feedback, "codec") == 0 || strcmp(feedback, "none") == 0)
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                     "codec auto chooses among codecs that hold nothing back: feedback "
-                     "is %s, use none, or name a codec",
+                     "codec auto keeps what a codec itself holds back: feedback is %s, "
+                     "leave it out, or name a codec",
                      feedback);
 }
 
@@ -148,10 +148,10 @@ trib_status_t trib_auto_feedback(const char *feedback, struct trib_error *err)
 
 bool trib_auto_allowed(const struct trib_auto_choice *choice, int i)
 {
-    const struct trib_auto_candidate *c = &choice->of[i];
-
     assert(i >= 0 && i < choice->n);
-    if (i == 0)
+    const struct trib_auto_candidate *c = &choice->of[choice->of[i].like];
+
+    if (c == choice->of)
         return true;
     if (choice->max_nmse < 0)
         return c->bytes > 0;
@@ -189,6 +189,8 @@ double trib_auto_expect_us(const struct trib_auto_choice *choice, int i, double 
 
     if (here && c->took_us > 0)
         return c->took_us;
+    if (c->like != i)
+        return VARIED * trib_auto_expect_us(choice, c->like, link);
     if (!(choice->of[0].took_us > 0) || (i && !(c->bytes > 0)))
         return 0;
     return model_us(choice, i, wire_us(choice) / link) * (i ? choice->optimism : 1);
@@ -239,7 +241,7 @@ static void learn(struct trib_auto_choice *choice)
     const int now = choice->now;
     const double us = choice->of[now].took_us;
 
-    if (now == 0 || choice->adopted_us > 0 || !(us > 0))
+    if (now == 0 || now >= choice->codecs || choice->adopted_us > 0 || !(us > 0))
         return;
     const double model = model_us(choice, now, wire_us(choice));
     if (model > 0)
@@ -252,6 +254,7 @@ static int adopt(struct trib_auto_choice *choice, int i)
     choice->adopted_us = choice->of[i].took_us;
     choice->now = i;
     choice->drifts = 0;
+    choice->settled = false;
     return i;
 }
 
@@ -279,9 +282,40 @@ int trib_auto_next(struct trib_auto_choice *choice)
         choice->of[best].took_us > LEAVE * choice->of[choice->now].took_us) {
         if (!(choice->adopted_us > 0))
             choice->adopted_us = choice->of[choice->now].took_us;
+        choice->settled = true;
         return choice->now;
     }
     return adopt(choice, best);
+}
+
+bool trib_auto_vary(struct trib_auto_choice *choice, const char *algorithm,
+                    size_t chunk)
+{
+    const int like = choice->of[choice->now].like;
+
+    assert(algorithm || chunk);
+    for (int i = choice->codecs; i < choice->n; i++)
+        if (choice->of[i].like == like && choice->of[i].algorithm == algorithm &&
+            choice->of[i].chunk == chunk)
+            return false;
+    if (choice->n == TRIB_AUTO_CANDIDATES)
+        return false;
+    struct trib_auto_candidate *c = &choice->of[choice->n++];
+    *c = (struct trib_auto_candidate){.holds = choice->of[like].holds,
+                                      .nmse = -1,
+                                      .like = like,
+                                      .algorithm = algorithm,
+                                      .chunk = chunk};
+    memcpy(c->text, choice->of[like].text, sizeof(c->text));
+    return true;
+}
+
+bool trib_auto_holds(const struct trib_auto_choice *choice)
+{
+    for (int i = 0; i < choice->codecs; i++)
+        if (choice->of[i].holds)
+            return true;
+    return false;
 }
 
 /* The sentences ------------------------------------------------------------------ */
@@ -305,7 +339,7 @@ static int best_at(const struct trib_auto_choice *choice, double link)
 {
     int best = 0;
 
-    for (int i = 1; i < choice->n; i++)
+    for (int i = 1; i < choice->codecs; i++)
         if (trib_auto_allowed(choice, i) &&
             trib_auto_expect_us(choice, i, link) <
                 trib_auto_expect_us(choice, best, link))
@@ -348,6 +382,20 @@ static int tell_change(const struct trib_auto_choice *choice, char *text, size_t
                     choice->of[to].text, link > 1 ? "more" : "less", link * gbit, gbit);
 }
 
+const char *trib_auto_name(const struct trib_auto_choice *choice, int i, char *name,
+                           size_t bytes)
+{
+    const struct trib_auto_candidate *c = &choice->of[i];
+
+    if (c->algorithm)
+        snprintf(name, bytes, "%.100s by %s", c->text, c->algorithm);
+    else if (c->chunk)
+        snprintf(name, bytes, "%.100s in chunks of %zu bytes", c->text, c->chunk);
+    else
+        snprintf(name, bytes, "%.100s", c->text);
+    return name;
+}
+
 void trib_auto_explain(const struct trib_auto_choice *choice, char *text, size_t bytes)
 {
     const struct trib_auto_candidate *now = &choice->of[choice->now];
@@ -355,7 +403,7 @@ void trib_auto_explain(const struct trib_auto_choice *choice, char *text, size_t
     size_t n = 0;
 
     assert(text && bytes > 0 && choice->now < choice->n);
-    char error[64] = "", other[160] = "";
+    char error[64] = "", other[220] = "", name[150];
 
     if (choice->max_nmse >= 0)
         snprintf(error, sizeof(error), ", at most %.3g", choice->max_nmse);
@@ -363,23 +411,26 @@ void trib_auto_explain(const struct trib_auto_choice *choice, char *text, size_t
         snprintf(text, bytes,
                  "auto       none until its first starts are measured; %d codecs to "
                  "choose from%s%s\n",
-                 choice->n - 1, choice->max_nmse >= 0 ? ", NMSE" : "", error);
+                 choice->codecs - 1, choice->max_nmse >= 0 ? ", NMSE" : "", error);
         return;
     }
     if (second >= 0)
-        snprintf(other, sizeof(other), "; next is %.100s, %.3g ms (%s)",
-                 choice->of[second].text, trib_auto_expect_us(choice, second, 1) * 1e-3,
+        snprintf(other, sizeof(other), "; next is %s, %.3g ms (%s)",
+                 trib_auto_name(choice, second, name, sizeof(name)),
+                 trib_auto_expect_us(choice, second, 1) * 1e-3,
                  choice->of[second].took_us > 0 ? "measured" : "expected");
     n += (size_t)snprintf(
-        text, bytes, "auto       %s, %.3g ms a start (%s)%s\n", now->text,
+        text, bytes, "auto       %s, %.3g ms a start (%s)%s\n",
+        trib_auto_name(choice, choice->now, name, sizeof(name)),
         trib_auto_expect_us(choice, choice->now, 1) * 1e-3,
         now->took_us > 0 ? "measured" : "expected", other);
     if (n < bytes && choice->now)
         n += (size_t)snprintf(
             text + n, bytes - n,
-            "           %.2f times as fast as none; NMSE %.2g on a sample%s\n",
+            "           %.2f times as fast as none; NMSE %.2g on a sample%s%s\n",
             choice->of[0].took_us / trib_auto_expect_us(choice, choice->now, 1),
-            now->nmse, error);
+            fmax(choice->of[now->like].nmse, 0), error,
+            now->holds ? ", which later starts send" : "");
     if (n < bytes)
         (void)tell_change(choice, text + n, bytes - n);
 }

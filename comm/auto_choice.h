@@ -8,6 +8,9 @@
  *                           squared error of the sum over the squared sum
  *     auto:of=A|B|…         the candidates are these codecs, whatever they lose, and
  *                           none
+ *
+ * Behind the candidates of different codecs come varied ones: the codec of another
+ * candidate, by another algorithm or in shorter chunks.
  */
 #ifndef COMM_AUTO_CHOICE_H
 #define COMM_AUTO_CHOICE_H
@@ -19,10 +22,14 @@
 
 struct trib_error;
 
-enum { TRIB_AUTO_CANDIDATES = 12, TRIB_AUTO_TEXT = 160 };
+enum { TRIB_AUTO_CANDIDATES = 20, TRIB_AUTO_CODECS = 14, TRIB_AUTO_TEXT = 160 };
 
 struct trib_auto_candidate {
-    char text[TRIB_AUTO_TEXT];
+    char text[TRIB_AUTO_TEXT]; /* its codec */
+    bool holds; /* keeps what it leaves out for the next start */
+    int like; /* the candidate whose codec this one varies; its own number: none */
+    const char *algorithm; /* NULL: the cheapest one by the model */
+    size_t chunk; /* bytes; 0: as the plan's */
     /* From a sample of the last agreement; the same on all ranks. */
     double nmse; /* expected error of the sum; below 0: not known */
     double bytes; /* of an element in code words, mean of contribution and result */
@@ -33,10 +40,12 @@ struct trib_auto_candidate {
 struct trib_auto_choice {
     double max_nmse; /* below 0: the caller has named the candidates */
     int n; /* candidates; number 0 sends elements as they are */
+    int codecs; /* those of different codecs, which come first */
     struct trib_auto_candidate of[TRIB_AUTO_CANDIDATES];
     int now; /* the candidate that runs */
     double adopted_us; /* its time when it was chosen; 0: not measured then */
     int drifts; /* agreements in a row that found another time */
+    bool settled; /* nothing promises more than what runs */
     double optimism; /* what starts took over what was expected of them, at least 1 */
     /* The facts of the plan. */
     double count, element; /* elements, and bytes of one */
@@ -84,6 +93,23 @@ double trib_auto_expect_us(const struct trib_auto_choice *choice, int i, double 
  * anew.
  */
 int trib_auto_next(struct trib_auto_choice *choice);
+
+/**
+ * trib_auto_vary - add a candidate: the codec that runs, by this algorithm or in chunks
+ * of so many bytes. It is tried once what runs is the best of all codecs.
+ *
+ * algorithm  of static storage; NULL: the cheapest one by the model
+ * returns    false if there is one already, or no room
+ */
+bool trib_auto_vary(struct trib_auto_choice *choice, const char *algorithm,
+                    size_t chunk);
+
+/** trib_auto_holds - true if a candidate keeps what it leaves out. */
+bool trib_auto_holds(const struct trib_auto_choice *choice);
+
+/** trib_auto_name - a candidate's codec, and what is varied of it; returns `name`. */
+const char *trib_auto_name(const struct trib_auto_choice *choice, int i, char *name,
+                           size_t bytes);
 
 /** trib_auto_explain - lines for trib_plan_explain, each with its end. */
 void trib_auto_explain(const struct trib_auto_choice *choice, char *text, size_t bytes);

@@ -44,7 +44,7 @@ struct candidate {
 struct trib_auto_trial {
     const struct trib_auto_choice *choice;
     const struct trib_kernels *kernels;
-    struct candidate of[TRIB_AUTO_CANDIDATES];
+    struct candidate of[TRIB_AUTO_CODECS];
     trib_dtype_t dtype;
     size_t count, n; /* elements of the vector, and of the sample */
     size_t taken;
@@ -96,7 +96,7 @@ trib_status_t trib_auto_trial_create(const struct trib_auto_choice *choice,
     struct trib_auto_trial *t = calloc(1, sizeof(*t));
     size_t bytes = 1;
 
-    assert(count > 0 && choice->n > 0);
+    assert(count > 0 && choice->codecs > 0);
     *out = t;
     if (!t)
         return TRIB_ERR_NO_MEMORY;
@@ -108,7 +108,7 @@ trib_status_t trib_auto_trial_create(const struct trib_auto_choice *choice,
     t->sample = malloc(t->n * sizeof(float));
     t->decoded = malloc(t->n * sizeof(float));
     trib_status_t st = t->sample && t->decoded ? TRIB_OK : TRIB_ERR_NO_MEMORY;
-    for (int i = 1; i < choice->n && st == TRIB_OK; i++)
+    for (int i = 1; i < choice->codecs && st == TRIB_OK; i++)
         st = open_candidate(t, i, &bytes);
     if (st == TRIB_OK)
         t->bytes = malloc(bytes);
@@ -123,7 +123,7 @@ void trib_auto_trial_destroy(struct trib_auto_trial *trial)
 {
     if (!trial)
         return;
-    for (int i = 1; i < trial->choice->n; i++) {
+    for (int i = 1; i < trial->choice->codecs; i++) {
         trib_words_close(trial->of[i].words);
         trib_codec_destroy(trial->of[i].codec);
     }
@@ -177,7 +177,7 @@ bool trib_auto_trial_full(const struct trib_auto_trial *trial)
 
 size_t trib_auto_trial_floats(const struct trib_auto_trial *trial)
 {
-    return HEAD + FIGURES * (size_t)(trial->choice->n - 1) + trial->n;
+    return HEAD + FIGURES * (size_t)(trial->choice->codecs - 1) + trial->n;
 }
 
 /* Squared difference of x and what candidate c makes of it; *bytes: its words; *took:
@@ -214,7 +214,7 @@ void trib_auto_trial_write(struct trib_auto_trial *trial, double took_us,
 
     assert(trib_auto_trial_full(trial) && took_us >= 0);
     floats[0] = (float)took_us;
-    for (int i = 1; i < trial->choice->n; i++, at += FIGURES) {
+    for (int i = 1; i < trial->choice->codecs; i++, at += FIGURES) {
         const struct candidate *c = &trial->of[i];
         size_t bytes;
         uint64_t took = 0;
@@ -258,14 +258,14 @@ void trib_auto_trial_read(struct trib_auto_trial *trial, const float *floats,
                           struct trib_auto_choice *choice)
 {
     const double p = choice->ranks;
-    const float *sum = floats + HEAD + FIGURES * (size_t)(choice->n - 1);
+    const float *sum = floats + HEAD + FIGURES * (size_t)(choice->codecs - 1);
     const double square = square_of(sum, trial->n);
     const float *at = floats + HEAD;
 
     assert(choice == trial->choice && p >= 1);
     if (floats[0] > 0)
         choice->of[choice->now].took_us = (double)floats[0] / p;
-    for (int i = 1; i < choice->n; i++, at += FIGURES) {
+    for (int i = 1; i < choice->codecs; i++, at += FIGURES) {
         struct trib_auto_candidate *c = &choice->of[i];
         const double once = (double)at[BYTES] / p;
         const double result = trial->of[i].sum_bytes;

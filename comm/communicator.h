@@ -39,6 +39,7 @@ struct trib_plan {
     size_t *counts; /* arrays of a blocking call, by which it is found again:
                      * counted_calls.c; or NULL */
     char why[256]; /* the algorithm, and the reason for it */
+    const char *next_algorithm; /* the second best, if its estimate is near; or NULL */
     double selected; /* bytes of a code word for each element of its chunk, as expected
                       * of a codec that selects; 0: not known */
     bool is_exempt; /* the configured codec is not for this operation: configured.h */

@@ -20,6 +20,7 @@ libcomm_la_SOURCES = \
 	comm/named_plans.c \
 	comm/plan.c \
 	comm/plan_agreement.c comm/plan_parts.h \
+	comm/auto_carry.c comm/auto_carry.h \
 	comm/auto_choice.c comm/auto_choice.h \
 	comm/auto_trial.c comm/auto_trial.h \
 	comm/plan_auto.c comm/plan_auto.h \

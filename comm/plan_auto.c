@@ -20,6 +20,7 @@
 
 #include "base/dtype.h"
 #include "base/time.h"
+#include "comm/auto_carry.h"
 #include "comm/auto_trial.h"
 #include "comm/configured.h"
 
@@ -38,7 +39,9 @@ struct trib_plan_auto {
     trib_coll_t coll;
     trib_desc_t desc; /* of inner plans; its texts are this object's */
     char *algorithm;
+    size_t chunk;
     bool own;
+    struct trib_auto_carry carry; /* what codecs hold back that run no more */
     bool agreeing; /* a sum of figures was started and is not read yet */
     bool fed; /* the running start takes its sample piece by piece */
     unsigned window, done; /* starts of a window, and those of it so far */
@@ -53,7 +56,11 @@ static trib_status_t make_inner(struct trib_plan *plan, int i, struct trib_plan 
     struct trib_plan_auto *a = plan->automatic;
 
     assert(a && i >= 0 && i < a->choice.n);
-    a->desc.codec = a->choice.of[i].text;
+    const struct trib_auto_candidate *c = &a->choice.of[i];
+    a->desc.codec = c->text;
+    a->desc.feedback = c->holds ? "codec" : "none";
+    a->desc.algorithm = c->algorithm ? c->algorithm : a->algorithm;
+    a->desc.chunk = c->chunk ? c->chunk : a->chunk;
     const trib_status_t st =
         a->own ? trib_plan_make_own(plan->comm, a->coll, &a->desc, out)
                : trib_plan_make(plan->comm, a->coll, &a->desc, false, out);
@@ -72,34 +79,68 @@ static unsigned next_window(const struct trib_plan_auto *a, bool changed)
     return a->window < WINDOW_MOST ? 2 * a->window : WINDOW_MOST;
 }
 
+/* Once the best codec runs, another algorithm and shorter chunks are tried, unless the
+ * caller has said which. All ranks hold the same estimates. */
+static int vary(struct trib_plan *plan)
+{
+    enum { SHORTER = 4, CHUNK_LEAST = 32768 };
+    struct trib_plan_auto *a = plan->automatic;
+    const struct trib_auto_candidate *now = &a->choice.of[a->choice.now];
+    const size_t chunk = plan->comm->cfg.chunk;
+    bool more = false;
+
+    if (now->like == a->choice.now && a->inner->next_algorithm)
+        more |= trib_auto_vary(&a->choice, a->inner->next_algorithm, 0);
+    if (now->like == a->choice.now && !a->chunk && chunk / SHORTER >= CHUNK_LEAST)
+        more |= trib_auto_vary(&a->choice, NULL, chunk / SHORTER);
+    return more ? trib_auto_next(&a->choice) : a->choice.now;
+}
+
+/* The next candidate runs from this start on, and gets what the last one held back. */
+static trib_status_t change(struct trib_plan *plan, int was, int now)
+{
+    struct trib_plan_auto *a = plan->automatic;
+    char left[160], taken[160];
+    struct trib_plan *inner;
+    trib_status_t st = make_inner(plan, now, &inner);
+
+    if (st != TRIB_OK)
+        return st;
+    if (a->choice.of[was].holds)
+        st = trib_auto_carry_over(&a->carry, a->inner, inner);
+    if (st != TRIB_OK) {
+        trib_plan_destroy(inner);
+        return st;
+    }
+    trib_log(&plan->comm->log, TRIB_LOG_DEBUG, "codec",
+             "auto: %s, %.3g us; %s, %.3g us",
+             trib_auto_name(&a->choice, was, left, sizeof(left)),
+             a->choice.of[was].took_us,
+             trib_auto_name(&a->choice, now, taken, sizeof(taken)),
+             trib_auto_expect_us(&a->choice, now, 1));
+    trib_plan_destroy(a->inner);
+    a->inner = inner;
+    return TRIB_OK;
+}
+
 /* All ranks have the sum of their figures: choose anew. */
 static trib_status_t choose(struct trib_plan *plan)
 {
     struct trib_plan_auto *a = plan->automatic;
     const int was = a->choice.now;
     const uint64_t modes = trib_fpenv_enter();
-    struct trib_plan *inner;
 
     assert(!a->agree->ops->busy(a->agree) && !a->inner->ops->busy(a->inner));
     a->agreeing = false;
     trib_auto_trial_read(a->trial, a->figures, &a->choice);
-    const int now = trib_auto_next(&a->choice);
+    int now = trib_auto_next(&a->choice);
+    if (a->choice.settled)
+        now = vary(plan);
     trib_fpenv_leave(modes);
     a->window = next_window(a, now != was);
     a->done = 0;
     a->least_us = 0;
-    if (now == was)
-        return TRIB_OK;
-    const trib_status_t st = make_inner(plan, now, &inner);
-    if (st != TRIB_OK)
-        return st;
-    trib_log(&plan->comm->log, TRIB_LOG_DEBUG, "codec",
-             "auto: %s, %.3g us; %s, %.3g us",
-             a->choice.of[was].text, a->choice.of[was].took_us, a->choice.of[now].text,
-             trib_auto_expect_us(&a->choice, now, 1));
-    trib_plan_destroy(a->inner);
-    a->inner = inner;
-    return TRIB_OK;
+    return now == was ? TRIB_OK : change(plan, was, now);
 }
 
 /* Takes the sample of a start, or says that it comes piece by piece. */
@@ -137,18 +178,25 @@ static trib_status_t agree(struct trib_plan *plan, const void *input, bool block
 }
 
 /* A start of the inner plan begins: the choice and the agreement come before it. */
-static trib_status_t begin(struct trib_plan *plan, const void *send, void *recv,
+static trib_status_t begin(struct trib_plan *plan, const void **send, void *recv,
                            bool blocking)
 {
     struct trib_plan_auto *a = plan->automatic;
+    const bool whole = a->desc.feed == TRIB_FEED_WHOLE;
+    const void *input = *send ? *send : recv;
     trib_status_t st = TRIB_OK;
 
     if (a->agreeing)
         st = choose(plan);
     if (st == TRIB_OK)
-        st = agree(plan, send ? send : recv, blocking);
+        st = agree(plan, input, blocking);
     if (st != TRIB_OK)
         return st;
+    if (a->carry.rest)
+        *send = trib_auto_carry_begin(&a->carry, plan, input, whole);
+    if (a->carry.rest && !*send)
+        return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
+                              "no memory for a start with what was held back");
     assert(a->inner && !atomic_load(&a->running));
     a->inner->identity.of_calls = plan->identity.of_calls;
     a->counts = a->done > 0 && !a->agreeing;
@@ -169,6 +217,8 @@ static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
         if (!(a->least_us > 0) || us < a->least_us)
             a->least_us = us;
     }
+    if (a->carry.sum)
+        trib_auto_carry_end(&a->carry);
     a->done++;
     return st;
 }
@@ -195,7 +245,7 @@ static trib_status_t auto_wait(struct trib_plan *plan)
 static trib_status_t auto_run(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_plan_auto *a = plan->automatic;
-    trib_status_t st = begin(plan, send, recv, true);
+    trib_status_t st = begin(plan, &send, recv, true);
 
     if (st == TRIB_OK)
         st = a->inner->ops->run(a->inner, send, recv);
@@ -216,7 +266,7 @@ static trib_status_t auto_start(struct trib_plan *plan, const void *send, void *
     if (auto_busy(plan))
         return refuse_busy(plan);
     (void)settle(plan, TRIB_OK); /* nobody has looked for the end of the last one */
-    trib_status_t st = begin(plan, send, recv, false);
+    trib_status_t st = begin(plan, &send, recv, false);
     if (st == TRIB_OK)
         st = a->inner->ops->start(a->inner, send, recv);
     if (st != TRIB_OK)
@@ -229,6 +279,8 @@ static trib_status_t auto_ready(struct trib_plan *plan, size_t first, size_t cou
     struct trib_plan_auto *a = plan->automatic;
     const void *input = a->fed ? a->inner->ops->input(a->inner) : NULL;
 
+    if (first <= a->desc.count && count <= a->desc.count - first)
+        trib_auto_carry_ready(&a->carry, plan, first, count);
     if (input)
         trib_auto_trial_take(a->trial, input, first, count);
     return a->inner->ops->ready(a->inner, first, count);
@@ -296,8 +348,10 @@ static trib_status_t auto_state_save(struct trib_plan *plan, void *state, size_t
     (void)bytes;
     (void)bytes_out;
     return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                          "codec auto holds nothing back, so a plan has no state to "
-                          "save: make it anew");
+                          "codec auto: a plan has no state that could be saved: %s",
+                          trib_plan_auto_holds(plan)
+                              ? "name the codec that holds something back"
+                              : "make it anew");
 }
 
 static trib_status_t auto_state_load(struct trib_plan *plan, const void *state,
@@ -306,7 +360,7 @@ static trib_status_t auto_state_load(struct trib_plan *plan, const void *state,
     (void)state;
     (void)bytes;
     return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                          "codec auto holds nothing back, so a plan takes no state");
+                          "codec auto: a plan takes no state: name a codec");
 }
 
 static trib_status_t auto_sent(struct trib_plan *plan, const unsigned char **mask_out,
@@ -342,6 +396,11 @@ void trib_plan_auto_tell(const struct trib_plan *plan, char *text, size_t bytes)
         trib_auto_explain(&plan->automatic->choice, text, bytes);
 }
 
+bool trib_plan_auto_holds(const struct trib_plan *plan)
+{
+    return plan->automatic && trib_auto_holds(&plan->automatic->choice);
+}
+
 static void auto_destroy(struct trib_plan *plan)
 {
     struct trib_plan_auto *a = plan->automatic;
@@ -352,6 +411,7 @@ static void auto_destroy(struct trib_plan *plan)
     trib_plan_destroy(a->inner);
     trib_plan_destroy(a->agree);
     trib_auto_trial_destroy(a->trial);
+    trib_auto_carry_end(&a->carry);
     free(a->figures);
     free(a->algorithm);
     free(a);
@@ -409,7 +469,7 @@ static trib_status_t copy_desc(struct trib_plan *plan, const trib_desc_t *d)
     a->desc = *d;
     a->desc.name = NULL;
     a->desc.quorum = "all";
-    a->desc.feedback = "none";
+    a->chunk = d->chunk;
     a->desc.send = a->desc.recv = NULL;
     a->algorithm = d->algorithm ? strdup(d->algorithm) : NULL;
     a->desc.algorithm = a->algorithm;

@@ -25,4 +25,8 @@ trib_status_t trib_plan_make_coded(struct trib_comm *comm, trib_coll_t coll,
  * another codec. */
 void trib_plan_auto_tell(const struct trib_plan *plan, char *text, size_t bytes);
 
+/** trib_plan_auto_holds - true if a codec of the choice keeps something of a start for
+ * the next one. */
+bool trib_plan_auto_holds(const struct trib_plan *plan);
+
 #endif

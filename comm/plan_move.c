@@ -15,6 +15,7 @@
 #include <tributary/elastic.h>
 
 #include "comm/gate.h"
+#include "comm/plan_auto.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_scale.h"
 #include "comm/plan_state.h"
@@ -68,6 +69,12 @@ static trib_status_t check_from(const struct mover *c)
             "communicator: make the plan by trib_plan_create, with those "
             "of the %d ranks that there are now; it has no other state",
             c->call, trib_coll_name(from->asked->coll), c->comm->engine.size);
+    if (trib_plan_auto_holds(from))
+        return trib_comm_fail(c->comm, TRIB_ERR_UNSUPPORTED,
+                              "%s: codec auto of the old plan may hold something back, "
+                              "which cannot be moved: name the codec alone, or make "
+                              "the plan anew",
+                              c->call);
     return from->comm == c->comm
                ? trib_comm_fail(c->comm, TRIB_ERR_INVALID,
                                 "%s: the plan is of this very communicator", c->call)

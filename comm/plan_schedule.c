@@ -13,6 +13,10 @@
 #include "comm/plan_sparse.h"
 #include "compress/robust_op.h"
 
+/* Estimates may be off by so much: an algorithm that is dearer than that is not worth a
+ * trial. */
+static const double NEXT_NEAR = 2;
+
 static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
                                     const struct trib_shape *shape,
                                     const struct trib_algo **algo_out)
@@ -143,6 +147,8 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
         return find_algorithm(plan, name, shape, algo_out);
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
+    const struct trib_algo *next = trib_algo_next(shape, &choice, NEXT_NEAR);
+    plan->next_algorithm = next ? next->name : NULL;
     explain_words(plan, &choice);
     explain_calibration(plan);
     if (!*algo_out)

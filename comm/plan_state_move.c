@@ -14,6 +14,7 @@
 #include <tributary/elastic.h>
 
 #include "comm/communicator.h"
+#include "comm/plan_auto.h"
 #include "comm/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
@@ -114,6 +115,11 @@ static trib_status_t compare(const struct mover *m)
                               "%s: the old plan has %zu elements, the new one %zu",
                               m->call, m->from_by->run.desc.count,
                               m->to_by->run.desc.count);
+    if (trib_plan_auto_holds(m->from))
+        return trib_comm_fail(m->comm, TRIB_ERR_UNSUPPORTED,
+                              "%s: codec auto of the old plan may hold something back, "
+                              "which cannot be moved: name the codec alone",
+                              m->call);
     if (m->plan->automatic && m->from->automatic)
         return TRIB_OK; /* each of them chooses its codec */
     if (strcmp(codec_text(m->from_by), codec_text(m->to_by)) != 0)

@@ -20,6 +20,7 @@ comm_tests = \
 	tests/comm/test_plan_notify \
 	tests/comm/test_plan_residual \
 	tests/comm/test_start_with \
+	tests/comm/test_auto_carry \
 	tests/comm/test_auto_choice \
 	tests/comm/test_auto_trial \
 	tests/comm/test_plan_auto \
@@ -175,6 +176,7 @@ tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
 tests_comm_test_plan_scale_LDADD = $(comm_tests_link)
 tests_comm_test_configured_LDADD = $(comm_tests_link)
+tests_comm_test_auto_carry_LDADD = $(comm_tests_link)
 tests_comm_test_plan_auto_LDADD = $(comm_tests_link)
 tests_comm_test_fp_modes_LDADD = $(comm_tests_link)
 tests_comm_test_halves_LDADD = $(comm_tests_link)

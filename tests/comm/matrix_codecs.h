@@ -103,7 +103,7 @@ static inline double tolerance_exact(const struct matrix_element *e)
     return e->hops * 0x1p-22 * e->magnitude;
 }
 
-/* Of the result, whatever the ranks. */
+/* The bound is one of the result, whatever the number of ranks. */
 static inline double tolerance_bound(const struct matrix_element *e)
 {
     return 0.01 + 0x1p-22 * e->magnitude;

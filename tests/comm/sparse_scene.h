@@ -28,7 +28,7 @@ struct scene {
     const char *algorithm;
 };
 
-/* What a rank gives and gets. */
+/* Buffers of a rank: its pairs, and those of the result. */
 struct memory {
     uint64_t *indices, *got;
     uint8_t *values, *got_values, *dense;

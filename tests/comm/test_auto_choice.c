@@ -54,11 +54,16 @@ static void test_texts(void **state)
     refuse("auto:max_nmse=1e-3x", "a number from 0 to 1");
     refuse("auto:of=int8||bf16", "an empty name");
     refuse("auto:of=itn8", "int8");
-    refuse("auto:of=topk", "ef=0");
+    parse("auto:of=int8|topk", &c);
+    assert_false(c.of[1].holds);
+    assert_true(c.of[2].holds);
+    assert_true(trib_auto_holds(&c));
+    parse("auto:of=int8|topk:ef=0", &c);
+    assert_false(trib_auto_holds(&c));
     refuse("auto:of=gradiveq", "learns");
     refuse("auto:of=signsgd", "signs");
     refuse("auto:of=int4|int8|int16|bf16|f16|f8|natural|qsgd|dither|terngrad|blocks"
-           "|exact",
+           "|exact|topk:ratio=0.1|topk:ratio=0.2",
            "at most");
     for (int i = 0; i < 2; i++) {
         struct trib_error err = {0};
@@ -88,7 +93,7 @@ static void open_world(struct trib_auto_choice *c, const struct world *w,
     (void)w;
 }
 
-/* What an agreement brings; returns the next one. */
+/* An agreement brings these figures; returns the next candidate. */
 static int agree(struct trib_auto_choice *c, const struct world *w)
 {
     c->of[c->now].took_us = w->us[c->now];
@@ -148,7 +153,7 @@ static void test_budget(void **state)
     assert_true(c.now == 0 || c.now == 1);
 }
 
-/* Where a codec loses time, at most a trial of it is spent. */
+/* A codec that loses time is tried at most once. */
 static void test_fast_link(void **state)
 {
     const struct world fast = {.us = {800, 1500, 2000, 2500},
@@ -196,6 +201,39 @@ static void test_drift(void **state)
     for (int i = 0; i < 6; i++)
         (void)agree(&c, &w);
     assert_int_equal(c.now, 0);
+}
+
+/* The codec that runs is varied once nothing promises more; the better one stays. */
+static void test_varied(void **state)
+{
+    struct trib_auto_choice c;
+    char text[600];
+
+    (void)state;
+    open_world(&c, &slow, three);
+    while (agree(&c, &slow) != 3 || !c.settled)
+        continue;
+    assert_true(trib_auto_vary(&c, "ring", 0));
+    assert_true(trib_auto_vary(&c, NULL, 65536));
+    assert_false(trib_auto_vary(&c, "ring", 0));
+    assert_int_equal(c.n, 6);
+    assert_int_equal(c.of[4].like, 3);
+    assert_int_equal(trib_auto_next(&c), 4);
+    c.of[4].took_us = 95e3;
+    assert_int_equal(trib_auto_next(&c), 5);
+    c.of[5].took_us = 70e3;
+    assert_int_equal(trib_auto_next(&c), 5);
+    assert_true(c.settled);
+    trib_auto_explain(&c, text, sizeof(text));
+    assert_non_null(strstr(text, "int4 in chunks of 65536 bytes, 70 ms"));
+    assert_non_null(strstr(text, "next is int4, 85 ms"));
+    assert_non_null(strstr(text, "NMSE 0.03"));
+    c.max_nmse = 1e-3; /* the variation loses as much as its codec */
+    assert_false(trib_auto_allowed(&c, 5));
+    assert_int_not_equal(c.of[trib_auto_next(&c)].like, 3);
+    for (int i = c.n; i < TRIB_AUTO_CANDIDATES; i++)
+        assert_true(trib_auto_vary(&c, NULL, (size_t)i));
+    assert_false(trib_auto_vary(&c, NULL, 4096));
 }
 
 static int lines_of(const char *text)
@@ -249,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_fast_link),
         cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_varied),
         cmocka_unit_test(test_explained),
     };
 

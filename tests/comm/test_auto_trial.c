@@ -53,7 +53,7 @@ static void fill(struct rig *r, size_t count, int rank, float special)
         r->x[i] = sinf((float)(i * 7 + (size_t)rank * 1013)) + (i % 3 ? 0 : special);
 }
 
-/* What all ranks write, summed, and read. */
+/* All ranks write their figures, which are summed and read. */
 static void agree(struct rig *r, size_t count, float special)
 {
     const size_t n = trib_auto_trial_floats(r->trial);

@@ -169,8 +169,7 @@ static void test_every_way(void **state)
     ranks_pass(.size = 3, .fn = by_every_way, .config = "transport=tcp+delay:us=2000");
 }
 
-/* Where memory is shared, and of halves; what runs is what takes least, and the sum is
- * within its budget. */
+/* Ranks that share memory, and halves: the sum is within its budget. */
 static int near(struct ranks_self *self)
 {
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_BF16, TRIB_F16};
@@ -260,6 +259,65 @@ static void test_odd_inputs(void **state)
     ranks_pass(.size = 2, .fn = odd_inputs, .config = "transport=tcp+delay:us=500");
 }
 
+/* The sum of this rank's residual; 0 where dense sums run. */
+static double held_by(const struct scene *s, trib_plan_t *plan)
+{
+    float *rest = malloc(s->count * sizeof(*rest));
+    double held = 0;
+
+    ranks_assert(s->self, rest);
+    if (trib_plan_residual_get(plan, 0, s->count, rest) == TRIB_OK)
+        for (size_t i = 0; i < s->count; i++)
+            held += (double)rest[i];
+    free(rest);
+    return held;
+}
+
+/* Nothing is lost on the way through codecs that hold something back: all that was
+ * given has come, or is held. Whole numbers, so that sums are exact. */
+static void sum_held(const struct scene *s, const char *codec, enum way way)
+{
+    trib_plan_t *plan = plan_of(s, codec, way);
+    float *in = way == IN_PLACE ? s->recv : s->send, *out = s->recv;
+    double mine[2] = {0, 0}, got = 0;
+
+    for (int step = 0; step < STEPS; step++) {
+        for (size_t i = 0; i < s->count; i++) {
+            in[i] = (float)((i * 7 + (size_t)(step + s->self->rank)) % 9);
+            mine[0] += (double)in[i];
+        }
+        sum_once(s, plan, way);
+        for (size_t i = 0; i < s->count; i++)
+            got += (double)out[i];
+    }
+    mine[1] = held_by(s, plan);
+    ranks_ok(s->self,
+             trib_allreduce(s->self->comm, NULL, mine, 2, TRIB_F64, TRIB_SUM));
+    if (got + mine[1] < mine[0] || got + mine[1] > mine[0])
+        ranks_die(s->self, "%s: of %.0f %.0f came and %.0f are held back", codec,
+                  mine[0], got, mine[1]);
+    ranks_ok(s->self, trib_plan_free(plan));
+}
+
+static int held_back(struct ranks_self *self)
+{
+    struct scene s;
+
+    open_scene(&s, self, TRIB_F32, 20011);
+    sum_held(&s, "auto:of=topk:ratio=0.05|dgc:ratio=0.01", STARTED);
+    sum_held(&s, "auto:of=topk:ratio=0.2", IN_PLACE);
+    sum_held(&s, "auto:of=topk:ratio=0.2|blocks", FED);
+    close_scene(&s);
+    return 0;
+}
+
+static void test_held_back(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = held_back, .config = "transport=tcp+delay:us=500");
+    ranks_pass(.size = 3, .fn = held_back);
+}
+
 static void refused(struct ranks_self *self, trib_coll_t coll, trib_desc_t d,
                     const char *word)
 {
@@ -321,6 +379,11 @@ static int moves(struct ranks_self *self)
         sum_once(&s, plan, BLOCKING);
     }
     ranks_ok(self, trib_split(self->comm, 0, self->rank, &other));
+    trib_plan_t *holds = plan_of(&s, "auto:of=topk", BLOCKING);
+    ranks_expect(self, trib_plan_move(other, holds, s.send, s.recv, 0, &moved),
+                 TRIB_ERR_UNSUPPORTED, "a plan that may hold something back");
+    ranks_assert(self, strstr(trib_last_error(other), "hold something"));
+    ranks_ok(self, trib_plan_free(holds));
     ranks_ok(self, trib_plan_move(other, plan, s.send, s.recv, 8, &moved));
     ranks_ok(self, trib_plan_free(plan));
     for (int step = 8; step < 16; step++) {
@@ -347,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_near),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_odd_inputs),
+        cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_moves),
     };

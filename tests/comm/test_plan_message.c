@@ -201,7 +201,7 @@ static void refused_arguments(struct ranks_self *self)
                  trib_plan_recv(NULL, &x, 1, TRIB_F32, 0, 0, &p) == TRIB_ERR_INVALID);
 }
 
-/* What a plan of messages says, and what it does not do. */
+/* A plan of messages refuses what it cannot do, with a sentence. */
 static int refusals(struct ranks_self *self)
 {
     trib_plan_t *send, *recv;

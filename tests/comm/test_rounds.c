@@ -44,7 +44,7 @@ struct row {
     size_t most; /* elements where not --long, as it is slow; 0: ELEMENTS_MOST */
 };
 
-/* Of codecs that want more than the first text of their row. */
+/* These codecs need more than the first text of their row. */
 static const struct row tuned[] = {
     {"none", 256, false, 0},
     {"f16", 0, false, 0},

@@ -96,7 +96,7 @@ static void contribute(struct sum *s, int rank, const float *x)
     }
 }
 
-/* What the ranks agree on, and the bound of each element. */
+/* The ranks agree on scales, from which the bound of each element follows. */
 static void agree(struct sum *s, enum kind kind, float *x)
 {
     const struct trib_codec *c = s->codec;

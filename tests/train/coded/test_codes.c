@@ -59,7 +59,7 @@ static int members_of(const struct trib_code_layout *l, int block)
     return n;
 }
 
-/* What docs/coded.md promises of exactly half of the partitions in each row. */
+/* The promise of docs/coded.md where each row has exactly half of the partitions. */
 static void half_rows_bear_losses(void **state)
 {
     static const int shapes[][2] = {{12, 16}, {16, 20}};
