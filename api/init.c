@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "api/api.h"
 #include "boot/boot.h"
+#include "comm/clock.h"
 #include "comm/communicator.h"
 #include "comm/gate.h"
 #include "comm/grow.h"
@@ -40,7 +41,7 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
     if (st != TRIB_OK && st != TRIB_ERR_MISMATCH)
         (boot->ops->fail)(boot, trib_last_error(comm));
     boot->ops->close(boot);
-    return st;
+    return st == TRIB_OK ? trib_clock_measure(comm) : st;
 }
 
 static trib_status_t check_threads(struct trib_comm *comm, const trib_opts_t *opts)

@@ -44,6 +44,7 @@ libbase_la_SOURCES = \
 	base/time.h \
 	base/token_bucket.h \
 	base/trace.c base/trace.h \
+	base/trace_dump.c \
 	base/types.c \
 	base/wait.c base/wait.h \
 	base/workers.c base/workers.h

@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/trace.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *text;
-    const char *phase;
-} kinds[TRIB_TRACE_KINDS] = {
-#define KIND(name, text, phase) {text, phase},
-    TRIB_TRACE_MAP(KIND)
-#undef KIND
-};
-
-trib_status_t trib_trace_create(struct trib_trace *trace, size_t n, int rank)
+trib_status_t trib_trace_create(struct trib_trace *trace, size_t n)
 {
     size_t capacity = 1;
 
-    *trace = (struct trib_trace){.rank = rank};
+    *trace = (struct trib_trace){0};
     if (n == 0)
         return TRIB_OK;
     if (n > SIZE_MAX / (2 * sizeof(*trace->events)))
@@ -58,69 +49,46 @@ uint32_t trib_trace_name(struct trib_trace *trace, const char *name)
     return trace->n_names;
 }
 
-void trib_trace_moment(struct trib_trace *trace, enum trib_trace_kind kind, int peer,
-                       uint32_t chunk, uint64_t value)
+static void end_wait(struct trib_trace *trace, uint64_t now_ns)
 {
-    struct trib_trace_event e = {.time_ns = trib_now_ns(), .peer = -1};
+    const struct trib_trace_event e = {.time_ns = now_ns,
+                                       .kind = TRIB_TRACE_WAIT_END,
+                                       .peer = -1,
+                                       .seq = (uint32_t)trace->count};
 
-    if (trace->waiting) {
-        trace->waiting = false;
-        e.kind = TRIB_TRACE_WAIT_END;
-        e.seq = (uint32_t)trace->count;
-        trib_trace_add(trace, &e);
-    }
-    e.kind = kind;
-    e.peer = peer;
-    e.chunk = chunk;
-    e.seq = (uint32_t)trace->count;
-    e.value = value;
+    if (!trace->waiting)
+        return;
+    trace->waiting = false;
     trib_trace_add(trace, &e);
 }
 
-/* The name of an operation's plan, as JSON. */
-static void dump_name(const struct trib_trace *trace, const struct trib_trace_event *e,
-                      FILE *file)
+void trib_trace_moment(struct trib_trace *trace, enum trib_trace_kind kind, int peer,
+                       uint32_t chunk, uint64_t value)
 {
-    const bool operation =
-        e->kind == TRIB_TRACE_OP_BEGIN || e->kind == TRIB_TRACE_OP_END;
+    struct trib_trace_event e = {.time_ns = trib_now_ns(),
+                                 .kind = kind,
+                                 .peer = peer,
+                                 .chunk = chunk,
+                                 .value = value};
 
-    if (!operation || e->chunk == 0 || e->chunk > trace->n_names)
-        return;
-    fputs(",\"plan\":\"", file);
-    for (const char *c = trace->names[e->chunk - 1]; *c; c++)
-        fprintf(file, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
-    fputs("\"", file);
+    end_wait(trace, e.time_ns);
+    e.seq = (uint32_t)trace->count;
+    trib_trace_add(trace, &e);
 }
 
-static void dump_event(const struct trib_trace *trace, const struct trib_trace_event *e,
-                       FILE *file)
+void trib_trace_span(struct trib_trace *trace, enum trib_trace_kind begin,
+                     uint64_t begin_ns, const struct trib_trace_event *what)
 {
-    const char *text = e->kind < TRIB_TRACE_KINDS ? kinds[e->kind].text : "?";
-    const char *phase = e->kind < TRIB_TRACE_KINDS ? kinds[e->kind].phase : "i";
-    bool ahead = e->kind == TRIB_TRACE_AHEAD_BEGIN || e->kind == TRIB_TRACE_AHEAD_END;
-    int thread = ahead ? e->peer + 1 : 0;
+    struct trib_trace_event e = *what;
 
-    fprintf(file,
-            "{\"name\":\"%s\",\"ph\":\"%s\",%s\"ts\":%" PRIu64 ".%03u,\"pid\":%d,"
-            "\"tid\":%d,\"args\":{\"peer\":%" PRId32 ",\"chunk\":%" PRIu32
-            ",\"seq\":%" PRIu32 ",\"value\":%" PRIu64,
-            text, phase, phase[0] == 'i' ? "\"s\":\"t\"," : "", e->time_ns / 1000,
-            (unsigned)(e->time_ns % 1000), trace->rank, thread, e->peer, e->chunk,
-            e->seq, e->value);
-    dump_name(trace, e, file);
-    fputs("}}", file);
-}
-
-trib_status_t trib_trace_dump(const struct trib_trace *trace, FILE *file)
-{
-    uint64_t capacity = trace->events ? trace->mask + 1 : 0;
-    uint64_t first = trace->count > capacity ? trace->count - capacity : 0;
-
-    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", file);
-    for (uint64_t i = first; i < trace->count; i++) {
-        fputs(i == first ? "\n" : ",\n", file);
-        dump_event(trace, &trace->events[i & trace->mask], file);
-    }
-    fputs("\n]}\n", file);
-    return fflush(file) || ferror(file) ? TRIB_ERR_SYSTEM : TRIB_OK;
+    assert(begin + 1 < TRIB_TRACE_KINDS && begin_ns);
+    end_wait(trace, begin_ns);
+    e.time_ns = begin_ns;
+    e.kind = begin;
+    e.seq = (uint32_t)trace->count;
+    trib_trace_add(trace, &e);
+    e.time_ns = trib_now_ns();
+    e.kind = begin + 1;
+    e.seq = (uint32_t)trace->count;
+    trib_trace_add(trace, &e);
 }

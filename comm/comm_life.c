@@ -19,9 +19,26 @@
 #include "comm/locality.h"
 #include "pipeline/engine/failure.h"
 
+/* Communicators that are made of another one are parts of its process: the label of
+ * theirs begins with the rank there. */
+static struct trib_trace_owner trace_owner(const struct trib_comm *comm)
+{
+    char *part;
+    const long rank = strtol(comm->label, &part, 10);
+    const bool known = comm->rank_clock.known;
+
+    return (struct trib_trace_owner){
+        .process = part != comm->label ? (int)rank : comm->engine.rank,
+        .host = comm->engine.peers ? comm->engine.peers[comm->engine.rank].host : "",
+        .part = *part == '-' ? part + 1 : part,
+        .ahead_ns = comm->rank_clock.ahead_ns,
+        .within_ns = known ? comm->rank_clock.within_ns : UINT64_MAX};
+}
+
 static void write_trace(const struct trib_comm *comm)
 {
     const struct trib_trace *trace = &comm->engine.trace;
+    const struct trib_trace_owner owner = trace_owner(comm);
     char path[TRIB_CONFIG_TEXT_BYTES + 48];
 
     if (!trace->count)
@@ -30,7 +47,7 @@ static void write_trace(const struct trib_comm *comm)
     struct trib_quiet quiet;
     trib_quiet_begin(&quiet, SIGXFSZ);
     FILE *f = trib_fd_create(path);
-    bool ok = f && trib_trace_dump(trace, f) == TRIB_OK;
+    bool ok = f && trib_trace_dump(trace, &owner, f) == TRIB_OK;
     int error = errno;
     if (f && fclose(f)) {
         error = ok ? errno : error;

@@ -18,6 +18,7 @@
 #include "base/log_pace.h"
 #include "base/secret.h"
 #include "collectives/collectives.h"
+#include "comm/clock.h"
 #include "comm/identity.h"
 #include "comm/plan_ops.h"
 #include "pipeline/engine/engine.h"
@@ -146,6 +147,8 @@ struct trib_comm {
     uint64_t identity; /* digest of the split that made it; 0: no split */
     int n_children;
     char label[32]; /* of the trace file: rank, and which split it comes from */
+    bool any_traces; /* some rank keeps a trace: the same on all ranks */
+    struct trib_clock rank_clock; /* beside that of rank 0 of the first communicator */
     bool is_shrunk; /* trib_comm_shrink or trib_comm_grow has made another one of it */
     uint32_t shrinks; /* calls of trib_comm_shrink that have failed */
     int members; /* ranks that were there before trib_comm_grow; 0: all */

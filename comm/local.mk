@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libcomm.la
 libtributary_all_la_LIBADD += libcomm.la
 libcomm_la_SOURCES = \
 	comm/abort.c \
+	comm/clock.c comm/clock.h \
 	comm/communicator.c comm/communicator.h \
 	comm/comm_life.c \
 	comm/configured.c comm/configured.h \

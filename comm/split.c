@@ -133,6 +133,7 @@ trib_status_t trib_comm_make_child(struct trib_comm *parent, const struct trib_c
     trib_comm_claim(child);
     child->cfg = *c->cfg;
     child->met = parent->met;
+    child->rank_clock = parent->rank_clock;
     child->secret = parent->secret;
     child->rewinds = parent->rewinds;
     child->chunk_asked = c->cfg == &parent->cfg ? parent->chunk_asked : c->cfg->chunk;

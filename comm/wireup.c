@@ -3,7 +3,6 @@
  * Wireup: two exchanges in which each rank tells all others about itself, and the
  * checks that they agree.
  */
-
 #include <assert.h>
 #include <sched.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@
 #include "topo/cpus.h"
 #include "topo/machine.h"
 
-#define WIREUP_VERSION 10
+#define WIREUP_VERSION 11
 
 enum {
     CHUNK_OF_NETWORKS = 256 << 10,
@@ -60,7 +59,8 @@ _Static_assert(sizeof(struct wireup_msg1) <= TRIB_BOOT_BLOB_MAX,
  */
 struct wireup_msg2 {
     uint32_t transport; /* the transport's caps() */
-    uint32_t oversubscribed; /* its host has more ranks than cores */
+    uint16_t oversubscribed; /* its host has more ranks than cores */
+    uint16_t traces; /* TRIB_TRACE is set */
     struct trib_locality_report locality;
     struct trib_calibration calibration;
     struct trib_arena_blob arena;
@@ -441,6 +441,7 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
         find_locality(comm, all, &out->locality);
     out->locality.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;
+    out->traces = comm->cfg.trace > 0;
     read_calibration(comm, &out->calibration);
     /* Memory that all ranks map costs nothing until it is touched. */
     if (out->transport & TRIB_CAP_MAPS)
@@ -488,6 +489,7 @@ static trib_status_t take_all_msg2(struct trib_comm *comm,
         near[r] = all[r].locality;
         e->peers[r].arena = all[r].arena;
         comm->oversubscribed |= all[r].oversubscribed != 0;
+        comm->any_traces |= all[r].traces != 0;
         comm->load_store &= (all[r].transport & TRIB_CAP_MAPS) != 0;
     }
     assert(st != TRIB_OK || !comm->locality);

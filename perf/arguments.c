@@ -269,6 +269,8 @@ static const struct perf_option options[] = {
      "compare with an oracle; exit code 1 if wrong; codecs: beyond what they may lose"},
     {"--explain", NULL, perf_set_switch, AT(explain), 0,
      "say which algorithm, chunk and codec were chosen"},
+    {"--trace", "FILE", perf_set_text, AT(trace), 0,
+     "with -n: write what the ranks did when, for Perfetto"},
     {"--csv", "FILE", perf_set_text, AT(csv), 0,
      "one row a size; - is standard output"},
     {"--json", "FILE", perf_set_text, AT(json), 0,
@@ -479,6 +481,12 @@ static bool check_together(struct perf_args *args, FILE *err)
     if (args->ranks > 0 && args->root >= args->ranks) {
         fprintf(err, "trib-perf: --root %d: the ranks are 0 to %d.\n", args->root,
                 args->ranks - 1);
+        return false;
+    }
+    if (args->trace != NULL && args->ranks == 0) {
+        fputs("trib-perf: --trace goes with -n; under a launcher trib-run --trace, or "
+              "TRIB_TRACE on all ranks and trib-info --merge-trace, does that.\n",
+              err);
         return false;
     }
     if (!perf_outputs_differ(args->csv, args->json, err))

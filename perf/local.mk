@@ -15,6 +15,7 @@ libperf_la_SOURCES = \
 	perf/calibratefile.c \
 	perf/colls.h \
 	tools/launch.c tools/launch.h \
+	tools/trace_merge.c tools/trace_merge.h \
 	perf/loss.c perf/loss.h \
 	perf/machine_json.c perf/machine_json.h \
 	perf/measure.c \

@@ -79,6 +79,7 @@ struct perf_args {
     bool rewrite;
     bool check;
     bool explain;
+    const char *trace; /* file for a trace of all ranks; NULL: none */
     const char *csv; /* file or "-" */
     const char *json;
 };

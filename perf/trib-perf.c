@@ -13,6 +13,7 @@
 #include "perf/perf.h"
 #include "perf/put/put.h"
 #include "tools/tool.h"
+#include "tools/trace_merge.h"
 
 /* --- one rank --- */
 
@@ -144,6 +145,23 @@ static int rank_main(void *arg, int rank, const char *root)
     return code;
 }
 
+/* trace    file for what the ranks did when, or NULL */
+static int launch_traced(const struct tool_job *job, const char *file)
+{
+    struct tool_trace trace = {.file = file};
+    char why[8448];
+
+    if (!tool_trace_begin(&trace, why, sizeof(why))) {
+        fprintf(stderr, "trib-perf: %s.\n", why);
+        return 2;
+    }
+    const int code = tool_launch(job);
+    if (tool_trace_end(&trace, why, sizeof(why)))
+        return code;
+    fprintf(stderr, "trib-perf: %s.\n", why);
+    return code == 0 ? 1 : code;
+}
+
 static int collective_main(int argc, char **argv)
 {
     struct perf_args args;
@@ -173,7 +191,7 @@ static int collective_main(int argc, char **argv)
         .fn = rank_main,
         .arg = &args,
     };
-    code = args.ranks > 0 ? tool_launch(&job) : rank_main(&args, 0, NULL);
+    code = args.ranks > 0 ? launch_traced(&job, args.trace) : rank_main(&args, 0, NULL);
     perf_args_free(&args);
     return code;
 }

@@ -34,6 +34,10 @@ int info_topo(int argc, char **argv);
 /** info_schedule - all of argv, which has --schedule; returns the exit code. */
 int info_schedule(int argc, char **argv);
 
+/** info_merge_trace - the n words behind --merge-trace: the file, and its parts;
+ * returns the exit code. */
+int info_merge_trace(int n, char **words);
+
 /** info_doctor - "doctor" and its options; returns the exit code. */
 int info_doctor(int argc, char **argv);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of trib-run: options, ranks (run_ranks.c), their output (run_output.c).
+ * The parts of trib-run: options (run_options.c), ranks (run_ranks.c), their output
+ * (run_output.c).
  */
 #ifndef TOOLS_RUN_PARTS_H
 #define TOOLS_RUN_PARTS_H
@@ -35,8 +36,12 @@ struct run_options {
     double grace_s; /* for the others, once a rank has failed */
     const char *output_dir; /* NULL: this terminal */
     const char *root; /* NULL: a meeting place on this host */
+    const char *trace; /* file for a trace of all ranks; NULL: none */
     char **program; /* with its arguments, NULL at the end */
 };
+
+/** run_parse_options - read the command line; returns -1: go on; else the exit code. */
+int run_parse_options(int argc, char **argv, struct run_options *o);
 
 /** run_say - a line of trib-run itself, to standard error. */
 void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -44,16 +44,16 @@ static const struct section sections[] = {
 
 static void print_help(void)
 {
-    puts(
-        "usage: trib-info [OPTION]…\n"
-        "       trib-info --topo [--xml FILE] [--racks FILE [--format NAME]] [--dot]\n"
-        "       trib-info --schedule ALGORITHM RANKS BYTES [--per-host RANKS] "
-        "[--leaders RANKS]\n"
-        "                 [--groups KIND] [--xml FILE] [--service SERVICES] [--dot]\n"
-        "       trib-info doctor [--folder FOLDER]\n"
-        "\n"
-        "Shows what this build of Tributary and this machine can do: a summary, or\n"
-        "the parts asked for. The doctor tests what a cluster needs.\n");
+    puts("usage: trib-info [OPTION]…\n"
+         "       trib-info --topo [--xml FILE] [--racks FILE [--format NAME]] [--dot]\n"
+         "       trib-info --schedule ALGORITHM RANKS BYTES [--per-host RANKS] "
+         "[--leaders RANKS]\n"
+         "                 [--groups KIND] [--xml FILE] [--service SERVICES] [--dot]\n"
+         "       trib-info doctor [--folder FOLDER]\n"
+         "       trib-info --merge-trace FILE PART…\n"
+         "\n"
+         "Shows what this build of Tributary and this machine can do: a summary, or\n"
+         "the parts asked for. The doctor tests what a cluster needs.\n");
     for (size_t i = 0; i < N_SECTIONS; i++)
         printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
                sections[i].help);
@@ -78,6 +78,9 @@ static void print_help(void)
         "                this machine or that of --xml FILE; --service SERVICES, as "
         "TRIB_SERVICE, for algorithm service, the\n"
         "                hosts being host0, host1, …; with --dot for Graphviz\n"
+        "  --merge-trace one trace of all ranks, for Perfetto, of the files that "
+        "ranks write with\n"
+        "                TRIB_TRACE\n"
         "  --json        the same as json\n"
         "  --help, --version\n"
         "\n"
@@ -316,6 +319,8 @@ static int info_main(int argc, char **argv)
     tool_signals(); /* limits stay as they are: the doctor shows what ranks will have */
     if (argc > 1 && strcmp(argv[1], "doctor") == 0)
         return info_doctor(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "--merge-trace") == 0)
+        return info_merge_trace(argc - 2, argv + 2);
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--schedule") == 0)
             return info_schedule(argc, argv);

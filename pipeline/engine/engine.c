@@ -19,6 +19,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "pipeline/engine/engine_trace.h"
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
 #include "pipeline/engine/short_path.h"
@@ -71,8 +72,7 @@ static void activate_short(struct trib_engine *e, struct trib_run *run)
     run->now.moved = 0;
     trib_short_begin(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->desc.traced_as,
-                   run->desc.total);
+    trib_engine_trace_operation(e, run, TRIB_TRACE_OP_BEGIN);
     (void)trib_short_pass(e, run);
 }
 
@@ -113,8 +113,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     if (run->desc.zero_copy && !run->desc.blocks)
         trib_run_open(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_trace_now(&e->trace, TRIB_TRACE_OP_BEGIN, -1, run->desc.traced_as,
-                   run->desc.total);
+    trib_engine_trace_operation(e, run, TRIB_TRACE_OP_BEGIN);
 }
 
 static void finish(struct trib_engine *e, trib_status_t status)
@@ -127,8 +126,7 @@ static void finish(struct trib_engine *e, trib_status_t status)
     if (!e->head)
         e->tail = NULL;
     run->now.status = status;
-    trib_trace_now(&e->trace, TRIB_TRACE_OP_END, -1, run->desc.traced_as,
-                   run->desc.total);
+    trib_engine_trace_operation(e, run, TRIB_TRACE_OP_END);
     if (status == TRIB_OK)
         e->stats.operations++;
     atomic_store_explicit(&run->now.state, TRIB_RUN_DONE, memory_order_release);
@@ -309,12 +307,13 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
             trib_checksum_set(e, run, t, &c);
     }
     struct trib_frame f = entry->frame;
+    const uint64_t begin_ns = trib_trace_clock(&e->trace);
     trib_status_t st = trib_link_publish(l, &e->arena, t->lane);
     if (st != TRIB_OK) {
         zcopy_failed(e, run, t, &c, st);
         return false;
     }
-    trib_trace_now(&e->trace, TRIB_TRACE_POST, neighbor->peer, f.chunk, f.bytes);
+    trib_engine_trace_sent(e, begin_ns, neighbor->peer, &f);
     count_sent(e, run, &f);
     return true;
 }
@@ -491,6 +490,7 @@ static bool sweep(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
 
+    trib_engine_trace_under_way(e, run);
     if (!e->failed)
         trib_encode_ahead_post(e, run);
     for (uint32_t i = 0; !e->failed && i < run->program.n_tasks; i++) {

@@ -38,7 +38,7 @@ trib_status_t trib_engine_open(struct trib_engine *e)
     e->arena.to_aggregators = e->ranks < e->size;
     e->memories.transport = e->transport;
     e->all_mapped = true;
-    trib_status_t st = trib_trace_create(&e->trace, e->cfg->trace, e->rank);
+    trib_status_t st = trib_trace_create(&e->trace, e->cfg->trace);
     if (st != TRIB_OK)
         return trib_fail(e->err, st, "no memory for a trace of %zu events",
                          e->cfg->trace);

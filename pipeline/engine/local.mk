@@ -5,6 +5,7 @@ libpipeline_la_SOURCES += \
 	pipeline/engine/engine_open.c \
 	pipeline/engine/engine_p2p.h \
 	pipeline/engine/engine_state.h \
+	pipeline/engine/engine_trace.h \
 	pipeline/engine/events.c pipeline/engine/events.h \
 	pipeline/engine/failure.c pipeline/engine/failure.h \
 	pipeline/engine/run.c pipeline/engine/run.h pipeline/engine/run_desc.h \

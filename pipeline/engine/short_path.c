@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/engine/engine_trace.h"
 #include "pipeline/engine/short_path.h"
 
 #include <assert.h>
@@ -175,13 +176,15 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
         }
         trib_payload_count_out(e, t, k->bytes, k->bytes);
     }
+    const uint64_t begin_ns = trib_trace_clock(&e->trace);
     if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
         return false; /* the transport is full, or an event will tell that the peer is
                        * lost */
     run->now.moved++;
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(struct trib_frame) + k->bytes;
-    trib_trace_now(&e->trace, TRIB_TRACE_POST, l->peer, k->chunk.index, k->bytes);
+    const struct trib_frame f = {.chunk = k->chunk.index, .bytes = k->bytes};
+    trib_engine_trace_sent(e, begin_ns, l->peer, &f);
     return true;
 }
 

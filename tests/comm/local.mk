@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 comm_tests = \
 	tests/comm/test_bad_values \
+	tests/comm/test_clock \
 	tests/comm/test_counted_calls \
 	tests/comm/test_plan_blocks \
 	tests/comm/test_contribution_check \

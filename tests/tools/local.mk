@@ -10,6 +10,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_reach.sh \
 	tests/tools/test_schedule.sh \
 	tests/tools/test_topo.sh \
+	tests/tools/test_trace.sh \
 	tests/tools/test_trib_info.sh \
 	tests/tools/test_seal.sh \
 	tests/tools/test_trib_run.sh
@@ -18,6 +19,7 @@ TESTS += \
 	tests/tools/test_reach.sh \
 	tests/tools/test_schedule.sh \
 	tests/tools/test_topo.sh \
+	tests/tools/test_trace.sh \
 	tests/tools/test_trib_info.sh \
 	tests/tools/test_seal.sh \
 	tests/tools/test_trib_run.sh

@@ -147,6 +147,8 @@ static void test_trace_shows_waiting(void **state)
     engines_drive(t);
     assert_int_equal(t->side[1].run.now.state, TRIB_RUN_DONE);
     assert_true(count_events(&e->trace, TRIB_TRACE_ARRIVED) > 0);
+    assert_true(count_events(&e->trace, TRIB_TRACE_SEND_END) > 0);
+    assert_true(count_events(&e->trace, TRIB_TRACE_UNDER_WAY) > 0);
     assert_int_equal(count_events(&e->trace, TRIB_TRACE_WAIT_BEGIN),
                      count_events(&e->trace, TRIB_TRACE_WAIT_END));
     assert_int_equal(e->trace.events[e->trace.count - 1].kind, TRIB_TRACE_OP_END);
