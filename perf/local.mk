@@ -5,7 +5,7 @@ perf_estimates_SOURCES = perf/estimates.c
 perf_estimates_LDADD = libtributary-train.la libtributary.la -lm
 perf_elastic_SOURCES = perf/elastic.c
 perf_elastic_LDADD = libtributary.la
-noinst_PROGRAMS += perf/handed perf/membw perf/probe perf/wan
+noinst_PROGRAMS += perf/cost perf/handed perf/membw perf/probe perf/wan
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbeside.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
@@ -88,6 +88,8 @@ perf_trib_perf_SOURCES = perf/trib-perf.c
 perf_trib_perf_LDADD = libbeside.la libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
+perf_cost_SOURCES = perf/codec/least_cost.c
+perf_cost_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_membw_SOURCES = perf/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
 perf_wan_SOURCES = perf/wan.c
@@ -110,6 +112,8 @@ EXTRA_DIST += \
 	perf/bench-rxe.awk \
 	perf/bench-rxe.sh \
 	perf/bench-coded.awk \
+	perf/bench-cost.awk \
+	perf/bench-cost.sh \
 	perf/bench-coded.sh \
 	perf/bench-service.awk \
 	perf/bench-service.sh \

@@ -14,10 +14,13 @@ enum {
     GEMM_DEPTH = 384, /* terms: a tile's rows of A stay in L1 */
     GEMM_COLS = 10 * 32, /* columns of B that stay in L2 */
     GEMM_FEW = 2 * TILE_ROWS, /* rows for which B is not worth keeping */
+    GEMM_FLOATS = GEMM_DEPTH * GEMM_COLS, /* of B, packed */
+    SWEEP_TERMS = 8, /* rows of B that are read side by side */
+    SWEEP_FLOATS = 1 << 16, /* of B, from which its order in memory counts */
     GEMM_A_FLOATS = GEMM_DEPTH * GEMM_FEW + VEC_LANES,
 };
 _Static_assert(GEMM_COLS % TILE_COLS == 0, "whole tiles");
-_Static_assert((GEMM_A_FLOATS + 16 + GEMM_DEPTH * GEMM_COLS) * sizeof(float) <=
+_Static_assert((GEMM_A_FLOATS + 16 + GEMM_FLOATS) * sizeof(float) <=
                    TRIB_GEMM_SCRATCH,
                "scratch suffices");
 
@@ -199,10 +202,78 @@ static void gemm_few(const struct gemm_job *j)
     }
 }
 
+KERNEL size_t whole_tiles(size_t cols)
+{
+    return (cols + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
+}
+
+/* True if B is long, lies in memory term by term, and leaves room for the sums of all
+ * of its columns. */
+KERNEL bool sweeps(const struct gemm_job *j)
+{
+    const size_t width = whole_tiles(j->cols.count);
+
+    return !j->cols.terms_together && j->rows.count <= GEMM_FEW &&
+           j->k > SWEEP_TERMS && width >= SWEEP_FLOATS / j->k &&
+           width <= (GEMM_FLOATS - SWEEP_TERMS * TILE_COLS) / GEMM_FEW;
+}
+
+/* sums[row * width + col] += SWEEP_TERMS terms, from `term` on */
+static void sweep(const struct gemm_job *j, float *sums, size_t width, size_t term,
+                  bool zero)
+{
+    float *edge = sums + GEMM_FEW * width;
+    struct gemm_tile t = {.k = least(SWEEP_TERMS, j->k - term), .zero = zero};
+
+    for (size_t row = 0; row < j->rows.count; row += TILE_ROWS)
+        pack(j->packed_rows + row * t.k, TILE_ROWS, &j->rows, row, term, t.k);
+    for (size_t col = 0; col < j->cols.count; col += TILE_COLS) {
+        const bool direct = col + TILE_COLS <= j->cols.count;
+        if (!direct)
+            pack(edge, TILE_COLS, &j->cols, col, term, t.k);
+        t.b = direct ? side_at(&j->cols, col, term) : edge;
+        t.ldb = direct ? j->cols.ld : TILE_COLS;
+        for (size_t row = 0; row < j->rows.count; row += TILE_ROWS) {
+            t.a = j->packed_rows + row * t.k;
+            t.rows = least(TILE_ROWS, j->rows.count - row);
+            tile(sums + row * width + col, width, &t);
+        }
+    }
+}
+
+/* At most GEMM_FEW rows, a long B: its rows are read from their beginning to their end,
+ * a few at a time, while the sums stay in the cache. */
+static void gemm_sweep(const struct gemm_job *j)
+{
+    const size_t width = whole_tiles(j->cols.count);
+    float *sums = j->packed_cols;
+
+    for (size_t row = 0; row < j->rows.count && j->add; row++)
+        for (size_t col = 0; col < width; col++)
+            sums[row * width + col] =
+                col < j->cols.count ? j->c[row * j->row + col * j->col] : 0.0f;
+    for (size_t term = 0; term < j->k; term += SWEEP_TERMS)
+        sweep(j, sums, width, term, !term && !j->add);
+    for (size_t col = 0; col < j->cols.count; col++)
+        for (size_t row = 0; row < j->rows.count; row++)
+            j->c[row * j->row + col * j->col] = sums[row * width + col];
+}
+
+/* Columns of B that are kept packed at a time: those of few terms are whole rows of C,
+ * which is then written from end to end. */
+KERNEL size_t kept_cols(const struct gemm_job *j)
+{
+    enum { FLOATS = 8192, MOST = 4096 };
+
+    if (j->k > FLOATS / GEMM_COLS)
+        return GEMM_COLS;
+    return least(FLOATS / j->k, MOST) / TILE_COLS * TILE_COLS;
+}
+
 static void gemm_block(const struct gemm_job *j, size_t first_col, struct gemm_tile t,
                        size_t term)
 {
-    const size_t end = least(first_col + GEMM_COLS, j->cols.count);
+    const size_t end = least(first_col + kept_cols(j), j->cols.count);
     for (size_t col = first_col; col < end; col += TILE_COLS)
         pack(j->packed_cols + (col - first_col) * t.k, TILE_COLS, &j->cols, col, term,
              t.k);
@@ -220,7 +291,7 @@ static void gemm_block(const struct gemm_job *j, size_t first_col, struct gemm_t
 
 static void gemm_many(const struct gemm_job *j)
 {
-    for (size_t col = 0; col < j->cols.count; col += GEMM_COLS) {
+    for (size_t col = 0; col < j->cols.count; col += kept_cols(j)) {
         for (size_t term = 0; term < j->k; term += GEMM_DEPTH) {
             const struct gemm_tile t = {.k = least(GEMM_DEPTH, j->k - term),
                                         .zero = !term && !j->add};
@@ -243,10 +314,12 @@ static void gemm(const struct trib_gemm *g)
         .k = g->k,
         .add = g->add,
         .packed_cols = g->scratch,
-        .packed_rows = (float *)g->scratch + GEMM_DEPTH * GEMM_COLS + 16,
+        .packed_rows = (float *)g->scratch + GEMM_FLOATS + 16,
     };
     if (!g->k)
         gemm_scalar(g);
+    else if (sweeps(&j))
+        gemm_sweep(&j);
     else if (j.rows.count <= GEMM_FEW)
         gemm_few(&j);
     else

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libcompress_la_SOURCES += \
 	compress/models/model_codec.c \
+	compress/models/model_parts.c \
 	compress/models/autoencoder.c compress/models/autoencoder.h \
 	compress/models/autoencoder_bytes.c \
 	compress/models/autoencoder_parts.h \

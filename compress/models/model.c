@@ -312,8 +312,8 @@ size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *i
     return sizeof head + len;
 }
 
-/* Coefficients of a word of this epoch, to m->y. */
-static bool coefficients(struct trib_model *m, const uint8_t *src, size_t len, size_t n)
+bool trib_model_coefficients(struct trib_model *m, const uint8_t *src, size_t len,
+                             size_t n)
 {
     const size_t length = m->kind->length(m, n);
     struct word_head head;
@@ -339,34 +339,13 @@ static bool coefficients(struct trib_model *m, const uint8_t *src, size_t len, s
     return true;
 }
 
-/* If one rank is alone, its share is that of the chunk encoded last. */
-static struct trib_model_chunk with_share(const struct trib_model *m,
-                                          const struct trib_model_chunk *c)
+struct trib_model_chunk trib_model_with_share(const struct trib_model *m,
+                                              const struct trib_model_chunk *c)
 {
     struct trib_model_chunk k = *c;
     if (!k.agreed)
         k.agreed = m->agreed;
     return k;
-}
-
-void trib_model_add_own(const struct trib_codec *c, const struct trib_encode *in,
-                        const uint8_t *src, size_t len, float weight, float *x)
-{
-    struct trib_model *m = in->model;
-    bool valid;
-
-    if (!m || trib_model_epoch(m) == 0) {
-        valid =
-            trib_model_plain_decode(c, src, len, weight, false, x, in->n) == TRIB_OK;
-    } else {
-        const struct trib_model_chunk own = {in->key.index, in->n, in->agreed};
-        const struct trib_model_chunk k = with_share(m, &own);
-        valid = coefficients(m, src, len, in->n);
-        m->kind->inverse(m, &k, m->y, true, m->x);
-        c->kernels->axpy_f32(x, m->x, weight, in->n);
-    }
-    assert(valid);
-    (void)valid;
 }
 
 trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t *src,
@@ -388,7 +367,7 @@ trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t 
 trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_chunk *c,
                                 const uint8_t *src, size_t len, float *x_out)
 {
-    const struct trib_model_chunk k = with_share(m, c);
+    const struct trib_model_chunk k = trib_model_with_share(m, c);
 
     if (trib_model_epoch(m) == 0) {
         if (trib_model_plain_decode(m->codec, src, len, 1.0f, true, x_out, c->n) !=
@@ -397,7 +376,7 @@ trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_ch
         m->kind->learn(m, &k, NULL, x_out);
         return TRIB_OK;
     }
-    if (!coefficients(m, src, len, c->n))
+    if (!trib_model_coefficients(m, src, len, c->n))
         return TRIB_ERR_CODEC;
     m->kind->inverse(m, &k, m->y, false, x_out);
     m->kind->learn(m, &k, m->y, x_out);

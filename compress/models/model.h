@@ -119,6 +119,10 @@ struct trib_model_chunk {
 void trib_model_propose(struct trib_model *m, const struct trib_model_chunk *c,
                       const float *x, float *proposal_out);
 
+/** trib_model_propose_added - the same of x + residual, which becomes that sum. */
+void trib_model_propose_added(struct trib_model *m, const struct trib_model_chunk *c,
+                              const float *x, float *residual, float *proposal_out);
+
 /** trib_model_settle - share is the sum of all ranks' and becomes what c->agreed points
  * at. */
 void trib_model_settle(struct trib_model *m, const struct trib_model_chunk *c,

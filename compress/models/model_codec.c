@@ -22,8 +22,7 @@ static size_t encode_kept(const struct trib_codec *c, const struct trib_encode *
     if (!in->model)
         return trib_codec_kept_by_decode(c, in, residual, dst);
     const size_t len = trib_model_encode(c, in, dst);
-    trib_model_add_own(c, in, dst, len, -1.0f, residual);
-    c->kernels->drop_not_finite(residual, in->n);
+    trib_model_take_own(c, in, dst, len, residual);
     return len;
 }
 

@@ -25,6 +25,12 @@ struct trib_model {
     float *agreed; /* of a chunk of a rank that is alone */
 };
 
+/* Elements at … at + n - 1 of a chunk. */
+struct trib_model_part {
+    const struct trib_model_chunk *chunk;
+    size_t at, n;
+};
+
 struct trib_model_ops {
     uint64_t params; /* TRIB_PARAM_BITs it reads */
     double ratio, train; /* defaults of these parameters; 0: those of codec_text.c */
@@ -76,6 +82,14 @@ struct trib_model_ops {
      * change y. */
     void (*inverse)(struct trib_model *m, const struct trib_model_chunk *c, float *y,
                     bool own, float *x_out);
+    /* NULL, or elements of a part of a chunk, a number of rows, of which the next two
+     * are: propose adds those of a part to proposal_out, inverse (own) writes part of
+     * x_out. Both may be called for parts in rising order alone. */
+    size_t (*part)(const struct trib_model *m, size_t n);
+    void (*propose_part)(struct trib_model *m, const struct trib_model_part *part,
+                         const float *x, float *proposal_out);
+    void (*inverse_part)(struct trib_model *m, const struct trib_model_part *part,
+                         const float *y, float *x_out);
     /* the result of a chunk; in epoch 0 y is NULL */
     void (*learn)(struct trib_model *m, const struct trib_model_chunk *c,
                   const float *y, const float *x);
@@ -98,15 +112,23 @@ size_t trib_model_word_bound(const struct trib_codec *c, size_t n);
 size_t trib_model_sum_bound(const struct trib_codec *c, size_t n);
 size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *in,
                          uint8_t *dst);
-/* x += weight * what the word of this rank's own contribution says */
-void trib_model_add_own(const struct trib_codec *c, const struct trib_encode *in,
-                        const uint8_t *src, size_t len, float weight, float *x);
+/* Coefficients of a word of this epoch, to m->y; false: it is not valid. */
+bool trib_model_coefficients(struct trib_model *m, const uint8_t *src, size_t len,
+                             size_t n);
+/* If one rank is alone, its share is that of the chunk encoded last. */
+struct trib_model_chunk trib_model_with_share(const struct trib_model *m,
+                                              const struct trib_model_chunk *c);
 /* of words of epoch 0: there is no model; overwrite: x is set, else x += weight * … */
 trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t *src,
                                       size_t len, float weight, bool overwrite,
                                       float *x, size_t n);
 trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
+
+/* model_parts.c: x -= what the word of this rank's own contribution says; what is not
+ * finite then becomes 0 */
+void trib_model_take_own(const struct trib_codec *c, const struct trib_encode *in,
+                         const uint8_t *src, size_t len, float *x);
 
 /* model_slots.c: of kinds that have nothing to do there */
 const char *trib_model_no_refusal(const struct trib_codec *c);

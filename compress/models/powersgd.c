@@ -274,6 +274,49 @@ static void share(struct trib_model *m, const struct trib_model_chunk *c,
     m->codec->kernels->gemm(&g);
 }
 
+enum { PART = 1 << 16 }; /* elements of a part: it stays in the second level of cache */
+
+/* Whole rows; 0: the chunk is short, or is sent as it is. */
+static size_t part(const struct trib_model *m, size_t n)
+{
+    const struct shape s = shape_in(m, n);
+    const size_t rows = s.columns < PART ? PART / s.columns : 1;
+
+    return s.plain || n <= 2 * rows * s.columns ? 0 : rows * s.columns;
+}
+
+/* The part's rows as a matrix by themselves. */
+static struct shape shape_of_part(struct trib_model *m,
+                                  const struct trib_model_part *part)
+{
+    struct shape s = shape_in(m, part->chunk->n);
+
+    s.rows = rows_of(part->n, s.columns);
+    return s;
+}
+
+static void propose_part(struct trib_model *m, const struct trib_model_part *part,
+                         const float *x, float *proposal_out)
+{
+    struct powersgd *p = (struct powersgd *)m;
+    const struct shape s = shape_of_part(m, part);
+    const size_t row = part->at / s.columns * s.rank;
+    const struct trib_gemm g = {.m = s.turned ? s.columns : s.rows,
+                                .n = s.rank,
+                                .k = s.turned ? s.rows : s.columns,
+                                .a = matrix_of(p, &s, x, part->n),
+                                .b = q_of(p, part->chunk) + (s.turned ? row : 0),
+                                .c = proposal_out + (s.turned ? 0 : row),
+                                .lda = s.columns,
+                                .ldb = s.rank,
+                                .ldc = s.rank,
+                                .a_transposed = s.turned,
+                                .add = s.turned,
+                                .scratch = p->scratch};
+
+    m->codec->kernels->gemm(&g);
+}
+
 static void settle(struct trib_model *m, const struct trib_model_chunk *c, float *sum)
 {
     struct powersgd *p = (struct powersgd *)m;
@@ -339,6 +382,30 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
     m->codec->kernels->gemm(&g);
     if (!whole)
         memcpy(x_out, p->padded, c->n * sizeof *x_out);
+}
+
+static void inverse_part(struct trib_model *m, const struct trib_model_part *part,
+                         const float *y, float *x_out)
+{
+    struct powersgd *p = (struct powersgd *)m;
+    const struct shape s = shape_of_part(m, part);
+    const size_t row = part->at / s.columns * s.rank;
+    const bool whole = s.rows * s.columns == part->n;
+    const struct trib_gemm g = {.m = s.rows,
+                                .n = s.columns,
+                                .k = s.rank,
+                                .a = (s.turned ? y : part->chunk->agreed) + row,
+                                .b = s.turned ? part->chunk->agreed : y,
+                                .c = whole ? x_out : p->padded,
+                                .lda = s.rank,
+                                .ldb = s.rank,
+                                .ldc = s.columns,
+                                .b_transposed = true,
+                                .scratch = p->scratch};
+
+    m->codec->kernels->gemm(&g);
+    if (!whole)
+        memcpy(x_out, p->padded, part->n * sizeof *x_out);
 }
 
 static void learn(struct trib_model *m, const struct trib_model_chunk *c,
@@ -408,6 +475,9 @@ const struct trib_model_ops trib_model_powersgd = {
     .length = length,
     .forward = forward,
     .inverse = inverse,
+    .part = part,
+    .propose_part = propose_part,
+    .inverse_part = inverse_part,
     .learn = learn,
     .bytes = bytes,
     .write = write,

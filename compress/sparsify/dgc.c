@@ -121,6 +121,7 @@ const struct trib_select trib_select_dgc = {
     .params = TRIB_PARAM_BIT(RATIO) | TRIB_PARAM_BIT(K) | TRIB_PARAM_BIT(RESULT),
     .ratio = 0.001,
     .sparse = true,
+    .counted = true,
     .unit = trib_unit_one,
     .choose = choose_dgc,
     .adjust = trib_adjust_none,

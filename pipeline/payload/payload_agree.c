@@ -184,21 +184,17 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
     trib_model_settle(run->desc.model, &chunk, s->agreed + at);
 }
 
-/* Keeps the elements that were measured: error feedback is applied to a contribution
- * once. They stay in the residual if there is one, else in a vector of their own. */
-static void keep(struct trib_engine *e, struct trib_run *run,
-                 const struct trib_chunk *c, const float *x)
+/* Keeps the elements that are measured in the residual, in one pass: error feedback is
+ * applied to a contribution once. */
+static void keep_and_propose(struct trib_run *run, const struct trib_model_chunk *c,
+                             const float *x, float *out)
 {
-    float *kept = run->payload->feedback.residual
-                      ? run->payload->feedback.residual + c->first
-                      : run->payload->share.kept + c->first;
-    struct trib_reduce_args sum = {
-        .src = {kept, x}, .dst = {kept}, .n_src = 2, .n_dst = 1, .n = c->n};
+    float *residual = run->payload->feedback.residual + c->first;
 
-    if (run->payload->feedback.residual)
-        e->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
+    if (run->desc.model)
+        trib_model_propose_added(run->desc.model, c, x, residual, out);
     else
-        memcpy(kept, x, c->n * sizeof(*kept));
+        trib_codec_propose_added(run->desc.codec, x, residual, c->n, out);
 }
 
 const float *trib_share_kept(const struct trib_run *run, const struct trib_chunk *c)
@@ -225,18 +221,15 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
         if (c.n == 0)
             continue;
         const float *x = trib_input_f32(e, run, &c);
-        if (run->payload->feedback.residual && !run->desc.model) { /* keep and measure
-                                                                    * at once */
-            trib_codec_propose_added(run->desc.codec, x,
-                                     run->payload->feedback.residual + c.first, c.n,
-                                     out);
+        const struct trib_model_chunk chunk = {.first = c.first, .n = c.n};
+        if (run->payload->feedback.residual) {
+            keep_and_propose(run, &chunk, x, out);
             continue;
         }
-        if (run->payload->feedback.residual || s->kept) {
-            keep(e, run, &c, x);
-            x = trib_share_kept(run, &c);
+        if (s->kept) {
+            memcpy(s->kept + c.first, x, c.n * sizeof(*s->kept));
+            x = s->kept + c.first;
         }
-        const struct trib_model_chunk chunk = {.first = c.first, .n = c.n};
         if (run->desc.model)
             trib_model_propose(run->desc.model, &chunk, x, out);
         else

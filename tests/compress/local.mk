@@ -35,6 +35,7 @@ compress_tests = \
 	tests/compress/test_vector_words \
 	tests/compress/quantise/test_natural \
 	tests/compress/pack/test_elias_omega \
+	tests/compress/models/test_model_parts \
 	tests/compress/models/test_orthonormal \
 	tests/compress/models/test_model \
 	tests/compress/models/test_pca \

@@ -133,12 +133,22 @@ static void test_blocks(void **state)
         check_all(shapes[i], 5);
 }
 
+/* few rows, and columns that are read term by term */
+static void test_sweeps(void **state)
+{
+    (void)state;
+    check_all((struct shape){300, 4, 260}, 1);
+    check_all((struct shape){20, 330, 210}, 1);
+    check_all((struct shape){14, 900, 3}, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_sweeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void test_selected_bound(void **state)
         "topk:ratio=0.001",   "topk:ratio=0.02+qsgd:bits=2",
         "topk:ratio=1",       "topk:ratio=0.01,result=requantised+natural",
         "randomk:ratio=0.01", "blocks:ratio=0.05",
-        "adacomp:bin=50"};
+        "adacomp:bin=50",     "dgc:ratio=0.001"};
     const size_t lengths[] = {0, 1, 64, 1000, TRIB_SELECTED_PIECE};
     (void)state;
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
@@ -125,6 +125,9 @@ static void test_selected_bound(void **state)
     assert_true(trib_codec_selected_bound(b.codec, 100000, 4) < 400 * 8 + 32);
     assert_int_equal(trib_codec_selected_bound(b.codec, 200000, 1),
                      trib_codec_bound(b.codec, 200000));
+    buffers_free(&b);
+    b = buffers_new("dgc:ratio=0.001", NULL, 1000); /* no more than topk */
+    assert_true(trib_codec_selected_bound(b.codec, 100000, 4) < 400 * 8 + 32);
     buffers_free(&b);
 }
 
