@@ -269,6 +269,9 @@ static const struct perf_option options[] = {
      "compare with an oracle; exit code 1 if wrong; codecs: beyond what they may lose"},
     {"--explain", NULL, perf_set_switch, AT(explain), 0,
      "say which algorithm, chunk and codec were chosen"},
+    {"--overlap", NULL, perf_set_switch, AT(overlap), 0,
+     "of allreduce: each stage alone, and what was reached of the slowest; and the "
+     "vector fed layer by layer beside a computation"},
     {"--trace", "FILE", perf_set_text, AT(trace), 0,
      "with -n: write what the ranks did when, for Perfetto"},
     {"--csv", "FILE", perf_set_text, AT(csv), 0,
@@ -442,6 +445,24 @@ static bool check_pairs(const struct perf_args *args, FILE *err)
     return false;
 }
 
+/* Sets the call: stages are those of a plan's codec. */
+static bool check_overlap(struct perf_args *args, FILE *err)
+{
+    if (!args->overlap)
+        return true;
+    if (args->coll == TRIB_ALLREDUCE && args->dtype == TRIB_F32 &&
+        (args->op == TRIB_SUM || args->op == TRIB_MEAN) && args->quorum == NULL &&
+        (args->call == PERF_CALL_AUTO || args->call == PERF_CALL_PLAN) &&
+        strncmp(perf_codec_text(args), "auto", 4) != 0) {
+        args->call = PERF_CALL_PLAN;
+        return true;
+    }
+    fputs("trib-perf: --overlap is of plans of allreduce, of f32, sum and mean, of one "
+          "codec: leave out --call, --quorum and codec auto.\n",
+          err);
+    return false;
+}
+
 /* True if something is configured that a blocking call may refuse, as it does not name
  * its vector. */
 static bool has_configured(const struct perf_args *args)
@@ -465,7 +486,7 @@ static bool check_together(struct perf_args *args, FILE *err)
         return false;
     }
     if (!check_applies(args, err) || !check_feedback(args, err) ||
-        !check_pairs(args, err))
+        !check_pairs(args, err) || !check_overlap(args, err))
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
         fputs(

@@ -26,6 +26,7 @@ libperf_la_SOURCES = \
 	perf/perf_number.c perf/perf_number.h \
 	perf/perf_oracle.c perf/perf_oracle.h \
 	perf/output.c perf/output.h \
+	perf/overlap_bounds.c perf/overlap.h \
 	perf/pairs.c \
 	perf/perf.h \
 	perf/progress.c \
@@ -57,6 +58,7 @@ libcodecperf_la_SOURCES = \
 	perf/codec/codecreport.c \
 	perf/codec/inputs.c \
 	perf/codec/rates.c \
+	perf/codec/stages_alone.c \
 	perf/codec/work.c
 libcodecperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
@@ -84,7 +86,7 @@ libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
 PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
 	$(XXHASH_LIBS)
-perf_trib_perf_SOURCES = perf/trib-perf.c
+perf_trib_perf_SOURCES = perf/trib-perf.c perf/overlap_measure.c
 perf_trib_perf_LDADD = libbeside.la libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
@@ -115,6 +117,8 @@ EXTRA_DIST += \
 	perf/bench-cost.awk \
 	perf/bench-cost.sh \
 	perf/bench-coded.sh \
+	perf/bench-overlap.awk \
+	perf/bench-overlap.sh \
 	perf/bench-service.awk \
 	perf/bench-service.sh \
 	perf/bench-sim.awk \

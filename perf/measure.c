@@ -389,6 +389,8 @@ trib_status_t perf_measure(trib_comm_t *comm, const struct perf_args *args,
     status = measure_open(&op, progress, arg, out);
     if (status == TRIB_OK)
         explain(&op, out);
+    if (status == TRIB_OK && args->overlap && args->overlap_fn != NULL)
+        status = args->overlap_fn(&op, out);
     perf_operation_close(&op);
     return status;
 }

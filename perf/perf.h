@@ -15,6 +15,7 @@
  *     loss.[ch]    what a codec may lose of it
  *     oracle.[ch]  inputs, and what must come out
  *     output.[ch]  where table, csv and json go
+ *     overlap.[ch] stages alone, and beside a computation
  *     writer.c     rows of the collectives
  *
  * A sample is the time of one call, or of a batch of calls where one call is too short
@@ -32,6 +33,9 @@
 
 #include "tools/launch.h"
 #include "perf/perf_oracle.h"
+
+struct perf_operation;
+struct perf_result;
 
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
 enum perf_input { PERF_INPUT_NORMAL, PERF_INPUT_SMOOTH };
@@ -79,6 +83,9 @@ struct perf_args {
     bool rewrite;
     bool check;
     bool explain;
+    bool overlap; /* measure the stages alone, too, and beside a computation: by the
+                   * function below, of overlap.h, which trib-perf alone has */
+    trib_status_t (*overlap_fn)(struct perf_operation *op, struct perf_result *out);
     const char *trace; /* file for a trace of all ranks; NULL: none */
     const char *csv; /* file or "-" */
     const char *json;
@@ -272,6 +279,22 @@ void perf_progress_clear(struct perf_progress *p);
 
 /* --- measure.c --- */
 
+/* A sum whose vector is fed layer by layer beside a computation. */
+struct perf_hidden {
+    double comm_us, compute_us, both_us; /* alone, alone, together */
+    double part; /* of the sum's time that is hidden */
+};
+
+/* See overlap.h. Rates are in GB/s of the vector; 0: the stage has no work. */
+struct perf_overlap {
+    bool measured;
+    double stage_GBps[4]; /* enum perf_stage, alone */
+    int narrowest; /* the stage that is the bound */
+    double bound_GBps, reached_GBps, part;
+    double core_GBps, core_part; /* the bound where one core does all stages */
+    struct perf_hidden here, elsewhere; /* computed by this thread; or it sleeps */
+};
+
 struct perf_result {
     size_t bytes;
     size_t count;
@@ -287,6 +310,7 @@ struct perf_result {
     double nmse_limit; /* of a rank where nmse is above it; 0: nowhere */
     double lost; /* ranks whose inputs are not in a result; the most of all results */
     char explain[1024];
+    struct perf_overlap overlap;
 };
 
 /** perf_measure - all of one size; collective; *out is whole on rank 0 only. */

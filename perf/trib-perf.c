@@ -10,6 +10,7 @@
 #include "perf/beside/beside.h"
 #include "perf/calibrate.h"
 #include "perf/codec/codec_perf.h"
+#include "perf/overlap.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
 #include "tools/tool.h"
@@ -169,6 +170,8 @@ static int collective_main(int argc, char **argv)
     /* Each rank speaks of wrong arguments: variables of a launcher may be left over in
      * a shell, and then no other rank would. */
     int code = perf_args_parse(argc, argv, stderr, &args);
+    if (code < 0)
+        args.overlap_fn = perf_overlap_measure;
     if (code < 0 && args.ranks > 0 && tool_launched(by, sizeof(by))) {
         fprintf(
             stderr,

@@ -8,6 +8,7 @@
 
 #include "perf/colls.h"
 #include "perf/output.h"
+#include "perf/overlap.h"
 #include "perf/perf.h"
 
 struct perf_writer {
@@ -100,17 +101,34 @@ static void table_row(const struct perf_writer *w, const struct perf_result *r)
     putchar('\n');
     if (w->args->explain)
         print_lines(r->explain);
+    if (r->overlap.measured)
+        perf_overlap_print(&r->overlap);
 }
 
 /* --- csv --- */
 
-static void csv_header(FILE *f)
+static void csv_header(FILE *f, bool overlap)
 {
     fputs("collective,algorithm,codec,dtype,op,ranks,bytes,iters,p50_us,p99_us,p999_us,"
           "min_us,max_us,algbw_GBps,busbw_GBps,wire_bytes,nmse,wrong,"
           "mean_us,batch,count,ratio,cpu_us,memory,in_place,call,density,same_blocks,"
-          "version\n",
+          "version",
           f);
+    if (overlap)
+        fputs(
+            ",encode_GBps,link_GBps,sum_GBps,decode_GBps,bound_GBps,reached_GBps,part,"
+            "core_GBps,core_part,comm_us,hidden,hidden_elsewhere",
+            f);
+    fputs("\n", f);
+}
+
+static void csv_overlap(FILE *f, const struct perf_overlap *o)
+{
+    for (int s = 0; s < PERF_STAGES; s++)
+        fprintf(f, ",%.4f", o->stage_GBps[s]);
+    fprintf(f, ",%.4f,%.4f,%.4f,%.4f,%.4f,%.2f,%.4f,%.4f", o->bound_GBps,
+            o->reached_GBps, o->part, o->core_GBps, o->core_part, o->here.comm_us,
+            o->here.part, o->elsewhere.part);
 }
 
 /* Codec texts have commas: always quoted. They hold no quotation marks. */
@@ -129,12 +147,39 @@ static void csv_row(const struct perf_writer *w, const struct perf_result *r)
         fprintf(f, ",%.6g,%.0f", r->nmse, r->wrong);
     else
         fputs(",,", f);
-    fprintf(f, ",%.4f,%ld,%zu,%.4f,%.4f,%s,%d,%s,%g,%d,%s\n", us->mean, r->batch,
+    fprintf(f, ",%.4f,%ld,%zu,%.4f,%.4f,%s,%d,%s,%g,%d,%s", us->mean, r->batch,
             r->count, r->ratio, r->cpu_us, memory_text(args), args->in_place,
             call_text(args), args->density, args->same_blocks, trib_version());
+    if (args->overlap)
+        csv_overlap(f, &r->overlap);
+    fputs("\n", f);
 }
 
 /* --- json --- */
+
+static json_t *json_hidden(const struct perf_hidden *h)
+{
+    return json_pack("{s:f, s:f, s:f, s:f}", "comm_us", h->comm_us, "compute_us",
+                     h->compute_us, "both_us", h->both_us, "hidden", h->part);
+}
+
+static json_t *json_overlap(const struct perf_overlap *o)
+{
+    json_t *all = json_pack(
+        "{s:f, s:s, s:f, s:f, s:f, s:f, s:o, s:o}", "bound_GBps", o->bound_GBps,
+        "narrowest", perf_overlap_stage_name((enum perf_stage)o->narrowest),
+        "reached_GBps", o->reached_GBps, "part", o->part, "core_GBps", o->core_GBps,
+        "core_part", o->core_part, "computing_here", json_hidden(&o->here),
+        "computing_elsewhere", json_hidden(&o->elsewhere));
+    json_t *alone = json_object();
+
+    for (int s = 0; s < PERF_STAGES; s++)
+        if (o->stage_GBps[s] > 0)
+            json_object_set_new(alone, perf_overlap_stage_name((enum perf_stage)s),
+                                json_real(o->stage_GBps[s]));
+    json_object_set_new(all, "alone_GBps", alone);
+    return all;
+}
 
 static json_t *json_result(const struct perf_args *args, const struct perf_result *r)
 {
@@ -152,6 +197,8 @@ static json_t *json_result(const struct perf_args *args, const struct perf_resul
                             isfinite(r->nmse) ? json_real(r->nmse) : json_null());
         json_object_set_new(o, "wrong", json_integer((json_int_t)r->wrong));
     }
+    if (o != NULL && r->overlap.measured)
+        json_object_set_new(o, "overlap", json_overlap(&r->overlap));
     if (o != NULL && r->explain[0] != '\0')
         json_object_set_new(o, "explain", json_string(r->explain));
     return o;
@@ -194,7 +241,7 @@ struct perf_writer *perf_writer_open(const struct perf_args *args, int ranks, ch
         return NULL;
     }
     if (w->out.csv != NULL)
-        csv_header(w->out.csv);
+        csv_header(w->out.csv, args->overlap);
     if (w->out.table)
         table_open(w);
     perf_output_flush(&w->out);

@@ -8,6 +8,7 @@
  *     inputs.c       vectors to encode
  *     work.c         one codec's buffers, and a pass over a vector, by one or more
  *                  threads
+ *     stages_alone.c seconds of one codec's stages, for trib-perf allreduce --overlap
  *     rates.c        seconds of passes, beside memcpy; errors -> struct codec_result
  *     codecreport.c  table, csv, json
  *
@@ -134,6 +135,27 @@ struct codec_vector {
 bool codec_measure(const struct codec_args *args, struct trib_codec *codec,
                    const struct codec_vector *v, struct codec_result *out,
                    struct trib_error *err);
+
+/* --- stages_alone.c --- */
+
+/* Seconds of a vector by one thread; 0: there is no such stage. */
+struct codec_stages {
+    double encode_s;
+    double sum_s; /* of one contribution: decoded and added, or merged, or added */
+    double decode_s;
+};
+
+struct codec_staged {
+    const char *text;
+    bool feedback; /* error feedback, as a plan with it does */
+    size_t n; /* elements */
+    int ranks; /* whose words are summed */
+};
+
+/** codec_stages_alone - measure a codec's stages, the least of some passes; false:
+ * why[] has the sentence. */
+bool codec_stages_alone(const struct codec_staged *what, struct codec_stages *out,
+                        char *why, size_t why_bytes);
 
 /* --- codecreport.c --- */
 

@@ -284,10 +284,10 @@ struct codec_work *codec_work_new(const struct codec_args *args,
         return NULL;
     }
     *w = (struct codec_work){.codec = codec,
-                              .kernels = trib_kernels_get(NULL),
-                              .x = x,
-                              .n = n,
-                              .threads = threads};
+                             .kernels = trib_kernels_get(NULL),
+                             .x = x,
+                             .n = n,
+                             .threads = threads};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->begin, NULL);
     pthread_cond_init(&w->end, NULL);

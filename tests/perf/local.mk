@@ -2,6 +2,7 @@
 perf_tests = \
 	tests/perf/test_classes \
 	tests/perf/test_loss \
+	tests/perf/test_overlap_bounds \
 	tests/perf/test_perf_oracle \
 	tests/perf/test_putargs \
 	tests/perf/test_putendpoints \
@@ -23,6 +24,7 @@ perf_test_scripts = \
 	tests/perf/test_put.sh \
 	tests/perf/test_calibrate.sh \
 	tests/perf/test_elastic.sh \
+	tests/perf/test_perf_overlap.sh \
 	tests/perf/test_beside.sh \
 	tests/perf/test_trib_perf.sh
 dist_check_SCRIPTS += $(perf_test_scripts)
@@ -34,6 +36,8 @@ tests_perf_test_classes_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTS
 	$(CMOCKA_LIBS)
 tests_perf_test_loss_SOURCES = tests/perf/test_loss.c
 tests_perf_test_loss_LDADD = $(PERF_TEST_LIBS)
+tests_perf_test_overlap_bounds_SOURCES = tests/perf/test_overlap_bounds.c
+tests_perf_test_overlap_bounds_LDADD = $(PERF_TEST_LIBS)
 tests_perf_test_perf_oracle_SOURCES = tests/perf/test_perf_oracle.c
 tests_perf_test_perf_oracle_LDADD = $(PERF_TEST_LIBS)
 tests_perf_test_putargs_SOURCES = tests/perf/test_putargs.c tests/tools/parse.h

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench-overlap.sh - all-reduces between hosts beside what their slowest stage alone allows, and beside a computation.
+#
+#   perf/bench-overlap.sh [OPTION]… BUILD_DIR OUT_DIR
+#
+#   --quick           1 round, 1 MB: does everything run?
+#   --rounds N        launches of each codec [5]
+#   --hosts LIST      such as "2 4" [2]
+#   --rates LIST      of each host's link, both ways [1gbit 10gbit]
+#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
+#   --sizes LIST      bytes, with commas [25000000]
+#   --samples N       samples a size and launch [9]
+#   --limit S         end a launch after so long [120]
+#   --only LIST       codecs, with commas
+#   --write           write the tables into docs/performance.md, too
+#
+# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all share
+# its cores: a rank has one for itself where there are no more hosts than cores. Into OUT_DIR go
+# runs.csv (all launches), bench.md (tables), errors.log.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=5 hosts_list="2" rates="1gbit 10gbit" sizes=25000000 samples=9 sample_ms=1 only=''
+congestion=cubic limit=120 write=''
+# shellcheck disable=SC2034 # peers.sh reads them
+place=in rewrite=''
+
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
+# shellcheck source=tests/netns/net.sh
+. "$here/../tests/netns/net.sh"
+
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [hosts]=hosts_list [rates]=rates [congestion]=congestion
+    [sizes]=sizes [samples]=samples [limit]=limit [only]=only)
+on_quick() { rounds=1 sizes=1000000 samples=2 limit=60; }
+on_write() { write=yes; }
+take_arguments "$@"
+! why=$(net_refused) || die "$why"
+unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE TRIB_CALIBRATION
+missing=()
+
+# shellcheck source=perf/peers/peers.sh
+. "$here/peers/peers.sh"
+# shellcheck source=perf/benchnet.sh
+. "$here/benchnet.sh"
+
+# Rows "rate,contender,ranks,bytes,samples,batch,p50,min,max,…" of one launch each.
+ours() { # CONTENDER CODEC
+    local options
+    mapfile -t options < <(trib_options)
+    job "$build/perf/trib-perf" allreduce "${options[@]}" --bind core --overlap --codec "$2" |
+        grep -v '^tributary: ' | trib_rows "$1" encode_GBps link_GBps sum_GBps decode_GBps \
+        bound_GBps reached_GBps part core_part hidden hidden_elsewhere
+}
+
+measure() { # RATE HOSTS
+    local name codec
+    while read -r name codec; do
+        ! wanted "$name" || launch_probed "$round" "$1, $2 hosts, $name" launch "$1" ours "$name" "$codec"
+    done <<'ROWS'
+none none
+bf16 bf16
+int8 int8:result=requantised
+topk topk:ratio=0.01
+dgc dgc:ratio=0.001
+ROWS
+}
+
+echo "round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,encode_GBps,link_GBps,sum_GBps,decode_GBps,bound_GBps,reached_GBps,part,core_part,hidden,hidden_elsewhere" >"$runs"
+trap net_close EXIT
+trap 'exit 130' INT TERM HUP
+for rate in $rates; do
+    for n in $hosts_list; do
+        open_hosts "$n"
+        for ((round = 1; round <= rounds; round++)); do measure "$rate" "$n"; done
+        net_close
+    done
+done
+[ ! -t 2 ] || printf '\r\033[K' >&2
+
+{
+    machine_line
+    echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
+    echo "launches of each codec, interleaved, $samples samples each; a core for each rank where there are enough."
+    absent_lines
+    awk -f "$here/benchlib.awk" -f "$here/bench-overlap.awk" "$runs"
+} >"$out/bench.md"
+cat "$out/bench.md"
+[ -z "$write" ] || write_section overlap "$out/bench.md"
+echo "written to $out: bench.md, runs.csv, errors.log" >&2

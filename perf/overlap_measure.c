@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/overlap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "perf/codec/codec_perf.h"
+
+enum {
+    LAYERS = 32, /* parts in which the plan is fed, the last one first */
+    ROUNDS = 5,
+    LINK_ROUNDS = 7,
+    LINK_LEAST = 8 << 20, /* bytes */
+    TAG = 78,
+};
+
+static const double LONGER = 1.5; /* computing takes so many times as long as the sum */
+
+/* Median over rounds of the slowest rank's seconds; sorts them. */
+static trib_status_t middle(trib_comm_t *comm, double *seconds, size_t n, double *out)
+{
+    struct perf_summary s;
+    const trib_status_t status = perf_combine(comm, TRIB_MAX, seconds, n);
+
+    perf_summarise(seconds, n, &s);
+    *out = s.p50;
+    return status;
+}
+
+/* --- the link alone --- */
+
+/* Bytes that each rank sends while it receives as many: as a message, or as sums
+ * without a codec. The faster of the two is what the link takes. */
+struct link {
+    trib_comm_t *comm;
+    int next, before;
+    char *out, *in;
+    size_t bytes;
+    trib_plan_t *plan; /* sums `bytes` bytes of `in` */
+};
+
+/* To the next rank, and at the same time from the one before. */
+static trib_status_t pass_on(const struct link *l)
+{
+    trib_request_t *got = NULL, *sent = NULL;
+    trib_status_t status =
+        trib_irecv(l->comm, l->in, l->bytes, TRIB_U8, l->before, TAG, &got);
+
+    if (status == TRIB_OK)
+        status = trib_isend(l->comm, l->out, l->bytes, TRIB_U8, l->next, TAG, &sent);
+    if (status == TRIB_OK)
+        status = trib_request_wait(sent);
+    if (status == TRIB_OK)
+        status = trib_request_wait(got);
+    trib_request_free(sent);
+    trib_request_free(got);
+    return status;
+}
+
+static trib_status_t sum_up(const struct link *l)
+{
+    const trib_status_t status = trib_plan_start(l->plan);
+
+    return status == TRIB_OK ? trib_plan_wait(l->plan) : status;
+}
+
+typedef trib_status_t (*link_fn)(const struct link *l);
+
+static double sent_bytes(const struct link *l)
+{
+    trib_stats_t stats = {.size = sizeof(stats)};
+
+    return trib_stats(l->comm, &stats) == TRIB_OK ? (double)stats.wire_bytes : 0;
+}
+
+/* Takes what is faster than what *out has. */
+static trib_status_t measure_link(const struct link *l, link_fn move,
+                                  struct perf_overlap_alone *out)
+{
+    double seconds[LINK_ROUNDS], cpu = HUGE_VAL, took = HUGE_VAL;
+    double sent = sent_bytes(l);
+    trib_status_t status = move(l); /* for warmth */
+
+    sent = sent_bytes(l) - sent;
+    if (status == TRIB_OK)
+        status = perf_combine(l->comm, TRIB_MIN, &sent, 1);
+    for (int i = 0; status == TRIB_OK && i < LINK_ROUNDS; i++) {
+        status = trib_barrier(l->comm);
+        const double before = perf_now(), used = perf_cpu_seconds();
+        if (status == TRIB_OK)
+            status = move(l);
+        seconds[i] = perf_now() - before;
+        cpu = fmin(cpu, perf_cpu_seconds() - used);
+    }
+    if (status == TRIB_OK)
+        status = perf_combine(l->comm, TRIB_MAX, seconds, LINK_ROUNDS);
+    if (status == TRIB_OK)
+        status = perf_combine(l->comm, TRIB_MAX, &cpu, 1);
+    for (int i = 0; status == TRIB_OK && i < LINK_ROUNDS; i++)
+        took = fmin(took, seconds[i]);
+    if (status != TRIB_OK || sent / took <= out->Bps[PERF_STAGE_LINK])
+        return status;
+    out->Bps[PERF_STAGE_LINK] = sent / took;
+    out->link_cpu_s = cpu / sent;
+    return status;
+}
+
+static trib_status_t measure_both(struct link *l, struct perf_overlap_alone *out)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+
+    desc.recv = l->in;
+    desc.count = l->bytes / sizeof(float);
+    desc.codec = "none";
+    trib_status_t status = trib_plan_allreduce(l->comm, &desc, &l->plan);
+    if (status == TRIB_OK)
+        status = measure_link(l, pass_on, out);
+    if (status == TRIB_OK)
+        status = measure_link(l, sum_up, out);
+    trib_plan_free(l->plan);
+    return status;
+}
+
+static trib_status_t link_alone(struct perf_operation *op, double wire,
+                                struct perf_overlap_alone *out)
+{
+    const int rank = op->oracle.rank, ranks = op->oracle.ranks;
+    struct link l = {.comm = op->comm,
+                     .next = (rank + 1) % ranks,
+                     .before = (rank + ranks - 1) % ranks,
+                     .bytes = (size_t)fmax(wire, LINK_LEAST)};
+    double failed;
+
+    l.out = calloc(1, l.bytes);
+    l.in = calloc(1, l.bytes);
+    failed = l.out == NULL || l.in == NULL;
+    trib_status_t status = perf_combine(op->comm, TRIB_MAX, &failed, 1);
+    if (status == TRIB_OK)
+        status = failed > 0 ? TRIB_ERR_NO_MEMORY : measure_both(&l, out);
+    free(l.out);
+    free(l.in);
+    return status;
+}
+
+/* --- a codec's stages alone --- */
+
+static trib_status_t stages_alone(struct perf_operation *op,
+                                  struct perf_overlap_alone *out)
+{
+    struct codec_stages s = {0};
+    const struct codec_staged what = {.text =
+                                          perf_codec_text_of(op->args, op->desc.count),
+                                      .feedback = op->oracle.loss.feedback,
+                                      .n = op->desc.count,
+                                      .ranks = op->oracle.ranks};
+    char why[512];
+    trib_status_t status = trib_barrier(op->comm);
+    double failed = !codec_stages_alone(&what, &s, why, sizeof(why));
+
+    if (failed > 0)
+        fprintf(stderr, "trib-perf: rank %d: %s.\n", op->oracle.rank, why);
+    double slow[] = {s.encode_s, s.sum_s, s.decode_s, failed};
+    if (status == TRIB_OK)
+        status = perf_combine(op->comm, TRIB_MAX, slow, 4);
+    if (status == TRIB_OK && slow[3] > 0)
+        return TRIB_ERR_NO_MEMORY;
+    const double bytes = (double)op->desc.count * sizeof(float);
+    out->Bps[PERF_STAGE_ENCODE] = slow[0] > 0 ? bytes / slow[0] : 0;
+    out->Bps[PERF_STAGE_SUM] = slow[1] > 0 ? bytes / slow[1] : 0;
+    out->Bps[PERF_STAGE_DECODE] = slow[2] > 0 ? bytes / slow[2] : 0;
+    return status;
+}
+
+/* --- beside a computation --- */
+
+struct beside_layers {
+    struct perf_operation *op;
+    trib_plan_t *plan; /* is fed a layer at a time */
+    double turns; /* of a layer's computation */
+    double nap_s; /* of a layer that is computed elsewhere */
+    double volatile sink;
+};
+
+/* Computes in registers: it takes a core, and none of the memory's bandwidth. */
+static void compute(struct beside_layers *b, double turns)
+{
+    double x = 1;
+
+    for (double i = 0; i < turns; i++)
+        x = x * 0.999999 + 1e-6;
+    b->sink = x;
+}
+
+/* As an accelerator would: the thread sleeps meanwhile. */
+static void nap(double s)
+{
+    (void)nanosleep(&(struct timespec){(time_t)s, (long)(1e9 * (s - floor(s)))}, NULL);
+}
+
+enum layer_work { WORK_NONE, WORK_HERE, WORK_ELSEWHERE };
+
+/* A step: each layer is computed, and the sum of it may begin. */
+static trib_status_t step(struct beside_layers *b, enum layer_work work, bool sums,
+                          double *seconds)
+{
+    const size_t n = b->op->desc.count;
+    trib_status_t status = TRIB_OK;
+
+    if (b->op->pristine != NULL)
+        perf_operation_rewrite(b->op);
+    status = trib_barrier(b->op->comm);
+    const double before = perf_now();
+    if (status == TRIB_OK && sums)
+        status = trib_plan_start(b->plan);
+    for (size_t i = LAYERS; i-- > 0 && status == TRIB_OK;) {
+        const size_t from = i * n / LAYERS, to = (i + 1) * n / LAYERS;
+        if (work == WORK_HERE)
+            compute(b, b->turns);
+        else if (work == WORK_ELSEWHERE)
+            nap(b->nap_s);
+        if (sums)
+            status = trib_plan_ready(b->plan, from, to - from);
+    }
+    if (status == TRIB_OK && sums)
+        status = trib_plan_wait(b->plan);
+    *seconds = perf_now() - before;
+    return status;
+}
+
+/* Sets the computation of a layer, of which all take LONGER times comm_s. */
+static trib_status_t choose_turns(struct beside_layers *b, double comm_s)
+{
+    double pace = 0, most = comm_s;
+    const double trial = 1e6;
+    trib_status_t status = perf_combine(b->op->comm, TRIB_MAX, &most, 1);
+
+    for (int i = 0; i < 3; i++) {
+        const double before = perf_now();
+        compute(b, trial);
+        pace = fmax(pace, trial / (perf_now() - before));
+    }
+    b->nap_s = LONGER * most / LAYERS;
+    b->turns = b->nap_s * pace;
+    return status;
+}
+
+static trib_status_t take_rounds(struct beside_layers *b, struct perf_overlap *out)
+{
+    static const struct {
+        enum layer_work work;
+        bool sums;
+    } steps[] = {{WORK_NONE, true},
+                 {WORK_HERE, false},
+                 {WORK_HERE, true},
+                 {WORK_ELSEWHERE, false},
+                 {WORK_ELSEWHERE, true}};
+    enum { STEPS = sizeof(steps) / sizeof(*steps) };
+    double seconds[STEPS][ROUNDS], s[STEPS];
+    trib_status_t status = step(b, WORK_NONE, true, &seconds[0][0]);
+
+    if (status == TRIB_OK)
+        status = step(b, WORK_NONE, true, &seconds[0][0]);
+    if (status == TRIB_OK)
+        status = choose_turns(b, seconds[0][0]);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < STEPS && status == TRIB_OK; i++)
+            status = step(b, steps[i].work, steps[i].sums, &seconds[i][round]);
+    for (int i = 0; i < STEPS && status == TRIB_OK; i++)
+        status = middle(b->op->comm, seconds[i], ROUNDS, &s[i]);
+    if (status != TRIB_OK)
+        return status;
+    out->here = (struct perf_hidden){1e6 * s[0], 1e6 * s[1], 1e6 * s[2],
+                                     perf_overlap_hidden(s[0], s[1], s[2])};
+    out->elsewhere = (struct perf_hidden){1e6 * s[0], 1e6 * s[3], 1e6 * s[4],
+                                          perf_overlap_hidden(s[0], s[3], s[4])};
+    return TRIB_OK;
+}
+
+static trib_status_t fed(struct perf_operation *op, struct perf_overlap *out)
+{
+    struct beside_layers b = {.op = op};
+    trib_desc_t desc = op->desc;
+
+    desc.feed = TRIB_FEED_BACKWARD;
+    trib_status_t status = trib_plan_allreduce(op->comm, &desc, &b.plan);
+    if (status == TRIB_OK)
+        status = take_rounds(&b, out);
+    trib_plan_free(b.plan);
+    return status;
+}
+
+/* --- the whole --- */
+
+trib_status_t perf_overlap_measure(struct perf_operation *op, struct perf_result *out)
+{
+    const char *codec = perf_codec_text_of(op->args, op->desc.count);
+    const bool coded = strcmp(codec, "none") != 0;
+    const bool flat = strstr(out->explain, "algorithm  flat") != NULL;
+    struct perf_overlap_alone alone = {.Bps = {0}};
+
+    if (op->oracle.ranks < 2 || op->desc.count < LAYERS)
+        return TRIB_OK;
+    const struct perf_overlap_work work = perf_overlap_work(
+        (double)op->bytes, op->oracle.ranks, flat, coded, out->wire_bytes);
+    trib_status_t status = link_alone(op, out->wire_bytes, &alone);
+    if (status == TRIB_OK)
+        status = stages_alone(op, &alone);
+    if (status == TRIB_OK)
+        status = fed(op, &out->overlap);
+    perf_overlap_bounds(&work, &alone, out->us.p50, &out->overlap);
+    out->overlap.measured = status == TRIB_OK;
+    return status;
+}
