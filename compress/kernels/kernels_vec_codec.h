@@ -123,6 +123,17 @@ KERNEL vec v_qsgd_code(vec x, vec h, const struct qsgd_vecs *l)
     return v_or(level, v_and(v_sign_i32(x), l->sign));
 }
 
+enum { FETCH_BYTES = 4096 }; /* two buckets of 512 elements */
+
+/* The memory of what is read after the next bucket is fetched while this one is
+ * encoded: its elements are read twice, the second time in the cache, and then nothing
+ * else would be on its way. */
+KERNEL void fetch_ahead(const float *x)
+{
+    for (size_t at = 0; at < 4 * VEC_BYTES; at += 64)
+        __builtin_prefetch((const char *)x + FETCH_BYTES + at);
+}
+
 static void qsgd_encode(uint8_t *codes, const float *x, size_t n,
                           const struct trib_qsgd_args *l)
 {
@@ -132,6 +143,7 @@ static void qsgd_encode(uint8_t *codes, const float *x, size_t n,
     vec h = v_counters(l->key[0]);
     size_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
+        fetch_ahead(x + i);
         const vec a = v_qsgd_code(v_load(x + i), h, &v), h1 = v_add_i32(h, step);
         const vec b = v_qsgd_code(v_load(x + i + L), h1, &v), h2 = v_add_i32(h1, step);
         const vec c = v_qsgd_code(v_load(x + i + 2 * L), h2, &v),
@@ -231,6 +243,7 @@ KERNEL void natural_encode_as(uint8_t *codes, const float *x, size_t n,
     vec h = v_counters(o->key[0]);
     size_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
+        fetch_ahead(x + i);
         const vec h1 = v_add_i32(h, step), h2 = v_add_i32(h1, step),
                   h3 = v_add_i32(h2, step);
         const vec a = v_natural_code(v_load(x + i), h, &v, plain);
@@ -370,6 +383,25 @@ KERNEL size_t nibbles_unpack(uint8_t *codes, const uint8_t *src, size_t n)
     return i / 8;
 }
 
+#ifdef V_BITS
+/* Codes of one bit; both return how many groups of eight are done. */
+KERNEL size_t bits_open(uint8_t *codes, const uint8_t *src, size_t n)
+{
+    size_t i = 0;
+    for (; i + VEC_BYTES <= n; i += VEC_BYTES)
+        v_store(codes + i, v_open_bits(src + i / 8));
+    return i / 8;
+}
+
+KERNEL size_t bits_close(uint8_t *dst, const uint8_t *codes, size_t n)
+{
+    size_t i = 0;
+    for (; i + VEC_BYTES <= n; i += VEC_BYTES)
+        v_close_bits(dst + i / 8, v_load(codes + i));
+    return i / 8;
+}
+#endif
+
 /* The steps of trib_bits_close and trib_bits_open on several words at once. */
 static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {
@@ -378,6 +410,12 @@ static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
         trib_bits_pack(dst, codes, n, bits, nibbles_pack(dst, codes, n));
         return;
     }
+#ifdef V_BITS
+    if (bits == 1) {
+        trib_bits_pack(dst, codes, n, bits, bits_close(dst, codes, n));
+        return;
+    }
+#endif
     const size_t total = trib_bits_bytes(n, bits);
     const vec low1 = v_set_i64(0x00ff00ff00ff00ffu),
               high1 = v_set_i64(0xff00ff00ff00ff00u);
@@ -403,6 +441,12 @@ static void bits_unpack(uint8_t *codes, const uint8_t *src, size_t n, int bits)
         trib_bits_unpack(codes, src, n, bits, nibbles_unpack(codes, src, n));
         return;
     }
+#ifdef V_BITS
+    if (bits == 1) {
+        trib_bits_unpack(codes, src, n, bits, bits_open(codes, src, n));
+        return;
+    }
+#endif
     const size_t total = trib_bits_bytes(n, bits);
     const vec four = v_set_i64((1ull << (4 * bits)) - 1);
     const vec two = v_set_i64(((1ull << (2 * bits)) - 1) * 0x0000000100000001u);

@@ -193,6 +193,28 @@ VEC vec v_set_i64(uint64_t v) { return _mm256_set1_epi64x((long long)v); }
 
 /* 64-bit words that begin every `stride` bytes; stored from the first on, so that what
  * a word has beyond its stride is overwritten */
+#define V_BITS 1
+
+/* VEC_BYTES bits to as many bytes of 0 or 1 */
+VEC vec v_open_bits(const uint8_t *p)
+{
+    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202,
+                                            0x0303030303030303);
+    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
+    int32_t bits;
+    memcpy(&bits, p, sizeof bits);
+    const __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte);
+    return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit),
+                            _mm256_set1_epi8(1));
+}
+
+/* the lowest bits of all bytes */
+VEC void v_close_bits(uint8_t *p, vec v)
+{
+    const int32_t bits = _mm256_movemask_epi8(_mm256_slli_epi16(v, 7));
+    memcpy(p, &bits, sizeof bits);
+}
+
 VEC vec v_load_words(const uint8_t *p, size_t stride)
 {
     return _mm256_setr_epi64x(word_at(p), word_at(p + stride), word_at(p + 2 * stride),

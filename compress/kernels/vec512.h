@@ -165,6 +165,21 @@ VEC vec v_set_i64(uint64_t v) { return _mm512_set1_epi64((long long)v); }
 
 /* 64-bit words that begin every `stride` bytes; stored from the first on, so that what
  * a word has beyond its stride is overwritten */
+#define V_BITS 1
+
+/* VEC_BYTES bits to as many bytes of 0 or 1 */
+VEC vec v_open_bits(const uint8_t *p)
+{
+    return _mm512_maskz_set1_epi8(word_at(p), 1);
+}
+
+/* the lowest bits of all bytes */
+VEC void v_close_bits(uint8_t *p, vec v)
+{
+    const uint64_t bits = _mm512_test_epi8_mask(v, _mm512_set1_epi8(1));
+    memcpy(p, &bits, sizeof bits);
+}
+
 VEC vec v_load_words(const uint8_t *p, size_t stride)
 {
     return _mm512_setr_epi64(word_at(p), word_at(p + stride), word_at(p + 2 * stride),
