@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/addresses.h"
 #include "base/fd.h"
 #include "base/time.h"
 
@@ -69,6 +70,14 @@ static bool is_connected(struct dialling *d, int i)
     return !error;
 }
 
+static bool is_loopback(const struct trib_dial_to *to)
+{
+    uint8_t ip[16];
+
+    trib_net_ip((const struct sockaddr *)&to->at, ip);
+    return trib_net_is_loopback(ip);
+}
+
 /* true: the connection is there already. */
 static bool begin(struct dialling *d, uint64_t now)
 {
@@ -90,6 +99,9 @@ static bool begin(struct dialling *d, uint64_t now)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     if (d->dial->segment)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &d->dial->segment, sizeof(int));
+    if (d->dial->loopback && is_loopback(to))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, d->dial->loopback,
+                         (socklen_t)strlen(d->dial->loopback));
     if (connect(fd, (const struct sockaddr *)&to->at, to->len) == 0)
         return is_connected(d, i);
     /* A connection that a signal interrupts is made all the same. */

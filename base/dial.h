@@ -35,6 +35,8 @@ struct trib_dial {
     bool reuse;   /* SO_REUSEADDR, lest the socket keep somebody from listening at its
                    * port */
     int segment;  /* TCP_MAXSEG; 0: the kernel's */
+    const char *loopback; /* congestion control of connections within the host; NULL:
+                           * the kernel's */
     struct trib_idle *idle; /* called meanwhile; or NULL */
 };
 

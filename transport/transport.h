@@ -206,6 +206,11 @@ struct trib_transport_text {
  * reg_dmabuf    registers memory that a device has exported as a dma-buf and that is
  *               mapped at ptr; fd may be closed afterwards. A backend that needs only
  *               the mapping uses reg.
+ * borrow        registers memory of the caller for one operation; peers may write there
+ *               if `written`. NULL: registering costs more than a copy.
+ * give_back     ends that. broken: the operation has failed, and writes may be under
+ *               way. Those into the memory go nowhere from now on, those out of it
+ *               write what it has now. NULL as `borrow`.
  * release_pages gives the pages of alloc'ed memory back to the kernel, although peers
  *               still map them. Nobody reads the memory afterwards, and dereg follows.
  *               Without this call dereg frees the pages once the last peer has released
@@ -275,6 +280,10 @@ struct trib_transport_ops {
                          struct trib_region **out);
     trib_status_t (*reg_dmabuf)(struct trib_transport *t, const struct trib_dmabuf *d,
                                 struct trib_region **out);
+    trib_status_t (*borrow)(struct trib_transport *t, void *ptr, size_t len,
+                            bool written, struct trib_region **out);
+    void (*give_back)(struct trib_transport *t, struct trib_region *region,
+                      bool broken);
     void (*release_pages)(struct trib_transport *t, struct trib_region *region);
     void (*dereg)(struct trib_transport *t, struct trib_region *region);
     trib_status_t (*export_region)(struct trib_transport *t,

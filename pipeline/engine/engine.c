@@ -122,13 +122,13 @@ static void finish(struct trib_engine *e, trib_status_t status)
 
     assert(status != TRIB_OK || run->now.remaining == 0);
     run->payload_ops[0]->end(e, run);
+    trib_run_give_back(e, run, status != TRIB_OK);
     e->head = run->now.next;
     if (!e->head)
         e->tail = NULL;
     run->now.status = status;
     trib_engine_trace_operation(e, run, TRIB_TRACE_OP_END);
-    if (status == TRIB_OK)
-        e->stats.operations++;
+    e->stats.operations += status == TRIB_OK;
     atomic_store_explicit(&run->now.state, TRIB_RUN_DONE, memory_order_release);
     if (e->head && !e->failed)
         activate(e, e->head);

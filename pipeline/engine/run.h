@@ -48,6 +48,7 @@ struct trib_run_now {
     struct trib_place input_place; /* memory of input and recv from which the transport
                                     * writes */
     struct trib_place recv_place;
+    struct trib_region *borrowed[2]; /* input and recv, for this start; NULL: not so */
     bool input_stays; /* no task overwrites the input */
     struct trib_advert advert;     /* buffers for peers within load/store reach */
     struct trib_advert advert_far; /* buffers for the others */

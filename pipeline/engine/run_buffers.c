@@ -10,7 +10,10 @@
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/chunk_memory.h"
 
-enum { STREAM_MIN = 8 << 20 }; /* bytes: fewer stay in the cache of who reads them */
+enum {
+    STREAM_MIN = 8 << 20, /* bytes: fewer stay in the cache of who reads them */
+    BORROW_MIN = 65536, /* bytes: to register fewer costs what copying them does */
+};
 
 /* The reference of vector bytes [lo, hi) for peers within load/store reach: of memory
  * that is not registered, its address. */
@@ -26,6 +29,27 @@ void trib_run_open_buffer(const struct trib_engine *e, const struct trib_run *ru
                           const uint8_t *ptr, size_t bytes, struct trib_ref *out)
 {
     open_part(e, run, ptr, (size_t[]){0, bytes}, out);
+}
+
+/* Borrows a part of the caller's memory, so that what peers without load/store reach
+ * write, and are written, is not copied through slots. */
+static void borrow(struct trib_engine *e, struct trib_run *run, bool written,
+                   const uint8_t *ptr, const size_t part[2])
+{
+    assert(!run->now.borrowed[written] && part[0] <= part[1]);
+    if (run->desc.place && !e->all_mapped && !run->desc.quorum.need && ptr &&
+        part[1] - part[0] >= BORROW_MIN)
+        run->now.borrowed[written] = trib_memory_borrow(
+            &e->memories, (uint8_t *)(uintptr_t)ptr, part[1] - part[0], written);
+}
+
+void trib_run_give_back(struct trib_engine *e, struct trib_run *run, bool broken)
+{
+    for (int i = 0; i < 2; i++) {
+        if (run->now.borrowed[i])
+            trib_memory_give_back(&e->memories, run->now.borrowed[i], broken);
+        run->now.borrowed[i] = NULL;
+    }
 }
 
 void trib_run_open(struct trib_engine *e, struct trib_run *run)
@@ -58,19 +82,24 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
         hi = lo + d->count * size;
     run->now.input_stays = run->now.input != run->now.recv ||
                            (trib_coll_is_prefix(d->op.coll) && e->rank == 0);
-    open_part(e, run, run->now.input, (size_t[]){lo, hi}, &run->now.advert.send);
-    run->now.input_place = trib_memory_place(&e->memories, run->now.input, lo, hi);
+    const size_t first = run->now.recv_first * size;
+    const size_t end = d->op.coll == TRIB_REDUCE_SCATTER ? first + d->count * size
+                                                          : d->total * size;
     /* No peer may overwrite an input that must be kept before a result overwrites
      * it, nor one that in an exclusive scan others have still to take. */
-    if (run->no_result || (d->may_undo && run->now.input == run->now.recv) ||
-        d->op.coll == TRIB_EXSCAN)
+    const bool opens = !run->no_result && d->op.coll != TRIB_EXSCAN &&
+                       !(d->may_undo && run->now.input == run->now.recv);
+    if (opens)
+        borrow(e, run, true, run->now.recv, (size_t[]){first, end});
+    borrow(e, run, false, run->now.input, (size_t[]){lo, hi});
+    open_part(e, run, run->now.input, (size_t[]){lo, hi}, &run->now.advert.send);
+    run->now.input_place = trib_memory_place(&e->memories, run->now.input, lo, hi);
+    if (!opens)
         return;
-    lo = run->now.recv_first * size;
-    hi = d->op.coll == TRIB_REDUCE_SCATTER ? lo + d->count * size : d->total * size;
-    open_part(e, run, run->now.recv, (size_t[]){lo, hi}, &run->now.advert.recv);
-    trib_memory_ref(&e->memories, run->now.recv, lo, hi, false,
+    open_part(e, run, run->now.recv, (size_t[]){first, end}, &run->now.advert.recv);
+    trib_memory_ref(&e->memories, run->now.recv, first, end, false,
                     &run->now.advert_far.recv);
-    run->now.recv_place = trib_memory_place(&e->memories, run->now.recv, lo, hi);
+    run->now.recv_place = trib_memory_place(&e->memories, run->now.recv, first, end);
 }
 
 /* Reports why a peer's buffer is not at hand: the peer has died, it named memory that

@@ -11,6 +11,10 @@
  * them. */
 void trib_run_open(struct trib_engine *e, struct trib_run *run);
 
+/** trib_run_give_back - end what trib_run_open has borrowed; broken: the operation has
+ * failed. */
+void trib_run_give_back(struct trib_engine *e, struct trib_run *run, bool broken);
+
 /** trib_run_open_buffer - the reference by which peers within load/store reach get a
  * buffer of `bytes`; of memory that is not registered, its address. */
 void trib_run_open_buffer(const struct trib_engine *e, const struct trib_run *run,

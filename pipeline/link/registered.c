@@ -89,7 +89,8 @@ trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool alloca
                                  bool in_use)
 {
     for (size_t i = m->n; i-- > 0;) {
-        if (m->list[i].ptr == ptr && m->list[i].allocated == allocated) {
+        if (m->list[i].ptr == ptr && m->list[i].allocated == allocated &&
+            !m->list[i].borrowed) {
             if (allocated && !in_use)
                 m->transport->ops->release_pages(m->transport, m->list[i].region);
             drop(m, i);
@@ -151,8 +152,39 @@ void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo,
     trib_ref_none(out);
     out->lo = lo;
     out->hi = hi;
-    if (e) {
+    if (e && !e->closed) {
         trib_blob_copy(&out->blob, &e->blob);
         out->origin = (int64_t)((const uint8_t *)ptr - e->ptr) - (int64_t)lo;
     }
+}
+
+struct trib_region *trib_memory_borrow(struct trib_memories *m, uint8_t *ptr,
+                                       size_t bytes, bool written)
+{
+    struct trib_transport *t = m->transport;
+    struct trib_memory e = {
+        .ptr = ptr, .bytes = bytes, .borrowed = true, .closed = !written};
+
+    if (!t->ops->borrow || find(m, ptr, bytes, false) || reserve(m) != TRIB_OK ||
+        t->ops->borrow(t, ptr, bytes, written, &e.region) != TRIB_OK)
+        return NULL;
+    if (written && t->ops->export_region(t, e.region, &e.blob) != TRIB_OK) {
+        t->ops->give_back(t, e.region, false);
+        return NULL;
+    }
+    m->list[m->n++] = e;
+    return e.region;
+}
+
+void trib_memory_give_back(struct trib_memories *m, struct trib_region *region,
+                           bool broken)
+{
+    size_t i = m->n;
+
+    while (i > 0 && m->list[i - 1].region != region)
+        i--;
+    assert(i > 0 && m->list[i - 1].borrowed);
+    memmove(&m->list[i - 1], &m->list[i], (m->n - i) * sizeof(m->list[0]));
+    m->n--;
+    m->transport->ops->give_back(m->transport, region, broken);
 }

@@ -13,6 +13,8 @@ struct trib_memory {
     struct trib_region *region;
     struct trib_blob blob;
     bool allocated; /* memory of the library; else registered by the caller */
+    bool borrowed;  /* for one operation: trib_memory_borrow */
+    bool closed;    /* peers do not write there */
     bool copied;    /* the transport cannot write out of it: it goes through slots */
 };
 
@@ -46,6 +48,20 @@ struct trib_place {
     const struct trib_region *region; /* NULL: the part is in no region */
     int64_t origin;
 };
+
+/**
+ * trib_memory_borrow - register memory of the caller for one operation, where that
+ * costs nothing and the memory is not registered.
+ *
+ * written  peers may write there
+ * returns  the region, or NULL: the memory stays as it is
+ */
+struct trib_region *trib_memory_borrow(struct trib_memories *m, uint8_t *ptr,
+                                       size_t bytes, bool written);
+
+/** trib_memory_give_back - end that; broken: the operation has failed. */
+void trib_memory_give_back(struct trib_memories *m, struct trib_region *region,
+                           bool broken);
 
 /** trib_memory_remove_all - remove all at the end; peers that are behind may still read
  * it. */

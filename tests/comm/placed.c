@@ -52,8 +52,8 @@ int placed_run(struct ranks_self *self)
     const struct placed *p = self->arg;
     trib_desc_t desc = TRIB_DESC_INIT;
     trib_plan_t *plan;
-    float *recv = take(self, p, false);
-    float *send = p->in_place ? recv : take(self, p, p->unregistered);
+    float *recv = take(self, p, p->plain);
+    float *send = p->in_place ? recv : take(self, p, p->plain || p->unregistered);
 
     desc.count = p->count;
     desc.send = send;
@@ -79,16 +79,16 @@ int placed_run(struct ranks_self *self)
         }
         memset(recv, 0xff, p->count * sizeof(float));
     }
+    const char *kind = p->plain ? "malloc" : p->alloc ? "alloc" : "registered";
     uint64_t n = copied(self) - before, all = ROUNDS * p->count * sizeof(float);
     if (n > (p->unregistered || p->near ? all : 0))
         ranks_die(self, "%llu of %llu bytes were copied (%s%s%s)",
-                  (unsigned long long)n, (unsigned long long)all,
-                  p->alloc ? "alloc" : "registered", p->in_place ? " in place" : "",
-                  p->unregistered ? " recv only" : "");
+                  (unsigned long long)n, (unsigned long long)all, kind,
+                  p->in_place ? " in place" : "", p->unregistered ? " recv only" : "");
     ranks_ok(self, trib_plan_free(plan));
     if (!p->in_place)
-        give_back(self, p, p->unregistered, send);
-    give_back(self, p, false, recv);
+        give_back(self, p, p->plain || p->unregistered, send);
+    give_back(self, p, p->plain, recv);
     return 0;
 }
 

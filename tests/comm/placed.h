@@ -15,6 +15,7 @@ struct placed {
     bool in_place;
     bool near;         /* some peers are within load/store reach: they copy */
     bool unregistered; /* send is not registered, recv is */
+    bool plain; /* neither of both: no memory is registered */
 };
 
 /** placed_run - of ranks_fn; arg is a struct placed. */

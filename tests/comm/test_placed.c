@@ -10,6 +10,23 @@ static void test_tcp(void **state)
         placed_all((struct ranks_job){.size = 3, .config = "transport=tcp"}), 0);
 }
 
+/* Memory of malloc, which tcp has for each operation. */
+static void test_tcp_borrows(void **state)
+{
+    static const char *const configs[] = {"transport=tcp", "transport=auto:near=tcp"};
+
+    (void)state;
+    for (int i = 0; i < 2 * 2; i++) {
+        struct placed p = {.algorithm = "ring", .count = 12 * 16384, .plain = true,
+                           .in_place = i % 2 == 1};
+        assert_int_equal(ranks_run(&(struct ranks_job){.size = 3,
+                                                       .config = configs[i / 2],
+                                                       .fn = placed_run,
+                                                       .arg = &p}),
+                         0);
+    }
+}
+
 /* Copies late: when the receiver looks. */
 static void test_loop(void **state)
 {
@@ -109,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_tcp_borrows),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_shm_by_writes),
         cmocka_unit_test(test_two_hosts),

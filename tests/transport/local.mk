@@ -20,6 +20,7 @@ transport_tests = \
 	tests/transport/common/test_region_table \
 	tests/transport/shm/test_shm \
 	tests/transport/shm/test_shm_guard \
+	tests/transport/tcp/test_tcp_borrow \
 	tests/transport/tcp/test_tcp_duplex \
 	tests/transport/tcp/test_tcp_connect \
 	tests/transport/tcp/test_tcp_listen \
@@ -63,6 +64,8 @@ tests_transport_shm_test_shm_SOURCES = \
 	tests/harness/spawn.c tests/harness/spawn.h
 tests_transport_shm_test_shm_guard_SOURCES = \
 	tests/transport/shm/test_shm_guard.c tests/transport/shm/shm_guard_rig.h tests/transport/pair.h
+tests_transport_tcp_test_tcp_borrow_SOURCES = \
+	tests/transport/tcp/test_tcp_borrow.c tests/transport/pair.h
 tests_transport_tcp_test_tcp_duplex_SOURCES = \
 	tests/transport/tcp/test_tcp_duplex.c tests/transport/pair.h
 tests_transport_tcp_test_tcp_connect_SOURCES = \

@@ -161,6 +161,10 @@ trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **
 trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t,
                                    const struct trib_dmabuf *d,
                                    struct trib_region **out);
+trib_status_t trib_auto_borrow(struct trib_transport *t, void *ptr, size_t len,
+                               bool written, struct trib_region **out);
+void trib_auto_give_back(struct trib_transport *t, struct trib_region *region,
+                         bool broken);
 void trib_auto_release_pages(struct trib_transport *t, struct trib_region *region);
 void trib_auto_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_auto_length(struct trib_transport *t, const struct trib_remote *remote);

@@ -184,6 +184,53 @@ trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
     return trib_auto_reg_dmabuf(t, &plain, out);
 }
 
+void trib_auto_give_back(struct trib_transport *t, struct trib_region *opaque,
+                         bool broken)
+{
+    struct choosing *c = choosing_of(t);
+    struct auto_region *r = (struct auto_region *)opaque;
+
+    for (int i = 0; i < c->n_inners; i++)
+        if (r->inner[i])
+            c->inners[i].t->ops->give_back(c->inners[i].t, r->inner[i], broken);
+    region_drop(r);
+}
+
+/* Peers that map this rank's memory need no region. All others, or none. */
+trib_status_t trib_auto_borrow(struct trib_transport *t, void *ptr, size_t len,
+                               bool written, struct trib_region **out)
+{
+    struct choosing *c = choosing_of(t);
+    trib_status_t status = TRIB_OK;
+    int borrowed = 0;
+
+    for (int i = 0; i < c->n_inners; i++)
+        if (in_use(c, i) && !c->inners[i].row->maps && !c->inners[i].t->ops->borrow)
+            return TRIB_ERR_UNSUPPORTED;
+    struct auto_region *r = region_make(c);
+    if (!r)
+        return TRIB_ERR_NO_MEMORY;
+    r->callers = true;
+    r->ptr = ptr;
+    r->len = len;
+    for (int i = 0; status == TRIB_OK && i < c->n_inners; i++) {
+        struct trib_transport *inner = c->inners[i].t;
+        if (!in_use(c, i) || c->inners[i].row->maps)
+            continue;
+        status = inner->ops->borrow(inner, ptr, len, written, &r->inner[i]);
+        if (status != TRIB_OK)
+            r->inner[i] = NULL;
+        borrowed += status == TRIB_OK;
+    }
+    if (status == TRIB_OK && borrowed) {
+        *out = (struct trib_region *)r;
+        return TRIB_OK;
+    }
+    trib_auto_give_back(t, (struct trib_region *)r, false);
+    trib_error_clear(&c->inner_err);
+    return TRIB_ERR_UNSUPPORTED;
+}
+
 /* By the cheapest in use: memory that maps can be registered with all others, too. */
 static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size_t len,
                                  void **ptr_out)

@@ -109,6 +109,9 @@ int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16])
         return -1;
     trib_net_ip((struct sockaddr *)&from, ip_out);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    if (trib_net_is_loopback(ip_out))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, TRIB_NET_UNPACED,
+                         sizeof(TRIB_NET_UNPACED) - 1);
     if (port->fenced) /* inherited, and of no more use */
         (void)setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int));
     return fd;

@@ -21,6 +21,11 @@
 
 #define TRIB_NET_AT_BYTES 200
 
+/* Congestion control within a host. BBR, the default of many, sends by timers at the
+ * rate that it measures, and measures little where other programs take the cores. This
+ * one is in every kernel, and open to all users. */
+#define TRIB_NET_UNPACED "reno"
+
 struct trib_error;
 struct trib_log;
 

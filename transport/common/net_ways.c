@@ -257,7 +257,8 @@ static int dial_ways(const struct search *s, const struct way *way, int n,
                      uint16_t port, struct trib_net_found *out)
 {
     struct trib_dial_to to[TRIB_DIAL_MAX];
-    struct trib_dial dial = {.to = to, .n = n, .idle = s->ways->idle};
+    struct trib_dial dial = {
+        .to = to, .n = n, .loopback = TRIB_NET_UNPACED, .idle = s->ways->idle};
     int which;
 
     for (int i = 0; i < n; i++)

@@ -160,7 +160,8 @@ uint8_t *trib_table_place(const struct trib_region_table *table, uint32_t id,
     uint32_t i = id & (TRIB_TABLE_ROWS_MAX - 1);
     const struct trib_table_region *region = i < table->n ? table->rows[i] : NULL;
 
-    if (!region || region->id != id || off > region->len || len > region->len - off)
+    if (!region || region->id != id || region->closed || off > region->len ||
+        len > region->len - off)
         return NULL;
     return region->ptr + off;
 }

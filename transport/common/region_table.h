@@ -31,6 +31,7 @@ struct trib_table_region {
     uint8_t *ptr;
     size_t len;
     bool allocated; /* the table's own memory */
+    bool closed; /* peers do not write there */
 };
 
 /* The trib_remote of such a backend: an imported region of a peer. */

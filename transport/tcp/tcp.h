@@ -386,6 +386,10 @@ int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, in
 
 /* tcp_mem.c */
 TRIB_TRANSPORT_MEMORY(trib_socket);
+trib_status_t trib_socket_borrow(struct trib_transport *t, void *ptr, size_t len,
+                                 bool written, struct trib_region **out);
+void trib_socket_give_back(struct trib_transport *t, struct trib_region *region,
+                           bool broken);
 /* The target of a peer's write; NULL: not inside a region. */
 uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head);
 

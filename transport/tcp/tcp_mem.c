@@ -2,6 +2,10 @@
 /*
  * tcp: memory.
  */
+#include <assert.h>
+#include <string.h>
+#include <sys/mman.h>
+
 #include "base/error.h"
 #include "transport/tcp/tcp.h"
 
@@ -55,6 +59,71 @@ void trib_socket_dereg(struct trib_transport *t, struct trib_region *opaque)
     if (region)
         cut_off(tcp, region->id);
     trib_table_remove(&tcp->table, region);
+}
+
+trib_status_t trib_socket_borrow(struct trib_transport *t, void *ptr, size_t len,
+                                 bool written, struct trib_region **out)
+{
+    trib_status_t status = trib_socket_reg(t, ptr, len, out);
+
+    if (status == TRIB_OK)
+        ((struct trib_table_region *)*out)->closed = !written;
+    return status;
+}
+
+/* Writes out of the region that are not in the kernel yet go out of `copy`. */
+static void move_queue(struct tcp_peer *p, const struct trib_table_region *region,
+                       uint8_t *copy)
+{
+    for (uint32_t i = p->sent; i != p->tail; i++) {
+        struct tcp_entry *e = &p->queue[i % TCP_QUEUE];
+        const size_t off = (size_t)((uintptr_t)e->payload - (uintptr_t)region->ptr);
+        if (!e->payload || off >= region->len)
+            continue;
+        assert(e->head.len <= region->len - off);
+        memcpy(copy + off, e->payload, (size_t)e->head.len);
+        e->payload = copy + off;
+    }
+}
+
+/* The region gets memory of its own, for as long as the transport lasts. */
+static void move_region(struct tcp *tcp, struct trib_table_region *region,
+                        uint8_t *copy)
+{
+    pthread_mutex_lock(&tcp->lock);
+    for (int i = 0; i < tcp->size; i++)
+        move_queue(&tcp->peers[i], region, copy);
+    pthread_mutex_unlock(&tcp->lock);
+    for (int i = 0; i < tcp->size; i++) {
+        struct tcp_inlet *in = &tcp->peers[i].in;
+        if (in->in_payload && in->left && in->head.region == region->id)
+            in->to = copy + (in->to - region->ptr);
+    }
+    region->ptr = copy;
+    region->allocated = true;
+}
+
+void trib_socket_give_back(struct trib_transport *t, struct trib_region *opaque,
+                           bool broken)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct trib_table_region *region = (struct trib_table_region *)opaque;
+    void *copy = MAP_FAILED;
+
+    if (broken)
+        copy = mmap(NULL, region->len, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy != MAP_FAILED) {
+        move_region(tcp, region, copy);
+        return;
+    }
+    for (int i = 0; broken && i < tcp->size; i++) {
+        if (tcp->peers[i].base.state != TRIB_PEER_CONNECTED)
+            continue;
+        trib_socket_going(tcp, i, "out of memory");
+        trib_socket_close_peer(tcp, i);
+    }
+    trib_socket_dereg(t, opaque);
 }
 
 trib_status_t trib_socket_export(struct trib_transport *t,
