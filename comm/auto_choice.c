@@ -23,6 +23,8 @@ static const char *const candidates[] = {
     "int16:result=requantised",
     "int8",
     "int8:result=requantised",
+    "qsgd:bits=8",
+    "qsgd:bits=4",
     "int4:result=requantised",
     "topk:ratio=0.1,ef=0",
     "topk:ratio=0.01,ef=0",
@@ -57,7 +59,7 @@ static trib_status_t add(struct trib_auto_choice *c, const char *text, size_t le
         return trib_fail(err, TRIB_ERR_CODEC,
                          "codec auto: of= takes at most %d codecs of %zu characters",
                          TRIB_AUTO_CODECS - 1, sizeof(next->text) - 1);
-    *next = (struct trib_auto_candidate){.nmse = -1, .like = c->n};
+    *next = (struct trib_auto_candidate){.nmse = -1, .like = c->n, .merges = 1};
     memcpy(next->text, text, len);
     trib_status_t st = trib_codec_create(next->text, NULL, err, &codec);
     if (st != TRIB_OK)
@@ -304,6 +306,7 @@ bool trib_auto_vary(struct trib_auto_choice *choice, const char *algorithm,
     *c = (struct trib_auto_candidate){.holds = choice->of[like].holds,
                                       .nmse = -1,
                                       .like = like,
+                                      .merges = choice->of[like].merges,
                                       .algorithm = algorithm,
                                       .chunk = chunk};
     memcpy(c->text, choice->of[like].text, sizeof(c->text));

@@ -28,6 +28,7 @@ struct trib_auto_candidate {
     char text[TRIB_AUTO_TEXT]; /* its codec */
     bool holds; /* keeps what it leaves out for the next start */
     int like; /* the candidate whose codec this one varies; its own number: none */
+    double merges; /* how often a sum is encoded anew, of codecs that do so */
     const char *algorithm; /* NULL: the cheapest one by the model */
     size_t chunk; /* bytes; 0: as the plan's */
     /* From a sample of the last agreement; the same on all ranks. */

@@ -38,7 +38,7 @@ struct candidate {
     struct trib_codec *codec;
     struct trib_words *words;
     double sum_bytes; /* of an element of the result; 0: as of a contribution */
-    bool unbiased, again; /* again: each partial sum is encoded anew */
+    bool unbiased, again; /* again: sums are encoded anew */
 };
 
 struct trib_auto_trial {
@@ -82,7 +82,8 @@ static trib_status_t open_candidate(struct trib_auto_trial *t, int i, size_t *by
         return st;
     const uint32_t flags = trib_codec_info(c->codec)->flags;
     c->unbiased = flags & TRIB_CODEC_UNBIASED;
-    c->again = !(flags & (TRIB_CODEC_LINEAR | TRIB_CODEC_SPARSE));
+    c->again = !(flags & (TRIB_CODEC_LINEAR | TRIB_CODEC_SPARSE)) ||
+               trib_codec_result_loses(c->codec);
     c->sum_bytes = sum_bytes_of(c->codec, t->n, ranks);
     *bytes = trib_max(*bytes, trib_words_bound(c->words));
     return TRIB_OK;
@@ -248,7 +249,7 @@ static double nmse_of(struct trib_auto_trial *t, int i, double error, const floa
     size_t bytes;
 
     if (c->again)
-        lost += (t->choice->ranks - 1) * lose(t, c, sum, &bytes, &took);
+        lost += t->choice->of[i].merges * lose(t, c, sum, &bytes, &took);
     if (square > 0)
         return lost / square;
     return lost <= 0 ? 0 : NAN; /* also where both are NaN */

@@ -15,6 +15,7 @@
 #include "comm/plan_auto.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@
 #include "comm/auto_carry.h"
 #include "comm/auto_trial.h"
 #include "comm/configured.h"
+#include "pipeline/payload/run_codec.h"
 
 enum {
     WINDOW_TRIED = 3, /* starts of a codec before it is judged */
@@ -51,6 +53,16 @@ struct trib_plan_auto {
     _Atomic bool running; /* a start whose end was not seen yet */
 };
 
+/* How often a plan encodes a sum anew, at most: once where all contributions meet, or
+ * at each rank that passes a partial sum on. All ranks hold the same number. */
+static double merges_of(const struct trib_plan *inner)
+{
+    const struct trib_run_desc *r = &inner->run.desc;
+    const bool once = r->gathers || (r->codec && trib_coded_linear(&inner->run));
+
+    return once ? 1 : fmax(inner->comm->engine.ranks - 1, 1);
+}
+
 static trib_status_t make_inner(struct trib_plan *plan, int i, struct trib_plan **out)
 {
     struct trib_plan_auto *a = plan->automatic;
@@ -64,9 +76,11 @@ static trib_status_t make_inner(struct trib_plan *plan, int i, struct trib_plan 
     const trib_status_t st =
         a->own ? trib_plan_make_own(plan->comm, a->coll, &a->desc, out)
                : trib_plan_make(plan->comm, a->coll, &a->desc, false, out);
-    if (st == TRIB_OK)
-        (*out)->identity.of_calls = plan->identity.of_calls;
-    return st;
+    if (st != TRIB_OK)
+        return st;
+    (*out)->identity.of_calls = plan->identity.of_calls;
+    a->choice.of[c->like].merges = merges_of(*out);
+    return TRIB_OK;
 }
 
 /* The window that follows: long where nothing is left to try. */

@@ -30,6 +30,11 @@ bool trib_codec_selects(const struct trib_codec *codec)
     return (codec->info.flags & TRIB_CODEC_SPARSE) || (model && model->mark);
 }
 
+bool trib_codec_result_loses(const struct trib_codec *codec)
+{
+    return codec->param[TRIB_PARAM_RESULT] > TRIB_RESULT_SUMS;
+}
+
 double trib_codec_ratio(const struct trib_codec *codec)
 {
     const bool selects = codec->stages.select->params & TRIB_PARAM_BIT(RATIO);

@@ -203,6 +203,9 @@ struct trib_sent {
  * plan knows which were sent. */
 bool trib_codec_selects(const struct trib_codec *codec);
 
+/** trib_codec_result_loses - true if result= encodes a sum once more, which loses. */
+bool trib_codec_result_loses(const struct trib_codec *codec);
+
 /** trib_sent_mark_all - all n elements were. */
 void trib_sent_mark_all(const struct trib_sent *sent, size_t n);
 

@@ -75,11 +75,13 @@ static void agree(struct rig *r, size_t count, float special)
 static void test_figures(void **state)
 {
     static const char text[] =
-        "auto:of=bf16|int8:bucket=128|topk:ratio=0.1,ef=0|blocks";
+        "auto:of=bf16|int8:bucket=128|topk:ratio=0.1,ef=0|blocks"
+        "|int8:bucket=128,result=requantised|qsgd:bits=8";
     struct rig r;
 
     (void)state;
     open_rig(&r, text, COUNT);
+    r.choice.of[6].merges = 2;
     agree(&r, COUNT, 0);
     const struct trib_auto_candidate *of = r.choice.of;
     assert_true(of[0].took_us > 100.9 && of[0].took_us < 101.1); /* the mean */
@@ -92,6 +94,12 @@ static void test_figures(void **state)
     /* One byte up, two of the sum of three ranks. */
     assert_true(of[2].bytes > 1.4 && of[2].bytes < 1.7);
     assert_true(of[3].bytes > 0.4 && of[3].bytes < 1.6);
+    /* The sum loses as well where it is encoded anew, once or at each merge. */
+    assert_true(of[5].nmse > 1.2 * of[2].nmse && of[5].nmse < 1e-3);
+    const double twice = of[6].nmse;
+    r.choice.of[6].merges = 1;
+    agree(&r, COUNT, 0);
+    assert_true(of[6].nmse > 0 && of[6].nmse < 0.9 * twice);
     for (int i = 1; i < r.choice.n; i++)
         assert_true(of[i].work_ns > 0);
     close_rig(&r);
