@@ -302,6 +302,8 @@ trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
         status = load_environment(&env);
     if (status == TRIB_OK)
         status = load_overrides(&api, overrides);
+    if (cfg->deterministic && cfg->chunk < TRIB_DETERMINISTIC_CHUNK)
+        cfg->chunk = TRIB_DETERMINISTIC_CHUNK;
     return status;
 }
 

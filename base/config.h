@@ -41,6 +41,10 @@ enum trib_config_origin {
     TRIB_ORIGIN_LAUNCHER, /* mpirun and its like; see boot/launcher.h */
 };
 
+/* With TRIB_DETERMINISTIC: the bytes of elements from which code words are made, and the
+ * least TRIB_CHUNK. */
+#define TRIB_DETERMINISTIC_CHUNK 65536
+
 #define TRIB_CONFIG_FIELD_BOOL(name) bool name;
 #define TRIB_CONFIG_FIELD_INT(name) int name;
 #define TRIB_CONFIG_FIELD_SIZE(name) size_t name;

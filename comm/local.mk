@@ -9,6 +9,7 @@ libcomm_la_SOURCES = \
 	comm/configured.c comm/configured.h \
 	comm/contribution_check.c comm/contribution_check.h \
 	comm/counted_calls.c \
+	comm/deterministic.c comm/deterministic.h \
 	comm/gate.c comm/gate.h \
 	comm/grow.c comm/grow.h \
 	comm/newcomer.c \

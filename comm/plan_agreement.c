@@ -101,6 +101,7 @@ trib_status_t trib_plan_put_agreement_first(struct trib_plan *plan,
         .oversubscribed = plan->comm->oversubscribed,
         .one_host = plan->comm->one_host,
         .slot_bytes = plan->comm->cfg.chunk,
+        .gathers = plan->comm->cfg.deterministic && shape.op == TRIB_SUM,
     };
     struct trib_schedule share = {0}, joined = {0};
     struct trib_locality_groups groups;

@@ -466,6 +466,11 @@ static trib_status_t check(struct trib_comm *comm, trib_coll_t coll,
                               "f16 and bf16, this is %s by %s of %s: use codec none",
                               trib_coll_name(coll), trib_op_name(d->op),
                               trib_dtype_name(d->dtype));
+    if (comm->cfg.deterministic)
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "codec auto chooses by what starts take, so each run has "
+            "other bits, which TRIB_DETERMINISTIC forbids: name a codec");
     if (*quorum && strcmp(quorum, "all") != 0)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "codec auto needs all ranks: quorum is %s, use all",

@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/minmax.h"
+#include "comm/deterministic.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
@@ -86,6 +87,8 @@ static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
     const struct trib_comm *comm = plan->comm;
     size_t slot = comm->cfg.chunk;
 
+    if (trib_deterministic_cuts(plan))
+        return TRIB_DETERMINISTIC_CHUNK;
     if (plan->codec && comm->chunk_asked < slot)
         slot = comm->chunk_asked;
     return d->chunk && (d->chunk < slot || plan->codec) ? d->chunk : slot;
@@ -100,7 +103,8 @@ static size_t selected_piece(const struct trib_plan *plan, const trib_desc_t *d)
 {
     const struct trib_comm *comm = plan->comm;
 
-    if (plan->selected <= 0 || d->chunk || comm->chunk_given || comm->aggregators)
+    if (plan->selected <= 0 || comm->aggregators ||
+        ((d->chunk || comm->chunk_given) && !trib_deterministic_cuts(plan)))
         return 0;
     return (size_t)fmin(SELECTED_WORD / plan->selected, TRIB_SELECTED_PIECE);
 }
@@ -110,7 +114,9 @@ static size_t selected_piece(const struct trib_plan *plan, const trib_desc_t *d)
 static size_t lengthen(const struct trib_plan *plan, const trib_desc_t *d, size_t usual)
 {
     const struct trib_comm *comm = plan->comm;
-    const size_t slot = trib_min(comm->cfg.chunk, comm->chunk_asked);
+    const size_t slot = trib_deterministic_cuts(plan)
+                            ? TRIB_DETERMINISTIC_CHUNK
+                            : trib_min(comm->cfg.chunk, comm->chunk_asked);
     const size_t most = selected_piece(plan, d);
     const bool once = trib_algo_find(plan->run.desc.name)->encodes_once;
     const int ranks = once ? 1 : comm->engine.ranks;
@@ -320,6 +326,9 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
                               count, slot);
     assert(rounds > 0);
     r->rounds = (uint32_t)rounds;
+    const trib_status_t st = trib_deterministic_check_cut(plan);
+    if (st != TRIB_OK)
+        return st;
     /* No checksum covers what a frame of listed blocks names. */
     r->zero_copy = comm->cfg.zero_copy && comm->engine.size > 1 &&
                    !(r->blocks && r->check.sum) && shared_bytes(plan) >= ZERO_COPY_MIN;

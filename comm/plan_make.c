@@ -206,7 +206,7 @@ static trib_status_t make_exchange(struct trib_plan *plan)
     if (!plan->exchanged)
         return TRIB_OK;
     trib_plan_describe_exchange(plan, &desc);
-    return make(plan->comm, &(struct kind){TRIB_ALLREDUCE, ANY_RUNS, NULL}, &desc,
+    return make(plan->comm, &(struct kind){TRIB_ALLREDUCE, OWN_RUNS, NULL}, &desc,
                 &plan->exchange);
 }
 

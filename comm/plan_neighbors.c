@@ -277,6 +277,12 @@ static trib_status_t check_desc(struct trib_comm *comm, const trib_neighbors_des
                               "late is %d: parts are 0 to %d steps late, and one more "
                               "copy of them for each step is kept",
                               d->late, LATE_MOST);
+    if (d->late > 0 && comm->cfg.deterministic)
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "late is %d: which parts a step adds depends on when they "
+            "come, which TRIB_DETERMINISTIC forbids: use late 0",
+            d->late);
     return TRIB_OK;
 }
 

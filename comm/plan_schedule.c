@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/deterministic.h"
 #include "comm/locality.h"
 #include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
@@ -18,7 +19,7 @@
 static const double NEXT_NEAR = 2;
 
 static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
-                                    const struct trib_shape *shape,
+                                    const struct trib_shape *shape, bool ordered,
                                     const struct trib_algo **algo_out)
 {
     const struct trib_algo *a = trib_algo_find(name);
@@ -46,6 +47,11 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
                               "pairs: trib_plan_sparse (trib-info lists what each "
                               "can do)",
                               name);
+    if (a && ordered) {
+        const trib_status_t st = trib_deterministic_allows(plan, a, shape);
+        if (st != TRIB_OK)
+            return st;
+    }
     if (fits) {
         snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
         *algo_out = a;
@@ -126,6 +132,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
     /* Words that add are never encoded again. */
     bool merged = trib_coll_sums(shape->coll) && flags & TRIB_CODEC_LINEAR;
+    const bool ordered = trib_deterministic_orders(plan, shape, d->dtype);
     struct trib_choice choice = {
         .bytes = plan->run.desc.blocks
                      ? trib_plan_blocks_mean(plan) * trib_dtype_size(d->dtype)
@@ -135,7 +142,8 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         .lossy = plan->codec && !merged,
         .oversubscribed = comm->oversubscribed,
         .one_host = comm->one_host,
-        .gathers = trib_coll_sums(shape->coll) && trib_robust_is(shape->op),
+        .gathers =
+            ordered || (trib_coll_sums(shape->coll) && trib_robust_is(shape->op)),
     };
 
     expect_words(plan, shape, d, &choice);
@@ -145,7 +153,9 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     trib_locality_describe(comm, &choice);
     if (!trib_text_is_auto(name) &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
-        return find_algorithm(plan, name, shape, algo_out);
+        return find_algorithm(plan, name, shape, ordered, algo_out);
+    if (ordered && plan->codec)
+        trib_deterministic_forget(&choice);
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
     const struct trib_algo *next = trib_algo_next(shape, &choice, NEXT_NEAR);
     plan->next_algorithm = next ? next->name : NULL;
@@ -238,6 +248,9 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
         explain_leaders(plan, algo, &groups);
     if (st == TRIB_OK && plan->sparse)
         explain_pairs(plan, d);
+    if (st == TRIB_OK)
+        trib_deterministic_explain(plan,
+                                   trib_deterministic_orders(plan, shape, d->dtype));
     trib_locality_ungroup(&groups);
     shape->groups = NULL;
     if (st != TRIB_OK)

@@ -22,6 +22,10 @@ static trib_status_t check(struct trib_plan *plan, const char *text)
     const struct trib_comm *comm = plan->comm;
     char why[300];
 
+    if (comm->cfg.deterministic)
+        return refuse(plan, text,
+                      "which ranks are in a sum depends on when they come, which "
+                      "TRIB_DETERMINISTIC forbids: drop the quorum");
     if (plan->codec && trib_codec_info(plan->codec)->flags & agreed) {
         snprintf(
             why, sizeof(why),

@@ -47,6 +47,11 @@ static trib_status_t check_codec(const struct trib_config *cfg, struct trib_erro
 
     if (strcmp(cfg->codec, "none") == 0)
         return TRIB_OK;
+    if (trib_auto_wanted(cfg->codec) && cfg->deterministic)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "TRIB_CODEC=%s: it chooses by what starts take, which "
+                         "TRIB_DETERMINISTIC forbids: name a codec",
+                         cfg->codec);
     if (trib_auto_wanted(cfg->codec)) {
         struct trib_auto_choice choice;
         return trib_auto_parse(cfg->codec, err, &choice);

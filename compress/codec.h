@@ -40,6 +40,10 @@ enum {
                              * send elements as they are */
     TRIB_CODEC_VOTE = 128, /* a sum is a vote: -1, 0 or 1 come out, not x */
     TRIB_CODEC_RESULT_LOSES = 512, /* sparse: result= rounds or selects results, too */
+    TRIB_CODEC_ORDERLESS =
+        1024, /* linear: words add as integers or exactly, to the same
+                                  * bits in any order */
+    TRIB_CODEC_ROUNDS_SUM = 2048, /* linear: a finished sum is rounded once more */
 };
 
 struct trib_codec_info {

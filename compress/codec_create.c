@@ -65,6 +65,12 @@ static uint32_t flags_of(const struct trib_codec *c)
         flags |= TRIB_CODEC_LINEAR;
     if (flags & TRIB_CODEC_LINEAR && trib_codec_agreed_floats(c, SHARE_PROBE))
         flags |= TRIB_CODEC_AGREES;
+    if (flags & TRIB_CODEC_LINEAR &&
+        (c->stages.quantise->packed_ints || c->stages.quantise->exact) && !has_model(c))
+        flags |= TRIB_CODEC_ORDERLESS;
+    if (c->stages.quantise->packed_ints &&
+        c->param[TRIB_PARAM_RESULT] > TRIB_RESULT_SUMS)
+        flags |= TRIB_CODEC_ROUNDS_SUM;
     return flags;
 }
 

@@ -52,6 +52,12 @@ static trib_status_t take_layout(const struct trib_tree_layout *layout,
 {
     size_t bytes = 0;
 
+    if (layout->tree && job->cfg.deterministic)
+        return trib_fail(
+            err, TRIB_ERR_UNSUPPORTED,
+            "a tree of aggregators adds partial sums, whose bits depend on "
+            "it, which TRIB_DETERMINISTIC forbids: list one level of "
+            "aggregators in TRIB_SERVICE");
     job->n = layout->n;
     memcpy(job->addresses, layout->addresses, sizeof(job->addresses));
     trib_status_t st = trib_agg_tree_pack(layout->tree, job->ranks, job->tree,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/deterministic.h"
 #include "offload/offload_gate.h"
 #include "offload/offload_plan.h"
 
@@ -46,7 +47,8 @@ static bool takes(const struct trib_comm *comm, trib_coll_t coll,
     const struct trib_algo *algo = trib_algo_find(name);
 
     return coll == TRIB_ALLREDUCE && !leaving &&
-           (trib_text_is_auto(name) || (algo && algo->aggregators));
+           (trib_text_is_auto(name) || (algo && algo->aggregators)) &&
+           trib_deterministic_hands_over(comm, coll, desc);
 }
 
 /* Make the plan's description, its own copy. */

@@ -279,7 +279,8 @@ static void test_same_text(void **state)
     assert_string_equal(
         text,
         "algorithm=auto leaders=0 groups=host codec=none feedback=codec quorum=all "
-        "seed=0 chunk=64K window=8 service= zero_copy=1 check=none seal=0");
+        "seed=0 deterministic=0 chunk=64K window=8 service= zero_copy=1 check=none "
+        "seal=0");
     assert_int_equal(need, strlen(text) + 1);
     assert_int_equal(trib_config_same_text(&cfg, small, sizeof(small)), need);
     assert_string_equal(small, "algorit");

@@ -42,6 +42,7 @@ comm_tests = \
 	tests/comm/test_mismatch \
 	tests/comm/test_placed \
 	tests/comm/test_means \
+	tests/comm/test_deterministic \
 	tests/comm/test_plan_state \
 	tests/comm/test_plan_stats \
 	tests/comm/test_state_merge \
@@ -105,6 +106,10 @@ tests_comm_test_counted_calls_LDADD = $(comm_tests_link)
 tests_comm_test_plan_blocks_SOURCES = tests/comm/test_plan_blocks.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_blocks_LDADD = $(comm_tests_link)
+tests_comm_test_deterministic_SOURCES = tests/comm/test_deterministic.c \
+	tests/comm/deterministic_cases.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_comm_test_deterministic_LDADD = $(comm_tests_link)
 tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_bad_values_LDADD = $(comm_tests_link)
