@@ -15,6 +15,7 @@ static bool is_free_of_order(const struct trib_codec *codec)
 {
     const size_t unit = trib_codec_unit(codec);
 
+    assert(unit > 0);
     return trib_codec_info(codec)->flags & TRIB_CODEC_ORDERLESS &&
            unit * sizeof(float) <= TRIB_DETERMINISTIC_CHUNK &&
            trib_codec_sum_bound(codec, unit) <= TRIB_DETERMINISTIC_CHUNK;
@@ -35,6 +36,7 @@ bool trib_deterministic_cuts(const struct trib_plan *plan)
 
 void trib_deterministic_forget(struct trib_choice *choice)
 {
+    assert(choice->gathers);
     choice->load_store = false;
     choice->near_load_store = false;
     choice->near = false;
@@ -49,6 +51,7 @@ trib_status_t trib_deterministic_allows(const struct trib_plan *plan,
                                         const struct trib_algo *algo,
                                         const struct trib_shape *shape)
 {
+    assert(plan->comm->cfg.deterministic);
     if (algo->aggregators && plan->codec)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
@@ -111,6 +114,7 @@ void trib_deterministic_explain(struct trib_plan *plan, bool ordered)
 {
     const size_t n = strlen(plan->why);
 
+    assert(n < sizeof(plan->why));
     if (!plan->comm->cfg.deterministic || !ordered)
         return;
     snprintf(plan->why + n, sizeof(plan->why) - n,

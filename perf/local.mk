@@ -123,6 +123,8 @@ EXTRA_DIST += \
 	perf/bench-service.sh \
 	perf/bench-sim.awk \
 	perf/bench-sim.sh \
+	perf/bench-wan.awk \
+	perf/bench-wan.sh \
 	perf/bench-train.sh \
 	perf/benchlib.awk \
 	perf/benchlib.sh \

@@ -20,6 +20,7 @@ perf_test_scripts = \
 	tests/perf/test_bench_coded.sh \
 	tests/perf/test_bench_cost.sh \
 	tests/perf/test_bench_service.sh \
+	tests/perf/test_bench_wan.sh \
 	tests/perf/test_codec.sh \
 	tests/perf/test_put.sh \
 	tests/perf/test_calibrate.sh \

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench-wan.sh - two hosts with a long link between them: dense sums, int8 and top-k.
+#
+#   perf/bench-wan.sh [OPTION]… BUILD_DIR OUT_DIR
+#
+#   --quick           1 round of a short vector over 2 ms: does everything run?
+#   --rounds N        launches of each codec [5]
+#   --trips LIST      round trips in ms [2 10 40]
+#   --rate MBIT       of the link in Mbit/s, each way [1000]
+#   --queue BYTES     that wait at the link at most [4000000]
+#   --bytes SIZE      of the vector [26214400]
+#   --samples N       samples of a launch [4]
+#   --only LIST       rows, with commas: dense, int8, topk
+#   --limit S         end a launch after so long [60]
+#   --write           write the table into docs/performance.md, too
+#
+# The hosts are name spaces on this machine (tests/netns/net.sh) whose one device is that of
+# perf/wan, so root is needed, and both share its cores. A round launches each codec once over one
+# link. Rows are medians of the launches' medians, beside those of docs/performance.md. Into
+# OUT_DIR go runs.csv (all launches), wan.md (the tables), errors.log. It takes some 4 minutes.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=5 trips="2 10 40" mbit=1000 queue=4000000 bytes=26214400 samples=4 only='' limit=60 write=''
+# shellcheck disable=SC2034 # peers.sh and benchlib.sh read them
+sample_ms=1 place=in rewrite='' missing=()
+
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
+# shellcheck source=tests/netns/net.sh
+. "$here/../tests/netns/net.sh"
+
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [trips]=trips [rate]=mbit [queue]=queue [bytes]=bytes
+    [samples]=samples [only]=only [limit]=limit)
+on_quick() { rounds=1 trips=2 bytes=1048576 samples=2; }
+on_write() { write=yes; }
+take_arguments "$@"
+! why=$(net_refused) || die "$why"
+[ -x "$build/perf/wan" ] || die "there is no perf/wan: build first"
+[ -e /dev/net/tun ] || die "there is no /dev/net/tun, of which the link's ends are made"
+unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE
+export TRIB_TRANSPORT=tcp
+
+# shellcheck source=perf/peers/peers.sh
+. "$here/peers/peers.sh"
+# shellcheck source=perf/benchnet.sh
+. "$here/benchnet.sh"
+
+# NAME|CODEC
+rows=("dense|none" "int8|int8:result=requantised" "topk|topk:ratio=0.01")
+
+link_pid=''
+
+# The device of tests/netns/net.sh gives way to the long link's, which has its name and address.
+open_link() { # MS
+    local host end=$((SECONDS + 20))
+    net_open 2 1500 4 || die "the hosts cannot be made"
+    for host in 0 1; do net_on "$host" ip link del eth0; done
+    setsid setpriv --pdeathsig KILL "$build/perf/wan" "/proc/${net_pids[0]}/ns/net" \
+        "/proc/${net_pids[1]}/ns/net" "$1" "$mbit" "$queue" >"$net_dir/wan.log" 2>&1 </dev/null &
+    link_pid=$!
+    until grep -q ready "$net_dir/wan.log"; do
+        [ -e "/proc/$link_pid" ] && [ "$SECONDS" -lt "$end" ] ||
+            die "no link: $(cat "$net_dir/wan.log")"
+        sleep 0.05
+    done
+    for host in 0 1; do
+        net_on "$host" ip addr add "$(net_address "$host")/24" dev eth0
+        net_on "$host" ip link set eth0 up
+    done
+}
+
+close_link() {
+    [ -z "$link_pid" ] || kill -KILL "$link_pid" 2>/dev/null || :
+    link_pid=''
+    net_close
+}
+
+# Rows "trip,name,ms" of one launch.
+measured() { # TRIP NAME CODEC
+    local options said
+    # shellcheck disable=SC2034 # trib_options reads it
+    local sizes=$bytes
+    mapfile -t options < <(trib_options)
+    said=$(job "$build/perf/trib-perf" allreduce --memory alloc "${options[@]}" --warmup 2 \
+        --codec "$3") || return 1
+    if grep '^tributary: ' <<<"$said" >&2; then return 1; fi
+    trib_rows "$2" <<<"$said" | awk -F, -v trip="$1" '{ print trip "," $1 "," $6 / 1000 }'
+}
+
+trap close_link EXIT
+trap 'exit 130' INT TERM HUP
+echo "round,before,after,trip,row,ms" >"$runs"
+for trip in $trips; do
+    open_link "$trip"
+    for ((round = 1; round <= rounds; round++)); do
+        for row in "${rows[@]}"; do
+            wanted "${row%|*}" || continue
+            launch_probed "$round" "$trip ms, ${row%|*}" measured "$trip" "${row%|*}" "${row#*|}"
+        done
+    done
+    close_link
+done
+[ ! -t 2 ] || printf '\r\033[K' >&2
+
+tables() { # PAGE or nothing
+    awk -v page="$1" -f "$here/benchlib.awk" -f "$here/bench-wan.awk" "$runs"
+}
+tables '' >"$out/table.md"
+{
+    machine_line
+    echo "Both hosts are name spaces on it, with a link of $mbit Mbit/s and a queue of $queue bytes between"
+    echo "them; an all-reduce of $bytes bytes of float32 in place over TCP ($(congestion)), medians of"
+    echo "$rounds launches of $samples samples, in turn."
+    absent_lines
+    echo
+    cat "$out/table.md"
+    echo
+    tables "$here/../docs/performance.md"
+} >"$out/wan.md"
+cat "$out/wan.md"
+[ -z "$write" ] || write_section wan "$out/table.md"
+rm "$out/table.md"
+echo "written to $out: wan.md, runs.csv, errors.log" >&2
