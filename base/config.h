@@ -41,7 +41,7 @@ enum trib_config_origin {
     TRIB_ORIGIN_LAUNCHER, /* mpirun and its like; see boot/launcher.h */
 };
 
-/* With TRIB_DETERMINISTIC: the bytes of elements from which code words are made, and the
+/* With TRIB_DETERMINISTIC: the bytes of elements of which code words are made, and the
  * least TRIB_CHUNK. */
 #define TRIB_DETERMINISTIC_CHUNK 65536
 

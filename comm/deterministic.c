@@ -81,7 +81,7 @@ trib_status_t trib_deterministic_check_cut(const struct trib_plan *plan)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
             "code words of a deterministic plan need slots of %d bytes, and these have "
-            "%zu, as little memory can be locked: raise ulimit -l, or lower TRIB_WINDOW",
+            "%zu, as little memory can be locked: raise ulimit -l or lower TRIB_WINDOW",
             TRIB_DETERMINISTIC_CHUNK, comm->cfg.chunk);
     if (!comm->aggregators || r->piece >= r->total ||
         r->piece % trib_codec_unit(plan->codec) == 0)

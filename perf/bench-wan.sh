@@ -10,6 +10,7 @@
 #   --trips LIST      round trips in ms [2 10 40]
 #   --rate MBIT       of the link in Mbit/s, each way [1000]
 #   --queue BYTES     that wait at the link at most [4000000]
+#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
 #   --bytes SIZE      of the vector [26214400]
 #   --samples N       samples of a launch [4]
 #   --only LIST       rows, with commas: dense, int8, topk
@@ -24,6 +25,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 rounds=5 trips="2 10 40" mbit=1000 queue=4000000 bytes=26214400 samples=4 only='' limit=60 write=''
+congestion=cubic
 # shellcheck disable=SC2034 # peers.sh and benchlib.sh read them
 sample_ms=1 place=in rewrite='' missing=()
 
@@ -34,7 +36,7 @@ sample_ms=1 place=in rewrite='' missing=()
 
 # shellcheck disable=SC2034 # take_arguments reads it
 declare -A settings=([rounds]=rounds [trips]=trips [rate]=mbit [queue]=queue [bytes]=bytes
-    [samples]=samples [only]=only [limit]=limit)
+    [congestion]=congestion [samples]=samples [only]=only [limit]=limit)
 on_quick() { rounds=1 trips=2 bytes=1048576 samples=2; }
 on_write() { write=yes; }
 take_arguments "$@"
@@ -62,19 +64,21 @@ open_link() { # MS
     setsid setpriv --pdeathsig KILL "$build/perf/wan" "/proc/${net_pids[0]}/ns/net" \
         "/proc/${net_pids[1]}/ns/net" "$1" "$mbit" "$queue" >"$net_dir/wan.log" 2>&1 </dev/null &
     link_pid=$!
-    until grep -q ready "$net_dir/wan.log"; do
-        [ -e "/proc/$link_pid" ] && [ "$SECONDS" -lt "$end" ] ||
+    until grep -qs ready "$net_dir/wan.log"; do
+        if [ ! -e "/proc/$link_pid" ] || [ "$SECONDS" -ge "$end" ]; then
             die "no link: $(cat "$net_dir/wan.log")"
+        fi
         sleep 0.05
     done
     for host in 0 1; do
         net_on "$host" ip addr add "$(net_address "$host")/24" dev eth0
         net_on "$host" ip link set eth0 up
     done
+    net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
 }
 
 close_link() {
-    [ -z "$link_pid" ] || kill -KILL "$link_pid" 2>/dev/null || :
+    [ -z "$link_pid" ] || { kill -KILL "$link_pid" && wait "$link_pid"; } 2>/dev/null || :
     link_pid=''
     net_close
 }
@@ -113,7 +117,7 @@ tables '' >"$out/table.md"
 {
     machine_line
     echo "Both hosts are name spaces on it, with a link of $mbit Mbit/s and a queue of $queue bytes between"
-    echo "them; an all-reduce of $bytes bytes of float32 in place over TCP ($(congestion)), medians of"
+    echo "them; an all-reduce of $bytes bytes of float32 in place over TCP ($congestion), medians of"
     echo "$rounds launches of $samples samples, in turn."
     absent_lines
     echo

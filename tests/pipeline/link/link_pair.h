@@ -26,6 +26,7 @@ struct end {
 struct pair {
     struct trib_config cfg;
     bool to_aggregators;
+    uint32_t raw_window;
     struct end end[2];
 };
 
@@ -41,6 +42,7 @@ static inline void open_end(struct pair *p, int self, const char *transport,
                                    .self = self,
                                    .size = 2,
                                    .window = window,
+                                   .raw_window = p->raw_window,
                                    .per_link = per_link,
                                    .to_aggregators = p->to_aggregators,
                                    .slot_bytes = SLOT - 5};
@@ -65,13 +67,13 @@ static inline void poll_pair(struct pair *p)
 }
 
 /* per_link[i]: of end i. */
-static inline struct pair *open_as(const char *transport, uint32_t window,
-                                   const bool *per_link, bool to_aggregators)
+static inline struct pair *open_with(struct pair settings, const char *transport,
+                                     uint32_t window, const bool *per_link)
 {
     struct pair *p = calloc(1, sizeof(*p));
 
     assert_non_null(p);
-    p->to_aggregators = to_aggregators;
+    *p = settings;
     assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
     for (int i = 0; i < 2; i++)
         open_end(p, i, transport, window, per_link[i]);
@@ -97,6 +99,13 @@ static inline struct pair *open_as(const char *transport, uint32_t window,
         assert_true(trib_link_can_send(&e->link, 0, 0));
     }
     return p;
+}
+
+static inline struct pair *open_as(const char *transport, uint32_t window,
+                                   const bool *per_link, bool to_aggregators)
+{
+    return open_with((struct pair){.to_aggregators = to_aggregators}, transport, window,
+                     per_link);
 }
 
 static inline struct pair *open_unlike(const char *transport, uint32_t window,

@@ -77,6 +77,40 @@ static void test_contributions(void **state)
     }
 }
 
+/* Elements without a codec stop at raw_window frames, code words at the window. Credits
+ * come back by halves of the smaller one: elements never wait for code words. */
+static void test_raw_window(void **state)
+{
+    enum { WINDOW = 16 };
+
+    (void)state;
+    for (uint32_t raw = 0; raw <= WINDOW; raw += 4)
+        for (int t = 0; t < 2; t++) {
+            struct pair *p = open_with((struct pair){.raw_window = raw}, transports[t],
+                                       WINDOW, (bool[2]){false, false});
+            struct end *from = &p->end[0];
+            uint32_t sent = 0, taken = 0;
+            for (; can_send(p, 0, TRIB_LANE_UP, 1); sent++) {
+                assert_int_equal(
+                    trib_link_raw_full(&from->link, &from->arena, TRIB_LANE_UP),
+                    raw > 0 && sent >= raw);
+                send_number(from, TRIB_LANE_UP, sent, 1);
+            }
+            assert_int_equal(sent, WINDOW);
+            const uint32_t half = (raw > 0 ? raw : WINDOW) / 2;
+            for (; taken < sent; taken++) {
+                const uint32_t under_way = sent - taken / half * half;
+                assert_int_equal(
+                    trib_link_raw_full(&from->link, &from->arena, TRIB_LANE_UP),
+                    raw > 0 && under_way >= raw);
+                expect_number(p, 1, TRIB_LANE_UP, taken, 1);
+                poll_pair(p);
+            }
+            assert_true(can_send(p, 0, TRIB_LANE_UP, 1));
+            close_pair(p);
+        }
+}
+
 /* Under way at once: as many large payloads as there are places, small ones between. */
 static void test_places(void **state)
 {
@@ -415,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_contributions),
+        cmocka_unit_test(test_raw_window),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_positions_wrap),
         cmocka_unit_test(test_frames_that_change),
