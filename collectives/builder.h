@@ -58,6 +58,16 @@ trib_status_t trib_build_alone(const struct trib_shape *shape,
 /** trib_build_end - TRIB_OK, or *out is freed and out of memory reported. */
 trib_status_t trib_build_end(struct trib_schedule *out);
 
+/**
+ * trib_choice_uneven - how much longer the bytes of an all-reduce take where a rank
+ * exchanges with so many partners, at once or by turns, and so leaves links idle; 1
+ * with a single one.
+ *
+ * More than 1 only between hosts whose links are the limit and not their processors: a
+ * network that was calibrated and is slow.
+ */
+double trib_choice_uneven(const struct trib_choice *choice, double partners);
+
 /** trib_choice_rounds - how often a schedule of n_chunks repeats for `bytes` in all. */
 double trib_choice_rounds(const struct trib_choice *choice, double bytes,
                           double n_chunks);

@@ -191,6 +191,8 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         } else {
             work.messages *= 2;
             work.down = n * (p - 1) / p;
+            work.up *= trib_choice_uneven(choice, p - 1);
+            work.down *= trib_choice_uneven(choice, p - 1);
         }
     }
     return trib_choice_cost(choice, &work, 1);

@@ -235,6 +235,10 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     }
     if (gather && folded)
         work.hops += 1;
+    if (shape->coll == TRIB_ALLREDUCE) {
+        work.up *= trib_choice_uneven(choice, levels);
+        work.down *= trib_choice_uneven(choice, levels);
+    }
     work.messages = (core - 1 + (folded ? core : 0.0)) *
                     trib_choice_rounds(choice, n, blocks > 1 ? blocks : core);
     if (shape->coll == TRIB_ALLREDUCE)

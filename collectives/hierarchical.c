@@ -290,7 +290,8 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     const double rounds = trib_choice_rounds(choice, n, groups * leaders);
     const bool back = shape->coll == TRIB_ALLREDUCE;
     const double near = larger((ranks - 1) / leaders, 1) * n;
-    const double far = (groups - 1) / groups * n / leaders;
+    const double far = (groups - 1) / groups * n / leaders *
+                       trib_choice_uneven(choice, groups - 1);
     struct trib_choice inside = *choice, outside = *choice;
     struct trib_cost_work in = {
         .hops = 2,
@@ -304,7 +305,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         .messages = (back ? 2 : 1) * (groups - 1) * rounds,
         .up = far,
         .down = back ? far : n / groups,
-        .summed = far + n / leaders / groups,
+        .summed = n / leaders,
     };
 
     /* There is nothing to gain: a level has one member. */

@@ -15,7 +15,9 @@
 #                     service
 #   --limit S         end a launch after so long [120]
 #   --within PERCENT  the error that fails [15]
-#   --write           write the table into docs/scaling.md, too
+#   --write           write the table into docs/scaling.md, and make all else there that is
+#                     simulated, by perf/scaling.sh
+#   --simulated       with --write: the latter alone, without hosts
 #
 # The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all
 # share its cores: the rate is so low that these are not the limit. Rows are medians of the
@@ -25,7 +27,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 rounds=3 hosts_list="2 4 8 16" rate=100mbit bytes=4194304 samples=5 only='' limit=120 within=15
-write=''
+write='' simulated=''
 # shellcheck disable=SC2034 # peers.sh and benchlib.sh read them
 sample_ms=1 place=in rewrite='' missing=()
 
@@ -39,7 +41,19 @@ declare -A settings=([rounds]=rounds [hosts]=hosts_list [rate]=rate [bytes]=byte
     [samples]=samples [only]=only [limit]=limit [within]=within)
 on_quick() { rounds=1 hosts_list="2 4" samples=2; }
 on_write() { write=yes; }
+on_simulated() { simulated=yes; }
 take_arguments "$@"
+
+# All of docs/scaling.md that no host is needed for.
+write_simulated() {
+    "$here/scaling.sh" "$build" docs/scaling.csv docs/scaling.svg "$out/scaling.md"
+    write_section scaling "$out/scaling.md" scaling.md
+}
+
+if [ -n "$simulated" ]; then
+    write_simulated
+    exit
+fi
 ! why=$(net_refused) || die "$why"
 [ -x "$build/perf/sim/trib-sim" ] || die "there is no trib-sim: build with libsimgrid-dev"
 unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE
@@ -74,7 +88,7 @@ measured() {
         TRIB_SERVICE_AUTH=key "TRIB_SERVICE_KEY=$net_dir/key")
     [ "$per_host" = 1 ] || env=(env TRIB_LEADERS=1)
     said=$(job "${env[@]}" "$build/perf/trib-perf" allreduce --memory alloc "${options[@]}" \
-        --warmup 8 --codec "$text" --algorithm "$algorithm") || return 1
+        --warmup 4 --codec "$text" --algorithm "$algorithm") || return 1
     if grep '^tributary: ' <<<"$said" >&2; then return 1; fi
     trib_rows "$name" <<<"$said" | awk -F, -v n="$n" '{ print n "," $1 ",measured," $6 / 1000 }'
 }
@@ -118,6 +132,9 @@ status=0
 } >"$out/sim.md"
 awk -v within="$within" -f "$here/benchlib.awk" -f "$here/bench-sim.awk" "$runs" >>"$out/sim.md" || status=$?
 cat "$out/sim.md"
-[ -z "$write" ] || write_section sim "$out/sim.md" scaling.md
+if [ -n "$write" ]; then
+    write_section sim "$out/sim.md" scaling.md
+    write_simulated
+fi
 echo "written to $out: sim.md, runs.csv, errors.log" >&2
 [ "$status" = 0 ]

@@ -136,6 +136,7 @@ EXTRA_DIST += \
 	perf/peers/pccl_elastic.cc \
 	perf/peers/peers.sh \
 	perf/peers/timing.h \
+	perf/scaling.awk \
 	perf/scaling.sh
 EXTRA_DIST += perf/README.md \
 	perf/sim/README.md

@@ -22,6 +22,7 @@ enum { SIM_WHY = 300, SIM_RANKS_MOST = 4096 };
 /* The speed of a rank's processor: one thread does all that a rank does. */
 struct sim_rates {
     double message_s; /* a message sent, or received */
+    double wake_s; /* until a rank that had nothing to do runs again */
     double copy_Bps; /* bytes through the kernel, once at each end */
     double sum_Bps; /* bytes of contributions, raw or as they add */
     double encode_Bps; /* bytes of elements */
@@ -46,12 +47,17 @@ struct sim_args {
     double latency_s; /* of a link: the route from host to host has two or more */
     double oversubscribed; /* fat tree: hosts of a leaf for each of its uplinks */
     size_t mtu; /* 0: no headers below the library's */
+    double crowding; /* how much longer bytes take where many connections share the
+                      * links at both ends; 0: not at all */
     struct sim_rates rates;
     size_t cores; /* that all ranks share; 0: each has one */
     long late_rank; /* -1: none */
     double late_s;
     long slow_rank; /* -1: none */
     double slow_by;
+    long slow_host; /* -1: none has a slow link */
+    double slow_link_by;
+    bool choose; /* say what auto would choose, and replay nothing */
     size_t messages; /* most that are replayed; 0: all */
     const char *csv;
     const char *json;
@@ -61,6 +67,8 @@ struct sim_result {
     int ranks;
     int hosts; /* with those of aggregators */
     char algorithm[24];
+    char automatic[24]; /* that auto would choose */
+    char estimates[SIM_WHY]; /* by which it would */
     char why[SIM_WHY]; /* why there is no result; empty: there is one */
     uint32_t chunks; /* of a round */
     uint32_t rounds;

@@ -8,7 +8,20 @@
 
 #include "perf/sim/sim.h"
 
-enum kind { TEXT, SIZE, RANKS, BITS, BYTES, TIME, TIMES, LATE, SLOW };
+enum kind {
+    TEXT,
+    SIZE,
+    RANKS,
+    BITS,
+    BYTES,
+    TIME,
+    TIMES,
+    LATE,
+    SLOW,
+    SLOW_LINK,
+    PART,
+    FLAG
+};
 
 struct option {
     const char *name;
@@ -45,8 +58,13 @@ static const struct option options[] = {
     {"--oversubscribed", "X", TIMES, AT(oversubscribed),
      "hosts of a leaf switch for each of its links upwards [1]"},
     {"--mtu", "SIZE", SIZE, AT(mtu), "of Ethernet; 0: no headers of TCP [1500]"},
+    {"--crowding", "X", PART, AT(crowding),
+     "bytes take longer by X (k - 1) / (k + 1) where k connections share the links at "
+     "both ends [0.2]"},
     {"--message-time", "TIME", TIME, AT(rates.message_s),
      "of a processor for a message, at each end [10us]"},
+    {"--wake-time", "TIME", TIME, AT(rates.wake_s),
+     "until a rank that had nothing to do runs again [0us]"},
     {"--copy-rate", "RATE", BYTES, AT(rates.copy_Bps),
      "GB/s through the kernel, at each end [2]"},
     {"--sum-rate", "RATE", BYTES, AT(rates.sum_Bps), "GB/s of contributions [8]"},
@@ -56,6 +74,10 @@ static const struct option options[] = {
      "that all ranks share, as name spaces of one machine; 0: each has one [0]"},
     {"--late", "RANK:TIME", LATE, 0, "this rank starts late"},
     {"--slow", "RANK:X", SLOW, 0, "this rank's processor takes X times as long"},
+    {"--slow-link", "HOST:X", SLOW_LINK, 0,
+     "this host's link of a star has its rate divided by X"},
+    {"--choose", "", FLAG, AT(choose),
+     "say what auto would choose on this network, and replay nothing"},
     {"--messages", "N", SIZE, AT(messages),
      "replay at most so many; 0: all. Beyond it rounds become fewer, of larger chunks; "
      "where that is not enough the rest goes on at the pace so far [4000000]"},
@@ -147,6 +169,13 @@ static bool set(struct sim_args *args, const struct option *o, const char *text)
         return read_rank(text, LATE, &args->late_rank, &args->late_s);
     case SLOW:
         return read_rank(text, SLOW, &args->slow_rank, &args->slow_by);
+    case SLOW_LINK:
+        return read_rank(text, SLOW, &args->slow_host, &args->slow_link_by);
+    case PART:
+        return strcmp(text, "0") == 0 ? (*(double *)at = 0, true)
+                                      : read_number(text, "", at);
+    case FLAG:
+        break;
     }
     return false;
 }
@@ -170,6 +199,8 @@ static const char *wrong(const struct sim_args *args)
         return "--chunk: 64 bytes to 16M";
     if (args->mtu && (args->mtu < 576 || args->mtu > 65536))
         return "--mtu: 0, or 576 to 65536";
+    if (args->slow_host >= 0 && strcmp(args->topology, "star") != 0)
+        return "--slow-link: the hosts of a star alone have links of their own";
     if (args->oversubscribed > 1 && strncmp(args->topology, "fat-tree", 8) != 0)
         return "--oversubscribed: a fat-tree has uplinks, no other topology";
     return NULL;
@@ -196,9 +227,12 @@ static void defaults(struct sim_args *args)
                               .latency_s = 5e-6,
                               .oversubscribed = 1,
                               .mtu = 1500,
+                              .crowding = 0.2,
                               .rates = rates,
                               .late_rank = -1,
                               .slow_rank = -1,
+                              .slow_host = -1,
+                              .slow_link_by = 1,
                               .messages = 4000000};
 }
 
@@ -221,6 +255,10 @@ int sim_args_parse(int argc, char **argv, FILE *err, struct sim_args *out)
             fprintf(err, "trib-sim: there is no option '%s'; --help lists them.\n",
                     argv[i]);
             return 2;
+        }
+        if (options[o].kind == FLAG) {
+            *(bool *)((char *)out + options[o].at) = true;
+            continue;
         }
         if (++i == argc || !set(out, &options[o], argv[i])) {
             fprintf(err, "trib-sim: %s wants %s, not '%s': %s.\n", options[o].name,

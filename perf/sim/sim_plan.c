@@ -148,10 +148,30 @@ int sim_plan_host(const struct sim_plan *p, int rank)
 
 /* --- algorithm --- */
 
-static bool choose(struct sim_plan *p, char why[SIM_WHY])
+/* As trib-perf calibrate would measure this network: an echo, bursts of messages, and
+ * long vectors both ways at once. */
+static struct trib_cost_model calibrated(const struct sim_args *args)
+{
+    const struct sim_rates *rates = &args->rates;
+    const double headers =
+        args->mtu ? (args->mtu - 52.0) / (args->mtu + 14.0) : 1; /* IP, TCP; Ethernet */
+
+    return (struct trib_cost_model){
+        .hop_us = 1e6 * (2 * rates->message_s + rates->wake_s + 2 * args->latency_s),
+        .switch_us = trib_cost_default(TRIB_COST_NETWORK)->switch_us,
+        .message_us = 1e6 * rates->message_s,
+        .wire_Bps = fmin(args->rate * headers, rates->copy_Bps / 2),
+        .sum_Bps = rates->sum_Bps,
+    };
+}
+
+static const struct trib_algo *choose(const struct sim_plan *p, char *text,
+                                      size_t bytes)
 {
     const struct trib_codec *codec = p->plan.codec;
     const uint32_t flags = codec ? trib_codec_info(codec)->flags : 0;
+    const struct trib_cost_model network = calibrated(p->args);
+    struct trib_shape shape = p->shape;
     struct trib_choice choice = {
         .bytes = p->args->bytes,
         .sparse = flags & TRIB_CODEC_SPARSE,
@@ -159,14 +179,23 @@ static bool choose(struct sim_plan *p, char why[SIM_WHY])
         .near_load_store = p->args->per_host > 1,
         .slot_bytes = p->comm->cfg.chunk,
         .sharing = p->args->per_host > 1 ? (double)p->args->per_host : 0,
+        .network = &network,
     };
 
     if (p->words.merged) {
         choice.contribution = p->words.contribution / sizeof(float);
         choice.result = p->words.result / sizeof(float);
     }
-    p->algo = trib_algo_choose(&p->shape, &choice, NULL, 0);
-    return p->algo || fail(why, "no algorithm can do it");
+    shape.aggregators = 0;
+    shape.tree = NULL;
+    return trib_algo_choose(&shape, &choice, text, bytes);
+}
+
+void sim_plan_choose(const struct sim_plan *p, struct sim_result *out)
+{
+    const struct trib_algo *algo = choose(p, out->estimates, sizeof(out->estimates));
+
+    snprintf(out->automatic, sizeof(out->automatic), "%s", algo ? algo->name : "-");
 }
 
 static bool find_algorithm(struct sim_plan *p, char why[SIM_WHY])
@@ -175,7 +204,7 @@ static bool find_algorithm(struct sim_plan *p, char why[SIM_WHY])
     struct trib_error err = {0};
 
     if (trib_text_is_auto(name))
-        return choose(p, why);
+        return (p->algo = choose(p, NULL, 0)) || fail(why, "no algorithm can do it");
     p->algo = trib_algo_find(name);
     if (!p->algo) {
         (void)trib_settings_algorithm(name, &err);

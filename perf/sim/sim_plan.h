@@ -42,6 +42,10 @@ struct sim_plan {
 bool sim_plan_open(struct sim_plan *p, const struct sim_args *args, int ranks,
                    char why[SIM_WHY]);
 
+/** sim_plan_choose - what auto would choose here, of the algorithms among peers, and by
+ * which estimates. */
+void sim_plan_choose(const struct sim_plan *p, struct sim_result *out);
+
 /** sim_plan_program - the program of a rank, and the cut in p->plan.run.desc. */
 bool sim_plan_program(struct sim_plan *p, int rank, struct trib_program *out,
                       char why[SIM_WHY]);

@@ -76,6 +76,8 @@ struct sim_rank {
     double done_s;
     bool started;
     bool waits; /* for a core */
+    bool asleep; /* it has had nothing to do */
+    bool waking; /* and will run soon */
 };
 
 struct sim_replay {
@@ -91,6 +93,8 @@ struct sim_replay {
     double wire; /* bytes sent so far */
     double half_s, half_messages;
     double *link_bytes; /* [simnet_links()] */
+    uint16_t *busy_out; /* [hosts] connections that have bytes under way, of a host */
+    uint16_t *busy_in; /* [hosts] and to it */
     size_t busy_cores;
     uint32_t *waiting; /* a ring of ranks that wait for a core: [plan->n] */
     uint32_t waiting_head, waiting_tail;

@@ -11,6 +11,7 @@
 #include "pipeline/engine/chunk.h"
 
 static void run_next(struct sim_rank *r);
+static void wake(struct sim_rank *r);
 
 /* --- what can run --- */
 
@@ -120,7 +121,7 @@ static void look(struct sim_rank *r, uint32_t i)
     r->queued[i] = 1;
     r->ready[r->ready_tail++ % r->ready_size] = i;
     if (r->running == SIM_NONE)
-        run_next(r);
+        wake(r);
 }
 
 static void look_at_send(struct sim_rank *r, uint16_t neighbor, int lane)
@@ -158,8 +159,13 @@ static void arrive(void *arg)
 static void sent(void *arg)
 {
     struct sim_edge *e = arg;
+    struct sim_replay *replay = e->replay;
 
     e->busy = false;
+    if (e->route.n) {
+        replay->busy_out[sim_plan_host(replay->plan, e->from)]--;
+        replay->busy_in[sim_plan_host(replay->plan, e->to)]--;
+    }
     simnet_after(e->delay_s, arrive, e);
     put_on_wire(e);
 }
@@ -173,10 +179,24 @@ static void count(const struct sim_edge *e, double bytes)
     replay->wire += bytes;
 }
 
+/*
+ * Each of several TCP connections learns its part of a link by itself. If others meet
+ * it at the far end, too, either link waits now and then for bytes that are held up at
+ * the other one. That is most where both are shared by as many.
+ */
+static double crowd(double crowding, double out, double in)
+{
+    const double k = out < in ? out : in, more = out < in ? in : out;
+
+    return 1 + crowding * (k - 1) / (k + 1) * k / more;
+}
+
 static void put_on_wire(struct sim_edge *e)
 {
     struct sim_replay *replay = e->replay;
     const uint32_t ring = 2 * replay->window;
+    const int from = sim_plan_host(replay->plan, e->from),
+              to = sim_plan_host(replay->plan, e->to);
 
     if (e->busy || e->head == e->tail)
         return;
@@ -184,11 +204,12 @@ static void put_on_wire(struct sim_edge *e)
     e->flying[e->fly_tail++ % ring] = m;
     e->busy = true;
     count(e, m.bytes);
-    if (e->route.n)
-        simnet_send(sim_plan_host(replay->plan, e->from),
-                    sim_plan_host(replay->plan, e->to), m.bytes, sent, e);
-    else
+    if (!e->route.n) {
         simnet_after(m.bytes / replay->args->rates.near_Bps, sent, e);
+        return;
+    }
+    const double out = ++replay->busy_out[from], in = ++replay->busy_in[to];
+    simnet_send(from, to, m.bytes * crowd(replay->args->crowding, out, in), sent, e);
 }
 
 /* --- slots come back --- */
@@ -338,6 +359,7 @@ static void end(void *arg)
     leave_core(r->replay);
     if (r->running == SIM_NONE)
         run_next(r);
+    r->asleep = r->running == SIM_NONE && r->ready_head == r->ready_tail;
 }
 
 static void run_next(struct sim_rank *r)
@@ -350,6 +372,30 @@ static void run_next(struct sim_rank *r)
                                                  : sim_cost(r, t, &r->message);
     r->cpu_s += s;
     simnet_after(s, end, r);
+}
+
+static void woken(void *arg)
+{
+    struct sim_rank *r = arg;
+
+    r->waking = r->asleep = false;
+    if (r->running == SIM_NONE)
+        run_next(r);
+}
+
+/* A rank that has slept runs a while after its first task can. */
+static void wake(struct sim_rank *r)
+{
+    const double wake_s = r->replay->args->rates.wake_s;
+
+    if (r->waking)
+        return;
+    if (!r->asleep || !(wake_s > 0)) {
+        run_next(r);
+        return;
+    }
+    r->waking = true;
+    simnet_after(wake_s, woken, r);
 }
 
 /* --- the whole --- */

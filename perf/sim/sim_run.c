@@ -49,8 +49,11 @@ static bool make_ranks(struct sim_replay *replay, char why[SIM_WHY])
     replay->window = (uint32_t)replay->plan->comm->cfg.window;
     replay->left = (uint32_t)replay->plan->n;
     replay->waiting = calloc((size_t)replay->plan->n, sizeof(*replay->waiting));
+    replay->busy_out = calloc((size_t)replay->plan->n, sizeof(*replay->busy_out));
+    replay->busy_in = calloc((size_t)replay->plan->n, sizeof(*replay->busy_in));
     for (int r = 0; r < replay->plan->n; r++)
-        if (!replay->waiting || !sim_rank_make(replay, &replay->ranks[r])) {
+        if (!replay->waiting || !replay->busy_out || !replay->busy_in ||
+            !sim_rank_make(replay, &replay->ranks[r])) {
             snprintf(why, SIM_WHY, "out of memory for the state of %d ranks",
                      replay->plan->n);
             return false;
@@ -190,8 +193,11 @@ void sim_run(const struct sim_args *args, int ranks, struct sim_result *out)
     struct simnet_shape shape;
 
     *out = (struct sim_result){.ranks = ranks};
-    bool well = sim_plan_open(&plan, args, ranks, out->why) &&
-                sim_shape(args, plan.hosts + plan.shape.aggregators, &shape, out->why);
+    bool well = sim_plan_open(&plan, args, ranks, out->why);
+    if (well)
+        sim_plan_choose(&plan, out);
+    well = well && !args->choose &&
+           sim_shape(args, plan.hosts + plan.shape.aggregators, &shape, out->why);
     if (well) {
         replay.ranks = calloc((size_t)plan.n, sizeof(*replay.ranks));
         well = replay.ranks && make_programs(&replay, out->why) &&

@@ -67,7 +67,10 @@ static bool dragonfly(const struct sim_args *args, const char *text,
 bool sim_shape(const struct sim_args *args, int hosts, struct simnet_shape *out,
                char why[SIM_WHY])
 {
-    *out = (struct simnet_shape){.hosts = hosts, .rate = args->rate};
+    *out = (struct simnet_shape){.hosts = hosts,
+                                 .rate = args->rate,
+                                 .slow_host = (int)args->slow_host,
+                                 .slow_rate = args->rate / args->slow_link_by};
     if (strcmp(args->topology, "star") == 0)
         return true;
     if (strncmp(args->topology, "fat-tree:", 9) == 0)

@@ -45,12 +45,12 @@ static void csv_row(FILE *f, const struct sim_args *args, const struct sim_resul
         return;
     fprintf(f,
             "%d,%d,%s,\"%s\",%zu,%.9g,%.9g,%.9g,%u,%u,%zu,%u,%.6g,%.0f,%.0f,%.0f,%.0f,"
-            "%.0f,%.0f,%.0f,%d,%.6g,%.0f,%.0f,%d,%.0f\n",
+            "%.0f,%.0f,%.0f,%d,%.6g,%.0f,%.0f,%d,%.0f,%s\n",
             r->ranks, r->hosts, r->algorithm, args->codec, args->bytes, r->time_s,
             r->first_s, r->cpu_s, r->chunks, r->rounds, r->piece, r->frames,
             r->replayed, r->messages, r->payload, r->far_payload, r->host_mean,
             r->host_most, r->fabric, r->fabric_most, r->peers_most, r->peers_mean,
-            r->memory_most, r->memory_mean, r->agg_peers, r->agg_memory);
+            r->memory_most, r->memory_mean, r->agg_peers, r->agg_memory, r->automatic);
 }
 
 static json_t *json_row(const struct sim_result *r)
@@ -65,15 +65,39 @@ static json_t *json_row(const struct sim_result *r)
         "replayed", r->replayed, "messages", r->messages, "payload_bytes", r->payload,
         "far_payload_bytes", r->far_payload);
     json_t *more = json_pack(
-        "{s:f,s:f,s:f,s:f,s:i,s:f,s:f,s:f,s:i,s:f}", "host_bytes_mean", r->host_mean,
-        "host_bytes_most", r->host_most, "fabric_bytes", r->fabric, "fabric_bytes_most",
-        r->fabric_most, "peers_most", r->peers_most, "peers_mean", r->peers_mean,
-        "memory_most", r->memory_most, "memory_mean", r->memory_mean,
-        "aggregator_peers", r->agg_peers, "aggregator_memory", r->agg_memory);
+        "{s:f,s:f,s:f,s:f,s:i,s:f,s:f,s:f,s:i,s:f,s:s,s:s}", "host_bytes_mean",
+        r->host_mean, "host_bytes_most", r->host_most, "fabric_bytes", r->fabric,
+        "fabric_bytes_most", r->fabric_most, "peers_most", r->peers_most, "peers_mean",
+        r->peers_mean, "memory_most", r->memory_most, "memory_mean", r->memory_mean,
+        "aggregator_peers", r->agg_peers, "aggregator_memory", r->agg_memory, "choice",
+        r->automatic, "estimates", r->estimates);
 
     json_object_update(o, more);
     json_decref(more);
     return o;
+}
+
+/* What auto would choose: nothing was replayed. */
+static void write_choices(struct perf_output *o, const struct sim_args *args,
+                          const struct sim_result *results, size_t n)
+{
+    if (o->csv)
+        fputs("ranks,codec,bytes,rate_Bps,auto,estimates\n", o->csv);
+    for (size_t i = 0; i < n; i++) {
+        const struct sim_result *r = &results[i];
+        if (r->why[0])
+            continue;
+        if (o->table)
+            printf("%6d ranks: %s\n", r->ranks, r->estimates);
+        if (o->csv)
+            fprintf(o->csv, "%d,\"%s\",%zu,%.9g,%s,\"%s\"\n", r->ranks, args->codec,
+                    args->bytes, args->rate, r->automatic, r->estimates);
+        if (o->results)
+            json_array_append_new(
+                o->results, json_pack("{s:i,s:s,s:s}", "ranks", r->ranks, "choice",
+                                      r->automatic, "estimates", r->estimates));
+    }
+    perf_output_flush(o);
 }
 
 static void write_rows(struct perf_output *o, const struct sim_args *args,
@@ -86,7 +110,7 @@ static void write_rows(struct perf_output *o, const struct sim_args *args,
               "piece,frames,replayed,messages,payload_bytes,far_payload_bytes,"
               "host_bytes_mean,host_bytes_most,fabric_bytes,fabric_bytes_most,"
               "peers_most,peers_mean,memory_most,memory_mean,aggregator_peers,"
-              "aggregator_memory\n",
+              "aggregator_memory,auto\n",
               o->csv);
     for (size_t i = 0; i < n; i++) {
         if (o->table)
@@ -110,7 +134,7 @@ bool sim_write(const struct sim_args *args, const struct sim_result *results, si
         fprintf(stderr, "trib-sim: %s\n", why);
         return false;
     }
-    write_rows(&o, args, results, n);
+    (args->choose ? write_choices : write_rows)(&o, args, results, n);
     if (o.results) {
         run = json_pack("{s:s,s:s,s:I,s:s,s:f,s:f}", "algorithm", args->algorithm,
                         "codec", args->codec, "bytes", (json_int_t)args->bytes,

@@ -121,7 +121,9 @@ void build_star(const struct simnet_shape *shape)
     for (int i = 0; i < shape->hosts; i++) {
         sg::Host *host = add_host(zone);
         sg::SplitDuplexLink *link =
-            zone->create_split_duplex_link("link" + std::to_string(i), shape->rate);
+            zone->create_split_duplex_link("link" + std::to_string(i),
+                                           i == shape->slow_host ? shape->slow_rate
+                                                                 : shape->rate);
         zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr,
                         {{link, sg::LinkInRoute::Direction::UP}}, true);
     }

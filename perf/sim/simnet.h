@@ -28,6 +28,8 @@ struct simnet_shape {
     enum simnet_kind kind;
     int hosts;
     double rate; /* bytes a second of each link, each way */
+    int slow_host; /* star: its link has slow_rate; -1: none */
+    double slow_rate;
     int down; /* fat tree: hosts of a leaf switch */
     int up; /* fat tree: spines, and links of a leaf switch upwards */
     int groups; /* dragonfly: groups of `chassis` x `routers` routers */

@@ -239,6 +239,29 @@ static void test_choice_shared_cores(void **state)
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
 }
 
+/* Links that are the limit: a ring alone keeps all of them busy. */
+static void test_choice_slow_links(void **state)
+{
+    struct trib_cost_model network = {
+        .hop_us = 30, .message_us = 5, .wire_Bps = 1.2e8, .sum_Bps = 1e10};
+    struct trib_choice c = {.bytes = 64 << 20, .network = &network};
+
+    (void)state;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "ring");
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 8, c), "ring");
+    c.lossy = true; /* each hop would encode */
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
+    c.lossy = false;
+    c.bytes = 4096; /* many hops */
+    assert_string_not_equal(chosen(TRIB_ALLREDUCE, 8, c), "ring");
+    c.bytes = 64 << 20;
+    network.wire_Bps = 1.2e9; /* processors are the limit */
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
+    network.wire_Bps = 1.2e8;
+    c.one_host = true;
+    assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
+}
+
 static void test_alone(void **state)
 {
     (void)state;
@@ -293,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_choice_of_pairs),
         cmocka_unit_test(test_choice_oversubscribed),
         cmocka_unit_test(test_choice_shared_cores),
+        cmocka_unit_test(test_choice_slow_links),
         cmocka_unit_test(test_alone),
     };
 

@@ -50,6 +50,18 @@ awk -v few="$(field host_bytes_mean --algorithm direct --ranks 2 --bytes 1M --co
     -v many="$(field host_bytes_mean --algorithm direct --ranks 64 --bytes 1M --codec topk:ratio=0.01)" \
     'BEGIN { exit !(many > 20 * few) }'
 result $? "the union of selections fills in"
+# 3 connections share each link: bytes take longer by 0.4 * 2 / 4.
+wanted=$(field time_s --algorithm direct --ranks 4 --bytes 16M --crowding 0 "${links[@]}" | awk '{ print $1 * 1.2 }')
+near "$wanted" "$(field time_s --algorithm direct --ranks 4 --bytes 16M --crowding 0.4 "${links[@]}")" 4
+result $? "connections that meet at both ends crowd"
+[ "$(field time_s --ranks 4 --bytes 4M --crowding 0)" = "$(field time_s --ranks 4 --bytes 4M --crowding 0.4)" ]
+result $? "those of a ring do not"
+near "$(awk -v t="$(field time_s --ranks 4 --bytes 16M "${links[@]}")" 'BEGIN { print 4 * t }')" \
+    "$(field time_s --ranks 4 --bytes 16M --slow-link 1:4 "${links[@]}")" 5
+result $? "all wait for a slow link"
+wanted=$(field time_s --ranks 8 --bytes 64K --chunk 64K "${links[@]}" | awk '{ print $1 + 14 * 0.01 }')
+near "$wanted" "$(field time_s --ranks 8 --bytes 64K --chunk 64K --wake-time 10ms "${links[@]}")" 10
+result $? "a rank that sleeps is awake later"
 near "$(field time_s --ranks 8 --bytes 16M)" "$(field time_s --ranks 8 --bytes 16M --messages 400)" 10
 result $? "larger chunks in place of many rounds take about as long"
 
@@ -63,6 +75,9 @@ expect "too many groups" 1 "a chassis needs" "$sim" --ranks 64 --topology dragon
 expect "messages that are not alike" 1 "are not alike" "$sim" --ranks 32 --bytes 4096 --codec int8 --messages 100
 expect "no such algorithm" 1 "did you mean" "$sim" --ranks 4 --algorithm rong
 expect "no such topology" 1 "it is star, fat-tree" "$sim" --ranks 4 --topology torus
+expect "what auto would choose" 0 "8 ranks: ring, estimated " "$sim" --choose --ranks 8 --rate 1gbit
+expect "the choice as csv" 0 '8,"none",4096,1.25e+09,flat,' "$sim" --choose --csv - --bytes 4096 --ranks 8 --rate 10gbit
+expect "a slow link of a tree" 2 "of a star alone" "$sim" --slow-link 1:4 --topology fat-tree:4
 expect "no such rate" 2 "--rate wants RATE, not '5'" "$sim" --rate 5
 expect "no such option" 2 "there is no option '--rank'" "$sim" --rank 5
 expect "help" 0 "what is modelled" "$sim" --help
