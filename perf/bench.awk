@@ -63,10 +63,8 @@ function row(group, n, b,    i, key, line, best, mid) {
         if (!is_ours(name[i]) && (best == 0 || middle < best)) best = middle
     }
     line = line " " ratio_cell(best, mid["trib-alloc"], goal("alloc", n, b)) " |"
-    if (over == "tcp")
-        line = line " " ratio(mid["trib-sealed"], mid["trib-alloc"]) " |"
-    else
-        line = line " " ratio_cell(best, mid["trib-malloc"], goal("malloc", n, b)) " |"
+    line = line " " ratio_cell(best, mid["trib-malloc"], goal("malloc", n, b)) " |"
+    if (over == "tcp") line = line " " ratio(mid["trib-sealed"], mid["trib-alloc"]) " |"
     if (n == 2 && over != "tcp") {
         line = line " " share("copy", b, mid["trib-alloc"]) " |"
         if (place == "in") line = line " " share("update", b, mid["trib-alloc"]) " |"
@@ -88,8 +86,9 @@ function table(group, n,    i, head, rule) {
     for (i = 1; i <= names; i++) { head = head " " name[i] " |"; rule = rule "--:|" }
     head = head " best peer / alloc (goal) |"
     rule = rule "--:|"
-    head = head (over == "tcp" ? " sealed / alloc |" : " best peer / malloc (goal) |")
+    head = head " best peer / malloc (goal) |"
     rule = rule "--:|"
+    if (over == "tcp") { head = head " sealed / alloc |"; rule = rule "--:|" }
     if (n == 2 && over != "tcp") { head = head " alloc, share of copy bandwidth |"; rule = rule "--:|" }
     if (n == 2 && over != "tcp" && place == "in") { head = head " of update bandwidth |"; rule = rule "--:|" }
     print head

@@ -14,6 +14,7 @@
 #   --rewrite         each rank writes its input before each sample, of one call
 #   --tcp             over sockets on the loopback, and sealed (TRIB_SEAL=1) beside that; else
 #                     each by what it finds best
+#   --unbound         no rank is bound to a core [bound where there is one for each]
 #   --out-of-place    input and result in buffers of their own [in place]
 #   --collective NAME another one than allreduce, as bench-collectives.sh runs them: out of place,
 #                     Open MPI and MPICH alone beside it; a size is that of the longest buffer
@@ -37,10 +38,12 @@ declare -A settings=([rounds]=rounds [ranks]=ranks_list [sizes]=sizes [sample]=s
     [samples]=samples [only]=only [collective]=collective)
 on_quick() { rounds=3 sizes=8,4096,262144,2097152,16777216 sample_ms=20 samples=5; }
 on_tcp() { over=tcp; }
+on_unbound() { cores_bound=0; }
 on_out_of_place() { place=out; }
 on_rewrite() { rewrite=yes samples=31; }
 take_arguments "$@"
 cores=$(nproc)
+: "${cores_bound:=$cores}"
 if [ "$collective" != allreduce ]; then
     place=out
     [ "$sizes" != 8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864 ] ||
@@ -53,10 +56,8 @@ fi
 
 # shellcheck source=perf/peers/peers.sh
 . "$here/peers/peers.sh"
-contenders=(trib-alloc)
-if [ "$over" != tcp ]; then
-    contenders+=(trib-malloc)
-elif TRIB_SEAL=1 TRIB_TRANSPORT=tcp "$build/perf/trib-perf" allreduce -n 2 --sizes 8 --iters 1 >/dev/null 2>&1; then
+contenders=(trib-alloc trib-malloc)
+if [ "$over" = tcp ] && TRIB_SEAL=1 TRIB_TRANSPORT=tcp "$build/perf/trib-perf" allreduce -n 2 --sizes 8 --iters 1 >/dev/null 2>&1; then
     contenders+=(trib-sealed) # with TRIB_SEAL=1, which needs libsodium
 fi
 if build_openmpi; then
@@ -72,7 +73,7 @@ fi
 
 trib() { # RANKS MEMORY [LABEL]
     local bind=core transport=auto options
-    [ "$1" -le "$cores" ] || bind=none
+    [ "$1" -le "$cores_bound" ] || bind=none
     mapfile -t options < <(trib_options)
     [ "$over" != tcp ] || transport=tcp
     env -u TRIB_CODEC TRIB_TRANSPORT=$transport "$build/perf/trib-perf" "$collective" \
@@ -84,6 +85,7 @@ openmpi() { # RANKS LABEL MCA_OPTION…
     shift 2
     [ "$n" -le "$cores" ] ||
         binding=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+    [ "$cores_bound" -gt 0 ] || [ "$n" -gt "$cores" ] || binding=(--bind-to none)
     [ "$over" != tcp ] ||
         binding+=(--mca pml ob1 --mca btl "self,tcp" --mca btl_tcp_if_include lo)
     mapfile -t options < <(peer_options "$label")
@@ -92,7 +94,7 @@ openmpi() { # RANKS LABEL MCA_OPTION…
 
 mpich() { # RANKS
     local binding=(-bind-to core) options
-    [ "$1" -le "$cores" ] || binding=()
+    [ "$1" -le "$cores_bound" ] || binding=()
     [ "$over" != tcp ] ||
         binding+=(-genv MPIR_CVAR_NOLOCAL 1 -genv UCX_TLS "tcp,self" -genv UCX_NET_DEVICES lo)
     mapfile -t options < <(peer_options mpich)
@@ -127,7 +129,7 @@ launch() { # CONTENDER RANKS
     esac
 }
 
-export build out collective place rewrite sizes samples sample_ms cores over
+export build out collective place rewrite sizes samples sample_ms cores cores_bound over
 export -f trib trib_options trib_rows peer_options openmpi mpich gloo launch
 
 # --- limits, rounds, tables -------------------------------------------------------

@@ -114,6 +114,8 @@ EXTRA_DIST += \
 	perf/bench-rxe.awk \
 	perf/bench-rxe.sh \
 	perf/bench-coded.awk \
+	perf/bench-auto.awk \
+	perf/bench-auto.sh \
 	perf/bench-cost.awk \
 	perf/bench-cost.sh \
 	perf/bench-coded.sh \

@@ -18,6 +18,7 @@ perf_test_scripts = \
 	tests/perf/test_agg.sh \
 	tests/perf/test_bench_interrupted.sh \
 	tests/perf/test_bench_coded.sh \
+	tests/perf/test_bench_auto.sh \
 	tests/perf/test_bench_cost.sh \
 	tests/perf/test_bench_service.sh \
 	tests/perf/test_bench_wan.sh \

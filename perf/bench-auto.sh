@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench-auto.sh - algorithm auto beside each fixed algorithm, and codec auto beside dense sums.
+#
+#   perf/bench-auto.sh [OPTION]… BUILD_DIR OUT_DIR
+#
+#   --quick           1 round, 2 sizes, few samples: does everything run?
+#   --rounds N        launches of each program [5]
+#   --ranks LIST      such as "2 4" [2 4]
+#   --links LIST      transports [shm tcp]
+#   --sizes LIST      bytes, with commas [8,64,512,4096,32768,262144,2097152,16777216]
+#   --samples N       samples a size and launch [as many as fit 0.5 s]
+#   --limit S         end a launch after so long [60]
+#   --only LIST       contenders, with commas
+#   --write           write the tables into docs/performance.md, too
+#
+# Ranks of this host, bound to cores where there is one for each. Into OUT_DIR go runs.csv (all
+# launches), bench.md (tables), errors.log.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=5 ranks_list="2 4" links="shm tcp" samples='' only='' limit=60 write=''
+sizes=8,64,512,4096,32768,262144,2097152,16777216
+
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
+
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [ranks]=ranks_list [links]=links [sizes]=sizes
+    [samples]=samples [limit]=limit [only]=only)
+on_quick() { rounds=1 sizes=64,65536 samples=5; }
+on_write() { write=yes; }
+take_arguments "$@"
+unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE TRIB_CALIBRATION TRIB_ALGORITHM
+
+# Rows "contender,link,ranks,bytes,us".
+sums() { # CONTENDER LINK RANKS WARMUP OPTION…
+    local bind=none
+    [ "$3" -gt "$(nproc)" ] || bind=core
+    TRIB_TRANSPORT=$2 "$build/perf/trib-perf" allreduce -n "$3" --sizes "$sizes" --call plan \
+        --bind "$bind" --warmup "$4" ${samples:+--iters "$samples"} "${@:5}" --csv - |
+        awk -F, -v row="$1,$2,$3" '
+            NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+            { printf "%s,%s,%s\n", row, $at["bytes"], $at["p50_us"] }'
+}
+
+export build sizes samples
+export -f sums
+
+echo "round,before,after,contender,link,ranks,bytes,us" >"$runs"
+for ((round = 1; round <= rounds; round++)); do
+    for link in $links; do
+        for n in $ranks_list; do
+            for algorithm in auto flat direct halving-doubling ring tree; do
+                ! wanted "$algorithm" ||
+                    launch_probed "$round" "$algorithm over $link, $n ranks" guarded sums \
+                        "$algorithm" "$link" "$n" 20 --codec none --algorithm "$algorithm"
+            done
+            ! wanted codec-auto ||
+                launch_probed "$round" "codec auto over $link, $n ranks" guarded sums \
+                    codec-auto "$link" "$n" 80 --codec auto:max_nmse=1e-3
+        done
+    done
+done
+[ ! -t 2 ] || printf '\r\033[K' >&2
+
+{
+    machine_line
+    echo "Plans of float32 sums out of place; $rounds launches, interleaved. codec auto: max_nmse=1e-3, behind 80 starts."
+    absent_lines
+    awk -f "$here/benchlib.awk" -f "$here/bench-auto.awk" "$runs"
+} >"$out/bench.md"
+cat "$out/bench.md"
+[ -z "$write" ] || write_section auto "$out/bench.md"
+echo "written to $out: bench.md, runs.csv, errors.log" >&2
