@@ -214,7 +214,7 @@ KERNEL bool sweeps(const struct gemm_job *j)
     const size_t width = whole_tiles(j->cols.count);
 
     return !j->cols.terms_together && j->rows.count <= GEMM_FEW &&
-           j->k > SWEEP_TERMS && width >= SWEEP_FLOATS / j->k &&
+           j->k > SWEEP_TERMS && width >= SWEEP_FLOATS / j->k && width >= GEMM_COLS &&
            width <= (GEMM_FLOATS - SWEEP_TERMS * TILE_COLS) / GEMM_FEW;
 }
 
