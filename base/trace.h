@@ -149,23 +149,22 @@ static inline void trib_trace_wait(struct trib_trace *trace)
     }
 }
 
-/* Whose events a dump has, and by which clock. */
+/* A dump names the rank whose events it has, and the clock of its times. */
 struct trib_trace_owner {
     int process; /* number of the process in the dump: a rank */
     const char *host;
     const char *part; /* which communicator of the rank; "": its first one */
-    int64_t
-        ahead_ns; /* by which this clock is ahead of that of rank 0; the dump's times
-                       * are of the latter */
+    int64_t ahead_ns; /* this clock is so far ahead of that of rank 0, which the times
+                       * of the dump are of */
     uint64_t within_ns; /* by which ahead_ns may be off; UINT64_MAX: it is not known */
 };
 
 /**
  * trib_trace_dump - the events as Chrome trace JSON (chrome://tracing, Perfetto).
  *
- * One event a line, behind a first line and before a last one, so that dumps of several
- * ranks can be put together line by line. Spans whose begin is no longer kept are left
- * out; those that have not ended end with the last event.
+ * Each event has a line, behind a first line and before a last one, so that dumps of
+ * several ranks can be put together line by line. Spans whose begin is no longer kept
+ * are left out; those that have not ended end with the last event.
  * errors   TRIB_ERR_SYSTEM if the file cannot be written
  */
 trib_status_t trib_trace_dump(const struct trib_trace *trace,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a codec has held back, for the plan of another codec: a codec that holds
- * something back as well goes on with it, and any other sends it with its first start.
+ * The residual of one codec goes on to the plan of another: a codec that holds
+ * something back as well adds to it, and any other sends it with its first start.
  * Nothing is lost, but what rounding to the dtype of the vector loses.
  */
 #ifndef COMM_AUTO_CARRY_H

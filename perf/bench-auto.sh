@@ -71,6 +71,4 @@ done
     absent_lines
     awk -f "$here/benchlib.awk" -f "$here/bench-auto.awk" "$runs"
 } >"$out/bench.md"
-cat "$out/bench.md"
-[ -z "$write" ] || write_section auto "$out/bench.md"
-echo "written to $out: bench.md, runs.csv, errors.log" >&2
+tell_tables auto

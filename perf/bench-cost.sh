@@ -85,6 +85,4 @@ done
     absent_lines
     awk -f "$here/benchlib.awk" -f "$here/bench-cost.awk" "$runs"
 } >"$out/bench.md"
-cat "$out/bench.md"
-[ -z "$write" ] || write_section cost "$out/bench.md"
-echo "written to $out: bench.md, runs.csv, errors.log" >&2
+tell_tables cost

@@ -70,16 +70,7 @@ ROWS
 }
 
 echo "round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,encode_GBps,link_GBps,sum_GBps,decode_GBps,bound_GBps,reached_GBps,part,core_part,hidden,hidden_elsewhere" >"$runs"
-trap net_close EXIT
-trap 'exit 130' INT TERM HUP
-for rate in $rates; do
-    for n in $hosts_list; do
-        open_hosts "$n"
-        for ((round = 1; round <= rounds; round++)); do measure "$rate" "$n"; done
-        net_close
-    done
-done
-[ ! -t 2 ] || printf '\r\033[K' >&2
+measure_hosts
 
 {
     machine_line
@@ -88,6 +79,4 @@ done
     absent_lines
     awk -f "$here/benchlib.awk" -f "$here/bench-overlap.awk" "$runs"
 } >"$out/bench.md"
-cat "$out/bench.md"
-[ -z "$write" ] || write_section overlap "$out/bench.md"
-echo "written to $out: bench.md, runs.csv, errors.log" >&2
+tell_tables overlap

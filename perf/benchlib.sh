@@ -159,6 +159,13 @@ write_section() { # NAME FILE [PAGE]
     echo "wrote $1 into $title" >&2
 }
 
+# Shows the tables in bench.md and, with --write, puts them into docs/performance.md.
+tell_tables() { # NAME
+    cat "$out/bench.md"
+    [ -z "$write" ] || write_section "$1" "$out/bench.md"
+    echo "written to $out: bench.md, runs.csv, errors.log" >&2
+}
+
 # Of new connections.
 congestion() {
     cat /proc/sys/net/ipv4/tcp_congestion_control

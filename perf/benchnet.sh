@@ -130,3 +130,18 @@ services() { # HOST…
     for host; do list+=${list:+,}$(net_address "$host"):4700; done
     echo "$list"
 }
+
+# Calls the script's `measure RATE HOSTS` in each round, for each rate and number of hosts.
+measure_hosts() {
+    local rate n
+    trap net_close EXIT
+    trap 'exit 130' INT TERM HUP
+    for rate in $rates; do
+        for n in $hosts_list; do
+            open_hosts "$n"
+            for ((round = 1; round <= rounds; round++)); do measure "$rate" "$n"; done
+            net_close
+        done
+    done
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+}

@@ -193,7 +193,7 @@ static void compute(struct beside_layers *b, double turns)
     b->sink = x;
 }
 
-/* As an accelerator would: the thread sleeps meanwhile. */
+/* The thread sleeps, as it would while an accelerator computes. */
 static void nap(double s)
 {
     (void)nanosleep(&(struct timespec){(time_t)s, (long)(1e9 * (s - floor(s)))}, NULL);

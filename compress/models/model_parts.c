@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is done to a chunk part by part, each while it is in the cache, if the kind of
- * model can; else to the whole chunk. */
+/* Models that can treat a chunk part by part, each part while it is in the cache; the
+ * others treat it whole. */
 #include <assert.h>
 #include <string.h>
 

@@ -356,56 +356,56 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
     m->codec->kernels->gemm(&g);
 }
 
+/* P and Q of a chunk, and the row at which the product begins. */
+struct factors {
+    const float *agreed, *y;
+    size_t row;
+};
+
+/* x_out = n elements of the matrix of this shape: the product of its factors. */
+static void outer_product(struct trib_model *m, const struct shape *s,
+                          const struct factors *f, size_t n, float *x_out)
+{
+    struct powersgd *p = (struct powersgd *)m;
+    const bool whole = s->rows * s->columns == n;
+    const struct trib_gemm g = {.m = s->rows,
+                                .n = s->columns,
+                                .k = s->rank,
+                                .a = (s->turned ? f->y : f->agreed) + f->row * s->rank,
+                                .b = s->turned ? f->agreed : f->y,
+                                .c = whole ? x_out : p->padded,
+                                .lda = s->rank,
+                                .ldb = s->rank,
+                                .ldc = s->columns,
+                                .b_transposed = true,
+                                .scratch = p->scratch};
+
+    m->codec->kernels->gemm(&g);
+    if (!whole)
+        memcpy(x_out, p->padded, n * sizeof *x_out);
+}
+
 static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
                     bool own, float *x_out)
 {
-    struct powersgd *p = (struct powersgd *)m;
     const struct shape s = shape_in(m, c->n);
-    const bool whole = s.rows * s.columns == c->n;
 
     (void)own;
     if (s.plain) {
         memcpy(x_out, y, c->n * sizeof *y);
         return;
     }
-    const struct trib_gemm g = {.m = s.rows,
-                                .n = s.columns,
-                                .k = s.rank,
-                                .a = s.turned ? y : c->agreed,
-                                .b = s.turned ? c->agreed : y,
-                                .c = whole ? x_out : p->padded,
-                                .lda = s.rank,
-                                .ldb = s.rank,
-                                .ldc = s.columns,
-                                .b_transposed = true,
-                                .scratch = p->scratch};
-    m->codec->kernels->gemm(&g);
-    if (!whole)
-        memcpy(x_out, p->padded, c->n * sizeof *x_out);
+    outer_product(m, &s, &(struct factors){c->agreed, y, 0}, c->n, x_out);
 }
 
 static void inverse_part(struct trib_model *m, const struct trib_model_part *part,
                          const float *y, float *x_out)
 {
-    struct powersgd *p = (struct powersgd *)m;
     const struct shape s = shape_of_part(m, part);
-    const size_t row = part->at / s.columns * s.rank;
-    const bool whole = s.rows * s.columns == part->n;
-    const struct trib_gemm g = {.m = s.rows,
-                                .n = s.columns,
-                                .k = s.rank,
-                                .a = (s.turned ? y : part->chunk->agreed) + row,
-                                .b = s.turned ? part->chunk->agreed : y,
-                                .c = whole ? x_out : p->padded,
-                                .lda = s.rank,
-                                .ldb = s.rank,
-                                .ldc = s.columns,
-                                .b_transposed = true,
-                                .scratch = p->scratch};
 
-    m->codec->kernels->gemm(&g);
-    if (!whole)
-        memcpy(x_out, p->padded, part->n * sizeof *x_out);
+    outer_product(m, &s,
+                  &(struct factors){part->chunk->agreed, y, part->at / s.columns},
+                  part->n, x_out);
 }
 
 static void learn(struct trib_model *m, const struct trib_model_chunk *c,

@@ -190,7 +190,7 @@ TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
  * It must stay valid until trib_deregister. Peers that are reached by writes (tcp,
  * verbs) get chunks of 16 KiB and more straight out of it, and write results straight
  * into it. tcp does so by itself with the buffers of operations of 256 KiB and more.
- * Where one of several transports cannot register it, it goes through slots as with
+ * Memory that one of several transports cannot register goes through slots, as with
  * trib_alloc.
  *
  * Within load/store reach (shm) it goes through slots, as any other memory does: for a

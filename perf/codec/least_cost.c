@@ -4,10 +4,10 @@
  *
  *     cost CODEC [BYTES [PASSES]]      a vector's bytes [25000000], passes [7]
  *
- * One thread encodes a vector, in chunks as plans do and with error feedback where the
- * codec has it, and writes a vector of results, once. Prints the nanoseconds of
- * processor time that an element takes: the median of the passes. bench-cost.sh has
- * whole sums beside it.
+ * The program encodes a vector in one thread, in chunks as plans do and with error
+ * feedback where the codec has it, and writes a vector of results, once. It prints the
+ * nanoseconds of processor time that an element takes: the median of the passes.
+ * bench-cost.sh has whole sums beside it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -148,7 +148,7 @@ int sim_plan_host(const struct sim_plan *p, int rank)
 
 /* --- algorithm --- */
 
-/* As trib-perf calibrate would measure this network: an echo, bursts of messages, and
+/* The network as trib-perf calibrate would measure it: an echo, bursts of messages, and
  * long vectors both ways at once. */
 static struct trib_cost_model calibrated(const struct sim_args *args)
 {
