@@ -3,12 +3,41 @@
 
 #include <assert.h>
 
+#include "base/time.h"
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
+
+/* True if the chunk's place in the result is not likely to be in the cache. */
+static bool is_far(const struct trib_run *run, const struct trib_chunk *c)
+{
+    return run->now.input != run->now.recv &&
+           run->desc.total * sizeof(float) >= TRIB_PAST_CACHE_RESULT &&
+           c->n * sizeof(float) >= TRIB_PAST_CACHE_CHUNK;
+}
+
+/* Decodes to x, in the caller's vector, by the faster kind of stores. */
+static trib_status_t decode_to_result(struct trib_engine *e, struct trib_run *run,
+                                      const struct trib_chunk *c,
+                                      struct trib_encoded word, float *x)
+{
+    const struct trib_codec *codec = run->desc.codec;
+    struct trib_payload_state *p = run->payload;
+
+    if (!is_far(run, c))
+        return trib_codec_decode(codec, word.src, word.len, x, c->n);
+    const bool past = trib_result_store_past(&p->result_store);
+    const uint64_t begin = trib_now_ns();
+    trib_status_t st =
+        trib_codec_decode(codec, word.src, word.len, past ? p->acc : x, c->n);
+    if (st == TRIB_OK && past)
+        e->kernels->copy_stream(x, p->acc, c->n * sizeof(*x));
+    trib_result_store_took(&p->result_store, past, c->n, trib_now_ns() - begin);
+    return st;
+}
 
 trib_status_t trib_coded_to_acc(struct trib_engine *e, struct trib_run *run,
                                const struct trib_chunk *c, const uint8_t *word,
@@ -30,6 +59,9 @@ trib_status_t trib_coded_to_acc(struct trib_engine *e, struct trib_run *run,
         const struct trib_model_chunk chunk = {c->first, c->n, trib_share_of(run, c)};
         trib_share_settle(run, c);
         st = trib_model_result(run->desc.model, &chunk, word, len, x);
+    } else if (direct) {
+        const struct trib_encoded encoded = {.src = word, .len = len};
+        return decode_to_result(e, run, c, encoded, x);
     } else {
         st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
     }

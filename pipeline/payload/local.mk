@@ -21,6 +21,7 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/payload_pairs.c pipeline/payload/payload_pairs.h \
 	pipeline/payload/payload_raw.c pipeline/payload/payload_raw.h \
 	pipeline/payload/payload_prepare.c pipeline/payload/payload_state.h \
+	pipeline/payload/result_store.c pipeline/payload/result_store.h \
 	pipeline/payload/run_codec.c pipeline/payload/run_codec.h \
 	pipeline/payload/agg_sum.c pipeline/payload/agg_sum.h \
 	pipeline/payload/undo_log.c pipeline/payload/undo_log.h \

@@ -8,6 +8,7 @@
 
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
+#include "pipeline/payload/result_store.h"
 #include "pipeline/payload/word_store.h"
 
 struct trib_pairs_state;
@@ -46,6 +47,7 @@ struct trib_payload_state {
     struct trib_encoded *merge_inputs; /* [contributions to a reduction + 1] inputs of a
                                         * merge, if code words add; or NULL */
     void *codec_scratch;
+    struct trib_result_store result_store; /* how decoded chunks are stored */
     struct trib_encode_ahead *encode_ahead; /* chunks that workers encode, or NULL */
     struct trib_agg_sum *agg_sum;       /* an aggregator's float sums, or NULL */
     struct trib_quorum *quorum;             /* NULL: every rank is in every sum */

@@ -12,6 +12,7 @@ pipeline_tests = \
 	tests/pipeline/payload/test_chunk_memory \
 	tests/pipeline/payload/test_payload_agree \
 	tests/pipeline/payload/test_payload_prepare \
+	tests/pipeline/payload/test_result_store \
 	tests/pipeline/payload/test_run_codec \
 	tests/pipeline/payload/test_agg_sum \
 	tests/pipeline/payload/test_payload_coded \
@@ -69,6 +70,8 @@ tests_pipeline_payload_test_payload_prepare_SOURCES = \
 	tests/pipeline/payload/test_payload_prepare.c tests/pipeline/engine/engines.h
 tests_pipeline_payload_test_pair_regions_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_pair_sum_LDADD = $(comm_tests_link)
+tests_pipeline_payload_test_result_store_SOURCES = \
+	tests/pipeline/payload/test_result_store.c tests/pipeline/payload/payload_rig.h
 tests_pipeline_payload_test_payload_pairs_SOURCES = \
 	tests/pipeline/payload/test_payload_pairs.c tests/pipeline/payload/payload_rig.h
 tests_pipeline_payload_test_payload_raw_SOURCES = \
